@@ -163,6 +163,12 @@ static bool is_a(const struct building *building, const struct bw_container_type
              is_disk_of_btrfs(building, device));
 }
 
+/* Whether a device has the hashes of dm-verity for another one. */
+static bool is_hash_device(const struct building *building, struct bw_xlator *device)
+{
+    return bw_verity_has_superblock(&building->frame, device, 0);
+}
+
 static bool has_layer(const struct bw_xlator *device, const struct bw_container_type *type)
 {
     return strcmp(bw_xlator_type(device), type->layer) == 0 ||
@@ -296,10 +302,27 @@ static struct bw_error *add_volume(void *context, const char *name)
     return NULL;
 }
 
+/* Adds a partition only if it has hashes of dm-verity. */
+static struct bw_error *add_hash_partition(void *context, const char *name)
+{
+    const struct volumes *volumes = context;
+    struct bw_xlator *map = volumes->building->map;
+    const size_t index = bw_xlator_child_count(map);
+    BW_AUTO_ERROR struct bw_error *error = add_layer(volumes->building, volumes->group, name);
+    if (!error && !is_hash_device(volumes->building, bw_xlator_child(map, index)))
+        bw_layer_remove_child(map, index);
+    return error && error->code == BW_ERROR_NO_MEMORY ? BW_TAKE(error) : NULL;
+}
+
 static struct bw_error *add_layers(const struct building *building, const struct group *group)
 {
     const char *wanted = wanted_volume(building, group->type);
     struct volumes volumes = {.building = building, .group = group};
+    if (wanted && group->type == &bw_partition_container && building->options->verity_root_hash) {
+        BW_TRY(add_layer(building, group, wanted));
+        return group->type->list(&building->frame, group->devices, group->count, add_hash_partition,
+                                 &volumes);
+    }
     if (wanted || !group->type->option)
         return add_layer(building, group, wanted);
     struct bw_error *error =
@@ -363,12 +386,7 @@ static struct bw_error *open_container(const struct building *building, const st
     return NULL;
 }
 
-/* Hash devices of dm-verity, which say nothing about the data device except its hashes. */
-
-static bool is_hash_device(const struct building *building, struct bw_xlator *device)
-{
-    return bw_verity_has_superblock(&building->frame, device, 0);
-}
+/* Hash devices of dm-verity. They contain no name of their data device, only its hashes. */
 
 /* The child of the map whose data have the hashes of a hash device; NULL: none. */
 static struct bw_xlator *find_data_device(const struct building *building,

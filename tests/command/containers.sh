@@ -268,6 +268,9 @@ expect "two systems" 2 'several partitions contain file systems' systems.img
 same "the system of the root hash" - "${verity[@]}" systems.img
 expect "its partition" 0 - info "${verity[@]}" systems.img
 holds "the first one" grep -q 'systems.img > MBR partition 1 > dm-verity > btrfs' out
+same "the same one, selected" - "${verity[@]}" --partition 1 systems.img
+expect "another one, selected" 2 'the root hash does not match' "${verity[@]}" --partition 3 \
+    systems.img
 expect "the other one" 0 - info --verity-root-hash "$(cat other-hash.img.root)" systems.img
 holds "the third partition" grep -q 'systems.img > MBR partition 3 > dm-verity > btrfs' out
 expect "the root hash of none" 2 'the root hash does not match the hash tree' \
