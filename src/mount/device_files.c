@@ -184,12 +184,13 @@ static void seek(fuse_req_t request, fuse_ino_t node, off_t from, int whence,
                  struct fuse_file_info *file)
 {
     const struct bw_mount_device *device = device_of(bw_mount_of(request), node);
-    uint64_t offset = (uint64_t)from, end = device ? device->size : 0;
+    uint64_t offset = (uint64_t)from, end;
     (void)file;
-    if (from < 0 || offset >= end) {
+    if (!device || from < 0 || offset >= device->size) {
         fuse_reply_err(request, ENXIO);
         return;
     }
+    end = device->size;
     if (bw_range_set_has(&device->used, offset, &end) != (whence == SEEK_DATA))
         offset = end;
     if (whence == SEEK_DATA && offset == device->size)

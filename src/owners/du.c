@@ -396,11 +396,12 @@ static struct bw_error *settle_parts(struct du *du)
 /* The file that the parts and extents are of is at its end. */
 static struct bw_error *settle(struct du *du)
 {
-    if (du->file) {
-        bw_extent_sums_end(&du->extents);
-        du->sums[du->file->number].pieces = du->extents.extent_count;
-        du->sums[du->file->number].disk = du->extents.disk;
-    }
+    struct sums *sums = du->file ? &du->sums[du->file->number] : NULL;
+    if (!sums)
+        return NULL; /* there are no parts, either */
+    bw_extent_sums_end(&du->extents);
+    sums->pieces = du->extents.extent_count;
+    sums->disk = du->extents.disk;
     return settle_parts(du);
 }
 
