@@ -432,6 +432,17 @@ class Life(Opened):
             self.assertEqual(stream.summary.files, len(list(fs.walk(
                 types=("files", "directories")))))
 
+    def test_continued_check(self):
+        for name in ("bad-data", "lost-leaf-first"):
+            fs = self.opened(name, log="ignore")
+            whole = list(fs.check(data=True, all=True))
+            data = [one for one in whole if one.code.pass_ == "data" and one.logical]
+            for start in {0, 1, 1 << 62, *(one.logical for one in data)}:
+                rest = [one.asdict() for one in fs.check(data=True, all=True, data_from=start)]
+                self.assertEqual(rest, [one.asdict() for one in whole if not start or (
+                    one.code.pass_ == "data" and (one.logical or start) >= start)])
+            self.assertTrue(data or name != "bad-data")
+
     def test_shards(self):
         fs = self.opened("plain")
         parts = [path for i in range(3) for path in fs.paths(shard=i + 1, shards=3)]

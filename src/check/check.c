@@ -112,6 +112,7 @@ bool bw_check_should_continue(struct bw_check *check, unsigned worker)
             .pass = bw_check_passes(&count)[check->pass].name,
             .bytes = bw_fs_bytes_read(check->fs),
             .expected = check->expected,
+            .data_done = check->data_done,
         };
         for (unsigned code = 0; code < BW_CODES; code++)
             progress.counts[check->findings.counts[code].code->severity] +=

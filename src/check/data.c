@@ -100,9 +100,12 @@ static struct bw_error *on_leaf(void *context, const struct bw_node *leaf)
 /* Whether checksums below a pointer may be of data in the parts of the shard. */
 static bool has_own_parts(void *context, const struct bw_block_pointer *pointer)
 {
-    const struct bw_check *check = ((struct reading *)context)->check;
+    const struct reading *reading = context;
+    const struct bw_check *check = reading->check;
     const struct bw_key *first = &pointer->expectation.first_key;
     const struct bw_key *end = &pointer->expectation.end_key;
+    if (end->objectid == BW_EXTENT_CSUM_OBJECT && end->offset <= reading->done)
+        return false;
     bool is_ours = !check->options->shards || first->objectid != BW_EXTENT_CSUM_OBJECT ||
                    end->objectid != BW_EXTENT_CSUM_OBJECT;
     for (uint64_t next = first->offset; next < end->offset && !is_ours;) {
@@ -114,11 +117,12 @@ static bool has_own_parts(void *context, const struct bw_block_pointer *pointer)
     return is_ours;
 }
 
-struct bw_error *bw_summed_scan(struct bw_check *check, bw_summed_visitor *take, void *context)
+struct bw_error *bw_summed_scan(struct bw_check *check, uint64_t from, bw_summed_visitor *take,
+                                void *context)
 {
     const struct bw_checksum_trees *trees = &check->fs->checksum_trees;
     for (size_t i = 0; i < trees->count; i++) {
-        struct reading reading = {check, 0, take, context};
+        struct reading reading = {check, from, take, context};
         const struct bw_scan scan = {BW_SCAN_ALL,
                                      .announce = true,
                                      .wants = has_own_parts,
@@ -521,6 +525,9 @@ static struct bw_error *work_off(struct bw_data_check *data)
     bw_pool_run(data->check->pool, data->task_count, run_task, data);
     const struct piece *last = data->piece_count ? &data->pieces[data->piece_count - 1] : NULL;
     bw_bad_ranges_report(data->check, &data->bad, last ? last->logical + last->length : 0);
+    /* several trees are not in one order of addresses */
+    if (last && data->check->fs->checksum_trees.count == 1)
+        data->check->data_done = last->logical + last->length;
     data->piece_count = data->checksums_used = 0;
     data->bytes = 0;
     return data->bad.no_memory ? bw_error_no_memory() : NULL;
@@ -631,6 +638,7 @@ struct bw_error *bw_pass_data(struct bw_check *check)
     struct bw_data_check *data = bw_data_check_begin(check);
     if (!data)
         return bw_error_no_memory();
-    BW_TRY(bw_data_check_end(data, bw_summed_scan(check, bw_data_check_take, data)));
+    BW_TRY(bw_data_check_end(
+        data, bw_summed_scan(check, check->options->data_from, bw_data_check_take, data)));
     return bw_check_compressed(check);
 }

@@ -53,11 +53,19 @@ static const struct pass {
     [BW_PASS_parity] = {bw_pass_parity, NEEDS_NOTHING, 0},
 };
 
-static bool is_wanted(const struct bw_check_options *options, const struct bw_check_pass *pass)
+/* The pass `verity` needs the results of passes over the metadata. */
+static bool continues_with_data(const struct bw_check *check)
 {
-    return options->quick       ? pass->quick
-           : options->shard > 1 ? options->data && pass->data
-                                : options->data || !pass->data;
+    return check->options->data_from &&
+           !(check->fs->superblock.compat_ro_flags & BW_COMPAT_RO_VERITY);
+}
+
+static bool is_wanted(const struct bw_check *check, const struct bw_check_pass *pass)
+{
+    const struct bw_check_options *options = check->options;
+    return options->quick                                     ? pass->quick
+           : options->shard > 1 || continues_with_data(check) ? options->data && pass->data
+                                                              : options->data || !pass->data;
 }
 
 static struct bw_error *run_passes(struct bw_check *check, unsigned count)
@@ -66,7 +74,7 @@ static struct bw_error *run_passes(struct bw_check *check, unsigned count)
     const struct bw_check_pass *described = bw_check_passes(&known);
     unsigned left = 0;
     for (unsigned i = 0; i < count; i++) {
-        if (!is_wanted(check->options, &described[i]) || (passes[i].needs & ~left) ||
+        if (!is_wanted(check, &described[i]) || (passes[i].needs & ~left) ||
             check->fs->is_stream != (i == BW_PASS_streams))
             continue;
         check->pass = i;

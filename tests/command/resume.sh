@@ -10,7 +10,12 @@ plain=$fixtures/plain/dev1.img
 token=
 mkfifo "$WORK/pipe" || exit 1
 
-read_token() { token=$(grep -o -- '--resume 1\.[0-9a-f.]*' "$WORK/err" | cut -d' ' -f2); }
+# A run that ends before the signal arrives prints no token.
+read_token() {
+    local found
+    found=$(grep -o -- '--resume 1\.[0-9a-f.]*' "$WORK/err" | cut -d' ' -f2)
+    token=${found:-$token}
+}
 
 # Ends the reader after a number of bytes. More than a pipe holds must follow.
 by_pipe() {
@@ -26,7 +31,11 @@ by_signal() {
     shift
     "$PROGRAM" "$@" > "$WORK/pipe" 2> "$WORK/err" < /dev/null &
     pid=$!
-    { dd bs=1 "count=$bytes" 2> "$WORK/unused"; kill -s "$signal" $pid; cat; } < "$WORK/pipe"
+    {
+        dd bs=1 "count=$bytes" 2> "$WORK/unused"
+        kill -s "$signal" $pid 2> "$WORK/unused"
+        cat
+    } < "$WORK/pipe"
     wait "$pid" 2> "$WORK/unused"
     read_token
 }
@@ -56,6 +65,7 @@ continues "sum --header" sum --json --json-header "$deep"
 
 # Without --resume, a signal ends the program with a token, and a broken pipe without a word.
 signal=TERM
+token=
 by_signal 10 walk --type d,f "$deep" > "$WORK/out"
 holds "a token after a signal" [ -n "$token" ]
 "$PROGRAM" walk --type d,f --resume "$token" "$deep" >> "$WORK/out"
@@ -63,6 +73,7 @@ holds "continues" cmp "$WORK/out" <("$PROGRAM" walk --type d,f "$deep")
 expect "other options" 2 'other options' walk --type d --resume "$token" "$deep"
 expect "another command" 2 'other options' sum --resume "$token" "$deep"
 expect "another image" 2 'another file system' walk --type d,f --resume "$token" "$plain"
+token=
 by_pipe 10 walk --type d,f "$deep" > "$WORK/out"
 is "no token" "$token" ''
 
@@ -74,6 +85,11 @@ for word in x 1. 1.00 '1.0123456789abcdef0123456789abcdef.1.1.1' \
     '1.0123456789abcdef0123456789abcdef.1.1.1.1x'; do
     expect "not a token: $word" 2 'token' walk --resume "$word" "$plain"
 done
+for word in x 1. "$token"; do
+    expect "check: $word" 16 'token|option' check --data --resume "$word" "$plain"
+done
+expect "check without --data" 16 'needs --data' check --resume new "$plain"
+expect "check: new" 0 '' check --data --resume new "$plain"
 expect "with --arrow" 2 'excludes' walk --arrow --resume new "$plain"
 expect "sum --tree" 2 'excludes' sum --tree --resume new "$plain"
 finish

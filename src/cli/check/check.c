@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The check command: opens the file system, or at least its images, runs the check and the
  * comparison with a list, and returns an exit status like fsck(8). */
+#include "cli/common/resume.h"
 #include "cli/check/check.h"
 
 #include <stdio.h>
@@ -34,6 +35,8 @@ static const struct cmd_option options[] = {
     {0, "shard", "I/N",
      "with --data, read only part I of N parts of the data; part 1 also checks everything else",
      CMD_SHARD(struct check_settings, shard)},
+    {0, "resume", "TOKEN", "with --data, continue a check that a signal has stopped",
+     CMD_TEXT(struct check_settings, resume)},
     {0, "all", NULL, "print every finding and path, not only the first 20 of a code in a pass",
      CMD_FLAG(struct check_settings, all)},
     {0, "tolerate", "WORD",
@@ -92,17 +95,20 @@ static int fail(const struct check *check, struct bw_error *error)
 static struct bw_error *check_all(struct check *check, const struct bw_error *why)
 {
     const struct check_settings *settings = check->settings;
-    const struct bw_check_options wanted = {.struct_size = sizeof wanted,
-                                            .quick = settings->quick,
-                                            .data = settings->data,
-                                            .all = settings->all,
-                                            .shard = settings->shard.number,
-                                            .shards = settings->shard.count,
-                                            .threads = settings->threads,
-                                            .visit = check_on_finding,
-                                            .progress = check_show_progress,
-                                            .context = check};
+    struct bw_check_options wanted = {.struct_size = sizeof wanted,
+                                      .quick = settings->quick,
+                                      .data = settings->data,
+                                      .all = settings->all,
+                                      .shard = settings->shard.number,
+                                      .shards = settings->shard.count,
+                                      .threads = settings->threads,
+                                      .visit = check_on_finding,
+                                      .progress = check_show_progress,
+                                      .context = check};
     struct bw_fs *fs = check->session.fs;
+    if (!why && settings->data)
+        BW_TRY(cmd_resume_position(check->common, settings->resume, fs, &wanted.data_from));
+    check->data_done = wanted.data_from;
     if (!why)
         check_find_devices(check);
     BW_TRY(why ? bw_check_images(fs, why, &wanted, &check->summary)
@@ -129,6 +135,8 @@ static int end(struct check *check, struct bw_error *error, bool opened)
         status |= CHECK_UNFINISHED;
     if (!check->common->messages.quiet && failed != CHECK_USAGE)
         check_print_summary(check);
+    if (check_is_stopped() && check->data_done)
+        cmd_resume_print(check->data_done, 0);
     if (cmd_close_outputs(check->common, session) != STATUS_OK)
         status |= CHECK_UNFINISHED;
     return failed == CHECK_USAGE ? CHECK_USAGE : status;
@@ -193,6 +201,9 @@ static struct bw_error *check_settings_error(const struct cmd_common *common,
         (!settings->data || settings->manifest || settings->stream_of_count))
         return bw_error_create(BW_ERROR_USAGE,
                                "--shard needs --data, and excludes --manifest and --stream-of");
+    if (settings->resume && (!settings->data || settings->manifest || settings->stream_of_count))
+        return bw_error_create(BW_ERROR_USAGE,
+                               "--resume needs --data, and excludes --manifest and --stream-of");
     if (!settings->manifest && settings->subvolume && !settings->stream_of_count)
         return bw_error_create(BW_ERROR_USAGE, "--subvol needs --manifest or --stream-of");
     if (!settings->manifest && settings->no_snapshots)

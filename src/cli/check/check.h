@@ -30,6 +30,7 @@ struct check_settings {
     unsigned tolerate; /**< 1: repairable errors do not count as errors */
     unsigned threads;
     struct cmd_shard shard;
+    const char *resume;
     const char *manifest, *subvolume;
     const char **stream_of; /* the images that streams are compared with */
     size_t stream_of_count, stream_of_capacity;
@@ -96,7 +97,8 @@ struct check {
         bool begun;
         int64_t began; /**< nanoseconds, monotonic */
     } passes[CHECK_PASSES];
-    size_t last_pass; /**< the pass that began last */
+    size_t last_pass;   /**< the pass that began last */
+    uint64_t data_done; /**< for --resume: bw_check_progress.data_done */
     int64_t ended;
 };
 

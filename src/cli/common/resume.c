@@ -26,7 +26,7 @@
 enum {
     UNITS_KEPT = 1 << 15, /* more than there are lines of units in buffers and a pipe */
     INTERRUPT = SIGURG,   /* ends a write(2); its default is to be ignored */
-    PATIENCE = 200,       /* attempts to interrupt a write, 10 ms each */
+    PATIENCE = 3000,      /* attempts to interrupt a write, 10 ms each */
 };
 
 /* A unit: how many there are until its end, and how many bytes of output. */
@@ -174,24 +174,39 @@ struct bw_error *cmd_resume_prepare(const struct cmd_common *common, const char 
     return NULL;
 }
 
-struct bw_error *cmd_resume_start(const struct bw_fs *fs, uint64_t *units)
+/* Compares the token with an image, and prepares tokens of this image. */
+static struct bw_error *compare_image(const struct bw_fs *fs)
 {
     struct bw_superblock_info super;
-    if (units)
-        *units = 0;
-    if (!resume.active)
-        return NULL;
     bw_fs_superblock(fs, &super);
     if (resume.has_token && (memcmp(super.fsid, resume.token.fsid, BW_UUID_SIZE) != 0 ||
                              super.generation != resume.token.generation))
         return bw_error_create(BW_ERROR_USAGE,
                                "--resume: the token is of another file system or generation");
-    if (units)
-        *units = resume.token.done.units;
     memcpy(resume.token.fsid, super.fsid, BW_UUID_SIZE);
     resume.token.generation = super.generation;
+    return NULL;
+}
+
+struct bw_error *cmd_resume_start(const struct bw_fs *fs, uint64_t *units)
+{
+    if (units)
+        *units = resume.token.done.units;
+    if (!resume.active)
+        return NULL;
+    BW_TRY(compare_image(fs));
     resume.is_started = true;
     return NULL;
+}
+
+struct bw_error *cmd_resume_position(const struct cmd_common *common, const char *token,
+                                     const struct bw_fs *fs, uint64_t *units)
+{
+    resume.token.options = hash_of_options(common);
+    if (token && strcmp(token, "new") != 0)
+        BW_TRY(read_token(token));
+    *units = resume.token.done.units;
+    return compare_image(fs);
 }
 
 /* Output. */

@@ -33,6 +33,11 @@ struct bw_error *cmd_resume_prepare(const struct cmd_common *common, const char 
  * out; NULL: the command has none. BW_ERROR_USAGE if it belongs to another image or state. */
 struct bw_error *cmd_resume_start(const struct bw_fs *fs, uint64_t *units);
 
+/** For a command that stops by itself: where an earlier run stopped, 0 without a token. After it,
+ * cmd_resume_print() prints tokens of this image. Errors as of the two functions above. */
+struct bw_error *cmd_resume_position(const struct cmd_common *common, const char *token,
+                                     const struct bw_fs *fs, uint64_t *units);
+
 /** A unit is complete: all bytes passed to cmd_resume_count() so far belong to it or to those
  * before it. */
 void cmd_resume_add_unit(void);
