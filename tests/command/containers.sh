@@ -244,6 +244,12 @@ expect "hashes that are cut off" 0 - info data.img -d cut-hash.img
 wrap verity small.img small-hash.img hash=sha1 type=0 data_block=512 hash_block=1024
 same "dm-verity of hash type 0" - --verity-root-hash "$(cat small-hash.img.root)" small.img \
     -d small-hash.img
+wrap bcache cached.img
+bare=cached.img
+wrap verity cached-data.img cached-hash.img
+bare=$BUILD/fixtures/mixed/dev1.img
+same "bcache in dm-verity" - --verity-root-hash "$(cat cached-hash.img.root)" cached-data.img \
+    cached-hash.img
 # A disk with two systems, and the hashes of each: the root hash chooses.
 bare=$BUILD/fixtures/plain/dev1.img
 wrap verity other.img other-hash.img salt=05

@@ -350,7 +350,7 @@ static bool fits_block(const struct bw_frame *frame, const struct bw_verity_tree
 {
     uint8_t wanted[BW_VERITY_DIGEST], found[BW_VERITY_DIGEST];
     BW_AUTO_FREE uint8_t *block = malloc(tree->data_block);
-    if (!block)
+    if (!block || number >= tree->data_blocks)
         return false;
     BW_AUTO_ERROR struct bw_error *error =
         read_bytes(frame, data, number * tree->data_block, block, tree->data_block);
@@ -366,16 +366,21 @@ static bool fits_block(const struct bw_frame *frame, const struct bw_verity_tree
     return !error && memcmp(found, wanted, tree->digest) == 0;
 }
 
-/* Blocks everywhere are tried, because some may be damaged. */
+/* Headers of containers begin at 0 or 4096. Blocks everywhere are tried, because some may be
+ * damaged.
+ */
 bool bw_verity_fits(const struct bw_frame *frame, const struct bw_verity_tree *tree,
                     struct bw_xlator *data)
 {
     enum { SAMPLES = 16 };
-    const uint64_t superblock = bw_superblock_offset(0) / tree->data_block;
-    bool does_fit =
-        tree->levels && superblock < tree->data_blocks && fits_block(frame, tree, data, superblock);
+    const uint64_t headers[] = {bw_superblock_offset(0), 0, 4096};
+    const uint64_t step = tree->data_blocks / SAMPLES * tree->data_block;
+    bool does_fit = false;
+    for (size_t i = 0; i < sizeof headers / sizeof *headers && tree->levels && !does_fit; i++)
+        does_fit = fits_block(frame, tree, data, headers[i] / tree->data_block);
     for (uint64_t i = 0; i < SAMPLES && tree->levels && !does_fit; i++)
-        does_fit = fits_block(frame, tree, data, tree->data_blocks / SAMPLES * i);
+        does_fit =
+            fits_block(frame, tree, data, bw_xlator_next_stored(data, i * step) / tree->data_block);
     return does_fit;
 }
 
