@@ -524,9 +524,11 @@ static struct bw_error *work_off(struct bw_data_check *data)
     BW_TRY(make_tasks(data));
     bw_pool_run(data->check->pool, data->task_count, run_task, data);
     const struct piece *last = data->piece_count ? &data->pieces[data->piece_count - 1] : NULL;
-    bw_bad_ranges_report(data->check, &data->bad, last ? last->logical + last->length : 0);
-    /* several trees are not in one order of addresses */
-    if (last && data->check->fs->checksum_trees.count == 1)
+    if (!data->check->stopped)
+        bw_bad_ranges_report(data->check, &data->bad, last ? last->logical + last->length : 0);
+    /* Several trees are not in one order of addresses. A check that is stopped does not complete
+     * the window. */
+    if (last && !data->check->stopped && data->check->fs->checksum_trees.count == 1)
         data->check->data_done = last->logical + last->length;
     data->piece_count = data->checksums_used = 0;
     data->bytes = 0;
@@ -617,12 +619,24 @@ struct bw_data_check *bw_data_check_begin(struct bw_check *check)
     return NULL;
 }
 
+/* Removes the ranges that a check which continues from an address will find again. */
+static void drop_from(struct bw_bad_ranges *bad, uint64_t logical)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < bad->count; i++)
+        if (bad->ranges[i].logical < logical)
+            bad->ranges[kept++] = bad->ranges[i];
+    bad->count = kept;
+}
+
 struct bw_error *bw_data_check_end(struct bw_data_check *data, struct bw_error *error)
 {
     if (!data)
         return error;
     if (!error)
         error = work_off(data);
+    if (data->check->stopped && data->check->data_done)
+        drop_from(&data->bad, data->check->data_done);
     bw_bad_ranges_report(data->check, &data->bad, 0);
     release(data);
     return error;
