@@ -381,7 +381,8 @@ static void list_options(struct cmd_option_list *list, const struct cmd_option *
         heading = table->heading ? table->heading : heading;
         rare |= table->rare;
         if (table->group) {
-            list_options(list, table->group, (char *)settings + table->offset, heading, false);
+            list_options(list, table->group, settings ? (char *)settings + table->offset : NULL,
+                         heading, false);
         } else if (list->count < CMD_MAX_OPTIONS && !cmd_has_option(list, table->name)) {
             list->items[list->count].option = table;
             list->items[list->count].heading = heading;
