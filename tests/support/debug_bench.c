@@ -72,7 +72,9 @@ static struct bw_error *map_in_threads(const struct bw_frame *frame, struct bw_x
     (void)frame;
     (void)xlator;
     *reply = (struct bw_map_reply){
-        .copies = 9, .location = {copy, address, copy != 7, copy == 8}, .length = length};
+        .copies = 9,
+        .location = {.devid = copy, .offset = address, .present = copy != 7, .rebuilt = copy == 8},
+        .length = length};
     return NULL;
 }
 

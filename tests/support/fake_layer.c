@@ -39,7 +39,7 @@ static struct bw_error *fake_map(const struct bw_frame *frame, struct bw_xlator 
     (void)frame;
     const struct fake_layer *fake = bw_xlator_private(xlator);
     *reply = (struct bw_map_reply){.copies = fake->copy_count ? fake->copy_count : 1,
-                                   .location = {copy, address, true, false},
+                                   .location = {.devid = copy, .offset = address, .present = true},
                                    .length = length};
     return NULL;
 }

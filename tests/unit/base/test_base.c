@@ -94,6 +94,7 @@ static struct bw_error *try_twice(bool first, bool second, int *reached)
     BW_TRY(fail_if(first));
     *reached = 1;
     BW_AUTO_FREE char *memory = malloc(10);
+    assert_non_null(memory);
     BW_AUTO_ERROR struct bw_error *ignored = fail_if(true);
     BW_TRY(fail_if(second));
     *reached = 2;
