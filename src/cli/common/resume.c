@@ -47,7 +47,7 @@ static struct {
     bool has_token;
     pthread_mutex_t lock; /* of the rest, except the atomic members */
     pthread_t writer;
-    atomic_bool writing, stopping;
+    atomic_bool writing, stopping, is_broken; /* the pipe of stdout is */
     uint64_t dropped, written; /* bytes that were not written again, and those written */
     uint64_t counted;          /* bytes passed by the command */
     struct unit units[UNITS_KEPT];
@@ -116,11 +116,13 @@ static void print_position(void)
 }
 
 /* An exit message. Nothing is written after the token, because the lock is never released. A writer
- * that waits for its reader is interrupted. */
+ * that waits for its reader is interrupted. A writer whose pipe is broken has printed the token. */
 static void stop(void *unused)
 {
     const struct timespec pause = {.tv_nsec = 10000000};
     (void)unused;
+    if (atomic_load(&resume.is_broken))
+        return;
     atomic_store(&resume.stopping, true);
     for (int i = 0; i < PATIENCE; i++) {
         if (pthread_mutex_trylock(&resume.lock) == 0) {
@@ -241,6 +243,8 @@ static void end_by_broken_pipe(void)
         resume.written -= (uint64_t)unread;
     if (resume.on_broken_pipe)
         print_position();
+    atomic_store(&resume.is_broken, true);
+    cmd_write_exit_message();
     signal(SIGPIPE, SIG_DFL);
     raise(SIGPIPE);
 }
