@@ -39,9 +39,6 @@ struct bw_error *bw_mount_create_devices(struct bw_fs *fs, const struct bw_mount
 /** `mount` may be NULL. */
 void bw_mount_destroy(struct bw_mount *mount);
 
-/** Loads libraries that bw_mount_serve() needs; call it before the process is confined. */
-void bw_mount_prepare(void);
-
 /**
  * Serves the requests from a descriptor of /dev/fuse with several threads, until the file system is
  * unmounted or a signal (SIGHUP, SIGINT, SIGTERM) arrives. Owns the descriptor, and closes it at

@@ -12,9 +12,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <unistd.h>
-#ifdef __GLIBC__
-#include <execinfo.h>
-#endif
 
 #include "base/cleanup.h"
 #include "base/thread.h"
@@ -46,6 +43,7 @@ struct worker {
     pthread_t thread;
     struct crew *crew;
     struct fuse_buf request;
+    atomic_bool receiving;
 };
 
 struct crew {
@@ -146,17 +144,15 @@ static bool await_turn(struct crew *crew)
     return !fuse_session_exited(crew->session);
 }
 
-/* Receives a request; false at the end of the session. Only while it waits, the thread can be
- * cancelled. */
+/* Receives a request; false at the end of the session. */
 static bool receive(struct worker *worker)
 {
     struct crew *crew = worker->crew;
-    int got, state;
-    pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &state);
-    do
+    int got = -EINTR;
+    atomic_store(&worker->receiving, true);
+    while (got == -EINTR && !fuse_session_exited(crew->session))
         got = fuse_session_receive_buf(crew->session, &worker->request);
-    while (got == -EINTR && !fuse_session_exited(crew->session));
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+    atomic_store(&worker->receiving, false);
     if (got > 0)
         return true;
     atomic_store(&crew->problem, got == -EINTR ? 0 : got);
@@ -198,8 +194,6 @@ static bool handle(struct worker *worker)
 static void *work(void *context)
 {
     struct worker *worker = context;
-    int state;
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
     while (await_turn(worker->crew))
         while (receive(worker) && handle(worker))
             ;
@@ -218,6 +212,16 @@ static void crew_init(struct crew *crew, struct fuse_session *session)
     pthread_condattr_destroy(&monotonic);
 }
 
+/* Waits for the end of a thread. Signals interrupt it until it has noticed the end. */
+static void join(struct worker *worker)
+{
+    while (pthread_tryjoin_np(worker->thread, NULL)) {
+        if (atomic_load(&worker->receiving))
+            pthread_kill(worker->thread, SIGTERM);
+        nanosleep(&(struct timespec){0, MOMENT}, NULL);
+    }
+}
+
 /* Ends the threads when the session has ended. */
 static void crew_end(struct crew *crew)
 {
@@ -227,8 +231,7 @@ static void crew_end(struct crew *crew)
     pthread_mutex_unlock(&crew->lock);
     while (crew->count) {
         struct worker *worker = &crew->workers[--crew->count];
-        pthread_cancel(worker->thread);
-        pthread_join(worker->thread, NULL);
+        join(worker);
         free(worker->request.mem);
     }
     pthread_cond_destroy(&crew->turn);
@@ -274,15 +277,6 @@ static void leave_signals(const struct sigaction before[ENDING])
 {
     for (size_t i = 0; i < ENDING; i++)
         sigaction(ending[i], &before[i], NULL);
-}
-
-void bw_mount_prepare(void)
-{
-#ifdef __GLIBC__
-    /* makes the C library load what pthread_cancel() needs, which ends threads */
-    void *caller;
-    backtrace(&caller, 1);
-#endif
 }
 
 static int run(struct fuse_session *session, int descriptor)

@@ -22,7 +22,6 @@ static struct bw_error *start_mount_process(void *context, const struct bw_fs *p
     const struct cmd_common *common = mounting->common;
     BW_AUTO_BUFFER struct bw_buffer list = {0};
     (void)planned;
-    bw_mount_prepare();
     bw_buffer_format(&list, "ro,nosuid,nodev,noatime,subtype=btrfs-walk,%sfsname=",
                      mounting->options.checks_permissions ? "allow_other,default_permissions,"
                                                           : "");
