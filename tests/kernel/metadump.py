@@ -30,7 +30,7 @@ COLUMNS = "size,mode,uid,gid,mtime,inode,nlink"
 CRC32C = 0
 VERITY = (36, 37)
 # `check` reports these only about metadumps, or only about images.
-OF_METADUMPS = {"metadump", "data-absent", "super-copy", "parity-unchecked"}
+OF_METADUMPS = {"metadump", "data-absent", "super-copy", "parity-unchecked", "parity-mismatch"}
 
 
 class Case:
