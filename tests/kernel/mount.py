@@ -93,7 +93,10 @@ def attributes(top):
 def data_ranges(path):
     """The offsets at which data and holes begin."""
     at, ends = 0, []
-    file = os.open(path, os.O_RDONLY)
+    try:
+        file = os.open(path, os.O_RDONLY)
+    except OSError as error:
+        return error.strerror
     try:
         while len(ends) < 1000:
             at = os.lseek(file, at, os.SEEK_DATA)
@@ -112,7 +115,10 @@ def maps(top):
     for folder, _, names in os.walk(os.fsencode(top)):
         for name in names:
             path = os.path.join(folder, name)
-            status = os.lstat(path)
+            try:
+                status = os.lstat(path)
+            except OSError: # listing() shows it
+                continue
             if stat.S_ISREG(status.st_mode):
                 text = f" {status.st_size} {data_ranges(path)}"
                 found.append(path[len(os.fsencode(top)):] + text.encode())
