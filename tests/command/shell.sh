@@ -271,6 +271,7 @@ converses "completion" 0 "$plain" << 'END'
 > --js\t
 < --json
 > \x03
+< \^C
 < 5:/docs/letters [0-9]+> 
 > cd ..\r
 < 5:/docs [0-9]+> 
@@ -286,6 +287,8 @@ converses "completion of subvolumes" 0 "$subvolumes" << 'END'
 > subvolume hom\t
 < e
 > \x03
+< \^C
+< 5:/ [0-9]+> 
 > \x04
 END
 # Names of any bytes, as in /names, are shown and completed, but never reach the terminal raw.
@@ -296,10 +299,14 @@ converses "hostile names" 0 "$plain" << 'END'
 > stat \t\t
 < 5:/names [0-9]+> 
 > \x03
+< \^C
+< 5:/names [0-9]+> 
 > ls\r
 < 5:/names [0-9]+> 
 > stat \$'\t
 > \x03
+< \^C
+< 5:/names [0-9]+> 
 > \x04
 END
 "$PROGRAM" ls "$plain" /names > raw
