@@ -55,6 +55,7 @@ def dataclass(name, base, members, defaults):
 def structures_stub():
     yield HEAD + "from .errors import Error\n\n"
     yield "DOCUMENTATION: dict[str, Any]\nNAMES: dict[str, str]\n"
+    yield "CONVERTED: dict[str, tuple[Callable[[Any], Any], str]]\n"
     yield from definitions(structures)
     yield "Unnamed = Any\nStructureMember = Any\n"
     yield "class Structure:\n    def asdict(self) -> dict[str, Any]: ...\n"

@@ -70,6 +70,7 @@ for _code in structures.enumeration("enum bw_error_code"):
         _name, (Error, BASES[_code.name]) if _code.name in BASES else (Error,),
         {"__doc__": structures.DOCUMENTATION["enum bw_error_code"][1][f"BW_ERROR_{_code.name}"][0],
          "__module__": __name__, "default_code": _code})
+structures.CONVERTED["struct bw_error"] = Error.of, "Error"
 Error.default_code = structures.enumeration("enum bw_error_code").SYSTEM
 __all__ = ["Error", "Hop", *(made.__name__ for made in CLASSES.values())]
 

@@ -6,15 +6,13 @@ import json
 import os
 import posixpath
 import stat
-from typing import TYPE_CHECKING, Any, Iterator
+from typing import Any, Iterator
 
-from . import options, records, structures
+from . import options, structures
 from ._binding import ffi, lib
-from .errors import Error, check
-from .streams import Receiver, Stream, collect
-
-if TYPE_CHECKING:
-    from .filesystem import FileSystem, Subvolume
+from .errors import check
+from .handles import OpenFileSystem
+from .streams import collect
 
 
 @functools.cache
@@ -29,7 +27,7 @@ class Inode:
 
     __slots__ = ("_fs", "_stored", "__weakref__")
 
-    def __init__(self, fs: "FileSystem", place: Any) -> None:
+    def __init__(self, fs: OpenFileSystem, place: Any) -> None:
         self._fs, self._stored = fs, place
 
     @property
@@ -43,8 +41,8 @@ class Inode:
         return int(self._place.inode)
 
     @property
-    def subvolume(self) -> "Subvolume":
-        """The subvolume that it is in."""
+    def subvolume(self) -> Any:
+        """The Subvolume that it is in."""
         return self._fs._subvolume(self._place.subvolume)
 
     def __eq__(self, other: object) -> bool:
@@ -164,7 +162,7 @@ class Entry(Inode):
 
     __slots__ = ("path", "info")
 
-    def __init__(self, fs: "FileSystem", path: str, place: Any = None, info: Any = None) -> None:
+    def __init__(self, fs: OpenFileSystem, path: str, place: Any = None, info: Any = None) -> None:
         super().__init__(fs, place)
         self.path, self.info = path, info
 
@@ -206,7 +204,7 @@ class File(io.RawIOBase):
     """The contents of a file, verified against their checksums. A read fails where the contents
     cannot be read, with the same error each time; it ends before such a part."""
 
-    def __init__(self, fs: "FileSystem", place: Any, unchecked: bool = False) -> None:
+    def __init__(self, fs: OpenFileSystem, place: Any, unchecked: bool = False) -> None:
         made = options.fill("struct bw_file_options", {"unchecked": unchecked})
         opened = ffi.new("struct bw_file **")
         check(lib.bw_file_open(fs._handle, place, made, opened))
@@ -263,7 +261,7 @@ class Item:
 
     __slots__ = ("_fs", "key", "data", "location")
 
-    def __init__(self, fs: "FileSystem", key: Any, data: bytes, location: Any) -> None:
+    def __init__(self, fs: OpenFileSystem, key: Any, data: bytes, location: Any) -> None:
         self._fs, self.key, self.data, self.location = fs, key, data, location
 
     def __repr__(self) -> str:
@@ -292,7 +290,7 @@ class Items:
 
     BATCH, BYTES = 256, 1 << 20
 
-    def __init__(self, fs: "FileSystem", tree: int, first: Any, last: Any) -> None:
+    def __init__(self, fs: OpenFileSystem, tree: int, first: Any, last: Any) -> None:
         opened = ffi.new("struct bw_items **")
         check(lib.bw_items_open(fs._handle, tree, first, last, opened))
         self._fs, self._resource = fs, fs._own(opened[0], lib.bw_items_close)

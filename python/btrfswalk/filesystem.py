@@ -1,19 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Open file systems and their subvolumes."""
-import atexit
 import collections
-import functools
 import json
 import logging
-import threading
 import uuid
-import weakref
 from typing import Any, Iterable, Iterator, NamedTuple
 
 from . import options, records, structures
 from ._binding import ffi, lib
 from .errors import Error, check
 from .files import Entry, File, Inode, Items, owned_text
+from .handles import OpenFileSystem
 from .streams import Stream, collect
 
 LOGGER = logging.getLogger("btrfswalk")
@@ -27,29 +24,6 @@ class Message(NamedTuple):
     error: Error
 
 
-class Resource:
-    """A handle of C, which is closed at the latest together with its file system. Hold `lock` while
-    you use what `get()` returns."""
-
-    def __init__(self, fs: "FileSystem", handle: Any, close: Any) -> None:
-        self._fs, self._handle, self._close = fs, handle, close
-        self.lock = threading.RLock()
-
-    def get(self) -> Any:
-        if self._handle is None:
-            raise ValueError("it has been closed")
-        return self._handle
-
-    def close(self) -> None:
-        with self.lock:
-            handle, self._handle = self._handle, None
-            if handle is not None:
-                self._close(handle)
-
-    def __del__(self) -> None:
-        self.close()
-
-
 def report(context: Any, severity: int, error: Any) -> None:
     """Passes a message on to the file system that it is about."""
     reporter = ffi.from_handle(context)
@@ -61,17 +35,7 @@ def report(context: Any, severity: int, error: Any) -> None:
 ffi.def_extern(name="python_report")(report)
 
 
-OPEN: "weakref.WeakSet[FileSystem]" = weakref.WeakSet()
-
-
-@atexit.register
-def close_all() -> None:
-    """Ends the threads of iterators before the interpreter does."""
-    for fs in list(OPEN):
-        fs.close()
-
-
-class FileSystem:
+class FileSystem(OpenFileSystem):
     """An unmounted btrfs file system, from image files or block devices, in any order.
 
     Options are the members of struct bw_fs_options and, to open an older generation, of struct
@@ -90,9 +54,10 @@ class FileSystem:
     """
 
     MESSAGES = 1000  # that are kept
+    _servers: Any = ffi.NULL
 
     def __init__(self, *images: Any, **given: Any) -> None:
-        self._pointer: Any = None
+        super().__init__()
         self.images = images
         self.messages: "collections.deque[Message]" = collections.deque(maxlen=self.MESSAGES)
         self._given = given
@@ -106,43 +71,24 @@ class FileSystem:
         self._reporter = ffi.new_handle(self.messages)
         self._options.servers = self._servers
         self._options.reporter = {"report": lib.python_report, "context": self._reporter}
-        self._open: "weakref.WeakSet[Any]" = weakref.WeakSet()
         self._connect()
-        OPEN.add(self)
 
     def _connect(self) -> None:
         opened = ffi.new("struct bw_fs **")
         check(lib.bw_fs_open(self._options, opened))
         self._pointer = opened[0]
 
-    @property
-    def _handle(self) -> Any:
-        if not self._pointer:
-            raise ValueError("the file system has been closed")
-        return self._pointer
-
-    def _own(self, handle: Any, close: Any) -> Resource:
-        resource = Resource(self, handle, close)
-        self._open.add(resource)
-        return resource
-
     def close(self) -> None:
         """Closes the file system, its files and its iterators. Nothing of it can be used then."""
-        if self._pointer:
-            for one in list(self._open):
-                one.close()
-            pointer, self._pointer = self._pointer, None
-            lib.bw_fs_close(pointer)
-            if self._servers:
-                ffi.release(self._servers)
+        super().close()
+        if self._servers:
+            servers, self._servers = self._servers, ffi.NULL
+            ffi.release(servers)
 
     def __enter__(self) -> "FileSystem":
         return self
 
     def __exit__(self, *_: Any) -> None:
-        self.close()
-
-    def __del__(self) -> None:
         self.close()
 
     def __repr__(self) -> str:
@@ -166,10 +112,6 @@ class FileSystem:
         found = ffi.new("struct bw_superblock_info *")
         lib.bw_fs_superblock(self._handle, found)
         return structures.convert("struct bw_superblock_info", found)
-
-    @functools.cached_property
-    def _sectorsize(self) -> int:
-        return int(self.superblock.sectorsize)
 
     def devices(self) -> "list[Any]":
         """Its devices, missing ones included: structures.DeviceInfo."""

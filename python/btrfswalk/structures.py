@@ -26,6 +26,9 @@ from ._binding import ffi, lib
 # Of each structure and enumeration: its comment, those of its members, whether it has bits.
 DOCUMENTATION: "dict[str, Any]" = _headers.DOCUMENTATION
 
+# Structures that another module converts: the function for it, and the name of the class.
+CONVERTED: "dict[str, tuple[Callable[[Any], Any], str]]" = {}
+
 
 def decode(name: bytes) -> str:
     """Bytes of an image as text; `encode()` gives the same bytes back."""
@@ -170,6 +173,8 @@ def read_member(c_name: str, name: str, ctype: Any, types: Any) -> Any:
 
 
 def read_structure(ctype: Any) -> Any:
+    if ctype.cname in CONVERTED:
+        return CONVERTED[ctype.cname]
     if ctype.cname == "struct timespec":
         return (lambda it: lib.bw_time_nanoseconds(ffi.addressof(it))), "int"
     if ctype.cname == "struct bw_bytes":
@@ -205,8 +210,6 @@ def read_pointer(name: str, item: Any, count: "str | None") -> Any:
     if item.cname == "struct bw_subvolume":
         return (lambda it: lib.bw_subvolume_id(getattr(it, name)) if getattr(it, name) else None), \
             "int | None"
-    if item.cname == "struct bw_error":
-        return (lambda it: _error(getattr(it, name))), "Error | None"
     if item.kind == "primitive" and count:
         return (lambda it: tuple(ffi.unpack(getattr(it, name), getattr(it, count)))
                 if getattr(it, count) else ()), "tuple[int, ...]"
@@ -218,11 +221,6 @@ def read_pointer(name: str, item: Any, count: "str | None") -> Any:
             f"tuple[{annotation.removesuffix(' | None')}, ...]"
     return (lambda it: read(getattr(it, name)[0]) if getattr(it, name) else None), \
         f"{annotation} | None"
-
-
-def _error(error: Any) -> Any:
-    from .errors import Error
-    return Error.of(error) if error else None
 
 
 @functools.cache
