@@ -10,7 +10,7 @@
 #ifndef BW_EXPORT_TARGET_MAKER_H
 #define BW_EXPORT_TARGET_MAKER_H
 
-#include "export/target.h"
+#include "export/target_files.h"
 
 /** An order. */
 struct bw_target_order {

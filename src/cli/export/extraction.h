@@ -7,7 +7,6 @@
 #include "cli/common/monitor.h"
 #include "cli/export/extraction_lists.h"
 #include "export/written.h"
-#include "export/target.h"
 #include "export/target_maker.h"
 
 enum { EXTRACT_LISTED = 100 /**< number of errors that are listed */ };

@@ -16,7 +16,7 @@
 #include "export/archive.h"
 #include "export/written.h"
 #include "export/hash.h"
-#include "export/target.h"
+#include "export/target_files.h"
 #include "fs/subvolume.h"
 
 static void test_hashes(void **state)
