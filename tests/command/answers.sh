@@ -27,20 +27,20 @@ arrange() {
     esac
 }
 
-# same.py LINES ARRAY: succeeds and prints the number of objects if both files hold the same ones;
-# fails if there are none.
-cat > "$WORK/same.py" << 'END'
+# rows.py LINES ARRAY: prints the first name of a column, one of plain values if there is any; fails
+# if the files hold different objects, or none.
+cat > "$WORK/rows.py" << 'END'
 import json, sys
 lines = [json.loads(line) for line in open(sys.argv[1])]
 array = json.load(open(sys.argv[2]))
-sys.exit(not lines or lines != array or not all(isinstance(row, dict) for row in lines))
+members = {(isinstance(value, (list, dict)), name) for row in lines for name, value in row.items()}
+print(min(members)[1])
+sys.exit(lines != array)
 END
-cat > "$WORK/members.py" << 'END'
+# names.py LINES: prints the names of all members, one a line.
+cat > "$WORK/names.py" << 'END'
 import json, sys
-for line in open(sys.argv[1]):
-    for name, value in json.loads(line).items():
-        kind = "nested" if isinstance(value, (list, dict)) else "plain"
-        print(kind, name)
+print(*sorted({name for line in open(sys.argv[1]) for name in json.loads(line)}), sep="\n")
 END
 cat > "$WORK/records.py" << 'END'
 import json, sys
@@ -56,7 +56,8 @@ END
 print() {
     timeout 60 "$PROGRAM" "$command" "${@:2}" "$image" "${devices[@]}" "${operands[@]}" \
         > "$WORK/$1" 2> "$WORK/err" < /dev/null
-    [ $? -lt 2 ] || [ "$command" = check ]
+    [ $? -lt 2 ] || [ "$command" = check ] || return
+    case $2 in --json*) keep_json "$command" "${@:2}" < "$WORK/$1" ;; esac
 }
 
 validate() {
@@ -67,13 +68,9 @@ try_command() {
     local command=$1 dated=$2 column
     holds "$command: --json" print lines --json
     holds "$command: --json=array" print array --json=array
-    holds "$command: both are the same" python3 "$WORK/same.py" "$WORK/lines" "$WORK/array"
-    holds "$command: the schema" validate "$3" "$WORK/lines"
-    column=$(python3 "$WORK/members.py" "$WORK/lines" | sort -u | sed -n 's/^plain //p' | head -n 1)
-    [ -n "$column" ] ||
-        column=$(python3 "$WORK/members.py" "$WORK/lines" | sed -n 's/^nested //p' | head -n 1)
+    column=$(python3 "$WORK/rows.py" "$WORK/lines" "$WORK/array")
+    is "$command: both are the same" $? 0
     holds "$command: --json-header" print out --json --json-header
-    holds "$command: the schema, with a header" validate "$3" "$WORK/out"
     holds "$command: its header" grep -q "^{\"record\":\"header\",.*\"of\":\"$3\"" "$WORK/out"
     holds "$command: -o $column" print out -o "$column"
     cp "$WORK/out" "$WORK/column"
@@ -85,10 +82,9 @@ try_command() {
     holds "$command: numbers are plain without a terminal" cmp -s "$WORK/out" "$WORK/column"
     holds "$command: --separator" print out -o "$column" --separator :
     holds "$command: --json -o" print out --json -o "$column"
-    is "$command: only the column" "$(python3 "$WORK/members.py" "$WORK/out" | sort -u |
-        sed 's/.* //; s/_bytes$//' | uniq)" "${column%_bytes}"
+    is "$command: only the column" "$(python3 "$WORK/names.py" "$WORK/out" |
+        sed 's/_bytes$//' | uniq)" "${column%_bytes}"
     holds "$command: --times" print out --json --times=iso
-    holds "$command: the schema, with dates" validate "$3" "$WORK/out"
     if [ "$dated" = True ] && ! cmp -s "$WORK/out" "$WORK/lines"; then
         holds "$command: dates" grep -q '"[0-9]\{4\}-[0-9-]*T[0-9:.]*Z"' "$WORK/out"
     fi
@@ -115,19 +111,18 @@ done < <("$PROGRAM" --dump-tables | python3 "$WORK/records.py")
 holds "there are commands" [ "$commands" -ge 28 ]
 
 # Other records of some commands, and the schema itself: it refuses what is not in it.
-while read -r fixture record words; do
+while read -r fixture words; do
     read_about "$fixture"
     # shellcheck disable=SC2086 # several words
-    holds "$words" timeout 60 "$PROGRAM" $words --json "$image" "${devices[@]}"
-    # shellcheck disable=SC2086
-    "$PROGRAM" $words --json "$image" "${devices[@]}" > "$WORK/lines" 2> "$WORK/err"
-    holds "$words: the schema" validate "$record" "$WORK/lines"
+    run_json $words --json "$image" "${devices[@]}" > "$WORK/lines" 2> "$WORK/err"
+    is "$words" $? 0
+    holds "$words: rows" [ -s "$WORK/lines" ]
 done << 'END'
-past statetreeinfo roots --trees
-quota-groups quotainfo qgroups --status
-plain itemsinfo tree-stats --items
-data-clones sharedinfo space --shared
-data-clones freeinfo space --free-if 5
+past roots --trees
+quota-groups qgroups --status
+plain tree-stats --items
+data-clones space --shared
+data-clones space --free-if 5
 END
 for row in '{"path":1}' '{"way":"/x"}' '{"mtime":"yesterday"}' '{"inode":-1}' '{"flags":1}' ''; do
     printf '%s' "$row" > "$WORK/lines"
