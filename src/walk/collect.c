@@ -48,8 +48,10 @@ struct bw_collector {
     const struct bw_file_writer *writer;
     const struct bw_selection *selection; /* tested on inodes; NULL: all files are written */
     struct bw_inode_query query;
-    bool looks_up;          /* inodes are needed */
-    struct bw_buffer bytes; /* paths of directories, names */
+    struct bw_leaves *leaves;          /* may contain inodes; or NULL */
+    const struct bw_task_scope *scope; /* of the flush under way */
+    bool looks_up;                     /* inodes are needed */
+    struct bw_buffer bytes;            /* paths of directories, names */
     struct entered *entered;
     size_t entered_count, entered_capacity;
     struct row *items;
@@ -66,6 +68,15 @@ struct bw_collector {
     struct bw_buffer path;
 };
 
+static const uint8_t *known_leaf(void *context, const struct bw_block_pointer *pointer)
+{
+    const struct bw_collector *collector = context;
+    const struct bw_task_scope *scope = collector->scope;
+    if (scope->root_leaf && pointer->bytenr == scope->tree->root.bytenr)
+        return scope->root_leaf;
+    return collector->leaves ? bw_leaves_block(collector->leaves, pointer) : NULL;
+}
+
 struct bw_error *bw_collector_create(struct bw_fs *fs, const struct bw_file_writer *writer,
                                      const struct bw_choice *choice, struct bw_collector **result)
 {
@@ -79,6 +90,8 @@ struct bw_error *bw_collector_create(struct bw_fs *fs, const struct bw_file_writ
     collector->selection = selection;
     collector->looks_up = looks_up;
     collector->query.fs = fs;
+    collector->query.known = known_leaf;
+    collector->query.context = collector;
     collector->query.compression = writer->needs & BW_FILE_NEEDS_COMPRESSION;
     return NULL;
 }
@@ -99,15 +112,9 @@ void bw_collector_destroy(struct bw_collector *collector)
     free(collector);
 }
 
-static const uint8_t *known_leaf(void *leaves, const struct bw_block_pointer *pointer)
-{
-    return bw_leaves_block(leaves, pointer);
-}
-
 void bw_collector_use_leaves(struct bw_collector *collector, struct bw_leaves *leaves)
 {
-    collector->query.known = known_leaf;
-    collector->query.context = leaves;
+    collector->leaves = leaves;
 }
 
 struct bw_error *bw_collector_enter(struct bw_collector *collector, const char *path, size_t length)
@@ -320,6 +327,7 @@ static struct bw_error *look_up(struct bw_collector *collector, const struct bw_
     BW_TRY(reserve_attributes(collector));
     size_t count = prepare_attributes(collector, sort(collector));
     collector->query.lost_blocks = scope->lost_blocks;
+    collector->scope = scope;
     BW_TRY(bw_inode_query_run(&collector->query, scope->tree, collector->attributes, count));
     for (size_t i = 0; i < count; i++)
         complain_of(scope, &collector->attributes[i]);

@@ -332,6 +332,7 @@ struct bw_error *bw_leaves_open(struct bw_leaves *leaves, const struct bw_tree *
     leaves->node = (struct bw_node){.nodesize = leaves->reader->nodesize};
     leaves->count = 1;
     leaves->last_found = 0;
+    leaves->root_leaf = NULL;
     leaves->slot_of[0] = BW_NO_SLOT; /* also if the node cannot be read */
     if (pointer->expectation.level > 0) {
         BW_TRY(bw_block_read(leaves->reader, pointer, leaves->node_block));
@@ -344,6 +345,13 @@ struct bw_error *bw_leaves_open(struct bw_leaves *leaves, const struct bw_tree *
     if (pointer->expectation.level > 0)
         skip_lost(leaves, lost);
     return NULL;
+}
+
+void bw_leaves_use(struct bw_leaves *leaves, const uint8_t *block)
+{
+    leaves->root_leaf = block;
+    leaves->slot_of[0] = 0;
+    leaves->slot_leaf[0] = 0;
 }
 
 /* Directories that are found one after the other are often in the same leaf, or in one of the next.
@@ -503,9 +511,10 @@ bool bw_leaves_must_read(const struct bw_leaves *leaves)
     return next < leaves->count && leaves->slot_of[next] == BW_NO_SLOT;
 }
 
-static uint8_t *block_in(const struct bw_leaves *leaves, uint8_t slot)
+static const uint8_t *block_in(const struct bw_leaves *leaves, uint8_t slot)
 {
-    return leaves->blocks + (size_t)slot * leaves->reader->nodesize;
+    return leaves->root_leaf ? leaves->root_leaf
+                             : leaves->blocks + (size_t)slot * leaves->reader->nodesize;
 }
 
 const uint8_t *bw_leaves_block(struct bw_leaves *leaves, const struct bw_block_pointer *pointer)

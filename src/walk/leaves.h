@@ -108,6 +108,7 @@ struct bw_leaves {
     unsigned batch;                  /**< leaves the window holds */
     uint8_t *node_block;
     uint8_t *blocks;                      /**< the window's buffers */
+    const uint8_t *root_leaf;             /**< of a tree without nodes, instead of slot 0 */
     uint32_t *slot_leaf;                  /**< leaf a slot of the window holds, or UINT32_MAX */
     uint8_t slot_of[BW_MAX_CHILDREN + 1]; /**< slot of a leaf, or BW_NO_SLOT, or BW_LOST_SLOT */
     uint64_t wanted[BW_WANTED_WORDS];     /**< a bit per leaf */
@@ -128,6 +129,10 @@ void bw_leaves_destroy(struct bw_leaves *leaves);
  */
 struct bw_error *bw_leaves_open(struct bw_leaves *leaves, const struct bw_tree *tree,
                                 const struct bw_block_pointer *pointer, const struct bw_map *lost);
+
+/** Passes the block of `pointer`, which is a leaf, so that it need not be read again. It must stay
+ * until the next bw_leaves_open(), and BW_COPY_SLACK bytes after it must be readable. */
+void bw_leaves_use(struct bw_leaves *leaves, const uint8_t *block);
 
 /** The last leaf whose first key is at most `key`; 0 if all begin later. */
 uint32_t bw_leaves_find(struct bw_leaves *leaves, const struct bw_key *key);

@@ -125,6 +125,7 @@ void bw_output_restart(struct bw_ordered_output *output)
 
 void bw_output_fail(struct bw_ordered_output *output, struct bw_error *error)
 {
+    output = output->outer ? output->outer : output;
     pthread_mutex_lock(&output->lock);
     output->error = bw_error_first(output->error, error);
     atomic_store(&output->stopped, true);
@@ -141,8 +142,19 @@ static void recycle(struct bw_ordered_output *output, struct bw_buffer *buffer)
     *buffer = (struct bw_buffer){0};
 }
 
+/* Moves the contents of a buffer. */
+static void move(struct bw_buffer *from, struct bw_buffer *to)
+{
+    *to = *from;
+    *from = (struct bw_buffer){0};
+}
+
 void bw_output_begin(struct bw_ordered_output *output, size_t number, struct bw_buffer *buffer)
 {
+    if (output->outer) {
+        move(&output->text, buffer);
+        return;
+    }
     *buffer = (struct bw_buffer){0};
     pthread_mutex_lock(&output->lock);
     while (number >= output->head + output->window)
@@ -169,6 +181,10 @@ void bw_output_offer(struct bw_ordered_output *output, size_t number, struct bw_
 {
     if (buffer->length < BW_OUTPUT_CHUNK)
         return;
+    if (output->outer) {
+        bw_output_offer(output->outer, output->outer_task, buffer);
+        return;
+    }
     pthread_mutex_lock(&output->lock);
     while (output->head != number && buffer->length >= output->limit)
         pthread_cond_wait(&output->moved, &output->lock);
@@ -180,15 +196,18 @@ void bw_output_offer(struct bw_ordered_output *output, size_t number, struct bw_
 
 void bw_output_finish(struct bw_ordered_output *output, size_t number, struct bw_buffer *buffer)
 {
+    if (output->outer) {
+        move(buffer, &output->text);
+        return;
+    }
     pthread_mutex_lock(&output->lock);
     size_t at = number % BW_OUTPUT_WINDOW;
-    output->held[at].buffer = *buffer;
+    move(buffer, &output->held[at].buffer);
     output->held[at].finished = true;
-    *buffer = (struct bw_buffer){0};
     if (output->head == number) {
         while (at = output->head % BW_OUTPUT_WINDOW, output->held[at].finished) {
-            struct bw_buffer ready = output->held[at].buffer;
-            output->held[at].buffer = (struct bw_buffer){0};
+            struct bw_buffer ready;
+            move(&output->held[at].buffer, &ready);
             output->held[at].finished = false;
             pthread_mutex_unlock(&output->lock);
             write_out(output, &ready);
@@ -199,6 +218,19 @@ void bw_output_finish(struct bw_ordered_output *output, size_t number, struct bw
         pthread_cond_broadcast(&output->moved);
     }
     pthread_mutex_unlock(&output->lock);
+}
+
+void bw_output_enter(struct bw_ordered_output *output, struct bw_ordered_output *outer, size_t task)
+{
+    output->outer = outer;
+    output->outer_task = task;
+    bw_output_begin(outer, task, &output->text);
+}
+
+void bw_output_leave(struct bw_ordered_output *output)
+{
+    bw_output_finish(output->outer, output->outer_task, &output->text);
+    output->outer = NULL;
 }
 
 /* The sorting: headers with keys among the bytes, pointers to them, qsort(). */

@@ -45,6 +45,11 @@ struct bw_ordered_output {
     size_t spare_count;
     struct bw_error *error; /**< the first error of the consumer or of a task */
     atomic_bool stopped;    /**< set with `error`: tasks should end */
+    /** If set, all tasks run one after the other inside task `outer_task` of this output, and write
+     * the text of that task, `text`. */
+    struct bw_ordered_output *outer;
+    size_t outer_task;
+    struct bw_buffer text;
 };
 
 /** Starts; everything goes to `consume`. */
@@ -52,6 +57,11 @@ void bw_output_init(struct bw_ordered_output *output, bw_bytes_visitor *consume,
 
 /** Releases the memory; returns the first error there was. The caller owns it. */
 struct bw_error *bw_output_destroy(struct bw_ordered_output *output);
+
+/** Begins task `task` of `outer`. The tasks of `output` are parts of it until it ends. */
+void bw_output_enter(struct bw_ordered_output *output, struct bw_ordered_output *outer,
+                     size_t task);
+void bw_output_leave(struct bw_ordered_output *output);
 
 /** Begins a new series of tasks, numbered from 0; all tasks of the previous one have ended. */
 void bw_output_restart(struct bw_ordered_output *output);
@@ -72,7 +82,8 @@ void bw_output_fail(struct bw_ordered_output *output, struct bw_error *error);
 /** Whether tasks should end early. */
 static inline bool bw_output_stopped(struct bw_ordered_output *output)
 {
-    return atomic_load_explicit(&output->stopped, memory_order_relaxed);
+    const struct bw_ordered_output *top = output->outer ? output->outer : output;
+    return atomic_load_explicit(&top->stopped, memory_order_relaxed);
 }
 
 /* Writers. */

@@ -18,21 +18,31 @@ struct bw_walk_top {
     uint64_t inode;     /**< of a directory there */
     const char *prefix; /**< its absolute path, '/' at both ends */
     size_t prefix_length;
-    bool silent;  /**< nothing in it is listed */
-    bool shallow; /**< list it, but not its contents */
+    const uint8_t *root_leaf; /**< as in struct bw_task_scope */
+    bool silent;              /**< nothing in it is listed */
+    bool shallow;             /**< list it, but not its contents */
 };
 
 /** A directory entry that leads into another subvolume. */
 struct bw_subvolume_entry {
     uint64_t id;
-    size_t path_offset, path_length; /**< absolute path, '/' at both ends, in the walk's paths */
+    size_t path_offset, path_length; /**< absolute path, '/' at both ends, in `paths` */
+};
+
+/** Some of them, in the order in which they were found. All zeros is empty. */
+struct bw_subvolume_entries {
+    struct bw_subvolume_entry *items;
+    size_t count, capacity;
+    struct bw_buffer paths;
 };
 
 /** State of a walk; reused from subvolume to subvolume. */
 struct bw_subvolume_walk {
     struct bw_fs *fs;
     const struct bw_walk_options *options;
+    unsigned threads;
     struct bw_walk_summary *summary;
+    const struct bw_subvolume_walk *outer; /**< that owns `scratch` and `lists`; or NULL */
     const struct bw_file_writer *writer;
     struct bw_choice choice; /**< the files to list */
     struct bw_ordered_output output;
@@ -58,10 +68,7 @@ struct bw_subvolume_walk {
 
     struct bw_shard_cuts shared_cuts; /**< of trees that share leaves, for shards */
 
-    /* Subvolumes that were found, to be walked later. */
-    struct bw_subvolume_entry *entries;
-    size_t entry_count, entry_capacity;
-    struct bw_buffer paths;
+    struct bw_subvolume_entries found; /**< to be walked later */
 };
 
 /** Prepares a walk. To be destroyed also after an error. */
@@ -69,6 +76,12 @@ struct bw_error *bw_subvolume_walk_init(struct bw_subvolume_walk *walk, struct b
                                         const struct bw_walk_options *options,
                                         const struct bw_file_writer *writer,
                                         struct bw_walk_summary *summary);
+
+/** Prepares a walk for worker `worker` of another one, of which it uses the memory, and into whose
+ * output it writes; see bw_output_enter(). To be destroyed before it. */
+struct bw_error *bw_subvolume_walk_init_inner(struct bw_subvolume_walk *walk,
+                                              const struct bw_subvolume_walk *outer,
+                                              unsigned worker);
 
 /** Releases everything; returns the error that ended the output, if one did. */
 struct bw_error *bw_subvolume_walk_destroy(struct bw_subvolume_walk *walk);

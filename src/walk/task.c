@@ -848,6 +848,9 @@ static void scan_part(struct running_task *run)
 
 static void run_leaves(struct running_task *run)
 {
+    const struct bw_task_scope *scope = run->scope;
+    if (scope->root_leaf && run->task->pointer.bytenr == scope->tree->root.bytenr)
+        bw_leaves_use(&run->scratch->leaves, scope->root_leaf);
     for (size_t i = 0; i < run->task->pending_count; i++) {
         const struct bw_pending *pending = &run->task->pending[i];
         if (!run->task->since ||

@@ -40,6 +40,7 @@ static inline struct bw_key bw_last_entry_key(uint64_t inode)
 struct bw_task_scope {
     struct bw_fs *fs;
     const struct bw_tree *tree;
+    const uint8_t *root_leaf; /**< the root of the tree, if it is a leaf that was read before */
     const struct bw_directory_table *directories;
     const char *prefix; /**< path of the subvolume's top directory, with a '/' at its end; raw */
     size_t prefix_length;

@@ -15,6 +15,7 @@
 #include "fs/fs.h"
 #include "record/rows.h"
 #include "walk/placement.h"
+#include "walk/small_subvolumes.h"
 #include "walk/subvolume_walk.h"
 
 /* All subvolumes of one walk. */
@@ -22,7 +23,9 @@ struct visit {
     struct bw_fs *fs;
     const struct bw_walk_options *options;
     struct bw_subvolume_walk walk;
-    struct bw_map visited; /* ids */
+    struct bw_small_subvolumes *small; /* created when the first one is found, like `tops` */
+    struct bw_walk_top *tops;          /* of small subvolumes to be walked */
+    struct bw_map visited;             /* ids */
     struct bw_map parents; /* ids of subvolumes that others hang in; filled for no_snapshots alone
                             */
 };
@@ -36,22 +39,72 @@ static struct bw_error *find_parents(struct visit *visit)
     return NULL;
 }
 
-/* Walks one subvolume. A snapshot that is not listed may still contain others that are. */
+/* Decides whether a subvolume is walked. A snapshot that is not listed may still contain others
+ * that are. */
+static struct bw_error *choose_subvolume(struct visit *visit, struct bw_walk_top *top, bool *chosen)
+{
+    const uint64_t id = top->subvolume->tree.id;
+    *chosen = bw_map_get(&visit->visited, id) == UINT32_MAX;
+    if (!bw_map_put(&visit->visited, id, 1))
+        return bw_error_no_memory();
+    top->silent = visit->options->no_snapshots && top->subvolume->is_snapshot;
+    if (top->silent && bw_map_get(&visit->parents, id) == UINT32_MAX)
+        *chosen = false;
+    return NULL;
+}
+
 static struct bw_error *visit_subvolume(struct visit *visit, const struct bw_walk_top *given)
 {
     struct bw_walk_top top = *given;
-    const uint64_t id = top.subvolume->tree.id;
-    if (bw_map_get(&visit->visited, id) != UINT32_MAX)
-        return NULL;
-    if (!bw_map_put(&visit->visited, id, 1))
+    bool chosen;
+    BW_TRY(choose_subvolume(visit, &top, &chosen));
+    return chosen ? bw_subvolume_walk_run(&visit->walk, &top) : NULL;
+}
+
+/* The beginning of a subvolume whose entry was found. Its prefix is valid until others are found.
+ */
+static struct bw_walk_top found_top(const struct visit *visit, size_t number, bool shallow)
+{
+    const struct bw_subvolume_entries *found = &visit->walk.found;
+    const struct bw_subvolume_entry *entry = &found->items[number];
+    return (struct bw_walk_top){.subvolume = bw_subvolume_by_id(visit->fs, entry->id),
+                                .inode = BW_SUBVOLUME_ROOT_INODE,
+                                .prefix = found->paths.data + entry->path_offset,
+                                .prefix_length = entry->path_length,
+                                .shallow = shallow};
+}
+
+static struct bw_error *visit_large(struct visit *visit, const struct bw_walk_top *found)
+{
+    BW_AUTO_BUFFER struct bw_buffer prefix = {0};
+    struct bw_walk_top top = *found;
+    bw_buffer_append(&prefix, found->prefix, found->prefix_length);
+    top.prefix = prefix.data;
+    return prefix.failed ? bw_error_no_memory() : visit_subvolume(visit, &top);
+}
+
+/* Walks the small subvolumes from `*next` on, together; moves on to the next large one, or to the
+ * next of too many. */
+static struct bw_error *visit_small(struct visit *visit, size_t *next, bool shallow)
+{
+    const struct bw_subvolume_walk *walk = &visit->walk;
+    size_t count = 0;
+    bool chosen;
+    if (!visit->tops)
+        visit->tops = malloc(BW_MOST_SMALL_SUBVOLUMES * sizeof *visit->tops);
+    if (!visit->tops)
         return bw_error_no_memory();
-    top.silent = visit->options->no_snapshots && top.subvolume->is_snapshot;
-    if (top.silent && bw_map_get(&visit->parents, id) == UINT32_MAX)
-        return NULL;
-    BW_TRY(bw_subvolume_walk_run(&visit->walk, &top));
-    visit->walk.summary->subvolumes += !top.shallow;
-    visit->walk.summary->directories += top.shallow ? 0 : visit->walk.directories.count;
-    return NULL;
+    for (; *next < walk->found.count && count < BW_MOST_SMALL_SUBVOLUMES; (*next)++) {
+        struct bw_walk_top *top = &visit->tops[count];
+        *top = found_top(visit, *next, shallow);
+        if (!bw_subvolume_is_small(top->subvolume))
+            break;
+        BW_TRY(choose_subvolume(visit, top, &chosen));
+        count += chosen;
+    }
+    if (!visit->small)
+        BW_TRY(bw_small_subvolumes_create(&visit->walk, &visit->small));
+    return bw_small_subvolumes_run(visit->small, visit->tops, count);
 }
 
 /* Walks the subvolumes whose entries were found, and those that are found in them. `shallow`: only
@@ -59,22 +112,17 @@ static struct bw_error *visit_subvolume(struct visit *visit, const struct bw_wal
 static struct bw_error *visit_found(struct visit *visit, bool shallow)
 {
     struct bw_subvolume_walk *walk = &visit->walk;
-    BW_AUTO_BUFFER struct bw_buffer prefix = {0};
-    struct bw_error *error = NULL;
-    for (size_t next = 0; next < walk->entry_count && !error && !bw_output_stopped(&walk->output);
-         next++) {
-        const struct bw_subvolume_entry entry = walk->entries[next];
-        /* The walk adds to its paths and may move them. */
-        prefix.length = 0;
-        bw_buffer_append(&prefix, walk->paths.data + entry.path_offset, entry.path_length);
-        const struct bw_walk_top top = {.subvolume = bw_subvolume_by_id(visit->fs, entry.id),
-                                        .inode = BW_SUBVOLUME_ROOT_INODE,
-                                        .prefix = prefix.data,
-                                        .prefix_length = prefix.length,
-                                        .shallow = shallow};
-        error = prefix.failed ? bw_error_no_memory() : visit_subvolume(visit, &top);
+    size_t next = 0;
+    while (next < walk->found.count && !bw_output_stopped(&walk->output)) {
+        const struct bw_walk_top top = found_top(visit, next, shallow);
+        if (bw_subvolume_is_small(top.subvolume)) {
+            BW_TRY(visit_small(visit, &next, shallow));
+        } else {
+            BW_TRY(visit_large(visit, &top));
+            next++;
+        }
     }
-    return error;
+    return NULL;
 }
 
 /* Where a walk starts. */
@@ -152,9 +200,7 @@ static struct bw_error *visit_share(struct visit *visit, struct bw_walk_top *top
         return NULL;
     BW_TRY(share == BW_SHARE_PART ? bw_subvolume_walk_run_part(walk, top, shard)
                                   : bw_subvolume_walk_run(walk, top));
-    walk->summary->subvolumes += !top->shallow;
-    walk->summary->directories += top->shallow ? 0 : walk->directories.count;
-    walk->entry_count = walk->paths.length = 0;
+    walk->found.count = walk->found.paths.length = 0;
     return NULL;
 }
 
@@ -274,6 +320,8 @@ static struct bw_error *walk_unsorted(struct bw_fs *fs, const struct bw_walk_opt
         error = visit_what_is_asked(&visit);
     bw_map_free(&visit.visited);
     bw_map_free(&visit.parents);
+    free(visit.tops);
+    bw_small_subvolumes_destroy(visit.small);
     return bw_error_first(bw_subvolume_walk_destroy(&visit.walk), error);
 }
 

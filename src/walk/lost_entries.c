@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Listing the entries of lost blocks, as far as the rest of the tree has them. */
+#include "walk/lost_entries.h"
+
+#include <stdlib.h>
+
+#include "base/array.h"
+#include "base/cleanup.h"
+#include "fs/fs.h"
+#include "fs/lookup.h"
+#include "walk/listing.h"
+#include "walk/waves.h"
+
+/*
+ * Recovery in a walk. Each name of a directory is also stored with its inode, so most names whose
+ * directory entries were lost with a block can be found in the rest of the tree
+ * (recovery/lost_names.c). Directories among them are walked like any other. If the search finds
+ * more lost blocks, it is repeated for their contents.
+ */
+
+/* A name whose directory was not known when it was found. The bytes are in the recovery's buffer.
+ */
+struct waiting_name {
+    struct bw_lost_name name; /* but for the bytes */
+    size_t offset;
+};
+
+struct recovery {
+    struct bw_subvolume_walk *walk;
+    struct bw_lost_names names;
+    struct bw_map unreachable; /* directories without a known path to the top */
+    struct bw_map listed;      /* hashes of directory and name of recovered entries */
+    struct waiting_name *waiting;
+    size_t waiting_count, waiting_capacity;
+    struct bw_buffer waiting_bytes;
+    uint64_t index; /* of the name that is being restored; 0: unknown */
+};
+
+static uint32_t wave_of(void *context, uint64_t directory)
+{
+    const struct bw_directory_table *table = &((struct recovery *)context)->walk->directories;
+    uint32_t index = bw_directories_find(table, directory);
+    if (index != BW_NO_DIRECTORY)
+        return bw_directories_get(table, index).wave;
+    return bw_directories_is_closed(table, directory) ? 0 : UINT32_MAX;
+}
+
+/* A directory above, and its name in the next one. */
+struct ancestor {
+    uint64_t inode;
+    struct bw_parent_step up;
+};
+
+struct ancestors {
+    struct ancestor *steps;
+    size_t count, capacity;
+};
+
+/* Follows parents from an unknown directory up to one in the table; `*index` is BW_NO_DIRECTORY if
+ * none is reached. Directories are marked on the way, and unmarked when the table is reached: a
+ * circle ends at its own mark. */
+static struct bw_error *find_known_ancestor(struct recovery *recovery, uint64_t inode,
+                                            struct ancestors *above, uint32_t *index)
+{
+    const struct bw_subvolume_walk *walk = recovery->walk;
+    while ((*index = bw_directories_find(&walk->directories, inode)) == BW_NO_DIRECTORY) {
+        if (inode <= BW_SUBVOLUME_ROOT_INODE || bw_map_get(&recovery->unreachable, inode) == 1)
+            return NULL;
+        if (!bw_map_put(&recovery->unreachable, inode, 1) ||
+            !BW_ARRAY_RESERVE(above->steps, above->count, above->capacity))
+            return bw_error_no_memory();
+        struct ancestor *ancestor = &above->steps[above->count];
+        ancestor->inode = inode;
+        struct bw_error *error = bw_inode_step_up(walk->fs, walk->scope.tree, inode, &ancestor->up);
+        if (error && error->code == BW_ERROR_NO_MEMORY)
+            return error;
+        bw_error_free(error);
+        if (error)
+            return NULL;
+        inode = ancestor->up.parent;
+        above->count++;
+    }
+    return NULL;
+}
+
+/* The outcome for a name. */
+enum { LISTED = 1, LEFT_OUT = 2 };
+
+/* Lists a name, unless a shard lists only missing entries and this is not one of them. */
+static struct bw_error *list_if_missing(struct recovery *recovery, uint32_t directory,
+                                        const struct bw_collected *what, const void *name,
+                                        size_t name_length, bool *included)
+{
+    struct bw_task_scope *scope = &recovery->walk->scope;
+    const struct bw_lost_name found = {.directory =
+                                           bw_directories_get(scope->directories, directory).inode,
+                                       .index = recovery->index};
+    const bool lists = !scope->missing || bw_missing_has_name(scope->missing, &found);
+    const bool silent = scope->silent;
+    if (scope->missing && lists && what->type == BW_FILE_DIRECTORY &&
+        !bw_missing_follow(scope->missing, what->number))
+        return bw_error_no_memory();
+    scope->silent |= !lists;
+    struct bw_error *error =
+        bw_listing_add_entry(recovery->walk, directory, what, name, name_length, included);
+    scope->silent = silent;
+    return error;
+}
+
+/* Lists a name, unless that was done before: a leaf that only a lenient scan can read may contain
+ * it again. `*included` is false if it is excluded, with everything below it. */
+static struct bw_error *list_once(struct recovery *recovery, uint32_t directory,
+                                  const struct bw_collected *what, const void *name,
+                                  size_t name_length, bool *included)
+{
+    struct bw_subvolume_walk *walk = recovery->walk;
+    uint64_t hash = bw_fs_name_hash(
+        walk->fs, bw_directories_get(&walk->directories, directory).inode, name, name_length);
+    uint32_t state = bw_map_get(&recovery->listed, hash);
+    *included = state == LISTED;
+    if (state != UINT32_MAX)
+        return NULL;
+    BW_TRY(list_if_missing(recovery, directory, what, name, name_length, included));
+    return bw_map_put(&recovery->listed, hash, *included ? LISTED : LEFT_OUT)
+               ? NULL
+               : bw_error_no_memory();
+}
+
+/* Lists a directory, unless that was done before, and adds it to the table; `*index` is
+ * BW_NO_DIRECTORY if it is excluded, or too deep. */
+static struct bw_error *restore_directory(struct recovery *recovery, uint64_t inode,
+                                          uint32_t parent, const void *name, size_t name_length,
+                                          uint32_t *index)
+{
+    const struct bw_collected what = {.number = inode, .type = BW_FILE_DIRECTORY};
+    bool included;
+    if (bw_directories_is_closed(&recovery->walk->directories, inode))
+        return bw_directories_reopen(&recovery->walk->directories, inode, parent, name, name_length,
+                                     index);
+    *index = BW_NO_DIRECTORY;
+    BW_TRY(list_once(recovery, parent, &what, name, name_length, &included));
+    if (!included || !bw_listing_enters(recovery->walk, parent))
+        return NULL;
+    if (!bw_map_put(&recovery->unreachable, inode, 0))
+        return bw_error_no_memory();
+    return bw_waves_add_directory(recovery->walk, inode, parent, name, name_length, index);
+}
+
+/* The table index of a directory, which is added with all the unknown ones above it;
+ * BW_NO_DIRECTORY if that cannot be done. */
+static struct bw_error *ensure_directory(struct recovery *recovery, uint64_t inode, uint32_t *index)
+{
+    struct ancestors above = {0};
+    struct bw_error *error = find_known_ancestor(recovery, inode, &above, index);
+    while (!error && *index != BW_NO_DIRECTORY && above.count) {
+        const struct ancestor *ancestor = &above.steps[--above.count];
+        error = restore_directory(recovery, ancestor->inode, *index, ancestor->up.name,
+                                  ancestor->up.name_length, index);
+    }
+    free(above.steps);
+    return error;
+}
+
+/* A directory may become known when others that were brought back are walked: its names wait. */
+static struct bw_error *wait_for_directory(struct recovery *recovery,
+                                           const struct bw_lost_name *found)
+{
+    size_t offset = recovery->waiting_bytes.length;
+    bw_buffer_append(&recovery->waiting_bytes, found->name, found->name_length);
+    if (recovery->waiting_bytes.failed ||
+        !BW_ARRAY_RESERVE(recovery->waiting, recovery->waiting_count, recovery->waiting_capacity))
+        return bw_error_no_memory();
+    recovery->waiting[recovery->waiting_count++] = (struct waiting_name){*found, offset};
+    return NULL;
+}
+
+/* Brings back a name: a directory is walked like any other, a file is listed. */
+static struct bw_error *restore_name(void *context, const struct bw_lost_name *found)
+{
+    struct recovery *recovery = context;
+    struct bw_subvolume_walk *walk = recovery->walk;
+    uint32_t directory, index;
+    bool included;
+    if (!bw_name_is_valid(found->name, found->name_length) ||
+        found->inode <= BW_SUBVOLUME_ROOT_INODE ||
+        (found->type != BW_FILE_DIRECTORY && !bw_subvolume_walk_lists(walk, found->type)))
+        return NULL;
+    recovery->index = 0;
+    BW_TRY(ensure_directory(recovery, found->directory, &directory));
+    if (directory == BW_NO_DIRECTORY)
+        return wait_for_directory(recovery, found);
+    recovery->index = found->index;
+    const bool known = bw_directories_find(&walk->directories, found->inode) != BW_NO_DIRECTORY ||
+                       bw_directories_is_closed(&walk->directories, found->inode);
+    if (known && (found->type == BW_FILE_DIRECTORY || found->type == BW_FILE_UNKNOWN))
+        return NULL;
+    if (found->type == BW_FILE_DIRECTORY)
+        return restore_directory(recovery, found->inode, directory, found->name, found->name_length,
+                                 &index);
+    const struct bw_collected what = {.number = found->inode, .type = found->type};
+    return list_once(recovery, directory, &what, found->name, found->name_length, &included);
+}
+
+static struct bw_error *on_lost_range(void *context, const struct bw_lost_range *range)
+{
+    return bw_waves_lose(((struct recovery *)context)->walk, range);
+}
+
+/* Subvolumes whose entry was lost: the root tree has their names. */
+static struct bw_error *recover_subvolumes(struct recovery *recovery)
+{
+    struct bw_subvolume_walk *walk = recovery->walk;
+    const struct bw_subvolume_table *table = &walk->fs->subvolumes;
+    for (size_t i = 0; i < table->count; i++) {
+        const struct bw_subvolume *subvolume = &table->items[i];
+        uint32_t directory;
+        if (subvolume->deleted || subvolume->parent != walk->scope.tree->id ||
+            !bw_lost_names_has(&recovery->names, subvolume->directory, subvolume->index))
+            continue;
+        BW_TRY(ensure_directory(recovery, subvolume->directory, &directory));
+        if (directory != BW_NO_DIRECTORY)
+            BW_TRY(bw_waves_add_subvolume(walk, subvolume->tree.id, directory,
+                                          bw_subvolume_name(table, subvolume),
+                                          subvolume->name_length));
+    }
+    return NULL;
+}
+
+/* Tries again with names that wait; `*any`: whether one of their directories is known now. */
+static struct bw_error *retry_waiting_names(struct recovery *recovery, bool *any)
+{
+    size_t kept = 0, count = recovery->waiting_count;
+    for (size_t i = 0; i < count; i++) {
+        struct waiting_name waiting = recovery->waiting[i];
+        if (bw_directories_find(&recovery->walk->directories, waiting.name.directory) ==
+            BW_NO_DIRECTORY) {
+            recovery->waiting[kept++] = waiting;
+            continue;
+        }
+        waiting.name.name = (const uint8_t *)recovery->waiting_bytes.data + waiting.offset;
+        BW_TRY(restore_name(recovery, &waiting.name));
+    }
+    recovery->waiting_count = kept;
+    *any = kept < count;
+    return NULL;
+}
+
+static struct bw_error *recover_once(struct recovery *recovery)
+{
+    bool again = true;
+    recovery->waiting_count = recovery->waiting_bytes.length = 0;
+    BW_TRY(bw_lost_names_find(&recovery->names));
+    BW_TRY(recover_subvolumes(recovery));
+    while (again) {
+        BW_TRY(bw_waves_run(recovery->walk));
+        BW_TRY(retry_waiting_names(recovery, &again));
+    }
+    return NULL;
+}
+
+/* A round may find that more is lost. Each block is lost only once, so that ends; hostile keys get
+ * no more rounds than this. */
+enum { MAX_ROUNDS = 8 };
+
+static struct bw_error *repeat_recovery(struct recovery *recovery)
+{
+    struct bw_subvolume_walk *walk = recovery->walk;
+    struct bw_lost_names *names = &recovery->names;
+    for (unsigned round = 0; round < MAX_ROUNDS && !bw_output_stopped(&walk->output); round++) {
+        bw_lost_list_free(&names->handled);
+        names->handled = names->lost;
+        names->lost = (struct bw_lost_list){0};
+        BW_TRY(bw_lost_list_make(&walk->lost, 0, &names->lost));
+        if (bw_lost_lists_equal(&names->lost, &names->handled))
+            break;
+        BW_TRY(recover_once(recovery));
+    }
+    return NULL;
+}
+
+/* Leaves below lost nodes first: they hold whole directories, in order. The walk has read only the
+ * nodes it needed. */
+static struct bw_error *adopt(struct bw_subvolume_walk *walk)
+{
+    struct bw_lost_ranges nodes = {0};
+    struct bw_error *error = bw_find_lost_nodes(walk->fs, walk->scope.tree, walk->wave, &nodes);
+    for (size_t i = 0; i < nodes.count && !error; i++)
+        error = bw_waves_lose(walk, &nodes.items[i]);
+    free(nodes.items);
+    BW_TRY(error);
+    BW_TRY(bw_adopt_leaves(walk->fs, walk->scope.tree, &walk->lost, &walk->adopted));
+    if (!walk->adopted.count)
+        return NULL;
+    BW_TRY(bw_waves_walk_adopted(walk));
+    return bw_waves_run(walk);
+}
+
+/* Lists what lost blocks held, as far as the rest of the tree has it. Costs nothing if no block
+ * was lost. */
+struct bw_error *bw_lost_entries_list(struct bw_subvolume_walk *walk)
+{
+    if (!walk->lost.count)
+        return NULL;
+    struct recovery recovery = {.walk = walk};
+    recovery.names = (struct bw_lost_names){.fs = walk->fs,
+                                            .tree = walk->scope.tree,
+                                            .adopted = &walk->adopted,
+                                            .wave = &walk->wave,
+                                            .wave_of = wave_of,
+                                            .take = restore_name,
+                                            .lose = on_lost_range,
+                                            .context = &recovery};
+    struct bw_error *error = adopt(walk);
+    if (!error)
+        error = repeat_recovery(&recovery);
+    walk->summary->lost_blocks += walk->lost_blocks.count;
+    bw_lost_list_free(&recovery.names.lost);
+    bw_lost_list_free(&recovery.names.handled);
+    bw_lost_names_free(&recovery.names);
+    bw_map_free(&recovery.unreachable);
+    bw_map_free(&recovery.listed);
+    free(recovery.waiting);
+    bw_buffer_free(&recovery.waiting_bytes);
+    return error;
+}
