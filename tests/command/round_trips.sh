@@ -5,7 +5,8 @@
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
-"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" gone laptop big-directory || exit 1
+"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" gone laptop big-directory \
+    root-tree-levels || exit 1
 
 # trips FIXTURE ARGUMENT...: round trips of a command in one thread.
 trips() {
@@ -25,6 +26,7 @@ at_most() {
 
 # The blocks of single lookups stay in the cache, and roots are read once.
 at_most 10 gone walk -j 1
+at_most 20 root-tree-levels walk -j 1 # 222 subvolumes
 at_most 12 gone space -j 1
 at_most 12 gone sum -j 1
 at_most 55 laptop sum -j 1
