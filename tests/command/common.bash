@@ -4,7 +4,8 @@ ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 BUILD=$(cd "$ROOT" && realpath -m "${BUILD:-build}")
 PROGRAM=$BUILD/btrfs-walk
 WORK=$(mktemp -d)
-trap 'rm -rf "$WORK"' EXIT
+# A background job that a signal ends before it has started its program runs the trap, too.
+trap '[ "$BASHPID" != $$ ] || rm -rf "$WORK"' EXIT
 read -ra COMPILER <<< "${CC:-cc}" # may be several words, like "ccache gcc"
 # The same letters, order and messages on every machine: a bare container has no locale.
 export LC_ALL=C.UTF-8

@@ -178,22 +178,25 @@ is "answers" "$(grep -c '^Path: /docs$' out)" 500
 # Signals.
 slow=debug/delay-gen@device-1,delay=300ms
 set -m
-"$PROGRAM" shell -c 'ls; sum; pwd' --insert "$slow" "$plain" > out 2> err &
-soon grep -q top-file out
+# The output of a former run would end the wait before the program has started.
+start_slow() {
+    rm -f out
+    "$PROGRAM" shell -c 'ls; sum; pwd' --insert "$slow" "$plain" > out 2> err &
+    soon grep -qs top-file out
+}
+start_slow
 read -r worker < "/proc/$!/task/$!/children"
 kill -KILL "$worker"
 wait $!
 is "a fatal signal ends the command only" "$? $(tail -n 1 out)" "$((128 + 9)) /"
 holds "and is reported" grep -q 'signal 9 .* has ended the command' err
-"$PROGRAM" shell -c 'ls; sum; pwd' --insert "$slow" "$plain" > out 2> err &
-soon grep -q top-file out
+start_slow
 read -r worker < "/proc/$!/task/$!/children"
 kill -TERM $!
 wait $! 2> /dev/null
 gone() { ! kill -0 "$worker" 2> /dev/null; }
 holds "the worker ends with the shell" soon gone
-"$PROGRAM" shell -c 'ls; sum; pwd' --insert "$slow" "$plain" > out 2> err &
-soon grep -q top-file out
+start_slow
 kill -INT -$!
 wait $! 2> /dev/null
 is "Ctrl-C ends a script" "$? $(tail -n 1 out)" '130 youngest'
