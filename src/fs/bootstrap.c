@@ -201,14 +201,10 @@ void bw_bootstrap_end(struct bw_fs *fs)
 static struct bw_error *add_moved_range(void *context, const struct bw_item *item)
 {
     const struct bw_fs *fs = context;
-    bw_le64 address;
+    struct bw_moved_range range;
     if (item->key.type != BW_REMAP)
         return NULL;
-    if (item->size < sizeof address)
-        return bw_error_create(BW_ERROR_CORRUPT, "remap tree: the item of %" PRIu64 " is cut off",
-                               item->key.objectid);
-    memcpy(&address, item->data, sizeof address);
-    const struct bw_moved_range range = {item->key.objectid, item->key.offset, bw_get64(address)};
+    BW_TRY(bw_moved_range_decode(item, &range));
     return bw_graph_control(fs->graph,
                             &(struct bw_control){BW_CONTROL_MOVED_RANGE, {.moved = &range}});
 }

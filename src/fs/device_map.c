@@ -193,14 +193,15 @@ static struct bw_error *make_ranges(struct bw_fs *fs, struct ranges *devices,
 static struct bw_error *add_moved(void *context, const struct bw_item *item)
 {
     struct bw_device_map *map = context;
-    bw_le64 address;
-    if (item->key.type != BW_REMAP || item->size < sizeof address)
-        return NULL; /* bw_bootstrap_remap() has reported truncated items */
-    memcpy(&address, item->data, sizeof address);
+    struct bw_moved_range range;
+    if (item->key.type != BW_REMAP)
+        return NULL;
+    BW_AUTO_ERROR struct bw_error *bad = bw_moved_range_decode(item, &range);
+    if (bad)
+        return NULL; /* bw_bootstrap_remap() has reported it */
     if (!BW_ARRAY_RESERVE(map->moved, map->moved_count, map->moved_capacity))
         return bw_error_no_memory();
-    map->moved[map->moved_count++] =
-        (struct bw_moved_range){item->key.objectid, item->key.offset, bw_get64(address)};
+    map->moved[map->moved_count++] = range;
     return NULL;
 }
 

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 
 #include "base/cleanup.h"
+#include "ondisk/disk_items.h"
 
 /* Parity is computed in a field of 256 elements: no more stripes than that can share a row. */
 static const struct bw_raid_profile profiles[] = {
@@ -137,5 +138,20 @@ struct bw_error *bw_stripe_extent_decode(const struct bw_item *item,
         decoded.places[i].offset = offset;
     }
     *extent = decoded;
+    return NULL;
+}
+
+struct bw_error *bw_moved_range_decode(const struct bw_item *item, struct bw_moved_range *range)
+{
+    const struct bw_disk_remap *disk = (const void *)item->data;
+    const uint64_t from = item->key.objectid, length = item->key.offset;
+    if (item->size < sizeof *disk)
+        return bw_error_create(BW_ERROR_CORRUPT, "remap of %" PRIu64 ": the item is cut off", from);
+    const uint64_t to = bw_get64(disk->address);
+    if (length == 0 || from + length < from || to + length < to)
+        return bw_error_create(BW_ERROR_CORRUPT,
+                               "remap of %" PRIu64 " bytes at %" PRIu64 ": invalid range", length,
+                               from);
+    *range = (struct bw_moved_range){from, length, to};
     return NULL;
 }

@@ -57,4 +57,8 @@ bool bw_chunk_in_stripe_tree(uint64_t type);
 struct bw_error *bw_stripe_extent_decode(const struct bw_item *item,
                                          struct bw_stripe_extent *extent);
 
+/** Decodes and checks a REMAP item. BW_ERROR_CORRUPT if it is cut off or a range ends beyond 2^64;
+ * then `range` is unchanged. */
+struct bw_error *bw_moved_range_decode(const struct bw_item *item, struct bw_moved_range *range);
+
 #endif

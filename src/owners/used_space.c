@@ -7,7 +7,6 @@
 #include "owners/used_space.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/array.h"
 #include "base/bits.h"
@@ -15,6 +14,7 @@
 #include "base/search.h"
 #include "base/struct_size.h"
 #include "btree/memory.h"
+#include "ondisk/chunk.h"
 #include "ondisk/disk_items.h"
 #include "ondisk/superblock.h"
 #include "owners/level_reader.h"
@@ -430,27 +430,41 @@ struct bw_error *bw_used_map_join(struct bw_used_map *map)
 
 /* The remap tree. */
 
-/* Adds the places to which relocation has moved a part of the space in use. */
+struct move_walk {
+    struct bw_used_map *map;
+    uint64_t end; /* of the ranges before */
+};
+
+/* Adds the new place of each part of a moved range that is in a set. */
+static struct bw_error *add_moved_parts(const struct bw_range_set *set,
+                                        const struct bw_moved_range *range,
+                                        struct bw_range_set *added)
+{
+    const uint64_t from = range->from, end = from + range->length;
+    size_t i = BW_FIRST_INDEX(k, set->count, set->items[k].end > from);
+    for (; i < set->count && set->items[i].start < end; i++) {
+        const struct bw_span span = set->items[i];
+        const uint64_t first = span.start > from ? span.start - from : 0,
+                       last = (span.end < end ? span.end : end) - from;
+        BW_TRY(add(added, range->to + first, range->to + last));
+    }
+    return NULL;
+}
+
+/* Invalid ranges, and those that overlap the previous one, are not followed: opening the file
+ * system has reported them. */
 static struct bw_error *add_moved(void *context, const struct bw_item *item)
 {
-    struct bw_used_map *map = context;
-    const uint64_t from = item->key.objectid, end = from + item->key.offset;
-    bw_le64 address;
-    if (item->key.type != BW_REMAP || item->size < sizeof address || end < from)
-        return NULL; /* opening the file system has reported truncated items */
-    memcpy(&address, item->data, sizeof address);
-    for (unsigned kind = 0; kind < BW_USED_SETS; kind++) {
-        const struct bw_range_set *set = &map->sets[kind];
-        size_t i = BW_FIRST_INDEX(k, set->count, set->items[k].end > from);
-        for (; i < set->count && set->items[i].start < end; i++) {
-            const struct bw_span span = set->items[i];
-            const uint64_t to = bw_get64(address),
-                           first = span.start > from ? span.start - from : 0,
-                           last = (span.end < end ? span.end : end) - from;
-            if (last <= UINT64_MAX - to)
-                BW_TRY(add(&map->added[kind], to + first, to + last));
-        }
-    }
+    struct move_walk *walk = context;
+    struct bw_moved_range range;
+    if (item->key.type != BW_REMAP)
+        return NULL;
+    BW_AUTO_ERROR struct bw_error *bad = bw_moved_range_decode(item, &range);
+    if (bad || range.from < walk->end)
+        return NULL;
+    walk->end = range.from + range.length;
+    for (unsigned kind = 0; kind < BW_USED_SETS; kind++)
+        BW_TRY(add_moved_parts(&walk->map->sets[kind], &range, &walk->map->added[kind]));
     return NULL;
 }
 
@@ -458,11 +472,12 @@ static struct bw_error *add_moved(void *context, const struct bw_item *item)
 static struct bw_error *follow_moves(struct bw_used_map *map)
 {
     const struct bw_tree tree = {BW_REMAP_TREE, map->fs->superblock.remap_root, 0};
+    struct move_walk walk = {.map = map};
     for (unsigned kind = 0; kind < BW_USED_SETS; kind++)
         bw_range_set_free(&map->added[kind]);
     if (!tree.root.bytenr)
         return NULL;
-    BW_TRY(bw_fs_items(map->fs, &tree, (struct bw_key){0}, BW_KEY_MAX, add_moved, map));
+    BW_TRY(bw_fs_items(map->fs, &tree, (struct bw_key){0}, BW_KEY_MAX, add_moved, &walk));
     return bw_used_map_join(map);
 }
 

@@ -125,27 +125,34 @@ static struct bw_error *scan_extent_trees(struct search *search)
 
 /* The space cache of version 1: files in the root tree. */
 
+/* The kernel writes 64 KiB for each 256 MiB of a block group. Longer extents are of no cache. */
+enum { LONGEST_CACHE = 16 << 20 };
+
+static struct bw_error *add_cache_extent(struct search *search, const struct bw_item *item)
+{
+    struct bw_file_extent extent;
+    BW_AUTO_ERROR struct bw_error *bad =
+        bw_file_extent_decode(item, search->reader.fs->superblock.sectorsize, &extent);
+    if (bad || extent.type == BW_FILE_EXTENT_INLINE || !extent.disk_bytenr ||
+        extent.disk_num_bytes > LONGEST_CACHE)
+        return NULL;
+    for (uint64_t done = 0; done < extent.disk_num_bytes; done += BW_METADUMP_PIECE) {
+        const uint64_t left = extent.disk_num_bytes - done;
+        const struct bw_dumped_block block = {
+            .bytenr = extent.disk_bytenr + done,
+            .length = left < BW_METADUMP_PIECE ? (uint32_t)left : BW_METADUMP_PIECE,
+            .is_data = true};
+        BW_TRY(append(search->list, &block));
+    }
+    return NULL;
+}
+
 static struct bw_error *add_cache_extents(void *context, const struct bw_node *leaf)
 {
-    struct search *search = context;
     struct bw_item item;
-    for (uint32_t slot = 0; bw_leaf_next(leaf, &slot, &item);) {
-        struct bw_file_extent extent;
-        if (item.key.type != BW_EXTENT_DATA)
-            continue;
-        BW_AUTO_ERROR struct bw_error *bad =
-            bw_file_extent_decode(&item, search->reader.fs->superblock.sectorsize, &extent);
-        if (bad || extent.type == BW_FILE_EXTENT_INLINE || !extent.disk_bytenr)
-            continue;
-        for (uint64_t done = 0; done < extent.disk_num_bytes; done += BW_METADUMP_PIECE) {
-            const uint64_t left = extent.disk_num_bytes - done;
-            const struct bw_dumped_block block = {
-                .bytenr = extent.disk_bytenr + done,
-                .length = left < BW_METADUMP_PIECE ? (uint32_t)left : BW_METADUMP_PIECE,
-                .is_data = true};
-            BW_TRY(append(search->list, &block));
-        }
-    }
+    for (uint32_t slot = 0; bw_leaf_next(leaf, &slot, &item);)
+        if (item.key.type == BW_EXTENT_DATA)
+            BW_TRY(add_cache_extent(context, &item));
     return NULL;
 }
 

@@ -24,7 +24,8 @@
 struct member {
     struct bw_xlator *layer; /* NULL: it is missing */
     uint64_t offset;         /* of its data */
-    uint64_t size;           /* room for data */
+    uint64_t data_size;      /* as its superblock says */
+    uint64_t size;           /* less if the device was cut off */
     uint64_t current;        /* its data are valid up to here */
 };
 
@@ -348,10 +349,10 @@ static void add_member(struct bw_xlator *xlator, size_t index, const struct bw_m
         leave_out(xlator, index, "another device has its place");
     } else if (found->data_offset < size) {
         const uint64_t room = size - found->data_offset;
-        *member =
-            (struct member){layer, found->data_offset,
-                            found->data_size && found->data_size < room ? found->data_size : room,
-                            found->recovered < room ? found->recovered : room};
+        const uint64_t data_size = found->data_size ? found->data_size : room;
+        *member = (struct member){layer, found->data_offset, data_size,
+                                  data_size < room ? data_size : room,
+                                  found->recovered < room ? found->recovered : room};
         md->given++;
     }
 }
@@ -394,6 +395,7 @@ static struct bw_error *check_members(struct bw_xlator *xlator)
     return NULL;
 }
 
+/* Whatever the superblocks say, an array cannot be much larger than its devices. */
 static struct bw_error *set_layout(struct bw_xlator *xlator)
 {
     struct md *md = bw_xlator_private(xlator);
@@ -401,8 +403,11 @@ static struct bw_error *set_layout(struct bw_xlator *xlator)
     if (!sizes)
         return bw_error_no_memory();
     for (uint32_t i = 0; i < md->array.device_count; i++)
-        sizes[i] = md->members[i].size;
+        sizes[i] = md->members[i].data_size;
     BW_TRY(bw_md_layout_init(&md->layout, &md->array, sizes));
+    for (uint32_t i = 0; i < md->array.device_count; i++)
+        sizes[i] = md->members[i].size;
+    bw_md_layout_cut(&md->layout, sizes);
     if (md->layout.zone_count > 1 && !md->array.has_layout)
         bw_xlator_report(xlator, BW_WARNING,
                          bw_error_create(BW_ERROR_UNSUPPORTED,
@@ -459,12 +464,27 @@ static uint64_t size(struct bw_xlator *xlator)
     return md->layout.size;
 }
 
+/* Skips the ends of the devices of a linear array that were cut off. */
+static uint64_t next_in_linear(const struct md *md, uint64_t address)
+{
+    while (address < md->layout.size) {
+        struct bw_md_place place;
+        bw_md_locate(&md->layout, address, 0, &place);
+        if (place.offset < md->members[place.role].size)
+            return address;
+        address += place.length;
+    }
+    return UINT64_MAX;
+}
+
 /* Holes are looked for only where the array has the addresses of a device. */
 static uint64_t next_stored(struct bw_xlator *xlator, uint64_t address)
 {
     const struct md *md = bw_xlator_private(xlator);
     if (address >= md->layout.size)
         return UINT64_MAX;
+    if (md->array.level == BW_MD_LINEAR)
+        return next_in_linear(md, address);
     for (uint32_t i = 0; md->array.level == 1 && i < md->array.device_count; i++) {
         const struct member *member = &md->members[i];
         if (!member->layer || member->current < md->layout.size)

@@ -280,6 +280,8 @@ static struct bw_error *set_mirrors(struct bw_md_layout *layout)
         mirrors->set_size > count)
         return refuse("an unknown layout of RAID10");
     const uint64_t chunks = layout->used_size / layout->chunk / fars * count / nears;
+    if (chunks > INT64_MAX / layout->chunk)
+        return refuse("an impossible size");
     const uint64_t used = (chunks * nears * fars + count - 1) / count;
     mirrors->stride = mirrors->interleaves ? layout->chunk : used / fars * layout->chunk;
     layout->size = chunks * layout->chunk;
@@ -326,6 +328,38 @@ struct bw_error *bw_md_layout_init(struct bw_md_layout *layout,
                                     .count = array->device_count,
                                     .used_size = array->used_size};
     return set_layout(layout, sizes);
+}
+
+static uint64_t end_of_linear(const struct bw_md_layout *layout, const uint64_t *ends)
+{
+    uint64_t begin = 0, end = 0;
+    for (uint32_t i = 0; i < layout->count; i++) {
+        if (ends[i])
+            end = begin + (ends[i] < layout->sizes[i] ? ends[i] : layout->sizes[i]);
+        begin += layout->sizes[i];
+    }
+    return end;
+}
+
+/* A row has at most one chunk of each device that is not parity. */
+static uint64_t end_of_rows(const struct bw_md_layout *layout, uint64_t longest)
+{
+    const uint64_t rows = longest / layout->chunk + (longest % layout->chunk != 0);
+    uint64_t end;
+    bool is_over = __builtin_mul_overflow(rows, layout->count - bw_md_parity(layout), &end) ||
+                   __builtin_mul_overflow(end, layout->chunk, &end);
+    return is_over ? UINT64_MAX : end;
+}
+
+void bw_md_layout_cut(struct bw_md_layout *layout, const uint64_t *ends)
+{
+    uint64_t longest = 0;
+    for (uint32_t i = 0; i < layout->count; i++)
+        longest = ends[i] > longest ? ends[i] : longest;
+    const uint64_t end = layout->level == BW_MD_LINEAR ? end_of_linear(layout, ends)
+                         : layout->level == 1          ? longest
+                                                       : end_of_rows(layout, longest);
+    layout->size = end < layout->size ? end : layout->size;
 }
 
 void bw_md_layout_free(struct bw_md_layout *layout)

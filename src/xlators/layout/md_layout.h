@@ -59,6 +59,10 @@ struct bw_md_row {
 struct bw_error *bw_md_layout_init(struct bw_md_layout *layout,
                                    const struct bw_md_superblock *array, const uint64_t *sizes);
 
+/** Reduces the size of an array to the part before the end of its data on devices that were cut
+ * off. `ends`: the bytes that each device has. */
+void bw_md_layout_cut(struct bw_md_layout *layout, const uint64_t *ends);
+
 void bw_md_layout_free(struct bw_md_layout *layout);
 
 /** Devices with parity in each row: 0 to 2. */

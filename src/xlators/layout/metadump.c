@@ -20,6 +20,8 @@
 /* The longest piece that is decompressed. btrfs-image makes pieces of 256 KiB, but does not split
  * longer ranges. */
 #define LONGEST_PIECE (UINT32_C(4) << 20)
+/* zlib makes a piece longer by less than a thousandth, if at all. */
+#define LONGEST_STORED (2 * LONGEST_PIECE)
 
 /* A piece of the metadump. */
 struct piece {
@@ -295,15 +297,14 @@ static struct bw_error *decompress(const struct bw_frame *frame, struct bw_xlato
 {
     struct metadump *dump = bw_xlator_private(xlator);
     const struct piece *piece = result->piece;
-    BW_AUTO_FREE uint8_t *stored = malloc((size_t)piece->stored + 1);
-    z_stream stream = {.next_in = stored, .avail_in = piece->stored};
+    const uint32_t length = piece->stored < LONGEST_STORED ? piece->stored : LONGEST_STORED;
+    BW_AUTO_FREE uint8_t *stored = malloc((size_t)length + 1);
+    z_stream stream = {.next_in = stored, .avail_in = length};
     if (!stored || inflateInit(&stream) != Z_OK)
         return bw_error_no_memory();
-    struct bw_request request = {.kind = BW_REQUEST_RAW,
-                                 .length = piece->stored,
-                                 .address = piece->offset,
-                                 .buffer = stored};
-    if (piece->stored)
+    struct bw_request request = {
+        .kind = BW_REQUEST_RAW, .length = length, .address = piece->offset, .buffer = stored};
+    if (length)
         bw_wind(frame, bw_xlator_child(xlator, 0), &request, 1);
     struct bw_error *error = request.error;
     if (!error)

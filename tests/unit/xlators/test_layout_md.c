@@ -19,6 +19,7 @@ enum {
 struct bench {
     struct fake_layer fakes[MEMBERS];
     uint8_t bytes[MEMBERS][SIZE];
+    size_t lost[MEMBERS]; /* bytes at the end that are cut off */
     struct report_log log;
     struct bw_graph *graph;
     struct bw_xlator *members[MEMBERS], *top;
@@ -120,7 +121,8 @@ static struct bw_error *open_bench(struct bench *bench, unsigned members)
     for (unsigned i = MEMBERS; i-- > 0;) { /* not in the order of their roles */
         if (!(members >> i & 1))
             continue;
-        bench->fakes[i] = (struct fake_layer){.copies = {bench->bytes[i]}, .size = SIZE};
+        bench->fakes[i] =
+            (struct fake_layer){.copies = {bench->bytes[i]}, .size = SIZE - bench->lost[i]};
         bench->members[count++] = add_fake_device(bench->graph, &bench->fakes[i]);
     }
     const struct layer layer = {
@@ -221,6 +223,52 @@ static void test_recovering_member(void **state)
     free(bench);
 }
 
+/* A linear array whose first device was cut off: the data of the second one keep their addresses.
+ */
+static void test_cut_off_linear(void **state)
+{
+    enum { LOST = 2 * CHUNK, DATA = SIZE - BEGIN };
+    uint8_t byte;
+    (void)state;
+    struct bench *bench = calloc(1, sizeof *bench);
+    for (uint32_t i = 0; i < 2; i++) {
+        for (size_t at = 0; at < DATA; at++)
+            bench->bytes[i][BEGIN + at] = byte_at(i * DATA + at);
+        put_superblock(bench, i, -1, 0, 2);
+    }
+    bench->lost[0] = LOST;
+    expect_success(open_bench(bench, 3));
+    assert_int_equal(bw_xlator_size(bench->top), 2 * DATA);
+    expect_success(read_range(bench->top, DATA, &byte, 1));
+    assert_int_equal(byte, byte_at(DATA));
+    expect_error(read_range(bench->top, DATA - 1, &byte, 1), BW_ERROR_MISSING_DEVICE, "suffice");
+    assert_int_equal(bw_xlator_next_stored(bench->top, DATA - LOST - 1), DATA - LOST - 1);
+    assert_int_equal(bw_xlator_next_stored(bench->top, DATA - LOST), DATA);
+    close_bench(bench);
+    bench->lost[1] = LOST;
+    expect_success(open_bench(bench, 3));
+    assert_int_equal(bw_xlator_size(bench->top), 2 * DATA - LOST);
+    close_bench(bench);
+    free(bench);
+}
+
+/* An array that claims to be much larger than its devices: a scan of all of it would take years. */
+static void test_impossible_size(void **state)
+{
+    (void)state;
+    struct bench *benches[] = {make_raid1(), make_raid5()};
+    for (size_t i = 0; i < 2; i++) {
+        for (uint32_t member = 0; member < 3; member++) {
+            put_64(benches[i]->bytes[member] + SUPERBLOCK + 80, UINT64_C(1) << 50);
+            seal(benches[i]->bytes[member] + SUPERBLOCK);
+        }
+        expect_success(open_bench(benches[i], i ? 7 : 3));
+        assert_int_equal(bw_xlator_size(benches[i]->top), (i + 1) * (SIZE - BEGIN));
+        close_bench(benches[i]);
+        free(benches[i]);
+    }
+}
+
 /* Changes a word of the first superblock, and expects an error. */
 static void expect_refusal(size_t at, uint32_t value, enum bw_error_code code, const char *message)
 {
@@ -266,6 +314,7 @@ int main(void)
         cmocka_unit_test(test_raid1),           cmocka_unit_test(test_raid5),
         cmocka_unit_test(test_late_member),     cmocka_unit_test(test_recovering_member),
         cmocka_unit_test(test_bad_superblocks), cmocka_unit_test(test_finding),
+        cmocka_unit_test(test_cut_off_linear),  cmocka_unit_test(test_impossible_size),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

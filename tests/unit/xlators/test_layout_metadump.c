@@ -67,14 +67,19 @@ static struct bench *make_bench(void)
     return calloc(1, sizeof(struct bench));
 }
 
-static struct bw_error *open_dump(struct bench *bench)
+static struct bw_error *open_dump_of(struct bench *bench, const uint8_t *bytes)
 {
-    bench->fake = (struct fake_layer){.copies = {bench->bytes}, .size = bench->end};
+    bench->fake = (struct fake_layer){.copies = {bytes}, .size = bench->end};
     bench->graph = fake_graph(&bench->log);
     bench->below = add_fake_device(bench->graph, &bench->fake);
     const struct layer layer = {
         .type = "layout/metadump", .name = "dump", .children = &bench->below, .child_count = 1};
     return graph_add(bench->graph, &layer, &bench->dump);
+}
+
+static struct bw_error *open_dump(struct bench *bench)
+{
+    return open_dump_of(bench, bench->bytes);
 }
 
 static void free_bench(struct bench *bench)
@@ -181,6 +186,27 @@ static void test_bad_pieces(void **state)
     free_bench(bench);
 }
 
+/* A piece that claims gigabytes of a sparse file: no more is read than one can have. */
+static void test_long_piece(void **state)
+{
+    enum { STORED = 12 << 20, MOST = 8 << 20 };
+    uint8_t buffer[4], *bytes = calloc(1, STORED + 2 * BLOCK);
+    (void)state;
+    struct bench *bench = make_bench();
+    add_cluster(bench, 1);
+    add_packed(bench, 1000, 1, 2000);
+    put32(bench->bytes + HEADER + 8, STORED);
+    memcpy(bytes, bench->bytes, ROOM);
+    bench->end = STORED + 2 * BLOCK;
+    expect_success(open_dump_of(bench, bytes));
+    expect_bytes(bench, 1000, 1, 2000);
+    for (size_t i = 0; i < bench->fake.read_count; i++)
+        assert_true(bench->fake.reads[i].length <= MOST);
+    expect_error(read_range(bench->dump, 4000, buffer, 4), BW_ERROR_NOT_FOUND, "lacks the block");
+    free_bench(bench);
+    free(bytes);
+}
+
 /* Complete pieces before the end of a truncated dump can be read. */
 static void test_cut(void **state)
 {
@@ -244,8 +270,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_plain),      cmocka_unit_test(test_compressed),
-        cmocka_unit_test(test_bad_pieces), cmocka_unit_test(test_cut),
-        cmocka_unit_test(test_headers),    cmocka_unit_test(test_far_away),
+        cmocka_unit_test(test_bad_pieces), cmocka_unit_test(test_long_piece),
+        cmocka_unit_test(test_cut),        cmocka_unit_test(test_headers),
+        cmocka_unit_test(test_far_away),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
