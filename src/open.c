@@ -2,13 +2,13 @@
 /*
  * Opens a file system: the one place that composes the reader of fs/ with the parts that extend it.
  * rescue/ replaces superblocks, devices, the chunk tree and the root tree that are lost; history/
- * finds committed generations; recovery/ stands by for lost blocks; replay/ applies the log.
+ * finds committed generations; recovery/ replaces lost blocks; replay/ applies the log.
  * If the images are send streams, stream/ makes a file system of them. If the image is a file of
  * another file system, data/ reads it.
  *
  * The order of attempts for the chunk tree and the root tree of the present generation: the root in
  * the superblock; a backup root of the same generation, since the superblock may be wrong; a tree
- * rebuilt from what is on the devices; the newest older backup root.
+ * rebuilt from blocks on the devices; the newest older backup root.
  */
 #include <inttypes.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
  * Records of a few bytes each, of which there may be millions: they are stored one after the other,
  * and found by their place or, through an index, by a hash. The caller defines the contents of a
  * record and its hash. The memory grows in chunks that never move. The index can be rebuilt from
- * the records, so it is freed before a larger one is allocated: growing takes no memory of its own.
+ * the records, so it is freed before a larger one is allocated: growing needs no additional memory.
  */
 #ifndef BW_BASE_PACKED_H
 #define BW_BASE_PACKED_H

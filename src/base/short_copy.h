@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Copies of names, which millions of times are a few bytes. Where compilers know that a length is
- * less than 256, they replace memcpy() by an instruction that takes thirty cycles to start.
+ * Copies of a few bytes, for the names of millions of files. Where compilers can derive that a
+ * length is less than 256, they replace memcpy() by an instruction that takes thirty cycles to
+ * start.
  */
 #ifndef BW_BASE_SHORT_COPY_H
 #define BW_BASE_SHORT_COPY_H

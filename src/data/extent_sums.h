@@ -36,7 +36,7 @@ void bw_extent_sums_begin(struct bw_extent_sums *sums);
 
 void bw_extent_sums_free(struct bw_extent_sums *sums);
 
-/** What is wanted about the extents of an inode. */
+/** Numbers about the extents of an inode. */
 struct bw_extent_counts {
     uint64_t extent_count, disk;
 };

@@ -145,7 +145,7 @@ static struct bw_error *note_missing(void *context, const struct bw_device_info 
     return NULL;
 }
 
-/* The space that has no colour: unallocated, and by age also what is not used. */
+/* Labels the space without a colour: unallocated, and in pictures of the age also unused space. */
 static void label_ground(struct bw_picture *picture, uint64_t rest)
 {
     char size[BW_SIZE_ROOM + 1];

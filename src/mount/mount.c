@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A mount: what it is made of. */
+/* Creating and freeing mounts. */
 #include <stdlib.h>
 
 #include "base/array.h"

@@ -193,8 +193,8 @@ static void listxattr(fuse_req_t request, fuse_ino_t node, size_t size)
     reply_attributes(request, node, &attributes, size);
 }
 
-/* Flags, for lsattr(1). The kernel passes on other requests, too, but those of btrfs are answered
- * by nobody: the tools that send them accept only mounts of the type btrfs. */
+/* Flags, for lsattr(1). Requests of btrfs are not supported, because the tools that send them
+ * accept only mounts of the type btrfs. */
 static void get_flags(fuse_req_t request, fuse_ino_t node, int command, void *argument,
                       struct fuse_file_info *file, unsigned how, const void *input,
                       size_t input_size, size_t output_size)

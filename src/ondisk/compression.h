@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Decompression of one extent, or of the data of an inline extent, from memory to memory. Nothing
- * is known of files here: items.h says how long an extent is and how it is compressed.
+ * Decompression of one extent, or of the data of an inline extent, from memory to memory. The
+ * length of an extent and its compression are in its item (items.h).
  *
  * Sources: the "Compression" chapter of the btrfs documentation, and the kernel's
  * fs/btrfs/compression.h for the numbers and limits. The streams are:
@@ -36,8 +36,8 @@ struct bw_error *bw_decompressor_create(uint32_t sectorsize, struct bw_decompres
 void bw_decompressor_destroy(struct bw_decompressor *decompressor);
 
 /**
- * Decompresses `input`, the bytes as they are stored, padding included, into `output`, which is as
- * long as the extent says (ram_bytes). As in the kernel, it is no error if the stream holds more
+ * Decompresses `input`, the stored bytes including padding, into `output`, which has the decoded
+ * length of the extent (ram_bytes). As in the kernel, it is no error if the stream holds more
  * than fits into the output, and if a complete stream holds less, the rest is filled with zeros.
  *
  * BW_ERROR_CORRUPT, naming the algorithm and the reason, if the stream is cut off or invalid, or a

@@ -93,7 +93,7 @@ struct bw_error *bw_tree_id_parse(const char *text, uint64_t *id)
         bw_buffer_format(&names, "%s%s", i ? ", " : "", bw_tree_names[i]);
     }
     struct bw_error *error =
-        bw_error_create(BW_ERROR_USAGE, "'%s' is no tree: give an id or one of %.*s", text,
+        bw_error_create(BW_ERROR_USAGE, "unknown tree '%s': give an id or one of %.*s", text,
                         (int)names.length, names.data ? names.data : "");
     bw_buffer_free(&names);
     return error;
@@ -187,7 +187,7 @@ static struct bw_error *parse_key(const char *text, const char *end, struct bw_k
         bool ends_with_comma = at[length] && !at[length + 1];
         if (!good || ends_with_comma)
             return bw_error_create(BW_ERROR_USAGE,
-                                   "'%s' is no key: %s; a key is OBJECTID[,TYPE[,OFFSET]], as in "
+                                   "invalid key '%s': %s; a key is OBJECTID[,TYPE[,OFFSET]], as in "
                                    "256,INODE_ITEM,0",
                                    copy,
                                    good        ? "nothing follows the comma"

@@ -31,7 +31,7 @@ struct free_search {
 const char *const bw_free_kind_names[] = {"free",         "unused",      "hidden",
                                           "preallocated", "unallocated", NULL};
 
-/* What files show. */
+/* Extents that files refer to. */
 
 static struct bw_error *add_span(struct bw_range_set *set, uint64_t start, uint64_t length)
 {

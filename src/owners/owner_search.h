@@ -64,7 +64,7 @@ struct bw_owner_search {
     struct bw_map marks; /**< addresses of blocks that contain, or lead to, the targets of the
                             search */
     struct bw_range_set allocated; /**< bytes of the ranges that extents and tree blocks take */
-    struct bw_range_set shown;     /**< those of them that have an owner */
+    struct bw_range_set shown;     /**< those bytes of `allocated` that have an owner */
     struct bw_owned_block *blocks;
     size_t block_count, block_capacity;
     struct bw_map block_numbers; /**< their addresses to their indexes */

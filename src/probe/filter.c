@@ -35,7 +35,7 @@ enum symbol {
     NOT,
     OPEN,
     CLOSE,
-    SINGLE,         /* this and all that follow: & | =, which are errors */
+    SINGLE,         /* from here on, errors: & | = */
     IS = UINT8_MAX, /* not a symbol: a member without an operator */
 };
 

@@ -234,9 +234,9 @@ struct bw_error *bw_name_index_read(void *context, const struct bw_subvolume *su
 
 /*
  * Finding names whose directory entries were lost. The whole tree is read, leniently. An INODE_REF
- * holds directory, index and name: together they tell which DIR_INDEX key held the entry. If that
+ * contains the directory, index and name, and thus the DIR_INDEX key of the entry. If that
  * key was in a lost block, the name is found here. If the INODE_REF may be lost as well, the
- * DIR_ITEM of the name is the last resort: it does not tell the key of the lost entry, so the name
+ * DIR_ITEM of the name is the last resort: it lacks the key of the lost entry, so the name
  * counts as lost if no readable DIR_INDEX of the directory has it.
  */
 

@@ -148,7 +148,8 @@ static struct bw_error *make_environment(struct bw_helper *helper)
     return NULL;
 }
 
-/* A helper that prints too much must not wait for a reader, who may never come. */
+/* The pipe for messages is non-blocking: a helper that prints too much must not wait for a reader.
+ */
 static struct bw_error *start(struct bw_helper *helper, const char *path,
                               const char *const *arguments)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The servers of images: which an image has, and how they are stacked. A helper may serve what
- * another one unpacks, and that what a server has: a qcow2 image, compressed, on a web server.
+ * The servers of images, and how they are stacked. A helper may serve an image that another one
+ * unpacks from a third: a qcow2 image, compressed, on a web server.
  */
 #include "servers/servers.h"
 

@@ -125,8 +125,8 @@ static struct bw_error *give_roots(struct iteration *iteration, const struct bw_
 }
 
 /* Calls `take` for the trees with an id, or for all if `id` is NULL, in the order of btrfs-progs:
- * trees in the superblock, trees in the root tree, logs. With `replayed`, trees are given as they
- * are after the replay of the log. Reports unreadable roots. */
+ * trees in the superblock, trees in the root tree, logs. With `replayed`, the log has been
+ * replayed into the trees. Reports unreadable roots. */
 static struct bw_error *each_tree(struct bw_fs *fs, const uint64_t *id, bool replayed,
                                   tree_visitor *take, void *context)
 {

@@ -5,8 +5,8 @@
  * cycles.
  *
  * There may be millions of directories. A directory whose entries have been listed, with those of
- * all directories below it, is closed: the walk needs its path no more, and keeps one bit so that a
- * second entry is noticed. Every other directory is a packed record of some twenty bytes.
+ * all directories below it, is closed: the walk no longer needs its path, and keeps one bit to
+ * detect a second entry. Every other directory is a packed record of some twenty bytes.
  */
 #ifndef BW_WALK_DIRECTORY_TABLE_H
 #define BW_WALK_DIRECTORY_TABLE_H

@@ -3,11 +3,10 @@
  * One task of a walk: the directories that are stored below one internal node of level 1 (or in a
  * root that is a leaf).
  *
- * The node names its leaves with their first keys, so the known directories tell which leaves hold
- * entries; only those are read, in batches. A directory that is found there and stored below the
- * same node is walked at once; all others are left to a later wave of tasks. Files whose rows need
- * inodes are collected until their inodes have been looked up (collect.c).
-
+ * The node names its leaves with their first keys, which shows which leaves contain entries of the
+ * known directories; only those are read, in batches. A directory that is found there and stored
+ * below the same node is walked at once; all others are left to a later wave of tasks. Files whose
+ * rows need inodes are collected until their inodes have been looked up (collect.c).
  */
 #ifndef BW_WALK_TASK_H
 #define BW_WALK_TASK_H

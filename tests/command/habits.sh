@@ -92,7 +92,7 @@ expect "a name that is no text" 0 - stat -c %N "$BUILD/fixtures/subvolumes/dev1.
 holds "is quoted" out_is "'/new'$'\\n''line \\ '$'\\377'"
 is "seconds, and none of their fraction" "$("$PROGRAM" stat -c %.0Y "$image" /)" \
     "$("$PROGRAM" stat -c %Y "$image" /)"
-expect "a directive that is none" 2 "'%-5q' is no directive" stat -c '%-5q' "$image" /
+expect "a directive that is none" 2 "unknown directive '%-5q'" stat -c '%-5q' "$image" /
 
 # Rows and colours of ls.
 expect "rows of a directory" 0 - ls -o path,type --sort=size "$image" @/srv

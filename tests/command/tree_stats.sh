@@ -53,7 +53,7 @@ holds "objects" out_has \
 expect "levels" 0 - tree-stats -t fs -o levels,blocks,leaves,on_levels,lost_blocks,fill_percent \
     "$(image levels-3)"
 holds "from the leaves up" out_has $'^3\t([0-9]+)\t([0-9]+)\t\\2,[0-9]+,1\t0\t[1-9][0-9]$'
-expect "no such name" 2 "'fss' is no tree: give an id or one of root, extent, chunk" \
+expect "no such name" 2 "unknown tree 'fss': give an id or one of root, extent, chunk" \
     tree-stats -t fss "$plain"
 expect "no such tree" 2 'there is no tree 99; there are ROOT_TREE, CHUNK_TREE, ' tree-stats -t 99 \
     "$plain"

@@ -35,7 +35,7 @@ holds "a whole path" [ "$(grep '^# file' "$WORK/out")" = '# file: /data/inline' 
 holds "in base64" out_has '^user\.other=0sbw==$'
 expect "no trusted ones with -d" 0 - xattr -dR -m '^trusted' "$plain" /
 expect "no such encoding" 2 'allowed: best, text, hex, base64' xattr -e octal "$plain" /
-expect "no regular expression" 2 "-m '\(' is no regular expression" xattr -m '(' "$plain" /
+expect "no regular expression" 2 "-m '\(': invalid regular expression" xattr -m '(' "$plain" /
 "$PROGRAM" xattr -R "$plain" / > /dev/full 2> "$WORK/err"
 is "a full disk" "$? $(grep -c 'cannot write' "$WORK/err")" "1 1"
 expect "help" 0 - xattr --help

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Devices on an NBD server. They are mounted as files with holes in a temporary directory, and
- * nbdkit serves these files: it knows the protocol, and takes the holes for what is not in use.
+ * nbdkit serves these files: it implements the protocol, and reports the holes as unused.
  *
  * client <-- NBD --> nbdkit <-- files --> kernel <-- FUSE --> this process, confined --> image
  */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The space that `copy` copies: what is in use now, and what older generations used. */
+/* The space that `copy` copies: the space in use, and that of older generations if requested. */
 #include "cli/export/copy_used.h"
 
 #include "base/cleanup.h"

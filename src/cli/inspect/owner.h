@@ -9,8 +9,8 @@
 /** Prints a row: plan->print of the answer. */
 struct bw_error *cmd_print_owner(struct cmd_answer *answer, const void *record, uint64_t absent);
 
-/** Writes a record (ownerinfo) for each owner of bad ranges of a device, and for what lies there
- * otherwise. The ranges are sorted and joined. */
+/** Writes a record (ownerinfo) for each owner of bad ranges of a device, and for each part without
+ * an owner. The ranges are sorted and joined. */
 struct bw_error *cmd_list_bad_owners(struct cmd_answer *answer, uint64_t devid,
                                      const struct bad_ranges *bad);
 

@@ -35,7 +35,7 @@ static struct bw_error *store_format(void *target, const struct cmd_option *opti
     stat->format = format;
     stat->escapes = strcmp(option->name, "printf") == 0;
     return length ? bw_error_create(BW_ERROR_USAGE,
-                                    "--%s: '%.*s' is no directive (allowed: %%a %%A %%b %%B %%C "
+                                    "--%s: unknown directive '%.*s' (allowed: %%a %%A %%b %%B %%C "
                                     "%%d %%D %%f %%F %%g %%G %%h %%i %%m %%n %%N %%o %%s %%r %%R "
                                     "%%t %%T %%u %%U %%w %%W %%x %%X %%y %%Y %%z %%Z %%%%)",
                                     option->name, (int)length, problem)

@@ -377,8 +377,8 @@ static int run(const struct cmd_common *common, void *state)
     const char *pattern = xattr->pattern ? xattr->pattern : xattr->dump ? "^user\\." : "-";
     xattr->has_regex = strcmp(pattern, "-") != 0;
     if (xattr->has_regex && regcomp(&xattr->regex, pattern, REG_EXTENDED | REG_NOSUB))
-        return cmd_fail(
-            common, bw_error_create(BW_ERROR_USAGE, "-m '%s' is no regular expression", pattern));
+        return cmd_fail(common, bw_error_create(BW_ERROR_USAGE,
+                                                "-m '%s': invalid regular expression", pattern));
     const struct cmd_answer_plan plan = {.record = cmd_xattr.record};
     int status = cmd_paths_run(common, xattr->subvolume, xattr->follow, &plan, answer_path, state);
     if (xattr->has_regex)

@@ -119,8 +119,8 @@ static bool start_nbdkit(const struct mount_place *place, uint64_t first, struct
     return server->process > 0;
 }
 
-/* Waits until the other process has ended or orders the end, or until nbdkit has ended, which the
- * other process is told. */
+/* Waits until the other process has ended or orders the end, or until nbdkit has ended; reports the
+ * latter to the other process. */
 static void wait_for_end(int socket, const struct server *server)
 {
     struct pollfd ends[] = {{.fd = socket, .events = POLLIN}, {.fd = server->life}};

@@ -7,7 +7,7 @@
 #include "cli/mount/mount_process.h"
 #include "mount/mount.h"
 
-/** What to mount, and where. */
+/** A mount that a command makes. */
 struct mounting {
     const struct cmd_common *common;
     struct mount_place place;
@@ -15,7 +15,7 @@ struct mounting {
 
     /** Called when the file system is open: sets `options`. */
     struct bw_error *(*prepare)(struct mounting *mounting, struct bw_fs *fs);
-    /** Called when the mount is there, before it is served. May be NULL. */
+    /** Called after mounting, before the first request is served. May be NULL. */
     void (*ready)(struct mounting *mounting);
     void *context; /**< of these functions */
 

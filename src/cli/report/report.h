@@ -99,7 +99,7 @@ void report_add_affected(struct report_affected *affected, const struct bw_findi
 void report_append_affected(const struct report *report, struct bw_buffer *page);
 void report_free_affected(struct report_affected *affected);
 
-/* Sections. They report what is missing. */
+/* Sections. Each mentions the parts of it that cannot be read. */
 
 struct bw_error *report_overview(struct report *report);
 struct bw_error *report_pictures(struct report *report);

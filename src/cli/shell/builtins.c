@@ -149,8 +149,7 @@ static size_t count_components(const char *path)
     return count;
 }
 
-/* Whether all operands are below the current directory. The argument of an option is taken for an
- * operand. */
+/* Whether all operands are below the current directory. Arguments of options count as operands. */
 static bool stays_below(const struct shell_words *words)
 {
     bool stays = true;

@@ -169,7 +169,7 @@ static int run_script(struct shell *shell, const char *file, bool stops)
     if (!error && text.failed)
         error = bw_error_no_memory();
     if (!error && memchr(text.data, '\0', text.length - 1))
-        error = bw_error_create(BW_ERROR_USAGE, "%s is no script: it contains a NUL byte", file);
+        error = bw_error_create(BW_ERROR_USAGE, "%s is not a script: it contains a NUL byte", file);
     return error ? cmd_fail(&shell->settings, error) : run_text(shell, text.data, stops);
 }
 

@@ -32,7 +32,7 @@ struct run {
     uint64_t offset; /* the range to read: all requests, widened for the server's alignment */
     size_t size;
     uint8_t *buffer; /* NULL: directly into the buffers of the requests */
-    bool kept;       /* one request, to be read from what the connection keeps */
+    bool kept;       /* one request, for a range that the connection keeps */
     struct bw_connection_read *reads;
     size_t read_count;
 };
@@ -87,7 +87,7 @@ static bool is_inside(const struct nbd *nbd, const struct bw_request *request)
            request->address <= nbd->facts.size - request->length;
 }
 
-/* Moves the requests for what is kept, or on the way, to the end of the order. */
+/* Moves requests for ranges that the connection keeps or has requested to the end of the order. */
 static void move_kept(struct batch *batch)
 {
     struct bw_request *kept[BW_BATCH];
