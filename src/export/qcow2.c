@@ -306,8 +306,8 @@ static bool allocate(struct bw_qcow2 *image, bool compressed)
 struct bw_error *bw_qcow2_create(uint64_t size, bool compressed, bw_qcow2_writer *write,
                                  void *context, struct bw_qcow2 **result)
 {
-    const uint64_t most = UINT64_C(1) << 53; /* QEMU reads an L1 table of at most 32 MiB: 2 PiB */
-    if (size > most / 4)
+    const uint64_t most = UINT64_C(1) << 51; /* QEMU reads an L1 table of at most 32 MiB */
+    if (size > most)
         return bw_error_create(BW_ERROR_UNSUPPORTED, "qcow2 images have at most 2 PiB");
     struct bw_qcow2 *image = *result = calloc(1, sizeof *image);
     if (!image)

@@ -3,10 +3,10 @@
 #include "export/target_maker.h"
 
 #include <errno.h>
-#include <sys/socket.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "base/channel.h"
 #include "base/cleanup.h"
 
 /* A message can contain all attributes of a file; no file has more than these limits. */
@@ -71,33 +71,6 @@ static struct bw_error *perform(struct bw_target *target, const struct bw_target
     return NULL;
 }
 
-/* Returns false if the other process has ended. */
-static bool send_all(int channel, const struct bw_buffer *text)
-{
-    for (size_t done = 0; done < text->length;) {
-        ssize_t sent = send(channel, text->data + done, text->length - done, MSG_NOSIGNAL);
-        if (sent < 0 && errno == EINTR)
-            continue;
-        if (sent <= 0)
-            return false;
-        done += (size_t)sent;
-    }
-    return true;
-}
-
-static bool receive_all(int channel, void *bytes, size_t length)
-{
-    for (size_t done = 0; done < length;) {
-        ssize_t got = read(channel, (char *)bytes + done, length - done);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got <= 0)
-            return false;
-        done += (size_t)got;
-    }
-    return true;
-}
-
 /* Reserves space for the head of a message. */
 static void begin_batch(struct bw_buffer *text)
 {
@@ -112,15 +85,16 @@ static bool send_batch(int channel, struct bw_buffer *text, uint32_t count)
     if (text->failed)
         return false;
     memcpy(text->data, &head, sizeof head);
-    return send_all(channel, text);
+    return bw_channel_send(channel, text->data, text->length);
 }
 
 static bool receive_batch(int channel, struct bw_buffer *text, uint32_t *count)
 {
     struct batch_head head;
     text->length = 0;
-    if (!receive_all(channel, &head, sizeof head) || head.length > MOST_BYTES ||
-        !bw_buffer_reserve(text, head.length) || !receive_all(channel, text->data, head.length))
+    if (!bw_channel_receive(channel, &head, sizeof head) || head.length > MOST_BYTES ||
+        !bw_buffer_reserve(text, head.length) ||
+        !bw_channel_receive(channel, text->data, head.length))
         return false;
     text->length = head.length;
     *count = head.count;

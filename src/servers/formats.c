@@ -275,7 +275,7 @@ bool bw_container_needs(const struct bw_foreign *foreign, const uint8_t *head, s
         if (strcmp(all[i].driver, foreign->driver) != 0)
             continue;
         if (length >= LARGEST_HEADER)
-            return all[i].needs(head, length, what);
+            return all[i].needs(head, length, what) || what->failed;
         bw_buffer_format(what, "it is cut off");
         return true;
     }

@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "base/buffer.h"
+#include "base/channel.h"
 #include "base/cleanup.h"
 #include "base/human.h"
 #include "cli/common/generations.h"
@@ -77,33 +78,17 @@ static void add_missed(void *context, struct bw_error *error)
         bw_error_free(error);
 }
 
-/* Reads all bytes; false at the end of the channel. */
-static bool read_all(int channel, void *bytes, size_t length)
+/* A frame with two strings: the name of a subvolume, and its path. */
+static struct bw_error *place_received(const struct receiving *receiving, const char *bytes,
+                                       size_t length)
 {
-    for (size_t done = 0; done < length;) {
-        ssize_t got = read(channel, (char *)bytes + done, length - done);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got <= 0)
-            return false;
-        done += (size_t)got;
-    }
-    return true;
+    const size_t path = strlen(bytes) + 1;
+    return path < length
+               ? bw_receiver_place(receiving->receiver, bytes, bytes + path)
+               : bw_error_create(BW_ERROR_CORRUPT, "invalid message about a subvolume's place");
 }
 
-static bool write_all(int channel, const void *bytes, size_t length)
-{
-    for (size_t done = 0; done < length;) {
-        ssize_t got = send(channel, (const char *)bytes + done, length - done, MSG_NOSIGNAL);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got <= 0)
-            return false;
-        done += (size_t)got;
-    }
-    return true;
-}
-
+/* The sender may have been taken over by a crafted image, so its frames may contain anything. */
 static struct bw_error *handle(struct receiving *receiving, struct frame frame, char *bytes)
 {
     bytes[frame.length] = '\0';
@@ -111,7 +96,7 @@ static struct bw_error *handle(struct receiving *receiving, struct frame frame, 
     case FRAME_STREAM:
         return bw_receiver_add(receiving->receiver, bytes, frame.length);
     case FRAME_PLACE:
-        return bw_receiver_place(receiving->receiver, bytes, bytes + strlen(bytes) + 1);
+        return place_received(receiving, bytes, frame.length);
     case FRAME_PROTECT:
         return bw_receiver_protect(receiving->receiver, bytes);
     default:
@@ -133,8 +118,8 @@ static int receive(struct receiving *receiving, int channel)
     BW_AUTO_FREE char *bytes = malloc(LONGEST_FRAME + 1);
     struct bw_error *error = bytes ? NULL : bw_error_no_memory();
     struct frame frame = {.kind = FRAME_STREAM};
-    while (!error && frame.kind != FRAME_END && read_all(channel, &frame, sizeof frame) &&
-           frame.length <= LONGEST_FRAME && read_all(channel, bytes, frame.length))
+    while (!error && frame.kind != FRAME_END && bw_channel_receive(channel, &frame, sizeof frame) &&
+           frame.length <= LONGEST_FRAME && bw_channel_receive(channel, bytes, frame.length))
         error = handle(receiving, frame, bytes);
     struct answer answer = {.missed = receiving->missed};
     bw_receiver_summary(receiving->receiver, &answer.summary);
@@ -142,7 +127,7 @@ static int receive(struct receiving *receiving, int channel)
     bw_receiver_destroy(receiving->receiver);
     if (error)
         return cmd_fail_answer(receiving->common, error);
-    write_all(channel, &answer, sizeof answer);
+    bw_channel_send(channel, &answer, sizeof answer);
     return STATUS_OK;
 }
 
@@ -226,8 +211,8 @@ static struct bw_error *send_frame(const struct extraction *extraction, enum fra
                                    const void *bytes, size_t length)
 {
     const struct frame frame = {kind, (uint32_t)length};
-    return write_all(extraction->channel, &frame, sizeof frame) &&
-                   write_all(extraction->channel, bytes, length)
+    return bw_channel_send(extraction->channel, &frame, sizeof frame) &&
+                   bw_channel_send(extraction->channel, bytes, length)
                ? NULL
                : child_has_ended();
 }
@@ -401,7 +386,7 @@ static int end_child(struct extraction *extraction, bool complete)
     int status = 0;
     if (extraction->child <= 0)
         return STATUS_OK;
-    bool answered = complete && read_all(extraction->channel, &answer, sizeof answer);
+    bool answered = complete && bw_channel_receive(extraction->channel, &answer, sizeof answer);
     close(extraction->channel);
     while (waitpid(extraction->child, &status, 0) < 0 && errno == EINTR)
         ;

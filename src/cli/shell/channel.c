@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/channel.h"
+
 enum { REPLY_MAX = 16 << 20 };
 
 struct request_head {
@@ -21,6 +23,7 @@ struct reply_head {
     uint64_t generation, length;
 };
 
+/* With write(2): the sandbox of the worker has no send(2). */
 static bool send_all(int channel, const void *bytes, size_t length)
 {
     const char *next = bytes;
@@ -36,25 +39,10 @@ static bool send_all(int channel, const void *bytes, size_t length)
     return true;
 }
 
-static bool receive_all(int channel, void *bytes, size_t length)
-{
-    char *next = bytes;
-    while (length) {
-        const ssize_t received = read(channel, next, length);
-        if (received < 0 && errno == EINTR)
-            continue;
-        if (received <= 0)
-            return false;
-        next += received;
-        length -= (size_t)received;
-    }
-    return true;
-}
-
 /* Receives `length` bytes and adds a NUL. */
 static bool receive_text(int channel, struct bw_buffer *text, size_t length)
 {
-    if (!bw_buffer_reserve(text, length + 1) || !receive_all(channel, text->data, length))
+    if (!bw_buffer_reserve(text, length + 1) || !bw_channel_receive(channel, text->data, length))
         return false;
     text->data[length] = '\0';
     text->length = length;
@@ -86,7 +74,7 @@ bool shell_receive_request(int channel, struct shell_request *request)
 {
     struct request_head head;
     *request = (struct shell_request){.count = 0};
-    if (!receive_all(channel, &head, sizeof head) ||
+    if (!bw_channel_receive(channel, &head, sizeof head) ||
         !receive_text(channel, &request->text, head.length))
         return false;
     const char *at = request->text.data, *end = at + request->text.length;
@@ -119,7 +107,7 @@ bool shell_receive_reply(int channel, struct shell_reply *reply)
 {
     struct reply_head head;
     *reply = (struct shell_reply){.status = 0};
-    if (!receive_all(channel, &head, sizeof head) || head.length > REPLY_MAX ||
+    if (!bw_channel_receive(channel, &head, sizeof head) || head.length > REPLY_MAX ||
         !receive_text(channel, &reply->text, head.length))
         return false;
     reply->status = head.status;

@@ -608,6 +608,12 @@ static struct bw_error *add_segments(const struct parser *parser, struct bw_lvm_
     return NULL;
 }
 
+/* Members of sections have names, unlike those of lists. */
+static bool is_section(const struct node *node)
+{
+    return !node || node->kind == KIND_SECTION;
+}
+
 static struct bw_error *fill_group(struct parser *parser, const struct node *from,
                                    struct bw_lvm_group *group)
 {
@@ -621,6 +627,8 @@ static struct bw_error *fill_group(struct parser *parser, const struct node *fro
     if (!extent || extent > LARGEST_EXTENT)
         return impossible(group->name);
     group->extent = extent * SECTOR;
+    if (!is_section(physicals) || !is_section(volumes))
+        return impossible(group->name);
     for (const struct node *at = first_of(parser, physicals); at; at = next_of(parser, at))
         BW_TRY(add_physical(parser, group, at));
     for (const struct node *at = first_of(parser, volumes); at; at = next_of(parser, at))

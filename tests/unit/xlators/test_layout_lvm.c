@@ -263,6 +263,8 @@ static void test_refused(void **state)
     expect_refusal(
         GROUP("1", VOLUME("root", "0", "1", "striped", "stripes = [\"pv0\", 0, \"pv1\", 0]")),
         BW_ERROR_CORRUPT, "impossible numbers");
+    expect_refusal("vg {\nseqno = 1\nextent_size = 16\nlogical_volumes = [\"root\"]\n}\n",
+                   BW_ERROR_CORRUPT, "impossible numbers in vg");
     expect_refusal("vg {\nseqno = 1\n", BW_ERROR_CORRUPT, "an open section");
     expect_refusal("vg {\nseqno = 99999999999999999999999\n}", BW_ERROR_CORRUPT, "too large");
     expect_refusal("vg {\nseqno = \"", BW_ERROR_CORRUPT, "an open string");
