@@ -18,281 +18,6 @@
 #include "cli/common/resume.h"
 #include "cli/inspect/ls.h"
 
-/* Listings: the entries of a directory, and their inodes, which are read together. */
-
-/* Frees the memory and leaves an empty listing. */
-static void free_listing(struct ls_listing *listing)
-{
-    free(listing->entries);
-    bw_buffer_free(&listing->bytes);
-    *listing = (struct ls_listing){0};
-}
-
-/* Empties a listing. Keeps its memory for the next one, unless it is large. */
-static void clear_listing(struct ls_listing *listing)
-{
-    enum { MOST_KEPT = 1 << 14 };
-    if (listing->capacity > MOST_KEPT)
-        free_listing(listing);
-    listing->count = listing->bytes.length = 0;
-    listing->filled = false;
-}
-
-static struct bw_error *add_entry(struct ls_listing *listing, const char *name, size_t length,
-                                  const struct bw_place *place)
-{
-    size_t offset = listing->bytes.length;
-    bw_buffer_append(&listing->bytes, name, length);
-    if (listing->bytes.failed ||
-        !BW_ARRAY_RESERVE(listing->entries, listing->count, listing->capacity))
-        return bw_error_no_memory();
-    listing->entries[listing->count++] =
-        (struct ls_entry){.name = offset, .name_length = length, .place = *place};
-    return NULL;
-}
-
-static struct bw_error *add_dots(struct ls_listing *listing, const struct bw_place *directory,
-                                 const struct bw_place *parent)
-{
-    BW_TRY(add_entry(listing, ".", 1, directory));
-    BW_TRY(add_entry(listing, "..", 2, parent));
-    listing->entries[0].is_dots = listing->entries[1].is_dots = true;
-    return NULL;
-}
-
-static struct bw_error *add_entries(struct ls_listing *listing, struct bw_directory *directory,
-                                    bool hidden)
-{
-    const struct bw_directory_entry *entry;
-    for (;;) {
-        BW_TRY(bw_directory_next(directory, &entry));
-        if (!entry)
-            return NULL;
-        if (entry->name[0] != '.' || hidden)
-            BW_TRY(add_entry(listing, entry->name, entry->name_length, &entry->place));
-    }
-}
-
-/* Adds the entries of a directory that the options select; `parent` is its "..". `*handle` is NULL
- * at first, is reused for all directories, and is closed by the caller. Lost entries are
- * reported. */
-static struct bw_error *read_directory(struct ls_listing *listing, struct cmd_paths *paths,
-                                       const struct ls_state *options, const struct bw_place *place,
-                                       const struct bw_place *parent, struct bw_directory **handle)
-{
-    if (options->all)
-        BW_TRY(add_dots(listing, place, parent));
-    BW_TRY(*handle ? bw_directory_reopen(*handle, place, BW_DIRECTORY_START)
-                   : bw_directory_open(paths->session.fs, place, BW_DIRECTORY_START, handle));
-    return add_entries(listing, *handle, options->all || options->almost_all);
-}
-
-/* Most entries are in the subvolume of their directory; their inodes are read together. */
-static const struct bw_subvolume *main_subvolume(const struct ls_listing *listing)
-{
-    return listing->entries[listing->count - 1].place.subvolume;
-}
-
-static bool is_together(const struct ls_listing *listing, const struct ls_entry *entry)
-{
-    return entry->place.subvolume == main_subvolume(listing) &&
-           entry->place.inode != BW_EMPTY_DIRECTORY;
-}
-
-/* An entry whose inode is read together with others. */
-struct numbered {
-    uint64_t number;
-    struct ls_entry *entry;
-};
-
-static void set_inode(struct ls_entry *entry, const struct bw_wanted_inode *wanted)
-{
-    entry->inode = wanted->inode;
-    entry->has_inode = true;
-    entry->has_acl = wanted->has_acl;
-    entry->no_compression = wanted->no_compression;
-}
-
-/* Reads the inodes of some entries, which are sorted by number. Hard links have the same number. */
-static struct bw_error *read_batch(struct bw_fs *fs, const struct bw_subvolume *subvolume,
-                                   const struct numbered *numbered, size_t count,
-                                   struct bw_wanted_inode *wanted)
-{
-    size_t different = 0, at = 0;
-    for (size_t i = 0; i < count; i++)
-        if (!i || numbered[i].number != numbered[i - 1].number)
-            wanted[different++] = (struct bw_wanted_inode){.number = numbered[i].number};
-    BW_TRY(bw_inodes_get(fs, subvolume, wanted, different, true));
-    for (size_t i = 0; i < count; i++) {
-        at += wanted[at].number != numbered[i].number;
-        if (wanted[at].found)
-            set_inode(numbered[i].entry, &wanted[at]);
-    }
-    return NULL;
-}
-
-static struct bw_error *read_together(struct ls_listing *listing, struct bw_fs *fs)
-{
-    enum { BATCH = 4096 };
-    const struct bw_subvolume *subvolume = main_subvolume(listing);
-    BW_AUTO_FREE struct numbered *numbered = malloc(listing->count * sizeof *numbered);
-    BW_AUTO_FREE struct bw_wanted_inode *wanted =
-        malloc((listing->count < BATCH ? listing->count : BATCH) * sizeof *wanted);
-    size_t count = 0;
-    if (!numbered || !wanted)
-        return bw_error_no_memory();
-    for (size_t i = 0; i < listing->count; i++)
-        if (is_together(listing, &listing->entries[i]))
-            numbered[count++] =
-                (struct numbered){listing->entries[i].place.inode, &listing->entries[i]};
-    qsort(numbered, count, sizeof *numbered, bw_compare_first);
-    for (size_t i = 0; i < count; i += BATCH)
-        BW_TRY(
-            read_batch(fs, subvolume, numbered + i, count - i < BATCH ? count - i : BATCH, wanted));
-    return NULL;
-}
-
-/* Reads the inode of a subvolume's top directory or of a mount's empty directory; or reports why an
- * inode is lost. */
-static struct bw_error *read_alone(struct bw_fs *fs, struct ls_entry *entry)
-{
-    struct bw_wanted_inode wanted = {.number = entry->place.inode};
-    if (entry->place.inode != BW_EMPTY_DIRECTORY)
-        BW_TRY(bw_inodes_get(fs, entry->place.subvolume, &wanted, 1, true));
-    if (!wanted.found)
-        BW_TRY(bw_inode_get(fs, &entry->place, &wanted.inode));
-    set_inode(entry, &wanted);
-    return NULL;
-}
-
-static struct bw_error *fill_entry(struct ls_listing *listing, struct bw_fs *fs,
-                                   struct ls_entry *entry, bool targets)
-{
-    BW_AUTO_FREE char *target = NULL;
-    if (!entry->has_inode && !listing->filled)
-        BW_TRY(read_alone(fs, entry));
-    if (!targets || entry->target_length || !S_ISLNK(entry->inode.mode))
-        return NULL;
-    BW_TRY(bw_inode_readlink(fs, &entry->place, &target, &entry->target_length));
-    entry->target = listing->bytes.length;
-    bw_buffer_append(&listing->bytes, target, entry->target_length);
-    return listing->bytes.failed ? bw_error_no_memory() : NULL;
-}
-
-/* Reads inodes and, if requested, targets of links. Unreadable ones are reported, and printed as
- * '?'. */
-static struct bw_error *read_inodes(struct ls_listing *listing, struct cmd_paths *paths,
-                                    bool targets)
-{
-    if (!listing->count)
-        return NULL;
-    if (!listing->filled)
-        BW_TRY(read_together(listing, paths->session.fs));
-    for (size_t i = 0; i < listing->count; i++) {
-        struct ls_entry *entry = &listing->entries[i];
-        struct bw_error *error = fill_entry(listing, paths->session.fs, entry, targets);
-        if (error && error->code == BW_ERROR_NO_MEMORY)
-            return error;
-        if (error)
-            cmd_paths_miss(paths, bw_error_prefix(error, "%.*s", (int)entry->name_length,
-                                                  listing->bytes.data + entry->name));
-    }
-    listing->filled = true;
-    return NULL;
-}
-
-/* Sorting. As in ls, the newest and the largest come first; the name decides between equal ones. */
-
-struct sorting {
-    const struct ls_listing *listing;
-    const struct ls_state *options;
-};
-
-/* An extension begins at the last dot. */
-static int compare_extensions(const char *left, size_t left_length, const char *right,
-                              size_t right_length)
-{
-    const char *one = memrchr(left, '.', left_length), *other = memrchr(right, '.', right_length);
-    return bw_compare_bytes(one ? one : "", one ? (size_t)(left + left_length - one) : 0,
-                            other ? other : "", other ? (size_t)(right + right_length - other) : 0);
-}
-
-static int compare_times(const struct timespec *left, const struct timespec *right)
-{
-    return left->tv_sec != right->tv_sec
-               ? (left->tv_sec > right->tv_sec ? -1 : 1)
-               : (left->tv_nsec < right->tv_nsec) - (left->tv_nsec > right->tv_nsec);
-}
-
-/* A lost inode is all zeros, so it sorts last. */
-static int compare_inodes(const struct ls_state *options, const struct bw_inode *left,
-                          const struct bw_inode *right)
-{
-    return options->order == LS_BY_SIZE ? (left->size < right->size) - (left->size > right->size)
-           : options->order == LS_BY_TIME
-               ? compare_times(ls_time_of(left, options->time), ls_time_of(right, options->time))
-               : 0;
-}
-
-static struct bw_error *read_inodes(struct ls_listing *listing, struct cmd_paths *paths,
-                                    bool targets);
-
-static int compare_entries(const void *a, const void *b, void *context)
-{
-    const struct sorting *sorting = context;
-    const struct ls_entry *left = a, *right = b;
-    const char *bytes = sorting->listing->bytes.data;
-    const char *one = bytes + left->name, *other = bytes + right->name;
-    int order = compare_inodes(sorting->options, &left->inode, &right->inode);
-    if (!order && sorting->options->order == LS_BY_EXTENSION)
-        order = compare_extensions(one, left->name_length, other, right->name_length);
-    if (!order)
-        order = bw_compare_bytes(one, left->name_length, other, right->name_length);
-    return sorting->options->reverse ? -order : order;
-}
-
-/* Sorts by the selected order; names are compared byte by byte. Reads the inodes if the order
- * depends on them. Fails only if memory runs out. */
-static struct bw_error *sort_listing(struct ls_listing *listing, struct cmd_paths *paths,
-                                     const struct ls_state *options)
-{
-    struct sorting sorting = {listing, options};
-    if (options->order == LS_BY_SIZE || options->order == LS_BY_TIME)
-        BW_TRY(read_inodes(listing, paths, false));
-    if (listing->count && options->order != LS_UNSORTED)
-        qsort_r(listing->entries, listing->count, sizeof *listing->entries, compare_entries,
-                &sorting);
-    return NULL;
-}
-
-/* Types of the targets of links. */
-
-/* Gets the modes of the links' targets. `directory` is the path of the listing, "" if its names are
- * paths. */
-static struct bw_error *follow_links(struct ls_listing *listing, const struct cmd_paths *paths,
-                                     const char *directory)
-{
-    BW_AUTO_BUFFER struct bw_buffer path = {0};
-    for (size_t i = 0; i < listing->count; i++) {
-        struct ls_entry *entry = &listing->entries[i];
-        struct bw_inode inode;
-        struct bw_place place;
-        if (!S_ISLNK(entry->inode.mode))
-            continue;
-        path.length = 0;
-        bw_buffer_format(&path, "%s%s%.*s%c", directory, *directory ? "/" : "",
-                         (int)entry->name_length, listing->bytes.data + entry->name, '\0');
-        if (path.failed)
-            return bw_error_no_memory();
-        BW_AUTO_ERROR struct bw_error *error =
-            bw_lookup(paths->session.fs, paths->from, path.data, true, &place);
-        if (!error)
-            error = bw_inode_get(paths->session.fs, &place, &inode);
-        entry->target_mode = error ? 0 : inode.mode;
-    }
-    return NULL;
-}
-
 /* Entries with their paths, for filters and rows. */
 
 /* Appends the path of a directory, with a '/' at its end. */
@@ -387,7 +112,7 @@ static struct bw_error *select_entries(struct ls_listing *listing, struct cmd_pa
     BW_TRY(filter_entries(listing, selection, path, has_name));
     if (!selection->selection || !bw_selection_needs_inode(selection->selection))
         return NULL;
-    BW_TRY(read_inodes(listing, paths, false));
+    BW_TRY(ls_listing_read_inodes(listing, paths, false));
     return filter_entries(listing, selection, path, has_inode);
 }
 
@@ -502,11 +227,11 @@ static struct bw_error *write_listing(struct lister *ls, struct ls_listing *list
     struct ls_state *state = ls->options;
     text->length = 0;
     if (state->lines || state->classify || state->color || ls->stream.rows)
-        BW_TRY(read_inodes(listing, &ls->paths, state->lines));
+        BW_TRY(ls_listing_read_inodes(listing, &ls->paths, state->lines));
     if (ls->stream.rows)
         return write_rows(ls, listing, path ? path : "");
     if ((state->color && ls_colors_follow(&state->colors)) || (state->classify && state->lines))
-        BW_TRY(follow_links(listing, &ls->paths, path ? path : ""));
+        BW_TRY(ls_listing_follow_links(listing, &ls->paths, path ? path : ""));
     if (ls->not_first)
         bw_buffer_append_byte(text, '\n');
     ls->not_first = true;
@@ -527,7 +252,7 @@ static struct bw_error *select_and_write(struct lister *ls, struct ls_listing *l
 {
     const char *above = directory ? ls->path.data : "";
     const unsigned depth = directory ? directory->depth + 1 : 0;
-    BW_TRY(sort_listing(listing, &ls->paths, ls->options));
+    BW_TRY(ls_listing_sort(listing, &ls->paths, ls->options));
     if (ls->options->selects) {
         remove_dots(listing);
         BW_TRY(exclude_entries(listing, ls->options, above));
@@ -555,9 +280,9 @@ static struct bw_error *list_directory(struct lister *ls, const struct pending *
                                                    bw_subvolume_id(directory->place.subvolume)));
         return NULL;
     }
-    clear_listing(listing);
-    struct bw_error *error = read_directory(listing, &ls->paths, ls->options, &directory->place,
-                                            &directory->parent, &ls->directory);
+    ls_listing_clear(listing);
+    struct bw_error *error = ls_listing_read(listing, &ls->paths, ls->options, &directory->place,
+                                             &directory->parent, &ls->directory);
     if (!error)
         error = select_and_write(ls, listing, directory);
     return error;
@@ -622,7 +347,7 @@ static struct bw_error *list_of_shard(void *context, const char *path, const str
 /* Directories given as PATH are sorted like files. */
 static struct bw_error *push_named_directories(struct lister *ls, struct ls_listing *directories)
 {
-    BW_TRY(sort_listing(directories, &ls->paths, ls->options));
+    BW_TRY(ls_listing_sort(directories, &ls->paths, ls->options));
     for (size_t i = directories->count; i-- > 0;) {
         const struct ls_entry *entry = &directories->entries[i];
         BW_AUTO_FREE char *path =
@@ -649,9 +374,9 @@ static struct bw_error *find_operands(struct lister *ls, const char *const *name
         if (error)
             cmd_paths_miss(&ls->paths, error);
         else if (place.type != BW_FILE_DIRECTORY || ls->options->itself)
-            BW_TRY(add_entry(files, names[i], strlen(names[i]), &place));
+            BW_TRY(ls_listing_add(files, names[i], strlen(names[i]), &place));
         else if (enters(ls, 0))
-            BW_TRY(add_entry(directories, names[i], strlen(names[i]), &place));
+            BW_TRY(ls_listing_add(directories, names[i], strlen(names[i]), &place));
     }
     return push_named_directories(ls, directories);
 }
@@ -667,8 +392,8 @@ static struct bw_error *list_all(struct lister *ls)
         find_operands(ls, count ? common->paths : top, count ? count : 1, &files, &directories);
     if (!error && ls->options->shard.number <= 1)
         error = select_and_write(ls, &files, NULL);
-    free_listing(&files);
-    free_listing(&directories);
+    ls_listing_free(&files);
+    ls_listing_free(&directories);
     return error ? error : list_pending(ls);
 }
 
@@ -676,7 +401,7 @@ static void free_ls(struct lister *ls)
 {
     free(ls->pending);
     bw_buffer_free(&ls->names);
-    free_listing(&ls->listing);
+    ls_listing_free(&ls->listing);
     bw_buffer_free(&ls->text);
     bw_directory_close(ls->directory);
     bw_buffer_free(&ls->path);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The ls command: ls.c selects and sorts; ls_print.c prints, in colours. */
+/* The ls command: ls.c has the order of directories and the filters, ls_listing.c reads and sorts
+ * entries, ls_print.c prints them, in colours. */
 #ifndef BW_CMD_LS_H
 #define BW_CMD_LS_H
 
@@ -101,6 +102,38 @@ struct ls_listing {
     struct bw_buffer bytes;
     bool filled; /**< inodes were read, as far as possible */
 };
+
+/** Frees the memory and leaves an empty listing. */
+void ls_listing_free(struct ls_listing *listing);
+
+/** Empties a listing. Keeps its memory for the next one, unless it is large. */
+void ls_listing_clear(struct ls_listing *listing);
+
+/** Adds an entry. */
+struct bw_error *ls_listing_add(struct ls_listing *listing, const char *name, size_t length,
+                                const struct bw_place *place);
+
+/** Adds the entries of a directory that the options select; `parent` is its "..". `*handle` is NULL
+ * at first, is reused for all directories, and is closed by the caller. Lost entries are
+ * reported. */
+struct bw_error *ls_listing_read(struct ls_listing *listing, struct cmd_paths *paths,
+                                 const struct ls_state *options, const struct bw_place *place,
+                                 const struct bw_place *parent, struct bw_directory **handle);
+
+/** Reads inodes and, if requested, targets of links. Unreadable ones are reported, and printed as
+ * '?'. */
+struct bw_error *ls_listing_read_inodes(struct ls_listing *listing, struct cmd_paths *paths,
+                                        bool targets);
+
+/** Sorts by the selected order; names are compared byte by byte. Reads the inodes if the order
+ * depends on them. Fails only if memory runs out. */
+struct bw_error *ls_listing_sort(struct ls_listing *listing, struct cmd_paths *paths,
+                                 const struct ls_state *options);
+
+/** Gets the modes of the links' targets. `directory` is the path of the listing, "" if its names
+ * are paths. */
+struct bw_error *ls_listing_follow_links(struct ls_listing *listing, const struct cmd_paths *paths,
+                                         const char *directory);
 
 /** The selected time of an inode. */
 const struct timespec *ls_time_of(const struct bw_inode *inode, enum ls_time time);

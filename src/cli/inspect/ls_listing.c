@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Listings of ls: the entries of a directory, and their inodes, which are read together. */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/array.h"
+#include "base/cleanup.h"
+#include "base/compare.h"
+#include "cli/inspect/ls.h"
+
+void ls_listing_free(struct ls_listing *listing)
+{
+    free(listing->entries);
+    bw_buffer_free(&listing->bytes);
+    *listing = (struct ls_listing){0};
+}
+
+void ls_listing_clear(struct ls_listing *listing)
+{
+    enum { MOST_KEPT = 1 << 14 };
+    if (listing->capacity > MOST_KEPT)
+        ls_listing_free(listing);
+    listing->count = listing->bytes.length = 0;
+    listing->filled = false;
+}
+
+struct bw_error *ls_listing_add(struct ls_listing *listing, const char *name, size_t length,
+                                const struct bw_place *place)
+{
+    size_t offset = listing->bytes.length;
+    bw_buffer_append(&listing->bytes, name, length);
+    if (listing->bytes.failed ||
+        !BW_ARRAY_RESERVE(listing->entries, listing->count, listing->capacity))
+        return bw_error_no_memory();
+    listing->entries[listing->count++] =
+        (struct ls_entry){.name = offset, .name_length = length, .place = *place};
+    return NULL;
+}
+
+static struct bw_error *add_dots(struct ls_listing *listing, const struct bw_place *directory,
+                                 const struct bw_place *parent)
+{
+    BW_TRY(ls_listing_add(listing, ".", 1, directory));
+    BW_TRY(ls_listing_add(listing, "..", 2, parent));
+    listing->entries[0].is_dots = listing->entries[1].is_dots = true;
+    return NULL;
+}
+
+static struct bw_error *add_entries(struct ls_listing *listing, struct bw_directory *directory,
+                                    bool hidden)
+{
+    const struct bw_directory_entry *entry;
+    for (;;) {
+        BW_TRY(bw_directory_next(directory, &entry));
+        if (!entry)
+            return NULL;
+        if (entry->name[0] != '.' || hidden)
+            BW_TRY(ls_listing_add(listing, entry->name, entry->name_length, &entry->place));
+    }
+}
+
+struct bw_error *ls_listing_read(struct ls_listing *listing, struct cmd_paths *paths,
+                                 const struct ls_state *options, const struct bw_place *place,
+                                 const struct bw_place *parent, struct bw_directory **handle)
+{
+    if (options->all)
+        BW_TRY(add_dots(listing, place, parent));
+    BW_TRY(*handle ? bw_directory_reopen(*handle, place, BW_DIRECTORY_START)
+                   : bw_directory_open(paths->session.fs, place, BW_DIRECTORY_START, handle));
+    return add_entries(listing, *handle, options->all || options->almost_all);
+}
+
+/* Most entries are in the subvolume of their directory; their inodes are read together. */
+static const struct bw_subvolume *main_subvolume(const struct ls_listing *listing)
+{
+    return listing->entries[listing->count - 1].place.subvolume;
+}
+
+static bool is_together(const struct ls_listing *listing, const struct ls_entry *entry)
+{
+    return entry->place.subvolume == main_subvolume(listing) &&
+           entry->place.inode != BW_EMPTY_DIRECTORY;
+}
+
+/* An entry whose inode is read together with others. */
+struct numbered {
+    uint64_t number;
+    struct ls_entry *entry;
+};
+
+static void set_inode(struct ls_entry *entry, const struct bw_wanted_inode *wanted)
+{
+    entry->inode = wanted->inode;
+    entry->has_inode = true;
+    entry->has_acl = wanted->has_acl;
+    entry->no_compression = wanted->no_compression;
+}
+
+/* Reads the inodes of some entries, which are sorted by number. Hard links have the same number. */
+static struct bw_error *read_batch(struct bw_fs *fs, const struct bw_subvolume *subvolume,
+                                   const struct numbered *numbered, size_t count,
+                                   struct bw_wanted_inode *wanted)
+{
+    size_t different = 0, at = 0;
+    for (size_t i = 0; i < count; i++)
+        if (!i || numbered[i].number != numbered[i - 1].number)
+            wanted[different++] = (struct bw_wanted_inode){.number = numbered[i].number};
+    BW_TRY(bw_inodes_get(fs, subvolume, wanted, different, true));
+    for (size_t i = 0; i < count; i++) {
+        at += wanted[at].number != numbered[i].number;
+        if (wanted[at].found)
+            set_inode(numbered[i].entry, &wanted[at]);
+    }
+    return NULL;
+}
+
+static struct bw_error *read_together(struct ls_listing *listing, struct bw_fs *fs)
+{
+    enum { BATCH = 4096 };
+    const struct bw_subvolume *subvolume = main_subvolume(listing);
+    BW_AUTO_FREE struct numbered *numbered = malloc(listing->count * sizeof *numbered);
+    BW_AUTO_FREE struct bw_wanted_inode *wanted =
+        malloc((listing->count < BATCH ? listing->count : BATCH) * sizeof *wanted);
+    size_t count = 0;
+    if (!numbered || !wanted)
+        return bw_error_no_memory();
+    for (size_t i = 0; i < listing->count; i++)
+        if (is_together(listing, &listing->entries[i]))
+            numbered[count++] =
+                (struct numbered){listing->entries[i].place.inode, &listing->entries[i]};
+    qsort(numbered, count, sizeof *numbered, bw_compare_first);
+    for (size_t i = 0; i < count; i += BATCH)
+        BW_TRY(
+            read_batch(fs, subvolume, numbered + i, count - i < BATCH ? count - i : BATCH, wanted));
+    return NULL;
+}
+
+/* Reads the inode of a subvolume's top directory or of a mount's empty directory; or reports why an
+ * inode is lost. */
+static struct bw_error *read_alone(struct bw_fs *fs, struct ls_entry *entry)
+{
+    struct bw_wanted_inode wanted = {.number = entry->place.inode};
+    if (entry->place.inode != BW_EMPTY_DIRECTORY)
+        BW_TRY(bw_inodes_get(fs, entry->place.subvolume, &wanted, 1, true));
+    if (!wanted.found)
+        BW_TRY(bw_inode_get(fs, &entry->place, &wanted.inode));
+    set_inode(entry, &wanted);
+    return NULL;
+}
+
+static struct bw_error *fill_entry(struct ls_listing *listing, struct bw_fs *fs,
+                                   struct ls_entry *entry, bool targets)
+{
+    BW_AUTO_FREE char *target = NULL;
+    if (!entry->has_inode && !listing->filled)
+        BW_TRY(read_alone(fs, entry));
+    if (!targets || entry->target_length || !S_ISLNK(entry->inode.mode))
+        return NULL;
+    BW_TRY(bw_inode_readlink(fs, &entry->place, &target, &entry->target_length));
+    entry->target = listing->bytes.length;
+    bw_buffer_append(&listing->bytes, target, entry->target_length);
+    return listing->bytes.failed ? bw_error_no_memory() : NULL;
+}
+
+struct bw_error *ls_listing_read_inodes(struct ls_listing *listing, struct cmd_paths *paths,
+                                        bool targets)
+{
+    if (!listing->count)
+        return NULL;
+    if (!listing->filled)
+        BW_TRY(read_together(listing, paths->session.fs));
+    for (size_t i = 0; i < listing->count; i++) {
+        struct ls_entry *entry = &listing->entries[i];
+        struct bw_error *error = fill_entry(listing, paths->session.fs, entry, targets);
+        if (error && error->code == BW_ERROR_NO_MEMORY)
+            return error;
+        if (error)
+            cmd_paths_miss(paths, bw_error_prefix(error, "%.*s", (int)entry->name_length,
+                                                  listing->bytes.data + entry->name));
+    }
+    listing->filled = true;
+    return NULL;
+}
+
+/* Sorting. As in ls, the newest and the largest come first; the name decides between equal ones. */
+
+struct sorting {
+    const struct ls_listing *listing;
+    const struct ls_state *options;
+};
+
+/* An extension begins at the last dot. */
+static int compare_extensions(const char *left, size_t left_length, const char *right,
+                              size_t right_length)
+{
+    const char *one = memrchr(left, '.', left_length), *other = memrchr(right, '.', right_length);
+    return bw_compare_bytes(one ? one : "", one ? (size_t)(left + left_length - one) : 0,
+                            other ? other : "", other ? (size_t)(right + right_length - other) : 0);
+}
+
+static int compare_times(const struct timespec *left, const struct timespec *right)
+{
+    return left->tv_sec != right->tv_sec
+               ? (left->tv_sec > right->tv_sec ? -1 : 1)
+               : (left->tv_nsec < right->tv_nsec) - (left->tv_nsec > right->tv_nsec);
+}
+
+/* A lost inode is all zeros, so it sorts last. */
+static int compare_inodes(const struct ls_state *options, const struct bw_inode *left,
+                          const struct bw_inode *right)
+{
+    return options->order == LS_BY_SIZE ? (left->size < right->size) - (left->size > right->size)
+           : options->order == LS_BY_TIME
+               ? compare_times(ls_time_of(left, options->time), ls_time_of(right, options->time))
+               : 0;
+}
+
+static int compare_entries(const void *a, const void *b, void *context)
+{
+    const struct sorting *sorting = context;
+    const struct ls_entry *left = a, *right = b;
+    const char *bytes = sorting->listing->bytes.data;
+    const char *one = bytes + left->name, *other = bytes + right->name;
+    int order = compare_inodes(sorting->options, &left->inode, &right->inode);
+    if (!order && sorting->options->order == LS_BY_EXTENSION)
+        order = compare_extensions(one, left->name_length, other, right->name_length);
+    if (!order)
+        order = bw_compare_bytes(one, left->name_length, other, right->name_length);
+    return sorting->options->reverse ? -order : order;
+}
+
+struct bw_error *ls_listing_sort(struct ls_listing *listing, struct cmd_paths *paths,
+                                 const struct ls_state *options)
+{
+    struct sorting sorting = {listing, options};
+    if (options->order == LS_BY_SIZE || options->order == LS_BY_TIME)
+        BW_TRY(ls_listing_read_inodes(listing, paths, false));
+    if (listing->count && options->order != LS_UNSORTED)
+        qsort_r(listing->entries, listing->count, sizeof *listing->entries, compare_entries,
+                &sorting);
+    return NULL;
+}
+
+struct bw_error *ls_listing_follow_links(struct ls_listing *listing, const struct cmd_paths *paths,
+                                         const char *directory)
+{
+    BW_AUTO_BUFFER struct bw_buffer path = {0};
+    for (size_t i = 0; i < listing->count; i++) {
+        struct ls_entry *entry = &listing->entries[i];
+        struct bw_inode inode;
+        struct bw_place place;
+        if (!S_ISLNK(entry->inode.mode))
+            continue;
+        path.length = 0;
+        bw_buffer_format(&path, "%s%s%.*s%c", directory, *directory ? "/" : "",
+                         (int)entry->name_length, listing->bytes.data + entry->name, '\0');
+        if (path.failed)
+            return bw_error_no_memory();
+        BW_AUTO_ERROR struct bw_error *error =
+            bw_lookup(paths->session.fs, paths->from, path.data, true, &place);
+        if (!error)
+            error = bw_inode_get(paths->session.fs, &place, &inode);
+        entry->target_mode = error ? 0 : inode.mode;
+    }
+    return NULL;
+}
