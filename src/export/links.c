@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The record of an export's output: files with several names. */
+#include "export/links.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"
-#include "export/written.h"
 
 struct bw_linked_file {
     uint32_t path; /* in the store */

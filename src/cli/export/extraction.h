@@ -6,7 +6,8 @@
 #include "cli/export/export.h"
 #include "cli/common/monitor.h"
 #include "cli/export/extraction_lists.h"
-#include "export/written.h"
+#include "export/directories.h"
+#include "export/links.h"
 #include "export/target_maker.h"
 
 enum { EXTRACT_LISTED = 100 /**< number of errors that are listed */ };

@@ -14,7 +14,8 @@
 #include "cli/common/output.h"
 #include "cli/common/monitor.h"
 #include "export/archive.h"
-#include "export/written.h"
+#include "export/directories.h"
+#include "export/links.h"
 
 struct tar_state {
     struct cmd_export_settings export;

@@ -14,7 +14,8 @@
 #include <cmocka.h>
 
 #include "export/archive.h"
-#include "export/written.h"
+#include "export/directories.h"
+#include "export/links.h"
 #include "export/hash.h"
 #include "export/target_files.h"
 #include "fs/subvolume.h"

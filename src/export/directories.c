@@ -1,291 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The record of an export's output: paths, directories and their order. */
+/* The directories of an export, and their order in archives. */
+#include "export/directories.h"
+
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <xxhash.h>
 
 #include "base/array.h"
 #include "base/cleanup.h"
-#include "export/written.h"
 
-/*
- * Paths. They are split at slashes, except for a leading one: "/a/b" is "/a" and "b". The first
- * record is the empty path, the root of all others.
- */
-
-enum {
-    /* Bits of the first byte of a record. The two lowest are marks of directories. */
-    HAS_DETAILS = 1 << 2, /* details follow the name, after their length */
-    HAS_LINK = 1 << 3,    /* it was added as a parent of another path; the number of another record
-                           * with its details follows, or NO_PATH */
-    IS_DETAILS = 1 << 4,  /* a record that contains only details, no name */
-    IS_DIRECTORY = HAS_DETAILS | HAS_LINK,
-
-    MOST_DETAILS = BW_LEAF_DETAILS,
-    MOST_NAME = BW_PACKED_LONGEST - MOST_DETAILS - 2 * BW_VARINT_LONGEST - 8,
-};
-
-#define NO_PATH BW_NO_RECORD
-
-/* A decoded record. */
-struct stored_name {
-    uint8_t *bits;
-    uint32_t parent;
-    const char *name;
-    size_t length;
-    uint8_t *rest; /* the bytes after the name */
-    size_t size;
-};
-
-/* Attributes of a directory, opaque to the store. */
-struct details {
-    uint8_t bytes[MOST_DETAILS];
-    size_t length;
-};
-
-void bw_path_store_free(struct bw_path_store *store)
-{
-    bw_packed_free(&store->records);
-    bw_buffer_free(&store->last);
-    *store = (struct bw_path_store){0};
-}
-
-static struct stored_name get_name(const struct bw_path_store *store, uint32_t number)
-{
-    uint8_t *begin = bw_packed_at(&store->records, number);
-    const uint8_t *at = begin + 1;
-    struct stored_name name = {.bits = begin, .parent = number};
-    if (!(*begin & IS_DETAILS)) {
-        name.parent -= (uint32_t)bw_varint_get(&at);
-        name.length = (size_t)bw_varint_get(&at);
-        name.name = (const char *)at;
-    }
-    name.rest = begin + (at - begin) + name.length;
-    name.size = (size_t)(name.rest - begin);
-    if (*begin & HAS_LINK)
-        name.size += sizeof(uint32_t);
-    if (*begin & (HAS_DETAILS | IS_DETAILS))
-        name.size += 1u + *name.rest;
-    return name;
-}
-
-/* The details of a directory, or NULL. */
-static const uint8_t *get_details(const struct bw_path_store *store, const struct stored_name *name)
-{
-    uint32_t link = NO_PATH;
-    if (*name->bits & HAS_DETAILS)
-        return name->rest + 1;
-    if (*name->bits & HAS_LINK)
-        memcpy(&link, name->rest, sizeof link);
-    return link == NO_PATH ? NULL : get_name(store, link).rest + 1;
-}
-
-static uint32_t hash_name(const struct bw_path_store *store, uint32_t parent, const char *name,
-                          size_t length)
-{
-    const uint64_t seed = store->records.multiplier ^ parent * UINT64_C(0x9E3779B97F4A7C15);
-    return (uint32_t)(XXH64(name, length, seed) >> 32);
-}
-
-static uint32_t find_in(const struct bw_path_store *store, uint32_t parent, const char *name,
-                        size_t length)
-{
-    const uint32_t hash = hash_name(store, parent, name, length);
-    size_t slot = SIZE_MAX;
-    uint32_t number;
-    while ((number = bw_packed_find(&store->records, hash, &slot)) != NO_PATH) {
-        const struct stored_name other = get_name(store, number);
-        if (other.parent == parent && other.length == length &&
-            memcmp(other.name, name, length) == 0)
-            break;
-    }
-    return number;
-}
-
-/* The length of the common beginning of two paths, in whole components. */
-static size_t common_length(const struct bw_buffer *one, const char *path, size_t length)
-{
-    size_t common = 0, i = 0;
-    for (; i < one->length && i < length && one->data[i] == path[i]; i++)
-        common = path[i] == '/' ? i : common;
-    bool one_ends = i == one->length || one->data[i] == '/';
-    bool path_ends = i == length || path[i] == '/';
-    return one_ends && path_ends ? i : common;
-}
-
-static size_t parent_length(const char *path, size_t length)
-{
-    const char *slash = memrchr(path, '/', length);
-    return slash ? (size_t)(slash - path) : 0;
-}
-
-/* The component after the first `known` bytes of a path, and its end. */
-static const char *next_name(const char *path, size_t length, size_t known, size_t *end)
-{
-    const size_t begin = known ? known + 1 : 0, from = known ? begin : 1;
-    const char *slash = from < length ? memchr(path + from, '/', length - from) : NULL;
-    *end = slash ? (size_t)(slash - path) : length;
-    return path + begin;
-}
-
-/* Finds the path itself or its nearest parent in the store; `*known` is the length of the path
- * found. */
-static uint32_t find_nearest(struct bw_path_store *store, const char *path, size_t length,
-                             size_t *known)
-{
-    struct bw_buffer *last = &store->last;
-    uint32_t number = store->last_number;
-    size_t end;
-    for (*known = common_length(last, path, length); last->length > *known;
-         last->length = parent_length(last->data, last->length))
-        number = get_name(store, number).parent;
-    for (uint32_t next; *known < length; *known = end) {
-        const char *name = next_name(path, length, *known, &end);
-        next = find_in(store, number, name, (size_t)(path + end - name));
-        if (next == NO_PATH)
-            break;
-        number = next;
-    }
-    bw_buffer_append(last, path + last->length, *known - last->length);
-    store->last_number = last->failed ? 0 : number;
-    if (last->failed)
-        bw_buffer_free(last);
-    return number;
-}
-
-static uint32_t find(struct bw_path_store *store, const char *path, size_t length)
-{
-    size_t known;
-    if (!store->records.count)
-        return NO_PATH;
-    const uint32_t number = find_nearest(store, path, length, &known);
-    return known == length ? number : NO_PATH;
-}
-
-static bool enlarge_index(struct bw_path_store *store)
-{
-    if (!bw_packed_enlarge(&store->records))
-        return false;
-    for (uint32_t number = bw_packed_first(&store->records, 0); number != NO_PATH;) {
-        const struct stored_name name = get_name(store, number);
-        if (*name.bits & IS_DIRECTORY && number)
-            bw_packed_index(&store->records, hash_name(store, name.parent, name.name, name.length),
-                            number);
-        number = bw_packed_next(&store->records, number, name.size);
-    }
-    return true;
-}
-
-static uint8_t *put_details(uint8_t *at, const struct details *details)
-{
-    *at++ = (uint8_t)details->length;
-    memcpy(at, details->bytes, details->length);
-    return at + details->length;
-}
-
-/* Adds a component that is not in the store yet. */
-static uint32_t add_name(struct bw_path_store *store, uint32_t parent, const char *name,
-                         size_t length, uint8_t bits, const struct details *details)
-{
-    const uint32_t none = NO_PATH;
-    uint8_t *end;
-    if (length > MOST_NAME ||
-        (bits & IS_DIRECTORY && !bw_packed_has_room(&store->records) && !enlarge_index(store)))
-        return NO_PATH;
-    const size_t longest = length + MOST_DETAILS + 2 * BW_VARINT_LONGEST + sizeof none + 2;
-    const uint32_t number = bw_packed_begin(&store->records, longest, &end);
-    if (number == NO_PATH)
-        return NO_PATH;
-    *end++ = bits;
-    end = bw_varint_put(end, number - parent);
-    end = bw_varint_put(end, length);
-    memcpy(end, name, length);
-    end += length;
-    if (bits & HAS_LINK) {
-        memcpy(end, &none, sizeof none);
-        end += sizeof none;
-    }
-    bw_packed_end(&store->records, details ? put_details(end, details) : end);
-    if (bits & IS_DIRECTORY && number)
-        bw_packed_index(&store->records, hash_name(store, parent, name, length), number);
-    return number;
-}
-
-/* Adds details to a directory that was only a parent of another one so far. */
-static bool add_details(struct bw_path_store *store, uint32_t number, const struct details *details)
-{
-    uint8_t *end;
-    const uint32_t link = bw_packed_begin(&store->records, sizeof *details + 1, &end);
-    if (link == NO_PATH)
-        return false;
-    *end++ = IS_DETAILS;
-    bw_packed_end(&store->records, put_details(end, details));
-    memcpy(get_name(store, number).rest, &link, sizeof link);
-    return true;
-}
-
-/* Adds a directory, or its details if it has none yet; `details` may be NULL. */
-static bool store_directory(struct bw_path_store *store, const char *path, size_t length,
-                            const struct details *details, uint32_t *number)
-{
-    size_t known, end;
-    if (!store->records.count && add_name(store, 0, "", 0, HAS_LINK, NULL) == NO_PATH)
-        return false;
-    *number = find_nearest(store, path, length, &known);
-    if (known == length) {
-        const struct stored_name name = get_name(store, *number);
-        return !details || get_details(store, &name) || add_details(store, *number, details);
-    }
-    for (; known < length && *number != NO_PATH; known = end) {
-        const char *name = next_name(path, length, known, &end);
-        const struct details *own = end == length ? details : NULL;
-        *number = add_name(store, *number, name, (size_t)(path + end - name),
-                           own ? HAS_DETAILS : HAS_LINK, own);
-    }
-    return *number != NO_PATH;
-}
-
-bool bw_path_store_directory(struct bw_path_store *store, const char *path, size_t length,
-                             uint32_t *number)
-{
-    return store_directory(store, path, length, NULL, number);
-}
-
-bool bw_path_store_add(struct bw_path_store *store, const char *path, size_t length,
-                       uint32_t *number)
-{
-    const size_t above = parent_length(path, length);
-    size_t end;
-    uint32_t directory;
-    if (!bw_path_store_directory(store, path, above, &directory))
-        return false;
-    const char *name = next_name(path, length, above, &end);
-    *number = add_name(store, directory, name, (size_t)(path + length - name), 0, NULL);
-    return *number != NO_PATH;
-}
-
-void bw_path_store_append(const struct bw_path_store *store, uint32_t number,
-                          struct bw_buffer *path)
-{
-    struct stored_name name;
-    size_t length = 0;
-    for (uint32_t at = number; at; at = name.parent) {
-        name = get_name(store, at);
-        length += name.length + (name.parent != 0);
-    }
-    if (!bw_buffer_reserve(path, length))
-        return;
-    path->length += length;
-    char *end = path->data + path->length;
-    for (uint32_t at = number; at; at = name.parent) {
-        name = get_name(store, at);
-        end -= name.length;
-        memcpy(end, name.name, name.length);
-        if (name.parent)
-            *--end = '/';
-    }
-}
+static_assert((int)BW_PATH_DETAILS == (int)BW_LEAF_DETAILS, "details move from leaves to the store");
 
 /*
  * Directories. Their details are: the inode number, bits, the modification time, and everything
@@ -381,7 +106,7 @@ static struct bw_made_owner get_owner(const uint8_t **at)
 
 static void pack_details(unsigned owner_number, uint32_t subvolume, const struct bw_place *place,
                          const struct bw_inode *inode, const struct bw_made_before *before,
-                         struct details *details)
+                         struct bw_path_details *details)
 {
     const struct bw_made_owner owner = {inode->uid, inode->gid, (uint16_t)inode->mode,
                                         (uint16_t)inode->flags};
@@ -449,7 +174,7 @@ static struct bw_made_directory unpack_details(const struct bw_made_directories 
 
 static bool pack(struct bw_made_directories *directories, const struct bw_place *place,
                  const struct bw_inode *inode, const struct bw_made_before *before,
-                 struct details *details)
+                 struct bw_path_details *details)
 {
     const struct bw_made_owner owner = {inode->uid, inode->gid, (uint16_t)inode->mode,
                                         (uint16_t)inode->flags};
@@ -496,12 +221,12 @@ static bool store_leaves(struct bw_made_directories *directories)
     bool good = true;
     while (good && next_leaf(&leaves)) {
         const struct bw_inode inode = bw_made_directory_inode(&leaves.directory);
-        struct details details;
-        good =
-            find_in(&directories->paths, leaf->parent, leaf->name, leaf->name_length) != NO_PATH ||
-            (pack(directories, &leaves.directory.place, &inode, &before, &details) &&
-             add_name(&directories->paths, leaf->parent, leaf->name, leaf->name_length, HAS_DETAILS,
-                      &details) != NO_PATH);
+        struct bw_path_details details;
+        good = bw_path_store_find_name(&directories->paths, leaf->parent, leaf->name,
+                                       leaf->name_length) != BW_NO_RECORD ||
+               (pack(directories, &leaves.directory.place, &inode, &before, &details) &&
+                bw_path_store_add_directory(&directories->paths, leaf->parent, leaf->name,
+                                            leaf->name_length, &details) != BW_NO_RECORD);
     }
     bw_leaf_list_free(&directories->leaves);
     directories->failed |= !good;
@@ -518,7 +243,7 @@ static uint32_t end_of(const struct bw_packed *records)
 static bool add_leaf(struct bw_made_directories *directories, uint32_t parent, const char *name,
                      size_t length, const struct bw_place *place, const struct bw_inode *inode)
 {
-    struct details details;
+    struct bw_path_details details;
     struct bw_leaf leaf = {.after = end_of(&directories->paths.records),
                            .parent = parent,
                            .name_length = (uint8_t)length,
@@ -545,14 +270,14 @@ static bool add_directory(struct bw_made_directories *directories, const char *p
                           const struct bw_place *place, const struct bw_inode *inode)
 {
     const struct bw_made_before before = before_stored(directories);
-    const size_t above = parent_length(path, length);
-    struct details details;
+    const size_t above = bw_path_parent(path, length);
+    struct bw_path_details details;
     size_t known = 0, end;
     uint32_t number = 0;
     if (directories->paths.records.count)
-        number = find_nearest(&directories->paths, path, length, &known);
+        number = bw_path_store_find_nearest(&directories->paths, path, length, &known);
     if (known == above && length > above && may_be_leaf(directories, inode)) {
-        const char *name = next_name(path, length, above, &end);
+        const char *name = bw_path_next(path, length, above, &end);
         if (path + length - name <= BW_LEAF_NAME)
             return add_leaf(directories, number, name, (size_t)(path + length - name), place,
                             inode);
@@ -560,7 +285,7 @@ static bool add_directory(struct bw_made_directories *directories, const char *p
     if (known < above && directories->leaves.count && !store_leaves(directories))
         return false;
     return pack(directories, place, inode, &before, &details) &&
-           store_directory(&directories->paths, path, length, &details, &number);
+           bw_path_store_describe(&directories->paths, path, length, &details, &number);
 }
 
 struct bw_error *bw_made_directories_add(struct bw_made_directories *directories, const char *path,
@@ -574,32 +299,20 @@ struct bw_error *bw_made_directories_add(struct bw_made_directories *directories
 
 /* Whether a record is a directory that was added with details and, if `marks` is not 0, has one of
  * them. */
-static bool is_made(const struct bw_path_store *paths, const struct stored_name *name,
+static bool is_made(const struct bw_path_store *paths, const struct bw_stored_name *name,
                     uint8_t marks)
 {
-    return *name->bits & IS_DIRECTORY && (!marks || *name->bits & marks) &&
-           get_details(paths, name);
-}
-
-/* Gets a path by its number, NUL-terminated. */
-static struct bw_error *read_path(const struct bw_path_store *paths, uint32_t number,
-                                  struct bw_buffer *path)
-{
-    path->length = 0;
-    bw_path_store_append(paths, number, path);
-    bw_buffer_append_byte(path, '\0');
-    path->length -= !path->failed;
-    return path->failed ? bw_error_no_memory() : NULL;
+    return (!marks || *name->bits & marks) && bw_path_store_details(paths, name);
 }
 
 static struct bw_error *visit_made(const struct bw_made_directories *directories, uint32_t number,
                                    struct bw_buffer *path, bw_made_directory_visitor *visit,
                                    void *context)
 {
-    const struct stored_name name = get_name(&directories->paths, number);
+    const struct bw_stored_name name = bw_path_store_get(&directories->paths, number);
     const struct bw_made_directory directory =
-        unpack_details(directories, get_details(&directories->paths, &name));
-    BW_TRY(read_path(&directories->paths, number, path));
+        unpack_details(directories, bw_path_store_details(&directories->paths, &name));
+    BW_TRY(bw_path_store_read(&directories->paths, number, path));
     return visit(context, path->data, path->length, &directory);
 }
 
@@ -612,8 +325,8 @@ static struct bw_error *visit_chunk(const struct bw_made_directories *directorie
     const struct bw_path_store *paths = &directories->paths;
     BW_AUTO_FREE uint32_t *numbers = NULL;
     size_t count = 0, capacity = 0;
-    for (uint32_t number = bw_packed_first(&paths->records, chunk); number != NO_PATH;) {
-        const struct stored_name name = get_name(paths, number);
+    for (uint32_t number = bw_packed_first(&paths->records, chunk); number != BW_NO_RECORD;) {
+        const struct bw_stored_name name = bw_path_store_get(paths, number);
         if (is_made(paths, &name, marks)) {
             if (!BW_ARRAY_RESERVE(numbers, count, capacity))
                 return bw_error_no_memory();
@@ -661,7 +374,7 @@ static struct bw_error *visit_leaves(const struct bw_made_directories *directori
 {
     BW_AUTO_BUFFER struct bw_buffer path = {0};
     struct leaves leaves = first_leaf(directories);
-    uint32_t parent = NO_PATH;
+    uint32_t parent = BW_NO_RECORD;
     size_t above = 0;
     while (next_leaf(&leaves)) {
         BW_TRY(read_leaf_path(directories, &leaves.reader.leaf, &parent, &above, &path));
@@ -710,25 +423,25 @@ struct bw_error *bw_directory_order_add(struct bw_directory_order *order, const 
 
 /* Finds a directory; false if it is not part of the archive, or if order->all.failed. */
 static bool find_directory(struct bw_directory_order *order, const char *path, size_t length,
-                           struct stored_name *name)
+                           struct bw_stored_name *name)
 {
     struct bw_path_store *paths = &order->all.paths;
-    uint32_t number = find(paths, path, length);
-    if (number == NO_PATH && order->all.leaves.count && store_leaves(&order->all))
-        number = find(paths, path, length);
-    if (number == NO_PATH)
+    uint32_t number = bw_path_store_find(paths, path, length);
+    if (number == BW_NO_RECORD && order->all.leaves.count && store_leaves(&order->all))
+        number = bw_path_store_find(paths, path, length);
+    if (number == BW_NO_RECORD)
         return false;
-    *name = get_name(paths, number);
-    return get_details(paths, name);
+    *name = bw_path_store_get(paths, number);
+    return bw_path_store_details(paths, name);
 }
 
 /* Handles an entry in a directory that tar has already finished: the directory must be written
  * again. This includes the top directory, because no name begins with it. */
 static void mark_reentered(struct bw_directory_order *order, const char *path, size_t length)
 {
-    struct stored_name name;
+    struct bw_stored_name name;
     if (find_directory(order, path, length, &name) &&
-        (!length || common_length(&order->open, path, length) != length))
+        (!length || bw_path_common(&order->open, path, length) != length))
         *name.bits |= AGAIN;
 }
 
@@ -737,7 +450,7 @@ static struct bw_error *write_new(struct bw_directory_order *order, const char *
                                   const struct bw_made_directory *directory)
 {
     if (length)
-        mark_reentered(order, path, parent_length(path, length));
+        mark_reentered(order, path, bw_path_parent(path, length));
     order->open.length = 0;
     bw_buffer_append(&order->open, path, length);
     bw_buffer_append_byte(&order->open, '\0');
@@ -748,10 +461,11 @@ static struct bw_error *write_new(struct bw_directory_order *order, const char *
 }
 
 static struct bw_error *write_first(struct bw_directory_order *order,
-                                    const struct stored_name *name, const char *path, size_t length)
+                                    const struct bw_stored_name *name, const char *path,
+                                    size_t length)
 {
     const struct bw_made_directory directory =
-        unpack_details(&order->all, get_details(&order->all.paths, name));
+        unpack_details(&order->all, bw_path_store_details(&order->all.paths, name));
     *name->bits |= WRITTEN | ((directory.mode & S_IRWXU) != S_IRWXU ? AGAIN : 0);
     return write_new(order, path, length, &directory);
 }
@@ -760,11 +474,11 @@ static struct bw_error *write_first(struct bw_directory_order *order,
 static struct bw_error *write_up_to(struct bw_directory_order *order, const char *path,
                                     size_t length)
 {
-    struct stored_name name;
+    struct bw_stored_name name;
     size_t end = length;
     while (end && !(find_directory(order, path, end, &name) && *name.bits & WRITTEN))
-        end = parent_length(path, end);
-    order->open.length = common_length(&order->open, path, length);
+        end = bw_path_parent(path, end);
+    order->open.length = bw_path_common(&order->open, path, length);
     for (; end <= length; end++) {
         if (end && end < length && path[end] != '/')
             continue;
@@ -777,7 +491,7 @@ static struct bw_error *write_up_to(struct bw_directory_order *order, const char
 struct bw_error *bw_directory_order_enter(struct bw_directory_order *order, const char *path,
                                           size_t length)
 {
-    size_t parent = parent_length(path, length);
+    size_t parent = bw_path_parent(path, length);
     if (parent && order->open.length == parent && memcmp(order->open.data, path, parent) == 0)
         return NULL;
     BW_TRY(write_up_to(order, path, parent));
@@ -813,22 +527,22 @@ static struct bw_error *write_both(struct bw_directory_order *order,
                                    struct unwritten_leaves *unwritten)
 {
     const struct bw_path_store *paths = &order->all.paths;
-    for (uint32_t number = bw_packed_first(&paths->records, 0); number != NO_PATH;) {
-        const struct stored_name name = get_name(paths, number);
+    for (uint32_t number = bw_packed_first(&paths->records, 0); number != BW_NO_RECORD;) {
+        const struct bw_stored_name name = bw_path_store_get(paths, number);
         BW_TRY(write_leaves(order, unwritten, number));
         if (is_made(paths, &name, 0) && !(*name.bits & WRITTEN)) {
-            BW_TRY(read_path(paths, number, &order->path));
+            BW_TRY(bw_path_store_read(paths, number, &order->path));
             BW_TRY(write_up_to(order, order->path.data, order->path.length));
         }
         number = bw_packed_next(&paths->records, number, name.size);
     }
-    return write_leaves(order, unwritten, NO_PATH);
+    return write_leaves(order, unwritten, BW_NO_RECORD);
 }
 
 /* Writes directories without entries, in the order in which they were added. */
 static struct bw_error *write_empty(struct bw_directory_order *order)
 {
-    struct unwritten_leaves unwritten = {.leaves = first_leaf(&order->all), .parent = NO_PATH};
+    struct unwritten_leaves unwritten = {.leaves = first_leaf(&order->all), .parent = BW_NO_RECORD};
     unwritten.any = next_leaf(&unwritten.leaves);
     struct bw_error *error = write_both(order, &unwritten);
     bw_buffer_free(&unwritten.path);
