@@ -104,8 +104,8 @@ static struct bw_error *send_all_times(struct bw_sender *sender)
 
 /* Names. */
 
-/* Sets `path` to the path of a directory. The last result is cached: consecutive files are often in the
- * same directory. */
+/* Sets `path` to the path of a directory. The last result is cached: consecutive files are often in
+ * the same directory. */
 static struct bw_error *find_folder(struct bw_sender *sender, uint64_t directory,
                                     struct bw_buffer *path)
 {

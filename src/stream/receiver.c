@@ -151,6 +151,18 @@ static struct bw_error *own(struct bw_receiver *receiver, const struct place *pl
     return bw_linked_tree_own(&receiver->linked, receiver->top, place->directory, place->name);
 }
 
+/* A device node that a stream has made must not be opened: writing to it would change the device.
+ */
+static struct bw_error *require_regular(const struct place *place)
+{
+    struct stat status;
+    return fstatat(place->directory, place->name, &status, AT_SYMLINK_NOFOLLOW) ||
+                   S_ISREG(status.st_mode)
+               ? NULL
+               : bw_error_create(BW_ERROR_CORRUPT, "%.*s is not a regular file",
+                                 (int)place->path->length, (const char *)place->path->data);
+}
+
 /* Opens the file of a path for writing, unless it is open. */
 static struct bw_error *open_file(struct bw_receiver *receiver,
                                   const struct bw_stream_attribute *path)
@@ -161,6 +173,7 @@ static struct bw_error *open_file(struct bw_receiver *receiver,
     close_file(receiver);
     BW_TRY(enter(receiver, path, &place));
     BW_TRY(own(receiver, &place));
+    BW_TRY(require_regular(&place));
     receiver->file =
         openat(place.directory, place.name, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (receiver->file < 0)
@@ -661,7 +674,8 @@ static struct bw_error *tolerate(struct bw_receiver *receiver, struct bw_error *
     return NULL;
 }
 
-/* Whether a whole command is pending, with the header of a stream before it. */
+/* Whether a whole command is pending, with the header of a stream before it. One that is too long
+ * is not awaited: reading it fails. */
 static bool is_whole(const struct bw_receiver *receiver)
 {
     const struct bw_buffer *pending = &receiver->pending;
@@ -671,7 +685,8 @@ static bool is_whole(const struct bw_receiver *receiver)
     if (pending->length < at + sizeof(struct bw_command_header))
         return false;
     const struct bw_command_header *header = (const void *)(pending->data + at);
-    return pending->length - at - sizeof *header >= bw_get32(header->length);
+    const uint32_t length = bw_get32(header->length);
+    return pending->length - at - sizeof *header >= length || length > BW_LONGEST_COMMAND;
 }
 
 static struct bw_error *read_pending(void *context, uint64_t offset, void *buffer, uint32_t length)

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Receiving hostile streams. tests/command/extract.sh receives good ones. */
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "btrfs-walk/stream.h"
+#include "stream/encoder.h"
+#include "support/walk_helpers.h"
+
+struct bench {
+    char folder[32];
+    int descriptor;
+    struct bw_receiver *receiver;
+    struct bw_buffer stream;
+};
+
+static void add_path(struct bench *bench, const char *path)
+{
+    bw_attribute_add(&bench->stream, BW_ATTRIBUTE_PATH, path, strlen(path));
+}
+
+/* A stream that has begun the subvolume "s". */
+static void begin(struct bench *bench)
+{
+    *bench = (struct bench){.folder = "/tmp/receiver-XXXXXX"};
+    assert_non_null(mkdtemp(bench->folder));
+    bench->descriptor = open(bench->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    const struct bw_receiver_options options = {
+        .struct_size = sizeof options, .folder = bench->descriptor, .top = bench->descriptor};
+    expect_success(bw_receiver_create(&options, &bench->receiver));
+    bw_stream_begin(&bench->stream, 1);
+    const size_t at = bw_command_begin(&bench->stream, BW_COMMAND_SUBVOL);
+    add_path(bench, "s");
+    bw_attribute_add(&bench->stream, BW_ATTRIBUTE_UUID, "the uuid of this", 16);
+    bw_attribute_add_number(&bench->stream, BW_ATTRIBUTE_CTRANSID, 7);
+    bw_command_end(&bench->stream, at);
+}
+
+static struct bw_error *receive(struct bench *bench)
+{
+    return bw_receiver_add(bench->receiver, bench->stream.data, bench->stream.length);
+}
+
+static void end(struct bench *bench, const char *file)
+{
+    bw_receiver_destroy(bench->receiver);
+    bw_buffer_free(&bench->stream);
+    unlinkat(bench->descriptor, file, 0);
+    assert_int_equal(unlinkat(bench->descriptor, "s", AT_REMOVEDIR), 0);
+    close(bench->descriptor);
+    assert_int_equal(rmdir(bench->folder), 0);
+}
+
+/* Special files are never opened for writing. As root, a stream can make the node of a disk. */
+static void test_write_to_special_file(void **state)
+{
+    struct bench bench;
+    (void)state;
+    begin(&bench);
+    size_t at = bw_command_begin(&bench.stream, BW_COMMAND_MKFIFO);
+    add_path(&bench, "node");
+    bw_attribute_add_number(&bench.stream, BW_ATTRIBUTE_INO, 257);
+    bw_attribute_add_number(&bench.stream, BW_ATTRIBUTE_RDEV, 0);
+    bw_attribute_add_number(&bench.stream, BW_ATTRIBUTE_MODE, 010644);
+    bw_command_end(&bench.stream, at);
+    at = bw_command_begin(&bench.stream, BW_COMMAND_WRITE);
+    add_path(&bench, "node");
+    bw_attribute_add_number(&bench.stream, BW_ATTRIBUTE_FILE_OFFSET, 0);
+    bw_attribute_add(&bench.stream, BW_ATTRIBUTE_DATA, "data", 4);
+    bw_command_end(&bench.stream, at);
+    expect_error(receive(&bench), BW_ERROR_CORRUPT, "node is not a regular file");
+    end(&bench, "s/node");
+}
+
+/* A command that claims gigabytes is refused at once, not collected in memory. */
+static void test_long_command(void **state)
+{
+    struct bench bench;
+    (void)state;
+    begin(&bench);
+    const struct bw_command_header header = {.length = bw_put32(UINT32_MAX),
+                                             .command = bw_put16(BW_COMMAND_WRITE)};
+    bw_buffer_append(&bench.stream, &header, sizeof header);
+    expect_error(receive(&bench), BW_ERROR_UNSUPPORTED, "more than the limit of 64 MiB");
+    end(&bench, "s/none");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_write_to_special_file),
+                                       cmocka_unit_test(test_long_command)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
