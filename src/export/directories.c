@@ -10,7 +10,8 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 
-static_assert((int)BW_PATH_DETAILS == (int)BW_LEAF_DETAILS, "details move from leaves to the store");
+static_assert((int)BW_PATH_DETAILS == (int)BW_LEAF_DETAILS,
+              "details move from leaves to the store");
 
 /*
  * Directories. Their details are: the inode number, bits, the modification time, and everything
