@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "base/secret.h"
 
+#include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 struct bw_secret bw_secret_create(size_t room)
 {
@@ -14,6 +16,20 @@ struct bw_secret bw_secret_create(size_t room)
         return (struct bw_secret){.bytes = NULL};
     madvise(bytes, room, MADV_DONTDUMP);
     return (struct bw_secret){bytes, 0, room};
+}
+
+bool bw_secret_read(struct bw_secret *secret, int descriptor)
+{
+    while (secret->length < secret->room) {
+        const ssize_t got =
+            read(descriptor, secret->bytes + secret->length, secret->room - secret->length);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            return got == 0;
+        secret->length += (size_t)got;
+    }
+    return true;
 }
 
 void bw_secret_free(struct bw_secret *secret)

@@ -3,6 +3,7 @@
 #ifndef BW_BASE_SECRET_H
 #define BW_BASE_SECRET_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -17,6 +18,9 @@ struct bw_secret bw_secret_create(size_t room);
 
 /** Clears and frees the memory. */
 void bw_secret_free(struct bw_secret *secret);
+
+/** Appends the bytes of a descriptor up to its end, as far as there is room. False with errno. */
+bool bw_secret_read(struct bw_secret *secret, int descriptor);
 
 /** Frees the secret at the end of its scope. */
 #define BW_AUTO_SECRET __attribute__((cleanup(bw_secret_free)))

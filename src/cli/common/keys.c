@@ -21,14 +21,8 @@ static void protect_process(void)
 
 static struct bw_error *fill(struct bw_secret *secret, int descriptor, const char *name)
 {
-    ssize_t got = 1;
-    while (got > 0 && secret->length < secret->room) {
-        got = read(descriptor, secret->bytes + secret->length, secret->room - secret->length);
-        if (got < 0 && errno != EINTR)
-            return bw_error_from_errno(errno, "cannot read the key from %s", name);
-        secret->length += got > 0 ? (size_t)got : 0;
-        got = got < 0 ? 1 : got;
-    }
+    if (!bw_secret_read(secret, descriptor))
+        return bw_error_from_errno(errno, "cannot read the key from %s", name);
     return secret->length ? NULL : bw_error_create(BW_ERROR_USAGE, "the key in %s is empty", name);
 }
 

@@ -16,7 +16,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -391,20 +390,19 @@ static struct bw_error *try_passphrase(void *context, const uint8_t *passphrase,
 static struct bw_error *try_file(struct search *search, const char *path, bool *fits)
 {
     enum { LARGEST = 8 << 20 };
-    struct stat status;
     int file = open(path, O_RDONLY | O_CLOEXEC);
     if (file < 0)
         return bw_error_from_errno(errno, "cannot open the key file %s", path);
     BW_AUTO_SECRET struct bw_secret key = bw_secret_create(LARGEST);
-    ssize_t got = fstat(file, &status) || !key.bytes ? -1 : read(file, key.bytes, key.room);
+    const bool is_read = key.bytes && bw_secret_read(&key, file);
     const int problem = errno;
     close(file);
-    if (got < 0)
+    if (!is_read)
         return bw_error_from_errno(problem, "cannot read the key file %s", path);
-    BW_TRY(try_passphrase(search, key.bytes, (size_t)got, fits));
-    return *fits || got < 2 || key.bytes[got - 1] != '\n'
+    BW_TRY(try_passphrase(search, key.bytes, key.length, fits));
+    return *fits || key.length < 2 || key.bytes[key.length - 1] != '\n'
                ? NULL
-               : try_passphrase(search, key.bytes, (size_t)got - 1, fits);
+               : try_passphrase(search, key.bytes, key.length - 1, fits);
 }
 
 static struct bw_error *no_key(struct search *search, struct bw_error *error)
