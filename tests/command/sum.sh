@@ -116,6 +116,9 @@ if [ -e "$WORK/image" ]; then
         holds "$command: they are named" grep -q '/b: not hashed: more than 16 TiB' "$WORK/err"
         is "$command: other files" "$(grep -cE '/[ac]( type.*sha256|$)' "$WORK/lines")" 2
     done
+    timeout 20 "$PROGRAM" extract -C "$WORK/out" --manifest "$WORK/lines" "$WORK/image" 2> /dev/null
+    holds "extract --manifest: holes of exbibytes" [ $? -ne 124 ]
+    is "extract --manifest: other files" "$(grep -c '"/[ac]".*"hash"' "$WORK/lines")" 2
     resize $((odd + (1 << 62))) $(((1 << 63) - odd)) # nearly the largest that there is
     "$PROGRAM" tar "$WORK/image" 2> /dev/null | tar -t > "$WORK/lines"
     is "tar: a size near the largest" "$(grep -c b "$WORK/lines")" 1

@@ -9,6 +9,7 @@
 #include "base/cleanup.h"
 #include "btrfs-walk/row_records.h"
 #include "cli/common/answer.h"
+#include "cli/export/hashing.h"
 
 const struct cmd_option extract_list_options[] = {
     {0, "manifest", "FILE",
@@ -91,6 +92,7 @@ struct bw_error *extract_lists_open(struct extract_lists *lists,
 static void begin_file(struct extract_lists *lists)
 {
     lists->read = (struct bw_recoverable){0};
+    lists->zeros = 0;
     if (lists->hash)
         bw_hash_begin(lists->hash);
 }
@@ -98,7 +100,9 @@ static void begin_file(struct extract_lists *lists)
 void extract_lists_add_part(struct extract_lists *lists, const struct bw_data_part *part)
 {
     bw_recoverable_add(&lists->read, part);
-    if (!lists->hash)
+    if (part->kind != BW_DATA_BYTES)
+        lists->zeros += part->length;
+    if (!lists->hash || lists->zeros > CMD_HASHING_MOST_ZEROS)
         return;
     if (part->kind == BW_DATA_BYTES)
         bw_hash_add(lists->hash, part->bytes, (size_t)part->length);
@@ -122,7 +126,8 @@ static struct bw_error *write_row(struct extract_lists *lists, const struct bw_f
                                   const struct bw_export_entry *item, enum extract_outcome outcome)
 {
     char hash[BW_HASH_TEXT] = "";
-    const bool hashed = outcome == EXTRACT_MADE && item->type == S_IFREG;
+    const bool hashed =
+        outcome == EXTRACT_MADE && item->type == S_IFREG && lists->zeros <= CMD_HASHING_MOST_ZEROS;
     if (hashed)
         bw_hash_end(lists->hash, hash);
     const struct bw_bytes path = {item->path.data, item->path.length};

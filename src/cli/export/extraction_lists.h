@@ -32,6 +32,7 @@ struct extract_lists {
     struct bw_rows_stream stream;
     struct bw_hash *hash;
     struct bw_recoverable read; /**< the parts of the current file */
+    uint64_t zeros; /**< bytes of it that are hashed as zeros; with too many, it gets no hash */
 };
 
 /** Opens the lists, before the sandbox is entered. */
