@@ -259,13 +259,15 @@ static struct bw_error *read_command_header(struct bw_stream_reader *reader,
     *command = (struct bw_stream_command){.offset = reader->offset,
                                           .length = bw_get32(header->length),
                                           .type = bw_get16(header->command)};
+    if (command->length > left - sizeof *header)
+        return cut_off(reader);
     if (command->length > BW_LONGEST_COMMAND)
         return fail(reader, BW_STREAM_TOO_LONG,
                     bw_error_create(BW_ERROR_UNSUPPORTED,
                                     "the command at %" PRIu64 " has %" PRIu32
                                     " bytes, more than the limit of 64 MiB",
                                     command->offset, command->length));
-    return command->length > left - sizeof *header ? cut_off(reader) : NULL;
+    return NULL;
 }
 
 static struct bw_error *read_command(struct bw_stream_reader *reader,

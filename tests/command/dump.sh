@@ -78,7 +78,8 @@ opening=$(reads --key 1 -t fs "$levels") found=$(reads -t fs --key 300,INODE_ITE
     all=$(reads -t fs "$levels")
 holds "costs a search: $opening to open it, $found to find the key, $all in all" \
     [ "$opening" -gt 0 -a "$found" -le $((opening + 4)) -a "$all" -gt $((found + 50)) ]
-expect "no such name" 2 "unknown tree 'nope': give an id or one of root, extent" dump -t nope "$plain"
+expect "no such name" 2 "unknown tree 'nope': give an id or one of root, extent" \
+    dump -t nope "$plain"
 expect "no such tree" 2 'no tree 999; there are ROOT_TREE, CHUNK_TREE, ' dump -t 999 "$plain"
 holds "nothing is printed" [ ! -s "$WORK/out" ]
 expect "no such type" 2 'the type is unknown' dump -t fs --key 256,FOO "$plain"

@@ -61,7 +61,7 @@ holds "prints nothing" [ ! -s "$WORK/out" ]
 expect "no such tree among many" 2 ' 266, 267, \.\.\.$' tree-stats -t 99 "$(image subvolumes)"
 expect "the log tree, which is read as part of others" 2 'there is no tree -6$' tree-stats -t log \
     "$(image log-tree)"
-expect "a control byte" 2 'no tree' tree-stats -t $'\e' "$plain"
+expect "a control byte" 2 'unknown tree' tree-stats -t $'\e' "$plain"
 
 # Damage.
 expect "a lost root" 1 'damage' tree-stats -o tree_name,blocks,lost_blocks "$(image lost-tree-csum)"

@@ -6,7 +6,7 @@
 #include "cli/export/export.h"
 #include "cli/common/monitor.h"
 #include "cli/export/extraction_lists.h"
-#include "export/directories.h"
+#include "export/made_directories.h"
 #include "export/links.h"
 #include "export/target_maker.h"
 

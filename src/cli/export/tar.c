@@ -14,7 +14,7 @@
 #include "cli/common/output.h"
 #include "cli/common/monitor.h"
 #include "export/archive.h"
-#include "export/directories.h"
+#include "export/made_directories.h"
 #include "export/links.h"
 
 struct tar_state {

@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #include "export/archive.h"
-#include "export/directories.h"
+#include "export/made_directories.h"
 #include "export/links.h"
 #include "export/hash.h"
 #include "export/target_files.h"

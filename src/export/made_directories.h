@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The directories of an export, of which backups may have millions, and their order in archives. */
-#ifndef BW_EXPORT_DIRECTORIES_H
-#define BW_EXPORT_DIRECTORIES_H
+#ifndef BW_EXPORT_MADE_DIRECTORIES_H
+#define BW_EXPORT_MADE_DIRECTORIES_H
 
 #include "base/map.h"
 #include "btrfs-walk/inode.h"

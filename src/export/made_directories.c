@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The directories of an export, and their order in archives. */
-#include "export/directories.h"
+#include "export/made_directories.h"
 
 #include <assert.h>
 #include <stdlib.h>
