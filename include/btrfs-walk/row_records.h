@@ -697,7 +697,8 @@ struct bw_savedinfo {
     uint64_t size; /**< size */
     uint64_t bad_bytes; /**< number of lost bytes */
     const char *algorithm; /**< hash algorithm: sha256 */
-    const char *hash; /**< hash of the extracted contents; only for regular files */
+    /** hash of the extracted contents; only for regular files, without holes of more than 16 TiB */
+    const char *hash;
     uint64_t subvolume; /**< id of the subvolume */
     uint64_t inode; /**< inode number in that subvolume */
     uint64_t generation; /**< generation that was read */
