@@ -10,7 +10,7 @@ struct thing {
     char name[64];
 };
 
-/* What there is to choose from: not all that was made. */
+/* The first directories and files of an image, for random choices. */
 struct content {
     struct iw_image *image;
     struct dice *dice;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Random images: what they are like. What is in them says random_content.c. */
+/* Random images: profiles, sizes and shapes. random_content.c fills them. */
 #include "soak/subject.h"
 
 static const struct profile {
@@ -50,7 +50,7 @@ static void choose_shape(struct dice *dice, struct iw_options *options)
     options->pointers_per_node = one_in(dice, 3) ? 0 : 3 + roll(dice, 8);
     options->block_step = 1 + roll(dice, 5);
     options->chunk_gap = one_in(dice, 2) ? 0 : UINT64_C(1) << 20;
-    /* Not too many chunks: those of the chunk tree must fit the superblock. */
+    /* Few chunks: the system chunks must fit into the superblock. */
     options->device_extent_length =
         (UINT64_C(1) << (20 + roll(dice, 3))) + UINT64_C(64) * options->nodesize;
     options->data_chunks = roll(dice, 10);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Random graphs: faults, and layers that change nothing but may be in the way. The faults decide
- * what is expected: either the image makes up for them, or they are below features/verify, or above
+ * Random graphs: faults, and layers that change nothing but may be in the way. The expected result
+ * depends on the faults: the image compensates them, or they are below features/verify, or above
  * it.
  */
 #include "soak/subject.h"
@@ -16,7 +16,7 @@ enum {
     DECORATIONS_AT_MOST = 4
 };
 
-/* What a rule is for. All else is left to chance. */
+/* The target of a rule. Everything else is random. */
 struct target {
     const char *volume;
     unsigned copy;    /* 0: any */
@@ -96,7 +96,7 @@ static const struct iw_block *any_block(const struct subject *subject, struct di
     return iw_block(subject->image, roll(dice, (unsigned)iw_block_count(subject->image)));
 }
 
-/* Below the chunk map nobody asks for copies, nor knows logical addresses. */
+/* Below the chunk map there are neither copies nor logical addresses. */
 static void fail_below_verify(const struct subject *subject, struct dice *dice,
                               struct journey *journey)
 {
@@ -131,7 +131,7 @@ static void fail_above_verify(const struct subject *subject, struct dice *dice,
     }
 }
 
-/* Layers and options that make no difference to what is read. */
+/* Adds layers and options that do not affect the result of reads. */
 static void decorate(struct dice *dice, struct journey *journey)
 {
     static const char *const layers[] = {

@@ -18,7 +18,7 @@ struct round {
     bool failed;
 };
 
-/* What there is to see of one walk. */
+/* The results of one walk. */
 struct outcome {
     struct bw_error *error; /* of opening */
     struct walk_result result;
@@ -174,7 +174,7 @@ static void check_losses(struct round *round, const struct outcome *outcome)
         wrong(round, "a path comes twice: ", twice, outcome);
     if (count_missing(&outcome->result, &round->expected, &missing) &&
         !outcome->log.counts[BW_DAMAGE])
-        wrong(round, "paths are missing, and nobody said so, as ", missing, outcome);
+        wrong(round, "paths are missing without a message, as ", missing, outcome);
 }
 
 static void check(struct round *round, const struct outcome *outcome)

@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/** Makes the image and the graph of a seed, walks, and checks; false: something was wrong, and said
- * on stderr. `verbose`: says what the round is about in any case. */
+/** Makes the image and the graph of a seed, walks, and checks. False after an error, which is
+ * printed on stderr. `verbose`: always describes the round. */
 bool run_round(uint64_t seed, bool verbose);
 
 #endif

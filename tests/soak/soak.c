@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The soak: round after round of a random image, read through a random graph with random faults.
- * Each round is a process of its own, so that one that crashes, hangs or leaks is told by its seed:
+ * Each round is a separate process, so the seed of a round that crashes, hangs or leaks is known:
  *
- *     soak [--seed N] [--rounds N]     round i has the seed N + i; a single round says what it is
- * about
+ *     soak [--seed N] [--rounds N]     round i has the seed N + i; a single round is described
  */
 #include <inttypes.h>
 #include <signal.h>

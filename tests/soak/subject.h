@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What a round of the soak is about: a random image, and a random graph to read it through. */
+/* The subject of a round of the soak: a random image, and a random graph to read it through. */
 #ifndef BW_TESTS_SOAK_SUBJECT_H
 #define BW_TESTS_SOAK_SUBJECT_H
 
@@ -21,10 +21,10 @@ void free_subject(struct subject *subject);
  * order. */
 void fill_at_random(struct iw_image *image, struct dice *dice);
 
-/** What the faults of a graph may do to the listing. */
+/** The effect that the faults of a graph may have on the listing. */
 enum harm {
     NO_HARM,  /**< the image makes up for them: nothing changes */
-    LOSSES,   /**< blocks may be lost, and what is lost is reported */
+    LOSSES,   /**< blocks may be lost, and each loss is reported */
     NONSENSE, /**< wrong bytes come through: only an end is sure */
     HARMS,
 };

@@ -28,7 +28,7 @@ static void test_read(void **state)
         assert_true(bw_secret_read(&secret, pieces));
         assert_int_equal(secret.length, room < 8 ? room : 8);
         assert_memory_equal(secret.bytes, "a secret", secret.length);
-        assert_true(bw_secret_read(&secret, pieces)); /* nothing is left, or no room */
+        assert_true(bw_secret_read(&secret, pieces)); /* at the end, or without room */
         close(pieces);
         bw_secret_free(&secret);
     }

@@ -252,7 +252,7 @@ static void test_cut_off_linear(void **state)
     free(bench);
 }
 
-/* An array that claims to be much larger than its devices: a scan of all of it would take years. */
+/* An array that claims to be much larger than its devices, so that a scan would take years. */
 static void test_impossible_size(void **state)
 {
     (void)state;
