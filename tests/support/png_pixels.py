@@ -15,8 +15,10 @@ def chunks(data):
     at = 8
     while at < len(data):
         length, kind = struct.unpack('>I4s', data[at:at + 8])
-        yield kind, data[at + 8:at + 8 + length]
-        at += length + 12
+        end = at + 8 + length
+        assert data[end:end + 4] == struct.pack('>I', zlib.crc32(data[at + 4:end])), kind
+        yield kind, data[at + 8:end]
+        at = end + 4
 
 
 def paeth(left, above, corner):
