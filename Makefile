@@ -62,7 +62,8 @@ SECCOMP  ?= $(if $(filter 1,$(SANDBOX)),$(call exists,libseccomp >= 2.5),0)
 # The mount command needs libfuse 3; without it, the command reports that.
 FUSE     ?= $(call exists,fuse3 >= 3.8)
 
-# The shell edits lines with libedit; without it, it reads them as they are.
+# The shell edits lines with libedit, which is loaded and not linked; without it, it reads them as
+# they are.
 EDIT     ?= $(if $(filter 1,$(STATIC)),0,$(call exists,libedit))
 
 # Features become macros such as BW_USDT. The shell runs once.
@@ -101,7 +102,6 @@ ifeq ($(filter clean help uninstall,$(MAKECMDGOALS)),)
   endif
   ifeq ($(EDIT),1)
     override CFLAGS += $(shell $(PKG_CONFIG) --cflags libedit)
-    PROGRAM_LIBRARIES += $(shell $(PKG_CONFIG) --libs libedit)
   endif
 endif
 

@@ -11,7 +11,6 @@
 
 #ifdef BW_NBD
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <libnbd.h>
@@ -24,6 +23,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/library.h"
 #include "servers/range_cache.h"
 #include "servers/helper.h"
 
@@ -34,67 +34,44 @@ const bool bw_connection_is_built = true;
  * dependencies, it would triple the start time of all other libraries together.
  */
 
-/* The functions, named as in libnbd but for the nbd_ in front. */
 #define BW_LIBNBD_FUNCTIONS(FUNCTION) \
-    FUNCTION(aio_connect_unix)        \
-    FUNCTION(aio_connect_uri)         \
-    FUNCTION(aio_disconnect)          \
-    FUNCTION(aio_get_direction)       \
-    FUNCTION(aio_get_fd)              \
-    FUNCTION(aio_in_flight)           \
-    FUNCTION(aio_is_closed)           \
-    FUNCTION(aio_is_dead)             \
-    FUNCTION(aio_is_processing)       \
-    FUNCTION(aio_is_ready)            \
-    FUNCTION(aio_notify_read)         \
-    FUNCTION(aio_notify_write)        \
-    FUNCTION(aio_pread)               \
-    FUNCTION(can_multi_conn)          \
-    FUNCTION(close)                   \
-    FUNCTION(create)                  \
-    FUNCTION(get_block_size)          \
-    FUNCTION(get_errno)               \
-    FUNCTION(get_error)               \
-    FUNCTION(get_size)                \
-    FUNCTION(set_uri_allow_local_file)
+    FUNCTION(nbd_, aio_connect_unix)  \
+    FUNCTION(nbd_, aio_connect_uri)   \
+    FUNCTION(nbd_, aio_disconnect)    \
+    FUNCTION(nbd_, aio_get_direction) \
+    FUNCTION(nbd_, aio_get_fd)        \
+    FUNCTION(nbd_, aio_in_flight)     \
+    FUNCTION(nbd_, aio_is_closed)     \
+    FUNCTION(nbd_, aio_is_dead)       \
+    FUNCTION(nbd_, aio_is_processing) \
+    FUNCTION(nbd_, aio_is_ready)      \
+    FUNCTION(nbd_, aio_notify_read)   \
+    FUNCTION(nbd_, aio_notify_write)  \
+    FUNCTION(nbd_, aio_pread)         \
+    FUNCTION(nbd_, can_multi_conn)    \
+    FUNCTION(nbd_, close)             \
+    FUNCTION(nbd_, create)            \
+    FUNCTION(nbd_, get_block_size)    \
+    FUNCTION(nbd_, get_errno)         \
+    FUNCTION(nbd_, get_error)         \
+    FUNCTION(nbd_, get_size)          \
+    FUNCTION(nbd_, set_uri_allow_local_file)
 
 struct libnbd {
-#define BW_LIBNBD_MEMBER(name) __typeof__(nbd_##name) *name;
-    BW_LIBNBD_FUNCTIONS(BW_LIBNBD_MEMBER)
-#undef BW_LIBNBD_MEMBER
+    BW_LIBNBD_FUNCTIONS(BW_LIBRARY_MEMBER)
 };
 
 /* That of all versions since 1.0. */
 #define SONAME "libnbd.so.0"
 
-/* As https://uapi-group.org/specifications/specs/elf_dlopen_metadata/ has it: packaging tools find
- * in it what they find about linked libraries by themselves. */
-#define NOTE                                                                                     \
-    "[{\"feature\":\"nbd\",\"description\":\"Images on NBD servers, and in formats that need a " \
-    "helper\",\"priority\":\"recommended\",\"soname\":[\"" SONAME "\"]}]"
+BW_LIBRARY_NOTE("nbd", "Images on NBD servers, and in formats that need a helper",
+                "\"" SONAME "\"");
 
-static const struct {
-    uint32_t owner_size, text_size, type;
-    char owner[4], text[sizeof NOTE];
-} note __attribute__((used, section(".note.dlopen"), aligned(4))) = {sizeof "FDO", sizeof NOTE,
-                                                                     0x407c0c0a, "FDO", NOTE};
-
-/* Loads it, or finds that it is loaded; it stays so. */
 static struct bw_error *load_libnbd(struct libnbd *nbd)
 {
-    /* It cannot be unloaded: it leaves data of threads behind. */
-    void *library = dlopen(SONAME, RTLD_NOW | RTLD_NODELETE);
-    if (!library)
-        return bw_error_create(BW_ERROR_SYSTEM, "libnbd is required: %s", dlerror());
-    const char *missing = NULL;
-#define LOAD(name)                                                   \
-    nbd->name = (__typeof__(nbd->name))dlsym(library, "nbd_" #name); \
-    missing = nbd->name ? missing : "nbd_" #name;
-    BW_LIBNBD_FUNCTIONS(LOAD)
-#undef LOAD
-    dlclose(library);
-    return missing ? bw_error_create(BW_ERROR_SYSTEM, SONAME " is too old: it has no %s()", missing)
-                   : NULL;
+    static const char *const names[] = {BW_LIBNBD_FUNCTIONS(BW_LIBRARY_NAME) NULL};
+    struct bw_error *error = bw_library_load(SONAME, names, nbd);
+    return error ? bw_error_prefix(error, "libnbd is required") : NULL;
 }
 
 /*

@@ -245,6 +245,19 @@ converses "Ctrl-C ends the command" 0 --insert "$slow" "$plain" << 'END'
 > \x04
 END
 if ! grep -q EDIT=1 "$BUILD/features"; then skip libedit "editing lines"; finish; fi
+if grep -q RPATH < <(readelf -d "$PROGRAM" 2> /dev/null); then
+    skip "a program without a path to libraries" "libedit that cannot be loaded"
+else
+    mkdir unloadable
+    echo "no library" | tee unloadable/libedit.so.{0,2} > /dev/null
+    LD_LIBRARY_PATH=$WORK/unloadable converses "without libedit" 0 "$plain" << 'END'
+< 5:/ [0-9]+> 
+! pwd\n
+< \n/\r
+< 5:/ [0-9]+> 
+! \x04
+END
+fi
 converses "Ctrl-C discards a line" 0 "$plain" << 'END'
 < 5:/ [0-9]+> 
 > bogus\x03

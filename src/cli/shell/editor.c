@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Lines from a terminal: with libedit history, editing and completion, without it as the terminal
- * provides them. Names from images are escaped before they are shown or inserted. */
+ * provides them. Names from images are escaped before they are shown or inserted. libedit is loaded
+ * and not linked, because it needs three more libraries. */
 #include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,19 +15,63 @@
 
 #include "base/cleanup.h"
 #include "base/escape.h"
+#include "base/library.h"
 #include "base/utf8.h"
 #include "cli/complete/complete.h"
 #include "cli/shell/shell.h"
 
-#ifdef BW_EDIT
-
 struct shell_editor {
-    EditLine *line;
-    History *history;
     struct shell *shell;
     shell_completer *complete;
     const char *prompt;
+    bool edits; /* with libedit */
+#ifdef BW_EDIT
+    EditLine *line;
+    History *history;
+#endif
+    char *typed; /* without it */
+    size_t capacity;
 };
+
+#ifdef BW_EDIT
+
+#define BW_LIBEDIT_FUNCTIONS(FUNCTION) \
+    FUNCTION(el_, cursor)              \
+    FUNCTION(el_, deletestr)           \
+    FUNCTION(el_, end)                 \
+    FUNCTION(el_, get)                 \
+    FUNCTION(el_, gets)                \
+    FUNCTION(el_, init)                \
+    FUNCTION(el_, insertstr)           \
+    FUNCTION(el_, line)                \
+    FUNCTION(el_, resize)              \
+    FUNCTION(el_, set)                 \
+    FUNCTION(el_, wset)                \
+    FUNCTION(, history)                \
+    FUNCTION(, history_end)            \
+    FUNCTION(, history_init)
+
+/* Its functions are called from its own callbacks, which get no other pointer to them. */
+static struct {
+    BW_LIBEDIT_FUNCTIONS(BW_LIBRARY_MEMBER)
+} edit;
+
+/* That of Debian, and that of others. */
+#define SONAME       "libedit.so.2"
+#define OTHER_SONAME "libedit.so.0"
+
+BW_LIBRARY_NOTE("edit", "Editing of lines in the shell", "\"" SONAME "\",\"" OTHER_SONAME "\"");
+
+static bool load_libedit(void)
+{
+    static const char *const names[] = {BW_LIBEDIT_FUNCTIONS(BW_LIBRARY_NAME) NULL};
+    struct bw_error *error = bw_library_load(SONAME, names, &edit);
+    struct bw_error *other = error ? bw_library_load(OTHER_SONAME, names, &edit) : NULL;
+    const bool is_loaded = !other;
+    bw_error_free(error);
+    bw_error_free(other);
+    return is_loaded;
+}
 
 enum { SHOWN_MAX = 200 };
 
@@ -94,9 +139,9 @@ static bool insert_common(EditLine *line, const struct candidates *candidates)
         (word.length - 1 == candidates->end - candidates->start &&
          memcmp(word.data, candidates->line + candidates->start, word.length - 1) == 0))
         return false;
-    el_deletestr(line, (int)(bw_utf8_count(candidates->line + candidates->start,
-                                           candidates->end - candidates->start)));
-    return el_insertstr(line, word.data) == 0;
+    edit.deletestr(line, (int)(bw_utf8_count(candidates->line + candidates->start,
+                                             candidates->end - candidates->start)));
+    return edit.insertstr(line, word.data) == 0;
 }
 
 static size_t columns(void)
@@ -143,11 +188,11 @@ static void show_candidates(const struct candidates *candidates)
 static unsigned char complete(EditLine *line, int key)
 {
     struct shell_editor *editor;
-    const LineInfo *info = el_line(line);
+    const LineInfo *info = edit.line(line);
     struct candidates candidates = {.count = 0};
     unsigned char result = CC_ERROR;
     (void)key;
-    el_get(line, EL_CLIENTDATA, &editor);
+    edit.get(line, EL_CLIENTDATA, &editor);
     BW_AUTO_FREE char *text = strndup(info->buffer, (size_t)(info->cursor - info->buffer));
     if (!text)
         return CC_ERROR;
@@ -169,20 +214,20 @@ static unsigned char complete(EditLine *line, int key)
 /* Ctrl-C discards the line. */
 static unsigned char discard(EditLine *line, int key)
 {
-    const LineInfo *info = el_line(line);
+    const LineInfo *info = edit.line(line);
     (void)key;
     printf("^C\n");
     fflush(stdout);
-    el_cursor(line, (int)bw_utf8_count(info->cursor, (size_t)(info->lastchar - info->cursor)));
-    info = el_line(line);
-    el_deletestr(line, (int)bw_utf8_count(info->buffer, (size_t)(info->lastchar - info->buffer)));
+    edit.cursor(line, (int)bw_utf8_count(info->cursor, (size_t)(info->lastchar - info->cursor)));
+    info = edit.line(line);
+    edit.deletestr(line, (int)bw_utf8_count(info->buffer, (size_t)(info->lastchar - info->buffer)));
     return CC_REDISPLAY;
 }
 
 static char *prompt_of(EditLine *line)
 {
     struct shell_editor *editor;
-    el_get(line, EL_CLIENTDATA, &editor);
+    edit.get(line, EL_CLIENTDATA, &editor);
     return (char *)(uintptr_t)editor->prompt;
 }
 
@@ -190,87 +235,106 @@ static char *prompt_of(EditLine *line)
 static void set_up(struct shell_editor *editor)
 {
     EditLine *line = editor->line;
-    el_set(line, EL_CLIENTDATA, editor);
-    el_set(line, EL_PROMPT, prompt_of);
-    el_set(line, EL_EDITOR, "emacs");
-    el_set(line, EL_HIST, history, editor->history);
-    el_set(line, EL_SETTY, "-d", "-isig", NULL);
-    el_wset(line, EL_ADDFN, L"shell-complete", L"complete the last word", complete);
-    el_wset(line, EL_ADDFN, L"shell-discard", L"discard the line", discard);
-    el_set(line, EL_BIND, "^I", "shell-complete", NULL);
-    el_set(line, EL_BIND, "^C", "shell-discard", NULL);
-    el_set(line, EL_BIND, "^R", "em-inc-search-prev", NULL);
+    edit.set(line, EL_CLIENTDATA, editor);
+    edit.set(line, EL_PROMPT, prompt_of);
+    edit.set(line, EL_EDITOR, "emacs");
+    edit.set(line, EL_HIST, edit.history, editor->history);
+    edit.set(line, EL_SETTY, "-d", "-isig", NULL);
+    edit.wset(line, EL_ADDFN, L"shell-complete", L"complete the last word", complete);
+    edit.wset(line, EL_ADDFN, L"shell-discard", L"discard the line", discard);
+    edit.set(line, EL_BIND, "^I", "shell-complete", NULL);
+    edit.set(line, EL_BIND, "^C", "shell-discard", NULL);
+    edit.set(line, EL_BIND, "^R", "em-inc-search-prev", NULL);
 }
 
-struct shell_editor *shell_editor_create(struct shell *shell, shell_completer *complete_line)
+static bool begin_editing(struct shell_editor *editor)
 {
-    struct shell_editor *editor = calloc(1, sizeof *editor);
     HistEvent event;
-    if (!editor)
-        return NULL;
     setlocale(LC_CTYPE, "");
-    editor->shell = shell;
-    editor->complete = complete_line;
-    editor->history = history_init();
-    editor->line = el_init("btrfs-walk", stdin, stdout, stderr);
-    if (!editor->line || !editor->history) {
-        shell_editor_destroy(editor);
-        return NULL;
-    }
-    history(editor->history, &event, H_SETSIZE, 1000);
-    history(editor->history, &event, H_SETUNIQUE, 1);
+    editor->history = edit.history_init();
+    editor->line = edit.init("btrfs-walk", stdin, stdout, stderr);
+    if (!editor->line || !editor->history)
+        return false;
+    edit.history(editor->history, &event, H_SETSIZE, 1000);
+    edit.history(editor->history, &event, H_SETUNIQUE, 1);
     set_up(editor);
-    return editor;
+    return true;
 }
 
-void shell_editor_destroy(struct shell_editor *editor)
+static void end_editing(struct shell_editor *editor)
 {
     if (editor->history)
-        history_end(editor->history);
+        edit.history_end(editor->history);
     if (editor->line)
-        el_end(editor->line);
-    free(editor);
+        edit.end(editor->line);
 }
 
-const char *shell_editor_read(struct shell_editor *editor, const char *prompt)
+static const char *edit_line(struct shell_editor *editor)
 {
     HistEvent event;
     int count = 0;
-    editor->prompt = prompt;
-    el_resize(editor->line);
-    const char *line = el_gets(editor->line, &count);
+    edit.resize(editor->line);
+    const char *line = edit.gets(editor->line, &count);
     if (!line || count <= 0)
         return NULL;
     if (line[strspn(line, " \t\n")])
-        history(editor->history, &event, H_ENTER, line);
+        edit.history(editor->history, &event, H_ENTER, line);
     return line;
 }
 
 #else
 
-struct shell_editor {
-    char *line;
-    size_t capacity;
-};
-
-struct shell_editor *shell_editor_create(struct shell *shell, shell_completer *complete)
+static bool load_libedit(void)
 {
-    (void)shell;
-    (void)complete;
-    return calloc(1, sizeof(struct shell_editor));
+    return false;
+}
+
+static bool begin_editing(struct shell_editor *editor)
+{
+    (void)editor;
+    return false;
+}
+
+static void end_editing(struct shell_editor *editor)
+{
+    (void)editor;
+}
+
+static const char *edit_line(struct shell_editor *editor)
+{
+    (void)editor;
+    return NULL;
+}
+
+#endif
+
+struct shell_editor *shell_editor_create(struct shell *shell, shell_completer *complete_line)
+{
+    struct shell_editor *editor = calloc(1, sizeof *editor);
+    if (!editor)
+        return NULL;
+    editor->shell = shell;
+    editor->complete = complete_line;
+    editor->edits = load_libedit();
+    if (!editor->edits || begin_editing(editor))
+        return editor;
+    shell_editor_destroy(editor);
+    return NULL;
 }
 
 void shell_editor_destroy(struct shell_editor *editor)
 {
-    free(editor->line);
+    end_editing(editor);
+    free(editor->typed);
     free(editor);
 }
 
 const char *shell_editor_read(struct shell_editor *editor, const char *prompt)
 {
+    editor->prompt = prompt;
+    if (editor->edits)
+        return edit_line(editor);
     fputs(prompt, stdout);
     fflush(stdout);
-    return getline(&editor->line, &editor->capacity, stdin) < 0 ? NULL : editor->line;
+    return getline(&editor->typed, &editor->capacity, stdin) < 0 ? NULL : editor->typed;
 }
-
-#endif
