@@ -101,8 +101,8 @@ by_instruction(uint32_t seed, const uint8_t *bytes, size_t length)
 
 uint32_t bw_crc32c_plain(uint32_t seed, const void *bytes, size_t length)
 {
-    return __builtin_cpu_supports("sse4.2") ? by_instruction(seed, bytes, length)
-                                            : bw_crc32c_tables(seed, bytes, length);
+    return BW_HAS_SSE42 ? by_instruction(seed, bytes, length)
+                        : bw_crc32c_tables(seed, bytes, length);
 }
 #else
 uint32_t bw_crc32c_plain(uint32_t seed, const void *bytes, size_t length)
