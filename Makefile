@@ -185,9 +185,10 @@ $(EXPORT): $(EXPORT_OBJECTS)
 	@rm -f $@
 	$(call quiet,AR)$(AR) rcs $@ $^
 
+# The C library is first: the dynamic linker looks up symbols in this order, and most are its own.
 $(PROGRAM): $(PROGRAM_OBJECTS) $(EXPORT) $(ARCHIVE)
 	$(call quiet,LD)$(CC) $(LDFLAGS) $(if $(filter 1,$(STATIC)),-static,$(EXPORTS)) -o $@ $^ \
-	    $(LIBRARIES) $(PROGRAM_LIBRARIES)
+	    -lc $(LIBRARIES) $(PROGRAM_LIBRARIES)
 
 # Generated from the tables of the program; one run generates all pages.
 $(MANUAL) &: $(PROGRAM) scripts/make-docs packaging/debian/changelog $(wildcard scripts/docs/*.py)
