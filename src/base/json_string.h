@@ -26,18 +26,40 @@ static inline bool bw_json_are_plain(uint64_t word)
     return !((less | quote | slash | delete | word) & ones * 0x80);
 }
 
-/** Copies the plain bytes at the beginning and returns how many these are; may write seven bytes
- * more. */
+/** Copies at most eight bytes, the last ones of a text of this length, and returns whether they are
+ * plain. */
+static inline bool bw_json_copy_end(char *at, const char *text, size_t length)
+{
+    uint64_t word = 0;
+    uint32_t first, second;
+    if (length >= sizeof word) {
+        memcpy(&word, text + length - sizeof word, sizeof word);
+        memcpy(at + length - sizeof word, &word, sizeof word);
+        return bw_json_are_plain(word);
+    }
+    if (length < sizeof first)
+        return false;
+    memcpy(&first, text, sizeof first);
+    memcpy(&second, text + length - sizeof second, sizeof second);
+    memcpy(at, &first, sizeof first);
+    memcpy(at + length - sizeof second, &second, sizeof second);
+    return bw_json_are_plain(first | (uint64_t)second << 32);
+}
+
+/** Copies the plain bytes at the beginning and returns their number. May copy others as well, up to
+ * the length. */
 static inline size_t bw_json_copy_plain(char *at, const void *text, size_t length)
 {
     const char *bytes = text;
     size_t done = 0;
-    for (uint64_t word; length - done >= sizeof word; done += sizeof word) {
+    for (uint64_t word; length - done > sizeof word; done += sizeof word) {
         memcpy(&word, bytes + done, sizeof word);
         memcpy(at + done, &word, sizeof word);
         if (!bw_json_are_plain(word))
             break;
     }
+    if (length - done <= sizeof(uint64_t) && bw_json_copy_end(at, bytes, length))
+        return length;
     for (; done < length && bw_json_is_plain((uint8_t)bytes[done]); done++)
         at[done] = bytes[done];
     return done;

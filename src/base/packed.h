@@ -77,7 +77,7 @@ bool bw_packed_enlarge(struct bw_packed *packed);
 void bw_packed_index(struct bw_packed *packed, uint32_t hash, uint32_t place);
 
 /** The next place with a matching tag; BW_NO_RECORD at the end. `*slot` is the position to continue
- * from, SIZE_MAX at first. Several threads may call it at once while nobody changes the records. */
+ * from, SIZE_MAX at first. Several threads may call it at once if the records do not change. */
 uint32_t bw_packed_find(const struct bw_packed *packed, uint32_t hash, size_t *slot);
 
 /* Numbers of seven bits a byte, the lowest first; the last byte has no high bit. */
