@@ -93,7 +93,7 @@ enum bw_member_format {
     BW_FORMAT_HEX,      /**< flags: 0x...; bytes: hexadecimal digits */
     BW_FORMAT_TIME,     /**< nanoseconds since 1970 */
     BW_FORMAT_DURATION, /**< nanoseconds */
-    BW_FORMAT_TEXT,     /**< a name of the format or of this program; a word */
+    BW_FORMAT_TEXT,     /**< text of the format or of this program */
     BW_FORMAT_LIST,     /**< words separated by commas; in JSON an array of them, in which words
                            of digits are numbers */
     BW_FORMAT_NAME,   /**< bytes chosen by users: escaped for terminals; in JSON base64 if they are
@@ -101,7 +101,7 @@ enum bw_member_format {
     BW_FORMAT_BASE64, /**< the member before it in base64; JSON has only one of both */
     BW_FORMAT_UUID,   /**< sixteen bytes */
     BW_FORMAT_BOOL,   /**< 0 or 1; in JSON false or true */
-    BW_FORMAT_WORD,   /**< a number that has a name: the name */
+    BW_FORMAT_WORD,   /**< a number that has a name: the name; text: one of few words */
     BW_FORMAT_FLAGS,  /**< bits that have names: DATA|RAID1; in JSON an array of the names */
 };
 
@@ -255,11 +255,14 @@ enum bw_rows_style {
     BW_ROWS_PATHS,      /**< of fileinfo: the path alone */
     BW_ROWS_LONG,       /**< of fileinfo: a line in the format of `ls -l`, with the path */
     /**
-     * An Arrow IPC stream. Numbers are uint64 or int64, times timestamps, truth values bool; all
-     * else is the text of columns, and absent values are null. A name is a column of text, which is
-     * null if it is not UTF-8, and a column NAME_bytes, which then has it. Some thousand rows are
-     * in memory, but the records within a record are, too. `terminator`, `header`, `escape`,
-     * `units` and `times` are not used.
+     * An Arrow IPC stream. Numbers are uint64 or int64, times timestamps, truth values bool. WORD
+     * and FLAGS are dictionaries of text, with int32 as the type of indices; a dictionary is
+     * written again, with all its words, before the first batch that needs more of them.
+     * Everything else is text: records, keys, stripes and lists of names as in JSON, the rest as in
+     * columns. Absent values are null. A name is a column of text, which is null if it is not
+     * UTF-8, and a column NAME_bytes, which then has it. Some thousand rows are in memory, but the
+     * records within a record are, too. `terminator`, `header`, `escape`, `units` and `times` are
+     * not used.
      */
     BW_ROWS_ARROW,
 };

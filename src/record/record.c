@@ -21,6 +21,7 @@ enum { MEMBER_EAGER = false, MEMBER_LAZY = true };
 #define FORMAT_BASE64             .format = BW_FORMAT_BASE64
 #define FORMAT_UUID               .format = BW_FORMAT_UUID
 #define FORMAT_BOOL               .format = BW_FORMAT_BOOL
+#define FORMAT_WORD               .format = BW_FORMAT_WORD
 #define FLAGS(names)              .format = BW_FORMAT_FLAGS, .values = &(names)
 #define FORMAT_GROUP_FLAGS        FLAGS(bw_group_flags)
 #define FORMAT_INODE_FLAGS        FLAGS(bw_inode_flags)

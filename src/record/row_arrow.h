@@ -2,8 +2,7 @@
 /*
  * Rows as an Arrow IPC stream, which has columns instead of rows. Writers make packed rows, which
  * pass through everything that passes rows on, like text. At the end, a batch gathers packed rows,
- * and writes some thousand of them as columns. Source of the format: the Arrow columnar format,
- * version 1.0 and later (metadata version 5), without dictionaries, which some readers refuse.
+ * and passes on some thousand of them as columns.
  */
 #ifndef BW_RECORD_ROW_ARROW_H
 #define BW_RECORD_ROW_ARROW_H

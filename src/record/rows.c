@@ -156,6 +156,13 @@ static bool is_json(const struct bw_rows_options *options)
     return options->style == BW_ROWS_JSON_LINES || options->style == BW_ROWS_JSON_ARRAY;
 }
 
+/* Whether JSON has an object, or an array of more than words. */
+static bool is_compound(const struct bw_member *member)
+{
+    return member->type == BW_TYPE_NAMES || member->type == BW_TYPE_STRIPES ||
+           member->type == BW_TYPE_KEY;
+}
+
 static struct bw_error *add_column(struct bw_rows *rows, unsigned member,
                                    const struct bw_rows_options *options, struct bw_column **result)
 {
@@ -169,7 +176,7 @@ static struct bw_error *add_column(struct bw_rows *rows, unsigned member,
     if (element && !described->field)
         return add_nested(column, element, described->type == BW_TYPE_RECORDS, options->times);
     column->write = is_json(options) || described->type == BW_TYPE_JSON ||
-                            (options->style == BW_ROWS_ARROW && described->type == BW_TYPE_NAMES)
+                            (options->style == BW_ROWS_ARROW && is_compound(described))
                         ? bw_json_writer(described, options)
                         : bw_text_writer(described, options);
     if (!described->field)

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# --arrow: the streams of all commands, read by an own reader and compared with --json, value by
-# value; and read by Apache Arrow for JavaScript, where it is installed.
+# --arrow: the streams of all commands, read by an own reader, and by Apache Arrow for JavaScript
+# where it is installed, and compared with --json, value by value. ALL=1: all commands for all
+# fixtures.
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
+. "$(dirname "$0")/fixtures.bash"
 fixtures=$BUILD/fixtures
-"$ROOT/scripts/unpack-fixtures" "$fixtures" plain subvolumes snapshots-with-quotas raid5-3 empty \
-    levels-3 lost-leaf-inodes gone || exit 1
 plain=$fixtures/plain/dev1.img
 if ! have python3; then skip python3 "the streams of --arrow"; finish; fi
 
@@ -62,23 +62,40 @@ if have_terminal; then
     holds "not to a terminal" grep -q 'not written to a terminal' "$WORK/out"
 fi
 
-# The library of Apache Arrow.
+# Cell by cell, of all fixtures: each has its share of the commands, or ALL=1 all of them. If it is
+# installed, the library of Apache Arrow for JavaScript reads the streams, too.
+commands=(
+    'walk --type f,d,l,c,b,p,s' 'walk -o path,user,group,extent_count,disk' 'ls -laR' 'stat /'
+    'xattr -R /' 'sum --algorithm crc32c' deleted roots 'roots --trees' log info 'check --data'
+    devices usage du space 'space --shared' free compression fragmentation qgroups
+    'qgroups --status' subvolumes super chunks 'map 13631488+64M' 'owner 13631488+64M' tree-stats
+    'tree-stats --items' 'dump -t root' 'dump -t extent' graph rescue
+)
+print_commands() {
+    local fixture words number=0 step=61
+    [ -z "${ALL:-}" ] || step=1
+    for fixture in */about; do
+        read_about "${fixture%/about}"
+        for words in "${commands[@]}"; do
+            number=$((number + 1))
+            [ $((number % step)) -eq 0 ] || continue
+            read -ra words <<< "$words"
+            printf '%s\t' "${words[0]}" "${arguments[@]}"
+            [ "${words[0]}" = super ] || printf '%s\t' "$image" "${devices[@]}" "${words[@]:1}"
+            [ "${words[0]}" != super ] || printf '%s\t' "${files[@]}"
+            echo
+        done
+    done | sed 's/\t$//'
+}
+reader=()
 if have node && node -e 'require("apache-arrow")' 2> /dev/null; then
-    "$PROGRAM" walk --arrow "$plain" > "$WORK/arrow"
-    run_json walk --json "$plain" > "$WORK/json"
-    holds "Apache Arrow reads the same" node -e '
-        const fs = require("fs"), arrow = require("apache-arrow");
-        const table = arrow.tableFromIPC(fs.readFileSync(process.argv[1]));
-        const lines = fs.readFileSync(process.argv[2], "utf8").trimEnd().split("\n");
-        const same = (one, other) => one === (other === undefined ? null : other);
-        if (table.numRows !== lines.length) throw "rows";
-        lines.map((line) => JSON.parse(line)).forEach((row, i) => {
-            const found = table.get(i);
-            if (!same(found.path, row.path) || !same(Number(found.inode), row.inode) ||
-                !same(found.type, row.type) || Number(found.size) !== row.size ||
-                Math.abs(Number(found.mtime) - row.mtime / 1e6) > 1) throw line;
-        });' "$WORK/arrow" "$WORK/json"
+    reader=(node "$ROOT/tests/support/read_arrow.js")
 else
     skip "apache-arrow for Node.js" "a comparison with Apache Arrow"
 fi
+print_commands > "$WORK/commands"
+python3 "$ROOT/tests/support/compare_arrow.py" "$PROGRAM" "${reader[@]}" < "$WORK/commands" \
+    > "$WORK/out" 2>&1
+is "all cells are those of JSON" "$(head -n -1 "$WORK/out")" ""
+holds "there are rows" [ "$(sed -n 's/.*, \([0-9]*\) rows$/\1/p' "$WORK/out")" -gt 1000 ]
 finish

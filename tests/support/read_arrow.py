@@ -7,7 +7,7 @@ import json
 import struct
 import sys
 
-SCHEMA, RECORD_BATCH = 1, 3
+SCHEMA, DICTIONARY_BATCH, RECORD_BATCH = 1, 2, 3
 INT, BINARY, UTF8, BOOL, TIMESTAMP = 2, 4, 5, 6, 10
 
 
@@ -92,6 +92,27 @@ def read_type(field):
     return kind, 'q'
 
 
+def read_encoding(field):
+    """The id of the dictionary of a field; None if it has none."""
+    if field.place(4) is None:
+        return None
+    encoding = field.table(4)
+    assert encoding.table(1).value(0, 'i') == 32 and encoding.table(1).value(1, 'B')
+    assert field.value(2, 'B') == UTF8
+    return encoding.value(0, 'q')
+
+
+def read_values(columns, batch, body):
+    """The values of columns, each of which is (type, form)."""
+    count, buffers = batch.value(0, 'q'), cut(body, batch.pairs(2))
+    found = []
+    for (kind, form), (length, nulls) in zip(columns, batch.pairs(1)):
+        assert length == count
+        found.append(read_column(kind, form, count, nulls, buffers))
+    assert next(buffers, None) is None
+    return count, found
+
+
 def read_column(kind, form, count, nulls, buffers):
     valid = next(buffers)
     assert bool(valid) == bool(nulls)
@@ -125,54 +146,70 @@ def rows(data, batches):
     message, body = next(stream)
     assert message.value(1, 'B') == SCHEMA and not body
     schema = message.table(2)
-    fields = [(field.text(0),) + read_type(field) for field in schema.tables(1)]
+    fields = [(field.text(0), read_encoding(field), read_type(field))
+              for field in schema.tables(1)]
     assert {pair.text(0) for pair in schema.tables(2)} == {'btrfs-walk.version',
                                                            'btrfs-walk.record'}
     assert len({name for name, _, _ in fields}) == len(fields)
+    types = [kind if words is None else (INT, 'i') for _, words, kind in fields]
+    dictionaries = {}
     for message, body in stream:
+        if message.value(1, 'B') == DICTIONARY_BATCH:
+            batch = message.table(2)
+            assert batch.value(2, 'B') == 0, 'a delta'
+            _, (words,) = read_values([(UTF8, 'q')], batch.table(1), body)
+            assert len(set(words)) == len(words) and None not in words
+            dictionaries[batch.value(0, 'q')] = words
+            continue
         assert message.value(1, 'B') == RECORD_BATCH
-        batch = message.table(2)
         batches.append(message)
-        count, buffers = batch.value(0, 'q'), cut(body, batch.pairs(2))
-        columns = []
-        for (_, kind, form), (length, nulls) in zip(fields, batch.pairs(1)):
-            assert length == count
-            columns.append(read_column(kind, form, count, nulls, buffers))
-        assert next(buffers, None) is None
+        count, columns = read_values(types, message.table(2), body)
+        for i, (_, words, _) in enumerate(fields):
+            if words is not None:
+                columns[i] = [None if one is None else dictionaries[words][one]
+                              for one in columns[i]]
         for i in range(count):
             yield {field[0]: column[i] for field, column in zip(fields, columns)
                    if column[i] is not None}
 
 
-def as_text(value):
-    """The forms that a list or an object of JSON may have in a column of text."""
-    forms = []
-    if isinstance(value, list) and all(isinstance(one, dict) and set(one) == {'devid', 'offset'}
-                                       for one in value):
-        forms.append(','.join('%(devid)d:%(offset)d' % one for one in value))
-    if isinstance(value, list) and not any(isinstance(one, (dict, list)) for one in value):
-        forms += ['|'.join(map(str, value)) or 'none', ','.join(map(str, value))]
-    return forms
-
-
 def is_same(arrow, value):
+    """Whether a cell has the value that is in JSON. Words with | or , between them are an array of
+    JSON, "none" or nothing an empty one; bytes are base64; and what is compound is JSON."""
     if isinstance(arrow, bytes):
         return base64.b64encode(arrow).decode() == value
-    if isinstance(value, (dict, list)) and isinstance(arrow, str):
-        if isinstance(value, dict) and set(value) == {'objectid', 'type', 'offset'}:
-            return value['type'] in arrow.split() # names may replace the numbers
-        return arrow in as_text(value) or (arrow[:1] in ('[', '{') and json.loads(arrow) == value)
+    if isinstance(value, (dict, list)) and arrow[:1] in ('[', '{'):
+        return json.loads(arrow) == value
+    if isinstance(value, list):
+        return arrow in ('|'.join(map(str, value)) or 'none', ','.join(map(str, value)))
     return arrow == value and isinstance(arrow, type(value))
 
 
-batches = []
-with open(sys.argv[1], 'rb') as file:
-    found = list(rows(file.read(), batches))
-with open(sys.argv[2], 'rb') as file:
-    expected = [json.loads(line) for line in file]
-assert len(found) == len(expected), (len(found), len(expected))
-for one, other in zip(found, expected):
-    for name in sorted(set(one) | set(other)):
-        assert name in one and name in other and is_same(one[name], other[name]), \
-            (name, one.get(name), other.get(name))
-print(len(found), len(batches))
+def compare_rows(found, lines):
+    """How rows of Arrow differ from lines of JSON; "" if they do not."""
+    expected = [json.loads(line) for line in lines]
+    if len(found) != len(expected):
+        return f'{len(found)} rows instead of {len(expected)}'
+    for one, other in zip(found, expected):
+        for name in sorted(set(one) | set(other)):
+            if name not in one or name not in other or not is_same(one[name], other[name]):
+                return f'{name}: {one.get(name)!r} instead of {other.get(name)!r}'
+    return ''
+
+
+def differences(arrow, lines):
+    """The same for a stream; also the numbers of its rows and batches."""
+    batches = []
+    found = list(rows(arrow, batches))
+    return compare_rows(found, lines), f'{len(found)} {len(batches)}'
+
+
+def main():
+    with open(sys.argv[1], 'rb') as arrow, open(sys.argv[2], 'rb') as lines:
+        difference, counts = differences(arrow.read(), lines)
+    print(counts)
+    sys.exit(difference or None)
+
+
+if __name__ == '__main__':
+    main()
