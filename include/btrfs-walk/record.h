@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "btrfs-walk/arrow.h"
 #include "btrfs-walk/error.h"
 #include "btrfs-walk/format.h"
 
@@ -265,6 +266,14 @@ enum bw_rows_style {
      * not used.
      */
     BW_ROWS_ARROW,
+    /**
+     * The same as structures (arrow.h), for consumers in the same process: `bytes` is a struct
+     * ArrowSchema of sizeof(struct ArrowSchema) bytes first, then a struct ArrowArray for each
+     * batch. To keep one, the consumer copies it and sets `release` in `bytes` to NULL; it may then
+     * be used and released by any thread. Otherwise it is released when `consume` returns.
+     * BW_ERROR_UNSUPPORTED on big-endian machines.
+     */
+    BW_ROWS_ARROW_STRUCTURES,
 };
 
 /** How sizes are shown in columns. With a unit they are rounded. */

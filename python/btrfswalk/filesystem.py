@@ -4,10 +4,11 @@ import collections
 import json
 import logging
 import uuid
-from typing import Any, Iterable, Iterator, NamedTuple
+from typing import Any, Callable, Iterable, Iterator, NamedTuple
 
 from . import options, records, structures
 from ._binding import ffi, lib
+from .arrow import ArrowStream, Source, take_structure
 from .errors import Error, check
 from .files import Entry, File, Inode, Items, owned_text
 from .handles import OpenFileSystem
@@ -210,23 +211,35 @@ class FileSystem(OpenFileSystem):
                           lambda chunk: structures.decode(chunk[:-1]).split("\0"))
 
     def arrow(self, start: Any = None, *, fields: "str | Iterable[str]" = "",
-              **given: Any) -> "Stream[bytes]":
-        """The files that `walk()` finds as an Arrow IPC stream, in pieces: `b"".join(...)` is read
-        by `pyarrow.ipc.open_stream()` or `polars.read_ipc_stream()`. `fields` are the columns, by
-        default all of records.FileInfo."""
+              **given: Any) -> ArrowStream:
+        """The files that `walk()` finds as a table of Arrow, for `pyarrow.table()`, polars, pandas
+        or DuckDB; or as an Arrow IPC stream, in pieces: `b"".join(...)` is read by
+        `pyarrow.ipc.open_stream()`. `fields` are the columns, by default all of
+        records.FileInfo."""
         columns = fields.split(",") if isinstance(fields, str) else list(fields)
-        rows = make_rows("fileinfo", columns if any(columns) else [], "arrow")
+        columns = columns if any(columns) else []
+        pieces = make_rows("fileinfo", columns, "arrow")
+        arrays = make_rows("fileinfo", columns, "arrow_structures")
+        made: ArrowStream = self._walk_columns(start, given, pieces, kind=ArrowStream)
+        made.source = lambda: Source(arrays, self._walk_columns(start, given, arrays,
+                                                                convert=take_structure))
+        return made
+
+    def _walk_columns(self, start: Any, given: "dict[str, Any]", rows: Any,
+                      **how: Any) -> Any:
         sink = ffi.new("struct bw_rows_stream *", {"rows": rows, "consume": lib.python_consumer})
 
         def begin(walk: Any, receiver: Any) -> None:
             sink.context = receiver.context
             walk.consume, walk.context = ffi.addressof(lib, "bw_rows_take"), sink
 
-        return self._walk(start, given, rows, lambda chunk: [chunk], begin,
-                          lambda: lib.bw_rows_end(sink))
+        return self._walk(start, given, rows, lambda piece: [piece], begin,
+                          lambda: lib.bw_rows_end(sink), **how)
 
     def _walk(self, start: Any, given: "dict[str, Any]", rows: Any, expand: Any,
-              begin: Any = None, end: Any = None) -> "Stream[Any]":
+              begin: Any = None, end: Any = None, *,
+              convert: "Callable[..., Any] | None" = None,
+              kind: "type[Stream[Any]]" = Stream) -> "Stream[Any]":
         known, conditions = options.split("struct bw_walk_options", given)
         walk = options.fill("struct bw_walk_options", {"start": start, **known})
         selection = self._select(conditions, known.get("subvolume"))
@@ -238,12 +251,14 @@ class FileSystem(OpenFileSystem):
             walk.context = receiver.context
             if begin:
                 begin(walk, receiver)
-            receiver.check(lib.bw_walk(self._handle, walk, summary))
-            if end:
-                receiver.check(end())
+            try:
+                receiver.check(lib.bw_walk(self._handle, walk, summary))
+            finally:
+                if end:
+                    receiver.check(end())
             return structures.convert("struct bw_walk_summary", summary)
 
-        return Stream(self, run, take_bytes, expand, limit=16)
+        return kind(self, run, convert or take_bytes, expand, limit=16)
 
     def _select(self, conditions: "dict[str, Any]", subvolume: Any) -> Any:
         """A selection of files; NULL if there are no conditions."""

@@ -78,7 +78,8 @@ class Channel:
 
     def __init__(self, limit: int) -> None:
         self.summary: Any = None
-        self._limit, self._stopped, self._finished = limit, False, False
+        self.stopped = False
+        self._limit, self._finished = limit, False
         self._failure: "BaseException | None" = None
         self._waiting: "collections.deque[Any]" = collections.deque()
         self._condition = threading.Condition()
@@ -86,9 +87,9 @@ class Channel:
     def put(self, result: Any) -> None:
         """Adds a result; waits as long as too many have not been taken."""
         with self._condition:
-            while len(self._waiting) >= self._limit and not self._stopped:
+            while len(self._waiting) >= self._limit and not self.stopped:
                 self._condition.wait()
-            if self._stopped:
+            if self.stopped:
                 raise Stop
             self._waiting.append(result)
             self._condition.notify_all()
@@ -114,7 +115,7 @@ class Channel:
 
     def stop(self) -> None:
         with self._condition:
-            self._stopped = True
+            self.stopped = True
             self._waiting.clear()
             self._condition.notify_all()
 
@@ -122,7 +123,7 @@ class Channel:
         """What the thread does: calls the function, which passes on its results."""
         try:
             receiver = Receiver(lambda *views: self.put(convert(*views)))
-            receiver.should_continue = lambda: not self._stopped
+            receiver.should_continue = lambda: not self.stopped
             self.summary = run(receiver)
             self.finish()
         except BaseException as failure:  # the reader gets it
@@ -148,6 +149,11 @@ class Stream(Generic[T]):
     @property
     def summary(self) -> Any:
         return self._channel.summary
+
+    @property
+    def closed(self) -> bool:
+        """Whether it was closed; if it was before the end, results are missing."""
+        return self._channel.stopped
 
     def __iter__(self) -> "Iterator[T]":
         return self

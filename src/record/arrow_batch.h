@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Rows that have become columns, between row_arrow.c, which fills them, and arrow_messages.c, which
- * writes them.
+ * Rows that have become columns, between row_arrow.c, which fills them, and the two forms in which
+ * they leave: messages (arrow_messages.c) and structures (arrow_arrays.c).
  */
 #ifndef BW_RECORD_ARROW_BATCH_H
 #define BW_RECORD_ARROW_BATCH_H
@@ -64,6 +64,11 @@ struct bw_error *bw_arrow_write_schema(struct bw_rows_stream *stream);
 
 /** Writes a batch, whose columns are complete, and before it the dictionaries that have grown. */
 struct bw_error *bw_arrow_write_batch(struct bw_rows_stream *stream);
+
+/** The same as structures (btrfs-walk/arrow.h). The buffers of the columns move into them.
+ * BW_ERROR_UNSUPPORTED on big-endian machines. */
+struct bw_error *bw_arrow_pass_schema(struct bw_rows_stream *stream);
+struct bw_error *bw_arrow_pass_batch(struct bw_rows_stream *stream);
 
 /** Writes the end of the stream. */
 struct bw_error *bw_arrow_write_end(struct bw_rows_stream *stream);

@@ -84,10 +84,16 @@ static inline bool bw_rows_are_text(const struct bw_rows *rows)
     return (int)rows->style == BW_ROWS_STRUCTURE;
 }
 
+/** Whether rows are packed, and become columns of Arrow. */
+static inline bool bw_style_is_packed(enum bw_rows_style style)
+{
+    return style == BW_ROWS_ARROW || style == BW_ROWS_ARROW_STRUCTURES;
+}
+
 /** Whether a row of records in memory is an object of JSON. */
 static inline bool bw_rows_are_objects(const struct bw_rows *rows)
 {
-    return rows->style != BW_ROWS_TEXT && rows->style != BW_ROWS_ARROW;
+    return rows->style != BW_ROWS_TEXT && !bw_style_is_packed(rows->style);
 }
 
 static inline char *bw_lead_write(char *at, const struct bw_lead *lead)

@@ -355,6 +355,11 @@ static void clear(struct bw_arrow_batch *batch)
     batch->count = batch->bytes = 0;
 }
 
+static bool are_structures(const struct bw_rows_stream *stream)
+{
+    return stream->rows->style == BW_ROWS_ARROW_STRUCTURES;
+}
+
 static struct bw_error *pass_on_batch(struct bw_rows_stream *stream)
 {
     struct bw_arrow_batch *batch = stream->batch;
@@ -365,7 +370,7 @@ static struct bw_error *pass_on_batch(struct bw_rows_stream *stream)
     }
     if (failed)
         return bw_error_no_memory();
-    BW_TRY(bw_arrow_write_batch(stream));
+    BW_TRY((are_structures(stream) ? bw_arrow_pass_batch : bw_arrow_write_batch)(stream));
     clear(batch);
     return NULL;
 }
@@ -373,7 +378,9 @@ static struct bw_error *pass_on_batch(struct bw_rows_stream *stream)
 struct bw_error *bw_arrow_begin(struct bw_rows_stream *stream)
 {
     stream->batch = create_batch(stream->rows);
-    return stream->batch ? bw_arrow_write_schema(stream) : bw_error_no_memory();
+    if (!stream->batch)
+        return bw_error_no_memory();
+    return (are_structures(stream) ? bw_arrow_pass_schema : bw_arrow_write_schema)(stream);
 }
 
 /* Adds the complete rows; returns their length. */
@@ -432,7 +439,7 @@ struct bw_error *bw_arrow_end(struct bw_rows_stream *stream)
 {
     struct bw_arrow_batch *batch = stream->batch;
     struct bw_error *error = batch->count ? pass_on_batch(stream) : NULL;
-    if (!error)
+    if (!error && !are_structures(stream))
         error = bw_arrow_write_end(stream);
     destroy_batch(batch);
     stream->batch = NULL;

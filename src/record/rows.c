@@ -176,7 +176,7 @@ static struct bw_error *add_column(struct bw_rows *rows, unsigned member,
     if (element && !described->field)
         return add_nested(column, element, described->type == BW_TYPE_RECORDS, options->times);
     column->write = is_json(options) || described->type == BW_TYPE_JSON ||
-                            (options->style == BW_ROWS_ARROW && is_compound(described))
+                            (bw_style_is_packed(options->style) && is_compound(described))
                         ? bw_json_writer(described, options)
                         : bw_text_writer(described, options);
     if (!described->field)
@@ -286,7 +286,7 @@ static struct bw_error *create(const struct bw_record *record,
     rows->times = options->times;
     rows->terminator = options->terminator;
     struct bw_error *error = (is_json(options) ? add_json_columns
-                              : options->style == BW_ROWS_ARROW
+                              : bw_style_is_packed(options->style)
                                   ? add_packed_columns
                                   : add_text_columns)(rows, &choice, options, (char *)rows + size);
     if (error) {
@@ -548,7 +548,7 @@ static struct bw_error *append_nested(struct bw_record_sink *sink, const void *r
     }
     *at++ = '}';
     text->length = (size_t)(at - text->data);
-    return text->length < WORTH_PASSING_ON || row->stream->rows->style == BW_ROWS_ARROW
+    return text->length < WORTH_PASSING_ON || bw_style_is_packed(row->stream->rows->style)
                ? NULL
                : pass_on(row);
 }
@@ -673,7 +673,7 @@ static struct bw_error *begin(struct bw_rows_stream *stream)
     struct bw_buffer text = {0};
     stream->begun = true;
     stream->not_first = stream->rows->header;
-    if (stream->rows->style == BW_ROWS_ARROW)
+    if (bw_style_is_packed(stream->rows->style))
         return bw_arrow_begin(stream);
     struct bw_error *error = append_front(stream->rows, &text);
     if (!error && text.failed)
@@ -691,7 +691,7 @@ struct bw_error *bw_rows_take(void *context, const char *rows, size_t length)
     struct bw_error *error = stream->begun ? NULL : begin(stream);
     if (error || !length)
         return error;
-    if (stream->rows->style == BW_ROWS_ARROW)
+    if (bw_style_is_packed(stream->rows->style))
         return bw_arrow_take(stream, rows, length);
     size_t comma = stream->not_first ? 0 : stream->rows->begin.length;
     stream->not_first = true;
