@@ -8,6 +8,7 @@
 #include "fs/fs.h"
 #include "fs/image.h"
 #include "graph/wind.h"
+#include "ondisk/chunk.h"
 
 enum {
     REQUEST = 64 << 10, /* bytes; no request crosses a multiple of it */
@@ -109,7 +110,61 @@ static uint64_t next_stored(const struct free_read *read, uint64_t offset, uint6
     return stored - read->address < length ? stored - read->address : length;
 }
 
-static struct bw_error *read_all(const struct free_read *read, uint64_t length)
+/* The end of the part of a chunk that its devices have. */
+struct chunk_end {
+    const struct bw_fs *fs;
+    uint64_t logical; /* an address in the chunk */
+    uint64_t end;     /* UINT64_MAX: not known */
+};
+
+/* The bytes of a stripe that its device has. */
+static uint64_t stripe_bytes(const struct bw_fs *fs, const struct bw_stripe_info *stripe)
+{
+    struct bw_xlator *device = find_device(fs, stripe->devid);
+    const uint64_t size = device ? bw_xlator_size(device) : 0;
+    return stripe->offset < size ? size - stripe->offset : 0;
+}
+
+static struct bw_error *find_end(void *context, const struct bw_chunk_info *chunk)
+{
+    struct chunk_end *found = context;
+    uint64_t longest = 0, end;
+    if (found->logical - chunk->logical >= chunk->length)
+        return NULL;
+    for (unsigned i = 0; i < chunk->stripe_count; i++) {
+        const uint64_t bytes = stripe_bytes(found->fs, &chunk->stripes[i]);
+        longest = bytes > longest ? bytes : longest;
+    }
+    const uint64_t rows = longest / BW_STRIPE_LENGTH + (longest % BW_STRIPE_LENGTH != 0);
+    if (!__builtin_mul_overflow(rows, BW_STRIPE_LENGTH * bw_chunk_different_stripes(chunk), &end) &&
+        end < chunk->length)
+        found->end = chunk->logical + end;
+    return NULL;
+}
+
+static uint64_t size_of_images(const struct bw_fs *fs)
+{
+    uint64_t size = 0;
+    for (size_t i = 0; i < fs->image_count; i++)
+        size += fs->images[i].top ? bw_xlator_size(fs->images[i].top) : 0;
+    return size;
+}
+
+/* A crafted chunk may be much larger than all devices: the rest is not read piece by piece. Sets
+ * the length of the part that may be readable. Trees may move data elsewhere. */
+static struct bw_error *cut_to_devices(const struct free_read *read, uint64_t *length)
+{
+    struct chunk_end found = {.fs = read->fs, .logical = read->address, .end = UINT64_MAX};
+    if (read->is_device || read->fs->stripes || read->fs->superblock.remap_root.bytenr ||
+        *length <= size_of_images(read->fs))
+        return NULL;
+    BW_TRY(bw_fs_chunks(read->fs, find_end, &found));
+    const uint64_t room = found.end > read->address ? found.end - read->address : 0;
+    *length = *length < room ? *length : room;
+    return NULL;
+}
+
+static struct bw_error *read_stored(const struct free_read *read, uint64_t length)
 {
     for (uint64_t offset = 0; offset < length;) {
         const uint64_t stored = next_stored(read, offset, length);
@@ -121,6 +176,17 @@ static struct bw_error *read_all(const struct free_read *read, uint64_t length)
             BW_TRY(read_batch(read, &offset, offset + (left < batch ? left : batch)));
     }
     return NULL;
+}
+
+static struct bw_error *read_all(const struct free_read *read, uint64_t length)
+{
+    uint64_t readable = length;
+    BW_TRY(cut_to_devices(read, &readable));
+    BW_TRY(read_stored(read, readable));
+    return readable < length ? deliver(read, readable, length - readable, NULL,
+                                       bw_error_create(BW_ERROR_CORRUPT,
+                                                       "the devices of its chunk end before it"))
+                             : NULL;
 }
 
 struct bw_error *bw_free_read(struct bw_fs *fs, const struct bw_free_range *range,
