@@ -11,6 +11,7 @@
 #include "base/cleanup.h"
 #include "base/pool.h"
 #include "base/search.h"
+#include "base/zeros.h"
 #include "fs/image.h"
 #include "history/block_index.h"
 #include "history/history.h"
@@ -49,11 +50,6 @@ struct bw_error *bw_found_identity_of(const struct bw_fs *fs, struct bw_found_id
 }
 
 /* Recognising blocks. */
-
-bool bw_found_is_zero(const uint8_t *bytes, size_t size)
-{
-    return !bytes[0] && memcmp(bytes, bytes + 1, size - 1) == 0;
-}
 
 static bool has_fsid(const struct bw_found_identity *identity, const uint8_t *fsid)
 {
@@ -100,7 +96,7 @@ enum bw_found_kind bw_found_recognise(const struct bw_found_identity *identity,
     const struct bw_disk_header *header = (const void *)bytes;
     const uint64_t address = bw_get64(header->bytenr), owner = bw_get64(header->owner);
     if (!has_fsid(identity, header->fsid))
-        return bw_found_is_zero(bytes, identity->nodesize) ? BW_FOUND_ZEROS : BW_FOUND_NOTHING;
+        return bw_is_zeros(bytes, identity->nodesize) ? BW_FOUND_ZEROS : BW_FOUND_NOTHING;
     /* no tree has the ids 0 and -1, which the map uses as markers */
     if ((bytenr != BW_FOUND_ANYWHERE && address != bytenr) || header->level >= BW_MAX_LEVEL ||
         address % BW_MIN_SECTORSIZE || !owner || owner == UINT64_MAX ||

@@ -81,9 +81,6 @@ enum bw_found_kind bw_found_recognise(const struct bw_found_identity *identity,
                                       struct bw_found_index *index, const uint8_t *bytes,
                                       uint64_t bytenr, struct bw_found_block *block);
 
-/** Whether all bytes, at least one, are zero. */
-bool bw_found_is_zero(const uint8_t *bytes, size_t size);
-
 /** Adds blocks. Fastest if they ascend and follow most blocks of the index. Callable from any
  * thread. */
 void bw_found_add(struct bw_found_index *index, const struct bw_found_block *blocks, size_t count);

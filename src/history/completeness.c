@@ -9,6 +9,7 @@
 #include "base/cleanup.h"
 #include "base/pool.h"
 #include "base/search.h"
+#include "base/zeros.h"
 #include "xlators/classes.h"
 
 struct bw_completeness {
@@ -94,7 +95,7 @@ static bool are_zeros_at(const struct bw_completeness *completeness, uint64_t by
     frame.metadata = true;
     bw_wind(&frame, completeness->reader.top, &request, 1);
     BW_AUTO_ERROR struct bw_error *error = request.error;
-    return !error && bw_found_is_zero(buffer, completeness->reader.nodesize);
+    return !error && bw_is_zeros(buffer, completeness->reader.nodesize);
 }
 
 static struct bw_loss assess_node(struct bw_completeness *completeness,

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/zeros.h"
 
 enum { PIECE = 64 << 10 /* that much of zeros becomes a hole */ };
 static const uint64_t largest_size = UINT64_C(16) << 40; /* of a file of ext4 */
@@ -79,11 +80,6 @@ void bw_spool_destroy(struct bw_spool *spool)
     free(spool);
 }
 
-static bool is_zero(const uint8_t *bytes, size_t length)
-{
-    return !*bytes && memcmp(bytes, bytes + 1, length - 1) == 0;
-}
-
 static struct bw_error *too_large(const struct bw_spool *spool)
 {
     return spool->folder
@@ -125,7 +121,7 @@ struct bw_error *bw_spool_append(struct bw_spool *spool, const uint8_t *bytes, s
         return bw_error_create(BW_ERROR_UNSUPPORTED, "the decompressed image has more than 16 TiB");
     while (length) {
         const size_t room = PIECE - spool->size % PIECE, piece = length < room ? length : room;
-        if (!is_zero(bytes, piece))
+        if (!bw_is_zeros(bytes, piece))
             BW_TRY(write_piece(spool, bytes, piece));
         spool->size += piece;
         bytes += piece;

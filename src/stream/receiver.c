@@ -106,6 +106,24 @@ static bool is_path(const struct bw_buffer *path, const void *bytes, size_t leng
     return path->length == length && (!length || memcmp(path->data, bytes, length) == 0);
 }
 
+/* Opens the directory with the first bytes of a path, unless it is open. */
+static struct bw_error *open_directory(struct bw_receiver *receiver,
+                                       const struct bw_stream_attribute *path, size_t length)
+{
+    struct bw_buffer *opened = &receiver->directory_path;
+    if (receiver->directory >= 0 && is_path(opened, path->data, length))
+        return NULL;
+    close_directory(receiver);
+    opened->length = 0;
+    bw_buffer_append(opened, path->data, length);
+    bw_buffer_append_byte(opened, '\0');
+    if (opened->failed)
+        return bw_error_no_memory();
+    opened->length--;
+    receiver->directory = open_below(receiver->top, opened->data, O_RDONLY | O_DIRECTORY);
+    return receiver->directory < 0 ? failed("cannot open the directory of", path) : NULL;
+}
+
 /* Opens the directory that contains the last name of a path of the current subvolume. */
 static struct bw_error *enter(struct bw_receiver *receiver, const struct bw_stream_attribute *path,
                               struct place *place)
@@ -126,19 +144,7 @@ static struct bw_error *enter(struct bw_receiver *receiver, const struct bw_stre
     place->name[name_length] = '\0';
     if (!length)
         return NULL;
-    if (receiver->directory < 0 || !is_path(&receiver->directory_path, text, length)) {
-        close_directory(receiver);
-        receiver->directory_path.length = 0;
-        bw_buffer_append(&receiver->directory_path, text, length);
-        bw_buffer_append_byte(&receiver->directory_path, '\0');
-        if (receiver->directory_path.failed)
-            return bw_error_no_memory();
-        receiver->directory_path.length--;
-        receiver->directory =
-            open_below(receiver->top, receiver->directory_path.data, O_RDONLY | O_DIRECTORY);
-        if (receiver->directory < 0)
-            return failed("cannot open the directory of", path);
-    }
+    BW_TRY(open_directory(receiver, path, length));
     place->directory = receiver->directory;
     return NULL;
 }

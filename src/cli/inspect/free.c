@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/zeros.h"
 #include "btrfs-walk/row_records.h"
 #include "btrfs-walk/space.h"
 #include "cli/common/answer.h"
@@ -61,11 +62,6 @@ static const struct cmd_option options[] = {
 
 /* Contents. */
 
-static bool is_zero(const uint8_t *bytes, size_t length)
-{
-    return !*bytes && memcmp(bytes, bytes + 1, length - 1) == 0;
-}
-
 /* Writes zeros, as a hole if the file can have them. */
 static struct bw_error *write_zeros(struct freeing *freeing, uint64_t length)
 {
@@ -86,7 +82,7 @@ static struct bw_error *write_bytes(struct freeing *freeing, const uint8_t *byte
 {
     if (!freeing->is_sparse)
         return cmd_output_file_add(&freeing->file, (const char *)bytes, length);
-    if (is_zero(bytes, length))
+    if (bw_is_zeros(bytes, length))
         return write_zeros(freeing, length);
     return cmd_write_file(cmd_output_file_descriptor(&freeing->file), freeing->state->file,
                           (const char *)bytes, length);

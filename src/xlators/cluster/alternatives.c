@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/zeros.h"
 #include "xlators/classes.h"
 
 enum { SECTOR = 4096 /* compared with zeros as a whole */ };
@@ -76,11 +77,6 @@ static void try_others(const struct bw_frame *frame, struct bw_xlator *xlator,
 
 /* Zeros. */
 
-static bool is_zero(const uint8_t *bytes, size_t length)
-{
-    return !*bytes && memcmp(bytes, bytes + 1, length - 1) == 0;
-}
-
 static uint32_t sector_length(const struct bw_request *request, uint32_t at)
 {
     return request->length - at < SECTOR ? request->length - at : SECTOR;
@@ -90,7 +86,7 @@ static bool has_zero_sector(const struct bw_request *request)
 {
     const uint8_t *bytes = request->buffer;
     for (uint32_t at = 0; at < request->length; at += SECTOR)
-        if (is_zero(bytes + at, sector_length(request, at)))
+        if (bw_is_zeros(bytes + at, sector_length(request, at)))
             return true;
     return false;
 }
@@ -101,7 +97,7 @@ static void fill_zeros(struct bw_request *request, const uint8_t *other)
     uint8_t *bytes = request->buffer;
     for (uint32_t at = 0; at < request->length; at += SECTOR) {
         const uint32_t length = sector_length(request, at);
-        if (is_zero(bytes + at, length))
+        if (bw_is_zeros(bytes + at, length))
             memcpy(bytes + at, other + at, length);
     }
 }

@@ -15,6 +15,7 @@
 #include "base/cleanup.h"
 #include "base/endian.h"
 #include "base/gcrypt.h"
+#include "base/zeros.h"
 #include "ondisk/superblock.h"
 
 enum {
@@ -338,11 +339,6 @@ struct bw_error *bw_verity_check(const struct bw_frame *frame, struct bw_verity_
 
 /* Whether a tree belongs to a device. */
 
-static bool is_zeros(const uint8_t *bytes, size_t length)
-{
-    return !bytes[0] && memcmp(bytes, bytes + 1, length - 1) == 0;
-}
-
 /* Whether the tree has the hash of a block, of which nothing else is verified. Zeros say nothing.
  */
 static bool fits_block(const struct bw_frame *frame, const struct bw_verity_tree *tree,
@@ -354,7 +350,7 @@ static bool fits_block(const struct bw_frame *frame, const struct bw_verity_tree
         return false;
     BW_AUTO_ERROR struct bw_error *error =
         read_bytes(frame, data, number * tree->data_block, block, tree->data_block);
-    if (!error && is_zeros(block, tree->data_block))
+    if (!error && bw_is_zeros(block, tree->data_block))
         return false;
     if (!error)
         error =
