@@ -131,6 +131,9 @@ struct bw_check_options {
      * omit data before this address and the checks of metadata, unless verity needs these. 0: start
      * at the beginning. */
     uint64_t data_from;
+    /** With `data`: bytes of data that are read before their findings are handed out and
+     * bw_check_progress.data_done advances. 0: 1 GiB. */
+    uint64_t data_step;
 };
 
 /** How often a kind of finding occurred. */

@@ -230,7 +230,7 @@ enum {
     BATCH = 512 << 10,       /* bytes read at once: they are still in the cache when compared */
     TASK = 4 << 20,          /* bytes of a task */
     TASKS_AHEAD = 2,         /* of each worker: announced */
-    WINDOW = 1 << 30,        /* bytes of a window */
+    WINDOW = 1 << 30,        /* bytes of a window, unless the options say how many */
     WINDOW_PIECES = 1 << 16, /* and pieces: data may lie scattered */
 };
 
@@ -262,7 +262,8 @@ struct bw_data_check {
     size_t piece_count, piece_capacity;
     uint8_t *checksums;
     size_t checksums_used, checksums_capacity;
-    uint64_t bytes; /* of all pieces */
+    uint64_t bytes;  /* of all pieces */
+    uint64_t window; /* the most that they may have */
     struct task *tasks;
     size_t task_count, task_capacity;
     struct worker *workers;
@@ -524,11 +525,11 @@ static struct bw_error *work_off(struct bw_data_check *data)
     BW_TRY(make_tasks(data));
     bw_pool_run(data->check->pool, data->task_count, run_task, data);
     const struct piece *last = data->piece_count ? &data->pieces[data->piece_count - 1] : NULL;
-    if (!data->check->stopped)
+    const bool is_complete = !data->check->stopped;
+    if (is_complete)
         bw_bad_ranges_report(data->check, &data->bad, last ? last->logical + last->length : 0);
-    /* Several trees are not in one order of addresses. A check that is stopped does not complete
-     * the window. */
-    if (last && !data->check->stopped && data->check->fs->checksum_trees.count == 1)
+    /* Several trees are not in one order of addresses. */
+    if (last && is_complete && data->check->fs->checksum_trees.count == 1)
         data->check->data_done = last->logical + last->length;
     data->piece_count = data->checksums_used = 0;
     data->bytes = 0;
@@ -539,7 +540,11 @@ static struct bw_error *work_off(struct bw_data_check *data)
 static uint32_t piece_length(const struct bw_data_check *data, const struct bw_summed *range,
                              uint64_t logical)
 {
-    const uint64_t whole = PIECE_SECTORS * (uint64_t)data->sectorsize;
+    const uint64_t sectors = data->window / data->sectorsize;
+    const uint64_t whole = (!sectors                  ? 1
+                            : sectors < PIECE_SECTORS ? sectors
+                                                      : PIECE_SECTORS) *
+                           data->sectorsize;
     uint64_t unit = range->chunk->striped ? BW_STRIPE_LENGTH : PIECE;
     unit = whole < unit ? whole : unit;
     const uint64_t left = unit - (logical - range->chunk->logical) % unit;
@@ -575,7 +580,7 @@ struct bw_error *bw_data_check_take(void *context, const struct bw_summed *range
         if (!add_piece(data, range, next, length))
             return bw_error_no_memory();
         next += length;
-        if (data->bytes >= WINDOW || data->piece_count >= WINDOW_PIECES)
+        if (data->bytes >= data->window || data->piece_count >= WINDOW_PIECES)
             BW_TRY(work_off(data));
     }
     return bw_check_should_continue(data->check, 0)
@@ -600,12 +605,14 @@ static void release(struct bw_data_check *data)
 struct bw_data_check *bw_data_check_begin(struct bw_check *check)
 {
     const struct bw_superblock *superblock = &check->fs->superblock;
+    const uint64_t step = check->options->data_step;
     struct bw_data_check *data = calloc(1, sizeof *data);
     if (!data)
         return NULL;
     *data = (struct bw_data_check){.check = check,
                                    .sectorsize = superblock->sectorsize,
                                    .checksum_size = bw_checksum_size(superblock->checksum_type),
+                                   .window = step ? step : WINDOW,
                                    .workers = calloc(check->workers, sizeof *data->workers)};
     bool complete = data->workers != NULL;
     bw_bad_ranges_init(&data->bad);

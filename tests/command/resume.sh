@@ -4,7 +4,7 @@
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 fixtures=$BUILD/fixtures
-"$ROOT/scripts/unpack-fixtures" "$fixtures" deep plain || exit 1
+"$ROOT/scripts/unpack-fixtures" "$fixtures" deep plain bad-data bad-copy-dup || exit 1
 deep=$fixtures/deep/dev1.img
 plain=$fixtures/plain/dev1.img
 token=
@@ -84,6 +84,45 @@ is "no token" "$token" ''
 # Whole files are left out, not hashed again: only the rest of the output is made.
 by_pipe 40000 sum --resume new "$deep" > "$WORK/out"
 holds "units" [ "$(cut -d. -f5 <<< "$token")" -gt 3 ]
+
+# A check continues after the last step, and prints further findings only; a bad range that crosses
+# the place becomes two. A delay holds each read, so that signals find the check at work.
+stepped=(check --data --all --json --step 4K -j 1)
+cat > "$WORK/sectors.py" << 'END'
+import json, sys
+for line in sys.stdin:
+    one = json.loads(line)
+    for sector in range(one.get("length", 4096) // 4096):
+        print(one["code"], one.get("copy"), one.get("logical", 0) + 4096 * sector)
+END
+check_continues() {
+    local image=$1 slow=(--insert "debug/delay-gen@chunk-map,kind=raw,delay=$2")
+    local pause token='' tokens=0
+    "$PROGRAM" "${stepped[@]}" "$image" 2> "$WORK/unused" | python3 "$WORK/sectors.py" |
+        sort > "$WORK/whole"
+    for pause in 0.4 0.4 0.4 0.5 0.5 0.6 0.7 1 2 4 8 16 32 64; do
+        "$PROGRAM" "${stepped[@]}" "$image" "${slow[@]}" ${token:+--resume "$token"} \
+            > "$WORK/part" 2> "$WORK/err" &
+        sleep "$pause"
+        kill -s TERM $! 2> "$WORK/unused"
+        wait $! 2> "$WORK/unused"
+        read_token
+        # Before the first step there is no token, and the next check begins again.
+        if [ -n "$token" ]; then tokens=$((tokens + 1)); fi
+        if [ -n "$token" ] || ! grep -q 'not finished' "$WORK/err"; then cat "$WORK/part"; fi
+        grep -q 'not finished' "$WORK/err" || break
+    done > "$WORK/parts"
+    python3 "$WORK/sectors.py" < "$WORK/parts" | sort > "$WORK/out"
+    holds "check: tokens" [ "$tokens" -gt 0 ]
+    holds "check: complete, and nothing twice" cmp "$WORK/out" "$WORK/whole"
+}
+if have python3; then
+    check_continues "$fixtures/bad-data/dev1.img" 5ms
+    check_continues "$fixtures/bad-copy-dup/dev1.img" 4ms
+else
+    skip python3 "checks that are continued"
+fi
+expect "--step without --data" 16 'needs --data' check --step 4K "$plain"
 
 for word in x 1. 1.00 '1.0123456789abcdef0123456789abcdef.1.1.1' \
     '1.0123456789abcdef0123456789abcdef.1.1.1.1x'; do

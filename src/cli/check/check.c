@@ -37,6 +37,10 @@ static const struct cmd_option options[] = {
      CMD_SHARD(struct check_settings, shard)},
     {0, "resume", "TOKEN", "with --data, continue a check that a signal has stopped",
      CMD_TEXT(struct check_settings, resume)},
+    {0, "step", "SIZE",
+     "with --data, print findings after each SIZE of data, where --resume can continue (default: "
+     "1G)",
+     CMD_BYTES(struct check_settings, step)},
     {0, "all", NULL, "print every finding and path, not only the first 20 of a code in a pass",
      CMD_FLAG(struct check_settings, all)},
     {0, "tolerate", "WORD",
@@ -101,6 +105,7 @@ static struct bw_error *check_all(struct check *check, const struct bw_error *wh
                                       .all = settings->all,
                                       .shard = settings->shard.number,
                                       .shards = settings->shard.count,
+                                      .data_step = settings->step,
                                       .threads = settings->threads,
                                       .visit = check_on_finding,
                                       .progress = check_show_progress,
@@ -204,6 +209,8 @@ static struct bw_error *check_settings_error(const struct cmd_common *common,
     if (settings->resume && (!settings->data || settings->manifest || settings->stream_of_count))
         return bw_error_create(BW_ERROR_USAGE,
                                "--resume needs --data, and excludes --manifest and --stream-of");
+    if (settings->step && !settings->data)
+        return bw_error_create(BW_ERROR_USAGE, "--step needs --data");
     if (!settings->manifest && settings->subvolume && !settings->stream_of_count)
         return bw_error_create(BW_ERROR_USAGE, "--subvol needs --manifest or --stream-of");
     if (!settings->manifest && settings->no_snapshots)

@@ -31,6 +31,7 @@ struct check_settings {
     unsigned threads;
     struct cmd_shard shard;
     const char *resume;
+    uint64_t step; /* 0: the default */
     const char *manifest, *subvolume;
     const char **stream_of; /* the images that streams are compared with */
     size_t stream_of_count, stream_of_capacity;
