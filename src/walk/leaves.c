@@ -13,8 +13,8 @@
 /*
  * Making and reading entry lists. They exist only in memory, so numbers are in the byte order of
  * the machine. A directory is a header followed by its entries. An entry is a kind, the length of
- * the name, the name, and the id that it points to; for files, the id is omitted unless the list is
- * `numbered`.
+ * the name, the name, and the id that it points to; for regular files, the id is omitted unless the
+ * list is `numbered`.
  */
 
 struct directory_header {
@@ -31,28 +31,33 @@ static void append_entry(struct bw_buffer *list, const struct bw_dir_entry *entr
          directory = entry->type == BW_FILE_DIRECTORY;
     if (!subvolume && !directory && entry->type != BW_FILE_REGULAR && !numbered)
         return;
-    const uint8_t head[2] = {subvolume               ? KIND_SUBVOLUME
-                             : directory || numbered ? (uint8_t)(KIND_TYPE + entry->type)
-                                                     : KIND_FILE,
+    const uint8_t head[2] = {subvolume                        ? KIND_SUBVOLUME
+                             : entry->type == BW_FILE_REGULAR ? KIND_FILE
+                                                              : (uint8_t)(KIND_TYPE + entry->type),
                              (uint8_t)entry->name_length};
     bw_buffer_append(list, head, sizeof head);
     bw_buffer_append(list, entry->name, entry->name_length);
-    if (head[0] != KIND_FILE)
+    if (head[0] != KIND_FILE || numbered)
         bw_buffer_append(list, &entry->location.objectid, sizeof entry->location.objectid);
 }
 
 /* Appends the entry of a regular file; false if its name is invalid. */
-static bool append_file(struct bw_buffer *list, const struct bw_disk_dir_item *entry)
+static bool append_file(struct bw_buffer *list, const struct bw_disk_dir_item *entry, bool numbered)
 {
     const uint8_t *name = (const uint8_t *)(entry + 1);
     const size_t length = bw_get16(entry->name_length);
-    if (!bw_name_is_valid(name, length) || !bw_buffer_reserve(list, 2 + length))
+    const uint64_t number = bw_get64(entry->location.objectid);
+    if (!bw_name_is_valid(name, length) || !bw_buffer_reserve(list, 2 + length + sizeof number))
         return false;
     char *at = list->data + list->length;
     at[0] = KIND_FILE;
     at[1] = (char)length;
     bw_copy_short(at + 2, name, length);
     list->length += 2 + length;
+    if (numbered) {
+        memcpy(at + 2 + length, &number, sizeof number);
+        list->length += sizeof number;
+    }
     return true;
 }
 
@@ -99,8 +104,8 @@ bool bw_entry_list_make(const struct bw_node *leaf, bool numbered, struct bw_buf
             start = list->length;
             bw_buffer_append(list, &header, sizeof header);
         }
-        file = numbered ? NULL : bw_leaf_file_entry(leaf, slot, inode);
-        if (file ? !append_file(list, file)
+        file = bw_leaf_file_entry(leaf, slot, inode);
+        if (file ? !append_file(list, file, numbered)
                  : !bw_leaf_item(leaf, slot, &item) || !append_item(list, &item, numbered))
             return false;
     }
@@ -118,6 +123,7 @@ bool bw_entry_list_next_directory(struct bw_entry_list_cursor *cursor, uint64_t 
     *inode = header.inode;
     entries->next = cursor->next + sizeof header;
     entries->end = cursor->next = entries->next + header.length;
+    entries->number_size = cursor->number_size;
     return true;
 }
 
@@ -135,7 +141,7 @@ bool bw_entry_list_next_entry(struct bw_entry_list_cursor *cursor, struct bw_dir
     cursor->next += 2 + entry->name_length;
     if (kind == KIND_SUBVOLUME)
         entry->location.type = BW_ROOT_ITEM;
-    if (kind != KIND_FILE) {
+    if (kind != KIND_FILE || cursor->number_size) {
         memcpy(&entry->location.objectid, cursor->next, sizeof entry->location.objectid);
         cursor->next += sizeof entry->location.objectid;
     }
@@ -215,6 +221,15 @@ bool bw_entry_cache_has(struct bw_entry_cache *cache, const struct bw_block_poin
     bool found = find(cache, leaf) != NULL;
     pthread_mutex_unlock(&cache->lock);
     return found;
+}
+
+bool bw_entry_cache_has_empty(struct bw_entry_cache *cache, const struct bw_block_pointer *leaf)
+{
+    pthread_mutex_lock(&cache->lock);
+    const struct cached_list *list = find(cache, leaf);
+    const bool is_empty = list && !list->length;
+    pthread_mutex_unlock(&cache->lock);
+    return is_empty;
 }
 
 bool bw_entry_cache_get(struct bw_entry_cache *cache, const struct bw_block_pointer *leaf,
@@ -411,6 +426,19 @@ static bool is_shared(const struct bw_leaves *leaves, const struct bw_block_poin
 static bool has_list(const struct bw_leaves *leaves, const struct bw_block_pointer *pointer)
 {
     return is_shared(leaves, pointer) && bw_entry_cache_has(leaves->lists, pointer);
+}
+
+bool bw_leaves_is_empty(const struct bw_leaves *leaves, uint32_t leaf)
+{
+    const struct bw_block_pointer pointer = bw_leaves_pointer(leaves, leaf);
+    return is_shared(leaves, &pointer) && bw_entry_cache_has_empty(leaves->lists, &pointer);
+}
+
+void bw_leaves_set_empty(const struct bw_leaves *leaves, uint32_t leaf)
+{
+    const struct bw_block_pointer pointer = bw_leaves_pointer(leaves, leaf);
+    if (is_shared(leaves, &pointer))
+        bw_entry_cache_put(leaves->lists, &pointer, &(struct bw_buffer){0});
 }
 
 void bw_leaves_advise(struct bw_leaves *leaves)

@@ -29,13 +29,16 @@ bool bw_entry_list_make(const struct bw_node *leaf, bool numbered, struct bw_buf
 /** A position in a list. */
 struct bw_entry_list_cursor {
     const char *next, *end;
+    size_t number_size; /**< bytes of a file's inode number; 0: the list is not numbered */
 };
 
 /** The beginning of a list, which may be empty. */
-static inline struct bw_entry_list_cursor bw_entry_list_begin(const struct bw_buffer *list)
+static inline struct bw_entry_list_cursor bw_entry_list_begin(const struct bw_buffer *list,
+                                                              bool numbered)
 {
     return (struct bw_entry_list_cursor){list->data,
-                                         list->length ? list->data + list->length : list->data};
+                                         list->length ? list->data + list->length : list->data,
+                                         numbered ? sizeof(uint64_t) : 0};
 }
 
 /** Next directory: its inode, and a cursor over its entries. False at the end. */
@@ -46,8 +49,8 @@ bool bw_entry_list_next_directory(struct bw_entry_list_cursor *cursor, uint64_t 
  * False at the end. */
 bool bw_entry_list_next_entry(struct bw_entry_list_cursor *cursor, struct bw_dir_entry *entry);
 
-/* Files of lists that are not numbered, which are nearly all entries. Such an entry is
- * BW_LISTED_FILE, the length of the name, and the name. */
+/* Regular files, which are nearly all entries. Such an entry is BW_LISTED_FILE, the length of the
+ * name, the name, and the number of the inode, if the list is numbered. */
 
 enum { BW_LISTED_FILE, BW_LISTED_FILE_MIN = 3 };
 
@@ -57,13 +60,13 @@ static inline bool bw_entry_list_is_at_file(const struct bw_entry_list_cursor *c
     return cursor->next != cursor->end && *cursor->next == BW_LISTED_FILE;
 }
 
-/** Its name, after which BW_COPY_SLACK bytes can be read; moves on. */
+/** Its name, after which the number follows, and BW_COPY_SLACK bytes can be read; moves on. */
 static inline const uint8_t *bw_entry_list_take_file(struct bw_entry_list_cursor *cursor,
                                                      size_t *length)
 {
     const uint8_t *entry = (const uint8_t *)cursor->next;
     *length = entry[1];
-    cursor->next += 2 + *length;
+    cursor->next += 2 + *length + cursor->number_size;
     return entry + 2;
 }
 
@@ -79,6 +82,9 @@ void bw_entry_cache_destroy(struct bw_entry_cache *cache);
 /** Whether the list of a leaf is cached. It must have been read with the same expectation, because
  * only then it was checked. */
 bool bw_entry_cache_has(struct bw_entry_cache *cache, const struct bw_block_pointer *leaf);
+
+/** Whether it is cached and has no entries. */
+bool bw_entry_cache_has_empty(struct bw_entry_cache *cache, const struct bw_block_pointer *leaf);
 
 /** Copies it to `list`, replacing what that holds; false if it is not there. */
 bool bw_entry_cache_get(struct bw_entry_cache *cache, const struct bw_block_pointer *leaf,
@@ -147,6 +153,12 @@ static inline void bw_leaves_want(struct bw_leaves *leaves, uint32_t leaf)
 {
     leaves->wanted[leaf / 64] |= (uint64_t)(leaves->slot_of[leaf] != BW_LOST_SLOT) << leaf % 64;
 }
+
+/** Whether a leaf is shared, and known to have no entries. */
+bool bw_leaves_is_empty(const struct bw_leaves *leaves, uint32_t leaf);
+
+/** Remembers that a leaf has no entries, if it is shared. */
+void bw_leaves_set_empty(const struct bw_leaves *leaves, uint32_t leaf);
 
 /** Tells the read-ahead which leaves are wanted now. */
 void bw_leaves_advise(struct bw_leaves *leaves);

@@ -58,10 +58,10 @@ enum bw_share bw_division_next(struct bw_division *division, const struct bw_sub
 /* Dividing a tree. */
 
 enum {
-    PARTS_A_SHARD = 2,   /* at least, so that the shards are similar in size */
+    PARTS_A_SHARD = 3,   /* of dense nodes, at least, if these are taken in turn */
     MOST_PARTS = 16,     /* of a node */
     LEAVES_A_SHARD = 16, /* at least */
-    MOST_SAMPLES = 64,   /* of nodes, to estimate how many of a tree are dense */
+    MOST_SAMPLES = 16,   /* of nodes, to estimate how many of a tree are dense */
     DENSE_FROM = 4,      /* one node of so many is dense, or more, where a tree is divided */
     SPARSE_FROM = 16,    /* one leaf of so many begins with an entry, or fewer */
     MOST_INODES = 4096,  /* of a leaf, for which it is examined whether they are files */
@@ -111,75 +111,6 @@ struct bw_error *bw_shard_nodes_load(struct bw_shard_nodes *nodes,
     return nodes->density ? NULL : bw_error_no_memory();
 }
 
-struct bw_error *bw_shard_cuts_make(struct bw_shard_cuts *cuts, const struct bw_shard_nodes *nodes,
-                                    struct bw_shard shard)
-{
-    const size_t ranges = PARTS_A_SHARD * (size_t)shard.count;
-    *cuts = (struct bw_shard_cuts){.shard = shard, .count = nodes->count};
-    cuts->keys = calloc(nodes->count + 1, sizeof *cuts->keys);
-    cuts->parts = nodes->count && ranges > nodes->count ? (uint32_t)(ranges / nodes->count) : 1;
-    for (size_t i = 0; cuts->keys && i < nodes->count; i++)
-        cuts->keys[i] = nodes->pointers[i].expectation.first_key;
-    return cuts->keys ? NULL : bw_error_no_memory();
-}
-
-void bw_shard_cuts_free(struct bw_shard_cuts *cuts)
-{
-    free(cuts->keys);
-    *cuts = (struct bw_shard_cuts){0};
-}
-
-/* The number of the first part of the range that contains a key. */
-static uint64_t part_of(const struct bw_shard_cuts *cuts, const struct bw_key *key)
-{
-    const size_t behind = BW_FIRST_INDEX(i, cuts->count, bw_key_compare(&cuts->keys[i], key) > 0);
-    return (behind ? behind - 1 : 0) * (uint64_t)cuts->parts;
-}
-
-static bool is_own(const struct bw_shard_cuts *cuts, uint64_t range)
-{
-    return range % cuts->shard.count + 1 == cuts->shard.number;
-}
-
-bool bw_shard_has(const struct bw_shard_nodes *nodes, const struct bw_key *first, uint32_t number,
-                  uint32_t count)
-{
-    const struct bw_shard_cuts *cuts = nodes->cuts;
-    return is_own(cuts, part_of(cuts, first) + (uint64_t)number * cuts->parts / count);
-}
-
-bool bw_shard_has_any(const struct bw_shard_nodes *nodes, const struct bw_key *first,
-                      const struct bw_key *end)
-{
-    const struct bw_shard_cuts *cuts = nodes->cuts;
-    uint64_t part = part_of(cuts, first);
-    const uint64_t last = part_of(cuts, end) + cuts->parts - 1;
-    if (last - part >= cuts->shard.count)
-        return true;
-    while (part < last && !is_own(cuts, part))
-        part++;
-    return is_own(cuts, part);
-}
-
-const struct bw_subvolume *bw_shard_model(const struct bw_subvolume_table *table)
-{
-    const struct bw_subvolume *model = NULL;
-    for (size_t i = 0; i < table->count; i++) {
-        const struct bw_subvolume *subvolume = &table->items[i];
-        if (!subvolume->deleted && bw_shard_shares(subvolume) &&
-            (!model || subvolume->bytes > model->bytes))
-            model = subvolume;
-    }
-    return model;
-}
-
-void bw_shard_nodes_free(struct bw_shard_nodes *nodes)
-{
-    free(nodes->pointers);
-    free(nodes->density);
-    *nodes = (struct bw_shard_nodes){0};
-}
-
 bool bw_shard_is_sparse(const struct bw_node *node)
 {
     uint32_t begin = 0;
@@ -223,16 +154,125 @@ static bool is_sparse(struct bw_shard_nodes *nodes, size_t node)
     return density == SPARSE;
 }
 
-bool bw_shard_divides(struct bw_shard_nodes *nodes, uint64_t bytes, struct bw_shard shard)
+/* How many nodes are dense, judged by some of them. */
+static size_t estimate_dense(struct bw_shard_nodes *nodes)
 {
     const size_t step = nodes->count / MOST_SAMPLES + 1;
     size_t dense = 0, samples = 0;
+    for (size_t node = 0; node < nodes->count; node += step, samples++)
+        dense += !is_sparse(nodes, node);
+    return samples ? (dense * nodes->count + samples - 1) / samples : 0;
+}
+
+/* Adds the first keys of parts of a node; only its own first key if it cannot be read. */
+static void add_cuts(struct bw_shard_cuts *cuts, const struct bw_shard_nodes *nodes,
+                     const struct bw_block_pointer *pointer, uint32_t parts, uint8_t *block)
+{
+    struct bw_node node = {0};
+    struct bw_error *error =
+        pointer->expectation.level ? bw_block_read(nodes->reader, pointer, block) : NULL;
+    if (!error && pointer->expectation.level)
+        node = bw_node_view(block, nodes->reader->nodesize);
+    bw_error_free(error);
+    cuts->keys[cuts->count++] = pointer->expectation.first_key;
+    for (uint32_t part = 1; part < parts && part < node.item_count; part++)
+        cuts->keys[cuts->count++] =
+            bw_node_key(&node, (uint32_t)((uint64_t)part * node.item_count / parts));
+}
+
+struct bw_error *bw_shard_cuts_make(struct bw_shard_cuts *cuts, struct bw_shard_nodes *nodes,
+                                    struct bw_shard shard, bool shared)
+{
+    const size_t dense = estimate_dense(nodes), ranges = PARTS_A_SHARD * (size_t)shard.count;
+    const bool in_turn = dense < nodes->count;
+    const size_t wanted = !in_turn ? MOST_PARTS : dense ? (ranges + dense - 1) / dense : 1;
+    const uint32_t parts = wanted < MOST_PARTS ? (uint32_t)wanted : MOST_PARTS;
+    BW_AUTO_FREE uint8_t *block = bw_block_buffer(nodes->reader, 1);
+    *cuts = (struct bw_shard_cuts){.shard = shard, .parts = shared ? 1 : parts, .in_turn = in_turn};
+    cuts->keys = calloc(nodes->count * (shared ? parts : 1) + 1, sizeof *cuts->keys);
+    if (!cuts->keys || !block)
+        return bw_error_no_memory();
+    for (size_t i = 0; i < nodes->count; i++)
+        if (shared && parts > 1)
+            add_cuts(cuts, nodes, &nodes->pointers[i], parts, block);
+        else
+            cuts->keys[cuts->count++] = nodes->pointers[i].expectation.first_key;
+    return NULL;
+}
+
+void bw_shard_cuts_free(struct bw_shard_cuts *cuts)
+{
+    free(cuts->keys);
+    *cuts = (struct bw_shard_cuts){0};
+}
+
+static bool is_before(const struct bw_shard_cuts *cuts, const struct bw_key *key, size_t cut)
+{
+    return cut < cuts->count && bw_key_compare(key, &cuts->keys[cut]) < 0;
+}
+
+/* The number of the first part of the range that contains a key. Keys often lie in the range of the
+ * key before, which begins at `*cut`. */
+static uint64_t part_of(const struct bw_shard_cuts *cuts, const struct bw_key *key, size_t *cut)
+{
+    if (is_before(cuts, key, *cut) || !is_before(cuts, key, *cut + 1)) {
+        const size_t behind = BW_FIRST_INDEX(i, cuts->count, is_before(cuts, key, i));
+        *cut = behind ? behind - 1 : 0;
+    }
+    return *cut * (uint64_t)cuts->parts;
+}
+
+static bool is_own(const struct bw_shard_cuts *cuts, uint64_t range)
+{
+    const uint64_t count = cuts->shard.count, ranges = cuts->count * (uint64_t)cuts->parts;
+    const uint64_t owner = cuts->in_turn || !ranges ? range % count : range * count / ranges;
+    return owner + 1 == cuts->shard.number;
+}
+
+bool bw_shard_has(const struct bw_shard_nodes *nodes, const struct bw_key *first, uint32_t number,
+                  uint32_t count, size_t *cut)
+{
+    const struct bw_shard_cuts *cuts = nodes->cuts;
+    return is_own(cuts, part_of(cuts, first, cut) + (uint64_t)number * cuts->parts / count);
+}
+
+bool bw_shard_has_any(const struct bw_shard_nodes *nodes, const struct bw_key *first,
+                      const struct bw_key *end)
+{
+    const struct bw_shard_cuts *cuts = nodes->cuts;
+    size_t cut = 0;
+    uint64_t part = part_of(cuts, first, &cut);
+    const uint64_t last = part_of(cuts, end, &cut) + cuts->parts - 1;
+    while (part < last && !is_own(cuts, part))
+        part++;
+    return is_own(cuts, part);
+}
+
+const struct bw_subvolume *bw_shard_model(const struct bw_subvolume_table *table)
+{
+    const struct bw_subvolume *model = NULL;
+    for (size_t i = 0; i < table->count; i++) {
+        const struct bw_subvolume *subvolume = &table->items[i];
+        if (!subvolume->deleted && bw_shard_shares(subvolume) &&
+            (!model || subvolume->bytes > model->bytes))
+            model = subvolume;
+    }
+    return model;
+}
+
+void bw_shard_nodes_free(struct bw_shard_nodes *nodes)
+{
+    free(nodes->pointers);
+    free(nodes->density);
+    *nodes = (struct bw_shard_nodes){0};
+}
+
+bool bw_shard_divides(struct bw_shard_nodes *nodes, uint64_t bytes, struct bw_shard shard)
+{
     if (bytes / nodes->reader->nodesize < (uint64_t)LEAVES_A_SHARD * shard.count ||
         nodes->count * MOST_PARTS < shard.count)
         return false;
-    for (size_t node = 0; node < nodes->count; node += step, samples++)
-        dense += !is_sparse(nodes, node);
-    return dense * DENSE_FROM >= samples;
+    return estimate_dense(nodes) * DENSE_FROM >= nodes->count;
 }
 
 bool bw_shard_is_sparse_at(struct bw_shard_nodes *nodes, const struct bw_key *key)
@@ -271,11 +311,12 @@ enum bw_leaf_entries bw_leaf_entries_of(const struct bw_key *first, const struct
 }
 
 struct bw_error *bw_known_files_reset(struct bw_known_files *known,
-                                      const struct bw_block_pointer *pointer)
+                                      const struct bw_block_pointer *pointer, uint64_t last)
 {
     const uint64_t most = UINT64_C(1) << 22;
     const uint64_t first = pointer->expectation.first_key.objectid;
-    const uint64_t inodes = pointer->expectation.end_key.objectid - first;
+    const uint64_t end = pointer->expectation.end_key.objectid; /* maybe that of the tree */
+    const uint64_t inodes = (end - last < MOST_INODES ? end : last + MOST_INODES) - first;
     known->first = first;
     known->count = (inodes < most ? inodes : most) / 64 * 64 + 64;
     const size_t words = known->count / 64;
@@ -345,6 +386,7 @@ bool bw_missing_has(struct bw_missing *missing, uint64_t directory,
                     uint32_t number, uint32_t count)
 {
     struct bw_shard_nodes *nodes = missing->nodes;
+    size_t cut = 0;
     const struct bw_key *node_key = &pointer->expectation.first_key;
     if (bw_lost_list_find(&missing->lost, node_key))
         return true;
@@ -354,7 +396,7 @@ bool bw_missing_has(struct bw_missing *missing, uint64_t directory,
     if (nodes->pointers[node].bytenr != pointer->bytenr)
         return false;
     return is_sparse(nodes, node) ? has_number(missing, &missing->followed, directory)
-                                  : bw_shard_has(nodes, first, number, count) &&
+                                  : bw_shard_has(nodes, first, number, count, &cut) &&
                                         bw_number_set_has(&missing->unresolved, directory);
 }
 

@@ -3,7 +3,7 @@
  * Shards: a walk that lists only one of N disjoint parts of all entries, and reads little else.
  *
  * Small trees belong to one shard as a whole. A large tree is divided by its nodes of level 1:
- * their leaves are cut into parts, which the shards take in turn. A shard scans its parts: it reads
+ * their leaves are cut into parts, which are shared out. A shard scans its parts: it reads
  * the leaves that may contain DIR_INDEX items, and looks up the paths of these directories in the
  * inodes. In many trees, large areas contain files only. Leaves there look as if they contained
  * small directories, so a scan would have to read all of them. Therefore a node below which hardly
@@ -63,6 +63,9 @@ struct bw_shard_cuts {
     struct bw_key *keys;
     size_t count;
     uint32_t parts; /**< into which the leaves of a node are cut in addition */
+    /** Some nodes are sparse, so the shards take the parts in turn, to get similar work. Otherwise
+     * each takes neighbours, which have directories in common. */
+    bool in_turn;
 };
 
 /** Receives an unreadable node, as bw_scan.lost. */
@@ -76,15 +79,17 @@ struct bw_error *bw_shard_nodes_load(struct bw_shard_nodes *nodes,
                                      const struct bw_tree *tree, bw_lost_node *lost, void *context);
 void bw_shard_nodes_free(struct bw_shard_nodes *nodes);
 
-/** Makes the cuts at the keys of nodes. */
-struct bw_error *bw_shard_cuts_make(struct bw_shard_cuts *cuts, const struct bw_shard_nodes *nodes,
-                                    struct bw_shard shard);
+/** Makes the cuts: at the keys of nodes and between these. With `shared`, all cuts are keys, so
+ * that other trees with the same leaves are cut at the same leaves. */
+struct bw_error *bw_shard_cuts_make(struct bw_shard_cuts *cuts, struct bw_shard_nodes *nodes,
+                                    struct bw_shard shard, bool shared);
 void bw_shard_cuts_free(struct bw_shard_cuts *cuts);
 
 /** Whether a leaf belongs to the shard: the one with the first key `first`, and with this number of
- * the `count` leaves below its node. An unreadable node belongs to it with the number 0. */
+ * the `count` leaves below its node. An unreadable node belongs to it with the number 0. `*cut` is
+ * 0, or as another call left it. */
 bool bw_shard_has(const struct bw_shard_nodes *nodes, const struct bw_key *first, uint32_t number,
-                  uint32_t count);
+                  uint32_t count, size_t *cut);
 
 /** Whether leaves of a node with keys from `first` up to `end` may belong to the shard. */
 bool bw_shard_has_any(const struct bw_shard_nodes *nodes, const struct bw_key *first,
@@ -121,9 +126,9 @@ struct bw_known_files {
     size_t capacity; /**< of `bits` */
 };
 
-/** Empties the set for the inodes below a node. */
+/** Empties the set for the inodes below a node, whose last leaf begins with the inode `last`. */
 struct bw_error *bw_known_files_reset(struct bw_known_files *known,
-                                      const struct bw_block_pointer *pointer);
+                                      const struct bw_block_pointer *pointer, uint64_t last);
 
 static inline void bw_known_files_add(struct bw_known_files *known, uint64_t inode)
 {

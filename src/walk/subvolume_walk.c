@@ -181,7 +181,7 @@ static struct bw_error *get_shared_cuts(struct bw_subvolume_walk *walk, struct b
     struct bw_error *error =
         bw_shard_nodes_load(&nodes, &walk->fs->reader, &model->tree, bw_scan_ignore_lost, NULL);
     if (!error)
-        error = bw_shard_cuts_make(&walk->shared_cuts, &nodes, shard);
+        error = bw_shard_cuts_make(&walk->shared_cuts, &nodes, shard, true);
     bw_shard_nodes_free(&nodes);
     return error;
 }
@@ -194,7 +194,7 @@ static struct bw_error *cut(struct bw_subvolume_walk *walk, const struct bw_subv
     BW_TRY(bw_shard_nodes_load(nodes, &walk->fs->reader, &subvolume->tree, on_lost_above, walk));
     nodes->cuts = bw_shard_shares(subvolume) ? &walk->shared_cuts : own;
     return bw_shard_shares(subvolume) ? get_shared_cuts(walk, shard)
-                                      : bw_shard_cuts_make(own, nodes, shard);
+                                      : bw_shard_cuts_make(own, nodes, shard, false);
 }
 
 /* Lists the entries that are missing because of damage, by a walk of the whole subvolume. */

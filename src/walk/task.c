@@ -54,6 +54,7 @@ struct running_task {
     struct bw_task *task;
     struct bw_task_result *result;
     size_t number;
+    size_t cut;         /* for bw_shard_has() */
     uint32_t leaf;      /* the present leaf; UINT32_MAX between leaves */
     uint32_t depth;     /* of the directory whose prefix is set, if there is a greatest depth */
     bool prefix_is_set; /* the prefix belongs to the current directory */
@@ -142,15 +143,15 @@ static uint32_t add_found(struct running_task *run, const struct directory_recor
 }
 
 /* Whether a leaf belongs to the shard. */
-static bool is_own_leaf(const struct running_task *run, uint32_t leaf)
+static bool is_own_leaf(struct running_task *run, uint32_t leaf)
 {
     const struct bw_leaves *leaves = &run->scratch->leaves;
     const struct bw_key first = bw_leaves_key(leaves, leaf);
-    return bw_shard_has(run->scope->nodes, &first, leaf, leaves->count);
+    return bw_shard_has(run->scope->nodes, &first, leaf, leaves->count, &run->cut);
 }
 
 /* Whether the entries of a directory may begin in a leaf that the task scans. */
-static bool begins_in_part(const struct running_task *run, uint64_t inode)
+static bool begins_in_part(struct running_task *run, uint64_t inode)
 {
     const struct bw_tree_block_expectation *node = &run->task->pointer.expectation;
     const struct bw_key entries = bw_first_entry_key(inode);
@@ -575,6 +576,24 @@ static inline bool write_name(struct path_writer *paths, const uint8_t *name, si
     return true;
 }
 
+/* The set to which files are added, if that is needed; NULL otherwise. */
+static struct bw_known_files *noted_files(struct running_task *run)
+{
+    return run->notes ? &run->scratch->known : NULL;
+}
+
+static inline void note_file(struct bw_known_files *known, const struct bw_disk_dir_item *entry)
+{
+    if (known)
+        bw_known_files_add(known, bw_get64(entry->location.objectid));
+}
+
+static void note_entry(struct running_task *run, const struct bw_dir_entry *entry)
+{
+    if (run->notes && entry->type != BW_FILE_DIRECTORY && entry->location.type == BW_INODE_ITEM)
+        bw_known_files_add(&run->scratch->known, entry->location.objectid);
+}
+
 /* Writes a path; the name was validated before. */
 static inline void write_listed(struct path_writer *paths, const uint8_t *name, size_t length)
 {
@@ -599,11 +618,15 @@ static uint32_t write_files(struct running_task *run, const struct bw_node *give
     struct path_writer paths;
     const struct bw_node leaf = *given; /* stays in registers */
     const uint64_t inode = directory->inode;
+    struct bw_known_files *known = noted_files(run);
     const struct bw_disk_dir_item *entry = bw_leaf_file_entry(&leaf, slot, inode);
     if (!entry || !begin_paths(run, directory, leaf.item_count - slot, leaf.nodesize, &paths))
         return slot;
-    while (entry && write_name(&paths, (const uint8_t *)(entry + 1), bw_get16(entry->name_length)))
+    while (entry &&
+           write_name(&paths, (const uint8_t *)(entry + 1), bw_get16(entry->name_length))) {
+        note_file(known, entry);
         entry = ++slot < leaf.item_count ? bw_leaf_file_entry(&leaf, slot, inode) : NULL;
+    }
     end_paths(run, &paths);
     return slot;
 }
@@ -617,8 +640,10 @@ static uint32_t collect_files(struct running_task *run, const struct bw_node *gi
     const struct bw_disk_dir_item *entry = bw_leaf_file_entry(&leaf, slot, inode);
     if (entry)
         enter_collector(run, directory);
-    while (entry && bw_collector_add_file(run->scratch->collector, entry))
+    while (entry && bw_collector_add_file(run->scratch->collector, entry)) {
+        note_file(noted_files(run), entry);
         entry = ++slot < leaf.item_count ? bw_leaf_file_entry(&leaf, slot, inode) : NULL;
+    }
     return slot;
 }
 
@@ -631,20 +656,32 @@ static uint32_t handle_files(struct running_task *run, const struct bw_node *lea
                                           : slot;
 }
 
+static inline uint64_t listed_number(const uint8_t *bytes)
+{
+    uint64_t number;
+    memcpy(&number, bytes, sizeof number);
+    return number;
+}
+
 /* Writes the paths of consecutive files in an entry list; the names in lists are valid. */
 static void write_listed_files(struct running_task *run, struct bw_entry_list_cursor *entries,
                                const struct directory_record *directory)
 {
     struct path_writer paths;
-    const size_t bytes = (size_t)(entries->end - entries->next);
-    if (!bw_entry_list_is_at_file(entries) ||
+    struct bw_entry_list_cursor at = *entries; /* stays in registers */
+    struct bw_known_files *known = noted_files(run);
+    const size_t bytes = (size_t)(at.end - at.next);
+    if (!bw_entry_list_is_at_file(&at) ||
         !begin_paths(run, directory, bytes / BW_LISTED_FILE_MIN, bytes, &paths))
         return;
-    while (bw_entry_list_is_at_file(entries)) {
+    while (bw_entry_list_is_at_file(&at)) {
         size_t length;
-        const uint8_t *name = bw_entry_list_take_file(entries, &length);
+        const uint8_t *name = bw_entry_list_take_file(&at, &length);
         write_listed(&paths, name, length);
+        if (known)
+            bw_known_files_add(known, listed_number(name + length));
     }
+    *entries = at;
     end_paths(run, &paths);
 }
 
@@ -661,6 +698,7 @@ static void handle_item(struct running_task *run, const struct bw_node *leaf, ui
     }
     struct bw_cursor cursor = bw_cursor_of(&item);
     while (bw_dir_entry_next(&cursor, &entry)) {
+        note_entry(run, &entry);
         if (bw_name_is_valid(entry.name, entry.name_length))
             handle_entry(run, directory, &entry);
         else
@@ -673,7 +711,7 @@ static void handle_item(struct running_task *run, const struct bw_node *leaf, ui
 static void handle_leaf(struct running_task *run, const struct bw_node *leaf)
 {
     struct directory_record directory = {0};
-    bool entered = false;
+    bool entered = false, notes = false;
     uint64_t current = 0;
     for (uint32_t slot = 0; slot < leaf->item_count; slot++) {
         const struct bw_disk_item *disk = bw_node_disk_item(leaf, slot);
@@ -686,28 +724,38 @@ static void handle_leaf(struct running_task *run, const struct bw_node *leaf)
             current = inode;
             entered = enter_directory(run, inode, leaf, &directory);
         }
-        if (!entered)
+        if (!entered) {
+            notes = run->notes;
             continue;
+        }
         const uint32_t next = handle_files(run, leaf, slot, &directory);
         if (next == slot)
             handle_item(run, leaf, slot, &directory);
         else
             slot = next - 1;
     }
+    if (notes) /* files of a directory that is not entered are files nevertheless */
+        bw_known_files_add_leaf(&run->scratch->known, leaf);
 }
 
 /* The same for the list of a leaf. */
 static void handle_entry_list(struct running_task *run, const struct bw_buffer *list)
 {
-    struct bw_entry_list_cursor cursor = bw_entry_list_begin(list), entries;
+    const bool numbered = run->scratch->leaves.numbered;
+    struct bw_entry_list_cursor cursor = bw_entry_list_begin(list, numbered), entries;
     struct directory_record directory = {0};
     struct bw_dir_entry entry;
     uint64_t inode;
     while (bw_entry_list_next_directory(&cursor, &inode, &entries)) {
-        if (!enter_directory(run, inode, NULL, &directory))
+        const bool entered = enter_directory(run, inode, NULL, &directory);
+        if (!entered && !run->notes)
             continue;
-        write_listed_files(run, &entries, &directory);
+        if (entered)
+            write_listed_files(run, &entries, &directory);
         while (bw_entry_list_next_entry(&entries, &entry)) {
+            note_entry(run, &entry);
+            if (!entered)
+                continue;
             handle_entry(run, &directory, &entry);
             write_listed_files(run, &entries, &directory);
         }
@@ -738,17 +786,6 @@ static void choose_method(struct running_task *run)
         flush(run);
 }
 
-static void note_listed_files(struct running_task *run, const struct bw_buffer *list)
-{
-    struct bw_entry_list_cursor cursor = bw_entry_list_begin(list), entries;
-    struct bw_dir_entry entry;
-    uint64_t inode;
-    while (bw_entry_list_next_directory(&cursor, &inode, &entries))
-        while (bw_entry_list_next_entry(&entries, &entry))
-            if (entry.type != BW_FILE_DIRECTORY && entry.location.type == BW_INODE_ITEM)
-                bw_known_files_add(&run->scratch->known, entry.location.objectid);
-}
-
 static bool next_leaf(struct running_task *run)
 {
     struct bw_task_scratch *scratch = run->scratch;
@@ -767,10 +804,6 @@ static void list_wanted(struct running_task *run)
     while (next_leaf(run)) {
         run->leaf = leaf->number;
         choose_method(run);
-        if (run->notes && leaf->has_list)
-            note_listed_files(run, &leaf->list);
-        else if (run->notes)
-            bw_known_files_add_leaf(&run->scratch->known, &leaf->view);
         if (leaf->has_list)
             handle_entry_list(run, &leaf->list);
         else
@@ -793,8 +826,10 @@ static void want_hidden(struct running_task *run, unsigned round)
         const uint32_t leaf = scratch->hidden[i];
         const struct bw_key first = bw_leaves_key(&scratch->leaves, leaf);
         const struct bw_key end = bw_leaves_key(&scratch->leaves, leaf + 1);
-        if (bw_known_files_fill(&scratch->known, &first, &end))
+        if (bw_known_files_fill(&scratch->known, &first, &end)) {
+            bw_leaves_set_empty(&scratch->leaves, leaf);
             continue;
+        }
         if (leaf - last <= NEAR && round < PATIENT_ROUNDS) {
             scratch->hidden[scratch->hidden_count++] = (uint16_t)leaf;
             continue;
@@ -811,16 +846,28 @@ static void want_entries(struct running_task *run)
     struct bw_task_scratch *scratch = run->scratch;
     scratch->hidden_count = 0;
     for (uint32_t leaf = 0; leaf < scratch->leaves.count; leaf++) {
+        if (!is_own_leaf(run, leaf))
+            continue;
         const struct bw_key first = bw_leaves_key(&scratch->leaves, leaf);
         const struct bw_key end = bw_leaves_key(&scratch->leaves, leaf + 1);
         const enum bw_leaf_entries entries = bw_leaf_entries_of(&first, &end);
-        if (entries == BW_HAS_NO_ENTRIES || !is_own_leaf(run, leaf))
-            continue;
         if (entries == BW_BEGINS_WITH_ENTRIES)
             bw_leaves_want(&scratch->leaves, leaf);
-        else
+        else if (entries == BW_MAY_HAVE_ENTRIES && !bw_leaves_is_empty(&scratch->leaves, leaf))
             scratch->hidden[scratch->hidden_count++] = (uint16_t)leaf;
     }
+}
+
+/* Prepares for noting files, if there are hidden leaves. */
+static void begin_notes(struct running_task *run)
+{
+    struct bw_task_scratch *scratch = run->scratch;
+    const uint32_t last = scratch->leaves.count - 1;
+    run->notes = scratch->hidden_count;
+    if (run->notes)
+        fail(run, bw_known_files_reset(&scratch->known, &run->task->pointer,
+                                       bw_leaves_key(&scratch->leaves, last).objectid));
+    scratch->ancestors.files = run->notes ? &scratch->known : NULL;
 }
 
 /* Lists the shard's leaves of a node: first those that begin with entries, which show the inodes
@@ -831,13 +878,11 @@ static void scan_part(struct running_task *run)
     const struct bw_tree_block_expectation *keys = &run->task->pointer.expectation;
     if (bw_shard_is_sparse(&scratch->leaves.node))
         return;
-    fail(run, bw_known_files_reset(&scratch->known, &run->task->pointer));
     want_entries(run);
-    run->notes = scratch->hidden_count;
     bw_ancestors_clear(&scratch->ancestors, run->scope);
     scratch->ancestors.first = keys->first_key.objectid;
     scratch->ancestors.end = keys->end_key.objectid;
-    scratch->ancestors.files = &scratch->known;
+    begin_notes(run);
     list_wanted(run);
     for (unsigned round = 0; scratch->hidden_count; round++) {
         want_hidden(run, round);
@@ -879,7 +924,7 @@ void bw_task_run(const struct bw_task_scope *scope, struct bw_task_scratch *scra
         struct bw_error *error =
             bw_leaves_open(&scratch->leaves, scope->tree, &task->pointer, scope->lost_blocks);
         if (error && task->scans &&
-            !bw_shard_has(scope->nodes, &task->pointer.expectation.first_key, 0, 1))
+            !bw_shard_has(scope->nodes, &task->pointer.expectation.first_key, 0, 1, &run.cut))
             bw_fs_report_lost(scope->fs, task->pointer.bytenr, error); /* another shard adds it */
         else if (error)
             on_lost_leaf(&run, &task->pointer, error);

@@ -117,7 +117,7 @@ static void read_list(const struct bw_node *leaf)
 {
     struct bw_buffer list = {0};
     if (bw_entry_list_make(leaf, false, &list) && list.length) {
-        struct bw_entry_list_cursor cursor = {list.data, list.data + list.length}, entries;
+        struct bw_entry_list_cursor cursor = bw_entry_list_begin(&list, false), entries;
         struct bw_dir_entry entry;
         uint64_t inode;
         while (bw_entry_list_next_directory(&cursor, &inode, &entries))

@@ -286,7 +286,7 @@ static void test_entry_list(void **state)
     struct bw_node leaf = bw_node_view(block, sizeof block);
     struct bw_buffer list = {0};
     assert_true(bw_entry_list_make(&leaf, false, &list));
-    struct bw_entry_list_cursor cursor = {list.data, list.data + list.length}, entries;
+    struct bw_entry_list_cursor cursor = bw_entry_list_begin(&list, false), entries;
     static const struct {
         uint64_t inode, child;
         const char *name;
