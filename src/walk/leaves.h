@@ -70,6 +70,14 @@ static inline const uint8_t *bw_entry_list_take_file(struct bw_entry_list_cursor
     return entry + 2;
 }
 
+/** The number of the inode after a name in a numbered list. */
+static inline uint64_t bw_listed_number(const uint8_t *bytes)
+{
+    uint64_t number;
+    memcpy(&number, bytes, sizeof number);
+    return number;
+}
+
 /** Entry lists of leaves, by address; bounded in size, safe from any thread. */
 
 struct bw_entry_cache;

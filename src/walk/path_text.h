@@ -60,4 +60,41 @@ static inline bool bw_copy_name(char *to, const uint8_t *name, size_t length)
     return !(halves[0] | halves[1]) && !is_dots;
 }
 
+/** Writes paths of files in one directory, for which room was reserved. */
+struct bw_path_writer {
+    const char *prefix;
+    size_t prefix_length;
+    char terminator;
+    char *next;
+    size_t name_room; /**< for bytes of names: entries of a hostile leaf may share their bytes */
+    size_t count;
+};
+
+/** Writes a path; false if the name is not valid, or there is no room for it. */
+static inline bool bw_path_writer_add(struct bw_path_writer *paths, const uint8_t *name,
+                                      size_t length)
+{
+    if (length > paths->name_room)
+        return false;
+    char *end = bw_copy_bytes(paths->next, paths->prefix, paths->prefix_length);
+    if (!bw_copy_name(end, name, length))
+        return false;
+    end[length] = paths->terminator;
+    paths->next = end + length + 1;
+    paths->name_room -= length;
+    paths->count++;
+    return true;
+}
+
+/** Writes a path; the name was validated before. */
+static inline void bw_path_writer_add_valid(struct bw_path_writer *paths, const uint8_t *name,
+                                            size_t length)
+{
+    char *end = bw_copy_bytes(paths->next, paths->prefix, paths->prefix_length);
+    end = bw_copy_bytes(end, name, length);
+    *end = paths->terminator;
+    paths->next = end + 1;
+    paths->count++;
+}
+
 #endif

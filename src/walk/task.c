@@ -529,19 +529,10 @@ static bool enter_directory(struct running_task *run, uint64_t inode, const stru
  * of them at once, and stops at any other entry and at any flaw, which handle_item() handles.
  */
 
-struct path_writer {
-    const char *prefix;
-    size_t prefix_length;
-    char terminator;
-    char *next;
-    size_t name_room; /* for bytes of names: entries of a hostile leaf may share their bytes */
-    size_t count;
-};
-
 /* Prepares for at most `count` paths with names of `name_bytes` in total; false if paths are not
  * written this way. */
 static bool begin_paths(struct running_task *run, const struct directory_record *directory,
-                        size_t count, size_t name_bytes, struct path_writer *paths)
+                        size_t count, size_t name_bytes, struct bw_path_writer *paths)
 {
     enum { LONG_PREFIX = 4096 };
     struct bw_buffer *prefix = &run->scratch->prefix;
@@ -553,26 +544,11 @@ static bool begin_paths(struct running_task *run, const struct directory_record 
         !bw_buffer_reserve(&run->text,
                            count * (prefix->length + 1) + name_bytes + 2 * BW_COPY_SLACK))
         return false;
-    *paths = (struct path_writer){.prefix = prefix->data,
-                                  .prefix_length = prefix->length,
-                                  .terminator = run->scope->writer->terminator,
-                                  .next = run->text.data + run->text.length,
-                                  .name_room = name_bytes};
-    return true;
-}
-
-/* Writes a path; false if the name is not valid, or there is no room for it. */
-static inline bool write_name(struct path_writer *paths, const uint8_t *name, size_t length)
-{
-    if (length > paths->name_room)
-        return false;
-    char *end = bw_copy_bytes(paths->next, paths->prefix, paths->prefix_length);
-    if (!bw_copy_name(end, name, length))
-        return false;
-    end[length] = paths->terminator;
-    paths->next = end + length + 1;
-    paths->name_room -= length;
-    paths->count++;
+    *paths = (struct bw_path_writer){.prefix = prefix->data,
+                                     .prefix_length = prefix->length,
+                                     .terminator = run->scope->writer->terminator,
+                                     .next = run->text.data + run->text.length,
+                                     .name_room = name_bytes};
     return true;
 }
 
@@ -594,17 +570,7 @@ static void note_entry(struct running_task *run, const struct bw_dir_entry *entr
         bw_known_files_add(&run->scratch->known, entry->location.objectid);
 }
 
-/* Writes a path; the name was validated before. */
-static inline void write_listed(struct path_writer *paths, const uint8_t *name, size_t length)
-{
-    char *end = bw_copy_bytes(paths->next, paths->prefix, paths->prefix_length);
-    end = bw_copy_bytes(end, name, length);
-    *end = paths->terminator;
-    paths->next = end + 1;
-    paths->count++;
-}
-
-static void end_paths(struct running_task *run, const struct path_writer *paths)
+static void end_paths(struct running_task *run, const struct bw_path_writer *paths)
 {
     run->text.length = (size_t)(paths->next - run->text.data);
     run->result->files += paths->count;
@@ -615,7 +581,7 @@ static void end_paths(struct running_task *run, const struct path_writer *paths)
 static uint32_t write_files(struct running_task *run, const struct bw_node *given, uint32_t slot,
                             const struct directory_record *directory)
 {
-    struct path_writer paths;
+    struct bw_path_writer paths;
     const struct bw_node leaf = *given; /* stays in registers */
     const uint64_t inode = directory->inode;
     struct bw_known_files *known = noted_files(run);
@@ -623,7 +589,7 @@ static uint32_t write_files(struct running_task *run, const struct bw_node *give
     if (!entry || !begin_paths(run, directory, leaf.item_count - slot, leaf.nodesize, &paths))
         return slot;
     while (entry &&
-           write_name(&paths, (const uint8_t *)(entry + 1), bw_get16(entry->name_length))) {
+           bw_path_writer_add(&paths, (const uint8_t *)(entry + 1), bw_get16(entry->name_length))) {
         note_file(known, entry);
         entry = ++slot < leaf.item_count ? bw_leaf_file_entry(&leaf, slot, inode) : NULL;
     }
@@ -656,18 +622,11 @@ static uint32_t handle_files(struct running_task *run, const struct bw_node *lea
                                           : slot;
 }
 
-static inline uint64_t listed_number(const uint8_t *bytes)
-{
-    uint64_t number;
-    memcpy(&number, bytes, sizeof number);
-    return number;
-}
-
 /* Writes the paths of consecutive files in an entry list; the names in lists are valid. */
 static void write_listed_files(struct running_task *run, struct bw_entry_list_cursor *entries,
                                const struct directory_record *directory)
 {
-    struct path_writer paths;
+    struct bw_path_writer paths;
     struct bw_entry_list_cursor at = *entries; /* stays in registers */
     struct bw_known_files *known = noted_files(run);
     const size_t bytes = (size_t)(at.end - at.next);
@@ -677,9 +636,9 @@ static void write_listed_files(struct running_task *run, struct bw_entry_list_cu
     while (bw_entry_list_is_at_file(&at)) {
         size_t length;
         const uint8_t *name = bw_entry_list_take_file(&at, &length);
-        write_listed(&paths, name, length);
+        bw_path_writer_add_valid(&paths, name, length);
         if (known)
-            bw_known_files_add(known, listed_number(name + length));
+            bw_known_files_add(known, bw_listed_number(name + length));
     }
     *entries = at;
     end_paths(run, &paths);
