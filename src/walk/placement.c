@@ -9,12 +9,11 @@
 #include "base/cleanup.h"
 #include "fs/fs.h"
 
-struct bw_error *bw_placement_create(struct bw_placement *placement, struct bw_fs *fs,
-                                     const struct bw_choice *choice,
+struct bw_error *bw_placement_create(struct bw_placement *placement, struct bw_subvolume_walk *walk,
                                      const struct bw_walk_top *start)
 {
-    *placement = (struct bw_placement){.fs = fs, .choice = choice, .start = *start};
-    placement->items = calloc(fs->subvolumes.count + 1, sizeof *placement->items);
+    *placement = (struct bw_placement){.fs = walk->fs, .walk = walk, .start = *start};
+    placement->items = calloc(walk->fs->subvolumes.count + 1, sizeof *placement->items);
     return placement->items ? NULL : bw_error_no_memory();
 }
 
@@ -101,6 +100,50 @@ static void report_unresolved(const struct bw_placement *placement,
                                       subvolume->tree.id));
 }
 
+/* Places the subvolumes that a walk has found. */
+static struct bw_error *place_found(struct bw_placement *placement)
+{
+    const struct bw_subvolume_entries *entries = &placement->walk->found;
+    for (size_t i = 0; i < entries->count; i++) {
+        const struct bw_subvolume_entry *entry = &entries->items[i];
+        struct bw_placed *place = placed(placement, bw_subvolume_by_id(placement->fs, entry->id));
+        if (place->state == BW_PLACE_FOUND)
+            continue;
+        place->state = BW_PLACE_FOUND;
+        place->prefix = placement->paths.length;
+        place->length = entry->path_length;
+        bw_buffer_append(&placement->paths, entries->paths.data + entry->path_offset,
+                         entry->path_length);
+    }
+    return placement->paths.failed ? bw_error_no_memory() : NULL;
+}
+
+/* Searches the parent of a subvolume, where a reference is lost: maybe only the reference. A parent
+ * is searched once, for all subvolumes in it. */
+static struct bw_error *place_by_search(struct bw_placement *placement,
+                                        const struct bw_walk_top *parent,
+                                        const struct bw_subvolume *subvolume)
+{
+    struct bw_subvolume_walk *walk = placement->walk;
+    struct bw_walk_summary *const summary = walk->summary;
+    struct bw_walk_summary unused = {0};
+    struct bw_walk_top top = *parent;
+    struct bw_error *error = NULL;
+    top.silent = true;
+    if (!placed(placement, parent->subvolume)->searched) {
+        placed(placement, parent->subvolume)->searched = true;
+        walk->summary = &unused;
+        error = bw_subvolume_walk_run(walk, &top);
+        walk->summary = summary;
+    }
+    if (!error)
+        error = place_found(placement);
+    walk->found.count = walk->found.paths.length = 0;
+    if (!error && placed(placement, subvolume)->state != BW_PLACE_FOUND)
+        report_unresolved(placement, subvolume);
+    return error;
+}
+
 /* Places a subvolume below its parent, which has a place. */
 static struct bw_error *place_below(struct bw_placement *placement,
                                     const struct bw_subvolume *subvolume,
@@ -117,13 +160,15 @@ static struct bw_error *place_below(struct bw_placement *placement,
                                         .directories = &placement->table,
                                         .prefix = top.prefix,
                                         .prefix_length = top.prefix_length,
-                                        .choice = placement->choice};
+                                        .choice = &placement->walk->choice};
     BW_TRY(find_directory(placement, &scope, top.inode, subvolume->directory, &number));
     if (number == BW_UNRESOLVED)
-        report_unresolved(placement, subvolume);
+        return place_by_search(placement, &top, subvolume);
     if (number < BW_UNRESOLVED)
         BW_TRY(put_path(placement, &scope, number, subvolume, &length));
-    *place = (struct bw_placed){length ? BW_PLACE_FOUND : BW_PLACE_NONE, offset, length};
+    place->state = length ? BW_PLACE_FOUND : BW_PLACE_NONE;
+    place->prefix = offset;
+    place->length = length;
     return NULL;
 }
 

@@ -12,13 +12,14 @@
 /** A subvolume that has a place. */
 struct bw_placed {
     enum { BW_PLACE_UNKNOWN, BW_PLACE_NONE, BW_PLACE_FOUND } state;
+    bool searched;         /**< for subvolumes whose directories have no path */
     size_t prefix, length; /**< its path, '/' at both ends, in the placement's paths */
 };
 
 /** The places of the subvolumes of a walk. */
 struct bw_placement {
     struct bw_fs *fs;
-    const struct bw_choice *choice;
+    struct bw_subvolume_walk *walk;
     struct bw_walk_top start;
     struct bw_placed *items; /**< by the index in the table of subvolumes */
     struct bw_buffer paths;
@@ -30,10 +31,9 @@ struct bw_placement {
     struct bw_ancestors ancestors;
 };
 
-/** Prepares the placement of subvolumes below `start`, whose prefix must outlive it. To be freed
- * also after an error. */
-struct bw_error *bw_placement_create(struct bw_placement *placement, struct bw_fs *fs,
-                                     const struct bw_choice *choice,
+/** Prepares the placement of subvolumes below `start`, whose prefix must outlive it. If a reference
+ * is lost, `walk` searches the parent. To be freed also after an error. */
+struct bw_error *bw_placement_create(struct bw_placement *placement, struct bw_subvolume_walk *walk,
                                      const struct bw_walk_top *start);
 void bw_placement_free(struct bw_placement *placement);
 

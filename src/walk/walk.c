@@ -237,7 +237,7 @@ static struct bw_error *visit_shard(struct visit *visit, const struct bw_walk_to
 {
     const struct bw_shard shard = {visit->options->shard, visit->options->shards};
     struct bw_placement placement;
-    struct bw_error *error = bw_placement_create(&placement, visit->fs, &visit->walk.choice, start);
+    struct bw_error *error = bw_placement_create(&placement, &visit->walk, start);
     if (!error)
         error = visit_shares(visit, &placement, shard, stays);
     bw_placement_free(&placement);

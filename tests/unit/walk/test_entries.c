@@ -177,6 +177,32 @@ static void test_shared_leaves(void **state)
     iw_destroy(image);
 }
 
+/* The directory that contains a subvolume has lost the reference to its parent, but the parent has
+ * its entry: shards list the subvolume like a walk of everything. */
+static void test_shards_without_reference(void **state)
+{
+    (void)state;
+    struct iw_image *image = iw_create(&(struct iw_options){.nodesize = 4096});
+    const uint64_t directory = iw_directory(image, FS, TOP, "directory");
+    iw_subvolume(image, 256, FS, directory, "sub", 0);
+    iw_subvolume(image, 257, 256, TOP, "inner", 0);
+    iw_file(image, 257, TOP, "file");
+    iw_remove_item(image, FS, (struct bw_key){directory, BW_INODE_REF, TOP});
+    iw_write_memory(image);
+    for (unsigned shards = 1; shards <= 3; shards++) {
+        size_t count = 0;
+        for (unsigned shard = 1; shard <= shards; shard++) {
+            const struct bw_walk_options options = {
+                .types = BW_WALK_ALL, .shard = shard, .shards = shards};
+            struct listing listing = list_with(image, true, &options, NULL);
+            count += listing.count;
+            bw_buffer_free(&listing.text);
+        }
+        assert_int_equal(count, 5);
+    }
+    iw_destroy(image);
+}
+
 static void test_start(void **state)
 {
     (void)state;
@@ -466,19 +492,13 @@ static void test_lost_and_left_out(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_types),
-        cmocka_unit_test(test_order),
-        cmocka_unit_test(test_shared_leaves),
-        cmocka_unit_test(test_start),
-        cmocka_unit_test(test_nested),
-        cmocka_unit_test(test_no_such_start),
-        cmocka_unit_test(test_maxdepth),
-        cmocka_unit_test(test_selection),
-        cmocka_unit_test(test_stop),
-        cmocka_unit_test(test_sorted),
-        cmocka_unit_test(test_each_leaf_lost),
-        cmocka_unit_test(test_two_leaves_lost),
-        cmocka_unit_test(test_lost_and_left_out),
+        cmocka_unit_test(test_types),           cmocka_unit_test(test_order),
+        cmocka_unit_test(test_shared_leaves),   cmocka_unit_test(test_shards_without_reference),
+        cmocka_unit_test(test_start),           cmocka_unit_test(test_nested),
+        cmocka_unit_test(test_no_such_start),   cmocka_unit_test(test_maxdepth),
+        cmocka_unit_test(test_selection),       cmocka_unit_test(test_stop),
+        cmocka_unit_test(test_sorted),          cmocka_unit_test(test_each_leaf_lost),
+        cmocka_unit_test(test_two_leaves_lost), cmocka_unit_test(test_lost_and_left_out),
     };
     return cmocka_run_group_tests(tests, limit_time, NULL);
 }
