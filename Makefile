@@ -62,12 +62,18 @@ SECCOMP  ?= $(if $(filter 1,$(SANDBOX)),$(call exists,libseccomp >= 2.5),0)
 # The mount command needs libfuse 3; without it, the command reports that.
 FUSE     ?= $(call exists,fuse3 >= 3.8)
 
+# Pictures are written as PNG with libpng, without it only as SVG. libpng is not available
+# everywhere as a static library.
+PNG      ?= $(if $(filter 1,$(STATIC)),$(if $(wildcard \
+    $(shell $(PKG_CONFIG) --variable=libdir libpng 2> /dev/null)/libpng.a),1,0),\
+    $(call exists,libpng))
+
 # The shell edits lines with libedit, which is loaded and not linked; without it, it reads them as
 # they are.
 EDIT     ?= $(if $(filter 1,$(STATIC)),0,$(call exists,libedit))
 
 # Features become macros such as BW_USDT. The shell runs once.
-FEATURES := USDT SANDBOX SECCOMP FUSE NBD ISAL EDIT LUKS2 LZ4 XZ STATIC
+FEATURES := USDT SANDBOX SECCOMP FUSE NBD ISAL PNG EDIT LUKS2 LZ4 XZ STATIC
 $(foreach feature,$(FEATURES),$(eval $(feature) := $($(feature))))
 
 override CFLAGS   += -std=gnu11 $(WARNINGS) -fPIC -pthread $(if $(SANITIZE),\
@@ -102,6 +108,10 @@ ifeq ($(filter clean help uninstall,$(MAKECMDGOALS)),)
   endif
   ifeq ($(EDIT),1)
     override CFLAGS += $(shell $(PKG_CONFIG) --cflags libedit)
+  endif
+  ifeq ($(PNG),1)
+    override CFLAGS += $(shell $(PKG_CONFIG) --cflags libpng)
+    PROGRAM_LIBRARIES += $(shell $(PKG_CONFIG) --libs $(if $(filter 1,$(STATIC)),--static) libpng)
   endif
 endif
 

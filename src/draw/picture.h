@@ -101,7 +101,7 @@ struct bw_raster {
 struct bw_error *bw_picture_raster(const struct bw_picture *picture, unsigned size,
                                    struct bw_raster *raster);
 
-/** Appends the pixels as PNG. BW_ERROR_NO_MEMORY. */
+/** Appends the pixels as PNG. BW_ERROR_UNSUPPORTED if this was built without libpng. */
 struct bw_error *bw_raster_png(struct bw_buffer *image, const struct bw_raster *raster);
 
 /** The colours that a terminal supports. */

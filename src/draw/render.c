@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Pictures as SVG, as pixels and PNG, and as coloured text. */
-#include <endian.h>
+/* Pictures as SVG, as pixels and PNG (by libpng), and as coloured text. */
 #include <stdlib.h>
-#include <string.h>
-#include <zlib.h>
 
 #include "base/cleanup.h"
 #include "draw/markup.h"
@@ -309,85 +306,35 @@ void bw_picture_svg(struct bw_buffer *text, const struct bw_picture *picture, bo
         append_legend_list(text, picture);
 }
 
-/* Pictures as PNG: https://www.w3.org/TR/png-3/. */
+/* Pictures as pixels, and as PNG files, written by libpng. */
 
-static void append_number(struct bw_buffer *image, uint32_t number)
-{
-    number = htobe32(number);
-    bw_buffer_append(image, &number, sizeof number);
-}
-
-/* Begins a chunk, and returns where its contents will begin. */
-static size_t begin_chunk(struct bw_buffer *image, const char type[static 4])
-{
-    append_number(image, 0);
-    bw_buffer_append(image, type, 4);
-    return image->length;
-}
-
-/* Sets the length of the contents, and appends the checksum of them and of the type. */
-static void end_chunk(struct bw_buffer *image, size_t contents)
-{
-    if (image->failed)
-        return;
-    char *start = image->data + contents;
-    const size_t length = image->length - contents;
-    const uint32_t stored = htobe32((uint32_t)length);
-    memcpy(start - 8, &stored, sizeof stored);
-    append_number(image, (uint32_t)crc32_z(0, (const Bytef *)start - 4, length + 4));
-}
-
-/* A row, as differences from the row above: cells are squares, so most of them are zero. */
-static void subtract_above(uint8_t *row, const uint8_t *pixels, const uint8_t *above, size_t size)
-{
-    enum { FILTER_UP = 2 };
-    *row++ = FILTER_UP;
-    for (size_t i = 0; i < size; i++)
-        row[i] = (uint8_t)(pixels[i] - (above ? above[i] : 0));
-}
-
-static void append_rows(struct bw_buffer *image, z_stream *stream, const struct bw_raster *raster)
-{
-    const size_t size = 3 * (size_t)raster->width;
-    const uint8_t *above = NULL;
-    BW_AUTO_FREE uint8_t *row = malloc(size + 1);
-    const size_t most = deflateBound(stream, (uLong)(raster->height * (size + 1)));
-    if (!row || !bw_buffer_reserve(image, most)) {
-        image->failed = true;
-        return;
-    }
-    stream->next_out = (Bytef *)image->data + image->length;
-    stream->avail_out = (uInt)most;
-    for (uint32_t y = 0; y < raster->height; y++) {
-        const uint8_t *pixels = raster->pixels + y * size;
-        subtract_above(row, pixels, above, size);
-        stream->next_in = row;
-        stream->avail_in = (uInt)size + 1;
-        deflate(stream, y + 1 < raster->height ? Z_NO_FLUSH : Z_FINISH);
-        above = pixels;
-    }
-    image->length += stream->total_out;
-}
+#ifdef BW_PNG
+#include <png.h>
 
 struct bw_error *bw_raster_png(struct bw_buffer *image, const struct bw_raster *raster)
 {
-    static const uint8_t format[] = {8, 2, 0, 0, 0}; /* red, green and blue, of 8 bits each */
-    z_stream stream = {0};
-    if (deflateInit(&stream, Z_DEFAULT_COMPRESSION) != Z_OK)
+    png_image png = {.version = PNG_IMAGE_VERSION,
+                     .width = raster->width,
+                     .height = raster->height,
+                     .format = PNG_FORMAT_RGB};
+    png_alloc_size_t size = PNG_IMAGE_PNG_SIZE_MAX(png);
+    if (!bw_buffer_reserve(image, size))
         return bw_error_no_memory();
-    bw_buffer_append(image, "\x89PNG\r\n\x1a\n", 8);
-    size_t contents = begin_chunk(image, "IHDR");
-    append_number(image, raster->width);
-    append_number(image, raster->height);
-    bw_buffer_append(image, format, sizeof format);
-    end_chunk(image, contents);
-    contents = begin_chunk(image, "IDAT");
-    append_rows(image, &stream, raster);
-    deflateEnd(&stream);
-    end_chunk(image, contents);
-    end_chunk(image, begin_chunk(image, "IEND"));
-    return image->failed ? bw_error_no_memory() : NULL;
+    if (!png_image_write_to_memory(&png, image->data + image->length, &size, 0, raster->pixels, 0,
+                                   NULL))
+        return bw_error_create(BW_ERROR_SYSTEM, "cannot make a PNG: %s", png.message);
+    image->length += size;
+    return NULL;
 }
+#else
+struct bw_error *bw_raster_png(struct bw_buffer *image, const struct bw_raster *raster)
+{
+    (void)image;
+    (void)raster;
+    return bw_error_create(BW_ERROR_UNSUPPORTED,
+                           "this was built without libpng; pictures can be written as SVG");
+}
+#endif
 
 /* The pixels of a picture: areas next to each other, with gaps between them. */
 
