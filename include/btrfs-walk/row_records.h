@@ -46,6 +46,9 @@ struct bw_fileinfo {
     /** number of its extents, as 'du' counts them; 0 if its data are inline */
     uint64_t extent_count;
     uint64_t disk; /**< stored bytes of its extents, whole and compressed, as 'du' counts them */
+    /** bytes that other files or subvolumes share, as 'du' counts them; absent if the extent
+     *  tree is lost */
+    uint64_t shared;
 };
 
 /** Version 2, Evolving/Evolving/Common: a device of the file system. */

@@ -66,6 +66,7 @@ enum bw_walk_order {
     BW_WALK_BY_GID,
     BW_WALK_BY_EXTENTS, /**< by the number of extents, as in struct bw_du_entry */
     BW_WALK_BY_DISK,    /**< by the stored bytes of extents, as there */
+    BW_WALK_BY_SHARED,  /**< by the shared bytes, as there */
 };
 
 /** Whether a walk enters nested subvolumes. Subvolumes that it does not enter are listed as empty

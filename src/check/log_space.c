@@ -15,7 +15,7 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "btree/find_leaf.h"
-#include "owners/references.h"
+#include "data/references.h"
 
 /* The space of one block or piece of a file. */
 struct claim {

@@ -15,7 +15,7 @@
 #include "btrfs-walk/space.h"
 #include "check/quota.h"
 #include "ondisk/disk_items.h"
-#include "owners/references.h"
+#include "data/references.h"
 
 /*
  * Simple quotas: each extent is charged to the subvolume that allocated it, even if other

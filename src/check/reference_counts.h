@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #include "check/check.h"
-#include "owners/references.h"
+#include "data/references.h"
 
 enum { BW_REFERENCE_BUCKETS = 1 << 16 };
 

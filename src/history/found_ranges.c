@@ -6,7 +6,7 @@
 #include "base/cleanup.h"
 #include "graph/wind.h"
 #include "history/history.h"
-#include "owners/references.h"
+#include "data/references.h"
 #include "owners/tree_list.h"
 
 /* Blocks that are read together. */

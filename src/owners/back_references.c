@@ -14,7 +14,7 @@
 #include "base/cleanup.h"
 #include "btree/scan.h"
 #include "ondisk/disk.h"
-#include "owners/references.h"
+#include "data/references.h"
 #include "owners/owner_search.h"
 
 enum {

@@ -115,10 +115,8 @@ void bw_file_place_free(struct bw_file_place *place)
 static int by_inode(const void *a, const void *b)
 {
     const struct bw_wanted_file *one = a, *other = b;
-    const uint64_t tree = bw_subvolume_id(one->subvolume);
-    const uint64_t other_tree = bw_subvolume_id(other->subvolume);
-    if (tree != other_tree)
-        return tree < other_tree ? -1 : 1;
+    if (one->tree->id != other->tree->id)
+        return one->tree->id < other->tree->id ? -1 : 1;
     if (one->inode != other->inode)
         return one->inode < other->inode ? -1 : 1;
     return one->number < other->number ? -1 : one->number > other->number;
@@ -143,9 +141,14 @@ static void gather(struct lister *lister)
         const struct bw_listed_file *file = &lister->files[i];
         if (file->wanted)
             lister->wanted[lister->wanted_count++] =
-                (struct bw_wanted_file){file->subvolume, file->inode, i, 1};
+                (struct bw_wanted_file){&file->subvolume->tree, file->inode, i, 1};
     }
     sort(lister);
+}
+
+static const struct bw_subvolume *subvolume_of_last(const struct lister *lister)
+{
+    return lister->files[lister->wanted[lister->wanted_count - 1].number].subvolume;
 }
 
 /* Reads the inodes of the files that are wanted, each once, and notes in the steps where they are.
@@ -155,20 +158,19 @@ static struct bw_error *read_inodes(struct lister *lister, struct bw_wanted_inod
     size_t count = 0, begun = 0;
     for (size_t i = 0; i < lister->wanted_count; i++) {
         const struct bw_wanted_file *file = &lister->wanted[i], *before = i ? file - 1 : NULL;
-        const bool same_tree = before && before->subvolume == file->subvolume;
+        const bool same_tree = before && before->tree == file->tree;
         if ((!same_tree || count - begun == INODES_AT_ONCE) && begun < count) {
-            BW_TRY(
-                bw_inodes_get(lister->fs, before->subvolume, inodes + begun, count - begun, false));
+            BW_TRY(bw_inodes_get(lister->fs, lister->files[before->number].subvolume,
+                                 inodes + begun, count - begun, false));
             begun = count;
         }
         if (!same_tree || before->inode != file->inode)
             inodes[count++].number = file->inode;
         lister->files[file->number].inode_at = (uint32_t)count - 1;
     }
-    return begun == count
-               ? NULL
-               : bw_inodes_get(lister->fs, lister->wanted[lister->wanted_count - 1].subvolume,
-                               inodes + begun, count - begun, false);
+    return begun == count ? NULL
+                          : bw_inodes_get(lister->fs, subvolume_of_last(lister), inodes + begun,
+                                          count - begun, false);
 }
 
 static bool accepts_inode(const struct lister *lister, const struct bw_listed_file *file,
@@ -209,7 +211,7 @@ static void unite(struct lister *lister)
     for (size_t i = 0; i < lister->wanted_count; i++) {
         struct bw_wanted_file *last = count ? &lister->wanted[count - 1] : NULL;
         const struct bw_wanted_file next = lister->wanted[i];
-        if (last && last->subvolume == next.subvolume && last->inode == next.inode)
+        if (last && last->tree == next.tree && last->inode == next.inode)
             last->names++;
         else
             lister->wanted[count++] = next;
@@ -485,135 +487,4 @@ struct bw_error *bw_file_list(struct bw_fs *fs, const struct bw_file_list_option
     bw_buffer_free(&lister.names);
     bw_file_place_free(&lister.place);
     return error;
-}
-
-/* The scan: files and items come in the same order. */
-
-static const struct bw_tree *tree_of(const struct bw_extent_scan *scan)
-{
-    return &scan->files[scan->at].subvolume->tree;
-}
-
-static struct bw_key first_key(const struct bw_wanted_file *file)
-{
-    return (struct bw_key){file->inode, BW_EXTENT_DATA, 0};
-}
-
-static struct bw_key last_key(const struct bw_wanted_file *file)
-{
-    return (struct bw_key){file->inode, BW_EXTENT_DATA, UINT64_MAX};
-}
-
-static bool reaches(const struct bw_wanted_file *file, const struct bw_key *key)
-{
-    const struct bw_key last = last_key(file);
-    return bw_key_compare(&last, key) >= 0;
-}
-
-static bool may_have_files(void *context, const struct bw_block_pointer *pointer)
-{
-    const struct bw_extent_scan *scan = context;
-    const struct bw_wanted_file *files = scan->files + scan->at;
-    const struct bw_tree_block_expectation *keys = &pointer->expectation;
-    const size_t count = scan->end - scan->at;
-    const size_t next = BW_FIRST_INDEX(i, count, reaches(&files[i], &keys->first_key));
-    if (next == count)
-        return false;
-    const struct bw_key first = first_key(&files[next]);
-    return bw_key_compare(&first, &keys->end_key) < 0;
-}
-
-static struct bw_error *on_node(void *context, const struct bw_node *node)
-{
-    struct bw_extent_scan *scan = context;
-    return scan->block ? scan->block(scan->context, tree_of(scan), node) : NULL;
-}
-
-static struct bw_error *decode_extent(struct bw_extent_scan *scan, const struct bw_item *item,
-                                      bool inside)
-{
-    struct bw_file_extent extent;
-    struct bw_error *error =
-        inside ? bw_file_extent_decode(item, bw_fs_alignment(scan->fs), &extent)
-               : bw_error_create(BW_ERROR_CORRUPT,
-                                 "extent of inode %" PRIu64 " at %" PRIu64 " lies outside its leaf",
-                                 item->key.objectid, item->key.offset);
-    if (!error)
-        return scan->extent(scan->context, &scan->files[scan->at], item->key.offset, &extent);
-    if (scan->quiet)
-        bw_error_free(error);
-    else
-        bw_fs_report(scan->fs, BW_DAMAGE,
-                     bw_error_prefix(error, "subvolume %" PRIu64, tree_of(scan)->id));
-    return NULL;
-}
-
-static struct bw_error *on_leaf(void *context, const struct bw_node *leaf)
-{
-    struct bw_extent_scan *scan = context;
-    struct bw_item item;
-    BW_TRY(on_node(scan, leaf));
-    for (uint32_t slot = 0; slot < leaf->item_count; slot++) {
-        const struct bw_key key = bw_leaf_key(leaf, slot);
-        if (key.type != BW_EXTENT_DATA)
-            continue;
-        while (scan->at + 1 < scan->end && scan->files[scan->at].inode < key.objectid)
-            scan->at++;
-        if (scan->files[scan->at].inode == key.objectid)
-            BW_TRY(decode_extent(scan, &item, bw_leaf_item(leaf, slot, &item)));
-    }
-    return NULL;
-}
-
-static struct bw_error *on_lost_block(void *context, const struct bw_block_pointer *pointer,
-                                      struct bw_error *error)
-{
-    struct bw_extent_scan *scan = context;
-    bool is_new;
-    bw_fs_report_lost(scan->fs, pointer->bytenr, error);
-    if (!bw_pair_set_add(&scan->lost_blocks, tree_of(scan)->id, pointer->bytenr, &is_new))
-        return bw_error_no_memory();
-    scan->lost += is_new;
-    return NULL;
-}
-
-/* Scans the files of one subvolume. */
-static struct bw_error *scan_subvolume(struct bw_extent_scan *scan)
-{
-    const struct bw_scan plan = {.first = first_key(&scan->files[scan->at]),
-                                 .last = last_key(&scan->files[scan->end - 1]),
-                                 .adopt = true,
-                                 .announce = true,
-                                 .buffers = &scan->buffers,
-                                 .wants = may_have_files,
-                                 .node = on_node,
-                                 .leaf = on_leaf,
-                                 .lost = on_lost_block,
-                                 .context = scan};
-    return bw_tree_scan(&scan->fs->reader, tree_of(scan), &plan);
-}
-
-struct bw_error *bw_extent_scan_run(struct bw_extent_scan *scan)
-{
-    for (scan->end = 0; scan->end < scan->count;) {
-        scan->at = scan->end;
-        while (scan->end < scan->count &&
-               scan->files[scan->end].subvolume == scan->files[scan->at].subvolume)
-            scan->end++;
-        BW_TRY(scan_subvolume(scan));
-    }
-    return NULL;
-}
-
-void bw_extent_scan_end(struct bw_extent_scan *scan)
-{
-    bw_scan_buffers_free(&scan->buffers);
-    bw_pair_set_free(&scan->lost_blocks);
-    if (scan->lost && !scan->quiet)
-        bw_fs_report(scan->fs, BW_DAMAGE,
-                     bw_error_create(BW_ERROR_CORRUPT,
-                                     "sizes are lower bounds: %" PRIu64
-                                     " tree block%s of subvolumes lost",
-                                     scan->lost, bw_plural(scan->lost)));
-    scan->lost = 0;
 }

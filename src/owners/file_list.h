@@ -10,10 +10,8 @@
 #define BW_OWNERS_FILE_LIST_H
 
 #include "base/buffer.h"
-#include "base/pair_set.h"
-#include "btree/scan.h"
 #include "btrfs-walk/inode.h"
-#include "ondisk/items.h"
+#include "data/extent_scan.h"
 
 struct bw_fs;
 struct bw_selection;
@@ -34,14 +32,6 @@ struct bw_listed_file {
     uint32_t inode_at;          /**< private */
     uint8_t kind;               /**< enum bw_listed_kind */
     bool wanted;                /**< a file that the selection takes */
-};
-
-/** A file that is wanted, by one name or several. */
-struct bw_wanted_file {
-    const struct bw_subvolume *subvolume;
-    uint64_t inode;
-    uint32_t number; /**< of the step of its first name in the batch */
-    uint32_t names;  /**< how many there are */
 };
 
 /** The files to list. */
@@ -90,36 +80,5 @@ struct bw_error *bw_file_place_step(struct bw_file_place *place, const struct bw
 
 /** Frees what it holds. */
 void bw_file_place_free(struct bw_file_place *place);
-
-/* The extents of many files, found in one pass over the leaves that hold them. */
-
-/** The range to scan, and the functions that receive the results; their errors end the scan. */
-struct bw_extent_scan {
-    struct bw_fs *fs;
-    const struct bw_wanted_file *files; /**< by subvolume and inode */
-    size_t count;
-    bool quiet; /**< faults in items are not reported */
-    /** Receives every tree block, before the blocks below it and the extents in it; may be NULL. */
-    struct bw_error *(*block)(void *context, const struct bw_tree *tree,
-                              const struct bw_node *node);
-    /** Receives an extent or a hole, which begins at `offset` of the file. The extents of a file
-     * come one after the other, in file order. */
-    struct bw_error *(*extent)(void *context, const struct bw_wanted_file *file, uint64_t offset,
-                               const struct bw_file_extent *extent);
-    void *context;
-
-    /* Private. */
-    size_t at, end;                 /* the file whose extents come next; the end of its subvolume */
-    struct bw_pair_set lost_blocks; /* by subvolume and address */
-    uint64_t lost;
-    struct bw_scan_buffers buffers;
-};
-
-/** Scans for these files; may be called again with others. Blocks that are lost are reported.
- * Returns what ended it early. */
-struct bw_error *bw_extent_scan_run(struct bw_extent_scan *scan);
-
-/** Reports how many blocks were lost, and frees what it holds. */
-void bw_extent_scan_end(struct bw_extent_scan *scan);
 
 #endif

@@ -8,7 +8,7 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "graph/wind.h"
-#include "owners/references.h"
+#include "data/references.h"
 
 enum { ANNOUNCED = 4096 /* blocks, at a time */ };
 

@@ -9,7 +9,7 @@
 #include "base/cleanup.h"
 #include "base/compare.h"
 #include "base/search.h"
-#include "owners/references.h"
+#include "data/references.h"
 #include "owners/level_reader.h"
 
 uint32_t bw_shared_units(uint64_t bytes)

@@ -22,7 +22,7 @@
 #include "btrfs-walk/subvolume.h"
 #include "owners/node_runs.h"
 #include "owners/ranges.h"
-#include "owners/references.h"
+#include "data/references.h"
 #include "owners/shared_extents.h"
 #include "owners/level_reader.h"
 #include "btrfs-walk/space.h"

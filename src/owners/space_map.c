@@ -9,7 +9,7 @@
 #include "base/struct_size.h"
 #include "btrfs-walk/space.h"
 #include "ondisk/chunk.h"
-#include "owners/references.h"
+#include "data/references.h"
 #include "owners/tree_list.h"
 #include "base/map.h"
 #include "fs/fs.h"

@@ -19,7 +19,7 @@
 #include "ondisk/superblock.h"
 #include "owners/level_reader.h"
 #include "owners/ranges.h"
-#include "owners/references.h"
+#include "data/references.h"
 #include "owners/tree_list.h"
 
 const char *bw_used_kind_name(enum bw_used_kind kind)

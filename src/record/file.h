@@ -17,6 +17,7 @@ enum {
     BW_FILE_NEEDS_COMPRESSION = 2, /**< its BW_COMPRESSION_PROPERTY; implies the inode */
     BW_FILE_NEEDS_USER_NAMES = 4,  /**< the names of its owner and group; implies the inode */
     BW_FILE_NEEDS_EXTENTS = 8,     /**< the sums of its extents; implies the inode */
+    BW_FILE_NEEDS_SHARED = 16,     /**< its shared bytes; implies the extents */
 };
 
 /** A file. All pointers are views that end with the call they are passed to. */
@@ -32,6 +33,8 @@ struct bw_walked_file {
     size_t compression_length;
     const char *user, *group;    /**< names of its owner and group; NULL: none, or not needed */
     uint64_t extent_count, disk; /**< sums of its extents; 0: none, or not needed */
+    uint64_t shared;             /**< bytes that others share; 0: none, or not known */
+    bool shared_known;
 };
 
 #endif

@@ -475,7 +475,8 @@ unsigned bw_rows_needs(const struct bw_rows *rows)
                                                                            << BW_fileinfo_disk;
     return more ? BW_FILE_NEEDS_INODE | compression |
                       (rows->members & user_names ? BW_FILE_NEEDS_USER_NAMES : 0) |
-                      (rows->members & extents ? BW_FILE_NEEDS_EXTENTS : 0)
+                      (rows->members & extents ? BW_FILE_NEEDS_EXTENTS : 0) |
+                      (rows->members >> BW_fileinfo_shared & 1 ? BW_FILE_NEEDS_SHARED : 0)
                 : 0;
 }
 
@@ -604,13 +605,20 @@ union any_record {
     struct bw_bytes members[BW_RECORD_MEMBERS];
 };
 
+/* The row of what a translator sets, of the members that are `known`. */
+static void append_translated(const struct bw_rows *rows, const struct bw_xlate *xlate,
+                              const void *in, uint64_t known, struct bw_buffer *text)
+{
+    union any_record record;
+    const uint64_t present = rows->members & xlate->members & known;
+    xlate->translate(in, present, &record);
+    append_row(rows, &record, present, text, NULL);
+}
+
 void bw_rows_append(const struct bw_rows *rows, const struct bw_xlate *xlate, const void *in,
                     struct bw_buffer *text)
 {
-    union any_record record;
-    uint64_t present = rows->members & xlate->members;
-    xlate->translate(in, present, &record);
-    append_row(rows, &record, present, text, NULL);
+    append_translated(rows, xlate, in, UINT64_MAX, text);
 }
 
 void bw_rows_append_record(const struct bw_rows *rows, const void *record, uint64_t present,
@@ -622,10 +630,12 @@ void bw_rows_append_record(const struct bw_rows *rows, const void *record, uint6
 void bw_rows_append_file(const struct bw_rows *rows, const struct bw_walked_file *file,
                          struct bw_buffer *text)
 {
+    const uint64_t shared = UINT64_C(1) << BW_fileinfo_shared;
     if (is_line(rows->style))
         append_line(rows, file, text);
     else
-        bw_rows_append(rows, file->inode ? &bw_file_xlate : &bw_file_name_xlate, file, text);
+        append_translated(rows, file->inode ? &bw_file_xlate : &bw_file_name_xlate, file,
+                          file->shared_known ? UINT64_MAX : ~shared, text);
 }
 
 /* Names of columns, the header, and the brackets of an array. */

@@ -17,7 +17,7 @@
 #include "history/scan.h"
 #include "ondisk/disk_items.h"
 #include "ondisk/items.h"
-#include "owners/references.h"
+#include "data/references.h"
 #include "rescue/newest_items.h"
 #include "rescue/rescue.h"
 #include "rescue/root_tree.h"

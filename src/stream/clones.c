@@ -9,7 +9,7 @@
 #include "base/cleanup.h"
 #include "btree/block.h"
 #include "fs/inode.h"
-#include "owners/references.h"
+#include "data/references.h"
 #include "stream/sender.h"
 
 enum {

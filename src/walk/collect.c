@@ -10,6 +10,7 @@
 #include "base/cleanup.h"
 #include "base/human.h"
 #include "data/extent_sums.h"
+#include "data/sharing.h"
 #include "fs/fs.h"
 #include "fs/inode.h"
 #include "fs/lookup.h"
@@ -64,7 +65,10 @@ struct bw_collector {
     size_t attributes_capacity;
     uint64_t *numbers; /* of the attributes, if extents are needed */
     struct bw_extent_counts *extents;
-    size_t extents_capacity; /* of the last two */
+    size_t extents_capacity;       /* of the last two */
+    struct bw_wanted_file *wanted; /* of the attributes, if shared bytes are needed */
+    struct bw_file_space *space;
+    size_t space_capacity; /* of the last two */
     struct bw_buffer path;
 };
 
@@ -109,6 +113,8 @@ void bw_collector_destroy(struct bw_collector *collector)
     free(collector->attributes);
     free(collector->numbers);
     free(collector->extents);
+    free(collector->wanted);
+    free(collector->space);
     free(collector);
 }
 
@@ -301,11 +307,33 @@ static struct bw_error *reserve_attributes(struct bw_collector *collector)
     return collector->attributes ? NULL : bw_error_no_memory();
 }
 
+static struct bw_error *find_space(struct bw_collector *collector,
+                                   const struct bw_task_scope *scope, size_t count)
+{
+    if (count > collector->space_capacity) {
+        free(collector->wanted);
+        free(collector->space);
+        collector->wanted = malloc(count * sizeof *collector->wanted);
+        collector->space = malloc(count * sizeof *collector->space);
+        collector->space_capacity = collector->wanted && collector->space ? count : 0;
+    }
+    if (!collector->space_capacity)
+        return bw_error_no_memory();
+    for (uint32_t i = 0; i < count; i++)
+        collector->wanted[i] =
+            (struct bw_wanted_file){scope->tree, collector->attributes[i].number, i, 1};
+    return bw_sharing_compute(collector->writer->sharing, collector->wanted, count,
+                              collector->space, count);
+}
+
 static struct bw_error *count_extents(struct bw_collector *collector,
                                       const struct bw_task_scope *scope, size_t count)
 {
-    if (!count || !(collector->writer->needs & BW_FILE_NEEDS_EXTENTS))
+    const unsigned needs = collector->writer->needs;
+    if (!count || !(needs & (BW_FILE_NEEDS_EXTENTS | BW_FILE_NEEDS_SHARED)))
         return NULL;
+    if (needs & BW_FILE_NEEDS_SHARED)
+        return find_space(collector, scope, count);
     if (count > collector->extents_capacity) {
         free(collector->numbers);
         free(collector->extents);
@@ -346,7 +374,10 @@ static void set_attributes(const struct bw_collector *collector, const struct ro
         file->inode ? bw_user_names_user(collector->writer->user_names, file->inode->uid) : NULL;
     file->group =
         file->inode ? bw_user_names_group(collector->writer->user_names, file->inode->gid) : NULL;
-    if (collector->writer->needs & BW_FILE_NEEDS_EXTENTS) {
+    if (collector->writer->needs & BW_FILE_NEEDS_SHARED) {
+        bw_walked_file_set_space(file, collector->writer->sharing,
+                                 &collector->space[row->attributes]);
+    } else if (collector->writer->needs & BW_FILE_NEEDS_EXTENTS) {
         file->extent_count = collector->extents[row->attributes].extent_count;
         file->disk = collector->extents[row->attributes].disk;
     }

@@ -9,6 +9,7 @@
 #include "btrfs-walk/subvolume.h"
 #include "btrfs-walk/walk.h"
 #include "data/extent_sums.h"
+#include "data/sharing.h"
 #include "fs/fs.h"
 #include "fs/inode.h"
 #include "record/rows.h"
@@ -31,6 +32,15 @@ static void append_path(const struct bw_file_writer *writer, const struct bw_wal
     else
         bw_buffer_append(text, file->path, file->path_length);
     bw_buffer_append_byte(text, writer->terminator);
+}
+
+void bw_walked_file_set_space(struct bw_walked_file *file, const struct bw_sharing *sharing,
+                              const struct bw_file_space *space)
+{
+    file->extent_count = space->extent_count;
+    file->disk = space->disk;
+    file->shared = space->shared;
+    file->shared_known = bw_sharing_is_known(sharing);
 }
 
 struct bw_file_writer bw_text_file_writer(const struct bw_rows *rows)
@@ -247,8 +257,8 @@ struct sort_header {
 
 /* The sort keys, by enum bw_walk_order. */
 static const struct {
-    enum { NUMBER, SMALL_NUMBER, TIME, PATH, NAME, INODE, EXTENTS } kind;
-    size_t member; /* of struct bw_inode; with EXTENTS, of struct bw_walked_file */
+    enum { NUMBER, SMALL_NUMBER, TIME, PATH, NAME, INODE, EXTENTS, SHARED } kind;
+    size_t member; /* of struct bw_inode; with EXTENTS and SHARED, of struct bw_walked_file */
 } keys[] = {
     [BW_WALK_BY_PATH] = {PATH, 0},
     [BW_WALK_BY_NAME] = {NAME, 0},
@@ -266,6 +276,7 @@ static const struct {
     [BW_WALK_BY_OTIME] = {TIME, offsetof(struct bw_inode, otime)},
     [BW_WALK_BY_EXTENTS] = {EXTENTS, offsetof(struct bw_walked_file, extent_count)},
     [BW_WALK_BY_DISK] = {EXTENTS, offsetof(struct bw_walked_file, disk)},
+    [BW_WALK_BY_SHARED] = {SHARED, offsetof(struct bw_walked_file, shared)},
 };
 
 bool bw_order_is_known(enum bw_walk_order order)
@@ -282,11 +293,12 @@ static bool has_bytes(enum bw_walk_order order)
 static uint64_t number_of(enum bw_walk_order order, const struct bw_walked_file *file)
 {
     const void *member =
-        (const char *)(keys[order].kind == EXTENTS ? (const void *)file : file->inode) +
+        (const char *)(keys[order].kind >= EXTENTS ? (const void *)file : file->inode) +
         keys[order].member;
     switch (keys[order].kind) {
     case NUMBER:
     case EXTENTS:
+    case SHARED:
         return *(const uint64_t *)member;
     case SMALL_NUMBER:
         return *(const uint32_t *)member;
@@ -300,7 +312,8 @@ static uint64_t number_of(enum bw_walk_order order, const struct bw_walked_file 
 /* Unknown values come last in both directions. */
 static uint64_t key_of(const struct bw_file_writer *writer, const struct bw_walked_file *file)
 {
-    if (has_bytes(writer->order) || (!file->inode && keys[writer->order].kind != INODE))
+    if (has_bytes(writer->order) || (!file->inode && keys[writer->order].kind != INODE) ||
+        (keys[writer->order].kind == SHARED && !file->shared_known))
         return UINT64_MAX;
     const uint64_t number = number_of(writer->order, file);
     return writer->reverse ? ~number : number;
@@ -331,7 +344,8 @@ struct bw_file_writer bw_sorted_writer(const struct bw_file_writer *inner,
     const enum bw_walk_order order = options->order;
     const bool by_name = has_bytes(order) || keys[order].kind == INODE;
     const unsigned needs = (by_name ? 0 : BW_FILE_NEEDS_INODE) |
-                           (keys[order].kind == EXTENTS ? BW_FILE_NEEDS_EXTENTS : 0);
+                           (keys[order].kind == EXTENTS ? BW_FILE_NEEDS_EXTENTS : 0) |
+                           (keys[order].kind == SHARED ? BW_FILE_NEEDS_SHARED : 0);
     return (struct bw_file_writer){.append = append_sortable,
                                    .needs = inner->needs | needs,
                                    .user_names = inner->user_names,
@@ -451,12 +465,35 @@ static struct bw_error *write_row(struct bw_rows_stream *stream, const struct bw
     return row.failed ? bw_error_no_memory() : bw_rows_take(stream, row.data, row.length);
 }
 
+static struct bw_error *find_extents(struct bw_fs *fs, const struct bw_tree *tree,
+                                     struct bw_walked_file *file)
+{
+    struct bw_extent_counts extents = {0};
+    struct bw_error *error = bw_extent_counts_find(fs, tree, NULL, &file->number, 1, &extents);
+    file->extent_count = extents.extent_count;
+    file->disk = extents.disk;
+    return error;
+}
+
+static struct bw_error *find_shared(struct bw_fs *fs, const struct bw_tree *tree,
+                                    struct bw_walked_file *file)
+{
+    const struct bw_wanted_file wanted = {tree, file->number, 0, 1};
+    struct bw_file_space space;
+    struct bw_sharing *sharing;
+    BW_TRY(bw_sharing_create(fs, false, NULL, &sharing));
+    struct bw_error *error = bw_sharing_compute(sharing, &wanted, 1, &space, 1);
+    bw_walked_file_set_space(file, sharing, &space);
+    bw_sharing_report(sharing);
+    bw_sharing_destroy(sharing);
+    return error;
+}
+
 struct bw_error *bw_rows_write_entry(struct bw_rows_stream *stream, struct bw_fs *fs,
                                      const struct bw_entry *entry,
                                      const struct bw_user_names *user_names)
 {
     struct bw_inode_query query = {.fs = fs};
-    struct bw_extent_counts extents = {0};
     struct bw_walked_file file = {.path = entry->path,
                                   .path_length = entry->path_length,
                                   .subvolume = bw_subvolume_id(entry->place.subvolume),
@@ -473,11 +510,11 @@ struct bw_error *bw_rows_write_entry(struct bw_rows_stream *stream, struct bw_fs
     if (bw_rows_needs(stream->rows) & BW_FILE_NEEDS_COMPRESSION && !entry->no_compression &&
         file.number != BW_EMPTY_DIRECTORY)
         error = find_compression(&query, entry, &file);
-    if (!error && bw_rows_needs(stream->rows) & BW_FILE_NEEDS_EXTENTS)
-        error = bw_extent_counts_find(fs, &entry->place.subvolume->tree, NULL, &file.number, 1,
-                                      &extents);
-    file.extent_count = extents.extent_count;
-    file.disk = extents.disk;
+    const unsigned needs = bw_rows_needs(stream->rows);
+    if (!error && needs & BW_FILE_NEEDS_SHARED)
+        error = find_shared(fs, &entry->place.subvolume->tree, &file);
+    else if (!error && needs & BW_FILE_NEEDS_EXTENTS)
+        error = find_extents(fs, &entry->place.subvolume->tree, &file);
     if (!error)
         error = write_row(stream, &file);
     bw_inode_query_free(&query);

@@ -13,6 +13,7 @@
 #include "base/buffer.h"
 #include "btrfs-walk/walk.h"
 #include "btrfs-walk/subvolume.h"
+#include "data/sharing.h"
 #include "record/file.h"
 
 /* Ordered output: the output of task n is written when all tasks before it have finished. Finished
@@ -104,11 +105,16 @@ struct bw_file_writer {
     const struct bw_rows *rows;             /**< for text that is more than a path */
     const struct bw_user_names *user_names; /**< with BW_FILE_NEEDS_USER_NAMES; set before the walk
                                              */
+    struct bw_sharing *sharing;             /**< with BW_FILE_NEEDS_SHARED; set before the walk */
     enum bw_walk_order order;               /**< of a writer that sorts */
     bool reverse;                           /**< the same */
     const struct bw_file_writer *inner; /**< of a writer that sorts: the writer of the sorted text
                                          */
 };
+
+/** Sets what is known of the space of a file. */
+void bw_walked_file_set_space(struct bw_walked_file *file, const struct bw_sharing *sharing,
+                              const struct bw_file_space *space);
 
 /** Rows, which must outlive the writer; NULL: paths with a NUL after each. */
 struct bw_file_writer bw_text_file_writer(const struct bw_rows *rows);

@@ -12,6 +12,7 @@
 #include "base/map.h"
 #include "btrfs-walk/walk.h"
 #include "fs/lookup.h"
+#include "data/sharing.h"
 #include "fs/fs.h"
 #include "record/rows.h"
 #include "walk/placement.h"
@@ -311,18 +312,25 @@ static struct bw_error *visit_what_is_asked(struct visit *visit)
 
 /* The walk itself, in its own order. */
 static struct bw_error *walk_unsorted(struct bw_fs *fs, const struct bw_walk_options *options,
-                                      const struct bw_file_writer *writer,
+                                      const struct bw_file_writer *given,
                                       struct bw_walk_summary *summary)
 {
     struct visit visit = {.fs = fs, .options = options};
-    struct bw_error *error = bw_subvolume_walk_init(&visit.walk, fs, options, writer, summary);
+    struct bw_file_writer writer = *given;
+    if (writer.needs & BW_FILE_NEEDS_SHARED)
+        BW_TRY(bw_sharing_create(fs, false, NULL, &writer.sharing));
+    struct bw_error *error = bw_subvolume_walk_init(&visit.walk, fs, options, &writer, summary);
     if (!error)
         error = visit_what_is_asked(&visit);
     bw_map_free(&visit.visited);
     bw_map_free(&visit.parents);
     free(visit.tops);
     bw_small_subvolumes_destroy(visit.small);
-    return bw_error_first(bw_subvolume_walk_destroy(&visit.walk), error);
+    error = bw_error_first(bw_subvolume_walk_destroy(&visit.walk), error);
+    if (writer.sharing && !error)
+        bw_sharing_report(writer.sharing);
+    bw_sharing_destroy(writer.sharing);
+    return error;
 }
 
 /* If an error ends the walk, the entries found before it are still passed on. */

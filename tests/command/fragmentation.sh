@@ -53,10 +53,16 @@ holds "are sums" [ "$(cat "$WORK/out")" = $'35\t2240512\t40' ]
 expect "the most fragmented file" 0 - du --top 1 --sort -extent_count --type f -o path "$clones"
 holds "comes first" [ "$(cat "$WORK/out")" = /volume/zstd-parts ]
 
-# walk and ls have the same columns as du.
+# walk and ls have the same columns as du, and those about shared data with any number of threads.
 for name in data-shapes data-clones; do
-    expect "du of $name" 0 - du --type f -o extent_count,disk,path "$fixtures/$name/dev1.img"
+    expect "du of $name" 0 - du --type f -o extent_count,disk,path,shared "$fixtures/$name/dev1.img"
     sort "$WORK/out" > "$WORK/du"
+    expect "walk of $name" 0 - walk -j 3 -o extent_count,disk,path,shared \
+        "$fixtures/$name/dev1.img"
+    is "the same as du" "$(sort "$WORK/out" | cksum)" "$(cksum < "$WORK/du")"
+    expect "sorted" 0 - walk --sort -shared -o shared "$fixtures/$name/dev1.img"
+    is "by shared bytes" "$(cat "$WORK/out")" "$(cut -f 4 "$WORK/du" | sort -rn)"
+    cut -f 1-3 "$WORK/du" | sort > "$WORK/du3" && mv "$WORK/du3" "$WORK/du"
     expect "walk of $name" 0 - walk -o extent_count,disk,path "$fixtures/$name/dev1.img"
     is "the same as du" "$(sort "$WORK/out" | cksum)" "$(cksum < "$WORK/du")"
     expect "sorted" 0 - walk --sort -extent_count -o extent_count "$fixtures/$name/dev1.img"
@@ -67,4 +73,11 @@ for name in data-shapes data-clones; do
 done
 expect "ls" 0 - ls -o extent_count,disk,path "$clones" /plain-clone
 is "ls: the same as du" "$(cat "$WORK/out")" $'3\t405504\t/plain-clone'
+expect "du" 0 - du -o shared,path "$clones" /plain-clone
+cp "$WORK/out" "$WORK/du"
+expect "ls -o shared" 0 - ls -o shared,path "$clones" /plain-clone
+holds "ls: the same as du" cmp "$WORK/out" "$WORK/du"
+
+expect "a lost block of the extent tree" 1 'sizes are lower bounds' \
+    walk -o shared "$fixtures/lost-tree-extent/dev1.img"
 finish

@@ -7,8 +7,9 @@ usage: sudo tests/kernel/du.py [--count N] [--seed S] [--program PROGRAM] [--kee
 The histories (history.py) have more clones, snapshots and space that is allocated and not written.
 Each is unmounted and mounted again, read-only. Then the whole of it, and some of its files and
 directories together, are counted by `btrfs filesystem du --raw` and `compsize -b` on the mount, and
-by `du --raw` and `compression --raw` on the images. Their texts must be equal, line by line. Needs
-root, mkfs.btrfs, compsize, xfs_io and a kernel with btrfs.
+by `du --raw` and `compression --raw` on the images. Their texts must be equal, line by line, and
+the shared bytes of each file those of `walk -o shared`. Needs root, mkfs.btrfs, compsize, xfs_io
+and a kernel with btrfs.
 """
 import difflib
 import os
@@ -102,6 +103,25 @@ def differences(program, history, paths):
             yield from list(difflib.unified_diff(*lines, "mount", "images", n=0, lineterm=""))[:12]
 
 
+def shared_differences(program, history):
+    """Yields the files whose shared bytes in `walk` are not those of the mount. The mount counts an
+    inode with several names once."""
+    prefix = os.fsencode(history.mount)
+    expected, found = {}, {}
+    for line in output("btrfs", "filesystem", "du", "--raw", history.mount).splitlines()[1:]:
+        total, exclusive, _, path = line.split(None, 3)
+        if os.path.isfile(path) and not os.path.islink(path):
+            expected[path[len(prefix):]] = int(total) - int(exclusive)
+    for line in program.ask("walk", "--sort", "-shared", "-o", "shared,path").stdout.splitlines():
+        shared, path = line.split(b"\t", 1)
+        found[path] = int(shared)
+    if list(found.values()) != sorted(found.values(), reverse=True):
+        yield f"walk --sort -shared: {history}"
+    for path, shared in expected.items():
+        if found.get(path) != shared:
+            yield f"{path}: {shared} shared bytes on the mount, {found.get(path)} in walk {history}"
+
+
 def compare(options, seed, directory):
     history = Work(seed, directory)
     history.make()
@@ -112,6 +132,7 @@ def compare(options, seed, directory):
     for paths in (["/"], history.some_paths()):
         if paths:
             yield from differences(program, history, paths)
+    yield from shared_differences(program, history)
 
 
 def main():

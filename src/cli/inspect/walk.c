@@ -29,16 +29,25 @@ struct walk_state {
     bool falls; /* --sort begins with '-': descending */
 };
 
-static const char *const orders[] = {
-    [BW_WALK_UNSORTED] = "none",      [BW_WALK_BY_PATH] = "path",
-    [BW_WALK_BY_NAME] = "name",       [BW_WALK_BY_SIZE] = "size",
-    [BW_WALK_BY_BYTES] = "allocated", [BW_WALK_BY_MTIME] = "mtime",
-    [BW_WALK_BY_ATIME] = "atime",     [BW_WALK_BY_CTIME] = "ctime",
-    [BW_WALK_BY_OTIME] = "otime",     [BW_WALK_BY_GENERATION] = "generation",
-    [BW_WALK_BY_TRANSID] = "transid", [BW_WALK_BY_INODE] = "inode",
-    [BW_WALK_BY_LINKS] = "nlink",     [BW_WALK_BY_UID] = "uid",
-    [BW_WALK_BY_GID] = "gid",         [BW_WALK_BY_EXTENTS] = "extent_count",
-    [BW_WALK_BY_DISK] = "disk",       NULL};
+static const char *const orders[] = {[BW_WALK_UNSORTED] = "none",
+                                     [BW_WALK_BY_PATH] = "path",
+                                     [BW_WALK_BY_NAME] = "name",
+                                     [BW_WALK_BY_SIZE] = "size",
+                                     [BW_WALK_BY_BYTES] = "allocated",
+                                     [BW_WALK_BY_MTIME] = "mtime",
+                                     [BW_WALK_BY_ATIME] = "atime",
+                                     [BW_WALK_BY_CTIME] = "ctime",
+                                     [BW_WALK_BY_OTIME] = "otime",
+                                     [BW_WALK_BY_GENERATION] = "generation",
+                                     [BW_WALK_BY_TRANSID] = "transid",
+                                     [BW_WALK_BY_INODE] = "inode",
+                                     [BW_WALK_BY_LINKS] = "nlink",
+                                     [BW_WALK_BY_UID] = "uid",
+                                     [BW_WALK_BY_GID] = "gid",
+                                     [BW_WALK_BY_EXTENTS] = "extent_count",
+                                     [BW_WALK_BY_DISK] = "disk",
+                                     [BW_WALK_BY_SHARED] = "shared",
+                                     NULL};
 
 /* A '-' before the word reverses the order. */
 static struct bw_error *store_order(void *target, const struct cmd_option *option,

@@ -4,8 +4,8 @@
  * items, and references that are items of their own), and as tree blocks make them (pointers of
  * nodes, file extents of leaves).
  */
-#ifndef BW_OWNERS_REFERENCES_H
-#define BW_OWNERS_REFERENCES_H
+#ifndef BW_DATA_REFERENCES_H
+#define BW_DATA_REFERENCES_H
 
 #include "ondisk/disk_items.h"
 #include "ondisk/items.h"

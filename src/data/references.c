@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* References to extents: as the extent tree has them, and as tree blocks make them. */
-#include "owners/references.h"
+#include "data/references.h"
 
 /* The references in the extent tree: in items of extents, and items of their own. */
 
