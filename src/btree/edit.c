@@ -113,7 +113,7 @@ static void set_pointer(struct bw_disk_key_pointer *pointer, const struct bw_tre
 
 /* Blocks of the image that are edited must be in order, and must not contain addresses of memory
  * blocks. */
-static struct bw_error *check(const struct bw_node *node)
+static struct bw_error *check_block(const struct bw_node *node)
 {
     for (uint32_t slot = 0; slot < node->item_count; slot++) {
         if (node->level && bw_node_pointer_at(node, slot).bytenr >= BW_MEMORY_START)
@@ -187,7 +187,7 @@ static struct bw_error *get_block(struct bw_tree_editor *editor,
     }
     BW_TRY(bw_block_read(&editor->reader, pointer, editor->before));
     const struct bw_node node = view(editor, editor->before);
-    struct bw_error *error = check(&node);
+    struct bw_error *error = check_block(&node);
     if (error)
         return bw_error_prefix(error, "tree block %" PRIu64, pointer->bytenr);
     return copy_block(editor, &node, block, address);

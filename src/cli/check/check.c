@@ -124,7 +124,7 @@ static struct bw_error *check_all(struct check *check, const struct bw_error *wh
 }
 
 /* Writes the remaining output and the summary. `opened`: the file system could be opened. */
-static int end(struct check *check, struct bw_error *error, bool opened)
+static int end_check(struct check *check, struct bw_error *error, bool opened)
 {
     struct cmd_session *session = &check->session;
     check->ended = check_now();
@@ -175,7 +175,7 @@ static int check_images(struct check *check)
 {
     BW_AUTO_ERROR struct bw_error *why = cmd_try_open(check->common, &check->session);
     if (!why)
-        return end(check, check_all(check, NULL), true);
+        return end_check(check, check_all(check, NULL), true);
     if (!has_images(why))
         return end_early(check, BW_TAKE(why));
     struct bw_error *error = open_images(check);
@@ -183,7 +183,7 @@ static int check_images(struct check *check)
         return end_early(check, error);
     error = check_all(check, why);
     cmd_fail(check->common, BW_TAKE(why));
-    return end(check, error, false);
+    return end_check(check, error, false);
 }
 
 static struct bw_error *make_rows(struct check *check, struct bw_rows **rows)
