@@ -120,6 +120,7 @@ struct bw_error *bw_probe_printer_create(const struct bw_probe_printer_options *
 /** Passes on the collected output and frees the printer; NULL is allowed. Returns the first error
  * of the printing; the caller owns it. */
 struct bw_error *bw_probe_printer_destroy(struct bw_probe_printer *printer);
+/** The consumer, for bw_probes_add(). It lives as long as the printer. */
 struct bw_probe_consumer *bw_probe_printer_consumer(struct bw_probe_printer *printer);
 /** Passes on the collected output, while other threads may print. */
 void bw_probe_printer_flush(struct bw_probe_printer *printer);
@@ -162,6 +163,7 @@ struct bw_error *bw_probe_stats_create(bool by_xlator, const bool selected[BW_PR
                                        struct bw_probe_stats **stats);
 /** Frees them; NULL is allowed. */
 void bw_probe_stats_destroy(struct bw_probe_stats *stats);
+/** The consumer, for bw_probes_add(). It lives as long as the statistics. */
 struct bw_probe_consumer *bw_probe_stats_consumer(struct bw_probe_stats *stats);
 /** Passes the report to `consume` in one piece: a table and histograms, or JSON. Others may be
  * counting. Returns the error of `consume`, or BW_ERROR_NO_MEMORY. */

@@ -156,11 +156,11 @@ enum { BW_RECORD_MEMBERS = 64 };
 struct bw_record {
     const char *name;
     const char *documentation; /**< a phrase */
-    unsigned version;
+    unsigned version; /**< increases when a member changes or is removed, not when one is added */
     struct bw_attributes attributes;
     size_t size; /**< of the structure, in bytes */
     const struct bw_member *members;
-    unsigned member_count;
+    unsigned member_count; /**< at most BW_RECORD_MEMBERS */
 };
 
 /** All records; ends with NULL. */

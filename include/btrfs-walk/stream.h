@@ -169,6 +169,7 @@ struct bw_error *bw_receiver_place(struct bw_receiver *receiver, const char *nam
  * from. On other file systems than btrfs nothing happens. */
 struct bw_error *bw_receiver_protect(struct bw_receiver *receiver, const char *path);
 
+/** Gets the results so far. */
 void bw_receiver_summary(const struct bw_receiver *receiver, struct bw_receiver_summary *summary);
 
 /** Frees it; NULL is allowed. */
