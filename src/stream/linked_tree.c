@@ -19,6 +19,8 @@
 enum {
     NAMES = 64 << 10, /* bytes of names of attributes that are copied at once */
     TARGET = 4096,
+    DEEPEST = 2000, /* levels of directories, each of which takes descriptors and a part of the
+                       stack */
 };
 
 /* The name of a file that is being copied. */
@@ -157,8 +159,8 @@ static struct bw_error *link_entry(struct bw_linked_tree *tree, int from, int to
     return linkat(from, name, to, name, 0) ? failed("cannot link", name) : NULL;
 }
 
-static struct bw_error *make_tree(struct bw_linked_tree *tree, int from, const char *name, int to,
-                                  const char *new_name)
+static struct bw_error *make_directory(struct bw_linked_tree *tree, int from, const char *name,
+                                       int to, const char *new_name)
 {
     struct stat status;
     const char *entry;
@@ -172,6 +174,19 @@ static struct bw_error *make_tree(struct bw_linked_tree *tree, int from, const c
     while (!error && (entry = next_name(old)))
         error = link_entry(tree, dirfd(old), dirfd(new), entry);
     copy_attributes(from, name, to, new_name, &status);
+    return error;
+}
+
+static struct bw_error *make_tree(struct bw_linked_tree *tree, int from, const char *name, int to,
+                                  const char *new_name)
+{
+    if (tree->depth == DEEPEST)
+        return bw_error_create(BW_ERROR_UNSUPPORTED,
+                               "%s: cannot link files in more than %d nested directories", new_name,
+                               DEEPEST);
+    tree->depth++;
+    struct bw_error *error = make_directory(tree, from, name, to, new_name);
+    tree->depth--;
     return error;
 }
 

@@ -15,9 +15,12 @@ struct bw_linked_tree {
     struct bw_number_set named; /**< inodes with several names in a tree */
     uint64_t links;             /**< number of hard links between trees */
     uint64_t copied;            /**< bytes of files that were copied */
+    unsigned depth;             /**< number of directories above the one that is being linked */
 };
 
-/** Makes the directory `name` in `folder`, with links to all files of the directory `from`. */
+/** Makes the directory `name` in `folder`, with links to all files of the directory `from`. Two
+ * directories of each level are open at the same time. BW_ERROR_UNSUPPORTED if there are more than
+ * 2000 levels. */
 struct bw_error *bw_linked_tree_make(struct bw_linked_tree *tree, int from, int folder,
                                      const char *name);
 

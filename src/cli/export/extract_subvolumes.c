@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -131,9 +132,20 @@ static int receive(struct receiving *receiving, int channel)
     return STATUS_OK;
 }
 
+/* Links between deep trees keep two directories of each level open. */
+static void raise_descriptor_limit(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit))
+        return;
+    limit.rlim_cur = limit.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 static void run_child(struct receiving *receiving, int channel)
 {
     cmd_ignore_exit_signals();
+    raise_descriptor_limit();
     close(STDIN_FILENO);
     close(STDOUT_FILENO);
     if (cmd_sandbox_is_on(receiving->common))
