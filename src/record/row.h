@@ -56,6 +56,8 @@ struct bw_column {
     struct bw_rows **choices;  /**< rows of the structures to choose from; NULL: nothing to choose
                                 */
     bool is_array;             /**< there may be several of them */
+    uint64_t repeats;          /**< `bit`, if it is a number, whose text is copied if the row before
+                                    has the same; otherwise 0 */
 };
 
 struct bw_rows {
@@ -139,6 +141,16 @@ static inline char *bw_row_room(const struct bw_row *row, const char *at, size_t
     return bw_row_end(row, more);
 }
 
+/** Writes the present column, if the record has its member. */
+static inline char *bw_row_column(const struct bw_row *row, const void *record, uint64_t present,
+                                  char *at)
+{
+    const struct bw_column *column = row->column;
+    return present & column->bit ? column->write(row, (const char *)record + column->offset, at)
+           : column->optional    ? at
+                                 : bw_row_absent(row, at);
+}
+
 /** Writes the members that are `present`. Returns the end; NULL if memory ran out. */
 static inline char *bw_row_columns(const struct bw_rows *rows, const void *record, uint64_t present,
                                    char *at, struct bw_buffer *buffer)
@@ -146,10 +158,7 @@ static inline char *bw_row_columns(const struct bw_rows *rows, const void *recor
     const struct bw_column *end = rows->columns + rows->column_count;
     struct bw_row row = {rows, rows->columns, buffer};
     for (; at && row.column < end; row.column++)
-        if (present & row.column->bit)
-            at = row.column->write(&row, (const char *)record + row.column->offset, at);
-        else if (!row.column->optional)
-            at = bw_row_absent(&row, at);
+        at = bw_row_column(&row, record, present, at);
     return at;
 }
 

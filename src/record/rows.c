@@ -179,6 +179,9 @@ static struct bw_error *add_column(struct bw_rows *rows, unsigned member,
                             (bw_style_is_packed(options->style) && is_compound(described))
                         ? bw_json_writer(described, options)
                         : bw_text_writer(described, options);
+    if (!described->field && !bw_style_is_packed(options->style) &&
+        (described->type == BW_TYPE_U64 || described->type == BW_TYPE_I64))
+        column->repeats = column->bit;
     if (!described->field)
         return NULL;
     column->write_value = column->write;
@@ -573,10 +576,53 @@ static char *write_nested(const struct bw_row *row, const void *value, char *at)
     return long_row->error ? NULL : bw_row_end(row, 0);
 }
 
+/* Columns like those of the row before. */
+
+static uint64_t number_of(const struct bw_column *column, const void *record)
+{
+    return *(const uint64_t *)((const char *)record + column->offset);
+}
+
+static bool is_repeated(const struct bw_column *column, const void *record, uint64_t present,
+                        const struct bw_repeated_text *before)
+{
+    return present & column->repeats && number_of(column, record) == before->number;
+}
+
+/* Copies the texts of columns that have the numbers of the row before, as many as are next to each
+ * other at once. */
+static char *write_columns(const struct bw_rows *rows, const void *record, uint64_t present,
+                           char *at, struct bw_buffer *buffer, struct bw_repeated *before)
+{
+    const struct bw_column *column = rows->columns, *end = column + rows->column_count;
+    const bool follows = before->end == buffer->length && before->present == present;
+    struct bw_row row = {rows, column, buffer};
+    struct bw_repeated_text *text = before->columns;
+    while (at && column < end) {
+        const size_t here = (size_t)(at - buffer->data), start = text->start;
+        if (!follows || !is_repeated(column, record, present, text)) {
+            row.column = column++;
+            text->start = here;
+            text++->number = present & row.column->repeats ? number_of(row.column, record) : 0;
+            at = bw_row_column(&row, record, present, at);
+            continue;
+        }
+        do
+            text++->start += here - start;
+        while (++column < end && is_repeated(column, record, present, text));
+        const size_t length = text->start - start; /* that of the next column is still the old one
+                                                    */
+        at = bw_row_room(&row, at, length);
+        at = at ? mempcpy(at, buffer->data + start, length) : NULL;
+    }
+    text->start = at ? (size_t)(at - buffer->data) : 0;
+    return at;
+}
+
 /* In JSON each member starts with a comma; the first comma is overwritten with the brace. Its place
  * is relative to the start of the buffer, which may move. */
 static void append_row(const struct bw_rows *rows, const void *record, uint64_t present,
-                       struct bw_buffer *text, struct long_row *row)
+                       struct bw_buffer *text, struct long_row *row, struct bw_repeated *repeated)
 {
     size_t before = text->length;
     if (!bw_buffer_reserve(text, rows->room))
@@ -587,7 +633,8 @@ static void append_row(const struct bw_rows *rows, const void *record, uint64_t 
     size_t start = (size_t)(at - text->data);
     if (row)
         row->brace = start;
-    at = bw_row_columns(rows, record, present, at, text);
+    at = repeated ? write_columns(rows, record, present, at, text, repeated)
+                  : bw_row_columns(rows, record, present, at, text);
     if (at && bw_rows_are_objects(rows)) {
         if (!row || !row->pieces) {
             at += at == text->data + start;
@@ -598,6 +645,10 @@ static void append_row(const struct bw_rows *rows, const void *record, uint64_t 
     if (at && rows->style != BW_ROWS_JSON_ARRAY)
         *at++ = rows->terminator;
     text->length = at ? (size_t)(at - text->data) : before;
+    if (repeated) {
+        repeated->end = text->length;
+        repeated->present = at ? present : 0;
+    }
 }
 
 /* The maximum size of a record: record.c limits it to 64 pointers. */
@@ -607,35 +658,36 @@ union any_record {
 
 /* The row of what a translator sets, of the members that are `known`. */
 static void append_translated(const struct bw_rows *rows, const struct bw_xlate *xlate,
-                              const void *in, uint64_t known, struct bw_buffer *text)
+                              const void *in, uint64_t known, struct bw_repeated *repeated,
+                              struct bw_buffer *text)
 {
     union any_record record;
     const uint64_t present = rows->members & xlate->members & known;
     xlate->translate(in, present, &record);
-    append_row(rows, &record, present, text, NULL);
+    append_row(rows, &record, present, text, NULL, repeated);
 }
 
 void bw_rows_append(const struct bw_rows *rows, const struct bw_xlate *xlate, const void *in,
                     struct bw_buffer *text)
 {
-    append_translated(rows, xlate, in, UINT64_MAX, text);
+    append_translated(rows, xlate, in, UINT64_MAX, NULL, text);
 }
 
 void bw_rows_append_record(const struct bw_rows *rows, const void *record, uint64_t present,
                            struct bw_buffer *text)
 {
-    append_row(rows, record, present & rows->members, text, NULL);
+    append_row(rows, record, present & rows->members, text, NULL, NULL);
 }
 
 void bw_rows_append_file(const struct bw_rows *rows, const struct bw_walked_file *file,
-                         struct bw_buffer *text)
+                         struct bw_repeated *before, struct bw_buffer *text)
 {
     const uint64_t shared = UINT64_C(1) << BW_fileinfo_shared;
     if (is_line(rows->style))
         append_line(rows, file, text);
     else
         append_translated(rows, file->inode ? &bw_file_xlate : &bw_file_name_xlate, file,
-                          file->shared_known ? UINT64_MAX : ~shared, text);
+                          file->shared_known ? UINT64_MAX : ~shared, before, text);
 }
 
 /* Names of columns, the header, and the brackets of an array. */
@@ -739,7 +791,8 @@ struct bw_error *bw_rows_write(struct bw_rows_stream *stream, const void *record
     if (bw_record_is_on_disk(stream->rows->record))
         return bw_error_create(BW_ERROR_USAGE, "records of %s are read from disk",
                                stream->rows->record->name);
-    append_row(stream->rows, record, present_members(stream->rows, size, absent), &row.text, &row);
+    append_row(stream->rows, record, present_members(stream->rows, size, absent), &row.text, &row,
+               NULL);
     stream->row = row.text.data;
     stream->row_capacity = row.text.capacity;
     return row.error         ? row.error

@@ -41,9 +41,21 @@ unsigned bw_rows_needs(const struct bw_rows *rows);
 /** Whether each row is a path and a terminator, as with NULL; sets how they are written. */
 bool bw_rows_are_paths(const struct bw_rows *rows, bool *escape, char *terminator);
 
-/** Appends the row of a file. */
+/** The place of the numbers in the row before, if it is in the same buffer: most files have the
+ * owner, the mode or the time of the file before. */
+struct bw_repeated {
+    size_t end;       /**< of the row */
+    uint64_t present; /**< the members that it has; 0: there is no row */
+    struct bw_repeated_text {
+        uint64_t number;
+        size_t start;                 /**< of its text, with what precedes it */
+    } columns[BW_RECORD_MEMBERS + 1]; /**< the last start is the end of the last column */
+};
+
+/** Appends the row of a file. `before` is of these rows and this buffer, to which only this
+ * function appends; it may be NULL. */
 void bw_rows_append_file(const struct bw_rows *rows, const struct bw_walked_file *file,
-                         struct bw_buffer *text);
+                         struct bw_repeated *before, struct bw_buffer *text);
 
 /** Appends the row of anything that has a translator into the record of the rows. */
 void bw_rows_append(const struct bw_rows *rows, const struct bw_xlate *xlate, const void *in,

@@ -70,6 +70,7 @@ struct bw_collector {
     struct bw_file_space *space;
     size_t space_capacity; /* of the last two */
     struct bw_buffer path;
+    struct bw_repeated before; /* the row before */
 };
 
 static const uint8_t *known_leaf(void *context, const struct bw_block_pointer *pointer)
@@ -421,14 +422,14 @@ static void make_up(struct bw_walked_file *file, struct bw_inode *inode)
 }
 
 /* Writes a file, unless the selection rejects its inode. */
-static bool write_row(const struct bw_collector *collector, const struct bw_task_scope *scope,
+static bool write_row(struct bw_collector *collector, const struct bw_task_scope *scope,
                       const struct bw_walked_file *file, struct bw_buffer *text)
 {
     if (collector->selection && !bw_selection_takes_inode(collector->selection, file))
         return false;
     BW_PROBE(scope->fs->graph->probes, path__emit, path,
              &(struct bw_path_event){scope->tree->id, file->number, file->path, file->path_length});
-    collector->writer->append(collector->writer, file, text);
+    collector->writer->append(collector->writer, file, &collector->before, text);
     return true;
 }
 
@@ -438,6 +439,7 @@ static struct bw_error *write_rows(struct bw_collector *collector,
 {
     struct bw_walked_file file = {.subvolume = scope->tree->id};
     struct bw_inode made_up;
+    collector->before.present = 0;
     for (size_t i = 0; i < collector->count; i++) {
         const struct row *row = &collector->items[i];
         set_path(collector, row, i ? row - 1 : NULL, &file);

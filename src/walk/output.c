@@ -19,14 +19,15 @@
  */
 
 static void append_row(const struct bw_file_writer *writer, const struct bw_walked_file *file,
-                       struct bw_buffer *text)
+                       struct bw_repeated *before, struct bw_buffer *text)
 {
-    bw_rows_append_file(writer->rows, file, text);
+    bw_rows_append_file(writer->rows, file, before, text);
 }
 
 static void append_path(const struct bw_file_writer *writer, const struct bw_walked_file *file,
-                        struct bw_buffer *text)
+                        struct bw_repeated *before, struct bw_buffer *text)
 {
+    (void)before;
     if (writer->escape)
         bw_escape_append(text, file->path, file->path_length);
     else
@@ -63,11 +64,11 @@ struct entry_header {
 };
 
 static void append_entry(const struct bw_file_writer *writer, const struct bw_walked_file *file,
-                         struct bw_buffer *text)
+                         struct bw_repeated *before, struct bw_buffer *text)
 {
     const struct entry_header header = {file->subvolume, file->number, (uint32_t)file->path_length,
                                         file->type, file->inode != NULL};
-    (void)writer;
+    (void)writer, (void)before;
     /* A record is written completely or not at all: the reader does not check where it ends. */
     if (!bw_buffer_reserve(text, sizeof header + sizeof *file->inode + file->path_length))
         return;
@@ -320,7 +321,7 @@ static uint64_t key_of(const struct bw_file_writer *writer, const struct bw_walk
 }
 
 static void append_sortable(const struct bw_file_writer *writer, const struct bw_walked_file *file,
-                            struct bw_buffer *text)
+                            struct bw_repeated *before, struct bw_buffer *text)
 {
     struct sort_header sort_header = {.key = key_of(writer, file)};
     const size_t start = text->length;
@@ -331,9 +332,9 @@ static void append_sortable(const struct bw_file_writer *writer, const struct bw
         sort_header.path_length = (uint32_t)(file->path + file->path_length - bytes);
     bw_buffer_append(text, &sort_header, sizeof sort_header);
     bw_buffer_append(text, bytes, sort_header.path_length);
-    const size_t before = text->length;
-    writer->inner->append(writer->inner, file, text);
-    sort_header.text_length = (uint32_t)(text->length - before);
+    const size_t begin = text->length;
+    writer->inner->append(writer->inner, file, before, text);
+    sort_header.text_length = (uint32_t)(text->length - begin);
     if (!text->failed)
         memcpy(text->data + start, &sort_header, sizeof sort_header);
 }
@@ -459,7 +460,7 @@ static struct bw_error *find_compression(struct bw_inode_query *query, const str
 static struct bw_error *write_row(struct bw_rows_stream *stream, const struct bw_walked_file *file)
 {
     struct bw_buffer row = {.data = stream->row, .capacity = stream->row_capacity};
-    bw_rows_append_file(stream->rows, file, &row);
+    bw_rows_append_file(stream->rows, file, NULL, &row);
     stream->row = row.data;
     stream->row_capacity = row.capacity;
     return row.failed ? bw_error_no_memory() : bw_rows_take(stream, row.data, row.length);

@@ -53,13 +53,25 @@ static struct bw_walked_file file_of(const char *path, const struct bw_inode *in
                                    .inode = inode};
 }
 
-/* The row of a file. */
+/* The row of a file, of which it makes no difference which row is before it. */
 static void check(const struct bw_rows_options *options, const struct bw_walked_file *file,
                   const char *expected)
 {
     struct bw_rows *rows = make("fileinfo", options);
-    bw_rows_append_file(rows, file, &text);
+    struct bw_repeated before = {0};
+    struct bw_inode other = {.size = 1, .mode = 0100644, .uid = 1001, .flags = UINT64_MAX};
+    const struct bw_inode *const inodes[] = {file->inode, file->inode, NULL, &other, file->inode};
+    for (size_t i = 0; i < sizeof inodes / sizeof *inodes; i++) {
+        struct bw_walked_file one = *file;
+        const size_t start = text.length;
+        one.inode = inodes[i];
+        bw_rows_append_file(rows, &one, &before, &text);
+        if (inodes[i] == file->inode)
+            assert_true(text.length - start == strlen(expected) &&
+                        memcmp(text.data + start, expected, strlen(expected)) == 0);
+    }
     bw_rows_destroy(rows);
+    text.length = strlen(expected);
     expect_text(expected);
 }
 
@@ -124,7 +136,7 @@ static void test_separators(void **state)
     options.separator = "a\0b";
     options.separator_length = 3;
     struct bw_rows *rows = make("fileinfo", &options);
-    bw_rows_append_file(rows, &file, &text);
+    bw_rows_append_file(rows, &file, NULL, &text);
     assert_int_equal(text.length, strlen("1000a?b/xa?b2;"));
     assert_memory_equal(text.data, "1000a\0b/xa\0b2;", text.length);
     bw_rows_destroy(rows);
@@ -172,7 +184,7 @@ static void test_json(void **state)
                                           .style = BW_ROWS_JSON_LINES,
                                           .units = BW_ROWS_IEC};
     struct bw_rows *rows = make("fileinfo", &units);
-    bw_rows_append_file(rows, &file, &text);
+    bw_rows_append_file(rows, &file, NULL, &text);
     bw_rows_destroy(rows);
     assert_int_equal(text.data[--text.length], '\0'); /* the terminator */
     expect_text("{\"size\":1572864,\"mtime\":1795230678123456789,\"mode\":33188}");

@@ -26,7 +26,7 @@ static void send(const struct bw_rows_options *options, unsigned count, const ch
     struct bw_rows_stream stream = {.rows = rows, .consume = collect, .context = &sent};
     const struct bw_walked_file file = {.path = "/x", .path_length = 2, .number = 257};
     for (unsigned i = 0; i < count; i++)
-        bw_rows_append_file(rows, &file, &pieces[i > 0]);
+        bw_rows_append_file(rows, &file, NULL, &pieces[i > 0]);
     for (size_t i = 0; i < COUNT(pieces); i++) {
         if (pieces[i].length)
             expect_success(bw_rows_take(&stream, pieces[i].data, pieces[i].length));
