@@ -21,6 +21,7 @@
 #include "ondisk/disk_items.h"
 #include "base/pair_set.h"
 #include "fs/fs.h"
+#include "history/look_ahead.h"
 #include "history/older_generations.h"
 
 /* An inode that was deleted. */
@@ -38,6 +39,7 @@ struct bw_deleted {
     struct bw_fs *newer;   /**< the generation examined before; may be the current one */
     struct bw_fs *state;   /**< the generation being examined; NULL before the first */
     bool at_end;           /**< the current generation has been examined */
+    size_t ahead;          /**< blocks were requested for so many states */
     struct bw_deleted_inode *inodes;
     size_t count, capacity;
     struct bw_pair_set known; /**< inodes that were returned: subvolume, number and generation */
@@ -472,12 +474,25 @@ static void advance(struct bw_deleted *deleted, struct bw_fs *fs)
     deleted->count = 0;
 }
 
+/* Requests what the comparisons of the next generations will read. */
+static struct bw_error *look_ahead(struct bw_deleted *deleted)
+{
+    const struct bw_older *older = &deleted->older;
+    const size_t next = older->next, rest = older->count - next;
+    const size_t count = rest < BW_LOOK_AHEAD ? rest : BW_LOOK_AHEAD;
+    if (next < deleted->ahead || count < 2)
+        return NULL;
+    deleted->ahead = next + count;
+    return bw_look_ahead(deleted->present, older->states + next, count);
+}
+
 struct bw_error *bw_deleted_next(struct bw_deleted *deleted, const struct bw_deleted_state **state)
 {
     struct bw_fs *fs;
     *state = NULL;
     if (deleted->at_end)
         return NULL;
+    BW_TRY(look_ahead(deleted));
     BW_TRY(bw_older_next(&deleted->older, &fs));
     deleted->at_end = !fs;
     advance(deleted, fs ? fs : deleted->present);

@@ -14,6 +14,7 @@
 #include "base/struct_size.h"
 #include "btree/find_leaf.h"
 #include "btree/scan.h"
+#include "history/look_ahead.h"
 #include "history/history.h"
 #include "history/scan.h"
 #include "ondisk/disk_items.h"
@@ -530,6 +531,28 @@ static void report_stale(const struct bw_history *history)
                                      known, newest->generation));
 }
 
+/* Requests the parts of extent trees that lead to chunk trees, for all historic roots. */
+static struct bw_error *look_ahead(struct bw_history *history)
+{
+    BW_AUTO_FREE struct bw_generation_choice *states = calloc(history->count + 1, sizeof *states);
+    struct bw_key first = BW_KEY_MAX, last = {0};
+    if (!states)
+        return bw_error_no_memory();
+    for (size_t i = 0; i < history->count; i++) {
+        states[i].tree_root = history->states[i].root.bytenr;
+        states[i].tree_root_generation = history->states[i].root.generation;
+    }
+    for (unsigned i = 0; i < history->system_count; i++) {
+        const struct bw_range *chunk = &history->system[i];
+        const uint64_t end = chunk->address + chunk->length;
+        if (chunk->address < first.objectid)
+            first = (struct bw_key){chunk->address, 0, 0};
+        if (end > last.objectid)
+            last = (struct bw_key){end, 0, 0};
+    }
+    return bw_look_ahead_in(history->fs, states, history->count, BW_EXTENT_TREE, &first, &last);
+}
+
 /* Fills the list from the superblock and, after a scan, from the index. */
 static struct bw_error *list(struct bw_history *history)
 {
@@ -539,6 +562,8 @@ static struct bw_error *list(struct bw_history *history)
         BW_TRY(add_of_scan(history));
     qsort(history->chunk_roots, history->chunk_root_count, sizeof *history->chunk_roots,
           compare_chunk_roots);
+    if (history->completeness)
+        BW_TRY(look_ahead(history));
     for (size_t i = 0; i < history->count; i++) {
         struct bw_history_entry *state = &history->states[i];
         set_chunk_root(history, state);

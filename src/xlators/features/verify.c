@@ -546,18 +546,37 @@ static struct bw_error *try_copies(const struct bw_frame *frame, struct bw_xlato
     return NULL;
 }
 
+/* If several blocks of a batch are bad, their copies are requested together. */
+static void announce_copies(const struct bw_frame *frame, struct bw_xlator *xlator,
+                            const struct bw_request *requests, size_t count)
+{
+    size_t bad = 0;
+    for (size_t i = 0; i < count; i++)
+        bad += requests[i].kind == BW_REQUEST_TREE_BLOCK && requests[i].error;
+    for (size_t i = 0; i < count && bad > 1; i++) {
+        const struct bw_request *request = &requests[i];
+        const struct bw_range range = {request->address, request->length};
+        if (request->kind != BW_REQUEST_TREE_BLOCK || !request->error || request->copy)
+            continue;
+        const unsigned copies = copy_count(frame, xlator, request, NULL);
+        for (unsigned copy = 1; copies > 1 && copy <= copies; copy++)
+            bw_wind_advise(frame, bw_xlator_child(xlator, 0), &range, 1, copy);
+    }
+}
+
 static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator,
                           struct bw_request *requests, size_t count)
 {
     bw_wind(frame, bw_xlator_child(xlator, 0), requests, count);
+    for (size_t i = 0; i < count; i++)
+        if (requests[i].kind == BW_REQUEST_TREE_BLOCK)
+            requests[i].error = check_reply(frame, xlator, &requests[i]);
+    announce_copies(frame, xlator, requests, count);
     for (size_t i = 0; i < count; i++) {
         struct bw_request *request = &requests[i];
         if (request->kind == BW_REQUEST_DATA)
             verify_data(frame, xlator, request);
-        if (request->kind != BW_REQUEST_TREE_BLOCK)
-            continue;
-        request->error = check_reply(frame, xlator, request);
-        if (request->error)
+        else if (request->kind == BW_REQUEST_TREE_BLOCK && request->error)
             request->error = try_copies(frame, xlator, request, request->error);
     }
 }

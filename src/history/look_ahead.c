@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Looking ahead. A block that all generations have is not needed, since no comparison reads it. So
+ * the descent counts how many generations refer to each block, and continues below those that some
+ * lack. All trees descend together, one level at a time: first the root trees, then the trees that
+ * these contain. Leaves are read, too, because old ones are often overwritten, and then their other
+ * copies are requested.
+ */
+#include "history/look_ahead.h"
+
+#include <stdlib.h>
+
+#include "base/array.h"
+#include "base/cleanup.h"
+#include "base/map.h"
+#include "btree/block.h"
+#include "fs/opening.h"
+#include "ondisk/items.h"
+#include "servers/servers.h"
+
+enum { MOST_BLOCKS = 1 << 15, MOST_TREES = 1 << 12 };
+
+/* A block, and how many generations refer to it. */
+struct block {
+    struct bw_block_pointer pointer;
+    uint32_t tree, users; /* index in `trees` */
+};
+
+/* A tree, and how many generations have it. */
+struct tree {
+    uint64_t id;
+    uint32_t users;
+};
+
+struct look_ahead {
+    struct bw_fs *fs;
+    uint64_t only;             /* the tree that is wanted; 0: those that are compared */
+    struct bw_key first, last; /* of it */
+    struct block *blocks;
+    size_t count, capacity;
+    struct tree *trees; /* the first is the root tree */
+    size_t tree_count, tree_capacity;
+    struct bw_map block_index, tree_index;
+    struct bw_range *ranges;
+    size_t range_capacity;
+    uint8_t *buffer; /* blocks of a batch */
+};
+
+/* The tree with an id, which gets more users. */
+static struct bw_error *add_tree(struct look_ahead *ahead, uint64_t id, uint32_t users,
+                                 uint32_t *tree)
+{
+    *tree = bw_map_get(&ahead->tree_index, id);
+    if (*tree == UINT32_MAX) {
+        *tree = (uint32_t)ahead->tree_count;
+        if (!BW_ARRAY_RESERVE(ahead->trees, ahead->tree_count, ahead->tree_capacity) ||
+            !bw_map_put(&ahead->tree_index, id, *tree))
+            return bw_error_no_memory();
+        ahead->trees[ahead->tree_count++] = (struct tree){.id = id};
+    }
+    ahead->trees[*tree].users += users;
+    return NULL;
+}
+
+/* Adds a reference to a block. */
+static struct bw_error *add_block(struct look_ahead *ahead, uint32_t tree,
+                                  const struct bw_block_pointer *pointer, uint32_t users)
+{
+    const uint64_t key = pointer->bytenr ^ ahead->trees[tree].id << 48 ^ ahead->trees[tree].id;
+    uint32_t index = bw_map_get(&ahead->block_index, key);
+    if (index != UINT32_MAX) {
+        ahead->blocks[index].users += users;
+        return NULL;
+    }
+    if (ahead->count == MOST_BLOCKS)
+        return NULL;
+    if (!BW_ARRAY_RESERVE(ahead->blocks, ahead->count, ahead->capacity) ||
+        !bw_map_put(&ahead->block_index, key, (uint32_t)ahead->count))
+        return bw_error_no_memory();
+    ahead->blocks[ahead->count++] =
+        (struct block){.pointer = *pointer, .tree = tree, .users = users};
+    return NULL;
+}
+
+static struct bw_error *add_root(struct look_ahead *ahead, uint64_t id,
+                                 const struct bw_root_pointer *root, uint32_t users)
+{
+    const struct bw_tree tree = {.id = id, .root = *root};
+    const struct bw_block_pointer pointer = bw_tree_root_pointer(&tree, false);
+    uint32_t number;
+    if (ahead->tree_count == MOST_TREES)
+        return NULL;
+    BW_TRY(add_tree(ahead, id, users, &number));
+    return add_block(ahead, number, &pointer, users);
+}
+
+static bool is_chosen(const struct look_ahead *ahead, uint64_t id)
+{
+    if (ahead->only)
+        return id == ahead->only;
+    return id == BW_CSUM_TREE || id == BW_TOP_SUBVOLUME ||
+           (id >= BW_FIRST_SUBVOLUME && id <= BW_LAST_SUBVOLUME);
+}
+
+/* Adds the trees in a leaf of root trees. */
+static struct bw_error *add_trees(struct look_ahead *ahead, const struct bw_node *leaf,
+                                  uint32_t users)
+{
+    struct bw_root_item root;
+    struct bw_item item;
+    uint32_t slot = 0;
+    while (bw_leaf_next(leaf, &slot, &item)) {
+        if (item.key.type != BW_ROOT_ITEM || !is_chosen(ahead, item.key.objectid))
+            continue;
+        BW_AUTO_ERROR struct bw_error *error = bw_root_item_decode(&item, &root);
+        if (!error)
+            BW_TRY(add_root(ahead, item.key.objectid, &root.root, users));
+    }
+    return NULL;
+}
+
+static struct bw_error *add_children(struct look_ahead *ahead, const struct block *parent,
+                                     const struct bw_node *node)
+{
+    for (uint32_t slot = 0; slot < node->item_count; slot++) {
+        const struct bw_block_pointer child = bw_tree_child_pointer(&parent->pointer, node, slot);
+        if (parent->tree && (bw_key_compare(&child.expectation.end_key, &ahead->first) <= 0 ||
+                             bw_key_compare(&child.expectation.first_key, &ahead->last) > 0))
+            continue;
+        BW_TRY(add_block(ahead, parent->tree, &child, parent->users));
+    }
+    return NULL;
+}
+
+/* Adds what some blocks refer to; `numbers` are their indexes. */
+static struct bw_error *open_blocks(struct look_ahead *ahead, const uint32_t *numbers, size_t count)
+{
+    const struct bw_tree_reader *reader = &ahead->fs->reader;
+    struct bw_request requests[BW_BATCH];
+    struct block opened[BW_BATCH]; /* the array may move */
+    struct bw_error *error = NULL;
+    for (size_t i = 0; i < count; i++) {
+        opened[i] = ahead->blocks[numbers[i]];
+        requests[i] =
+            bw_block_request(reader, &opened[i].pointer, ahead->buffer + i * reader->nodesize);
+    }
+    bw_blocks_read(reader, requests, count);
+    for (size_t i = 0; i < count; i++) {
+        const struct bw_node node = bw_node_view(requests[i].buffer, reader->nodesize);
+        if (!requests[i].error && !error)
+            error = node.level       ? add_children(ahead, &opened[i], &node)
+                    : opened[i].tree ? NULL
+                                     : add_trees(ahead, &node, opened[i].users);
+        bw_error_free(requests[i].error);
+    }
+    return error;
+}
+
+/* Blocks to request: those of root trees, or of all other trees. */
+struct layer {
+    bool roots;
+    uint8_t level;
+};
+
+/* Whether a block is in the layer, and some generation that has the tree lacks the block. */
+static bool is_wanted(const struct look_ahead *ahead, const struct block *block,
+                      const struct layer *layer)
+{
+    return !block->tree == layer->roots && block->pointer.expectation.level == layer->level &&
+           block->users < ahead->trees[block->tree].users;
+}
+
+/* Requests the blocks of a layer, so that reading them in batches takes one round trip. */
+static struct bw_error *announce(struct look_ahead *ahead, const struct layer *layer)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < ahead->count; i++) {
+        const struct block *block = &ahead->blocks[i];
+        if (!is_wanted(ahead, block, layer))
+            continue;
+        if (!BW_ARRAY_RESERVE(ahead->ranges, count, ahead->range_capacity))
+            return bw_error_no_memory();
+        ahead->ranges[count++] =
+            (struct bw_range){block->pointer.bytenr, ahead->fs->reader.nodesize};
+    }
+    if (count)
+        bw_blocks_advise(&ahead->fs->reader, ahead->ranges, count);
+    return NULL;
+}
+
+static struct bw_error *open_layer(struct look_ahead *ahead, const struct layer *layer)
+{
+    const unsigned batch = bw_block_batch(&ahead->fs->reader);
+    const size_t end = ahead->count; /* those that are added are in other layers */
+    uint32_t numbers[BW_BATCH];
+    size_t count = 0;
+    for (size_t i = 0; i < end; i++) {
+        if (is_wanted(ahead, &ahead->blocks[i], layer))
+            numbers[count++] = (uint32_t)i;
+        if (count == batch || (count && i + 1 == end)) {
+            BW_TRY(open_blocks(ahead, numbers, count));
+            count = 0;
+        }
+    }
+    return NULL;
+}
+
+static struct bw_error *descend(struct look_ahead *ahead, bool roots)
+{
+    for (uint8_t level = BW_MAX_LEVEL; level-- > 0;) {
+        const struct layer layer = {roots, level};
+        BW_TRY(announce(ahead, &layer));
+        BW_TRY(open_layer(ahead, &layer));
+    }
+    return NULL;
+}
+
+static struct bw_error *announce_states(struct look_ahead *ahead,
+                                        const struct bw_generation_choice *states, size_t count)
+{
+    const uint32_t nodesize = ahead->fs->reader.nodesize;
+    size_t ranges = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (!BW_ARRAY_RESERVE(ahead->ranges, ranges, ahead->range_capacity))
+            return bw_error_no_memory();
+        if (states[i].tree_root)
+            ahead->ranges[ranges++] = (struct bw_range){states[i].tree_root, nodesize};
+    }
+    if (ranges)
+        bw_blocks_advise(&ahead->fs->reader, ahead->ranges, ranges);
+    return NULL;
+}
+
+static struct bw_error *add_states(struct look_ahead *ahead,
+                                   const struct bw_generation_choice *states, size_t count)
+{
+    struct bw_root_pointer root = ahead->fs->root_tree.root;
+    BW_TRY(announce_states(ahead, states, count));
+    BW_TRY(add_root(ahead, BW_ROOT_TREE, &root, 1));
+    for (size_t i = 0; i < count; i++) {
+        if (!states[i].tree_root)
+            continue;
+        BW_AUTO_ERROR struct bw_error *error = bw_named_root(
+            ahead->fs, BW_ROOT_TREE, states[i].tree_root, states[i].tree_root_generation, &root);
+        if (!error)
+            BW_TRY(add_root(ahead, BW_ROOT_TREE, &root, 1));
+    }
+    return NULL;
+}
+
+static struct bw_error *run(struct look_ahead *ahead, const struct bw_generation_choice *states,
+                            size_t count)
+{
+    ahead->buffer = bw_block_buffer(&ahead->fs->reader, bw_block_batch(&ahead->fs->reader));
+    if (!ahead->buffer)
+        return bw_error_no_memory();
+    BW_TRY(add_states(ahead, states, count));
+    BW_TRY(descend(ahead, true));
+    return descend(ahead, false);
+}
+
+/* Whether an image is on a server, which keeps blocks that were requested. Any other storage would
+ * read them twice. */
+static bool is_served(const struct bw_fs *fs)
+{
+    bool served = false;
+    for (size_t i = 0; i < bw_fs_image_count(fs); i++)
+        served |= bw_servers_connection(fs->graph->servers, bw_fs_image_path(fs, i)) != NULL;
+    return served;
+}
+
+static struct bw_error *look(struct look_ahead *ahead, const struct bw_generation_choice *states,
+                             size_t count)
+{
+    struct bw_error *error = is_served(ahead->fs) ? run(ahead, states, count) : NULL;
+    bw_map_free(&ahead->block_index);
+    bw_map_free(&ahead->tree_index);
+    free(ahead->blocks);
+    free(ahead->trees);
+    free(ahead->ranges);
+    free(ahead->buffer);
+    return error;
+}
+
+struct bw_error *bw_look_ahead(struct bw_fs *present, const struct bw_generation_choice *states,
+                               size_t count)
+{
+    struct look_ahead ahead = {.fs = present, .last = BW_KEY_MAX};
+    return look(&ahead, states, count);
+}
+
+struct bw_error *bw_look_ahead_in(struct bw_fs *present, const struct bw_generation_choice *states,
+                                  size_t count, uint64_t tree, const struct bw_key *first,
+                                  const struct bw_key *last)
+{
+    struct look_ahead ahead = {.fs = present, .only = tree, .first = *first, .last = *last};
+    return look(&ahead, states, count);
+}
