@@ -241,8 +241,9 @@ struct bw_metadump_options {
     bool checksums;       /**< keep the checksums of data and the hashes of fs-verity, with which
                                guessed contents can be confirmed */
     /** Replace the names of files and subvolumes and of the attributes of users by others of the
-     * same length and with the same hash, and remove the values of attributes and the label. Names
-     * of up to 4 bytes are kept, because their hash determines them. */
+     * same length and with the same hash, and remove the values of attributes, the label and the
+     * space cache of version 1. Names of up to 4 bytes are kept, because their hash determines
+     * them. */
     bool sanitize;
     /** Bytes that determine the replacements: with the same key, a name is always replaced by the
      * same name. Names can be computed from their replacements with it, so it must be secret. NULL:

@@ -67,7 +67,8 @@ static void add_blocks(struct listing *listing)
     add(listing, "stale-blocks", kept, summary->stale_blocks,
         "older than their parents expect, possibly with deleted items");
     add(listing, "lost-blocks", lost, summary->lost_blocks, "no copy can be read");
-    add(listing, "space-cache", kept, summary->cache_bytes, "bytes with lists of free space");
+    add(listing, "space-cache", listing->options->sanitize ? removed : kept, summary->cache_bytes,
+        "bytes with lists of free space");
     add(listing, "items", removed, listing->facts->counts[BW_DUMPED_REMOVED],
         "of unknown types, or at wrong places in their leaves");
 }

@@ -5,6 +5,7 @@
  */
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/random.h>
 #include <zlib.h>
 
@@ -121,10 +122,18 @@ static uint32_t store(const struct writer *writer, struct bw_buffer *stored, con
 
 /* Ranges. */
 
+/* Without names, zeros take the place of the space cache: if the root tree is damaged, its extents
+ * may be those of a user's file. */
 static void read_data(const struct writer *writer, struct slot *slot)
 {
     uint8_t *bytes = slot->bytes;
     for (unsigned i = 0; i < slot->count; bytes += slot->blocks[i++].length) {
+        if (writer->options.sanitize) {
+            memset(bytes, 0, slot->blocks[i].length);
+            slot->errors[i] = NULL;
+            slot->good[i] = true;
+            continue;
+        }
         struct bw_request request = {.kind = BW_REQUEST_DATA,
                                      .length = slot->blocks[i].length,
                                      .address = slot->blocks[i].bytenr,
@@ -295,6 +304,7 @@ static void clean_superblock(const struct writer *writer, struct bw_disk_superbl
     const uint32_t used = bw_get32(disk->system_chunk_array_size);
     disk->bytenr = bw_put64(bw_superblock_offset(0));
     if (writer->options.sanitize) {
+        disk->cache_generation = bw_put64(0); /* there is no space cache */
         memset(disk->label, 0, sizeof disk->label);
         memset(disk->reserved, 0, sizeof disk->reserved);
         memset(disk->padding, 0, sizeof disk->padding);

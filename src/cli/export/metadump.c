@@ -127,8 +127,9 @@ const struct command cmd_metadump = {
         "and includes all others.\n\n"
         "The output lists each kind of information, and whether it was kept, replaced or\n"
         "removed. --sanitize replaces the names of files, subvolumes and user attributes by\n"
-        "other names, and removes the label and the values of attributes. Names of up to 4\n"
-        "bytes are kept, because the hashes in the keys of directory entries determine them.\n\n"
+        "other names, and removes the label, the values of attributes, and the space cache of\n"
+        "version 1. Names of up to 4 bytes are kept, because the hashes in the keys of\n"
+        "directory entries determine them.\n\n"
         "Two metadumps of the same file system are equal. With --sanitize, this needs the same\n"
         "--name-key; otherwise each metadump has different names.\n",
     .examples =
