@@ -32,22 +32,24 @@ static void append_octal(struct bw_buffer *buffer, uint8_t byte)
 
 void bw_escape_append(struct bw_buffer *buffer, const void *bytes, size_t length)
 {
-    const uint8_t *next = bytes, *end = next + length;
-    while (next < end) {
-        size_t sequence = bw_utf8_length(next, (size_t)(end - next));
+    for (const uint8_t *next = bytes; length;) {
+        size_t sequence = bw_utf8_length(next, length);
         if (sequence && !is_control(next, sequence) && *next != ' ' && *next != '\\') {
             bw_buffer_append(buffer, next, sequence);
-            next += sequence;
         } else {
-            append_octal(buffer, *next++);
+            append_octal(buffer, *next);
+            sequence = 1;
         }
+        next += sequence;
+        length -= sequence;
     }
 }
 
 void bw_escape_line(struct bw_buffer *buffer, const void *bytes, size_t length)
 {
-    const uint8_t *next = bytes, *end = next + length;
-    while (next < end && bw_buffer_reserve(buffer, (size_t)(end - next))) {
+    const uint8_t *next = bytes;
+    while (length && bw_buffer_reserve(buffer, length)) {
+        const uint8_t *end = next + length;
         char *at = buffer->data + buffer->length;
         while (next < end && *next >= ' ' && *next < 0x7f && *next != '\\')
             *at++ = (char)*next++;
@@ -56,6 +58,7 @@ void bw_escape_line(struct bw_buffer *buffer, const void *bytes, size_t length)
         while (next < end && (*next < ' ' || *next >= 0x7f || *next == '\\'))
             next++;
         bw_escape_append(buffer, rest, (size_t)(next - rest));
+        length = (size_t)(end - next);
     }
 }
 

@@ -8,10 +8,12 @@
 /** How many names there are in an absolute path, which may end with a '/', or in an empty one. */
 static inline unsigned bw_path_names(const char *path, size_t length)
 {
-    const char *end = path + length;
     unsigned slashes = 0;
-    const unsigned at_end = length && end[-1] == '/';
-    for (; length && (path = memchr(path, '/', (size_t)(end - path))); path++)
+    if (!length)
+        return 0;
+    const char *end = path + length;
+    const unsigned at_end = end[-1] == '/';
+    for (; (path = memchr(path, '/', (size_t)(end - path))); path++)
         slashes++;
     return slashes - at_end;
 }

@@ -157,16 +157,18 @@ static struct bw_error *find_adopted(struct bw_leaf_finder *finder, const struct
 {
     const struct bw_adopted *adopted = finder->adopted;
     const struct bw_tree_block_expectation *node = &finder->lost_node.expectation;
-    const struct bw_adopted_leaf *leaf = adopted->leaves + bw_adopted_until(adopted, key);
-    if (leaf > adopted->leaves && bw_key_compare(key, &leaf[-1].pointer.expectation.end_key) < 0)
-        return read_adopted(finder, leaf - 1, &leaf[-1].pointer.expectation.first_key);
-    bool ends_here = leaf < adopted->leaves + adopted->count &&
-                     bw_key_compare(&leaf->pointer.expectation.first_key, &node->end_key) < 0;
+    const size_t until = bw_adopted_until(adopted, key);
+    const struct bw_adopted_leaf *leaf = until ? &adopted->leaves[until - 1] : NULL,
+                                 *next = until < adopted->count ? &adopted->leaves[until] : NULL;
+    if (leaf && bw_key_compare(key, &leaf->pointer.expectation.end_key) < 0)
+        return read_adopted(finder, leaf, &leaf->pointer.expectation.first_key);
+    const bool ends_here =
+        next && bw_key_compare(&next->pointer.expectation.first_key, &node->end_key) < 0;
     if (ends_here && adopted->complete)
-        return read_adopted(finder, leaf, &node->first_key);
+        return read_adopted(finder, next, &node->first_key);
     set_range(finder, &node->first_key, &finder->lost_node);
     if (ends_here)
-        finder->end = leaf->pointer.expectation.first_key;
+        finder->end = next->pointer.expectation.first_key;
     finder->lost = finder->found = true;
     return NULL;
 }

@@ -3,7 +3,6 @@
  * The comparison of free space. The runs of a block group that a source has are joined where they
  * touch, cut where superblocks lie, and compared one by one with those that are expected.
  */
-#include "base/human.h"
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -14,12 +13,12 @@
 #include "base/bits.h"
 #include "base/cleanup.h"
 #include "base/compare.h"
+#include "base/human.h"
 #include "base/search.h"
 #include "btrfs-walk/space.h"
 #include "check/free_space.h"
 #include "data/reader.h"
 #include "fs/inode.h"
-#include "base/human.h"
 #include "ondisk/checksum.h"
 #include "ondisk/chunk.h"
 #include "ondisk/disk_items.h"

@@ -542,8 +542,8 @@ struct bw_error *bw_diff_compare_contents(struct bw_diff *diff, const struct bw_
     if (!touched)
         return compare_ranges(diff, files, &all, 1, result);
     bool is_last = touched == &list->items[list->count - 1];
-    size_t end = is_last ? list->range_count : touched[1].range;
-    return compare_ranges(diff, files, list->ranges + touched->range, end - touched->range, result);
+    const size_t count = (is_last ? list->range_count : touched[1].range) - touched->range;
+    return compare_ranges(diff, files, count ? &list->ranges[touched->range] : NULL, count, result);
 }
 
 struct bw_error *bw_diff_compare(struct bw_diff *diff, const struct bw_diff_file files[2],

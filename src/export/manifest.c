@@ -193,13 +193,12 @@ static bool is_other(const char *name)
 /* Adds a keyword to the list of ignored ones, unless it is already there. */
 static void ignore(struct bw_buffer *ignored, const char *name)
 {
-    size_t length = strlen(name);
-    for (const char *at = ignored->data, *end = at + ignored->length; at && at < end;) {
-        const char *comma = memchr(at, ',', (size_t)(end - at));
-        comma = comma ? comma : end;
-        if ((size_t)(comma - at) == length && memcmp(at, name, length) == 0)
+    const size_t length = strlen(name);
+    for (size_t at = 0, end; at < ignored->length; at = end + 1) {
+        const char *word = ignored->data + at, *comma = memchr(word, ',', ignored->length - at);
+        end = comma ? (size_t)(comma - ignored->data) : ignored->length;
+        if (end - at == length && memcmp(word, name, length) == 0)
             return;
-        at = comma + 1;
     }
     enum { ENOUGH = 1024 };
     if (ignored->length < ENOUGH)

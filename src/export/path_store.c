@@ -256,7 +256,7 @@ void bw_path_store_append(const struct bw_path_store *store, uint32_t number,
         name = bw_path_store_get(store, at);
         length += name.length + (name.parent != 0);
     }
-    if (!bw_buffer_reserve(path, length))
+    if (!length || !bw_buffer_reserve(path, length))
         return;
     path->length += length;
     char *end = path->data + path->length;

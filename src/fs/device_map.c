@@ -161,10 +161,11 @@ static struct bw_error *join(struct ranges *ranges, const struct ranges *devices
 {
     size_t device = 0, stripe = 0;
     while (device < devices->count || stripe < stripes->count) {
-        const struct bw_device_range *known = &devices->items[device],
-                                     *first = &stripes->items[stripe];
-        bool is_known =
-            device < devices->count && (stripe == stripes->count || known->devid <= first->devid);
+        const struct bw_device_range *known =
+            device < devices->count ? &devices->items[device] : NULL;
+        const struct bw_device_range *first =
+            stripe < stripes->count ? &stripes->items[stripe] : NULL;
+        bool is_known = known && (!first || known->devid <= first->devid);
         uint64_t devid = is_known ? known->devid : first->devid;
         size_t end = stripe;
         while (end < stripes->count && stripes->items[end].devid == devid)

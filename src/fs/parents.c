@@ -58,8 +58,10 @@ struct bw_error *bw_directory_entry_type(const struct bw_fs *fs, const struct bw
     *type = BW_FILE_UNKNOWN;
     bw_item_range_begin(&range, &fs->reader, tree, key, key);
     while (bw_item_range_next(&range)) {
+        if (range.error)
+            continue;
         struct bw_cursor cursor = bw_cursor_of(&range.item);
-        while (!range.error && bw_dir_entry_next(&cursor, &entry))
+        while (bw_dir_entry_next(&cursor, &entry))
             if (entry.name_length == name_length && memcmp(entry.name, name, name_length) == 0)
                 *type = entry.type;
     }

@@ -157,8 +157,9 @@ static bool next_in_range(struct bw_directory *directory, struct bw_dir_entry *e
         if (!bw_item_range_next(&directory->range))
             return false;
         directory->in_item = !directory->range.error;
-        directory->cursor = bw_cursor_of(&directory->range.item);
-        if (directory->range.error) {
+        if (directory->in_item) {
+            directory->cursor = bw_cursor_of(&directory->range.item);
+        } else {
             directory->lost = true;
             bw_fs_report_range(directory->fs, &directory->range);
         }
@@ -177,8 +178,10 @@ static struct bw_error *remember_index(struct bw_directory *directory)
     struct bw_dir_entry entry;
     begin_range(directory, BW_DIR_INDEX, 0, UINT64_MAX);
     while (!error && bw_item_range_next(&directory->range)) {
+        if (directory->range.error)
+            continue;
         struct bw_cursor cursor = bw_cursor_of(&directory->range.item);
-        while (!directory->range.error && !error && bw_dir_entry_next(&cursor, &entry))
+        while (!error && bw_dir_entry_next(&cursor, &entry))
             if (!bw_map_put(&directory->told, hash_of(directory, &entry), 1))
                 error = bw_error_no_memory();
     }
@@ -212,11 +215,14 @@ static struct bw_error *check_before_start(struct bw_directory *directory)
 {
     begin_range(directory, BW_DIR_INDEX, 0, directory->start - 1);
     while (!directory->lost && bw_item_range_next(&directory->range)) {
+        directory->lost = directory->range.error != NULL;
+        if (directory->lost)
+            break;
         struct bw_cursor cursor = bw_cursor_of(&directory->range.item);
         struct bw_dir_entry entry;
-        while (!directory->range.error && bw_dir_entry_next(&cursor, &entry))
+        while (bw_dir_entry_next(&cursor, &entry))
             ;
-        directory->lost = directory->range.error || bw_cursor_bad(&cursor);
+        directory->lost = bw_cursor_bad(&cursor);
     }
     return end_range(directory);
 }

@@ -63,9 +63,9 @@ static char *write_text(const struct bw_row *row, const void *value, char *at)
 static char *write_list(const struct bw_row *row, const void *value, char *at)
 {
     const struct bw_bytes list = bw_row_text(value);
-    const char *word = list.data, *end = list.data + list.length;
-    if (!word)
+    if (!list.data)
         return at;
+    const char *word = list.data, *end = list.data + list.length;
     at = bw_row_room(row, at, 3 * list.length + 2);
     if (!at)
         return NULL;

@@ -164,11 +164,11 @@ const struct bw_lost_range *bw_lost_list_find(const struct bw_lost_list *list,
 bool bw_lost_list_overlaps(const struct bw_lost_list *list, const struct bw_key *first,
                            const struct bw_key *last, uint32_t wave)
 {
-    const struct bw_lost_range *range = bw_lost_list_find(list, first);
-    if (!range)
-        range = list->items + first_above(list, first);
-    for (; range < list->items + list->count && bw_key_compare(&range->low, last) <= 0; range++)
-        if (range->wave <= wave)
+    size_t i = first_above(list, first);
+    if (bw_lost_list_find(list, first))
+        i--;
+    for (; i < list->count && bw_key_compare(&list->items[i].low, last) <= 0; i++)
+        if (list->items[i].wave <= wave)
             return true;
     return false;
 }

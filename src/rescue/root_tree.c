@@ -689,9 +689,8 @@ static const struct bw_newest_item *root_item_of(const struct making *making, ui
     const struct bw_key key = {tree, BW_ROOT_ITEM, 0};
     const size_t at =
         BW_FIRST_INDEX(i, items->count, bw_key_compare(&items->items[i].key, &key) >= 0);
-    const struct bw_newest_item *item = &items->items[at];
-    return at < items->count && item->key.objectid == tree && item->key.type == BW_ROOT_ITEM ? item
-                                                                                             : NULL;
+    const struct bw_newest_item *item = at < items->count ? &items->items[at] : NULL;
+    return item && item->key.objectid == tree && item->key.type == BW_ROOT_ITEM ? item : NULL;
 }
 
 static uint64_t snapshot_time(void *context, uint64_t tree)

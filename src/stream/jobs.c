@@ -295,7 +295,8 @@ static struct bw_error *begin_job(struct bw_sender *sender, const struct bw_send
     const size_t from = !jobs->bad ? 0 : goes_on ? job->commands.length : job->tail;
     jobs->began = true;
     jobs->bad &= goes_on;
-    bw_buffer_append(&jobs->output, job->commands.data + from, job->commands.length - from);
+    if (from < job->commands.length)
+        bw_buffer_append(&jobs->output, job->commands.data + from, job->commands.length - from);
     return flush(sender, OUTPUT);
 }
 

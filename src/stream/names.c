@@ -64,12 +64,12 @@ static struct bw_error *read_part(struct bw_item_range *range, struct bw_send_pa
                                   char name[BW_NAME_MAX], bool *has_inode)
 {
     while (!part->parent && bw_item_range_next(range)) {
+        if (range->error)
+            return BW_TAKE(range->error);
         const struct bw_item *item = &range->item;
         struct bw_cursor cursor = bw_cursor_of(item);
         struct bw_inode_ref ref;
         struct bw_inode inode;
-        if (range->error)
-            return BW_TAKE(range->error);
         if (item->key.type == BW_INODE_ITEM && bw_inode_decode(item, &inode)) {
             part->generation = inode.generation;
             part->atime = inode.atime;

@@ -293,20 +293,17 @@ static bool has_bytes(enum bw_walk_order order)
 /* Times before 1970 come first. */
 static uint64_t number_of(enum bw_walk_order order, const struct bw_walked_file *file)
 {
-    const void *member =
-        (const char *)(keys[order].kind >= EXTENTS ? (const void *)file : file->inode) +
-        keys[order].member;
+    if (keys[order].kind == INODE)
+        return file->number;
+    const void *owner = keys[order].kind >= EXTENTS ? (const void *)file : file->inode;
+    const void *member = (const char *)owner + keys[order].member;
     switch (keys[order].kind) {
-    case NUMBER:
-    case EXTENTS:
-    case SHARED:
-        return *(const uint64_t *)member;
     case SMALL_NUMBER:
         return *(const uint32_t *)member;
     case TIME:
         return (uint64_t)bw_time_nanoseconds(member) ^ UINT64_C(1) << 63;
     default:
-        return file->number;
+        return *(const uint64_t *)member;
     }
 }
 

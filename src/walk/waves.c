@@ -198,9 +198,9 @@ static struct bw_error *merge_directory(struct bw_subvolume_walk *walk,
 
 static struct bw_error *merge_closed(struct bw_subvolume_walk *walk, const struct bw_buffer *closed)
 {
-    const uint8_t *at = (const uint8_t *)closed->data, *end = at + closed->length;
+    const uint8_t *at = (const uint8_t *)closed->data;
     uint64_t inode = 0;
-    while (at != end) {
+    while ((size_t)(at - (const uint8_t *)closed->data) < closed->length) {
         inode += bw_varint_get(&at);
         const bool known = bw_directories_find(&walk->directories, inode) != BW_NO_DIRECTORY;
         bool is_new;

@@ -26,7 +26,7 @@ is "its copies of the superblock" "$("$PROGRAM" super "$WORK/again1.img")" \
     sed "s|$images/empty/dev1.img|$WORK/again1.img|")"
 is "its trees" "$("$PROGRAM" dump "$WORK/again1.img")" "$("$PROGRAM" dump "$images/empty/dev1.img")"
 
-# A command line each round, so these are all of them four times.
+# A command line each round, so these are all of them twice.
 holds "mutations" timeout 100 "$tool" mutate 220 "$WORK"/packed/*
 
 for packed in "$ROOT"/tests/fuzz/found/*.zst; do

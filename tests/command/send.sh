@@ -6,7 +6,7 @@
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
-"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" streams laptop bad-data || exit 1
+"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" streams laptop bad-data subvolumes || exit 1
 image=$BUILD/fixtures/streams/dev1.img
 bad=$BUILD/fixtures/bad-data/dev1.img
 laptop=$BUILD/fixtures/laptop/dev1.img
@@ -76,6 +76,10 @@ cat "$WORK/folder"/* > "$WORK/out"
 holds "as a difference from a snapshot" dump_has '^snapshot +\./@ '
 expect "files in the folder stay" 1 'File exists' send -R -C "$WORK/folder" "$laptop" @
 rm "$WORK/folder"/*
+expect "a subvolume with the longest name" 0 - \
+    send -R -C "$WORK/long" "$BUILD/fixtures/subvolumes/dev1.img" 5
+is "is sent to a file with the longest name" \
+    "$(cd "$WORK/long" && printf '%s\n' * | awk '{ print length($0) }' | sort -n | tail -n 1)" 255
 expect "all into one file" 0 - send -R -f "$WORK/all" "$laptop" @
 cp "$WORK/all" "$WORK/out"
 holds "in the same order" dump_has '^snapshot +\./@ '

@@ -269,6 +269,8 @@ static struct bw_error *write_counted(const char *bytes, size_t length)
 struct bw_error *cmd_resume_write(const char *bytes, size_t length)
 {
     sigset_t set, before;
+    if (!length)
+        return NULL;
     sigemptyset(&set);
     sigaddset(&set, INTERRUPT);
     pthread_sigmask(SIG_UNBLOCK, &set, &before);

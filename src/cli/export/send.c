@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -229,14 +230,23 @@ static struct bw_error *send_one(struct sending *sending, size_t number)
                               incremental);
 }
 
+/* The name of a subvolume's file, cut off if it would be too long. */
+static void append_file_name(struct bw_buffer *name, const struct cmd_sent *sent, size_t number)
+{
+    static const char suffix[] = ".btrfs";
+    const size_t length = sent->name ? strlen(sent->name) : sent->info.name_length;
+    bw_buffer_format(name, "%04zu-", number + 1);
+    const size_t room = NAME_MAX - name->length - strlen(suffix);
+    bw_buffer_append(name, sent->name ? sent->name : sent->info.name,
+                     length < room ? length : room);
+    bw_buffer_append(name, suffix, sizeof suffix);
+}
+
 /* Sends one subvolume to a separate file, and removes the file after an error. */
 static struct bw_error *send_to_folder(struct sending *sending, size_t number)
 {
-    const struct cmd_sent *sent = &sending->list.items[number];
     BW_AUTO_BUFFER struct bw_buffer name = {0};
-    const int length = (int)(sent->name ? strlen(sent->name) : sent->info.name_length);
-    bw_buffer_format(&name, "%04zu-%.*s.btrfs%c", number + 1, length,
-                     sent->name ? sent->name : sent->info.name, '\0');
+    append_file_name(&name, &sending->list.items[number], number);
     if (name.failed)
         return bw_error_no_memory();
     sending->descriptor =

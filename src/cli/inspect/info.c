@@ -12,7 +12,6 @@
 #include "base/cleanup.h"
 #include "base/escape.h"
 #include "base/human.h"
-#include "base/human.h"
 #include "btrfs-walk/inode.h"
 #include "btrfs-walk/probe_records.h"
 #include "btrfs-walk/row_records.h"
@@ -78,18 +77,17 @@ static struct bw_error *add_chunk(void *context, const struct bw_chunk_info *chu
 {
     struct info *info = context;
     const char *type = bw_chunk_type_name(chunk->type);
-    struct group *group = info->groups, *end = group + info->group_count;
-    while (group < end &&
-           (strcmp(group->type, type) != 0 || strcmp(group->profile, chunk->profile) != 0))
-        group++;
-    if (group == end) {
+    size_t i = 0;
+    while (i < info->group_count && (strcmp(info->groups[i].type, type) != 0 ||
+                                     strcmp(info->groups[i].profile, chunk->profile) != 0))
+        i++;
+    if (i == info->group_count) {
         if (!BW_ARRAY_RESERVE(info->groups, info->group_count, info->group_capacity))
             return bw_error_no_memory();
-        group = &info->groups[info->group_count++];
-        *group = (struct group){.type = type, .profile = chunk->profile};
+        info->groups[info->group_count++] = (struct group){.type = type, .profile = chunk->profile};
     }
-    group->bytes += chunk->length;
-    group->chunks++;
+    info->groups[i].bytes += chunk->length;
+    info->groups[i].chunks++;
     return NULL;
 }
 
