@@ -217,19 +217,16 @@ ends "a statedump on a full disk" 1
 run --statedump /no/such/dump "$plain"
 ends "a statedump that cannot be made" 2
 
-# SIGUSR1. The trace shows when the signal may be sent; the delays keep the walk running until the
-# dump exists.
-"$PROGRAM" --statedump "$WORK/live" --insert debug/delay-gen@device-1,delay=1s,kind=tree-block \
-    --insert "debug/trace@verify,file=$WORK/trace" "$plain" > /dev/null 2> "$WORK/err" &
-walker=$!
-soon [ -s "$WORK/trace" ]
-for _ in $(seq 20); do # the signal has no effect until the file system is open
-    kill -USR1 "$walker" 2> /dev/null || break
-    sleep 0.5
-    [ -s "$WORK/live" ] && break
-done
-holds "SIGUSR1 dumps into the file while the walk goes on" grep -q '"name": "delay-gen@device-1"' \
-    "$WORK/live"
-holds "and does not end it" kill -0 "$walker"
-kill "$walker" && wait "$walker" 2> /dev/null
+# SIGUSR1, while the program waits for the reader of its pipe: the signal has no effect until the
+# file system is open.
+exec {reader}< <(exec "$PROGRAM" tar --statedump "$WORK/live" --insert debug/trace@verify "$plain" \
+    2> "$WORK/err")
+writer=$!
+read -r -N 1 -u "$reader"
+kill -USR1 "$writer"
+holds "SIGUSR1 dumps into the file while the program runs" \
+    soon grep -q '"name": "trace@verify"' "$WORK/live"
+holds "and does not end it" kill -0 "$writer"
+kill "$writer"
+exec {reader}<&-
 finish

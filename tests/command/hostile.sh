@@ -102,13 +102,13 @@ shrinking() {
 servers() {
     local size
     for size in 0 1 65536 69631 1000000 9223372036854774784 9223372036854775807; do
-        nbdkit -U "$WORK/server" -P "$WORK/server.pid" -r --filter=truncate file "$plain" \
+        # with names of its own, which it may remove after the next one has started
+        nbdkit -U "$WORK/server$size" -P "$WORK/$size.pid" -r --filter=truncate file "$plain" \
             truncate=$size > /dev/null 2>&1 || continue
-        timeout 30 "$PROGRAM" --timeout 2s "nbd+unix:///?socket=$WORK/server" > /dev/null \
+        timeout 30 "$PROGRAM" --timeout 2s "nbd+unix:///?socket=$WORK/server$size" > /dev/null \
             2> "$WORK/err"
         holds "a server that has $size bytes" ends $?
-        kill "$(cat "$WORK/server.pid")"
-        rm -f "$WORK/server"
+        kill "$(cat "$WORK/$size.pid")"
     done
 }
 

@@ -50,6 +50,7 @@ python3 silent.py silent > connections &
 silent=$!
 soon [ -S silent ]
 count=0
+counted() { [ "$(wc -l < connections)" -eq "$count" ]; }
 for words in walk info check devices super report\ -f\ page.html 'cat /file' 'deleted --no-scan'; do
     read -ra words <<< "$words"
     status=2
@@ -58,7 +59,7 @@ for words in walk info check devices super report\ -f\ page.html 'cat /file' 'de
         'cannot connect to .*: the server has not answered for 100 ms; --timeout allows more' \
         "${words[0]}" --timeout 100ms "nbd+unix:///?socket=$WORK/silent" "${words[@]:1}"
     count=$((count + 1))
-    is "${words[0]}: connections up to now" "$(wc -l < connections)" "$count"
+    holds "${words[0]}: connections up to now: $count" soon counted
 done
 { kill "$silent" && wait "$silent"; } 2> /dev/null
 for word in 0 x 25h 1us; do
@@ -153,7 +154,7 @@ killed() {
     holds "it has a helper" [ "$helper" ]
     kill -KILL $waiting
     gone "a program that was killed"
-    holds "and its helper is gone" [ ! -e "$helper" ]
+    holds "and its helper is gone" soon [ ! -e "$helper" ]
     exec {reader}<&-
 }
 
