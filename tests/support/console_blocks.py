@@ -41,8 +41,11 @@ def output_of(command, folder):
         text += piece
     child.wait()
     os.close(ours)
+    # a slow command shows its progress, which ends where another line begins in its place
     lines = [re.sub(r".*\r", "", line).replace("\x1b[K", "").rstrip()
-             for line in text.decode().replace("\r\n", "\n").splitlines()]
+             for line in text.decode().replace("\r\n", "\n").split("\n")]
+    if not lines[-1]:
+        lines.pop()
     return lines[:int(keep[1])] + ["..."] if keep and len(lines) > int(keep[1]) else lines
 
 

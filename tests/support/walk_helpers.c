@@ -3,6 +3,7 @@
 #include "walk_helpers.h"
 
 #include <sys/resource.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 /* Messages. */
@@ -337,7 +338,10 @@ struct iw_image *spread_image(struct iw_options options)
 void limit_seconds(unsigned seconds)
 {
     const char *slowness = getenv("SLOWNESS");
-    alarm(seconds * (slowness ? (unsigned)atoi(slowness) : 1));
+    seconds *= slowness ? (unsigned)atoi(slowness) : 1;
+    const struct itimerval busy = {.it_value.tv_sec = seconds};
+    setitimer(ITIMER_PROF, &busy, NULL);
+    alarm(10 * seconds);
 }
 
 int limit_time(void **state)

@@ -127,10 +127,11 @@ struct iw_image *spread_image(struct iw_options options);
 /** The paths that can be recovered without the leaves below `lost`: see recoverable.c. */
 struct iw_paths recoverable_paths(const struct iw_image *image, const struct iw_block *lost);
 
-/** Ends the program after so many seconds, or that times the SLOWNESS of the environment: a machine
- * that is emulated takes longer. */
+/** Ends the program after so many seconds of processor time, or ten times as many of real time, of
+ * which a busy machine may need more; that times the SLOWNESS of the environment: a machine that is
+ * emulated takes longer. */
 void limit_seconds(unsigned seconds);
-/** Group setup for tests that might hang: ends the program after five minutes. */
+/** Group setup for tests that might hang: ends the program after five minutes of processor time. */
 int limit_time(void **state);
 /** The same for tests that might eat memory as well: more than 2 GiB are refused. Threads need room
  * for stacks. */
