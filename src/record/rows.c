@@ -589,6 +589,16 @@ static bool is_repeated(const struct bw_column *column, const void *record, uint
     return present & column->repeats && number_of(column, record) == before->number;
 }
 
+/* Copies the texts of columns, `row->column` and those after it. If it was the first that the row
+ * before had, a brace has replaced its comma. */
+static char *copy_columns(const struct bw_row *row, const char *text, size_t length, char *at)
+{
+    char *end = mempcpy(at, text, length);
+    if (row->column->lead.length)
+        *at = row->column->lead.text[0];
+    return end;
+}
+
 /* Copies the texts of columns that have the numbers of the row before, as many as are next to each
  * other at once. */
 static char *write_columns(const struct bw_rows *rows, const void *record, uint64_t present,
@@ -607,13 +617,14 @@ static char *write_columns(const struct bw_rows *rows, const void *record, uint6
             at = bw_row_column(&row, record, present, at);
             continue;
         }
+        row.column = column;
         do
             text++->start += here - start;
         while (++column < end && is_repeated(column, record, present, text));
         const size_t length = text->start - start; /* that of the next column is still the old one
                                                     */
         at = bw_row_room(&row, at, length);
-        at = at ? mempcpy(at, buffer->data + start, length) : NULL;
+        at = at ? copy_columns(&row, buffer->data + start, length, at) : NULL;
     }
     text->start = at ? (size_t)(at - buffer->data) : 0;
     return at;

@@ -190,6 +190,27 @@ static void test_json(void **state)
     expect_text("{\"size\":1572864,\"mtime\":1795230678123456789,\"mode\":33188}");
 }
 
+/* A number is the first member of one object, and has others before it in the next. */
+static void test_json_repeated(void **state)
+{
+    const struct bw_rows_options options = {.struct_size = sizeof options,
+                                            .members = "compression,size,mode",
+                                            .style = BW_ROWS_JSON_LINES,
+                                            .terminator = '\n'};
+    struct bw_walked_file file = file_of("/x", &sample_inode);
+    struct bw_repeated before = {0};
+    (void)state;
+    struct bw_rows *rows = make("fileinfo", &options);
+    for (unsigned i = 0; i < 3; i++) {
+        file.compression = i % 2 ? "" : NULL;
+        bw_rows_append_file(rows, &file, &before, &text);
+    }
+    bw_rows_destroy(rows);
+    expect_text("{\"size\":1572864,\"mode\":33188}\n"
+                "{\"compression\":\"\",\"size\":1572864,\"mode\":33188}\n"
+                "{\"size\":1572864,\"mode\":33188}\n");
+}
+
 /* A path that is not UTF-8 appears once, in base64. */
 static void test_json_bytes(void **state)
 {
@@ -562,12 +583,12 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_columns),       cmocka_unit_test(test_separators),
         cmocka_unit_test(test_absent),        cmocka_unit_test(test_json),
-        cmocka_unit_test(test_json_bytes),    cmocka_unit_test(test_json_strings),
-        cmocka_unit_test(test_terminal),      cmocka_unit_test(test_numbers),
-        cmocka_unit_test(test_sizes),         cmocka_unit_test(test_times),
-        cmocka_unit_test(test_other_records), cmocka_unit_test(test_needs),
-        cmocka_unit_test(test_all_records),   cmocka_unit_test(test_nested),
-        cmocka_unit_test(test_nested_error),
+        cmocka_unit_test(test_json_repeated), cmocka_unit_test(test_json_bytes),
+        cmocka_unit_test(test_json_strings),  cmocka_unit_test(test_terminal),
+        cmocka_unit_test(test_numbers),       cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_times),         cmocka_unit_test(test_other_records),
+        cmocka_unit_test(test_needs),         cmocka_unit_test(test_all_records),
+        cmocka_unit_test(test_nested),        cmocka_unit_test(test_nested_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
