@@ -179,7 +179,9 @@ static bool copy_buffer(struct ArrowArray *array, const struct bw_buffer *buffer
 {
     struct bw_buffer copy = {0};
     bw_buffer_append(&copy, buffer->data, buffer->length);
-    return !copy.failed && add_buffer(array, &copy);
+    const bool added = !copy.failed && add_buffer(array, &copy);
+    bw_buffer_free(&copy);
+    return added;
 }
 
 /* The words are copied: the next batch begins with them. */

@@ -368,11 +368,11 @@ static struct bw_error *pass_on_batch(struct bw_rows_stream *stream)
         complete(&batch->fields[i], batch->count);
         failed |= has_failed(&batch->fields[i]);
     }
-    if (failed)
-        return bw_error_no_memory();
-    BW_TRY((are_structures(stream) ? bw_arrow_pass_batch : bw_arrow_write_batch)(stream));
-    clear(batch);
-    return NULL;
+    struct bw_error *error =
+        failed ? bw_error_no_memory()
+               : (are_structures(stream) ? bw_arrow_pass_batch : bw_arrow_write_batch)(stream);
+    clear(batch); /* also after an error: its buffers may have moved, and bw_arrow_end() follows */
+    return error;
 }
 
 struct bw_error *bw_arrow_begin(struct bw_rows_stream *stream)

@@ -16,6 +16,7 @@ struct consumer {
     struct ArrowArray batches[MOST_BATCHES];
     size_t count;
     bool refuse;
+    unsigned refuse_batches; /* the first ones */
 };
 
 /* Keeps everything, or nothing. */
@@ -29,6 +30,8 @@ static struct bw_error *keep(void *context, const char *bytes, size_t length)
         ((struct ArrowSchema *)(uintptr_t)bytes)->release = NULL;
     } else {
         assert_int_equal(length, sizeof(struct ArrowArray));
+        if (consumer->refuse_batches && consumer->refuse_batches--)
+            return bw_error_create(BW_ERROR_STOPPED, "refused");
         assert_true(consumer->count < MOST_BATCHES);
         memcpy(&consumer->batches[consumer->count++], bytes, length);
         ((struct ArrowArray *)(uintptr_t)bytes)->release = NULL;
@@ -188,13 +191,23 @@ static void test_refused(void **state)
                  "refused");
 }
 
+/* The rows of a batch that was refused do not come again: their buffers were in it. */
+static void test_refused_once(void **state)
+{
+    struct consumer consumer = {.refuse_batches = 1};
+    (void)state;
+    expect_error(write_rows(BW_ROWS_ARROW_STRUCTURES, keep, &consumer), BW_ERROR_STOPPED,
+                 "refused");
+    assert_int_equal(consumer.count, 0);
+    consumer.schema.release(&consumer.schema);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_values),
-        cmocka_unit_test(test_schema),
-        cmocka_unit_test(test_moved_column),
-        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_values),       cmocka_unit_test(test_schema),
+        cmocka_unit_test(test_moved_column), cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_refused_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
