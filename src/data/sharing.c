@@ -473,6 +473,8 @@ void bw_sharing_destroy(struct bw_sharing *sharing)
 {
     if (!sharing)
         return;
+    sharing->scan.quiet = true;
+    bw_extent_scan_end(&sharing->scan);
     pthread_mutex_destroy(&sharing->lock);
     free_table(&sharing->table);
     free(sharing->parts);

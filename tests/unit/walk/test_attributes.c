@@ -217,7 +217,7 @@ static void test_cut_off_property(void **state)
     iw_destroy(whole);
 }
 
-/* A consumer that has enough gets no more. */
+/* A consumer that has enough gets no more, and nothing leaks. */
 
 struct counter {
     size_t calls;
@@ -235,6 +235,7 @@ static void test_consumer_stops(void **state)
 {
     (void)state;
     const struct bw_rows_options options = {.struct_size = sizeof(struct bw_rows_options),
+                                            .members = "path,mode,shared",
                                             .terminator = '\n'};
     struct iw_image *image = numbered_image(&(struct iw_options){.nodesize = 4096}, 11000);
     struct bw_rows *rows;
