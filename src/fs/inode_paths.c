@@ -156,7 +156,8 @@ static struct bw_error *find_directory(struct bw_inode_paths *paths, uint64_t in
     if (known == UINT32_MAX)
         return NULL;
     const struct bw_known_directory *directory = &paths->directories[known];
-    bw_buffer_append(&paths->path, paths->texts.data + directory->text, directory->length);
+    if (directory->length)
+        bw_buffer_append(&paths->path, paths->texts.data + directory->text, directory->length);
     return paths->path.failed ? bw_error_no_memory() : NULL;
 }
 
