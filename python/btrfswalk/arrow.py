@@ -95,7 +95,7 @@ def _answer(call: "Callable[[Source, Any], None]") -> "Callable[..., int]":
             call(ffi.from_handle(handle), target)
             return 0
         except BaseException as failure:  # the reader of the stream gets it
-            text = str(failure).encode()[:size - 1] + b"\0"
+            text = str(failure).encode(errors="backslashreplace")[:size - 1] + b"\0"
             ffi.memmove(message, text, len(text))
             return errno.EIO
     return answer

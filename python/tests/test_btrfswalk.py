@@ -502,6 +502,8 @@ class Life(Opened):
                  "|".join(one.info.flags or ["none"]).encode()]
                 for one in fs.walk(fields=fields, types=("files", "directories"))])
         fs = self.opened("plain")
+        with self.assertRaisesRegex(OSError, "udcff|xff"):
+            list(ArrowReader(fs.arrow(start="/\udcff")).rows())
         unread, stream = ArrowReader(fs.arrow()), ArrowReader(fs.arrow())
         fs.close()
         with self.assertRaisesRegex(OSError, "closed"):
