@@ -95,7 +95,8 @@ static struct bw_error *list_if_missing(struct recovery *recovery, uint32_t dire
     const struct bw_lost_name found = {.directory =
                                            bw_directories_get(scope->directories, directory).inode,
                                        .index = recovery->index};
-    const bool lists = !scope->missing || bw_missing_has_name(scope->missing, &found);
+    const bool lists =
+        !scope->missing || bw_missing_has_name(scope->missing, &recovery->names.lost, &found);
     const bool silent = scope->silent;
     if (scope->missing && lists && what->type == BW_FILE_DIRECTORY &&
         !bw_missing_follow(scope->missing, what->number))

@@ -277,7 +277,9 @@ bool bw_shard_divides(struct bw_shard_nodes *nodes, uint64_t bytes, struct bw_sh
 
 bool bw_shard_is_sparse_at(struct bw_shard_nodes *nodes, const struct bw_key *key)
 {
-    return nodes->count && is_sparse(nodes, node_of(nodes, key));
+    const size_t node = node_of(nodes, key);
+    return nodes->count && bw_key_compare(key, &nodes->pointers[node].expectation.end_key) < 0 &&
+           is_sparse(nodes, node);
 }
 
 bool bw_shard_scans_directory(struct bw_shard_nodes *nodes, uint64_t inode)
@@ -287,7 +289,8 @@ bool bw_shard_scans_directory(struct bw_shard_nodes *nodes, uint64_t inode)
     for (; node < nodes->count; node++) {
         if (bw_key_compare(&nodes->pointers[node].expectation.first_key, &last) > 0)
             break;
-        if (is_sparse(nodes, node))
+        if (bw_key_compare(&nodes->pointers[node].expectation.end_key, &first) > 0 &&
+            is_sparse(nodes, node))
             return false;
     }
     return true;
@@ -388,23 +391,24 @@ bool bw_missing_has(struct bw_missing *missing, uint64_t directory,
     struct bw_shard_nodes *nodes = missing->nodes;
     size_t cut = 0;
     const struct bw_key *node_key = &pointer->expectation.first_key;
-    if (bw_lost_list_find(&missing->lost, node_key))
-        return true;
-    if (!nodes->count)
-        return false;
     const size_t node = node_of(nodes, node_key);
-    if (nodes->pointers[node].bytenr != pointer->bytenr)
-        return false;
+    if (!nodes->count || nodes->pointers[node].bytenr != pointer->bytenr)
+        return bw_lost_list_find(&missing->lost, node_key);
     return is_sparse(nodes, node) ? has_number(missing, &missing->followed, directory)
                                   : bw_shard_has(nodes, first, number, count, &cut) &&
                                         bw_number_set_has(&missing->unresolved, directory);
 }
 
-bool bw_missing_has_name(const struct bw_missing *missing, const struct bw_lost_name *name)
+bool bw_missing_has_name(struct bw_missing *missing, const struct bw_lost_list *lost,
+                         const struct bw_lost_name *name)
 {
-    const struct bw_key first = {name->directory, BW_DIR_INDEX, 0};
+    struct bw_key key = {name->directory, BW_DIR_INDEX, name->index};
     const struct bw_key last = {name->directory, BW_DIR_INDEX, UINT64_MAX};
-    const struct bw_key key = {name->directory, BW_DIR_INDEX, name->index};
-    return name->index ? bw_lost_list_find(&missing->lost, &key) != NULL
-                       : bw_lost_list_overlaps(&missing->lost, &first, &last, UINT32_MAX);
+    const struct bw_lost_range *range = name->index ? NULL : bw_lost_list_first(lost, &key, &last);
+    if (range && bw_key_compare(&range->low, &key) > 0)
+        key = range->low;
+    if (bw_shard_is_sparse_at(missing->nodes, &key))
+        return bw_number_set_has(&missing->queued, name->directory) ||
+               has_number(missing, &missing->followed, name->directory);
+    return bw_lost_list_find(&missing->lost, &key);
 }

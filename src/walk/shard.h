@@ -157,6 +157,7 @@ struct bw_missing {
     struct bw_shard_nodes *nodes;
     struct bw_lost_list lost;        /**< ranges of keys in blocks of the shard */
     struct bw_number_set unresolved; /**< directories without a path, in readable leaves */
+    struct bw_number_set queued;     /**< directories the shard has walked below sparse nodes */
     struct bw_number_set followed;   /**< directories whose entry was missing: see above */
     pthread_mutex_t lock;            /**< of `followed` */
 };
@@ -167,8 +168,10 @@ bool bw_missing_has(struct bw_missing *missing, uint64_t directory,
                     const struct bw_block_pointer *pointer, const struct bw_key *first,
                     uint32_t number, uint32_t count);
 
-/** Whether a name that was recovered is missing. */
-bool bw_missing_has_name(const struct bw_missing *missing, const struct bw_lost_name *name);
+/** Whether a name that was recovered is missing. `lost` is all that the walk could not read. If the
+ * index of the name is unknown, it counts as lost with the first lost entries of its directory. */
+bool bw_missing_has_name(struct bw_missing *missing, const struct bw_lost_list *lost,
+                         const struct bw_lost_name *name);
 
 /** Notes that a missing entry leads to a directory. False if memory runs out. */
 bool bw_missing_follow(struct bw_missing *missing, uint64_t directory);

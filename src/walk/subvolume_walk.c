@@ -201,8 +201,10 @@ static struct bw_error *cut(struct bw_subvolume_walk *walk, const struct bw_subv
 static struct bw_error *list_missing(struct bw_subvolume_walk *walk, const struct bw_walk_top *top,
                                      struct bw_shard_nodes *nodes)
 {
-    struct bw_missing missing = {
-        .nodes = nodes, .unresolved = walk->unresolved, .lock = PTHREAD_MUTEX_INITIALIZER};
+    struct bw_missing missing = {.nodes = nodes,
+                                 .unresolved = walk->unresolved,
+                                 .queued = walk->queued,
+                                 .lock = PTHREAD_MUTEX_INITIALIZER};
     BW_TRY(bw_lost_list_make(&walk->lost, 0, &missing.lost));
     struct bw_error *error = end(walk);
     if (!error)

@@ -168,10 +168,12 @@ static struct bw_error *merge_directory_of_shard(struct bw_subvolume_walk *walk,
     if (*place == BW_NO_DIRECTORY)
         BW_TRY(bw_directories_add(&walk->directories, found->inode, parent, found->name,
                                   found->name_length, walk->scope.wave, place));
-    if (found->walked)
+    if (found->walked && bw_shard_scans_directory(walk->scope.nodes, found->inode))
         return NULL;
     if (!bw_number_set_add(&walk->queued, found->inode, &is_new))
         return bw_error_no_memory();
+    if (found->walked)
+        return NULL;
     if (!is_new)
         report_second_entry(walk, found->inode);
     return is_new ? bw_waves_add_pending(walk, found->inode, *place) : NULL;
