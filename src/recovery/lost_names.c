@@ -9,6 +9,7 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/search.h"
+#include "btree/find_leaf.h"
 #include "btree/scan.h"
 #include "fs/lookup.h"
 #include "ondisk/items.h"
@@ -259,16 +260,35 @@ bool bw_lost_names_has(const struct bw_lost_names *names, uint64_t directory, ui
            !bw_lost_list_find(&names->handled, &key) && !bw_adopted_leaf_of(names->adopted, &key);
 }
 
-/* The type of a name's inode: from the INODE_ITEM before or, if that is lost, from the DIR_ITEM. */
+/* Whether an inode has entries, as only directories have. */
+static struct bw_error *has_entries(const struct bw_lost_names *names, uint64_t inode, bool *has)
+{
+    const struct bw_key first = {inode, BW_DIR_ITEM, 0}, last = entry_key(inode, UINT64_MAX);
+    struct bw_item_range range;
+    *has = false;
+    bw_item_range_begin(&range, &names->fs->reader, names->tree, first, last);
+    while (!*has && bw_item_range_next(&range))
+        *has = !range.error;
+    return bw_item_range_end(&range, NULL);
+}
+
+/* The type of a name's inode: from the INODE_ITEM before or, if that is lost, from the DIR_ITEM. If
+ * both are lost, often because they were in the same leaf, entries show that it is a directory. */
 static struct bw_error *find_type(const struct bw_lost_names *names, const struct bw_inode_ref *ref,
                                   struct bw_lost_name *found)
 {
+    bool is_directory = false;
     if (names->inode == found->inode) {
         found->type = bw_file_type_of_mode(names->mode);
         return NULL;
     }
-    return bw_directory_entry_type(names->fs, names->tree, ref->parent, ref->name, ref->name_length,
-                                   &found->type);
+    BW_TRY(bw_directory_entry_type(names->fs, names->tree, ref->parent, ref->name, ref->name_length,
+                                   &found->type));
+    if (found->type == BW_FILE_UNKNOWN)
+        BW_TRY(has_entries(names, found->inode, &is_directory));
+    if (is_directory)
+        found->type = BW_FILE_DIRECTORY;
+    return NULL;
 }
 
 static struct bw_error *take_references(struct bw_lost_names *names, const struct bw_item *item)
