@@ -6,7 +6,7 @@ set -uo pipefail
 . "$(dirname "$0")/common.bash"
 fixtures=$BUILD/fixtures
 "$ROOT/scripts/unpack-fixtures" "$fixtures" plain levels-3 bad-copy-raid5 lost-leaf-directory \
-    nodesize-4k snapshots-with-quotas || exit 1
+    nodesize-4k snapshots-with-quotas big-directory || exit 1
 plain=$fixtures/plain/dev1.img
 
 # parts N ARGUMENTS...: the output of all N parts, and the sum of their exit statuses.
@@ -44,6 +44,20 @@ same 3 walk --nested no --type d --subvol 5 "$fixtures/snapshots-with-quotas/dev
 same 3 sum "$plain"
 same 3 walk "$fixtures/lost-leaf-directory/dev1.img"
 holds "a part reports the damage" [ "$status" -ge 1 ]
+# Many leaves and nodes are lost, so many names come from other items than those that were lost.
+while read -r fixture rate seed; do
+    same 2 walk --insert "debug/error-gen@verify,kind=tree-block,rate=$rate,seed=$seed" \
+        "$fixtures/$fixture/dev1.img"
+    holds "$fixture: damaged, but not empty" [ "$(wc -l < "$WORK/whole")" -gt 100 ]
+done << 'END'
+big-directory 15% 5
+levels-3 15% 15
+levels-3 30% 16
+END
+# The leaf with the inode of /source and its entry is lost, but not the entries below it.
+expect "a directory without inode and entry" 1 'injected' walk --insert \
+    "debug/error-gen@verify,kind=tree-block,rate=5%,seed=11" "$fixtures/nodesize-4k/dev1.img"
+holds "has files" out_has '^/source/large.bin$'
 same 3 ls -R -o path,inode,size "$plain"
 same 3 ls -R --exclude 'd*' -o path "$plain" /
 
