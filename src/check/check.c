@@ -103,6 +103,16 @@ struct bw_error *bw_check_load_chunks(struct bw_check *check)
     return bw_fs_chunks(check->fs, add_chunk, check);
 }
 
+/* The findings so far, by severity; other workers may add some. */
+static void count_findings(struct bw_check *check, uint64_t *counts)
+{
+    struct bw_findings *findings = &check->findings;
+    pthread_mutex_lock(&findings->lock);
+    for (unsigned code = 0; code < BW_CODES; code++)
+        counts[findings->counts[code].code->severity] += findings->counts[code].count;
+    pthread_mutex_unlock(&findings->lock);
+}
+
 bool bw_check_should_continue(struct bw_check *check, unsigned worker)
 {
     const struct bw_check_options *options = check->options;
@@ -114,9 +124,7 @@ bool bw_check_should_continue(struct bw_check *check, unsigned worker)
             .expected = check->expected,
             .data_done = check->data_done,
         };
-        for (unsigned code = 0; code < BW_CODES; code++)
-            progress.counts[check->findings.counts[code].code->severity] +=
-                check->findings.counts[code].count;
+        count_findings(check, progress.counts);
         if (!options->progress(options->context, &progress))
             check->stopped = true;
     }
