@@ -163,7 +163,7 @@ def compare_restored(case, dumps):
     control, control_shown, _ = restore(case, case.path("theirs.bti"))
     for name, dump in dumps.items():
         statuses, shown, text = restore(case, dump.images[0])
-        if statuses != control:
+        if not control[0] and statuses != control:
             yield f"{name}: restored with {statuses}, but btrfs-image's with {control}: {text}"
         if control_shown is not None and shown != wanted:
             yield f"{name}: a mount of the restored image shows other files"

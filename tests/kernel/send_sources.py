@@ -157,7 +157,7 @@ def lost_contents(program, source, directory):
              if row.get("size", 0) > 16384 and "nodatasum" not in row["flags"]]
     rows = asked.rows("extents", "--subvol", "snapshot0", paths[0]) if paths else []
     extents = [extent for row in rows if row["checksums"] for extent in row["extents"]
-               if extent.get("places")]
+               if extent.get("places") and extent["extent_kind"] != "unwritten"]
     if not extents:
         return
     for image, offset in list(places(program, images, extents[0]["places"][0]["logical"])):
