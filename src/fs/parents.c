@@ -26,26 +26,33 @@ static bool take_reference(const struct bw_item *item, struct bw_parent_step *st
     return true;
 }
 
-struct bw_error *bw_inode_step_up(const struct bw_fs *fs, const struct bw_tree *tree,
-                                  uint64_t inode, struct bw_parent_step *step)
+struct bw_error *bw_inode_step_up_next(const struct bw_fs *fs, const struct bw_tree *tree,
+                                       struct bw_item_range *range, uint64_t inode,
+                                       struct bw_parent_step *step)
 {
     const struct bw_tree_reader reader = bw_fs_name_reader(fs);
-    struct bw_item_range range;
     struct bw_error *error = NULL;
     bool found = false;
-    bw_item_range_begin(&range, &reader, tree, (struct bw_key){inode, BW_INODE_REF, 0},
-                        (struct bw_key){inode, BW_INODE_EXTREF, UINT64_MAX});
-    while (!error && !found && bw_item_range_next(&range)) {
-        if (!range.error)
-            found = take_reference(&range.item, step);
-        else if (range.lost != BW_LOST_ITEM)
-            error = BW_TAKE(range.error);
+    bw_item_range_restart(range, &reader, tree, (struct bw_key){inode, BW_INODE_REF, 0},
+                          (struct bw_key){inode, BW_INODE_EXTREF, UINT64_MAX});
+    while (!error && !found && bw_item_range_next(range)) {
+        if (!range->error)
+            found = take_reference(&range->item, step);
+        else if (range->lost != BW_LOST_ITEM)
+            error = BW_TAKE(range->error);
     }
-    BW_TRY(bw_item_range_end(&range, error));
+    BW_TRY(bw_item_range_stop(range, error));
     return found ? NULL
                  : bw_error_create(BW_ERROR_NOT_FOUND,
                                    "inode %" PRIu64 " of subvolume %" PRIu64 " has no name", inode,
                                    tree->id);
+}
+
+struct bw_error *bw_inode_step_up(const struct bw_fs *fs, const struct bw_tree *tree,
+                                  uint64_t inode, struct bw_parent_step *step)
+{
+    struct bw_item_range range = {0};
+    return bw_item_range_end(&range, bw_inode_step_up_next(fs, tree, &range, inode, step));
 }
 
 struct bw_error *bw_directory_entry_type(const struct bw_fs *fs, const struct bw_tree *tree,

@@ -90,8 +90,30 @@ static struct bw_error *check_key_range(const struct bw_node *node,
     return NULL;
 }
 
+/* What check_pointers() checks, for all pointers at once. */
+static bool are_valid(const struct bw_node *node)
+{
+    const struct bw_disk_key_pointer *pointers =
+        (const void *)(node->block + sizeof(struct bw_disk_header));
+    uint64_t addresses = bw_get64(pointers[0].bytenr),
+             previous = bw_get64(pointers[0].key.objectid);
+    for (uint32_t slot = 1; slot < node->item_count; slot++) {
+        const uint64_t inode = bw_get64(pointers[slot].key.objectid);
+        addresses |= bw_get64(pointers[slot].bytenr);
+        if (inode <= previous) {
+            const struct bw_key before = bw_node_key(node, slot - 1), key = bw_node_key(node, slot);
+            if (bw_key_compare(&before, &key) >= 0)
+                return false;
+        }
+        previous = inode;
+    }
+    return addresses % BW_MIN_SECTORSIZE == 0;
+}
+
 static struct bw_error *check_pointers(const struct bw_node *node)
 {
+    if (are_valid(node))
+        return NULL;
     struct bw_key previous = {0};
     for (uint32_t slot = 0; slot < node->item_count; slot++) {
         struct bw_node_pointer pointer = bw_node_pointer_at(node, slot);

@@ -35,6 +35,7 @@ void bw_ancestors_free(struct bw_ancestors *ancestors)
 {
     bw_map_free(&ancestors->numbers);
     bw_buffer_free(&ancestors->path);
+    bw_error_free(bw_item_range_end(&ancestors->references, NULL));
     if (ancestors->has_finder)
         bw_leaf_finder_free(&ancestors->finder);
     free(ancestors->steps);
@@ -67,14 +68,15 @@ static bool step_in_leaf(const struct bw_node *leaf, uint64_t inode, struct bw_p
 }
 
 /* Finds the parent of a directory; false if it cannot be found. */
-static struct bw_error *step_up(const struct bw_task_scope *scope, uint64_t inode,
-                                const struct bw_node *leaf, struct bw_parent_step *step,
-                                bool *found)
+static struct bw_error *step_up(struct bw_ancestors *ancestors, const struct bw_task_scope *scope,
+                                uint64_t inode, const struct bw_node *leaf,
+                                struct bw_parent_step *step, bool *found)
 {
     *found = step_in_leaf(leaf, inode, step);
     if (*found)
         return NULL;
-    struct bw_error *error = bw_inode_step_up(scope->fs, scope->tree, inode, step);
+    struct bw_error *error =
+        bw_inode_step_up_next(scope->fs, scope->tree, &ancestors->references, inode, step);
     if (error && error->code == BW_ERROR_NO_MEMORY)
         return error;
     *found = !error;
@@ -111,7 +113,7 @@ static struct bw_error *climb(struct bw_ancestors *ancestors, const struct bw_ta
         step->inode = inode;
         BW_TRY(bw_ancestors_put(ancestors, inode, *number));
         if (*count < MOST_STEPS)
-            BW_TRY(step_up(scope, inode, *count ? NULL : leaf, &step->up, &found));
+            BW_TRY(step_up(ancestors, scope, inode, *count ? NULL : leaf, &step->up, &found));
         if (*count == MOST_STEPS || !found)
             return NULL;
         inode = step->up.parent;
@@ -119,28 +121,41 @@ static struct bw_error *climb(struct bw_ancestors *ancestors, const struct bw_ta
     return NULL;
 }
 
-/* Whether a walk enters a directory; the path of its parent is in ancestors->path. */
+/* Sets the path to that of a directory, which others are added below. */
+static struct bw_error *set_path(struct bw_ancestors *ancestors, const struct bw_task_scope *scope,
+                                 const struct bw_packed *found, uint32_t directory)
+{
+    struct bw_buffer *path = &ancestors->path;
+    path->length = 0;
+    bw_buffer_append(path, scope->prefix, scope->prefix_length);
+    bw_found_directory_path(scope->directories, found, directory, path);
+    ancestors->depth = bw_choice_depth(scope->choice, path->data, path->length);
+    return path->failed ? bw_error_no_memory() : NULL;
+}
+
+/* Whether a walk enters a directory below that of the path. */
 static struct bw_error *is_entered(struct bw_ancestors *ancestors,
                                    const struct bw_task_scope *scope,
                                    const struct bw_ancestor *step, bool *enters)
 {
     struct bw_buffer *path = &ancestors->path;
-    const unsigned depth = bw_choice_depth(scope->choice, path->data, path->length) + 1;
-    *enters = bw_choice_enters(scope->choice, depth) &&
-              path->length + step->up.name_length < BW_LONGEST_PATH;
+    const size_t length = path->length;
+    *enters = bw_choice_enters(scope->choice, ancestors->depth + 1) &&
+              length + step->up.name_length < BW_LONGEST_PATH;
     if (!*enters || !scope->choice->selection)
         return NULL;
     bw_buffer_append(path, step->up.name, step->up.name_length);
     bw_buffer_append_byte(path, '\0');
+    path->length = length;
     if (path->failed)
         return bw_error_no_memory();
-    const struct bw_named named = {path->data, path->length - 1, step->up.name_length, step->inode,
-                                   BW_FILE_DIRECTORY};
+    const struct bw_named named = {path->data, length + step->up.name_length, step->up.name_length,
+                                   step->inode, BW_FILE_DIRECTORY};
     *enters = !bw_selection_excludes(scope->choice->selection, &named);
     return NULL;
 }
 
-/* Adds a directory below another one. */
+/* Adds a directory below another one, whose path is set. */
 static struct bw_error *add_below(struct bw_ancestors *ancestors, const struct bw_task_scope *scope,
                                   struct bw_packed *found, const struct bw_ancestor *step,
                                   uint32_t parent)
@@ -152,11 +167,6 @@ static struct bw_error *add_below(struct bw_ancestors *ancestors, const struct b
                                                  .name_length = (uint8_t)step->up.name_length};
     uint32_t number = BW_NOT_ENTERED;
     bool enters;
-    ancestors->path.length = 0;
-    bw_buffer_append(&ancestors->path, scope->prefix, scope->prefix_length);
-    bw_found_directory_path(scope->directories, found, parent, &ancestors->path);
-    if (ancestors->path.failed)
-        return bw_error_no_memory();
     BW_TRY(is_entered(ancestors, scope, step, &enters));
     if (enters)
         number = bw_found_directory_add(found, &directory);
@@ -210,6 +220,7 @@ static struct bw_error *resolve(struct bw_ancestors *ancestors, const struct bw_
                                 uint32_t *number)
 {
     const struct bw_key key = {step->up.parent, BW_DIR_INDEX, step->up.index};
+    BW_TRY(set_path(ancestors, scope, found, *number));
     BW_TRY(bw_find_leaf(&ancestors->finder, &key));
     BW_TRY(ancestors->finder.lost ? add_below(ancestors, scope, found, step, *number)
                                   : add_entries(ancestors, scope, found, step, *number));

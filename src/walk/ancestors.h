@@ -8,6 +8,7 @@
 #define BW_WALK_ANCESTORS_H
 
 #include "btree/find_leaf.h"
+#include "walk/known_files.h"
 #include "walk/task.h"
 
 /* Numbers of directories that have no place in the result of a task. */
@@ -22,11 +23,13 @@ struct bw_ancestors {
     struct bw_known_files *files; /**< gets the files among them; NULL: they are not needed */
 
     /* Private. */
-    struct bw_leaf_finder finder;
+    struct bw_item_range references; /**< of the inode that was looked up last */
+    struct bw_leaf_finder finder;    /**< of entries */
     bool has_finder;
     struct bw_ancestor *steps;
     size_t capacity;
-    struct bw_buffer path;
+    struct bw_buffer path; /**< of the directory that others are added below */
+    unsigned depth;        /**< of the same */
 };
 
 /** Forgets all directories, for another task or subvolume. */

@@ -64,7 +64,6 @@ enum {
     MOST_SAMPLES = 16,   /* of nodes, to estimate how many of a tree are dense */
     DENSE_FROM = 4,      /* one node of so many is dense, or more, where a tree is divided */
     SPARSE_FROM = 16,    /* one leaf of so many begins with an entry, or fewer */
-    MOST_INODES = 4096,  /* of a leaf, for which it is examined whether they are files */
 };
 
 /* States of a node. */
@@ -248,6 +247,15 @@ bool bw_shard_has_any(const struct bw_shard_nodes *nodes, const struct bw_key *f
     return is_own(cuts, part);
 }
 
+bool bw_shard_has_all(const struct bw_shard_nodes *nodes, const struct bw_key *first,
+                      const struct bw_key *end)
+{
+    const struct bw_shard_cuts *cuts = nodes->cuts;
+    size_t cut = 0;
+    return !cuts->in_turn && is_own(cuts, part_of(cuts, first, &cut)) &&
+           is_own(cuts, part_of(cuts, end, &cut) + cuts->parts - 1);
+}
+
 const struct bw_subvolume *bw_shard_model(const struct bw_subvolume_table *table)
 {
     const struct bw_subvolume *model = NULL;
@@ -311,58 +319,6 @@ enum bw_leaf_entries bw_leaf_entries_of(const struct bw_key *first, const struct
     return within && (first->type > BW_DIR_INDEX || bw_key_compare(end, &entries) <= 0)
                ? BW_HAS_NO_ENTRIES
                : BW_MAY_HAVE_ENTRIES;
-}
-
-struct bw_error *bw_known_files_reset(struct bw_known_files *known,
-                                      const struct bw_block_pointer *pointer, uint64_t last)
-{
-    const uint64_t most = UINT64_C(1) << 22;
-    const uint64_t first = pointer->expectation.first_key.objectid;
-    const uint64_t end = pointer->expectation.end_key.objectid; /* maybe that of the tree */
-    const uint64_t inodes = (end - last < MOST_INODES ? end : last + MOST_INODES) - first;
-    known->first = first;
-    known->count = (inodes < most ? inodes : most) / 64 * 64 + 64;
-    const size_t words = known->count / 64;
-    if (words > known->capacity) {
-        free(known->bits);
-        known->bits = malloc(words * sizeof *known->bits);
-        known->capacity = known->bits ? words : 0;
-    }
-    if (!known->bits)
-        return bw_error_no_memory();
-    memset(known->bits, 0, words * sizeof *known->bits);
-    return NULL;
-}
-
-void bw_known_files_add_leaf(struct bw_known_files *known, const struct bw_node *leaf)
-{
-    const uint8_t *data = leaf->block + sizeof(struct bw_disk_header);
-    const uint32_t space = leaf->nodesize - (uint32_t)sizeof(struct bw_disk_header) -
-                           (uint32_t)sizeof(struct bw_disk_dir_item);
-    for (uint32_t slot = 0; slot < leaf->item_count; slot++) {
-        const struct bw_disk_item *item = bw_node_disk_item(leaf, slot);
-        if (item->key.type != BW_DIR_INDEX || bw_get32(item->offset) > space)
-            continue;
-        const struct bw_disk_dir_item *entry = (const void *)(data + bw_get32(item->offset));
-        if (bw_dir_entry_type(entry) != BW_FILE_DIRECTORY && entry->location.type == BW_INODE_ITEM)
-            bw_known_files_add(known, bw_get64(entry->location.objectid));
-    }
-}
-
-bool bw_known_files_fill(const struct bw_known_files *known, const struct bw_key *first,
-                         const struct bw_key *end)
-{
-    const struct bw_key entries = {end->objectid, BW_DIR_INDEX, 0};
-    const uint64_t from = first->objectid + (first->type > BW_DIR_INDEX);
-    const uint64_t until = end->objectid + (bw_key_compare(end, &entries) > 0);
-    if (until - from > MOST_INODES || until - known->first > known->count)
-        return false;
-    for (uint64_t inode = from; inode < until; inode++) {
-        const uint64_t number = inode - known->first;
-        if (number >= known->count || !(known->bits[number / 64] >> number % 64 & 1))
-            return false;
-    }
-    return true;
 }
 
 /* Damage. */

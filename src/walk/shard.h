@@ -95,6 +95,10 @@ bool bw_shard_has(const struct bw_shard_nodes *nodes, const struct bw_key *first
 bool bw_shard_has_any(const struct bw_shard_nodes *nodes, const struct bw_key *first,
                       const struct bw_key *end);
 
+/** Whether all leaves of such a node belong to the shard, if that is easily seen. */
+bool bw_shard_has_all(const struct bw_shard_nodes *nodes, const struct bw_key *first,
+                      const struct bw_key *end);
+
 /** Whether it is worthwhile to divide a tree of `bytes`. Otherwise, because it is small or because
  * names are only a small part of it, each shard reads all names, and takes some inodes. */
 bool bw_shard_divides(struct bw_shard_nodes *nodes, uint64_t bytes, struct bw_shard shard);
@@ -119,35 +123,10 @@ bool bw_shard_scans_directory(struct bw_shard_nodes *nodes, uint64_t inode);
 
 /* Leaves of a part. */
 
-/** Inodes known to be no directories, near a first one. */
-struct bw_known_files {
-    uint64_t first, count; /**< inodes for which there are bits */
-    uint64_t *bits;
-    size_t capacity; /**< of `bits` */
-};
-
-/** Empties the set for the inodes below a node, whose last leaf begins with the inode `last`. */
-struct bw_error *bw_known_files_reset(struct bw_known_files *known,
-                                      const struct bw_block_pointer *pointer, uint64_t last);
-
-static inline void bw_known_files_add(struct bw_known_files *known, uint64_t inode)
-{
-    const uint64_t number = inode - known->first;
-    if (number < known->count)
-        known->bits[number / 64] |= UINT64_C(1) << number % 64;
-}
-
-/** Adds all files that the entries of a leaf refer to. */
-void bw_known_files_add_leaf(struct bw_known_files *known, const struct bw_node *leaf);
-
 /** The entries in a leaf, judged by its first key and the first key of the next leaf. */
 enum bw_leaf_entries { BW_HAS_NO_ENTRIES, BW_BEGINS_WITH_ENTRIES, BW_MAY_HAVE_ENTRIES };
 
 enum bw_leaf_entries bw_leaf_entries_of(const struct bw_key *first, const struct bw_key *end);
-
-/** Whether the set contains all inodes that may have entries in a leaf. */
-bool bw_known_files_fill(const struct bw_known_files *known, const struct bw_key *first,
-                         const struct bw_key *end);
 
 /* Damage. If a path or a leaf cannot be read, the shard also walks the whole subvolume, which
  * recovers lost names, and lists the missing entries. */

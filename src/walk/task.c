@@ -14,6 +14,7 @@
 #include "fs/fs.h"
 #include "fs/lookup.h"
 #include "walk/ancestors.h"
+#include "walk/known_files.h"
 #include "walk/path_text.h"
 #include "walk/task.h"
 
@@ -54,6 +55,7 @@ struct running_task {
     struct bw_task *task;
     struct bw_task_result *result;
     size_t number;
+    bool owns_all;      /* all leaves belong to the shard */
     size_t cut;         /* for bw_shard_has() */
     uint32_t leaf;      /* the present leaf; UINT32_MAX between leaves */
     uint32_t depth;     /* of the directory whose prefix is set, if there is a greatest depth */
@@ -146,6 +148,8 @@ static uint32_t add_found(struct running_task *run, const struct directory_recor
 static bool is_own_leaf(struct running_task *run, uint32_t leaf)
 {
     const struct bw_leaves *leaves = &run->scratch->leaves;
+    if (run->owns_all)
+        return true;
     const struct bw_key first = bw_leaves_key(leaves, leaf);
     return bw_shard_has(run->scope->nodes, &first, leaf, leaves->count, &run->cut);
 }
@@ -168,7 +172,8 @@ static void add_directory_of_shard(struct running_task *run, const struct direct
 {
     struct bw_task_scratch *scratch = run->scratch;
     const uint64_t inode = entry->location.objectid, position = parent->inode;
-    const bool scanned = bw_shard_scans_directory(run->scope->nodes, inode);
+    const bool scanned = (run->task->scans && is_in_reach(run, inode)) ||
+                         bw_shard_scans_directory(run->scope->nodes, inode);
     const bool near = run->task->scans ? begins_in_part(run, inode) : is_in_reach(run, inode);
     const struct bw_map *known =
         run->task->scans ? &scratch->ancestors.numbers : &scratch->by_inode;
@@ -428,7 +433,7 @@ void bw_task_scratch_destroy(struct bw_task_scratch *scratch)
     bw_buffer_free(&scratch->raw);
     bw_collector_destroy(scratch->collector);
     bw_ancestors_free(&scratch->ancestors);
-    free(scratch->known.bits);
+    bw_known_files_free(&scratch->known);
     free(scratch);
 }
 
@@ -552,18 +557,6 @@ static bool begin_paths(struct running_task *run, const struct directory_record 
     return true;
 }
 
-/* The set to which files are added, if that is needed; NULL otherwise. */
-static struct bw_known_files *noted_files(struct running_task *run)
-{
-    return run->notes ? &run->scratch->known : NULL;
-}
-
-static inline void note_file(struct bw_known_files *known, const struct bw_disk_dir_item *entry)
-{
-    if (known)
-        bw_known_files_add(known, bw_get64(entry->location.objectid));
-}
-
 static void note_entry(struct running_task *run, const struct bw_dir_entry *entry)
 {
     if (run->notes && entry->type != BW_FILE_DIRECTORY && entry->location.type == BW_INODE_ITEM)
@@ -584,15 +577,12 @@ static uint32_t write_files(struct running_task *run, const struct bw_node *give
     struct bw_path_writer paths;
     const struct bw_node leaf = *given; /* stays in registers */
     const uint64_t inode = directory->inode;
-    struct bw_known_files *known = noted_files(run);
     const struct bw_disk_dir_item *entry = bw_leaf_file_entry(&leaf, slot, inode);
     if (!entry || !begin_paths(run, directory, leaf.item_count - slot, leaf.nodesize, &paths))
         return slot;
     while (entry &&
-           bw_path_writer_add(&paths, (const uint8_t *)(entry + 1), bw_get16(entry->name_length))) {
-        note_file(known, entry);
+           bw_path_writer_add(&paths, (const uint8_t *)(entry + 1), bw_get16(entry->name_length)))
         entry = ++slot < leaf.item_count ? bw_leaf_file_entry(&leaf, slot, inode) : NULL;
-    }
     end_paths(run, &paths);
     return slot;
 }
@@ -606,10 +596,8 @@ static uint32_t collect_files(struct running_task *run, const struct bw_node *gi
     const struct bw_disk_dir_item *entry = bw_leaf_file_entry(&leaf, slot, inode);
     if (entry)
         enter_collector(run, directory);
-    while (entry && bw_collector_add_file(run->scratch->collector, entry)) {
-        note_file(noted_files(run), entry);
+    while (entry && bw_collector_add_file(run->scratch->collector, entry))
         entry = ++slot < leaf.item_count ? bw_leaf_file_entry(&leaf, slot, inode) : NULL;
-    }
     return slot;
 }
 
@@ -628,7 +616,6 @@ static void write_listed_files(struct running_task *run, struct bw_entry_list_cu
 {
     struct bw_path_writer paths;
     struct bw_entry_list_cursor at = *entries; /* stays in registers */
-    struct bw_known_files *known = noted_files(run);
     const size_t bytes = (size_t)(at.end - at.next);
     if (!bw_entry_list_is_at_file(&at) ||
         !begin_paths(run, directory, bytes / BW_LISTED_FILE_MIN, bytes, &paths))
@@ -637,9 +624,11 @@ static void write_listed_files(struct running_task *run, struct bw_entry_list_cu
         size_t length;
         const uint8_t *name = bw_entry_list_take_file(&at, &length);
         bw_path_writer_add_valid(&paths, name, length);
-        if (known)
-            bw_known_files_add(known, bw_listed_number(name + length));
     }
+    if (run->notes)
+        bw_known_files_add_listed(
+            &run->scratch->known,
+            (struct bw_entry_list_cursor){entries->next, at.next, entries->number_size});
     *entries = at;
     end_paths(run, &paths);
 }
@@ -688,6 +677,8 @@ static void handle_leaf(struct running_task *run, const struct bw_node *leaf)
             continue;
         }
         const uint32_t next = handle_files(run, leaf, slot, &directory);
+        if (run->notes)
+            bw_known_files_add_items(&run->scratch->known, leaf, slot, next);
         if (next == slot)
             handle_item(run, leaf, slot, &directory);
         else
@@ -772,14 +763,14 @@ static void list_wanted(struct running_task *run)
 }
 
 /* Wants leaves that may have entries of directories that are not known, and removes all others from
- * `hidden`. The first of several leaves often shows that those near it contain only files, so these
- * wait for a later round. */
+ * `hidden`. A leaf often shows that those after it contain only files, so a leaf waits while the
+ * one before it is examined; but not all of many neighbours wait. */
 static void want_hidden(struct running_task *run, unsigned round)
 {
-    enum { PATIENT_ROUNDS = 8, NEAR = 4 };
+    enum { PATIENT_ROUNDS = 8, MOST_WAITING = 16 };
     struct bw_task_scratch *scratch = run->scratch;
     const uint32_t count = scratch->hidden_count;
-    uint32_t last = UINT32_MAX / 2;
+    uint32_t last = UINT32_MAX / 2, wanted = last;
     scratch->hidden_count = 0;
     for (uint32_t i = 0; i < count; i++) {
         const uint32_t leaf = scratch->hidden[i];
@@ -789,11 +780,12 @@ static void want_hidden(struct running_task *run, unsigned round)
             bw_leaves_set_empty(&scratch->leaves, leaf);
             continue;
         }
-        if (leaf - last <= NEAR && round < PATIENT_ROUNDS) {
+        if (leaf - last == 1 && leaf - wanted <= MOST_WAITING && round < PATIENT_ROUNDS) {
             scratch->hidden[scratch->hidden_count++] = (uint16_t)leaf;
-            continue;
+        } else {
+            bw_leaves_want(&scratch->leaves, leaf);
+            wanted = leaf;
         }
-        bw_leaves_want(&scratch->leaves, leaf);
         last = leaf;
     }
 }
@@ -837,6 +829,7 @@ static void scan_part(struct running_task *run)
     const struct bw_tree_block_expectation *keys = &run->task->pointer.expectation;
     if (bw_shard_is_sparse(&scratch->leaves.node))
         return;
+    run->owns_all = bw_shard_has_all(run->scope->nodes, &keys->first_key, &keys->end_key);
     want_entries(run);
     bw_ancestors_clear(&scratch->ancestors, run->scope);
     scratch->ancestors.first = keys->first_key.objectid;
