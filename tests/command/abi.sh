@@ -49,6 +49,8 @@ elif grep -q clang < <(readelf -p .comment "$library") || grep -q __asan < <(nm 
 else
     holds "the interface is that of tests/abi; after an addition run 'make abi'" \
         "$ROOT/scripts/abi" "$library"
+    holds "structures are described" grep -q "name='bw_fs_options' size-in-bits" \
+        "$ROOT/tests/abi/libbtrfs-walk.abi"
     # A member that is inserted in the middle of a structure must be detected.
     sed "s/\(<data-member access='public' layout-offset-in-bits='\)64\('\)/\1128\2/" \
         "$ROOT/tests/abi/libbtrfs-walk.abi" > "$WORK/other.abi"
