@@ -21,6 +21,27 @@ wrap() {
     python3 "$ROOT/tests/support/wrap.py" "$kind" "$bare" "$@" || exit 1
 }
 
+# disk TARGET IMAGE...: makes a disk with a partition for each image.
+disk() {
+    python3 - "$@" << 'END'
+import os, struct, sys
+target, *images = sys.argv[1:]
+table, start = bytearray(512), 1 << 20
+with open(target, "wb") as disk:
+    for number, name in enumerate(images):
+        length = os.path.getsize(name)
+        table[450 + 16 * number] = 0x83
+        struct.pack_into("<II", table, 454 + 16 * number, start // 512, length // 512)
+        disk.truncate(start + length)
+        os.system(f"dd if={name} of={target} bs=64K seek={start >> 16} conv=notrunc,sparse "
+                  "status=none")
+        start += -(-length // (1 << 20)) << 20
+    table[510:] = b"\x55\xaa"
+    disk.seek(0)
+    disk.write(table)
+END
+}
+
 # same DESCRIPTION MESSAGE ARGUMENTS...: the files and their hashes are those of the bare image.
 same() {
     local what=$1 message=$2
@@ -61,6 +82,22 @@ expect "a descriptor that is not open" 2 'cannot read the key' --key-fd 77 luks2
 expect "no descriptor" 2 'number of an open file descriptor' --key-fd x luks2.img
 expect "rescue" 0 - rescue --key-file key luks2.img
 holds "commands name the key file" out_has '^  btrfs-walk extract .* --key-file=key$'
+# edited FILE STATEMENTS: makes a LUKS2 image with another header.
+edited() {
+    cp --sparse=always luks2.img "$1"
+    python3 "$ROOT/tests/support/edit_luks.py" "$@" || exit 1
+}
+edited many.img 'header["digests"] = {i: header["digests"]["0"] for i in range(33)}'
+expect "too many digests" 2 'many.img: the LUKS header has no valid list of digests' --key-file key \
+    many.img
+edited many.img 'header["keyslots"] = {"0" * i: header["keyslots"]["0"] for i in range(1, 34)}'
+expect "too many keyslots" 2 'many.img: the LUKS header has no valid list of keyslots' \
+    --key-file key many.img
+edited slow.img 'header["keyslots"]["0"]["kdf"].update(time=(1 << 20) + 1, memory=1024)'
+expect "too many passes" 3 'keyslot 0 needs 1048577 passes over 1.00MiB of memory, which take too long' \
+    --key-file key slow.img
+edited unbound.img 'header["digests"]["0"]["segments"] = []'
+expect "an unbound key" 2 'no keyslot accepts the key given' --key-file key unbound.img
 "$PROGRAM" rescue --extract saved --key-file - luks2.img < key > out 2>&1
 is "a key from stdin, for all steps" $? 0
 is "all files are saved" "$(find saved/whole -type f | wc -l)" "$(wc -l < want)"
@@ -147,6 +184,10 @@ expect "no such volume" 2 'there is no logical volume home; there are: vg0/swap,
     --volume home pv1.img pv2.img pv3.img
 expect "a volume without btrfs" 2 'pv1.img .LVM vg0/swap. is not a btrfs file system' \
     --volume swap pv1.img pv2.img pv3.img
+expect "no group" 2 'there is no logical volume root, because no image is a physical volume of LVM' \
+    --volume root "$bare"
+expect "no such volume, and a device that is none" 2 'pv1.img: there is no logical volume home' \
+    --volume home pv1.img pv2.img pv3.img "$BUILD/fixtures/plain/dev1.img"
 if have thin_restore; then
     wrap lvm_thin thin1.img thin2.img
     same "a thin volume" - --volume vg0/root thin2.img thin1.img
@@ -254,22 +295,7 @@ same "bcache in dm-verity" - --verity-root-hash "$(cat cached-hash.img.root)" ca
 bare=$BUILD/fixtures/plain/dev1.img
 wrap verity other.img other-hash.img salt=05
 bare=$BUILD/fixtures/mixed/dev1.img
-python3 - data.img hash.img other.img other-hash.img << 'END'
-import os, struct, sys
-table, start = bytearray(512), 1 << 20
-with open("systems.img", "wb") as disk:
-    for number, name in enumerate(sys.argv[1:]):
-        length = os.path.getsize(name)
-        table[450 + 16 * number] = 0x83
-        struct.pack_into("<II", table, 454 + 16 * number, start // 512, length // 512)
-        disk.truncate(start + length)
-        os.system(f"dd if={name} of=systems.img bs=64K seek={start >> 16} conv=notrunc,sparse "
-                  "status=none")
-        start += -(-length // (1 << 20)) << 20
-    table[510:] = b"\x55\xaa"
-    disk.seek(0)
-    disk.write(table)
-END
+disk systems.img data.img hash.img other.img other-hash.img
 expect "two systems" 2 'several partitions contain file systems' systems.img
 same "the system of the root hash" - "${verity[@]}" systems.img
 expect "its partition" 0 - info "${verity[@]}" systems.img
@@ -357,6 +383,9 @@ same "LVM in a partition" - disk.img
 expect "devices shows the stack" 0 - devices --raw -o container disk.img
 is "its name" "$(cat out)" 'GPT partition 2 > LVM vg0/root'
 same "the partition is selected" - --partition 2 disk.img
+disk both.img "$BUILD/fixtures/plain/dev1.img" inner.img
+same "the volume, and not the partition with a btrfs" - --volume root both.img
+expect "no such volume on it" 2 'both.img.*: there is no logical volume x' --volume x both.img
 # A file of another file system.
 zstd -q -d --sparse "$ROOT/tests/data/containers/host.img.zst" -o host.img
 "$PROGRAM" sum "$BUILD/fixtures/mixed/dev1.img" > want

@@ -282,6 +282,21 @@ static uint64_t memory_limit(const struct search *search)
     return limit < all ? limit : all;
 }
 
+/* Argon2 runs over its memory in passes. cryptsetup does not limit their number; its default takes
+ * seconds, and this limit is hundreds of times as much. */
+static struct bw_error *check_passes(const struct bw_luks_slot *slot)
+{
+    const uint64_t most = UINT64_C(1) << 30; /* KiB of all passes */
+    char memory[32];
+    if (!slot->kdf.memory || slot->kdf.rounds <= most / slot->kdf.memory)
+        return NULL;
+    *bw_write_size(memory, slot->kdf.memory << 10, false) = '\0';
+    return bw_error_create(BW_ERROR_UNSUPPORTED,
+                           "keyslot %u needs %" PRIu64 " passes over %s of memory, which take too "
+                           "long",
+                           slot->number, slot->kdf.rounds, memory);
+}
+
 static struct bw_error *check_limits(const struct search *search, const struct bw_luks_slot *slot)
 {
     enum { STRIPES = 1 << 16 };
@@ -299,7 +314,7 @@ static struct bw_error *check_limits(const struct search *search, const struct b
         slot->stripes * slot->key > slot->length || slot->kdf.rounds > UINT32_MAX ||
         slot->kdf.threads > 64)
         return bw_error_create(BW_ERROR_CORRUPT, "keyslot %u has impossible numbers", slot->number);
-    return NULL;
+    return check_passes(slot);
 }
 
 static struct bw_error *read_material(const struct search *search, const struct bw_luks_slot *slot,
@@ -338,18 +353,25 @@ static struct bw_error *open_slot(const struct search *search, const struct bw_l
     return NULL;
 }
 
+/* The first digest of a keyslot, as in cryptsetup; NULL if it has none. */
+static const struct bw_luks_digest *digest_of(const struct bw_luks_header *header,
+                                              const struct bw_luks_slot *slot)
+{
+    for (size_t i = 0; i < header->digest_count; i++)
+        if (header->digests[i].slots >> slot->number & 1)
+            return &header->digests[i];
+    return NULL;
+}
+
 static struct bw_error *verify_key(const struct search *search, const struct bw_luks_slot *slot,
                                    const uint8_t *key, bool *fits)
 {
-    for (size_t i = 0; i < search->header->digest_count; i++) {
-        const struct bw_luks_digest *digest = &search->header->digests[i];
-        uint8_t found[BW_LUKS_SALT];
-        if (!(digest->slots >> slot->number & 1) || digest->kdf.rounds > UINT32_MAX ||
-            strcmp(digest->kdf.type, "pbkdf2") != 0)
-            continue;
-        BW_TRY(derive(&digest->kdf, key, slot->key, found, digest->length));
-        *fits |= memcmp(found, digest->value, digest->length) == 0;
-    }
+    const struct bw_luks_digest *digest = digest_of(search->header, slot);
+    uint8_t found[BW_LUKS_SALT];
+    if (!digest || digest->kdf.rounds > UINT32_MAX || strcmp(digest->kdf.type, "pbkdf2") != 0)
+        return NULL;
+    BW_TRY(derive(&digest->kdf, key, slot->key, found, digest->length));
+    *fits = memcmp(found, digest->value, digest->length) == 0;
     return NULL;
 }
 
@@ -588,8 +610,8 @@ static const char page[] =
     "as are authenticated encryption and volumes in the middle of a reencryption. If the first "
     "header of LUKS2 is damaged, its second one is used.\n\n"
     "Argon2 needs the memory that was chosen for a keyslot. Keyslots that need more than the "
-    "option "
-    "memory, which --key-memory sets, are skipped.\n\n"
+    "option memory, which --key-memory sets, are skipped, as are those whose passes over their "
+    "memory add up to more than 1 TiB. They would take more than ten minutes.\n\n"
     "If the header is in another file, it is the second child of the layer; the option "
     "--luks-header does that. Keys are kept in locked memory that is not part of core files, and "
     "are cleared at the end.\n";

@@ -229,9 +229,10 @@ static struct bw_error *add_slot(struct bw_luks_header *header, const char *name
     uint64_t key, area_key;
     if (strcmp(text_of(from, "type"), "luks2") != 0)
         return NULL; /* for a reencryption */
+    if (header->slot_count == BW_LUKS_SLOTS)
+        return bad_json("list of keyslots");
     *slot = (struct bw_luks_slot){.number = (unsigned)strtoul(name, NULL, 10)};
-    if (header->slot_count == BW_LUKS_SLOTS || slot->number >= BW_LUKS_SLOTS ||
-        !json_object_object_get_ex(from, "area", &area) ||
+    if (slot->number >= BW_LUKS_SLOTS || !json_object_object_get_ex(from, "area", &area) ||
         !json_object_object_get_ex(from, "af", &split) ||
         !json_object_object_get_ex(from, "kdf", &kdf) || !number_of(from, "key_size", &key) ||
         !number_of(area, "key_size", &area_key) || !number_of(area, "offset", &slot->offset) ||
@@ -246,24 +247,35 @@ static struct bw_error *add_slot(struct bw_luks_header *header, const char *name
     return NULL;
 }
 
+/* The members of an array, or NULL. */
+static struct json_object *array_of(struct json_object *object, const char *name)
+{
+    struct json_object *array;
+    return json_object_object_get_ex(object, name, &array) &&
+                   json_object_is_type(array, json_type_array)
+               ? array
+               : NULL;
+}
+
+/* A digest without a segment is that of an unbound key, which does not decrypt the data. */
 static struct bw_error *add_digest(struct bw_luks_header *header, const char *name,
                                    struct json_object *from)
 {
     struct bw_luks_digest *digest = &header->digests[header->digest_count];
-    struct json_object *slots;
+    struct json_object *slots = array_of(from, "keyslots"), *segments = array_of(from, "segments");
     (void)name;
+    if (header->digest_count == BW_LUKS_SLOTS)
+        return bad_json("list of digests");
     *digest = (struct bw_luks_digest){.slots = 0};
-    if (header->digest_count == BW_LUKS_SLOTS || !decode_kdf(from, &digest->kdf) ||
-        !bytes_of(from, "digest", digest->value, &digest->length) ||
-        !json_object_object_get_ex(from, "keyslots", &slots) ||
-        !json_object_is_type(slots, json_type_array))
+    if (!decode_kdf(from, &digest->kdf) ||
+        !bytes_of(from, "digest", digest->value, &digest->length) || !slots || !segments)
         return bad_json("digest");
     for (size_t i = 0; i < json_object_array_length(slots); i++) {
         const char *number = json_object_get_string(json_object_array_get_idx(slots, i));
         unsigned long bit = number ? strtoul(number, NULL, 10) : 64;
         digest->slots |= bit < 64 ? UINT64_C(1) << bit : 0;
     }
-    header->digest_count++;
+    header->digest_count += json_object_array_length(segments) != 0;
     return NULL;
 }
 
@@ -311,11 +323,12 @@ decode_each(struct json_object *root, const char *name, struct bw_luks_header *h
 /* A volume that is being reencrypted has two keys, and a border between them. */
 static struct bw_error *check_requirements(struct json_object *root)
 {
-    struct json_object *config, *requirements, *mandatory;
+    struct json_object *config, *requirements;
     if (!json_object_object_get_ex(root, "config", &config) ||
-        !json_object_object_get_ex(config, "requirements", &requirements) ||
-        !json_object_object_get_ex(requirements, "mandatory", &mandatory) ||
-        !json_object_is_type(mandatory, json_type_array) || !json_object_array_length(mandatory))
+        !json_object_object_get_ex(config, "requirements", &requirements))
+        return NULL;
+    struct json_object *mandatory = array_of(requirements, "mandatory");
+    if (!mandatory || !json_object_array_length(mandatory))
         return NULL;
     const char *first = json_object_get_string(json_object_array_get_idx(mandatory, 0));
     return bw_error_create(BW_ERROR_UNSUPPORTED,
