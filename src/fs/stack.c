@@ -151,7 +151,7 @@ static bool is_disk_of_btrfs(const struct building *building, struct bw_xlator *
         is_one = none || partition->btrfs || !partition->room;
     }
     bw_disk_free(disk);
-    return is_one && !building->options->verity_root_hash;
+    return is_one && !building->options->verity_root_hash && !building->options->volume;
 }
 
 static bool is_a(const struct building *building, const struct bw_container_type *type,
@@ -517,6 +517,7 @@ enum rank {
     RANK_VOLUME,
     RANK_FAILED,
     RANK_BTRFS,
+    RANK_CHOSEN, /* by --volume */
 };
 
 static bool is_partition(const struct bw_xlator *device)
@@ -550,10 +551,20 @@ static bool is_unverified(const struct building *building, const struct bw_xlato
     return building->options->verity_root_hash && !is_verified(device);
 }
 
+/* Whether --volume selects a device, or is the reason why it cannot be shown. */
+static bool is_chosen(const struct building *building, struct bw_xlator *device)
+{
+    struct bw_container_id id;
+    return building->options->volume && (has_layer(device, &bw_lvm_container) ||
+                                         (failure_of(building->stack, device) &&
+                                          bw_lvm_container.find(&building->frame, device, &id)));
+}
+
 static enum rank rank_of(const struct building *building, struct bw_xlator *device)
 {
     struct bw_disk_superblock block;
     return is_unverified(building, device)       ? RANK_FAILED
+           : is_chosen(building, device)         ? RANK_CHOSEN
            : has_magic(building, device, &block) ? RANK_BTRFS
            : has_failed(building, device)        ? RANK_FAILED
            : is_partition(device)                ? RANK_PARTITION
@@ -649,18 +660,48 @@ static struct bw_error *append_volume(struct bw_xlator *device,
     return NULL;
 }
 
-/* Whether a volume before one contains the same device, as an LVM snapshot does. */
-static bool is_clone(const struct building *building, size_t index,
-                     const struct bw_superblock *superblock)
+/* The file systems in volumes. */
+struct choice {
+    struct bw_buffer text;          /* describes them */
+    struct bw_superblock first;     /* valid if `count` is not 0 */
+    bool differ;                    /* not all belong to one file system */
+    uint8_t (*uuids)[BW_UUID_SIZE]; /* of their devices */
+    size_t count, capacity;
+};
+
+static void free_choice(struct choice *choice)
 {
-    struct bw_superblock other;
-    for (size_t i = 0; i < index && !building->options->alternatives; i++) {
-        struct bw_xlator *device = bw_xlator_child(building->map, i);
-        if (is_volume(device) && read_superblock(building, device, &other) &&
-            memcmp(other.device.uuid, superblock->device.uuid, BW_UUID_SIZE) == 0)
-            return true;
-    }
-    return false;
+    bw_buffer_free(&choice->text);
+    free(choice->uuids);
+}
+
+static struct bw_error *add_choice(struct choice *choice, struct bw_xlator *device,
+                                   const struct bw_superblock *superblock)
+{
+    if (!BW_ARRAY_RESERVE(choice->uuids, choice->count, choice->capacity))
+        return bw_error_no_memory();
+    if (!choice->count)
+        choice->first = *superblock;
+    choice->differ |= !bw_same_file_system(&choice->first, superblock) &&
+                      !bw_is_seed(&choice->first) && !bw_is_seed(superblock);
+    memcpy(choice->uuids[choice->count++], superblock->device.uuid, BW_UUID_SIZE);
+    return append_volume(device, superblock, &choice->text);
+}
+
+static int compare_uuids(const void *a, const void *b)
+{
+    return memcmp(a, b, BW_UUID_SIZE);
+}
+
+/* Whether two volumes contain the same device, as an LVM snapshot does. */
+static bool has_clones(struct choice *choice)
+{
+    bool has_one = false;
+    if (choice->count > 1)
+        qsort(choice->uuids, choice->count, sizeof *choice->uuids, compare_uuids);
+    for (size_t i = 1; i < choice->count && !has_one; i++)
+        has_one = compare_uuids(choice->uuids[i - 1], choice->uuids[i]) == 0;
+    return has_one;
 }
 
 /* The user must choose if volumes contain different file systems, or copies of one, unless an image
@@ -668,30 +709,51 @@ static bool is_clone(const struct building *building, size_t index,
  */
 static struct bw_error *check_choice(const struct building *building)
 {
-    BW_AUTO_BUFFER struct bw_buffer text = {0};
-    struct bw_superblock first, other;
-    bool has_first = false, several = false, has_btrfs = false;
+    __attribute__((cleanup(free_choice))) struct choice choice = {.count = 0};
+    bool has_btrfs = false;
     for (size_t i = 0; i < bw_xlator_child_count(building->map); i++) {
         struct bw_xlator *device = bw_xlator_child(building->map, i);
         struct bw_disk_superblock block;
+        struct bw_superblock superblock;
         has_btrfs |= has_magic(building, device, &block);
-        if (!read_superblock(building, device, &other))
+        if (!read_superblock(building, device, &superblock))
             continue;
         if (!is_volume(device))
             return NULL;
-        BW_TRY(append_volume(device, &other, &text));
-        several |=
-            is_clone(building, i, &other) || (has_first && !bw_same_file_system(&first, &other) &&
-                                              !bw_is_seed(&first) && !bw_is_seed(&other));
-        first = has_first ? first : other;
-        has_first = true;
+        BW_TRY(add_choice(&choice, device, &superblock));
     }
     if (!has_btrfs && building->stack->skipped)
         return BW_TAKE(building->stack->skipped);
-    return several
+    return choice.differ || (!building->options->alternatives && has_clones(&choice))
                ? bw_error_create(BW_ERROR_AMBIGUOUS, "several volumes contain file systems: %.*s",
-                                 (int)text.length, text.data)
+                                 (int)choice.text.length, choice.text.data)
                : NULL;
+}
+
+/* Why no device is in the volume that the user has selected. */
+static struct bw_error *no_volume(const struct building *building)
+{
+    const struct bw_stack *stack = building->stack;
+    struct bw_stack_failure *failure = stack->count ? &stack->failures[0] : NULL;
+    for (size_t i = 0; i < bw_xlator_child_count(building->map); i++) {
+        struct bw_xlator *device = bw_xlator_child(building->map, i);
+        if (is_chosen(building, device))
+            failure = failure_of(stack, device);
+    }
+    return failure ? bw_error_prefix(BW_TAKE(failure->why), "%s", bw_xlator_image(failure->device))
+                   : bw_error_create(BW_ERROR_NOT_FOUND,
+                                     "there is no logical volume %s, because no image is a "
+                                     "physical volume of LVM",
+                                     building->options->volume);
+}
+
+/* A volume that the user has selected must exist. */
+static struct bw_error *check_volume(const struct building *building)
+{
+    bool has_group = !building->options->volume;
+    for (size_t i = 0; i < bw_xlator_child_count(building->map) && !has_group; i++)
+        has_group = has_layer(bw_xlator_child(building->map, i), &bw_lvm_container);
+    return has_group ? NULL : no_volume(building);
 }
 
 /* With a root hash, every device with a btrfs must be verified, or have an error. */
@@ -731,10 +793,11 @@ struct bw_error *bw_stack_build(struct bw_fs *fs, struct bw_xlator *map,
         BW_TRY(run_round(&building, &changed));
         has_changed |= changed;
     }
-    if (!has_changed)
-        return check_verified(&building);
-    BW_TRY(drop_volumes(&building));
-    bw_graph_prune(fs->graph);
+    if (has_changed) {
+        BW_TRY(drop_volumes(&building));
+        bw_graph_prune(fs->graph);
+    }
     BW_TRY(check_verified(&building));
-    return check_choice(&building);
+    BW_TRY(check_volume(&building));
+    return has_changed ? check_choice(&building) : NULL;
 }
