@@ -88,13 +88,13 @@ edited() {
     python3 "$ROOT/tests/support/edit_luks.py" "$@" || exit 1
 }
 edited many.img 'header["digests"] = {i: header["digests"]["0"] for i in range(33)}'
-expect "too many digests" 2 'many.img: the LUKS header has no valid list of digests' --key-file key \
-    many.img
+expect "too many digests" 2 'many.img: the LUKS header has no valid list of digests' \
+    --key-file key many.img
 edited many.img 'header["keyslots"] = {"0" * i: header["keyslots"]["0"] for i in range(1, 34)}'
 expect "too many keyslots" 2 'many.img: the LUKS header has no valid list of keyslots' \
     --key-file key many.img
 edited slow.img 'header["keyslots"]["0"]["kdf"].update(time=(1 << 20) + 1, memory=1024)'
-expect "too many passes" 3 'keyslot 0 needs 1048577 passes over 1.00MiB of memory, which take too long' \
+expect "too many passes" 3 'keyslot 0 needs 1048577 passes over 1.00MiB of memory, which take too' \
     --key-file key slow.img
 edited unbound.img 'header["digests"]["0"]["segments"] = []'
 expect "an unbound key" 2 'no keyslot accepts the key given' --key-file key unbound.img
@@ -184,7 +184,7 @@ expect "no such volume" 2 'there is no logical volume home; there are: vg0/swap,
     --volume home pv1.img pv2.img pv3.img
 expect "a volume without btrfs" 2 'pv1.img .LVM vg0/swap. is not a btrfs file system' \
     --volume swap pv1.img pv2.img pv3.img
-expect "no group" 2 'there is no logical volume root, because no image is a physical volume of LVM' \
+expect "no group" 2 'no logical volume root, because no image is a physical volume of LVM' \
     --volume root "$bare"
 expect "no such volume, and a device that is none" 2 'pv1.img: there is no logical volume home' \
     --volume home pv1.img pv2.img pv3.img "$BUILD/fixtures/plain/dev1.img"

@@ -258,6 +258,19 @@ else
 ! \x04
 END
 fi
+# A stopped worker has not begun with the command yet.
+converses "Ctrl-C comes early" 0 --insert "$slow" "$plain" << 'END'
+< 5:/ [0-9]+> 
+$ kill -STOP $(cat /proc/$CHILD/task/$CHILD/children)
+> sum\r
+) \x03
+$ sleep 0.1; kill -CONT $(cat /proc/$CHILD/task/$CHILD/children)
+< \^C\s+5:/ [0-9]+> 
+> pwd\r
+< \n/\r
+< 5:/ [0-9]+> 
+> \x04
+END
 converses "Ctrl-C discards a line" 0 "$plain" << 'END'
 < 5:/ [0-9]+> 
 > bogus\x03

@@ -4,9 +4,13 @@
 
     tests/support/converse.py SECONDS COMMAND... < DIALOGUE
 
-Each line of the dialogue is "> TEXT", which is typed as soon as the command edits a line, "! TEXT",
-which is typed at once, or "< REGEX", which must appear after everything that matched before. TEXT
-has the escapes of Python. The end of the dialogue waits for the end of the command. Prints
+Each line of the dialogue is one of these:
+    > TEXT     typed as soon as the command edits a line
+    ) TEXT     typed as soon as it no longer does
+    ! TEXT     typed at once
+    $ COMMAND  run by sh(1), with the number of the process in $CHILD
+    < REGEX    must appear after everything that matched before
+TEXT has the escapes of Python. The end of the dialogue waits for the end of the command. Prints
 everything that appeared. Exits with the status of the command, or with 97 after a line that was not
 answered in time.
 """
@@ -15,6 +19,7 @@ import pty
 import re
 import select
 import signal
+import subprocess
 import sys
 import termios
 import time
@@ -51,10 +56,15 @@ def main():
 
     for line in sys.stdin.read().splitlines():
         end = time.monotonic() + limit
-        if line[0] in ">!":
+        if line[0] == "$":
+            subprocess.run(["sh", "-c", line[2:]], env={**os.environ, "CHILD": str(child)})
+            continue
+        if line[0] in ">!)":
             # a program that does not edit lines never leaves the canonical mode
             patience = time.monotonic() + 2
             while line[0] == ">" and time.monotonic() < patience and edits_no_line(terminal):
+                time.sleep(0.005)
+            while line[0] == ")" and not edits_no_line(terminal):
                 time.sleep(0.005)
             os.write(terminal, line[2:].encode().decode("unicode_escape").encode("latin-1"))
             continue

@@ -224,9 +224,11 @@ static unsigned char discard(EditLine *line, int key)
     return CC_REDISPLAY;
 }
 
+/* From now on, the terminal sends Ctrl-C as a key, until the line is complete. */
 static char *prompt_of(EditLine *line)
 {
     struct shell_editor *editor;
+    shell_forget_interrupts();
     edit.get(line, EL_CLIENTDATA, &editor);
     return (char *)(uintptr_t)editor->prompt;
 }
@@ -334,6 +336,7 @@ const char *shell_editor_read(struct shell_editor *editor, const char *prompt)
     editor->prompt = prompt;
     if (editor->edits)
         return edit_line(editor);
+    shell_forget_interrupts();
     fputs(prompt, stdout);
     fflush(stdout);
     return getline(&editor->typed, &editor->capacity, stdin) < 0 ? NULL : editor->typed;

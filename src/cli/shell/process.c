@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <locale.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +19,41 @@
 #include "cli/shell/worker.h"
 
 enum { SIGNALLED = 128 };
+
+static volatile sig_atomic_t is_interrupted;
+
+static void note_interrupt(int number)
+{
+    (void)number;
+    is_interrupted = 1;
+}
+
+void shell_catch_interrupts(void)
+{
+    const struct sigaction caught = {.sa_handler = note_interrupt};
+    sigaction(SIGINT, &caught, NULL);
+}
+
+void shell_forget_interrupts(void)
+{
+    is_interrupted = 0;
+}
+
+/* Waits until the worker replies or ends. It ignores SIGINT until it begins with the command, so an
+ * interruption is passed on until it has an effect. */
+static void await_reply(const struct shell *shell)
+{
+    static const struct timespec again = {.tv_nsec = 50 * 1000 * 1000};
+    struct pollfd reply = {.fd = shell->channel, .events = POLLIN};
+    sigset_t interrupt, before;
+    sigemptyset(&interrupt);
+    sigaddset(&interrupt, SIGINT);
+    sigprocmask(SIG_BLOCK, &interrupt, &before);
+    while (ppoll(&reply, 1, is_interrupted ? &again : NULL, &before) <= 0)
+        if (is_interrupted)
+            kill(shell->worker, SIGINT);
+    sigprocmask(SIG_SETMASK, &before, NULL);
+}
 
 static bool select_nothing(enum bw_severity severity, const struct bw_error *error)
 {
@@ -152,8 +188,10 @@ int shell_ask(struct shell *shell, enum shell_task task, char **words, size_t co
     int status = shell_start_worker(shell);
     if (status != STATUS_OK)
         return status;
-    if (shell_send_request(shell->channel, &request) &&
-        shell_receive_reply(shell->channel, &reply)) {
+    const bool is_sent = shell_send_request(shell->channel, &request);
+    if (is_sent && task == SHELL_RUN)
+        await_reply(shell);
+    if (is_sent && shell_receive_reply(shell->channel, &reply)) {
         status = reply.status;
         shell->generation = reply.generation;
         if (reply.ends)
@@ -166,5 +204,6 @@ int shell_ask(struct shell *shell, enum shell_task task, char **words, size_t co
             status = shell_run_apart(shell, cmd_find(words[0]), words, count);
     }
     bw_buffer_free(&reply.text);
+    is_interrupted = 0;
     return status;
 }

@@ -134,20 +134,14 @@ static void append_prompt(const struct shell *shell, struct bw_buffer *prompt)
     bw_buffer_format(prompt, " %" PRIu64 "> %c", shell->generation, '\0');
 }
 
-static void ignore(int number)
-{
-    (void)number;
-}
-
 static int run_terminal(struct shell *shell)
 {
     BW_AUTO_BUFFER struct bw_buffer prompt = {0};
-    const struct sigaction interrupted = {.sa_handler = ignore};
     struct shell_editor *editor = shell_editor_create(shell, complete);
     const char *line = "";
     if (!editor)
         return cmd_fail(&shell->settings, bw_error_no_memory());
-    sigaction(SIGINT, &interrupted, NULL);
+    shell_catch_interrupts();
     while (line && !shell->is_over) {
         append_prompt(shell, &prompt);
         line = prompt.failed ? NULL : shell_editor_read(editor, prompt.data);

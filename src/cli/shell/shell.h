@@ -26,6 +26,12 @@ struct shell {
 
 /* The processes of a shell: process.c */
 
+/** From now on, SIGINT ends the command that runs next, and not the shell. */
+void shell_catch_interrupts(void);
+
+/** SIGINT until now does not end the next command. */
+void shell_forget_interrupts(void);
+
 /** Starts the worker if none runs; returns the exit status. */
 int shell_start_worker(struct shell *shell);
 
