@@ -81,6 +81,21 @@ token=
 by_pipe 10 walk --type d,f "$deep" > "$WORK/out"
 is "no token" "$token" ''
 
+# A signal may arrive before the output has reached the place of the token. Before the image is
+# known, there is no token.
+slow=(walk --insert "debug/delay-gen@chunk-map,delay=50ms" -j1 "$deep")
+by_pipe 1 "${slow[@]}" --resume new > "$WORK/out"
+before=${token%.*}.100000000
+for pause in 0.7 1 1.3 1.6 2 3 4 8; do
+    "$PROGRAM" "${slow[@]}" --resume "$before" > "$WORK/out" 2> "$WORK/err" &
+    sleep "$pause"
+    kill -s TERM $! 2> "$WORK/unused"
+    wait $! 2> "$WORK/unused"
+    read_token
+    [ -z "$token" ] || break
+done
+is "the same place" "$token" "$before"
+
 # Whole files are left out, not hashed again: only the rest of the output is made.
 by_pipe 40000 sum --resume new "$deep" > "$WORK/out"
 holds "units" [ "$(cut -d. -f5 <<< "$token")" -gt 3 ]

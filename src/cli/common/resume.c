@@ -106,10 +106,10 @@ static struct unit last_unit(uint64_t bytes)
     return last;
 }
 
-/* Called with the lock. */
+/* Called with the lock. Bytes that remain to be dropped have been written, too. */
 static void print_position(void)
 {
-    const uint64_t bytes = resume.dropped + resume.written;
+    const uint64_t bytes = resume.token.done.bytes + resume.written;
     const struct unit last = last_unit(bytes);
     if (resume.is_started)
         cmd_resume_print(last.units, bytes - last.bytes);
