@@ -38,7 +38,7 @@ void bw_leaf_finder_set_tree(struct bw_leaf_finder *finder, const struct bw_tree
     if (same)
         return;
     forget_leaf(finder);
-    finder->has_above = false;
+    finder->has_above = finder->has_root = false;
     finder->adopted = NULL;
     finder->advised = finder->previous_end = (struct bw_key){0};
 }
@@ -49,8 +49,9 @@ void bw_leaf_finder_free(struct bw_leaf_finder *finder)
     bw_error_free(BW_TAKE(finder->node_error));
     free(finder->block);
     free(finder->node);
-    finder->block = finder->node = NULL;
-    finder->has_above = false;
+    free(finder->root);
+    finder->block = finder->node = finder->root = NULL;
+    finder->has_above = finder->has_root = false;
     finder->adopted = NULL;
 }
 
@@ -91,10 +92,12 @@ static void advise(struct bw_leaf_finder *finder, const struct bw_node *node, ui
 
 static bool is_ordered(const struct bw_node *leaf)
 {
-    for (uint32_t slot = 1; slot < leaf->item_count; slot++) {
-        struct bw_key before = bw_leaf_key(leaf, slot - 1), key = bw_leaf_key(leaf, slot);
-        if (bw_key_compare(&before, &key) >= 0)
+    struct bw_key before = {0};
+    for (uint32_t slot = 0; slot < leaf->item_count; slot++) {
+        const struct bw_key key = bw_leaf_key(leaf, slot);
+        if (slot && bw_key_compare(&before, &key) >= 0)
             return false;
+        before = key;
     }
     return true;
 }
@@ -107,10 +110,18 @@ static void set_range(struct bw_leaf_finder *finder, const struct bw_key *first,
     finder->end = finder->unknown = pointer->expectation.end_key;
 }
 
+static bool is_root_above(const struct bw_leaf_finder *finder, uint8_t level)
+{
+    return level > 1 && level == finder->tree.root.level;
+}
+
 /* Reads the block of a pointer into one of the buffers; NULL if memory runs out. */
 static uint8_t *read_block(struct bw_leaf_finder *finder, const struct bw_block_pointer *pointer)
 {
-    uint8_t **buffer = pointer->expectation.level ? &finder->node : &finder->block;
+    const uint8_t level = pointer->expectation.level;
+    uint8_t **buffer = !level                         ? &finder->block
+                       : is_root_above(finder, level) ? &finder->root
+                                                      : &finder->node;
     if (!*buffer)
         *buffer = bw_block_buffer(&finder->reader, 1);
     if (*buffer)
@@ -205,7 +216,10 @@ static struct bw_error *descend(struct bw_leaf_finder *finder, struct bw_block_p
             return handle_lost_node(finder, &pointer, &first, key);
         if (finder->error || level == 0)
             return end_descent(finder);
-        struct bw_node node = bw_node_view(finder->node, finder->reader.nodesize);
+        const bool is_root = is_root_above(finder, level);
+        struct bw_node node =
+            bw_node_view(is_root ? finder->root : finder->node, finder->reader.nodesize);
+        finder->has_root |= is_root;
         finder->has_above = level == 1;
         finder->above = pointer;
         finder->above.expectation.first_key = first;
@@ -232,8 +246,8 @@ struct bw_error *bw_find_leaf(struct bw_leaf_finder *finder, const struct bw_key
     if (finder->has_above && holds(&above->first_key, &above->end_key, key))
         return descend(finder, finder->above, above->first_key, true, key);
     finder->has_above = false;
-    return descend(finder, bw_tree_root_pointer(&finder->tree, false), (struct bw_key){0}, false,
-                   key);
+    return descend(finder, bw_tree_root_pointer(&finder->tree, false), (struct bw_key){0},
+                   finder->has_root, key);
 }
 
 uint64_t bw_leaf_lost_block(const struct bw_leaf_finder *finder, const struct bw_key *key)

@@ -22,8 +22,9 @@ struct bw_leaf_finder {
     bool found;             /**< the members above are valid */
     bool ordered;           /**< the keys of the leaf ascend, as in every valid leaf */
 
-    /* Private: the buffers, and the node above the leaf. */
-    uint8_t *block, *node;
+    /* Private: buffers for the leaf, the last node above it, and the root if that is above this. */
+    uint8_t *block, *node, *root;
+    bool has_root;
     struct bw_block_pointer above;
     bool has_above;
     const struct bw_adopted *adopted;  /* for the last lost node; may be NULL */

@@ -24,10 +24,11 @@ void bw_ancestors_clear(struct bw_ancestors *ancestors, const struct bw_task_sco
     bw_map_clear(&ancestors->numbers);
     ancestors->first = ancestors->end = 0;
     ancestors->files = NULL;
+    const struct bw_tree_reader reader = bw_fs_name_reader(scope->fs);
     if (ancestors->has_finder)
         bw_leaf_finder_set_tree(&ancestors->finder, scope->tree);
     else
-        bw_leaf_finder_init(&ancestors->finder, &scope->fs->reader, scope->tree);
+        bw_leaf_finder_init(&ancestors->finder, &reader, scope->tree);
     ancestors->has_finder = true;
 }
 
@@ -203,12 +204,12 @@ static struct bw_error *add_entries(struct bw_ancestors *ancestors,
     while (bw_leaf_next(leaf, &slot, &item) && item.key.objectid == step->up.parent &&
            item.key.type == BW_DIR_INDEX) {
         struct bw_cursor cursor = bw_cursor_of(&item);
-        if (!bw_dir_entry_next(&cursor, &entry) || entry.location.type != BW_INODE_ITEM ||
-            !bw_name_is_valid(entry.name, entry.name_length))
+        if (!bw_dir_entry_next(&cursor, &entry) || entry.location.type != BW_INODE_ITEM)
             continue;
         const uint64_t inode = entry.location.objectid;
         const bool is_needed = inode >= ancestors->first && inode < ancestors->end;
-        if (inode == step->inode || (is_needed && inode > BW_SUBVOLUME_ROOT_INODE))
+        if ((inode == step->inode || (is_needed && inode > BW_SUBVOLUME_ROOT_INODE)) &&
+            bw_name_is_valid(entry.name, entry.name_length))
             BW_TRY(add_entry(ancestors, scope, found, &entry, parent));
     }
     return NULL;

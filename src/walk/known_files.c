@@ -65,38 +65,49 @@ static bool is_near(const struct bw_known_files *known, uint64_t inode)
     return inode - known->first < known->count;
 }
 
+/* Adds a file after a run that ends at `run_end`, which the caller keeps in a register. */
+static inline uint64_t add_after(struct bw_known_files *known, uint64_t run_end, uint64_t inode)
+{
+    if (inode != run_end) {
+        known->run_end = run_end;
+        bw_known_files_begin_run(known, inode);
+    }
+    return inode + 1;
+}
+
+static uint64_t inode_in(const struct bw_node *leaf, uint32_t slot)
+{
+    const uint8_t *data = leaf->block + sizeof(struct bw_disk_header);
+    const struct bw_disk_dir_item *entry =
+        (const void *)(data + bw_get32(bw_node_disk_item(leaf, slot)->offset));
+    return bw_get64(entry->location.objectid);
+}
+
 void bw_known_files_add_items(struct bw_known_files *known, const struct bw_node *given,
                               uint32_t slot, uint32_t end)
 {
-    const struct bw_node leaf = *given; /* stays in registers, like the run's end */
-    const uint8_t *data = leaf.block + sizeof(struct bw_disk_header);
+    const struct bw_node leaf = *given; /* stays in registers, too */
     uint64_t run_end = known->run_end;
-    for (const uint32_t first = slot; slot < end; slot++) {
-        const struct bw_disk_dir_item *entry =
-            (const void *)(data + bw_get32(bw_node_disk_item(&leaf, slot)->offset));
-        const uint64_t inode = bw_get64(entry->location.objectid);
-        if (inode != run_end) {
-            if (slot == first && !is_near(known, inode))
-                return;
-            known->run_end = run_end;
-            bw_known_files_begin_run(known, inode);
-        }
-        run_end = inode + 1;
-    }
+    if (slot == end || !is_near(known, inode_in(&leaf, slot)))
+        return;
+    for (; slot < end; slot++)
+        run_end = add_after(known, run_end, inode_in(&leaf, slot));
     known->run_end = run_end;
 }
 
 void bw_known_files_add_listed(struct bw_known_files *known, struct bw_entry_list_cursor files)
 {
-    for (const char *first = files.next; files.next != files.end;) {
-        size_t length;
-        const bool is_first = files.next == first;
-        const uint8_t *name = bw_entry_list_take_file(&files, &length);
-        const uint64_t inode = bw_listed_number(name + length);
-        if (is_first && !is_near(known, inode))
-            return;
-        bw_known_files_add(known, inode);
+    struct bw_entry_list_cursor first = files;
+    uint64_t run_end = known->run_end;
+    size_t length;
+    const uint8_t *name = files.next == files.end ? NULL : bw_entry_list_take_file(&first, &length);
+    if (!name || !is_near(known, bw_listed_number(name + length)))
+        return;
+    while (files.next != files.end) {
+        name = bw_entry_list_take_file(&files, &length);
+        run_end = add_after(known, run_end, bw_listed_number(name + length));
     }
+    known->run_end = run_end;
 }
 
 void bw_known_files_add_leaf(struct bw_known_files *known, const struct bw_node *leaf)

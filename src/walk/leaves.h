@@ -168,6 +168,13 @@ bool bw_leaves_is_empty(const struct bw_leaves *leaves, uint32_t leaf);
 /** Remembers that a leaf has no entries, if it is shared. */
 void bw_leaves_set_empty(const struct bw_leaves *leaves, uint32_t leaf);
 
+/** Wants the leaves that were remembered for a node, if it is shared; false if none were. `numbers`
+ * gets their numbers, each as a uint16_t. */
+bool bw_leaves_recall(struct bw_leaves *leaves, struct bw_buffer *numbers);
+
+/** Remembers which leaves of a node a shard must read, for other trees that share the node. */
+void bw_leaves_remember(struct bw_leaves *leaves, const struct bw_buffer *numbers);
+
 /** Tells the read-ahead which leaves are wanted now. */
 void bw_leaves_advise(struct bw_leaves *leaves);
 

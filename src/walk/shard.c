@@ -63,7 +63,8 @@ enum {
     LEAVES_A_SHARD = 16, /* at least */
     MOST_SAMPLES = 16,   /* of nodes, to estimate how many of a tree are dense */
     DENSE_FROM = 4,      /* one node of so many is dense, or more, where a tree is divided */
-    SPARSE_FROM = 16,    /* one leaf of so many begins with an entry, or fewer */
+    MOST_TWIN_NODES = 1 << 16,
+    SPARSE_FROM = 16, /* one leaf of so many begins with an entry, or fewer */
 };
 
 /* States of a node. */
@@ -235,6 +236,25 @@ bool bw_shard_has(const struct bw_shard_nodes *nodes, const struct bw_key *first
     return is_own(cuts, part_of(cuts, first, cut) + (uint64_t)number * cuts->parts / count);
 }
 
+static bool begins_before(const struct bw_shard_cuts *cuts, const struct bw_node *node, size_t leaf,
+                          size_t cut)
+{
+    const struct bw_key first = bw_node_key(node, (uint32_t)leaf);
+    return is_before(cuts, &first, cut);
+}
+
+uint32_t bw_shard_range_end(const struct bw_shard_nodes *nodes, const struct bw_node *node,
+                            uint32_t leaf, size_t cut)
+{
+    const struct bw_shard_cuts *cuts = nodes->cuts;
+    if (cuts->parts > 1 || leaf >= node->item_count)
+        return leaf + 1;
+    if (cut + 1 >= cuts->count)
+        return node->item_count;
+    return (uint32_t)BW_FIRST_INDEX(i, node->item_count,
+                                    i > leaf && !begins_before(cuts, node, i, cut + 1));
+}
+
 bool bw_shard_has_any(const struct bw_shard_nodes *nodes, const struct bw_key *first,
                       const struct bw_key *end)
 {
@@ -275,12 +295,45 @@ void bw_shard_nodes_free(struct bw_shard_nodes *nodes)
     *nodes = (struct bw_shard_nodes){0};
 }
 
-bool bw_shard_divides(struct bw_shard_nodes *nodes, uint64_t bytes, struct bw_shard shard)
+static bool is_dense(struct bw_shard_nodes *nodes)
 {
-    if (bytes / nodes->reader->nodesize < (uint64_t)LEAVES_A_SHARD * shard.count ||
-        nodes->count * MOST_PARTS < shard.count)
-        return false;
     return estimate_dense(nodes) * DENSE_FROM >= nodes->count;
+}
+
+static bool is_like(const struct bw_shard_nodes *nodes, const struct bw_shard_twins *twins)
+{
+    size_t shared = 0;
+    for (size_t i = 0; i < nodes->count; i++)
+        shared += bw_map_get(&twins->nodes, nodes->pointers[i].bytenr) != UINT32_MAX;
+    return shared && shared >= nodes->count / 2;
+}
+
+struct bw_error *bw_shard_twins_add(struct bw_shard_twins *twins, struct bw_shard_nodes *nodes)
+{
+    if (!is_like(nodes, twins)) {
+        const bool was_dense = twins->are_dense;
+        twins->are_dense = is_dense(nodes);
+        if (twins->are_dense != was_dense)
+            bw_map_clear(&twins->nodes);
+    }
+    if (twins->nodes.count > MOST_TWIN_NODES)
+        bw_map_clear(&twins->nodes);
+    for (size_t i = 0; i < nodes->count; i++)
+        if (!bw_map_put(&twins->nodes, nodes->pointers[i].bytenr, 1))
+            return bw_error_no_memory();
+    return NULL;
+}
+
+struct bw_error *bw_shard_divides(struct bw_shard_nodes *nodes, uint64_t bytes,
+                                  struct bw_shard shard, struct bw_shard_twins *twins,
+                                  bool *divides)
+{
+    *divides = bytes / nodes->reader->nodesize >= (uint64_t)LEAVES_A_SHARD * shard.count &&
+               nodes->count * MOST_PARTS >= shard.count;
+    if (*divides && twins)
+        BW_TRY(bw_shard_twins_add(twins, nodes));
+    *divides = *divides && (twins ? twins->are_dense : is_dense(nodes));
+    return NULL;
 }
 
 bool bw_shard_is_sparse_at(struct bw_shard_nodes *nodes, const struct bw_key *key)
@@ -302,23 +355,6 @@ bool bw_shard_scans_directory(struct bw_shard_nodes *nodes, uint64_t inode)
             return false;
     }
     return true;
-}
-
-/* Leaves of a part. */
-
-enum bw_leaf_entries bw_leaf_entries_of(const struct bw_key *first, const struct bw_key *end)
-{
-    const struct bw_key entries = {first->objectid, BW_DIR_INDEX, 0};
-    if (first->type == BW_DIR_INDEX)
-        return BW_BEGINS_WITH_ENTRIES;
-    if (first->type == BW_DIR_ITEM && end->objectid == first->objectid)
-        return bw_key_compare(end, &entries) > 0 ? BW_BEGINS_WITH_ENTRIES : BW_HAS_NO_ENTRIES;
-    if (first->type == BW_DIR_ITEM)
-        return BW_BEGINS_WITH_ENTRIES;
-    const bool within = end->objectid == first->objectid;
-    return within && (first->type > BW_DIR_INDEX || bw_key_compare(end, &entries) <= 0)
-               ? BW_HAS_NO_ENTRIES
-               : BW_MAY_HAVE_ENTRIES;
 }
 
 /* Damage. */

@@ -17,6 +17,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "base/map.h"
 #include "base/number_set.h"
 #include "fs/subvolume.h"
 #include "recovery/recovery.h"
@@ -91,6 +92,11 @@ void bw_shard_cuts_free(struct bw_shard_cuts *cuts);
 bool bw_shard_has(const struct bw_shard_nodes *nodes, const struct bw_key *first, uint32_t number,
                   uint32_t count, size_t *cut);
 
+/** The first of the leaves after `leaf`, below `node`, that may belong to another shard than
+ * `leaf`, for which `cut` is as bw_shard_has() left it. */
+uint32_t bw_shard_range_end(const struct bw_shard_nodes *nodes, const struct bw_node *node,
+                            uint32_t leaf, size_t cut);
+
 /** Whether leaves of a node with keys from `first` up to `end` may belong to the shard. */
 bool bw_shard_has_any(const struct bw_shard_nodes *nodes, const struct bw_key *first,
                       const struct bw_key *end);
@@ -99,9 +105,22 @@ bool bw_shard_has_any(const struct bw_shard_nodes *nodes, const struct bw_key *f
 bool bw_shard_has_all(const struct bw_shard_nodes *nodes, const struct bw_key *first,
                       const struct bw_key *end);
 
+/** Trees that share leaves, and are alike. All shards go through them in the same order. */
+struct bw_shard_twins {
+    struct bw_map nodes; /**< addresses of their nodes */
+    bool are_dense;      /**< most of these nodes */
+};
+
+/** Adds a tree. If it shares at least half of its nodes with the others, it is as dense as they
+ * are; otherwise, it is examined. */
+struct bw_error *bw_shard_twins_add(struct bw_shard_twins *twins, struct bw_shard_nodes *nodes);
+
 /** Whether it is worthwhile to divide a tree of `bytes`. Otherwise, because it is small or because
- * names are only a small part of it, each shard reads all names, and takes some inodes. */
-bool bw_shard_divides(struct bw_shard_nodes *nodes, uint64_t bytes, struct bw_shard shard);
+ * names are only a small part of it, each shard reads all names, and takes some inodes. `twins` is
+ * NULL for a tree that shares no leaves, which otherwise becomes one of them. */
+struct bw_error *bw_shard_divides(struct bw_shard_nodes *nodes, uint64_t bytes,
+                                  struct bw_shard shard, struct bw_shard_twins *twins,
+                                  bool *divides);
 
 /** The subvolume whose nodes are the cuts of all trees that share leaves; NULL if none does. */
 const struct bw_subvolume *bw_shard_model(const struct bw_subvolume_table *table);
@@ -120,13 +139,6 @@ bool bw_shard_is_sparse_at(struct bw_shard_nodes *nodes, const struct bw_key *ke
 
 /** Whether all entries of a directory are below nodes that are scanned. */
 bool bw_shard_scans_directory(struct bw_shard_nodes *nodes, uint64_t inode);
-
-/* Leaves of a part. */
-
-/** The entries in a leaf, judged by its first key and the first key of the next leaf. */
-enum bw_leaf_entries { BW_HAS_NO_ENTRIES, BW_BEGINS_WITH_ENTRIES, BW_MAY_HAVE_ENTRIES };
-
-enum bw_leaf_entries bw_leaf_entries_of(const struct bw_key *first, const struct bw_key *end);
 
 /* Damage. If a path or a leaf cannot be read, the shard also walks the whole subvolume, which
  * recovers lost names, and lists the missing entries. */

@@ -81,6 +81,7 @@ struct bw_error *bw_subvolume_walk_destroy(struct bw_subvolume_walk *walk)
     bw_number_set_free(&walk->unresolved);
     bw_number_set_free(&walk->queued);
     bw_shard_cuts_free(&walk->shared_cuts);
+    bw_map_free(&walk->twins.nodes);
     bw_adopted_free(&walk->adopted);
     bw_collector_destroy(walk->listed);
     bw_subvolume_entries_free(&walk->found);
@@ -182,6 +183,8 @@ static struct bw_error *get_shared_cuts(struct bw_subvolume_walk *walk, struct b
         bw_shard_nodes_load(&nodes, &walk->fs->reader, &model->tree, bw_scan_ignore_lost, NULL);
     if (!error)
         error = bw_shard_cuts_make(&walk->shared_cuts, &nodes, shard, true);
+    if (!error)
+        error = bw_shard_twins_add(&walk->twins, &nodes);
     bw_shard_nodes_free(&nodes);
     return error;
 }
@@ -275,11 +278,13 @@ struct bw_error *bw_subvolume_walk_run_part(struct bw_subvolume_walk *walk,
     BW_TRY(begin(walk, top));
     bw_number_set_free(&walk->unresolved);
     bw_number_set_free(&walk->queued);
+    struct bw_shard_twins *twins = bw_shard_shares(top->subvolume) ? &walk->twins : NULL;
+    bool divides;
     struct bw_error *error = cut(walk, top->subvolume, shard, &nodes, &cuts);
     if (!error)
-        error = bw_shard_divides(&nodes, top->subvolume->bytes, shard)
-                    ? run_divided(walk, top, &nodes)
-                    : run_share(walk, top, shard);
+        error = bw_shard_divides(&nodes, top->subvolume->bytes, shard, twins, &divides);
+    if (!error)
+        error = divides ? run_divided(walk, top, &nodes) : run_share(walk, top, shard);
     bw_shard_nodes_free(&nodes);
     bw_shard_cuts_free(&cuts);
     return error;

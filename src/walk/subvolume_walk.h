@@ -67,6 +67,7 @@ struct bw_subvolume_walk {
     struct bw_number_set queued;     /**< directories that a shard has walked, or is to walk */
 
     struct bw_shard_cuts shared_cuts; /**< of trees that share leaves, for shards */
+    struct bw_shard_twins twins;      /**< these trees */
 
     struct bw_subvolume_entries found; /**< to be walked later */
 };

@@ -14,8 +14,8 @@
 #include "fs/fs.h"
 #include "fs/lookup.h"
 #include "walk/ancestors.h"
-#include "walk/known_files.h"
 #include "walk/path_text.h"
+#include "walk/shard_leaves.h"
 #include "walk/task.h"
 
 /* A directory in reach of the task. */
@@ -36,10 +36,8 @@ struct bw_task_scratch {
     uint32_t parent;         /* its path is at the beginning of the unescaped prefix */
     size_t parent_length;    /* the length of that path */
     struct bw_collector *collector;
-    struct bw_ancestors ancestors;        /* of directories in the part of a shard */
-    struct bw_known_files known;          /* files that entries in that part refer to */
-    uint16_t hidden[BW_MAX_CHILDREN + 1]; /* leaves of that part that may have entries */
-    uint32_t hidden_count;
+    struct bw_ancestors ancestors; /* of directories in the part of a shard */
+    struct bw_shard_leaves part;
 };
 
 /* How the files of a leaf are listed. */
@@ -55,8 +53,6 @@ struct running_task {
     struct bw_task *task;
     struct bw_task_result *result;
     size_t number;
-    bool owns_all;      /* all leaves belong to the shard */
-    size_t cut;         /* for bw_shard_has() */
     uint32_t leaf;      /* the present leaf; UINT32_MAX between leaves */
     uint32_t depth;     /* of the directory whose prefix is set, if there is a greatest depth */
     bool prefix_is_set; /* the prefix belongs to the current directory */
@@ -144,16 +140,6 @@ static uint32_t add_found(struct running_task *run, const struct directory_recor
     return number;
 }
 
-/* Whether a leaf belongs to the shard. */
-static bool is_own_leaf(struct running_task *run, uint32_t leaf)
-{
-    const struct bw_leaves *leaves = &run->scratch->leaves;
-    if (run->owns_all)
-        return true;
-    const struct bw_key first = bw_leaves_key(leaves, leaf);
-    return bw_shard_has(run->scope->nodes, &first, leaf, leaves->count, &run->cut);
-}
-
 /* Whether the entries of a directory may begin in a leaf that the task scans. */
 static bool begins_in_part(struct running_task *run, uint64_t inode)
 {
@@ -162,7 +148,8 @@ static bool begins_in_part(struct running_task *run, uint64_t inode)
     if (bw_key_compare(&entries, &node->first_key) < 0 ||
         bw_key_compare(&entries, &node->end_key) >= 0)
         return false;
-    return is_own_leaf(run, bw_leaves_find(&run->scratch->leaves, &entries));
+    return bw_shard_leaves_has(&run->scratch->part,
+                               bw_leaves_find(&run->scratch->leaves, &entries));
 }
 
 /* The same as add_directory() for a shard. Entries below nodes that are scanned need no walk: if
@@ -433,7 +420,7 @@ void bw_task_scratch_destroy(struct bw_task_scratch *scratch)
     bw_buffer_free(&scratch->raw);
     bw_collector_destroy(scratch->collector);
     bw_ancestors_free(&scratch->ancestors);
-    bw_known_files_free(&scratch->known);
+    bw_shard_leaves_free(&scratch->part);
     free(scratch);
 }
 
@@ -560,7 +547,7 @@ static bool begin_paths(struct running_task *run, const struct directory_record 
 static void note_entry(struct running_task *run, const struct bw_dir_entry *entry)
 {
     if (run->notes && entry->type != BW_FILE_DIRECTORY && entry->location.type == BW_INODE_ITEM)
-        bw_known_files_add(&run->scratch->known, entry->location.objectid);
+        bw_known_files_add(&run->scratch->part.known, entry->location.objectid);
 }
 
 static void end_paths(struct running_task *run, const struct bw_path_writer *paths)
@@ -627,7 +614,7 @@ static void write_listed_files(struct running_task *run, struct bw_entry_list_cu
     }
     if (run->notes)
         bw_known_files_add_listed(
-            &run->scratch->known,
+            &run->scratch->part.known,
             (struct bw_entry_list_cursor){entries->next, at.next, entries->number_size});
     *entries = at;
     end_paths(run, &paths);
@@ -678,14 +665,14 @@ static void handle_leaf(struct running_task *run, const struct bw_node *leaf)
         }
         const uint32_t next = handle_files(run, leaf, slot, &directory);
         if (run->notes)
-            bw_known_files_add_items(&run->scratch->known, leaf, slot, next);
+            bw_known_files_add_items(&run->scratch->part.known, leaf, slot, next);
         if (next == slot)
             handle_item(run, leaf, slot, &directory);
         else
             slot = next - 1;
     }
     if (notes) /* files of a directory that is not entered are files nevertheless */
-        bw_known_files_add_leaf(&run->scratch->known, leaf);
+        bw_known_files_add_leaf(&run->scratch->part.known, leaf);
 }
 
 /* The same for the list of a leaf. */
@@ -758,88 +745,29 @@ static void list_wanted(struct running_task *run)
             handle_entry_list(run, &leaf->list);
         else
             handle_leaf(run, &leaf->view);
+        if (run->task->scans)
+            bw_shard_leaves_add(&run->scratch->part, leaf);
         bw_output_offer(run->scope->output, run->number, &run->text);
     }
 }
 
-/* Wants leaves that may have entries of directories that are not known, and removes all others from
- * `hidden`. A leaf often shows that those after it contain only files, so a leaf waits while the
- * one before it is examined; but not all of many neighbours wait. */
-static void want_hidden(struct running_task *run, unsigned round)
-{
-    enum { PATIENT_ROUNDS = 8, MOST_WAITING = 16 };
-    struct bw_task_scratch *scratch = run->scratch;
-    const uint32_t count = scratch->hidden_count;
-    uint32_t last = UINT32_MAX / 2, wanted = last;
-    scratch->hidden_count = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        const uint32_t leaf = scratch->hidden[i];
-        const struct bw_key first = bw_leaves_key(&scratch->leaves, leaf);
-        const struct bw_key end = bw_leaves_key(&scratch->leaves, leaf + 1);
-        if (bw_known_files_fill(&scratch->known, &first, &end)) {
-            bw_leaves_set_empty(&scratch->leaves, leaf);
-            continue;
-        }
-        if (leaf - last == 1 && leaf - wanted <= MOST_WAITING && round < PATIENT_ROUNDS) {
-            scratch->hidden[scratch->hidden_count++] = (uint16_t)leaf;
-        } else {
-            bw_leaves_want(&scratch->leaves, leaf);
-            wanted = leaf;
-        }
-        last = leaf;
-    }
-}
-
-/* Wants the shard's leaves that begin with entries. Leaves that may have entries become hidden
- * ones. */
-static void want_entries(struct running_task *run)
-{
-    struct bw_task_scratch *scratch = run->scratch;
-    scratch->hidden_count = 0;
-    for (uint32_t leaf = 0; leaf < scratch->leaves.count; leaf++) {
-        if (!is_own_leaf(run, leaf))
-            continue;
-        const struct bw_key first = bw_leaves_key(&scratch->leaves, leaf);
-        const struct bw_key end = bw_leaves_key(&scratch->leaves, leaf + 1);
-        const enum bw_leaf_entries entries = bw_leaf_entries_of(&first, &end);
-        if (entries == BW_BEGINS_WITH_ENTRIES)
-            bw_leaves_want(&scratch->leaves, leaf);
-        else if (entries == BW_MAY_HAVE_ENTRIES && !bw_leaves_is_empty(&scratch->leaves, leaf))
-            scratch->hidden[scratch->hidden_count++] = (uint16_t)leaf;
-    }
-}
-
-/* Prepares for noting files, if there are hidden leaves. */
-static void begin_notes(struct running_task *run)
-{
-    struct bw_task_scratch *scratch = run->scratch;
-    const uint32_t last = scratch->leaves.count - 1;
-    run->notes = scratch->hidden_count;
-    if (run->notes)
-        fail(run, bw_known_files_reset(&scratch->known, &run->task->pointer,
-                                       bw_leaves_key(&scratch->leaves, last).objectid));
-    scratch->ancestors.files = run->notes ? &scratch->known : NULL;
-}
-
-/* Lists the shard's leaves of a node: first those that begin with entries, which show the inodes
- * of files in the others. */
+/* Lists the shard's leaves of a node. */
 static void scan_part(struct running_task *run)
 {
     struct bw_task_scratch *scratch = run->scratch;
+    struct bw_shard_leaves *part = &scratch->part;
     const struct bw_tree_block_expectation *keys = &run->task->pointer.expectation;
-    if (bw_shard_is_sparse(&scratch->leaves.node))
-        return;
-    run->owns_all = bw_shard_has_all(run->scope->nodes, &keys->first_key, &keys->end_key);
-    want_entries(run);
     bw_ancestors_clear(&scratch->ancestors, run->scope);
     scratch->ancestors.first = keys->first_key.objectid;
     scratch->ancestors.end = keys->end_key.objectid;
-    begin_notes(run);
-    list_wanted(run);
-    for (unsigned round = 0; scratch->hidden_count; round++) {
-        want_hidden(run, round);
+    fail(run, bw_shard_leaves_begin(part, run->scope->nodes, &scratch->leaves));
+    run->notes = part->notes;
+    scratch->ancestors.files = run->notes ? &part->known : NULL;
+    do
         list_wanted(run);
-    }
+    while (bw_shard_leaves_want_more(part));
+    if (!run->result->lost.count && !bw_output_stopped(run->scope->output))
+        bw_shard_leaves_remember(part);
     flush(run);
 }
 
@@ -868,6 +796,7 @@ void bw_task_run(const struct bw_task_scope *scope, struct bw_task_scratch *scra
                                .result = &task->result,
                                .number = number,
                                .leaf = UINT32_MAX};
+    size_t cut = 0;
     bw_output_begin(scope->output, number, &run.text);
     scratch->record_count = 0;
     scratch->parent = BW_NO_DIRECTORY;
@@ -876,7 +805,7 @@ void bw_task_run(const struct bw_task_scope *scope, struct bw_task_scratch *scra
         struct bw_error *error =
             bw_leaves_open(&scratch->leaves, scope->tree, &task->pointer, scope->lost_blocks);
         if (error && task->scans &&
-            !bw_shard_has(scope->nodes, &task->pointer.expectation.first_key, 0, 1, &run.cut))
+            !bw_shard_has(scope->nodes, &task->pointer.expectation.first_key, 0, 1, &cut))
             bw_fs_report_lost(scope->fs, task->pointer.bytenr, error); /* another shard adds it */
         else if (error)
             on_lost_leaf(&run, &task->pointer, error);
