@@ -61,8 +61,12 @@ struct bw_frame_clock {
 
 struct bw_frame bw_frame_above(const struct bw_frame *parent, struct bw_probes *probes)
 {
-    return (struct bw_frame){parent, UINT_MAX, bw_probes_call(probes), NULL,
-                             parent && parent->metadata};
+    return (struct bw_frame){parent,
+                             UINT_MAX,
+                             bw_probes_call(probes),
+                             NULL,
+                             parent && parent->metadata,
+                             parent && parent->reread};
 }
 
 /* A call of a layer: its frame, and the data of its probes. */
@@ -80,8 +84,8 @@ static bool begin_call(struct call *call, const struct bw_frame *parent,
                        const struct bw_xlator *xlator)
 {
     call->probes = xlator->graph->probes;
-    call->frame = (struct bw_frame){parent, parent ? parent->depth + 1 : 0,
-                                    bw_probes_call(call->probes), NULL, parent && parent->metadata};
+    call->frame = bw_frame_above(parent, call->probes);
+    call->frame.depth = parent ? parent->depth + 1 : 0;
     call->timed = BW_PROBE_ON(call->probes, fop__unwind);
     return call->timed || BW_PROBE_ON(call->probes, fop__wind);
 }

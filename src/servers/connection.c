@@ -569,12 +569,11 @@ void bw_connection_advise(struct bw_connection *connection, uint64_t offset, uin
     end += (facts->minimum - end % facts->minimum) % facts->minimum;
     pthread_mutex_lock(&connection->lock);
     while (offset < end && connection->handle_count &&
-           (range = bw_range_cache_add(&connection->cache, &offset, end, most))) {
+           (range = bw_range_cache_add(&connection->cache, &offset, end, most, stays))) {
         range->call = (struct bw_connection_call){connection, 1};
         range->read.call = &range->call;
         range->read.problem = ENOTCONN;
         range->left = range->read.length;
-        range->stays = stays;
         send_reads(connection, &range->read, 1);
     }
     pthread_mutex_unlock(&connection->lock);
@@ -586,9 +585,10 @@ void bw_connection_keep(struct bw_connection *connection, uint64_t offset, uint3
     const uint64_t start = offset, end = offset + length;
     struct bw_cached_range *range;
     pthread_mutex_lock(&connection->lock);
-    while (offset < end && (range = bw_range_cache_add(&connection->cache, &offset, end, length))) {
+    while (offset < end &&
+           (range = bw_range_cache_add(&connection->cache, &offset, end, length, true))) {
         memcpy(range->bytes, bytes + (range->read.offset - start), range->read.length);
-        range->read.done = range->stays = true;
+        range->read.done = true;
     }
     pthread_mutex_unlock(&connection->lock);
 }

@@ -67,11 +67,13 @@ static void insert(struct bw_range_cache *cache, struct bw_cached_range *range)
 }
 
 struct bw_cached_range *bw_range_cache_add(struct bw_range_cache *cache, uint64_t *begin,
-                                           uint64_t end, uint32_t most)
+                                           uint64_t end, uint32_t most, bool stays)
 {
     size_t at = first_after(cache, *begin);
-    for (; at < cache->count && cache->ranges[at]->read.offset <= *begin; at++)
+    for (; at < cache->count && cache->ranges[at]->read.offset <= *begin && *begin < end; at++) {
+        cache->ranges[at]->stays |= stays;
         *begin = end_of(cache->ranges[at]);
+    }
     if (at < cache->count && cache->ranges[at]->read.offset < end)
         end = cache->ranges[at]->read.offset;
     if (*begin >= end)
@@ -83,8 +85,8 @@ struct bw_cached_range *bw_range_cache_add(struct bw_range_cache *cache, uint64_
     struct bw_cached_range *range = malloc(sizeof *range + length);
     if (!range)
         return NULL;
-    *range = (struct bw_cached_range){.read = {.offset = *begin, .length = length},
-                                      .age = cache->requested};
+    *range = (struct bw_cached_range){
+        .read = {.offset = *begin, .length = length}, .age = cache->requested, .stays = stays};
     range->read.buffer = range->bytes;
     insert(cache, range);
     *begin += length;

@@ -36,9 +36,9 @@ void bw_range_cache_free(struct bw_range_cache *cache);
 /** Adds the first part of a range that is not in the cache, at most `most` bytes, and moves its
  * beginning behind this part. NULL if there is none, no room, or no memory. Ranges that were
  * requested ahead make no room before they were read, unless they are so old that they probably
- * will not be. */
+ * will not be. If the part `stays`, parts before it that are in the cache stay, too. */
 struct bw_cached_range *bw_range_cache_add(struct bw_range_cache *cache, uint64_t *begin,
-                                           uint64_t end, uint32_t most);
+                                           uint64_t end, uint32_t most, bool stays);
 
 /** The range that contains an offset, or NULL. */
 struct bw_cached_range *bw_range_cache_find(const struct bw_range_cache *cache, uint64_t offset);

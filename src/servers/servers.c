@@ -17,6 +17,8 @@
 #include "base/parts.h"
 #include "base/program.h"
 #include "base/unpack.h"
+#include "ondisk/disk.h"
+#include "ondisk/superblock.h"
 #include "servers/folders.h"
 #include "servers/formats.h"
 #include "servers/helper.h"
@@ -142,6 +144,14 @@ static void look_at_file(const char *path, struct beginning *beginning, struct b
     close(file);
 }
 
+/* Requests what opening an image reads first: its beginning, and the superblocks. */
+static void look_ahead(struct bw_connection *connection)
+{
+    bw_connection_advise(connection, 0, bw_superblock_offset(0) + BW_SUPERBLOCK_SIZE, true);
+    for (unsigned copy = 1; copy < BW_SUPERBLOCK_COPIES; copy++)
+        bw_connection_advise(connection, bw_superblock_offset(copy), BW_SUPERBLOCK_SIZE, true);
+}
+
 /* Layers report read errors, except if the server is gone. */
 static struct bw_error *look_at_server(struct bw_connection *connection,
                                        struct beginning *beginning)
@@ -152,7 +162,9 @@ static struct bw_error *look_at_server(struct bw_connection *connection,
                                       .buffer = beginning->bytes};
     if (!read.length || facts.minimum > BW_CONTAINER_HEAD)
         return NULL;
-    bw_connection_read(connection, &read, 1);
+    look_ahead(connection);
+    if (!bw_connection_take(connection, 0, read.length, beginning->bytes))
+        bw_connection_read(connection, &read, 1);
     beginning->length = read.problem ? 0 : read.length;
     return read.problem == ENOTCONN ? bw_connection_lost(connection) : NULL;
 }

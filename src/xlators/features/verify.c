@@ -394,15 +394,13 @@ static struct bw_error *repair_request(struct repair *repair, struct bw_error *f
 }
 
 /*
- * Checks a data request that was read, against its checksums if it has any. Sectors that are bad or
- * could not be read are replaced from other copies. Sets request->error if some stay bad; its code
- * is BW_ERROR_MISSING_DEVICE only if all copies of the whole request are on missing devices.
+ * Replaces the sectors of a data request that are bad or could not be read, from other copies. Sets
+ * request->error if some stay bad; its code is BW_ERROR_MISSING_DEVICE only if all copies of the
+ * whole request are on missing devices.
  */
-static void verify_data(const struct bw_frame *frame, struct bw_xlator *xlator,
+static void repair_data(const struct bw_frame *frame, struct bw_xlator *xlator,
                         struct bw_request *request)
 {
-    if (!request->error && all_good(bw_xlator_private(xlator), request))
-        return;
     uint32_t sectorsize = request->data ? request->data->sectorsize : UNCHECKED_SECTOR;
     uint32_t count = request->length / sectorsize + (request->length % sectorsize != 0);
     BW_AUTO_FREE bool *bad = calloc(count, sizeof *bad);
@@ -546,21 +544,50 @@ static struct bw_error *try_copies(const struct bw_frame *frame, struct bw_xlato
     return NULL;
 }
 
-/* If several blocks of a batch are bad, their copies are requested together. */
-static void announce_copies(const struct bw_frame *frame, struct bw_xlator *xlator,
-                            const struct bw_request *requests, size_t count)
+/* Whether a request that was read has to be repaired. The error of a tree block is completed. */
+static bool is_bad(const struct bw_frame *frame, struct bw_xlator *xlator,
+                   struct bw_request *request)
 {
-    size_t bad = 0;
-    for (size_t i = 0; i < count; i++)
-        bad += requests[i].kind == BW_REQUEST_TREE_BLOCK && requests[i].error;
-    for (size_t i = 0; i < count && bad > 1; i++) {
-        const struct bw_request *request = &requests[i];
-        const struct bw_range range = {request->address, request->length};
-        if (request->kind != BW_REQUEST_TREE_BLOCK || !request->error || request->copy)
+    if (request->kind == BW_REQUEST_TREE_BLOCK)
+        request->error = check_reply(frame, xlator, request);
+    else if (request->kind == BW_REQUEST_DATA)
+        return request->error || !all_good(bw_xlator_private(xlator), request);
+    return request->kind == BW_REQUEST_TREE_BLOCK && request->error;
+}
+
+/* Requests the copies of all bad ranges of a batch together. Those of data are read several times:
+ * as a whole, and sector by sector. */
+static void announce_copies(const struct bw_frame *frame, struct bw_xlator *xlator,
+                            struct bw_request *const *bad, size_t count)
+{
+    struct bw_frame again = *frame;
+    again.reread = true;
+    for (size_t i = 0; i < count; i++) {
+        const struct bw_range range = {bad[i]->address, bad[i]->length};
+        const bool is_data = bad[i]->kind == BW_REQUEST_DATA;
+        const unsigned copies = copy_count(frame, xlator, bad[i], NULL);
+        if (!is_data && (copies == 1 || count == 1 || bad[i]->copy))
             continue;
-        const unsigned copies = copy_count(frame, xlator, request, NULL);
-        for (unsigned copy = 1; copies > 1 && copy <= copies; copy++)
-            bw_wind_advise(frame, bw_xlator_child(xlator, 0), &range, 1, copy);
+        for (unsigned copy = 1; copy <= copies; copy++)
+            if (!bad[i]->copy || copy == bad[i]->copy)
+                bw_wind_advise(&again, bw_xlator_child(xlator, 0), &range, 1, copy);
+    }
+}
+
+static void verify_slice(const struct bw_frame *frame, struct bw_xlator *xlator,
+                         struct bw_request *requests, size_t count)
+{
+    struct bw_request *bad[BW_BATCH];
+    size_t bad_count = 0;
+    for (size_t i = 0; i < count; i++)
+        if (is_bad(frame, xlator, &requests[i]))
+            bad[bad_count++] = &requests[i];
+    announce_copies(frame, xlator, bad, bad_count);
+    for (size_t i = 0; i < bad_count; i++) {
+        if (bad[i]->kind == BW_REQUEST_DATA)
+            repair_data(frame, xlator, bad[i]);
+        else
+            bad[i]->error = try_copies(frame, xlator, bad[i], bad[i]->error);
     }
 }
 
@@ -568,17 +595,8 @@ static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator
                           struct bw_request *requests, size_t count)
 {
     bw_wind(frame, bw_xlator_child(xlator, 0), requests, count);
-    for (size_t i = 0; i < count; i++)
-        if (requests[i].kind == BW_REQUEST_TREE_BLOCK)
-            requests[i].error = check_reply(frame, xlator, &requests[i]);
-    announce_copies(frame, xlator, requests, count);
-    for (size_t i = 0; i < count; i++) {
-        struct bw_request *request = &requests[i];
-        if (request->kind == BW_REQUEST_DATA)
-            verify_data(frame, xlator, request);
-        else if (request->kind == BW_REQUEST_TREE_BLOCK && request->error)
-            request->error = try_copies(frame, xlator, request, request->error);
-    }
+    for (size_t done = 0; done < count; done += BW_BATCH)
+        verify_slice(frame, xlator, requests + done, bw_next_batch(count - done));
 }
 
 static void dump(struct bw_xlator *xlator, struct bw_json *json)

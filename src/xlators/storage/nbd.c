@@ -340,7 +340,8 @@ static void advise(const struct bw_frame *frame, struct bw_xlator *xlator,
     const struct nbd *nbd = bw_xlator_private(xlator);
     (void)copy;
     for (size_t i = 0; i < count; i++)
-        bw_connection_advise(nbd->connection, ranges[i].address, ranges[i].length, frame->metadata);
+        bw_connection_advise(nbd->connection, ranges[i].address, ranges[i].length,
+                             frame->metadata || frame->reread);
 }
 
 static void dump(struct bw_xlator *xlator, struct bw_json *json)

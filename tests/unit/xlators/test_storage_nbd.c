@@ -221,7 +221,8 @@ static void test_more_than_is_kept(void **state)
     struct bw_range_cache cache = {0};
     for (uint64_t i = 0; i < BLOCKS; i++) {
         uint64_t begin = i * BLOCK;
-        struct bw_cached_range *range = bw_range_cache_add(&cache, &begin, begin + BLOCK, BLOCK);
+        struct bw_cached_range *range =
+            bw_range_cache_add(&cache, &begin, begin + BLOCK, BLOCK, false);
         assert_non_null(range);
         assert_int_equal(begin, (i + 1) * BLOCK);
         range->read.done = true;
@@ -233,7 +234,27 @@ static void test_more_than_is_kept(void **state)
     uint64_t begin = 0;
     for (size_t i = 0; i < cache.count; i++)
         cache.ranges[i]->read.done = false;
-    assert_null(bw_range_cache_add(&cache, &begin, BLOCK, BLOCK));
+    assert_null(bw_range_cache_add(&cache, &begin, BLOCK, BLOCK, false));
+    bw_range_cache_free(&cache);
+}
+
+/* A range that is to stay remains when it was read, also if it was requested without that before.
+ */
+static void test_staying(void **state)
+{
+    (void)state;
+    enum { BLOCK = 4096 };
+    struct bw_range_cache cache = {0};
+    uint64_t begin = BLOCK;
+    struct bw_cached_range *range = bw_range_cache_add(&cache, &begin, 2 * BLOCK, BLOCK, false);
+    assert_false(range->stays);
+    begin = 2 * BLOCK;
+    assert_non_null(bw_range_cache_add(&cache, &begin, 3 * BLOCK, BLOCK, false));
+    begin = 0;
+    assert_true(bw_range_cache_add(&cache, &begin, 2 * BLOCK, BLOCK, true)->stays);
+    assert_null(bw_range_cache_add(&cache, &begin, 2 * BLOCK, BLOCK, true));
+    assert_true(range->stays);
+    assert_false(bw_range_cache_find(&cache, 2 * BLOCK)->stays);
     bw_range_cache_free(&cache);
 }
 
@@ -434,6 +455,7 @@ int main(void)
         cmocka_unit_test(test_announced),
         cmocka_unit_test(test_announced_and_lost),
         cmocka_unit_test(test_kept),
+        cmocka_unit_test(test_staying),
         cmocka_unit_test(test_more_than_is_kept),
         cmocka_unit_test(test_threads),
         cmocka_unit_test(test_server_comes_back),
