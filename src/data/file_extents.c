@@ -308,6 +308,30 @@ static void add_needed(struct bw_range *ranges, size_t *count, const struct bw_e
         ranges[(*count)++] = (struct bw_range){extent->used_logical, extent->used_stored};
 }
 
+void bw_extents_seek_whole(struct bw_extent_cursor *cursor, const struct bw_data_file *file,
+                           uint64_t offset, uint64_t end)
+{
+    const uint32_t sectorsize = cursor->fs->superblock.sectorsize;
+    const uint64_t last = end < file->size ? end : file->size;
+    bw_extents_seek(cursor, file, offset - offset % sectorsize,
+                    (last + sectorsize - 1) / sectorsize * sectorsize);
+}
+
+struct bw_error *bw_extents_ranges(struct bw_extent_cursor *cursor, struct bw_range *ranges,
+                                   size_t most, size_t *count)
+{
+    bool got = true;
+    for (unsigned i = 0; got && *count < most && i < PIECES; i++) {
+        struct bw_extent_piece piece;
+        BW_TRY(bw_extents_next(cursor, &piece, &got));
+        if (!got)
+            break;
+        bw_error_free(piece.extent.error);
+        add_needed(ranges, count, &piece.extent);
+    }
+    return NULL;
+}
+
 struct bw_error *bw_data_advise(struct bw_data_advisor *advisor, const struct bw_data_file *file,
                                 uint64_t offset, uint64_t end)
 {
@@ -318,18 +342,10 @@ struct bw_error *bw_data_advise(struct bw_data_advisor *advisor, const struct bw
         return NULL;
     bool same = cursor->file.inode == file->inode &&
                 cursor->file.subvolume->tree.id == file->subvolume->tree.id;
-    bool got = true;
     if (same && advisor->done > offset && advisor->done - offset <= UINT64_C(64) << 20)
         offset = advisor->done;
-    bw_extents_seek(cursor, file, offset, end < file->size ? end : file->size);
-    for (unsigned i = 0; got && count < RANGES && i < PIECES; i++) {
-        struct bw_extent_piece piece;
-        BW_TRY(bw_extents_next(cursor, &piece, &got));
-        if (!got)
-            break;
-        bw_error_free(piece.extent.error);
-        add_needed(ranges, &count, &piece.extent);
-    }
+    bw_extents_seek_whole(cursor, file, offset, end);
+    BW_TRY(bw_extents_ranges(cursor, ranges, RANGES, &count));
     advisor->done = cursor->offset;
     if (count)
         bw_wind_advise(NULL, cursor->fs->reader.top, ranges, count, 0);

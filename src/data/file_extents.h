@@ -47,6 +47,11 @@ void bw_extents_free(struct bw_extent_cursor *cursor);
 void bw_extents_seek(struct bw_extent_cursor *cursor, const struct bw_data_file *file,
                      uint64_t offset, uint64_t end);
 
+/** Moves to the sectors of a range of a file, which is cut at the file's size. They are what has to
+ * be read. */
+void bw_extents_seek_whole(struct bw_extent_cursor *cursor, const struct bw_data_file *file,
+                           uint64_t offset, uint64_t end);
+
 /**
  * Gets the next piece; `*got` is false at the end of the range. Pieces are cut at both ends of the
  * range. Fails only if memory runs out: damage is a piece. A bad piece ends where the next item
@@ -59,6 +64,11 @@ struct bw_error *bw_extents_next(struct bw_extent_cursor *cursor, struct bw_exte
  * next chunk. */
 struct bw_error *bw_extents_next_readable(struct bw_extent_cursor *cursor,
                                           struct bw_extent_piece *piece, bool *got);
+
+/** Adds the stored ranges of the next pieces to an array of `most` ranges, until it is full or
+ * thousands of pieces were examined. Adjacent ranges are joined. Fails only if memory runs out. */
+struct bw_error *bw_extents_ranges(struct bw_extent_cursor *cursor, struct bw_range *ranges,
+                                   size_t most, size_t *count);
 
 /** A position in a file, ahead of its reader. */
 struct bw_data_advisor {

@@ -666,7 +666,6 @@ struct bw_error *bw_data_fill(struct bw_data_reader *reader, const struct bw_dat
                               uint64_t offset, uint64_t length, struct bw_data_block *block,
                               uint64_t *end)
 {
-    uint32_t sectorsize = reader->fs->superblock.sectorsize;
     size_t first = block->count;
     *end = offset;
     if (!bw_data_block_reserve(block))
@@ -674,8 +673,8 @@ struct bw_error *bw_data_fill(struct bw_data_reader *reader, const struct bw_dat
     if (offset >= file->size)
         return NULL;
     uint64_t last = length < file->size - offset ? offset + length : file->size;
-    uint64_t rounded = (last + sectorsize - 1) / sectorsize * sectorsize, reached;
-    bw_extents_seek(&reader->cursor, file, offset - offset % sectorsize, rounded);
+    uint64_t reached;
+    bw_extents_seek_whole(&reader->cursor, file, offset, last);
     struct bw_error *error = add_pieces(reader, block, &reached);
     if (!error)
         error = fetch_finish(reader->fetch, block);
