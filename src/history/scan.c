@@ -137,6 +137,7 @@ enum {
     READ = BW_STRIPE_LENGTH, /* bytes per request, so that requests fit into a stripe */
     READS = BW_SCAN_PIECE / READ,
     SLOTS = BW_SCAN_PIECE / BW_MIN_SECTORSIZE, /* maximum number of blocks in a piece */
+    AHEAD = 8,                                 /* pieces that are requested ahead */
 };
 
 /* Buffers of a thread. */
@@ -175,11 +176,29 @@ static bool has_open(const struct piece *piece, uint32_t first, uint32_t count)
     return false;
 }
 
+static struct bw_frame frame_of_scan(const struct bw_history_scan *scan)
+{
+    struct bw_frame frame = bw_frame_above(NULL, bw_xlator_probes(scan->fs->reader.top));
+    frame.metadata = true;
+    return frame;
+}
+
+/* Requests the first pieces with the first one, and another one with each of the others. */
+static void announce(const struct bw_history_scan *scan, size_t task)
+{
+    const struct bw_frame frame = frame_of_scan(scan);
+    const size_t end = task + AHEAD < scan->ranges->count ? task + AHEAD : scan->ranges->count;
+    for (size_t i = task ? task + AHEAD - 1 : 0; i < end; i++) {
+        const struct bw_scan_range *piece = &scan->ranges->ranges[i];
+        const struct bw_range range = {piece->logical, piece->length};
+        bw_wind_advise(&frame, scan->fs->reader.top, &range, 1, 0);
+    }
+}
+
 static void read_requests(const struct piece *piece, struct bw_request *requests, size_t count)
 {
     const struct bw_tree_reader *reader = &piece->scanner->scan->fs->reader;
-    struct bw_frame frame = bw_frame_above(NULL, bw_xlator_probes(reader->top));
-    frame.metadata = true;
+    const struct bw_frame frame = frame_of_scan(piece->scanner->scan);
     bw_wind(&frame, reader->top, requests, count);
 }
 
@@ -258,9 +277,8 @@ static void completeness(struct piece *piece)
 static unsigned copies_of(const struct piece *piece)
 {
     const struct bw_tree_reader *reader = &piece->scanner->scan->fs->reader;
-    struct bw_frame frame = bw_frame_above(NULL, bw_xlator_probes(reader->top));
+    const struct bw_frame frame = frame_of_scan(piece->scanner->scan);
     struct bw_map_reply reply = {0};
-    frame.metadata = true;
     BW_AUTO_ERROR struct bw_error *error =
         bw_wind_map(&frame, reader->top, piece->range->logical, 1, 1, &reply);
     return error ? 0 : reply.copies;
@@ -297,6 +315,7 @@ static void scan_piece(void *context, unsigned worker, size_t task)
                           .slots = range->length / scanner->identity.nodesize};
     if (!should_continue(scanner, worker))
         return;
+    announce(scanner->scan, task);
     memset(piece.worker->open, true, piece.slots);
     memset(piece.worker->found, 0, piece.slots * sizeof *piece.worker->found);
     read_mirror(&piece, 0);
