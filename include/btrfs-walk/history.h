@@ -208,6 +208,9 @@ struct bw_deleted_options {
     /** Report files that the current generation has lost, instead of those that were deleted: their
      * inodes are in tree blocks that cannot be read. Whether they had been deleted is unknown. */
     bool lost;
+    /** The contents of the files will be read. If the images are on servers, several generations
+     * are examined, and at most 32 MiB of their data requested, before one is returned. */
+    bool reads_data;
 };
 
 /** A generation that contains deleted files. */

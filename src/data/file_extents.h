@@ -47,8 +47,8 @@ void bw_extents_free(struct bw_extent_cursor *cursor);
 void bw_extents_seek(struct bw_extent_cursor *cursor, const struct bw_data_file *file,
                      uint64_t offset, uint64_t end);
 
-/** Moves to the sectors of a range of a file, which is cut at the file's size. They are what has to
- * be read. */
+/** Moves to the sectors of a range of a file, which is cut at the file's size. A reader needs
+ * whole sectors. */
 void bw_extents_seek_whole(struct bw_extent_cursor *cursor, const struct bw_data_file *file,
                            uint64_t offset, uint64_t end);
 

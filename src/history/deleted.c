@@ -21,6 +21,7 @@
 #include "ondisk/disk_items.h"
 #include "base/pair_set.h"
 #include "fs/fs.h"
+#include "history/data_ahead.h"
 #include "history/look_ahead.h"
 #include "history/older_generations.h"
 
@@ -30,57 +31,40 @@ struct bw_deleted_inode {
     uint64_t number;
 };
 
+/* A generation that was examined. */
+struct examined {
+    struct bw_deleted_state description;
+    struct bw_fs *fs;
+    struct bw_deleted_inode *inodes;
+    size_t count, capacity;
+    uint64_t announced; /* bytes of data that were requested from servers */
+};
+
+/* How far the search may be ahead of the generation that was returned. */
+enum {
+    AHEAD = 16,             /* generations */
+    AHEAD_BYTES = 32 << 20, /* of data that were requested */
+    AHEAD_ENTRIES = 4096,   /* of a generation whose data are requested */
+    AHEAD_MEMORY = 1 << 16, /* inodes and subvolumes, and for each image */
+    IMAGE_MEMORY = 1 << 8,  /* as many; a local one needs a file descriptor */
+};
+
 struct bw_deleted {
-    struct bw_deleted_state description; /* of `state` */
     struct bw_fs *present;
     struct bw_deleted_options options;
     struct bw_older older;
     struct bw_buffer path; /**< options.path with a '/' before it and none after it */
-    struct bw_fs *newer;   /**< the generation examined before; may be the current one */
-    struct bw_fs *state;   /**< the generation being examined; NULL before the first */
-    bool at_end;           /**< the current generation has been examined */
-    size_t ahead;          /**< blocks were requested for so many states */
-    struct bw_deleted_inode *inodes;
-    size_t count, capacity;
+    struct bw_fs *newer;   /**< the generation examined last; may be the current one */
+    struct examined examined[AHEAD + 1]; /**< a ring, beginning with the last one returned */
+    size_t first, count;                 /**< of the ring */
+    bool returned;                       /**< the first was returned */
+    bool at_end;                         /**< the current generation has been examined */
+    size_t ahead;                        /**< blocks were requested for so many states */
+    bool reads_ahead;                    /**< data of several generations are requested together */
+    struct bw_data_ahead data;
     struct bw_pair_set known; /**< inodes that were returned: subvolume, number and generation */
     struct bw_map gone;       /**< deleted subvolumes that were returned */
 };
-
-const char *bw_recoverable_name(enum bw_recoverable_kind kind)
-{
-    static const char *const names[] = {"verified", "unverified", "partly", "lost"};
-    return names[kind];
-}
-
-void bw_recoverable_add(struct bw_recoverable *left, const struct bw_data_part *part)
-{
-    if (part->kind != BW_DATA_BAD) {
-        *(part->kind == BW_DATA_HOLE ? &left->zeros : &left->good) += part->length;
-        left->in_tree += part->in_tree ? part->length : 0;
-        return;
-    }
-    const size_t last = left->count - 1;
-    left->bad += part->length;
-    left->unchecked += part->error && part->error->code == BW_ERROR_NO_CHECKSUM ? part->length : 0;
-    if (left->count && left->count <= BW_RECOVERABLE_RANGES &&
-        left->ranges[last].offset + left->ranges[last].length == part->offset) {
-        left->ranges[last].length += part->length;
-        return;
-    }
-    if (left->count < BW_RECOVERABLE_RANGES) {
-        left->ranges[left->count].offset = part->offset;
-        left->ranges[left->count].length = part->length;
-    }
-    left->count++;
-}
-
-enum bw_recoverable_kind bw_recoverable_kind(const struct bw_recoverable *left, bool unchecked)
-{
-    if (left->bad)
-        return left->good ? BW_RECOVERABLE_PARTLY : BW_RECOVERABLE_LOST;
-    return unchecked && left->good > left->in_tree ? BW_RECOVERABLE_UNVERIFIED
-                                                   : BW_RECOVERABLE_VERIFIED;
-}
 
 /* From deleted inodes to entries, with their contents and names in the last generation that had
  * them. */
@@ -88,6 +72,7 @@ enum bw_recoverable_kind bw_recoverable_kind(const struct bw_recoverable *left, 
 /* The current inode, and the receiver of its entries. */
 struct visiting {
     const struct bw_deleted *deleted;
+    const struct examined *examined;
     bw_entry_visitor *visit;
     void *context;
     const struct bw_deleted_inode *inode;
@@ -159,11 +144,11 @@ static struct bw_error *visit_inode(struct visiting *visiting, struct bw_inode_p
 static struct bw_error *visit_all(struct visiting *visiting, struct bw_inode_paths *paths,
                                   unsigned types)
 {
-    const struct bw_deleted *deleted = visiting->deleted;
-    for (size_t i = 0; i < deleted->count; i++) {
-        const struct bw_deleted_inode *inode = visiting->inode = &deleted->inodes[i];
-        struct bw_error *error = bw_inode_read(deleted->state, &inode->subvolume->tree,
-                                               inode->number, &visiting->attributes);
+    const struct examined *examined = visiting->examined;
+    for (size_t i = 0; i < examined->count; i++) {
+        const struct bw_deleted_inode *inode = visiting->inode = &examined->inodes[i];
+        struct bw_error *error = bw_inode_read(examined->fs, &inode->subvolume->tree, inode->number,
+                                               &visiting->attributes);
         if (error && error->code == BW_ERROR_NO_MEMORY)
             return error;
         const bool lost = error;
@@ -174,15 +159,23 @@ static struct bw_error *visit_all(struct visiting *visiting, struct bw_inode_pat
     return NULL;
 }
 
-struct bw_error *bw_deleted_visit(struct bw_deleted *deleted, unsigned types,
-                                  bw_entry_visitor *visit, void *context)
+static struct bw_error *visit_examined(const struct bw_deleted *deleted,
+                                       const struct examined *examined, unsigned types,
+                                       bw_entry_visitor *visit, void *context)
 {
-    struct visiting visiting = {.deleted = deleted, .visit = visit, .context = context};
-    struct bw_inode_paths paths = {.fs = deleted->state, .with_deleted = true};
+    struct visiting visiting = {
+        .deleted = deleted, .examined = examined, .visit = visit, .context = context};
+    struct bw_inode_paths paths = {.fs = examined->fs, .with_deleted = true};
     struct bw_error *error = visit_all(&visiting, &paths, types ? types : BW_WALK_ALL);
     bw_inode_paths_free(&paths);
     bw_buffer_free(&visiting.path);
     return error;
+}
+
+struct bw_error *bw_deleted_visit(struct bw_deleted *deleted, unsigned types,
+                                  bw_entry_visitor *visit, void *context)
+{
+    return visit_examined(deleted, &deleted->examined[deleted->first], types, visit, context);
 }
 
 /*
@@ -198,6 +191,7 @@ struct bw_error *bw_deleted_visit(struct bw_deleted *deleted, unsigned types,
 /* A subvolume that is being compared. */
 struct finding {
     struct bw_deleted *deleted;
+    struct examined *examined;
     const struct bw_subvolume *subvolume;
     struct bw_diff_tree present; /* the same subvolume in the current generation; unused without
                                   * has_present */
@@ -206,10 +200,10 @@ struct finding {
 
 static struct bw_error *add(const struct finding *finding, uint64_t number)
 {
-    struct bw_deleted *deleted = finding->deleted;
-    if (!BW_ARRAY_RESERVE(deleted->inodes, deleted->count, deleted->capacity))
+    struct examined *examined = finding->examined;
+    if (!BW_ARRAY_RESERVE(examined->inodes, examined->count, examined->capacity))
         return bw_error_no_memory();
-    deleted->inodes[deleted->count++] = (struct bw_deleted_inode){finding->subvolume, number};
+    examined->inodes[examined->count++] = (struct bw_deleted_inode){finding->subvolume, number};
     return NULL;
 }
 
@@ -266,8 +260,8 @@ static struct bw_error *report_lost_side(void *context, unsigned side,
                                          struct bw_error *error)
 {
     const struct finding *finding = context;
-    struct bw_deleted *deleted = finding->deleted;
-    bw_fs_report_lost(side ? deleted->newer : deleted->state, pointer->bytenr, error);
+    bw_fs_report_lost(side ? finding->deleted->newer : finding->examined->fs, pointer->bytenr,
+                      error);
     return NULL;
 }
 
@@ -275,7 +269,7 @@ static struct bw_error *compare(struct finding *finding, const struct bw_fs *new
                                 const struct bw_subvolume *newer)
 {
     struct bw_pairs pairs = {
-        .readers = {finding->deleted->state->reader, newer_fs->reader},
+        .readers = {finding->examined->fs->reader, newer_fs->reader},
         .trees = {finding->subvolume->tree, newer->tree},
         .shared = true,
         .take = take_pair,
@@ -305,16 +299,18 @@ static int by_number(const void *a, const void *b)
 static struct bw_error *add_all(struct finding *finding)
 {
     struct bw_deleted *deleted = finding->deleted;
+    struct examined *examined = finding->examined;
     const uint64_t id = finding->subvolume->tree.id;
-    const size_t first = deleted->count;
+    const size_t first = examined->count;
     if (bw_map_get(&deleted->gone, id) != UINT32_MAX)
         return NULL;
     if (!bw_map_put(&deleted->gone, id, 0))
         return bw_error_no_memory();
-    BW_TRY(bw_fs_scan(deleted->state, &finding->subvolume->tree, "subvolume", add_inode_item,
-                      finding));
-    if (deleted->count > first)
-        qsort(deleted->inodes + first, deleted->count - first, sizeof *deleted->inodes, by_number);
+    BW_TRY(
+        bw_fs_scan(examined->fs, &finding->subvolume->tree, "subvolume", add_inode_item, finding));
+    if (examined->count > first)
+        qsort(examined->inodes + first, examined->count - first, sizeof *examined->inodes,
+              by_number);
     return NULL;
 }
 
@@ -328,9 +324,10 @@ static const struct bw_subvolume *same_in(const struct bw_fs *fs,
 
 /* Compares a subvolume with the newer generation; if that has lost the subvolume, with the current
  * one. */
-static struct bw_error *find_in(struct bw_deleted *deleted, const struct bw_subvolume *subvolume)
+static struct bw_error *find_in(struct bw_deleted *deleted, struct examined *examined,
+                                const struct bw_subvolume *subvolume)
 {
-    struct finding finding = {.deleted = deleted, .subvolume = subvolume};
+    struct finding finding = {.deleted = deleted, .examined = examined, .subvolume = subvolume};
     const struct bw_subvolume *newer = same_in(deleted->newer, subvolume);
     const struct bw_subvolume *present = same_in(deleted->present, subvolume);
     const struct bw_subvolume *other = newer ? newer : present;
@@ -347,14 +344,14 @@ static struct bw_error *find_in(struct bw_deleted *deleted, const struct bw_subv
     return error;
 }
 
-/* Finds the inodes in deleted->state that deleted->newer and the current generation lack. Fails
- * only if memory runs out. */
-static struct bw_error *deleted_find(struct bw_deleted *deleted)
+/* Finds the inodes in a generation that deleted->newer and the current generation lack. Fails only
+ * if memory runs out. */
+static struct bw_error *deleted_find(struct bw_deleted *deleted, struct examined *examined)
 {
-    const struct bw_subvolume_table *table = &deleted->state->subvolumes;
+    const struct bw_subvolume_table *table = &examined->fs->subvolumes;
     for (size_t i = 0; i < table->count; i++)
         if (!table->items[i].deleted)
-            BW_TRY(find_in(deleted, &table->items[i]));
+            BW_TRY(find_in(deleted, examined, &table->items[i]));
     return NULL;
 }
 
@@ -370,34 +367,83 @@ static struct bw_error *take_orphan(void *context, const struct bw_item *item)
 }
 
 /* Finds files that have no name left, but have not been removed yet. */
-static struct bw_error *find_orphans(struct bw_deleted *deleted,
-                                     const struct bw_subvolume *subvolume)
+static struct bw_error *find_orphans(struct finding *finding)
 {
-    const struct bw_diff_side side = {deleted->present, subvolume};
-    struct finding finding = {.deleted = deleted, .subvolume = subvolume, .has_present = true};
-    bw_diff_tree_init(&finding.present, &side);
+    struct bw_fs *present = finding->deleted->present;
+    const struct bw_diff_side side = {present, finding->subvolume};
+    finding->has_present = true;
+    bw_diff_tree_init(&finding->present, &side);
     struct bw_error *error = bw_fs_items(
-        deleted->present, &subvolume->tree, (struct bw_key){BW_ORPHAN, BW_ORPHAN_ITEM, 0},
-        (struct bw_key){BW_ORPHAN, BW_ORPHAN_ITEM, UINT64_MAX}, take_orphan, &finding);
-    bw_diff_tree_free(&finding.present);
+        present, &finding->subvolume->tree, (struct bw_key){BW_ORPHAN, BW_ORPHAN_ITEM, 0},
+        (struct bw_key){BW_ORPHAN, BW_ORPHAN_ITEM, UINT64_MAX}, take_orphan, finding);
+    bw_diff_tree_free(&finding->present);
     return error;
 }
 
 /* Finds what is being deleted in the current generation: orphans, and subvolumes that no older
  * generation has. Fails only if memory runs out. */
-static struct bw_error *deleted_find_present(struct bw_deleted *deleted)
+static struct bw_error *deleted_find_present(struct bw_deleted *deleted, struct examined *examined)
 {
     const struct bw_subvolume_table *table = &deleted->present->subvolumes;
     for (size_t i = 0; i < table->count && !deleted->options.lost; i++) {
-        struct finding finding = {.deleted = deleted, .subvolume = &table->items[i]};
-        BW_TRY(table->items[i].deleted ? add_all(&finding)
-                                       : find_orphans(deleted, &table->items[i]));
+        struct finding finding = {
+            .deleted = deleted, .examined = examined, .subvolume = &table->items[i]};
+        BW_TRY(table->items[i].deleted ? add_all(&finding) : find_orphans(&finding));
     }
     return NULL;
 }
 
-/* Iterating over the generations. At most two older ones are open, in addition to the current
- * one. */
+/*
+ * Requesting data. If the images are on servers, the data of several generations are requested
+ * together before the first of these generations is returned.
+ */
+
+/* A generation whose data are being requested. */
+struct announcing {
+    struct bw_deleted *deleted;
+    struct examined *examined;
+    struct bw_extent_cursor cursor;
+    uint64_t room; /* bytes */
+    unsigned entries;
+};
+
+static struct bw_error *announce_entry(void *context, const struct bw_entry *entry)
+{
+    struct announcing *announcing = context;
+    struct examined *examined = announcing->examined;
+    const struct bw_data_file file = bw_data_file_of(&entry->place, entry->inode);
+    if (announcing->entries++ == AHEAD_ENTRIES || examined->announced >= announcing->room)
+        return bw_error_create(BW_ERROR_STOPPED, "enough data were requested");
+    return bw_data_ahead_add(&announcing->deleted->data, announcing->deleted->present,
+                             &announcing->cursor, &file, announcing->room - examined->announced,
+                             &examined->announced);
+}
+
+/* Bytes that were requested for generations that were not returned yet. */
+static uint64_t announced_bytes(const struct bw_deleted *deleted)
+{
+    uint64_t bytes = 0;
+    for (size_t i = deleted->returned; i < deleted->count; i++)
+        bytes += deleted->examined[(deleted->first + i) % (AHEAD + 1)].announced;
+    return bytes;
+}
+
+/* Fails only if memory runs out. */
+static struct bw_error *announce(struct bw_deleted *deleted, struct examined *examined)
+{
+    struct announcing announcing = {.deleted = deleted, .examined = examined};
+    announcing.room = AHEAD_BYTES - announced_bytes(deleted);
+    bw_extents_init(&announcing.cursor, examined->fs);
+    struct bw_error *error =
+        visit_examined(deleted, examined, 1u << BW_FILE_REGULAR, announce_entry, &announcing);
+    bw_extents_free(&announcing.cursor);
+    if (error && error->code == BW_ERROR_STOPPED)
+        bw_error_free(BW_TAKE(error));
+    return error;
+}
+
+/* Iterating over the generations. Unless data are requested ahead, at most two older ones are open,
+ * in addition to the current one. */
 
 static struct bw_error *set_up(struct bw_deleted *deleted, const struct bw_deleted_options *options)
 {
@@ -408,6 +454,7 @@ static struct bw_error *set_up(struct bw_deleted *deleted, const struct bw_delet
     deleted->older.since = ours->since;
     deleted->older.progress = ours->progress;
     deleted->older.context = ours->context;
+    deleted->reads_ahead = ours->reads_data && bw_history_is_served(deleted->present);
     return bw_diff_set_filter(ours->path, &deleted->path);
 }
 
@@ -428,53 +475,47 @@ struct bw_error *bw_deleted_open(struct bw_fs *present, const struct bw_deleted_
     return NULL;
 }
 
-static void close_state(struct bw_deleted *deleted, struct bw_fs *fs)
+/* Removes the first generation of the ring. */
+static void drop_first(struct bw_deleted *deleted)
 {
-    if (fs != deleted->present)
-        bw_fs_close(fs);
+    struct examined *examined = &deleted->examined[deleted->first];
+    if (examined->fs != deleted->present)
+        bw_fs_close(examined->fs);
+    free(examined->inodes);
+    *examined = (struct examined){0};
+    deleted->first = (deleted->first + 1) % (AHEAD + 1);
+    deleted->count--;
 }
 
 void bw_deleted_close(struct bw_deleted *deleted)
 {
     if (!deleted)
         return;
-    if (deleted->state != deleted->newer)
-        close_state(deleted, deleted->state);
-    close_state(deleted, deleted->newer);
+    while (deleted->count)
+        drop_first(deleted);
     bw_older_end(&deleted->older);
     bw_buffer_free(&deleted->path);
+    bw_data_ahead_free(&deleted->data);
     bw_pair_set_free(&deleted->known);
     bw_map_free(&deleted->gone);
-    free(deleted->inodes);
     free(deleted);
 }
 
-static struct bw_error *describe(struct bw_deleted *deleted)
+static struct bw_error *describe(const struct bw_deleted *deleted, struct examined *examined)
 {
-    struct bw_fs *fs = deleted->state;
-    deleted->description = (struct bw_deleted_state){
+    struct bw_fs *fs = examined->fs;
+    examined->description = (struct bw_deleted_state){
         .fs = fs,
         .generation = fs->root_tree.root.generation,
         .tree_root = fs->root_tree.root.bytenr,
         .is_present = fs == deleted->present,
     };
-    struct bw_error *error = bw_older_time(fs, &deleted->description.time);
-    deleted->description.lost = bw_fs_status(fs).damages;
+    struct bw_error *error = bw_older_time(fs, &examined->description.time);
+    examined->description.lost = bw_fs_status(fs).damages;
     return error;
 }
 
-/* Makes a generation the one being examined. */
-static void advance(struct bw_deleted *deleted, struct bw_fs *fs)
-{
-    if (deleted->state && deleted->state != deleted->newer) {
-        close_state(deleted, deleted->newer);
-        deleted->newer = deleted->state;
-    }
-    deleted->state = fs;
-    deleted->count = 0;
-}
-
-/* Requests what the comparisons of the next generations will read. */
+/* Requests the tree blocks that the comparisons of the next generations will read. */
 static struct bw_error *look_ahead(struct bw_deleted *deleted)
 {
     const struct bw_older *older = &deleted->older;
@@ -486,18 +527,47 @@ static struct bw_error *look_ahead(struct bw_deleted *deleted)
     return bw_look_ahead(deleted->present, older->states + next, count);
 }
 
-struct bw_error *bw_deleted_next(struct bw_deleted *deleted, const struct bw_deleted_state **state)
+/* Opens and examines the next generation, and adds it to the ring. */
+static struct bw_error *examine_next(struct bw_deleted *deleted)
 {
+    struct examined *examined = &deleted->examined[(deleted->first + deleted->count) % (AHEAD + 1)];
     struct bw_fs *fs;
-    *state = NULL;
-    if (deleted->at_end)
-        return NULL;
     BW_TRY(look_ahead(deleted));
     BW_TRY(bw_older_next(&deleted->older, &fs));
     deleted->at_end = !fs;
-    advance(deleted, fs ? fs : deleted->present);
-    BW_TRY(fs ? deleted_find(deleted) : deleted_find_present(deleted));
-    BW_TRY(describe(deleted));
-    *state = &deleted->description;
+    *examined = (struct examined){.fs = fs ? fs : deleted->present};
+    deleted->count++;
+    BW_TRY(fs ? deleted_find(deleted, examined) : deleted_find_present(deleted, examined));
+    BW_TRY(describe(deleted, examined));
+    deleted->newer = examined->fs;
+    return deleted->reads_ahead && fs ? announce(deleted, examined) : NULL;
+}
+
+/* Whether another generation is to be examined before the next one is returned. */
+static bool continues_ahead(const struct bw_deleted *deleted)
+{
+    size_t memory = 0;
+    if (deleted->at_end || deleted->count == deleted->returned)
+        return !deleted->at_end;
+    for (size_t i = 0; i < deleted->count; i++) {
+        const struct examined *examined = &deleted->examined[(deleted->first + i) % (AHEAD + 1)];
+        memory += examined->count + examined->fs->subvolumes.count +
+                  IMAGE_MEMORY * examined->fs->image_count;
+    }
+    return deleted->reads_ahead && deleted->count <= AHEAD && memory < AHEAD_MEMORY &&
+           announced_bytes(deleted) < AHEAD_BYTES;
+}
+
+struct bw_error *bw_deleted_next(struct bw_deleted *deleted, const struct bw_deleted_state **state)
+{
+    *state = NULL;
+    while (continues_ahead(deleted))
+        BW_TRY(examine_next(deleted));
+    bw_data_ahead_request(&deleted->data);
+    if (deleted->returned)
+        drop_first(deleted);
+    deleted->returned = deleted->count > 0;
+    if (deleted->returned)
+        *state = &deleted->examined[deleted->first].description;
     return NULL;
 }

@@ -259,9 +259,7 @@ static struct bw_error *run(struct look_ahead *ahead, const struct bw_generation
     return descend(ahead, false);
 }
 
-/* Whether an image is on a server, which keeps blocks that were requested. Any other storage would
- * read them twice. */
-static bool is_served(const struct bw_fs *fs)
+bool bw_history_is_served(const struct bw_fs *fs)
 {
     bool served = false;
     for (size_t i = 0; i < bw_fs_image_count(fs); i++)
@@ -272,7 +270,7 @@ static bool is_served(const struct bw_fs *fs)
 static struct bw_error *look(struct look_ahead *ahead, const struct bw_generation_choice *states,
                              size_t count)
 {
-    struct bw_error *error = is_served(ahead->fs) ? run(ahead, states, count) : NULL;
+    struct bw_error *error = bw_history_is_served(ahead->fs) ? run(ahead, states, count) : NULL;
     bw_map_free(&ahead->block_index);
     bw_map_free(&ahead->tree_index);
     free(ahead->blocks);

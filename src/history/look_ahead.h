@@ -11,6 +11,10 @@
 /** The number of generations to look at together. */
 enum { BW_LOOK_AHEAD = 64 };
 
+/** Whether an image is on a server, which keeps ranges that were requested. Any other storage would
+ * read them twice. */
+bool bw_history_is_served(const struct bw_fs *fs);
+
 /** Requests the blocks of all subvolumes and of the checksums in which these generations and the
  * present one differ; or those of a tree and a range of its keys. Blocks that cannot be read are
  * left to those who need them. Fails only if memory runs out. */

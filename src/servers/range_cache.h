@@ -34,9 +34,9 @@ struct bw_range_cache {
 void bw_range_cache_free(struct bw_range_cache *cache);
 
 /** Adds the first part of a range that is not in the cache, at most `most` bytes, and moves its
- * beginning behind this part. NULL if there is none, no room, or no memory. Ranges that were
- * requested ahead make no room before they were read, unless they are so old that they probably
- * will not be. If the part `stays`, parts before it that are in the cache stay, too. */
+ * beginning behind this part. NULL if the cache has the whole range, no room, or no memory. Ranges
+ * that were requested ahead make no room before they were read, unless they are so old that they
+ * probably will not be. If the part `stays`, parts before it that are in the cache stay, too. */
 struct bw_cached_range *bw_range_cache_add(struct bw_range_cache *cache, uint64_t *begin,
                                            uint64_t end, uint32_t most, bool stays);
 

@@ -98,6 +98,8 @@ static struct bw_error *begin(struct deleting *deleting, struct bw_fs *present)
         .mindepth = selection->mindepth,
         .progress = cmd_progress_state,
         .lost = deleting->settings->lost,
+        .reads_data = !deleting->settings->no_data &&
+                      (!selection->types || selection->types >> BW_FILE_REGULAR & 1),
     };
     return bw_deleted_open(present, &how, &deleting->deleted);
 }

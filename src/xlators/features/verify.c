@@ -555,8 +555,8 @@ static bool is_bad(const struct bw_frame *frame, struct bw_xlator *xlator,
     return request->kind == BW_REQUEST_TREE_BLOCK && request->error;
 }
 
-/* Requests the copies of all bad ranges of a batch together. Those of data are read several times:
- * as a whole, and sector by sector. */
+/* Requests the copies of all bad ranges of a batch together. Copies of data are read several
+ * times: as a whole, and sector by sector. */
 static void announce_copies(const struct bw_frame *frame, struct bw_xlator *xlator,
                             struct bw_request *const *bad, size_t count)
 {

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Requests the data of files in several generations together. */
+#include "history/data_ahead.h"
+
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+#include "graph/wind.h"
+#include "xlators/classes.h"
+
+enum {
+    RANGES = 4096,    /* to be requested at a time */
+    FILE_RANGES = 32, /* of a file */
+};
+
+void bw_data_ahead_request(struct bw_data_ahead *ahead)
+{
+    if (!ahead->count)
+        return;
+    const struct bw_tree_reader *reader = &ahead->fs->reader;
+    struct bw_frame frame = bw_frame_above(NULL, bw_xlator_probes(reader->top));
+    frame.reread = true; /* other files may use the same space; bad data are read repeatedly */
+    bw_wind_advise(&frame, reader->top, ahead->ranges, ahead->count, 0);
+    ahead->count = 0;
+}
+
+/* The file system that locates the data of a generation. Most generations have the current chunks,
+ * so that their ranges can be requested together. */
+static struct bw_fs *locator_of(struct bw_fs *fs, struct bw_fs *present)
+{
+    return fs->choice.chunk_root || fs->stripes ? fs : present;
+}
+
+static struct bw_error *make_room(struct bw_data_ahead *ahead, struct bw_fs *locator)
+{
+    if (!ahead->ranges)
+        ahead->ranges = calloc(RANGES, sizeof *ahead->ranges);
+    if (!ahead->ranges)
+        return bw_error_no_memory();
+    if (ahead->fs != locator || ahead->count + FILE_RANGES > RANGES)
+        bw_data_ahead_request(ahead);
+    ahead->fs = locator;
+    return NULL;
+}
+
+struct bw_error *bw_data_ahead_add(struct bw_data_ahead *ahead, struct bw_fs *present,
+                                   struct bw_extent_cursor *cursor, const struct bw_data_file *file,
+                                   uint64_t most, uint64_t *bytes)
+{
+    size_t count = 0;
+    BW_TRY(make_room(ahead, locator_of(cursor->fs, present)));
+    struct bw_range *ranges = ahead->ranges + ahead->count;
+    bw_extents_seek_whole(cursor, file, 0, most);
+    BW_TRY(bw_extents_ranges(cursor, ranges, FILE_RANGES, &count));
+    for (size_t i = 0; i < count; i++)
+        *bytes += ranges[i].length;
+    ahead->count += count;
+    return NULL;
+}
+
+void bw_data_ahead_free(struct bw_data_ahead *ahead)
+{
+    free(ahead->ranges);
+    *ahead = (struct bw_data_ahead){0};
+}
