@@ -116,9 +116,10 @@ static void watch(struct crew *crew)
         const struct timespec end = moment_from_now();
         uint_fast64_t request = atomic_load(&crew->busy);
         quiet = request ? 0 : quiet + 1;
-        if (quiet > QUIET)
+        if (quiet > QUIET) {
             rest(crew);
-        else if (pthread_cond_timedwait(&crew->watch, &crew->lock, &end) && request &&
+            quiet = 0;
+        } else if (pthread_cond_timedwait(&crew->watch, &crew->lock, &end) && request &&
                  atomic_compare_exchange_strong(&crew->busy, &request, 0))
             free_turn(crew);
     }
