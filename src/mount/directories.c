@@ -344,30 +344,6 @@ bool bw_mount_answer_add(struct bw_mount_answer *answer, const char *name,
     return true;
 }
 
-static struct bw_error *set_parent(void *context, const struct bw_inode_name *name)
-{
-    *(uint64_t *)context = name->directory;
-    return bw_error_create(BW_ERROR_STOPPED, "a directory has one name");
-}
-
-/* The inode number of ".."; the directory's own number at the top of the mount, or if the parent is
- * unknown. */
-static uint64_t parent_of(const struct listing *listing)
-{
-    const struct bw_mount *mount = listing->mount;
-    const struct bw_place top = bw_place_top(listing->place.subvolume);
-    struct bw_place parent = {top.subvolume, listing->place.directory, BW_FILE_DIRECTORY, 0};
-    struct bw_subvolume_info info = {0};
-    if (listing->place.inode == top.inode && top.subvolume != mount->options.top) {
-        bw_error_free(bw_subvolume_get(mount->fs, top.subvolume, &info));
-        parent.subvolume = bw_subvolume_by_id(mount->fs, info.parent);
-        parent.inode = info.directory;
-    } else if (listing->place.inode != top.inode && listing->place.inode != BW_EMPTY_DIRECTORY) {
-        bw_error_free(bw_inode_names(mount->fs, &listing->place, set_parent, &parent.inode));
-    }
-    return bw_mount_number(mount, parent.subvolume && parent.inode ? &parent : &listing->place);
-}
-
 static struct parent *place_of_parent(struct bw_listings *listings, fuse_ino_t node)
 {
     return &listings->parents[node * UINT64_C(0x9E3779B97F4A7C15) >> 52];
@@ -389,7 +365,10 @@ static uint64_t find_parent(struct listing *listing)
     pthread_mutex_lock(&listings->lock);
     const struct parent parent = *place_of_parent(listings, listing->node);
     pthread_mutex_unlock(&listings->lock);
-    return parent.node == listing->node ? parent.number : parent_of(listing);
+    if (parent.node == listing->node)
+        return parent.number;
+    const struct bw_place place = bw_mount_parent(listing->mount, &listing->place);
+    return bw_mount_number(listing->mount, &place);
 }
 
 static bool add_dots(struct listing *listing, struct bw_mount_answer *answer, uint64_t offset)

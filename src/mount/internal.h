@@ -83,6 +83,10 @@ bool bw_mount_place(const struct bw_mount *mount, fuse_ino_t node, struct bw_pla
 /** The kernel's number of a file; 0 if it cannot be represented. */
 fuse_ino_t bw_mount_node(const struct bw_mount *mount, const struct bw_place *place);
 
+/** The parent of a directory; the directory itself at the top of the mount, or if the parent is
+ * unknown. */
+struct bw_place bw_mount_parent(const struct bw_mount *mount, const struct bw_place *place);
+
 /** The inode number that programs see: the real one only in the top-level subvolume of the mount.
  */
 uint64_t bw_mount_number(const struct bw_mount *mount, const struct bw_place *place);

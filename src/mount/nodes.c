@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The numbers of files, their attributes, and the conversion of errors for the kernel. */
+/* The numbers of files, their parents and attributes, and the conversion of errors for the kernel.
+ */
 #include <errno.h>
 #include <sys/sysmacros.h>
 
@@ -61,6 +62,27 @@ fuse_ino_t bw_mount_node(const struct bw_mount *mount, const struct bw_place *pl
     if (inode > INODE_MASK || subvolume >= MOST_SUBVOLUMES)
         return 0;
     return empty | subvolume << INODE_BITS | inode;
+}
+
+static struct bw_error *set_parent(void *context, const struct bw_inode_name *name)
+{
+    *(uint64_t *)context = name->directory;
+    return bw_error_create(BW_ERROR_STOPPED, "a directory has one name");
+}
+
+struct bw_place bw_mount_parent(const struct bw_mount *mount, const struct bw_place *place)
+{
+    const struct bw_place top = bw_place_top(place->subvolume);
+    struct bw_place parent = {top.subvolume, place->directory, BW_FILE_DIRECTORY, 0};
+    struct bw_subvolume_info info = {0};
+    if (place->inode == top.inode && top.subvolume != mount->options.top) {
+        bw_error_free(bw_subvolume_get(mount->fs, top.subvolume, &info));
+        parent.subvolume = bw_subvolume_by_id(mount->fs, info.parent);
+        parent.inode = info.directory;
+    } else if (place->inode != top.inode && place->inode != BW_EMPTY_DIRECTORY) {
+        bw_error_free(bw_inode_names(mount->fs, place, set_parent, &parent.inode));
+    }
+    return parent.subvolume && parent.inode ? parent : *place;
 }
 
 /* A number with its highest bit set, which no other number has. Two of these could be equal by

@@ -19,7 +19,8 @@ static void init(void *context, struct fuse_conn_info *connection)
                        !mount->options.squash_group;
     const unsigned wanted = FUSE_CAP_ASYNC_READ | FUSE_CAP_PARALLEL_DIROPS | FUSE_CAP_READDIRPLUS |
                             FUSE_CAP_READDIRPLUS_AUTO | FUSE_CAP_CACHE_SYMLINKS |
-                            FUSE_CAP_IOCTL_DIR | (lists ? FUSE_CAP_POSIX_ACL : 0U);
+                            FUSE_CAP_IOCTL_DIR | FUSE_CAP_EXPORT_SUPPORT |
+                            (lists ? FUSE_CAP_POSIX_ACL : 0U);
     connection->want = wanted & connection->capable;
     mount->kernel_opens = (connection->capable & FUSE_CAP_NO_OPEN_SUPPORT) &&
                           (connection->capable & FUSE_CAP_NO_OPENDIR_SUPPORT);
@@ -52,13 +53,28 @@ static void reply_nothing(fuse_req_t request)
     fuse_reply_buf(request, (const char *)&none, sizeof none);
 }
 
+/* Finds a file by its name. For a file handle, whose file it does not remember, the kernel looks up
+ * the names "." and "..". */
+static struct bw_error *find_name(const struct bw_mount *mount, const struct bw_place *directory,
+                                  const char *name, struct bw_place *place)
+{
+    if (strcmp(name, ".") == 0)
+        *place = *directory;
+    else if (strcmp(name, "..") == 0)
+        *place = bw_mount_parent(mount, directory);
+    else
+        return bw_lookup_name(mount->fs, directory, name, strlen(name), place);
+    return NULL;
+}
+
 static struct bw_error *look_up(const struct bw_mount *mount, fuse_ino_t parent, const char *name,
                                 struct bw_place *place, struct bw_inode *inode)
 {
     struct bw_place directory;
     BW_TRY(find_node(mount, parent, &directory));
-    BW_TRY(bw_lookup_name(mount->fs, &directory, name, strlen(name), place));
-    return missing_is_damage(bw_inode_get(mount->fs, place, inode));
+    BW_TRY(find_name(mount, &directory, name, place));
+    struct bw_error *error = bw_inode_get(mount->fs, place, inode);
+    return strcmp(name, ".") == 0 ? error : missing_is_damage(error);
 }
 
 static void lookup(fuse_req_t request, fuse_ino_t parent, const char *name)

@@ -120,7 +120,7 @@ static void watch(struct crew *crew)
             rest(crew);
             quiet = 0;
         } else if (pthread_cond_timedwait(&crew->watch, &crew->lock, &end) && request &&
-                 atomic_compare_exchange_strong(&crew->busy, &request, 0))
+                   atomic_compare_exchange_strong(&crew->busy, &request, 0))
             free_turn(crew);
     }
     crew->watched = false;
