@@ -6,11 +6,13 @@ usage: sudo tests/kernel/mount.py [--count N] [--seed S] [--program PROGRAM] [FI
 
 The devices of each fixture (default: N of them, at random) are copied and mounted by the kernel,
 and by btrfs-walk, and then compared: all that find(1) prints, the contents, extended attributes,
-flags, where files have data (SEEK_DATA, SEEK_HOLE), and what rsync and diff say. Inode numbers of
-all but the top-level subvolume are compared without the subvolume id in their upper bits. A file
-system that the kernel does not mount is left out; btrfs-walk may show more of files that the kernel
-cannot read. Needs root, rsync, getfattr, getfacl, FUSE and a kernel with btrfs.
+flags, where files have data (SEEK_DATA, SEEK_HOLE), and what rsync and diff say. After another
+mount, the handles of all files must still open them. Inode numbers of all but the top-level
+subvolume are compared without the subvolume id in their upper bits. A file system that the kernel
+does not mount is left out; btrfs-walk may show more of files that the kernel cannot read. Needs
+root, rsync, getfattr, getfacl, FUSE and a kernel with btrfs.
 """
+import ctypes
 import difflib
 import os
 import re
@@ -24,6 +26,7 @@ from kernel import run
 # Messages that do not count: both mounts report damage, and some paths are too long for rsync.
 SAME_COMPLAINTS = (rb"Input/output error|File name too long|overflows max-path|^IO error|"
                    rb"^rsync error")
+LIBC = ctypes.CDLL(None)
 SPECIAL = rb" is a (fifo|socket|(block|character) special file) while "
 
 
@@ -55,11 +58,14 @@ class Mounts(kernel.FileSystem):
         self.fuse = os.path.join(directory, "fuse")
         os.makedirs(self.fuse)
 
+    def attach_fuse(self, program):
+        run(*kernel.Program(program, self.images).words("mount", "--background", self.fuse),
+            check=True)
+
     def attach_both(self, program):
         """Mounts with the kernel first: it replays the log, and both show the same after that."""
         self.attach("ro", "degraded", "subvolid=5")
-        run(*kernel.Program(program, self.images).words("mount", "--background", self.fuse),
-            check=True)
+        self.attach_fuse(program)
 
     def unmount(self):
         if os.path.ismount(self.fuse):
@@ -147,6 +153,47 @@ def transfers(mounts):
     return without(result.stdout.splitlines(), SAME_COMPLAINTS + rb"|^\.d\.\.t\.* ")
 
 
+class Handle(ctypes.Structure):
+    """A file handle, which NFS servers use instead of a path."""
+    _fields_ = [("size", ctypes.c_uint), ("type", ctypes.c_int), ("bytes", ctypes.c_char * 128)]
+
+    @staticmethod
+    def of(path):
+        handle = Handle(size=128)
+        found = LIBC.name_to_handle_at(-1, path, ctypes.byref(handle), ctypes.byref(ctypes.c_int()),
+                                       0)
+        return handle if found == 0 else None
+
+    def identity(self, mount):
+        """The inode number and type of the file; None if the handle is stale."""
+        file = LIBC.open_by_handle_at(mount, ctypes.byref(self), os.O_PATH)
+        if file < 0:
+            return None
+        try:
+            return identity(os.fstat(file))
+        finally:
+            os.close(file)
+
+
+def identity(status):
+    return status.st_ino, stat.S_IFMT(status.st_mode)
+
+
+def stale_handles(mounts, program):
+    """Files that their handles do not open after another mount, when the kernel knows none."""
+    known = []
+    for path in shell("find \"$1\" -print0 2> /dev/null", mounts.fuse).split(b"\0")[:5000]:
+        handle = path and Handle.of(path)
+        if handle:
+            known.append((path, handle, identity(os.lstat(path))))
+    run("umount", mounts.fuse, check=True)
+    mounts.attach_fuse(program)
+    top = os.open(mounts.fuse, os.O_RDONLY)
+    stale = [path for path, handle, expected in known if handle.identity(top) != expected]
+    os.close(top)
+    return stale
+
+
 def text_of(lines):
     return [line.decode(errors="replace")[:200] for line in lines]
 
@@ -166,6 +213,9 @@ def compare(options, name, directory):
         if found := question(mounts):
             yield f"{question.__name__}:"
             yield from text_of(found[:8])
+    if stale := stale_handles(mounts, options.program):
+        yield "stale handles:"
+        yield from text_of(stale[:8])
 
 
 def main():
