@@ -77,8 +77,8 @@ class Inode:
 
     def stat(self) -> os.stat_result:
         """The same as of `os.lstat()` on a mount. `st_dev` is the id of the subvolume."""
-        found = ffi.new("struct bw_inode *")
-        check(lib.bw_inode_get(self._fs._handle, self._place, found))
+        fs, found = self._fs._handle, ffi.new("struct bw_inode *")
+        check(lib.bw_inode_get(fs, self._place, found))
         times = [lib.bw_time_nanoseconds(ffi.addressof(found, one))
                  for one in ("atime", "mtime", "ctime")]
         whole = [divmod(one, 10**9) for one in times]
@@ -140,9 +140,10 @@ class Inode:
         reported."""
         directory = ffi.new("struct bw_directory **")
         entry = ffi.new("const struct bw_directory_entry **")
-        check(lib.bw_directory_open(self._fs._handle, self._place, lib.BW_DIRECTORY_START,
-                                    directory))
-        handle = self._fs._own(directory[0], lib.bw_directory_close)
+        fs = self._fs._handle
+        check(lib.bw_directory_open(fs, self._place, lib.BW_DIRECTORY_START, directory))
+        handle = self._fs._own(fs, directory[0], lib.bw_directory_close)
+        del fs  # from here on, `handle` has it
         try:
             while True:
                 with handle.lock:
@@ -204,11 +205,13 @@ class File(io.RawIOBase):
     """The contents of a file, verified against their checksums. A read fails where the contents
     cannot be read, with the same error each time; it ends before such a part."""
 
+    _resource: Any = None  # if it could not be opened
+
     def __init__(self, fs: OpenFileSystem, place: Any, unchecked: bool = False) -> None:
         made = options.fill("struct bw_file_options", {"unchecked": unchecked})
-        opened = ffi.new("struct bw_file **")
-        check(lib.bw_file_open(fs._handle, place, made, opened))
-        self._resource = fs._own(opened[0], lib.bw_file_close)
+        opened, handle = ffi.new("struct bw_file **"), fs._handle
+        check(lib.bw_file_open(handle, place, made, opened))
+        self._resource = fs._own(handle, opened[0], lib.bw_file_close)
         self._offset = 0
 
     @property
@@ -220,7 +223,8 @@ class File(io.RawIOBase):
     def close(self) -> None:
         if not self.closed:
             super().close()
-            self._resource.close()
+            if self._resource:
+                self._resource.close()
 
     def readable(self) -> bool:
         return True
@@ -291,9 +295,9 @@ class Items:
     BATCH, BYTES = 256, 1 << 20
 
     def __init__(self, fs: OpenFileSystem, tree: int, first: Any, last: Any) -> None:
-        opened = ffi.new("struct bw_items **")
-        check(lib.bw_items_open(fs._handle, tree, first, last, opened))
-        self._fs, self._resource = fs, fs._own(opened[0], lib.bw_items_close)
+        opened, handle = ffi.new("struct bw_items **"), fs._handle
+        check(lib.bw_items_open(handle, tree, first, last, opened))
+        self._fs, self._resource = fs, fs._own(handle, opened[0], lib.bw_items_close)
         self._batch: "Iterator[Item]" = iter(())
 
     def __iter__(self) -> "Iterator[Item]":

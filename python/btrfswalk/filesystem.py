@@ -77,14 +77,25 @@ class FileSystem(OpenFileSystem):
     def _connect(self) -> None:
         opened = ffi.new("struct bw_fs **")
         check(lib.bw_fs_open(self._options, opened))
-        self._pointer = opened[0]
+        self._take(opened[0])
+
+    def _take(self, pointer: Any) -> None:
+        """Takes over what was opened. Its servers end after it."""
+        servers, self._servers = self._servers, ffi.NULL
+        used = servers, self._options, self._reporter
+
+        def close(pointer: Any) -> None:
+            lib.bw_fs_close(pointer)
+            release_servers(used[0])
+
+        self._pointer = ffi.gc(pointer, close)
 
     def close(self) -> None:
-        """Closes the file system, its files and its iterators. Nothing of it can be used then."""
+        """Closes the file system, its files and its iterators. Nothing of it can be used then.
+        Calls in other threads are completed."""
         super().close()
-        if self._servers:
-            servers, self._servers = self._servers, ffi.NULL
-            ffi.release(servers)
+        servers, self._servers = self._servers, ffi.NULL  # if it could not be opened
+        release_servers(servers)
 
     def __enter__(self) -> "FileSystem":
         return self
@@ -374,7 +385,7 @@ class Images(FileSystem):
     def _connect(self) -> None:
         opened = ffi.new("struct bw_fs **")
         check(lib.bw_fs_open_images(self._options, opened))
-        self._pointer = opened[0]
+        self._take(opened[0])
 
     def _run_check(self, made: Any, summary: Any) -> Any:
         error = lib.bw_error_create(int(self.why.code), b"%s", ffi.new(
@@ -391,7 +402,9 @@ class Subvolume:
 
     def __init__(self, fs: FileSystem, handle: Any) -> None:
         self.fs, self._pointer = fs, handle
+        held = fs._handle
         self.id = int(lib.bw_subvolume_id(handle))
+        del held
 
     @property
     def _handle(self) -> Any:
@@ -495,6 +508,11 @@ def make_servers(helpers: Any, timeout: "float | None") -> Any:
     if timeout is not None:
         lib.bw_servers_set_timeout(made[0], int(timeout * 1000))
     return ffi.gc(made[0], lib.bw_servers_destroy)
+
+
+def release_servers(servers: Any) -> None:
+    if servers:
+        ffi.release(servers)
 
 
 def make_rows(record: str, members: "list[str]", style: str = "json_lines") -> Any:

@@ -141,10 +141,11 @@ class Stream(Generic[T]):
                  limit: int = LIMIT) -> None:
         self._channel = Channel(limit)
         self._thread: "threading.Thread | None" = None
+        self._lock = threading.RLock()  # of `_thread`
         self._work, self._expand = (run, convert), expand
         self._taken: "collections.deque[Any]" = collections.deque()
         self._batch: "Iterator[T]" = iter(())
-        owner._open.add(self)
+        owner._add(self)
 
     @property
     def summary(self) -> Any:
@@ -171,20 +172,26 @@ class Stream(Generic[T]):
         while True:
             for result in self._batch:
                 return result
-            if not self._thread:
-                self._thread = threading.Thread(target=self._channel.work, args=self._work,
-                                                daemon=True)
-                self._thread.start()
+            self._begin()
             if not self._taken:
                 self._taken = self._channel.take()
             self._batch = iter(self._expand(self._taken.popleft()))
 
+    def _begin(self) -> None:
+        with self._lock:
+            if not self._thread and not self.closed:
+                thread = threading.Thread(target=self._channel.work, args=self._work, daemon=True)
+                thread.start()
+                self._thread = thread
+
     def close(self) -> None:
         """Ends the function that finds the results, and waits for its end."""
         self._channel.stop()
-        if self._thread:
-            self._thread.join()
-        else:
+        with self._lock:
+            thread = self._thread
+        if not thread:
             self._channel.finish()
+        elif thread is not threading.current_thread():  # whose garbage collection may call this
+            thread.join()
         self._taken.clear()
         self._batch = iter(())

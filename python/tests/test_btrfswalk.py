@@ -547,6 +547,31 @@ class Life(Opened):
         thread.join()
         self.assertEqual(failures, ["it has been closed"])
 
+    def test_closed_by_another_thread(self):
+        def use(fs, failures, begun):
+            try:
+                while True:
+                    fs.lookup("/").stat()
+                    fs.open("/top-file").read()
+                    list(fs.paths())
+                    begun.set()
+            except ValueError as failure:
+                failures.append(str(failure))
+
+        for _ in range(20):
+            fs, failures = btrfswalk.FileSystem(image("plain")), []
+            begun = [threading.Event() for _ in range(4)]
+            threads = [threading.Thread(target=use, args=(fs, failures, one)) for one in begun]
+            for thread in threads:
+                thread.start()
+            for one in begun:
+                one.wait()
+            fs.close()
+            for thread in threads:
+                thread.join()
+            self.assertEqual(len(failures), len(threads))
+            self.assertRegex(failures[0], "closed")
+
     def test_types(self):
         for name in records.tables():
             self.assertTrue(getattr(records, records.class_name(name)).__doc__)
