@@ -7,6 +7,7 @@
 #ifndef BTRFS_WALK_FILE_H
 #define BTRFS_WALK_FILE_H
 
+#include "btrfs-walk/format.h"
 #include "btrfs-walk/inode.h"
 
 #ifdef __cplusplus
@@ -82,18 +83,6 @@ enum bw_extent_kind {
     BW_EXTENT_UNWRITTEN, /**< allocated and never written: zeros */
     BW_EXTENT_BAD,       /**< unreadable; see `error` */
 };
-
-/** Compressions of extents. Source: BTRFS_COMPRESS_* in the kernel's fs/btrfs/compression.h. */
-enum bw_compression {
-    BW_COMPRESS_NONE = 0,
-    BW_COMPRESS_ZLIB = 1,
-    BW_COMPRESS_LZO = 2,
-    BW_COMPRESS_ZSTD = 3,
-    BW_COMPRESS_TYPES,
-};
-
-/** Name of a compression ("zstd"; "none"); NULL for a number that is unknown. */
-const char *bw_compression_name(unsigned compression);
 
 /** An extent of a file, or the used part of one. All numbers are bytes. */
 struct bw_extent {

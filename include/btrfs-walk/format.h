@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Keys, and the numbers of the format: key types, tree ids, flags. They are the kernel's, from
- * uapi/linux/btrfs_tree.h, and do not change.
+ * Keys, and the numbers of the format: key types, tree ids, flags, types of files. They are the
+ * kernel's, mostly from uapi/linux/btrfs_tree.h, and do not change.
  */
 #ifndef BTRFS_WALK_FORMAT_H
 #define BTRFS_WALK_FORMAT_H
@@ -88,6 +88,7 @@ enum bw_key_type {
 #define BW_EXTENT_TREE      UINT64_C(2)
 #define BW_CHUNK_TREE       UINT64_C(3)
 #define BW_DEVICE_TREE      UINT64_C(4)
+#define BW_TOP_SUBVOLUME    UINT64_C(5) /* which every file system has */
 #define BW_ROOT_TREE_DIR    UINT64_C(6)
 #define BW_CSUM_TREE        UINT64_C(7)
 #define BW_QUOTA_TREE       UINT64_C(8)
@@ -131,5 +132,41 @@ enum bw_key_type {
 #define BW_QGROUP_STATUS_RESCAN       (UINT64_C(1) << 1)
 #define BW_QGROUP_STATUS_INCONSISTENT (UINT64_C(1) << 2)
 #define BW_QGROUP_STATUS_SIMPLE       (UINT64_C(1) << 3)
+
+/** Bytes of a UUID. */
+enum { BW_UUID_SIZE = 16 };
+
+/** Types of files, as directory entries store them. Source: BTRFS_FT_* in the kernel's
+ * uapi/linux/btrfs_tree.h. */
+enum bw_file_type {
+    BW_FILE_UNKNOWN = 0,
+    BW_FILE_REGULAR = 1,
+    BW_FILE_DIRECTORY = 2,
+    BW_FILE_CHARACTER_DEVICE = 3,
+    BW_FILE_BLOCK_DEVICE = 4,
+    BW_FILE_FIFO = 5,
+    BW_FILE_SOCKET = 6,
+    BW_FILE_SYMLINK = 7,
+};
+
+/** Compressions of extents. Source: BTRFS_COMPRESS_* in the kernel's fs/btrfs/compression.h. */
+enum bw_compression {
+    BW_COMPRESS_NONE = 0,
+    BW_COMPRESS_ZLIB = 1,
+    BW_COMPRESS_LZO = 2,
+    BW_COMPRESS_ZSTD = 3,
+    BW_COMPRESS_TYPES,
+};
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** Name of a compression ("zstd"; "none"); NULL for a number that is unknown. */
+const char *bw_compression_name(unsigned compression);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -19,6 +19,7 @@
 #include <time.h>
 
 #include "btrfs-walk/error.h"
+#include "btrfs-walk/format.h"
 #include "btrfs-walk/subvolume.h"
 
 #ifdef __cplusplus
@@ -26,19 +27,6 @@ extern "C" {
 #endif
 
 struct bw_fs;
-
-/** Types of files, as directory entries store them. Source: BTRFS_FT_* in the kernel's
- * uapi/linux/btrfs_tree.h. */
-enum bw_file_type {
-    BW_FILE_UNKNOWN = 0,
-    BW_FILE_REGULAR = 1,
-    BW_FILE_DIRECTORY = 2,
-    BW_FILE_CHARACTER_DEVICE = 3,
-    BW_FILE_BLOCK_DEVICE = 4,
-    BW_FILE_FIFO = 5,
-    BW_FILE_SOCKET = 6,
-    BW_FILE_SYMLINK = 7,
-};
 
 /** Name of a type ("file", "directory", "symlink"); "unknown" for a number that has no meaning. */
 const char *bw_file_type_name(uint8_t type);

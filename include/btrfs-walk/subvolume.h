@@ -13,6 +13,7 @@
 #include <time.h>
 
 #include "btrfs-walk/error.h"
+#include "btrfs-walk/format.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -26,12 +27,6 @@ struct bw_fs;
 
 /** A subvolume or snapshot. */
 struct bw_subvolume;
-
-/** Id of the top-level subvolume, which every file system has. */
-#define BW_TOP_SUBVOLUME UINT64_C(5)
-
-/** Bytes of a UUID. */
-enum { BW_UUID_SIZE = 16 };
 
 /** Facts about a subvolume. Source: struct btrfs_root_item and btrfs_root_ref in the kernel's
  * uapi/linux/btrfs_tree.h. */

@@ -37,7 +37,7 @@ static struct bw_error *find_stream_errors(struct bw_check *check)
 static const struct pass {
     struct bw_error *(*run)(struct bw_check *check);
     unsigned needs, leaves;
-} passes[BW_PASSES] = {
+} pass_table[BW_PASSES] = {
     [BW_PASS_streams] = {find_stream_errors, NEEDS_NOTHING, 0},
     [BW_PASS_superblocks] = {bw_pass_superblocks, NEEDS_NOTHING, 0},
     [BW_PASS_chunks] = {bw_pass_chunks, NEEDS_NOTHING, 0},
@@ -74,15 +74,15 @@ static struct bw_error *run_passes(struct bw_check *check, unsigned count)
     const struct bw_check_pass *described = bw_check_passes(&known);
     unsigned left = 0;
     for (unsigned i = 0; i < count; i++) {
-        if (!is_wanted(check, &described[i]) || (passes[i].needs & ~left) ||
+        if (!is_wanted(check, &described[i]) || (pass_table[i].needs & ~left) ||
             check->fs->is_stream != (i == BW_PASS_streams))
             continue;
         check->pass = i;
         if (!bw_check_should_continue(check, 0))
             return bw_error_create(BW_ERROR_STOPPED, "the check was stopped");
-        struct bw_error *error = passes[i].run(check);
+        struct bw_error *error = pass_table[i].run(check);
         BW_TRY(bw_error_first(error, bw_findings_flush(check)));
-        left |= passes[i].leaves;
+        left |= pass_table[i].leaves;
     }
     return check->stopped ? bw_error_create(BW_ERROR_STOPPED, "the check was stopped") : NULL;
 }

@@ -351,3 +351,42 @@ struct bw_error *bw_data_advise(struct bw_data_advisor *advisor, const struct bw
         bw_wind_advise(NULL, cursor->fs->reader.top, ranges, count, 0);
     return NULL;
 }
+
+/* Counts of extents by kind. */
+
+struct counting {
+    struct bw_fs *fs;
+    struct bw_extent_count *count;
+};
+
+static struct bw_error *count_item(void *context, const struct bw_item *item)
+{
+    const struct counting *counting = context;
+    struct bw_extent_count *count = counting->count;
+    struct bw_file_extent extent;
+    struct bw_error *error = bw_file_extent_decode(item, bw_fs_alignment(counting->fs), &extent);
+    if (error) {
+        bw_fs_report(counting->fs, BW_DAMAGE, error);
+        return NULL;
+    }
+    count->total++;
+    if (extent.type == BW_FILE_EXTENT_REGULAR && extent.disk_bytenr == 0) {
+        count->holes++;
+        return NULL;
+    }
+    count->inlined += extent.type == BW_FILE_EXTENT_INLINE;
+    count->regular += extent.type == BW_FILE_EXTENT_REGULAR;
+    count->unwritten += extent.type == BW_FILE_EXTENT_PREALLOC;
+    count->compressions[extent.compression]++;
+    return NULL;
+}
+
+struct bw_error *bw_file_count_extents(struct bw_fs *fs, const struct bw_place *place,
+                                       struct bw_extent_count *count)
+{
+    struct counting counting = {fs, count};
+    *count = (struct bw_extent_count){0};
+    return bw_fs_items(
+        fs, &place->subvolume->tree, (struct bw_key){place->inode, BW_EXTENT_DATA, 0},
+        (struct bw_key){place->inode, BW_EXTENT_DATA, UINT64_MAX}, count_item, &counting);
+}

@@ -219,7 +219,7 @@ static struct bw_error *read_table(struct sharing_table *table)
 }
 
 /* Reports how many blocks of the extent tree were lost. */
-static void report_table(const struct sharing_table *table)
+static void report_lost_blocks(const struct sharing_table *table)
 {
     if (table->lost_count)
         bw_fs_report(
@@ -502,7 +502,7 @@ bool bw_sharing_is_known(const struct bw_sharing *sharing)
 
 void bw_sharing_report(struct bw_sharing *sharing)
 {
-    report_table(&sharing->table);
+    report_lost_blocks(&sharing->table);
     bw_extent_scan_end(&sharing->scan);
     report_replayed(sharing);
 }

@@ -6,7 +6,7 @@
 
 #include "base/buffer.h"
 #include "base/map.h"
-#include "btrfs-walk/file.h"
+#include "btrfs-walk/inode.h"
 #include "btree/scan.h"
 #include "ondisk/items.h"
 

@@ -15,7 +15,6 @@
 
 #include "base/endian.h"
 #include "btrfs-walk/format.h"
-#include "btrfs-walk/file.h"
 
 enum {
     BW_CSUM_SIZE = 32,

@@ -18,7 +18,7 @@ static const char *const tolerances[] = {"nothing", "repairable", NULL};
 static struct bw_error *store_stream_of(void *target, const struct cmd_option *option,
                                         const char *argument)
 {
-    struct check_settings *settings = target;
+    struct check_arguments *settings = target;
     (void)option;
     if (!BW_ARRAY_RESERVE(settings->stream_of, settings->stream_of_count,
                           settings->stream_of_capacity))
@@ -29,28 +29,28 @@ static struct bw_error *store_stream_of(void *target, const struct cmd_option *o
 
 static const struct cmd_option options[] = {
     {0, "quick", NULL, "check only superblocks, chunk tree and root tree, one copy of each block",
-     CMD_FLAG(struct check_settings, quick)},
+     CMD_FLAG(struct check_arguments, quick)},
     {0, "data", NULL, "also read every copy of all data that have checksums, and their parity",
-     CMD_FLAG(struct check_settings, data)},
+     CMD_FLAG(struct check_arguments, data)},
     {0, "shard", "I/N",
      "with --data, read only part I of N parts of the data; part 1 also checks everything else",
-     CMD_SHARD(struct check_settings, shard)},
+     CMD_SHARD(struct check_arguments, shard)},
     {0, "resume", "TOKEN", "with --data, continue a check that a signal has stopped",
-     CMD_TEXT(struct check_settings, resume)},
+     CMD_TEXT(struct check_arguments, resume)},
     {0, "step", "SIZE",
      "with --data, print findings after each SIZE of data, where --resume can continue (default: "
      "1G)",
-     CMD_BYTES(struct check_settings, step)},
+     CMD_BYTES(struct check_arguments, step)},
     {0, "all", NULL, "print every finding and path, not only the first 20 of a code in a pass",
-     CMD_FLAG(struct check_settings, all)},
+     CMD_FLAG(struct check_arguments, all)},
     {0, "tolerate", "WORD",
      "do not fail on these errors: repairable (another copy or parity is good), or nothing "
      "(default)",
-     CMD_WORD(struct check_settings, tolerate, tolerances)},
-    {0, "strict", NULL, "fail on warnings as on errors", CMD_FLAG(struct check_settings, strict)},
+     CMD_WORD(struct check_arguments, tolerate, tolerances)},
+    {0, "strict", NULL, "fail on warnings as on errors", CMD_FLAG(struct check_arguments, strict)},
     {0, "manifest", "FILE",
      "also compare all files with a list: mtree(5), or output of sha256sum(1) and similar tools",
-     CMD_TEXT(struct check_settings, manifest)},
+     CMD_TEXT(struct check_arguments, manifest)},
     {0, "stream-of", "IMAGE",
      "also compare the subvolumes in send streams with those in IMAGE (repeatable: one for each "
      "device)",
@@ -58,15 +58,15 @@ static const struct cmd_option options[] = {
     {0, "subvol", "NAME|ID",
      "compare this subvolume (path, id or 'default') with the list; its paths begin there. With "
      "--stream-of, the subvolume of IMAGE that the streams must yield",
-     CMD_TEXT(struct check_settings, subvolume)},
-    CMD_NESTED_OPTION(struct check_settings, nested),
+     CMD_TEXT(struct check_arguments, subvolume)},
+    CMD_NESTED_OPTION(struct check_arguments, nested),
     {0, "no-snapshots", NULL, "exclude snapshots from the comparison",
-     CMD_FLAG(struct check_settings, no_snapshots)},
+     CMD_FLAG(struct check_arguments, no_snapshots)},
     {0, "report", "FORM=FILE",
      "also write a report for CI systems: junit=FILE or sarif=FILE (repeatable)",
      .take = check_add_report},
     {'j', "threads", "N", "check with N threads (default: one per processor, at most 8)",
-     CMD_THREADS(struct check_settings, threads)},
+     CMD_THREADS(struct check_arguments, threads)},
     {0},
 };
 
@@ -86,7 +86,7 @@ static bool is_usage(const struct bw_error *error)
 
 /* Prints why the check could not be completed; consumes the error. Prints nothing if a signal ended
  * the check. */
-static int fail(const struct check *check, struct bw_error *error)
+static int fail(const struct check_run *check, struct bw_error *error)
 {
     int status = error && is_usage(error) ? CHECK_USAGE : error ? CHECK_UNFINISHED : 0;
     if (error && error->code == BW_ERROR_STOPPED && check_is_stopped())
@@ -96,9 +96,9 @@ static int fail(const struct check *check, struct bw_error *error)
     return status;
 }
 
-static struct bw_error *check_all(struct check *check, const struct bw_error *why)
+static struct bw_error *check_all(struct check_run *check, const struct bw_error *why)
 {
-    const struct check_settings *settings = check->settings;
+    const struct check_arguments *settings = check->settings;
     struct bw_check_options wanted = {.struct_size = sizeof wanted,
                                       .quick = settings->quick,
                                       .data = settings->data,
@@ -124,7 +124,7 @@ static struct bw_error *check_all(struct check *check, const struct bw_error *wh
 }
 
 /* Writes the remaining output and the summary. `opened`: the file system could be opened. */
-static int end_check(struct check *check, struct bw_error *error, bool opened)
+static int end_check(struct check_run *check, struct bw_error *error, bool opened)
 {
     struct cmd_session *session = &check->session;
     check->ended = check_now();
@@ -156,7 +156,7 @@ static bool has_images(const struct bw_error *why)
 }
 
 /* The outputs were opened by the first attempt, and closed again, except for the reports. */
-static struct bw_error *open_images(struct check *check)
+static struct bw_error *open_images(struct check_run *check)
 {
     struct bw_fs_options images = cmd_fs_options(check->common);
     images.reporter = cmd_reporter(check->common);
@@ -164,14 +164,14 @@ static struct bw_error *open_images(struct check *check)
 }
 
 /* Ends a check that could open nothing. Reports that were already opened stay empty. */
-static int end_early(struct check *check, struct bw_error *error)
+static int end_early(struct check_run *check, struct bw_error *error)
 {
     int status = fail(check, error);
     check_reports_close(check, status);
     return status;
 }
 
-static int check_images(struct check *check)
+static int check_images(struct check_run *check)
 {
     BW_AUTO_ERROR struct bw_error *why = cmd_try_open(check->common, &check->session);
     if (!why)
@@ -186,7 +186,7 @@ static int check_images(struct check *check)
     return end_check(check, error, false);
 }
 
-static struct bw_error *make_rows(struct check *check, struct bw_rows **rows)
+static struct bw_error *make_rows(struct check_run *check, struct bw_rows **rows)
 {
     check->output.at_once = isatty(STDOUT_FILENO);
     BW_TRY(
@@ -198,7 +198,7 @@ static struct bw_error *make_rows(struct check *check, struct bw_rows **rows)
 
 /* The error if settings contradict each other, or NULL. */
 static struct bw_error *check_settings_error(const struct cmd_common *common,
-                                             const struct check_settings *settings)
+                                             const struct check_arguments *settings)
 {
     if (settings->quick && settings->data)
         return bw_error_create(BW_ERROR_USAGE, "--quick and --data exclude each other");
@@ -227,8 +227,8 @@ static struct bw_error *check_settings_error(const struct cmd_common *common,
 static int run(const struct cmd_common *common, void *settings)
 {
     struct cmd_common own = *common;
-    struct check_settings *given = settings;
-    struct check check = {.common = &own, .settings = given};
+    struct check_arguments *given = settings;
+    struct check_run check = {.common = &own, .settings = given};
     struct bw_rows *rows = NULL;
     own.input.log = BW_LOG_IGNORE;
     own.input.log_given = common->input.log_given && common->input.log == BW_LOG_IGNORE;
@@ -305,6 +305,6 @@ const struct command cmd_check = {
     .record = "findinginfo",
     .meanings = meanings,
     .run = run,
-    .state_size = sizeof(struct check_settings),
+    .state_size = sizeof(struct check_arguments),
     .statuses = statuses,
 };

@@ -25,7 +25,7 @@ enum {
 };
 
 /** Settings from the options. */
-struct check_settings {
+struct check_arguments {
     bool quick, data, all, strict;
     unsigned tolerate; /**< 1: repairable errors do not count as errors */
     unsigned threads;
@@ -61,7 +61,7 @@ enum { CHECK_MANIFEST_PASS, CHECK_STREAM_PASS, CHECK_COMPARISON_PASSES };
 extern const struct bw_check_pass check_comparison_passes[CHECK_COMPARISON_PASSES];
 
 /** A device and its image. */
-struct check_device {
+struct check_device_image {
     uint64_t devid;
     const char *path; /**< lives as long as the file system */
 };
@@ -76,9 +76,9 @@ struct check_report {
 };
 
 /** A running check. */
-struct check {
+struct check_run {
     const struct cmd_common *common;
-    const struct check_settings *settings;
+    const struct check_arguments *settings;
     struct cmd_session session;
     struct cmd_output output;
     struct bw_rows_stream stream; /**< `rows` is NULL if findings are printed as lines */
@@ -92,7 +92,7 @@ struct check {
     struct check_report reports[CHECK_REPORTS];
     struct bw_buffer *lines; /**< for each code, the findings that make the check fail; then for
                               * each code, the others; NULL: no report needs them */
-    struct check_device *devices;
+    struct check_device_image *devices;
     size_t device_count, device_capacity;
     struct {
         bool begun;
@@ -112,23 +112,23 @@ size_t check_code_count(void);
 /** A pass by its number; NULL after the last. */
 const struct bw_check_pass *check_pass(size_t number);
 /** Records the beginning of a pass, unless it is the current one. */
-void check_begin_pass(struct check *check, const char *name);
+void check_begin_pass(struct check_run *check, const char *name);
 /** The current time, in nanoseconds (monotonic). */
 int64_t check_now(void);
 
 /** The counts of codes that occurred, in order; NULL after the last. */
-const struct bw_finding_count *check_count(const struct check *check, size_t number);
+const struct bw_finding_count *check_count_at(const struct check_run *check, size_t number);
 /** The number of findings of a code that make the check fail with --strict and --tolerate. */
-uint64_t check_failures(const struct check *check, const struct bw_finding_count *count);
+uint64_t check_failures(const struct check_run *check, const struct bw_finding_count *count);
 /** Whether a finding makes the check fail. */
-bool check_fails(const struct check *check, const struct bw_finding *finding);
+bool check_fails(const struct check_run *check, const struct bw_finding *finding);
 
 /** Whether everything could be checked. */
-bool check_is_finished(const struct check *check);
+bool check_is_finished(const struct check_run *check);
 /** The exit status so far. */
-int check_status(const struct check *check);
+int check_status(const struct check_run *check);
 /** Prints a summary to stderr. */
-void check_print_summary(const struct check *check);
+void check_print_summary(const struct check_run *check);
 
 /** Appends a finding as text: completely, or only its message and the addresses. */
 void check_append_line(struct bw_buffer *text, const struct bw_finding *finding);
@@ -136,7 +136,7 @@ void check_append_message(struct bw_buffer *text, const struct bw_finding *findi
 /** Writes a finding to stdout and to the reports; a bw_finding_visitor. */
 struct bw_error *check_on_finding(void *check, const struct bw_finding *finding);
 /** Writes a finding as a row. */
-struct bw_error *check_write_row(struct check *check, const struct bw_finding *finding);
+struct bw_error *check_write_row(struct check_run *check, const struct bw_finding *finding);
 /** Reports the progress of the check and returns whether to continue; for
  * bw_check_options.progress. */
 bool check_show_progress(void *check, const struct bw_check_progress *progress);
@@ -149,21 +149,21 @@ struct bw_error *check_add_report(void *target, const struct cmd_option *option,
                                   const char *argument);
 struct bw_error *check_reports_open(void *check, const struct bw_fs *planned);
 /** Finds the image of each device, for the reports. */
-void check_find_devices(struct check *check);
+void check_find_devices(struct check_run *check);
 /** Completes and closes the reports; false, with a message, if one could not be written. */
-bool check_reports_close(struct check *check, int status);
+bool check_reports_close(struct check_run *check, int status);
 
 /** Reads settings->manifest. The comparison passes findings to check_on_finding(). */
-struct bw_error *check_read_list(struct check *check);
+struct bw_error *check_read_list(struct check_run *check);
 
-struct bw_error *check_compare(struct check *check);
+struct bw_error *check_compare(struct check_run *check);
 
 /** Compares the subvolumes of streams with an image (settings->stream_of). */
-struct bw_error *check_compare_streams(struct check *check);
+struct bw_error *check_compare_streams(struct check_run *check);
 
 /** Counts a difference and passes it to check_on_finding(), unless too many were printed. `place`
  * may be NULL. */
-struct bw_error *check_report_difference(struct check *check, enum check_difference code,
+struct bw_error *check_report_difference(struct check_run *check, enum check_difference code,
                                          struct bw_bytes path, const char *message,
                                          const struct bw_place *place);
 

@@ -76,7 +76,7 @@ int64_t check_now(void)
     return time.tv_sec * INT64_C(1000000000) + time.tv_nsec;
 }
 
-void check_begin_pass(struct check *check, const char *name)
+void check_begin_pass(struct check_run *check, const char *name)
 {
     size_t number = 0;
     for (const struct bw_check_pass *pass; (pass = check_pass(number)); number++)
@@ -89,7 +89,7 @@ void check_begin_pass(struct check *check, const char *name)
     check->last_pass = number;
 }
 
-const struct bw_finding_count *check_count(const struct check *check, size_t number)
+const struct bw_finding_count *check_count_at(const struct check_run *check, size_t number)
 {
     size_t count = check->summary ? check->summary->count : 0;
     if (number < count)
@@ -100,35 +100,35 @@ const struct bw_finding_count *check_count(const struct check *check, size_t num
     return NULL;
 }
 
-static bool is_severe(const struct check *check, const struct bw_finding_code *code)
+static bool is_severe(const struct check_run *check, const struct bw_finding_code *code)
 {
     /* an incomplete check has a separate bit in the exit status */
     return strcmp(code->word, "unfinished") != 0 &&
            code->severity >= (check->settings->strict ? BW_FINDING_WARNING : BW_FINDING_ERROR);
 }
 
-uint64_t check_failures(const struct check *check, const struct bw_finding_count *count)
+uint64_t check_failures(const struct check_run *check, const struct bw_finding_count *count)
 {
     if (!is_severe(check, count->code))
         return 0;
     return count->count - (check->settings->tolerate ? count->repairable : 0);
 }
 
-bool check_fails(const struct check *check, const struct bw_finding *finding)
+bool check_fails(const struct check_run *check, const struct bw_finding *finding)
 {
     return is_severe(check, finding->code) && !(check->settings->tolerate && finding->repairable);
 }
 
-bool check_is_finished(const struct check *check)
+bool check_is_finished(const struct check_run *check)
 {
     return check->summary && check->summary->finished && !check->unfinished;
 }
 
-int check_status(const struct check *check)
+int check_status(const struct check_run *check)
 {
     int status = check_is_finished(check) ? 0 : CHECK_UNFINISHED;
     const struct bw_finding_count *count;
-    for (size_t i = 0; (count = check_count(check, i)); i++)
+    for (size_t i = 0; (count = check_count_at(check, i)); i++)
         status |= check_failures(check, count) ? CHECK_ERRORS : 0;
     return status;
 }
@@ -154,7 +154,7 @@ static void print_total(uint64_t number, const char *what, const char *before)
 
 /* Without these numbers, a comparison with an empty list would look the same as one without
  * differences. */
-static void print_comparison(const struct check *check)
+static void print_comparison(const struct check_run *check)
 {
     const uint64_t missing = check->differences[CHECK_MISSING].count,
                    changed = check->differences[CHECK_CHANGED].count,
@@ -168,11 +168,11 @@ static void print_comparison(const struct check *check)
     fprintf(stderr, " not in the list\n");
 }
 
-void check_print_summary(const struct check *check)
+void check_print_summary(const struct check_run *check)
 {
     uint64_t totals[3] = {0}, repairable = 0;
     const struct bw_finding_count *count;
-    for (size_t i = 0; (count = check_count(check, i)); i++) {
+    for (size_t i = 0; (count = check_count_at(check, i)); i++) {
         totals[count->code->severity] += count->count;
         repairable += count->code->severity == BW_FINDING_ERROR ? count->repairable : 0;
         /* notes were already printed, and healthy file systems may have some */
@@ -311,7 +311,7 @@ static uint64_t absent_members(const struct bw_finding *finding)
     return absent;
 }
 
-struct bw_error *check_write_row(struct check *check, const struct bw_finding *finding)
+struct bw_error *check_write_row(struct check_run *check, const struct bw_finding *finding)
 {
     char tree[BW_KEY_TEXT];
     check->message.length = 0;
@@ -375,7 +375,7 @@ void check_catch_signals(void)
 
 bool check_show_progress(void *context, const struct bw_check_progress *progress)
 {
-    struct check *check = context;
+    struct check_run *check = context;
     check_begin_pass(check, progress->pass);
     check->data_done = progress->data_done;
     cmd_progress_set(progress->pass, progress->bytes, progress->expected,

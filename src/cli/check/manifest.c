@@ -97,7 +97,7 @@ static enum bw_hash_algorithm algorithm_of_name(const char *file)
     return strcasestr(name, "b2") || strcasestr(name, "blake") ? BW_HASH_BLAKE2B : BW_HASH_SHA512;
 }
 
-static struct bw_error *check_settle_hashes(struct check *check, struct bw_fs *fs,
+static struct bw_error *check_settle_hashes(struct check_run *check, struct bw_fs *fs,
                                             const char *prefix)
 {
     struct bw_manifest *list = &check->list;
@@ -120,7 +120,7 @@ static struct bw_error *check_settle_hashes(struct check *check, struct bw_fs *f
 
 /* A running comparison. */
 struct comparison {
-    struct check *check;
+    struct check_run *check;
     struct bw_fs *fs;
     struct bw_entry_queue *queue;
     struct cmd_hashing hashing;
@@ -420,7 +420,7 @@ static void report_missed(void *context, struct bw_error *error)
 
 static struct bw_error *compare_files(struct comparison *comparison)
 {
-    const struct check_settings *settings = comparison->check->settings;
+    const struct check_arguments *settings = comparison->check->settings;
     const struct bw_starting_points everything = {0};
     const unsigned passes[] = {comparison->check->list.only_files ? BW_WALK_FILES : BW_WALK_ALL, 0};
     const struct bw_entry_queue_options options = {.walk = {.struct_size = sizeof options.walk,
@@ -469,7 +469,7 @@ static struct bw_error *open_replayed(struct comparison *comparison, struct bw_f
     return NULL;
 }
 
-struct bw_error *check_read_list(struct check *check)
+struct bw_error *check_read_list(struct check_run *check)
 {
     const char *file = check->settings->manifest;
     BW_TRY(bw_manifest_read(file, &check->list));
@@ -478,7 +478,7 @@ struct bw_error *check_read_list(struct check *check)
     return NULL;
 }
 
-struct bw_error *check_compare(struct check *check)
+struct bw_error *check_compare(struct check_run *check)
 {
     struct comparison comparison = {.check = check};
     struct bw_fs *replayed = NULL;

@@ -22,10 +22,10 @@ struct check_report_form {
     bool needs_lines; /* it uses check->lines */
     /* Functions that begin a report, add a finding, and complete the report. They append to
      * report->text, which the caller writes to the file. `begin` and `add` may be NULL. */
-    void (*begin)(const struct check *check, struct check_report *report);
-    void (*add)(const struct check *check, struct check_report *report,
+    void (*begin)(const struct check_run *check, struct check_report *report);
+    void (*add)(const struct check_run *check, struct check_report *report,
                 const struct bw_finding *finding);
-    void (*end)(const struct check *check, struct check_report *report, int status);
+    void (*end)(const struct check_run *check, struct check_report *report, int status);
 };
 
 /*
@@ -67,11 +67,11 @@ struct figures {
 };
 
 /* The count of a code; NULL if it did not occur. */
-static const struct bw_finding_count *count_of(const struct check *check,
+static const struct bw_finding_count *count_of(const struct check_run *check,
                                                const struct bw_finding_code *code)
 {
     const struct bw_finding_count *count;
-    for (size_t i = 0; (count = check_count(check, i)); i++)
+    for (size_t i = 0; (count = check_count_at(check, i)); i++)
         if (count->code == code)
             return count;
     return NULL;
@@ -83,12 +83,12 @@ static bool is_unfinished(const struct bw_finding_code *code)
 }
 
 /* Whether the pass was not completed, so codes without findings are unknown. */
-static bool is_incomplete(const struct check *check, size_t pass)
+static bool is_incomplete(const struct check_run *check, size_t pass)
 {
     return pass == check->last_pass && !check_is_finished(check);
 }
 
-static void append_case(struct check_report *report, const struct check *check, size_t number,
+static void append_case(struct check_report *report, const struct check_run *check, size_t number,
                         bool cut, struct figures *figures)
 {
     const struct bw_finding_code *code = check_code(number);
@@ -124,7 +124,7 @@ static bool is_of(const struct bw_finding_code *code, const struct bw_check_pass
     return strcmp(code->pass, pass->name) == 0;
 }
 
-static void append_output(struct check_report *report, const struct check *check,
+static void append_output(struct check_report *report, const struct check_run *check,
                           const struct bw_check_pass *pass)
 {
     const struct bw_finding_code *code;
@@ -137,7 +137,7 @@ static void append_output(struct check_report *report, const struct check *check
 }
 
 /* The end of a pass: when the next one began. */
-static int64_t end_of(const struct check *check, size_t pass)
+static int64_t end_of(const struct check_run *check, size_t pass)
 {
     for (size_t i = pass + 1; i < CHECK_PASSES; i++)
         if (check->passes[i].begun)
@@ -146,7 +146,7 @@ static int64_t end_of(const struct check *check, size_t pass)
 }
 
 /* Formats the cases first, because the totals precede them. */
-static void append_suite(struct check_report *report, const struct check *check, size_t number,
+static void append_suite(struct check_report *report, const struct check_run *check, size_t number,
                          const char *stamp, unsigned *id)
 {
     const struct bw_check_pass *pass = check_pass(number);
@@ -169,7 +169,7 @@ static void append_suite(struct check_report *report, const struct check *check,
     append_output(report, check, pass);
 }
 
-static void end_junit(const struct check *check, struct check_report *report, int status)
+static void end_junit(const struct check_run *check, struct check_report *report, int status)
 {
     char stamp[sizeof "2026-11-21T07:57:58"];
     struct tm broken;
@@ -226,7 +226,7 @@ static void add_rule(struct bw_json *json, const struct bw_finding_code *code)
     bw_json_end(json);
 }
 
-static void begin_sarif(const struct check *check, struct check_report *report)
+static void begin_sarif(const struct check_run *check, struct check_report *report)
 {
     const struct bw_finding_code *code;
     (void)check;
@@ -328,7 +328,7 @@ static void add_file_location(struct bw_json *json, const struct bw_finding *fin
 }
 
 /* The image of a device; NULL if unknown. */
-static const char *image_of(const struct check *check, const struct bw_finding *finding)
+static const char *image_of(const struct check_run *check, const struct bw_finding *finding)
 {
     for (size_t i = 0; finding->known & BW_KNOWN_DEVICE && i < check->device_count; i++)
         if (check->devices[i].devid == finding->devid)
@@ -351,7 +351,7 @@ static void add_image(struct bw_json *json, const struct bw_finding *finding, co
 }
 
 /* Adds at least one location, because some readers do not show results without one. */
-static void add_locations(struct bw_json *json, const struct check *check,
+static void add_locations(struct bw_json *json, const struct check_run *check,
                           const struct bw_finding *finding)
 {
     const char *image = image_of(check, finding);
@@ -392,7 +392,7 @@ static void add_properties(struct bw_json *json, const struct bw_finding *findin
     bw_json_end(json);
 }
 
-static void add_result(const struct check *check, struct check_report *report,
+static void add_result(const struct check_run *check, struct check_report *report,
                        const struct bw_finding *finding)
 {
     struct bw_json *json = &report->json;
@@ -409,7 +409,7 @@ static void add_result(const struct check *check, struct check_report *report,
     bw_json_end(json);
 }
 
-static void end_sarif(const struct check *check, struct check_report *report, int status)
+static void end_sarif(const struct check_run *check, struct check_report *report, int status)
 {
     struct bw_json *json = &report->json;
     const struct bw_finding_count *count;
@@ -422,7 +422,7 @@ static void end_sarif(const struct check *check, struct check_report *report, in
     bw_json_end(json);
     bw_json_begin_object(json, "properties");
     bw_json_begin_object(json, "counts");
-    for (size_t i = 0; (count = check_count(check, i)); i++)
+    for (size_t i = 0; (count = check_count_at(check, i)); i++)
         bw_json_number(json, count->code->word, count->count);
     while (json->depth)
         bw_json_end(json);
@@ -439,7 +439,7 @@ static const struct check_report_form *const forms[] = {&check_junit, &check_sar
 struct bw_error *check_add_report(void *target, const struct cmd_option *option,
                                   const char *argument)
 {
-    struct check_settings *settings = target;
+    struct check_arguments *settings = target;
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
         size_t length = strlen(forms[i]->name);
         if (strncmp(argument, forms[i]->name, length) != 0 || argument[length] != '=' ||
@@ -457,17 +457,18 @@ struct bw_error *check_add_report(void *target, const struct cmd_option *option,
 
 static struct bw_error *add_device(void *context, const struct bw_device_info *device)
 {
-    struct check *check = context;
+    struct check_run *check = context;
     if (!device->path)
         return NULL;
     if (!BW_ARRAY_RESERVE(check->devices, check->device_count, check->device_capacity))
         return bw_error_no_memory();
-    check->devices[check->device_count++] = (struct check_device){device->devid, device->path};
+    check->devices[check->device_count++] =
+        (struct check_device_image){device->devid, device->path};
     return NULL;
 }
 
 /* Opens and truncates the file. */
-static struct bw_error *open_report(struct check *check, const struct bw_fs *planned,
+static struct bw_error *open_report(struct check_run *check, const struct bw_fs *planned,
                                     struct check_report *report)
 {
     BW_TRY(cmd_output_file_open(&report->file, planned));
@@ -483,8 +484,8 @@ static struct bw_error *open_report(struct check *check, const struct bw_fs *pla
 
 struct bw_error *check_reports_open(void *context, const struct bw_fs *planned)
 {
-    struct check *check = context;
-    const struct check_settings *settings = check->settings;
+    struct check_run *check = context;
+    const struct check_arguments *settings = check->settings;
     for (size_t i = 0; i < settings->report_count; i++) {
         check->reports[i] = (struct check_report){
             .form = settings->reports[i].form,
@@ -504,7 +505,7 @@ static void write_text(struct check_report *report)
     report->text.length = 0;
 }
 
-static void check_reports_add(struct check *check, const struct bw_finding *finding)
+static void check_reports_add(struct check_run *check, const struct bw_finding *finding)
 {
     enum { ENOUGH = 64 << 10 };
     if (check->lines)
@@ -520,7 +521,7 @@ static void check_reports_add(struct check *check, const struct bw_finding *find
     }
 }
 
-static void end_report(struct check *check, struct check_report *report, int status)
+static void end_report(struct check_run *check, struct check_report *report, int status)
 {
     if (!report->file.has_begun)
         return;
@@ -529,7 +530,7 @@ static void end_report(struct check *check, struct check_report *report, int sta
     report->error = cmd_output_file_close(&report->file, report->error);
 }
 
-bool check_reports_close(struct check *check, int status)
+bool check_reports_close(struct check_run *check, int status)
 {
     bool good = true;
     for (size_t i = 0; i < check->settings->report_count; i++) {
@@ -548,7 +549,7 @@ bool check_reports_close(struct check *check, int status)
     return good;
 }
 
-void check_find_devices(struct check *check)
+void check_find_devices(struct check_run *check)
 {
     if (check->settings->report_count)
         bw_error_free(bw_fs_devices(check->session.fs, add_device, check));
@@ -558,7 +559,7 @@ void check_find_devices(struct check *check)
 
 struct bw_error *check_on_finding(void *context, const struct bw_finding *finding)
 {
-    struct check *check = context;
+    struct check_run *check = context;
     check->line.length = 0;
     if (check->lines || !check->stream.rows)
         check_append_line(&check->line, finding);
@@ -569,7 +570,7 @@ struct bw_error *check_on_finding(void *context, const struct bw_finding *findin
                               : cmd_write(&check->output, check->line.data, check->line.length);
 }
 
-struct bw_error *check_report_difference(struct check *check, enum check_difference code,
+struct bw_error *check_report_difference(struct check_run *check, enum check_difference code,
                                          struct bw_bytes path, const char *message,
                                          const struct bw_place *place)
 {

@@ -23,7 +23,7 @@ struct twins {
 };
 
 struct comparison {
-    struct check *check;
+    struct check_run *check;
     struct cmd_common own; /* settings of the image; its messages name it */
     struct bw_fs *image;
     const struct bw_subvolume *stored, *streamed;
@@ -265,7 +265,7 @@ static struct bw_error *compare_identified(struct comparison *comparison,
 
 static struct bw_error *compare_all(struct comparison *comparison)
 {
-    struct check *check = comparison->check;
+    struct check_run *check = comparison->check;
     const struct bw_subvolume *top = bw_subvolume_by_id(check->session.fs, BW_TOP_SUBVOLUME);
     if (check->settings->subvolume)
         return compare_named(comparison, check->settings->subvolume);
@@ -287,7 +287,7 @@ static void free_comparison(struct comparison *comparison)
     bw_buffer_free(&comparison->message);
 }
 
-struct bw_error *check_compare_streams(struct check *check)
+struct bw_error *check_compare_streams(struct check_run *check)
 {
     struct comparison comparison = {.check = check};
     struct cmd_common common = *check->common;

@@ -74,7 +74,7 @@ static struct {
     atomic_bool shown;           /* the line is on the terminal */
     atomic_bool inside;          /* stdout has not ended its last line */
     atomic_int_fast64_t written; /* when stdout was last written to */
-} progress = {.finding = PTHREAD_MUTEX_INITIALIZER};
+} progress_line = {.finding = PTHREAD_MUTEX_INITIALIZER};
 
 static int64_t now(void)
 {
@@ -163,10 +163,10 @@ static void *wait_for_exit(void *context)
 /* Bytes done so far: counted by the command, or read by the file system. */
 static uint64_t bytes_done(void)
 {
-    const struct bw_fs *fs = atomic_load(&progress.fs);
-    return atomic_load(&progress.counted) || !fs
-               ? atomic_load(&progress.done)
-               : bw_fs_bytes_read(fs) - atomic_load(&progress.before);
+    const struct bw_fs *fs = atomic_load(&progress_line.fs);
+    return atomic_load(&progress_line.counted) || !fs
+               ? atomic_load(&progress_line.done)
+               : bw_fs_bytes_read(fs) - atomic_load(&progress_line.before);
 }
 
 static void append_size(struct bw_buffer *line, const char *before, uint64_t size,
@@ -179,7 +179,8 @@ static void append_size(struct bw_buffer *line, const char *before, uint64_t siz
 
 static void append_time_left(struct bw_buffer *line, uint64_t done, uint64_t total, int64_t elapsed)
 {
-    const uint64_t step = atomic_load(&progress.step), steps = atomic_load(&progress.steps);
+    const uint64_t step = atomic_load(&progress_line.step),
+                   steps = atomic_load(&progress_line.steps);
     if (!total && steps) {
         done = step - 1;
         total = steps;
@@ -198,11 +199,12 @@ static void append_time_left(struct bw_buffer *line, uint64_t done, uint64_t tot
 /* "metadata, 2 findings", or "state 3 of 17" */
 static void append_what(struct bw_buffer *line)
 {
-    const uint64_t findings = atomic_load(&progress.findings), steps = atomic_load(&progress.steps);
-    const char *what = atomic_load(&progress.what);
+    const uint64_t findings = atomic_load(&progress_line.findings),
+                   steps = atomic_load(&progress_line.steps);
+    const char *what = atomic_load(&progress_line.what);
     bw_buffer_format(line, "%s%s", what && line->length ? ", " : "", what ? what : "");
     if (steps)
-        bw_buffer_format(line, " %ju of %ju", (uintmax_t)atomic_load(&progress.step),
+        bw_buffer_format(line, " %ju of %ju", (uintmax_t)atomic_load(&progress_line.step),
                          (uintmax_t)steps);
     if (findings)
         bw_buffer_format(line, ", %ju finding%s", (uintmax_t)findings, bw_plural(findings));
@@ -211,10 +213,10 @@ static void append_what(struct bw_buffer *line)
 /* "1.2G of 3.4G, metadata, 2 findings, 120M/s, 0:18 left" */
 static void append_line(struct bw_buffer *line)
 {
-    const uint64_t done = bytes_done(), total = atomic_load(&progress.total);
-    const int64_t elapsed = now() - atomic_load(&progress.started);
-    if (!done && !total && !atomic_load(&progress.steps)) {
-        bw_buffer_format(line, "%s", atomic_load(&progress.fs) ? "reading" : "opening");
+    const uint64_t done = bytes_done(), total = atomic_load(&progress_line.total);
+    const int64_t elapsed = now() - atomic_load(&progress_line.started);
+    if (!done && !total && !atomic_load(&progress_line.steps)) {
+        bw_buffer_format(line, "%s", atomic_load(&progress_line.fs) ? "reading" : "opening");
         return;
     }
     if (done || total)
@@ -232,9 +234,9 @@ static void append_line(struct bw_buffer *line)
 /* stderr must be locked; also for write_line(). */
 static void clear_line(void)
 {
-    if (progress.shown)
+    if (progress_line.shown)
         fputs("\r\033[K", stderr);
-    progress.shown = false;
+    progress_line.shown = false;
 }
 
 /* `erase`: overwrite the line on the terminal; otherwise print a separate line, for a signal. */
@@ -246,17 +248,19 @@ static void write_line(bool erase)
         return;
     if (erase)
         fprintf(stderr, "\r\033[K%.*s",
-                (int)(line.length < progress.columns ? line.length : progress.columns), line.data);
+                (int)(line.length < progress_line.columns ? line.length : progress_line.columns),
+                line.data);
     else
         fprintf(stderr, "btrfs-walk: %.*s\n", (int)line.length, line.data);
-    progress.shown = erase;
+    progress_line.shown = erase;
 }
 
 /* While results are written to the same terminal, they show the progress. The line is shown only
  * when they pause. */
 static bool is_due(void)
 {
-    return !progress.mixed || (!progress.inside && now() - progress.written >= SECOND);
+    return !progress_line.mixed ||
+           (!progress_line.inside && now() - progress_line.written >= SECOND);
 }
 
 /* The thread. */
@@ -287,36 +291,36 @@ void cmd_monitor_prepare(void)
 /* stderr must not be locked here, because damage found meanwhile is reported there. */
 static void find_total(void)
 {
-    pthread_mutex_lock(&progress.finding);
-    if (progress.find && !atomic_load(&progress.total)) {
+    pthread_mutex_lock(&progress_line.finding);
+    if (progress_line.find && !atomic_load(&progress_line.total)) {
         pthread_t waiting;
         const bool waits =
             monitor.exit_message_count && !bw_thread_start(&waiting, wait_for_exit, NULL);
-        atomic_store(&progress.total, progress.find(progress.find_context));
+        atomic_store(&progress_line.total, progress_line.find(progress_line.find_context));
         if (waits) {
             pthread_kill(waiting, STAND_DOWN);
             pthread_join(waiting, NULL);
         }
     }
-    progress.find = NULL;
-    pthread_mutex_unlock(&progress.finding);
+    progress_line.find = NULL;
+    pthread_mutex_unlock(&progress_line.finding);
 }
 
 /* Returns only when the thread no longer uses the previous function. */
 static void set_find(uint64_t (*find)(void *context), void *context)
 {
-    atomic_store(&progress.hurries, true);
-    pthread_mutex_lock(&progress.finding);
-    progress.find = find;
-    progress.find_context = context;
-    atomic_store(&progress.hurries, false);
-    pthread_mutex_unlock(&progress.finding);
+    atomic_store(&progress_line.hurries, true);
+    pthread_mutex_lock(&progress_line.finding);
+    progress_line.find = find;
+    progress_line.find_context = context;
+    atomic_store(&progress_line.hurries, false);
+    pthread_mutex_unlock(&progress_line.finding);
 }
 
 /* monitor.busy must be locked, also for update_line(). */
 static void handle_signal(void)
 {
-    if (atomic_load(&progress.over))
+    if (atomic_load(&progress_line.over))
         return;
     if (!monitor.dump)
         find_total();
@@ -331,7 +335,7 @@ static void handle_signal(void)
 
 static void update_line(void)
 {
-    if (atomic_load(&progress.over))
+    if (atomic_load(&progress_line.over))
         return;
     find_total();
     flockfile(stderr);
@@ -349,7 +353,7 @@ static bool is_exit_signal(int number)
 static int wait_for_signal(const sigset_t *set, const struct timespec *wait)
 {
     for (;;) {
-        const bool shows = progress.terminal && !atomic_load(&progress.over);
+        const bool shows = progress_line.terminal && !atomic_load(&progress_line.over);
         const int number = shows ? sigtimedwait(set, NULL, wait) : sigwaitinfo(set, NULL);
         if (number > 0 || errno == EAGAIN)
             return number > 0 ? number : 0;
@@ -391,9 +395,9 @@ void cmd_progress_end(void)
     set_find(NULL, NULL);
     pthread_mutex_lock(&monitor.busy);
     clear_line();
-    progress.mixed = false;
-    atomic_store(&progress.over, true);
-    atomic_store(&progress.fs, NULL);
+    progress_line.mixed = false;
+    atomic_store(&progress_line.over, true);
+    atomic_store(&progress_line.fs, NULL);
     monitor.dump = NULL;
     pthread_mutex_unlock(&monitor.busy);
 }
@@ -431,11 +435,11 @@ void cmd_monitor_unblock(void)
 struct bw_error *cmd_monitor_start(const struct cmd_common *common)
 {
     /* the events of probes are printed to stderr, too, by any thread */
-    progress.terminal = !common->messages.quiet && !common->writing.serves &&
-                        !common->probes.pattern_count && isatty(STDERR_FILENO);
-    progress.mixed = progress.terminal && isatty(STDOUT_FILENO);
-    progress.columns = columns_of_terminal();
-    atomic_store(&progress.over, false);
+    progress_line.terminal = !common->messages.quiet && !common->writing.serves &&
+                             !common->probes.pattern_count && isatty(STDERR_FILENO);
+    progress_line.mixed = progress_line.terminal && isatty(STDOUT_FILENO);
+    progress_line.columns = columns_of_terminal();
+    atomic_store(&progress_line.over, false);
     atomic_store(&monitor.stopping, false);
     cmd_progress_expect(0);
     block_exit_signals();
@@ -452,7 +456,7 @@ struct bw_error *cmd_monitor_start(const struct cmd_common *common)
 
 void cmd_monitor_watch(const struct bw_fs *fs, void (*dump)(void *context), void *context)
 {
-    atomic_store(&progress.fs, fs);
+    atomic_store(&progress_line.fs, fs);
     cmd_progress_expect(0);
     pthread_mutex_lock(&monitor.busy);
     monitor.dump = dump;
@@ -464,21 +468,21 @@ void cmd_monitor_watch(const struct bw_fs *fs, void (*dump)(void *context), void
 
 bool cmd_progress_hurries(void)
 {
-    return atomic_load(&progress.hurries);
+    return atomic_load(&progress_line.hurries);
 }
 
 void cmd_progress_expect(uint64_t bytes)
 {
     set_find(NULL, NULL);
-    const struct bw_fs *fs = atomic_load(&progress.fs);
-    atomic_store(&progress.what, NULL);
-    atomic_store(&progress.counted, false);
-    atomic_store(&progress.before, fs ? bw_fs_bytes_read(fs) : 0);
-    atomic_store(&progress.done, 0);
-    atomic_store(&progress.findings, 0);
-    atomic_store(&progress.steps, 0);
-    atomic_store(&progress.total, bytes);
-    atomic_store(&progress.started, now());
+    const struct bw_fs *fs = atomic_load(&progress_line.fs);
+    atomic_store(&progress_line.what, NULL);
+    atomic_store(&progress_line.counted, false);
+    atomic_store(&progress_line.before, fs ? bw_fs_bytes_read(fs) : 0);
+    atomic_store(&progress_line.done, 0);
+    atomic_store(&progress_line.findings, 0);
+    atomic_store(&progress_line.steps, 0);
+    atomic_store(&progress_line.total, bytes);
+    atomic_store(&progress_line.started, now());
 }
 
 void cmd_progress_expect_later(uint64_t (*find)(void *context), void *context)
@@ -504,9 +508,9 @@ void cmd_progress_expect_trees(struct bw_fs *fs, bool subvolumes)
 
 void cmd_progress_step(const char *what, size_t number, size_t count)
 {
-    atomic_store(&progress.what, what);
-    atomic_store(&progress.step, number);
-    atomic_store(&progress.steps, count);
+    atomic_store(&progress_line.what, what);
+    atomic_store(&progress_line.step, number);
+    atomic_store(&progress_line.steps, count);
 }
 
 void cmd_progress_state(void *context, size_t number, size_t count)
@@ -517,18 +521,18 @@ void cmd_progress_state(void *context, size_t number, size_t count)
 
 void cmd_progress_add(uint64_t bytes)
 {
-    atomic_fetch_add_explicit(&progress.done, bytes, memory_order_relaxed);
-    if (!atomic_load_explicit(&progress.counted, memory_order_relaxed))
-        atomic_store(&progress.counted, true);
+    atomic_fetch_add_explicit(&progress_line.done, bytes, memory_order_relaxed);
+    if (!atomic_load_explicit(&progress_line.counted, memory_order_relaxed))
+        atomic_store(&progress_line.counted, true);
 }
 
 void cmd_progress_set(const char *what, uint64_t done, uint64_t total, uint64_t findings)
 {
-    atomic_store_explicit(&progress.what, what, memory_order_relaxed);
-    atomic_store_explicit(&progress.done, done, memory_order_relaxed);
-    atomic_store_explicit(&progress.total, total, memory_order_relaxed);
-    atomic_store_explicit(&progress.findings, findings, memory_order_relaxed);
-    atomic_store_explicit(&progress.counted, true, memory_order_relaxed);
+    atomic_store_explicit(&progress_line.what, what, memory_order_relaxed);
+    atomic_store_explicit(&progress_line.done, done, memory_order_relaxed);
+    atomic_store_explicit(&progress_line.total, total, memory_order_relaxed);
+    atomic_store_explicit(&progress_line.findings, findings, memory_order_relaxed);
+    atomic_store_explicit(&progress_line.counted, true, memory_order_relaxed);
 }
 
 void cmd_progress_search(void *context, uint64_t done, uint64_t total)
@@ -566,12 +570,12 @@ void cmd_progress_release(void)
 struct bw_error *cmd_progress_around(struct bw_error *(*write)(const char *bytes, size_t length),
                                      const char *bytes, size_t length)
 {
-    if (!progress.mixed || !length)
+    if (!progress_line.mixed || !length)
         return write(bytes, length);
     cmd_progress_hide();
     struct bw_error *error = write(bytes, length);
-    progress.inside = bytes[length - 1] != '\n';
-    progress.written = now();
+    progress_line.inside = bytes[length - 1] != '\n';
+    progress_line.written = now();
     cmd_progress_release();
     return error;
 }

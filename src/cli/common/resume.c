@@ -30,7 +30,7 @@ enum {
 };
 
 /* A unit: how many there are until its end, and how many bytes of output. */
-struct unit {
+struct written_unit {
     uint64_t units, bytes;
 };
 
@@ -42,7 +42,7 @@ static struct {
     struct {
         uint8_t fsid[BW_UUID_SIZE];
         uint64_t generation, options;
-        struct unit done;
+        struct written_unit done;
     } token;
     bool has_token;
     pthread_mutex_t lock; /* of the rest, except the atomic members */
@@ -50,9 +50,9 @@ static struct {
     atomic_bool writing, stopping, is_broken; /* the pipe of stdout is */
     uint64_t dropped, written; /* bytes that were not written again, and those written */
     uint64_t counted;          /* bytes passed by the command */
-    struct unit units[UNITS_KEPT];
+    struct written_unit units[UNITS_KEPT];
     uint64_t unit_count;
-} resume = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} resumption = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* Tokens: 1.FSID.GENERATION.OPTIONS.UNITS.BYTES, the first three numbers hexadecimal. */
 
@@ -60,12 +60,12 @@ void cmd_resume_print(uint64_t units, uint64_t bytes)
 {
     char fsid[2 * BW_UUID_SIZE + 1];
     for (size_t i = 0; i < BW_UUID_SIZE; i++)
-        snprintf(fsid + 2 * i, 3, "%02x", resume.token.fsid[i]);
+        snprintf(fsid + 2 * i, 3, "%02x", resumption.token.fsid[i]);
     cmd_progress_hide();
     fprintf(stderr,
             "btrfs-walk: interrupted; to continue, repeat the command with --resume "
             "1.%s.%" PRIx64 ".%" PRIx64 ".%" PRIu64 ".%" PRIu64 "\n",
-            fsid, resume.token.generation, resume.token.options, units, bytes);
+            fsid, resumption.token.generation, resumption.token.options, units, bytes);
     cmd_progress_release();
 }
 
@@ -79,39 +79,40 @@ static struct bw_error *read_token(const char *text)
         unsigned byte = 0;
         if (sscanf(text, "%2x%n", &byte, &used) != 1 || used != 2)
             return bw_error_create(BW_ERROR_USAGE, "--resume: the token is incomplete");
-        resume.token.fsid[i] = (uint8_t)byte;
+        resumption.token.fsid[i] = (uint8_t)byte;
         text += used;
     }
     uint64_t options;
-    if (sscanf(text, ".%" SCNx64 ".%" SCNx64 ".%" SCNu64 ".%" SCNu64 "%n", &resume.token.generation,
-               &options, &resume.token.done.units, &resume.token.done.bytes, &length) != 4 ||
+    if (sscanf(text, ".%" SCNx64 ".%" SCNx64 ".%" SCNu64 ".%" SCNu64 "%n",
+               &resumption.token.generation, &options, &resumption.token.done.units,
+               &resumption.token.done.bytes, &length) != 4 ||
         text[length])
         return bw_error_create(BW_ERROR_USAGE, "--resume: the token is incomplete");
-    if (options != resume.token.options)
+    if (options != resumption.token.options)
         return bw_error_create(BW_ERROR_USAGE,
                                "--resume: the token is of a run with other options, "
                                "or of another version of the program");
-    resume.has_token = true;
+    resumption.has_token = true;
     return NULL;
 }
 
 /* The last unit whose output has been written until a byte. */
-static struct unit last_unit(uint64_t bytes)
+static struct written_unit last_unit(uint64_t bytes)
 {
-    struct unit last = {resume.token.done.units, 0};
-    const uint64_t kept = resume.unit_count < UNITS_KEPT ? resume.unit_count : UNITS_KEPT;
-    for (uint64_t i = resume.unit_count - kept; i < resume.unit_count; i++)
-        if (resume.units[i % UNITS_KEPT].bytes <= bytes)
-            last = resume.units[i % UNITS_KEPT];
+    struct written_unit last = {resumption.token.done.units, 0};
+    const uint64_t kept = resumption.unit_count < UNITS_KEPT ? resumption.unit_count : UNITS_KEPT;
+    for (uint64_t i = resumption.unit_count - kept; i < resumption.unit_count; i++)
+        if (resumption.units[i % UNITS_KEPT].bytes <= bytes)
+            last = resumption.units[i % UNITS_KEPT];
     return last;
 }
 
 /* Called with the lock. Bytes that remain to be dropped have been written, too. */
 static void print_position(void)
 {
-    const uint64_t bytes = resume.token.done.bytes + resume.written;
-    const struct unit last = last_unit(bytes);
-    if (resume.is_started)
+    const uint64_t bytes = resumption.token.done.bytes + resumption.written;
+    const struct written_unit last = last_unit(bytes);
+    if (resumption.is_started)
         cmd_resume_print(last.units, bytes - last.bytes);
 }
 
@@ -121,16 +122,16 @@ static void stop(void *unused)
 {
     const struct timespec pause = {.tv_nsec = 10000000};
     (void)unused;
-    if (atomic_load(&resume.is_broken))
+    if (atomic_load(&resumption.is_broken))
         return;
-    atomic_store(&resume.stopping, true);
+    atomic_store(&resumption.stopping, true);
     for (int i = 0; i < PATIENCE; i++) {
-        if (pthread_mutex_trylock(&resume.lock) == 0) {
+        if (pthread_mutex_trylock(&resumption.lock) == 0) {
             print_position();
             return;
         }
-        if (atomic_load(&resume.writing))
-            pthread_kill(resume.writer, INTERRUPT);
+        if (atomic_load(&resumption.writing))
+            pthread_kill(resumption.writer, INTERRUPT);
         nanosleep(&pause, NULL);
     }
 }
@@ -165,12 +166,12 @@ struct bw_error *cmd_resume_prepare(const struct cmd_common *common, const char 
         return bw_error_create(BW_ERROR_USAGE, "--resume excludes --arrow");
     if (common->host || common->answer.style == BW_ROWS_ARROW || (!token && isatty(STDOUT_FILENO)))
         return NULL;
-    resume.token.options = hash_of_options(common);
+    resumption.token.options = hash_of_options(common);
     if (token && !is_new)
         BW_TRY(read_token(token));
-    resume.active = true;
-    resume.has_header = common->answer.header || common->answer.json_header;
-    resume.on_broken_pipe = token;
+    resumption.active = true;
+    resumption.has_header = common->answer.header || common->answer.json_header;
+    resumption.on_broken_pipe = token;
     sigaction(INTERRUPT, &action, NULL);
     cmd_set_exit_message(stop, NULL);
     return NULL;
@@ -181,33 +182,33 @@ static struct bw_error *compare_image(const struct bw_fs *fs)
 {
     struct bw_superblock_info super;
     bw_fs_superblock(fs, &super);
-    if (resume.has_token && (memcmp(super.fsid, resume.token.fsid, BW_UUID_SIZE) != 0 ||
-                             super.generation != resume.token.generation))
+    if (resumption.has_token && (memcmp(super.fsid, resumption.token.fsid, BW_UUID_SIZE) != 0 ||
+                                 super.generation != resumption.token.generation))
         return bw_error_create(BW_ERROR_USAGE,
                                "--resume: the token is of another file system or generation");
-    memcpy(resume.token.fsid, super.fsid, BW_UUID_SIZE);
-    resume.token.generation = super.generation;
+    memcpy(resumption.token.fsid, super.fsid, BW_UUID_SIZE);
+    resumption.token.generation = super.generation;
     return NULL;
 }
 
 struct bw_error *cmd_resume_start(const struct bw_fs *fs, uint64_t *units)
 {
     if (units)
-        *units = resume.token.done.units;
-    if (!resume.active)
+        *units = resumption.token.done.units;
+    if (!resumption.active)
         return NULL;
     BW_TRY(compare_image(fs));
-    resume.is_started = true;
+    resumption.is_started = true;
     return NULL;
 }
 
 struct bw_error *cmd_resume_position(const struct cmd_common *common, const char *token,
                                      const struct bw_fs *fs, uint64_t *units)
 {
-    resume.token.options = hash_of_options(common);
+    resumption.token.options = hash_of_options(common);
     if (token && strcmp(token, "new") != 0)
         BW_TRY(read_token(token));
-    *units = resume.token.done.units;
+    *units = resumption.token.done.units;
     return compare_image(fs);
 }
 
@@ -215,23 +216,23 @@ struct bw_error *cmd_resume_position(const struct cmd_common *common, const char
 
 bool cmd_resume_is_active(void)
 {
-    return resume.active;
+    return resumption.active;
 }
 
 void cmd_resume_count(size_t length)
 {
-    resume.counted += length;
+    resumption.counted += length;
 }
 
 void cmd_resume_add_unit(void)
 {
-    if (!resume.active || resume.has_header)
+    if (!resumption.active || resumption.has_header)
         return;
-    pthread_mutex_lock(&resume.lock);
-    resume.units[resume.unit_count % UNITS_KEPT] =
-        (struct unit){resume.token.done.units + resume.unit_count + 1, resume.counted};
-    resume.unit_count++;
-    pthread_mutex_unlock(&resume.lock);
+    pthread_mutex_lock(&resumption.lock);
+    resumption.units[resumption.unit_count % UNITS_KEPT] = (struct written_unit){
+        resumption.token.done.units + resumption.unit_count + 1, resumption.counted};
+    resumption.unit_count++;
+    pthread_mutex_unlock(&resumption.lock);
 }
 
 /* Nothing reads stdout any more. Bytes in the pipe have not reached the reader. */
@@ -239,11 +240,11 @@ static void end_by_broken_pipe(void)
 {
     int unread;
     if (ioctl(STDOUT_FILENO, FIONREAD, &unread) == 0 && unread > 0 &&
-        (uint64_t)unread <= resume.written)
-        resume.written -= (uint64_t)unread;
-    if (resume.on_broken_pipe)
+        (uint64_t)unread <= resumption.written)
+        resumption.written -= (uint64_t)unread;
+    if (resumption.on_broken_pipe)
         print_position();
-    atomic_store(&resume.is_broken, true);
+    atomic_store(&resumption.is_broken, true);
     cmd_write_exit_message();
     signal(SIGPIPE, SIG_DFL);
     raise(SIGPIPE);
@@ -251,7 +252,7 @@ static void end_by_broken_pipe(void)
 
 static struct bw_error *write_counted(const char *bytes, size_t length)
 {
-    while (length && !atomic_load(&resume.stopping)) {
+    while (length && !atomic_load(&resumption.stopping)) {
         const ssize_t written = write(STDOUT_FILENO, bytes, length);
         if (written < 0 && errno == EINTR)
             continue;
@@ -259,7 +260,7 @@ static struct bw_error *write_counted(const char *bytes, size_t length)
             end_by_broken_pipe();
         if (written < 0)
             return bw_error_from_errno(errno, "cannot write to stdout");
-        resume.written += (uint64_t)written;
+        resumption.written += (uint64_t)written;
         bytes += written;
         length -= (size_t)written;
     }
@@ -274,16 +275,16 @@ struct bw_error *cmd_resume_write(const char *bytes, size_t length)
     sigemptyset(&set);
     sigaddset(&set, INTERRUPT);
     pthread_sigmask(SIG_UNBLOCK, &set, &before);
-    pthread_mutex_lock(&resume.lock);
-    const uint64_t left = resume.token.done.bytes - resume.dropped;
+    pthread_mutex_lock(&resumption.lock);
+    const uint64_t left = resumption.token.done.bytes - resumption.dropped;
     const size_t drop = left < length ? (size_t)left : length;
-    resume.dropped += drop;
-    resume.writer = pthread_self();
-    atomic_store(&resume.writing, true);
+    resumption.dropped += drop;
+    resumption.writer = pthread_self();
+    atomic_store(&resumption.writing, true);
     struct bw_error *error = write_counted(bytes + drop, length - drop);
-    atomic_store(&resume.writing, false);
-    pthread_mutex_unlock(&resume.lock);
-    while (atomic_load(&resume.stopping))
+    atomic_store(&resumption.writing, false);
+    pthread_mutex_unlock(&resumption.lock);
+    while (atomic_load(&resumption.stopping))
         pause(); /* the process ends */
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return error;

@@ -51,7 +51,7 @@ static bool are_local_files(const struct cmd_common *common)
 }
 
 /* Adds a completion if it begins with the value: `length` bytes of text, then `end`. */
-static void complete_add(struct complete *complete, enum complete_kind kind, const char *text,
+static void complete_add(struct completion *complete, enum complete_kind kind, const char *text,
                          size_t length, const char *end, const char *description)
 {
     const size_t given = strlen(complete->value), all = length + strlen(end);
@@ -67,7 +67,7 @@ static void complete_add(struct complete *complete, enum complete_kind kind, con
     complete->count++;
 }
 
-static struct bw_fs *open_images(const struct complete *complete)
+static struct bw_fs *open_images(const struct completion *complete)
 {
     const struct bw_fs_options options = cmd_fs_options(complete->common);
     struct bw_fs *fs = NULL;
@@ -78,7 +78,7 @@ static struct bw_fs *open_images(const struct complete *complete)
     return fs;
 }
 
-static void close_images(const struct complete *complete, struct bw_fs *fs)
+static void close_images(const struct completion *complete, struct bw_fs *fs)
 {
     if (!complete->common->host)
         bw_fs_close(fs);
@@ -87,7 +87,7 @@ static void close_images(const struct complete *complete, struct bw_fs *fs)
 /* Adds a subvolume, with a '/' at the beginning of its path only if the value has one. */
 static struct bw_error *add_subvolume(void *context, const struct bw_subvolume_info *info)
 {
-    struct complete *complete = context;
+    struct completion *complete = context;
     size_t skip = *complete->value && *complete->value != '/' && info->path_length;
     char description[64];
     if (!info->path || info->is_deleted || info->path_length == skip)
@@ -100,7 +100,7 @@ static struct bw_error *add_subvolume(void *context, const struct bw_subvolume_i
     return NULL;
 }
 
-static void complete_subvolumes(struct complete *complete)
+static void complete_subvolumes(struct completion *complete)
 {
     struct bw_fs *fs = open_images(complete);
     if (fs)
@@ -121,7 +121,7 @@ static struct bw_error *add_table(void *context, const struct bw_partition_table
     return NULL;
 }
 
-static void complete_partitions(struct complete *complete)
+static void complete_partitions(struct completion *complete)
 {
     complete->common->input.partition = NULL;
     const struct bw_fs_options options = cmd_fs_options(complete->common);
@@ -138,7 +138,7 @@ static struct bw_error *add_device(void *context, const struct bw_device_info *d
     return NULL;
 }
 
-static void complete_devices(struct complete *complete)
+static void complete_devices(struct completion *complete)
 {
     struct bw_fs *fs = open_images(complete);
     if (fs)
@@ -150,14 +150,14 @@ static void complete_devices(struct complete *complete)
 enum { PATHS_MAX = 10000 };
 
 /* Moves everything up to the last separator from the value to the prefix. */
-static void complete_skip(struct complete *complete, const char *separators)
+static void complete_skip(struct completion *complete, const char *separators)
 {
     for (const char *next; (next = strpbrk(complete->value, separators));
          complete->value = next + 1)
         complete->prefix_length += (size_t)(next + 1 - complete->value);
 }
 
-static struct bw_error *add_entries(struct complete *complete, struct bw_directory *directory)
+static struct bw_error *add_entries(struct completion *complete, struct bw_directory *directory)
 {
     const struct bw_directory_entry *entry;
     while (complete->count < PATHS_MAX) {
@@ -172,7 +172,7 @@ static struct bw_error *add_entries(struct complete *complete, struct bw_directo
 }
 
 /* Adds the entries of the directory in the value, up to its last slash. */
-static struct bw_error *add_paths(struct complete *complete, struct bw_fs *fs)
+static struct bw_error *add_paths(struct completion *complete, struct bw_fs *fs)
 {
     const struct bw_subvolume *from = NULL;
     const char *path = complete->value;
@@ -194,7 +194,7 @@ static struct bw_error *add_paths(struct complete *complete, struct bw_fs *fs)
 }
 
 /* Adds paths in the images. Adds nothing if an image is not a local file or cannot be opened. */
-static void complete_paths(struct complete *complete)
+static void complete_paths(struct completion *complete)
 {
     struct bw_fs *fs = open_images(complete);
     if (!*complete->value && !complete->common->host) {
@@ -208,7 +208,7 @@ static void complete_paths(struct complete *complete)
 
 /* Completions of arguments, by their names in the help text. */
 
-static void add_files(struct complete *complete, const struct command *command)
+static void add_files(struct completion *complete, const struct command *command)
 {
     (void)command;
     const char *value = complete->value;
@@ -218,7 +218,7 @@ static void add_files(struct complete *complete, const struct command *command)
 }
 
 /* Adds columns; another one can follow each. */
-static void add_columns(struct complete *complete, const struct command *command)
+static void add_columns(struct completion *complete, const struct command *command)
 {
     const struct bw_record *record = command->record ? bw_record_find(command->record) : NULL;
     complete_skip(complete, ",");
@@ -227,7 +227,7 @@ static void add_columns(struct complete *complete, const struct command *command
                      strlen(record->members[i].name), "", record->members[i].documentation);
 }
 
-static void add_probes(struct complete *complete, const struct command *command)
+static void add_probes(struct completion *complete, const struct command *command)
 {
     unsigned count;
     const struct bw_probe *probes = bw_probe_table(&count);
@@ -240,7 +240,7 @@ static void add_probes(struct complete *complete, const struct command *command)
 
 /* Types of layers, and the text after each. */
 struct types {
-    struct complete *complete;
+    struct completion *complete;
     struct bw_registry *registry;
     const char *end;
 };
@@ -257,7 +257,7 @@ static struct bw_error *add_type(void *context, const char *name)
     return NULL;
 }
 
-static void add_types(struct complete *complete, const char *end)
+static void add_types(struct completion *complete, const char *end)
 {
     struct types types = {complete, NULL, end};
     struct bw_error *error = bw_registry_open(NULL, &types.registry);
@@ -267,14 +267,14 @@ static void add_types(struct complete *complete, const char *end)
     bw_registry_close(types.registry);
 }
 
-static void add_plain_types(struct complete *complete, const struct command *command)
+static void add_plain_types(struct completion *complete, const struct command *command)
 {
     (void)command;
     add_types(complete, "");
 }
 
 /* Adds the options of the type at the beginning of the value, up to one of `ends`. */
-static void add_layer_options(struct complete *complete, const char *ends)
+static void add_layer_options(struct completion *complete, const char *ends)
 {
     char name[128];
     size_t length = strcspn(complete->value, ends);
@@ -298,7 +298,7 @@ static void add_layer_options(struct complete *complete, const char *ends)
 }
 
 /* TYPE@VOLUME,KEY=VALUE... VOLUME can be the name of a type, too. */
-static void add_layer(struct complete *complete, const struct command *command)
+static void add_layer(struct completion *complete, const struct command *command)
 {
     (void)command;
     if (strchr(complete->value, ',')) {
@@ -311,7 +311,7 @@ static void add_layer(struct complete *complete, const struct command *command)
 }
 
 /* NAME.KEY=VALUE, where NAME can be a type. */
-static void add_setting(struct complete *complete, const struct command *command)
+static void add_setting(struct completion *complete, const struct command *command)
 {
     (void)command;
     if (strchr(complete->value, '.'))
@@ -320,7 +320,7 @@ static void add_setting(struct complete *complete, const struct command *command
         add_types(complete, ".");
 }
 
-static void add_reports(struct complete *complete, const struct command *command)
+static void add_reports(struct completion *complete, const struct command *command)
 {
     if (!strchr(complete->value, '=')) {
         complete_add(complete, COMPLETE_BEGIN, "junit", 5, "=", "JUnit XML");
@@ -331,7 +331,7 @@ static void add_reports(struct complete *complete, const struct command *command
     add_files(complete, command);
 }
 
-static void add_file_types(struct complete *complete, const struct command *command)
+static void add_file_types(struct completion *complete, const struct command *command)
 {
     static const char *const types[][2] = {{"f", "regular files"},  {"d", "directories"},
                                            {"l", "symbolic links"}, {"c", "character devices"},
@@ -343,7 +343,7 @@ static void add_file_types(struct complete *complete, const struct command *comm
         complete_add(complete, COMPLETE_BEGIN, types[i][0], 1, "", types[i][1]);
 }
 
-static void add_styles(struct complete *complete, const struct command *command)
+static void add_styles(struct completion *complete, const struct command *command)
 {
     static const char *const styles[] = {"full-iso", "long-iso", "iso"};
     (void)command;
@@ -352,38 +352,38 @@ static void add_styles(struct complete *complete, const struct command *command)
     complete_add(complete, COMPLETE_BEGIN, "+", 1, "", "a format as of date(1)");
 }
 
-static void add_subvolumes(struct complete *complete, const struct command *command)
+static void add_subvolumes(struct completion *complete, const struct command *command)
 {
     (void)command;
     complete_subvolumes(complete);
 }
 
-static void add_subvolume_list(struct complete *complete, const struct command *command)
+static void add_subvolume_list(struct completion *complete, const struct command *command)
 {
     (void)command;
     complete_skip(complete, ",");
     complete_subvolumes(complete);
 }
 
-static void add_partitions(struct complete *complete, const struct command *command)
+static void add_partitions(struct completion *complete, const struct command *command)
 {
     (void)command;
     complete_partitions(complete);
 }
 
-static void add_devices(struct complete *complete, const struct command *command)
+static void add_devices(struct completion *complete, const struct command *command)
 {
     (void)command;
     complete_devices(complete);
 }
 
-static void add_path_words(struct complete *complete, const struct command *command)
+static void add_path_words(struct completion *complete, const struct command *command)
 {
     (void)command;
     complete_paths(complete);
 }
 
-static void add_commands(struct complete *complete, const struct command *command)
+static void add_commands(struct completion *complete, const struct command *command)
 {
     (void)command;
     for (size_t i = 0; cmd_table[i]; i++)
@@ -392,12 +392,12 @@ static void add_commands(struct complete *complete, const struct command *comman
 }
 
 /* Adds completions for an argument of that name ("COLUMNS"); `command` may be NULL. */
-static void complete_argument(struct complete *complete, const char *name,
+static void complete_argument(struct completion *complete, const char *name,
                               const struct command *command)
 {
     static const struct {
         const char *word;
-        void (*add)(struct complete *complete, const struct command *command);
+        void (*add)(struct completion *complete, const struct command *command);
     } kinds[] = {
         {"FORM=FILE", add_reports},  {"FILE", add_files},
         {"IMAGE", add_files},        {"DEST", add_files},
@@ -425,7 +425,7 @@ struct line {
     const struct command *command;
     struct cmd_option_list options;
     struct cmd_common common;
-    struct complete complete;
+    struct completion complete;
     const struct cmd_option *pending; /* the previous word's option, if it needs an argument */
     const char **operands;
     size_t operand_count;

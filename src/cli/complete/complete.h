@@ -28,7 +28,7 @@ enum complete_kind {
 };
 
 /** The word that is being completed, and its completions. */
-struct complete {
+struct completion {
     const char *prefix;    /**< part of the word that does not change: "--subvol=", "size," */
     size_t prefix_length;  /**< bytes */
     const char *value;     /**< the rest of the word, which completions begin with */

@@ -324,11 +324,10 @@ const struct command cmd_versions = {
         "and Timeshift. The file need not exist outside of snapshots any more. Without --all,\n"
         "each version is listed only in its newest snapshot. --good prints the newest version\n"
         "that is verified.\n",
-    .examples =
-        "  btrfs-walk versions disk.img /etc/fstab\n"
-        "  btrfs-walk cat --generation 1234 disk.img /etc/fstab  one of them\n"
-        "  btrfs-walk versions --good disk.img /etc/fstab        the newest good one\n"
-        "  btrfs-walk versions -o generation,size --raw disk.img /etc/fstab\n",
+    .examples = "  btrfs-walk versions disk.img /etc/fstab\n"
+                "  btrfs-walk cat --generation 1234 disk.img /etc/fstab  one of them\n"
+                "  btrfs-walk versions --good disk.img /etc/fstab        the newest good one\n"
+                "  btrfs-walk versions -o generation,size --raw disk.img /etc/fstab\n",
     .options = options,
     .record = "versioninfo",
     .run = run,

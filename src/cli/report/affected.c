@@ -194,7 +194,7 @@ static void append_word(struct bw_buffer *page, const char *word)
     bw_markup_bytes(page, text.data, text.length);
 }
 
-static void append_command(const struct report *report, struct bw_buffer *page,
+static void append_command(const struct report_page *report, struct bw_buffer *page,
                            const char *beginning, const char *end, const char *purpose)
 {
     const struct bw_fs *fs = report->session.fs;
@@ -206,7 +206,7 @@ static void append_command(const struct report *report, struct bw_buffer *page,
     bw_buffer_format(page, "%s</code> %s</li>\n", end, purpose);
 }
 
-static void append_next(const struct report *report, struct bw_buffer *page)
+static void append_next(const struct report_page *report, struct bw_buffer *page)
 {
     const unsigned check = report->settings->check;
     const bool lost = report->affected.count || report->affected.fault_count;
@@ -224,7 +224,7 @@ static void append_next(const struct report *report, struct bw_buffer *page)
 }
 
 /* Whether there are files that are not in the list. */
-static bool has_more(const struct report *report)
+static bool has_more(const struct report_page *report)
 {
     bool more = report->affected.more;
     for (size_t i = 0; report->summary && i < report->summary->count; i++)
@@ -258,7 +258,7 @@ static void append_repairable(struct bw_buffer *page, const struct bw_check_summ
                      summary->repairable, bw_plural(summary->repairable));
 }
 
-void report_append_affected(const struct report *report, struct bw_buffer *page)
+void report_append_affected(const struct report_page *report, struct bw_buffer *page)
 {
     const struct report_affected *affected = &report->affected;
     if (!bw_fs_status(report->session.fs).damages)

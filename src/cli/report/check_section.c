@@ -19,7 +19,7 @@ static bool show_progress(void *context, const struct bw_check_progress *progres
 
 /* The context of the check. */
 struct checking {
-    struct check check;
+    struct check_run check;
     struct report_affected *affected;
 };
 
@@ -32,8 +32,8 @@ static struct bw_error *on_finding(void *context, const struct bw_finding *findi
 
 static struct bw_error *list(struct cmd_answer *answer, void *context)
 {
-    static const struct check_settings settings;
-    struct report *report = context;
+    static const struct check_arguments settings;
+    struct report_page *report = context;
     struct checking checking = {
         .check = {.common = answer->common, .settings = &settings, .stream = answer->stream},
         .affected = &report->affected};
@@ -53,7 +53,7 @@ static struct bw_error *list(struct cmd_answer *answer, void *context)
     return error;
 }
 
-static struct bw_error *gather(struct report *report, const struct cmd_answer_plan *plan,
+static struct bw_error *gather(struct report_page *report, const struct cmd_answer_plan *plan,
                                struct bw_buffer *table)
 {
     struct bw_fs_options how = cmd_fs_options(report->common);
@@ -65,7 +65,7 @@ static struct bw_error *gather(struct report *report, const struct cmd_answer_pl
     return error;
 }
 
-static void append_result(struct report *report)
+static void append_result(struct report_page *report)
 {
     const struct bw_check_summary *summary = report->summary;
     const uint64_t errors = summary->totals[BW_FINDING_ERROR];
@@ -94,7 +94,7 @@ static void append_result(struct report *report)
                       : "All metadata were checked, every copy of them. Data were not read.");
 }
 
-struct bw_error *report_findings(struct report *report)
+struct bw_error *report_findings(struct report_page *report)
 {
     struct bw_buffer BW_AUTO_BUFFER table = {0};
     const struct cmd_answer_plan plan = {.record = "findinginfo",

@@ -276,7 +276,7 @@ static void append_drawing(struct folders *all)
         "snapshots and copies count for each of them.");
 }
 
-struct bw_error *report_folders(struct report *report)
+struct bw_error *report_folders(struct report_page *report)
 {
     struct folders all = {.page = &report->body,
                           .smallest_file = report->super.bytes_used / SMALLEST_FILE + 1};

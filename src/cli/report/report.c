@@ -27,7 +27,7 @@ static const struct cmd_option options[] = {
 /* Adds warnings and damage to the list on the page. */
 static void note_problem(void *context, enum bw_severity severity, const struct bw_error *error)
 {
-    struct report *report = context;
+    struct report_page *report = context;
     struct bw_buffer BW_AUTO_BUFFER line = {0};
     if (severity == BW_NOTE || report->problem_count++ >= REPORT_PROBLEMS)
         return;
@@ -61,7 +61,7 @@ static struct bw_error *append_style_hash(struct bw_buffer *page)
     return NULL;
 }
 
-static struct bw_error *append_head(struct bw_buffer *page, const struct report *report)
+static struct bw_error *append_head(struct bw_buffer *page, const struct report_page *report)
 {
     bw_buffer_format(page, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
                            "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src "
@@ -79,7 +79,7 @@ static struct bw_error *append_head(struct bw_buffer *page, const struct report 
 }
 
 /* Appends the status in a few words. */
-static void append_badge(struct bw_buffer *page, const struct report *report)
+static void append_badge(struct bw_buffer *page, const struct report_page *report)
 {
     const struct bw_fs_status status = bw_fs_status(report->session.fs);
     const bool bad = status.damages != 0;
@@ -94,7 +94,7 @@ static void append_badge(struct bw_buffer *page, const struct report *report)
                                        : "not checked");
 }
 
-static void append_header(struct bw_buffer *page, const struct report *report)
+static void append_header(struct bw_buffer *page, const struct report_page *report)
 {
     const struct bw_fs *fs = report->session.fs;
     bw_buffer_format(page, "<header>\n<h1>");
@@ -113,7 +113,7 @@ static void append_header(struct bw_buffer *page, const struct report *report)
     bw_buffer_format(page, "</header>\n<main>\n");
 }
 
-static void append_problems(struct bw_buffer *page, const struct report *report)
+static void append_problems(struct bw_buffer *page, const struct report_page *report)
 {
     if (!report->problem_count)
         return;
@@ -128,8 +128,8 @@ static void append_problems(struct bw_buffer *page, const struct report *report)
 }
 
 /* Makes a section. If it fails, only this section is missing. */
-static struct bw_error *make_section(struct report *report,
-                                     struct bw_error *(*make)(struct report *))
+static struct bw_error *make_section(struct report_page *report,
+                                     struct bw_error *(*make)(struct report_page *))
 {
     struct bw_error *error = make(report);
     if (error && error->code == BW_ERROR_NO_MEMORY)
@@ -141,9 +141,9 @@ static struct bw_error *make_section(struct report *report,
 
 /* Makes all sections. The overview comes first, but is made last, because it contains the
  * status. */
-static struct bw_error *make_sections(struct report *report)
+static struct bw_error *make_sections(struct report_page *report)
 {
-    static struct bw_error *(*const sections[])(struct report *) = {
+    static struct bw_error *(*const sections[])(struct report_page *) = {
         report_pictures, report_folders, report_subvolumes, report_devices, report_findings};
     for (size_t i = 0; i < sizeof sections / sizeof *sections; i++)
         BW_TRY(make_section(report, sections[i]));
@@ -155,7 +155,7 @@ static struct bw_error *make_sections(struct report *report)
     return NULL;
 }
 
-static struct bw_error *make_page(struct report *report, struct bw_buffer *page)
+static struct bw_error *make_page(struct report_page *report, struct bw_buffer *page)
 {
     bw_fs_superblock(report->session.fs, &report->super);
     BW_TRY(make_sections(report));
@@ -172,7 +172,7 @@ static struct bw_error *make_page(struct report *report, struct bw_buffer *page)
     return report->body.failed || report->problems.failed ? bw_error_no_memory() : NULL;
 }
 
-static int answer(struct report *report, struct cmd_output_file *file)
+static int answer(struct report_page *report, struct cmd_output_file *file)
 {
     struct bw_buffer BW_AUTO_BUFFER page = {0};
     int status = cmd_open(report->common, &report->session);
@@ -190,7 +190,7 @@ static int answer(struct report *report, struct cmd_output_file *file)
 
 static int run(const struct cmd_common *common, void *state)
 {
-    struct report report = {.settings = state};
+    struct report_page report = {.settings = state};
     struct cmd_output_file file = {
         .common = common, .name = report.settings->file, .descriptor = -1};
     struct cmd_common own = *common;

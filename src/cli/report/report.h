@@ -60,7 +60,7 @@ struct report_affected {
 };
 
 /** A report that is being made. */
-struct report {
+struct report_page {
     const struct cmd_common *common;
     const struct report_settings *settings;
     struct cmd_session session;
@@ -96,16 +96,16 @@ void report_size(struct bw_buffer *page, uint64_t size);
 /** Adds the files of a finding, if it is an error that nothing repairs. */
 void report_add_affected(struct report_affected *affected, const struct bw_finding *finding);
 /** Appends the section about them; nothing if the file system is not damaged. */
-void report_append_affected(const struct report *report, struct bw_buffer *page);
+void report_append_affected(const struct report_page *report, struct bw_buffer *page);
 void report_free_affected(struct report_affected *affected);
 
 /* Sections. Each mentions the parts of it that cannot be read. */
 
-struct bw_error *report_overview(struct report *report);
-struct bw_error *report_pictures(struct report *report);
-struct bw_error *report_folders(struct report *report);
-struct bw_error *report_subvolumes(struct report *report);
-struct bw_error *report_devices(struct report *report);
-struct bw_error *report_findings(struct report *report);
+struct bw_error *report_overview(struct report_page *report);
+struct bw_error *report_pictures(struct report_page *report);
+struct bw_error *report_folders(struct report_page *report);
+struct bw_error *report_subvolumes(struct report_page *report);
+struct bw_error *report_devices(struct report_page *report);
+struct bw_error *report_findings(struct report_page *report);
 
 #endif

@@ -45,7 +45,7 @@ static void append_bar(struct bw_buffer *page, const struct bw_usage_group *grou
                      part < 1 ? (unsigned)(1000 * part) : 1000, color);
 }
 
-static struct bw_error *append_usage(struct report *report)
+static struct bw_error *append_usage(struct report_page *report)
 {
     struct bw_buffer *page = &report->body;
     struct bw_buffer BW_AUTO_BUFFER text = {0};
@@ -74,7 +74,7 @@ static struct bw_error *append_usage(struct report *report)
     return error;
 }
 
-struct bw_error *report_overview(struct report *report)
+struct bw_error *report_overview(struct report_page *report)
 {
     struct bw_buffer BW_AUTO_BUFFER lines = {0};
     report_section(&report->body, "space", "Space");
@@ -102,7 +102,7 @@ static const struct {
 
 enum { PICTURES = sizeof pictures / sizeof *pictures, ORDER = 6, MOST_DEVICES = 16 };
 
-static void append_pictures(struct report *report, const struct bw_space_map *map)
+static void append_pictures(struct report_page *report, const struct bw_space_map *map)
 {
     struct bw_buffer *page = &report->body;
     bw_buffer_format(page, "<div class=\"tabs\">\n");
@@ -129,7 +129,7 @@ static struct bw_error *count_device(void *count, const struct bw_device_info *d
     return NULL;
 }
 
-struct bw_error *report_pictures(struct report *report)
+struct bw_error *report_pictures(struct report_page *report)
 {
     size_t devices = 0;
     BW_TRY(bw_fs_devices(report->session.fs, count_device, &devices));
@@ -154,8 +154,8 @@ struct bw_error *report_pictures(struct report *report)
 
 /* Listings. */
 
-static struct bw_error *append_listing(struct report *report, const struct cmd_answer_plan *plan,
-                                       const char *command)
+static struct bw_error *append_listing(struct report_page *report,
+                                       const struct cmd_answer_plan *plan, const char *command)
 {
     struct bw_buffer BW_AUTO_BUFFER table = {0};
     struct bw_error *error = cmd_answer_gather(report->common, &report->session, plan, &table);
@@ -163,7 +163,7 @@ static struct bw_error *append_listing(struct report *report, const struct cmd_a
     return error;
 }
 
-struct bw_error *report_subvolumes(struct report *report)
+struct bw_error *report_subvolumes(struct report_page *report)
 {
     report_section(&report->body, "subvolumes", "Subvolumes and snapshots");
     struct bw_error *error = append_listing(report, &cmd_subvolumes_plan, "subvolumes");
@@ -178,7 +178,7 @@ struct bw_error *report_subvolumes(struct report *report)
     return error;
 }
 
-struct bw_error *report_devices(struct report *report)
+struct bw_error *report_devices(struct report_page *report)
 {
     report_section(&report->body, "devices", "Devices");
     struct bw_error *error = append_listing(report, &cmd_devices_plan, "devices");
