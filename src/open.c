@@ -91,7 +91,7 @@ static struct bw_error *choose_root(struct bw_fs *fs, struct bw_root_pointer *ro
     if (!choice->tree_root)
         return NULL;
     BW_TRY(bw_named_root(fs, BW_ROOT_TREE, choice->tree_root, choice->tree_root_generation, root));
-    if (choice->chunk_root)
+    if (choice->chunk_root || choice->knows_chunk_root)
         return NULL;
     BW_TRY(bw_history_find_chunk_root(fs, root));
     return choice->chunk_root ? add_chosen_chunks(fs) : NULL;

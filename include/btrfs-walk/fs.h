@@ -44,7 +44,9 @@ struct bw_generation_choice {
     /** A backup root in the superblock, counted from 1: one more than the number that `btrfs
      * inspect-internal dump-super --full` prints. */
     unsigned backup;
-    uint64_t reserved[4]; /**< zeros: room for more members */
+    bool knows_chunk_root; /**< with `tree_root`: if `chunk_root` is 0, the current chunk tree is
+                              the right one */
+    uint64_t reserved[4];  /**< zeros: room for more members */
 };
 
 /** An open file system. */

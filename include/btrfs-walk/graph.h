@@ -186,7 +186,7 @@ struct bw_frame {
                                       below */
     bool metadata; /**< the call reads tree blocks, whose locations do not depend on the raid stripe
                       tree */
-    bool reread;   /**< ranges that the call announces may be read more than once */
+    bool reread;   /**< ranges that the call reads or announces may be read again */
 };
 
 /** Kinds of checksums. Source: BTRFS_CSUM_TYPE_* in the kernel's uapi/linux/btrfs_tree.h. */

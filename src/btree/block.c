@@ -120,9 +120,7 @@ static void probe_done(struct bw_probes *probes, uint64_t call, uint64_t start,
 
 static struct bw_frame frame_of_blocks(const struct bw_tree_reader *reader)
 {
-    struct bw_frame frame = bw_frame_above(reader->frame, bw_xlator_probes(reader->top));
-    frame.metadata = true;
-    return frame;
+    return bw_frame_above_blocks(reader->frame, bw_xlator_probes(reader->top));
 }
 
 void bw_blocks_advise(const struct bw_tree_reader *reader, const struct bw_range *ranges,

@@ -196,8 +196,7 @@ static bool has_good_copy(struct batch *batch, unsigned i, unsigned from)
 {
     struct bw_checked_block *block = &batch->blocks[i];
     const struct bw_tree_reader *reader = &batch->check->fs->reader;
-    struct bw_frame frame = bw_frame_above(NULL, bw_xlator_probes(reader->top));
-    frame.metadata = true;
+    const struct bw_frame frame = bw_frame_above_blocks(NULL, bw_xlator_probes(reader->top));
     for (unsigned copy = from; !block->good && copy <= batch->all_copies[i]; copy++) {
         struct bw_request request = bw_block_request(reader, &block->pointer, block->buffer);
         request.kind = BW_REQUEST_RAW;
@@ -269,8 +268,7 @@ static void read_copies(struct batch *batch, unsigned copy)
         requests[wanted].copy = (uint8_t)copy;
         numbers[wanted++] = i;
     }
-    struct bw_frame frame = bw_frame_above(NULL, bw_xlator_probes(reader->top));
-    frame.metadata = true;
+    const struct bw_frame frame = bw_frame_above_blocks(NULL, bw_xlator_probes(reader->top));
     bw_wind(&frame, reader->top, requests, wanted);
     for (unsigned i = 0; i < wanted; i++)
         add_copy(batch, numbers[i], &requests[i]);

@@ -98,9 +98,8 @@ static unsigned copies_of(const struct reading *reading, const struct root *root
 static struct bw_error *read_roots(struct reading *reading)
 {
     const struct bw_fs *fs = reading->check->fs;
-    struct bw_frame frame = bw_frame_above(NULL, bw_xlator_probes(fs->reader.top));
+    const struct bw_frame frame = bw_frame_above_blocks(NULL, bw_xlator_probes(fs->reader.top));
     unsigned count = 0;
-    frame.metadata = true;
     for (size_t i = 0; i < reading->count; i++)
         count += copies_of(reading, &reading->roots[i]);
     BW_AUTO_FREE uint8_t *blocks = bw_block_buffer(&fs->reader, count + 1);

@@ -69,6 +69,13 @@ struct bw_frame bw_frame_above(const struct bw_frame *parent, struct bw_probes *
                              parent && parent->reread};
 }
 
+struct bw_frame bw_frame_above_blocks(const struct bw_frame *parent, struct bw_probes *probes)
+{
+    struct bw_frame frame = bw_frame_above(parent, probes);
+    frame.metadata = frame.reread = true;
+    return frame;
+}
+
 /* A call of a layer: its frame, and the data of its probes. */
 struct call {
     struct bw_frame frame;

@@ -10,6 +10,9 @@
 /** A frame above the topmost layer, with depth 0 and its own call number. */
 struct bw_frame bw_frame_above(const struct bw_frame *parent, struct bw_probes *probes);
 
+/** The same for calls that read tree blocks, which other calls may read again. */
+struct bw_frame bw_frame_above_blocks(const struct bw_frame *parent, struct bw_probes *probes);
+
 /** The probes of the graph that contains a layer. */
 struct bw_probes *bw_xlator_probes(const struct bw_xlator *xlator);
 

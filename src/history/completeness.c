@@ -87,12 +87,12 @@ static uint64_t hash_of(const struct bw_completeness *completeness,
 static bool are_zeros_at(const struct bw_completeness *completeness, uint64_t bytenr,
                          uint8_t *buffer)
 {
-    struct bw_frame frame = bw_frame_above(NULL, bw_xlator_probes(completeness->reader.top));
+    const struct bw_frame frame =
+        bw_frame_above_blocks(NULL, bw_xlator_probes(completeness->reader.top));
     struct bw_request request = {.kind = BW_REQUEST_RAW,
                                  .length = completeness->reader.nodesize,
                                  .address = bytenr,
                                  .buffer = buffer};
-    frame.metadata = true;
     bw_wind(&frame, completeness->reader.top, &request, 1);
     BW_AUTO_ERROR struct bw_error *error = request.error;
     return !error && bw_is_zeros(buffer, completeness->reader.nodesize);
@@ -227,10 +227,10 @@ static void announce_absent(const struct bw_completeness *completeness,
                             const struct bw_request *requests, size_t count)
 {
     enum { COPIES = 2 };
-    struct bw_frame frame = bw_frame_above(NULL, bw_xlator_probes(completeness->reader.top));
+    const struct bw_frame frame =
+        bw_frame_above_blocks(NULL, bw_xlator_probes(completeness->reader.top));
     BW_AUTO_FREE struct bw_range *ranges = calloc(count * BW_MAX_CHILDREN + 1, sizeof *ranges);
     const size_t absent = ranges ? list_absent(completeness, pointers, requests, count, ranges) : 0;
-    frame.metadata = true;
     for (unsigned copy = 1; absent && copy <= COPIES; copy++)
         bw_wind_advise(&frame, completeness->reader.top, ranges, absent, copy);
 }
@@ -241,13 +241,31 @@ struct level {
     size_t begin, end; /* of its nodes */
 };
 
+/* Requests the nodes of a batch. */
+static void announce_batch(const struct level *level, size_t task)
+{
+    const struct bw_completeness *completeness = level->completeness;
+    const unsigned batch = bw_block_batch(&completeness->reader);
+    struct bw_range ranges[BW_BATCH];
+    size_t count = 0;
+    for (size_t i = level->begin + task * batch; i < level->end && count < batch; i++)
+        ranges[count++] =
+            (struct bw_range){completeness->index->blocks[completeness->nodes[i]].bytenr,
+                              completeness->reader.nodesize};
+    if (count)
+        bw_blocks_advise(&completeness->reader, ranges, count);
+}
+
 static void assess_batch(void *context, unsigned worker, size_t task)
 {
+    enum { BATCHES_AHEAD = 16 };
     const struct level *level = context;
     struct bw_completeness *completeness = level->completeness;
     const unsigned batch = bw_block_batch(&completeness->reader);
     const size_t begin = level->begin + task * batch;
     const size_t count = level->end - begin < batch ? level->end - begin : batch;
+    for (size_t i = task ? BATCHES_AHEAD : 0; i <= BATCHES_AHEAD; i++)
+        announce_batch(level, task + i);
     BW_AUTO_FREE uint8_t *buffer = bw_block_buffer(&completeness->reader, batch);
     struct bw_block_pointer pointers[BW_BATCH];
     struct bw_request requests[BW_BATCH];

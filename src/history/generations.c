@@ -368,10 +368,58 @@ static void report_rest(struct bw_history *history)
                                  "more than %d root trees: the others are ignored", MOST_STATES));
 }
 
-/* Adds blocks of root trees and chunk trees without a parent. */
-static struct bw_error *add_of_scan(struct bw_history *history)
+/* Looking ahead: servers are asked for the blocks of all historic roots together. */
+
+/* The greatest number of searches that look ahead. */
+enum { SEARCHES = 1 << 14 };
+
+/* Adds the searches of bw_generation_status() and state_chunk_root(). */
+static size_t add_searches(const struct bw_history *history, const struct bw_root_pointer *root,
+                           struct bw_look_down *searches)
 {
-    size_t tried = 0;
+    struct bw_tree extents;
+    size_t count = 0;
+    if (!find_extent_tree(history, root, &extents))
+        return 0;
+    const struct bw_block_pointer top = bw_tree_root_pointer(&extents, false);
+    searches[count++] = (struct bw_look_down){top, {root->bytenr, BW_EXTENT_ITEM, 0}};
+    for (unsigned i = 0; i < history->system_count; i++)
+        searches[count++] = (struct bw_look_down){top, {history->system[i].address, 0, 0}};
+    return count;
+}
+
+/* Requests the root trees, and the parts of extent trees that will be searched. */
+static struct bw_error *look_ahead(struct bw_history *history, const struct bw_root_pointer *roots,
+                                   size_t count)
+{
+    const size_t most = 1 + BW_HISTORY_SYSTEM_CHUNKS;
+    size_t total = 0;
+    if (!bw_history_is_served(history->fs))
+        return NULL;
+    count = count < SEARCHES / most ? count : SEARCHES / most;
+    BW_AUTO_FREE struct bw_generation_choice *states = calloc(count + 1, sizeof *states);
+    BW_AUTO_FREE struct bw_look_down *searches = calloc(count * most + 1, sizeof *searches);
+    if (!states || !searches)
+        return bw_error_no_memory();
+    for (size_t i = 0; i < count; i++) {
+        states[i].tree_root = roots[i].bytenr;
+        states[i].tree_root_generation = roots[i].generation;
+    }
+    BW_TRY(bw_look_ahead_roots(history->fs, states, count));
+    for (size_t i = 0; i < count; i++)
+        total += add_searches(history, &roots[i], searches + total);
+    return bw_look_down(history->fs, searches, total);
+}
+
+/* Blocks of root trees without a parent. */
+struct candidates {
+    struct bw_root_pointer *roots;
+    size_t count, capacity;
+};
+
+/* Adds the roots of chunk trees, and finds candidates for roots of root trees. */
+static struct bw_error *find_candidates(struct bw_history *history, struct candidates *candidates)
+{
     for (size_t i = 0; i < history->index.count; i++) {
         const struct bw_found_block *block = &history->index.blocks[i];
         const struct bw_root_pointer root = {block->bytenr, block->generation, block->level};
@@ -383,14 +431,29 @@ static struct bw_error *add_of_scan(struct bw_history *history)
             BW_TRY(add_chunk_root(history, &root, false));
         if (owner != BW_ROOT_TREE || block->first_objectid > BW_EXTENT_TREE)
             continue;
-        if (++tried > MOST_STATES) {
+        if (candidates->count == MOST_STATES) {
             report_rest(history);
             break;
         }
-        if (state_is_root(history, &root))
-            BW_TRY(add_state(history, &root, BW_GENERATION_OF_SCAN, 0));
+        if (!BW_ARRAY_RESERVE(candidates->roots, candidates->count, candidates->capacity))
+            return bw_error_no_memory();
+        candidates->roots[candidates->count++] = root;
     }
     return NULL;
+}
+
+/* Adds what the scan has found. */
+static struct bw_error *add_of_scan(struct bw_history *history)
+{
+    struct candidates candidates = {0};
+    struct bw_error *error = find_candidates(history, &candidates);
+    if (!error)
+        error = look_ahead(history, candidates.roots, candidates.count);
+    for (size_t i = 0; !error && i < candidates.count; i++)
+        if (state_is_root(history, &candidates.roots[i]))
+            error = add_state(history, &candidates.roots[i], BW_GENERATION_OF_SCAN, 0);
+    free(candidates.roots);
+    return error;
 }
 
 /* Collecting facts about each. */
@@ -531,28 +594,6 @@ static void report_stale(const struct bw_history *history)
                                      known, newest->generation));
 }
 
-/* Requests the parts of extent trees that lead to chunk trees, for all historic roots. */
-static struct bw_error *look_ahead(struct bw_history *history)
-{
-    BW_AUTO_FREE struct bw_generation_choice *states = calloc(history->count + 1, sizeof *states);
-    struct bw_key first = BW_KEY_MAX, last = {0};
-    if (!states)
-        return bw_error_no_memory();
-    for (size_t i = 0; i < history->count; i++) {
-        states[i].tree_root = history->states[i].root.bytenr;
-        states[i].tree_root_generation = history->states[i].root.generation;
-    }
-    for (unsigned i = 0; i < history->system_count; i++) {
-        const struct bw_range *chunk = &history->system[i];
-        const uint64_t end = chunk->address + chunk->length;
-        if (chunk->address < first.objectid)
-            first = (struct bw_key){chunk->address, 0, 0};
-        if (end > last.objectid)
-            last = (struct bw_key){end, 0, 0};
-    }
-    return bw_look_ahead_in(history->fs, states, history->count, BW_EXTENT_TREE, &first, &last);
-}
-
 /* Fills the list from the superblock and, after a scan, from the index. */
 static struct bw_error *list(struct bw_history *history)
 {
@@ -562,8 +603,6 @@ static struct bw_error *list(struct bw_history *history)
         BW_TRY(add_of_scan(history));
     qsort(history->chunk_roots, history->chunk_root_count, sizeof *history->chunk_roots,
           compare_chunk_roots);
-    if (history->completeness)
-        BW_TRY(look_ahead(history));
     for (size_t i = 0; i < history->count; i++) {
         struct bw_history_entry *state = &history->states[i];
         set_chunk_root(history, state);
@@ -774,7 +813,8 @@ static struct bw_generation_choice choice_of(const struct bw_generation_info *in
 {
     return (struct bw_generation_choice){.tree_root = info->tree_root,
                                          .tree_root_generation = info->generation,
-                                         .chunk_root = info->chunk_root};
+                                         .chunk_root = info->chunk_root,
+                                         .knows_chunk_root = true};
 }
 
 struct bw_error *bw_history_open_state(const struct bw_history *history, size_t state,

@@ -34,8 +34,7 @@ struct tree {
 
 struct look_ahead {
     struct bw_fs *fs;
-    uint64_t only;             /* the tree that is wanted; 0: those that are compared */
-    struct bw_key first, last; /* of it */
+    bool only_roots;
     struct block *blocks;
     size_t count, capacity;
     struct tree *trees; /* the first is the root tree */
@@ -94,10 +93,8 @@ static struct bw_error *add_root(struct look_ahead *ahead, uint64_t id,
     return add_block(ahead, number, &pointer, users);
 }
 
-static bool is_chosen(const struct look_ahead *ahead, uint64_t id)
+static bool is_compared(uint64_t id)
 {
-    if (ahead->only)
-        return id == ahead->only;
     return id == BW_CSUM_TREE || id == BW_TOP_SUBVOLUME ||
            (id >= BW_FIRST_SUBVOLUME && id <= BW_LAST_SUBVOLUME);
 }
@@ -110,7 +107,7 @@ static struct bw_error *add_trees(struct look_ahead *ahead, const struct bw_node
     struct bw_item item;
     uint32_t slot = 0;
     while (bw_leaf_next(leaf, &slot, &item)) {
-        if (item.key.type != BW_ROOT_ITEM || !is_chosen(ahead, item.key.objectid))
+        if (item.key.type != BW_ROOT_ITEM || !is_compared(item.key.objectid))
             continue;
         BW_AUTO_ERROR struct bw_error *error = bw_root_item_decode(&item, &root);
         if (!error)
@@ -124,9 +121,6 @@ static struct bw_error *add_children(struct look_ahead *ahead, const struct bloc
 {
     for (uint32_t slot = 0; slot < node->item_count; slot++) {
         const struct bw_block_pointer child = bw_tree_child_pointer(&parent->pointer, node, slot);
-        if (parent->tree && (bw_key_compare(&child.expectation.end_key, &ahead->first) <= 0 ||
-                             bw_key_compare(&child.expectation.first_key, &ahead->last) > 0))
-            continue;
         BW_TRY(add_block(ahead, parent->tree, &child, parent->users));
     }
     return NULL;
@@ -148,9 +142,10 @@ static struct bw_error *open_blocks(struct look_ahead *ahead, const uint32_t *nu
     for (size_t i = 0; i < count; i++) {
         const struct bw_node node = bw_node_view(requests[i].buffer, reader->nodesize);
         if (!requests[i].error && !error)
-            error = node.level       ? add_children(ahead, &opened[i], &node)
-                    : opened[i].tree ? NULL
-                                     : add_trees(ahead, &node, opened[i].users);
+            error = node.level ? add_children(ahead, &opened[i], &node)
+                    : opened[i].tree || ahead->only_roots
+                        ? NULL
+                        : add_trees(ahead, &node, opened[i].users);
         bw_error_free(requests[i].error);
     }
     return error;
@@ -256,7 +251,7 @@ static struct bw_error *run(struct look_ahead *ahead, const struct bw_generation
         return bw_error_no_memory();
     BW_TRY(add_states(ahead, states, count));
     BW_TRY(descend(ahead, true));
-    return descend(ahead, false);
+    return ahead->only_roots ? NULL : descend(ahead, false);
 }
 
 bool bw_history_is_served(const struct bw_fs *fs)
@@ -283,14 +278,66 @@ static struct bw_error *look(struct look_ahead *ahead, const struct bw_generatio
 struct bw_error *bw_look_ahead(struct bw_fs *present, const struct bw_generation_choice *states,
                                size_t count)
 {
-    struct look_ahead ahead = {.fs = present, .last = BW_KEY_MAX};
+    struct look_ahead ahead = {.fs = present};
     return look(&ahead, states, count);
 }
 
-struct bw_error *bw_look_ahead_in(struct bw_fs *present, const struct bw_generation_choice *states,
-                                  size_t count, uint64_t tree, const struct bw_key *first,
-                                  const struct bw_key *last)
+struct bw_error *bw_look_ahead_roots(struct bw_fs *present,
+                                     const struct bw_generation_choice *states, size_t count)
 {
-    struct look_ahead ahead = {.fs = present, .only = tree, .first = *first, .last = *last};
+    struct look_ahead ahead = {.fs = present, .only_roots = true};
     return look(&ahead, states, count);
+}
+
+/* Searches for keys. */
+
+/* Reads a block of each search, and moves the searches to the children. */
+static void look_below(const struct bw_tree_reader *reader, struct bw_look_down **searches,
+                       size_t count, uint8_t *buffer)
+{
+    struct bw_request requests[BW_BATCH];
+    for (size_t i = 0; i < count; i++)
+        requests[i] = bw_block_request(reader, &searches[i]->block, buffer + i * reader->nodesize);
+    bw_blocks_read(reader, requests, count);
+    for (size_t i = 0; i < count; i++) {
+        const struct bw_node node = bw_node_view(requests[i].buffer, reader->nodesize);
+        if (requests[i].error || !node.level)
+            searches[i]->block.bytenr = 0;
+        else
+            searches[i]->block = bw_tree_child_pointer(&searches[i]->block, &node,
+                                                       bw_child_slot(&node, &searches[i]->key));
+        bw_error_free(requests[i].error);
+    }
+}
+
+/* The searches that have reached a level, in an array without the others. */
+static size_t collect(struct bw_look_down *searches, size_t count, uint8_t level,
+                      struct bw_look_down **found)
+{
+    size_t total = 0;
+    for (size_t i = 0; i < count; i++)
+        if (searches[i].block.bytenr && searches[i].block.expectation.level == level)
+            found[total++] = &searches[i];
+    return total;
+}
+
+struct bw_error *bw_look_down(struct bw_fs *fs, struct bw_look_down *searches, size_t count)
+{
+    const struct bw_tree_reader *reader = &fs->reader;
+    const unsigned batch = bw_block_batch(reader);
+    BW_AUTO_FREE uint8_t *buffer = bw_block_buffer(reader, batch);
+    BW_AUTO_FREE struct bw_look_down **found = calloc(count + 1, sizeof *found);
+    BW_AUTO_FREE struct bw_range *ranges = calloc(count + 1, sizeof *ranges);
+    if (!buffer || !found || !ranges)
+        return bw_error_no_memory();
+    for (uint8_t level = BW_MAX_LEVEL; level-- > 0;) {
+        const size_t total = collect(searches, count, level, found);
+        for (size_t i = 0; i < total; i++)
+            ranges[i] = (struct bw_range){found[i]->block.bytenr, reader->nodesize};
+        if (total)
+            bw_blocks_advise(reader, ranges, total);
+        for (size_t done = 0; done < total; done += batch)
+            look_below(reader, found + done, total - done < batch ? total - done : batch, buffer);
+    }
+    return NULL;
 }

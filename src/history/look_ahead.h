@@ -6,6 +6,7 @@
 #define BW_HISTORY_LOOK_AHEAD_H
 
 #include "btrfs-walk/history.h"
+#include "btree/block.h"
 #include "fs/fs.h"
 
 /** The number of generations to look at together. */
@@ -15,13 +16,24 @@ enum { BW_LOOK_AHEAD = 64 };
  * read them twice. */
 bool bw_history_is_served(const struct bw_fs *fs);
 
-/** Requests the blocks of all subvolumes and of the checksums in which these generations and the
- * present one differ; or those of a tree and a range of its keys. Blocks that cannot be read are
- * left to those who need them. Fails only if memory runs out. */
+/** Requests the blocks of root trees, all subvolumes and checksums in which these generations and
+ * the present one differ. Leaves unreadable blocks to the readers. Fails only if memory runs out.
+ */
 struct bw_error *bw_look_ahead(struct bw_fs *present, const struct bw_generation_choice *states,
                                size_t count);
-struct bw_error *bw_look_ahead_in(struct bw_fs *present, const struct bw_generation_choice *states,
-                                  size_t count, uint64_t tree, const struct bw_key *first,
-                                  const struct bw_key *last);
+
+/** Requests only the blocks of root trees. */
+struct bw_error *bw_look_ahead_roots(struct bw_fs *present,
+                                     const struct bw_generation_choice *states, size_t count);
+
+/** A search for a key in a tree. */
+struct bw_look_down {
+    struct bw_block_pointer block; /**< initially the root of the tree */
+    struct bw_key key;
+};
+
+/** Requests the blocks on the paths of searches, level by level for all of them; not those of
+ * unreadable blocks. Changes the searches. Fails only if memory runs out. */
+struct bw_error *bw_look_down(struct bw_fs *fs, struct bw_look_down *searches, size_t count);
 
 #endif

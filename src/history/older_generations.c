@@ -22,7 +22,8 @@ static struct bw_error *find_states(struct bw_older *older)
             older->own[older->count++] =
                 (struct bw_generation_choice){.tree_root = info->tree_root,
                                               .tree_root_generation = info->generation,
-                                              .chunk_root = info->chunk_root};
+                                              .chunk_root = info->chunk_root,
+                                              .knows_chunk_root = true};
     }
     bw_history_close(history);
     return older->own ? NULL : bw_error_no_memory();

@@ -137,7 +137,9 @@ enum {
     READ = BW_STRIPE_LENGTH, /* bytes per request, so that requests fit into a stripe */
     READS = BW_SCAN_PIECE / READ,
     SLOTS = BW_SCAN_PIECE / BW_MIN_SECTORSIZE, /* maximum number of blocks in a piece */
-    AHEAD = 8,                                 /* pieces that are requested ahead */
+    KEPT = 64 << 20, /* if there are more bytes, servers do not keep them: they would displace other
+                      * blocks */
+    AHEAD = 8,       /* pieces that are requested ahead */
 };
 
 /* Buffers of a thread. */
@@ -178,8 +180,8 @@ static bool has_open(const struct piece *piece, uint32_t first, uint32_t count)
 
 static struct bw_frame frame_of_scan(const struct bw_history_scan *scan)
 {
-    struct bw_frame frame = bw_frame_above(NULL, bw_xlator_probes(scan->fs->reader.top));
-    frame.metadata = true;
+    struct bw_frame frame = bw_frame_above_blocks(NULL, bw_xlator_probes(scan->fs->reader.top));
+    frame.reread = scan->ranges->bytes <= KEPT;
     return frame;
 }
 

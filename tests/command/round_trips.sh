@@ -37,8 +37,8 @@ at_most 20 laptop check --quick
 at_most 20 big-directory check --quick
 
 # Every block of older generations is looked up once.
-at_most 80 gone deleted -j 1
-at_most 190 laptop deleted -j 1
+at_most 74 gone deleted -j 1
+at_most 178 laptop deleted -j 1
 
 # requests FIXTURE ARGUMENT...: requests that a server of the image gets. The program keeps tree
 # blocks, so no block is requested twice.
@@ -64,6 +64,7 @@ if grep -q NBD=1 "$BUILD/features" && have nbdkit &&
     at_most_requests 16 laptop space -j 1
     at_most_requests 18 gone check --quick
     at_most_requests 30 laptop check --quick
+    at_most_requests 20 gone roots
     at_most_requests 24 gone deleted -j 1
     holds "the rows of deleted are those of the file" cmp "$WORK/out" \
         <("$PROGRAM" deleted "$BUILD/fixtures/gone/dev1.img" 2> "$WORK/err")

@@ -175,7 +175,8 @@ static struct bw_error *list_choices(struct cmd_generations *states, struct bw_f
         states->choices[states->count++] =
             (struct bw_generation_choice){.tree_root = info->tree_root,
                                           .tree_root_generation = info->generation,
-                                          .chunk_root = info->chunk_root};
+                                          .chunk_root = info->chunk_root,
+                                          .knows_chunk_root = true};
     }
     return NULL;
 }

@@ -219,7 +219,7 @@ static bool stays(const struct bw_frame *frame, const struct bw_request *request
 {
     enum { SECTOR = 4096 };
     return request->kind == BW_REQUEST_SUPER || request->kind == BW_REQUEST_TREE_BLOCK ||
-           frame->metadata || (request->kind == BW_REQUEST_RAW && request->length < SECTOR);
+           frame->reread || (request->kind == BW_REQUEST_RAW && request->length < SECTOR);
 }
 
 static void keep(const struct batch *batch, const struct run *run)
@@ -340,8 +340,7 @@ static void advise(const struct bw_frame *frame, struct bw_xlator *xlator,
     const struct nbd *nbd = bw_xlator_private(xlator);
     (void)copy;
     for (size_t i = 0; i < count; i++)
-        bw_connection_advise(nbd->connection, ranges[i].address, ranges[i].length,
-                             frame->metadata || frame->reread);
+        bw_connection_advise(nbd->connection, ranges[i].address, ranges[i].length, frame->reread);
 }
 
 static void dump(struct bw_xlator *xlator, struct bw_json *json)
