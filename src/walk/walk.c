@@ -26,6 +26,7 @@ struct visit {
     struct bw_subvolume_walk walk;
     struct bw_small_subvolumes *small; /* created when the first one is found, like `tops` */
     struct bw_walk_top *tops;          /* of small subvolumes to be walked */
+    size_t top_count;                  /* of those of a shard */
     struct bw_map visited;             /* ids */
     struct bw_map parents; /* ids of subvolumes that others hang in; filled for no_snapshots alone
                             */
@@ -84,6 +85,15 @@ static struct bw_error *visit_large(struct visit *visit, const struct bw_walk_to
     return prefix.failed ? bw_error_no_memory() : visit_subvolume(visit, &top);
 }
 
+static struct bw_error *prepare_small(struct visit *visit)
+{
+    if (!visit->tops)
+        visit->tops = malloc(BW_MOST_SMALL_SUBVOLUMES * sizeof *visit->tops);
+    if (!visit->tops)
+        return bw_error_no_memory();
+    return visit->small ? NULL : bw_small_subvolumes_create(&visit->walk, &visit->small);
+}
+
 /* Walks the small subvolumes from `*next` on, together; moves on to the next large one, or to the
  * next of too many. */
 static struct bw_error *visit_small(struct visit *visit, size_t *next, bool shallow)
@@ -91,10 +101,7 @@ static struct bw_error *visit_small(struct visit *visit, size_t *next, bool shal
     const struct bw_subvolume_walk *walk = &visit->walk;
     size_t count = 0;
     bool chosen;
-    if (!visit->tops)
-        visit->tops = malloc(BW_MOST_SMALL_SUBVOLUMES * sizeof *visit->tops);
-    if (!visit->tops)
-        return bw_error_no_memory();
+    BW_TRY(prepare_small(visit));
     for (; *next < walk->found.count && count < BW_MOST_SMALL_SUBVOLUMES; (*next)++) {
         struct bw_walk_top *top = &visit->tops[count];
         *top = found_top(visit, *next, shallow);
@@ -103,8 +110,6 @@ static struct bw_error *visit_small(struct visit *visit, size_t *next, bool shal
         BW_TRY(choose_subvolume(visit, top, &chosen));
         count += chosen;
     }
-    if (!visit->small)
-        BW_TRY(bw_small_subvolumes_create(&visit->walk, &visit->small));
     return bw_small_subvolumes_run(visit->small, visit->tops, count);
 }
 
@@ -190,15 +195,37 @@ struct bw_error *bw_walk_start_path(struct bw_fs *fs, const struct bw_walk_optio
     return bw_give_text(&start.path, error, path, length);
 }
 
-/* Walks a subvolume's share of a shard. Subvolumes that are found on the way are placed by their
- * references. */
-static struct bw_error *visit_share(struct visit *visit, struct bw_walk_top *top,
-                                    enum bw_share share, struct bw_shard shard)
+/* Walks the small subvolumes of a shard that were collected, together. Subvolumes that are found on
+ * the way are placed by their references. */
+static struct bw_error *visit_small_shares(struct visit *visit, struct bw_placement *placement)
 {
     struct bw_subvolume_walk *walk = &visit->walk;
-    top->silent = visit->options->no_snapshots && top->subvolume->is_snapshot;
-    if (top->silent)
+    bool found;
+    for (size_t i = 0; i < visit->top_count; i++) { /* the paths may have moved */
+        const struct bw_walk_top top = visit->tops[i];
+        BW_TRY(bw_placement_find(placement, top.subvolume, &visit->tops[i], &found));
+        visit->tops[i].shallow = top.shallow;
+    }
+    if (visit->top_count)
+        BW_TRY(bw_small_subvolumes_run(visit->small, visit->tops, visit->top_count));
+    visit->top_count = walk->found.count = walk->found.paths.length = 0;
+    return NULL;
+}
+
+/* Walks a subvolume's share of a shard; collects small subvolumes. */
+static struct bw_error *visit_share(struct visit *visit, struct bw_placement *placement,
+                                    const struct bw_walk_top *top, enum bw_share share,
+                                    struct bw_shard shard)
+{
+    struct bw_subvolume_walk *walk = &visit->walk;
+    if (visit->options->no_snapshots && top->subvolume->is_snapshot)
         return NULL;
+    if (share == BW_SHARE_WHOLE && bw_subvolume_is_small(top->subvolume)) {
+        BW_TRY(prepare_small(visit));
+        visit->tops[visit->top_count++] = *top;
+        return visit->top_count < BW_MOST_SMALL_SUBVOLUMES ? NULL
+                                                           : visit_small_shares(visit, placement);
+    }
     BW_TRY(share == BW_SHARE_PART ? bw_subvolume_walk_run_part(walk, top, shard)
                                   : bw_subvolume_walk_run(walk, top));
     walk->found.count = walk->found.paths.length = 0;
@@ -228,9 +255,9 @@ static struct bw_error *visit_shares(struct visit *visit, struct bw_placement *p
         BW_TRY(bw_placement_find(placement, subvolume, &top, &found));
         top.shallow = !enters;
         if (found)
-            BW_TRY(visit_share(visit, &top, share, shard));
+            BW_TRY(visit_share(visit, placement, &top, share, shard));
     }
-    return NULL;
+    return visit_small_shares(visit, placement);
 }
 
 static struct bw_error *visit_shard(struct visit *visit, const struct bw_walk_top *start,
