@@ -46,18 +46,38 @@ static inline bw_chunk bw_first_of_chunk(size_t length)
     return (bw_chunk)(numbers < (uint8_t)length);
 }
 
+/* Whether a name is valid whose bytes have led to `bad`. */
+static inline bool bw_is_good_name(const uint8_t *name, size_t length, bw_chunk bad)
+{
+    uint64_t halves[2];
+    memcpy(halves, &bad, sizeof halves);
+    const bool is_dots = name[0] == '.' && (length == 1 || (length == 2 && name[1] == '.'));
+    return !(halves[0] | halves[1]) && !is_dots;
+}
+
 /** Copies a name of 1 to 255 bytes; false if it is not valid, as bw_name_is_valid() says. */
 static inline bool bw_copy_name(char *to, const uint8_t *name, size_t length)
 {
     bw_chunk bad = {0};
-    uint64_t halves[2];
     size_t done = 0;
     for (; length - done > BW_COPY_SLACK; done += BW_COPY_SLACK)
         bad |= bw_bad_in_name(bw_copy_chunk(to + done, name + done));
     bad |= bw_bad_in_name(bw_copy_chunk(to + done, name + done)) & bw_first_of_chunk(length - done);
-    memcpy(halves, &bad, sizeof halves);
-    const bool is_dots = name[0] == '.' && (length == 1 || (length == 2 && name[1] == '.'));
-    return !(halves[0] | halves[1]) && !is_dots;
+    return bw_is_good_name(name, length, bad);
+}
+
+/** Whether a name of 1 to 255 bytes is valid. */
+static inline bool bw_check_name(const uint8_t *name, size_t length)
+{
+    bw_chunk bad = {0}, chunk;
+    size_t done = 0;
+    for (; length - done > BW_COPY_SLACK; done += BW_COPY_SLACK) {
+        memcpy(&chunk, name + done, sizeof chunk);
+        bad |= bw_bad_in_name(chunk);
+    }
+    memcpy(&chunk, name + done, sizeof chunk);
+    bad |= bw_bad_in_name(chunk) & bw_first_of_chunk(length - done);
+    return bw_is_good_name(name, length, bad);
 }
 
 /** Writes paths of files in one directory, for which room was reserved. */

@@ -58,6 +58,7 @@ struct running_task {
     bool prefix_is_set; /* the prefix belongs to the current directory */
     bool entered;       /* and the collector has it */
     bool notes;         /* files are added to the known ones */
+    bool skips_files;   /* nobody wants to see regular files */
     enum listing_method method;
     struct bw_buffer text;
 };
@@ -588,13 +589,42 @@ static uint32_t collect_files(struct running_task *run, const struct bw_node *gi
     return slot;
 }
 
+/* Skips the files from `slot` on; flaws are reported like others. */
+static uint32_t skip_files(const struct bw_node *leaf, uint32_t slot, uint64_t directory)
+{
+    const struct bw_disk_dir_item *entry;
+    while (slot < leaf->item_count && (entry = bw_leaf_file_entry(leaf, slot, directory)) &&
+           bw_check_name((const uint8_t *)(entry + 1), bw_get16(entry->name_length)))
+        slot++;
+    return slot;
+}
+
 /* Handles the ordinary files from `slot` on, one after the other, unless they are to be chosen. */
 static uint32_t handle_files(struct running_task *run, const struct bw_node *leaf, uint32_t slot,
                              const struct directory_record *directory)
 {
     return run->method == WRITE_PATHS     ? write_files(run, leaf, slot, directory)
            : run->method == COLLECT_FILES ? collect_files(run, leaf, slot, directory)
+           : run->skips_files             ? skip_files(leaf, slot, directory->inode)
                                           : slot;
+}
+
+/* Notes the files of an entry list from `first` up to a position. */
+static void note_listed_files(struct running_task *run, const char *first,
+                              const struct bw_entry_list_cursor *at)
+{
+    if (run->notes)
+        bw_known_files_add_listed(&run->scratch->part.known,
+                                  (struct bw_entry_list_cursor){first, at->next, at->number_size});
+}
+
+static void skip_listed_files(struct running_task *run, struct bw_entry_list_cursor *entries)
+{
+    const char *first = entries->next;
+    size_t length;
+    while (bw_entry_list_is_at_file(entries))
+        bw_entry_list_take_file(entries, &length);
+    note_listed_files(run, first, entries);
 }
 
 /* Writes the paths of consecutive files in an entry list; the names in lists are valid. */
@@ -612,12 +642,19 @@ static void write_listed_files(struct running_task *run, struct bw_entry_list_cu
         const uint8_t *name = bw_entry_list_take_file(&at, &length);
         bw_path_writer_add_valid(&paths, name, length);
     }
-    if (run->notes)
-        bw_known_files_add_listed(
-            &run->scratch->part.known,
-            (struct bw_entry_list_cursor){entries->next, at.next, entries->number_size});
+    note_listed_files(run, entries->next, &at);
     *entries = at;
     end_paths(run, &paths);
+}
+
+/* Handles the files that come next in an entry list, unless they are to be chosen. */
+static void handle_listed_files(struct running_task *run, struct bw_entry_list_cursor *entries,
+                                const struct directory_record *directory)
+{
+    if (run->skips_files)
+        skip_listed_files(run, entries);
+    else
+        write_listed_files(run, entries, directory);
 }
 
 static void handle_item(struct running_task *run, const struct bw_node *leaf, uint32_t slot,
@@ -688,13 +725,13 @@ static void handle_entry_list(struct running_task *run, const struct bw_buffer *
         if (!entered && !run->notes)
             continue;
         if (entered)
-            write_listed_files(run, &entries, &directory);
+            handle_listed_files(run, &entries, &directory);
         while (bw_entry_list_next_entry(&entries, &entry)) {
             note_entry(run, &entry);
             if (!entered)
                 continue;
             handle_entry(run, &directory, &entry);
-            write_listed_files(run, &entries, &directory);
+            handle_listed_files(run, &entries, &directory);
         }
     }
 }
@@ -712,8 +749,9 @@ static void choose_method(struct running_task *run)
     const struct bw_task_scope *scope = run->scope;
     const struct bw_probes *probes = scope->fs->graph->probes;
     const enum listing_method before = run->method;
-    if (!scope->choice->is_plain || scope->silent || scope->missing ||
-        BW_PROBE_ON(probes, dirent) || BW_PROBE_ON(probes, path__emit))
+    const bool watched = BW_PROBE_ON(probes, dirent) || BW_PROBE_ON(probes, path__emit);
+    run->skips_files = !watched && !(scope->choice->types >> BW_FILE_REGULAR & 1);
+    if (!scope->choice->is_plain || scope->silent || scope->missing || watched)
         run->method = CHOOSE_FILES;
     else
         run->method = scope->writer->is_path ? WRITE_PATHS : COLLECT_FILES;

@@ -320,16 +320,17 @@ static struct bw_error *find_named(const struct lister *ls, const char *path,
     return NULL;
 }
 
-/* Pushes a directory given as PATH, or one of a shard. Its ".." needs a lookup; further down, the
- * listing contains the parent. */
+/* Pushes a directory given as PATH, or one of a shard. If its ".." is listed, that needs a lookup;
+ * further down, the listing contains the parent. */
 static struct bw_error *push_named(struct lister *ls, const char *path,
                                    const struct bw_place *place, unsigned depth)
 {
     struct bw_place parent = *place;
     BW_AUTO_FREE char *above = NULL;
-    if (asprintf(&above, "%s/..", path) < 0)
+    if (ls->options->all && asprintf(&above, "%s/..", path) < 0)
         return bw_error_no_memory();
-    bw_error_free(bw_lookup(ls->paths.session.fs, ls->paths.from, above, true, &parent));
+    if (ls->options->all)
+        bw_error_free(bw_lookup(ls->paths.session.fs, ls->paths.from, above, true, &parent));
     return push_directory(ls, 0, "", path, strlen(path),
                           &(struct pending){.place = *place, .parent = parent, .depth = depth});
 }
