@@ -90,7 +90,7 @@ static struct bw_error *check_key_range(const struct bw_node *node,
     return NULL;
 }
 
-/* What check_pointers() checks, for all pointers at once. */
+/* Whether check_pointers() finds nothing. */
 static bool are_valid(const struct bw_node *node)
 {
     const struct bw_disk_key_pointer *pointers =

@@ -122,7 +122,7 @@ static struct bw_error *climb(struct bw_ancestors *ancestors, const struct bw_ta
     return NULL;
 }
 
-/* Sets the path to that of a directory, which others are added below. */
+/* Sets the path: of the directory below which others are added. */
 static struct bw_error *set_path(struct bw_ancestors *ancestors, const struct bw_task_scope *scope,
                                  const struct bw_packed *found, uint32_t directory)
 {
@@ -134,7 +134,7 @@ static struct bw_error *set_path(struct bw_ancestors *ancestors, const struct bw
     return path->failed ? bw_error_no_memory() : NULL;
 }
 
-/* Whether a walk enters a directory below that of the path. */
+/* Whether a walk enters a directory below the path. */
 static struct bw_error *is_entered(struct bw_ancestors *ancestors,
                                    const struct bw_task_scope *scope,
                                    const struct bw_ancestor *step, bool *enters)

@@ -33,7 +33,7 @@ struct bw_error *bw_known_files_reset(struct bw_known_files *known,
     return NULL;
 }
 
-/* The bits of a word from the one of inode number `number` on, up to that of `end`. */
+/* The bits from inode number `number` up to `end` that are in the same word as the first. */
 static uint64_t bits_between(uint64_t number, uint64_t end)
 {
     const uint64_t count = end - number;
@@ -59,7 +59,7 @@ void bw_known_files_begin_run(struct bw_known_files *known, uint64_t inode)
     known->run_end = inode + 1;
 }
 
-/* Inodes far away from those of the leaves need no bits, like most of the others near them. */
+/* Files whose inodes are in other parts of the tree need no bits. */
 static bool is_near(const struct bw_known_files *known, uint64_t inode)
 {
     return inode - known->first < known->count;

@@ -26,7 +26,7 @@ struct bw_error *bw_known_files_reset(struct bw_known_files *known,
 /** Adds a file that does not follow the last one. */
 void bw_known_files_begin_run(struct bw_known_files *known, uint64_t inode);
 
-/** Adds a file. Those of a directory often have consecutive inodes. */
+/** Adds a file. Files of the same directory often have consecutive inodes. */
 static inline void bw_known_files_add(struct bw_known_files *known, uint64_t inode)
 {
     if (inode == known->run_end)

@@ -105,14 +105,14 @@ bool bw_shard_has_any(const struct bw_shard_nodes *nodes, const struct bw_key *f
 bool bw_shard_has_all(const struct bw_shard_nodes *nodes, const struct bw_key *first,
                       const struct bw_key *end);
 
-/** Trees that share leaves, and are alike. All shards go through them in the same order. */
+/** Trees that share leaves, and are alike. All shards add them in the same order. */
 struct bw_shard_twins {
     struct bw_map nodes; /**< addresses of their nodes */
     bool are_dense;      /**< most of these nodes */
 };
 
-/** Adds a tree. If it shares at least half of its nodes with the others, it is as dense as they
- * are; otherwise, it is examined. */
+/** Adds a tree. If it shares at least half of its nodes with the others, it counts as equally
+ * dense; otherwise, it is examined. */
 struct bw_error *bw_shard_twins_add(struct bw_shard_twins *twins, struct bw_shard_nodes *nodes);
 
 /** Whether it is worthwhile to divide a tree of `bytes`. Otherwise, because it is small or because

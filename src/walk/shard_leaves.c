@@ -40,9 +40,10 @@ static void want_entries(struct bw_shard_leaves *part, uint32_t leaf)
     const struct bw_key first = bw_leaves_key(part->leaves, leaf);
     const struct bw_key end = bw_leaves_key(part->leaves, leaf + 1);
     const enum leaf_entries entries = leaf_entries_of(&first, &end);
-    if (entries == BEGINS_WITH_ENTRIES)
+    const bool may_have = entries == MAY_HAVE_ENTRIES && !bw_leaves_is_empty(part->leaves, leaf);
+    if (entries == BEGINS_WITH_ENTRIES || (may_have && part->needs_inodes))
         bw_leaves_want(part->leaves, leaf);
-    else if (entries == MAY_HAVE_ENTRIES && !bw_leaves_is_empty(part->leaves, leaf))
+    else if (may_have)
         part->hidden[part->hidden_count++] = (uint16_t)leaf;
 }
 
@@ -60,11 +61,13 @@ static void want_all_entries(struct bw_shard_leaves *part)
 }
 
 struct bw_error *bw_shard_leaves_begin(struct bw_shard_leaves *part,
-                                       const struct bw_shard_nodes *nodes, struct bw_leaves *leaves)
+                                       const struct bw_shard_nodes *nodes, struct bw_leaves *leaves,
+                                       bool needs_inodes)
 {
     const struct bw_tree_block_expectation *keys = &leaves->pointer.expectation;
     part->nodes = nodes;
     part->leaves = leaves;
+    part->needs_inodes = needs_inodes;
     part->owns_all = bw_shard_has_all(nodes, &keys->first_key, &keys->end_key);
     part->cut = part->round = part->hidden_count = 0;
     part->recalled = bw_leaves_recall(leaves, &part->numbers);
@@ -86,8 +89,8 @@ void bw_shard_leaves_add(struct bw_shard_leaves *part, const struct bw_wanted_le
         bw_buffer_append(&part->numbers, &number, sizeof number);
 }
 
-/* A leaf often shows that those after it contain only files, so a leaf waits while the one before
- * it is examined; but not all of many neighbours wait. */
+/* A leaf often shows that its neighbours contain only files, so of neighbouring leaves the first is
+ * examined before the second; but not all of many neighbours wait. */
 bool bw_shard_leaves_want_more(struct bw_shard_leaves *part)
 {
     enum { PATIENT_ROUNDS = 8, MOST_WAITING = 16 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The leaves of a node that a shard reads: those of its part that may have entries. First come
- * those that begin with entries. These show the inodes of files, so many of the hidden leaves,
+ * The leaves of a node that a shard reads: the leaves of its part that may have entries. First come
+ * the leaves that begin with entries. They show the inodes of files, so many of the hidden leaves,
  * which may have entries after other items, turn out to have none. Which leaves have entries is
  * remembered for other trees that share the node.
  */
@@ -22,6 +22,7 @@ struct bw_shard_leaves {
 
     /* Private. */
     bool owns_all; /* all leaves belong to the shard */
+    bool needs_inodes;
     bool recalled; /* another tree has shown which leaves have entries */
     size_t cut;    /* for bw_shard_has() */
     unsigned round;
@@ -32,10 +33,12 @@ struct bw_shard_leaves {
 
 void bw_shard_leaves_free(struct bw_shard_leaves *part);
 
-/** Begins with the node that is open in `leaves`, and wants the first leaves. */
+/** Begins with the node that is open in `leaves`, and wants the first leaves; with `needs_inodes`
+ * all of them: a leaf without entries has the inodes of files, which are looked up while it is in
+ * memory. */
 struct bw_error *bw_shard_leaves_begin(struct bw_shard_leaves *part,
-                                       const struct bw_shard_nodes *nodes,
-                                       struct bw_leaves *leaves);
+                                       const struct bw_shard_nodes *nodes, struct bw_leaves *leaves,
+                                       bool needs_inodes);
 
 /** Whether a leaf belongs to the shard. */
 bool bw_shard_leaves_has(struct bw_shard_leaves *part, uint32_t leaf);

@@ -58,7 +58,7 @@ struct running_task {
     bool prefix_is_set; /* the prefix belongs to the current directory */
     bool entered;       /* and the collector has it */
     bool notes;         /* files are added to the known ones */
-    bool skips_files;   /* nobody wants to see regular files */
+    bool skips_files;   /* regular files are neither listed nor watched */
     enum listing_method method;
     struct bw_buffer text;
 };
@@ -798,7 +798,9 @@ static void scan_part(struct running_task *run)
     bw_ancestors_clear(&scratch->ancestors, run->scope);
     scratch->ancestors.first = keys->first_key.objectid;
     scratch->ancestors.end = keys->end_key.objectid;
-    fail(run, bw_shard_leaves_begin(part, run->scope->nodes, &scratch->leaves));
+    const bool needs_inodes = bw_collector_looks_up(scratch->collector) &&
+                              run->scope->choice->types >> BW_FILE_REGULAR & 1;
+    fail(run, bw_shard_leaves_begin(part, run->scope->nodes, &scratch->leaves, needs_inodes));
     run->notes = part->notes;
     scratch->ancestors.files = run->notes ? &part->known : NULL;
     do

@@ -145,6 +145,9 @@ bool bw_collector_add_file(struct bw_collector *collector, const struct bw_disk_
 /** Whether there is nothing to flush. */
 bool bw_collector_is_empty(const struct bw_collector *collector);
 
+/** Whether it looks up inodes. */
+bool bw_collector_looks_up(const struct bw_collector *collector);
+
 /** Whether to flush while the leaves with the entries are still in memory: they may contain inodes,
  * too. */
 bool bw_collector_is_worth_flushing(const struct bw_collector *collector);

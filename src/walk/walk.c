@@ -26,7 +26,7 @@ struct visit {
     struct bw_subvolume_walk walk;
     struct bw_small_subvolumes *small; /* created when the first one is found, like `tops` */
     struct bw_walk_top *tops;          /* of small subvolumes to be walked */
-    size_t top_count;                  /* of those of a shard */
+    size_t top_count;                  /* of a shard */
     struct bw_map visited;             /* ids */
     struct bw_map parents; /* ids of subvolumes that others hang in; filled for no_snapshots alone
                             */
