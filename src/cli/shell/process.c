@@ -39,16 +39,22 @@ void shell_forget_interrupts(void)
     is_interrupted = 0;
 }
 
+static void block_interrupt(sigset_t *before)
+{
+    sigset_t interrupt;
+    sigemptyset(&interrupt);
+    sigaddset(&interrupt, SIGINT);
+    sigprocmask(SIG_BLOCK, &interrupt, before);
+}
+
 /* Waits until the worker replies or ends. It ignores SIGINT until it begins with the command, so an
  * interruption is passed on until it has an effect. */
 static void await_reply(const struct shell *shell)
 {
     static const struct timespec again = {.tv_nsec = 50 * 1000 * 1000};
     struct pollfd reply = {.fd = shell->channel, .events = POLLIN};
-    sigset_t interrupt, before;
-    sigemptyset(&interrupt);
-    sigaddset(&interrupt, SIGINT);
-    sigprocmask(SIG_BLOCK, &interrupt, &before);
+    sigset_t before;
+    block_interrupt(&before);
     while (ppoll(&reply, 1, is_interrupted ? &again : NULL, &before) <= 0)
         if (is_interrupted)
             kill(shell->worker, SIGINT);
@@ -62,19 +68,30 @@ static bool select_nothing(enum bw_severity severity, const struct bw_error *err
     return false;
 }
 
-/* The locale, the signals and the input that a command has outside of the shell. The child ends
- * with the shell. */
+/* The locale and the input that a command has outside of the shell. The child ends with the shell.
+ */
 static void begin_child(const struct shell *shell)
 {
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     setlocale(LC_ALL, "C");
-    signal(SIGINT, SIG_DFL);
     if (!shell->reads_stdin)
         return;
     const int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
     if (nothing < 0 || dup2(nothing, STDIN_FILENO) < 0)
         close(STDIN_FILENO);
     close(nothing);
+}
+
+/* SIGINT ends the child from its beginning on. */
+static pid_t fork_child(void)
+{
+    sigset_t before;
+    block_interrupt(&before);
+    const pid_t child = fork();
+    if (child == 0)
+        signal(SIGINT, SIG_DFL);
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    return child;
 }
 
 /* Waits for a process; returns its exit status, or SIGNALLED plus the number of a signal. */
@@ -129,7 +146,7 @@ int shell_start_worker(struct shell *shell)
     fflush(NULL);
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, channel))
         return fail_to_start(shell);
-    const pid_t child = fork();
+    const pid_t child = fork_child();
     if (child == 0) {
         begin_child(shell);
         close(channel[0]);
@@ -165,15 +182,22 @@ void shell_end_worker(struct shell *shell)
 int shell_run_apart(struct shell *shell, const struct command *command, char **words, size_t count)
 {
     struct cmd_host host = {.settings = &shell->settings, .directory = shell->directory};
+    if (is_interrupted) { /* before there was a process that could receive the signal */
+        is_interrupted = 0;
+        fputc('\n', stderr);
+        return SIGNALLED + SIGINT;
+    }
     fflush(NULL);
-    const pid_t child = count <= INT_MAX ? fork() : -1;
+    const pid_t child = count <= INT_MAX ? fork_child() : -1;
     if (child == 0) {
         begin_child(shell);
         if (shell->worker)
             close(shell->channel);
         exit(cmd_run_in(command->needs_no_image ? NULL : &host, command, (int)count, words));
     }
-    return child < 0 ? fail_to_start(shell) : wait_for(shell, child);
+    const int status = child < 0 ? fail_to_start(shell) : wait_for(shell, child);
+    is_interrupted = 0;
+    return status;
 }
 
 int shell_ask(struct shell *shell, enum shell_task task, char **words, size_t count,
