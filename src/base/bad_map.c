@@ -26,7 +26,7 @@ struct reader {
     void *context;
 };
 
-static struct bw_error *malformed(const struct reader *reader)
+static struct bw_error *malformed_line(const struct reader *reader)
 {
     return bw_error_create(BW_ERROR_USAGE,
                            "%s:%u: neither a line of a ddrescue map file nor the number of a block",
@@ -46,10 +46,10 @@ static bool is_status(const char *word, const char *allowed)
     return *word && !word[1] && strchr(allowed, *word);
 }
 
-static struct bw_error *add(struct reader *reader, uint64_t start, uint64_t length)
+static struct bw_error *visit_range(struct reader *reader, uint64_t start, uint64_t length)
 {
     if (length > UINT64_MAX - start)
-        return malformed(reader);
+        return malformed_line(reader);
     reader->ranges += length != 0;
     return length ? reader->visit(reader->context, start, length) : NULL;
 }
@@ -66,19 +66,19 @@ static struct bw_error *handle_line(struct reader *reader, char *const words[], 
         start = strtoull(words[0], &end, 10);
         return is_number && !*end && !errno &&
                        !__builtin_mul_overflow(start, reader->block_size, &start)
-                   ? add(reader, start, reader->block_size)
-                   : malformed(reader);
+                   ? visit_range(reader, start, reader->block_size)
+                   : malformed_line(reader);
     }
     if (count < 2 || !parse_number(words[0], &start))
-        return malformed(reader);
+        return malformed_line(reader);
     if (!reader->has_state && !reader->ranges && is_status(words[1], "?*/-FG+")) {
         reader->has_state = true;
         return NULL;
     }
     if (!reader->has_state || count != 3 || !parse_number(words[1], &length) ||
         !is_status(words[2], "?*/-+"))
-        return malformed(reader);
-    return *words[2] == '+' ? NULL : add(reader, start, length);
+        return malformed_line(reader);
+    return *words[2] == '+' ? NULL : visit_range(reader, start, length);
 }
 
 static struct bw_error *parse_line(struct reader *reader, char *line)

@@ -19,8 +19,8 @@ struct bw_error *bw_condition_add(struct bw_condition *condition, enum bw_condit
 }
 
 /* Puts a copy of the node into a new group, which takes its number and its place. */
-static struct bw_error *wrap(struct bw_condition *condition, enum bw_condition_kind kind,
-                             uint32_t number)
+static struct bw_error *wrap_node(struct bw_condition *condition, enum bw_condition_kind kind,
+                                  uint32_t number)
 {
     uint32_t copy;
     BW_TRY(bw_condition_add(condition, BW_CONDITION_TEST, 0, &copy));
@@ -36,16 +36,16 @@ struct bw_error *bw_condition_join(struct bw_condition *condition, enum bw_condi
                                    uint32_t node, uint32_t other)
 {
     if (condition->nodes[node].kind != kind || condition->nodes[node].negated)
-        BW_TRY(wrap(condition, kind, node));
+        BW_TRY(wrap_node(condition, kind, node));
     struct bw_condition_node *group = &condition->nodes[node];
     *(group->last ? &condition->nodes[group->last].next : &group->first) = other;
     group->last = other;
     return NULL;
 }
 
-static enum bw_verdict evaluate(const struct bw_condition_node *nodes,
-                                const struct bw_condition_node *node, bool negated,
-                                bw_condition_test *test, const void *context)
+static enum bw_verdict evaluate_node(const struct bw_condition_node *nodes,
+                                     const struct bw_condition_node *node, bool negated,
+                                     bw_condition_test *test, const void *context)
 {
     negated ^= node->negated;
     if (node->kind == BW_CONDITION_TEST)
@@ -56,7 +56,7 @@ static enum bw_verdict evaluate(const struct bw_condition_node *nodes,
     for (uint32_t i = node->first; i; i = nodes[i].next) {
         const enum bw_verdict one = nodes[i].kind == BW_CONDITION_TEST /* saves a call */
                                         ? test(context, nodes[i].test, negated ^ nodes[i].negated)
-                                        : evaluate(nodes, &nodes[i], negated, test, context);
+                                        : evaluate_node(nodes, &nodes[i], negated, test, context);
         if (one == decides)
             return one;
         verdict = one > verdict ? one : verdict;
@@ -67,7 +67,7 @@ static enum bw_verdict evaluate(const struct bw_condition_node *nodes,
 enum bw_verdict bw_condition_evaluate(const struct bw_condition *condition, bw_condition_test *test,
                                       const void *context)
 {
-    return evaluate(condition->nodes, condition->nodes, false, test, context);
+    return evaluate_node(condition->nodes, condition->nodes, false, test, context);
 }
 
 void bw_condition_free(struct bw_condition *condition)

@@ -20,7 +20,7 @@ struct bw_error *bw_error_no_memory(void)
     return (struct bw_error *)(uintptr_t)&no_memory;
 }
 
-static struct bw_error *create(enum bw_error_code code, int system_errno, char *message)
+static struct bw_error *create_error(enum bw_error_code code, int system_errno, char *message)
 {
     struct bw_error *error = message ? calloc(1, sizeof *error) : NULL;
     if (!error) {
@@ -45,7 +45,7 @@ struct bw_error *bw_error_create(enum bw_error_code code, const char *format, ..
     va_start(arguments, format);
     char *message = format_message(format, arguments);
     va_end(arguments);
-    return create(code, 0, message);
+    return create_error(code, 0, message);
 }
 
 struct bw_error *bw_error_from_errno(int system_errno, const char *format, ...)
@@ -58,7 +58,7 @@ struct bw_error *bw_error_from_errno(int system_errno, const char *format, ...)
     if (message && asprintf(&whole, "%s: %s", message, strerror(system_errno)) < 0)
         whole = NULL;
     free(message);
-    return create(BW_ERROR_SYSTEM, system_errno, whole);
+    return create_error(BW_ERROR_SYSTEM, system_errno, whole);
 }
 
 struct bw_error *bw_error_prefix(struct bw_error *error, const char *format, ...)
@@ -125,7 +125,7 @@ struct bw_error *bw_error_copy(const struct bw_error *error)
 {
     if (error == &no_memory)
         return bw_error_no_memory();
-    struct bw_error *copy = create(error->code, error->system, strdup(error->message));
+    struct bw_error *copy = create_error(error->code, error->system, strdup(error->message));
     if (copy == &no_memory)
         return copy;
     for (const struct bw_error_hop *hop = error->way; hop; hop = hop->next)

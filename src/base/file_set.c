@@ -25,12 +25,12 @@ struct bw_file_identity {
     char *path;  /* NULL if it is below */
 };
 
-static bool add(struct bw_file_set *set, const struct stat *status, unsigned level);
+static bool add_file(struct bw_file_set *set, const struct stat *status, unsigned level);
 
 static bool add_numbered(struct bw_file_set *set, const char *number_file, unsigned level)
 {
     struct stat status = {.st_mode = S_IFBLK};
-    return !bw_block_device_number(number_file, &status.st_rdev) || add(set, &status, level);
+    return !bw_block_device_number(number_file, &status.st_rdev) || add_file(set, &status, level);
 }
 
 /* Adds everything below a block device: the file of a loop device, the disk of a partition, the
@@ -42,7 +42,7 @@ static bool add_below(struct bw_file_set *set, dev_t device, unsigned level)
     struct stat status, partition;
     bool added = true;
     if (bw_loop_file(device, &status))
-        added = add(set, &status, level);
+        added = add_file(set, &status, level);
     snprintf(pattern, sizeof pattern, "/sys/dev/block/%u:%u/partition", major(device),
              minor(device));
     if (stat(pattern, &partition) == 0) {
@@ -60,7 +60,7 @@ static bool add_below(struct bw_file_set *set, dev_t device, unsigned level)
     return added;
 }
 
-static bool add(struct bw_file_set *set, const struct stat *status, unsigned level)
+static bool add_file(struct bw_file_set *set, const struct stat *status, unsigned level)
 {
     bool is_block = S_ISBLK(status->st_mode);
     if (!BW_ARRAY_RESERVE(set->files, set->count, set->capacity))
@@ -79,7 +79,7 @@ bool bw_file_set_add(struct bw_file_set *set, const char *path)
     size_t number = set->count;
     if (stat(path, &status))
         return true;
-    return add(set, &status, 0) && (set->files[number].path = strdup(path));
+    return add_file(set, &status, 0) && (set->files[number].path = strdup(path));
 }
 
 const char *bw_file_set_path(const struct bw_file_set *set, size_t number)
@@ -97,7 +97,7 @@ static bool is_same(const struct bw_file_identity *a, const struct bw_file_ident
 bool bw_file_set_holds(const struct bw_file_set *set, const struct stat *status)
 {
     struct bw_file_set wanted = {0};
-    bool held = !add(&wanted, status, 0); /* without memory the answer is the careful one */
+    bool held = !add_file(&wanted, status, 0); /* without memory the answer is the careful one */
     for (size_t i = 0; i < wanted.count && !held; i++)
         for (size_t j = 0; j < set->count && !held; j++)
             held = is_same(&wanted.files[i], &set->files[j]);

@@ -17,7 +17,7 @@
 /* Of an empty subvolume; BTRFS_SUPER_MAGIC and BTRFS_EMPTY_SUBVOL_DIR_OBJECTID of the kernel. */
 enum { BTRFS_MAGIC = 0x9123683e & 0x7fffffff, EMPTY_SUBVOLUME_INODE = 2 };
 
-static struct bw_error *failure(const struct bw_folder *folder, const char *path)
+static struct bw_error *path_error(const struct bw_folder *folder, const char *path)
 {
     return bw_error_from_errno(errno, "%s%s%s", folder->path, *path ? "/" : "", path);
 }
@@ -66,7 +66,7 @@ static struct bw_error *read_names(const struct bw_folder *folder, const char *p
     const struct dirent *entry;
     for (errno = 0; (entry = readdir(directory)); errno = 0)
         BW_TRY(add_name(names, entry->d_name));
-    return errno ? failure(folder, path) : NULL;
+    return errno ? path_error(folder, path) : NULL;
 }
 
 struct bw_error *bw_folder_list(const struct bw_folder *folder, const char *path,
@@ -76,7 +76,7 @@ struct bw_error *bw_folder_list(const struct bw_folder *folder, const char *path
     const int descriptor = open_below(folder, path, O_DIRECTORY);
     DIR *directory = descriptor < 0 ? NULL : fdopendir(descriptor);
     if (!directory) {
-        struct bw_error *error = failure(folder, path);
+        struct bw_error *error = path_error(folder, path);
         if (descriptor >= 0)
             close(descriptor);
         return error;
@@ -101,7 +101,7 @@ struct bw_error *bw_folder_stat(const struct bw_folder *folder, const char *path
                                 struct stat *status)
 {
     return fstatat(folder->descriptor, *path ? path : ".", status, AT_SYMLINK_NOFOLLOW)
-               ? failure(folder, path)
+               ? path_error(folder, path)
                : NULL;
 }
 
@@ -127,7 +127,7 @@ struct bw_error *bw_folder_readlink(const struct bw_folder *folder, const char *
         return bw_error_no_memory();
     const ssize_t length = readlinkat(folder->descriptor, path, target->data, LONGEST);
     if (length < 0)
-        return failure(folder, path);
+        return path_error(folder, path);
     target->length = (size_t)length;
     return NULL;
 }
@@ -138,7 +138,7 @@ struct bw_error *bw_folder_open_file(const struct bw_folder *folder, const char 
     *descriptor = open_below(folder, path, O_NONBLOCK | O_NOATIME);
     if (*descriptor < 0 && errno == EPERM) /* O_NOATIME is for owners */
         *descriptor = open_below(folder, path, O_NONBLOCK);
-    return *descriptor < 0 ? failure(folder, path) : NULL;
+    return *descriptor < 0 ? path_error(folder, path) : NULL;
 }
 
 ssize_t bw_folder_read(int descriptor, void *buffer, size_t length, uint64_t offset)
@@ -184,7 +184,7 @@ static struct bw_error *add_xattr(const struct bw_folder *folder, const char *pa
     const ssize_t length = lgetxattr(full, name, text->data + text->length, MOST_BYTES);
     if (length < 0) {
         text->length = xattr.name;
-        return errno == ENODATA ? NULL : failure(folder, path);
+        return errno == ENODATA ? NULL : path_error(folder, path);
     }
     xattr.length = (size_t)length;
     text->length += (size_t)length;
@@ -203,7 +203,7 @@ struct bw_error *bw_folder_xattrs_read(const struct bw_folder *folder, const cha
         return bw_error_no_memory();
     const ssize_t length = llistxattr(full.data, names.data, MOST_BYTES);
     if (length < 0)
-        return errno == ENOTSUP ? NULL : failure(folder, path);
+        return errno == ENOTSUP ? NULL : path_error(folder, path);
     for (const char *name = names.data; name < names.data + length; name += strlen(name) + 1)
         if (bw_folder_compares_xattr(name, strlen(name)))
             BW_TRY(add_xattr(folder, path, full.data, name, xattrs));

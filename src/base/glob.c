@@ -43,20 +43,20 @@ static uint32_t next_character(struct cursor *cursor)
     return character;
 }
 
-static bool at(const struct cursor *cursor, char byte)
+static bool is_at(const struct cursor *cursor, char byte)
 {
     return cursor->next < cursor->end && *cursor->next == (uint8_t)byte;
 }
 
-static bool skip(struct cursor *cursor, char byte)
+static bool skip_byte(struct cursor *cursor, char byte)
 {
-    if (!at(cursor, byte))
+    if (!is_at(cursor, byte))
         return false;
     cursor->next++;
     return true;
 }
 
-static uint32_t fold(const struct folding *folding, uint32_t character)
+static uint32_t fold_case(const struct folding *folding, uint32_t character)
 {
     if (!folding->folds)
         return character;
@@ -69,7 +69,7 @@ static uint32_t fold(const struct folding *folding, uint32_t character)
 /* Takes a character, which may follow a backslash; false at the end. */
 static bool take_plain(struct cursor *pattern, uint32_t *character)
 {
-    skip(pattern, '\\');
+    skip_byte(pattern, '\\');
     if (pattern->next == pattern->end)
         return false;
     *character = next_character(pattern);
@@ -82,8 +82,8 @@ static bool take_range(struct cursor *pattern, uint32_t *first, uint32_t *last)
     if (!take_plain(pattern, first))
         return false;
     *last = *first;
-    bool range = at(pattern, '-') && pattern->end - pattern->next > 1 && pattern->next[1] != ']';
-    return !range || (skip(pattern, '-') && take_plain(pattern, last));
+    bool range = is_at(pattern, '-') && pattern->end - pattern->next > 1 && pattern->next[1] != ']';
+    return !range || (skip_byte(pattern, '-') && take_plain(pattern, last));
 }
 
 /* Parses `[:name:]` in a set; `*class` is 0 if the class does not exist. Anything else is not a
@@ -92,13 +92,13 @@ static bool take_class(struct cursor *pattern, wctype_t *class)
 {
     struct cursor ahead = *pattern;
     char text[8] = "";
-    if (!skip(&ahead, '[') || !skip(&ahead, ':'))
+    if (!skip_byte(&ahead, '[') || !skip_byte(&ahead, ':'))
         return false;
     const uint8_t *name = ahead.next;
     while (ahead.next < ahead.end && *ahead.next >= 'a' && *ahead.next <= 'z')
         ahead.next++;
     size_t length = (size_t)(ahead.next - name);
-    if (!skip(&ahead, ':') || !skip(&ahead, ']'))
+    if (!skip_byte(&ahead, ':') || !skip_byte(&ahead, ']'))
         return false;
     *class = length < sizeof text ? wctype(memcpy(text, name, length)) : 0;
     *pattern = ahead;
@@ -115,7 +115,7 @@ struct set {
 static bool take_member(const struct folding *folding, struct cursor *pattern, struct set *set)
 {
     wctype_t class;
-    uint32_t first, last, folded = fold(folding, set->character);
+    uint32_t first, last, folded = fold_case(folding, set->character);
     if (take_class(pattern, &class)) {
         /* Of ASCII only, so that results do not depend on the locale; and not folded, as in find.
          */
@@ -125,7 +125,7 @@ static bool take_member(const struct folding *folding, struct cursor *pattern, s
     }
     if (!take_range(pattern, &first, &last))
         return false;
-    set->found |= folded >= fold(folding, first) && folded <= fold(folding, last);
+    set->found |= folded >= fold_case(folding, first) && folded <= fold_case(folding, last);
     return true;
 }
 
@@ -133,11 +133,11 @@ static bool take_member(const struct folding *folding, struct cursor *pattern, s
  * False if the set does not end. */
 static bool take_set(const struct folding *folding, struct cursor *pattern, struct set *set)
 {
-    bool inverted = skip(pattern, '!') || skip(pattern, '^');
+    bool inverted = skip_byte(pattern, '!') || skip_byte(pattern, '^');
     do {
         if (!take_member(folding, pattern, set))
             return false;
-    } while (!skip(pattern, ']'));
+    } while (!skip_byte(pattern, ']'));
     set->found ^= inverted;
     return true;
 }
@@ -147,18 +147,20 @@ static bool matches_one(const struct folding *folding, struct cursor *pattern, u
 {
     struct set set = {.character = character};
     uint32_t plain;
-    if (skip(pattern, '?'))
+    if (skip_byte(pattern, '?'))
         return true;
-    if (skip(pattern, '['))
+    if (skip_byte(pattern, '['))
         return take_set(folding, pattern, &set) && set.found;
-    return take_plain(pattern, &plain) && fold(folding, plain) == fold(folding, character);
+    return take_plain(pattern, &plain) &&
+           fold_case(folding, plain) == fold_case(folding, character);
 }
 
-static bool matches(const struct folding *folding, struct cursor wanted, struct cursor given)
+static bool matches_pattern(const struct folding *folding, struct cursor wanted,
+                            struct cursor given)
 {
     struct cursor after_star = {0}, retry = {0};
     while (given.next < given.end) {
-        if (skip(&wanted, '*')) {
+        if (skip_byte(&wanted, '*')) {
             after_star = wanted;
             retry = given;
         } else if (!matches_one(folding, &wanted, next_character(&given))) {
@@ -169,7 +171,7 @@ static bool matches(const struct folding *folding, struct cursor wanted, struct 
             given = retry;
         }
     }
-    while (skip(&wanted, '*'))
+    while (skip_byte(&wanted, '*'))
         ;
     return wanted.next == wanted.end;
 }
@@ -177,15 +179,15 @@ static bool matches(const struct folding *folding, struct cursor wanted, struct 
 bool bw_glob_matches(const char *pattern, size_t pattern_length, const char *text,
                      size_t text_length)
 {
-    return matches(&(struct folding){0}, cursor_of(pattern, pattern_length),
-                   cursor_of(text, text_length));
+    return matches_pattern(&(struct folding){0}, cursor_of(pattern, pattern_length),
+                           cursor_of(text, text_length));
 }
 
 bool bw_glob_matches_folded(locale_t locale, const char *pattern, size_t pattern_length,
                             const char *text, size_t text_length)
 {
-    return matches(&(struct folding){true, locale}, cursor_of(pattern, pattern_length),
-                   cursor_of(text, text_length));
+    return matches_pattern(&(struct folding){true, locale}, cursor_of(pattern, pattern_length),
+                           cursor_of(text, text_length));
 }
 
 static const char *problem_of_set(struct cursor *pattern)
@@ -208,7 +210,7 @@ const char *bw_glob_problem(const char *pattern, size_t length)
     const char *problem = NULL;
     uint32_t unused;
     while (!problem && cursor.next < cursor.end)
-        if (skip(&cursor, '['))
+        if (skip_byte(&cursor, '['))
             problem = problem_of_set(&cursor);
         else if (!take_plain(&cursor, &unused))
             problem = "a '\\' with nothing after it";

@@ -154,7 +154,7 @@ char *bw_write_short_size(char *at, uint64_t size)
  * and 140 ns with two threads. This takes 18 ns, for each line of `--long`. */
 
 /* Division that rounds down, also below zero. */
-static int64_t divide(int64_t number, int64_t by, int64_t *rest)
+static int64_t divide_down(int64_t number, int64_t by, int64_t *rest)
 {
     int64_t result = number / by;
     *rest = number % by;
@@ -169,7 +169,7 @@ static int64_t divide(int64_t number, int64_t by, int64_t *rest)
  * a leap day is the last day of one; 400 years are an era of 146097 days. */
 static char *write_day(char *at, int64_t days)
 {
-    int64_t rest, era = divide(days + 719468, 146097, &rest);
+    int64_t rest, era = divide_down(days + 719468, 146097, &rest);
     uint32_t day = (uint32_t)rest;
     uint32_t year = (day - day / 1460 + day / 36524 - day / 146096) / 365;
     uint32_t day_of_year = day - (365 * year + year / 4 - year / 100);
@@ -186,7 +186,7 @@ static char *write_day(char *at, int64_t days)
 char *bw_write_date(char *at, int64_t nanoseconds, char between)
 {
     int64_t fraction, second;
-    int64_t days = divide(divide(nanoseconds, 1000000000, &fraction), 86400, &second);
+    int64_t days = divide_down(divide_down(nanoseconds, 1000000000, &fraction), 86400, &second);
     uint32_t seconds = (uint32_t)second, nanosecond = (uint32_t)fraction;
     at = write_day(at, days);
     *at++ = between;
@@ -243,7 +243,7 @@ char *bw_write_seconds(char *at, int64_t nanoseconds)
  * timegm(3). */
 
 /* Skips a shape, if the text has it. */
-static bool skip(const char **text, const char *shape)
+static bool skip_shape(const char **text, const char *shape)
 {
     size_t i = 0;
     for (; shape[i]; i++)
@@ -257,7 +257,7 @@ static bool skip(const char **text, const char *shape)
 static bool take_fraction(const char **text, int64_t *nanoseconds)
 {
     int64_t unit = 100000000;
-    if (!skip(text, "."))
+    if (!skip_shape(text, "."))
         return true;
     if (!is_digit(**text))
         return false;
@@ -270,7 +270,7 @@ static bool take_day(const char **text, int64_t *seconds)
 {
     struct tm parts = {0};
     const char *start = *text;
-    if (!skip(text, "0000-00-00") || strptime(start, "%Y-%m-%d", &parts) != *text)
+    if (!skip_shape(text, "0000-00-00") || strptime(start, "%Y-%m-%d", &parts) != *text)
         return false;
     int day = parts.tm_mday;
     *seconds = timegm(&parts);
@@ -280,12 +280,12 @@ static bool take_day(const char **text, int64_t *seconds)
 static bool take_time_of_day(const char **text, int64_t *seconds, int64_t *nanoseconds)
 {
     struct tm parts = {0};
-    if (!skip(text, " ") && !skip(text, "T"))
+    if (!skip_shape(text, " ") && !skip_shape(text, "T"))
         return true;
     const char *start = *text;
-    if (!skip(text, "00:00"))
+    if (!skip_shape(text, "00:00"))
         return false;
-    bool to_the_second = skip(text, ":00");
+    bool to_the_second = skip_shape(text, ":00");
     const char *end = strptime(start, to_the_second ? "%H:%M:%S" : "%H:%M", &parts);
     if (end != *text || (to_the_second && !take_fraction(text, nanoseconds)))
         return false;
@@ -300,13 +300,13 @@ static bool take_zone(const char **text, int64_t *seconds)
         ++*text;
     const char *start = *text + 1;
     bool west = **text == '-';
-    if (skip(text, "Z") || (!west && **text != '+'))
+    if (skip_shape(text, "Z") || (!west && **text != '+'))
         return true;
     ++*text;
-    const char *format = skip(text, "00:00")  ? "%H:%M"
-                         : skip(text, "0000") ? "%H%M"
-                         : skip(text, "00")   ? "%H"
-                                              : NULL;
+    const char *format = skip_shape(text, "00:00")  ? "%H:%M"
+                         : skip_shape(text, "0000") ? "%H%M"
+                         : skip_shape(text, "00")   ? "%H"
+                                                    : NULL;
     if (!format || strptime(start, format, &parts) != *text)
         return false;
     *seconds += (west ? 1 : -1) * (3600L * parts.tm_hour + 60L * parts.tm_min);
@@ -315,7 +315,7 @@ static bool take_zone(const char **text, int64_t *seconds)
 
 static bool take_seconds(const char **text, int64_t *seconds, int64_t *nanoseconds)
 {
-    bool negative = skip(text, "-");
+    bool negative = skip_shape(text, "-");
     uint64_t number;
     if (!bw_parse_digits(text, 10, &number) || number > INT64_MAX ||
         !take_fraction(text, nanoseconds))
@@ -329,10 +329,10 @@ bool bw_parse_date(const char *text, int64_t *result)
 {
     const int64_t second = 1000000000;
     int64_t seconds = 0, nanoseconds = 0;
-    bool good = skip(&text, "@") ? take_seconds(&text, &seconds, &nanoseconds)
-                                 : take_day(&text, &seconds) &&
-                                       take_time_of_day(&text, &seconds, &nanoseconds) &&
-                                       take_zone(&text, &seconds);
+    bool good = skip_shape(&text, "@") ? take_seconds(&text, &seconds, &nanoseconds)
+                                       : take_day(&text, &seconds) &&
+                                             take_time_of_day(&text, &seconds, &nanoseconds) &&
+                                             take_zone(&text, &seconds);
     /* With the same sign, the product is no further from 0 than the sum. */
     if (seconds < 0 && nanoseconds > 0) {
         seconds++;

@@ -90,7 +90,7 @@ static void begin_value(struct bw_json *json, const char *name, const char *suff
     append_text(json, json->indent ? ": " : ":");
 }
 
-static void begin(struct bw_json *json, const char *name, char opening, char closing)
+static void begin_container(struct bw_json *json, const char *name, char opening, char closing)
 {
     begin_value(json, name, "");
     bw_buffer_append_byte(json->buffer, opening);
@@ -104,12 +104,12 @@ static void begin(struct bw_json *json, const char *name, char opening, char clo
 
 void bw_json_begin_object(struct bw_json *json, const char *name)
 {
-    begin(json, name, '{', '}');
+    begin_container(json, name, '{', '}');
 }
 
 void bw_json_begin_array(struct bw_json *json, const char *name)
 {
-    begin(json, name, '[', ']');
+    begin_container(json, name, '[', ']');
 }
 
 void bw_json_end(struct bw_json *json)

@@ -17,7 +17,7 @@ static uint64_t key_of(const struct bw_map_entry *entry)
 }
 
 /* 0 marks a free entry, so it is stored as the greatest number, which no caller uses. */
-static uint64_t storable(uint64_t key)
+static uint64_t stored_key(uint64_t key)
 {
     return key ? key : UINT64_MAX;
 }
@@ -32,7 +32,7 @@ size_t bw_map_hash(uint64_t key, uint64_t multiplier)
 }
 
 /* The entry that holds a key or, if it is not there, the free one where it would go. */
-static struct bw_map_entry *find(const struct bw_map *map, uint64_t key)
+static struct bw_map_entry *find_entry(const struct bw_map *map, uint64_t key)
 {
     size_t at = bw_map_hash(key, map->multiplier) & (map->capacity - 1);
     while (key_of(&map->entries[at]) != 0 && key_of(&map->entries[at]) != key)
@@ -60,7 +60,7 @@ uint32_t bw_map_get(const struct bw_map *map, uint64_t key)
 {
     if (!map->count)
         return UINT32_MAX;
-    const struct bw_map_entry *entry = find(map, storable(key));
+    const struct bw_map_entry *entry = find_entry(map, stored_key(key));
     return key_of(entry) ? entry->value : UINT32_MAX;
 }
 
@@ -84,7 +84,7 @@ uint64_t bw_map_random_multiplier(const void *map)
     return number | 1;
 }
 
-static bool grow(struct bw_map *map)
+static bool grow_map(struct bw_map *map)
 {
     struct bw_map larger = {.capacity = map->capacity ? map->capacity * 2 : 16,
                             .count = map->count,
@@ -95,7 +95,7 @@ static bool grow(struct bw_map *map)
         return false;
     for (size_t i = 0; i < map->capacity; i++)
         if (key_of(&map->entries[i]))
-            *find(&larger, key_of(&map->entries[i])) = map->entries[i];
+            *find_entry(&larger, key_of(&map->entries[i])) = map->entries[i];
     free(map->entries);
     *map = larger;
     return true;
@@ -103,10 +103,10 @@ static bool grow(struct bw_map *map)
 
 bool bw_map_put(struct bw_map *map, uint64_t key, uint32_t value)
 {
-    if (map->count * 4 >= map->capacity * 3 && !grow(map))
+    if (map->count * 4 >= map->capacity * 3 && !grow_map(map))
         return false;
-    key = storable(key);
-    struct bw_map_entry *entry = find(map, key);
+    key = stored_key(key);
+    struct bw_map_entry *entry = find_entry(map, key);
     if (!key_of(entry))
         map->count++;
     *entry = (struct bw_map_entry){(uint32_t)key, (uint32_t)(key >> 32), value};

@@ -13,7 +13,7 @@ static size_t least(size_t a, size_t b)
 
 /* How many letters have to be put in, left out or changed, or two that are side by side swapped;
  * both words have at most LONGEST. */
-static size_t distance(const char *from, size_t from_length, const char *to, size_t to_length)
+static size_t edit_distance(const char *from, size_t from_length, const char *to, size_t to_length)
 {
     size_t rows[3][LONGEST + 1]; /* the last three, in turn */
     for (size_t i = 0; i <= from_length; i++) {
@@ -34,7 +34,7 @@ static size_t distance(const char *from, size_t from_length, const char *to, siz
 }
 
 /* About a third of the letters may be wrong, and three at most: beyond that it is another word. */
-static size_t tolerance(size_t length)
+static size_t tolerated_distance(size_t length)
 {
     return length < 3 ? 0 : length < 6 ? 1 : length < 9 ? 2 : 3;
 }
@@ -51,8 +51,8 @@ void bw_nearest_try(struct bw_nearest *nearest, const char *candidate)
     size_t wanted_length = strlen(nearest->wanted), length = strlen(candidate);
     if (wanted_length > LONGEST || length > LONGEST)
         return;
-    size_t found = distance(nearest->wanted, wanted_length, candidate, length);
-    if (found > tolerance(wanted_length) || (nearest->best && found >= nearest->distance))
+    size_t found = edit_distance(nearest->wanted, wanted_length, candidate, length);
+    if (found > tolerated_distance(wanted_length) || (nearest->best && found >= nearest->distance))
         return;
     nearest->best = candidate;
     nearest->distance = found;

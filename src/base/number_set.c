@@ -20,7 +20,7 @@ void bw_number_set_free(struct bw_number_set *set)
 }
 
 /* The place of a group or, if it is not there, the free one where it would go. */
-static struct bw_number_group *find(const struct bw_number_set *set, uint64_t group)
+static struct bw_number_group *find_group(const struct bw_number_set *set, uint64_t group)
 {
     size_t at = bw_map_hash(group, set->multiplier) & (set->capacity - 1);
     while (set->groups[at].bits && set->groups[at].group != group)
@@ -28,7 +28,7 @@ static struct bw_number_group *find(const struct bw_number_set *set, uint64_t gr
     return &set->groups[at];
 }
 
-static bool grow(struct bw_number_set *set)
+static bool grow_set(struct bw_number_set *set)
 {
     struct bw_number_set larger = {.capacity = set->capacity ? set->capacity * 2 : FIRST_CAPACITY,
                                    .count = set->count,
@@ -39,7 +39,7 @@ static bool grow(struct bw_number_set *set)
         return false;
     for (size_t i = 0; i < set->capacity; i++)
         if (set->groups[i].bits)
-            *find(&larger, set->groups[i].group) = set->groups[i];
+            *find_group(&larger, set->groups[i].group) = set->groups[i];
     free(set->groups);
     *set = larger;
     return true;
@@ -52,9 +52,9 @@ static uint64_t bit_of(uint64_t number)
 
 bool bw_number_set_add(struct bw_number_set *set, uint64_t number, bool *is_new)
 {
-    if (set->count * 4 >= set->capacity * 3 && !grow(set))
+    if (set->count * 4 >= set->capacity * 3 && !grow_set(set))
         return false;
-    struct bw_number_group *place = find(set, number >> GROUP_SHIFT);
+    struct bw_number_group *place = find_group(set, number >> GROUP_SHIFT);
     *is_new = !(place->bits & bit_of(number));
     set->count += !place->bits;
     place->group = number >> GROUP_SHIFT;
@@ -64,5 +64,5 @@ bool bw_number_set_add(struct bw_number_set *set, uint64_t number, bool *is_new)
 
 bool bw_number_set_has(const struct bw_number_set *set, uint64_t number)
 {
-    return set->count && find(set, number >> GROUP_SHIFT)->bits & bit_of(number);
+    return set->count && find_group(set, number >> GROUP_SHIFT)->bits & bit_of(number);
 }

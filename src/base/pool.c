@@ -66,7 +66,7 @@ static void take_tasks(struct bw_pool *pool, unsigned worker)
         pthread_cond_signal(&pool->done);
 }
 
-static void *work(void *argument)
+static void *run_worker(void *argument)
 {
     struct worker *worker = argument;
     struct bw_pool *pool = worker->pool;
@@ -86,7 +86,7 @@ static void start_threads(struct bw_pool *pool)
     while (pool->started + 1 < pool->threads) {
         struct worker *worker = &pool->workers[pool->started];
         *worker = (struct worker){.pool = pool, .number = pool->started + 1};
-        if (bw_thread_start(&worker->thread, work, worker))
+        if (bw_thread_start(&worker->thread, run_worker, worker))
             break;
         pool->started++;
     }

@@ -16,7 +16,7 @@ static size_t next_cell(const char **text, const char *end, const char **cell, b
     return length;
 }
 
-static void measure(const struct bw_buffer *cells, struct bw_table_column *columns)
+static void measure_columns(const struct bw_buffer *cells, struct bw_table_column *columns)
 {
     const char *text = cells->data, *end = text + cells->length, *cell;
     size_t number = 0;
@@ -44,7 +44,7 @@ void bw_table_append(struct bw_buffer *text, const struct bw_buffer *cells,
 {
     const char *next = cells->data, *end = next + cells->length, *cell;
     size_t number = 0;
-    measure(cells, columns);
+    measure_columns(cells, columns);
     for (bool last; next < end; number = last ? 0 : number + 1) {
         size_t length = next_cell(&next, end, &cell, &last);
         append_cell(text, cell, length, &columns[number], last);

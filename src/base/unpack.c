@@ -47,7 +47,7 @@ struct bw_unpacker {
     };
 };
 
-static struct bw_error *damaged(const struct bw_unpacker *unpacker, const char *why)
+static struct bw_error *damaged_data(const struct bw_unpacker *unpacker, const char *why)
 {
     return bw_error_create(BW_ERROR_CORRUPT, "the %s-compressed data are damaged%s%s",
                            unpacker->packing->name, why ? ": " : "", why ? why : "");
@@ -61,7 +61,7 @@ static struct bw_error *needs_memory(const char *command)
                            command);
 }
 
-static void move(struct bw_unpacking *bytes, size_t used, size_t written)
+static void advance_bytes(struct bw_unpacking *bytes, size_t used, size_t written)
 {
     bytes->input += used;
     bytes->input_length -= used;
@@ -85,11 +85,11 @@ static struct bw_error *run_zstd(struct bw_unpacker *unpacker, struct bw_unpacki
     ZSTD_inBuffer input = {bytes->input, bytes->input_length, 0};
     ZSTD_outBuffer output = {bytes->output, bytes->output_length, 0};
     const size_t left = ZSTD_decompressStream(unpacker->zstd, &output, &input);
-    move(bytes, input.pos, output.pos);
+    advance_bytes(bytes, input.pos, output.pos);
     if (ZSTD_isError(left) && ZSTD_getErrorCode(left) == ZSTD_error_frameParameter_windowTooLarge)
         return needs_memory("zstd -d --long=31");
     if (ZSTD_isError(left))
-        return damaged(unpacker, ZSTD_getErrorName(left));
+        return damaged_data(unpacker, ZSTD_getErrorName(left));
     unpacker->is_complete = !left;
     return NULL;
 }
@@ -122,9 +122,10 @@ static struct bw_error *run_gzip(struct bw_unpacker *unpacker, struct bw_unpacki
     stream->next_out = bytes->output;
     stream->avail_out = (uInt)bytes->output_length;
     const int result = inflate(stream, Z_NO_FLUSH);
-    move(bytes, bytes->input_length - stream->avail_in, bytes->output_length - stream->avail_out);
+    advance_bytes(bytes, bytes->input_length - stream->avail_in,
+                  bytes->output_length - stream->avail_out);
     if (result != Z_OK && result != Z_STREAM_END && result != Z_BUF_ERROR)
-        return result == Z_MEM_ERROR ? bw_error_no_memory() : damaged(unpacker, stream->msg);
+        return result == Z_MEM_ERROR ? bw_error_no_memory() : damaged_data(unpacker, stream->msg);
     unpacker->is_complete = result == Z_STREAM_END;
     return NULL;
 }
@@ -151,8 +152,8 @@ static struct bw_error *run_lz4(struct bw_unpacker *unpacker, struct bw_unpackin
     const size_t left =
         LZ4F_decompress(unpacker->lz4, bytes->output, &written, bytes->input, &used, NULL);
     if (LZ4F_isError(left))
-        return damaged(unpacker, LZ4F_getErrorName(left));
-    move(bytes, used, written);
+        return damaged_data(unpacker, LZ4F_getErrorName(left));
+    advance_bytes(bytes, used, written);
     unpacker->is_complete = !left;
     return NULL;
 }
@@ -190,13 +191,14 @@ static struct bw_error *run_xz(struct bw_unpacker *unpacker, struct bw_unpacking
     stream->next_out = bytes->output;
     stream->avail_out = bytes->output_length;
     const lzma_ret result = lzma_code(stream, LZMA_RUN);
-    move(bytes, bytes->input_length - stream->avail_in, bytes->output_length - stream->avail_out);
+    advance_bytes(bytes, bytes->input_length - stream->avail_in,
+                  bytes->output_length - stream->avail_out);
     if (result == LZMA_MEMLIMIT_ERROR)
         return needs_memory("unxz");
     if (result == LZMA_MEM_ERROR)
         return bw_error_no_memory();
     if (result != LZMA_OK && result != LZMA_STREAM_END && result != LZMA_BUF_ERROR)
-        return damaged(unpacker, NULL);
+        return damaged_data(unpacker, NULL);
     unpacker->is_complete = result == LZMA_STREAM_END;
     return NULL;
 }
@@ -265,7 +267,7 @@ void bw_unpacker_destroy(struct bw_unpacker *unpacker)
 static bool begins_frame(struct bw_unpacker *unpacker, struct bw_unpacking *bytes)
 {
     while (bytes->input_length && !*bytes->input)
-        move(bytes, 1, 0);
+        advance_bytes(bytes, 1, 0);
     if (bytes->input_length && unpacker->packing->begin_frame)
         unpacker->packing->begin_frame(unpacker);
     return bytes->input_length;
