@@ -77,7 +77,7 @@ struct bw_request bw_block_request(const struct bw_tree_reader *reader,
 
 /* features/verify has checked this, but a graph may lack that layer. For a leaf, three comparisons
  * are enough; internal nodes are few. */
-static struct bw_error *accept(const struct bw_request *request)
+static struct bw_error *check_block(const struct bw_request *request)
 {
     const struct bw_tree_block_expectation *expectation = request->expectation;
     if (expectation->level) {
@@ -160,7 +160,7 @@ void bw_blocks_read(const struct bw_tree_reader *reader, struct bw_request *requ
     read_all(reader, &frame, requests, count);
     for (size_t i = 0; i < count; i++)
         if (!requests[i].error)
-            requests[i].error = accept(&requests[i]);
+            requests[i].error = check_block(&requests[i]);
     if (BW_PROBE_ON(probes, block__read__done))
         probe_done(probes, frame.call, start, requests, count);
 }

@@ -90,12 +90,12 @@ static struct bw_disk_key_pointer *pointers_of(uint8_t *node)
     return (struct bw_disk_key_pointer *)(node + sizeof(struct bw_disk_header));
 }
 
-static struct bw_node view(const struct bw_tree_editor *editor, const uint8_t *block)
+static struct bw_node view_block(const struct bw_tree_editor *editor, const uint8_t *block)
 {
     return bw_node_view(block, editor->reader.nodesize);
 }
 
-static struct bw_disk_key encode(const struct bw_key *key)
+static struct bw_disk_key encode_key(const struct bw_key *key)
 {
     struct bw_disk_key disk = {.type = key->type};
     disk.objectid = bw_put64(key->objectid);
@@ -106,7 +106,7 @@ static struct bw_disk_key encode(const struct bw_key *key)
 static void set_pointer(struct bw_disk_key_pointer *pointer, const struct bw_tree_editor *editor,
                         const struct bw_key *key, uint64_t address)
 {
-    pointer->key = encode(key);
+    pointer->key = encode_key(key);
     pointer->bytenr = bw_put64(address);
     pointer->generation = bw_put64(editor->generation);
 }
@@ -182,11 +182,11 @@ static struct bw_error *get_block(struct bw_tree_editor *editor,
     if (*block && (!changes || is_own(editor, pointer->bytenr)))
         return NULL;
     if (*block) {
-        const struct bw_node shared = view(editor, *block);
+        const struct bw_node shared = view_block(editor, *block);
         return copy_block(editor, &shared, block, address);
     }
     BW_TRY(bw_block_read(&editor->reader, pointer, editor->before));
-    const struct bw_node node = view(editor, editor->before);
+    const struct bw_node node = view_block(editor, editor->before);
     struct bw_error *error = check_block(&node);
     if (error)
         return bw_error_prefix(error, "tree block %" PRIu64, pointer->bytenr);
@@ -206,14 +206,14 @@ static struct bw_error *get_root(struct bw_tree_editor *editor, bool changes, ui
 }
 
 /* Descends to the leaf of a key; `changes`: the path will be changed. */
-static struct bw_error *descend(struct bw_tree_editor *editor, const struct bw_key *key,
-                                bool changes, struct path *path)
+static struct bw_error *descend_to_leaf(struct bw_tree_editor *editor, const struct bw_key *key,
+                                        bool changes, struct path *path)
 {
     uint8_t *block;
     BW_TRY(get_root(editor, changes, &block));
     struct bw_block_pointer pointer = bw_tree_root_pointer(&editor->tree, false);
     for (uint8_t level = editor->tree.root.level; level > 0; level--) {
-        const struct bw_node node = view(editor, block);
+        const struct bw_node node = view_block(editor, block);
         uint32_t slot = bw_child_slot(&node, key);
         uint64_t address;
         path->at[level].block = block;
@@ -226,7 +226,7 @@ static struct bw_error *descend(struct bw_tree_editor *editor, const struct bw_k
                     &pointer.expectation.first_key, address);
         pointer.bytenr = address;
     }
-    const struct bw_node leaf = view(editor, block);
+    const struct bw_node leaf = view_block(editor, block);
     uint32_t until = bw_node_count_until(&leaf, key);
     path->at[0].block = block;
     path->at[0].slot = until ? until - 1 : 0;
@@ -250,12 +250,12 @@ static struct bw_item item_at(const struct bw_node *leaf, uint32_t slot)
 }
 
 /* Finds the item with a key; or, unless `exact`, the last one at or before it. */
-static struct bw_error *find(struct bw_tree_editor *editor, const struct bw_key *key, bool exact,
-                             struct bw_item *item)
+static struct bw_error *find_item(struct bw_tree_editor *editor, const struct bw_key *key,
+                                  bool exact, struct bw_item *item)
 {
     struct path path;
-    BW_TRY(descend(editor, key, false, &path));
-    const struct bw_node leaf = view(editor, path.at[0].block);
+    BW_TRY(descend_to_leaf(editor, key, false, &path));
+    const struct bw_node leaf = view_block(editor, path.at[0].block);
     const bool found = exact ? path.exact : !path.before_all;
     *item = found ? item_at(&leaf, path.at[0].slot) : (struct bw_item){.data = NULL};
     return NULL;
@@ -264,13 +264,13 @@ static struct bw_error *find(struct bw_tree_editor *editor, const struct bw_key 
 struct bw_error *bw_edit_find(struct bw_tree_editor *editor, const struct bw_key *key,
                               struct bw_item *item)
 {
-    return find(editor, key, true, item);
+    return find_item(editor, key, true, item);
 }
 
 struct bw_error *bw_edit_last(struct bw_tree_editor *editor, const struct bw_key *key,
                               struct bw_item *item)
 {
-    return find(editor, key, false, item);
+    return find_item(editor, key, false, item);
 }
 
 struct bw_error *bw_edit_first(struct bw_tree_editor *editor, const struct bw_key *key,
@@ -280,8 +280,8 @@ struct bw_error *bw_edit_first(struct bw_tree_editor *editor, const struct bw_ke
     struct path path = {.end = *key};
     do {
         const struct bw_key from = path.end;
-        BW_TRY(descend(editor, &from, false, &path));
-        const struct bw_node leaf = view(editor, path.at[0].block);
+        BW_TRY(descend_to_leaf(editor, &from, false, &path));
+        const struct bw_node leaf = view_block(editor, path.at[0].block);
         *item = item_at(&leaf, path.at[0].slot + !(path.exact || path.before_all));
     } while (!item->data && bw_key_compare(&path.end, &no_limit) < 0);
     return NULL;
@@ -291,10 +291,10 @@ struct bw_error *bw_edit_first(struct bw_tree_editor *editor, const struct bw_ke
 static void set_first_key(const struct bw_tree_editor *editor, const struct path *path,
                           uint8_t level)
 {
-    const struct bw_node changed = view(editor, path->at[level].block);
+    const struct bw_node changed = view_block(editor, path->at[level].block);
     const struct bw_key first = level ? bw_node_key(&changed, 0) : bw_leaf_key(&changed, 0);
     for (uint8_t above = level; above < editor->tree.root.level; above++) {
-        pointers_of(path->at[above + 1].block)[path->at[above + 1].slot].key = encode(&first);
+        pointers_of(path->at[above + 1].block)[path->at[above + 1].slot].key = encode_key(&first);
         if (path->at[above + 1].slot)
             break;
     }
@@ -306,10 +306,10 @@ static void count_pointers(uint8_t *node, uint32_t count)
 }
 
 /* Adds a new root above the current one, where the path begins. */
-static struct bw_error *grow(struct bw_tree_editor *editor, struct path *path)
+static struct bw_error *add_root(struct bw_tree_editor *editor, struct path *path)
 {
     const uint8_t level = (uint8_t)(editor->tree.root.level + 1);
-    const struct bw_node below = view(editor, path->at[level - 1].block);
+    const struct bw_node below = view_block(editor, path->at[level - 1].block);
     const struct bw_key first = below.level ? bw_node_key(&below, 0) : bw_leaf_key(&below, 0);
     uint64_t address;
     uint8_t *root;
@@ -358,7 +358,7 @@ static struct bw_error *insert_pointer(struct bw_tree_editor *editor, struct pat
                                        uint8_t level, const struct bw_key *key, uint64_t address)
 {
     if (level > editor->tree.root.level)
-        BW_TRY(grow(editor, path));
+        BW_TRY(add_root(editor, path));
     if (bw_get32(header_of(path->at[level].block)->item_count) ==
         space_of(editor) / sizeof(struct bw_disk_key_pointer))
         BW_TRY(split_node(editor, path, level));
@@ -405,7 +405,7 @@ static uint32_t fill_leaf(const struct bw_tree_editor *editor, uint8_t *block,
             break;
         used += size;
         end -= item->size;
-        disk[slot].key = encode(&item->key);
+        disk[slot].key = encode_key(&item->key);
         disk[slot].offset = bw_put32(end);
         disk[slot].size = bw_put32(item->size);
         memcpy(block + sizeof(struct bw_disk_header) + end, item->data, item->size);
@@ -447,7 +447,7 @@ static struct bw_error *change_leaf(struct bw_tree_editor *editor, struct path *
                                     const struct bw_item *new)
 {
     memcpy(editor->before, path->at[0].block, editor->reader.nodesize);
-    const struct bw_node leaf = view(editor, editor->before);
+    const struct bw_node leaf = view_block(editor, editor->before);
     const uint32_t at = path->at[0].slot + !(path->exact || path->before_all);
     uint32_t count = 0;
     for (uint32_t slot = 0; slot <= leaf.item_count; slot++) {
@@ -466,8 +466,8 @@ struct bw_error *bw_edit_put(struct bw_tree_editor *editor, const struct bw_key 
     struct path path;
     if (size > bw_edit_room(editor))
         return bw_error_create(BW_ERROR_CORRUPT, "an item of %" PRIu32 " bytes fits no leaf", size);
-    BW_TRY(descend(editor, key, true, &path));
-    const struct bw_node leaf = view(editor, path.at[0].block);
+    BW_TRY(descend_to_leaf(editor, key, true, &path));
+    const struct bw_node leaf = view_block(editor, path.at[0].block);
     struct bw_item old;
     if (path.exact && bw_leaf_item(&leaf, path.at[0].slot, &old) && old.size == size) {
         memcpy(path.at[0].block + (old.data - leaf.block), data, size);
@@ -479,6 +479,6 @@ struct bw_error *bw_edit_put(struct bw_tree_editor *editor, const struct bw_key 
 struct bw_error *bw_edit_remove(struct bw_tree_editor *editor, const struct bw_key *key)
 {
     struct path path;
-    BW_TRY(descend(editor, key, true, &path));
+    BW_TRY(descend_to_leaf(editor, key, true, &path));
     return path.exact ? change_leaf(editor, &path, NULL) : NULL;
 }

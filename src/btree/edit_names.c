@@ -120,7 +120,8 @@ static struct bw_key entry_key(const struct bw_link *link, bool by_name)
 }
 
 /* Updates the size of a directory, which counts each name twice, because it has two entries. */
-static struct bw_error *resize(struct bw_tree_editor *editor, const struct bw_link *link, bool grow)
+static struct bw_error *resize_directory(struct bw_tree_editor *editor, const struct bw_link *link,
+                                         bool grow)
 {
     struct bw_disk_inode_item item;
     bool exists;
@@ -186,7 +187,7 @@ struct bw_error *bw_edit_link(struct bw_tree_editor *editor, const struct bw_lin
     BW_TRY(bw_edit_put(editor, &indexed, bytes, size));
     if (backwards)
         BW_TRY(add_ref(editor, link));
-    return resize(editor, link, true);
+    return resize_directory(editor, link, true);
 }
 
 /* Removes the name from the inode; sets link->index from the removed reference. */
@@ -230,7 +231,7 @@ struct bw_error *bw_edit_unlink(struct bw_tree_editor *editor, const struct bw_l
     BW_TRY(remove_ref(editor, &own));
     BW_TRY(remove_entry(editor, &own, true, &removed));
     BW_TRY(remove_entry(editor, &own, false, &removed));
-    return removed ? resize(editor, &own, false) : NULL;
+    return removed ? resize_directory(editor, &own, false) : NULL;
 }
 
 struct bw_error *bw_edit_entry(struct bw_tree_editor *editor, const struct bw_link *link,

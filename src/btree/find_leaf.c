@@ -55,15 +55,16 @@ void bw_leaf_finder_free(struct bw_leaf_finder *finder)
     finder->adopted = NULL;
 }
 
-static bool holds(const struct bw_key *first, const struct bw_key *end, const struct bw_key *key)
+static bool contains_key(const struct bw_key *first, const struct bw_key *end,
+                         const struct bw_key *key)
 {
     return bw_key_compare(first, key) <= 0 && bw_key_compare(key, end) < 0;
 }
 
 /* Whether the search continues at the next leaf, or skips only one. Otherwise it may jump again,
  * and the next leaves may not be needed. */
-static bool continues(const struct bw_leaf_finder *finder, const struct bw_node *node,
-                      uint32_t slot)
+static bool is_sequential(const struct bw_leaf_finder *finder, const struct bw_node *node,
+                          uint32_t slot)
 {
     for (uint32_t back = 0; back < 2 && back <= slot; back++) {
         const struct bw_key key = bw_node_key(node, slot - back);
@@ -74,12 +75,12 @@ static bool continues(const struct bw_leaf_finder *finder, const struct bw_node 
 }
 
 /* Announces the next leaves, if that was not done before. */
-static void advise(struct bw_leaf_finder *finder, const struct bw_node *node, uint32_t slot)
+static void advise_leaves(struct bw_leaf_finder *finder, const struct bw_node *node, uint32_t slot)
 {
     struct bw_range ranges[ADVISE_LEAVES];
     size_t count = 0;
     struct bw_key next = bw_node_key(node, slot);
-    if (bw_key_compare(&next, &finder->advised) < 0 || !continues(finder, node, slot))
+    if (bw_key_compare(&next, &finder->advised) < 0 || !is_sequential(finder, node, slot))
         return;
     for (uint32_t i = slot; i < node->item_count && count < ADVISE_LEAVES; i++)
         ranges[count++] =
@@ -203,8 +204,8 @@ static struct bw_error *handle_lost_node(struct bw_leaf_finder *finder,
 }
 
 /* Descends from a block whose keys begin at `first`. */
-static struct bw_error *descend(struct bw_leaf_finder *finder, struct bw_block_pointer pointer,
-                                struct bw_key first, bool is_read, const struct bw_key *key)
+static struct bw_error *descend_from(struct bw_leaf_finder *finder, struct bw_block_pointer pointer,
+                                     struct bw_key first, bool is_read, const struct bw_key *key)
 {
     for (;;) {
         uint8_t level = pointer.expectation.level;
@@ -227,27 +228,27 @@ static struct bw_error *descend(struct bw_leaf_finder *finder, struct bw_block_p
         if (slot)
             first = bw_node_key(&node, slot);
         if (level == 1)
-            advise(finder, &node, slot);
+            advise_leaves(finder, &node, slot);
         pointer = bw_tree_child_pointer(&pointer, &node, slot);
     }
 }
 
 struct bw_error *bw_find_leaf(struct bw_leaf_finder *finder, const struct bw_key *key)
 {
-    if (finder->found && holds(&finder->first, &finder->end, key))
+    if (finder->found && contains_key(&finder->first, &finder->end, key))
         return NULL;
     if (finder->found)
         finder->previous_end = finder->end;
     forget_leaf(finder);
     const struct bw_tree_block_expectation *lost = &finder->lost_node.expectation;
-    if (finder->adopted && holds(&lost->first_key, &lost->end_key, key))
+    if (finder->adopted && contains_key(&lost->first_key, &lost->end_key, key))
         return find_adopted(finder, key);
     const struct bw_tree_block_expectation *above = &finder->above.expectation;
-    if (finder->has_above && holds(&above->first_key, &above->end_key, key))
-        return descend(finder, finder->above, above->first_key, true, key);
+    if (finder->has_above && contains_key(&above->first_key, &above->end_key, key))
+        return descend_from(finder, finder->above, above->first_key, true, key);
     finder->has_above = false;
-    return descend(finder, bw_tree_root_pointer(&finder->tree, false), (struct bw_key){0},
-                   finder->has_root, key);
+    return descend_from(finder, bw_tree_root_pointer(&finder->tree, false), (struct bw_key){0},
+                        finder->has_root, key);
 }
 
 uint64_t bw_leaf_lost_block(const struct bw_leaf_finder *finder, const struct bw_key *key)
@@ -299,9 +300,9 @@ static struct bw_key_event event_of(const struct bw_item_range *range)
         {.call = range->frame.call}, range->finder.tree.id, range->first, range->last};
 }
 
-/* Begins with a finder. */
-static void begin(struct bw_item_range *range, const struct bw_tree_reader *reader,
-                  const struct bw_leaf_finder *finder, struct bw_key first, struct bw_key last)
+static void begin_range(struct bw_item_range *range, const struct bw_tree_reader *reader,
+                        const struct bw_leaf_finder *finder, struct bw_key first,
+                        struct bw_key last)
 {
     struct bw_probes *probes = bw_xlator_probes(reader->top);
     *range = (struct bw_item_range){
@@ -320,7 +321,7 @@ void bw_item_range_begin(struct bw_item_range *range, const struct bw_tree_reade
 {
     struct bw_leaf_finder finder;
     bw_leaf_finder_init(&finder, reader, tree);
-    begin(range, reader, &finder, first, last);
+    begin_range(range, reader, &finder, first, last);
 }
 
 void bw_item_range_restart(struct bw_item_range *range, const struct bw_tree_reader *reader,
@@ -328,7 +329,7 @@ void bw_item_range_restart(struct bw_item_range *range, const struct bw_tree_rea
 {
     struct bw_leaf_finder finder = range->finder;
     bw_leaf_finder_set_tree(&finder, tree);
-    begin(range, reader, &finder, first, last);
+    begin_range(range, reader, &finder, first, last);
 }
 
 static void lose_item(struct bw_item_range *range)

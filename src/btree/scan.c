@@ -49,9 +49,8 @@ static bool is_selected(const struct bw_scan *scan, const struct bw_block_pointe
            (!scan->wants || scan->wants(scan->context, pointer));
 }
 
-/* Decides whether to read a block. */
-static struct bw_error *choose(struct state *state, const struct bw_block_pointer *pointer,
-                               bool *wanted)
+static struct bw_error *select_block(struct state *state, const struct bw_block_pointer *pointer,
+                                     bool *wanted)
 {
     *wanted = state->scan->lenient ? bw_map_get(&state->seen, pointer->bytenr) == UINT32_MAX
                                    : is_selected(state->scan, pointer);
@@ -116,7 +115,7 @@ static struct bw_error *add_leaf(struct state *state, const struct bw_block_poin
 {
     struct bw_error *error;
     bool wanted;
-    BW_TRY(choose(state, pointer, &wanted));
+    BW_TRY(select_block(state, pointer, &wanted));
     if (wanted && is_known(state, pointer, &error))
         return error;
     if (wanted)
@@ -143,8 +142,8 @@ static struct bw_range range_of(const struct state *state, const struct bw_node 
     return (struct bw_range){bw_node_pointer_at(node, slot).bytenr, state->reader->nodesize};
 }
 
-static struct bw_error *announce(struct state *state, const struct bw_block_pointer *parent,
-                                 const struct bw_node *node, struct slots slots)
+static struct bw_error *advise_children(struct state *state, const struct bw_block_pointer *parent,
+                                        const struct bw_node *node, struct slots slots)
 {
     struct bw_range **ranges = &state->buffers->ranges;
     uint32_t count = 0, first = slots.first, end = first;
@@ -176,7 +175,7 @@ static struct bw_error *scan_leaves(struct state *state, const struct bw_block_p
     if (slots.first >= slots.end)
         return NULL;
     if (state->scan->announce)
-        BW_TRY(announce(state, parent, node, slots));
+        BW_TRY(advise_children(state, parent, node, slots));
     BW_TRY(begin_leaves(state, slots.end - slots.first));
     for (uint32_t slot = slots.first; slot < slots.end; slot++) {
         struct bw_block_pointer child = bw_tree_child_pointer(parent, node, slot);
@@ -234,7 +233,7 @@ static struct bw_error *scan_node(struct state *state, const struct bw_block_poi
     uint8_t level = pointer->expectation.level, **block = &state->buffers->nodes[level];
     struct bw_error *error;
     bool wanted;
-    BW_TRY(choose(state, pointer, &wanted));
+    BW_TRY(select_block(state, pointer, &wanted));
     if (!wanted)
         return NULL;
     if (state->scan->pointer && level <= 1)
