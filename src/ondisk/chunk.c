@@ -28,7 +28,7 @@ const struct bw_raid_profile *bw_raid_profile_of(uint64_t flags)
     return NULL;
 }
 
-static struct bw_error *corrupt(uint64_t logical, const char *what, uint64_t value)
+static struct bw_error *corrupt_chunk(uint64_t logical, const char *what, uint64_t value)
 {
     return bw_error_create(BW_ERROR_CORRUPT, "chunk %" PRIu64 ": invalid %s %" PRIu64, logical,
                            what, value);
@@ -44,25 +44,25 @@ static bool has_device_twice(const struct bw_chunk *chunk)
     return false;
 }
 
-static struct bw_error *check(const struct bw_chunk *chunk, const struct bw_disk_chunk *disk)
+static struct bw_error *check_chunk(const struct bw_chunk *chunk, const struct bw_disk_chunk *disk)
 {
     const struct bw_raid_profile *profile = chunk->profile;
     if (chunk->length == 0 || chunk->length % BW_MIN_SECTORSIZE ||
         chunk->logical + chunk->length < chunk->logical)
-        return corrupt(chunk->logical, "length", chunk->length);
+        return corrupt_chunk(chunk->logical, "length", chunk->length);
     if (bw_get64(disk->stripe_length) != BW_STRIPE_LENGTH)
-        return corrupt(chunk->logical, "stripe length", bw_get64(disk->stripe_length));
+        return corrupt_chunk(chunk->logical, "stripe length", bw_get64(disk->stripe_length));
     if (!profile)
-        return corrupt(chunk->logical, "profile bits", chunk->type & BW_GROUP_PROFILE_MASK);
+        return corrupt_chunk(chunk->logical, "profile bits", chunk->type & BW_GROUP_PROFILE_MASK);
     if (chunk->stripe_count < profile->minimum_stripes ||
         chunk->stripe_count > profile->maximum_stripes)
-        return corrupt(chunk->logical, "stripe count", chunk->stripe_count);
+        return corrupt_chunk(chunk->logical, "stripe count", chunk->stripe_count);
     if (profile->parity_stripes && has_device_twice(chunk))
-        return corrupt(chunk->logical, "stripes: one device twice in a row of",
-                       chunk->stripe_count);
+        return corrupt_chunk(chunk->logical, "stripes: one device twice in a row of",
+                             chunk->stripe_count);
     if (profile->flag == BW_GROUP_RAID10 &&
         (chunk->stripe_count % 2 || bw_get16(disk->sub_stripes) != 2))
-        return corrupt(chunk->logical, "sub stripes", bw_get16(disk->sub_stripes));
+        return corrupt_chunk(chunk->logical, "sub stripes", bw_get16(disk->sub_stripes));
     return NULL;
 }
 
@@ -87,7 +87,7 @@ struct bw_error *bw_chunk_decode(uint64_t logical, const uint8_t *data, size_t s
 {
     const struct bw_disk_chunk *disk = (const void *)data;
     if (!bw_chunk_item_size(data, size))
-        return corrupt(logical, "item size", size);
+        return corrupt_chunk(logical, "item size", size);
     *chunk = (struct bw_chunk){
         .logical = logical,
         .length = bw_get64(disk->length),
@@ -96,7 +96,7 @@ struct bw_error *bw_chunk_decode(uint64_t logical, const uint8_t *data, size_t s
         .stripe_count = bw_get16(disk->stripe_count),
         .stripes = (const void *)(disk + 1),
     };
-    return check(chunk, disk);
+    return check_chunk(chunk, disk);
 }
 
 /* Kernels before 6.11 wrote this many bytes, of no use now, before the places. */

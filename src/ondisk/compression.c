@@ -231,7 +231,7 @@ const char *bw_compression_name(unsigned compression)
 
 /* Raw zlib streams are inflated with the largest window, whichever size the header names: it suits
  * all streams, and the state can be reused. */
-static struct bw_error *prepare(struct bw_decompressor *self)
+static struct bw_error *prepare_codecs(struct bw_decompressor *self)
 {
     if (lzo_init() != LZO_E_OK)
         return bw_error_create(BW_ERROR_UNSUPPORTED, "lzo does not start");
@@ -250,7 +250,7 @@ struct bw_error *bw_decompressor_create(uint32_t sectorsize, struct bw_decompres
     if (!self)
         return bw_error_no_memory();
     self->sectorsize = sectorsize;
-    struct bw_error *error = prepare(self);
+    struct bw_error *error = prepare_codecs(self);
     if (error)
         bw_decompressor_destroy(self);
     else

@@ -317,8 +317,8 @@ static struct bw_error *decode_stored(const struct bw_item *item, uint32_t secto
     return extent->disk_bytenr ? check_stored(extent) : NULL;
 }
 
-static struct bw_error *decode(const struct bw_item *item, uint32_t sectorsize,
-                               struct bw_file_extent *extent)
+static struct bw_error *decode_file_extent(const struct bw_item *item, uint32_t sectorsize,
+                                           struct bw_file_extent *extent)
 {
     const struct bw_disk_file_extent *disk = (const void *)item->data;
     if (item->size < HEAD_SIZE)
@@ -339,7 +339,7 @@ static struct bw_error *decode(const struct bw_item *item, uint32_t sectorsize,
 struct bw_error *bw_file_extent_decode(const struct bw_item *item, uint32_t sectorsize,
                                        struct bw_file_extent *extent)
 {
-    struct bw_error *error = decode(item, sectorsize, extent);
+    struct bw_error *error = decode_file_extent(item, sectorsize, extent);
     if (error)
         return bw_error_prefix(error, "extent of inode %" PRIu64 " at %" PRIu64, item->key.objectid,
                                item->key.offset);

@@ -36,7 +36,7 @@ bool bw_node_may_belong(uint64_t tree, uint64_t owner)
     return is_subvolume(tree) && is_subvolume(owner);
 }
 
-static struct bw_error *mismatch(const char *what, uint64_t want, uint64_t have)
+static struct bw_error *field_mismatch(const char *what, uint64_t want, uint64_t have)
 {
     return bw_error_create(BW_ERROR_CORRUPT, "%s mismatch, want %" PRIu64 " have %" PRIu64, what,
                            want, have);
@@ -47,14 +47,14 @@ static struct bw_error *check_header(const struct bw_disk_header *header, uint32
                                      const struct bw_tree_block_expectation *expectation)
 {
     if (bw_get64(header->bytenr) != bytenr)
-        return mismatch("bytenr", bytenr, bw_get64(header->bytenr));
+        return field_mismatch("bytenr", bytenr, bw_get64(header->bytenr));
     if (header->level != expectation->level)
-        return mismatch("level", expectation->level, header->level);
+        return field_mismatch("level", expectation->level, header->level);
     if (bw_get64(header->generation) != expectation->generation)
-        return mismatch("generation", expectation->generation, bw_get64(header->generation));
+        return field_mismatch("generation", expectation->generation, bw_get64(header->generation));
     uint64_t owner = bw_get64(header->owner);
     if (!bw_node_may_belong(expectation->owner, owner))
-        return mismatch("owner", expectation->owner, owner);
+        return field_mismatch("owner", expectation->owner, owner);
     size_t entry = header->level ? sizeof(struct bw_disk_key_pointer) : sizeof(struct bw_disk_item);
     uint32_t count = bw_get32(header->item_count);
     if (count > (nodesize - sizeof *header) / entry)

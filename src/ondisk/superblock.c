@@ -113,7 +113,7 @@ static void decode_roots(const struct bw_disk_superblock *disk, struct bw_superb
     }
 }
 
-static void decode(const struct bw_disk_superblock *disk, struct bw_superblock *super)
+static void decode_superblock(const struct bw_disk_superblock *disk, struct bw_superblock *super)
 {
     memset(super, 0, sizeof *super);
     super->flags = bw_get64(disk->flags);
@@ -150,7 +150,7 @@ struct bw_error *bw_superblock_decode(const void *bytes, uint64_t offset,
 {
     const struct bw_disk_superblock *disk = bytes;
     BW_TRY(check_identity(disk, offset));
-    decode(disk, superblock);
+    decode_superblock(disk, superblock);
     BW_TRY(check_sizes(superblock));
     BW_TRY(check_root(superblock, "root", &superblock->root));
     BW_TRY(check_root(superblock, "remap_root", &superblock->remap_root));

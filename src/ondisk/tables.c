@@ -93,14 +93,14 @@ static void describe_names(struct bw_json *json, const struct bw_value_names *na
     bw_json_end(json);
 }
 
-static void describe(struct bw_json *json, const struct bw_structure *structure);
+static void describe_structure(struct bw_json *json, const struct bw_structure *structure);
 
 static void describe_choices(struct bw_json *json, const struct bw_structure *const *choices)
 {
     bw_json_begin_array(json, "one_of");
     for (; *choices; choices++) {
         bw_json_begin_object(json, NULL);
-        describe(json, *choices);
+        describe_structure(json, *choices);
         bw_json_end(json);
     }
     bw_json_end(json);
@@ -121,7 +121,7 @@ static void describe_member(struct bw_json *json, const struct bw_member *member
         describe_names(json, member->values);
     if (field->structure) {
         bw_json_begin_object(json, "of");
-        describe(json, field->structure);
+        describe_structure(json, field->structure);
         bw_json_end(json);
     }
     if (field->structures)
@@ -129,7 +129,7 @@ static void describe_member(struct bw_json *json, const struct bw_member *member
     bw_json_end(json);
 }
 
-static void describe(struct bw_json *json, const struct bw_structure *structure)
+static void describe_structure(struct bw_json *json, const struct bw_structure *structure)
 {
     bw_json_text(json, "name", structure->record.name);
     bw_json_text(json, "description", structure->record.documentation);
@@ -148,7 +148,7 @@ void bw_structures_describe(struct bw_json *json, const char *name)
         bw_json_begin_object(json, NULL);
         bw_json_text(json, "type", type ? bw_key_type_name((uint8_t)type) : "UNTYPED");
         bw_json_number(json, "number", type);
-        describe(json, structures[type]);
+        describe_structure(json, structures[type]);
         bw_json_end(json);
     }
     bw_json_end(json);

@@ -242,7 +242,7 @@ static void compute_checksum_matches(struct bw_part *part, union bw_value *value
     value->number = checksum_matches(superblock_of(part));
 }
 
-static const char *verdict(bool matches)
+static const char *match_text(bool matches)
 {
     return matches ? "match" : "DON'T MATCH";
 }
@@ -250,8 +250,9 @@ static const char *verdict(bool matches)
 static void compute_checksum_verdict(struct bw_part *part, union bw_value *value)
 {
     const struct bw_disk_superblock *super = superblock_of(part);
-    value->text = bw_checksum_known(bw_get16(super->csum_type)) ? verdict(checksum_matches(super))
-                                                                : "UNKNOWN CSUM TYPE OR SIZE";
+    value->text = bw_checksum_known(bw_get16(super->csum_type))
+                      ? match_text(checksum_matches(super))
+                      : "UNKNOWN CSUM TYPE OR SIZE";
 }
 
 static bool magic_matches(const struct bw_part *part)
@@ -266,7 +267,7 @@ static void compute_magic_matches(struct bw_part *part, union bw_value *value)
 
 static void compute_magic_verdict(struct bw_part *part, union bw_value *value)
 {
-    value->text = verdict(magic_matches(part));
+    value->text = match_text(magic_matches(part));
 }
 
 /* The UUID in tree blocks. */
@@ -285,7 +286,7 @@ static void compute_metadata_uuid(struct bw_part *part, union bw_value *value)
 static void compute_device_verdict(struct bw_part *part, union bw_value *value)
 {
     const struct bw_disk_superblock *super = superblock_of(part);
-    value->text = verdict(memcmp(super->device.fsid, metadata_uuid(super), BW_UUID_SIZE) == 0);
+    value->text = match_text(memcmp(super->device.fsid, metadata_uuid(super), BW_UUID_SIZE) == 0);
 }
 
 static void compute_label(struct bw_part *part, union bw_value *value)
