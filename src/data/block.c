@@ -83,7 +83,7 @@ struct bw_error *bw_data_block_insert(struct bw_data_block *block, size_t at,
     return NULL;
 }
 
-static bool follows(const struct bw_data_part *part, const struct bw_data_part *next)
+static bool is_followed_by(const struct bw_data_part *part, const struct bw_data_part *next)
 {
     return part->kind == next->kind && part->in_tree == next->in_tree &&
            part->offset + part->length == next->offset &&
@@ -95,7 +95,7 @@ void bw_data_block_join(struct bw_data_block *block, size_t first)
     size_t last = first;
     for (size_t i = first + 1; i < block->count; i++) {
         struct bw_data_part *part = &block->parts[last], *next = &block->parts[i];
-        if (follows(part, next)) {
+        if (is_followed_by(part, next)) {
             part->length += next->length;
             bw_error_free(next->error);
         } else {

@@ -24,7 +24,7 @@ static struct bw_key last_key(const struct bw_wanted_file *file)
     return (struct bw_key){file->inode, BW_EXTENT_DATA, UINT64_MAX};
 }
 
-static bool reaches(const struct bw_wanted_file *file, const struct bw_key *key)
+static bool reaches_key(const struct bw_wanted_file *file, const struct bw_key *key)
 {
     const struct bw_key last = last_key(file);
     return bw_key_compare(&last, key) >= 0;
@@ -36,7 +36,7 @@ static bool may_have_files(void *context, const struct bw_block_pointer *pointer
     const struct bw_wanted_file *files = scan->files + scan->at;
     const struct bw_tree_block_expectation *keys = &pointer->expectation;
     const size_t count = scan->end - scan->at;
-    const size_t next = BW_FIRST_INDEX(i, count, reaches(&files[i], &keys->first_key));
+    const size_t next = BW_FIRST_INDEX(i, count, reaches_key(&files[i], &keys->first_key));
     if (next == count)
         return false;
     const struct bw_key first = first_key(&files[next]);

@@ -70,7 +70,7 @@ struct filling {
     struct bw_error *error; /* if the range begins with a bad part */
 };
 
-static struct bw_error *fill(void *context, const struct bw_data_part *part)
+static struct bw_error *fill_part(void *context, const struct bw_data_part *part)
 {
     struct filling *filling = context;
     uint8_t *to = filling->buffer + (part->offset - filling->offset);
@@ -91,7 +91,7 @@ struct bw_error *bw_file_read(struct bw_file *file, uint64_t offset, void *buffe
                               size_t *got)
 {
     struct filling filling = {.buffer = buffer, .offset = offset};
-    struct bw_error *error = bw_file_read_parts(file, offset, length, fill, &filling);
+    struct bw_error *error = bw_file_read_parts(file, offset, length, fill_part, &filling);
     *got = filling.got;
     if (!error || error->code != BW_ERROR_STOPPED)
         return error;
@@ -134,7 +134,7 @@ struct bw_error *bw_extent_reader_create(struct bw_fs *fs, struct bw_extent_read
     return NULL;
 }
 
-static void forget(struct bw_extent_reader *reader)
+static void reset_reader(struct bw_extent_reader *reader)
 {
     bw_error_free(BW_TAKE(reader->error));
     if (reader->has_ahead)
@@ -146,7 +146,7 @@ void bw_extent_reader_destroy(struct bw_extent_reader *reader)
 {
     if (!reader)
         return;
-    forget(reader);
+    reset_reader(reader);
     bw_extents_free(&reader->cursor);
     free(reader);
 }
@@ -154,7 +154,7 @@ void bw_extent_reader_destroy(struct bw_extent_reader *reader)
 void bw_extent_reader_seek(struct bw_extent_reader *reader, const struct bw_data_file *file,
                            uint64_t offset, uint64_t end)
 {
-    forget(reader);
+    reset_reader(reader);
     bw_extents_seek(&reader->cursor, file, offset, end);
 }
 

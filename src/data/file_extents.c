@@ -151,8 +151,8 @@ static struct bw_error *check_extent(const struct bw_extent_cursor *cursor,
 }
 
 /* Turns a hole into a piece of an extent, whose item begins at `start`. */
-static void describe(const struct bw_file_extent *extent, uint64_t start,
-                     struct bw_extent_piece *piece)
+static void describe_extent(const struct bw_file_extent *extent, uint64_t start,
+                            struct bw_extent_piece *piece)
 {
     static const enum bw_extent_kind kinds[] = {
         [BW_FILE_EXTENT_INLINE] = BW_EXTENT_INLINE,
@@ -201,7 +201,7 @@ static void add_item(const struct bw_extent_cursor *cursor, uint32_t slot, uint6
         end = cursor->end;
     set_hole(cursor, end, piece);
     if (extent.type != BW_FILE_EXTENT_REGULAR || extent.disk_bytenr)
-        describe(&extent, item.key.offset, piece);
+        describe_extent(&extent, item.key.offset, piece);
 }
 
 static void report_disorder(const struct bw_extent_cursor *cursor)
@@ -215,7 +215,7 @@ static void report_disorder(const struct bw_extent_cursor *cursor)
                                           finder->bytenr, cursor->file.subvolume->tree.id));
 }
 
-static struct bw_error *find(struct bw_extent_cursor *cursor, const struct bw_key *key)
+static struct bw_error *find_leaf(struct bw_extent_cursor *cursor, const struct bw_key *key)
 {
     bool before = cursor->finder.found;
     uint64_t bytenr = cursor->finder.bytenr;
@@ -232,7 +232,7 @@ struct bw_error *bw_extents_next(struct bw_extent_cursor *cursor, struct bw_exte
     if (!*got)
         return NULL;
     const struct bw_key key = {cursor->file.inode, BW_EXTENT_DATA, cursor->offset};
-    BW_TRY(find(cursor, &key));
+    BW_TRY(find_leaf(cursor, &key));
     const struct bw_leaf_finder *finder = &cursor->finder;
     uint64_t next = next_start(cursor, &key, cursor->end);
     int64_t slot = finder->lost ? -1 : bw_leaf_last_until(finder, &key);

@@ -59,7 +59,8 @@ static const struct chunk_range *find_chunk(const struct chunk_ranges *chunks, u
 
 /* Delivery. */
 
-static struct bw_error *deliver(const struct logical_read *read, uint64_t logical, uint64_t length)
+static struct bw_error *deliver_bytes(const struct logical_read *read, uint64_t logical,
+                                      uint64_t length)
 {
     const struct bw_data_part part = {
         .kind = BW_DATA_BYTES, .offset = logical, .length = length, .bytes = read->bytes};
@@ -127,7 +128,7 @@ static struct bw_error *read_sectors(struct logical_read *read, uint64_t logical
         if (!error)
             error = read_range(read, logical + at, size, known);
         BW_TRY(error ? deliver_bad(read, logical + at, size, error)
-                     : deliver(read, logical + at, size));
+                     : deliver_bytes(read, logical + at, size));
     }
     return NULL;
 }
@@ -144,7 +145,7 @@ static struct bw_error *read_data(struct logical_read *read, uint64_t logical, u
         return deliver_bad(read, logical, size, error);
     error = read_range(read, logical, size, known);
     if (!error)
-        return deliver(read, logical, size);
+        return deliver_bytes(read, logical, size);
     if (error->code == BW_ERROR_NO_MEMORY || size == read->checksums.sectorsize)
         return deliver_bad(read, logical, size, error);
     bw_error_free(error);
@@ -183,7 +184,7 @@ static struct bw_error *read_piece(struct logical_read *read, const struct chunk
     }
     *length = block_length;
     return error ? deliver_bad(read, logical, block_length, error)
-                 : deliver(read, logical, block_length);
+                 : deliver_bytes(read, logical, block_length);
 }
 
 /* Checks. */

@@ -59,9 +59,10 @@ static struct bw_error *decoder_create(struct bw_fs *fs, struct bw_data_decoder 
     return error;
 }
 
-static struct bw_error *decode(struct bw_data_decoder *decoder, const struct bw_data_file *file,
-                               const struct bw_extent_piece *piece, const uint8_t *stored,
-                               uint8_t *output, size_t length)
+static struct bw_error *decode_extent(struct bw_data_decoder *decoder,
+                                      const struct bw_data_file *file,
+                                      const struct bw_extent_piece *piece, const uint8_t *stored,
+                                      uint8_t *output, size_t length)
 {
     struct bw_probes *probes = bw_xlator_probes(decoder->fs->reader.top);
     const struct bw_extent *extent = &piece->extent;
@@ -82,8 +83,8 @@ static struct bw_error *decode(struct bw_data_decoder *decoder, const struct bw_
 }
 
 /* Copies a part of the extent that was decoded last; false if it is a different one. */
-static bool decoded(const struct bw_data_decoder *decoder, const struct bw_data_file *file,
-                    const struct bw_extent *extent, uint8_t *output)
+static bool copy_decoded(const struct bw_data_decoder *decoder, const struct bw_data_file *file,
+                         const struct bw_extent *extent, uint8_t *output)
 {
     const struct bw_extent *kept = &decoder->kept;
     if (!kept->logical || kept->logical != extent->logical || kept->stored != extent->stored ||
@@ -102,11 +103,11 @@ static struct bw_error *data_decode(struct bw_data_decoder *decoder,
 {
     const struct bw_extent *extent = &piece->extent;
     if (extent->extent_offset == 0 && extent->length == extent->ram_bytes)
-        return decode(decoder, file, piece, stored, output, (size_t)extent->length);
-    if (decoded(decoder, file, extent, output))
+        return decode_extent(decoder, file, piece, stored, output, (size_t)extent->length);
+    if (copy_decoded(decoder, file, extent, output))
         return NULL;
     decoder->kept.logical = 0;
-    BW_TRY(decode(decoder, file, piece, stored, decoder->bytes, (size_t)extent->ram_bytes));
+    BW_TRY(decode_extent(decoder, file, piece, stored, decoder->bytes, (size_t)extent->ram_bytes));
     decoder->kept = *extent; /* logical is 0 if it is inline */
     decoder->unchecked = file->unchecked;
     memcpy(output, decoder->bytes + extent->extent_offset, (size_t)extent->length);
@@ -191,9 +192,9 @@ static bool ran_out_of_memory(struct bw_request *sectors, unsigned count)
 }
 
 /* Replaces the failed part with one part per sector. */
-static struct bw_error *divide(struct bw_fs *fs, const struct bw_request *failed,
-                               struct bw_data_block *block, size_t at,
-                               const struct bw_data_file *file)
+static struct bw_error *split_by_sector(struct bw_fs *fs, const struct bw_request *failed,
+                                        struct bw_data_block *block, size_t at,
+                                        const struct bw_data_file *file)
 {
     struct bw_request sectors[MOST_SECTORS];
     struct bw_data_part parts[MOST_SECTORS];
@@ -236,7 +237,7 @@ static struct bw_error *divide_part(struct bw_fs *fs, struct bw_request *failed,
         return NULL;
     }
     bw_error_free(error);
-    return divide(fs, failed, block, at, file);
+    return split_by_sector(fs, failed, block, at, file);
 }
 
 /*
@@ -518,7 +519,7 @@ static struct bw_error *add_compressed(struct bw_data_fetch *fetch, const struct
     job.part = block->count;
     uint8_t *bytes = bw_data_block_take(block, (size_t)part.length);
     part.bytes = bytes;
-    if (decoded(fetch->decoder, file, &piece->extent, bytes))
+    if (copy_decoded(fetch->decoder, file, &piece->extent, bytes))
         return bw_data_block_add(block, part);
     unsigned requests = fetch->request_count;
     BW_TRY(start_compressed(fetch, &job, &missing));

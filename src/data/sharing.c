@@ -267,7 +267,7 @@ static uint64_t address_of(const struct bw_node *node)
     return bw_get64(((const struct bw_disk_header *)node->block)->bytenr);
 }
 
-static struct bw_error *ask(struct bw_sharing *sharing, uint64_t bytenr)
+static struct bw_error *request_extent(struct bw_sharing *sharing, uint64_t bytenr)
 {
     BW_TRY(request_address(&sharing->table, bytenr));
     return is_full(&sharing->table) ? bw_error_create(BW_ERROR_STOPPED, "enough") : NULL;
@@ -277,7 +277,7 @@ static struct bw_error *ask_block(void *context, const struct bw_tree *tree,
                                   const struct bw_node *node)
 {
     (void)tree;
-    return ask(context, address_of(node));
+    return request_extent(context, address_of(node));
 }
 
 static struct bw_error *ask_extent(void *context, const struct bw_wanted_file *file,
@@ -285,7 +285,7 @@ static struct bw_error *ask_extent(void *context, const struct bw_wanted_file *f
 {
     (void)file;
     (void)offset;
-    return extent->disk_bytenr ? ask(context, extent->disk_bytenr) : NULL;
+    return extent->disk_bytenr ? request_extent(context, extent->disk_bytenr) : NULL;
 }
 
 static struct bw_error *request_addresses(struct bw_sharing *sharing,
@@ -371,7 +371,7 @@ static struct bw_error *settle_parts(struct bw_sharing *sharing)
 }
 
 /* The file that the parts and extents are of is at its end. */
-static struct bw_error *settle(struct bw_sharing *sharing)
+static struct bw_error *end_file(struct bw_sharing *sharing)
 {
     struct bw_file_space *space = sharing->file ? &sharing->space[sharing->file->number] : NULL;
     if (!space)
@@ -420,7 +420,7 @@ static struct bw_error *on_extent(void *context, const struct bw_wanted_file *fi
     if (!extent->disk_bytenr)
         return NULL;
     if (sharing->file != file) {
-        BW_TRY(settle(sharing));
+        BW_TRY(end_file(sharing));
         sharing->file = file;
         bw_extent_sums_begin(&sharing->extents);
     }
@@ -441,7 +441,7 @@ static struct bw_error *add_up(struct bw_sharing *sharing, const struct bw_wante
     sharing->scan.count = count;
     sharing->file = NULL;
     BW_TRY(bw_extent_scan_run(&sharing->scan));
-    return settle(sharing);
+    return end_file(sharing);
 }
 
 /* Replaying changes references, too, but not in the extent tree that is read here. */

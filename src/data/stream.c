@@ -84,7 +84,7 @@ static struct bw_error *add_entry(struct planner *planner, struct task *task, ui
     return NULL;
 }
 
-static struct bw_error *advise(struct planner *planner, uint64_t length)
+static struct bw_error *advise_file(struct planner *planner, uint64_t length)
 {
     uint64_t left = planner->end - planner->offset;
     if (!left) /* for example a directory, which has no subvolume to read from */
@@ -105,7 +105,7 @@ static struct bw_error *add_piece(struct planner *planner, struct task *task, bo
     bw_error_free(piece.extent.error);
     if (!bw_extent_is_data(&piece.extent))
         return add_entry(planner, task, piece.extent.offset + piece.extent.length, false);
-    BW_TRY(advise(planner, BW_DATA_BLOCK));
+    BW_TRY(advise_file(planner, BW_DATA_BLOCK));
     *full = true;
     uint64_t end = planner->offset + BW_DATA_BLOCK;
     end -= end % planner->sectorsize;
@@ -130,7 +130,7 @@ static struct bw_error *fill_task(struct planner *planner, struct task *task)
                     (planner->offset == planner->file.offset || left == 0);
         uint64_t room = left + UINT64_C(2) * planner->sectorsize + ROUND;
         if (work || room <= BW_DATA_BLOCK - used) {
-            BW_TRY(advise(planner, work ? ADVISE_WORK : left));
+            BW_TRY(advise_file(planner, work ? ADVISE_WORK : left));
             BW_TRY(add_entry(planner, task, planner->end, work));
             used = room < BW_DATA_BLOCK - used ? used + room : BW_DATA_BLOCK;
         } else if (used) {
@@ -173,7 +173,7 @@ static struct slot *slot_of(struct state *state, size_t number)
 }
 
 /* Ends a file of which nothing more will be delivered. */
-static void abandon(const struct state *state, const struct bw_stream_file *file)
+static void abandon_file(const struct state *state, const struct bw_stream_file *file)
 {
     if (state->stream->finish)
         bw_error_free(state->stream->finish(state->stream->context, file, false));
@@ -198,14 +198,14 @@ static struct bw_error *deliver_task(const struct state *state, const struct slo
         if (!error)
             error = deliver_parts(stream, slot, entry, last);
         if (entry->last && error)
-            abandon(state, &entry->file);
+            abandon_file(state, &entry->file);
         else if (entry->last && stream->finish)
             error = stream->finish(stream->context, &entry->file, true);
     }
     return error;
 }
 
-static void recycle(struct state *state, struct slot *slot)
+static void recycle_slot(struct state *state, struct slot *slot)
 {
     bw_data_block_clear(&slot->block);
     if (slot->block.bytes)
@@ -217,7 +217,7 @@ static void recycle(struct state *state, struct slot *slot)
     slot->done = false;
 }
 
-static bool deliver(struct state *state)
+static bool deliver_next(struct state *state)
 {
     struct slot *slot = slot_of(state, state->head);
     if (state->delivering || state->head == state->started || !slot->done)
@@ -227,13 +227,13 @@ static bool deliver(struct state *state)
     struct bw_error *error = deliver_task(state, slot);
     pthread_mutex_lock(&state->lock);
     state->error = bw_error_first(state->error, error);
-    recycle(state, slot);
+    recycle_slot(state, slot);
     state->delivering = false;
     state->head++;
     return true;
 }
 
-static bool plan(struct state *state)
+static bool plan_next(struct state *state)
 {
     if (state->planning || state->ended || state->planned == state->head + state->size)
         return false;
@@ -274,7 +274,7 @@ static struct bw_error *run_entry(const struct bw_stream *stream, struct bw_data
     return add_rest(entry, reached, block);
 }
 
-static bool run(struct state *state, struct bw_data_reader *reader)
+static bool run_next(struct state *state, struct bw_data_reader *reader)
 {
     if (state->started == state->planned || state->started == state->head + state->blocks)
         return false;
@@ -296,7 +296,7 @@ static bool is_over(const struct state *state)
     return state->error || (state->ended && state->head == state->planned);
 }
 
-static void work(void *context, unsigned worker, size_t task)
+static void run_worker(void *context, unsigned worker, size_t task)
 {
     struct state *state = context;
     struct bw_data_reader *reader = NULL;
@@ -306,7 +306,7 @@ static void work(void *context, unsigned worker, size_t task)
     pthread_mutex_lock(&state->lock);
     state->error = bw_error_first(state->error, error);
     while (!is_over(state)) {
-        if (deliver(state) || plan(state) || run(state, reader))
+        if (deliver_next(state) || plan_next(state) || run_next(state, reader))
             pthread_cond_broadcast(&state->changed);
         else
             pthread_cond_wait(&state->changed, &state->lock);
@@ -323,10 +323,10 @@ static void abandon_rest(struct state *state)
         const struct task *task = &slot_of(state, state->head)->task;
         for (size_t i = 0; i < task->count; i++)
             if (task->entries[i].last)
-                abandon(state, &task->entries[i].file);
+                abandon_file(state, &task->entries[i].file);
     }
     if (state->planner.has_file)
-        abandon(state, &state->planner.file);
+        abandon_file(state, &state->planner.file);
 }
 
 static void free_state(struct state *state)
@@ -361,7 +361,7 @@ struct bw_error *bw_stream_run(struct bw_fs *fs, const struct bw_stream *given)
     state.spare = calloc(state.size, sizeof *state.spare);
     struct bw_pool *pool = bw_pool_create(threads);
     if (state.slots && state.spare && pool)
-        bw_pool_run(pool, threads, work, &state);
+        bw_pool_run(pool, threads, run_worker, &state);
     else
         state.error = bw_error_no_memory();
     bw_pool_destroy(pool);
