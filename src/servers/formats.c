@@ -19,7 +19,7 @@
 #include "base/json.h"
 #include "base/utf8.h"
 
-static bool begins(const char *text, const char *with)
+static bool begins_with(const char *text, const char *with)
 {
     return strncmp(text, with, strlen(with)) == 0;
 }
@@ -30,16 +30,16 @@ bool bw_is_nbd_uri(const char *image)
                                           "nbds+unix://", "nbd+vsock://", "nbds+vsock://"};
     bool is_uri = false;
     for (size_t i = 0; i < sizeof schemes / sizeof *schemes; i++)
-        is_uri |= begins(image, schemes[i]);
+        is_uri |= begins_with(image, schemes[i]);
     return is_uri;
 }
 
 /* Commands. */
 
-static void add(struct bw_helper_command *command, const char *format, ...)
+static void add_word(struct bw_helper_command *command, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-static void add(struct bw_helper_command *command, const char *format, ...)
+static void add_word(struct bw_helper_command *command, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
@@ -60,25 +60,25 @@ void bw_helper_command_free(struct bw_helper_command *command)
 
 static void begin_nbdkit(struct bw_helper_command *command)
 {
-    add(command, "nbdkit");
-    add(command, "--readonly");
-    add(command, "--foreground");
+    add_word(command, "nbdkit");
+    add_word(command, "--readonly");
+    add_word(command, "--foreground");
 }
 
 /* A client for each time that the image is opened, and one for a helper above it. */
 static void begin_qemu(struct bw_helper_command *command)
 {
-    add(command, "qemu-nbd");
-    add(command, "--read-only");
-    add(command, "--persistent");
-    add(command, "--shared=0");
+    add_word(command, "qemu-nbd");
+    add_word(command, "--read-only");
+    add_word(command, "--persistent");
+    add_word(command, "--shared=0");
 }
 
 static void end_qemu(struct bw_helper_command *command, struct bw_json *json)
 {
     while (json->depth)
         bw_json_end(json);
-    add(command, "json:%.*s", (int)json->buffer->length, json->buffer->data);
+    add_word(command, "json:%.*s", (int)json->buffer->length, json->buffer->data);
     command->failed |= json->buffer->failed;
     bw_buffer_free(json->buffer);
 }
@@ -88,9 +88,9 @@ static void end_qemu(struct bw_helper_command *command, struct bw_json *json)
 static void add_web(const char *address, struct bw_helper_command *command)
 {
     begin_nbdkit(command);
-    add(command, "curl");
-    add(command, "protocols=http,https");
-    add(command, "url=%s", address);
+    add_word(command, "curl");
+    add_word(command, "protocols=http,https");
+    add_word(command, "url=%s", address);
 }
 
 /* s3://BUCKET/KEY */
@@ -99,9 +99,9 @@ static void add_s3(const char *address, struct bw_helper_command *command)
     const char *bucket = address + strlen("s3://");
     size_t length = strcspn(bucket, "/");
     begin_nbdkit(command);
-    add(command, "S3");
-    add(command, "bucket=%.*s", (int)length, bucket);
-    add(command, "key=%s", bucket + length + (bucket[length] == '/'));
+    add_word(command, "S3");
+    add_word(command, "bucket=%.*s", (int)length, bucket);
+    add_word(command, "key=%s", bucket + length + (bucket[length] == '/'));
 }
 
 /* rbd:POOL/IMAGE; all other settings that QEMU accepts in such a name are dropped. */
@@ -129,7 +129,7 @@ bool bw_helper_for_address(const char *image, struct bw_helper_command *command)
     } schemes[] = {
         {"http://", add_web}, {"https://", add_web}, {"s3://", add_s3}, {"rbd:", add_rbd}};
     for (size_t i = 0; i < sizeof schemes / sizeof *schemes; i++)
-        if (begins(image, schemes[i].scheme)) {
+        if (begins_with(image, schemes[i].scheme)) {
             schemes[i].make(image, command);
             return true;
         }
@@ -139,8 +139,8 @@ bool bw_helper_for_address(const char *image, struct bw_helper_command *command)
 void bw_helper_for_uri(const char *uri, struct bw_helper_command *command)
 {
     begin_nbdkit(command);
-    add(command, "nbd");
-    add(command, "uri=%s", uri);
+    add_word(command, "nbd");
+    add_word(command, "uri=%s", uri);
 }
 
 /* Containers. */
@@ -157,9 +157,9 @@ static void add_filter(const struct bw_foreign *foreign, const struct bw_source 
         [BW_SOURCE_URI] = {"nbd", "uri"},
     };
     begin_nbdkit(command);
-    add(command, "--filter=%s", foreign->driver);
-    add(command, "%s", plugins[source->kind].plugin);
-    add(command, "%s=%s", plugins[source->kind].parameter, source->text);
+    add_word(command, "--filter=%s", foreign->driver);
+    add_word(command, "%s", plugins[source->kind].plugin);
+    add_word(command, "%s=%s", plugins[source->kind].parameter, source->text);
 }
 
 static void add_file(const struct bw_source *source, struct bw_json *json)

@@ -89,7 +89,8 @@ static void arrange_descriptors(int listening, int life, int messages)
 
 /* Keeps the helper until this end of the pipe is the only one. The terminal's signals are not for
  * it: the process that has started it decides. */
-static _Noreturn void keep(struct bw_helper *helper, const char *path, const char *const *arguments)
+static _Noreturn void keep_helper(struct bw_helper *helper, const char *path,
+                                  const char *const *arguments)
 {
     char byte;
     setsid();
@@ -150,8 +151,8 @@ static struct bw_error *make_environment(struct bw_helper *helper)
 
 /* The pipe for messages is non-blocking: a helper that prints too much must not wait for a reader.
  */
-static struct bw_error *start(struct bw_helper *helper, const char *path,
-                              const char *const *arguments)
+static struct bw_error *fork_watcher(struct bw_helper *helper, const char *path,
+                                     const char *const *arguments)
 {
     int life[2], messages[2];
     if (pipe2(life, O_CLOEXEC))
@@ -168,7 +169,7 @@ static struct bw_error *start(struct bw_helper *helper, const char *path,
         close(helper->life);
         close(helper->messages);
         arrange_descriptors(helper->listening, life[0], messages[1]);
-        keep(helper, path, arguments);
+        keep_helper(helper, path, arguments);
     }
     close(life[0]);
     close(messages[1]);
@@ -190,7 +191,7 @@ struct bw_error *bw_helper_start(const char *path, const char *const *arguments,
     if (!error)
         error = make_environment(helper);
     if (!error)
-        error = start(helper, path, arguments);
+        error = fork_watcher(helper, path, arguments);
     if (error)
         bw_helper_stop(helper);
     else

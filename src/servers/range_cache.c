@@ -55,7 +55,7 @@ static bool make_room(struct bw_range_cache *cache, uint64_t length)
     return cache->bytes + length <= LIMIT;
 }
 
-static void insert(struct bw_range_cache *cache, struct bw_cached_range *range)
+static void insert_range(struct bw_range_cache *cache, struct bw_cached_range *range)
 {
     const size_t at = first_after(cache, range->read.offset);
     memmove(cache->ranges + at + 1, cache->ranges + at,
@@ -88,7 +88,7 @@ struct bw_cached_range *bw_range_cache_add(struct bw_range_cache *cache, uint64_
     *range = (struct bw_cached_range){
         .read = {.offset = *begin, .length = length}, .age = cache->requested, .stays = stays};
     range->read.buffer = range->bytes;
-    insert(cache, range);
+    insert_range(cache, range);
     *begin += length;
     return range;
 }

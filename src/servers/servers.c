@@ -81,7 +81,7 @@ void bw_servers_destroy(struct bw_servers *servers)
     free(servers);
 }
 
-static const struct server *find(const struct bw_servers *servers, const char *image)
+static const struct server *find_server(const struct bw_servers *servers, const char *image)
 {
     for (size_t i = 0; i < servers->count; i++)
         if (strcmp(servers->servers[i].image, image) == 0)
@@ -91,19 +91,19 @@ static const struct server *find(const struct bw_servers *servers, const char *i
 
 bool bw_servers_hold(const struct bw_servers *servers, const char *image)
 {
-    const struct server *server = find(servers, image);
+    const struct server *server = find_server(servers, image);
     return server && server->connection;
 }
 
 struct bw_connection *bw_servers_connection(const struct bw_servers *servers, const char *image)
 {
-    const struct server *server = find(servers, image);
+    const struct server *server = find_server(servers, image);
     return server ? server->connection : NULL;
 }
 
 struct bw_spool *bw_servers_spool(const struct bw_servers *servers, const char *image)
 {
-    const struct server *server = find(servers, image);
+    const struct server *server = find_server(servers, image);
     return server ? server->spool : NULL;
 }
 
@@ -185,8 +185,8 @@ static struct bw_error *connect_to(const struct bw_servers *servers, struct serv
 }
 
 /* Starts a helper, if it is installed, and connects to it. */
-static struct bw_error *start(const struct bw_servers *servers, struct server *server,
-                              const struct bw_helper_command *command, bool *started)
+static struct bw_error *start_helper(const struct bw_servers *servers, struct server *server,
+                                     const struct bw_helper_command *command, bool *started)
 {
     if (command->failed)
         return bw_error_no_memory();
@@ -200,8 +200,9 @@ static struct bw_error *start(const struct bw_servers *servers, struct server *s
     return connect_to(servers, server, NULL);
 }
 
-static struct bw_error *refuse(const struct server *server, const struct bw_foreign *foreign,
-                               const struct bw_buffer *needs)
+static struct bw_error *refuse_backing_files(const struct server *server,
+                                             const struct bw_foreign *foreign,
+                                             const struct bw_buffer *needs)
 {
     return bw_error_create(BW_ERROR_USAGE,
                            "%s is %s, and %.*s: --helpers=backing also reads the files that it "
@@ -216,7 +217,7 @@ static struct bw_error *put_relay(const struct bw_servers *servers, struct serve
 {
     struct bw_helper_command command = {.count = 0};
     bw_helper_for_uri(source->text, &command);
-    struct bw_error *error = start(servers, server, &command, started);
+    struct bw_error *error = start_helper(servers, server, &command, started);
     bw_helper_command_free(&command);
     if (!error && *started)
         *source = (struct bw_source){BW_SOURCE_SOCKET, bw_helper_socket(server->helpers[0])};
@@ -257,12 +258,12 @@ static struct bw_error *open_container(const struct bw_servers *servers, struct 
     if (!foreign || !may_help(servers, foreign, source))
         return prepare_spool(&beginning, server);
     if (!backing && bw_container_needs(foreign, beginning.bytes, beginning.length, &needs))
-        return refuse(server, foreign, &needs);
+        return refuse_backing_files(server, foreign, &needs);
     if (foreign->helper == BW_HELPER_QEMU && source->kind == BW_SOURCE_URI)
         return put_relay(servers, server, source, started);
     struct bw_error *error = bw_helper_for_container(foreign, source, backing, &command);
     if (!error)
-        error = start(servers, server, &command, started);
+        error = start_helper(servers, server, &command, started);
     bw_helper_command_free(&command);
     if (error || !*started)
         return error ? error : prepare_spool(&beginning, server);
@@ -289,7 +290,7 @@ static struct bw_error *open_address(const struct bw_servers *servers, struct se
     if (servers->mode == BW_HELPERS_OFF)
         return bw_error_create(BW_ERROR_USAGE, "%s needs %s, but helpers are switched off",
                                server->image, command->words[0]);
-    BW_TRY(start(servers, server, command, &started));
+    BW_TRY(start_helper(servers, server, command, &started));
     if (!started)
         return bw_error_create(BW_ERROR_USAGE, "%s needs %s, which is not installed", server->image,
                                command->words[0]);
@@ -326,7 +327,7 @@ static struct bw_error *open_folder(struct bw_servers *servers, const char *fold
 
 struct bw_error *bw_servers_open(struct bw_servers *servers, const char *image, bool *served)
 {
-    const struct server *known = find(servers, image);
+    const struct server *known = find_server(servers, image);
     struct server server = {.image = NULL};
     *served = known && known->connection;
     if (known)
