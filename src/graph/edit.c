@@ -34,7 +34,8 @@ static struct bw_error *no_volume(const struct bw_graph *graph, const char *patt
 
 /* Whether a volume matches a pattern, a type, or its own name, which may contain special
  * characters. */
-static bool fits(const struct bw_graph *graph, size_t index, const char *pattern, bool is_name)
+static bool matches_pattern(const struct bw_graph *graph, size_t index, const char *pattern,
+                            bool is_name)
 {
     const struct bw_xlator *volume = graph->layers[index];
     if (is_name)
@@ -49,7 +50,7 @@ static struct bw_error *set_options(struct bw_graph *graph, const char *pattern,
 {
     bool found = false, is_name = bw_graph_find(graph, pattern);
     for (size_t i = 0; i < graph->size; i++) {
-        if (!fits(graph, i, pattern, is_name))
+        if (!matches_pattern(graph, i, pattern, is_name))
             continue;
         found = true;
         BW_TRY(bw_layer_set_option(graph->layers[i], key, at, value, at));
@@ -76,7 +77,7 @@ struct bw_error *bw_graph_edit_option(struct bw_graph *graph, const char *text)
 
 /* Terminates the text at the next comma and decodes backslashes. Returns the text after the comma,
  * or NULL. */
-static char *cut(char *text)
+static char *cut_at_comma(char *text)
 {
     char *to = text;
     for (char *from = text; *from; from++) {
@@ -132,7 +133,7 @@ static struct bw_error *add_options(struct bw_xlator *volume, char *options,
 {
     while (options) {
         char *option = options;
-        options = cut(option);
+        options = cut_at_comma(option);
         char *value = strchr(option, '=');
         if (!value || value == option)
             return bw_place_error(at,
@@ -182,10 +183,10 @@ struct bw_error *bw_graph_edit_insert(struct bw_graph *graph, const char *text)
             at,
             bw_error_create(BW_ERROR_USAGE, "it must have the form TYPE@VOLUME[,KEY=VALUE...]"));
     *volume++ = '\0';
-    char *options = cut(volume);
+    char *options = cut_at_comma(volume);
     bool found = false, is_name = bw_graph_find(graph, volume);
     for (size_t i = 0; i < graph->size; i++) {
-        if (!fits(graph, i, volume, is_name))
+        if (!matches_pattern(graph, i, volume, is_name))
             continue;
         found = true;
         BW_TRY(insert_with_options(graph, i++, type, options, at)); /* skips the new layer, which

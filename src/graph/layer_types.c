@@ -341,9 +341,9 @@ static struct bw_error *check_api(const struct bw_xlator_api *api, const char *t
     return check_class(api->xlator, type);
 }
 
-static void unload(struct bw_plugin *plugin);
+static void unload_plugin(struct bw_plugin *plugin);
 
-static struct bw_error *load(const char *file, const char *type, struct bw_plugin *plugin)
+static struct bw_error *load_plugin(const char *file, const char *type, struct bw_plugin *plugin)
 {
     if (IS_STATIC)
         return bw_error_create(BW_ERROR_UNSUPPORTED,
@@ -355,7 +355,7 @@ static struct bw_error *load(const char *file, const char *type, struct bw_plugi
     const struct bw_xlator_api *api = dlsym(plugin->handle, "bw_xlator_api");
     struct bw_error *error = check_api(api, type);
     if (error) {
-        unload(plugin);
+        unload_plugin(plugin);
         return bw_error_prefix(error, "cannot use the layer %s", file);
     }
     plugin->xlator = api->xlator;
@@ -373,11 +373,11 @@ static struct bw_error *plugin_load(const char *path, const char *type, struct b
     BW_AUTO_FREE char *file = NULL;
     if (is_type_name(type))
         BW_TRY(find_file(path, type, &file));
-    return file ? load(file, type, plugin)
+    return file ? load_plugin(file, type, plugin)
                 : bw_error_create(BW_ERROR_USAGE, "unknown type %s", type);
 }
 
-static void unload(struct bw_plugin *plugin)
+static void unload_plugin(struct bw_plugin *plugin)
 {
     if (plugin->handle)
         dlclose(plugin->handle);
@@ -420,7 +420,7 @@ static struct bw_error *search_directory(const char *directory, bw_type_visitor 
 
 /* Calls `visit` for every file below `path` whose name is a type; a type may be visited several
  * times. Returns the first error of `visit`. */
-static struct bw_error *search(const char *path, bw_type_visitor *visit, void *context)
+static struct bw_error *search_path(const char *path, bw_type_visitor *visit, void *context)
 {
     while (*path) {
         size_t length = strcspn(path, ":");
@@ -488,7 +488,7 @@ void bw_registry_close(struct bw_registry *registry)
     if (!registry)
         return;
     while (registry->count)
-        unload(&registry->types[--registry->count]);
+        unload_plugin(&registry->types[--registry->count]);
     while (registry->name_count)
         free(registry->names[--registry->name_count]);
     free(registry->names);
@@ -541,7 +541,7 @@ static struct bw_error *find_names(struct bw_registry *registry)
 {
     for (size_t i = 0; i < registry->count; i++)
         BW_TRY(add_name(registry, registry->types[i].xlator->type));
-    BW_TRY(search(registry->path, add_name, registry));
+    BW_TRY(search_path(registry->path, add_name, registry));
     if (registry->name_count)
         qsort(registry->names, registry->name_count, sizeof *registry->names, by_name);
     return NULL;

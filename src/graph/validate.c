@@ -52,7 +52,7 @@ static const char *after_slash(const char *type)
     return slash ? slash + 1 : type;
 }
 
-static struct bw_error *consider(void *context, const char *type)
+static struct bw_error *consider_type(void *context, const char *type)
 {
     struct meant *meant = context;
     meant->exists |= strcmp(type, meant->type) == 0;
@@ -69,7 +69,7 @@ static struct bw_error *refuse_type(const struct bw_xlator *layer, struct bw_err
     const char *type = layer->type_name.text;
     struct meant meant = {type, after_slash(type), {.wanted = type}, NULL, false};
     if (reason->code == BW_ERROR_USAGE)
-        BW_TRY(bw_registry_each(layer->graph->registry, consider, &meant));
+        BW_TRY(bw_registry_each(layer->graph->registry, consider_type, &meant));
     const char *best = meant.exists ? NULL : meant.elsewhere ? meant.elsewhere : meant.nearest.best;
     if (best)
         return BW_REFUSE(layer->type_name.at, "volume %s: %s; did you mean %s?", layer->name.text,

@@ -31,7 +31,7 @@ struct parser {
     unsigned statement_line;
 };
 
-static struct bw_error *advance(struct parser *parser)
+static struct bw_error *next_token(struct parser *parser)
 {
     const struct bw_token *token = &parser->token;
     BW_TRY(bw_lexer_next(&parser->lexer, "\"", &parser->token));
@@ -76,7 +76,7 @@ static struct bw_error *expect_word(struct parser *parser, const char *what, str
             "%s expected, not the keyword %s (in quotes it would be a word like any other)", what,
             word->text);
     parser->statement_line = word->at.line;
-    return advance(parser);
+    return next_token(parser);
 }
 
 /* Parses a name. Names are also used in arguments of the command line, where some characters are
@@ -106,7 +106,7 @@ static struct bw_error *parse_type(struct parser *parser)
     if (first->text)
         return BW_REFUSE(parser->token.at, "volume %s has a second type; the first is in line %u",
                          parser->volume->name.text, first->at.line);
-    BW_TRY(advance(parser));
+    BW_TRY(next_token(parser));
     BW_TRY(expect_word(parser, "a type", &type));
     return bw_layer_set_type(parser->volume, type.text, type.at);
 }
@@ -127,7 +127,7 @@ static struct bw_error *check_option_name(const struct bw_xlator *volume,
 static struct bw_error *parse_option(struct parser *parser)
 {
     struct bw_token name, value;
-    BW_TRY(advance(parser));
+    BW_TRY(next_token(parser));
     BW_TRY(expect_word(parser, "the name of an option", &name));
     BW_TRY(check_option_name(parser->volume, &name));
     BW_TRY(expect_word(parser, "the value of an option", &value));
@@ -142,7 +142,7 @@ static struct bw_error *parse_subvolumes(struct parser *parser)
         return BW_REFUSE(parser->token.at,
                          "volume %s has a second list of subvolumes; the first is in line %u",
                          volume->name.text, volume->children[0].name.at.line);
-    BW_TRY(advance(parser));
+    BW_TRY(next_token(parser));
     do {
         struct bw_token name;
         BW_TRY(expect_name(parser, "the name of a subvolume", &name));
@@ -212,7 +212,7 @@ static struct bw_error *parse_statement(struct parser *parser)
 static struct bw_error *parse_volume(struct parser *parser)
 {
     struct bw_token name;
-    BW_TRY(advance(parser));
+    BW_TRY(next_token(parser));
     BW_TRY(expect_name(parser, "the name of a volume", &name));
     BW_TRY(bw_graph_add(parser->graph, parser->graph->size, name.text, name.at, &parser->volume));
     parser->statement = VOLUME;
@@ -220,12 +220,12 @@ static struct bw_error *parse_volume(struct parser *parser)
         BW_TRY(parse_statement(parser));
     if (!parser->volume->type_name.text)
         return BW_REFUSE(name.at, "volume %s has no type", name.text);
-    return advance(parser);
+    return next_token(parser);
 }
 
 static struct bw_error *parse_file(struct parser *parser)
 {
-    BW_TRY(advance(parser));
+    BW_TRY(next_token(parser));
     while (parser->token.kind != BW_TOKEN_END) {
         if (keyword_of(&parser->token) != VOLUME)
             return BW_REFUSE(parser->token.at, "the keyword volume expected, not '%s'",

@@ -25,7 +25,7 @@ const char *bw_request_kind_name(enum bw_request_kind kind)
     return bw_request_kind_choices[1 + kind];
 }
 
-static void count(struct bw_atomic_counters *counters, const struct bw_counters *more)
+static void add_counters(struct bw_atomic_counters *counters, const struct bw_counters *more)
 {
     atomic_fetch_add_explicit(&counters->calls, more->calls, memory_order_relaxed);
     atomic_fetch_add_explicit(&counters->requests, more->requests, memory_order_relaxed);
@@ -35,7 +35,7 @@ static void count(struct bw_atomic_counters *counters, const struct bw_counters 
 }
 
 /* Nearly all batches contain requests of one kind, so totals are kept for ranges of equal kinds. */
-static void account(struct bw_xlator *xlator, struct bw_request *requests, size_t total)
+static void count_requests(struct bw_xlator *xlator, struct bw_request *requests, size_t total)
 {
     for (size_t i = 0; i < total;) {
         enum bw_request_kind kind = requests[i].kind;
@@ -49,7 +49,7 @@ static void account(struct bw_xlator *xlator, struct bw_request *requests, size_
                                  &requests[i].address);
             }
         }
-        count(&xlator->counters[kind], &run);
+        add_counters(&xlator->counters[kind], &run);
     }
 }
 
@@ -167,7 +167,7 @@ void bw_wind(const struct bw_frame *parent, struct bw_xlator *xlator, struct bw_
         watch_call(&call, parent, xlator);
     }
     xlator->type->operations.read(&call.frame, xlator, requests, total);
-    account(xlator, requests, total);
+    count_requests(xlator, requests, total);
     if (call.timed)
         end_call(&call, parent, first_error(requests, total));
 }
