@@ -266,7 +266,7 @@ static bool is_symbol(const struct parser *parser, enum symbol symbol)
     return parser->token.kind == BW_TOKEN_SYMBOL && parser->token.symbol == symbol;
 }
 
-static struct bw_error *accept(struct parser *parser, const char *ends)
+static struct bw_error *read_token(struct parser *parser, const char *ends)
 {
     struct bw_token *token = &parser->token;
     BW_TRY(bw_lexer_next(&parser->lexer, ends, token));
@@ -276,12 +276,12 @@ static struct bw_error *accept(struct parser *parser, const char *ends)
                      token->text);
 }
 
-static struct bw_error *advance(struct parser *parser)
+static struct bw_error *next_token(struct parser *parser)
 {
-    return accept(parser, NAME_ENDS);
+    return read_token(parser, NAME_ENDS);
 }
 
-static struct bw_error *refuse(const struct parser *parser, const char *expected)
+static struct bw_error *refuse_token(const struct parser *parser, const char *expected)
 {
     const struct bw_token *token = &parser->token;
     if (token->kind == BW_TOKEN_END)
@@ -298,7 +298,7 @@ static struct bw_error *refuse_next(const struct parser *parser)
         {"'&&', '||' or the end", "'&&', '||' or ')'"},
         {"an operator, '&&', '||' or the end", "an operator, '&&', '||' or ')'"},
     };
-    return refuse(parser, expected[parser->alone][parser->open > 0]);
+    return refuse_token(parser, expected[parser->alone][parser->open > 0]);
 }
 
 /* Adds a test and its node in the condition. */
@@ -347,14 +347,14 @@ static struct bw_error *parse_comparison(struct parser *parser, struct test *tes
     const char *problem = NULL;
     test->comparison = (enum symbol)token->symbol;
     test->at = token->at;
-    BW_TRY(accept(parser, VALUE_ENDS));
+    BW_TRY(read_token(parser, VALUE_ENDS));
     if (token->kind != BW_TOKEN_WORD && token->kind != BW_TOKEN_QUOTED)
-        return refuse(parser, "a value");
+        return refuse_token(parser, "a value");
     test->value.token = *token;
     test->value.is_number = read_number(&test->value);
     if (test->comparison == LIKE || test->comparison == UNLIKE)
         problem = bw_glob_problem(token->text, token->length);
-    return problem ? BW_REFUSE(token->at, "in the pattern: %s", problem) : advance(parser);
+    return problem ? BW_REFUSE(token->at, "in the pattern: %s", problem) : next_token(parser);
 }
 
 static struct bw_error *parse_test(struct parser *parser, uint32_t *node)
@@ -362,8 +362,8 @@ static struct bw_error *parse_test(struct parser *parser, uint32_t *node)
     struct test test = {.name = parser->token, .comparison = IS};
     if (test.name.kind != BW_TOKEN_WORD ||
         !(isalpha((unsigned char)*test.name.text) || *test.name.text == '_'))
-        return refuse(parser, "a member, '!' or '('");
-    BW_TRY(advance(parser));
+        return refuse_token(parser, "a member, '!' or '('");
+    BW_TRY(next_token(parser));
     parser->alone = parser->token.kind != BW_TOKEN_SYMBOL || parser->token.symbol < EQUAL ||
                     parser->token.symbol > GREATER;
     if (!parser->alone)
@@ -374,13 +374,13 @@ static struct bw_error *parse_test(struct parser *parser, uint32_t *node)
 static struct bw_error *parse_parentheses(struct parser *parser, uint32_t *node)
 {
     parser->open++;
-    BW_TRY(advance(parser));
+    BW_TRY(next_token(parser));
     BW_TRY(parse_alternatives(parser, node));
     if (!is_symbol(parser, CLOSE))
         return refuse_next(parser);
     parser->open--;
     parser->alone = false;
-    return advance(parser);
+    return next_token(parser);
 }
 
 static struct bw_error *parse_one(struct parser *parser, uint32_t *node)
@@ -392,7 +392,7 @@ static struct bw_error *parse_one(struct parser *parser, uint32_t *node)
         return BW_REFUSE(parser->token.at, "more than %d nested '(' and '!'", BW_FILTER_DEPTH);
     parser->depth++;
     if (inverted) {
-        BW_TRY(advance(parser));
+        BW_TRY(next_token(parser));
         BW_TRY(parse_one(parser, node));
         parser->filter->condition.nodes[*node].negated ^= true;
     } else {
@@ -410,7 +410,7 @@ parse_list(struct parser *parser, enum symbol between, enum bw_condition_kind ki
     uint32_t more;
     BW_TRY(parse_part(parser, node));
     while (is_symbol(parser, between)) {
-        BW_TRY(advance(parser));
+        BW_TRY(next_token(parser));
         BW_TRY(parse_part(parser, &more));
         BW_TRY(bw_condition_join(&parser->filter->condition, kind, *node, more));
     }
@@ -430,7 +430,7 @@ static struct bw_error *parse_alternatives(struct parser *parser, uint32_t *node
 static struct bw_error *parse_all(struct parser *parser)
 {
     uint32_t root;
-    BW_TRY(advance(parser));
+    BW_TRY(next_token(parser));
     if (parser->token.kind == BW_TOKEN_END)
         return bw_error_create(BW_ERROR_USAGE, "the filter is empty");
     BW_TRY(parse_alternatives(parser, &root));
@@ -449,8 +449,8 @@ static struct bw_error *filter_parse(struct bw_filter *filter, const char *text)
 
 /* Creating filters, and evaluating them for each event. */
 
-static struct bw_error *fill(struct bw_filter *filter, const char *text,
-                             const bool selected[BW_PROBES_MAX])
+static struct bw_error *compile_filter(struct bw_filter *filter, const char *text,
+                                       const bool selected[BW_PROBES_MAX])
 {
     if (strnlen(text, BW_FILTER_LENGTH + 1) > BW_FILTER_LENGTH)
         return bw_error_create(BW_ERROR_USAGE, "the filter is longer than %d bytes",
@@ -465,7 +465,7 @@ struct bw_error *bw_filter_create(const char *text, const bool selected[BW_PROBE
     *filter = calloc(1, sizeof **filter);
     if (!*filter)
         return bw_error_no_memory();
-    struct bw_error *error = fill(*filter, text, selected);
+    struct bw_error *error = compile_filter(*filter, text, selected);
     if (error)
         bw_filter_destroy(BW_TAKE(*filter));
     return error;

@@ -53,7 +53,8 @@ void bw_histogram_add_up(const struct bw_histogram *histogram, struct bw_histogr
 
 /* Estimates value number `rank` (from 1 on) of a bucket: values are assumed to be evenly
  * distributed between the possible limits. */
-static uint64_t spread(const struct bw_histogram_totals *totals, unsigned bucket, uint64_t rank)
+static uint64_t estimate_value(const struct bw_histogram_totals *totals, unsigned bucket,
+                               uint64_t rank)
 {
     uint64_t start = bw_histogram_start(bucket), end = bw_histogram_end(bucket);
     start = start < totals->least ? totals->least : start;
@@ -80,7 +81,7 @@ uint64_t bw_histogram_percentile(const struct bw_histogram_totals *totals, unsig
     unsigned bucket = 0;
     for (; rank > totals->counts[bucket]; bucket++)
         rank -= totals->counts[bucket];
-    return spread(totals, bucket, rank);
+    return estimate_value(totals, bucket, rank);
 }
 
 /* The range of buckets in use; if all are empty, first > last. */

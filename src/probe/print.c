@@ -50,7 +50,7 @@ void bw_event_format_free(struct bw_event_format *format)
         bw_rows_destroy(format->rows[i]);
 }
 
-static void append(struct bw_buffer *text, const char *words)
+static void append_text(struct bw_buffer *text, const char *words)
 {
     bw_buffer_append(text, words, strlen(words));
 }
@@ -59,7 +59,7 @@ static void append(struct bw_buffer *text, const char *words)
 static void append_number(struct bw_buffer *text, const char *before, uint64_t number)
 {
     char digits[BW_DECIMAL_ROOM];
-    append(text, before);
+    append_text(text, before);
     bw_buffer_append(text, digits, (size_t)(bw_decimal(digits, number) - digits));
 }
 
@@ -87,19 +87,19 @@ void bw_event_append(const struct bw_event_format *format, const struct bw_probe
         append_time(text, event->time, context->begin);
         append_number(text, " ", thread_number());
         bw_buffer_append_byte(text, ' ');
-        append(text, event->probe->name);
+        append_text(text, event->probe->name);
         bw_rows_append_members(rows, event->record, event->members, text);
         return;
     }
     bw_buffer_append_byte(text, '{');
     if (context->number)
         append_number(text, "\"number\":", context->number);
-    append(text, context->number ? ",\"probe\":\"" : "\"probe\":\"");
-    append(text, event->probe->name);
+    append_text(text, context->number ? ",\"probe\":\"" : "\"probe\":\"");
+    append_text(text, event->probe->name);
     append_number(text, "\",\"time\":", event->time);
     append_number(text, ",\"thread\":", thread_number());
     bw_rows_append_members(rows, event->record, event->members, text);
-    append(text, context->cut ? ",\"cut\":true}" : "}");
+    append_text(text, context->cut ? ",\"cut\":true}" : "}");
 }
 
 /* The printer. */
@@ -115,7 +115,7 @@ struct bw_probe_printer {
     struct bw_error *error; /* the first error */
 };
 
-static void flush(struct bw_probe_printer *printer)
+static void flush_text(struct bw_probe_printer *printer)
 {
     struct bw_buffer *text = &printer->text;
     if (!printer->error && text->failed)
@@ -142,7 +142,7 @@ static void print_event(struct bw_probe_consumer *consumer, const struct bw_prob
                         &(struct bw_event_context){.begin = printer->begin}, &printer->text);
         bw_buffer_append_byte(&printer->text, '\n');
         if (!options->gather || printer->text.length >= GATHER_BYTES || printer->printed == maximum)
-            flush(printer);
+            flush_text(printer);
     }
     pthread_mutex_unlock(&printer->lock);
 }
@@ -176,7 +176,7 @@ struct bw_probe_consumer *bw_probe_printer_consumer(struct bw_probe_printer *pri
 void bw_probe_printer_flush(struct bw_probe_printer *printer)
 {
     pthread_mutex_lock(&printer->lock);
-    flush(printer);
+    flush_text(printer);
     pthread_mutex_unlock(&printer->lock);
 }
 
@@ -184,7 +184,7 @@ struct bw_error *bw_probe_printer_destroy(struct bw_probe_printer *printer)
 {
     if (!printer)
         return NULL;
-    flush(printer);
+    flush_text(printer);
     struct bw_error *error = printer->error;
     bw_event_format_free(&printer->format);
     bw_buffer_free(&printer->text);

@@ -49,7 +49,7 @@ const char *bw_probe_input(const struct bw_probe *probe)
     return probe->translator->name;
 }
 
-static uint64_t monotonic(void)
+static uint64_t monotonic_time(void)
 {
     struct timespec time;
     clock_gettime(CLOCK_MONOTONIC, &time);
@@ -58,7 +58,7 @@ static uint64_t monotonic(void)
 
 void bw_probes_init(struct bw_probes *probes)
 {
-    *probes = (struct bw_probes){.clock = monotonic};
+    *probes = (struct bw_probes){.clock = monotonic_time};
 }
 
 struct bw_error *bw_probes_create(struct bw_probes **probes)
@@ -163,8 +163,8 @@ static inline unsigned long in_register(uint64_t value)
 #endif
 
 /* Fills the record and passes it to the consumers. */
-static void deliver(struct bw_probes *probes, unsigned number, const struct bw_xlate *xlate,
-                    const void *in, void *record)
+static void deliver_event(struct bw_probes *probes, unsigned number, const struct bw_xlate *xlate,
+                          const void *in, void *record)
 {
     uint64_t wanted = bw_record_eager(xlate->record) | probes->wanted[number];
     xlate->translate(in, wanted, record);
@@ -183,7 +183,7 @@ static void deliver(struct bw_probes *probes, unsigned number, const struct bw_x
     void bw_fire_##id(struct bw_probes *probes, const struct bw_xlate *xlate, const void *in) \
     {                                                                                         \
         struct bw_##record_name record = {0};                                                 \
-        deliver(probes, BW_PROBE_##id, xlate, in, &record);                                   \
+        deliver_event(probes, BW_PROBE_##id, xlate, in, &record);                             \
         BW_SITE(id, record, primary, secondary);                                              \
     }
 #include "probe/probes.def"

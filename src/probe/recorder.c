@@ -77,8 +77,8 @@ static bool continues_character(char byte)
 
 /* Keeps the end of a path, or the beginning of another text, and replaces the rest with dots. Never
  * splits a UTF-8 character. */
-static struct bw_bytes shorten(struct shortened *copy, const char *text, size_t length,
-                               size_t limit, bool keeps_end)
+static struct bw_bytes shorten_text(struct shortened *copy, const char *text, size_t length,
+                                    size_t limit, bool keeps_end)
 {
     char *begin = copy->texts + copy->used, *at = begin;
     size_t start = keeps_end ? length - limit : 0, end = start + limit;
@@ -112,7 +112,7 @@ static void shorten_member(struct shortened *copy, const struct bw_member *membe
         bytes.length = strlen(bytes.data);
     if (!bytes.data || bytes.length <= limit)
         return;
-    bytes = shorten(copy, bytes.data, bytes.length, limit, is_path(member->name));
+    bytes = shorten_text(copy, bytes.data, bytes.length, limit, is_path(member->name));
     memcpy(place, &bytes, member->type == BW_TYPE_BYTES ? sizeof bytes : sizeof bytes.data);
 }
 
@@ -129,9 +129,9 @@ static void shorten_event(const struct bw_probe_event *event, size_t limit, stru
 }
 
 /* Formats both lines; false if they do not fit. */
-static bool format(const struct bw_recorder *recorder, const struct bw_probe_event *event,
-                   const struct bw_event_context *context, struct bw_buffer *lines,
-                   size_t *text_length)
+static bool format_lines(const struct bw_recorder *recorder, const struct bw_probe_event *event,
+                         const struct bw_event_context *context, struct bw_buffer *lines,
+                         size_t *text_length)
 {
     lines->length = 0;
     lines->failed = false;
@@ -153,7 +153,7 @@ static __attribute__((noinline)) void format_shortened(const struct bw_recorder 
     context->cut = true;
     for (;; limit /= 2) {
         shorten_event(event, limit, &copy);
-        if (format(recorder, &copy.event, context, lines, text_length))
+        if (format_lines(recorder, &copy.event, context, lines, text_length))
             return;
         if (!limit)
             break;
@@ -186,7 +186,7 @@ static void record_event(struct bw_probe_consumer *consumer, const struct bw_pro
     size_t text_length;
     if (!claim_slot(slot, number))
         return;
-    if (!format(recorder, event, &context, &lines, &text_length))
+    if (!format_lines(recorder, event, &context, &lines, &text_length))
         format_shortened(recorder, event, &context, &lines, &text_length);
     memcpy(slot->lines, room, lines.length);
     slot->text_length = bw_put16((uint16_t)text_length);
@@ -302,7 +302,7 @@ static struct bw_error *prepare_file(const struct bw_recorder *recorder, const c
                  : NULL;
 }
 
-static struct bw_error *map(struct bw_recorder *recorder, const char *name)
+static struct bw_error *map_box(struct bw_recorder *recorder, const char *name)
 {
     const struct bw_box_header header = make_header(recorder);
     bool in_file = recorder->descriptor >= 0;
@@ -318,7 +318,7 @@ static struct bw_error *map(struct bw_recorder *recorder, const char *name)
     return NULL;
 }
 
-static void release(struct bw_recorder *recorder)
+static void free_recorder(struct bw_recorder *recorder)
 {
     bw_event_format_free(&recorder->text);
     bw_event_format_free(&recorder->json);
@@ -342,7 +342,7 @@ static struct bw_error *prepare_recorder(struct bw_recorder *recorder, const cha
         BW_TRY(check_old(recorder->descriptor, name));
     BW_TRY(bw_event_format_init(false, recorded, &recorder->text));
     BW_TRY(bw_event_format_init(true, recorded, &recorder->json));
-    return map(recorder, name);
+    return map_box(recorder, name);
 }
 
 struct bw_error *bw_recorder_create_file(int descriptor, const char *name,
@@ -362,7 +362,7 @@ struct bw_error *bw_recorder_create_file(int descriptor, const char *name,
     recorder->size = BW_BOX_SLOTS + slots * sizeof(struct bw_box_slot);
     struct bw_error *error = prepare_recorder(recorder, name, selected);
     if (error)
-        release(recorder);
+        free_recorder(recorder);
     else
         *result = recorder;
     return error;
@@ -379,7 +379,7 @@ void bw_recorder_destroy(struct bw_recorder *recorder)
     if (!recorder)
         return;
     note_end(recorder, 1, 0);
-    release(recorder);
+    free_recorder(recorder);
 }
 
 /* Reading a black box. Its contents are not trusted: it may be any file. */
@@ -397,7 +397,7 @@ struct bw_recording {
     struct place *places; /* in ascending order of numbers */
 };
 
-static struct bw_error *damaged(const char *what)
+static struct bw_error *damaged_box(const char *what)
 {
     return bw_error_create(BW_ERROR_CORRUPT, "the black box is damaged: %s", what);
 }
@@ -420,15 +420,15 @@ static struct bw_error *check_header(const struct bw_box_header *header)
     if (bw_get32(header->header_size) != BW_BOX_SLOTS ||
         bw_get32(header->slot_size) != sizeof(struct bw_box_slot) || slots == 0 ||
         slots > BW_BOX_SLOTS_MAX)
-        return damaged("the sizes in its header make no sense");
+        return damaged_box("the sizes in its header make no sense");
     if (bw_get32(header->checksum) != bw_box_checksum(header))
-        return damaged("the checksum of its header does not match");
+        return damaged_box("the checksum of its header does not match");
     size_t length = strnlen((const char *)header->program, sizeof header->program);
     for (size_t i = 0; i < length; i++)
         if (header->program[i] < ' ' || header->program[i] > '~')
             length = sizeof header->program;
     return length < sizeof header->program ? NULL
-                                           : damaged("the name of the program makes no sense");
+                                           : damaged_box("the name of the program makes no sense");
 }
 
 static struct bw_error *read_header(int descriptor, struct bw_recording *recording)
@@ -440,7 +440,7 @@ static struct bw_error *read_header(int descriptor, struct bw_recording *recordi
         return bw_error_create(BW_ERROR_CORRUPT,
                                "not a black box: it does not begin with " BW_BOX_MAGIC);
     if (bytes->length < sizeof recording->header)
-        return damaged("it ends within its header");
+        return damaged_box("it ends within its header");
     memcpy(&recording->header, bytes->data, sizeof recording->header);
     return check_header(&recording->header);
 }

@@ -357,7 +357,7 @@ static const struct column {
     [P99] = {"p99_ns", "p99 ns", "p99 ns", 9},
 };
 
-static const char *heading(const struct bw_stats_table *table, unsigned column)
+static const char *heading_of(const struct bw_stats_table *table, unsigned column)
 {
     return table->by_xlator ? columns[column].of_layers : columns[column].of_probes;
 }
@@ -372,7 +372,7 @@ static struct whole whole_of(const struct bw_stats_table *table)
     return whole;
 }
 
-static uint64_t permille(uint64_t time, const struct whole *whole)
+static uint64_t permille_of(uint64_t time, const struct whole *whole)
 {
     return (uint64_t)((double)time / whole->time * 1000 + 0.5);
 }
@@ -387,7 +387,7 @@ static struct cells cells_of(const struct bw_stats_table *table, const struct wh
     const struct bw_histogram_totals *times = &row->totals.times;
     const bool timed = times->count, shared = row->has_times && whole->shown;
     return (struct cells){{
-        [SHARE] = {shared, shared ? permille(bw_stats_time(table, row), whole) : 0},
+        [SHARE] = {shared, shared ? permille_of(bw_stats_time(table, row), whole) : 0},
         [OWN] = {true, row->totals.own_ns},
         [TOTAL] = {row->has_times, times->sum},
         [COUNT] = {true, row->totals.count},
@@ -430,8 +430,8 @@ static void append_name(struct bw_buffer *text, const struct bw_stats_row *row)
 static void append_headings(struct bw_buffer *text, const struct bw_stats_table *table)
 {
     for (unsigned column = 0; column < COLUMNS; column++)
-        if (heading(table, column))
-            bw_buffer_format(text, "%*s ", columns[column].width, heading(table, column));
+        if (heading_of(table, column))
+            bw_buffer_format(text, "%*s ", columns[column].width, heading_of(table, column));
     bw_buffer_format(text, "%s\n", table->by_xlator ? "layer" : "probe");
 }
 
@@ -439,7 +439,7 @@ static void append_line(struct bw_buffer *text, const struct bw_stats_table *tab
 {
     static const char line[] = "--------------------";
     for (unsigned column = 0; column < COLUMNS; column++)
-        if (heading(table, column))
+        if (heading_of(table, column))
             bw_buffer_format(text, "%.*s ", columns[column].width, line);
     bw_buffer_format(text, "%s\n", line);
 }
@@ -449,7 +449,7 @@ static void append_row(struct bw_buffer *text, const struct bw_stats_table *tabl
 {
     const struct cells cells = cells_of(table, whole, row);
     for (unsigned column = 0; column < COLUMNS; column++)
-        if (heading(table, column))
+        if (heading_of(table, column))
             append_cell(text, column, cells.of[column]);
     append_name(text, row);
     bw_buffer_append_byte(text, '\n');
@@ -521,7 +521,7 @@ static void add_row(struct bw_json *json, const struct bw_stats_table *table,
         bw_json_text(json, "layer_type", row->type);
     const struct cells cells = cells_of(table, whole, row);
     for (unsigned column = 0; column < COLUMNS; column++)
-        if (cells.of[column].there && heading(table, column))
+        if (cells.of[column].there && heading_of(table, column))
             bw_json_number(json, columns[column].member, cells.of[column].value);
     add_histogram(json, row);
     bw_json_end(json);
