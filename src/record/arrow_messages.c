@@ -45,22 +45,21 @@ static void append64(struct bw_buffer *flat, uint64_t value)
 }
 
 /* Pads so that the end of `more` further bytes is aligned. */
-static void align(struct bw_buffer *flat, size_t more, size_t alignment)
+static void pad_end(struct bw_buffer *flat, size_t more, size_t alignment)
 {
     append_zeros(flat, (alignment - (flat->length + more) % alignment) % alignment);
 }
 
-static void set(struct bw_buffer *flat, size_t at, size_t size, uint64_t value)
+static void set_number(struct bw_buffer *flat, size_t at, size_t size, uint64_t value)
 {
     const bw_le64 stored = bw_put64(value);
     if (!flat->failed)
         memcpy(flat->data + at, &stored, size);
 }
 
-/* Sets a reference to an object. */
-static void refer(struct bw_buffer *flat, size_t at, size_t object)
+static void set_reference(struct bw_buffer *flat, size_t at, size_t object)
 {
-    set(flat, at, sizeof(bw_le32), object - at);
+    set_number(flat, at, sizeof(bw_le32), object - at);
 }
 
 /* A table of zeros, whose members have the sizes of these digits; 0: the member is absent. */
@@ -75,7 +74,7 @@ static struct table add_table(struct bw_buffer *flat, const char *sizes)
         offsets[i] = length ? size : 0;
         size += length;
     }
-    align(flat, about, 8);
+    pad_end(flat, about, 8);
     append16(flat, about);
     append16(flat, size);
     for (size_t i = 0; i < count; i++)
@@ -91,8 +90,8 @@ static struct table add_table(struct bw_buffer *flat, const char *sizes)
 /* Begins a vector, and refers to it. */
 static void add_vector(struct bw_buffer *flat, size_t reference, size_t count, size_t alignment)
 {
-    align(flat, 4, alignment);
-    refer(flat, reference, flat->length);
+    pad_end(flat, 4, alignment);
+    set_reference(flat, reference, flat->length);
     append32(flat, count);
 }
 
@@ -115,17 +114,17 @@ static void begin_message(struct bw_buffer *flat, unsigned type, uint64_t body, 
     flat->length = 0;
     append32(flat, 0);
     const struct table message = add_table(flat, "2148");
-    refer(flat, 0, message.start);
-    set(flat, message.at[0], 2, VERSION_5);
-    set(flat, message.at[1], 1, type);
-    set(flat, message.at[3], 8, body);
+    set_reference(flat, 0, message.start);
+    set_number(flat, message.at[0], 2, VERSION_5);
+    set_number(flat, message.at[1], 1, type);
+    set_number(flat, message.at[3], 8, body);
     *header = message.at[2];
 }
 
 static struct bw_error *write_message(struct bw_rows_stream *stream, struct bw_buffer *flat)
 {
     char prefix[8] = {-1, -1, -1, -1};
-    align(flat, 0, 8);
+    pad_end(flat, 0, 8);
     const bw_le32 length = bw_put32((uint32_t)flat->length);
     memcpy(prefix + 4, &length, sizeof length);
     if (flat->failed)
@@ -135,7 +134,7 @@ static struct bw_error *write_message(struct bw_rows_stream *stream, struct bw_b
 }
 
 /* References are in a vector, each of four bytes. */
-static size_t element(size_t vector, size_t number)
+static size_t reference_at(size_t vector, size_t number)
 {
     return vector + 4 * number;
 }
@@ -146,9 +145,9 @@ static size_t element(size_t vector, size_t number)
 static void add_integer(struct bw_buffer *flat, size_t reference, unsigned bits, bool is_signed)
 {
     const struct table type = add_table(flat, "41");
-    refer(flat, reference, type.start);
-    set(flat, type.at[0], 4, bits);
-    set(flat, type.at[1], 1, is_signed);
+    set_reference(flat, reference, type.start);
+    set_number(flat, type.at[0], 4, bits);
+    set_number(flat, type.at[1], 1, is_signed);
 }
 
 /* The member `type` of a Field: a union of tables. */
@@ -159,15 +158,15 @@ static void add_type(struct bw_buffer *flat, const struct table *field, enum bw_
         [BW_ARROW_TRUTH] = BOOL,   [BW_ARROW_TEXT] = UTF8,  [BW_ARROW_BYTES] = BINARY,
         [BW_ARROW_WORD] = UTF8,
     };
-    set(flat, field->at[2], 1, types[kind]);
+    set_number(flat, field->at[2], 1, types[kind]);
     if (types[kind] == INT) {
         add_integer(flat, field->at[3], 64, kind == BW_ARROW_SIGNED);
         return;
     }
     const struct table type = add_table(flat, kind == BW_ARROW_TIME ? "24" : "");
-    refer(flat, field->at[3], type.start);
+    set_reference(flat, field->at[3], type.start);
     if (kind == BW_ARROW_TIME) {
-        set(flat, type.at[0], 2, NANOSECOND);
+        set_number(flat, type.at[0], 2, NANOSECOND);
         add_string(flat, type.at[1], "UTC", "");
     }
 }
@@ -176,8 +175,8 @@ static void add_type(struct bw_buffer *flat, const struct table *field, enum bw_
 static void add_encoding(struct bw_buffer *flat, size_t reference, unsigned number)
 {
     const struct table encoding = add_table(flat, "84");
-    refer(flat, reference, encoding.start);
-    set(flat, encoding.at[0], 8, number);
+    set_reference(flat, reference, encoding.start);
+    set_number(flat, encoding.at[0], 8, number);
     add_integer(flat, encoding.at[1], 32, true);
 }
 
@@ -188,8 +187,8 @@ static void add_field(struct bw_buffer *flat, size_t reference, const struct bw_
     const struct bw_arrow_field *column = &batch->fields[number];
     const bool has_words = column->kind == BW_ARROW_WORD;
     const struct table field = add_table(flat, has_words ? "411444" : "411404");
-    refer(flat, reference, field.start);
-    set(flat, field.at[1], 1, true);
+    set_reference(flat, reference, field.start);
+    set_number(flat, field.at[1], 1, true);
     add_string(flat, field.at[0], column->member->name, column->suffix);
     add_type(flat, &field, column->kind);
     if (has_words)
@@ -201,7 +200,7 @@ static void add_metadata(struct bw_buffer *flat, size_t reference, const char *k
                          const char *value)
 {
     const struct table pair = add_table(flat, "44");
-    refer(flat, reference, pair.start);
+    set_reference(flat, reference, pair.start);
     add_string(flat, pair.at[0], key, "");
     add_string(flat, pair.at[1], value, "");
 }
@@ -213,17 +212,17 @@ struct bw_error *bw_arrow_write_schema(struct bw_rows_stream *stream)
     size_t header;
     begin_message(flat, SCHEMA, 0, &header);
     const struct table schema = add_table(flat, "244");
-    refer(flat, header, schema.start);
+    set_reference(flat, header, schema.start);
     add_vector(flat, schema.at[1], batch->field_count, 4);
     const size_t fields = flat->length;
-    append_zeros(flat, element(0, batch->field_count));
+    append_zeros(flat, reference_at(0, batch->field_count));
     add_vector(flat, schema.at[2], 2, 4);
     const size_t metadata = flat->length;
-    append_zeros(flat, element(0, 2));
+    append_zeros(flat, reference_at(0, 2));
     for (unsigned i = 0; i < batch->field_count; i++)
-        add_field(flat, element(fields, i), batch, i);
-    add_metadata(flat, element(metadata, 0), "btrfs-walk.version", BW_VERSION);
-    add_metadata(flat, element(metadata, 1), "btrfs-walk.record", stream->rows->record->name);
+        add_field(flat, reference_at(fields, i), batch, i);
+    add_metadata(flat, reference_at(metadata, 0), "btrfs-walk.version", BW_VERSION);
+    add_metadata(flat, reference_at(metadata, 1), "btrfs-walk.record", stream->rows->record->name);
     return write_message(stream, flat);
 }
 
@@ -257,7 +256,7 @@ static void add_contents(struct contents *contents, const struct bw_arrow_field 
     contents->buffers[contents->buffer_count++] = &field->data;
 }
 
-static size_t padded(const struct bw_buffer *buffer)
+static size_t padded_length(const struct bw_buffer *buffer)
 {
     return (buffer->length + 7) / 8 * 8;
 }
@@ -266,7 +265,7 @@ static size_t length_of(const struct contents *contents)
 {
     size_t length = 0;
     for (unsigned i = 0; i < contents->buffer_count; i++)
-        length += padded(contents->buffers[i]);
+        length += padded_length(contents->buffers[i]);
     return length;
 }
 
@@ -275,15 +274,16 @@ static void add_batch(struct bw_buffer *flat, size_t reference, const struct con
 {
     const struct table table = add_table(flat, "844");
     size_t offset = 0;
-    refer(flat, reference, table.start);
-    set(flat, table.at[0], 8, contents->rows);
+    set_reference(flat, reference, table.start);
+    set_number(flat, table.at[0], 8, contents->rows);
     add_vector(flat, table.at[1], contents->node_count, 8);
     for (unsigned i = 0; i < contents->node_count; i++) {
         append64(flat, contents->nodes[i].length);
         append64(flat, contents->nodes[i].nulls);
     }
     add_vector(flat, table.at[2], contents->buffer_count, 8);
-    for (unsigned i = 0; i < contents->buffer_count; offset += padded(contents->buffers[i++])) {
+    for (unsigned i = 0; i < contents->buffer_count;
+         offset += padded_length(contents->buffers[i++])) {
         append64(flat, offset);
         append64(flat, contents->buffers[i]->length);
     }
@@ -316,8 +316,8 @@ static struct bw_error *write_words(struct bw_rows_stream *stream, unsigned numb
     contents.buffers[contents.buffer_count++] = &words->data;
     begin_message(&batch->message, DICTIONARY_BATCH, length_of(&contents), &header);
     const struct table table = add_table(&batch->message, "84");
-    refer(&batch->message, header, table.start);
-    set(&batch->message, table.at[0], 8, number);
+    set_reference(&batch->message, header, table.start);
+    set_number(&batch->message, table.at[0], 8, number);
     add_batch(&batch->message, table.at[1], &contents);
     words->written = true;
     BW_TRY(write_message(stream, &batch->message));

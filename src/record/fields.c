@@ -20,7 +20,7 @@ static size_t bytes_left(const struct bw_cursor *cursor)
 }
 
 /* Makes room for the rest of the row after something of any length. */
-static char *resume(const struct bw_row *row, char *at)
+static char *reserve_rest(const struct bw_row *row, char *at)
 {
     return at ? bw_row_room(row, at, 0) : NULL;
 }
@@ -135,8 +135,9 @@ static char *write_cut_off(struct bw_printer *printer, const struct bw_rows *row
 }
 
 /* Consumes the bytes of a structure; NULL if it is cut off. */
-static const uint8_t *consume(struct bw_cursor *cursor, const struct bw_structure *structure,
-                              uint8_t padded[PADDED_ROOM])
+static const uint8_t *consume_structure(struct bw_cursor *cursor,
+                                        const struct bw_structure *structure,
+                                        uint8_t padded[PADDED_ROOM])
 {
     const size_t have = bytes_left(cursor);
     if (have >= structure->size)
@@ -164,7 +165,7 @@ static char *write_structure(struct bw_printer *printer, const struct bw_rows *r
     uint8_t padded[PADDED_ROOM];
     struct bw_part *part = &printer->part;
     const uint8_t *outer = part->start;
-    part->start = consume(&part->cursor, rows->structure, padded);
+    part->start = consume_structure(&part->cursor, rows->structure, padded);
     at = part->start ? write_members(printer, rows, at) : write_cut_off(printer, rows, at);
     part->start = outer;
     return at;
@@ -191,14 +192,14 @@ static char *write_inner(const struct bw_row *row, const void *value, char *at)
     part->start = value;
     at = write_object(printer_of(row), row->column->nested, bw_row_lead(row, at), write_members);
     part->start = outer;
-    return resume(row, at);
+    return reserve_rest(row, at);
 }
 
 static char *write_next(const struct bw_row *row, const void *value, char *at)
 {
     (void)value;
     at = write_structure(printer_of(row), row->column->nested, bw_row_lead(row, at));
-    return resume(row, at);
+    return reserve_rest(row, at);
 }
 
 /* The chosen structure begins where this one does. */
@@ -217,7 +218,7 @@ static char *write_choice(const struct bw_row *row, const void *value, char *at)
     const size_t size = more->structure->size, consumed = row->rows->structure->size;
     const bool fits = size <= consumed || bw_cursor_take(&printer->part.cursor, size - consumed);
     at = fits ? write_members(printer, more, at) : write_cut_off(printer, row->rows, at);
-    return resume(row, at);
+    return reserve_rest(row, at);
 }
 
 /* Elements until `count` is reached or the cursor ends. */
@@ -241,7 +242,7 @@ static char *write_elements(const struct bw_row *row, uint64_t count, bool bound
     if (json && at)
         *at++ = ']';
     part->index = outer;
-    return resume(row, at);
+    return reserve_rest(row, at);
 }
 
 static char *write_list(const struct bw_row *row, const void *value, char *at)

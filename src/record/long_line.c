@@ -11,7 +11,7 @@
 enum { LINKS_COLUMN = 3, OWNER_COLUMN = 5, SIZE_COLUMN = 12 };
 
 /* Aligns the text from `at` to `end` to the right of a column, and adds a space after it. */
-static char *align(char *at, char *end, size_t width)
+static char *align_right(char *at, char *end, size_t width)
 {
     size_t length = (size_t)(end - at);
     if (length < width) {
@@ -32,18 +32,18 @@ static void append_owner(const char *name, uint32_t owner, struct bw_buffer *tex
         bw_buffer_format(text, "%*" PRIu32 " ", OWNER_COLUMN, owner);
 }
 
-static char *number(char *at, uint64_t value, size_t width)
+static char *append_number(char *at, uint64_t value, size_t width)
 {
-    return align(at, bw_decimal(at, value), width);
+    return align_right(at, bw_decimal(at, value), width);
 }
 
 /* The kernel keeps twenty bits of the minor number below the major one. */
-static char *device(char *at, uint64_t value)
+static char *append_device(char *at, uint64_t value)
 {
     char *end = bw_decimal(at, value >> 20 & 0xfff);
     *end++ = ',';
     *end++ = ' ';
-    return align(at, bw_decimal(end, value & 0xfffff), SIZE_COLUMN);
+    return align_right(at, bw_decimal(end, value & 0xfffff), SIZE_COLUMN);
 }
 
 static void append_unknown(const struct bw_walked_file *file, struct bw_buffer *text)
@@ -66,18 +66,18 @@ void bw_long_line_append(const struct bw_walked_file *file, const struct bw_time
     }
     at = bw_write_mode(at, inode->mode);
     *at++ = ' ';
-    at = number(at, inode->link_count, LINKS_COLUMN);
+    at = append_number(at, inode->link_count, LINKS_COLUMN);
     if (file->user || file->group) {
         bw_buffer_append(text, columns, (size_t)(at - columns));
         append_owner(file->user, inode->uid, text);
         append_owner(file->group, inode->gid, text);
         at = columns;
     } else {
-        at = number(at, inode->uid, OWNER_COLUMN);
-        at = number(at, inode->gid, OWNER_COLUMN);
+        at = append_number(at, inode->uid, OWNER_COLUMN);
+        at = append_number(at, inode->gid, OWNER_COLUMN);
     }
-    at = S_ISCHR(inode->mode) || S_ISBLK(inode->mode) ? device(at, inode->device)
-                                                      : number(at, inode->size, SIZE_COLUMN);
+    at = S_ISCHR(inode->mode) || S_ISBLK(inode->mode) ? append_device(at, inode->device)
+                                                      : append_number(at, inode->size, SIZE_COLUMN);
     if (!times)
         at = bw_write_date(at, bw_time_nanoseconds(&inode->mtime), ' ');
     bw_buffer_append(text, columns, (size_t)(at - columns));

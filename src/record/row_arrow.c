@@ -332,7 +332,7 @@ static bool has_failed(const struct bw_arrow_field *field)
 }
 
 /* Makes the column as long as the batch. */
-static void complete(struct bw_arrow_field *field, uint64_t count)
+static void complete_column(struct bw_arrow_field *field, uint64_t count)
 {
     const size_t bytes = (size_t)(count + 7) / 8;
     fill_up(field, count);
@@ -343,7 +343,7 @@ static void complete(struct bw_arrow_field *field, uint64_t count)
             append_zeros(bits[i], bytes - bits[i]->length);
 }
 
-static void clear(struct bw_arrow_batch *batch)
+static void clear_batch(struct bw_arrow_batch *batch)
 {
     for (unsigned i = 0; i < batch->field_count; i++) {
         struct bw_arrow_field *field = &batch->fields[i];
@@ -365,13 +365,14 @@ static struct bw_error *pass_on_batch(struct bw_rows_stream *stream)
     struct bw_arrow_batch *batch = stream->batch;
     bool failed = false;
     for (unsigned i = 0; i < batch->field_count; i++) {
-        complete(&batch->fields[i], batch->count);
+        complete_column(&batch->fields[i], batch->count);
         failed |= has_failed(&batch->fields[i]);
     }
     struct bw_error *error =
         failed ? bw_error_no_memory()
                : (are_structures(stream) ? bw_arrow_pass_batch : bw_arrow_write_batch)(stream);
-    clear(batch); /* also after an error: its buffers may have moved, and bw_arrow_end() follows */
+    clear_batch(batch); /* also after an error: its buffers may have moved, and bw_arrow_end()
+                           follows */
     return error;
 }
 

@@ -26,7 +26,7 @@ struct choice {
     uint64_t mask;
 };
 
-static void choose(struct choice *choice, unsigned member)
+static void choose_member(struct choice *choice, unsigned member)
 {
     choice->members[choice->count++] = (unsigned char)member;
     choice->mask |= UINT64_C(1) << member;
@@ -42,7 +42,7 @@ static struct bw_error *choose_name(const struct bw_record *record, const char *
         return bw_error_create(BW_ERROR_USAGE, "unknown column %.*s", (int)length, name);
     if (choice->mask >> member & 1)
         return bw_error_create(BW_ERROR_USAGE, "column %.*s is named twice", (int)length, name);
-    choose(choice, (unsigned)member);
+    choose_member(choice, (unsigned)member);
     return NULL;
 }
 
@@ -53,7 +53,7 @@ static struct bw_error *make_choice(const struct bw_record *record,
     uint64_t eager = (int)options->style == BW_ROWS_WORDS ? UINT64_MAX : bw_record_eager(record);
     for (unsigned i = 0; !options->members && i < record->member_count; i++)
         if (eager >> i & 1)
-            choose(choice, i);
+            choose_member(choice, i);
     for (const char *name = options->members; name; name++) {
         size_t length = strcspn(name, ",");
         BW_TRY(choose_name(record, name, length, choice));
@@ -67,7 +67,7 @@ static struct bw_error *make_choice(const struct bw_record *record,
 /* Preparing it. */
 
 /* Room for a lead of that many bytes. */
-static size_t padded(size_t length)
+static size_t padded_length(size_t length)
 {
     return length ? (length + BW_LEAD_STEP - 1) / BW_LEAD_STEP * BW_LEAD_STEP : BW_LEAD_STEP;
 }
@@ -75,7 +75,7 @@ static size_t padded(size_t length)
 /* The longest lead of a member: ,"NAME_bytes":" */
 static size_t lead_room(const struct bw_member *member)
 {
-    return padded((member->name ? strlen(member->name) : 0) + sizeof ",\"_bytes\":\"");
+    return padded_length((member->name ? strlen(member->name) : 0) + sizeof ",\"_bytes\":\"");
 }
 
 /* Copies a lead to `*left`, and advances it. Unused bytes are zero. */
@@ -84,7 +84,7 @@ static struct bw_lead take_lead(char **left, const char *text, size_t length)
     struct bw_lead lead = {*left, length};
     if (length)
         memcpy(*left, text, length);
-    *left += padded(length);
+    *left += padded_length(length);
     return lead;
 }
 
@@ -106,7 +106,7 @@ static struct bw_lead named_lead(char **left, const char *before, const struct b
 static size_t leads_room(const struct bw_record *record, const struct choice *choice,
                          const struct bw_rows_options *options)
 {
-    size_t room = (size_t)3 * BW_LEAD_STEP + padded(options->separator_length);
+    size_t room = (size_t)3 * BW_LEAD_STEP + padded_length(options->separator_length);
     for (unsigned i = 0; i < choice->count; i++)
         room += 2 * lead_room(&record->members[choice->members[i]]);
     return room;
@@ -116,8 +116,8 @@ static bw_column_writer write_nested;
 static struct bw_error *create_structure(const struct bw_structure *structure,
                                          const struct bw_rows_options *options,
                                          struct bw_rows **result);
-static struct bw_error *create(const struct bw_record *record,
-                               const struct bw_rows_options *options, struct bw_rows **result);
+static struct bw_error *create_rows(const struct bw_record *record,
+                                    const struct bw_rows_options *options, struct bw_rows **result);
 
 /* Records within a record are always JSON, in columns of text, too. */
 static struct bw_error *add_nested(struct bw_column *column, const struct bw_record *element,
@@ -126,7 +126,7 @@ static struct bw_error *add_nested(struct bw_column *column, const struct bw_rec
     const struct bw_rows_options options = {.style = BW_ROWS_JSON_LINES, .times = times};
     column->write = write_nested;
     column->is_array = is_array;
-    return create(element, &options, &column->nested);
+    return create_rows(element, &options, &column->nested);
 }
 
 /* The rows of the structures that a member contains, or chooses from. In columns they are JSON. */
@@ -266,15 +266,15 @@ static size_t room_of(const struct bw_rows *rows)
 {
     size_t room = (size_t)2 * BW_LEAD_STEP;
     for (unsigned i = 0; i < rows->column_count; i++) {
-        size_t plain = padded(rows->columns[i].lead.length),
-               bytes = padded(rows->columns[i].bytes_lead.length);
+        size_t plain = padded_length(rows->columns[i].lead.length),
+               bytes = padded_length(rows->columns[i].bytes_lead.length);
         room += (plain > bytes ? plain : bytes) + BW_VALUE_ROOM;
     }
     return room;
 }
 
-static struct bw_error *create(const struct bw_record *record,
-                               const struct bw_rows_options *options, struct bw_rows **result)
+static struct bw_error *create_rows(const struct bw_record *record,
+                                    const struct bw_rows_options *options, struct bw_rows **result)
 {
     struct choice choice = {0};
     BW_TRY(make_choice(record, options, &choice));
@@ -350,7 +350,8 @@ static struct bw_error *create_text(const struct bw_structure *structure,
     for (const char *at = text; (at = strchr(at, '{')); at++)
         count++;
     const size_t size = sizeof(struct bw_rows) + count * sizeof(struct bw_column);
-    struct bw_rows *rows = calloc(1, size + padded(strlen(text)) + (count + 1) * BW_LEAD_STEP);
+    struct bw_rows *rows =
+        calloc(1, size + padded_length(strlen(text)) + (count + 1) * BW_LEAD_STEP);
     if (!rows)
         return bw_error_no_memory();
     rows->record = &structure->record;
@@ -361,7 +362,7 @@ static struct bw_error *create_text(const struct bw_structure *structure,
         bw_rows_destroy(rows);
         return error;
     }
-    rows->room = room_of(rows) + padded(rows->end.length);
+    rows->room = room_of(rows) + padded_length(rows->end.length);
     *result = rows;
     return NULL;
 }
@@ -372,7 +373,7 @@ static struct bw_error *create_structure(const struct bw_structure *structure,
 {
     if ((int)options->style == BW_ROWS_STRUCTURE)
         return create_text(structure, options, result);
-    BW_TRY(create(&structure->record, options, result));
+    BW_TRY(create_rows(&structure->record, options, result));
     (*result)->structure = structure;
     return NULL;
 }
@@ -445,7 +446,7 @@ struct bw_error *bw_rows_create(const char *record, const struct bw_rows_options
     if (!found)
         return bw_error_create(BW_ERROR_USAGE, "unknown record %s", record);
     return is_line(options.style) ? create_line(found, &options, result)
-                                  : create(found, &options, result);
+                                  : create_rows(found, &options, result);
 }
 
 void bw_rows_destroy(struct bw_rows *rows)
@@ -741,7 +742,7 @@ static struct bw_error *append_front(const struct bw_rows *rows, struct bw_buffe
     return NULL;
 }
 
-static struct bw_error *begin(struct bw_rows_stream *stream)
+static struct bw_error *begin_stream(struct bw_rows_stream *stream)
 {
     struct bw_buffer text = {0};
     stream->begun = true;
@@ -761,7 +762,7 @@ static struct bw_error *begin(struct bw_rows_stream *stream)
 struct bw_error *bw_rows_take(void *context, const char *rows, size_t length)
 {
     struct bw_rows_stream *stream = context;
-    struct bw_error *error = stream->begun ? NULL : begin(stream);
+    struct bw_error *error = stream->begun ? NULL : begin_stream(stream);
     if (error || !length)
         return error;
     if (bw_style_is_packed(stream->rows->style))
@@ -813,7 +814,7 @@ struct bw_error *bw_rows_write(struct bw_rows_stream *stream, const void *record
 
 struct bw_error *bw_rows_end(struct bw_rows_stream *stream)
 {
-    struct bw_error *error = stream->begun ? NULL : begin(stream);
+    struct bw_error *error = stream->begun ? NULL : begin_stream(stream);
     free(BW_TAKE(stream->row));
     stream->row_capacity = 0;
     if (stream->batch)
