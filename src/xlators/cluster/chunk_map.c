@@ -152,7 +152,7 @@ static bool read_sources(const struct bw_frame *frame, struct bw_xlator *xlator,
     return complete;
 }
 
-static void combine(const struct row *row, uint8_t *bytes, uint8_t *buffer)
+static void combine_sources(const struct row *row, uint8_t *bytes, uint8_t *buffer)
 {
     const size_t length = row->piece->length;
     uint8_t *sources[MAX_PARTS];
@@ -186,7 +186,7 @@ static struct bw_error *rebuild_piece(const struct bw_frame *frame, struct bw_xl
     for (;;) {
         bool enough = choose_sources(&row);
         if (enough && read_sources(frame, xlator, &row, bytes, &failed)) {
-            combine(&row, bytes, buffer);
+            combine_sources(&row, bytes, buffer);
             return NULL;
         }
         if (enough)
@@ -250,8 +250,8 @@ static struct bw_error *place_by_stripe_tree(const struct bw_frame *frame,
 /* Finds where an address is stored, and the length to which the result, or the failure, applies.
  * Metadata are not looked up in the stripe tree: the blocks of that tree are metadata themselves.
  * */
-static struct bw_error *find(const struct bw_frame *frame, const struct bw_xlator *xlator,
-                             uint64_t address, uint32_t length, struct bw_piece *piece)
+static struct bw_error *find_piece(const struct bw_frame *frame, const struct bw_xlator *xlator,
+                                   uint64_t address, uint32_t length, struct bw_piece *piece)
 {
     const struct chunk_map *map = bw_xlator_private(xlator);
     BW_TRY(bw_layout_find(&map->layout, address, length, piece));
@@ -279,7 +279,8 @@ static void probe_piece(const struct bw_frame *frame, const struct bw_xlator *xl
 }
 
 /* A child without a known device may turn out to be the missing device. */
-static struct bw_error *missing(struct bw_xlator *xlator, const struct bw_layout_stripe *stripe)
+static struct bw_error *missing_device(struct bw_xlator *xlator,
+                                       const struct bw_layout_stripe *stripe)
 {
     if (stripe->devid == BW_UNKNOWN_DEVICE)
         return bw_error_create(BW_ERROR_MISSING_DEVICE, "the position of its stripe is unknown");
@@ -433,7 +434,7 @@ static struct bw_error *read_piece(const struct bw_frame *frame, struct bw_xlato
         }
     }
     if (stripe->child == BW_NO_CHILD)
-        return missing(xlator, stripe);
+        return missing_device(xlator, stripe);
     bool is_whole = piece->length == whole->length;
     struct bw_request part = {.kind = is_whole ? whole->kind : BW_REQUEST_RAW,
                               .copy = image_of(stripe, copy.alternative),
@@ -451,7 +452,7 @@ static struct bw_error *read_pieces(const struct bw_frame *frame, struct bw_xlat
 {
     for (uint32_t done = 0; done < request->length;) {
         struct bw_piece piece;
-        BW_TRY(find(frame, xlator, request->address + done, request->length - done, &piece));
+        BW_TRY(find_piece(frame, xlator, request->address + done, request->length - done, &piece));
         BW_TRY(read_piece(frame, xlator, request, &piece, done));
         done += piece.length;
     }
@@ -460,11 +461,12 @@ static struct bw_error *read_pieces(const struct bw_frame *frame, struct bw_xlat
 
 /* The child that a request can be read from in one piece, and the address there; BW_NO_CHILD if it
  * cannot, and the request is completed. */
-static uint32_t locate(const struct bw_frame *frame, struct bw_xlator *xlator, struct lead *lead,
-                       struct bw_request *request, uint64_t *address, uint8_t *image)
+static uint32_t locate_request(const struct bw_frame *frame, struct bw_xlator *xlator,
+                               struct lead *lead, struct bw_request *request, uint64_t *address,
+                               uint8_t *image)
 {
     struct bw_piece piece;
-    request->error = find(frame, xlator, request->address, request->length, &piece);
+    request->error = find_piece(frame, xlator, request->address, request->length, &piece);
     if (request->error)
         return BW_NO_CHILD;
     const struct bw_piece_copy copy = bw_piece_split_copy(&piece, request->copy);
@@ -524,8 +526,8 @@ static void read_slice(const struct bw_frame *frame, struct bw_xlator *xlator,
     struct located located;
     struct lead lead = {0};
     for (size_t i = 0; i < count; i++)
-        located.children[i] =
-            locate(frame, xlator, &lead, &requests[i], &located.addresses[i], &located.images[i]);
+        located.children[i] = locate_request(frame, xlator, &lead, &requests[i],
+                                             &located.addresses[i], &located.images[i]);
     for (size_t i = 0; i < count; i++)
         if (located.children[i] != BW_NO_CHILD)
             read_from_child(frame, xlator, requests, count, i, &located);
@@ -556,7 +558,7 @@ static struct bw_error *map(const struct bw_frame *frame, struct bw_xlator *xlat
                             struct bw_map_reply *reply)
 {
     struct bw_piece piece;
-    struct bw_error *error = find(frame, xlator, address, length, &piece);
+    struct bw_error *error = find_piece(frame, xlator, address, length, &piece);
     if (error) {
         *reply = (struct bw_map_reply){.length = piece.length};
         return error;
@@ -581,7 +583,7 @@ static uint32_t advise_piece(const struct bw_frame *frame, struct bw_xlator *xla
                              struct lead *lead, uint64_t address, uint32_t length, unsigned copy)
 {
     struct bw_piece piece;
-    BW_AUTO_ERROR struct bw_error *error = find(frame, xlator, address, length, &piece);
+    BW_AUTO_ERROR struct bw_error *error = find_piece(frame, xlator, address, length, &piece);
     if (error)
         return 0;
     const struct bw_piece_copy wanted = bw_piece_split_copy(&piece, copy);

@@ -41,7 +41,7 @@ static struct bw_error *control(struct bw_xlator *xlator, const struct bw_contro
 }
 
 /* The current location of an address; `length` is cut to the contiguous part. */
-static uint64_t translate(const struct remap *remap, uint64_t address, uint32_t *length)
+static uint64_t translate_address(const struct remap *remap, uint64_t address, uint32_t *length)
 {
     size_t next = BW_FIRST_INDEX(i, remap->count, remap->ranges[i].from > address);
     uint64_t limit = next < remap->count ? remap->ranges[next].from - address : UINT64_MAX;
@@ -60,7 +60,8 @@ static struct bw_error *read_parts(const struct bw_frame *frame, struct bw_xlato
     for (uint32_t done = 0; done < request->length;) {
         struct bw_request part = *request;
         part.length = request->length - done;
-        part.address = translate(bw_xlator_private(xlator), request->address + done, &part.length);
+        part.address =
+            translate_address(bw_xlator_private(xlator), request->address + done, &part.length);
         part.buffer = (uint8_t *)request->buffer + done;
         part.kind = BW_REQUEST_RAW; /* a piece of a block is no block */
         part.keep = false;
@@ -75,11 +76,11 @@ static struct bw_error *read_parts(const struct bw_frame *frame, struct bw_xlato
     return NULL;
 }
 
-static bool move(const struct bw_frame *frame, struct bw_xlator *xlator, struct bw_request *request,
-                 struct bw_request *copy)
+static bool move_request(const struct bw_frame *frame, struct bw_xlator *xlator,
+                         struct bw_request *request, struct bw_request *copy)
 {
     uint32_t length = request->length;
-    copy->address = translate(bw_xlator_private(xlator), request->address, &length);
+    copy->address = translate_address(bw_xlator_private(xlator), request->address, &length);
     if (length == request->length)
         return true;
     request->error = read_parts(frame, xlator, request);
@@ -89,14 +90,14 @@ static bool move(const struct bw_frame *frame, struct bw_xlator *xlator, struct 
 static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator,
                           struct bw_request *requests, size_t count)
 {
-    bw_wind_copies(frame, xlator, requests, count, move);
+    bw_wind_copies(frame, xlator, requests, count, move_request);
 }
 
 static struct bw_error *map(const struct bw_frame *frame, struct bw_xlator *xlator,
                             uint64_t address, uint32_t length, unsigned copy,
                             struct bw_map_reply *reply)
 {
-    address = translate(bw_xlator_private(xlator), address, &length);
+    address = translate_address(bw_xlator_private(xlator), address, &length);
     return bw_wind_map(frame, bw_xlator_child(xlator, 0), address, length, copy, reply);
 }
 
@@ -106,7 +107,7 @@ static void advise(const struct bw_frame *frame, struct bw_xlator *xlator,
     for (size_t i = 0; i < count; i++) {
         uint32_t length = ranges[i].length > UINT32_MAX ? UINT32_MAX : (uint32_t)ranges[i].length;
         struct bw_range below = {
-            .address = translate(bw_xlator_private(xlator), ranges[i].address, &length)};
+            .address = translate_address(bw_xlator_private(xlator), ranges[i].address, &length)};
         below.length = length;
         bw_wind_advise(frame, bw_xlator_child(xlator, 0), &below, 1, copy);
     }

@@ -54,7 +54,7 @@ static double negative_logarithm(uint64_t number)
     return (64 - logarithm) * ln2;
 }
 
-static uint64_t exponential(uint64_t mean, uint64_t hash)
+static uint64_t exponential_delay(uint64_t mean, uint64_t hash)
 {
     double times = negative_logarithm(hash ? hash : 1);
     return times < LONGEST_EXPONENTIAL ? (uint64_t)(times * (double)mean)
@@ -68,7 +68,7 @@ static uint64_t delay_of(const struct delay_gen *generator, uint64_t address)
     case UNIFORM:
         return hash % (2 * generator->delay + 1);
     case EXPONENTIAL:
-        return exponential(generator->delay, hash);
+        return exponential_delay(generator->delay, hash);
     case FIXED:
         break;
     }

@@ -70,7 +70,7 @@ static unsigned copy_of(const struct bw_request *request)
     return request->copy ? request->copy : 1;
 }
 
-static bool overlaps(const struct error_gen *generator, const struct bw_request *request)
+static bool overlaps_range(const struct error_gen *generator, const struct bw_request *request)
 {
     uint64_t last;
     if (__builtin_add_overflow(request->address, request->length - 1, &last))
@@ -78,7 +78,7 @@ static bool overlaps(const struct error_gen *generator, const struct bw_request 
     return request->address < generator->end && last >= generator->start;
 }
 
-static bool drawn(const struct error_gen *generator, const struct bw_request *request)
+static bool is_drawn(const struct error_gen *generator, const struct bw_request *request)
 {
     uint64_t hash = bw_hash_address(generator->seed, request->address);
     hash = bw_hash_mix(bw_hash_mix(hash, request->kind), copy_of(request));
@@ -92,24 +92,24 @@ static bool can_be_stale(const struct bw_request *request)
 }
 
 /* Whether the rule applies to a request, apart from the counting. */
-static bool matches(const struct error_gen *generator, const struct bw_request *request)
+static bool matches_rule(const struct error_gen *generator, const struct bw_request *request)
 {
     return bw_request_kind_selected(generator->kind, request->kind) &&
-           overlaps(generator, request) &&
+           overlaps_range(generator, request) &&
            (!generator->copy || generator->copy == copy_of(request)) &&
-           (generator->action != STALE || can_be_stale(request)) && drawn(generator, request);
+           (generator->action != STALE || can_be_stale(request)) && is_drawn(generator, request);
 }
 
 /* Counts a matching request; returns whether the rule hits it. */
 static bool is_hit(struct error_gen *generator, const struct bw_request *request)
 {
-    if (!matches(generator, request))
+    if (!matches_rule(generator, request))
         return false;
     uint64_t number = 1 + atomic_fetch_add_explicit(&generator->matches, 1, memory_order_relaxed);
     return generator->once ? number == generator->nth : number % generator->nth == 0;
 }
 
-static bool flip(const struct error_gen *generator, struct bw_request *request)
+static bool flip_bit(const struct error_gen *generator, struct bw_request *request)
 {
     uint64_t bit =
         bw_hash_address(generator->seed, request->address) % (UINT64_C(8) * request->length);
@@ -117,7 +117,7 @@ static bool flip(const struct error_gen *generator, struct bw_request *request)
     return true;
 }
 
-static bool zero(const struct error_gen *generator, struct bw_request *request)
+static bool zero_buffer(const struct error_gen *generator, struct bw_request *request)
 {
     (void)generator;
     memset(request->buffer, 0, request->length);
@@ -161,7 +161,7 @@ static bool make_older(uint8_t *block, size_t length, size_t generation_offset)
     return true;
 }
 
-static bool stale(const struct error_gen *generator, struct bw_request *request)
+static bool make_stale(const struct error_gen *generator, struct bw_request *request)
 {
     (void)generator;
     bool super = request->kind == BW_REQUEST_SUPER;
@@ -175,8 +175,8 @@ static bool stale(const struct error_gen *generator, struct bw_request *request)
 }
 
 /* Fails a request if it is hit; the request is not passed on then. */
-static bool pass(const struct bw_frame *frame, struct bw_xlator *xlator, struct bw_request *request,
-                 struct bw_request *copy)
+static bool pass_unless_hit(const struct bw_frame *frame, struct bw_xlator *xlator,
+                            struct bw_request *request, struct bw_request *copy)
 {
     struct error_gen *generator = bw_xlator_private(xlator);
     (void)frame, (void)copy;
@@ -189,9 +189,9 @@ static bool pass(const struct bw_frame *frame, struct bw_xlator *xlator, struct 
 
 /* The other actions, which alter a reply; false if they did not. */
 static bool (*const spoilers[])(const struct error_gen *, struct bw_request *) = {
-    [FLIP] = flip, [ZERO] = zero, [SHORT] = cut_short, [STALE] = stale};
+    [FLIP] = flip_bit, [ZERO] = zero_buffer, [SHORT] = cut_short, [STALE] = make_stale};
 
-static void spoil(struct error_gen *generator, struct bw_request *request)
+static void spoil_request(struct error_gen *generator, struct bw_request *request)
 {
     if (!request->error && spoilers[generator->action](generator, request))
         atomic_fetch_add_explicit(&generator->faults, 1, memory_order_relaxed);
@@ -202,16 +202,16 @@ static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator
 {
     struct error_gen *generator = bw_xlator_private(xlator);
     size_t clear = 0; /* requests before the first that matches */
-    while (clear < count && !matches(generator, &requests[clear]))
+    while (clear < count && !matches_rule(generator, &requests[clear]))
         clear++;
     if (clear < count && generator->action == EIO_ERROR) {
-        bw_wind_copies(frame, xlator, requests, count, pass);
+        bw_wind_copies(frame, xlator, requests, count, pass_unless_hit);
         return;
     }
     bw_wind(frame, bw_xlator_child(xlator, 0), requests, count);
     for (size_t i = 0; i < count; i++)
         if (is_hit(generator, &requests[i]))
-            spoil(generator, &requests[i]);
+            spoil_request(generator, &requests[i]);
 }
 
 static void dump(struct bw_xlator *xlator, struct bw_json *json)

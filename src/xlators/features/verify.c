@@ -191,7 +191,7 @@ static bool all_good(const struct bw_verify *verify, const struct bw_request *re
     return true;
 }
 
-static struct bw_error *mismatch(const struct repair *repair)
+static struct bw_error *checksum_mismatch(const struct repair *repair)
 {
     const struct bw_verify *verify = bw_xlator_private(repair->xlator);
     struct bw_error *error = bw_error_create(BW_ERROR_CORRUPT, "%s checksum mismatch",
@@ -248,7 +248,8 @@ static uint32_t copy_good_sectors(struct repair *repair, uint32_t first, uint32_
     return left;
 }
 
-static void note(struct repair *repair, uint32_t first, unsigned copy, struct bw_error *reason)
+static void note_bad_part(struct repair *repair, uint32_t first, unsigned copy,
+                          struct bw_error *reason)
 {
     struct bw_request part = part_of(repair, first, 1, copy);
     if (copy == repair->noted) {
@@ -267,13 +268,13 @@ static void try_run(struct repair *repair, uint32_t first, uint32_t count, unsig
     if (!part.error) {
         repair->missing = false;
         if (copy_good_sectors(repair, first, count, copy, part.rebuilt))
-            note(repair, first, copy, mismatch(repair));
+            note_bad_part(repair, first, copy, checksum_mismatch(repair));
         return;
     }
     /* If a device is missing, no sector of the run can be read. */
     bool divide = part.error->code != BW_ERROR_MISSING_DEVICE;
     repair->missing &= !divide;
-    note(repair, first, copy, part.error);
+    note_bad_part(repair, first, copy, part.error);
     for (uint32_t i = first; divide && count > 1 && i < first + count; i++)
         try_run(repair, i, 1, copy);
 }
@@ -339,7 +340,7 @@ static struct bw_error *explain_sector(struct repair *repair, uint32_t sector)
             return NULL;
         }
         note_bad_copy(repair->frame, repair->xlator, &part, copy,
-                      part.error ? part.error : mismatch(repair), &tried);
+                      part.error ? part.error : checksum_mismatch(repair), &tried);
     }
     /* Other parts of the request can be read. */
     if (tried.code == BW_ERROR_MISSING_DEVICE && !repair->missing)
@@ -380,7 +381,7 @@ static struct bw_error *repair_request(struct repair *repair, struct bw_error *f
     struct bw_error *error = explain_bad(repair);
     /* Every copy is good now; the first read was not. */
     if (!error && !repair->tried.count) {
-        note(repair, 0, first_read(repair), first ? first : mismatch(repair));
+        note_bad_part(repair, 0, first_read(repair), first ? first : checksum_mismatch(repair));
         first = NULL;
         repair->tried.good_again = true;
     }
@@ -461,7 +462,8 @@ static bool fsid_allowed(const struct bw_verify *verify, const uint8_t *fsid)
     return false;
 }
 
-static struct bw_error *check(const struct bw_verify *verify, const struct bw_request *request)
+static struct bw_error *check_block(const struct bw_verify *verify,
+                                    const struct bw_request *request)
 {
     const uint8_t *block = request->buffer;
     if (request->length < sizeof(struct bw_disk_header))
@@ -481,7 +483,7 @@ static struct bw_error *check_reply(const struct bw_frame *frame, struct bw_xlat
 {
     if (request->error)
         return request->error;
-    struct bw_error *error = check(bw_xlator_private(xlator), request);
+    struct bw_error *error = check_block(bw_xlator_private(xlator), request);
     if (error)
         bw_error_add_hop(error, bw_xlator_type(xlator), bw_xlator_name(xlator), &request->address);
     BW_PROBE(

@@ -81,7 +81,7 @@ static struct bw_error *unpack_all(const struct unpacking *unpacking)
                : bw_error_create(BW_ERROR_CORRUPT, "the compressed file is cut off");
 }
 
-static struct bw_error *unpack(const struct bw_packing *packing, struct unpacking *unpacking)
+static struct bw_error *unpack_image(const struct bw_packing *packing, struct unpacking *unpacking)
 {
     unpacking->input = malloc(INPUT);
     unpacking->output = malloc(OUTPUT);
@@ -116,10 +116,10 @@ static struct bw_error *find_spool(struct bw_xlator *xlator, struct bw_spool **s
 }
 
 /* If the file is damaged, the part before can be used. */
-static struct bw_error *fill(const struct bw_packing *packing, struct unpacking *unpacking)
+static struct bw_error *fill_spool(const struct bw_packing *packing, struct unpacking *unpacking)
 {
     BW_TRY(bw_spool_begin(unpacking->spool));
-    struct bw_error *error = unpack(packing, unpacking);
+    struct bw_error *error = unpack_image(packing, unpacking);
     const uint64_t size = bw_spool_size(unpacking->spool);
     if (error && (error->code != BW_ERROR_CORRUPT || !size))
         return error;
@@ -140,7 +140,7 @@ static struct bw_error *init(struct bw_xlator *xlator)
     BW_TRY(find_spool(xlator, &unpacking.spool));
     compressed->spool = unpacking.spool;
     if (!bw_spool_is_finished(unpacking.spool))
-        BW_TRY(fill(packing, &unpacking));
+        BW_TRY(fill_spool(packing, &unpacking));
     if (bw_spool_damage(unpacking.spool))
         bw_xlator_report(xlator, BW_WARNING, bw_error_copy(bw_spool_damage(unpacking.spool)));
     return NULL;
@@ -200,7 +200,7 @@ static const char *title(struct bw_xlator *xlator)
     return compressed->format;
 }
 
-static void show(struct bw_xlator *xlator, struct bw_json *json)
+static void dump(struct bw_xlator *xlator, struct bw_json *json)
 {
     const struct compressed *compressed = bw_xlator_private(xlator);
     bw_json_text(json, "format", compressed->format);
@@ -249,6 +249,6 @@ const struct bw_xlator_class bw_layout_compressed_class = {
                    .advise = advise,
                    .size = size,
                    .next_stored = next_stored,
-                   .dump = show,
+                   .dump = dump,
                    .title = title},
 };

@@ -75,8 +75,8 @@ static bool is_partial(const struct verity *verity, const struct bw_request *req
            (request->address | request->length) & (verity->tree.data_block - 1);
 }
 
-static struct bw_error *verify(void *context, const struct bw_frame *frame, uint8_t *bytes,
-                               uint64_t address, uint64_t length)
+static struct bw_error *verify_blocks(void *context, const struct bw_frame *frame, uint8_t *bytes,
+                                      uint64_t address, uint64_t length)
 {
     struct verity *verity = context;
     const uint32_t block = verity->tree.data_block;
@@ -94,7 +94,7 @@ static bool is_passed(const struct bw_frame *frame, struct bw_xlator *xlator,
     if (!is_partial(verity, request))
         return true;
     request->error = bw_read_blocks(frame, bw_xlator_child(xlator, 0), 0, verity->tree.data_block,
-                                    request, verify, verity);
+                                    request, verify_blocks, verity);
     return false;
 }
 
@@ -107,7 +107,7 @@ static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator
         struct bw_request *request = &requests[i];
         if (!request->error && !is_partial(verity, request))
             request->error =
-                verify(verity, frame, request->buffer, request->address, request->length);
+                verify_blocks(verity, frame, request->buffer, request->address, request->length);
     }
 }
 
@@ -130,7 +130,7 @@ static const char *title(struct bw_xlator *xlator)
     return verity->is_verified ? "dm-verity" : "dm-verity (not verified)";
 }
 
-static void show(struct bw_xlator *xlator, struct bw_json *json)
+static void dump(struct bw_xlator *xlator, struct bw_json *json)
 {
     const struct verity *verity = bw_xlator_private(xlator);
     const struct bw_verity_tree *tree = &verity->tree;
@@ -202,6 +202,6 @@ const struct bw_xlator_class bw_layout_dm_verity_class = {
                    .advise = advise,
                    .size = size,
                    .next_stored = next_stored,
-                   .dump = show,
+                   .dump = dump,
                    .title = title},
 };

@@ -175,8 +175,9 @@ static gcry_error_t make_vector(const struct cipher *cipher, const struct engine
 }
 
 /* Decrypts whole sectors in place. Sectors are numbered in units of 512 bytes. */
-static struct bw_error *decrypt(const struct cipher *cipher, const struct engine *engine,
-                                uint8_t *bytes, uint64_t length, uint64_t sector, uint32_t size)
+static struct bw_error *decrypt_sectors(const struct cipher *cipher, const struct engine *engine,
+                                        uint8_t *bytes, uint64_t length, uint64_t sector,
+                                        uint32_t size)
 {
     for (uint64_t done = 0; done < length; done += size) {
         uint8_t vector[BLOCK];
@@ -218,8 +219,8 @@ static struct bw_error *derive_by_argon2(const struct bw_luks_kdf *kdf, int vari
 #endif
 }
 
-static struct bw_error *derive(const struct bw_luks_kdf *kdf, const uint8_t *from,
-                               size_t from_length, uint8_t *key, size_t length)
+static struct bw_error *derive_key(const struct bw_luks_kdf *kdf, const uint8_t *from,
+                                   size_t from_length, uint8_t *key, size_t length)
 {
     if (strcmp(kdf->type, "argon2id") == 0)
         return derive_by_argon2(kdf, 2, from, from_length, key, length);
@@ -236,7 +237,7 @@ static struct bw_error *derive(const struct bw_luks_kdf *kdf, const uint8_t *fro
 }
 
 /* Replaces each piece of a stripe, as long as a hash, by the hash of its number and itself. */
-static void diffuse(int hash, uint8_t *stripe, size_t length)
+static void diffuse_stripe(int hash, uint8_t *stripe, size_t length)
 {
     const size_t step = gcry_md_get_algo_dlen(hash);
     uint8_t result[64];
@@ -260,7 +261,7 @@ static void join_stripes(int hash, const uint8_t *stripes, size_t count, uint8_t
         for (size_t k = 0; k < length; k++)
             key[k] ^= stripes[i * length + k];
         if (i + 1 < count)
-            diffuse(hash, key, length);
+            diffuse_stripe(hash, key, length);
     }
 }
 
@@ -346,9 +347,9 @@ static struct bw_error *open_slot(const struct search *search, const struct bw_l
     material.length = rounded;
     BW_TRY(parse_cipher(&slot->area, slot->area_key, &cipher));
     BW_TRY(read_material(search, slot, &material));
-    BW_TRY(derive(&slot->kdf, passphrase, length, area_key.bytes, slot->area_key));
+    BW_TRY(derive_key(&slot->kdf, passphrase, length, area_key.bytes, slot->area_key));
     BW_TRY(open_engine(&cipher, area_key.bytes, slot->area_key, &engine));
-    BW_TRY(decrypt(&cipher, &engine, material.bytes, rounded, 0, BW_LUKS_SECTOR));
+    BW_TRY(decrypt_sectors(&cipher, &engine, material.bytes, rounded, 0, BW_LUKS_SECTOR));
     join_stripes(gcry_md_map_name(slot->split_hash), material.bytes, slot->stripes, key, slot->key);
     return NULL;
 }
@@ -370,7 +371,7 @@ static struct bw_error *verify_key(const struct search *search, const struct bw_
     uint8_t found[BW_LUKS_SALT];
     if (!digest || digest->kdf.rounds > UINT32_MAX || strcmp(digest->kdf.type, "pbkdf2") != 0)
         return NULL;
-    BW_TRY(derive(&digest->kdf, key, slot->key, found, digest->length));
+    BW_TRY(derive_key(&digest->kdf, key, slot->key, found, digest->length));
     *fits = memcmp(found, digest->value, digest->length) == 0;
     return NULL;
 }
@@ -439,7 +440,7 @@ static struct bw_error *no_key(struct search *search, struct bw_error *error)
     return BW_TAKE(search->skipped);
 }
 
-static struct bw_error *unlock(struct search *search)
+static struct bw_error *unlock_volume(struct search *search)
 {
     const char *path = bw_xlator_option_text(search->xlator, "key-file");
     struct bw_keys *keys = bw_xlator_keys(search->xlator);
@@ -494,7 +495,7 @@ static struct bw_error *init(struct bw_xlator *xlator)
     BW_TRY(bw_gcrypt_prepare());
     BW_TRY(bw_luks_header_read(NULL, source, header));
     BW_TRY(set_range(xlator, header));
-    return unlock(&search);
+    return unlock_volume(&search);
 }
 
 static void fini(struct bw_xlator *xlator)
@@ -518,8 +519,8 @@ static struct bw_error *decrypt_at(void *context, const struct bw_frame *frame, 
     const struct decryption *decryption = context;
     const struct luks *luks = decryption->luks;
     (void)frame;
-    return decrypt(&luks->cipher, decryption->engine, bytes, length,
-                   luks->first_sector + address / BW_LUKS_SECTOR, luks->sector_size);
+    return decrypt_sectors(&luks->cipher, decryption->engine, bytes, length,
+                           luks->first_sector + address / BW_LUKS_SECTOR, luks->sector_size);
 }
 
 static void read_batch(const struct bw_frame *frame, struct bw_xlator *xlator,
@@ -571,7 +572,7 @@ static const char *title(struct bw_xlator *xlator)
     return luks->title;
 }
 
-static void show(struct bw_xlator *xlator, struct bw_json *json)
+static void dump(struct bw_xlator *xlator, struct bw_json *json)
 {
     const struct luks *luks = bw_xlator_private(xlator);
     bw_json_number(json, "offset", luks->window.offset);
@@ -632,6 +633,6 @@ const struct bw_xlator_class bw_layout_luks_class = {
                    .advise = bw_window_advise,
                    .size = bw_window_size,
                    .next_stored = bw_window_next_stored,
-                   .dump = show,
+                   .dump = dump,
                    .title = title},
 };

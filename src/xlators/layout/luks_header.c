@@ -346,7 +346,7 @@ static struct bw_error *decode_json(struct json_object *root, struct bw_luks_hea
 }
 
 /* Verifies the checksum of a header in memory. */
-static struct bw_error *verify(uint8_t *bytes, size_t size)
+static struct bw_error *verify_header(uint8_t *bytes, size_t size)
 {
     struct disk_header_2 *disk = (void *)bytes;
     uint8_t wanted[sizeof disk->checksum], found[sizeof disk->checksum] = {0};
@@ -365,7 +365,7 @@ static struct bw_error *verify(uint8_t *bytes, size_t size)
                : bw_error_create(BW_ERROR_CORRUPT, "the checksum of the LUKS header is wrong");
 }
 
-static struct bw_error *parse(const char *text, size_t length, struct bw_luks_header *header)
+static struct bw_error *parse_json(const char *text, size_t length, struct bw_luks_header *header)
 {
     struct json_tokener *tokener = json_tokener_new();
     struct json_object *root =
@@ -394,9 +394,9 @@ static struct bw_error *read_copy(const struct bw_frame *frame, struct bw_xlator
     if (!bytes)
         return bw_error_no_memory();
     BW_TRY(read_bytes(frame, device, offset, size, bytes));
-    BW_TRY(verify(bytes, size));
+    BW_TRY(verify_header(bytes, size));
     *header = (struct bw_luks_header){.version = 2};
-    return parse((const char *)bytes + HEADER, size - HEADER, header);
+    return parse_json((const char *)bytes + HEADER, size - HEADER, header);
 }
 
 /* Reads the first copy of the header, or the second one, which is at one of a few offsets. */

@@ -120,8 +120,8 @@ static const struct bw_lvm_volume *area_volume(const struct lvm *lvm,
 }
 
 /* In a thin volume, finds the address in the data of its pool. */
-static struct bw_error *resolve(const struct bw_frame *frame, const struct lvm *lvm,
-                                uint64_t address, struct address *found)
+static struct bw_error *resolve_thin(const struct bw_frame *frame, const struct lvm *lvm,
+                                     uint64_t address, struct address *found)
 {
     struct bw_thin_run run;
     *found = (struct address){lvm->volume, address, UINT64_MAX, false};
@@ -133,14 +133,14 @@ static struct bw_error *resolve(const struct bw_frame *frame, const struct lvm *
     return NULL;
 }
 
-static struct bw_error *locate(const struct bw_frame *frame, const struct lvm *lvm,
-                               uint64_t address, size_t copy, struct place *place)
+static struct bw_error *locate_address(const struct bw_frame *frame, const struct lvm *lvm,
+                                       uint64_t address, size_t copy, struct place *place)
 {
     struct address found;
     if (address >= lvm->volume->size)
         return bw_error_create(BW_ERROR_CORRUPT, "the logical volume %s ends at %" PRIu64,
                                lvm->volume->name, lvm->volume->size);
-    BW_TRY(resolve(frame, lvm, address, &found));
+    BW_TRY(resolve_thin(frame, lvm, address, &found));
     *place = (struct place){.length = lvm->volume->size - address};
     if (!found.is_hole)
         BW_TRY(locate_below(lvm->group, found.volume, found.address, copy, place));
@@ -159,7 +159,7 @@ static size_t copies_of(const struct lvm *lvm, const struct bw_lvm_volume *volum
 static size_t copies_at(const struct bw_frame *frame, const struct lvm *lvm, uint64_t address)
 {
     struct address found;
-    BW_AUTO_ERROR struct bw_error *error = resolve(frame, lvm, address, &found);
+    BW_AUTO_ERROR struct bw_error *error = resolve_thin(frame, lvm, address, &found);
     return error || found.is_hole || found.address >= found.volume->size
                ? 1
                : copies_of(lvm, found.volume, found.address);
@@ -178,12 +178,12 @@ static struct bw_error *missing_error(const struct bw_lvm_group *group,
 static struct bw_error *find_place(const struct bw_frame *frame, const struct lvm *lvm,
                                    uint64_t address, struct place *place)
 {
-    BW_TRY(locate(frame, lvm, address, 0, place));
+    BW_TRY(locate_address(frame, lvm, address, 0, place));
     if (!place->physical || place->physical->layer)
         return NULL;
     const size_t copies = copies_at(frame, lvm, address);
     for (size_t copy = 1; copy < copies; copy++) {
-        BW_TRY(locate(frame, lvm, address, copy, place));
+        BW_TRY(locate_address(frame, lvm, address, copy, place));
         if (!place->physical || place->physical->layer)
             return NULL;
     }
@@ -201,7 +201,8 @@ static struct bw_error *read_copies(const void *context, const struct bw_frame *
     const size_t copies = copies_at(frame, lvm, piece->address);
     for (size_t copy = 0; error && copy < copies; copy++) {
         struct place place;
-        BW_AUTO_ERROR struct bw_error *lost = locate(frame, lvm, piece->address, copy, &place);
+        BW_AUTO_ERROR struct bw_error *lost =
+            locate_address(frame, lvm, piece->address, copy, &place);
         if (lost || !place.physical || !place.physical->layer ||
             place.physical->layer == piece->layer)
             continue;
@@ -384,7 +385,7 @@ struct measuring {
     unsigned depth;
 };
 
-static uint64_t measure(struct measuring *measuring, size_t index);
+static uint64_t measure_volume(struct measuring *measuring, size_t index);
 
 /* The number of bytes that an area has; more than any segment has if that is unknown. */
 static uint64_t room_of(struct measuring *measuring, const struct bw_lvm_area *area)
@@ -392,7 +393,7 @@ static uint64_t room_of(struct measuring *measuring, const struct bw_lvm_area *a
     uint64_t begin = area->begin, end;
     if (area->is_logical) {
         measuring->depth++;
-        end = measuring->depth < DEEPEST ? measure(measuring, area->index) : 0;
+        end = measuring->depth < DEEPEST ? measure_volume(measuring, area->index) : 0;
         measuring->depth--;
     } else {
         const struct bw_lvm_physical *physical = &measuring->group->physicals[area->index];
@@ -431,7 +432,7 @@ static uint64_t measure_segment(struct measuring *measuring, const struct bw_lvm
     return most;
 }
 
-static uint64_t measure(struct measuring *measuring, size_t index)
+static uint64_t measure_volume(struct measuring *measuring, size_t index)
 {
     const struct bw_lvm_volume *volume = &measuring->group->volumes[index];
     struct measured *measured = &measuring->volumes[index];
@@ -454,7 +455,7 @@ static struct bw_error *set_size(struct lvm *lvm)
     if (!volumes)
         return bw_error_no_memory();
     measuring.volumes = volumes;
-    lvm->size = measure(&measuring, (size_t)(lvm->volume - lvm->group->volumes));
+    lvm->size = measure_volume(&measuring, (size_t)(lvm->volume - lvm->group->volumes));
     return NULL;
 }
 
@@ -557,7 +558,7 @@ static const char *title(struct bw_xlator *xlator)
     return lvm->title;
 }
 
-static void show(struct bw_xlator *xlator, struct bw_json *json)
+static void dump(struct bw_xlator *xlator, struct bw_json *json)
 {
     const struct lvm *lvm = bw_xlator_private(xlator);
     bw_json_number(json, "size", lvm->volume->size);
@@ -646,6 +647,6 @@ const struct bw_xlator_class bw_layout_lvm_class = {
                    .advise = advise,
                    .size = size,
                    .next_stored = next_stored,
-                   .dump = show,
+                   .dump = dump,
                    .title = title},
 };

@@ -172,7 +172,7 @@ static void skip_space(struct parser *parser)
     parser->at = at;
 }
 
-static bool take(struct parser *parser, char wanted)
+static bool skip_character(struct parser *parser, char wanted)
 {
     skip_space(parser);
     bool is_there = parser->at < parser->end && *parser->at == wanted;
@@ -209,7 +209,7 @@ static struct bw_error *parse_number(struct parser *parser, struct node *node)
     node->kind = KIND_NUMBER;
     if (!is_digit(*parser->at) && *parser->at != '-')
         return bad_text(parser, "no value");
-    bool is_negative = take(parser, '-');
+    bool is_negative = skip_character(parser, '-');
     while (parser->at < parser->end && is_digit(*parser->at)) {
         const unsigned digit = (unsigned)(*parser->at++ - '0');
         if (node->number > (UINT64_MAX - digit) / 10)
@@ -223,7 +223,7 @@ static struct bw_error *parse_number(struct parser *parser, struct node *node)
 
 static struct bw_error *parse_scalar(struct parser *parser, uint32_t index)
 {
-    if (take(parser, '"'))
+    if (skip_character(parser, '"'))
         return parse_string(parser, &parser->nodes[index]);
     return parser->at < parser->end ? parse_number(parser, &parser->nodes[index])
                                     : bad_text(parser, "no value");
@@ -242,11 +242,11 @@ static struct bw_error *parse_list(struct parser *parser, uint32_t list)
 {
     uint32_t last = 0, member;
     parser->nodes[list].kind = KIND_LIST;
-    while (!take(parser, ']')) {
+    while (!skip_character(parser, ']')) {
         BW_TRY(add_node(parser, &member));
         BW_TRY(parse_scalar(parser, member));
         append_member(parser, list, &last, member);
-        if (!take(parser, ',') && (parser->at >= parser->end || *parser->at != ']'))
+        if (!skip_character(parser, ',') && (parser->at >= parser->end || *parser->at != ']'))
             return bad_text(parser, "no comma");
     }
     return NULL;
@@ -273,16 +273,17 @@ static struct bw_error *parse_members(struct parser *parser, uint32_t section);
 static struct bw_error *parse_member(struct parser *parser, uint32_t member)
 {
     BW_TRY(parse_name(parser, &parser->nodes[member]));
-    if (take(parser, '=')) {
+    if (skip_character(parser, '=')) {
         skip_space(parser);
-        return take(parser, '[') ? parse_list(parser, member) : parse_scalar(parser, member);
+        return skip_character(parser, '[') ? parse_list(parser, member)
+                                           : parse_scalar(parser, member);
     }
-    if (!take(parser, '{') || parser->depth == DEEPEST)
+    if (!skip_character(parser, '{') || parser->depth == DEEPEST)
         return bad_text(parser, "no section");
     parser->depth++;
     BW_TRY(parse_members(parser, member));
     parser->depth--;
-    return take(parser, '}') ? NULL : bad_text(parser, "an open section");
+    return skip_character(parser, '}') ? NULL : bad_text(parser, "an open section");
 }
 
 static struct bw_error *parse_members(struct parser *parser, uint32_t section)
@@ -422,7 +423,7 @@ static const struct name *find_name(const struct parser *parser, const struct no
 
 /* The group. */
 
-static struct bw_error *impossible(const char *what)
+static struct bw_error *impossible_numbers(const char *what)
 {
     return bw_error_create(BW_ERROR_CORRUPT, "LVM metadata: impossible numbers in %s", what);
 }
@@ -440,7 +441,7 @@ static struct bw_error *add_physical(struct parser *parser, struct bw_lvm_group 
     copy_id(parser, from, physical->id);
     copy_string(parser, from, "device", physical->device, sizeof physical->device);
     if (begin > INT64_MAX / SECTOR)
-        return impossible(physical->name);
+        return impossible_numbers(physical->name);
     group->physical_count++;
     return NULL;
 }
@@ -480,7 +481,7 @@ static struct bw_error *add_areas(const struct parser *parser, struct bw_lvm_gro
     for (const struct node *at = first_of(parser, list); at;) {
         const struct node *extent = next_of(parser, at);
         if (!extent || extent->kind != KIND_NUMBER)
-            return impossible("a segment");
+            return impossible_numbers("a segment");
         BW_TRY(add_area(parser, group, at, extent->number));
         at = next_of(parser, extent);
     }
@@ -494,7 +495,7 @@ static struct bw_error *add_images(const struct parser *parser, struct bw_lvm_gr
     for (const struct node *at = first_of(parser, list); at; at = next_of(parser, at)) {
         const struct node *image = has_metadata ? next_of(parser, at) : at;
         if (!image)
-            return impossible("a segment");
+            return impossible_numbers("a segment");
         BW_TRY(add_area(parser, group, image, 0));
         at = image;
     }
@@ -506,7 +507,7 @@ static struct bw_error *add_named(const struct parser *parser, struct bw_lvm_gro
                                   const struct node *from, const char *name)
 {
     const struct node *volume = member_of(parser, from, name);
-    return volume ? add_area(parser, group, volume, 0) : impossible("a segment");
+    return volume ? add_area(parser, group, volume, 0) : impossible_numbers("a segment");
 }
 
 enum list_kind { LIST_EXTENTS, LIST_IMAGES, LIST_METADATA_AND_IMAGES, LIST_NAME };
@@ -549,7 +550,7 @@ static struct bw_error *set_areas(const struct parser *parser, struct bw_lvm_gro
     bool is_striped = segment->area_count > 1 && !segment->is_mirror && !segment->is_pool;
     return segment->is_known && (!segment->area_count || (is_striped && !segment->stripe) ||
                                  (segment->is_mirror && segment->area_count > MOST_COPIES))
-               ? impossible("a segment")
+               ? impossible_numbers("a segment")
                : NULL;
 }
 
@@ -562,7 +563,7 @@ static struct bw_error *add_segment(const struct parser *parser, struct bw_lvm_g
     const uint64_t most = INT64_MAX / group->extent / 2;
     if (begin > most || count > most || stripe > UINT32_MAX || !count ||
         begin * group->extent != volume->size)
-        return impossible(volume->name);
+        return impossible_numbers(volume->name);
     struct bw_lvm_segment segment = {
         .begin = begin * group->extent, .length = count * group->extent, .stripe = stripe * SECTOR};
     copy_string(parser, from, "type", segment.type, sizeof segment.type);
@@ -571,7 +572,7 @@ static struct bw_error *add_segment(const struct parser *parser, struct bw_lvm_g
     segment.device = number_of(parser, from, "device_id");
     segment.chunk = number_of(parser, from, "chunk_size");
     if (segment.chunk > UINT32_MAX)
-        return impossible(volume->name);
+        return impossible_numbers(volume->name);
     segment.chunk *= SECTOR;
     if (segment.is_thin && member_of(parser, from, "external_origin"))
         copy_text(segment.type, sizeof segment.type, "thin with an external origin", 28);
@@ -625,10 +626,10 @@ static struct bw_error *fill_group(struct parser *parser, const struct node *fro
     group->number = number_of(parser, from, "seqno");
     const uint64_t extent = number_of(parser, from, "extent_size");
     if (!extent || extent > LARGEST_EXTENT)
-        return impossible(group->name);
+        return impossible_numbers(group->name);
     group->extent = extent * SECTOR;
     if (!is_section(physicals) || !is_section(volumes))
-        return impossible(group->name);
+        return impossible_numbers(group->name);
     for (const struct node *at = first_of(parser, physicals); at; at = next_of(parser, at))
         BW_TRY(add_physical(parser, group, at));
     for (const struct node *at = first_of(parser, volumes); at; at = next_of(parser, at))
@@ -736,7 +737,7 @@ static struct bw_error *read_area(const struct bw_frame *frame, struct bw_xlator
         return NULL; /* the physical volume is not in a group */
     BW_AUTO_FREE char *text = length <= LONGEST ? malloc(length) : NULL;
     if (length > LONGEST || length > bw_get64(area.size) - SECTOR)
-        return impossible("a metadata area");
+        return impossible_numbers("a metadata area");
     if (!text)
         return bw_error_no_memory();
     if (!read_ring(frame, device, &area, text, length) ||

@@ -71,7 +71,7 @@ static void set_exponents(struct rebuilding *work)
     }
 }
 
-static uint8_t power(uint8_t exponent)
+static uint8_t field_power(uint8_t exponent)
 {
     uint8_t value = 1;
     while (exponent--)
@@ -116,11 +116,11 @@ static bool choose_factors(const struct rebuilding *work, struct factors *factor
         }
     const bool has_p = work->vectors[work->row.p];
     const bool has_q = work->row.q < count && work->vectors[work->row.q];
-    const uint8_t x = power(work->exponents[work->wanted]);
+    const uint8_t x = field_power(work->exponents[work->wanted]);
     if (lost > 1 || (lost && !(has_p && has_q)) || (!has_p && !has_q))
         return false;
     if (lost) {
-        const uint8_t y = power(work->exponents[factors->other]);
+        const uint8_t y = field_power(work->exponents[factors->other]);
         factors->q = bw_field_inverse(x ^ y);
         factors->p = bw_field_product(y, factors->q);
     } else if (!has_p) {
@@ -129,7 +129,8 @@ static bool choose_factors(const struct rebuilding *work, struct factors *factor
     return true;
 }
 
-static void combine(const struct rebuilding *work, const struct factors *factors, uint8_t *result)
+static void combine_vectors(const struct rebuilding *work, const struct factors *factors,
+                            uint8_t *result)
 {
     const uint32_t count = work->md->array.device_count;
     uint8_t coefficients[BW_FIELD_VECTORS];
@@ -142,7 +143,7 @@ static void combine(const struct rebuilding *work, const struct factors *factors
             role == work->row.p ? factors->p
             : role == work->row.q
                 ? factors->q
-                : factors->p ^ bw_field_product(factors->q, power(work->exponents[role]));
+                : factors->p ^ bw_field_product(factors->q, field_power(work->exponents[role]));
         if (!coefficient)
             continue;
         vectors[used] = work->vectors[role];
@@ -169,13 +170,13 @@ static struct bw_error *rebuild_from(const struct bw_frame *frame, struct rebuil
     set_exponents(work);
     if (!choose_factors(work, &factors))
         return not_enough(&(struct bw_md_place){.role = work->wanted, .offset = work->offset});
-    combine(work, &factors, result);
+    combine_vectors(work, &factors, result);
     return NULL;
 }
 
 /* Computes a piece from the other devices of its row. */
-static struct bw_error *rebuild(const struct bw_frame *frame, const struct md *md, uint64_t address,
-                                uint32_t length, uint8_t *result)
+static struct bw_error *rebuild_piece(const struct bw_frame *frame, const struct md *md,
+                                      uint64_t address, uint32_t length, uint8_t *result)
 {
     const size_t count = md->array.device_count;
     struct bw_md_place place;
@@ -222,15 +223,15 @@ static struct bw_error *read_copies(const struct bw_frame *frame, const struct m
 }
 
 /* Reads a piece whose device is missing or fails. */
-static struct bw_error *recover(const void *context, const struct bw_frame *frame,
-                                struct bw_piece *piece)
+static struct bw_error *recover_piece(const void *context, const struct bw_frame *frame,
+                                      struct bw_piece *piece)
 {
     const struct md *md = context;
     struct bw_error *error = BW_TAKE(piece->below.error);
     if (!bw_md_parity(&md->layout))
         return read_copies(frame, md, piece, error);
     struct bw_error *second =
-        rebuild(frame, md, piece->address, piece->below.length, piece->below.buffer);
+        rebuild_piece(frame, md, piece->address, piece->below.length, piece->below.buffer);
     piece->request->rebuilt |= !second;
     if (!second)
         bw_error_free(error);
@@ -265,7 +266,7 @@ static void add_pieces(const struct bw_frame *frame, const struct md *md, struct
                       member->offset + place.offset);
         done += length;
         if (pieces->count == BW_BATCH)
-            bw_pieces_read(frame, pieces, recover, md);
+            bw_pieces_read(frame, pieces, recover_piece, md);
     }
 }
 
@@ -280,7 +281,7 @@ static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator
         if (!requests[i].error)
             add_pieces(frame, md, &pieces, &requests[i]);
     }
-    bw_pieces_read(frame, &pieces, recover, md);
+    bw_pieces_read(frame, &pieces, recover_piece, md);
 }
 
 static void advise_range(const struct bw_frame *frame, const struct md *md, struct bw_range range)
@@ -501,7 +502,7 @@ static const char *title(struct bw_xlator *xlator)
     return md->title;
 }
 
-static void show(struct bw_xlator *xlator, struct bw_json *json)
+static void dump(struct bw_xlator *xlator, struct bw_json *json)
 {
     const struct md *md = bw_xlator_private(xlator);
     bw_json_text(json, "array", md->title);
@@ -568,6 +569,6 @@ const struct bw_xlator_class bw_layout_md_class = {
                    .advise = advise,
                    .size = size,
                    .next_stored = next_stored,
-                   .dump = show,
+                   .dump = dump,
                    .title = title},
 };

@@ -213,7 +213,7 @@ void bw_md_locate(const struct bw_md_layout *layout, uint64_t address, uint32_t 
 
 /* Setting up. */
 
-static struct bw_error *refuse(const char *what)
+static struct bw_error *refuse_array(const char *what)
 {
     return bw_error_create(BW_ERROR_UNSUPPORTED, "the MD array has %s", what);
 }
@@ -227,7 +227,7 @@ static struct bw_error *add_sizes(struct bw_md_layout *layout, const uint64_t *s
     for (uint32_t i = 0; i < layout->count; i++) {
         layout->sizes[i] = sizes[i] - (layout->chunk ? sizes[i] % layout->chunk : 0);
         if (layout->sizes[i] > INT64_MAX - layout->size)
-            return refuse("an impossible size");
+            return refuse_array("an impossible size");
         layout->size += layout->sizes[i];
     }
     return NULL;
@@ -278,10 +278,10 @@ static struct bw_error *set_mirrors(struct bw_md_layout *layout)
                                                               : nears * fars};
     if (!nears || !fars || nears * fars > count || sets > 2 || !mirrors->set_size ||
         mirrors->set_size > count)
-        return refuse("an unknown layout of RAID10");
+        return refuse_array("an unknown layout of RAID10");
     const uint64_t chunks = layout->used_size / layout->chunk / fars * count / nears;
     if (chunks > INT64_MAX / layout->chunk)
-        return refuse("an impossible size");
+        return refuse_array("an impossible size");
     const uint64_t used = (chunks * nears * fars + count - 1) / count;
     mirrors->stride = mirrors->interleaves ? layout->chunk : used / fars * layout->chunk;
     layout->size = chunks * layout->chunk;
@@ -293,10 +293,10 @@ static struct bw_error *set_rows(struct bw_md_layout *layout)
     const uint32_t data = layout->count - bw_md_parity(layout);
     if (!is_known(layout) || layout->count < bw_md_parity(layout) + 1 ||
         layout->count > BW_FIELD_VECTORS)
-        return refuse("an unknown layout");
+        return refuse_array("an unknown layout");
     const uint64_t chunks = layout->used_size / layout->chunk;
     if (chunks > INT64_MAX / layout->chunk / data)
-        return refuse("an impossible size");
+        return refuse_array("an impossible size");
     layout->size = chunks * layout->chunk * data;
     return NULL;
 }
@@ -305,7 +305,7 @@ static struct bw_error *set_layout(struct bw_md_layout *layout, const uint64_t *
 {
     const int level = layout->level;
     if (level != 1 && level != BW_MD_LINEAR && !layout->chunk)
-        return refuse("no chunk size");
+        return refuse_array("no chunk size");
     if (level == 10)
         return set_mirrors(layout);
     if (level >= 4)

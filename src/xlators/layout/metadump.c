@@ -108,7 +108,7 @@ static struct bw_error *add_cluster(struct piece_index *index, const union bw_me
     return NULL;
 }
 
-static int compare(const void *a, const void *b)
+static int compare_pieces(const void *a, const void *b)
 {
     const struct piece *first = a, *second = b;
     return first->logical != second->logical
@@ -135,7 +135,7 @@ static struct bw_error *read_index(const struct bw_frame *frame, struct bw_xlato
             error = add_cluster(index, &block, size, &offset);
     }
     if (index->count)
-        qsort(index->pieces, index->count, sizeof *index->pieces, compare);
+        qsort(index->pieces, index->count, sizeof *index->pieces, compare_pieces);
     const bool fatal =
         error && (error->code == BW_ERROR_NO_MEMORY || error->code == BW_ERROR_UNSUPPORTED);
     *cut = fatal ? NULL : error;
@@ -256,7 +256,7 @@ static bool copy_kept(struct metadump *dump, const struct piece *piece, uint64_t
 }
 
 /* Keeps a piece, replacing the least recently used one. The lock must be held. */
-static void keep(struct metadump *dump, const struct kept *wanted)
+static void keep_piece(struct metadump *dump, const struct kept *wanted)
 {
     struct kept *oldest = &dump->kept[0];
     for (unsigned i = 1; i < KEPT; i++)
@@ -292,8 +292,8 @@ static struct bw_error *inflate_piece(z_stream *stream, uint32_t room, struct ke
                                  result->piece->offset);
 }
 
-static struct bw_error *decompress(const struct bw_frame *frame, struct bw_xlator *xlator,
-                                   struct kept *result)
+static struct bw_error *decompress_piece(const struct bw_frame *frame, struct bw_xlator *xlator,
+                                         struct kept *result)
 {
     struct metadump *dump = bw_xlator_private(xlator);
     const struct piece *piece = result->piece;
@@ -325,13 +325,13 @@ static struct bw_error *read_compressed(const struct bw_frame *frame, struct bw_
     pthread_mutex_unlock(&dump->lock);
     if (found)
         return NULL;
-    struct bw_error *error = decompress(frame, xlator, &fresh);
+    struct bw_error *error = decompress_piece(frame, xlator, &fresh);
     if (error) {
         free(fresh.bytes);
         return error;
     }
     pthread_mutex_lock(&dump->lock);
-    keep(dump, &fresh);
+    keep_piece(dump, &fresh);
     copy_kept(dump, piece, from, buffer, length);
     pthread_mutex_unlock(&dump->lock);
     return NULL;
@@ -395,7 +395,7 @@ static void advise(const struct bw_frame *frame, struct bw_xlator *xlator,
     (void)frame, (void)xlator, (void)ranges, (void)count, (void)copy;
 }
 
-static void show(struct bw_xlator *xlator, struct bw_json *json)
+static void dump_state(struct bw_xlator *xlator, struct bw_json *json)
 {
     struct metadump *dump = bw_xlator_private(xlator);
     pthread_mutex_lock(&dump->lock);
@@ -429,5 +429,5 @@ const struct bw_xlator_class bw_layout_metadump_class = {
                    .advise = advise,
                    .size = size,
                    .next_stored = next_stored,
-                   .dump = show},
+                   .dump = dump_state},
 };

@@ -419,7 +419,7 @@ static const char *title(struct bw_xlator *xlator)
     return "partclone";
 }
 
-static void show(struct bw_xlator *xlator, struct bw_json *json)
+static void dump(struct bw_xlator *xlator, struct bw_json *json)
 {
     const struct partclone *partclone = bw_xlator_private(xlator);
     bw_json_number(json, "block_size", partclone->block_size);
@@ -462,6 +462,6 @@ const struct bw_xlator_class bw_layout_partclone_class = {
                    .advise = advise,
                    .size = size,
                    .next_stored = next_stored,
-                   .dump = show,
+                   .dump = dump,
                    .title = title},
 };

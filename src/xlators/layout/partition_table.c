@@ -326,8 +326,9 @@ static struct bw_error *probe_both(struct disk_copy *copy, bool force,
     return error;
 }
 
-static struct bw_error *probe(const struct bw_frame *frame, struct bw_xlator *disk,
-                              uint32_t sector_size, bool force, struct bw_partition_table *table)
+static struct bw_error *probe_disk(const struct bw_frame *frame, struct bw_xlator *disk,
+                                   uint32_t sector_size, bool force,
+                                   struct bw_partition_table *table)
 {
     struct disk_copy copy = {frame, disk, bw_xlator_size(disk), sector_size, -1, false};
     *table = (struct bw_partition_table){.kind = ""};
@@ -365,11 +366,11 @@ static struct bw_error *probe_sizes(const struct bw_frame *frame, struct bw_xlat
                                     bool force, struct bw_partition_table *table)
 {
     struct bw_partition_table large;
-    struct bw_error *error = probe(frame, disk, 512, force, table);
+    struct bw_error *error = probe_disk(frame, disk, 512, force, table);
     bool none = is_none(&error);
     if (error || (!none && (strcmp(table->kind, "dos") != 0 || holds_btrfs(frame, disk, table))))
         return error;
-    error = probe(frame, disk, 4096, force, &large);
+    error = probe_disk(frame, disk, 4096, force, &large);
     if (none) {
         *table = large;
         return error;
@@ -398,8 +399,8 @@ void bw_partition_table_free(struct bw_partition_table *table)
 
 /* Finding one. */
 
-static bool fits(const struct bw_partition_info *partition, const char *wanted, bool is_number,
-                 uint64_t number)
+static bool is_called(const struct bw_partition_info *partition, const char *wanted, bool is_number,
+                      uint64_t number)
 {
     if (is_number)
         return partition->number == number;
@@ -408,8 +409,8 @@ static bool fits(const struct bw_partition_info *partition, const char *wanted, 
            strcasecmp(partition->content_uuid, wanted) == 0;
 }
 
-static struct bw_error *refuse(const struct bw_partition_table *table, const char *wanted,
-                               struct bw_buffer *several)
+static struct bw_error *refuse_name(const struct bw_partition_table *table, const char *wanted,
+                                    struct bw_buffer *several)
 {
     BW_AUTO_BUFFER struct bw_buffer names = {0};
     if (several->length)
@@ -438,11 +439,11 @@ struct bw_error *bw_partition_find(const struct bw_partition_table *table, const
     *found = NULL;
     for (size_t i = 0; *wanted && i < table->count; i++) {
         const struct bw_partition_info *partition = &table->partitions[i];
-        if (!fits(partition, wanted, is_number, number))
+        if (!is_called(partition, wanted, is_number, number))
             continue;
         bw_buffer_format(&several, "%s%u", several.length ? ", " : "", partition->number);
         *found = partition;
         count++;
     }
-    return count == 1 ? NULL : refuse(table, wanted, &several);
+    return count == 1 ? NULL : refuse_name(table, wanted, &several);
 }

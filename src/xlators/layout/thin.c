@@ -129,8 +129,8 @@ static uint64_t value_at(const struct disk_node *node, uint32_t index)
 }
 
 /* Loads a node into its slot; the lock is held. */
-static struct bw_error *load(struct bw_thin *thin, const struct bw_frame *frame, uint64_t number,
-                             const struct disk_node **node)
+static struct bw_error *load_node(struct bw_thin *thin, const struct bw_frame *frame,
+                                  uint64_t number, const struct disk_node **node)
 {
     struct slot *slot = &thin->slots[number % SLOTS];
     *node = &slot->node;
@@ -164,7 +164,7 @@ static struct bw_error *find_leaf(struct bw_thin *thin, const struct bw_frame *f
     uint64_t number = root;
     *next = UINT64_MAX;
     for (unsigned depth = 0; depth < DEEPEST; depth++) {
-        BW_TRY(load(thin, frame, number, leaf));
+        BW_TRY(load_node(thin, frame, number, leaf));
         if (bw_get32((*leaf)->flags) == NODE_LEAF)
             return NULL;
         const uint32_t count = count_up_to(*leaf, key), all = bw_get32((*leaf)->count);

@@ -35,8 +35,8 @@ static void fini(struct bw_xlator *xlator)
     bw_range_set_free(&unread->ranges);
 }
 
-static bool check(const struct bw_frame *frame, struct bw_xlator *xlator,
-                  struct bw_request *request, struct bw_request *copy)
+static bool pass_if_read(const struct bw_frame *frame, struct bw_xlator *xlator,
+                         struct bw_request *request, struct bw_request *copy)
 {
     const struct unread *unread = bw_xlator_private(xlator);
     const uint64_t bad =
@@ -55,7 +55,7 @@ static bool check(const struct bw_frame *frame, struct bw_xlator *xlator,
 static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator,
                           struct bw_request *requests, size_t count)
 {
-    bw_wind_copies(frame, xlator, requests, count, check);
+    bw_wind_copies(frame, xlator, requests, count, pass_if_read);
 }
 
 static void dump(struct bw_xlator *xlator, struct bw_json *json)

@@ -223,8 +223,8 @@ static bool is_loaded(const struct bw_verity_tree *tree, uint64_t block)
     return tree->slots[block % tree->slot_count] == block;
 }
 
-static struct bw_error *load(const struct bw_verity_tree *tree, const struct bw_frame *frame,
-                             uint64_t block, const uint8_t *wanted, bool *is_right)
+static struct bw_error *load_block(const struct bw_verity_tree *tree, const struct bw_frame *frame,
+                                   uint64_t block, const uint8_t *wanted, bool *is_right)
 {
     uint64_t *slot = &tree->slots[block % tree->slot_count];
     uint8_t *bytes = bytes_of(tree, block), found[BW_VERITY_DIGEST];
@@ -249,7 +249,7 @@ static struct bw_error *find_digest(struct bw_verity_tree *tree, const struct bw
         const uint64_t block = block_in(tree, level, data_block);
         bool is_right = true;
         struct bw_error *error =
-            is_loaded(tree, block) ? NULL : load(tree, frame, block, digest, &is_right);
+            is_loaded(tree, block) ? NULL : load_block(tree, frame, block, digest, &is_right);
         if (!error && !is_right)
             error = bw_error_create(BW_ERROR_CORRUPT, "it does not match its hash");
         if (error)
@@ -304,7 +304,7 @@ struct bw_error *bw_verity_set_root(const struct bw_frame *frame, struct bw_veri
                                tree->algorithm_name, 2 * tree->digest);
     BW_TRY(make_slots(tree));
     if (tree->levels)
-        BW_TRY(load(tree, frame, tree->begin[tree->levels - 1], tree->root, &is_right));
+        BW_TRY(load_block(tree, frame, tree->begin[tree->levels - 1], tree->root, &is_right));
     return is_right ? NULL
                     : bw_error_create(BW_ERROR_CORRUPT,
                                       "the root hash does not match the hash tree, or the tree "

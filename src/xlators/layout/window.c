@@ -52,18 +52,18 @@ uint64_t bw_window_next_stored(struct bw_xlator *xlator, uint64_t address)
     return next - window->offset < window->length ? next - window->offset : UINT64_MAX;
 }
 
-static bool inside(const struct bw_window *window, uint64_t address, uint64_t length)
+static bool is_inside(const struct bw_window *window, uint64_t address, uint64_t length)
 {
     return address <= window->length && length <= window->length - address;
 }
 
-static bool shift(const struct bw_frame *frame, struct bw_xlator *xlator,
-                  struct bw_request *request, struct bw_request *copy)
+static bool shift_request(const struct bw_frame *frame, struct bw_xlator *xlator,
+                          struct bw_request *request, struct bw_request *copy)
 {
     (void)frame;
     const struct bw_window *window = bw_xlator_private(xlator);
     copy->address += window->offset;
-    if (inside(window, request->address, request->length))
+    if (is_inside(window, request->address, request->length))
         return true;
     request->error = bw_error_create(
         BW_ERROR_CORRUPT,
@@ -75,7 +75,7 @@ static bool shift(const struct bw_frame *frame, struct bw_xlator *xlator,
 void bw_window_read(const struct bw_frame *frame, struct bw_xlator *xlator,
                     struct bw_request *requests, size_t count)
 {
-    bw_wind_copies(frame, xlator, requests, count, shift);
+    bw_wind_copies(frame, xlator, requests, count, shift_request);
 }
 
 /* Read-ahead ranges are shifted and cut to the window; ranges outside are dropped. */

@@ -74,7 +74,7 @@ static void serve_slice(struct io_threads *pool, struct batch *batch)
         pthread_cond_broadcast(&pool->done);
 }
 
-static void *serve(void *argument)
+static void *serve_slices(void *argument)
 {
     struct io_threads *pool = argument;
     pthread_mutex_lock(&pool->lock);
@@ -95,7 +95,7 @@ static void start_threads(struct io_threads *pool)
 {
     pool->started = true;
     while (pool->count + 1 < pool->limit &&
-           !bw_thread_start(&pool->threads[pool->count], serve, pool))
+           !bw_thread_start(&pool->threads[pool->count], serve_slices, pool))
         pool->count++;
 }
 

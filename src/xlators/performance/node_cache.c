@@ -79,7 +79,7 @@ static struct slot **bucket_of(struct shard *shard, uint64_t address)
     return &shard->buckets[hash_of(address) >> 52 & (BUCKETS - 1)];
 }
 
-static struct slot *find(struct shard *shard, uint64_t address)
+static struct slot *find_slot(struct shard *shard, uint64_t address)
 {
     struct slot *slot = *bucket_of(shard, address);
     while (slot && slot->address != address)
@@ -92,7 +92,7 @@ static bool answer_from_cache(struct node_cache *cache, struct bw_request *reque
 {
     struct shard *shard = shard_of(cache, request->address);
     pthread_mutex_lock(&shard->lock);
-    struct slot *slot = find(shard, request->address);
+    struct slot *slot = find_slot(shard, request->address);
     bool found = slot && slot->length == request->length &&
                  bw_node_meets_expectation(slot->block, slot->length, request->address,
                                            request->expectation);
@@ -155,13 +155,13 @@ static struct slot *reuse_slot(struct shard *shard, uint32_t length, struct bw_c
 
 /* Adds a block to the cache. If another one is evicted for it, describes that in `evicted`;
  * otherwise sets its `bytes` to 0. */
-static void remember(struct node_cache *cache, const struct bw_request *request,
-                     struct bw_cache_event *evicted)
+static void add_block(struct node_cache *cache, const struct bw_request *request,
+                      struct bw_cache_event *evicted)
 {
     struct shard *shard = shard_of(cache, request->address);
     pthread_mutex_lock(&shard->lock);
     struct slot *slot = NULL;
-    if (!find(shard, request->address)) {
+    if (!find_slot(shard, request->address)) {
         bool room = shard->bytes + request->length <= cache->shard_size;
         slot =
             room ? add_slot(shard, request->length) : reuse_slot(shard, request->length, evicted);
@@ -177,15 +177,15 @@ static void remember(struct node_cache *cache, const struct bw_request *request,
     pthread_mutex_unlock(&shard->lock);
 }
 
-static bool cacheable(const struct bw_request *request)
+static bool is_cacheable(const struct bw_request *request)
 {
     return request->keep && request->kind == BW_REQUEST_TREE_BLOCK && request->copy == 0 &&
            !request->expectation->lenient && request->length >= sizeof(struct bw_disk_header);
 }
 
-static const struct bw_cache_event *describe(struct bw_cache_event *event,
-                                             const struct bw_frame *frame,
-                                             const struct bw_request *request)
+static const struct bw_cache_event *describe_event(struct bw_cache_event *event,
+                                                   const struct bw_frame *frame,
+                                                   const struct bw_request *request)
 {
     *event = (struct bw_cache_event){{.call = frame->call},
                                      request->address,
@@ -205,17 +205,17 @@ static bool look_up(const struct bw_frame *frame, struct bw_xlator *xlator,
     bool found = answer_from_cache(cache, request);
     atomic_fetch_add_explicit(found ? &cache->hits : &cache->misses, 1, memory_order_relaxed);
     if (found)
-        BW_PROBE(probes, cache__hit, cache, describe(&event, frame, request));
+        BW_PROBE(probes, cache__hit, cache, describe_event(&event, frame, request));
     else
-        BW_PROBE(probes, cache__miss, cache, describe(&event, frame, request));
+        BW_PROBE(probes, cache__miss, cache, describe_event(&event, frame, request));
     return found;
 }
 
-static void keep(const struct bw_frame *frame, struct bw_xlator *xlator,
-                 const struct bw_request *request)
+static void cache_block(const struct bw_frame *frame, struct bw_xlator *xlator,
+                        const struct bw_request *request)
 {
     struct bw_cache_event evicted = {.bytes = 0};
-    remember(bw_xlator_private(xlator), request, &evicted);
+    add_block(bw_xlator_private(xlator), request, &evicted);
     evicted.event.call = frame->call;
     if (evicted.bytes)
         BW_PROBE(bw_xlator_probes(xlator), cache__evict, cache_evict, &evicted);
@@ -228,7 +228,7 @@ static void read_slice(const struct bw_frame *frame, struct bw_xlator *xlator,
     struct bw_request *wholes[BW_BATCH];
     size_t missed = 0;
     for (size_t i = 0; i < count; i++) {
-        if (cacheable(&requests[i]) && look_up(frame, xlator, &requests[i]))
+        if (is_cacheable(&requests[i]) && look_up(frame, xlator, &requests[i]))
             continue;
         misses[missed] = requests[i];
         wholes[missed++] = &requests[i];
@@ -236,8 +236,8 @@ static void read_slice(const struct bw_frame *frame, struct bw_xlator *xlator,
     bw_wind(frame, bw_xlator_child(xlator, 0), misses, missed);
     for (size_t i = 0; i < missed; i++) {
         bw_request_answer(wholes[i], &misses[i]);
-        if (!misses[i].error && cacheable(&misses[i]))
-            keep(frame, xlator, &misses[i]);
+        if (!misses[i].error && is_cacheable(&misses[i]))
+            cache_block(frame, xlator, &misses[i]);
     }
 }
 

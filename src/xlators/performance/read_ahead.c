@@ -16,7 +16,7 @@ static int by_address(const void *a, const void *b)
 }
 
 /* Merges sorted ranges in place; returns their new number. */
-static size_t merge(struct bw_range *ranges, size_t count, uint64_t gap)
+static size_t merge_ranges(struct bw_range *ranges, size_t count, uint64_t gap)
 {
     size_t last = 0;
     for (size_t i = 1; i < count; i++) {
@@ -41,7 +41,8 @@ static void advise(const struct bw_frame *frame, struct bw_xlator *xlator,
         return;
     memcpy(sorted, ranges, count * sizeof *sorted);
     qsort(sorted, count, sizeof *sorted, by_address);
-    bw_wind_advise(frame, bw_xlator_child(xlator, 0), sorted, merge(sorted, count, gap), copy);
+    bw_wind_advise(frame, bw_xlator_child(xlator, 0), sorted, merge_ranges(sorted, count, gap),
+                   copy);
     free(sorted);
 }
 

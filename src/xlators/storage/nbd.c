@@ -129,7 +129,7 @@ static bool is_one_buffer(struct bw_request *const *requests, size_t count)
 
 /* Computes the range to request from the server; the size of the image is a multiple of its
  * blocks. */
-static void widen(struct run *run, uint32_t block)
+static void widen_run(struct run *run, uint32_t block)
 {
     const uint64_t begin = run->requests[0]->address, end = begin + run->length;
     const uint64_t wide_end = (end + block - 1) / block * block;
@@ -150,7 +150,7 @@ static void find_runs(struct batch *batch, size_t *reads, size_t *bytes)
         struct run *run = &batch->runs[batch->run_count++];
         run->requests = batch->order + first;
         run->count = bw_find_run(batch->order, first, batch->sent, &run->length);
-        widen(run, batch->nbd->facts.minimum);
+        widen_run(run, batch->nbd->facts.minimum);
         *reads += reads_for(batch, run);
         if (run->size != run->length || !is_one_buffer(run->requests, run->count))
             *bytes += run->size;
@@ -187,18 +187,19 @@ static void cut_run(const struct batch *batch, struct run *run, struct bw_connec
 /* Completing requests. */
 
 /* Reports a warning about the given image rather than its contents. */
-static void warn(const struct batch *batch, struct bw_error *warning)
+static void report_warning(const struct batch *batch, struct bw_error *warning)
 {
     warning->code = BW_ERROR_USAGE;
     bw_xlator_report(batch->xlator, BW_WARNING, warning);
 }
 
 /* The loss of the server is reported once, with all known details. */
-static struct bw_error *explain(const struct batch *batch, const struct bw_connection_read *read)
+static struct bw_error *explain_failure(const struct batch *batch,
+                                        const struct bw_connection_read *read)
 {
     struct nbd *nbd = batch->nbd;
     if (read->problem == ENOTCONN && !atomic_exchange(&nbd->loss_reported, true))
-        warn(batch, bw_connection_lost(nbd->connection));
+        report_warning(batch, bw_connection_lost(nbd->connection));
     if (read->problem == ENOTCONN)
         return bw_error_create(BW_ERROR_SYSTEM, "the server of %s has ended", nbd->path);
     return bw_error_from_errno(read->problem, "cannot read %s at offset %" PRIu64, nbd->path,
@@ -215,18 +216,18 @@ static const struct bw_connection_read *failed_read(const struct run *run)
 
 /* Tree blocks may be read again, and the beginnings of images, where formats are recognized. Data
  * are not. */
-static bool stays(const struct bw_frame *frame, const struct bw_request *request)
+static bool may_be_reread(const struct bw_frame *frame, const struct bw_request *request)
 {
     enum { SECTOR = 4096 };
     return request->kind == BW_REQUEST_SUPER || request->kind == BW_REQUEST_TREE_BLOCK ||
            frame->reread || (request->kind == BW_REQUEST_RAW && request->length < SECTOR);
 }
 
-static void keep(const struct batch *batch, const struct run *run)
+static void keep_run(const struct batch *batch, const struct run *run)
 {
     for (size_t i = 0; i < run->count; i++) {
         const struct bw_request *request = run->requests[i];
-        if (stays(batch->frame, request))
+        if (may_be_reread(batch->frame, request))
             bw_connection_keep(batch->nbd->connection, request->address, request->length,
                                request->buffer);
     }
@@ -256,11 +257,11 @@ static void answer_run(const struct batch *batch, const struct run *run)
     const struct bw_connection_read *failed = failed_read(run);
     if (!failed) {
         copy_out(run);
-        keep(batch, run);
+        keep_run(batch, run);
     }
     for (size_t i = 0; failed && i < run->count; i++) {
         if (run->count == 1 || failed->problem == ENOTCONN)
-            run->requests[i]->error = explain(batch, failed);
+            run->requests[i]->error = explain_failure(batch, failed);
         else
             read_slice(batch->frame, batch->xlator, run->requests[i], 1);
     }
@@ -298,8 +299,9 @@ static void read_runs(struct batch *batch, struct bw_connection_read *reads, siz
 {
     fire_start(batch);
     if (count && bw_connection_read(batch->nbd->connection, reads, count))
-        warn(batch, bw_error_create(BW_ERROR_USAGE, "%s: reconnected after the connection was lost",
-                                    batch->nbd->path));
+        report_warning(batch, bw_error_create(BW_ERROR_USAGE,
+                                              "%s: reconnected after the connection was lost",
+                                              batch->nbd->path));
     for (size_t i = 0; i < batch->run_count; i++)
         answer_run(batch, &batch->runs[i]);
     fire_end(batch);
