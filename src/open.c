@@ -291,8 +291,8 @@ static struct bw_error *open_inner(const struct bw_fs_options *options,
     return bw_opening_run(&inner, &steps, fs);
 }
 
-static struct bw_error *run(const struct bw_fs_options *given, const struct bw_opening *opening,
-                            struct bw_fs **fs)
+static struct bw_error *run_opening(const struct bw_fs_options *given,
+                                    const struct bw_opening *opening, struct bw_fs **fs)
 {
     struct bw_fs_options options;
     BW_TRY(BW_TAKE_OPTIONS(&options, given));
@@ -315,7 +315,7 @@ static struct bw_error *run(const struct bw_fs_options *given, const struct bw_o
 struct bw_error *bw_fs_open(const struct bw_fs_options *options, struct bw_fs **fs)
 {
     static const struct bw_opening opening = {.steps = open_trees, .reopen = bw_fs_open};
-    return run(options, &opening, fs);
+    return run_opening(options, &opening, fs);
 }
 
 struct bw_error *bw_partition_tables(const struct bw_fs_options *options, bw_table_visitor *take,
@@ -323,17 +323,17 @@ struct bw_error *bw_partition_tables(const struct bw_fs_options *options, bw_tab
 {
     const struct bw_table_visit visit = {take, context};
     struct bw_fs *none = NULL;
-    struct bw_error *error = run(options, &(struct bw_opening){.tables = &visit}, &none);
+    struct bw_error *error = run_opening(options, &(struct bw_opening){.tables = &visit}, &none);
     bw_fs_close(none);
     return error;
 }
 
 struct bw_error *bw_fs_wire(const struct bw_fs_options *options, struct bw_fs **fs)
 {
-    return run(options, &(struct bw_opening){.steps = bw_wire_graph}, fs);
+    return run_opening(options, &(struct bw_opening){.steps = bw_wire_graph}, fs);
 }
 
 struct bw_error *bw_fs_open_images(const struct bw_fs_options *options, struct bw_fs **fs)
 {
-    return run(options, &(struct bw_opening){0}, fs);
+    return run_opening(options, &(struct bw_opening){0}, fs);
 }

@@ -34,7 +34,7 @@ struct bw_error *bw_chunk_describe(const struct bw_chunk *chunk, struct bw_chunk
 }
 
 /* In a metadump, everything is at its logical address on one device. */
-static void flatten(const struct bw_fs *fs, struct bw_chunk_info *info)
+static void flatten_chunk(const struct bw_fs *fs, struct bw_chunk_info *info)
 {
     const struct bw_device_identity *device = &fs->superblock.device;
     struct bw_stripe_info *stripe = (struct bw_stripe_info *)(uintptr_t)info->stripes;
@@ -52,7 +52,7 @@ static struct bw_error *add_chunk(const struct bw_fs *fs, const struct bw_chunk 
     struct bw_chunk_info info;
     BW_TRY(bw_chunk_describe(chunk, &info));
     if (fs->is_dump)
-        flatten(fs, &info);
+        flatten_chunk(fs, &info);
     struct bw_error *error =
         bw_graph_control(fs->graph, &(struct bw_control){BW_CONTROL_CHUNK, {.chunk = &info}});
     BW_PROBE(fs->graph->probes, chunk__add, chunk,

@@ -67,7 +67,7 @@ struct ranges {
     size_t count, capacity;
 };
 
-static struct bw_error *add(struct ranges *ranges, const struct bw_device_range *range)
+static struct bw_error *add_range(struct ranges *ranges, const struct bw_device_range *range)
 {
     if (!BW_ARRAY_RESERVE(ranges->items, ranges->count, ranges->capacity))
         return bw_error_no_memory();
@@ -89,7 +89,7 @@ static struct bw_error *take_chunk(void *context, const struct bw_chunk_info *ch
         range.devid = chunk->stripes[range.stripe].devid;
         range.offset = chunk->stripes[range.stripe].offset;
         if (range.offset + range.length >= range.offset)
-            BW_TRY(add(stripes, &range));
+            BW_TRY(add_range(stripes, &range));
         else
             bw_fs_report(stripes->fs, BW_DAMAGE,
                          bw_error_create(BW_ERROR_CORRUPT,
@@ -102,11 +102,11 @@ static struct bw_error *take_chunk(void *context, const struct bw_chunk_info *ch
 /* Adds a device as a range from its beginning to its end. */
 static struct bw_error *add_device_range(void *context, const struct bw_device_info *device)
 {
-    return add(context,
-               &(struct bw_device_range){.devid = device->devid, .length = device->total_bytes});
+    return add_range(
+        context, &(struct bw_device_range){.devid = device->devid, .length = device->total_bytes});
 }
 
-static int compare(const void *left, const void *right)
+static int compare_ranges(const void *left, const void *right)
 {
     const struct bw_device_range *a = left, *b = right;
     if (a->devid != b->devid)
@@ -121,14 +121,14 @@ static struct bw_error *add_hole(struct ranges *ranges, uint64_t devid, uint64_t
     struct bw_device_range hole = {.devid = devid, .offset = from, .use = BW_USE_RESERVED};
     if (from < end && from < RESERVED_BYTES) {
         hole.length = (end < RESERVED_BYTES ? end : RESERVED_BYTES) - from;
-        BW_TRY(add(ranges, &hole));
+        BW_TRY(add_range(ranges, &hole));
         hole.offset += hole.length;
     }
     if (hole.offset >= end)
         return NULL;
     hole.use = BW_USE_UNALLOCATED;
     hole.length = end - hole.offset;
-    return add(ranges, &hole);
+    return add_range(ranges, &hole);
 }
 
 /* Adds the `count` stripes of a device, and the holes between them. */
@@ -145,7 +145,7 @@ static struct bw_error *add_device(struct ranges *ranges, uint64_t devid, uint64
                                          " of device %" PRIu64,
                                          last, stripe->logical, stripe->offset, devid));
         BW_TRY(add_hole(ranges, devid, end, stripe->offset));
-        BW_TRY(add(ranges, stripe));
+        BW_TRY(add_range(ranges, stripe));
         if (stripe->offset + stripe->length <= end)
             continue;
         end = stripe->offset + stripe->length;
@@ -156,8 +156,8 @@ static struct bw_error *add_device(struct ranges *ranges, uint64_t devid, uint64
 
 /* Merges the sorted lists of devices and stripes. A device that only occurs in chunks has no known
  * end. */
-static struct bw_error *join(struct ranges *ranges, const struct ranges *devices,
-                             const struct ranges *stripes)
+static struct bw_error *merge_ranges(struct ranges *ranges, const struct ranges *devices,
+                                     const struct ranges *stripes)
 {
     size_t device = 0, stripe = 0;
     while (device < devices->count || stripe < stripes->count) {
@@ -183,10 +183,10 @@ static struct bw_error *make_ranges(struct bw_fs *fs, struct ranges *devices,
     BW_TRY(bw_fs_devices(fs, add_device_range, devices));
     BW_TRY(bw_fs_chunks(fs, take_chunk, stripes));
     if (stripes->count)
-        qsort(stripes->items, stripes->count, sizeof *stripes->items, compare);
+        qsort(stripes->items, stripes->count, sizeof *stripes->items, compare_ranges);
     if (devices->count)
-        qsort(devices->items, devices->count, sizeof *devices->items, compare);
-    return join(ranges, devices, stripes);
+        qsort(devices->items, devices->count, sizeof *devices->items, compare_ranges);
+    return merge_ranges(ranges, devices, stripes);
 }
 
 /* Ranges moved by relocation. */
@@ -268,7 +268,7 @@ const struct bw_device_range *bw_device_map_range(const struct bw_device_map *ma
  * again, because the bytes may not be in use any more.
  */
 
-static void shorten(struct bw_device_place *place, uint64_t length)
+static void limit_length(struct bw_device_place *place, uint64_t length)
 {
     if (place->length > length)
         place->length = length;
@@ -279,14 +279,14 @@ static void undo_move(const struct bw_device_map *map, struct bw_device_place *p
 {
     size_t next = BW_FIRST_INDEX(i, map->moved_count, map->moved[i].to > place->logical);
     if (next < map->moved_count)
-        shorten(place, map->moved[next].to - place->logical);
+        limit_length(place, map->moved[next].to - place->logical);
     if (!next)
         return;
     const struct bw_moved_range *range = &map->moved[next - 1];
     uint64_t skip = place->logical - range->to;
     if (skip >= range->length)
         return;
-    shorten(place, range->length - skip);
+    limit_length(place, range->length - skip);
     place->logical = range->from + skip;
 }
 
@@ -297,7 +297,7 @@ static bool leads_here(struct bw_fs *fs, struct bw_device_place *place, uint64_t
     struct bw_mapping forward;
     BW_AUTO_ERROR struct bw_error *error =
         bw_fs_map(fs, place->logical, place->length, place->copy, &forward);
-    shorten(place, forward.length);
+    limit_length(place, forward.length);
     return !error && !forward.rebuilt && forward.devid == devid && forward.offset == offset;
 }
 
@@ -315,14 +315,14 @@ static bool try_extent(struct bw_fs *fs, const struct bw_stripe_extent *extent, 
         found.logical = extent->logical + skip;
         found.copy = i + 1;
         if (offset < begin) {
-            shorten(place, begin - offset);
+            limit_length(place, begin - offset);
         } else if (skip < extent->length) {
-            shorten(&found, extent->length - skip);
+            limit_length(&found, extent->length - skip);
             if (leads_here(fs, &found, devid, offset)) {
                 *place = found;
                 return true;
             }
-            shorten(place, found.length);
+            limit_length(place, found.length);
         }
     }
     return false;
@@ -362,7 +362,7 @@ static uint64_t find_striped(const struct bw_device_range *range,
     unsigned count = range->stripe_count, data = count - profile->parity_stripes;
     unsigned columns = data / profile->copies, column = range->stripe / profile->copies;
     place->copy = range->stripe % profile->copies + 1;
-    shorten(place, BW_STRIPE_LENGTH - rest);
+    limit_length(place, BW_STRIPE_LENGTH - rest);
     if (profile->parity_stripes)
         column = (unsigned)((range->stripe + count - row % count) % count);
     if (column >= columns) {
@@ -388,7 +388,7 @@ static struct bw_error *find_in_chunk(const struct bw_device_map *map, uint64_t 
         place->copy = place->parity = 0;
         return NULL;
     }
-    shorten(place, range->chunk_length - within);
+    limit_length(place, range->chunk_length - within);
     if (!map->fs->superblock.remap_root.bytenr || place->parity)
         return NULL;
     undo_move(map, place);
@@ -424,11 +424,11 @@ static bool in_superblock(const struct bw_fs *fs, uint64_t offset, struct bw_dev
     for (unsigned copy = 0; copy < BW_SUPERBLOCK_COPIES && !zoned; copy++) {
         uint64_t begin = bw_superblock_offset(copy), skip = offset - begin;
         if (offset < begin) {
-            shorten(place, begin - offset);
+            limit_length(place, begin - offset);
             return false;
         }
         if (skip < BW_SUPERBLOCK_SIZE) {
-            shorten(place, BW_SUPERBLOCK_SIZE - skip);
+            limit_length(place, BW_SUPERBLOCK_SIZE - skip);
             return true;
         }
     }
@@ -446,7 +446,7 @@ struct bw_error *bw_device_map_find(const struct bw_device_map *map, uint64_t de
     if (!range)
         return NULL;
     place->use = range->use;
-    shorten(place, range->length - (offset - range->offset));
+    limit_length(place, range->length - (offset - range->offset));
     if (in_superblock(map->fs, offset, place))
         place->use = BW_USE_SUPERBLOCK;
     return place->use == BW_USE_CHUNK ? find_in_chunk(map, offset, place) : NULL;

@@ -11,8 +11,8 @@
 #include "fs/opening.h"
 #include "graph/wind.h"
 
-static void describe(const struct bw_superblock *superblock, uint64_t offset,
-                     struct bw_superblock_info *info)
+static void describe_superblock(const struct bw_superblock *superblock, uint64_t offset,
+                                struct bw_superblock_info *info)
 {
     *info = (struct bw_superblock_info){
         .offset = offset,
@@ -47,7 +47,7 @@ static_assert(sizeof((struct bw_superblock_info *)0)->label ==
 
 void bw_fs_superblock(const struct bw_fs *fs, struct bw_superblock_info *superblock)
 {
-    describe(&fs->superblock, bw_superblock_offset(0), superblock);
+    describe_superblock(&fs->superblock, bw_superblock_offset(0), superblock);
 }
 
 size_t bw_fs_image_count(const struct bw_fs *fs)
@@ -75,7 +75,7 @@ struct bw_error *bw_fs_read_superblock(struct bw_fs *fs, size_t image, unsigned 
     uint64_t offset;
     BW_TRY(check_number(fs, image, copy));
     BW_TRY(bw_image_read_copy(fs, &fs->images[image], copy, &superblock, &offset));
-    describe(&superblock, offset, info);
+    describe_superblock(&superblock, offset, info);
     return NULL;
 }
 

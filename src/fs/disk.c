@@ -178,7 +178,8 @@ struct candidates {
 };
 
 /* A file system that sprouted from a seed device includes it. */
-static void consider(struct candidates *candidates, const struct bw_superblock *superblock)
+static void consider_superblock(struct candidates *candidates,
+                                const struct bw_superblock *superblock)
 {
     const struct bw_superblock *chosen = candidates->chosen;
     if (!chosen || (bw_is_seed(chosen) && !bw_is_seed(superblock)))
@@ -191,7 +192,7 @@ static void consider_disk(struct candidates *candidates, const struct bw_disk *d
 {
     for (size_t i = 0; i < disk->table.count; i++)
         if (disk->contents[i].good)
-            consider(candidates, &disk->contents[i].superblock);
+            consider_superblock(candidates, &disk->contents[i].superblock);
 }
 
 /* Images that are not disks decide; without any, all partitions must belong to one file system. */
@@ -239,7 +240,7 @@ static const struct bw_partition_info *member_partition(const struct member *mem
 
 /* Whether a partition must be read. If no partition has a valid superblock, every partition with a
  * btrfs is read. */
-static bool belongs(const struct bw_disk *disk, size_t index, const struct bw_superblock *chosen)
+static bool is_needed(const struct bw_disk *disk, size_t index, const struct bw_superblock *chosen)
 {
     const struct bw_partition_content *content = &disk->contents[index];
     if (!content->good || !chosen)
@@ -254,7 +255,7 @@ static struct bw_error *add_members(const struct bw_image_set *set, const struct
     for (size_t i = 0; i < set->count; i++) {
         const struct bw_disk *disk = set->images[i].disk;
         for (size_t j = 0; disk && j < disk->table.count; j++) {
-            if (!belongs(disk, j, choice->superblock))
+            if (!is_needed(disk, j, choice->superblock))
                 continue;
             if (!BW_ARRAY_RESERVE(members->members, members->count, members->capacity))
                 return bw_error_no_memory();

@@ -240,8 +240,8 @@ static void report_newer(struct bw_fs *fs, const struct bw_image *image,
 }
 
 /* Identifies contents other than a btrfs. */
-static enum bw_identity identify(const struct bw_fs *fs, const struct bw_image *image,
-                                 struct bw_buffer *name)
+static enum bw_identity identify_image(const struct bw_fs *fs, const struct bw_image *image,
+                                       struct bw_buffer *name)
 {
     const struct bw_frame frame = bw_frame_above(NULL, fs->graph->probes);
     return bw_identify(&frame, image->storage, 0, bw_xlator_size(image->storage), name);
@@ -253,7 +253,7 @@ static void name_foreign(const struct bw_fs *fs, struct bw_image *image)
     BW_AUTO_BUFFER struct bw_buffer name = {0};
     enum bw_identity identity = BW_UNIDENTIFIED;
     if (image->bad->code == BW_ERROR_NOT_BTRFS)
-        identity = identify(fs, image, &name);
+        identity = identify_image(fs, image, &name);
     image->is_foreign = identity == BW_FOREIGN;
     if (!identity)
         return;
@@ -284,8 +284,8 @@ static struct bw_error *look_for_disk(const struct bw_fs *fs, struct bw_image *i
 }
 
 /* Sets the error of an image without a valid superblock. */
-static void refuse(const struct bw_fs *fs, struct bw_image *image, struct copies *copies,
-                   int wanted)
+static void set_image_error(const struct bw_fs *fs, struct bw_image *image, struct copies *copies,
+                            int wanted)
 {
     const struct bw_frame frame = bw_frame_above(NULL, fs->graph->probes);
     image->bad = join_rejected(copies, wanted);
@@ -323,7 +323,7 @@ static struct bw_error *choose_copy(struct bw_fs *fs, struct bw_image *image, in
     else if (best >= 0)
         report_rejected(fs, image, &copies);
     else
-        refuse(fs, image, &copies, wanted);
+        set_image_error(fs, image, &copies, wanted);
     return error;
 }
 
@@ -335,7 +335,7 @@ static void check_size(struct bw_fs *fs, const struct bw_image *image)
     uint64_t size = bw_xlator_size(image->storage), wanted = image->superblock.device.total_bytes;
     if (image->bad || image->is_dump || size >= wanted)
         return;
-    bool foreign = identify(fs, image, &name);
+    bool foreign = identify_image(fs, image, &name);
     bw_fs_report(fs, BW_WARNING,
                  bw_error_create(BW_ERROR_CORRUPT,
                                  "%s is cut off: it has %" PRIu64 " of %" PRIu64 " bytes%s%.*s",

@@ -16,7 +16,8 @@
 #include "ondisk/compression.h"
 #include "record/file.h"
 
-static struct bw_error *decode(const struct bw_item *item, uint64_t tree, struct bw_inode *inode)
+static struct bw_error *decode_inode(const struct bw_item *item, uint64_t tree,
+                                     struct bw_inode *inode)
 {
     if (bw_inode_decode(item, inode))
         return NULL;
@@ -41,7 +42,7 @@ struct bw_error *bw_inode_read(const struct bw_fs *fs, const struct bw_tree *tre
     else if (range.error)
         error = BW_TAKE(range.error);
     else
-        error = decode(&range.item, tree->id, inode);
+        error = decode_inode(&range.item, tree->id, inode);
     return bw_item_range_end(&range, error);
 }
 
@@ -105,8 +106,8 @@ struct bw_error *bw_inode_names(struct bw_fs *fs, const struct bw_place *place,
 /* The target fits into one sector; this is the maximum sector size. */
 enum { TARGET_MAX = 65536 };
 
-static struct bw_error *decompress(uint32_t sectorsize, const struct bw_file_extent *extent,
-                                   char *output)
+static struct bw_error *decompress_inline(uint32_t sectorsize, const struct bw_file_extent *extent,
+                                          char *output)
 {
     struct bw_decompressor *decompressor;
     BW_TRY(bw_decompressor_create(sectorsize, &decompressor));
@@ -117,8 +118,8 @@ static struct bw_error *decompress(uint32_t sectorsize, const struct bw_file_ext
     return error;
 }
 
-static struct bw_error *append(const struct bw_item *item, uint32_t sectorsize,
-                               struct bw_buffer *target)
+static struct bw_error *append_target(const struct bw_item *item, uint32_t sectorsize,
+                                      struct bw_buffer *target)
 {
     struct bw_file_extent extent;
     BW_TRY(bw_file_extent_decode(item, sectorsize, &extent));
@@ -130,7 +131,7 @@ static struct bw_error *append(const struct bw_item *item, uint32_t sectorsize,
     bw_buffer_has_data(target); /* inline extents are never empty */
     char *text = target->data + target->length;
     if (extent.compression != BW_COMPRESS_NONE)
-        BW_TRY(decompress(sectorsize, &extent, text));
+        BW_TRY(decompress_inline(sectorsize, &extent, text));
     else
         memcpy(text, extent.inline_data, (size_t)extent.num_bytes);
     target->length += strnlen(text, (size_t)extent.num_bytes);
@@ -149,7 +150,7 @@ struct bw_error *bw_symlink_read(const struct bw_fs *fs, const struct bw_tree *t
     bool found = bw_item_range_next(&range);
     struct bw_error *error = found && range.error ? BW_TAKE(range.error) : NULL;
     if (found && !error)
-        error = append(&range.item, fs->superblock.sectorsize, target);
+        error = append_target(&range.item, fs->superblock.sectorsize, target);
     error = bw_item_range_end(&range, error);
     if (error)
         return bw_error_prefix(error, "symbolic link of subvolume %" PRIu64, tree->id);
@@ -274,7 +275,7 @@ static void handle_xattrs(struct bw_inode_query *query, struct bw_inode_attribut
 }
 
 /* Finds a requested inode by its number; usually it is the current or the next one. */
-static struct bw_inode_attributes *find(struct bw_inode_query *query, uint64_t number)
+static struct bw_inode_attributes *find_requested(struct bw_inode_query *query, uint64_t number)
 {
     const struct bw_inode_attributes *all = query->attributes;
     size_t at = query->at;
@@ -304,7 +305,7 @@ static struct bw_error *take_leaf(void *context, const struct bw_node *leaf)
         if (type != BW_INODE_ITEM && (type != BW_XATTR_ITEM || query->key_count == 1))
             continue;
         bool inside = bw_leaf_item(leaf, slot, &item);
-        struct bw_inode_attributes *wanted = find(query, item.key.objectid);
+        struct bw_inode_attributes *wanted = find_requested(query, item.key.objectid);
         if (!wanted || !is_wanted_key(query, &item))
             continue;
         if (type == BW_INODE_ITEM)

@@ -67,8 +67,8 @@ static struct bw_error *find_top(struct bw_inode_paths *paths, const struct bw_s
     return paths->top.failed ? bw_error_no_memory() : NULL;
 }
 
-/* Makes a subvolume the current one. */
-static struct bw_error *enter(struct bw_inode_paths *paths, const struct bw_subvolume *subvolume)
+static struct bw_error *enter_subvolume(struct bw_inode_paths *paths,
+                                        const struct bw_subvolume *subvolume)
 {
     if (!paths->loaded)
         BW_TRY(bw_subvolume_paths_load(&paths->subvolumes, paths->fs));
@@ -167,7 +167,7 @@ struct bw_error *bw_inode_paths_join(struct bw_inode_paths *paths,
                                      void *context)
 {
     struct bw_buffer *path = &paths->path;
-    BW_TRY(enter(paths, subvolume));
+    BW_TRY(enter_subvolume(paths, subvolume));
     BW_TRY(find_directory(paths, directory));
     if (!path->length)
         return NULL;

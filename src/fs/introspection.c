@@ -8,7 +8,7 @@
 #include "fs/fs.h"
 #include "fs/image.h"
 
-static struct bw_error *deliver(struct bw_buffer *text, bw_consumer *consume, void *context)
+static struct bw_error *deliver_text(struct bw_buffer *text, bw_consumer *consume, void *context)
 {
     struct bw_error *error =
         text->failed ? bw_error_no_memory() : consume(context, text->data, text->length);
@@ -24,7 +24,7 @@ struct bw_error *bw_fs_print_graph(const struct bw_fs *fs, enum bw_graph_format 
         bw_graph_print_dot(fs->graph, &text);
     else
         bw_graph_print(fs->graph, &text);
-    return deliver(&text, consume, context);
+    return deliver_text(&text, consume, context);
 }
 
 struct bw_error *bw_fs_write_layers(const struct bw_fs *fs, struct bw_rows_stream *stream)
@@ -91,7 +91,7 @@ struct bw_error *bw_fs_statedump(const struct bw_fs *fs, bw_consumer *consume, v
     bw_json_end(&json);
     bw_json_end(&json);
     bw_buffer_append_byte(&text, '\n');
-    return deliver(&text, consume, context);
+    return deliver_text(&text, consume, context);
 }
 
 /* Whether a superblock was written after another one of the same device. A log is written without a

@@ -172,7 +172,7 @@ struct walk {
     bool follow;
 };
 
-static bool more(const struct walk *walk)
+static bool has_more(const struct walk *walk)
 {
     return walk->next < walk->rest.length;
 }
@@ -191,7 +191,7 @@ static struct bw_error *no_directory(const struct walk *walk)
     return bw_error_create(BW_ERROR_NOT_FOUND, "%s: not a directory", walk->path);
 }
 
-static struct bw_error *push(struct walk *walk, const struct bw_place *place)
+static struct bw_error *push_place(struct walk *walk, const struct bw_place *place)
 {
     if (!BW_ARRAY_RESERVE(walk->passed, walk->count, walk->capacity))
         return bw_error_no_memory();
@@ -225,7 +225,7 @@ static struct bw_error *follow_link(struct walk *walk, const struct bw_place *li
     return nowhere ? no_such_name(walk, "", 0) : NULL;
 }
 
-static struct bw_error *enter(struct walk *walk, const char *name, size_t length)
+static struct bw_error *enter_name(struct walk *walk, const char *name, size_t length)
 {
     struct bw_place place;
     struct search search = {.fs = walk->fs,
@@ -238,12 +238,12 @@ static struct bw_error *enter(struct walk *walk, const char *name, size_t length
         return bw_error_prefix(error, "%s", walk->path);
     if (!search.found)
         return no_such_name(walk, name, length);
-    if (place.type == BW_FILE_SYMLINK && (walk->follow || more(walk)))
+    if (place.type == BW_FILE_SYMLINK && (walk->follow || has_more(walk)))
         return follow_link(walk, &place, name, length);
-    return push(walk, &place);
+    return push_place(walk, &place);
 }
 
-static struct bw_error *step(struct walk *walk)
+static struct bw_error *walk_component(struct walk *walk)
 {
     const char *name = walk->rest.data + walk->next;
     const char *slash = memchr(name, '/', walk->rest.length - walk->next);
@@ -258,18 +258,18 @@ static struct bw_error *step(struct walk *walk)
         walk->count -= walk->count > 1;
         return NULL;
     }
-    return enter(walk, name, length);
+    return enter_name(walk, name, length);
 }
 
 static struct bw_error *look_up(struct walk *walk)
 {
     bool slash = false;
-    while (more(walk)) {
+    while (has_more(walk)) {
         slash = walk->rest.data[walk->next] == '/';
         if (slash)
             walk->next++;
         else
-            BW_TRY(step(walk));
+            BW_TRY(walk_component(walk));
     }
     if (slash && walk->passed[walk->count - 1].type != BW_FILE_DIRECTORY)
         return no_directory(walk);
@@ -288,7 +288,7 @@ struct bw_error *bw_lookup(const struct bw_fs *fs, const struct bw_subvolume *fr
     struct walk walk = {.fs = fs, .path = path, .follow = follow};
     const struct bw_place top = bw_place_top(from);
     bw_buffer_append(&walk.rest, path, strlen(path));
-    struct bw_error *error = walk.rest.failed ? bw_error_no_memory() : push(&walk, &top);
+    struct bw_error *error = walk.rest.failed ? bw_error_no_memory() : push_place(&walk, &top);
     if (!error)
         error = look_up(&walk);
     if (!error)

@@ -27,7 +27,7 @@ bool bw_is_seed(const struct bw_superblock *superblock)
     return superblock->flags & BW_SUPER_FLAG_SEEDING;
 }
 
-static void ignore(struct bw_fs *fs, struct bw_image *image, struct bw_error *why)
+static void ignore_image(struct bw_fs *fs, struct bw_image *image, struct bw_error *why)
 {
     image->role = BW_IMAGE_UNUSED;
     /* a clone is not needed, so it does not affect the exit status */
@@ -46,7 +46,7 @@ static bool may_sprout_from(const struct bw_superblock *candidate,
 }
 
 /* Selects the first image, unless it is a seed and a later one may have sprouted from it. */
-static const struct bw_superblock *choose(const struct bw_image_set *set)
+static const struct bw_superblock *choose_superblock(const struct bw_image_set *set)
 {
     const struct bw_superblock *chosen = NULL;
     for (size_t i = 0; i < set->count; i++) {
@@ -60,19 +60,20 @@ static const struct bw_superblock *choose(const struct bw_image_set *set)
 }
 
 /* Reports an image without a superblock. */
-static void refuse(struct bw_fs *fs, struct bw_image *image)
+static void report_unusable(struct bw_fs *fs, struct bw_image *image)
 {
     struct bw_error *bad = BW_TAKE(image->bad);
     bool is_disk = image->disk && !image->partition;
     image->is_unclaimed = false;
-    ignore(fs, image, is_disk || image->has_failed ? bad : bw_error_prefix(bad, "no superblock"));
+    ignore_image(fs, image,
+                 is_disk || image->has_failed ? bad : bw_error_prefix(bad, "no superblock"));
 }
 
 void bw_images_refuse(struct bw_fs *fs)
 {
     for (size_t i = 0; i < fs->image_count; i++)
         if (fs->images[i].is_unclaimed)
-            refuse(fs, &fs->images[i]);
+            report_unusable(fs, &fs->images[i]);
 }
 
 static void set_role(struct bw_fs *fs, struct bw_image *image, const struct bw_superblock *chosen)
@@ -84,7 +85,7 @@ static void set_role(struct bw_fs *fs, struct bw_image *image, const struct bw_s
     } else if (image->bad && fs->alternatives && chosen->device_count == 1) {
         image->role = BW_IMAGE_UNUSED; /* see number_images() */
     } else if (image->bad) {
-        refuse(fs, image);
+        report_unusable(fs, image);
     } else if (bw_same_file_system(&image->superblock, chosen)) {
         image->role = BW_IMAGE_DEVICE;
     } else if (bw_is_seed(&image->superblock)) {
@@ -93,10 +94,10 @@ static void set_role(struct bw_fs *fs, struct bw_image *image, const struct bw_s
         char given[37], wanted[37];
         bw_uuid_text(image->superblock.fsid, given);
         bw_uuid_text(chosen->fsid, wanted);
-        ignore(fs, image,
-               bw_error_create(BW_ERROR_USAGE,
-                               "it belongs to another file system (fsid %s, not %s)", given,
-                               wanted));
+        ignore_image(fs, image,
+                     bw_error_create(BW_ERROR_USAGE,
+                                     "it belongs to another file system (fsid %s, not %s)", given,
+                                     wanted));
     }
 }
 
@@ -259,7 +260,7 @@ static bool is_newer(const struct bw_superblock *candidate, const struct bw_supe
 
 struct bw_error *bw_images_match(struct bw_fs *fs, struct bw_image_set *set)
 {
-    const struct bw_superblock *chosen = choose(set);
+    const struct bw_superblock *chosen = choose_superblock(set);
     if (!chosen)
         return nothing_usable(fs, set);
     for (size_t i = 0; i < set->count; i++)

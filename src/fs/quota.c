@@ -114,7 +114,7 @@ static struct bw_error *take_piece(void *context, const struct bw_item *item)
     return NULL;
 }
 
-static int compare(uint64_t a, uint64_t b)
+static int compare_ids(uint64_t a, uint64_t b)
 {
     return a < b ? -1 : a > b;
 }
@@ -122,9 +122,9 @@ static int compare(uint64_t a, uint64_t b)
 static int by_group(const void *left, const void *right)
 {
     const struct piece *a = left, *b = right;
-    int order = compare(a->group, b->group);
-    order = order ? order : compare(a->type, b->type);
-    return order ? order : compare(a->other, b->other);
+    int order = compare_ids(a->group, b->group);
+    order = order ? order : compare_ids(a->type, b->type);
+    return order ? order : compare_ids(a->other, b->other);
 }
 
 static void take_values(const struct piece *piece, struct bw_qgroup_info *info)
@@ -176,7 +176,8 @@ static void add_pieces(const struct piece *pieces, size_t count, uint64_t *other
     info->parents = others + info->member_count;
 }
 
-static struct bw_error *deliver(struct delivery *delivery, const struct piece *pieces, size_t count)
+static struct bw_error *deliver_qgroup(struct delivery *delivery, const struct piece *pieces,
+                                       size_t count)
 {
     struct bw_qgroup_info info = {.id = pieces->group,
                                   .level = (unsigned)BW_QGROUP_LEVEL(pieces->group),
@@ -206,7 +207,7 @@ static struct bw_error *deliver_all(struct delivery *delivery, const struct piec
     for (size_t i = 0, end; i < pieces->count; i = end) {
         for (end = i + 1; end < pieces->count && all[end].group == all[i].group;)
             end++;
-        BW_TRY(deliver(delivery, all + i, end - i));
+        BW_TRY(deliver_qgroup(delivery, all + i, end - i));
     }
     return NULL;
 }

@@ -50,7 +50,7 @@ struct bw_directory {
     size_t below_count, below_capacity, below_next;
 };
 
-static void complain(const struct bw_directory *directory, const char *what)
+static void report_damage(const struct bw_directory *directory, const char *what)
 {
     bw_fs_report(
         directory->fs, BW_DAMAGE,
@@ -84,7 +84,8 @@ static struct bw_error *check_type(const struct bw_place *place)
                                  place->inode);
 }
 
-static void begin(struct bw_directory *directory, const struct bw_place *place, uint64_t position)
+static void begin_directory(struct bw_directory *directory, const struct bw_place *place,
+                            uint64_t position)
 {
     directory->place = *place;
     directory->start = position;
@@ -101,7 +102,7 @@ struct bw_error *bw_directory_open(struct bw_fs *fs, const struct bw_place *plac
     if (!directory)
         return bw_error_no_memory();
     directory->fs = fs;
-    begin(directory, place, position);
+    begin_directory(directory, place, position);
     return NULL;
 }
 
@@ -115,7 +116,7 @@ struct bw_error *bw_directory_reopen(struct bw_directory *directory, const struc
     free(directory->below);
     *directory = (struct bw_directory){
         .fs = directory->fs, .range = directory->range, .has_range = directory->has_range};
-    begin(directory, place, position);
+    begin_directory(directory, place, position);
     return NULL;
 }
 
@@ -146,12 +147,12 @@ static bool next_in_range(struct bw_directory *directory, struct bw_dir_entry *e
             if (bw_name_is_valid(entry->name, entry->name_length))
                 return true;
             if (index)
-                complain(directory, "an entry has an invalid name");
+                report_damage(directory, "an entry has an invalid name");
         }
         if (directory->in_item && bw_cursor_bad(&directory->cursor)) {
             directory->lost = true;
             if (index)
-                complain(directory, "an entry is cut off");
+                report_damage(directory, "an entry is cut off");
         }
         directory->in_item = false;
         if (!bw_item_range_next(&directory->range))

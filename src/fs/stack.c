@@ -175,7 +175,7 @@ static bool has_layer(const struct bw_xlator *device, const struct bw_container_
            (bw_xlator_child_count(device) && has_layer(bw_xlator_child(device, 0), type));
 }
 
-static struct found examine(const struct building *building, struct bw_xlator *device)
+static struct found find_container(const struct building *building, struct bw_xlator *device)
 {
     struct bw_disk_superblock block;
     struct found found = {.type = NULL};
@@ -504,7 +504,7 @@ static struct bw_error *run_round(const struct building *building, bool *changed
         return bw_error_no_memory();
     for (size_t i = 0; i < count; i++) {
         devices[i] = bw_xlator_child(building->map, i);
-        found[i] = examine(building, devices[i]);
+        found[i] = find_container(building, devices[i]);
     }
     return open_found(building, devices, found, count, changed);
 }
@@ -571,18 +571,18 @@ static enum rank rank_of(const struct building *building, struct bw_xlator *devi
                                                  : RANK_VOLUME;
 }
 
-static bool contains(const struct bw_xlator *layer, const struct bw_xlator *wanted)
+static bool contains_layer(const struct bw_xlator *layer, const struct bw_xlator *wanted)
 {
     bool does = layer == wanted;
     for (size_t i = 0; i < bw_xlator_child_count(layer) && !does; i++)
-        does = contains(bw_xlator_child(layer, i), wanted);
+        does = contains_layer(bw_xlator_child(layer, i), wanted);
     return does;
 }
 
 /* Whether any image contributes to both devices. */
 static bool share_image(const struct bw_xlator *a, const struct bw_xlator *b)
 {
-    bool do_share = !bw_xlator_child_count(a) && contains(b, a);
+    bool do_share = !bw_xlator_child_count(a) && contains_layer(b, a);
     for (size_t i = 0; i < bw_xlator_child_count(a) && !do_share; i++)
         do_share = share_image(bw_xlator_child(a, i), b);
     return do_share;

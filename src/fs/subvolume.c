@@ -21,7 +21,7 @@ void bw_subvolumes_free(struct bw_subvolume_table *table)
     *table = (struct bw_subvolume_table){0};
 }
 
-static struct bw_subvolume *find(const struct bw_subvolume_table *table, uint64_t id)
+static struct bw_subvolume *find_subvolume(const struct bw_subvolume_table *table, uint64_t id)
 {
     size_t at = BW_FIRST_INDEX(i, table->count, table->items[i].tree.id >= id);
     return at < table->count && table->items[at].tree.id == id ? &table->items[at] : NULL;
@@ -34,7 +34,7 @@ uint64_t bw_subvolume_id(const struct bw_subvolume *subvolume)
 
 const struct bw_subvolume *bw_subvolume_by_id(const struct bw_fs *fs, uint64_t id)
 {
-    return find(&fs->subvolumes, id);
+    return find_subvolume(&fs->subvolumes, id);
 }
 
 const char *bw_subvolume_name(const struct bw_subvolume_table *table,
@@ -47,7 +47,7 @@ const struct bw_subvolume *bw_subvolume_of_entry(const struct bw_subvolume_table
                                                  uint64_t parent, uint64_t directory,
                                                  const struct bw_dir_entry *entry)
 {
-    const struct bw_subvolume *child = find(table, entry->location.objectid);
+    const struct bw_subvolume *child = find_subvolume(table, entry->location.objectid);
     bool agrees = child && !child->deleted && child->parent == parent &&
                   child->directory == directory && child->name_length == entry->name_length &&
                   memcmp(bw_subvolume_name(table, child), entry->name, entry->name_length) == 0;
@@ -68,8 +68,8 @@ static bool is_subvolume_id(uint64_t id)
 }
 
 /* Appends a subvolume. Leaves are read in the order of keys, so any other order is damage. */
-static struct bw_error *append(struct bw_subvolume_table *table,
-                               const struct bw_subvolume *subvolume)
+static struct bw_error *append_subvolume(struct bw_subvolume_table *table,
+                                         const struct bw_subvolume *subvolume)
 {
     if (table->count && table->items[table->count - 1].tree.id >= subvolume->tree.id)
         return bw_error_create(BW_ERROR_CORRUPT,
@@ -91,7 +91,7 @@ static struct bw_error *add_root_item(struct bw_fs *fs, const struct bw_item *it
         .deleted = root.references == 0 || (root.flags & BW_ROOT_DEAD),
         .is_snapshot = root.is_snapshot,
     };
-    return append(&fs->subvolumes, &subvolume);
+    return append_subvolume(&fs->subvolumes, &subvolume);
 }
 
 /* Sets the name of a subvolume: from the ROOT_BACKREF of the child or, if that is lost, the
@@ -100,7 +100,7 @@ static struct bw_error *set_name(struct bw_fs *fs, const struct bw_item *item, u
                                  uint64_t parent)
 {
     struct bw_subvolume_table *table = &fs->subvolumes;
-    struct bw_subvolume *subvolume = find(table, child);
+    struct bw_subvolume *subvolume = find_subvolume(table, child);
     struct bw_root_ref ref;
     if (!subvolume || subvolume->parent)
         return NULL;

@@ -96,8 +96,8 @@ static uint64_t place_of(const struct bw_root_pointer *root)
     return root->bytenr < BW_MEMORY_START ? root->bytenr : 0;
 }
 
-static struct bw_subvolume_info remembered(const struct bw_fs *fs,
-                                           const struct bw_subvolume *subvolume)
+static struct bw_subvolume_info info_from_table(const struct bw_fs *fs,
+                                                const struct bw_subvolume *subvolume)
 {
     const struct bw_subvolume_table *table = &fs->subvolumes;
     return (struct bw_subvolume_info){
@@ -118,7 +118,7 @@ static struct bw_subvolume_info remembered(const struct bw_fs *fs,
 struct bw_error *bw_subvolume_get(struct bw_fs *fs, const struct bw_subvolume *subvolume,
                                   struct bw_subvolume_info *info)
 {
-    *info = remembered(fs, subvolume);
+    *info = info_from_table(fs, subvolume);
     struct bw_item_range range;
     struct bw_error *error = NULL;
     bw_item_range_begin(&range, &fs->reader, &fs->root_tree,
@@ -146,7 +146,7 @@ static struct bw_error *list_item(void *context, const struct bw_item *item)
         item->key.type == BW_ROOT_ITEM ? bw_subvolume_by_id(listing->fs, item->key.objectid) : NULL;
     if (!subvolume)
         return NULL;
-    struct bw_subvolume_info info = remembered(listing->fs, subvolume);
+    struct bw_subvolume_info info = info_from_table(listing->fs, subvolume);
     bw_error_free(take_root_item(item, &info));
     if (listing->paths)
         BW_TRY(bw_subvolume_paths_get(listing->paths, listing->fs, subvolume, &listing->path));

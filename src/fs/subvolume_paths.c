@@ -78,7 +78,8 @@ static struct bw_error *add_directory(struct directories *directories, uint64_t 
 }
 
 /* Sets directory `inode` as the parent of the part `below`. */
-static struct bw_error *join(struct directories *directories, uint32_t below, uint64_t inode)
+static struct bw_error *link_parents(struct directories *directories, uint32_t below,
+                                     uint64_t inode)
 {
     struct bw_subvolume_paths *paths = directories->paths;
     while (inode && inode != BW_SUBVOLUME_ROOT_INODE) {
@@ -118,7 +119,8 @@ static struct bw_error *join_all(struct directories *directories,
             bw_map_clear(&directories->parts);
         }
         if (directories->parent && sorted[i]->tree.id != BW_TOP_SUBVOLUME)
-            BW_TRY(join(directories, (uint32_t)(sorted[i] - table->items), sorted[i]->directory));
+            BW_TRY(link_parents(directories, (uint32_t)(sorted[i] - table->items),
+                                sorted[i]->directory));
     }
     return NULL;
 }
@@ -138,7 +140,7 @@ struct bw_error *bw_subvolume_paths_load(struct bw_subvolume_paths *paths, struc
 
 /* Computes the length of the paths of a part and its parents: up to a part whose length is known,
  * then down again. A part that occurs again on the way up is part of a cycle. */
-static void measure(struct bw_subvolume_paths *paths, uint32_t bottom, uint32_t top)
+static void measure_paths(struct bw_subvolume_paths *paths, uint32_t bottom, uint32_t top)
 {
     uint64_t length = 0;
     uint32_t at = bottom;
@@ -160,8 +162,8 @@ static void measure(struct bw_subvolume_paths *paths, uint32_t bottom, uint32_t 
 }
 
 /* Writes a path from its end to its beginning. */
-static void write(const struct bw_subvolume_paths *paths, const struct bw_path_part *part,
-                  char *text)
+static void write_path(const struct bw_subvolume_paths *paths, const struct bw_path_part *part,
+                       char *text)
 {
     while (part->length) {
         char *name = text + part->length - part->name_length;
@@ -183,7 +185,7 @@ struct bw_error *bw_subvolume_paths_get(struct bw_subvolume_paths *paths, struct
     if (subvolume->deleted)
         return NULL;
     if (top)
-        measure(paths, number, (uint32_t)(top - table->items));
+        measure_paths(paths, number, (uint32_t)(top - table->items));
     if (part->state != MEASURED) {
         bw_fs_report(fs, BW_DAMAGE,
                      bw_error_create(BW_ERROR_CORRUPT,
@@ -196,6 +198,6 @@ struct bw_error *bw_subvolume_paths_get(struct bw_subvolume_paths *paths, struct
         return bw_error_no_memory();
     path->length = part->length ? part->length : 1;
     path->data[0] = '/';
-    write(paths, part, path->data);
+    write_path(paths, part, path->data);
     return NULL;
 }

@@ -119,7 +119,7 @@ static void consider_entry(struct search *search, const struct bw_superblock_ent
 
 /* Considers the last entries before an offset, back to a good one. Returns the end of the last
  * entry, or 0. */
-static uint64_t consider(struct search *search, uint64_t end)
+static uint64_t consider_entries(struct search *search, uint64_t end)
 {
     struct bw_disk_superblock disk;
     uint64_t last = 0, bad = 0;
@@ -166,7 +166,7 @@ static uint64_t consider_run(struct search *search, uint64_t start)
         return 0;
     search->first = disk;
     search->has_first = true;
-    return consider(search, find_end(search, start, bw_get64(disk.generation)));
+    return consider_entries(search, find_end(search, start, bw_get64(disk.generation)));
 }
 
 /* Considers the second zone, which can contain the newest entry only if the first one is full or

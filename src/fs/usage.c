@@ -45,7 +45,7 @@ void bw_block_groups_close(struct bw_block_groups *groups)
 }
 
 /* Decodes a block group; false if the item is truncated. */
-static bool decode(const struct bw_item *item, struct bw_block_group_info *group)
+static bool decode_block_group(const struct bw_item *item, struct bw_block_group_info *group)
 {
     const struct bw_disk_block_group *disk = (const void *)item->data;
     if (item->size < sizeof *disk)
@@ -57,7 +57,7 @@ static bool decode(const struct bw_item *item, struct bw_block_group_info *group
     return true;
 }
 
-static struct bw_error *lost(const struct bw_key *key)
+static struct bw_error *lost_block_group(const struct bw_key *key)
 {
     return bw_error_create(BW_ERROR_CORRUPT, "block group %" PRIu64 " is lost", key->objectid);
 }
@@ -68,7 +68,7 @@ static struct bw_error *lose_tree(struct bw_block_groups *groups, const struct b
         bw_fs_report(groups->fs, BW_DAMAGE,
                      bw_error_create(BW_ERROR_CORRUPT, "the tree with the block groups is lost"));
     groups->reported = true;
-    return lost(key);
+    return lost_block_group(key);
 }
 
 /* The error for a missing item: it does not exist, or it is lost. */
@@ -79,8 +79,9 @@ static struct bw_error *not_found(struct bw_block_groups *groups, const struct b
     if (!block)
         return bw_error_create(BW_ERROR_NOT_FOUND, "there is no block group %" PRIu64,
                                key->objectid);
-    bw_fs_report_lost(groups->fs, block, finder->error ? BW_TAKE(finder->error) : lost(key));
-    return lost(key);
+    bw_fs_report_lost(groups->fs, block,
+                      finder->error ? BW_TAKE(finder->error) : lost_block_group(key));
+    return lost_block_group(key);
 }
 
 struct bw_error *bw_block_groups_find(struct bw_block_groups *groups, uint64_t logical,
@@ -97,10 +98,10 @@ struct bw_error *bw_block_groups_find(struct bw_block_groups *groups, uint64_t l
                  item.key.objectid == logical && item.key.type == BW_BLOCK_GROUP_ITEM;
     if (!found)
         return not_found(groups, &key);
-    if (decode(&item, group))
+    if (decode_block_group(&item, group))
         return NULL;
-    bw_fs_report(groups->fs, BW_DAMAGE, lost(&key));
-    return lost(&key);
+    bw_fs_report(groups->fs, BW_DAMAGE, lost_block_group(&key));
+    return lost_block_group(&key);
 }
 
 /*
@@ -131,13 +132,13 @@ struct usage {
 };
 
 /* Adds, but stops at the maximum, because values of a crafted image are arbitrary. */
-static void add(uint64_t *sum, uint64_t value)
+static void add_saturating(uint64_t *sum, uint64_t value)
 {
     if (__builtin_add_overflow(*sum, value, sum))
         *sum = UINT64_MAX;
 }
 
-static int64_t difference(uint64_t from, uint64_t what)
+static int64_t subtract_saturating(uint64_t from, uint64_t what)
 {
     int64_t result;
     if (__builtin_sub_overflow(from, what, &result))
@@ -206,15 +207,16 @@ static struct bw_error *take_chunk(void *context, const struct bw_chunk_info *ch
         group->incomplete_chunks++;
         blame_missing_devices(usage, chunk);
     }
-    add(&group->size, chunk->length);
-    add(&group->used, found.used);
-    add(&group->raw_size, bw_scale(bw_chunk_stripe_length(chunk), chunk->stripe_count, 1));
-    add(&group->raw_used, bw_scale(found.used, chunk->stripe_count, different));
+    add_saturating(&group->size, chunk->length);
+    add_saturating(&group->used, found.used);
+    add_saturating(&group->raw_size,
+                   bw_scale(bw_chunk_stripe_length(chunk), chunk->stripe_count, 1));
+    add_saturating(&group->raw_used, bw_scale(found.used, chunk->stripe_count, different));
     return NULL;
 }
 
 /* Sorts data before metadata, system and the rest. */
-static unsigned rank(uint64_t type)
+static unsigned rank_of(uint64_t type)
 {
     return type & BW_GROUP_DATA ? 0 : type & BW_GROUP_METADATA ? 1 : type & BW_GROUP_SYSTEM ? 2 : 3;
 }
@@ -222,8 +224,8 @@ static unsigned rank(uint64_t type)
 static int compare_groups(const void *left, const void *right)
 {
     const struct bw_usage_group *a = left, *b = right;
-    if (rank(a->type) != rank(b->type))
-        return rank(a->type) < rank(b->type) ? -1 : 1;
+    if (rank_of(a->type) != rank_of(b->type))
+        return rank_of(a->type) < rank_of(b->type) ? -1 : 1;
     return a->type == b->type ? 0 : a->type < b->type ? -1 : 1;
 }
 
@@ -256,8 +258,8 @@ static struct bw_error *add_stripes(void *context, const struct bw_chunk_info *c
             BW_FIRST_INDEX(j, usage->device_count, usage->devices[j].info.devid >= devid);
         if (device == usage->device_count || usage->devices[device].info.devid != devid)
             continue;
-        add(&usage->by_group[device * usage->group_count + group], length);
-        add(&usage->devices[device].allocated, length);
+        add_saturating(&usage->by_group[device * usage->group_count + group], length);
+        add_saturating(&usage->devices[device].allocated, length);
     }
     return NULL;
 }
@@ -268,14 +270,14 @@ static void finish_device(struct usage *usage, size_t number)
     struct bw_usage_device *device = &usage->devices[number];
     uint64_t size = device->info.total_bytes;
     device->by_group = usage->by_group + number * usage->group_count;
-    device->unallocated = difference(size, device->allocated);
+    device->unallocated = subtract_saturating(size, device->allocated);
     device->slack = device->info.image_bytes > size ? device->info.image_bytes - size : 0;
     if (device->info.seed)
         return;
-    add(&sums->device_size, size);
-    add(&sums->slack, device->slack);
+    add_saturating(&sums->device_size, size);
+    add_saturating(&sums->slack, device->slack);
     if (device->info.state == BW_DEVICE_MISSING)
-        add(&sums->missing, size);
+        add_saturating(&sums->missing, size);
 }
 
 /* Totals. */
@@ -292,12 +294,12 @@ static double ratio_of(const struct bw_usage *sums, uint64_t kind)
     return size > 0 ? raw / size : 0;
 }
 
-static uint64_t whole(double value)
+static uint64_t whole_bytes(double value)
 {
     return value >= 0x1p64 ? UINT64_MAX : value > 0 ? (uint64_t)value : 0;
 }
 
-static void estimate(struct usage *usage)
+static void estimate_free(struct usage *usage)
 {
     struct bw_usage *sums = &usage->sums;
     uint64_t size = 0, used = 0;
@@ -305,16 +307,16 @@ static void estimate(struct usage *usage)
     for (size_t i = 0; i < sums->group_count; i++) {
         if (!(sums->groups[i].type & BW_GROUP_DATA))
             continue;
-        add(&size, sums->groups[i].raw_size);
-        add(&used, sums->groups[i].raw_used);
+        add_saturating(&size, sums->groups[i].raw_size);
+        add_saturating(&used, sums->groups[i].raw_used);
     }
     sums->free_estimated = sums->free_minimum =
-        size > used ? whole((double)(size - used) / ratio) : 0;
+        size > used ? whole_bytes((double)(size - used) / ratio) : 0;
     if (sums->unallocated < TOO_SMALL)
         return;
     double more = (double)sums->unallocated;
-    sums->free_estimated = whole((double)sums->free_estimated + more / ratio);
-    sums->free_minimum = whole((double)sums->free_minimum + more / usage->worst_ratio);
+    sums->free_estimated = whole_bytes((double)sums->free_estimated + more / ratio);
+    sums->free_minimum = whole_bytes((double)sums->free_minimum + more / usage->worst_ratio);
 }
 
 static void add_up(struct usage *usage)
@@ -329,20 +331,20 @@ static void add_up(struct usage *usage)
         finish_device(usage, i);
     for (size_t i = 0; i < usage->group_count; i++) {
         const struct bw_usage_group *group = &usage->groups[i];
-        add(&sums->allocated, group->raw_size);
-        add(&sums->used, group->raw_used);
+        add_saturating(&sums->allocated, group->raw_size);
+        add_saturating(&sums->used, group->raw_used);
         sums->complete &= group->complete;
         sums->chunks += group->chunks;
         sums->incomplete_chunks += group->incomplete_chunks;
         sums->several_profiles |= i && ((group->type ^ group[-1].type) & GROUP_KINDS) == 0;
     }
-    sums->unallocated = difference(sums->device_size, sums->allocated);
+    sums->unallocated = subtract_saturating(sums->device_size, sums->allocated);
     sums->data_ratio = ratio_of(sums, BW_GROUP_DATA);
     sums->metadata_ratio = ratio_of(sums, BW_GROUP_METADATA);
-    estimate(usage);
+    estimate_free(usage);
 }
 
-static struct bw_error *gather(struct usage *usage)
+static struct bw_error *gather_usage(struct usage *usage)
 {
     BW_TRY(bw_block_groups_open(usage->fs, &usage->block_groups));
     BW_TRY(bw_fs_devices(usage->fs, take_device, usage));
@@ -366,7 +368,7 @@ struct bw_error *bw_fs_usage(struct bw_fs *fs, struct bw_usage **result)
         return bw_error_no_memory();
     usage->fs = fs;
     usage->worst_ratio = 1;
-    struct bw_error *error = gather(usage);
+    struct bw_error *error = gather_usage(usage);
     if (error)
         bw_usage_free(BW_TAKE(*result));
     return error;

@@ -122,8 +122,8 @@ static struct bw_error *add_part(struct bw_graph *graph, const struct bw_xlator 
 }
 
 /* Joins parts; `part` is the path of the second one, and `suffix` the offset of its suffix. */
-static struct bw_error *join(struct bw_fs *fs, struct bw_xlator *map, struct bw_xlator *storage,
-                             char *part, size_t suffix)
+static struct bw_error *join_parts(struct bw_fs *fs, struct bw_xlator *map,
+                                   struct bw_xlator *storage, char *part, size_t suffix)
 {
     const struct bw_text_place nowhere = {NULL, 0, 0};
     struct bw_xlator *concat;
@@ -157,7 +157,7 @@ static struct bw_error *join_if_split(struct bw_fs *fs, struct bw_xlator *map,
     BW_TRY(bw_graph_start(fs->graph, storage->user));
     if (!(has_parts && is_compressed(storage)) && is_whole(storage))
         return NULL;
-    return has_parts ? join(fs, map, storage, part, (size_t)(suffix - path))
+    return has_parts ? join_parts(fs, map, storage, part, (size_t)(suffix - path))
                      : check_end(part, (size_t)(suffix - path));
 }
 
@@ -186,8 +186,8 @@ static struct bw_error *splits_join(struct bw_fs *fs, struct bw_xlator *map)
 static const struct bw_text_place nowhere;
 
 /* Adds a layer at the top, without children. */
-static struct bw_error *add(struct bw_graph *graph, const char *name, const char *type,
-                            struct bw_xlator **layer)
+static struct bw_error *append_layer(struct bw_graph *graph, const char *name, const char *type,
+                                     struct bw_xlator **layer)
 {
     BW_TRY(bw_graph_add(graph, graph->size, name, nowhere, layer));
     return bw_layer_set_type(*layer, type, nowhere);
@@ -197,7 +197,7 @@ static struct bw_error *add(struct bw_graph *graph, const char *name, const char
 static struct bw_error *add_above(struct bw_graph *graph, const char *type)
 {
     struct bw_xlator *below = graph->layers[graph->size - 1], *layer;
-    BW_TRY(add(graph, strchr(type, '/') + 1, type, &layer));
+    BW_TRY(append_layer(graph, strchr(type, '/') + 1, type, &layer));
     return bw_layer_add_child(layer, bw_xlator_name(below), nowhere);
 }
 
@@ -231,10 +231,10 @@ static struct bw_error *describe_default(struct bw_graph *graph, const char *con
     for (size_t i = 0; i < count; i++) {
         char name[32];
         snprintf(name, sizeof name, "device-%zu", i + 1);
-        BW_TRY(add(graph, name, FILE_TYPE, &layer));
+        BW_TRY(append_layer(graph, name, FILE_TYPE, &layer));
         BW_TRY(graph->source ? set_source(layer) : set_image(layer, paths[i]));
     }
-    BW_TRY(add(graph, "chunk-map", CHUNK_MAP_TYPE, &layer));
+    BW_TRY(append_layer(graph, "chunk-map", CHUNK_MAP_TYPE, &layer));
     for (size_t i = 0; i < count; i++)
         BW_TRY(bw_layer_add_child(layer, bw_xlator_name(graph->layers[i]), nowhere));
     BW_TRY(add_above(graph, "features/verify"));
@@ -318,7 +318,7 @@ static struct bw_error *add_maps(struct bw_graph *graph, const struct bw_fs_opti
     return NULL;
 }
 
-static struct bw_error *describe(struct bw_fs *fs, const struct bw_fs_options *options)
+static struct bw_error *describe_graph(struct bw_fs *fs, const struct bw_fs_options *options)
 {
     const struct bw_graph_options *wanted = options->graph;
     if (wanted->file)
@@ -515,7 +515,7 @@ struct bw_error *bw_wire_images(struct bw_fs *fs, const struct bw_fs_options *op
                                 struct bw_image_set *set)
 {
     struct bw_xlator *map = NULL;
-    BW_TRY(describe(fs, options));
+    BW_TRY(describe_graph(fs, options));
     BW_TRY(find_chunk_map(fs->graph, &map));
     BW_TRY(connect_to_servers(fs->graph));
     if (options->planned)

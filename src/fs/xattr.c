@@ -14,7 +14,7 @@
 #include "fs/fs.h"
 #include "fs/inode.h"
 
-static void complain(struct bw_fs *fs, uint64_t tree, uint64_t inode, const char *what)
+static void report_damage(struct bw_fs *fs, uint64_t tree, uint64_t inode, const char *what)
 {
     bw_fs_report(fs, BW_DAMAGE,
                  bw_error_create(BW_ERROR_CORRUPT, "subvolume %" PRIu64 ": inode %" PRIu64 ": %s",
@@ -30,7 +30,7 @@ static struct bw_error *take_xattrs(struct bw_fs *fs, uint64_t tree, const struc
         if (xattr.name_length)
             BW_TRY(take(context, &xattr));
     if (bw_cursor_bad(&cursor))
-        complain(fs, tree, item->key.objectid, "an extended attribute is cut off");
+        report_damage(fs, tree, item->key.objectid, "an extended attribute is cut off");
     return NULL;
 }
 
@@ -103,11 +103,11 @@ void bw_xattr_reader_destroy(struct bw_xattr_reader *reader)
 
 static void report_lost(const struct bw_xattr_reader *reader, const char *what)
 {
-    complain(reader->fs, reader->finder.tree.id, reader->inode, what);
+    report_damage(reader->fs, reader->finder.tree.id, reader->inode, what);
 }
 
 /* Copies an attribute; its pointers are set after all have been copied. */
-static struct bw_error *add(void *context, const struct bw_xattr *xattr)
+static struct bw_error *add_attribute(void *context, const struct bw_xattr *xattr)
 {
     struct bw_xattr_reader *reader = context;
     if (reader->bytes.length >= MOST_BYTES)
@@ -133,7 +133,7 @@ static struct bw_error *add_item(struct bw_xattr_reader *reader, uint32_t slot)
         report_lost(reader, "an extended attribute is cut off");
         return NULL;
     }
-    return take_xattrs(reader->fs, reader->finder.tree.id, &item, add, reader);
+    return take_xattrs(reader->fs, reader->finder.tree.id, &item, add_attribute, reader);
 }
 
 /* Adds the items after `*before` in the leaf where `*at` belongs; sets `*at` to the beginning of
