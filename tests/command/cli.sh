@@ -85,7 +85,9 @@ done
 expect "letters that are swapped" 2 "did you mean 'stat'" satt "$plain"
 expect "the word of another program" 2 "did you mean 'walk'\?$" find "$plain"
 expect "an option before the command" 2 \
-    'the command has to come before all options: ls' -q ls "$plain"
+    'the command has to come first: ls' -q ls "$plain"
+expect "the command for which there need be no word" 2 'come first: walk' -q walk "$plain"
+expect "an image before the command" 2 'the command has to come first: cat' "$plain" cat /file
 expect "several commands" 2 "did you mean .*'xattr'.* or 'xlators'.*\?$" x "$plain"
 # Names from other programs, and words that users look for: each hint names an existing command with
 # an option that it really has.

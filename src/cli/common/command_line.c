@@ -589,14 +589,12 @@ static int run_sorted(const struct command *command, struct cmd_common *common, 
     return status;
 }
 
-/* Returns `word` if it is the name of a command: the command must come before the options. */
-static const char *misplaced_command(const struct command *command, const char *word)
+/* Returns an operand that is the name of a command, if the command line does not begin with one. */
+static const char *misplaced_command(const struct command *command, char **given, size_t count)
 {
-    if (command != cmd_table[0] || access(word, F_OK) == 0)
-        return NULL;
-    for (size_t i = 1; cmd_table[i]; i++)
-        if (strcmp(cmd_table[i]->name, word) == 0)
-            return word;
+    for (size_t i = 0; command == cmd_table[0] && i < count; i++)
+        if (cmd_find(given[i]) && access(given[i], F_OK) != 0)
+            return given[i];
     return NULL;
 }
 
@@ -608,8 +606,9 @@ static int run_on_operands(const struct command *command, struct cmd_common *com
         return cmd_usage_error(command, "no image given", NULL);
     if (count && common->host && !command->needs_no_image && !command->takes_paths)
         return cmd_usage_error(command, "in a shell, the command takes no operands", given[0]);
-    if (count && !common->host && misplaced_command(command, given[0]))
-        return cmd_usage_error(command, "the command has to come before all options", given[0]);
+    const char *misplaced = common->host ? NULL : misplaced_command(command, given, count);
+    if (misplaced)
+        return cmd_usage_error(command, "the command has to come first", misplaced);
     struct bw_error *error = read_operands(command, common, given, count, &operands);
     int status = error              ? cmd_fail(common, error)
                  : operands.nothing ? STATUS_OK

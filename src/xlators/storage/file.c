@@ -45,6 +45,16 @@ static uint64_t next_stored(struct bw_xlator *xlator, uint64_t address)
     return next >= 0 ? (uint64_t)next : errno == ENXIO ? UINT64_MAX : address;
 }
 
+/* What to do if a block device may not be opened; errno says why it was not. */
+static const char *advice(const char *path)
+{
+    struct stat status;
+    const int system_errno = errno;
+    const bool denied = errno == EACCES && stat(path, &status) == 0 && S_ISBLK(status.st_mode);
+    errno = system_errno;
+    return denied ? " (try as root, or as a member of the device's group)" : "";
+}
+
 static struct bw_error *open_file(struct file *file)
 {
     struct stat status;
@@ -54,7 +64,7 @@ static struct bw_error *open_file(struct file *file)
     if (file->descriptor < 0 && errno == EPERM)
         file->descriptor = open(file->path, flags);
     if (file->descriptor < 0)
-        return bw_error_from_errno(errno, "cannot open %s", file->path);
+        return bw_error_from_errno(errno, "cannot open %s%s", file->path, advice(file->path));
     if (fstat(file->descriptor, &status))
         return bw_error_from_errno(errno, "cannot stat %s", file->path);
     if (!S_ISREG(status.st_mode) && !S_ISBLK(status.st_mode))
