@@ -413,6 +413,7 @@ void bw_directory_order_free(struct bw_directory_order *order)
     bw_made_directories_free(&order->all);
     bw_buffer_free(&order->open);
     bw_buffer_free(&order->path);
+    free(order->pending);
 }
 
 struct bw_error *bw_directory_order_add(struct bw_directory_order *order, const char *path,
@@ -436,13 +437,31 @@ static bool find_directory(struct bw_directory_order *order, const char *path, s
     return bw_path_store_details(paths, name);
 }
 
-/* Handles an entry in a directory that tar has already finished: the directory must be written
- * again. This includes the top directory, because no name begins with it. */
+/* tar finishes a directory when an entry outside of it follows. */
+static void finish_outside(struct bw_directory_order *order, const char *path, size_t length)
+{
+    order->open.length = bw_path_common(&order->open, path, length);
+    while (order->pending_count && order->pending[order->pending_count - 1] > order->open.length)
+        order->pending_count--;
+}
+
+/* Whether tar has yet to restore the attributes of a directory. If it has finished the directory
+ * before, it may be a parent of `open` all the same. The top directory is never pending, because no
+ * name begins with it. */
+static bool is_pending(const struct bw_directory_order *order, const char *path, size_t length)
+{
+    size_t i = order->pending_count;
+    while (i && order->pending[i - 1] > length)
+        i--;
+    return length && i && order->pending[i - 1] == length &&
+           bw_path_common(&order->open, path, length) == length;
+}
+
+/* Handles an entry in a directory: if tar has already finished it, it must be written again. */
 static void mark_reentered(struct bw_directory_order *order, const char *path, size_t length)
 {
     struct bw_stored_name name;
-    if (find_directory(order, path, length, &name) &&
-        (!length || bw_path_common(&order->open, path, length) != length))
+    if (find_directory(order, path, length, &name) && !is_pending(order, path, length))
         *name.bits |= AGAIN;
 }
 
@@ -452,12 +471,15 @@ static struct bw_error *write_new(struct bw_directory_order *order, const char *
 {
     if (length)
         mark_reentered(order, path, bw_path_parent(path, length));
+    finish_outside(order, path, length);
     order->open.length = 0;
     bw_buffer_append(&order->open, path, length);
     bw_buffer_append_byte(&order->open, '\0');
-    if (order->open.failed)
+    if (order->open.failed ||
+        !BW_ARRAY_RESERVE(order->pending, order->pending_count, order->pending_capacity))
         return bw_error_no_memory();
     order->open.length--;
+    order->pending[order->pending_count++] = length;
     return order->write(order->context, order->open.data, directory, BW_DIRECTORY_FIRST);
 }
 
@@ -479,7 +501,7 @@ static struct bw_error *write_up_to(struct bw_directory_order *order, const char
     size_t end = length;
     while (end && !(find_directory(order, path, end, &name) && *name.bits & WRITTEN))
         end = bw_path_parent(path, end);
-    order->open.length = bw_path_common(&order->open, path, length);
+    finish_outside(order, path, length);
     for (; end <= length; end++) {
         if (end && end < length && path[end] != '/')
             continue;
@@ -493,7 +515,7 @@ struct bw_error *bw_directory_order_enter(struct bw_directory_order *order, cons
                                           size_t length)
 {
     size_t parent = bw_path_parent(path, length);
-    if (parent && order->open.length == parent && memcmp(order->open.data, path, parent) == 0)
+    if (order->open.length == parent && is_pending(order, path, parent))
         return NULL;
     BW_TRY(write_up_to(order, path, parent));
     mark_reentered(order, path, parent);

@@ -91,8 +91,11 @@ struct bw_directory_order {
     bw_directory_writer *write;
     void *context; /**< passed to it */
     struct bw_made_directories all;
-    struct bw_buffer open; /**< path of the directory whose attributes tar has not restored yet */
+    struct bw_buffer open; /**< path of the directory that tar has entered last */
     struct bw_buffer path; /**< a buffer for paths */
+    size_t *pending;       /**< lengths of `open` and its parents whose attributes tar has not
+                              restored yet, ascending */
+    size_t pending_count, pending_capacity;
 };
 
 void bw_directory_order_free(struct bw_directory_order *order);

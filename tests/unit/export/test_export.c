@@ -345,6 +345,16 @@ static void test_directory_order(void **state)
     expect_order(
         (const char *[]){"a|", "ab|", "a/b|", "a/bc|", "a/b/1", "a/bc/1", "ab/1", "a/2", NULL},
         " a a/b a/b/1 a/bc a/bc/1 ab ab/1 a/2 a!");
+    /* A directory that tar has finished, and then enters again through a new one in it. */
+    expect_order((const char *[]){"a|", "a/1", "b|", "b/1", "a/c|", "a/c/1", "a/2", "b/d|", "b/e|",
+                                  "b/d/1", "b/2", NULL},
+                 " a a/1 b b/1 a/c a/c/1 a/2 b/d b/d/1 b/2 b/e b! a!");
+    expect_order((const char *[]){"a|", "a/b|", "a/b/1", "c|", "c/1", "a/b/d|", "a/b/d/1", "a/e|",
+                                  "a/e/1", NULL},
+                 " a a/b a/b/1 c c/1 a/b/d a/b/d/1 a/e a/e/1 a/b! a!");
+    expect_order((const char *[]){"q|", "q/p|", "q/p/1", "q/r|", "q/r/1", "s|", "s/1", "q/p/d|",
+                                  "q/p/d/1", "q/r/2", "q/2", NULL},
+                 " q q/p q/p/1 q/r q/r/1 s s/1 q/p/d q/p/d/1 q/r/2 q/2 q/r! q/p! q!");
     /* A closed descriptor. */
     expect_order((const char *[]){"a|-", "a/1", "b|-", NULL}, " a a/1 b b! a!");
     /* Only some of them belong to the archive. */
