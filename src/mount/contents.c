@@ -190,32 +190,44 @@ static bool is_data(const struct bw_extent *extent)
     return extent->kind != BW_EXTENT_HOLE && extent->kind != BW_EXTENT_UNWRITTEN;
 }
 
+/* The end of an extent. Inline data count up to the end of their sector, as for the kernel. */
+static uint64_t end_of(const struct bw_extent *extent, uint64_t sectorsize)
+{
+    return extent->kind == BW_EXTENT_INLINE ? sectorsize : extent->offset + extent->length;
+}
+
 /* Finds the next data or hole at or after `*offset`; the end of the file if there is no more. */
-static struct bw_error *seek(struct bw_reader *reader, const struct bw_data_file *file, bool data,
-                             uint64_t *offset)
+static struct bw_error *seek(struct bw_reader *reader, const struct bw_data_file *file,
+                             uint64_t sectorsize, bool data, uint64_t *offset)
 {
     const struct bw_extent *extent;
-    bw_extent_reader_seek(reader->extents, file, *offset, file->size);
+    const uint64_t from = *offset < sectorsize ? 0 : *offset; /* inline data may be before it */
+    bw_extent_reader_seek(reader->extents, file, from, file->size);
     for (;;) {
         BW_TRY(bw_extent_reader_next(reader->extents, &extent));
-        if (!extent || extent->offset >= file->size) {
+        if (!extent || extent->offset >= file->size || *offset >= file->size) {
             *offset = file->size;
             return NULL;
         }
-        if (is_data(extent) == data) {
-            *offset = extent->offset > *offset ? extent->offset : *offset;
+        const uint64_t end = end_of(extent, sectorsize);
+        if (end <= *offset)
+            continue;
+        if (extent->offset > *offset)
+            *offset = extent->offset;
+        if (is_data(extent) == data)
             return NULL;
-        }
+        *offset = end;
     }
 }
 
 /* Seeks from an offset in a file. */
-static struct bw_error *seek_from(struct bw_readers *readers, const struct bw_data_file *file,
+static struct bw_error *seek_from(const struct bw_mount *mount, const struct bw_data_file *file,
                                   int whence, uint64_t *offset)
 {
+    struct bw_readers *readers = bw_readahead_readers(mount->readahead);
     struct bw_reader *reader;
     BW_TRY(bw_readers_acquire(readers, &reader));
-    struct bw_error *error = seek(reader, file, whence == SEEK_DATA, offset);
+    struct bw_error *error = seek(reader, file, mount->sectorsize, whence == SEEK_DATA, offset);
     bw_readers_release(readers, reader);
     return error;
 }
@@ -230,7 +242,7 @@ static void seek_file(fuse_req_t request, fuse_ino_t node, off_t from, int whenc
     struct bw_error *error = find_file(mount, node, &file);
     const bool is_outside = !error && (from < 0 || offset >= file.size);
     if (!error && !is_outside)
-        error = seek_from(bw_readahead_readers(mount->readahead), &file, whence, &offset);
+        error = seek_from(mount, &file, whence, &offset);
     if (error)
         bw_mount_reply(request, error);
     else if (is_outside || (whence == SEEK_DATA && offset == file.size))

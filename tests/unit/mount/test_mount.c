@@ -453,13 +453,32 @@ static void test_contents(void **state)
     data_image_free(image);
 }
 
+/* Inline data count up to the end of their sector, although the file is longer than them. */
+static void test_inline_data(void **state)
+{
+    (void)state;
+    struct data_image *image = data_image_create(0, BW_CHECKSUM_CRC32C);
+    data_image_inline(image, BW_COMPRESS_NONE, 100, image->data, 100);
+    data_image_inode(image, 2 * SECTOR, 0);
+    data_image_open(image, NULL);
+    struct served *served = start(image->fs);
+    const uint64_t node = image->inode, handle = open_node(served, FUSE_OPEN, node);
+    expect_seek(served, node, handle, 0, SEEK_HOLE, SECTOR);
+    expect_seek(served, node, handle, 200, SEEK_DATA, 200);
+    expect_seek(served, node, handle, SECTOR, SEEK_HOLE, SECTOR);
+    assert_int_equal(seek(served, node, handle, SECTOR, SEEK_DATA), ENXIO);
+    release(served, FUSE_RELEASE, node, handle);
+    stop(served);
+    data_image_free(image);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_names),        cmocka_unit_test(test_listing),
         cmocka_unit_test(test_lost_entry),   cmocka_unit_test(test_attributes),
         cmocka_unit_test(test_without_open), cmocka_unit_test(test_slow_request),
-        cmocka_unit_test(test_contents),
+        cmocka_unit_test(test_contents),     cmocka_unit_test(test_inline_data),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
