@@ -4,6 +4,7 @@ import fcntl, hashlib, os, random, struct, sys
 
 SUBVOL_CREATE = 0x5000940e      # BTRFS_IOC_SUBVOL_CREATE
 SNAP_CREATE = 0x50009417        # BTRFS_IOC_SNAP_CREATE_V2
+SYNC = 0x9408                   # BTRFS_IOC_SYNC: of this file system only
 
 def content(number):
     """Some 20 to 200 bytes, short enough to be stored inline."""
@@ -74,7 +75,7 @@ def history(top, snapshots):
     """Makes a subvolume with small changes, and a snapshot after each change."""
     fcntl.ioctl(opendir(top), SUBVOL_CREATE, bytearray(struct.pack("=q4088s", 0, b"origin")))
     tree(top + "/origin", 20, 30, 100)
-    os.sync()
+    fcntl.ioctl(opendir(top), SYNC)
     origin, place = opendir(top + "/origin"), opendir(top)
     for number in range(snapshots):
         item = number * 15485863 % 60000
@@ -171,7 +172,7 @@ def names(top):
         os.makedirs(path, exist_ok=True)
         with open("%s/item-%06d" % (path, number), "wb") as file:
             file.write(b"x" * 4096)
-    os.sync()
+    fcntl.ioctl(opendir(top), SYNC)
     origin = opendir(top + "/origin")
     for i in range(61):
         fcntl.ioctl(place, SNAP_CREATE, bytearray(
@@ -194,7 +195,7 @@ def mixed(top):
             with open("%s/file-%02d" % (path, number), "wb") as file:
                 for at in range(2):
                     file.write(piece(number, at, 1 << 20, half == "packed"))
-    os.sync()
+    fcntl.ioctl(opendir(top), SYNC)
     origin, place = opendir(top + "/origin"), opendir(top)
     for i in range(4):
         fcntl.ioctl(place, SNAP_CREATE, bytearray(
@@ -204,7 +205,7 @@ def mixed(top):
             os.unlink("%s/item-%07d.txt" % (path, i * 4000 + group * 40))
             with open(path + "/new", "wb") as file:
                 file.write(b"changed" * 1000)
-        os.sync()
+        fcntl.ioctl(opendir(top), SYNC)
 
 kind, top = sys.argv[1], sys.argv[2]
 if kind == "million":

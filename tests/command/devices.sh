@@ -42,7 +42,7 @@ for pair in "3.img ${loops[2]}" "${loops[2]} 3.img"; do
         --insert "debug/trace@verify,file=$output" "$image"
     expect "a black box in $output" 2 'is an input' --blackbox "$output" "$image"
 done
-sync
+sync "${loops[2]}"
 is "the image is as it was" "$(cksum < "$WORK/3.img")" "$before"
 expect "another device is no image" 0 - --statedump "$WORK/dump" "$WORK/3.img"
 

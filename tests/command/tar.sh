@@ -189,7 +189,6 @@ os.ftruncate(os.open("nothing", os.O_RDWR | os.O_CREAT), 1 << 62)
         mknod device c 5 300
         setfattr -n 'user.a=b%25' -v value late 2> /dev/null
     )
-    sync
     umount "$WORK/mount"
     holds "holes of exbibytes" timeout 20 "$PROGRAM" tar -q -f "$WORK/archive" "$WORK/image"
     mount -o loop "$WORK/image" "$WORK/mount"
@@ -303,7 +302,6 @@ END
         setfacl -d -m u:1001:rwx default
         setfattr -n trusted.t -v x attributes
     ) > /dev/null 2>&1
-    sync
     umount "$WORK/mount"
     holds "an archive of odd files" "$PROGRAM" tar -q -f "$WORK/archive" --subvol 5 "$WORK/image" \
         /odd

@@ -62,7 +62,6 @@ entries = [(1, 6, -1), (2, 4, 1000), (4, 4, -1), (8, 7, 50), (16, 7, -1), (32, 0
 acl = struct.pack("<I", 2) + b"".join(struct.pack("<HHi", *entry) for entry in entries)
 os.setxattr("file", "system.posix_acl_access", acl)
 END
-    sync
     umount "$WORK/mount"
     expect "attributes of all kinds" 0 - xattr "$WORK/image" /file
     holds "bytes in hexadecimal" out_has '^user\.bytes=0x000102.*fdfeff$'

@@ -451,7 +451,7 @@ def make_cuts(seed, options, directory):
         while len(cuts) < options.per_image:
             since += 1
             if since % options.ops == 0 and chance.random() < 0.4:
-                os.sync()
+                system.sync()
                 job.trace.append("COMMIT")
             if not job.step() or chance.random() > 1.5 / options.ops:
                 continue

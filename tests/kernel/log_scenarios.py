@@ -129,8 +129,8 @@ swap directories: d p; d q; w p/a 0 10; w q/b 0 20; commit; swap p q; fsync p/b
 
 
 class Scene:
-    def __init__(self, top):
-        self.top, self.opened = top, {}
+    def __init__(self, system):
+        self.system, self.top, self.opened = system, system.mount, {}
 
     def path(self, name):
         return os.path.join(self.top, name)
@@ -167,7 +167,7 @@ class Scene:
         os.fsync(fd)
 
     def drop(self):
-        os.sync()
+        self.system.sync()
         with open("/proc/sys/vm/drop_caches", "w") as file:
             file.write("2\n")
 
@@ -194,7 +194,7 @@ class Scene:
             "fifo": lambda a: os.mkfifo(path(a)), "fsync": self.fsync, "tmp": self.tmp,
             "x": lambda a, name, value: os.setxattr(path(a), name, value.encode()),
             "xr": lambda a, name: os.removexattr(path(a), name), "open": self.keep_open,
-            "chmod": lambda a, mode: os.chmod(path(a), int(mode, 8)), "commit": os.sync,
+            "chmod": lambda a, mode: os.chmod(path(a), int(mode, 8)), "commit": self.system.sync,
             "fsynced": lambda: [os.fsync(fd) for fd in self.opened.values()],
         }
         actions[word](*names)
@@ -206,7 +206,7 @@ def compare(options, case, directory):
         system.add_image(256 << 20)
         run("mkfs.btrfs", "-q", *features, *system.images, check=True)
         system.attach("commit=300", "noatime")
-        scene = Scene(system.mount)
+        scene = Scene(system)
         for command in commands.split(";"):
             scene.do(*command.split())
         cut = kernel.copy_images(system.images, os.path.join(directory, "cut"))
