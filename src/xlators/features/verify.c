@@ -557,6 +557,15 @@ static bool is_bad(const struct bw_frame *frame, struct bw_xlator *xlator,
     return request->kind == BW_REQUEST_TREE_BLOCK && request->error;
 }
 
+/* Whether the copies of a bad range are requested before they are read. A failing disk takes long
+ * for each attempt to read a bad sector, so ranges that it cannot read are not. */
+static bool is_announced(const struct bw_request *bad, size_t count)
+{
+    if (bad->error && bad->error->code == BW_ERROR_SYSTEM)
+        return false;
+    return bad->kind == BW_REQUEST_DATA || (count > 1 && !bad->copy);
+}
+
 /* Requests the copies of all bad ranges of a batch together. Copies of data are read several
  * times: as a whole, and sector by sector. */
 static void announce_copies(const struct bw_frame *frame, struct bw_xlator *xlator,
@@ -566,10 +575,9 @@ static void announce_copies(const struct bw_frame *frame, struct bw_xlator *xlat
     again.reread = true;
     for (size_t i = 0; i < count; i++) {
         const struct bw_range range = {bad[i]->address, bad[i]->length};
-        const bool is_data = bad[i]->kind == BW_REQUEST_DATA;
-        const unsigned copies = copy_count(frame, xlator, bad[i], NULL);
-        if (!is_data && (copies == 1 || count == 1 || bad[i]->copy))
+        if (!is_announced(bad[i], count))
             continue;
+        const unsigned copies = copy_count(frame, xlator, bad[i], NULL);
         for (unsigned copy = 1; copy <= copies; copy++)
             if (!bad[i]->copy || copy == bad[i]->copy)
                 bw_wind_advise(&again, bw_xlator_child(xlator, 0), &range, 1, copy);

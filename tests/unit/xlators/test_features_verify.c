@@ -280,6 +280,28 @@ static void test_batch(void **state)
     free_bench(bench);
 }
 
+/* All copies of bad data are requested together, but not those of data that a disk cannot read. */
+static void test_announced_copies(void **state)
+{
+    (void)state;
+    struct verify_bench *bench = make_bench(2, BW_CHECKSUM_CRC32C);
+    struct fake_layer *fake = &bench->blocks->fake;
+    const uint8_t sums[BW_CSUM_SIZE] = {1};
+    const struct bw_data_expectation wanted = {sums, BENCH_NODESIZE};
+    for (unsigned broken = 0; broken < 2; broken++) {
+        struct bw_request request = {.kind = BW_REQUEST_DATA,
+                                     .length = BENCH_NODESIZE,
+                                     .buffer = bench->buffer,
+                                     .data = &wanted};
+        fake->broken[0] = fake->broken[1] = broken;
+        fake->hint_count = 0;
+        bw_wind(NULL, bench->top, &request, 1);
+        expect_error(request.error, broken ? BW_ERROR_SYSTEM : BW_ERROR_CORRUPT, "copies are bad");
+        assert_int_equal(fake->hint_count, broken ? 0 : 2);
+    }
+    free_bench(bench);
+}
+
 static void test_more_than_one_fsid(void **state)
 {
     (void)state;
@@ -308,6 +330,7 @@ int main(void)
         cmocka_unit_test(test_repair_is_reported_once),
         cmocka_unit_test(test_chosen_copy),
         cmocka_unit_test(test_batch),
+        cmocka_unit_test(test_announced_copies),
         cmocka_unit_test(test_more_than_one_fsid),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
