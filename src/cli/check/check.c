@@ -86,7 +86,7 @@ static bool is_usage(const struct bw_error *error)
 
 /* Prints why the check could not be completed; consumes the error. Prints nothing if a signal ended
  * the check. */
-static int fail(const struct check_run *check, struct bw_error *error)
+static int report_failure(const struct check_run *check, struct bw_error *error)
 {
     int status = error && is_usage(error) ? CHECK_USAGE : error ? CHECK_UNFINISHED : 0;
     if (error && error->code == BW_ERROR_STOPPED && check_is_stopped())
@@ -135,7 +135,7 @@ static int end_check(struct check_run *check, struct bw_error *error, bool opene
     if (opened)
         error = bw_error_first(error, bw_fs_find_change(session->fs));
     check->unfinished |= error || !opened || bw_fs_status(session->fs).unused_images;
-    int failed = fail(check, error), status = check_status(check) | failed;
+    int failed = report_failure(check, error), status = check_status(check) | failed;
     if (!check_reports_close(check, status))
         status |= CHECK_UNFINISHED;
     if (!check->common->messages.quiet && failed != CHECK_USAGE)
@@ -166,7 +166,7 @@ static struct bw_error *open_images(struct check_run *check)
 /* Ends a check that could open nothing. Reports that were already opened stay empty. */
 static int end_early(struct check_run *check, struct bw_error *error)
 {
-    int status = fail(check, error);
+    int status = report_failure(check, error);
     check_reports_close(check, status);
     return status;
 }
@@ -243,7 +243,7 @@ static int run(const struct cmd_common *common, void *settings)
     if (!error && check.settings->manifest)
         error = check_read_list(&check);
     check_catch_signals();
-    int status = error ? fail(&check, error) : check_images(&check);
+    int status = error ? report_failure(&check, error) : check_images(&check);
     bw_check_summary_free(check.summary);
     bw_manifest_free(&check.list);
     bw_rows_destroy(rows);

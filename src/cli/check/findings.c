@@ -205,7 +205,7 @@ void check_print_summary(const struct check_run *check)
  * Unknown parts are omitted. Names are escaped as `ls -b` does, so they never contain ": ".
  */
 
-static bool knows(const struct bw_finding *finding, unsigned bits)
+static bool is_known(const struct bw_finding *finding, unsigned bits)
 {
     return (finding->known & bits) == bits;
 }
@@ -216,9 +216,9 @@ static void append_paths(struct bw_buffer *text, const struct bw_finding *findin
         bw_buffer_append_byte(text, ' ');
         bw_escape_append(text, finding->paths[i].data, finding->paths[i].length);
     }
-    if (finding->path_count && knows(finding, BW_KNOWN_FILE_OFFSET))
+    if (finding->path_count && is_known(finding, BW_KNOWN_FILE_OFFSET))
         bw_buffer_format(text, " offset %" PRIu64, finding->file_offset);
-    if (finding->path_count && knows(finding, BW_KNOWN_FILE_LENGTH))
+    if (finding->path_count && is_known(finding, BW_KNOWN_FILE_LENGTH))
         bw_buffer_format(text, " length %" PRIu64, finding->file_length);
     if (finding->more_paths)
         bw_buffer_format(text, " and %" PRIu64 " more", finding->more_paths);
@@ -230,11 +230,12 @@ static void append_paths(struct bw_buffer *text, const struct bw_finding *findin
 static void append_place(struct bw_buffer *text, const struct bw_finding *finding)
 {
     char name[BW_KEY_TEXT];
-    if (knows(finding, BW_KNOWN_TREE))
+    if (is_known(finding, BW_KNOWN_TREE))
         bw_buffer_format(text, " %s", bw_tree_id_text(finding->tree, name));
-    if (knows(finding, BW_KNOWN_KEY))
+    if (is_known(finding, BW_KNOWN_KEY))
         bw_buffer_format(text, " %s", bw_key_text(&finding->key, name));
-    if (knows(finding, BW_KNOWN_INODE) && !finding->path_count && !knows(finding, BW_KNOWN_KEY))
+    if (is_known(finding, BW_KNOWN_INODE) && !finding->path_count &&
+        !is_known(finding, BW_KNOWN_KEY))
         bw_buffer_format(text, " inode %" PRIu64, finding->inode);
     append_paths(text, finding);
 }
@@ -243,22 +244,22 @@ static void append_place(struct bw_buffer *text, const struct bw_finding *findin
 static void append_addresses(struct bw_buffer *text, const struct bw_finding *finding)
 {
     const char *before = " [";
-    if (knows(finding, BW_KNOWN_LOGICAL)) {
+    if (is_known(finding, BW_KNOWN_LOGICAL)) {
         bw_buffer_format(text, "%slogical %" PRIu64, before, finding->logical);
         before = ", ";
     }
-    if (knows(finding, BW_KNOWN_DEVICE)) {
+    if (is_known(finding, BW_KNOWN_DEVICE)) {
         bw_buffer_format(text, "%sdevice %" PRIu64, before, finding->devid);
         if (finding->image) {
             bw_buffer_format(text, " (");
             bw_escape_words(text, finding->image);
             bw_buffer_append_byte(text, ')');
         }
-        if (knows(finding, BW_KNOWN_OFFSET))
+        if (is_known(finding, BW_KNOWN_OFFSET))
             bw_buffer_format(text, " offset %" PRIu64, finding->offset);
         before = ", ";
     }
-    if (knows(finding, BW_KNOWN_COPY)) {
+    if (is_known(finding, BW_KNOWN_COPY)) {
         bw_buffer_format(text, "%scopy %u", before, finding->copy);
         before = ", ";
     }
@@ -307,7 +308,7 @@ static uint64_t absent_members(const struct bw_finding *finding)
     uint64_t absent = (finding->more_paths ? 0 : BW_MEMBER(findinginfo, more_paths)) |
                       (finding->more_subvolumes ? 0 : BW_MEMBER(findinginfo, more_subvolumes));
     for (size_t i = 0; i < sizeof groups / sizeof *groups; i++)
-        absent |= knows(finding, groups[i].known) ? 0 : groups[i].members;
+        absent |= is_known(finding, groups[i].known) ? 0 : groups[i].members;
     return absent;
 }
 
@@ -324,7 +325,7 @@ struct bw_error *check_write_row(struct check_run *check, const struct bw_findin
         .code = finding->code->word,
         .pass = finding->code->pass,
         .tree = finding->tree,
-        .tree_name = knows(finding, BW_KNOWN_TREE) ? bw_tree_id_text(finding->tree, tree) : NULL,
+        .tree_name = is_known(finding, BW_KNOWN_TREE) ? bw_tree_id_text(finding->tree, tree) : NULL,
         .key = finding->key,
         .logical = finding->logical,
         .length = finding->length,
@@ -354,7 +355,7 @@ bool check_is_stopped(void)
     return stopped;
 }
 
-static void stop(int number)
+static void stop_check(int number)
 {
     (void)number;
     stopped = 1;
@@ -365,7 +366,7 @@ static void stop(int number)
 void check_catch_signals(void)
 {
     static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
-    const struct sigaction ours = {.sa_handler = stop,
+    const struct sigaction ours = {.sa_handler = stop_check,
                                    .sa_flags = (int)(SA_RESETHAND | SA_RESTART)};
     struct sigaction before;
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)

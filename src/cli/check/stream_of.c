@@ -47,8 +47,8 @@ static struct bw_error *set_path(struct comparison *comparison, const char *path
 }
 
 /* Reports the message, about the file at comparison->path. */
-static struct bw_error *report(struct comparison *comparison, enum check_difference code,
-                               uint64_t inode)
+static struct bw_error *report_difference(struct comparison *comparison, enum check_difference code,
+                                          uint64_t inode)
 {
     const struct bw_place place = {.subvolume = comparison->streamed, .inode = inode};
     const struct bw_bytes path = {comparison->path.data, comparison->path.length};
@@ -83,10 +83,10 @@ static struct bw_error *on_difference(void *context, const struct bw_difference 
         if (difference->old_inode == BW_EMPTY_DIRECTORY) /* streams lack nested subvolumes */
             return NULL;
         bw_buffer_format(message, "it is not in the streams");
-        return report(comparison, CHECK_STREAM_MISSING, 0);
+        return report_difference(comparison, CHECK_STREAM_MISSING, 0);
     case BW_DIFFERENCE_ADDED:
         bw_buffer_format(message, "it is not in the subvolume");
-        return report(comparison, CHECK_STREAM_EXTRA, difference->inode);
+        return report_difference(comparison, CHECK_STREAM_EXTRA, difference->inode);
     case BW_DIFFERENCE_UNKNOWN:
         comparison->check->unfinished = true;
         return NULL;
@@ -95,7 +95,7 @@ static struct bw_error *on_difference(void *context, const struct bw_difference 
         list_changes(message, difference->changes);
         if (difference->status == BW_DIFFERENCE_TYPE)
             bw_buffer_format(message, "%stype", difference->changes ? ", " : "");
-        return report(comparison, CHECK_STREAM_CHANGED, difference->inode);
+        return report_difference(comparison, CHECK_STREAM_CHANGED, difference->inode);
     }
 }
 
@@ -134,7 +134,7 @@ static struct bw_error *compare_inodes(struct comparison *comparison, const stru
     if (!comparison->message.length)
         return NULL;
     BW_TRY(set_path(comparison, entry->path, entry->path_length));
-    return report(comparison, CHECK_STREAM_CHANGED, entry->place.inode);
+    return report_difference(comparison, CHECK_STREAM_CHANGED, entry->place.inode);
 }
 
 /* Finds the same path in the image. Missing files were already reported. */
@@ -196,8 +196,8 @@ static struct bw_error *compare_pair(struct comparison *comparison)
 
 /* Which subvolumes to compare. */
 
-static struct bw_error *identify(struct bw_fs *fs, const struct bw_subvolume *subvolume,
-                                 uint8_t uuid[BW_UUID_SIZE])
+static struct bw_error *find_send_uuid(struct bw_fs *fs, const struct bw_subvolume *subvolume,
+                                       uint8_t uuid[BW_UUID_SIZE])
 {
     struct bw_send_identity identity;
     BW_TRY(bw_send_identity(fs, subvolume, &identity));
@@ -215,7 +215,7 @@ static struct bw_error *find_identity(struct bw_fs *fs, const uint8_t uuid[BW_UU
     if (memcmp(uuid, none, sizeof none) == 0)
         return NULL;
     while ((*found = bw_subvolume_next(fs, *found))) {
-        struct bw_error *error = identify(fs, *found, own);
+        struct bw_error *error = find_send_uuid(fs, *found, own);
         if (!error && memcmp(own, uuid, BW_UUID_SIZE) == 0)
             return NULL;
         bw_error_free(error); /* a subvolume that is damaged has no identity */
@@ -239,7 +239,7 @@ static struct bw_error *compare_named(struct comparison *comparison, const char 
     const struct bw_subvolume *streamed;
     uint8_t uuid[BW_UUID_SIZE];
     BW_TRY(bw_subvolume_by_name(comparison->image, name, &comparison->stored));
-    BW_TRY(identify(comparison->image, comparison->stored, uuid));
+    BW_TRY(find_send_uuid(comparison->image, comparison->stored, uuid));
     BW_TRY(find_identity(streams, uuid, &streamed));
     for (const struct bw_subvolume *next = NULL; !streamed;)
         if (!bw_subvolume_next(streams, next = bw_subvolume_next(streams, next)))
@@ -253,14 +253,14 @@ static struct bw_error *compare_identified(struct comparison *comparison,
 {
     uint8_t uuid[BW_UUID_SIZE];
     BW_TRY(use_streamed(comparison, streamed));
-    BW_TRY(identify(comparison->check->session.fs, streamed, uuid));
+    BW_TRY(find_send_uuid(comparison->check->session.fs, streamed, uuid));
     BW_TRY(find_identity(comparison->image, uuid, &comparison->stored));
     if (comparison->stored)
         return compare_pair(comparison);
     bw_buffer_format(&comparison->message, "no subvolume of %s has its UUID",
                      comparison->check->settings->stream_of[0]);
     BW_TRY(set_path(comparison, "", 0));
-    return report(comparison, CHECK_STREAM_UNMATCHED, 0);
+    return report_difference(comparison, CHECK_STREAM_UNMATCHED, 0);
 }
 
 static struct bw_error *compare_all(struct comparison *comparison)

@@ -136,7 +136,7 @@ const struct cmd_option cmd_answer_options[] = {
 };
 
 /* The reason why the settings contradict each other; NULL if they do not. */
-static const char *nonsense(const struct cmd_answer_settings *settings, char terminator)
+static const char *find_contradiction(const struct cmd_answer_settings *settings, char terminator)
 {
     bool json = settings->style != BW_ROWS_TEXT;
     bool units = settings->iec || settings->si;
@@ -210,7 +210,7 @@ struct bw_error *cmd_answer_rows(const struct cmd_answer_settings *settings, con
                                  char terminator, bool terminal, struct bw_rows **rows)
 {
     struct bw_rows_options options = options_of(settings, terminator, terminal);
-    const char *reason = nonsense(settings, terminator);
+    const char *reason = find_contradiction(settings, terminator);
     BW_AUTO_FREE char *separator = NULL;
     *rows = NULL;
     if (reason)
@@ -236,7 +236,7 @@ const char *cmd_record_of(const struct command *command, const void *state)
 
 /* The table. */
 
-static struct bw_error *gather(void *context, const char *rows, size_t length)
+static struct bw_error *append_rows(void *context, const char *rows, size_t length)
 {
     struct bw_buffer *text = context;
     bw_buffer_append(text, rows, length);
@@ -275,7 +275,7 @@ struct bw_error *cmd_answer_pass_on(struct cmd_answer *answer, size_t least)
     return answer->stream.consume(answer->stream.context, text->data, length);
 }
 
-static struct bw_error *print(struct cmd_answer *answer, const void *record, uint64_t absent)
+static struct bw_error *print_record(struct cmd_answer *answer, const void *record, uint64_t absent)
 {
     answer->text.length = 0;
     BW_TRY(answer->plan->print(answer, record, absent));
@@ -286,7 +286,7 @@ struct bw_error *cmd_answer_write(struct cmd_answer *answer, const void *record,
                                   uint64_t absent)
 {
     return answer->stream.rows ? bw_rows_write(&answer->stream, record, size, absent)
-                               : print(answer, record, absent);
+                               : print_record(answer, record, absent);
 }
 
 /* A table has its own columns and is formatted for people even if it is not written to a terminal.
@@ -308,7 +308,7 @@ static struct bw_error *make_rows(struct cmd_answer *answer)
     BW_TRY(cmd_answer_rows(&chosen, plan->record, plan->null_terminated ? '\0' : '\n',
                            table || answer->output.at_once, &answer->rows));
     answer->stream.rows = answer->rows;
-    answer->stream.consume = aligned ? gather : cmd_write;
+    answer->stream.consume = aligned ? append_rows : cmd_write;
     answer->stream.context = aligned ? (void *)&answer->text : &answer->output;
     return NULL;
 }
@@ -325,7 +325,7 @@ struct bw_error *cmd_answer_begin(struct cmd_answer *answer, const struct cmd_co
 
 struct bw_error *cmd_answer_end(struct cmd_answer *answer, struct bw_error *error)
 {
-    const bool aligned = answer->stream.consume == gather;
+    const bool aligned = answer->stream.consume == append_rows;
     if (answer->rows && !(error && error->code == BW_ERROR_USAGE)) {
         error = bw_error_first(error, bw_rows_end(&answer->stream));
         if (aligned)
@@ -386,7 +386,7 @@ struct bw_error *cmd_answer_gather(const struct cmd_common *common,
         .common = common, .plan = plan, .settings.iec = true, .session = *session};
     struct bw_buffer gathered = {0};
     struct bw_error *error = make_rows(&answer);
-    answer.stream.consume = gather;
+    answer.stream.consume = append_rows;
     answer.stream.context = &gathered;
     if (!error)
         error = plan->list(&answer, plan->context);

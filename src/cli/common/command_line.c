@@ -209,8 +209,8 @@ static void fill_tables(struct getopt_tables *tables, const struct cmd_option_li
 }
 
 /* Writes only to stdout, so SIGPIPE may end the program: see cmd_write(). */
-static int show(const struct command *command, const struct cmd_common *common, const void *state,
-                const struct cmd_option *option, const char *argument)
+static int show_option(const struct command *command, const struct cmd_common *common,
+                       const void *state, const struct cmd_option *option, const char *argument)
 {
     signal(SIGPIPE, SIG_DFL);
     int status = option->show(command, state, argument);
@@ -327,7 +327,7 @@ static int parse_options(const struct command *command, int argc, char **argv,
         hash_option(common, list.items[number].option->name, optarg);
     }
     return status == SHOWED_NOTHING && later.option
-               ? show(command, common, state, later.option, later.argument)
+               ? show_option(command, common, state, later.option, later.argument)
                : status;
 }
 
@@ -516,8 +516,8 @@ static struct bw_error *resolve_paths(struct cmd_common *common, struct operands
     return NULL;
 }
 
-static struct bw_error *resolve(const struct command *command, struct cmd_common *common,
-                                struct operands *operands)
+static struct bw_error *resolve_operands(const struct command *command, struct cmd_common *common,
+                                         struct operands *operands)
 {
     const bool none = !common->path_count && !command->missing && !common->files_from;
     if (!common->host || strcmp(common->host->directory, "/") == 0 || !cmd_works_on_paths(command))
@@ -534,7 +534,7 @@ static struct bw_error *read_operands(const struct command *command, struct cmd_
         BW_TRY(add_list(common, operands));
     if (operands->nothing && !common->messages.quiet)
         fprintf(stderr, "btrfs-walk: warning: the list of paths is empty: nothing to do\n");
-    return resolve(command, common, operands);
+    return resolve_operands(command, common, operands);
 }
 
 /* The option that accepts another image: --other if the command has it, else --device. */

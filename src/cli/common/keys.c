@@ -19,7 +19,7 @@ static void protect_process(void)
     prctl(PR_SET_DUMPABLE, 0);
 }
 
-static struct bw_error *fill(struct bw_secret *secret, int descriptor, const char *name)
+static struct bw_error *read_secret(struct bw_secret *secret, int descriptor, const char *name)
 {
     if (!bw_secret_read(secret, descriptor))
         return bw_error_from_errno(errno, "cannot read the key from %s", name);
@@ -36,7 +36,7 @@ static struct bw_error *read_key(struct cmd_keys *keys, int descriptor, const ch
     *secret = bw_secret_create(LARGEST);
     if (!secret->bytes)
         return bw_error_no_memory();
-    struct bw_error *error = fill(secret, descriptor, name);
+    struct bw_error *error = read_secret(secret, descriptor, name);
     if (error) {
         bw_secret_free(secret);
         return error;

@@ -360,7 +360,7 @@ static int wait_for_signal(const sigset_t *set, const struct timespec *wait)
     }
 }
 
-static void *run(void *context)
+static void *run_monitor(void *context)
 {
     const sigset_t set = signal_set();
     struct timespec wait = {.tv_sec = 1};
@@ -446,7 +446,7 @@ struct bw_error *cmd_monitor_start(const struct cmd_common *common)
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    const int failure = bw_thread_start(&monitor.thread, run, NULL);
+    const int failure = bw_thread_start(&monitor.thread, run_monitor, NULL);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     monitor.running = !failure;
     return failure && monitor.exit_message_count

@@ -63,7 +63,7 @@ static void print_line(const struct bw_buffer *line)
 
 /* The lines of -vv after a message: the layers that the error passed, then its causes, each with
  * its own layers. */
-static void explain(const struct bw_error *error, int depth)
+static void print_causes(const struct bw_error *error, int depth)
 {
     BW_AUTO_BUFFER struct bw_buffer line = {0};
     bool says_more = error->way && (error->way->next || error->way->has_address);
@@ -77,7 +77,7 @@ static void explain(const struct bw_error *error, int depth)
         bw_buffer_format(&line, "%*sbecause: ", 2 * depth, "");
         bw_escape_words(&line, cause->message);
         print_line(&line);
-        explain(cause, depth + 1);
+        print_causes(cause, depth + 1);
     }
 }
 
@@ -113,7 +113,7 @@ static void print_message(const struct cmd_common *common, const char *kind,
         append_layer(&line, error->way);
     print_line(&line);
     if (common && common->messages.verbose > 1)
-        explain(error, 1);
+        print_causes(error, 1);
 }
 
 static void notify_listener(const struct cmd_common *common, enum bw_severity severity,
@@ -292,7 +292,7 @@ static void remove_incomplete(const char *name, int descriptor)
 }
 
 /* The child process. It closes stdin and stdout, because others may wait for their end. */
-static void watch(int channel, const char *name, int descriptor, bool ours)
+static void watch_output(int channel, const char *name, int descriptor, bool ours)
 {
     char byte = BROKEN_OFF;
     bool begun = false;
@@ -353,7 +353,7 @@ static int start_watcher(const char *name, int descriptor, bool ours)
         if (watcher)
             _exit(watcher < 0);
         close(channel[0]);
-        watch(channel[1], name, descriptor, ours);
+        watch_output(channel[1], name, descriptor, ours);
     }
     close(channel[1]);
     while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)

@@ -118,7 +118,7 @@ static void print_position(void)
 
 /* An exit message. Nothing is written after the token, because the lock is never released. A writer
  * that waits for its reader is interrupted. A writer whose pipe is broken has printed the token. */
-static void stop(void *unused)
+static void print_token(void *unused)
 {
     const struct timespec pause = {.tv_nsec = 10000000};
     (void)unused;
@@ -173,7 +173,7 @@ struct bw_error *cmd_resume_prepare(const struct cmd_common *common, const char 
     resumption.has_header = common->answer.header || common->answer.json_header;
     resumption.on_broken_pipe = token;
     sigaction(INTERRUPT, &action, NULL);
-    cmd_set_exit_message(stop, NULL);
+    cmd_set_exit_message(print_token, NULL);
     return NULL;
 }
 

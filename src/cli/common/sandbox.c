@@ -457,7 +457,7 @@ static const char *const resolver[] = {
 };
 
 /* A path that cannot be opened now is not allowed later, either. */
-static void allow(const struct files *files, const char *path, uint64_t rights)
+static void allow_path(const struct files *files, const char *path, uint64_t rights)
 {
     struct stat status;
     struct landlock_path_beneath_attr rule = {.parent_fd = open(path, O_PATH | O_CLOEXEC)};
@@ -489,11 +489,11 @@ static int make_rules(struct files *files, const char *folder)
         return errno;
     for (size_t i = 0; !files->calls.paths && i < sizeof readable_always / sizeof *readable_always;
          i++)
-        allow(files, readable_always[i].path, readable_always[i].rights);
+        allow_path(files, readable_always[i].path, readable_always[i].rights);
     for (; path && *path; path++)
-        allow(files, *path, READ);
+        allow_path(files, *path, READ);
     if (folder)
-        allow(files, folder, files->rights & ~(uint64_t)NEVER);
+        allow_path(files, folder, files->rights & ~(uint64_t)NEVER);
     return 0;
 }
 
@@ -506,7 +506,7 @@ static int apply_rules(const struct files *files)
 
 enum { READ = 1, APPEND = 2, LIST = 4 };
 
-static void allow(const struct files *files, const char *path, uint64_t rights)
+static void allow_path(const struct files *files, const char *path, uint64_t rights)
 {
     (void)files, (void)path, (void)rights;
 }
@@ -535,27 +535,27 @@ static struct bw_error *allow_file(void *context, const char *path, bool written
         BW_TRY(bw_output_file_open(path, true, &descriptor));
         close(descriptor);
     }
-    allow(files, path, written ? APPEND : READ);
+    allow_path(files, path, written ? APPEND : READ);
     return NULL;
 }
 
 /* Entering the sandbox. */
 
-static const char *outcome(int problem)
+static const char *outcome_text(int problem)
 {
     return problem ? strerror(problem) : "on";
 }
 
-static struct bw_error *confine(const struct cmd_common *common, const struct bw_fs *fs,
-                                struct files *files)
+static struct bw_error *restrict_process(const struct cmd_common *common, const struct bw_fs *fs,
+                                         struct files *files)
 {
     int landlock = make_rules(files, common->writing.folder), seccomp, capabilities;
     if (fs)
         BW_TRY(bw_fs_files(fs, allow_file, files));
     for (size_t i = 0; !landlock && i < common->input.other_count; i++) /* or folders of streams */
-        allow(files, common->input.others[i], READ | LIST);
+        allow_path(files, common->input.others[i], READ | LIST);
     if (!landlock && common->input.folder)
-        allow(files, common->input.folder, READ | LIST);
+        allow_path(files, common->input.folder, READ | LIST);
     tzset(); /* reads the time zone from a file now */
     prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
     if (!landlock)
@@ -563,7 +563,7 @@ static struct bw_error *confine(const struct cmd_common *common, const struct bw
     capabilities = confine_capabilities(&files->calls);
     seccomp = confine_calls(files->calls);
     cmd_note(common, bw_error_create(BW_ERROR_USAGE, "sandbox: Landlock: %s; seccomp: %s%s%s",
-                                     outcome(landlock), outcome(seccomp),
+                                     outcome_text(landlock), outcome_text(seccomp),
                                      capabilities ? "; dropping capabilities: " : "",
                                      capabilities ? strerror(capabilities) : ""));
     return NULL;
@@ -634,7 +634,7 @@ struct bw_error *cmd_sandbox_enter(const struct cmd_common *common, const struct
         cmd_note(common, bw_error_create(BW_ERROR_USAGE, "no sandbox: %s", reason));
         return NULL;
     }
-    struct bw_error *error = confine(common, fs, &files);
+    struct bw_error *error = restrict_process(common, fs, &files);
     if (files.rules >= 0)
         close(files.rules);
     return error;

@@ -10,7 +10,7 @@
 #include "base/cleanup.h"
 #include "base/human.h"
 
-static struct bw_error *ready(struct cmd_selection *selection)
+static struct bw_error *ensure_selection(struct cmd_selection *selection)
 {
     return selection->selection ? NULL : bw_selection_create(&selection->selection);
 }
@@ -27,7 +27,7 @@ static struct bw_error *store_condition(void *target, const struct cmd_option *o
 {
     struct cmd_selection *selection = target;
     const bool of_find = *option->name == '-';
-    BW_TRY(ready(selection));
+    BW_TRY(ensure_selection(selection));
     if (!of_find)
         return bw_selection_add(selection->selection, option->name, argument);
     BW_TRY(bw_selection_open(selection->selection));
@@ -39,7 +39,7 @@ static struct bw_error *store_condition(void *target, const struct cmd_option *o
 static struct bw_error *count_types(struct cmd_selection *selection)
 {
     const unsigned types = selection->types;
-    BW_TRY(ready(selection));
+    BW_TRY(ensure_selection(selection));
     selection->types = 0;
     selection->has_operators = true;
     return types ? bw_selection_add_types(selection->selection, types) : NULL;

@@ -155,7 +155,7 @@ static struct bw_error *open_outputs(const struct cmd_common *common, const stru
 /* Runs when all files to be read are known and no image is open. Outputs are opened first, because
  * the sandbox would not allow it. Threads are started last, because a thread inherits the sandbox
  * of the thread that creates it. */
-static struct bw_error *prepare(void *context, const struct bw_fs *fs)
+static struct bw_error *prepare_session(void *context, const struct bw_fs *fs)
 {
     const struct opening *opening = context;
     struct cmd_session *session = opening->session;
@@ -169,7 +169,7 @@ static struct bw_error *prepare(void *context, const struct bw_fs *fs)
 }
 
 /* For commands that open a file system without a session. */
-static struct bw_error *confine(void *common, const struct bw_fs *planned)
+static struct bw_error *enter_sandbox(void *common, const struct bw_fs *planned)
 {
     return cmd_sandbox_enter(common, planned);
 }
@@ -205,7 +205,7 @@ static struct bw_fs_options options_for(const struct cmd_common *common, struct 
         .reporter = reporter_for(opening),
         .searched = opening ? cmd_progress_search : NULL,
         .decompressed = opening ? cmd_progress_decompress : NULL,
-        .planned = opening ? prepare : confine,
+        .planned = opening ? prepare_session : enter_sandbox,
         .planned_context = opening ? (void *)opening : (void *)(uintptr_t)common,
         .partition = common->input.partition,
         .offset = common->input.offset,
@@ -365,7 +365,7 @@ static bool reads_servers(const struct cmd_host *host)
     return bw_servers_need(host->settings->input.servers) != BW_SERVERS_NOTHING;
 }
 
-static struct bw_error *borrow(const struct cmd_common *common, struct cmd_session *session)
+static struct bw_error *borrow_host(const struct cmd_common *common, struct cmd_session *session)
 {
     struct cmd_host *host = common->host;
     BW_TRY(check_streams(host->fs, NULL));
@@ -389,7 +389,7 @@ static struct bw_error *open_steps(const struct cmd_common *common, enum cmd_dep
     const bool listens = common->messages.listener.report; /* also to the messages of opening */
     if (depth == CMD_OPEN_TREES && !listens &&
         opens_same(&common->input, &host->settings->input, host->fs))
-        return borrow(common, session);
+        return borrow_host(common, session);
     if (reads_servers(host))
         cmd_leave_host(common);
     return open_own(&opening, depth);

@@ -99,7 +99,7 @@ static bool append_snapper(struct bw_buffer *text, struct bw_fs *fs, const char 
 /* btrbk and Timeshift. */
 
 /* Whether a text begins like a pattern, in which 0 is any digit. Returns what follows, or NULL. */
-static const char *match(const char *text, const char *pattern)
+static const char *match_digits(const char *text, const char *pattern)
 {
     for (; *pattern; pattern++, text++)
         if (*pattern == '0' ? !isdigit((unsigned char)*text) : *text != *pattern)
@@ -107,22 +107,22 @@ static const char *match(const char *text, const char *pattern)
     return text;
 }
 
-static const char *skip(const char *text, const char *pattern)
+static const char *skip_digits(const char *text, const char *pattern)
 {
-    const char *rest = match(text, pattern);
+    const char *rest = match_digits(text, pattern);
     return rest ? rest : text;
 }
 
 static bool append_btrbk(struct bw_buffer *text, const char *path)
 {
-    const char *dot = strrchr(path, '.'), *rest = dot ? match(dot + 1, "00000000") : NULL;
+    const char *dot = strrchr(path, '.'), *rest = dot ? match_digits(dot + 1, "00000000") : NULL;
     if (!rest || dot == path || dot[-1] == '/')
         return false;
-    if (match(rest, "T0000"))
-        rest = skip(skip(rest, "T0000"), "00");
+    if (match_digits(rest, "T0000"))
+        rest = skip_digits(skip_digits(rest, "T0000"), "00");
     if (*rest == '+' || *rest == '-')
-        rest = skip(rest + 1, "0000");
-    if (match(rest, "_0"))
+        rest = skip_digits(rest + 1, "0000");
+    if (match_digits(rest, "_0"))
         rest += 1 + strspn(rest + 1, "0123456789");
     if (*rest)
         return false;
@@ -134,7 +134,7 @@ static bool append_timeshift(struct bw_buffer *text, const char *path)
 {
     static const char folder[] = "/timeshift-btrfs/snapshots/";
     const char *begin = strstr(path, folder),
-               *end = begin ? match(begin + strlen(folder), "0000-00-00_00-00-00") : NULL;
+               *end = begin ? match_digits(begin + strlen(folder), "0000-00-00_00-00-00") : NULL;
     if (!end)
         return false;
     bw_buffer_format(text, "timeshift %.*s", (int)(end - begin - (ptrdiff_t)strlen(folder)),

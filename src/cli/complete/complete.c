@@ -660,7 +660,7 @@ static void read_words(struct line *line, char **words, size_t count)
 }
 
 /* Returns the completions of the last word; the caller frees them. */
-static struct bw_buffer completions(char **words, size_t count)
+static struct bw_buffer complete_words(char **words, size_t count)
 {
     BW_AUTO_FREE const char **operands = calloc(count + 1, sizeof *operands);
     BW_AUTO_FREE const char **images = calloc(2 * count + 1, sizeof *images);
@@ -700,7 +700,7 @@ struct bw_buffer cmd_complete_in(struct cmd_host *host, const char *subvolume, c
 int cmd_complete(char **words, size_t count)
 {
     be_quiet_and_quick();
-    struct bw_buffer text = completions(words, count);
+    struct bw_buffer text = complete_words(words, count);
     return cmd_write_text(NULL, &text);
 }
 
@@ -754,7 +754,7 @@ int cmd_complete_bash(const char *breaks, const char *text)
     struct bw_buffer out = {0}, found = {0};
     be_quiet_and_quick();
     if (bash_line_read(&line, text, breaks) && line.count > 1)
-        found = completions(line.words + 1, line.count - 1);
+        found = complete_words(line.words + 1, line.count - 1);
     if (!found.failed)
         write_for_bash(&out, &found, &line);
     bw_buffer_free(&found);

@@ -29,14 +29,14 @@ struct bw_error *copy_target_open_folder(struct copy_target *target)
     return target->folder < 0 ? bw_error_from_errno(errno, "cannot open %s", path) : NULL;
 }
 
-static bool exists(const struct copy_target *target, const char *name)
+static bool file_exists(const struct copy_target *target, const char *name)
 {
     struct stat status;
     return fstatat(target->folder, name, &status, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-static struct bw_error *create(const struct copy_target *target, const char *name, int flags,
-                               int *descriptor)
+static struct bw_error *create_file(const struct copy_target *target, const char *name, int flags,
+                                    int *descriptor)
 {
     *descriptor =
         openat(target->folder, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | flags, 0666);
@@ -70,9 +70,9 @@ struct bw_error *copy_target_check(struct copy_target *target, uint64_t devid)
     BW_AUTO_FREE char *final = final_name(target);
     if (!final)
         return bw_error_no_memory();
-    if (exists(target, final))
+    if (file_exists(target, final))
         return bw_error_create(BW_ERROR_USAGE, "%s exists, and is not replaced", target->path.data);
-    if (exists(target, target->name.data) && !target->settings->resume)
+    if (file_exists(target, target->name.data) && !target->settings->resume)
         return bw_error_create(BW_ERROR_USAGE, "%s.part is an incomplete copy%s", target->path.data,
                                target->settings->format == COPY_RAW ? "; --continue completes it"
                                                                     : "");
@@ -83,8 +83,8 @@ struct bw_error *copy_target_check(struct copy_target *target, uint64_t devid)
 static struct bw_error *open_in_folder(struct copy_target *target, uint64_t devid)
 {
     BW_TRY(set_names(target, devid));
-    BW_TRY(create(target, target->name.data, target->settings->resume ? 0 : O_EXCL,
-                  &target->descriptor));
+    BW_TRY(create_file(target, target->name.data, target->settings->resume ? 0 : O_EXCL,
+                       &target->descriptor));
     target->is_open = true;
     return NULL;
 }
@@ -110,7 +110,7 @@ static struct bw_error *write_map_in_folder(const struct copy_target *target,
     bw_buffer_format(&name, ".bmap%c", '\0');
     if (name.failed)
         return bw_error_no_memory();
-    BW_TRY(create(target, name.data, O_EXCL, &descriptor));
+    BW_TRY(create_file(target, name.data, O_EXCL, &descriptor));
     struct bw_error *error = cmd_write_file(descriptor, name.data, text->data, text->length);
     close(descriptor);
     return error;

@@ -79,7 +79,7 @@ static const struct cmd_option options[] = {
 
 /* The search for historic roots. */
 
-static struct bw_error *begin(struct deleting *deleting, struct bw_fs *present)
+static struct bw_error *open_deleted(struct deleting *deleting, struct bw_fs *present)
 {
     const struct cmd_selection *selection = &deleting->settings->extract.export.selection;
     BW_TRY(cmd_selection_prepare(selection, present, NULL));
@@ -104,7 +104,7 @@ static struct bw_error *begin(struct deleting *deleting, struct bw_fs *present)
     return bw_deleted_open(present, &how, &deleting->deleted);
 }
 
-static void end(struct deleting *deleting)
+static void close_deleted(struct deleting *deleting)
 {
     bw_deleted_close(deleting->deleted);
     cmd_generations_free(&deleting->states);
@@ -146,7 +146,8 @@ static void report_unverifiable(const struct deleting *deleting)
 
 /* Output as rows. */
 
-static struct bw_error *bring(void *context, unsigned types, bw_entry_visitor *visit, void *visitor)
+static struct bw_error *visit_deleted(void *context, unsigned types, bw_entry_visitor *visit,
+                                      void *visitor)
 {
     struct deleting *deleting = context;
     return bw_deleted_visit(deleting->deleted, types, visit, visitor);
@@ -252,7 +253,7 @@ static struct bw_error *list_state(struct deleting *deleting)
     const unsigned types = deleting->settings->extract.export.selection.types;
     const unsigned passes[] = {types ? types : BW_WALK_ALL, 0};
     const struct bw_entry_queue_options queue = {
-        .bring = bring, .bring_context = deleting, .passes = passes};
+        .bring = visit_deleted, .bring_context = deleting, .passes = passes};
     const struct bw_stream stream = {
         .struct_size = sizeof stream,
         .threads = deleting->settings->extract.export.walk.threads,
@@ -272,10 +273,10 @@ static struct bw_error *list(struct cmd_answer *answer, void *context)
 {
     struct deleting *deleting = context;
     deleting->answer = answer;
-    struct bw_error *error = begin(deleting, answer->session.fs);
+    struct bw_error *error = open_deleted(deleting, answer->session.fs);
     if (!error)
         error = for_each_state(deleting, list_state);
-    end(deleting);
+    close_deleted(deleting);
     return error;
 }
 
@@ -379,11 +380,11 @@ static struct bw_error *extract_all(struct extract *extract, void *context)
     extract->export.bring_context = deleting;
     extract->name_is_free = add_free_name;
     extract->context = deleting;
-    struct bw_error *error = begin(deleting, extract->export.session.fs);
+    struct bw_error *error = open_deleted(deleting, extract->export.session.fs);
     if (!error)
         error = for_each_state(deleting, extract_state);
     report_unverifiable(deleting);
-    end(deleting);
+    close_deleted(deleting);
     return error;
 }
 

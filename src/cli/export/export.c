@@ -54,7 +54,7 @@ void cmd_export_miss(struct cmd_export *export, struct bw_error *error)
     raise_status(export, status == STATUS_UNSUPPORTED ? status : STATUS_PARTIAL);
 }
 
-static void missed(void *context, struct bw_error *error)
+static void report_missed(void *context, struct bw_error *error)
 {
     cmd_export_miss(context, error);
 }
@@ -82,7 +82,7 @@ int cmd_export_open(const struct cmd_common *common, struct cmd_export_settings 
     return status;
 }
 
-static struct bw_error *count(void *context, const struct bw_entry *entry)
+static struct bw_error *count_bytes(void *context, const struct bw_entry *entry)
 {
     uint64_t *bytes = context;
     if (cmd_progress_hurries())
@@ -100,7 +100,7 @@ static uint64_t count_all(void *context)
     struct bw_walk_options wanted = export->settings->walk;
     uint64_t bytes = 0;
     wanted.struct_size = sizeof wanted;
-    wanted.visit = count;
+    wanted.visit = count_bytes;
     wanted.visit_inodes = true;
     wanted.context = &bytes;
     for (size_t i = 0; i < starts->count || i == 0; i++) {
@@ -137,7 +137,7 @@ struct bw_error *cmd_export_start(struct cmd_export *export, unsigned types, uns
         .naming = export->settings->naming,
         .unchecked = export->settings->unchecked,
         .salvage = export->settings->salvage,
-        .missed = missed,
+        .missed = report_missed,
         .context = export,
     };
     return bw_entry_queue_create(export->session.fs, &options, &export->queue);

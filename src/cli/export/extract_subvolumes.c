@@ -90,7 +90,7 @@ static struct bw_error *place_received(const struct receiving *receiving, const 
 }
 
 /* The sender may have been taken over by a crafted image, so its frames may contain anything. */
-static struct bw_error *handle(struct receiving *receiving, struct frame frame, char *bytes)
+static struct bw_error *handle_frame(struct receiving *receiving, struct frame frame, char *bytes)
 {
     bytes[frame.length] = '\0';
     switch (frame.kind) {
@@ -114,14 +114,14 @@ static void remove_temporary(const struct receiving *receiving)
         futimens(receiving->top, (struct timespec[]){status.st_atim, status.st_mtim});
 }
 
-static int receive(struct receiving *receiving, int channel)
+static int receive_frames(struct receiving *receiving, int channel)
 {
     BW_AUTO_FREE char *bytes = malloc(LONGEST_FRAME + 1);
     struct bw_error *error = bytes ? NULL : bw_error_no_memory();
     struct frame frame = {.kind = FRAME_STREAM};
     while (!error && frame.kind != FRAME_END && bw_channel_receive(channel, &frame, sizeof frame) &&
            frame.length <= LONGEST_FRAME && bw_channel_receive(channel, bytes, frame.length))
-        error = handle(receiving, frame, bytes);
+        error = handle_frame(receiving, frame, bytes);
     struct answer answer = {.missed = receiving->missed};
     bw_receiver_summary(receiving->receiver, &answer.summary);
     remove_temporary(receiving);
@@ -150,7 +150,7 @@ static void run_child(struct receiving *receiving, int channel)
     close(STDOUT_FILENO);
     if (cmd_sandbox_is_on(receiving->common))
         cmd_sandbox_enter_receiver(receiving->common);
-    _exit(receive(receiving, channel));
+    _exit(receive_frames(receiving, channel));
 }
 
 /* Opens the folder, making it if it does not exist, and a temporary one in it. */
@@ -280,7 +280,7 @@ static struct bw_error *find_all(struct extraction *extraction)
     return NULL;
 }
 
-static void expect(const struct extraction *extraction)
+static void expect_bytes(const struct extraction *extraction)
 {
     uint64_t bytes = 0;
     for (size_t i = 0; i < extraction->list.count; i++)
@@ -300,7 +300,7 @@ static struct bw_error *send_all(struct extraction *extraction)
         .write = send_bytes,
         .context = extraction,
     };
-    expect(extraction);
+    expect_bytes(extraction);
     for (size_t i = 0; i < list->count; i++) {
         const bool differs = extraction->snapshots && !is_top(&list->items[i]);
         BW_TRY(cmd_send_list_send(list, i, &how, differs ? cmd_send_list_parent(list, i) : NULL,
@@ -335,7 +335,8 @@ static struct bw_error *find_destination(const struct cmd_sent *sent, struct des
     return to->path ? NULL : bw_error_no_memory();
 }
 
-static struct bw_error *place(const struct extraction *extraction, const struct destination *to)
+static struct bw_error *send_place(const struct extraction *extraction,
+                                   const struct destination *to)
 {
     BW_AUTO_BUFFER struct bw_buffer text = {0};
     bw_buffer_append(&text, to->sent->name, strlen(to->sent->name) + 1);
@@ -357,7 +358,7 @@ static struct bw_error *place_all(struct extraction *extraction)
     if (!error && count)
         qsort(all, count, sizeof *all, by_depth);
     for (size_t i = 0; i < count && !error; i++)
-        error = place(extraction, &all[i]);
+        error = send_place(extraction, &all[i]);
     for (size_t i = 0; i < count && !error; i++)
         if (all[i].sent->info.read_only)
             error = send_frame(extraction, FRAME_PROTECT, all[i].path, strlen(all[i].path) + 1);

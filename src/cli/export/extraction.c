@@ -217,7 +217,7 @@ static bool ends_extraction(const struct bw_error *error)
 }
 
 /* Returns NULL for errors that affect only one file, after collecting them. */
-static struct bw_error *tolerate(struct extract *extract, struct bw_error *error)
+static struct bw_error *tolerate_error(struct extract *extract, struct bw_error *error)
 {
     if (!error || ends_extraction(error))
         return error;
@@ -228,7 +228,7 @@ static struct bw_error *tolerate(struct extract *extract, struct bw_error *error
 /* The bw_target_maker's handler of errors; consumes the error. */
 static struct bw_error *handle_maker_error(void *context, struct bw_error *error)
 {
-    return tolerate(context, error);
+    return tolerate_error(context, error);
 }
 
 /* The inode in the image of a directory in the path of an item. */
@@ -280,7 +280,7 @@ static struct bw_error *make_missing_directory(void *context, const char *path, 
     bool known = !error, ours;
     if (error)
         error = bw_error_prefix(error, "%.*s", (int)length, path);
-    BW_TRY(tolerate(extract, error));
+    BW_TRY(tolerate_error(extract, error));
     BW_TRY(make_or_reopen(extract, path, length, known ? &inode : NULL, &ours));
     return ours && known
                ? bw_made_directories_add(&extract->directories, path, length, &place, &inode)
@@ -372,7 +372,7 @@ static struct bw_error *begin_content(struct extract *extract, struct bw_export_
     /* it was not found before, because its directory was not accessible */
     item->checked = is_already_extracted(extract, item, error);
     if (!item->checked)
-        return tolerate(extract, error);
+        return tolerate_error(extract, error);
     bw_error_free(error);
     return NULL;
 }
@@ -381,7 +381,7 @@ static struct bw_error *give_up_file(struct extract *extract, struct bw_error *e
 {
     bw_target_file_abandon(&extract->file);
     extract->failed = extract->lost = true;
-    return tolerate(extract, error);
+    return tolerate_error(extract, error);
 }
 
 static struct bw_error *handle_bad_part(struct extract *extract, const struct bw_export_entry *item,
@@ -432,7 +432,7 @@ static struct bw_error *finish_file(struct extract *extract, struct bw_export_en
         bw_target_file_finish(&extract->file, bw_export_entry_name(item),
                               bw_export_entry_name_length(item), item->inode.size, &attributes);
     extract->failed = error;
-    return tolerate(extract, error);
+    return tolerate_error(extract, error);
 }
 
 /* Links with one name can be made in batches: nothing that follows needs them. */
@@ -469,7 +469,7 @@ static struct bw_error *finish_other(struct extract *extract, struct bw_export_e
     if (!left_out)
         error = make_with_directories(extract, item, make_other);
     extract->failed = left_out || error;
-    return tolerate(extract, error);
+    return tolerate_error(extract, error);
 }
 
 /* Whether linking is not possible, in general or for this file, although the name is valid and
@@ -509,7 +509,7 @@ static struct bw_error *finish_name(struct extract *extract, struct bw_export_en
     item->checked = !*again && is_already_extracted(extract, item, error);
     extract->failed = !*again && error && !item->checked;
     if (extract->failed)
-        return tolerate(extract, error);
+        return tolerate_error(extract, error);
     bw_error_free(error);
     item->skipped = !copied;
     return replaced && has_link &&
@@ -548,7 +548,7 @@ static struct bw_error *finish_item(struct extract *extract, struct bw_export_en
         return NULL;
     }
     if (item->type == S_IFDIR)
-        return tolerate(extract, make_with_directories(extract, item, make_directory));
+        return tolerate_error(extract, make_with_directories(extract, item, make_directory));
     return item->skipped && !item->checked ? finish_name(extract, item, again)
                                            : finish_content(extract, item);
 }

@@ -23,7 +23,7 @@ const struct cmd_option extract_list_options[] = {
 
 /* The files. */
 
-static struct bw_error *flush(struct extract_list *list)
+static struct bw_error *flush_list(struct extract_list *list)
 {
     if (!list->name)
         return NULL;
@@ -37,12 +37,12 @@ static struct bw_error *flush(struct extract_list *list)
 
 /* After an interruption, a file may be extracted but not yet listed; few bytes are gathered, so
  * there are few of these. */
-static struct bw_error *append(void *context, const char *bytes, size_t length)
+static struct bw_error *append_bytes(void *context, const char *bytes, size_t length)
 {
     enum { GATHERED = 4 << 10 };
     struct extract_list *list = context;
     bw_buffer_append(&list->gathered, bytes, length);
-    return list->gathered.length >= GATHERED ? flush(list) : NULL;
+    return list->gathered.length >= GATHERED ? flush_list(list) : NULL;
 }
 
 static struct bw_error *open_list(struct extract_list *list, const char *name, bool continues,
@@ -60,7 +60,7 @@ static struct bw_error *open_list(struct extract_list *list, const char *name, b
 
 static struct bw_error *close_list(struct extract_list *list)
 {
-    struct bw_error *error = flush(list);
+    struct bw_error *error = flush_list(list);
     bw_buffer_free(&list->gathered);
     if (list->name && close(list->descriptor) && !error)
         error = bw_error_from_errno(errno, "cannot write to %s", list->name);
@@ -73,7 +73,7 @@ static struct bw_error *begin_manifest(struct extract_lists *lists)
     const struct cmd_answer_settings settings = {.style = BW_ROWS_JSON_LINES};
     BW_TRY(cmd_answer_rows(&settings, "savedinfo", '\n', false, &lists->rows));
     lists->stream = (struct bw_rows_stream){
-        .rows = lists->rows, .consume = append, .context = &lists->manifest};
+        .rows = lists->rows, .consume = append_bytes, .context = &lists->manifest};
     bw_hash_prepare();
     return bw_hash_create(BW_HASH_SHA256, &lists->hash);
 }
@@ -152,7 +152,7 @@ struct bw_error *extract_lists_add(struct extract_lists *lists, const struct bw_
 {
     struct bw_error *error = NULL;
     if (lists->missed.name && outcome == EXTRACT_FAILED)
-        error = append(&lists->missed, item->path.data, item->path.length + 1);
+        error = append_bytes(&lists->missed, item->path.data, item->path.length + 1);
     if (!error && lists->rows && (outcome == EXTRACT_MADE || outcome == EXTRACT_LINKED))
         error = write_row(lists, fs, item, outcome);
     begin_file(lists);

@@ -24,7 +24,7 @@ void cmd_hashing_free(struct cmd_hashing *hashing)
     pthread_mutex_destroy(&hashing->lock);
 }
 
-static struct bw_error *acquire(struct cmd_hashing *hashing, struct bw_hash **hash)
+static struct bw_error *acquire_hash(struct cmd_hashing *hashing, struct bw_hash **hash)
 {
     pthread_mutex_lock(&hashing->lock);
     *hash = hashing->spare_count ? hashing->spare[--hashing->spare_count] : NULL;
@@ -35,7 +35,7 @@ static struct bw_error *acquire(struct cmd_hashing *hashing, struct bw_hash **ha
     return NULL;
 }
 
-static void release(struct cmd_hashing *hashing, struct bw_hash *hash)
+static void release_hash(struct cmd_hashing *hashing, struct bw_hash *hash)
 {
     pthread_mutex_lock(&hashing->lock);
     if (hashing->spare_count < MOST_SPARE)
@@ -91,12 +91,12 @@ struct bw_error *cmd_hashing_work(struct cmd_hashing *hashing, struct bw_data_re
     struct whole whole = {.item = file->user};
     if (!file->length)
         return NULL; /* its inode is lost, so nothing is known about its data */
-    BW_TRY(acquire(hashing, &whole.hash));
+    BW_TRY(acquire_hash(hashing, &whole.hash));
     struct bw_error *error =
         bw_data_read(reader, &file->data, 0, UINT64_MAX, hash_part_of_whole, &whole);
     if (!error && !whole.item->error)
         bw_hash_end(whole.hash, whole.item->hash);
-    release(hashing, whole.hash);
+    release_hash(hashing, whole.hash);
     return error;
 }
 
@@ -104,7 +104,7 @@ struct bw_error *cmd_hashing_take(struct cmd_hashing *hashing, const struct bw_s
                                   const struct bw_data_part *part)
 {
     if (!hashing->large)
-        BW_TRY(acquire(hashing, &hashing->large));
+        BW_TRY(acquire_hash(hashing, &hashing->large));
     add_part(hashing->large, file->user, part);
     return NULL;
 }
@@ -116,7 +116,7 @@ void cmd_hashing_finish(struct cmd_hashing *hashing, const struct bw_stream_file
         return;
     if (!item->error)
         bw_hash_end(hashing->large, item->hash);
-    release(hashing, BW_TAKE(hashing->large));
+    release_hash(hashing, BW_TAKE(hashing->large));
 }
 
 /* A walk whose files are hashed. */

@@ -62,7 +62,7 @@ static void show_progress(void *context, uint64_t done, uint64_t total)
     cmd_progress_set(NULL, done, total, 0);
 }
 
-static struct bw_error *dump(struct cmd_answer *answer, void *context)
+static struct bw_error *write_metadump(struct cmd_answer *answer, void *context)
 {
     struct metadump_state *state = context;
     const struct bw_passkey *key = state->key.count ? &state->key.keys[0] : NULL;
@@ -99,7 +99,7 @@ static int run(const struct cmd_common *common, void *settings)
     struct cmd_common own = *common;
     const struct cmd_answer_plan plan = {.record = "disclosureinfo",
                                          .columns = "information,treatment,occurrences,details",
-                                         .list = dump,
+                                         .list = write_metadump,
                                          .context = state};
     struct bw_error *error = check_usage(state);
     state->output =

@@ -261,7 +261,7 @@ static struct bw_error *send_to_folder(struct sending *sending, size_t number)
     return error;
 }
 
-static void expect(const struct sending *sending)
+static void expect_bytes(const struct sending *sending)
 {
     uint64_t bytes = 0;
     for (size_t i = 0; i < sending->send_count; i++)
@@ -292,7 +292,7 @@ static struct bw_error *send_all(struct sending *sending)
     BW_TRY(find_all(sending));
     if (!sending->state->folder)
         BW_TRY(cmd_output_file_start(&sending->file));
-    expect(sending);
+    expect_bytes(sending);
     for (size_t i = 0; i < sending->send_count; i++)
         BW_TRY(sending->state->folder ? send_to_folder(sending, i) : send_one(sending, i));
     return NULL;

@@ -84,7 +84,7 @@ static bool are_related(const struct bw_subvolume_info *a, const struct bw_subvo
            is_same_uuid(a->parent_uuid, b->parent_uuid);
 }
 
-static uint64_t distance(const struct cmd_sent *a, const struct cmd_sent *b)
+static uint64_t transid_distance(const struct cmd_sent *a, const struct cmd_sent *b)
 {
     return a->info.ctransid > b->info.ctransid ? a->info.ctransid - b->info.ctransid
                                                : b->info.ctransid - a->info.ctransid;
@@ -101,7 +101,7 @@ const struct cmd_sent *cmd_send_list_parent(const struct cmd_send_list *list, si
     for (size_t i = 0; i < list->count; i++) {
         const struct cmd_sent *other = &list->items[i];
         if (other->is_there && !is_same(other, sent) && are_related(&other->info, &sent->info) &&
-            (!best || distance(other, sent) < distance(best, sent)))
+            (!best || transid_distance(other, sent) < transid_distance(best, sent)))
             best = other;
     }
     return best;

@@ -153,7 +153,7 @@ static struct bw_error *write_hash(struct sum_tree *sum, const char *hash)
                : cmd_write(&sum->answer.output, sum->answer.text.data, sum->answer.text.length);
 }
 
-static void missed(void *context, struct bw_error *error)
+static void report_missed(void *context, struct bw_error *error)
 {
     struct sum_tree *sum = context;
     sum->is_incomplete = true;
@@ -161,13 +161,13 @@ static void missed(void *context, struct bw_error *error)
 }
 
 /* Reports a difference as an error. */
-static struct bw_error *compare(struct sum_tree *sum, const char *image)
+static struct bw_error *compare_folder(struct sum_tree *sum, const char *image)
 {
     const char *path = sum->wanted->folder;
     char folder[BW_HASH_TEXT];
     struct bw_tree_hash *tree;
     BW_TRY(bw_tree_hash_create(BW_TREE_HASH_ALL & ~sum->wanted->ignored, &tree));
-    struct bw_error *error = bw_tree_hash_add_folder(tree, path, missed, sum);
+    struct bw_error *error = bw_tree_hash_add_folder(tree, path, report_missed, sum);
     if (!error)
         error = bw_tree_hash_finish(tree, folder);
     bw_tree_hash_destroy(tree);
@@ -187,7 +187,7 @@ static struct bw_error *hash_and_compare(struct sum_tree *sum)
         return bw_error_create(BW_ERROR_CORRUPT, "no hash, because the tree is not complete");
     BW_TRY(bw_tree_hash_finish(sum->tree, hash));
     BW_TRY(write_hash(sum, hash));
-    return sum->wanted->folder ? compare(sum, hash) : NULL;
+    return sum->wanted->folder ? compare_folder(sum, hash) : NULL;
 }
 
 static void free_all(struct sum_tree *sum)

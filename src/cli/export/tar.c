@@ -167,7 +167,7 @@ static struct bw_error *write_entry(struct tar *tar, struct bw_export_entry *ite
 }
 
 /* Returns NULL for errors that affect only one entry, after reporting them. */
-static struct bw_error *tolerate(struct tar *tar, struct bw_error *error, const char *path)
+static struct bw_error *tolerate_error(struct tar *tar, struct bw_error *error, const char *path)
 {
     if (!error || error->code == BW_ERROR_NO_MEMORY || error->code == BW_ERROR_SYSTEM)
         return error;
@@ -198,8 +198,8 @@ static struct bw_error *write_directory(void *context, const char *path,
     if (is_pax)
         error = cmd_image_error(bw_xattr_reader_read(tar->xattrs, &directory->place, &entry.xattrs,
                                                      &entry.xattr_count));
-    return tolerate(tar, error ? error : bw_archive_begin(tar->archive, &entry, &tar->wanted),
-                    path);
+    return tolerate_error(tar, error ? error : bw_archive_begin(tar->archive, &entry, &tar->wanted),
+                          path);
 }
 
 /* Whether there can be no entry for an item; reports the reason. */
@@ -219,7 +219,7 @@ static bool is_omitted(struct tar *tar, struct bw_export_entry *item)
 }
 
 /* Begins an entry. Fails only if nothing more can be written. */
-static struct bw_error *begin(struct tar *tar, struct bw_export_entry *item)
+static struct bw_error *begin_entry(struct tar *tar, struct bw_export_entry *item)
 {
     tar->began = true;
     tar->wanted = 0;
@@ -231,7 +231,7 @@ static struct bw_error *begin(struct tar *tar, struct bw_export_entry *item)
                                       &item->inode);
     BW_TRY(bw_directory_order_enter(&tar->directories, bw_export_entry_name(item),
                                     bw_export_entry_name_length(item)));
-    return tolerate(tar, write_entry(tar, item), item->path.data);
+    return tolerate_error(tar, write_entry(tar, item), item->path.data);
 }
 
 static struct bw_error *handle_bad_part(struct tar *tar, const struct bw_export_entry *item,
@@ -256,7 +256,7 @@ static struct bw_error *write_part(void *context, const struct bw_stream_file *f
         return NULL;
     }
     if (!tar->began)
-        BW_TRY(begin(tar, item));
+        BW_TRY(begin_entry(tar, item));
     if (!tar->wanted)
         return NULL; /* omitted */
     tar->wanted -= part->length < tar->wanted ? part->length : tar->wanted;
@@ -278,7 +278,7 @@ static struct bw_error *finish_file(void *context, const struct bw_stream_file *
         item->checked = true; /* comes again */
         return NULL;
     }
-    struct bw_error *error = complete && !tar->began ? begin(tar, item) : NULL;
+    struct bw_error *error = complete && !tar->began ? begin_entry(tar, item) : NULL;
     cmd_bad_flush(&tar->bad);
     tar->began = false;
     bw_entry_queue_release(tar->export.queue, item);

@@ -146,7 +146,7 @@ static int write_out(const struct types *types)
 }
 
 /* Prints the types on the command line, or all. */
-static int show(struct bw_registry *registry, const struct cmd_common *common)
+static int print_types(struct bw_registry *registry, const struct cmd_common *common)
 {
     struct types types = {.common = common, .registry = registry};
     struct bw_error *error = common->input.image_count
@@ -170,7 +170,7 @@ static int run(const struct cmd_common *common, void *state)
     struct bw_error *error = bw_registry_open(xlators->built_in ? "" : NULL, &registry);
     if (error)
         return cmd_fail(common, error);
-    int status = show(registry, common);
+    int status = print_types(registry, common);
     bw_registry_close(registry);
     return status;
 }

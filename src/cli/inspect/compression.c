@@ -114,8 +114,8 @@ static struct bw_error *write_rows(struct cmd_answer *answer,
     return NULL;
 }
 
-static struct bw_error *add(const struct cmd_common *common, struct compression_state *state,
-                            struct bw_compression_count *count, const char *path)
+static struct bw_error *add_path(const struct cmd_common *common, struct compression_state *state,
+                                 struct bw_compression_count *count, const char *path)
 {
     struct bw_error *error = bw_compression_add(count, state->subvolume, path);
     if (!error || error->code != BW_ERROR_NOT_FOUND)
@@ -132,9 +132,9 @@ static struct bw_error *add_all(const struct cmd_common *common, struct compress
     if (types && !(types & BW_WALK_FILES))
         return NULL;
     if (!common->path_count)
-        return add(common, state, count, NULL);
+        return add_path(common, state, count, NULL);
     for (size_t i = 0; i < common->path_count; i++)
-        BW_TRY(add(common, state, count, common->paths[i]));
+        BW_TRY(add_path(common, state, count, common->paths[i]));
     return NULL;
 }
 

@@ -249,7 +249,7 @@ static struct bw_error *find_sides(struct diffing *diffing, struct bw_diff_side 
 }
 
 /* An upper bound for the trees. How much of the contents will be read is not known in advance. */
-static void expect(const struct bw_diff_side sides[2])
+static void expect_bytes(const struct bw_diff_side sides[2])
 {
     uint64_t bytes = 0;
     for (unsigned i = 0; i < 2; i++) {
@@ -260,7 +260,7 @@ static void expect(const struct bw_diff_side sides[2])
     cmd_progress_expect(bytes);
 }
 
-static struct bw_error *compare(struct diffing *diffing)
+static struct bw_error *compare_sides(struct diffing *diffing)
 {
     const struct cmd_common *common = diffing->answer->common;
     const struct diff_state *state = diffing->state;
@@ -285,7 +285,7 @@ static struct bw_error *compare(struct diffing *diffing)
         diffing->answer->status = STATUS_PARTIAL;
         return NULL;
     }
-    expect(sides);
+    expect_bytes(sides);
     BW_TRY(bw_diff(&sides[0], &sides[1], &how, &summary));
     for (unsigned i = 0; i < 2; i++)
         if (sides[i].fs != fs && bw_fs_status(sides[i].fs).damages)
@@ -364,7 +364,7 @@ static struct bw_error *list(struct cmd_answer *answer, void *context)
         answer->status = cmd_fail(&diffing.own, error);
         return NULL;
     }
-    error = compare(&diffing);
+    error = compare_sides(&diffing);
     bw_fs_close(diffing.states[0]);
     bw_fs_close(diffing.states[1]);
     bw_fs_close(diffing.other);

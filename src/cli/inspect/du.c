@@ -167,8 +167,7 @@ static struct bw_error *list_paths(struct du *du)
     return error;
 }
 
-/* Writes the file for ncdu. */
-static struct bw_error *export(struct du *du)
+static struct bw_error *export_ncdu(struct du *du)
 {
     const struct cmd_common *common = du->answer->common;
     BW_AUTO_BUFFER struct bw_buffer title = {0};
@@ -191,7 +190,7 @@ static struct bw_error *list(struct cmd_answer *answer, void *context)
     struct du_order *order = &du.state->order;
     BW_TRY(cmd_selection_prepare(&du.state->selection, answer->session.fs, du.state->subvolume));
     if (du.state->ncdu)
-        return export(&du);
+        return export_ncdu(&du);
     if (!answer->stream.rows)
         BW_TRY(cmd_write(&answer->output, heading, sizeof heading - 1));
     struct bw_error *error = list_paths(&du);
@@ -202,7 +201,7 @@ static struct bw_error *list(struct cmd_answer *answer, void *context)
 }
 
 /* The reason why the options contradict each other; NULL if they do not. */
-static const char *nonsense(const struct cmd_common *common, const struct du_state *du)
+static const char *find_contradiction(const struct cmd_common *common, const struct du_state *du)
 {
     const struct cmd_selection *selection = &du->selection;
     if (!du->ncdu)
@@ -230,7 +229,7 @@ static int run(const struct cmd_common *common, void *state)
         du->order.column = DU_BY_TOTAL;
         du->order.falls = true;
     }
-    const char *reason = nonsense(common, du);
+    const char *reason = find_contradiction(common, du);
     if (reason)
         return cmd_fail(common, bw_error_create(BW_ERROR_USAGE, "%s", reason));
     const int status = cmd_answer_run(common, &plan);

@@ -55,7 +55,7 @@ static void append_text(struct du_ncdu *ncdu, const char *text)
     bw_buffer_append(&ncdu->text, text, strlen(text));
 }
 
-static void begin(struct du_ncdu *ncdu)
+static void begin_file(struct du_ncdu *ncdu)
 {
     struct bw_json json = bw_json_start(&ncdu->text, false);
     append_text(ncdu, "[1,2,");
@@ -148,7 +148,7 @@ struct bw_error *du_ncdu_write(void *context, const struct bw_du_entry *entry)
     const char *name, *path = below_start(entry, &name);
     ncdu->text.length = 0;
     if (!ncdu->begun)
-        begin(ncdu);
+        begin_file(ncdu);
     if (entry->place.type != BW_FILE_DIRECTORY) {
         go_to(ncdu, path, (size_t)(name - path));
         append_file(ncdu, name, (size_t)(entry->path + entry->path_length - name), entry);
@@ -164,7 +164,7 @@ struct bw_error *du_ncdu_end(struct du_ncdu *ncdu)
 {
     ncdu->text.length = 0;
     if (!ncdu->begun)
-        begin(ncdu);
+        begin_file(ncdu);
     go_to(ncdu, "", 0);
     append_text(ncdu, "]]\n");
     return ncdu->text.failed ? bw_error_no_memory()

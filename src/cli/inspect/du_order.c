@@ -32,7 +32,7 @@ static bool is_known(const struct bw_du_entry *entry, unsigned column)
 }
 
 /* Unknown values are last in both directions; equal ones are in the order of their paths. */
-static int compare(const void *a, const void *b, void *context)
+static int compare_entries(const void *a, const void *b, void *context)
 {
     const struct sorted *one = a, *other = b;
     const struct du_order *order = context;
@@ -61,7 +61,7 @@ struct bw_error *du_order_pass_on(struct du_order *order, bw_du_visitor *visit, 
     for (size_t i = 0; i < order->count; i++)
         sorted[i] =
             (struct sorted){&order->entries[i], order->paths.data + offset_of(&order->entries[i])};
-    qsort_r(sorted, order->count, sizeof *sorted, compare, order);
+    qsort_r(sorted, order->count, sizeof *sorted, compare_entries, order);
     for (size_t i = 0; i < order->count && (!order->most || i < order->most); i++) {
         struct bw_du_entry entry = *sorted[i].entry;
         entry.path = sorted[i].path;
@@ -70,7 +70,7 @@ struct bw_error *du_order_pass_on(struct du_order *order, bw_du_visitor *visit, 
     return NULL;
 }
 
-static struct bw_error *append(void *context, const struct bw_du_entry *entry)
+static struct bw_error *append_entry(void *context, const struct bw_du_entry *entry)
 {
     struct du_order *order = context;
     const size_t offset = order->paths.length;
@@ -82,10 +82,10 @@ static struct bw_error *append(void *context, const struct bw_du_entry *entry)
     return NULL;
 }
 
-static struct bw_error *shorten(struct du_order *order)
+static struct bw_error *drop_excess(struct du_order *order)
 {
     struct du_order shorter = {.column = order->column, .falls = order->falls, .most = order->most};
-    struct bw_error *error = du_order_pass_on(order, append, &shorter);
+    struct bw_error *error = du_order_pass_on(order, append_entry, &shorter);
     du_order_free(order);
     *order = shorter;
     return error;
@@ -94,9 +94,9 @@ static struct bw_error *shorten(struct du_order *order)
 struct bw_error *du_order_add(struct du_order *order, const struct bw_du_entry *entry)
 {
     enum { SPARE = 4096 };
-    BW_TRY(append(order, entry));
+    BW_TRY(append_entry(order, entry));
     return order->most && order->count > SPARE && (order->count - SPARE) / 2 >= order->most
-               ? shorten(order)
+               ? drop_excess(order)
                : NULL;
 }
 

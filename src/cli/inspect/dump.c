@@ -25,7 +25,7 @@ struct dump_state {
     bool is_stream; /* the images are send streams */
 };
 
-static struct bw_error *add(struct numbers *numbers, uint64_t value)
+static struct bw_error *add_number(struct numbers *numbers, uint64_t value)
 {
     if (!BW_ARRAY_RESERVE(numbers->values, numbers->count, numbers->capacity))
         return bw_error_no_memory();
@@ -39,7 +39,7 @@ static struct bw_error *store_tree(void *target, const struct cmd_option *option
     uint64_t id;
     (void)option;
     BW_TRY(bw_tree_id_parse(argument, &id));
-    return add(target, id);
+    return add_number(target, id);
 }
 
 static struct bw_error *store_block(void *target, const struct cmd_option *option,
@@ -49,7 +49,7 @@ static struct bw_error *store_block(void *target, const struct cmd_option *optio
     uint64_t bytenr;
     if (!bw_parse_digits(&end, 10, &bytenr) || *end)
         return cmd_bad_argument(option, argument, "a logical address in bytes, a decimal number");
-    return add(target, bytenr);
+    return add_number(target, bytenr);
 }
 
 static struct bw_error *store_range(void *target, const struct cmd_option *option,

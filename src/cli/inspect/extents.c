@@ -111,7 +111,7 @@ static void write_spans(struct spans *spans)
 }
 
 /* Extends a range by an adjacent one; false if it is not adjacent. */
-static bool grow(struct span *span, const struct span *by)
+static bool extend_span(struct span *span, const struct span *by)
 {
     const uint64_t start = span->start.offset, end = start + span->length;
     const uint64_t by_start = by->start.offset, by_end = by_start + by->length;
@@ -129,7 +129,7 @@ static void add_span(struct spans *spans, const struct span *span)
 {
     for (unsigned i = 0; i < spans->count; i++) {
         unsigned at = (spans->next + i) % spans->count;
-        if (grow(&spans->items[at], span)) {
+        if (extend_span(&spans->items[at], span)) {
             spans->next = at + 1;
             return;
         }

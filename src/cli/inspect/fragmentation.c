@@ -50,7 +50,7 @@ struct fragmentation {
     size_t chunk; /* the chunk of the last free range */
 };
 
-static void add(struct histogram *histogram, uint64_t value, uint64_t bytes)
+static void add_value(struct histogram *histogram, uint64_t value, uint64_t bytes)
 {
     const int power = POWERS - 1 - __builtin_clzll(value);
     histogram->counts[power]++;
@@ -63,7 +63,7 @@ static struct bw_error *on_file(void *context, const struct bw_du_entry *entry)
     if (entry->place.type == BW_FILE_DIRECTORY)
         return NULL;
     if (entry->extent_count)
-        add(&fragmentation->files, entry->extent_count, entry->total);
+        add_value(&fragmentation->files, entry->extent_count, entry->total);
     else
         fragmentation->whole++;
     return NULL;
@@ -93,7 +93,7 @@ static struct bw_error *on_free_range(void *context, const struct bw_free_range 
            strcmp(fragmentation->free[i].chunk_type, type) != 0)
         i++;
     fragmentation->free[i].chunk_type = type;
-    add(&fragmentation->free[i], range->length, range->length);
+    add_value(&fragmentation->free[i], range->length, range->length);
     return NULL;
 }
 
@@ -207,7 +207,7 @@ static struct bw_error *write_picture(struct fragmentation *fragmentation)
                        : cmd_output_file_write(&fragmentation->picture, &text);
 }
 
-static struct bw_error *count(struct bw_fs *fs, struct fragmentation *fragmentation)
+static struct bw_error *count_fragments(struct bw_fs *fs, struct fragmentation *fragmentation)
 {
     const struct bw_du_options files = {.struct_size = sizeof files,
                                         .visit = on_file,
@@ -226,7 +226,7 @@ static struct bw_error *list(struct cmd_answer *answer, void *context)
 {
     struct fragmentation *fragmentation = context;
     cmd_progress_expect_trees(answer->session.fs, true);
-    struct bw_error *error = count(answer->session.fs, fragmentation);
+    struct bw_error *error = count_fragments(answer->session.fs, fragmentation);
     error = bw_error_first(error, write_histograms(answer, fragmentation));
     if (!error && fragmentation->state->picture)
         error = write_picture(fragmentation);

@@ -64,8 +64,7 @@ static void note_problem(void *context, enum bw_severity severity, const struct 
     info->problem_count++;
 }
 
-/* Reports that a part of the output is missing. */
-static void report(struct info *info, struct bw_error *error)
+static void report_missing(struct info *info, struct bw_error *error)
 {
     if (error)
         bw_fs_report(info->fs, BW_DAMAGE, error);
@@ -233,18 +232,17 @@ static void count_incomplete(struct info *info)
     struct bw_usage *usage = NULL;
     if (!bw_fs_status(info->fs).missing_devices)
         return;
-    report(info, bw_fs_usage(info->fs, &usage));
+    report_missing(info, bw_fs_usage(info->fs, &usage));
     info->incomplete_chunks = usage ? usage->incomplete_chunks : 0;
     info->chunks = usage ? usage->chunks : 0;
     bw_usage_free(usage);
 }
 
-/* The parts that require trees. */
-static void gather(struct info *info)
+static void read_tree_parts(struct info *info)
 {
-    report(info, bw_fs_chunks(info->fs, add_chunk, info));
-    report(info, bw_fs_subvolumes(info->fs, false, add_subvolume, &info->subvolumes));
-    report(info, bw_fs_devices(info->fs, count_stale, info));
+    report_missing(info, bw_fs_chunks(info->fs, add_chunk, info));
+    report_missing(info, bw_fs_subvolumes(info->fs, false, add_subvolume, &info->subvolumes));
+    report_missing(info, bw_fs_devices(info->fs, count_stale, info));
     count_incomplete(info);
 }
 
@@ -315,7 +313,7 @@ static struct bw_error *write_volume(struct cmd_answer *answer, struct info *inf
     struct bw_volumeinfo row = {.disks = {list_disks, info}};
     struct features features = {.count = 0};
     if (info->opened) {
-        gather(info);
+        read_tree_parts(info);
         fill_trees(&row, info);
     }
     fill_superblock(&row, &info->super);
@@ -540,7 +538,7 @@ const struct cmd_answer_plan cmd_info_plan = {
 /* The steps of the command. It opens the images itself, because it also prints something if that
  * fails. */
 
-static int end(struct cmd_answer *answer, struct bw_error *error)
+static int end_answer(struct cmd_answer *answer, struct bw_error *error)
 {
     error = cmd_answer_end(answer, error);
     return error ? cmd_fail_answer(answer->common, error) : STATUS_OK;
@@ -570,7 +568,7 @@ static int answer_without_trees(struct cmd_answer *answer, struct info *info, in
     const struct bw_fs_options how = cmd_fs_options(info->common);
     BW_AUTO_ERROR struct bw_error *error = bw_fs_open_images(&how, &info->fs);
     if (!error && find_superblock(info)) {
-        int written = end(answer, write_volume(answer, info));
+        int written = end_answer(answer, write_volume(answer, info));
         status = written || status == STATUS_CANNOT ? STATUS_PARTIAL : status;
     }
     bw_fs_close(info->fs);
@@ -584,13 +582,13 @@ static int open_and_write(struct cmd_answer *answer, struct info *info)
     if (status == STATUS_CANNOT)
         read_disks(info, count_disk, &disks);
     if (disks)
-        return end(answer, write_disks(answer, info)) ? STATUS_PARTIAL : status;
+        return end_answer(answer, write_disks(answer, info)) ? STATUS_PARTIAL : status;
     if (status)
         return answer_without_trees(answer, info, status);
     info->fs = answer->session.fs;
     info->opened = true;
     bw_fs_superblock(info->fs, &info->super);
-    status = end(answer, write_volume(answer, info));
+    status = end_answer(answer, write_volume(answer, info));
     int closed = cmd_close(info->common, &answer->session);
     return closed ? closed : status;
 }

@@ -216,7 +216,7 @@ static int by_bytes(const void *a, const void *b)
     return order ? order : (left->length > right->length) - (left->length < right->length);
 }
 
-static void forget(struct side *side)
+static void free_names(struct side *side)
 {
     for (size_t i = 0; i < side->count; i++)
         bw_buffer_free(&side->names[i]);
@@ -224,10 +224,10 @@ static void forget(struct side *side)
 }
 
 /* Finds the inode on one side. An inode without a name counts as missing. */
-static struct bw_error *find(struct side *side, const struct bw_log_inode *inode)
+static struct bw_error *find_inode(struct side *side, const struct bw_log_inode *inode)
 {
     const struct bw_subvolume *subvolume = bw_subvolume_by_id(side->fs, inode->subvolume);
-    forget(side);
+    free_names(side);
     side->exists = false;
     if (!subvolume)
         return NULL;
@@ -390,7 +390,7 @@ static struct bw_error *compare_xattrs(struct changes *changes)
     return NULL;
 }
 
-static struct bw_error *compare(struct changes *changes)
+static struct bw_error *compare_sides(struct changes *changes)
 {
     if (!changes->before.exists && !changes->after.exists)
         return NULL;
@@ -408,11 +408,11 @@ static struct bw_error *compare(struct changes *changes)
 static struct bw_error *on_inode(void *context, const struct bw_log_inode *inode)
 {
     struct changes *changes = context;
-    struct bw_error *error = find(&changes->before, inode);
+    struct bw_error *error = find_inode(&changes->before, inode);
     if (!error)
-        error = find(&changes->after, inode);
+        error = find_inode(&changes->after, inode);
     if (!error)
-        error = compare(changes);
+        error = compare_sides(changes);
     if (!error || error->code == BW_ERROR_NO_MEMORY || error->code == BW_ERROR_SYSTEM)
         return error;
     bw_fs_report(changes->after.fs, BW_DAMAGE,
@@ -439,7 +439,7 @@ static struct bw_error *list(struct cmd_answer *answer, void *context)
         bw_fs_status(answer->session.fs).log_replayed ? list_changes(&changes) : NULL;
     struct side *sides[] = {&changes.before, &changes.after};
     for (size_t i = 0; i < 2; i++) {
-        forget(sides[i]);
+        free_names(sides[i]);
         free(sides[i]->names);
         bw_xattr_reader_destroy(sides[i]->xattrs);
     }

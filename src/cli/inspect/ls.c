@@ -173,7 +173,7 @@ static struct bw_error *enter_once(struct lister *ls, const struct bw_place *pla
 }
 
 /* Whether to list the contents of a directory `depth` levels below the start. */
-static bool enters(const struct lister *ls, unsigned depth)
+static bool lists_contents(const struct lister *ls, unsigned depth)
 {
     const struct cmd_selection *selection = &ls->options->selection;
     return !selection->has_maxdepth || depth < selection->maxdepth;
@@ -184,7 +184,7 @@ static struct bw_error *enter_directories(struct lister *ls, const struct ls_lis
                                           const struct pending *directory)
 {
     const unsigned depth = directory->depth + 1;
-    if (!ls->options->recursive || ls->options->shard.count || !enters(ls, depth))
+    if (!ls->options->recursive || ls->options->shard.count || !lists_contents(ls, depth))
         return NULL;
     const bool stays = !bw_nested_enters(ls->options->nested, ls->options->subvolume);
     size_t above = ls->path.length;
@@ -339,7 +339,7 @@ static struct bw_error *list_of_shard(void *context, const char *path, const str
                                       unsigned depth)
 {
     struct lister *ls = context;
-    if (!enters(ls, depth))
+    if (!lists_contents(ls, depth))
         return NULL;
     BW_TRY(push_named(ls, path, place, depth));
     return list_pending(ls);
@@ -376,7 +376,7 @@ static struct bw_error *find_operands(struct lister *ls, const char *const *name
             cmd_paths_miss(&ls->paths, error);
         else if (place.type != BW_FILE_DIRECTORY || ls->options->itself)
             BW_TRY(ls_listing_add(files, names[i], strlen(names[i]), &place));
-        else if (enters(ls, 0))
+        else if (lists_contents(ls, 0))
             BW_TRY(ls_listing_add(directories, names[i], strlen(names[i]), &place));
     }
     return push_named_directories(ls, directories);
@@ -410,7 +410,7 @@ static void free_ls(struct lister *ls)
 }
 
 /* Reads from the image what filters and names of owners need, before the first line. */
-static struct bw_error *prepare(struct lister *ls)
+static struct bw_error *prepare_lister(struct lister *ls)
 {
     struct ls_state *state = ls->options;
     struct bw_fs *fs = ls->paths.session.fs;
@@ -441,7 +441,7 @@ static struct bw_error *report_unreachable(const struct lister *ls)
 
 static struct bw_error *list_prepared(struct lister *ls)
 {
-    BW_TRY(prepare(ls));
+    BW_TRY(prepare_lister(ls));
     struct bw_error *error = list_all(ls);
     if (!error)
         error = report_unreachable(ls);

@@ -59,7 +59,7 @@ static char number_of(const char **from, unsigned base)
 }
 
 /* Decodes the characters after a backslash. */
-static char escaped(const char **from)
+static char read_escaped(const char **from)
 {
     static const char letters[] = "abefnrtv?_", bytes[] = "\a\b\33\f\n\r\t\v\177 ";
     if (**from >= '0' && **from <= '7')
@@ -81,7 +81,7 @@ static bool parse_bytes(char **text, const char *ends, struct ls_color *color)
     while (*from && !strchr(ends, *from)) {
         char byte = *from++;
         if (byte == '\\') {
-            byte = escaped(&from);
+            byte = read_escaped(&from);
         } else if (byte == '^' && *from) {
             byte = *from == '?' ? '\177' : (char)(*from & 31);
             from++;
@@ -158,7 +158,7 @@ void ls_colors_free(struct ls_colors *colors)
 
 /* Selecting a colour. */
 
-static bool has(const struct ls_colors *colors, enum ls_color_kind kind)
+static bool has_color(const struct ls_colors *colors, enum ls_color_kind kind)
 {
     const struct ls_color *color = &colors->kinds[kind];
     return color->length > 2 || (color->length && strspn(color->bytes, "0") < color->length);
@@ -167,20 +167,20 @@ static bool has(const struct ls_colors *colors, enum ls_color_kind kind)
 static enum ls_color_kind kind_of_file(const struct ls_colors *colors, uint32_t mode,
                                        uint32_t links)
 {
-    return mode & S_ISUID && has(colors, LS_SETUID)   ? LS_SETUID
-           : mode & S_ISGID && has(colors, LS_SETGID) ? LS_SETGID
-           : mode & 0111 && has(colors, LS_EXECUTE)   ? LS_EXECUTE
-           : links > 1 && has(colors, LS_HARD)        ? LS_HARD
-                                                      : LS_FILE;
+    return mode & S_ISUID && has_color(colors, LS_SETUID)   ? LS_SETUID
+           : mode & S_ISGID && has_color(colors, LS_SETGID) ? LS_SETGID
+           : mode & 0111 && has_color(colors, LS_EXECUTE)   ? LS_EXECUTE
+           : links > 1 && has_color(colors, LS_HARD)        ? LS_HARD
+                                                            : LS_FILE;
 }
 
 static enum ls_color_kind kind_of_folder(const struct ls_colors *colors, uint32_t mode)
 {
     const bool sticky = mode & S_ISVTX, others = mode & S_IWOTH;
-    return sticky && others && has(colors, LS_BOTH) ? LS_BOTH
-           : others && has(colors, LS_OTHERS)       ? LS_OTHERS
-           : sticky && has(colors, LS_STICKY)       ? LS_STICKY
-                                                    : LS_FOLDER;
+    return sticky && others && has_color(colors, LS_BOTH) ? LS_BOTH
+           : others && has_color(colors, LS_OTHERS)       ? LS_OTHERS
+           : sticky && has_color(colors, LS_STICKY)       ? LS_STICKY
+                                                          : LS_FOLDER;
 }
 
 static enum ls_color_kind kind_of(const struct ls_colors *colors, uint32_t mode, uint32_t links)
@@ -214,7 +214,7 @@ static bool as_target(const struct ls_colors *colors)
 
 bool ls_colors_follow(const struct ls_colors *colors)
 {
-    return has(colors, LS_ORPHAN) || has(colors, LS_MISSING) || as_target(colors);
+    return has_color(colors, LS_ORPHAN) || has_color(colors, LS_MISSING) || as_target(colors);
 }
 
 static const struct ls_color *color_of_name(const struct ls_colors *colors, const char *name,
@@ -235,13 +235,13 @@ static const struct ls_color *color_of(const struct ls_colors *colors, const str
     const bool leads = entry->target_mode != 0;
     const bool is_other = target || (leads && as_target(colors));
     enum ls_color_kind kind =
-        target && !leads && has(colors, LS_MISSING)
+        target && !leads && has_color(colors, LS_MISSING)
             ? LS_MISSING
             : kind_of(colors, is_other ? entry->target_mode : entry->inode.mode,
                       is_other ? 1 : entry->inode.link_count);
     if (kind == LS_FILE)
         return color_of_name(colors, name, length);
-    if (kind == LS_LINK && !leads && (as_target(colors) || has(colors, LS_ORPHAN)))
+    if (kind == LS_LINK && !leads && (as_target(colors) || has_color(colors, LS_ORPHAN)))
         kind = LS_ORPHAN;
     return &colors->kinds[kind];
 }
@@ -301,7 +301,7 @@ struct widths {
     int number, acl, links, uid, gid, size, major, minor, time;
 };
 
-static void widen(int *width, uint64_t value)
+static void widen_column(int *width, uint64_t value)
 {
     char digits[BW_DECIMAL_ROOM];
     int length = (int)(bw_decimal(digits, value) - digits);
@@ -331,7 +331,7 @@ static int owner_width(const char *name)
 static void widen_for_owner(int *width, const char *name, uint32_t number)
 {
     if (!name)
-        widen(width, number);
+        widen_column(width, number);
     else if (owner_width(name) > *width)
         *width = owner_width(name);
 }
@@ -340,12 +340,12 @@ static void widen_for_inode(struct widths *widths, const struct bw_inode *inode,
                             const struct ls_state *options)
 {
     char size[BW_SIZE_ROOM];
-    widen(&widths->links, inode->link_count);
+    widen_column(&widths->links, inode->link_count);
     widen_for_owner(&widths->uid, bw_user_names_user(options->owners, inode->uid), inode->uid);
     widen_for_owner(&widths->gid, bw_user_names_group(options->owners, inode->gid), inode->gid);
     if (is_device(inode)) {
-        widen(&widths->major, bw_inode_major(inode));
-        widen(&widths->minor, bw_inode_minor(inode));
+        widen_column(&widths->major, bw_inode_major(inode));
+        widen_column(&widths->minor, bw_inode_minor(inode));
         return;
     }
     int length = write_size(size, inode->size, options->human_readable);
@@ -365,7 +365,7 @@ static struct widths widths_of(const struct ls_listing *listing, const struct ls
 {
     struct widths widths = {1, 0, 1, 1, 1, 1, 0, 0, time_width(options)};
     for (size_t i = 0; i < listing->count; i++) {
-        widen(&widths.number, listing->entries[i].place.inode);
+        widen_column(&widths.number, listing->entries[i].place.inode);
         widths.acl |= listing->entries[i].has_acl;
         if (listing->entries[i].has_inode)
             widen_for_inode(&widths, &listing->entries[i].inode, options);
@@ -453,7 +453,7 @@ static void append_total(const struct ls_listing *listing, const struct cmd_path
 }
 
 /* The character that -F appends to a name; 0: none. */
-static char indicator(uint32_t mode)
+static char type_indicator(uint32_t mode)
 {
     return S_ISDIR(mode)                  ? '/'
            : S_ISLNK(mode)                ? '@'
@@ -475,8 +475,8 @@ static void append_name(const struct ls_listing *listing, const struct ls_entry 
     else
         cmd_paths_append_name(paths, name, length, text);
     /* a link printed with its target gets the target's indicator */
-    if (options->classify && indicator(mode) && (target || !entry->target_length))
-        bw_buffer_append_byte(text, indicator(mode));
+    if (options->classify && type_indicator(mode) && (target || !entry->target_length))
+        bw_buffer_append_byte(text, type_indicator(mode));
 }
 
 void ls_listing_print(const struct ls_listing *listing, const struct cmd_paths *paths,

@@ -150,7 +150,7 @@ static bool is_outside(const struct map *map, uint64_t address, uint64_t *length
 
 /* Parsing addresses and ranges. */
 
-static struct bw_error *parse(const char *text, struct question *question)
+static struct bw_error *parse_question(const char *text, struct question *question)
 {
     BW_TRY(cmd_parse_range(text, &question->address, &question->length));
     question->whole = question->length;
@@ -159,7 +159,7 @@ static struct bw_error *parse(const char *text, struct question *question)
     return NULL;
 }
 
-static struct bw_error *check(const struct map *map, const struct question *question)
+static struct bw_error *check_question(const struct map *map, const struct question *question)
 {
     struct bw_mapping mapping;
     struct bw_device_place place;
@@ -276,7 +276,7 @@ static struct bw_error *map_device(const struct map *map, struct question *rest)
     return write_row(map, &row, 0, place.copy || place.parity ? 0 : BW_MEMBER(placeinfo, logical));
 }
 
-static struct bw_error *answer(const struct map *map, struct question rest)
+static struct bw_error *map_question(const struct map *map, struct question rest)
 {
     do
         BW_TRY((map->state->by_device ? map_device : map_logical)(map, &rest));
@@ -292,9 +292,9 @@ static struct bw_error *answer_all(struct map *map)
     else
         BW_TRY(bw_fs_chunks(map->fs, add_chunk, &map->chunks));
     for (size_t i = 0; i < map->question_count; i++)
-        BW_TRY(check(map, &map->questions[i]));
+        BW_TRY(check_question(map, &map->questions[i]));
     for (size_t i = 0; i < map->question_count; i++)
-        BW_TRY(answer(map, map->questions[i]));
+        BW_TRY(map_question(map, map->questions[i]));
     return NULL;
 }
 
@@ -320,7 +320,7 @@ static int map_all(const struct cmd_common *common, struct map *map)
         .context = map,
     };
     for (size_t i = 0; i < common->path_count; i++) {
-        struct bw_error *error = parse(common->paths[i], &map->questions[i]);
+        struct bw_error *error = parse_question(common->paths[i], &map->questions[i]);
         if (error)
             return cmd_fail(common, error);
     }

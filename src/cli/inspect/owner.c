@@ -215,7 +215,7 @@ static struct bw_error *write_place(struct asking *asking, uint64_t offset,
                          absent_members(lacks[BW_OWNER_FREE], false));
 }
 
-static void shorten(struct bw_device_place *place, uint64_t length)
+static void limit_length(struct bw_device_place *place, uint64_t length)
 {
     if (place->length > length)
         place->length = length;
@@ -229,9 +229,9 @@ static bool is_bad(const struct asking *asking, uint64_t offset, struct bw_devic
     const size_t next = BW_FIRST_INDEX(i, bad->count, bad->items[i].logical > offset);
     const uint64_t end = next ? bad->items[next - 1].logical + bad->items[next - 1].length : 0;
     if (end > offset)
-        shorten(place, end - offset);
+        limit_length(place, end - offset);
     else if (next < bad->count)
-        shorten(place, bad->items[next].logical - offset);
+        limit_length(place, bad->items[next].logical - offset);
     return end > offset;
 }
 
@@ -246,7 +246,7 @@ static bool is_repairable(const struct asking *asking, struct bw_device_place *p
             return false;
         if (copy == place->copy || !other.present)
             continue;
-        shorten(place, other.length);
+        limit_length(place, other.length);
         if (other.devid != asking->devid || !is_bad(asking, other.offset, place))
             return true;
     }
@@ -311,7 +311,7 @@ static struct bw_error *find_device(struct asking *asking)
 /* The steps of the command. */
 
 /* Converts offsets on a disk to offsets on a partition that begins at `by`. */
-static void shift(struct bad_ranges *ranges, uint64_t by)
+static void shift_ranges(struct bad_ranges *ranges, uint64_t by)
 {
     size_t kept = 0;
     for (size_t i = 0; i < ranges->count; i++) {
@@ -362,7 +362,7 @@ static struct bw_error *ask_about_device(struct asking *asking, struct bw_owner_
     return owners->subvolume ? NULL : map_ranges(asking, true);
 }
 
-static struct bw_error *ask(struct asking *asking)
+static struct bw_error *find_owners(struct asking *asking)
 {
     const struct owner_state *state = asking->state;
     struct bw_owner_options owners = {.struct_size = sizeof owners,
@@ -405,7 +405,7 @@ static struct bw_error *list(struct cmd_answer *answer, void *context)
     struct asking *asking = context;
     asking->answer = answer;
     asking->fs = answer->session.fs;
-    struct bw_error *error = ask(asking);
+    struct bw_error *error = find_owners(asking);
     bw_device_map_close(asking->device_map);
     return error;
 }
@@ -419,7 +419,7 @@ static struct bw_error *parse_operands(const struct cmd_common *common, struct a
         cmd_leave_host(common);
     if (state->bad_map)
         BW_TRY(bad_map_read(state->bad_map, state->block_size, &asking->given));
-    shift(&asking->given, state->map_offset);
+    shift_ranges(&asking->given, state->map_offset);
     for (size_t i = 0; i < common->path_count; i++) {
         uint64_t address, length;
         BW_TRY(cmd_parse_range(common->paths[i], &address, &length));

@@ -150,8 +150,8 @@ static struct bw_error *write_picture(const struct picture_state *state,
     return error;
 }
 
-static struct bw_error *draw(const struct picture_state *state, struct bw_fs *fs,
-                             struct cmd_output_file *file)
+static struct bw_error *draw_picture(const struct picture_state *state, struct bw_fs *fs,
+                                     struct cmd_output_file *file)
 {
     struct devices devices = {0};
     struct bw_space_map *map;
@@ -177,7 +177,7 @@ static struct bw_error *draw(const struct picture_state *state, struct bw_fs *fs
 }
 
 /* Chooses the format if none is given, and rejects invalid combinations of options. */
-static struct bw_error *complete(struct picture_state *state)
+static struct bw_error *complete_options(struct picture_state *state)
 {
     const char *file = state->file ? state->file : "-";
     if (state->format == FORMAT_AUTO)
@@ -204,14 +204,14 @@ static int run(const struct cmd_common *common, void *context)
     struct cmd_output_file file = {.common = common, .name = state->file, .descriptor = -1};
     struct cmd_common own = *common;
     struct cmd_session session;
-    struct bw_error *error = complete(state);
+    struct bw_error *error = complete_options(state);
     if (error)
         return cmd_fail(common, error);
     own.writing.open_outputs = cmd_output_file_open;
     own.writing.outputs = &file;
     int status = cmd_open(&own, &session);
     if (status == STATUS_OK) {
-        error = cmd_output_file_close(&file, draw(state, session.fs, &file));
+        error = cmd_output_file_close(&file, draw_picture(state, session.fs, &file));
         const int failed = error ? cmd_fail_answer(common, error) : STATUS_OK;
         status = cmd_close(&own, &session);
         status = status > failed ? status : failed;

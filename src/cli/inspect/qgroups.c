@@ -60,7 +60,7 @@ static struct bw_error *write_status(struct cmd_answer *answer, void *context)
 }
 
 /* Warns, as btrfs-progs do, when the numbers of quota groups are unreliable. */
-static struct bw_error *warn(struct bw_fs *fs)
+static struct bw_error *warn_if_unreliable(struct bw_fs *fs)
 {
     struct bw_quota_status status;
     BW_TRY(bw_fs_quota_status(fs, &status));
@@ -143,7 +143,7 @@ static struct bw_error *write_groups(struct cmd_answer *answer, void *context)
     struct qgroups qgroups = {.answer = answer};
     const char *columns = answer->settings.columns;
     bool paths = !columns || strstr(columns, "path");
-    BW_TRY(warn(answer->session.fs));
+    BW_TRY(warn_if_unreliable(answer->session.fs));
     struct bw_error *error = bw_fs_qgroups(answer->session.fs, paths, write_group, &qgroups);
     bw_buffer_free(&qgroups.words);
     return error;

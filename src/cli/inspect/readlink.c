@@ -32,8 +32,8 @@ static struct bw_error *write_row(struct cmd_paths *paths, const char *given,
     return cmd_answer_write(&paths->answer, &row, sizeof row, 0);
 }
 
-static struct bw_error *answer(void *context, struct cmd_paths *paths, const char *path,
-                               const struct bw_place *place, struct bw_buffer *text)
+static struct bw_error *write_target(void *context, struct cmd_paths *paths, const char *path,
+                                     const struct bw_place *place, struct bw_buffer *text)
 {
     const struct readlink_state *readlink = context;
     BW_AUTO_FREE char *target = NULL;
@@ -56,7 +56,7 @@ static int run(const struct cmd_common *common, void *state)
     const struct readlink_state *readlink = state;
     const struct cmd_answer_plan plan = {.record = cmd_readlink.record,
                                          .null_terminated = readlink->null_terminated};
-    return cmd_paths_run(common, readlink->subvolume, false, &plan, answer, state);
+    return cmd_paths_run(common, readlink->subvolume, false, &plan, write_target, state);
 }
 
 const struct command cmd_readlink = {

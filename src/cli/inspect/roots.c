@@ -39,7 +39,7 @@ static const struct cmd_option options[] = {
 
 enum { WORDS = 3 };
 
-static struct bw_bytes word(const char *text)
+static struct bw_bytes bytes_of(const char *text)
 {
     return (struct bw_bytes){text, strlen(text)};
 }
@@ -50,11 +50,11 @@ static struct bw_names sources_of(const struct bw_generation_info *info,
     static const char *const backups[] = {"", "backup-0", "backup-1", "backup-2", "backup-3"};
     struct bw_names names = {words, 0};
     if (info->sources & BW_GENERATION_OF_SUPERBLOCK)
-        words[names.length++] = word("superblock");
+        words[names.length++] = bytes_of("superblock");
     if (info->sources & BW_GENERATION_OF_BACKUP)
-        words[names.length++] = word(backups[info->backup]);
+        words[names.length++] = bytes_of(backups[info->backup]);
     if (info->sources & BW_GENERATION_OF_SCAN)
-        words[names.length++] = word("scan");
+        words[names.length++] = bytes_of("scan");
     names.data = names.length ? words : NULL;
     return names;
 }

@@ -77,8 +77,8 @@ static void find_compression(struct known *known)
             known->compression = &known->xattrs[i];
 }
 
-static struct bw_error *gather(struct bw_fs *fs, struct bw_xattr_reader *reader,
-                               struct known *known)
+static struct bw_error *gather_facts(struct bw_fs *fs, struct bw_xattr_reader *reader,
+                                     struct known *known)
 {
     const struct bw_place *place = &known->place;
     size_t length;
@@ -334,8 +334,8 @@ static struct bw_error *write_format(struct stat_state *state, const struct cmd_
     return NULL;
 }
 
-static struct bw_error *answer(void *context, struct cmd_paths *paths, const char *path,
-                               const struct bw_place *place, struct bw_buffer *text)
+static struct bw_error *write_stat(void *context, struct cmd_paths *paths, const char *path,
+                                   const struct bw_place *place, struct bw_buffer *text)
 {
     struct stat_state *state = context;
     if (state->format)
@@ -343,7 +343,7 @@ static struct bw_error *answer(void *context, struct cmd_paths *paths, const cha
     struct known known = {.path = path, .place = *place};
     struct bw_xattr_reader *reader;
     BW_TRY(bw_xattr_reader_create(paths->session.fs, &reader));
-    struct bw_error *error = gather(paths->session.fs, reader, &known);
+    struct bw_error *error = gather_facts(paths->session.fs, reader, &known);
     if (!error)
         error = write_record(&paths->answer, &known);
     bw_xattr_reader_destroy(reader);
@@ -360,7 +360,8 @@ static int run(const struct cmd_common *common, void *state)
     if (stat->format && !cmd_answer_is_for_people(common))
         return cmd_fail(common, bw_error_create(BW_ERROR_USAGE, "--format excludes %s",
                                                 common->answer.columns ? "-o" : "--json"));
-    const int status = cmd_paths_run(common, stat->subvolume, stat->follow, &plan, answer, state);
+    const int status =
+        cmd_paths_run(common, stat->subvolume, stat->follow, &plan, write_stat, state);
     bw_user_names_close(stat->user_names);
     return status;
 }

@@ -146,7 +146,7 @@ static void append_time(const struct directive *directive, const struct timespec
 }
 
 /* Quotes a name for a shell. Control characters and invalid UTF-8 are escaped in $'...'. */
-static void quote(const char *name, struct bw_buffer *text)
+static void quote_name(const char *name, struct bw_buffer *text)
 {
     BW_AUTO_BUFFER struct bw_buffer piece = {0};
     const size_t length = strlen(name);
@@ -179,10 +179,10 @@ static void append_quoted(const struct directive *directive, const struct stat_f
                           struct bw_buffer *text)
 {
     BW_AUTO_BUFFER struct bw_buffer value = {0};
-    quote(facts->path, &value);
+    quote_name(facts->path, &value);
     if (facts->target) {
         bw_buffer_format(&value, " -> ");
-        quote(facts->target, &value);
+        quote_name(facts->target, &value);
     }
     bw_buffer_append_byte(&value, '\0');
     append_text(directive, value.failed ? "" : value.data, text);

@@ -15,14 +15,14 @@ enum { TITLE = 16, PATH = 32 }; /* widths of the first two columns */
 
 #define STREAM_NANOSECONDS INT64_C(1000000000)
 
-static bool is(const struct bw_commandinfo *row, const char *command)
+static bool is_command(const struct bw_commandinfo *row, const char *command)
 {
     return strcmp(row->command, command) == 0;
 }
 
 static bool begins_subvolume(const struct bw_commandinfo *row)
 {
-    return is(row, "subvol") || is(row, "snapshot");
+    return is_command(row, "subvol") || is_command(row, "snapshot");
 }
 
 /* Appends a path below the subvolume, as the receiver has it in its current directory. */
@@ -69,12 +69,12 @@ static bool add_of_names(struct bw_buffer *text, const struct bw_commandinfo *ro
         bw_buffer_append(text, "uuid=", 5);
         add_uuid(text, &row->uuid);
         bw_buffer_format(text, " transid=%" PRIu64, row->ctransid);
-        if (is(row, "subvol"))
+        if (is_command(row, "subvol"))
             return true;
         bw_buffer_append(text, " parent_uuid=", 13);
         add_uuid(text, &row->clone_uuid);
         bw_buffer_format(text, " parent_transid=%" PRIu64, row->clone_ctransid);
-    } else if (is(row, "rename")) {
+    } else if (is_command(row, "rename")) {
         bw_buffer_append(text, "dest=", 5);
         add_path(text, row, &row->new_path);
     } else if (row->target.data) {
@@ -89,17 +89,17 @@ static bool add_of_names(struct bw_buffer *text, const struct bw_commandinfo *ro
 /* Commands that change attributes of an inode. */
 static bool add_of_inode(struct bw_buffer *text, const struct bw_commandinfo *row)
 {
-    if (is(row, "mknod")) {
+    if (is_command(row, "mknod")) {
         const uint64_t device = (row->rdev_minor & 0xff) | row->rdev_major << 8 |
                                 (row->rdev_minor & ~UINT64_C(0xff)) << 12;
         bw_buffer_format(text, "mode=%" PRIo64 " dev=0x%" PRIx64, row->mode, device);
-    } else if (is(row, "chmod")) {
+    } else if (is_command(row, "chmod")) {
         bw_buffer_format(text, "mode=%" PRIo64, row->mode);
-    } else if (is(row, "chown")) {
+    } else if (is_command(row, "chown")) {
         bw_buffer_format(text, "gid=%" PRIu64 " uid=%" PRIu64, row->gid, row->uid);
-    } else if (is(row, "utimes")) {
+    } else if (is_command(row, "utimes")) {
         add_times(text, row);
-    } else if (is(row, "fileattr")) {
+    } else if (is_command(row, "fileattr")) {
         bw_buffer_format(text, "fileattr=0x%" PRIx64, row->flags);
     } else if (row->xattr.data) {
         bw_buffer_append(text, "name=", 5);
@@ -118,30 +118,30 @@ static bool add_of_inode(struct bw_buffer *text, const struct bw_commandinfo *ro
 /* Commands that change the contents of a file. */
 static void add_of_data(struct bw_buffer *text, const struct bw_commandinfo *row)
 {
-    if (is(row, "truncate"))
+    if (is_command(row, "truncate"))
         bw_buffer_format(text, "size=%" PRIu64, row->size);
-    else if (is(row, "fallocate"))
+    else if (is_command(row, "fallocate"))
         bw_buffer_format(text, "mode=%" PRIu64 " offset=%" PRIu64 " len=%" PRIu64,
                          row->fallocate_mode, row->file_offset, row->size);
-    else if (is(row, "write") || is(row, "encoded_write"))
+    else if (is_command(row, "write") || is_command(row, "encoded_write"))
         bw_buffer_format(text, "offset=%" PRIu64 " len=%" PRIu64, row->file_offset,
                          row->data_length);
-    else if (is(row, "update_extent"))
+    else if (is_command(row, "update_extent"))
         bw_buffer_format(text, "offset=%" PRIu64 " len=%" PRIu64, row->file_offset, row->size);
-    if (is(row, "encoded_write"))
+    if (is_command(row, "encoded_write"))
         bw_buffer_format(text,
                          ", unencoded_file_len=%" PRIu64 ", unencoded_len=%" PRIu64
                          ", unencoded_offset=%" PRIu64 ", compression=%" PRIu64
                          ", encryption=%" PRIu64,
                          row->unencoded_file_length, row->unencoded_length, row->unencoded_offset,
                          row->encoding, row->encryption);
-    if (is(row, "enable_verity"))
+    if (is_command(row, "enable_verity"))
         bw_buffer_format(text,
                          " (algorithm %" PRIu64 ", block size %" PRIu64 ", salt len %" PRIu64
                          ", sig len %" PRIu64 ")",
                          row->verity_algorithm, row->verity_block_size, row->verity_salt_length,
                          row->verity_signature_length);
-    if (!is(row, "clone"))
+    if (!is_command(row, "clone"))
         return;
     bw_buffer_format(text, "offset=%" PRIu64 " len=%" PRIu64 " from=", row->file_offset,
                      row->clone_length);
@@ -152,7 +152,7 @@ static void add_of_data(struct bw_buffer *text, const struct bw_commandinfo *row
 void cmd_append_stream_command(struct bw_buffer *text, const struct bw_commandinfo *row)
 {
     struct bw_buffer rest = {0};
-    if (!row->command || is(row, "end"))
+    if (!row->command || is_command(row, "end"))
         return;
     bw_buffer_format(text, "%-*s", TITLE, row->command);
     const size_t start = text->length;

@@ -37,7 +37,7 @@ static struct bw_error *store_free_if(void *state, const struct cmd_option *opti
     }
 }
 
-static void release(void *state)
+static void release_state(void *state)
 {
     bw_buffer_free(&((struct space_state *)state)->free_if);
 }
@@ -45,7 +45,7 @@ static void release(void *state)
 static const struct cmd_option options[] = {
     {0, "free-if", "SUBVOLUME,...",
      "print the space that deleting these paths or ids together would free (repeatable)",
-     .take = store_free_if, .release = release},
+     .take = store_free_if, .release = release_state},
     {0, "shared", NULL, "list the sets of subvolumes that share data, and how much",
      CMD_FLAG(struct space_state, shared)},
     {'j', "threads", "N", "number of threads, 1 to 32 (default: processors, at most 8)",

@@ -39,7 +39,7 @@ struct bw_error *subvolume_tree_add(struct subvolume_tree *tree,
 }
 
 /* Sorts by path, with '/' before all other bytes. Subvolumes without a path come last, by id. */
-static int compare(const void *left, const void *right, void *texts)
+static int compare_paths(const void *left, const void *right, void *texts)
 {
     const struct subvolume_branch *a = left, *b = right;
     const uint8_t *p = (const uint8_t *)texts + a->path, *q = (const uint8_t *)texts + b->path;
@@ -94,7 +94,8 @@ struct bw_error *subvolume_tree_write(struct subvolume_tree *tree, struct cmd_ou
 {
     struct bw_buffer BW_AUTO_BUFFER line = {0};
     if (tree->count)
-        qsort_r(tree->branches, tree->count, sizeof *tree->branches, compare, tree->texts.data);
+        qsort_r(tree->branches, tree->count, sizeof *tree->branches, compare_paths,
+                tree->texts.data);
     for (size_t i = 0; i < tree->count; i++) {
         find_branch_around(tree, i);
         line.length = 0;

@@ -49,7 +49,7 @@ struct supers {
     size_t printed, bad;
 };
 
-static void say(struct supers *supers, struct bw_error *error)
+static void print_warning(struct supers *supers, struct bw_error *error)
 {
     cmd_tell((void *)(uintptr_t)supers->common, BW_WARNING, error);
     bw_error_free(error);
@@ -85,19 +85,21 @@ static struct bw_error *print_text(struct supers *supers, size_t image, uint64_t
 }
 
 /* Reports how a valid copy differs from the previous ones. */
-static void compare(struct supers *supers, size_t image, unsigned copy,
-                    const struct bw_superblock_info *super)
+static void report_differences(struct supers *supers, size_t image, unsigned copy,
+                               const struct bw_superblock_info *super)
 {
     const char *path = bw_fs_image_path(supers->fs, image);
     if (supers->found && memcmp(super->fsid, supers->newest.fsid, BW_UUID_SIZE) != 0)
-        say(supers,
-            bw_error_create(BW_ERROR_CORRUPT,
-                            "%s: superblock copy %u belongs to another file system", path, copy));
+        print_warning(supers,
+                      bw_error_create(BW_ERROR_CORRUPT,
+                                      "%s: superblock copy %u belongs to another file system", path,
+                                      copy));
     else if (supers->found && super->generation != supers->newest.generation)
-        say(supers, bw_error_create(BW_ERROR_CORRUPT,
-                                    "%s: superblock copy %u has generation %" PRIu64
-                                    ", an earlier copy has %" PRIu64,
-                                    path, copy, super->generation, supers->newest.generation));
+        print_warning(supers,
+                      bw_error_create(BW_ERROR_CORRUPT,
+                                      "%s: superblock copy %u has generation %" PRIu64
+                                      ", an earlier copy has %" PRIu64,
+                                      path, copy, super->generation, supers->newest.generation));
     if (!supers->found || super->generation > supers->newest.generation)
         supers->newest = *super;
     supers->found = true;
@@ -111,9 +113,9 @@ static bool is_printed(struct supers *supers, size_t image, unsigned copy,
         return true;
     supers->bad++;
     bool magic = strstr(bad->message, "magic") == NULL;
-    say(supers, bw_error_create(bad->code, "%s: superblock copy %u: %s%s",
-                                bw_fs_image_path(supers->fs, image), copy, bad->message,
-                                magic || supers->state->force ? "" : " (-F prints it)"));
+    print_warning(supers, bw_error_create(bad->code, "%s: superblock copy %u: %s%s",
+                                          bw_fs_image_path(supers->fs, image), copy, bad->message,
+                                          magic || supers->state->force ? "" : " (-F prints it)"));
     return magic || supers->state->force;
 }
 
@@ -129,7 +131,7 @@ static struct bw_error *print_copy(struct supers *supers, size_t image, unsigned
     }
     if (error) {
         supers->bad++;
-        say(supers, error);
+        print_warning(supers, error);
         return NULL;
     }
     BW_AUTO_ERROR struct bw_error *bad = bw_superblock_check(bytes, copy);
@@ -142,7 +144,7 @@ static struct bw_error *print_copy(struct supers *supers, size_t image, unsigned
         return cmd_write(&supers->answer.output, "\n", 1);
     }
     if (!bad && !unread)
-        compare(supers, image, copy, &super);
+        report_differences(supers, image, copy, &super);
     error = supers->answer.rows ? bw_rows_write_superblock(&supers->answer.stream,
                                                            bw_fs_image_path(supers->fs, image),
                                                            copy, offset, bytes, bad)

@@ -55,7 +55,7 @@ static const struct cmd_option options[] = {
 
 /* Derived numbers. */
 
-static uint64_t quotient(uint64_t sum, uint64_t count)
+static uint64_t average_of(uint64_t sum, uint64_t count)
 {
     return count ? sum / count : 0;
 }
@@ -105,16 +105,16 @@ static void append_places(struct bw_buffer *text, const struct bw_tree_stats *st
     append_number(text, "\tTotal seeks", stats->seeks);
     append_number(text, "\t\tForward seeks", stats->forward_seeks);
     append_number(text, "\t\tBackward seeks", stats->backward_seeks);
-    append_size(text, "\t\tAvg seek len", quotient(stats->seek_bytes, stats->seeks), bytes);
+    append_size(text, "\t\tAvg seek len", average_of(stats->seek_bytes, stats->seeks), bytes);
     append_histogram(text, stats);
     /* btrfs-progs count a tree without clusters as one cluster */
     append_number(text, "\tTotal clusters", stats->clusters ? stats->clusters : 1);
-    append_size(text, "\t\tAvg cluster size", quotient(stats->cluster_bytes, stats->clusters),
+    append_size(text, "\t\tAvg cluster size", average_of(stats->cluster_bytes, stats->clusters),
                 bytes);
     append_size(text, "\t\tMin cluster size", stats->smallest_cluster, bytes);
     append_size(text, "\t\tMax cluster size",
                 stats->clusters ? stats->largest_cluster
-                                : quotient(stats->bytes, stats->block_count),
+                                : average_of(stats->bytes, stats->block_count),
                 bytes);
     append_size(text, "\tTotal disk spread", stats->highest - stats->lowest, bytes);
     bw_buffer_format(text, "\tEstimated read time: %.3f s\n", (double)read_time(stats) / 1e9);
@@ -128,7 +128,7 @@ static void append_levels(struct bw_buffer *text, const struct bw_tree_stats *st
         bw_buffer_format(text, "\t\tOn level %u: %8" PRIu64, level, stats->blocks[level]);
         if (level)
             bw_buffer_format(text, "  (avg fanout %" PRIu64 ")",
-                             quotient(stats->blocks[level - 1], stats->blocks[level]));
+                             average_of(stats->blocks[level - 1], stats->blocks[level]));
         bw_buffer_append_byte(text, '\n');
     }
     if (stats->lost_blocks)
@@ -213,10 +213,10 @@ static struct bw_error *write_row(struct cmd_answer *answer, const struct select
         .seeks = stats->seeks,
         .forward_seeks = stats->forward_seeks,
         .backward_seeks = stats->backward_seeks,
-        .average_seek = quotient(stats->seek_bytes, stats->seeks),
+        .average_seek = average_of(stats->seek_bytes, stats->seeks),
         .longest_seek = stats->longest_seek,
         .clusters = stats->clusters,
-        .average_cluster = quotient(stats->cluster_bytes, stats->clusters),
+        .average_cluster = average_of(stats->cluster_bytes, stats->clusters),
         .smallest_cluster = stats->smallest_cluster,
         .largest_cluster = stats->largest_cluster,
         .spread = stats->highest - stats->lowest,
@@ -243,7 +243,8 @@ static struct bw_error *read_tree(struct cmd_answer *answer, const struct select
 }
 
 /* Sets the number of bytes to read, for the progress. */
-static struct bw_error *expect(struct bw_fs *fs, const struct selected_tree *trees, size_t count)
+static struct bw_error *expect_bytes(struct bw_fs *fs, const struct selected_tree *trees,
+                                     size_t count)
 {
     BW_AUTO_FREE uint64_t *ids = calloc(count, sizeof *ids);
     if (!ids)
@@ -264,7 +265,7 @@ static struct bw_error *list(struct cmd_answer *answer, void *context)
     const struct selected_tree *trees = state->count ? state->trees : usual;
     size_t count = state->count ? state->count : sizeof usual / sizeof *usual;
     struct bw_tree_stats *stats = &state->now;
-    BW_TRY(expect(answer->session.fs, trees, count));
+    BW_TRY(expect_bytes(answer->session.fs, trees, count));
     for (size_t i = 0; i < count; i++) {
         bool known;
         BW_TRY(read_tree(answer, &trees[i], state->count, stats, &known));

@@ -38,7 +38,7 @@ static void append_line(struct bw_buffer *text, const struct cmd_answer_settings
     bw_buffer_append_byte(text, '\n');
 }
 
-static uint64_t magnitude(int64_t number)
+static uint64_t absolute_value(int64_t number)
 {
     return number < 0 ? -(uint64_t)number : (uint64_t)number;
 }
@@ -72,7 +72,7 @@ static void append_overall(struct bw_buffer *text, const struct cmd_answer_setti
     append_line(text, settings, "Device size:\t\t", 0, usage->device_size);
     append_line(text, settings, "Device allocated:\t\t", 0, usage->allocated);
     append_line(text, settings, "Device unallocated:\t\t", usage->unallocated,
-                magnitude(usage->unallocated));
+                absolute_value(usage->unallocated));
     append_line(text, settings, "Device missing:\t\t", 0, usage->missing);
     append_line(text, settings, "Device slack:\t\t", 0, usage->slack);
     append_line(text, settings, "Used:\t\t\t", 0, usage->used);
@@ -127,7 +127,7 @@ static void append_text(struct bw_buffer *text, const struct cmd_answer_settings
     for (size_t i = 0; i < usage->device_count; i++) {
         const struct bw_usage_device *device = &usage->devices[i];
         append_device(text, settings, &device->info, device->unallocated,
-                      magnitude(device->unallocated));
+                      absolute_value(device->unallocated));
     }
 }
 

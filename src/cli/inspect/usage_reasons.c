@@ -71,7 +71,7 @@ static struct sum sum_of(const struct bw_usage *usage, uint64_t type)
     return sum;
 }
 
-static unsigned percent(const struct sum *sum)
+static unsigned percent_used(const struct sum *sum)
 {
     return sum->size ? (unsigned)(100 * (double)sum->used / (double)sum->size) : 0;
 }
@@ -100,17 +100,18 @@ static void find_full_chunks(const struct bw_usage *usage, struct usage_reasons 
     const uint64_t unused = data.size - (data.used < data.size ? data.used : data.size);
     if (!is_allocated(usage))
         return;
-    if (is_metadata_full(&metadata) && percent(&data) < 95)
+    if (is_metadata_full(&metadata) && percent_used(&data) < 95)
         add_reason(reasons, "metadata-full", "btrfs balance start -dusage=50 MOUNTPOINT",
                    "Metadata chunks are %u%% full, and no space is unallocated, although data "
                    "chunks have %s free",
-                   percent(&metadata), size_of(unused).text);
-    else if (percent(&data) >= 95)
+                   percent_used(&metadata), size_of(unused).text);
+    else if (percent_used(&data) >= 95)
         add_reason(reasons, "data-full", "btrfs filesystem du -s MOUNTPOINT/*",
-                   "All space is allocated, and data chunks are %u%% full", percent(&data));
-    else if (percent(&data) < 75)
+                   "All space is allocated, and data chunks are %u%% full", percent_used(&data));
+    else if (percent_used(&data) < 75)
         add_reason(reasons, "data-half-empty", "btrfs balance start -dusage=50 MOUNTPOINT",
-                   "All space is allocated, but data chunks are only %u%% full", percent(&data));
+                   "All space is allocated, but data chunks are only %u%% full",
+                   percent_used(&data));
 }
 
 /* Snapshots. */

@@ -159,7 +159,7 @@ static struct bw_error *compare_path(void *context, const struct bw_subvolume_in
     return NULL;
 }
 
-static struct bw_error *locate(const struct versions *versions, struct located *located)
+static struct bw_error *locate_subvolume(const struct versions *versions, struct located *located)
 {
     const struct bw_subvolume *subvolume;
     if (!versions->state->subvolume)
@@ -181,7 +181,7 @@ static struct bw_error *find_in_snapshots(struct versions *versions, const char 
     struct located located = {.path = path, .rest = path};
     struct bw_place place;
     struct bw_inode before = {.generation = 0};
-    BW_TRY(locate(versions, &located));
+    BW_TRY(locate_subvolume(versions, &located));
     struct bw_snapshot_file file = {.path = located.rest};
     BW_AUTO_ERROR struct bw_error *absent =
         bw_lookup(versions->fs, bw_subvolume_by_id(versions->fs, located.subvolume), located.rest,

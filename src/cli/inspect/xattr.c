@@ -201,7 +201,7 @@ static struct bw_error *append_xattr(struct answer *answer, const struct bw_xatt
     return NULL;
 }
 
-static struct bw_error *keep(void *context, const struct bw_xattr *xattr)
+static struct bw_error *keep_attribute(void *context, const struct bw_xattr *xattr)
 {
     struct answer *answer = context;
     if (!is_wanted(answer->state, xattr))
@@ -293,7 +293,7 @@ static struct bw_error *answer_one(const struct xattr_state *state, struct cmd_p
                                    struct bw_buffer *text)
 {
     struct answer answer = {.state = state, .paths = paths, .place = place, .text = text};
-    struct bw_error *error = bw_inode_xattrs(paths->session.fs, place, keep, &answer);
+    struct bw_error *error = bw_inode_xattrs(paths->session.fs, place, keep_attribute, &answer);
     point_to_bytes(&answer);
     if (!error)
         error = paths->answer.rows ? write_records(&answer, path) : answer_text(&answer, path);
@@ -303,7 +303,7 @@ static struct bw_error *answer_one(const struct xattr_state *state, struct cmd_p
 }
 
 /* Replaces the beginning of the entry's path with PATH as on the command line. */
-static struct bw_error *visit(void *context, const struct bw_entry *entry)
+static struct bw_error *visit_entry(void *context, const struct bw_entry *entry)
 {
     struct walk *walk = context;
     const size_t before = walk->text->length;
@@ -344,7 +344,7 @@ static struct bw_error *walk_path(struct walk *walk, const struct bw_walk_option
 
 /* Filters apply to the contents of a directory; without filters and -R, only PATH itself is
  * printed. */
-static bool walks(const struct xattr_state *state)
+static bool visits_entries(const struct xattr_state *state)
 {
     return state->recursive || cmd_selection_is_set(&state->selection);
 }
@@ -353,7 +353,7 @@ static struct bw_error *answer_path(void *context, struct cmd_paths *paths, cons
                                     const struct bw_place *place, struct bw_buffer *text)
 {
     const struct xattr_state *state = context;
-    if (!walks(state))
+    if (!visits_entries(state))
         return answer_one(state, paths, path, place, text);
     struct walk walk = {.state = state, .paths = paths, .path = path, .text = text};
     struct bw_walk_options how = {.struct_size = sizeof how,
@@ -361,7 +361,7 @@ static struct bw_error *answer_path(void *context, struct cmd_paths *paths, cons
                                   .start = path,
                                   .nested = state->nested,
                                   .types = BW_WALK_ALL,
-                                  .visit = visit,
+                                  .visit = visit_entry,
                                   .context = &walk};
     BW_TRY(cmd_selection_prepare(&state->selection, paths->session.fs, state->subvolume));
     cmd_selection_apply(&state->selection, BW_WALK_ALL, &how);

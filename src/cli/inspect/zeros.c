@@ -23,7 +23,7 @@ static bool can_seek(void)
            S_ISREG(status.st_mode) && status.st_size <= at;
 }
 
-static struct bw_error *seek(struct cmd_zeros *zeros, uint64_t length)
+static struct bw_error *seek_forward(struct cmd_zeros *zeros, uint64_t length)
 {
     off_t at = lseek(STDOUT_FILENO, 0, SEEK_CUR);
     if (at < 0 || length > (uint64_t)(INT64_MAX - at))
@@ -44,7 +44,7 @@ struct bw_error *cmd_write_zeros(struct cmd_zeros *zeros, struct cmd_output *out
             zeros->sparse = can_seek();
         zeros->asked = true;
         if (zeros->sparse)
-            return seek(zeros, length);
+            return seek_forward(zeros, length);
     }
     while (length) {
         size_t part = length < ZEROS ? (size_t)length : ZEROS;

@@ -38,8 +38,8 @@ static const struct cmd_option options[] = {
     {0},
 };
 
-static struct bw_error *load(const struct cmd_common *common, const char *file,
-                             struct bw_recording **recording)
+static struct bw_error *load_recording(const struct cmd_common *common, const char *file,
+                                       struct bw_recording **recording)
 {
     int descriptor = open(file, O_RDONLY | O_CLOEXEC | O_NOCTTY);
     if (descriptor < 0)
@@ -122,12 +122,12 @@ static void print_notes(const char *file, const struct bw_recording_facts *facts
         print_note(file, &line);
 }
 
-static int show(const struct cmd_common *common, const struct blackbox_state *blackbox,
-                const char *file)
+static int print_recording(const struct cmd_common *common, const struct blackbox_state *blackbox,
+                           const char *file)
 {
     struct bw_recording *recording;
     int status = STATUS_OK;
-    struct bw_error *error = load(common, file, &recording);
+    struct bw_error *error = load_recording(common, file, &recording);
     if (error) {
         cmd_fail(common, bw_error_prefix(error, "%s", file));
         return STATUS_CANNOT;
@@ -146,7 +146,7 @@ static int show(const struct cmd_common *common, const struct blackbox_state *bl
 static int run(const struct cmd_common *common, void *state)
 {
     if (common->input.image_count == 1)
-        return show(common, state, common->input.images[0]);
+        return print_recording(common, state, common->input.images[0]);
     fputs("btrfs-walk: blackbox needs one FILE\nTry 'btrfs-walk blackbox --help'.\n", stderr);
     return STATUS_CANNOT;
 }

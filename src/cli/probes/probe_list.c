@@ -40,7 +40,7 @@ static const char *const formats[] = {
 };
 
 /* The member that is passed as argument `number`, from 1 on. */
-static const struct bw_member *argument(const struct bw_probe *probe, unsigned number)
+static const struct bw_member *argument_member(const struct bw_probe *probe, unsigned number)
 {
     static const char *const common[ARGUMENTS - 3] = {"error", "ns", "call"};
     const struct bw_record *record = probe->record;
@@ -50,8 +50,7 @@ static const struct bw_member *argument(const struct bw_probe *probe, unsigned n
     return &record->members[bw_record_member(record, name, strlen(name))];
 }
 
-/* Whether a probe fills a member of its record. */
-static bool fills(const struct bw_probe *probe, const struct bw_member *member)
+static bool fills_member(const struct bw_probe *probe, const struct bw_member *member)
 {
     return bw_probe_members(probe) >> (member - probe->record->members) & 1;
 }
@@ -82,8 +81,9 @@ static void append_arguments(struct bw_buffer *text, const struct bw_probe *prob
 {
     bw_buffer_format(text, "    arguments  arg0 struct bw_%s *", probe->record->name);
     for (unsigned i = 1; i < ARGUMENTS; i++) {
-        const struct bw_member *member = argument(probe, i);
-        bw_buffer_format(text, ", arg%u %s%s", i, member->name, fills(probe, member) ? "" : " (0)");
+        const struct bw_member *member = argument_member(probe, i);
+        bw_buffer_format(text, ", arg%u %s%s", i, member->name,
+                         fills_member(probe, member) ? "" : " (0)");
     }
     bw_buffer_append_byte(text, '\n');
 }
@@ -92,7 +92,7 @@ static void append_member(struct bw_buffer *text, const struct bw_probe *probe,
                           const struct bw_member *member)
 {
     enum { INDENT = 58, WIDTH = 110 };
-    const char *there = !fills(probe, member) ? "no" : member->lazy ? "if wanted" : "yes";
+    const char *there = !fills_member(probe, member) ? "no" : member->lazy ? "if wanted" : "yes";
     bw_buffer_format(text, "      %-13s  %-5s  %-8s  %-9s  %-8s  ", member->name,
                      types[member->type].name, formats[member->format], there,
                      bw_stability_name(member->stability));
@@ -149,11 +149,11 @@ static void add_probe(struct bw_json *json, const struct bw_probe *probe)
     bw_json_begin_array(json, "arguments");
     bw_json_text(json, NULL, "record");
     for (unsigned i = 1; i < ARGUMENTS; i++)
-        bw_json_text(json, NULL, argument(probe, i)->name);
+        bw_json_text(json, NULL, argument_member(probe, i)->name);
     bw_json_end(json);
     bw_json_begin_array(json, "translated");
     for (unsigned i = 0; i < record->member_count; i++)
-        if (fills(probe, &record->members[i]))
+        if (fills_member(probe, &record->members[i]))
             bw_json_text(json, NULL, record->members[i].name);
     bw_json_end(json);
     bw_json_end(json);

@@ -71,7 +71,7 @@ static bool write_text(const struct bw_buffer *text)
     return true;
 }
 
-static void append(struct bw_buffer *text, const char *words)
+static void append_text(struct bw_buffer *text, const char *words)
 {
     bw_buffer_append(text, words, strlen(words));
 }
@@ -82,19 +82,20 @@ static void print_events(const struct bw_recorder *recorder, const char *reason)
     char room[BW_RECORDER_LINE + 64], line[BW_RECORDER_LINE];
     struct bw_buffer text = {.data = room, .capacity = sizeof room, .fixed = true};
     uint64_t count = bw_recorder_count(recorder);
-    append(&text, "btrfs-walk: ");
-    append(&text, reason);
-    append(&text, bw_recorder_is_whole(recorder) ? "; the last events:\n"
-                                                 : "; the file of the black box was cut short\n");
+    append_text(&text, "btrfs-walk: ");
+    append_text(&text, reason);
+    append_text(&text, bw_recorder_is_whole(recorder)
+                           ? "; the last events:\n"
+                           : "; the file of the black box was cut short\n");
     if (!write_text(&text) || !bw_recorder_is_whole(recorder))
         return;
     for (uint64_t i = count > LAST_EVENTS ? count - LAST_EVENTS + 1 : 1; i <= count; i++) {
         size_t length = bw_recorder_line(recorder, i, line);
         text.length = 0;
-        append(&text, "btrfs-walk: ");
-        append(&text, length ? "" : "(an event that is not complete)");
+        append_text(&text, "btrfs-walk: ");
+        append_text(&text, length ? "" : "(an event that is not complete)");
         bw_buffer_append(&text, line, length);
-        append(&text, "\n");
+        append_text(&text, "\n");
         if (!write_text(&text))
             return;
     }
@@ -116,7 +117,7 @@ static void print_once(struct bw_recorder *recorder, const char *name)
         poll(NULL, 0, 1);
 }
 
-static void handle(int number, siginfo_t *info, void *context)
+static void handle_signal(int number, siginfo_t *info, void *context)
 {
     (void)context;
     int saved = errno;
@@ -146,7 +147,7 @@ static void handle(int number, siginfo_t *info, void *context)
  */
 static void catch_fatal_signals(struct bw_recorder *recorder)
 {
-    struct sigaction ours = {.sa_sigaction = handle};
+    struct sigaction ours = {.sa_sigaction = handle_signal};
     stack_t alternate = {.ss_sp = stack, .ss_size = sizeof stack};
     atomic_store(&printing, 0);
     if (atomic_exchange(&active, recorder))
@@ -173,7 +174,7 @@ static void release_fatal_signals(void)
         return;
     for (size_t i = 0; i < FATAL; i++) {
         sigaction(fatal[i].number, NULL, &current);
-        if ((current.sa_flags & SA_SIGINFO) && current.sa_sigaction == handle)
+        if ((current.sa_flags & SA_SIGINFO) && current.sa_sigaction == handle_signal)
             sigaction(fatal[i].number, &previous[i], NULL);
     }
     if (previous_stack.ss_flags & SS_DISABLE)
@@ -201,7 +202,7 @@ static struct bw_error *check_blackbox_file(const char *file)
 
 /* A mapping needs a descriptor for reading and writing, but outputs are opened only for writing.
  * Therefore, the file is opened again; it must be the same file. */
-static struct bw_error *reopen(const char *file, int written, int *descriptor)
+static struct bw_error *reopen_file(const char *file, int written, int *descriptor)
 {
     struct stat before, after;
     *descriptor = open(file, O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
@@ -220,7 +221,7 @@ static struct bw_error *open_file(const struct bw_fs *fs, const char *file, int 
     int written;
     BW_TRY(check_blackbox_file(file));
     BW_TRY(cmd_open_output(fs, NULL, file, &written));
-    struct bw_error *error = reopen(file, written, descriptor);
+    struct bw_error *error = reopen_file(file, written, descriptor);
     close(written);
     return error;
 }
@@ -319,7 +320,7 @@ const struct cmd_option cmd_probe_options[] = {
 };
 
 /* Whether the options request printed events in addition to a recording. */
-static bool prints(const struct cmd_probe_settings *settings)
+static bool prints_events(const struct cmd_probe_settings *settings)
 {
     return settings->output || settings->limited;
 }
@@ -371,7 +372,7 @@ static struct bw_error *select_probes(struct cmd_probes *watch)
         return bw_probes_select("fop-unwind", watch->selected);
     if (!given && settings->filter && select_fitting(watch))
         return NULL;
-    if (!given && (settings->stats || prints(settings) || settings->filter))
+    if (!given && (settings->stats || prints_events(settings) || settings->filter))
         return bw_probes_select("*", watch->selected);
     return NULL;
 }
@@ -438,7 +439,7 @@ static struct bw_error *check_settings(const struct cmd_probes *watch)
         useless = "--probe-max limits the events printed; --probe-stats prints none";
     else if (settings->stats == CMD_STATS_BY_XLATOR && settings->pattern_count)
         useless = "--probe-stats=xlator counts the calls of all layers; it takes no --probe";
-    else if (settings->filter && settings->blackbox && !prints(settings) && !settings->stats)
+    else if (settings->filter && settings->blackbox && !prints_events(settings) && !settings->stats)
         useless =
             "--probe-filter is for events that are printed or counted; --blackbox keeps all of "
             "them";
@@ -457,7 +458,7 @@ static struct bw_error *make_consumers(struct cmd_probes *watch)
                                      &watch->stats));
         return add_consumer(watch, bw_probe_stats_consumer(watch->stats));
     }
-    if (!anything_selected(watch) || (settings->blackbox && !prints(settings)))
+    if (!anything_selected(watch) || (settings->blackbox && !prints_events(settings)))
         return NULL;
     BW_TRY(make_printer(watch));
     if (watch->settings.limited && !watch->settings.maximum)

@@ -53,8 +53,8 @@ static struct bw_error *list(struct cmd_answer *answer, void *context)
     return error;
 }
 
-static struct bw_error *gather(struct report_page *report, const struct cmd_answer_plan *plan,
-                               struct bw_buffer *table)
+static struct bw_error *gather_table(struct report_page *report, const struct cmd_answer_plan *plan,
+                                     struct bw_buffer *table)
 {
     struct bw_fs_options how = cmd_fs_options(report->common);
     struct cmd_session session = {0};
@@ -104,7 +104,7 @@ struct bw_error *report_findings(struct report_page *report)
     if (report->settings->check == REPORT_CHECK_NONE)
         return NULL;
     report_section(&report->body, "check", "Check");
-    struct bw_error *error = gather(report, &plan, &table);
+    struct bw_error *error = gather_table(report, &plan, &table);
     if (report->summary)
         append_result(report);
     if (report->summary && report->summary->count)

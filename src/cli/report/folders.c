@@ -235,8 +235,8 @@ static size_t choose_children(const struct folders *all, const struct folder *fo
 
 /* Draws a file, or a directory and its children. The space of the other children remains empty,
  * after those drawn. */
-static void draw(struct folders *all, const struct folder *folder, struct bw_box box,
-                 const char *color, unsigned depth)
+static void draw_folder(struct folders *all, const struct folder *folder, struct bw_box box,
+                        const char *color, unsigned depth)
 {
     enum { LEAST = 6 };
     uint32_t chosen[CHILDREN];
@@ -256,8 +256,8 @@ static void draw(struct folders *all, const struct folder *folder, struct bw_box
                                   box.height - HEADING - BORDER};
     bw_treemap_layout(sizes, count + 1, inside, boxes);
     for (size_t i = 0; i < count; i++)
-        draw(all, &all->folders[chosen[i]], boxes[i],
-             depth ? color : colors[i % (sizeof colors / sizeof *colors)], depth + 1);
+        draw_folder(all, &all->folders[chosen[i]], boxes[i],
+                    depth ? color : colors[i % (sizeof colors / sizeof *colors)], depth + 1);
 }
 
 static void append_drawing(struct folders *all)
@@ -267,7 +267,7 @@ static void append_drawing(struct folders *all)
                      "<div class=\"wide folders\"><svg viewBox=\"0 0 %d %d\" role=\"img\" "
                      "aria-label=\"Treemap of directories and large files\">\n",
                      WIDTH, HEIGHT);
-    draw(all, top, (struct bw_box){0, 0, WIDTH, HEIGHT}, "#8a8f98", 0);
+    draw_folder(all, top, (struct bw_box){0, 0, WIDTH, HEIGHT}, "#8a8f98", 0);
     bw_buffer_format(all->page, "</svg></div>\n");
     report_remark(
         all->page,

@@ -172,7 +172,7 @@ static struct bw_error *make_page(struct report_page *report, struct bw_buffer *
     return report->body.failed || report->problems.failed ? bw_error_no_memory() : NULL;
 }
 
-static int answer(struct report_page *report, struct cmd_output_file *file)
+static int write_report(struct report_page *report, struct cmd_output_file *file)
 {
     struct bw_buffer BW_AUTO_BUFFER page = {0};
     int status = cmd_open(report->common, &report->session);
@@ -198,7 +198,7 @@ static int run(const struct cmd_common *common, void *state)
     own.writing.outputs = &file;
     own.messages.listener = (struct bw_reporter){note_problem, &report};
     report.common = &own;
-    const int status = answer(&report, &file);
+    const int status = write_report(&report, &file);
     bw_error_free(cmd_output_file_close(&file, NULL));
     bw_check_summary_free(report.summary);
     report_free_affected(&report.affected);

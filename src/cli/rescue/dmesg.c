@@ -56,7 +56,7 @@ struct dmesg {
     struct bw_map addresses; /* the first item with each address */
 };
 
-static bool has(const struct explained *item, enum kernel_value value)
+static bool has_value(const struct explained *item, enum kernel_value value)
 {
     return item->entry->message.known >> value & 1;
 }
@@ -98,7 +98,7 @@ static struct bw_error *compare_device(void *context, const struct bw_device_inf
 static bool find_device(struct dmesg *dmesg, struct explained *item)
 {
     struct finding finding = {.name = item->entry->message.device};
-    if (has(item, KERNEL_DEVID)) {
+    if (has_value(item, KERNEL_DEVID)) {
         item->devid = value_of(item, KERNEL_DEVID);
         return true;
     }
@@ -111,9 +111,9 @@ static bool find_device(struct dmesg *dmesg, struct explained *item)
 /* The offset on the device; false if the message has none. */
 static bool find_offset(struct explained *item)
 {
-    if (has(item, KERNEL_PHYSICAL))
+    if (has_value(item, KERNEL_PHYSICAL))
         item->offset = value_of(item, KERNEL_PHYSICAL);
-    else if (has(item, KERNEL_SECTOR) && value_of(item, KERNEL_SECTOR) < UINT64_MAX / SECTOR)
+    else if (has_value(item, KERNEL_SECTOR) && value_of(item, KERNEL_SECTOR) < UINT64_MAX / SECTOR)
         item->offset = value_of(item, KERNEL_SECTOR) * SECTOR;
     else
         return false;
@@ -134,10 +134,10 @@ static bool shift_to_device(const struct dmesg *dmesg, struct explained *item)
     return true;
 }
 
-static struct bw_error *locate(struct dmesg *dmesg, struct explained *item)
+static struct bw_error *locate_item(struct dmesg *dmesg, struct explained *item)
 {
     struct bw_device_place place;
-    item->has_logical = has(item, KERNEL_LOGICAL);
+    item->has_logical = has_value(item, KERNEL_LOGICAL);
     item->logical = item->has_logical ? value_of(item, KERNEL_LOGICAL) : 0;
     item->has_device =
         find_offset(item) && find_device(dmesg, item) && shift_to_device(dmesg, item);
@@ -205,12 +205,12 @@ static struct bw_error *find_file(struct dmesg *dmesg, struct explained *item)
     struct bw_place place;
     BW_AUTO_FREE char *path = NULL;
     size_t length = 0;
-    if (!has(item, KERNEL_ROOT) || !has(item, KERNEL_INODE) ||
+    if (!has_value(item, KERNEL_ROOT) || !has_value(item, KERNEL_INODE) ||
         !is_subvolume(value_of(item, KERNEL_ROOT)))
         return NULL;
     item->subvolume = value_of(item, KERNEL_ROOT);
     item->inode = value_of(item, KERNEL_INODE);
-    item->file_offset = has(item, KERNEL_OFFSET) ? value_of(item, KERNEL_OFFSET) : 0;
+    item->file_offset = has_value(item, KERNEL_OFFSET) ? value_of(item, KERNEL_OFFSET) : 0;
     item->has_file = true;
     const struct bw_subvolume *subvolume = bw_subvolume_by_id(dmesg->fs, item->subvolume);
     if (!subvolume)
@@ -219,7 +219,7 @@ static struct bw_error *find_file(struct dmesg *dmesg, struct explained *item)
         bw_lookup_number(dmesg->fs, subvolume, item->inode, &place);
     if (error)
         return NULL;
-    if (place.type == BW_FILE_REGULAR && has(item, KERNEL_OFFSET))
+    if (place.type == BW_FILE_REGULAR && has_value(item, KERNEL_OFFSET))
         item->copies = read_file(dmesg, &place, item->file_offset);
     error = bw_inode_path(dmesg->fs, &place, &path, &length);
     return error ? NULL : add_path(item, path, length);
@@ -235,7 +235,7 @@ static enum copies read_block(struct dmesg *dmesg, const struct explained *item,
     const struct bw_tree_block_header header = bw_tree_block_header(block);
     const bool of_generation = strcmp(item->entry->message.entry->word, "transid-failed") == 0;
     bw_tree_block_free(block);
-    return of_generation && has(item, KERNEL_WANTED) &&
+    return of_generation && has_value(item, KERNEL_WANTED) &&
                    header.generation != value_of(item, KERNEL_WANTED)
                ? COPIES_BAD
                : COPIES_GOOD;
@@ -307,7 +307,7 @@ static struct bw_error *find_all(struct dmesg *dmesg)
     for (size_t i = 0; i < dmesg->log->count; i++) {
         struct explained *item = &dmesg->items[i];
         item->entry = &dmesg->log->entries[i];
-        BW_TRY(locate(dmesg, item));
+        BW_TRY(locate_item(dmesg, item));
         BW_TRY(find_file(dmesg, item));
         if (item->has_logical && !item->has_file && item->logical != UINT64_MAX)
             BW_TRY(ask_for_owners(dmesg, item));
@@ -347,7 +347,7 @@ static struct bw_error *write_item(struct cmd_answer *answer, const struct dmesg
     return cmd_answer_write(
         answer, &row, sizeof row,
         (item->has_logical ? 0 : BW_MEMBER(kernelmessageinfo, logical)) |
-            (has(item, KERNEL_MIRROR) ? 0 : BW_MEMBER(kernelmessageinfo, mirror)) |
+            (has_value(item, KERNEL_MIRROR) ? 0 : BW_MEMBER(kernelmessageinfo, mirror)) |
             (item->has_device
                  ? 0
                  : BW_MEMBER(kernelmessageinfo, devid) | BW_MEMBER(kernelmessageinfo, offset)) |

@@ -86,7 +86,8 @@ static struct bw_error *finish(void *context, const struct bw_stream_file *file,
     return NULL;
 }
 
-static struct bw_error *keep(struct rescue *rescue, const struct rescue_generation *found)
+static struct bw_error *keep_generation(struct rescue *rescue,
+                                        const struct rescue_generation *found)
 {
     if (!found->files)
         return NULL;
@@ -126,7 +127,7 @@ static struct bw_error *look_in(struct rescue *rescue, const struct bw_fs_option
     if (!error && looking.found.files)
         error = bw_fs_subvolumes(looking.fs, false, newest_change, &looking.found.changed);
     bw_fs_close(looking.fs);
-    return error ? error : keep(rescue, &looking.found);
+    return error ? error : keep_generation(rescue, &looking.found);
 }
 
 static bool all_found(const struct rescue *rescue)

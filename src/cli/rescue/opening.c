@@ -53,8 +53,8 @@ static void forget_problems(struct rescue *rescue)
 }
 
 /* Makes an attempt. On success, the rescue continues with its options. */
-static struct bw_error *attempt(struct rescue *rescue, const struct cmd_common *first,
-                                const struct rescue_plan *plan, struct bw_fs **fs)
+static struct bw_error *attempt_plan(struct rescue *rescue, const struct cmd_common *first,
+                                     const struct rescue_plan *plan, struct bw_fs **fs)
 {
     struct cmd_common common = *first;
     if (!rescue_apply_plan(plan, &common.input))
@@ -76,7 +76,7 @@ static struct bw_error *search_for_current(struct rescue *rescue, const struct c
     bw_fs_superblock(rescue->fs, &rescue->super);
     if (generation >= rescue->super.generation || before.scan || first->input.state.generation)
         return NULL;
-    BW_AUTO_ERROR struct bw_error *error = attempt(rescue, first, &scan, &fs);
+    BW_AUTO_ERROR struct bw_error *error = attempt_plan(rescue, first, &scan, &fs);
     const bool better = !error && bw_fs_status(fs).generation > generation;
     if (better) {
         bw_fs_close(rescue->fs);
@@ -85,7 +85,7 @@ static struct bw_error *search_for_current(struct rescue *rescue, const struct c
     }
     bw_fs_close(fs);
     bw_fs_close(BW_TAKE(rescue->fs));
-    return attempt(rescue, first, &before, &rescue->fs);
+    return attempt_plan(rescue, first, &before, &rescue->fs);
 }
 
 struct bw_error *rescue_open(struct rescue *rescue)
@@ -93,7 +93,7 @@ struct bw_error *rescue_open(struct rescue *rescue)
     const struct cmd_common first = rescue->common;
     struct bw_error *error = NULL, *why = NULL;
     for (size_t i = 0; i < ATTEMPTS && !rescue->fs; i++) {
-        error = attempt(rescue, &first, &attempts[i], &rescue->fs);
+        error = attempt_plan(rescue, &first, &attempts[i], &rescue->fs);
         const bool ends = error && error->code != BW_ERROR_STOPPED && is_final(error);
         why = bw_error_first(why, error);
         if (ends)

@@ -223,8 +223,8 @@ static int run_in_session(struct rescue *rescue)
     return status ? status : closed;
 }
 
-static struct bw_error *prepare(struct rescue *rescue, const struct cmd_common *common,
-                                const struct cmd_answer_plan *plan)
+static struct bw_error *begin_rescue(struct rescue *rescue, const struct cmd_common *common,
+                                     const struct cmd_answer_plan *plan)
 {
     pthread_mutex_init(&rescue->repeats.lock, NULL);
     pthread_mutex_init(&rescue->verified.lock, NULL);
@@ -238,8 +238,8 @@ static struct bw_error *prepare(struct rescue *rescue, const struct cmd_common *
 }
 
 /* Opens, reads and answers; sets `*found`. Returns the exit status. */
-static int answer(const struct cmd_common *common, struct rescue_settings *settings,
-                  struct rescue_plan *found)
+static int report_files(const struct cmd_common *common, struct rescue_settings *settings,
+                        struct rescue_plan *found)
 {
     const struct cmd_answer_plan list = {.record = "rescuefileinfo",
                                          .columns = "recoverable,size,bad_bytes,path",
@@ -250,7 +250,7 @@ static int answer(const struct cmd_common *common, struct rescue_settings *setti
     if (!rescue)
         return cmd_fail(common, bw_error_no_memory());
     rescue->settings = settings;
-    struct bw_error *error = prepare(rescue, common, settings->list ? &list : &screen);
+    struct bw_error *error = begin_rescue(rescue, common, settings->list ? &list : &screen);
     const int status = error ? cmd_fail(common, error) : run_in_session(rescue);
     *found = rescue->plan;
     free_rescue(rescue);
@@ -270,7 +270,7 @@ static int answer_in_child(const struct cmd_common *common, struct rescue_settin
     if (child == 0) {
         struct rescue_plan own = {.whole = false};
         close(channel[0]);
-        const int result = answer(common, settings, &own);
+        const int result = report_files(common, settings, &own);
         exit(write(channel[1], &own, sizeof own) == sizeof own ? result : STATUS_PARTIAL);
     }
     const int problem = errno;
@@ -284,7 +284,7 @@ static int answer_in_child(const struct cmd_common *common, struct rescue_settin
     return WIFEXITED(status) ? WEXITSTATUS(status) : STATUS_CANNOT;
 }
 
-static int save(const struct cmd_common *common, struct rescue_settings *settings)
+static int save_files(const struct cmd_common *common, struct rescue_settings *settings)
 {
     struct rescue_plan plan;
     struct cmd_common own = *common;
@@ -308,7 +308,7 @@ static int run(const struct cmd_common *common, void *state)
                         bw_error_create(BW_ERROR_USAGE, "--extract and --list exclude each other"));
     if (settings->dmesg)
         return dmesg_run(common, settings->dmesg, 0);
-    return settings->folder ? save(common, settings) : answer(common, settings, &plan);
+    return settings->folder ? save_files(common, settings) : report_files(common, settings, &plan);
 }
 
 static const char *record_of(const void *state)

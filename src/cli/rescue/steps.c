@@ -376,8 +376,8 @@ static bool write_unsaved(void *context, const char *path, size_t length)
 }
 
 /* Reads the lists of the steps that tried again, and the last of them once more. */
-static struct bw_error *intersect(struct unsaved *unsaved, const struct rescue_plan *plan,
-                                  const char *folder)
+static struct bw_error *intersect_lists(struct unsaved *unsaved, const struct rescue_plan *plan,
+                                        const char *folder)
 {
     char name[PATH_MAX], target[TARGET_ROOM];
     const size_t count = rescue_step_count(plan);
@@ -402,7 +402,7 @@ static struct bw_error *list_unsaved(const struct rescue_plan *plan, const char 
     unsaved.file = fopen(name, "we");
     if (!unsaved.file)
         return bw_error_from_errno(errno, "cannot open %s", name);
-    struct bw_error *error = intersect(&unsaved, plan, folder);
+    struct bw_error *error = intersect_lists(&unsaved, plan, folder);
     bw_map_free(&unsaved.lists);
     if (fclose(unsaved.file) && !error)
         error = bw_error_from_errno(errno, "cannot write to %s", name);

@@ -10,7 +10,7 @@
 #include "cli/common/paths.h"
 #include "cli/shell/shell.h"
 
-static int usage(const char *message)
+static int usage_error(const char *message)
 {
     fprintf(stderr, "btrfs-walk: %s\n", message);
     return STATUS_CANNOT;
@@ -18,7 +18,7 @@ static int usage(const char *message)
 
 /* Paths. */
 
-static void replace(char **text, char *value)
+static void replace_text(char **text, char *value)
 {
     free(*text);
     *text = value;
@@ -33,10 +33,10 @@ static bool is_directory_there(struct shell *shell)
 static int change_directory(struct shell *shell, struct shell_words *words)
 {
     if (words->count > 2)
-        return usage("cd accepts one directory");
+        return usage_error("cd accepts one directory");
     char *directory = cmd_join_path(shell->directory, words->count > 1 ? words->items[1] : "/");
     if (!directory)
-        return usage("out of memory");
+        return usage_error("out of memory");
     char *before = shell->directory;
     shell->directory = directory;
     if (!is_directory_there(shell)) {
@@ -58,7 +58,7 @@ static void print_name(const char *name)
 static int print_directory(struct shell *shell, struct shell_words *words)
 {
     if (words->count > 1)
-        return usage("pwd accepts no operands");
+        return usage_error("pwd accepts no operands");
     print_name(shell->directory);
     return STATUS_OK;
 }
@@ -69,7 +69,7 @@ static int change_subvolume(struct shell *shell, struct shell_words *words)
 {
     BW_AUTO_BUFFER struct bw_buffer path = {0};
     if (words->count > 2)
-        return usage("subvolume accepts one name or id");
+        return usage_error("subvolume accepts one name or id");
     if (words->count == 1) {
         print_name(*shell->subvolume ? shell->subvolume : "/");
         return STATUS_OK;
@@ -86,10 +86,10 @@ static int change_subvolume(struct shell *shell, struct shell_words *words)
     if (!name || !directory) {
         free(name);
         free(directory);
-        return usage("out of memory");
+        return usage_error("out of memory");
     }
-    replace(&shell->subvolume, name);
-    replace(&shell->directory, directory);
+    replace_text(&shell->subvolume, name);
+    replace_text(&shell->directory, directory);
     return STATUS_OK;
 }
 
@@ -111,14 +111,14 @@ static int change_generation(struct shell *shell, struct shell_words *words)
     const struct bw_generation_choice before = shell->settings.input.state;
     struct bw_generation_choice state = {.generation = 0};
     if (words->count > 2)
-        return usage("generation accepts one number, or 'current'");
+        return usage_error("generation accepts one number, or 'current'");
     if (words->count == 1) {
         printf("%" PRIu64 "\n", shell->generation);
         return STATUS_OK;
     }
     if (strcmp(words->items[1], "current") != 0 &&
         !cmd_parse_number(words->items[1], 1, UINT64_MAX, &state.generation))
-        return usage("generation accepts a number ('roots' lists them), or 'current'");
+        return usage_error("generation accepts a number ('roots' lists them), or 'current'");
     shell_end_worker(shell);
     shell->settings.input.state = state;
     shell->was_open = false;
@@ -137,7 +137,7 @@ static bool rename_command(struct shell_words *words, const char *name)
 {
     char *copy = strdup(name);
     if (copy)
-        replace(&words->items[0], copy);
+        replace_text(&words->items[0], copy);
     return copy != NULL;
 }
 
@@ -165,12 +165,12 @@ static int get(struct shell *shell, struct shell_words *words)
     char strip[64];
     const size_t components = count_components(shell->directory);
     if (words->count < 2)
-        return usage("no path given; 'get /' extracts everything");
+        return usage_error("no path given; 'get /' extracts everything");
     snprintf(strip, sizeof strip, "--strip-components=%zu", components);
     const bool good = (!components || !stays_below(words) || shell_words_insert(words, 1, strip)) &&
                       shell_words_insert(words, 1, shell->target) &&
                       shell_words_insert(words, 1, "-C") && rename_command(words, cmd_extract.name);
-    return good ? shell_run(shell, words) : usage("out of memory");
+    return good ? shell_run(shell, words) : usage_error("out of memory");
 }
 
 /* Help. */
@@ -282,16 +282,16 @@ static int run_command(struct shell *shell, struct shell_words *words)
 {
     const bool finds = strcmp(words->items[0], "find") == 0;
     if (!shell_expand_name(words) || (finds && !find_below(shell, words)))
-        return usage("out of memory");
+        return usage_error("out of memory");
     const struct command *command = cmd_find(words->items[0]);
     if (!command) {
         cmd_print_unknown_command(words->items[0], "is not a command");
         return STATUS_CANNOT;
     }
     if (command == &cmd_shell)
-        return usage("this is a shell already");
+        return usage_error("this is a shell already");
     if (!add_subvolume(shell, command, words))
-        return usage("out of memory");
+        return usage_error("out of memory");
     return command->needs_no_image ? shell_run_apart(shell, command, words->items, words->count)
                                    : shell_ask(shell, SHELL_RUN, words->items, words->count, NULL);
 }

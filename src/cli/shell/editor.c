@@ -144,7 +144,7 @@ static bool insert_common(EditLine *line, const struct candidates *candidates)
     return edit.insertstr(line, word.data) == 0;
 }
 
-static size_t columns(void)
+static size_t terminal_columns(void)
 {
     struct winsize size;
     return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col ? size.ws_col : 80;
@@ -174,7 +174,7 @@ static void show_candidates(const struct candidates *candidates)
                 width = length > width ? length : width;
                 continue;
             }
-            const bool ends = (column += width + 2) + width > columns();
+            const bool ends = (column += width + 2) + width > terminal_columns();
             printf("%s%.*s%*s%s", shown == 1 ? "\n" : "", (int)text.length,
                    text.data ? text.data : "", ends ? 0 : (int)(width + 2 - length), "",
                    ends ? "\n" : "");
@@ -185,7 +185,7 @@ static void show_candidates(const struct candidates *candidates)
     fflush(stdout);
 }
 
-static unsigned char complete(EditLine *line, int key)
+static unsigned char complete_word(EditLine *line, int key)
 {
     struct shell_editor *editor;
     const LineInfo *info = edit.line(line);
@@ -212,7 +212,7 @@ static unsigned char complete(EditLine *line, int key)
 }
 
 /* Ctrl-C discards the line. */
-static unsigned char discard(EditLine *line, int key)
+static unsigned char discard_line(EditLine *line, int key)
 {
     const LineInfo *info = edit.line(line);
     (void)key;
@@ -242,8 +242,9 @@ static void set_up(struct shell_editor *editor)
     edit.set(line, EL_EDITOR, "emacs");
     edit.set(line, EL_HIST, edit.history, editor->history);
     edit.set(line, EL_SETTY, "-d", "-isig", NULL);
-    edit.wset(line, EL_ADDFN, L"shell-complete", L"complete the last word", complete);
-    edit.wset(line, EL_ADDFN, L"shell-discard", L"discard the line", discard);
+    edit.wset(line, EL_ADDFN, L"shell-complete_word", L"complete_word the last word",
+              complete_word);
+    edit.wset(line, EL_ADDFN, L"shell-discard_line", L"discard_line the line", discard_line);
     edit.set(line, EL_BIND, "^I", "shell-complete", NULL);
     edit.set(line, EL_BIND, "^C", "shell-discard", NULL);
     edit.set(line, EL_BIND, "^R", "em-inc-search-prev", NULL);

@@ -84,7 +84,8 @@ static bool read_last(const char *line, struct shell_words *words, size_t *start
     return within || shell_words_insert(words, words->count, "");
 }
 
-static void complete(struct shell *shell, const char *line, struct bw_buffer *text, size_t *start)
+static void complete_line(struct shell *shell, const char *line, struct bw_buffer *text,
+                          size_t *start)
 {
     struct shell_words words = {.count = 0};
     if (read_last(line, &words, start)) {
@@ -137,7 +138,7 @@ static void append_prompt(const struct shell *shell, struct bw_buffer *prompt)
 static int run_terminal(struct shell *shell)
 {
     BW_AUTO_BUFFER struct bw_buffer prompt = {0};
-    struct shell_editor *editor = shell_editor_create(shell, complete);
+    struct shell_editor *editor = shell_editor_create(shell, complete_line);
     const char *line = "";
     if (!editor)
         return cmd_fail(&shell->settings, bw_error_no_memory());

@@ -41,7 +41,7 @@ static const char *unquoted_problem(char byte)
 }
 
 /* Up to three octal digits. */
-static char octal(const char **text)
+static char read_octal(const char **text)
 {
     unsigned value = 0;
     for (int i = 0; i < 3 && **text >= '0' && **text <= '7'; i++)
@@ -50,12 +50,12 @@ static char octal(const char **text)
 }
 
 /* The byte after a backslash within $'...'. */
-static char escaped(const char **text)
+static char read_escaped(const char **text)
 {
     static const char letters[] = "abefnrtv", bytes[] = "\a\b\033\f\n\r\t\v";
     const char *letter = **text ? strchr(letters, **text) : NULL;
     if (**text >= '0' && **text <= '7')
-        return octal(text);
+        return read_octal(text);
     (*text)++;
     return letter ? bytes[letter - letters] : (*text)[-1];
 }
@@ -69,7 +69,7 @@ static bool read_quoted(const char **text, char kind, struct bw_buffer *word)
         const char *at = *text;
         if (kind == '$' && *at == '\\' && at[1]) {
             *text = at + 1;
-            bw_buffer_append_byte(word, escaped(text));
+            bw_buffer_append_byte(word, read_escaped(text));
             continue;
         }
         if (kind == '"' && *at == '\\' && at[1] && strchr("\"\\$`\n", at[1]))

@@ -34,7 +34,7 @@ static struct bw_error *find_start(struct bw_fs *fs, const char *subvolume,
     return *subvolume ? bw_subvolume_by_name(fs, subvolume, from) : NULL;
 }
 
-static struct bw_error *enter(struct bw_fs *fs, const struct shell_request *request)
+static struct bw_error *check_directory(struct bw_fs *fs, const struct shell_request *request)
 {
     const struct bw_subvolume *from;
     struct bw_place place;
@@ -66,8 +66,8 @@ static int answer_error(struct cmd_host *host, struct bw_error *error)
     return error ? cmd_fail(host->settings, error) : STATUS_OK;
 }
 
-static void serve(struct cmd_host *host, const struct shell_request *request,
-                  struct shell_reply *reply)
+static void serve_request(struct cmd_host *host, const struct shell_request *request,
+                          struct shell_reply *reply)
 {
     host->directory = request->directory;
     switch (request->task) {
@@ -78,7 +78,7 @@ static void serve(struct cmd_host *host, const struct shell_request *request,
         reply->text = cmd_complete_in(host, request->subvolume, request->words, request->count);
         break;
     case SHELL_ENTER:
-        reply->status = answer_error(host, enter(host->fs, request));
+        reply->status = answer_error(host, check_directory(host->fs, request));
         break;
     case SHELL_SUBVOLUME:
         reply->status =
@@ -94,7 +94,7 @@ static bool serve_next(struct cmd_host *host, int channel)
     struct shell_reply reply = {.status = STATUS_OK};
     bool goes_on = shell_receive_request(channel, &request);
     if (goes_on) {
-        serve(host, &request, &reply);
+        serve_request(host, &request, &reply);
         reply.generation = bw_fs_status(host->fs).generation;
         reply.ends = atomic_load(&host->met_damage);
         goes_on = shell_send_reply(channel, &reply) && !reply.ends;
