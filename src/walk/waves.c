@@ -158,9 +158,10 @@ static void report_second_entry(const struct bw_subvolume_walk *walk, uint64_t i
                                                 walk->scope.tree->id, inode));
 }
 
-/* The same as merge_directory() for a shard. */
+/* The same as merge_directory() for a shard. In a task that scans, a directory counts as walked if
+ * its entries are scanned, or if it is only needed for a path: another shard may walk it. */
 static struct bw_error *merge_directory_of_shard(struct bw_subvolume_walk *walk,
-                                                 const struct bw_found_directory *found,
+                                                 const struct bw_found_directory *found, bool scans,
                                                  uint32_t parent, uint32_t *place)
 {
     bool is_new = false;
@@ -168,7 +169,7 @@ static struct bw_error *merge_directory_of_shard(struct bw_subvolume_walk *walk,
     if (*place == BW_NO_DIRECTORY)
         BW_TRY(bw_directories_add(&walk->directories, found->inode, parent, found->name,
                                   found->name_length, walk->scope.wave, place));
-    if (found->walked && bw_shard_scans_directory(walk->scope.nodes, found->inode))
+    if (found->walked && scans)
         return NULL;
     if (!bw_number_set_add(&walk->queued, found->inode, &is_new))
         return bw_error_no_memory();
@@ -181,12 +182,12 @@ static struct bw_error *merge_directory_of_shard(struct bw_subvolume_walk *walk,
 
 /* Adds a directory that a task has found to the table; `place` gets its number. */
 static struct bw_error *merge_directory(struct bw_subvolume_walk *walk,
-                                        const struct bw_found_directory *found, uint32_t parent,
-                                        uint32_t *place)
+                                        const struct bw_found_directory *found, bool scans,
+                                        uint32_t parent, uint32_t *place)
 {
     struct bw_directory_table *table = &walk->directories;
     if (walk->scope.nodes)
-        return merge_directory_of_shard(walk, found, parent, place);
+        return merge_directory_of_shard(walk, found, scans, parent, place);
     *place = bw_directories_find(table, found->inode);
     if (*place != BW_NO_DIRECTORY || bw_directories_is_closed(table, found->inode))
         report_second_entry(walk, found->inode);
@@ -214,21 +215,22 @@ static struct bw_error *merge_closed(struct bw_subvolume_walk *walk, const struc
 }
 
 static struct bw_error *merge_directories(struct bw_subvolume_walk *walk,
-                                          const struct bw_packed *found)
+                                          const struct bw_packed *found, bool scans)
 {
     for (uint32_t number = bw_packed_first(found, 0); number != BW_NO_DIRECTORY;) {
         const struct bw_found_directory directory = bw_found_directory_get(found, number);
         uint32_t place;
-        BW_TRY(merge_directory(walk, &directory, resolve(directory.parent, found), &place));
+        BW_TRY(merge_directory(walk, &directory, scans, resolve(directory.parent, found), &place));
         bw_found_directory_set_place(found, number, place);
         number = bw_packed_next(found, number, directory.size);
     }
     return NULL;
 }
 
-static struct bw_error *merge(struct bw_subvolume_walk *walk, const struct bw_task_result *result)
+static struct bw_error *merge(struct bw_subvolume_walk *walk, const struct bw_task *task)
 {
-    BW_TRY(merge_directories(walk, &result->found));
+    const struct bw_task_result *result = &task->result;
+    BW_TRY(merge_directories(walk, &result->found, task->scans));
     BW_TRY(merge_closed(walk, &result->closed));
     for (size_t i = 0; i < result->subvolume_count; i++) {
         const struct bw_found_subvolume *found = &result->subvolumes[i];
@@ -294,7 +296,7 @@ struct bw_error *bw_waves_run_tasks(struct bw_subvolume_walk *walk)
     struct bw_error *error = NULL;
     for (size_t i = 0; i < walk->task_count; i++) {
         if (!error)
-            error = merge(walk, &walk->tasks[i].result);
+            error = merge(walk, &walk->tasks[i]);
         bw_task_result_free(&walk->tasks[i].result);
     }
     return error;
