@@ -9,7 +9,7 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
-#include "base/map.h"
+#include "base/search.h"
 #include "btrfs-walk/history.h"
 #include "fs/fs.h"
 
@@ -26,11 +26,20 @@ struct relative {
     bool is_related;
 };
 
+/* A UUID that a subvolume has. */
+struct uuid_user {
+    uint64_t uuid;
+    uint32_t item;
+};
+
 struct relatives {
     struct bw_fs *fs;
     struct relative *items;
     size_t count, capacity;
-    struct bw_map known; /* beginnings of the UUIDs of related subvolumes */
+    struct uuid_user *users; /* sorted by UUID */
+    size_t user_count;
+    uint32_t *queue; /* related subvolumes whose UUIDs have not been followed yet */
+    size_t queued;
 };
 
 /* UUIDs are random, so their beginnings differ, too. */
@@ -62,39 +71,60 @@ static struct bw_error *add_relative(void *context, const struct bw_subvolume_in
     return path ? NULL : bw_error_no_memory();
 }
 
-static bool shares_uuid(const struct relatives *relatives, const struct relative *item)
+static int by_uuid(const void *a, const void *b)
 {
-    for (size_t i = 0; i < 3; i++)
-        if (item->uuids[i] && bw_map_get(&relatives->known, item->uuids[i]) != UINT32_MAX)
-            return true;
-    return false;
+    const struct uuid_user *left = a, *right = b;
+    return (left->uuid > right->uuid) - (left->uuid < right->uuid);
 }
 
-/* Marks a subvolume as related, and remembers its UUIDs. */
-static struct bw_error *mark(struct relatives *relatives, struct relative *item)
+static struct bw_error *list_users(struct relatives *relatives)
 {
-    item->is_related = true;
-    for (size_t i = 0; i < 3; i++)
-        if (item->uuids[i] && !bw_map_put(&relatives->known, item->uuids[i], 1))
-            return bw_error_no_memory();
+    relatives->users = calloc(3 * relatives->count + 1, sizeof *relatives->users);
+    relatives->queue = calloc(relatives->count + 1, sizeof *relatives->queue);
+    if (!relatives->users || !relatives->queue)
+        return bw_error_no_memory();
+    for (size_t i = 0; i < relatives->count; i++)
+        for (size_t k = 0; k < 3; k++)
+            if (relatives->items[i].uuids[k])
+                relatives->users[relatives->user_count++] =
+                    (struct uuid_user){relatives->items[i].uuids[k], (uint32_t)i};
+    qsort(relatives->users, relatives->user_count, sizeof *relatives->users, by_uuid);
     return NULL;
 }
 
-/* Repeats until no other subvolume shares a UUID with a related one. */
+static void mark(struct relatives *relatives, size_t item)
+{
+    if (relatives->items[item].is_related)
+        return;
+    relatives->items[item].is_related = true;
+    relatives->queue[relatives->queued++] = (uint32_t)item;
+}
+
+/* Marks the subvolumes that have a UUID; only once for each UUID, because crafted images may repeat
+ * one in all subvolumes. */
+static void mark_users(struct relatives *relatives, uint64_t uuid)
+{
+    const size_t first = BW_FIRST_INDEX(n, relatives->user_count, relatives->users[n].uuid >= uuid);
+    const uint32_t done = UINT32_MAX;
+    if (first == relatives->user_count || relatives->users[first].item == done)
+        return;
+    for (size_t i = first; i < relatives->user_count && relatives->users[i].uuid == uuid; i++)
+        mark(relatives, relatives->users[i].item);
+    relatives->users[first].item = done;
+}
+
+/* Follows UUIDs from a subvolume, until no other subvolume shares one with a related subvolume. */
 static struct bw_error *find_related(struct relatives *relatives, uint64_t id)
 {
+    BW_TRY(list_users(relatives));
     for (size_t i = 0; i < relatives->count; i++)
         if (relatives->items[i].snapshot.id == id)
-            BW_TRY(mark(relatives, &relatives->items[i]));
-    for (bool found = true; found;) {
-        found = false;
-        for (size_t i = 0; i < relatives->count; i++) {
-            struct relative *item = &relatives->items[i];
-            if (item->is_related || !shares_uuid(relatives, item))
-                continue;
-            BW_TRY(mark(relatives, item));
-            found = true;
-        }
+            mark(relatives, i);
+    while (relatives->queued) {
+        const struct relative *item = &relatives->items[relatives->queue[--relatives->queued]];
+        for (size_t k = 0; k < 3; k++)
+            if (item->uuids[k])
+                mark_users(relatives, item->uuids[k]);
     }
     return NULL;
 }
@@ -140,7 +170,8 @@ struct bw_error *bw_snapshots_open(struct bw_fs *fs, uint64_t subvolume,
     for (size_t i = 0; i < relatives.count; i++)
         free((char *)(uintptr_t)relatives.items[i].snapshot.path);
     free(relatives.items);
-    bw_map_free(&relatives.known);
+    free(relatives.users);
+    free(relatives.queue);
     if (error) {
         bw_snapshots_close(snapshots);
         return error;
