@@ -35,6 +35,7 @@ struct tree {
 struct look_ahead {
     struct bw_fs *fs;
     bool only_roots;
+    const struct bw_look_ahead_file *file; /* whose blocks are requested; NULL: all of them */
     struct block *blocks;
     size_t count, capacity;
     struct tree *trees; /* the first is the root tree */
@@ -93,8 +94,10 @@ static struct bw_error *add_root(struct look_ahead *ahead, uint64_t id,
     return add_block(ahead, number, &pointer, users);
 }
 
-static bool is_compared(uint64_t id)
+static bool is_chosen(const struct look_ahead *ahead, uint64_t id)
 {
+    if (ahead->file)
+        return id == ahead->file->trees[0] || id == ahead->file->trees[1];
     return id == BW_CSUM_TREE || id == BW_TOP_SUBVOLUME ||
            (id >= BW_FIRST_SUBVOLUME && id <= BW_LAST_SUBVOLUME);
 }
@@ -107,7 +110,7 @@ static struct bw_error *add_trees(struct look_ahead *ahead, const struct bw_node
     struct bw_item item;
     uint32_t slot = 0;
     while (bw_leaf_next(leaf, &slot, &item)) {
-        if (item.key.type != BW_ROOT_ITEM || !is_compared(item.key.objectid))
+        if (item.key.type != BW_ROOT_ITEM || !is_chosen(ahead, item.key.objectid))
             continue;
         BW_AUTO_ERROR struct bw_error *error = bw_root_item_decode(&item, &root);
         if (!error)
@@ -116,12 +119,27 @@ static struct bw_error *add_trees(struct look_ahead *ahead, const struct bw_node
     return NULL;
 }
 
+static bool has_inode(const struct bw_tree_block_expectation *child, uint64_t inode)
+{
+    return child->first_key.objectid <= inode && child->end_key.objectid >= inode;
+}
+
+/* Whether the blocks below a child of a block are requested. */
+static bool leads_on(const struct look_ahead *ahead, const struct block *parent,
+                     const struct bw_block_pointer *child)
+{
+    return !parent->tree || !ahead->file ||
+           has_inode(&child->expectation, BW_SUBVOLUME_ROOT_INODE) ||
+           has_inode(&child->expectation, ahead->file->inode);
+}
+
 static struct bw_error *add_children(struct look_ahead *ahead, const struct block *parent,
                                      const struct bw_node *node)
 {
     for (uint32_t slot = 0; slot < node->item_count; slot++) {
         const struct bw_block_pointer child = bw_tree_child_pointer(&parent->pointer, node, slot);
-        BW_TRY(add_block(ahead, parent->tree, &child, parent->users));
+        if (leads_on(ahead, parent, &child))
+            BW_TRY(add_block(ahead, parent->tree, &child, parent->users));
     }
     return NULL;
 }
@@ -286,6 +304,14 @@ struct bw_error *bw_look_ahead_roots(struct bw_fs *present,
                                      const struct bw_generation_choice *states, size_t count)
 {
     struct look_ahead ahead = {.fs = present, .only_roots = true};
+    return look(&ahead, states, count);
+}
+
+struct bw_error *bw_look_ahead_file(struct bw_fs *present,
+                                    const struct bw_generation_choice *states, size_t count,
+                                    const struct bw_look_ahead_file *file)
+{
+    struct look_ahead ahead = {.fs = present, .file = file};
     return look(&ahead, states, count);
 }
 

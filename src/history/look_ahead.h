@@ -22,6 +22,18 @@ bool bw_history_is_served(const struct bw_fs *fs);
 struct bw_error *bw_look_ahead(struct bw_fs *present, const struct bw_generation_choice *states,
                                size_t count);
 
+/** The items of a file in two trees: the subvolume that contains it, and the one where its path
+ * begins. */
+struct bw_look_ahead_file {
+    uint64_t trees[2]; /**< ids */
+    uint64_t inode;
+};
+
+/** Requests only those blocks that lead to a file, or to the top directories of its trees. */
+struct bw_error *bw_look_ahead_file(struct bw_fs *present,
+                                    const struct bw_generation_choice *states, size_t count,
+                                    const struct bw_look_ahead_file *file);
+
 /** Requests only the blocks of root trees. */
 struct bw_error *bw_look_ahead_roots(struct bw_fs *present,
                                      const struct bw_generation_choice *states, size_t count);

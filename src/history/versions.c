@@ -11,6 +11,7 @@
 #include "diff/diff.h"
 #include "fs/inode.h"
 #include "fs/inode_paths.h"
+#include "history/look_ahead.h"
 #include "history/older_generations.h"
 
 /* The file in a generation. All zeros: not found. */
@@ -26,6 +27,7 @@ struct searching {
     struct bw_older older;
     struct found newer; /* the newest generation of the current version */
     struct found last;  /* the file in the generation being examined */
+    size_t ahead;       /* blocks were requested for so many states */
 };
 
 static void drop(const struct searching *searching, struct found *found)
@@ -197,11 +199,30 @@ static struct bw_error *examine_generation(struct searching *searching, struct b
     return error;
 }
 
+/* Requests the blocks that lead to the file in the next generations. */
+static struct bw_error *look_ahead(struct searching *searching)
+{
+    const struct bw_older *older = &searching->older;
+    const struct bw_version *newer = &searching->newer.version;
+    const size_t next = older->next, rest = older->count - next;
+    const size_t count = rest < BW_LOOK_AHEAD ? rest : BW_LOOK_AHEAD;
+    struct bw_look_ahead_file file = {.trees = {searching->from, searching->from}};
+    if (next < searching->ahead || count < 2)
+        return NULL;
+    searching->ahead = next + count;
+    if (newer->fs) {
+        file.trees[1] = newer->place.subvolume->tree.id;
+        file.inode = newer->place.inode;
+    }
+    return bw_look_ahead_file(searching->present, older->states + next, count, &file);
+}
+
 static struct bw_error *search(struct searching *searching)
 {
     const struct bw_diff_result none = {0};
     for (struct bw_fs *fs = searching->present; fs;) {
         BW_TRY(examine_generation(searching, fs));
+        BW_TRY(look_ahead(searching));
         BW_TRY(bw_older_next(&searching->older, &fs));
     }
     if (!searching->newer.version.fs)
