@@ -96,6 +96,11 @@ uint64_t bw_mount_number(const struct bw_mount *mount, const struct bw_place *pl
  * stat, whose layout differs on 32-bit machines if libfuse was built with 32-bit times.
  */
 
+/** Gets the inode of a file. The entries of a directory can be readable although its inode is lost:
+ * then this reports the damage, and returns an inode that only the superuser may use. */
+struct bw_error *bw_mount_inode(struct bw_mount *mount, const struct bw_place *place,
+                                struct bw_inode *inode);
+
 /** Sets the attributes of a file for the kernel. */
 void bw_mount_attributes(const struct bw_mount *mount, const struct bw_place *place,
                          const struct bw_inode *inode, struct fuse_attr *attributes);

@@ -166,6 +166,19 @@ int bw_mount_problem(struct bw_mount *mount, struct bw_error *error)
     return damage ? EIO : code == BW_ERROR_NOT_FOUND ? ENOENT : ENOMEM;
 }
 
+struct bw_error *bw_mount_inode(struct bw_mount *mount, const struct bw_place *place,
+                                struct bw_inode *inode)
+{
+    struct bw_error *error = bw_inode_get(mount->fs, place, inode);
+    if (!error || error->code == BW_ERROR_NO_MEMORY || place->type != BW_FILE_DIRECTORY)
+        return error;
+    if (error->code == BW_ERROR_NOT_FOUND)
+        error->code = BW_ERROR_CORRUPT; /* something refers to it */
+    bw_mount_problem(mount, error);
+    *inode = (struct bw_inode){.mode = S_IFDIR | 0700, .link_count = 1};
+    return NULL;
+}
+
 void bw_mount_reply(fuse_req_t request, struct bw_error *error)
 {
     fuse_reply_err(request, error ? bw_mount_problem(bw_mount_of(request), error) : 0);

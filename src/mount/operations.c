@@ -67,19 +67,19 @@ static struct bw_error *find_name(const struct bw_mount *mount, const struct bw_
     return NULL;
 }
 
-static struct bw_error *look_up(const struct bw_mount *mount, fuse_ino_t parent, const char *name,
+static struct bw_error *look_up(struct bw_mount *mount, fuse_ino_t parent, const char *name,
                                 struct bw_place *place, struct bw_inode *inode)
 {
     struct bw_place directory;
     BW_TRY(find_node(mount, parent, &directory));
     BW_TRY(find_name(mount, &directory, name, place));
-    struct bw_error *error = bw_inode_get(mount->fs, place, inode);
+    struct bw_error *error = bw_mount_inode(mount, place, inode);
     return strcmp(name, ".") == 0 ? error : missing_is_damage(error);
 }
 
 static void lookup(fuse_req_t request, fuse_ino_t parent, const char *name)
 {
-    const struct bw_mount *mount = bw_mount_of(request);
+    struct bw_mount *mount = bw_mount_of(request);
     struct bw_place place;
     struct bw_inode inode;
     struct fuse_entry_out entry;
@@ -93,7 +93,7 @@ static void lookup(fuse_req_t request, fuse_ino_t parent, const char *name)
         fuse_reply_err(request, EOVERFLOW);
     } else {
         if (!S_ISDIR(inode.mode))
-            bw_mount_note_attributes(bw_mount_of(request));
+            bw_mount_note_attributes(mount);
         fuse_reply_buf(request, (const char *)&entry, sizeof entry);
     }
 }
@@ -113,14 +113,14 @@ static void forget_many(fuse_req_t request, size_t count, struct fuse_forget_dat
 
 static void getattr(fuse_req_t request, fuse_ino_t node, struct fuse_file_info *file)
 {
-    const struct bw_mount *mount = bw_mount_of(request);
+    struct bw_mount *mount = bw_mount_of(request);
     struct bw_place place;
     struct bw_inode inode;
     struct fuse_attr_out answer = {.attr_valid = BW_MOUNT_FOREVER};
     (void)file;
     struct bw_error *error = find_node(mount, node, &place);
     if (!error)
-        error = bw_inode_get(mount->fs, &place, &inode);
+        error = bw_mount_inode(mount, &place, &inode);
     if (error) {
         bw_mount_reply(request, error);
         return;

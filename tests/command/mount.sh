@@ -7,7 +7,8 @@ set -uo pipefail
 
 mnt=$WORK/mnt
 mkdir "$mnt"
-"$ROOT/scripts/unpack-fixtures" "$WORK/fx" plain default-subvolume bad-data > /dev/null
+"$ROOT/scripts/unpack-fixtures" "$WORK/fx" plain default-subvolume bad-data lost-leaf-first \
+    > /dev/null
 image=$WORK/fx/plain/dev1.img
 
 expect "mount without a directory" 2 'no mount point' mount "$image"
@@ -62,6 +63,13 @@ unmount && gone
 holds "mount of one" mount --subvol default --uid 12 --gid 34 "$WORK/fx/default-subvolume/dev1.img"
 is "its owner" "$(stat -c %u:%g "$mnt")" 12:34
 is "its top" "$(stat -c %i "$mnt")" 256
+unmount && gone
+
+# The inode of the top directory is lost, and some of the names in it. Other files are readable.
+holds "mount without the inode of the top directory" mount "$WORK/fx/lost-leaf-first/dev1.img"
+is "its attributes" "$(stat -c '%A %u' "$mnt")" 'drwx------ 0'
+is "files below it" "$(find "$mnt" -type f 2> "$WORK/errors" | wc -l)" 181
+is "lost names are an error" "$(grep -c "$mnt.*: Input/output error" "$WORK/errors")" 1
 unmount && gone
 
 # In the foreground: damage, and a signal while it is in use.
