@@ -107,7 +107,8 @@ static void note_inode(const struct bw_reached_block *leaf, const struct bw_item
 }
 
 /* Finds an inode whose item is in an earlier leaf. */
-static void search(const struct bw_reached_block *leaf, uint64_t number, struct bw_last_inode *last)
+static void find_inode(const struct bw_reached_block *leaf, uint64_t number,
+                       struct bw_last_inode *last)
 {
     const struct bw_key key = {number, BW_INODE_ITEM, 0};
     struct bw_leaf_finder finder;
@@ -189,7 +190,7 @@ static void check_extent(const struct bw_reached_block *leaf, const struct bw_it
     if (bad || !find_bytes(&extent, &start, &length))
         return;
     if (last->tree != leaf->tree || last->number != item->key.objectid)
-        search(leaf, item->key.objectid, last);
+        find_inode(leaf, item->key.objectid, last);
     if (!last->known)
         return;
     const bool summed = !(last->flags & BW_INODE_NODATASUM);

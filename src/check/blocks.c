@@ -40,7 +40,8 @@ void bw_visited_destroy(struct bw_visited *visited)
     free(visited);
 }
 
-static enum bw_visit visit(struct bw_visited *visited, uint64_t bytenr, struct bw_inode_sums *sums)
+static enum bw_visit visit_block(struct bw_visited *visited, uint64_t bytenr,
+                                 struct bw_inode_sums *sums)
 {
     bool added;
     if (!bw_block_set_add(&visited->blocks, bytenr, &added))
@@ -57,7 +58,7 @@ static enum bw_visit visit(struct bw_visited *visited, uint64_t bytenr, struct b
 enum bw_visit bw_visit(struct bw_visited *visited, uint64_t bytenr, struct bw_inode_sums *sums)
 {
     pthread_mutex_lock(&visited->lock);
-    enum bw_visit result = visit(visited, bytenr, sums);
+    enum bw_visit result = visit_block(visited, bytenr, sums);
     pthread_mutex_unlock(&visited->lock);
     return result;
 }
@@ -80,7 +81,7 @@ bool bw_visited_in(struct bw_visited *visited, uint64_t start, uint64_t end,
     return true;
 }
 
-static bool keep(struct bw_visited *visited, uint64_t bytenr, const struct bw_inode_sums *sums)
+static bool keep_sums(struct bw_visited *visited, uint64_t bytenr, const struct bw_inode_sums *sums)
 {
     if (!BW_ARRAY_RESERVE(visited->sums, visited->count, visited->capacity) ||
         visited->count >= UINT32_MAX ||
@@ -93,7 +94,7 @@ static bool keep(struct bw_visited *visited, uint64_t bytenr, const struct bw_in
 bool bw_visited_keep(struct bw_visited *visited, uint64_t bytenr, const struct bw_inode_sums *sums)
 {
     pthread_mutex_lock(&visited->lock);
-    bool kept = keep(visited, bytenr, sums);
+    bool kept = keep_sums(visited, bytenr, sums);
     pthread_mutex_unlock(&visited->lock);
     return kept;
 }

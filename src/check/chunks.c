@@ -184,7 +184,7 @@ static int compare_key(const struct bw_checked_stripe *stripe, const struct bw_k
 }
 
 /* Goes through both lists at once. `*lost` is set if a part of the device tree is. */
-static void match(struct bw_stripe_list *list, struct bw_item_stream *extents)
+static void match_extents(struct bw_stripe_list *list, struct bw_item_stream *extents)
 {
     size_t i = 0;
     for (; !extents->ended; bw_item_stream_next(extents)) {
@@ -229,7 +229,7 @@ static struct bw_error *stripes_check(struct bw_stripe_list *list)
     struct bw_error *error =
         bw_item_stream_begin(&extents, list->check->fs, &list->check->trees, BW_DEVICE_TREE);
     if (!error && extents.count) {
-        match(list, &extents);
+        match_extents(list, &extents);
         if (!extents.lost)
             check_used(list);
     }
@@ -489,7 +489,7 @@ static struct bw_error *add_device(void *context, const struct bw_device_info *i
     return NULL;
 }
 
-static struct bw_error *run(struct chunks *chunks)
+static struct bw_error *check_chunks(struct chunks *chunks)
 {
     struct bw_check *check = chunks->check;
     BW_TRY(bw_fs_devices(check->fs, add_device, &chunks->stripes));
@@ -507,7 +507,7 @@ struct bw_error *bw_pass_chunks(struct bw_check *check)
     struct chunks chunks = {.check = check, .stripes = {.check = check}};
     BW_TRY(bw_check_load_groups(check));
     chunks.has_chunk = calloc(check->groups.count + 1, sizeof *chunks.has_chunk);
-    struct bw_error *error = chunks.has_chunk ? run(&chunks) : bw_error_no_memory();
+    struct bw_error *error = chunks.has_chunk ? check_chunks(&chunks) : bw_error_no_memory();
     free(chunks.has_chunk);
     free(chunks.stripes.stripes);
     free(chunks.stripes.devices);

@@ -90,7 +90,7 @@ static bool is_known(const struct compressed_check *self, const struct stream *s
     return self->good[hash & self->good_mask] == hash;
 }
 
-static void remember(struct compressed_check *self, const struct stream *stream)
+static void note_good_stream(struct compressed_check *self, const struct stream *stream)
 {
     const uint64_t hash = hash_of(self, stream);
     self->good[hash & self->good_mask] = hash;
@@ -98,15 +98,16 @@ static void remember(struct compressed_check *self, const struct stream *stream)
 
 /* Reading. */
 
-static struct bw_error *decompress(const struct worker *worker, const struct stream *stream,
-                                   const uint8_t *input)
+static struct bw_error *decompress_stream(const struct worker *worker, const struct stream *stream,
+                                          const uint8_t *input)
 {
     return bw_decompress(worker->decompressor, stream->compression, input, stream->stored,
                          worker->output, stream->length);
 }
 
 /* Makes the requests for a stream; returns how many those are. */
-static unsigned request(const struct stream *stream, uint8_t *buffer, struct bw_request *requests)
+static unsigned make_requests(const struct stream *stream, uint8_t *buffer,
+                              struct bw_request *requests)
 {
     unsigned count = 0;
     for (uint32_t done = 0, length; done < stream->stored; done += length) {
@@ -141,7 +142,7 @@ static struct bw_error *read_verified(struct compressed_check *self, struct work
     uint8_t sums[REQUESTS][SECTORS * BW_CSUM_SIZE];
     struct bw_data_expectation expectations[REQUESTS];
     struct bw_request requests[REQUESTS];
-    const unsigned count = request(stream, worker->input, requests);
+    const unsigned count = make_requests(stream, worker->input, requests);
     for (unsigned i = 0; i < count; i++) {
         struct bw_checksum_run run = {0};
         BW_TRY(bw_data_checksums_get(&worker->checksums, requests[i].address, requests[i].length,
@@ -184,7 +185,7 @@ static void add_bad(struct compressed_check *self, struct worker *worker,
         BW_AUTO_ERROR struct bw_error *failure = read_verified(self, worker, stream, &readable);
         if (failure || !readable)
             return;
-        again = decompress(worker, stream, worker->input);
+        again = decompress_stream(worker, stream, worker->input);
     }
     if (again || !stream->logical)
         report_stream(self, stream, again ? again : first);
@@ -200,13 +201,13 @@ static void work_off_batch(struct compressed_check *self, struct worker *worker,
     unsigned made = 0;
     size_t used = 0;
     for (size_t i = 0; i < count; used += streams[i++].stored)
-        made += request(&streams[i], worker->input + used, requests + made);
+        made += make_requests(&streams[i], worker->input + used, requests + made);
     const bool complete = read_all(self->check, requests, made);
     used = 0;
     for (size_t i = 0; i < count; used += streams[i++].stored) {
-        errors[i] = decompress(worker, &streams[i], worker->input + used);
+        errors[i] = decompress_stream(worker, &streams[i], worker->input + used);
         if (!errors[i] && complete)
-            remember(self, &streams[i]);
+            note_good_stream(self, &streams[i]);
     }
     for (size_t i = 0; i < count; i++)
         if (errors[i])
@@ -216,7 +217,7 @@ static void work_off_batch(struct compressed_check *self, struct worker *worker,
 static void work_off_inline(struct compressed_check *self, struct worker *worker,
                             const struct stream *stream)
 {
-    struct bw_error *error = decompress(worker, stream, self->inline_bytes + stream->bytes);
+    struct bw_error *error = decompress_stream(worker, stream, self->inline_bytes + stream->bytes);
     if (error)
         add_bad(self, worker, stream, error);
 }

@@ -174,7 +174,7 @@ static int by_place(const void *first, const void *second)
     return BW_COMPARE_ALL(left, right);
 }
 
-static bool continues(const struct bw_bad_range *a, const struct bw_bad_range *b)
+static bool continues_range(const struct bw_bad_range *a, const struct bw_bad_range *b)
 {
     return a->code == b->code && a->message == b->message && a->copy == b->copy &&
            a->repairable == b->repairable && a->logical + a->length == b->logical &&
@@ -186,7 +186,7 @@ static void join_bad_ranges(struct bw_bad_ranges *bad)
 {
     size_t last = 0;
     for (size_t i = 1; i < bad->count; i++) {
-        if (continues(&bad->ranges[last], &bad->ranges[i]))
+        if (continues_range(&bad->ranges[last], &bad->ranges[i]))
             bad->ranges[last].length += bad->ranges[i].length;
         else
             bad->ranges[++last] = bad->ranges[i];
@@ -277,8 +277,8 @@ static uint64_t sectors_of(const struct bw_data_check *data, const struct piece 
 }
 
 /* The sectors in `wanted` that match their checksums. `bytes` begin with sector `first`. */
-static uint64_t matching(const struct bw_data_check *data, const struct piece *piece,
-                         uint64_t wanted, unsigned first, const uint8_t *bytes)
+static uint64_t matching_sectors(const struct bw_data_check *data, const struct piece *piece,
+                                 uint64_t wanted, unsigned first, const uint8_t *bytes)
 {
     const uint8_t *expected = data->checksums + piece->checksums;
     const enum bw_checksum_type type = data->check->fs->superblock.checksum_type;
@@ -319,7 +319,7 @@ static uint64_t read_run(struct bw_data_check *data, struct worker *worker,
     request.length = count * data->sectorsize;
     bw_wind(&frame, reader->top, &request, 1);
     if (!request.error)
-        return matching(data, piece, mask, first, worker->other);
+        return matching_sectors(data, piece, mask, first, worker->other);
     const bool divide = count > 1 && request.error->code != BW_ERROR_MISSING_DEVICE;
     bw_error_free(request.error);
     if (!divide)
@@ -346,8 +346,8 @@ static uint64_t good_in_copy(struct bw_data_check *data, struct worker *worker,
 }
 
 /* The bad sectors of a copy that are good in another copy. */
-static uint64_t repairable(struct bw_data_check *data, struct worker *worker,
-                           const struct piece *piece, unsigned copy, uint64_t bad)
+static uint64_t repairable_sectors(struct bw_data_check *data, struct worker *worker,
+                                   const struct piece *piece, unsigned copy, uint64_t bad)
 {
     uint64_t good = 0, unreadable = 0;
     for (unsigned other = 1; other <= piece->chunk->all_copies && bad & ~good; other++)
@@ -374,7 +374,7 @@ static void add_bad(struct bw_data_check *data, const struct piece *piece,
 static void add_copy(struct bw_data_check *data, struct worker *worker, const struct piece *piece,
                      struct bw_bad_range like, uint64_t bad)
 {
-    const uint64_t good = bad ? repairable(data, worker, piece, like.copy, bad) : 0;
+    const uint64_t good = bad ? repairable_sectors(data, worker, piece, like.copy, bad) : 0;
     add_bad(data, piece, &like, bad & ~good);
     like.repairable = true;
     add_bad(data, piece, &like, good);
@@ -414,7 +414,7 @@ static void check_reply(struct bw_data_check *data, struct worker *worker,
     }
     data->check->data_bytes += piece->length;
     good = error ? good_in_copy(data, worker, piece, request->copy, all, &unreadable)
-                 : matching(data, piece, all, 0, request->buffer);
+                 : matching_sectors(data, piece, all, 0, request->buffer);
     const struct bw_bad_range like = {BW_CODE_data_checksum, .copy = request->copy,
                                       .message = "checksum mismatch"};
     const struct bw_bad_range unread = {BW_CODE_data_unreadable, .copy = request->copy,
@@ -446,7 +446,7 @@ static size_t read_batch(struct bw_data_check *data, struct worker *worker, size
 
 /* Tells the layers what a task is going to read, so that the devices have work while the tasks
  * before it compare. */
-static void announce(const struct bw_data_check *data, size_t index)
+static void advise_task(const struct bw_data_check *data, size_t index)
 {
     const struct task *task = &data->tasks[index];
     struct bw_xlator *top = data->check->fs->reader.top;
@@ -473,7 +473,7 @@ static void run_task(void *context, unsigned number, size_t index)
     const struct task *task = &data->tasks[index];
     const size_t ahead = index + (size_t)TASKS_AHEAD * data->check->workers;
     if (ahead < data->task_count)
-        announce(data, ahead);
+        advise_task(data, ahead);
     for (size_t done = 0; done < task->count && bw_check_should_continue(data->check, number);)
         done += read_batch(data, &data->workers[number], task->first + done, task->count - done,
                            task->copy);
@@ -588,7 +588,7 @@ struct bw_error *bw_data_check_take(void *context, const struct bw_summed *range
                : bw_error_create(BW_ERROR_STOPPED, "the check was stopped");
 }
 
-static void release(struct bw_data_check *data)
+static void free_data_check(struct bw_data_check *data)
 {
     for (unsigned i = 0; data->workers && i < data->check->workers; i++) {
         free(data->workers[i].bytes);
@@ -622,7 +622,7 @@ struct bw_data_check *bw_data_check_begin(struct bw_check *check)
     }
     if (complete)
         return data;
-    release(data);
+    free_data_check(data);
     return NULL;
 }
 
@@ -645,7 +645,7 @@ struct bw_error *bw_data_check_end(struct bw_data_check *data, struct bw_error *
     if (data->check->stopped && data->check->data_done)
         drop_from(&data->bad, data->check->data_done);
     bw_bad_ranges_report(data->check, &data->bad, 0);
-    release(data);
+    free_data_check(data);
     return error;
 }
 

@@ -58,7 +58,7 @@ void bw_entries_merge(struct bw_entries *list)
 }
 
 /* Leaves the upper half of the buckets for another time. */
-static void halve(struct bw_entries *list)
+static void halve_buckets(struct bw_entries *list)
 {
     size_t kept = 0;
     list->end = list->first + (list->end - list->first + 1) / 2;
@@ -74,7 +74,7 @@ static bool make_room(struct bw_entries *list)
         return BW_ARRAY_RESERVE(list->entries, list->count, list->capacity);
     bw_entries_merge(list);
     while (list->count > MOST / 2 && list->end - list->first > 1)
-        halve(list);
+        halve_buckets(list);
     return BW_ARRAY_RESERVE(list->entries, list->count, list->capacity);
 }
 
@@ -130,7 +130,7 @@ static struct bw_finding_location location_of(const struct bw_reference_entry *e
     return location;
 }
 
-static void describe(const struct bw_reference *reference, char text[128])
+static void describe_reference(const struct bw_reference *reference, char text[128])
 {
     switch (reference->kind) {
     case BW_EXTENT_DATA_REF:
@@ -158,7 +158,7 @@ static void report_reference(const struct extent *extent, const struct bw_refere
 {
     const struct bw_finding_location location = location_of(entry);
     char source[128];
-    describe(&entry->reference, source);
+    describe_reference(&entry->reference, source);
     if (entry->made <= entry->promised && !extent->complete)
         return;
     if (!entry->made)
@@ -385,7 +385,7 @@ static struct bw_error *add_all_made(struct bw_entries *list, struct bw_visited 
 }
 
 /* The extents of as many buckets as memory has room for. */
-static struct bw_error *settle(struct bw_entries *list, bool complete)
+static struct bw_error *check_buckets(struct bw_entries *list, bool complete)
 {
     struct bw_visited *visited = bw_visited_create();
     struct bw_error *error = visited ? add_all_promised(list) : bw_error_no_memory();
@@ -409,7 +409,7 @@ static struct bw_error *settle_all(struct bw_check *check, bool complete)
         list.first = list.end;
         list.end = BW_REFERENCE_BUCKETS;
         list.count = 0;
-        error = settle(&list, complete);
+        error = check_buckets(&list, complete);
     }
     free(list.entries);
     if (!error && list.end < BW_REFERENCE_BUCKETS)

@@ -46,7 +46,7 @@ static void free_paths(struct bw_finding_location *location)
     free(location->paths);
 }
 
-static void release(struct bw_finding_location *location)
+static void free_location(struct bw_finding_location *location)
 {
     free((char *)(uintptr_t)location->finding.message);
     for (size_t i = 0; i < location->file_count; i++)
@@ -55,17 +55,17 @@ static void release(struct bw_finding_location *location)
     free_paths(location);
 }
 
-static void clear(struct bw_findings *findings)
+static void clear_findings(struct bw_findings *findings)
 {
     for (size_t i = 0; i < findings->count; i++)
-        release(&findings->waiting[i]);
+        free_location(&findings->waiting[i]);
     findings->count = 0;
     memset(findings->in_pass, 0, sizeof findings->in_pass);
 }
 
 void bw_findings_free(struct bw_check *check)
 {
-    clear(&check->findings);
+    clear_findings(&check->findings);
     free(check->findings.waiting);
     pthread_mutex_destroy(&check->findings.lock);
 }
@@ -105,7 +105,7 @@ make_room(struct bw_check *check, const struct bw_finding_location *new, enum bw
             last = &findings->waiting[i];
     if (!last || by_location(new, last) >= 0)
         return NULL;
-    release(last);
+    free_location(last);
     return last;
 }
 
@@ -134,7 +134,7 @@ void bw_check_find(struct bw_check *check, enum bw_code_number code,
         *room = new;
     pthread_mutex_unlock(&findings->lock);
     if (!room)
-        release(&new);
+        free_location(&new);
 }
 
 void bw_check_unable(struct bw_check *check, struct bw_error *error)
@@ -159,7 +159,7 @@ struct naming {
     size_t listed; /* paths of all findings */
 };
 
-static bool knows(const struct bw_finding_location *location, unsigned bits)
+static bool has_known_fields(const struct bw_finding_location *location, unsigned bits)
 {
     return (location->finding.known & bits) == bits;
 }
@@ -168,7 +168,7 @@ static const struct bw_subvolume *subvolume_of(const struct naming *naming,
                                                const struct bw_finding_location *location)
 {
     const struct bw_subvolume *subvolume =
-        knows(location, BW_KNOWN_TREE)
+        has_known_fields(location, BW_KNOWN_TREE)
             ? bw_subvolume_by_id(naming->check->fs, location->finding.tree)
             : NULL;
     return subvolume && !subvolume->deleted ? subvolume : NULL;
@@ -330,7 +330,7 @@ static struct bw_error *add_owner(struct naming *naming, struct bw_finding_locat
 }
 
 /* Whether an owner of a tree block is touched by a finding of that block. */
-static bool concerns(const struct bw_finding_location *location, const struct bw_owner *owner)
+static bool touches_owner(const struct bw_finding_location *location, const struct bw_owner *owner)
 {
     return location->finding.logical == owner->extent &&
            (location->touches == BW_TOUCHES_KEYS || !owner->inode ||
@@ -371,7 +371,7 @@ static struct bw_error *on_owner(void *context, const struct bw_owner *owner)
     if (owner->kind == BW_OWNER_DATA)
         return add_data_owner(naming, naming->searched[owner->range], owner);
     for (size_t i = first_of_block(naming, owner->extent); is_at(naming, i, owner->extent); i++)
-        if (concerns(naming->searched[i], owner))
+        if (touches_owner(naming->searched[i], owner))
             BW_TRY(add_owner(naming, naming->searched[i], owner));
     return NULL;
 }
@@ -382,7 +382,7 @@ static bool needs_path(void *context, const struct bw_owner *owner)
     if (owner->kind == BW_OWNER_DATA)
         return has_room(naming, naming->searched[owner->range]);
     for (size_t i = first_of_block(naming, owner->extent); is_at(naming, i, owner->extent); i++)
-        if (concerns(naming->searched[i], owner) && has_room(naming, naming->searched[i]))
+        if (touches_owner(naming->searched[i], owner) && has_room(naming, naming->searched[i]))
             return true;
     return false;
 }
@@ -406,12 +406,12 @@ static bool is_searched(const struct naming *naming, const struct bw_finding_loc
 {
     const enum bw_touch touches = location->touches;
     const struct bw_finding *finding = &location->finding;
-    if (!knows(location, BW_KNOWN_LOGICAL))
+    if (!has_known_fields(location, BW_KNOWN_LOGICAL))
         return false;
     if (is_of_data(location))
         return finding->length <= UINT64_MAX - finding->logical;
     return (touches == BW_TOUCHES_KEYS ||
-            (touches == BW_TOUCHES_INODE && knows(location, BW_KNOWN_KEY))) &&
+            (touches == BW_TOUCHES_INODE && has_known_fields(location, BW_KNOWN_KEY))) &&
            subvolume_of(naming, location);
 }
 
@@ -632,6 +632,6 @@ struct bw_error *bw_findings_flush(struct bw_check *check)
         findings->counts[code].hidden += findings->in_pass[code];
     for (size_t i = 0; i < findings->count; i++)
         findings->counts[findings->waiting[i].finding.code - findings->counts[0].code].hidden--;
-    clear(findings);
+    clear_findings(findings);
     return error;
 }

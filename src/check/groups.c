@@ -88,7 +88,7 @@ static struct bw_error *read_all(struct bw_check *check)
 
 /* Estimates the bytes to be read: all copies of the used space of the chunks, in addition to the
  * superblocks and backup roots, which were read already. */
-static void estimate(struct bw_check *check)
+static void estimate_bytes(struct bw_check *check)
 {
     const struct bw_check_options *options = check->options;
     for (size_t i = 0; i < check->groups.count && !options->quick; i++) {
@@ -112,7 +112,7 @@ struct bw_error *bw_check_load_groups(struct bw_check *check)
     if (list->count)
         qsort(list->groups, list->count, sizeof *list->groups, bw_compare_first);
     list->loaded = true;
-    estimate(check);
+    estimate_bytes(check);
     return NULL;
 }
 

@@ -41,7 +41,7 @@ void bw_incomplete_chunks_free(struct bw_incomplete_chunks *incomplete)
     free(incomplete);
 }
 
-static struct bw_error *create(struct bw_check *check)
+static struct bw_error *create_incomplete_chunks(struct bw_check *check)
 {
     struct bw_incomplete_chunks *incomplete = calloc(1, sizeof *incomplete);
     if (!incomplete)
@@ -65,7 +65,7 @@ static struct bw_error *on_chunk(void *context, const struct bw_chunk_info *info
     if (bw_chunk_condition(check->fs, info, &missing) != BW_CHUNK_INCOMPLETE)
         return NULL;
     if (!check->incomplete_chunks)
-        BW_TRY(create(check));
+        BW_TRY(create_incomplete_chunks(check));
     const struct bw_checked_chunk *chunk = bw_check_chunk(check, info->logical);
     if (chunk)
         *counted_of(check, chunk) = (struct counted){.incomplete = true, .missing = missing};

@@ -130,7 +130,7 @@ uint64_t bw_inode_sums_total(const struct bw_inode_sums *sums)
 
 /* The facts of items. */
 
-static void settle(struct summing *summing)
+static void add_size_facts(struct summing *summing)
 {
     const uint64_t inode = summing->sums.last_inode;
     if (summing->size)
@@ -147,7 +147,7 @@ static void begin_inode(struct summing *summing, const struct bw_key *key)
 {
     struct bw_inode_sums *sums = &summing->sums;
     const bool has_item = key->type == BW_INODE_ITEM || !bw_is_inode_number(key->objectid);
-    settle(summing);
+    add_size_facts(summing);
     if (sums->last_inode) {
         end_inode(sums);
         sums->broken |= !has_item;
@@ -279,6 +279,6 @@ struct bw_inode_sums bw_inode_sums_of_leaf(const struct bw_check *check, const s
             summing.sums.total +=
                 bw_fact_of_inode(&summing.secrets, item.key.offset, BW_FACT_ORPHAN);
     }
-    settle(&summing);
+    add_size_facts(&summing);
     return summing.sums;
 }

@@ -736,7 +736,7 @@ static void choose_buckets(struct examination *examination)
     examination->count = 0;
 }
 
-static struct bw_error *examine(struct examination *examination)
+static struct bw_error *examine_inodes(struct examination *examination)
 {
     examination->sums = calloc(BUCKETS, sizeof *examination->sums);
     examination->counts = calloc(BUCKETS, sizeof *examination->counts);
@@ -761,7 +761,7 @@ static struct bw_error *examine_tree(struct bw_check *check, const struct bw_lis
                                       .tree = tree,
                                       .more_subvolumes = more_subvolumes,
                                       .secrets = bw_fact_secrets_of(check->fs)};
-    struct bw_error *error = examine(&examination);
+    struct bw_error *error = examine_inodes(&examination);
     bw_lost_list_free(&examination.lost_list);
     free(examination.lost.items);
     free(examination.sums);

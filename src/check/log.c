@@ -42,8 +42,8 @@ enum { LONGEST = 1 << 30 };
 /* Gathering. */
 
 /* Decodes an extent stored for a file; false for holes, inline data and unreadable items. */
-static bool decode(const struct log_check *self, const struct bw_item *item,
-                   struct bw_file_extent *extent)
+static bool decode_extent(const struct log_check *self, const struct bw_item *item,
+                          struct bw_file_extent *extent)
 {
     const uint32_t sectorsize = self->check->fs->superblock.sectorsize;
     BW_AUTO_ERROR struct bw_error *bad = bw_file_extent_decode(item, sectorsize, extent);
@@ -65,7 +65,7 @@ static struct bw_error *add_extent(struct log_check *self, uint64_t inode,
 }
 
 /* A replay passes over inodes without links, and data of some inodes have no checksums. */
-static struct bw_error *gather(struct log_check *self)
+static struct bw_error *collect_extents(struct log_check *self)
 {
     struct bw_inode inode = {0};
     uint64_t known = 0; /* number of that inode */
@@ -75,7 +75,7 @@ static struct bw_error *gather(struct log_check *self)
         if (item->key.type == BW_INODE_ITEM)
             known = bw_inode_decode(item, &inode) ? item->key.objectid : 0;
         if (item->key.type != BW_EXTENT_DATA || known != item->key.objectid || !inode.link_count ||
-            !decode(self, item, &extent))
+            !decode_extent(self, item, &extent))
             continue;
         bw_log_space_data(self->check->log_space, extent.disk_bytenr, extent.disk_num_bytes,
                           self->subvolume, known);
@@ -196,7 +196,7 @@ static struct bw_error *check_log(struct bw_check *check, const struct bw_listed
     if (!error && check->options->data && !self.data)
         error = bw_error_no_memory();
     if (!error)
-        error = gather(&self);
+        error = collect_extents(&self);
     if (!error && !log.loss_count)
         error = check_stored(&self);
     error = bw_data_check_end(self.data, error);

@@ -128,7 +128,7 @@ static struct bw_error *add_blocks(struct gathering *gathering,
     return error;
 }
 
-static struct bw_error *gather(struct gathering *gathering)
+static struct bw_error *collect_rows(struct gathering *gathering)
 {
     const struct bw_check *check = gathering->check;
     for (size_t i = 0; i < check->chunk_count; i++)
@@ -163,7 +163,7 @@ static struct bw_error *parity_rows(struct bw_check *check, bw_parity_visitor *t
     gathering->take = take;
     gathering->context = context;
     gathering->count = 0;
-    return gather(gathering);
+    return collect_rows(gathering);
 }
 
 enum {
@@ -337,9 +337,8 @@ static void read_rows(struct parity *parity, struct row *rows, size_t count)
     }
 }
 
-/* Computes the parity of some columns. */
-static void compute(const struct parity *parity, const struct row *row, uint32_t first,
-                    uint32_t count, uint8_t *computed)
+static void compute_parity(const struct parity *parity, const struct row *row, uint32_t first,
+                           uint32_t count, uint8_t *computed)
 {
     const size_t at = (size_t)first * parity->sectorsize,
                  length = (size_t)count * parity->sectorsize;
@@ -411,7 +410,7 @@ static void check_row(struct parity *parity, struct worker *worker, const struct
 {
     if (!row->columns)
         return;
-    compute(parity, row, row->first, row->end - row->first, worker->computed);
+    compute_parity(parity, row, row->first, row->end - row->first, worker->computed);
     for (unsigned i = 0; i < row->chunk->parity; i++)
         compare_parity(parity, row, row->data_parts + i,
                        worker->computed + (size_t)i * BW_STRIPE_LENGTH);
@@ -471,7 +470,7 @@ static struct bw_error *check_rows(void *context, const struct bw_parity_row *ro
     return NULL;
 }
 
-static void release(struct parity *parity)
+static void free_workers(struct parity *parity)
 {
     for (unsigned i = 0; parity->workers && i < parity->check->workers; i++) {
         free(parity->workers[i].bytes);
@@ -481,7 +480,7 @@ static void release(struct parity *parity)
     free(parity->workers);
 }
 
-static bool prepare(struct parity *parity)
+static bool create_workers(struct parity *parity)
 {
     const struct bw_check *check = parity->check;
     unsigned most = 1;
@@ -508,8 +507,8 @@ struct bw_error *bw_pass_parity(struct bw_check *check)
     struct parity parity = {
         .check = check, .sectorsize = check->fs->superblock.sectorsize, .task_rows = 64};
     struct bw_error *error =
-        prepare(&parity) ? parity_rows(check, check_rows, &parity) : bw_error_no_memory();
-    release(&parity);
+        create_workers(&parity) ? parity_rows(check, check_rows, &parity) : bw_error_no_memory();
+    free_workers(&parity);
     if (!error && parity.unchecked)
         bw_check_find(check, BW_CODE_parity_unchecked, &(struct bw_finding_location){0},
                       "%" PRIu64 " row%s stripes on missing devices", (uint64_t)parity.unchecked,

@@ -88,7 +88,7 @@ static struct bw_error *run_passes(struct bw_check *check, unsigned count)
 }
 
 /* The counts of kinds that occurred, behind the summary itself. */
-static struct bw_check_summary *summarize(const struct bw_check *check, bool ended)
+static struct bw_check_summary *summarize_findings(const struct bw_check *check, bool ended)
 {
     struct bw_check_summary *summary =
         calloc(1, sizeof *summary + BW_CODES * sizeof *summary->counts);
@@ -153,7 +153,7 @@ static struct bw_error *check_with(struct bw_check *check, unsigned pass_count,
     struct bw_error *error = bw_check_begin(check);
     if (!error)
         error = run_passes(check, pass_count);
-    *summary = summarize(check, !error);
+    *summary = summarize_findings(check, !error);
     bw_check_end(check);
     return error || *summary ? error : bw_error_no_memory();
 }

@@ -89,7 +89,7 @@ void bw_simple_quota_free(struct bw_simple_quota *self)
     free(self);
 }
 
-static bool pay(struct bw_simple_quota *self, uint64_t subvolume, uint64_t bytes)
+static bool charge_subvolume(struct bw_simple_quota *self, uint64_t subvolume, uint64_t bytes)
 {
     uint32_t number = bw_map_get(&self->numbers, subvolume);
     if (number == UINT32_MAX) {
@@ -109,7 +109,7 @@ void bw_simple_quota_block(struct bw_simple_quota *self, uint64_t owner, uint64_
     if (!self || generation < self->since)
         return;
     pthread_mutex_lock(&self->lock);
-    self->no_memory |= !pay(self, owner, bytes);
+    self->no_memory |= !charge_subvolume(self, owner, bytes);
     pthread_mutex_unlock(&self->lock);
 }
 
@@ -123,7 +123,7 @@ static struct bw_error *pay_for_extent(void *context, const struct bw_item *item
         extent.generation < self->since || !bw_extent_reference_step(&extent, &reference) ||
         reference.kind)
         return NULL;
-    return pay(self, reference.source, extent.length) ? NULL : bw_error_no_memory();
+    return charge_subvolume(self, reference.source, extent.length) ? NULL : bw_error_no_memory();
 }
 
 static struct bw_finding_location location_of(uint64_t objectid, uint8_t type, uint64_t offset)
@@ -333,7 +333,7 @@ static void find_one_sided(const struct quota *quota)
 
 /* Collects the subvolumes of a group; false if one of them no longer exists, although its numbers
  * still count. */
-static bool gather(struct quota *quota, uint64_t id)
+static bool collect_subvolumes(struct quota *quota, uint64_t id)
 {
     if (!BW_QGROUP_LEVEL(id)) {
         quota->no_memory |=
@@ -347,7 +347,7 @@ static bool gather(struct quota *quota, uint64_t id)
     bool complete = group && !group->is_doubtful;
     for (size_t k = 0; complete && k < group->member_count; k++)
         complete = BW_QGROUP_LEVEL(group->related[k]) < BW_QGROUP_LEVEL(id) &&
-                   gather(quota, group->related[k]);
+                   collect_subvolumes(quota, group->related[k]);
     return complete;
 }
 
@@ -357,7 +357,7 @@ static struct bw_error *compare_groups(struct quota *quota)
         const struct group *group = &quota->groups[i];
         struct bw_shares_sum sum;
         quota->subvolume_count = 0;
-        if (!group->is_counted || !gather(quota, group->id))
+        if (!group->is_counted || !collect_subvolumes(quota, group->id))
             continue;
         BW_TRY(bw_shares_of(quota->shares, quota->subvolumes, quota->subvolume_count, &sum));
         compare_numbers(quota->check, group->id,
@@ -367,7 +367,7 @@ static struct bw_error *compare_groups(struct quota *quota)
     return quota->no_memory ? bw_error_no_memory() : NULL;
 }
 
-static void release(struct quota *quota)
+static void free_quota(struct quota *quota)
 {
     for (size_t i = 0; i < quota->group_count; i++)
         free(quota->groups[i].related);
@@ -377,7 +377,8 @@ static void release(struct quota *quota)
 }
 
 /* Why the numbers are not to be trusted, or cannot be counted; NULL: they can. */
-static const char *excuse(const struct bw_check *check, const struct bw_quota_status *status)
+static const char *reason_to_skip(const struct bw_check *check,
+                                  const struct bw_quota_status *status)
 {
     if (status->inconsistent || status->rescanning)
         return "the numbers are marked as inconsistent, or a rescan is in progress";
@@ -416,7 +417,7 @@ static bool should_continue(void *check)
     return bw_check_should_continue(check, 0);
 }
 
-static struct bw_error *count(struct quota *quota)
+static struct bw_error *count_shares(struct quota *quota)
 {
     const struct bw_shares_options options = {.struct_size = sizeof options,
                                               .threads = quota->check->options->threads,
@@ -435,7 +436,7 @@ struct bw_error *bw_pass_quota(struct bw_check *check)
     BW_TRY(bw_fs_quota_status(check->fs, &status));
     if (!status.is_known || !status.enabled)
         return NULL;
-    const char *reason = excuse(check, &status);
+    const char *reason = reason_to_skip(check, &status);
     struct bw_error *error = bw_fs_qgroups(check->fs, false, add_group_of_quota, &quota);
     if (!error) {
         find_missing(&quota);
@@ -447,7 +448,7 @@ struct bw_error *bw_pass_quota(struct bw_check *check)
         bw_check_find(check, BW_CODE_qgroup_unchecked, &(struct bw_finding_location){0}, "%s",
                       reason);
     else
-        error = status.simple ? simple_quota_check(check) : count(&quota);
-    release(&quota);
+        error = status.simple ? simple_quota_check(check) : count_shares(&quota);
+    free_quota(&quota);
     return error;
 }

@@ -20,7 +20,7 @@ void bw_reference_counts_destroy(struct bw_reference_counts *counts)
 }
 
 /* The finalizer of SplitMix64: every bit of the input changes every bit of the result. */
-static uint64_t mix(uint64_t number)
+static uint64_t mix_bits(uint64_t number)
 {
     number = (number ^ number >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
     number = (number ^ number >> 27) * UINT64_C(0x94d049bb133111eb);
@@ -30,12 +30,13 @@ static uint64_t mix(uint64_t number)
 uint64_t bw_reference_hash(uint64_t kind, uint64_t a, uint64_t b, uint64_t c)
 {
     const uint64_t step = UINT64_C(0x9e3779b97f4a7c15);
-    return mix(mix(mix(mix(kind + step) ^ (a + 2 * step)) + b * 3) ^ (c + 5 * step));
+    return mix_bits(mix_bits(mix_bits(mix_bits(kind + step) ^ (a + 2 * step)) + b * 3) ^
+                    (c + 5 * step));
 }
 
 uint32_t bw_reference_bucket(uint64_t bytenr)
 {
-    return (uint32_t)(mix(bytenr) % BW_REFERENCE_BUCKETS);
+    return (uint32_t)(mix_bits(bytenr) % BW_REFERENCE_BUCKETS);
 }
 
 void bw_reference_counts_add(struct bw_reference_counts *counts, uint64_t bytenr, uint64_t hash,

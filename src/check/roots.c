@@ -442,7 +442,7 @@ static void read_default(struct root_list *list, const struct bw_item *item)
             list->default_id = entry.location.objectid;
 }
 
-static struct bw_error *gather(void *context, const struct bw_item *item)
+static struct bw_error *on_item(void *context, const struct bw_item *item)
 {
     struct root_list *list = context;
     const struct bw_key *key = &item->key;
@@ -556,7 +556,7 @@ static void check_relocation(const struct root_list *list)
 static struct bw_error *check_book(struct root_list *list)
 {
     BW_TRY(bw_fs_items(list->check->fs, &list->check->fs->root_tree, (struct bw_key){0}, BW_KEY_MAX,
-                       gather, list));
+                       on_item, list));
     BW_TRY(root_links(list));
     for (size_t i = 0; i < list->orphan_count; i++)
         BW_TRY(check_orphan(list, list->orphans[i]));

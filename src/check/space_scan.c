@@ -204,7 +204,7 @@ static void enter_group(struct space *space)
 }
 
 /* Goes on to the block group that holds an address, or to the last one before it. */
-static void advance(struct space *space, uint64_t address)
+static void advance_group(struct space *space, uint64_t address)
 {
     const struct bw_group_list *list = &space->check->groups;
     while (space->next_group < list->count && list->groups[space->next_group].start <= address) {
@@ -261,7 +261,7 @@ static void count_extent(struct space *space)
 static struct bw_error *add_extent(struct space *space)
 {
     const struct bw_extent_entry *extent = &space->extent;
-    advance(space, extent->bytenr);
+    advance_group(space, extent->bytenr);
     checksum_runs_skip(&space->checksums, extent->bytenr, space->unsure);
     bw_incomplete_chunks_extent(space->check, extent->bytenr, extent->length);
     space->unsure = false;
@@ -393,7 +393,7 @@ static struct bw_error *read_items(struct space *space)
     }
     end_extent(space, !space->extents.after_loss);
     space->unsure |= space->extents.after_loss;
-    advance(space, UINT64_MAX);
+    advance_group(space, UINT64_MAX);
     if (space->group)
         leave_group(space);
     checksum_runs_skip(&space->checksums, UINT64_MAX, space->unsure);
@@ -413,7 +413,7 @@ static void check_sum(struct bw_check *check)
                       check->fs->superblock.bytes_used, sum);
 }
 
-static struct bw_error *run(struct space *space)
+static struct bw_error *scan_space(struct space *space)
 {
     struct bw_check *check = space->check;
     BW_TRY(bw_item_stream_begin(&space->extents, check->fs, &check->trees, BW_EXTENT_TREE));
@@ -434,7 +434,7 @@ struct bw_error *bw_pass_space(struct bw_check *check)
     if (!check->references)
         return bw_error_no_memory();
     BW_TRY(bw_check_load_groups(check));
-    struct bw_error *error = run(&space);
+    struct bw_error *error = scan_space(&space);
     error = checksum_runs_end(&space.checksums, error);
     error = bw_free_space_end(&space.free_space, error);
     return bw_item_stream_end(&space.extents, error);

@@ -816,8 +816,8 @@ static bool is_top_of_uuid_tree(const struct bw_item_rules *rules, const struct 
            (item->key.type == BW_INODE_ITEM || item->key.type == BW_INODE_REF);
 }
 
-static bool misplaced(const struct bw_item_rules *rules, const struct bw_item *item,
-                      struct bw_item_fault *fault)
+static bool is_misplaced(const struct bw_item_rules *rules, const struct bw_item *item,
+                         struct bw_item_fault *fault)
 {
     const char *name = bw_key_type_find(item->key.type);
     if (is_top_of_uuid_tree(rules, item))
@@ -842,5 +842,5 @@ bool bw_check_item(const struct bw_item_rules *rules, const struct bw_item *item
         return wrong_size(type, item->size, fault);
     if (type->check && type->check(rules, item, fault))
         return true;
-    return !(type->trees & kind_of_tree(rules)) && misplaced(rules, item, fault);
+    return !(type->trees & kind_of_tree(rules)) && is_misplaced(rules, item, fault);
 }

@@ -75,16 +75,16 @@ static bool may_be_shared(const struct walk *walk, uint64_t bytenr)
     return !check->extents_known || bw_map_get(&check->shared_blocks, bytenr) != UINT32_MAX;
 }
 
-static void keep(struct walk *walk, const struct bw_block_pointer *pointer,
-                 const struct bw_inode_sums *sums)
+static void keep_sums(struct walk *walk, const struct bw_block_pointer *pointer,
+                      const struct bw_inode_sums *sums)
 {
     if (may_be_shared(walk, pointer->bytenr) &&
         !bw_visited_keep(walk->check->visited, pointer->bytenr, sums))
         walk->no_memory = true;
 }
 
-static struct bw_reached_block reached(struct walk *walk, const struct bw_block_pointer *pointer,
-                                       const uint8_t *block)
+static struct bw_reached_block
+reach_block(struct walk *walk, const struct bw_block_pointer *pointer, const uint8_t *block)
 {
     const struct bw_disk_header *header = (const void *)block;
     const struct bw_reached_block result = {
@@ -109,7 +109,7 @@ static struct bw_reached_block reached(struct walk *walk, const struct bw_block_
 static struct bw_inode_sums check_leaf(struct walk *walk, struct worker *worker,
                                        const struct bw_block_pointer *pointer, const uint8_t *block)
 {
-    const struct bw_reached_block leaf = reached(walk, pointer, block);
+    const struct bw_reached_block leaf = reach_block(walk, pointer, block);
     bw_check_leaf(&leaf);
     bw_check_references(&leaf, 0);
     if (!walk->tree->has_inodes)
@@ -140,12 +140,12 @@ static void check_leaves(struct walk *walk, struct worker *worker, struct bw_che
         if (leaf->good)
             known[i] = check_leaf(walk, worker, &leaf->pointer, leaf->buffer);
         if (!leaf->skipped)
-            keep(walk, &leaf->pointer, &known[i]);
+            keep_sums(walk, &leaf->pointer, &known[i]);
         bw_inode_sums_append(sums, &known[i]);
     }
 }
 
-static void announce(struct walk *walk, const struct bw_node *node)
+static void advise_children(struct walk *walk, const struct bw_node *node)
 {
     struct bw_range ranges[BW_MAX_CHILDREN];
     for (uint32_t slot = 0; slot < node->item_count; slot++)
@@ -161,7 +161,7 @@ static struct bw_inode_sums check_children(struct walk *walk, unsigned number,
     const unsigned batch = bw_block_batch(&walk->check->fs->reader);
     struct bw_checked_block leaves[BW_BATCH];
     struct bw_inode_sums sums = {0};
-    announce(walk, node);
+    advise_children(walk, node);
     for (uint32_t slot = bw_tree_first_slot(walk->tree, node); slot < node->item_count;) {
         unsigned count = 0;
         for (; count < batch && slot < node->item_count; count++, slot++)
@@ -196,10 +196,10 @@ static struct bw_inode_sums check_parent(struct walk *walk, unsigned number,
     struct bw_inode_sums sums;
     if (!read_node(walk, worker, pointer, worker->node, &sums))
         return sums;
-    const struct bw_reached_block node = reached(walk, pointer, worker->node);
+    const struct bw_reached_block node = reach_block(walk, pointer, worker->node);
     bw_check_references(&node, bw_tree_first_slot(walk->tree, &node.node));
     sums = check_children(walk, number, pointer, &node.node);
-    keep(walk, pointer, &sums);
+    keep_sums(walk, pointer, &sums);
     return sums;
 }
 
@@ -246,7 +246,7 @@ static struct bw_inode_sums check_node(struct walk *walk, const struct bw_block_
         walk->no_memory = true;
     if (!buffer || !read_node(walk, &walk->workers[0], pointer, buffer, &sums))
         return buffer ? sums : lost_sums;
-    const struct bw_reached_block node = reached(walk, pointer, buffer);
+    const struct bw_reached_block node = reach_block(walk, pointer, buffer);
     const uint32_t first = bw_tree_first_slot(walk->tree, &node.node);
     bw_check_references(&node, first);
     if (node.node.level == 2) {
@@ -259,7 +259,7 @@ static struct bw_inode_sums check_node(struct walk *walk, const struct bw_block_
             bw_inode_sums_append(&sums, &more);
         }
     }
-    keep(walk, pointer, &sums);
+    keep_sums(walk, pointer, &sums);
     return sums;
 }
 

@@ -154,7 +154,7 @@ static struct bw_error *end_hashes(struct merkle *merkle, struct bw_error *error
     return merkle->hashes.is_root ? error : bw_item_range_end(&merkle->hashes.level.range, error);
 }
 
-static bool matches(struct merkle *merkle, const uint8_t *block, const uint8_t *expected)
+static bool matches_digest(struct merkle *merkle, const uint8_t *block, const uint8_t *expected)
 {
     const struct bw_verity *verity = merkle->verity;
     gcry_md_reset(merkle->hash);
@@ -172,7 +172,7 @@ static struct bw_error *check_level(struct merkle *merkle, unsigned number)
     begin_level(merkle, number, 0, &level);
     begin_hashes(merkle, number + 1);
     while (level.left && next_block(merkle, &level) && (expected = next_hash(merkle)))
-        if (!matches(merkle, level.bytes, expected)) {
+        if (!matches_digest(merkle, level.bytes, expected)) {
             report_tree(merkle, level.position - merkle->verity->block_size,
                         "a block of the Merkle tree does not have the hash above it");
             break;
@@ -205,7 +205,7 @@ static void end_block(struct merkle *merkle)
     memset(merkle->blocks[0] + merkle->filled, 0, size - merkle->filled);
     const bool good =
         merkle->unknown ||
-        (merkle->nonzero ? matches(merkle, merkle->blocks[0], expected)
+        (merkle->nonzero ? matches_digest(merkle, merkle->blocks[0], expected)
                          : memcmp(merkle->zeros, expected, merkle->verity->digest_size) == 0);
     if (!good && merkle->bad_end != merkle->offset)
         report_data(merkle);
@@ -243,7 +243,7 @@ static struct bw_error *check_data(struct merkle *merkle, struct bw_data_reader 
 {
     begin_hashes(merkle, 0);
     memset(merkle->blocks[0], 0, merkle->verity->block_size);
-    matches(merkle, merkle->blocks[0], merkle->zeros);
+    matches_digest(merkle, merkle->blocks[0], merkle->zeros);
     memcpy(merkle->zeros, gcry_md_read(merkle->hash, merkle->verity->algorithm),
            merkle->verity->digest_size);
     struct bw_error *error = bw_data_read(reader, merkle->file, 0, UINT64_MAX, on_part, merkle);
@@ -360,8 +360,8 @@ static void lay_out(struct bw_verity *verity)
 }
 
 /* Decodes a descriptor; returns a description of its fault, or NULL. */
-static const char *decode(const struct bw_disk_fsverity *descriptor, uint64_t size,
-                          uint64_t file_size, struct bw_verity *verity)
+static const char *decode_descriptor(const struct bw_disk_fsverity *descriptor, uint64_t size,
+                                     uint64_t file_size, struct bw_verity *verity)
 {
     static const struct bw_disk_fsverity none;
     const bool sha512 = descriptor->algorithm == 2;
@@ -445,7 +445,7 @@ static struct bw_error *check_file(struct bw_check *check, const struct bw_data_
     const char *problem = !length ? "there is none"
                           : length < sizeof descriptor || size < sizeof descriptor
                               ? "it is cut off"
-                              : decode(&descriptor, size, file->size, &verity);
+                              : decode_descriptor(&descriptor, size, file->size, &verity);
     const struct bw_finding_location location = verity_location(file);
     if (problem)
         bw_check_find(check, BW_CODE_verity_descriptor, &location,
@@ -480,8 +480,8 @@ static struct bw_error *next_file(void *context, struct bw_stream_file *file, bo
     return NULL;
 }
 
-static struct bw_error *work(void *context, struct bw_data_reader *reader,
-                             const struct bw_stream_file *file)
+static struct bw_error *on_file(void *context, struct bw_data_reader *reader,
+                                const struct bw_stream_file *file)
 {
     struct bw_check *check = ((struct bw_verity_files *)context)->check;
     return check_file(check, &file->data, check->options->data ? reader : NULL);
@@ -499,7 +499,7 @@ struct bw_error *bw_pass_verity(struct bw_check *check)
     const struct bw_stream stream = {.struct_size = sizeof stream,
                                      .threads = check->workers,
                                      .next = next_file,
-                                     .work = work,
+                                     .work = on_file,
                                      .work_limit = UINT64_MAX,
                                      .context = files};
     BW_TRY(bw_gcrypt_prepare());
