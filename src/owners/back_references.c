@@ -43,7 +43,7 @@ struct follower {
 };
 
 /* Marks a block above a search target; the search continues from there, unless it is a root. */
-static struct bw_error *mark(struct follower *follower, uint64_t bytenr, bool is_root)
+static struct bw_error *mark_block(struct follower *follower, uint64_t bytenr, bool is_root)
 {
     bool new;
     if (!bw_owner_mark(follower->search, bytenr, &new))
@@ -60,7 +60,7 @@ static struct bw_error *mark_path(struct follower *follower, unsigned lowest)
 {
     follower->found = true;
     for (unsigned level = lowest; level <= follower->top; level++)
-        BW_TRY(mark(follower, follower->path[level], level == follower->top));
+        BW_TRY(mark_block(follower, follower->path[level], level == follower->top));
     return NULL;
 }
 
@@ -116,8 +116,8 @@ static struct bw_error *on_leaf(void *context, const struct bw_node *leaf)
     return NULL;
 }
 
-static struct bw_error *descend(struct follower *follower, const struct bw_listed_tree *tree,
-                                struct bw_scan scan)
+static struct bw_error *scan_tree(struct follower *follower, const struct bw_listed_tree *tree,
+                                  struct bw_scan scan)
 {
     scan.buffers = &follower->buffers;
     scan.lost = on_lost_block;
@@ -138,13 +138,13 @@ static struct bw_error *follow_data(struct follower *follower, const struct bw_r
     if (!tree)
         return NULL;
     follower->wanted = reference->bytenr;
-    BW_TRY(descend(follower, tree,
-                   (struct bw_scan){
-                       .first = {reference->inode, BW_EXTENT_DATA, begin},
-                       .last = {reference->inode, BW_EXTENT_DATA, reference->offset + room},
-                       .wants = note_path,
-                       .leaf = on_leaf,
-                   }));
+    BW_TRY(scan_tree(follower, tree,
+                     (struct bw_scan){
+                         .first = {reference->inode, BW_EXTENT_DATA, begin},
+                         .last = {reference->inode, BW_EXTENT_DATA, reference->offset + room},
+                         .wants = note_path,
+                         .leaf = on_leaf,
+                     }));
     follower->doubtful |= !follower->found;
     return NULL;
 }
@@ -179,11 +179,11 @@ static struct bw_error *follow_block(struct follower *follower, const struct bw_
     if (!tree || tree->tree.root.level <= block->level)
         return NULL;
     if (tree->tree.root.level == block->level + 1)
-        return mark(follower, tree->tree.root.bytenr, true);
+        return mark_block(follower, tree->tree.root.bytenr, true);
     BW_TRY(find_key(follower, block, keys));
     follower->wanted = block->bytenr;
     follower->wanted_level = block->level;
-    BW_TRY(descend(
+    BW_TRY(scan_tree(
         follower, tree,
         (struct bw_scan){
             .first = keys[0], .last = keys[1], .wants = leads_to_block, .leaf = ignore_leaf}));
@@ -194,18 +194,19 @@ static struct bw_error *follow_block(struct follower *follower, const struct bw_
 /* Extent items. */
 
 /* Data have other references than a block. */
-static struct bw_error *follow(struct follower *follower, const struct bw_owned_block *block,
-                               const struct bw_reference *reference)
+static struct bw_error *follow_reference(struct follower *follower,
+                                         const struct bw_owned_block *block,
+                                         const struct bw_reference *reference)
 {
     switch (reference->kind) {
     case BW_TREE_BLOCK_REF:
         return block ? follow_block(follower, block, reference->source) : NULL;
     case BW_SHARED_BLOCK_REF:
-        return block ? mark(follower, reference->source, false) : NULL;
+        return block ? mark_block(follower, reference->source, false) : NULL;
     case BW_EXTENT_DATA_REF:
         return block ? NULL : follow_data(follower, reference);
     default:
-        return block ? NULL : mark(follower, reference->source, false);
+        return block ? NULL : mark_block(follower, reference->source, false);
     }
 }
 
@@ -219,7 +220,7 @@ struct present {
 static struct bw_error *follow_present(struct follower *follower, const struct present *present,
                                        const struct bw_reference *reference)
 {
-    return follow(follower, present->extent.is_block ? &present->block : NULL, reference);
+    return follow_reference(follower, present->extent.is_block ? &present->block : NULL, reference);
 }
 
 /* A block of another tree than a subvolume has one reference, to that tree. */
@@ -254,7 +255,7 @@ static struct bw_error *handle_extent(struct follower *follower, struct present 
         return NULL;
     present->wanted = false;
     BW_TRY(bw_owner_add_block(search, &present->block, &index));
-    return mark(follower, extent->bytenr, false);
+    return mark_block(follower, extent->bytenr, false);
 }
 
 static struct bw_error *handle_item(struct follower *follower, const struct bw_item *item,

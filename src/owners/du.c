@@ -64,8 +64,8 @@ static struct bw_error *hand_out(struct du *du, const struct bw_listed_file *fil
     return options->visit(options->context, &entry);
 }
 
-static struct bw_error *finish(struct du *du, const struct bw_listed_file *file,
-                               const struct sums *sums)
+static struct bw_error *finish_file(struct du *du, const struct bw_listed_file *file,
+                                    const struct sums *sums)
 {
     BW_TRY(hand_out(du, file, sums));
     if (!du->depth)
@@ -92,12 +92,12 @@ static struct bw_error *handle_step(struct du *du, const struct bw_file_batch *b
         return NULL;
     case BW_LISTED_LEAVE: {
         const struct sums sums = du->around[--du->depth];
-        return finish(du, file, &sums);
+        return finish_file(du, file, &sums);
     }
     default:
         if (!file->wanted)
             return NULL;
-        return finish(du, file, &(struct sums){du->space[number], 1});
+        return finish_file(du, file, &(struct sums){du->space[number], 1});
     }
 }
 
@@ -118,7 +118,7 @@ static struct bw_error *on_batch(void *context, const struct bw_file_batch *batc
     return NULL;
 }
 
-static struct bw_error *count(struct du *du)
+static struct bw_error *count_files(struct du *du)
 {
     const struct bw_file_list_options list = {.subvolume = du->options->subvolume,
                                               .start = du->options->start,
@@ -139,7 +139,7 @@ struct bw_error *bw_du(struct bw_fs *fs, const struct bw_du_options *given)
     if (!options.visit)
         return bw_error_create(BW_ERROR_USAGE, "no callback was given");
     struct du du = {.fs = fs, .options = &options};
-    struct bw_error *error = count(&du);
+    struct bw_error *error = count_files(&du);
     bw_file_place_free(&du.place);
     bw_sharing_destroy(du.sharing);
     bw_range_set_free(&du.ranges);

@@ -124,7 +124,7 @@ static int by_inode(const void *a, const void *b)
 
 /* Most file systems list most inodes in ascending order: sorting would take time, and as much
  * memory again. */
-static void sort(struct lister *lister)
+static void sort_wanted(struct lister *lister)
 {
     const struct bw_wanted_file *wanted = lister->wanted;
     size_t i = 1;
@@ -134,7 +134,7 @@ static void sort(struct lister *lister)
         qsort(lister->wanted, lister->wanted_count, sizeof *lister->wanted, by_inode);
 }
 
-static void gather(struct lister *lister)
+static void collect_wanted(struct lister *lister)
 {
     lister->wanted_count = 0;
     for (uint32_t i = 0; i < lister->count; i++) {
@@ -143,7 +143,7 @@ static void gather(struct lister *lister)
             lister->wanted[lister->wanted_count++] =
                 (struct bw_wanted_file){&file->subvolume->tree, file->inode, i, 1};
     }
-    sort(lister);
+    sort_wanted(lister);
 }
 
 static const struct bw_subvolume *subvolume_of_last(const struct lister *lister)
@@ -205,7 +205,7 @@ static struct bw_error *select_by_inode(struct lister *lister, const struct bw_f
 }
 
 /* Makes one of those that are names of the same inode. */
-static void unite(struct lister *lister)
+static void merge_names(struct lister *lister)
 {
     size_t count = 0;
     for (size_t i = 0; i < lister->wanted_count; i++) {
@@ -225,10 +225,10 @@ static struct bw_error *pass_on(struct lister *lister)
         .files = lister->files, .count = lister->count, .names = lister->names.data};
     if (!lister->count)
         return NULL;
-    gather(lister);
+    collect_wanted(lister);
     if (lister->options->selection && bw_selection_needs_inode(lister->options->selection))
         BW_TRY(select_by_inode(lister, &batch));
-    unite(lister);
+    merge_names(lister);
     batch.wanted = lister->wanted;
     batch.wanted_count = lister->wanted_count;
     BW_TRY(lister->take(lister->context, &batch));
@@ -268,7 +268,7 @@ static struct bw_error *add_step(struct lister *lister, enum bw_listed_kind kind
 
 /* Directories. */
 
-static bool encloses(const struct lister *lister, uint64_t subvolume)
+static bool is_inside_subvolume(const struct lister *lister, uint64_t subvolume)
 {
     for (size_t i = 0; i < lister->depth; i++)
         if (bw_subvolume_id(lister->levels[i].place.subvolume) == subvolume)
@@ -284,7 +284,7 @@ static struct bw_error *enter_once(struct lister *lister, const struct bw_place 
     *enters = place->inode != BW_EMPTY_DIRECTORY;
     if (!*enters)
         return NULL;
-    if (bw_map_get(&lister->left, tree) != UINT32_MAX && !encloses(lister, tree))
+    if (bw_map_get(&lister->left, tree) != UINT32_MAX && !is_inside_subvolume(lister, tree))
         *enters = false;
     else if (!bw_pair_set_add(&lister->entered, tree, place->inode, enters))
         return bw_error_no_memory();
@@ -308,8 +308,8 @@ static bool goes_down(const struct lister *lister, const struct bw_place *place)
 }
 
 /* Begins with a directory, whose name is the last one of the path. */
-static struct bw_error *enter(struct lister *lister, const struct bw_place *place,
-                              size_t path_length)
+static struct bw_error *enter_directory(struct lister *lister, const struct bw_place *place,
+                                        size_t path_length)
 {
     struct level level = {.place = *place,
                           .position = BW_DIRECTORY_START,
@@ -328,14 +328,14 @@ static struct bw_error *enter(struct lister *lister, const struct bw_place *plac
 /* Of a subvolume that is completely listed, only one number is kept. */
 static struct bw_error *forget_subvolume(struct lister *lister, uint64_t subvolume)
 {
-    if (encloses(lister, subvolume))
+    if (is_inside_subvolume(lister, subvolume))
         return NULL;
     bw_pair_set_forget(&lister->entered, subvolume);
     bw_pair_set_forget(&lister->listed, subvolume);
     return bw_map_put(&lister->left, subvolume, 1) ? NULL : bw_error_no_memory();
 }
 
-static struct bw_error *leave(struct lister *lister)
+static struct bw_error *leave_directory(struct lister *lister)
 {
     const struct level *level = &lister->levels[--lister->depth];
     const struct level *above = lister->depth ? level - 1 : NULL;
@@ -411,7 +411,7 @@ static struct bw_error *list_entry(struct lister *lister, const struct waiting e
     BW_TRY(add_step(lister, is_file ? BW_LISTED_FILE : BW_LISTED_ENTER, &entry.place, name,
                     entry.name_length, wanted));
     if (!is_file)
-        return enter(lister, &entry.place, above);
+        return enter_directory(lister, &entry.place, above);
     lister->path.length = above;
     return NULL;
 }
@@ -425,7 +425,7 @@ static struct bw_error *list_directories(struct lister *lister)
         else if (level->next < lister->waiting_count)
             BW_TRY(list_entry(lister, lister->waiting[level->next++]));
         else
-            BW_TRY(leave(lister));
+            BW_TRY(leave_directory(lister));
     }
     return NULL;
 }
@@ -441,7 +441,7 @@ static struct bw_error *find_start(const struct lister *lister, struct bw_place 
     return bw_lookup(lister->fs, from, options->start ? options->start : "/", false, place);
 }
 
-static struct bw_error *list(struct lister *lister)
+static struct bw_error *list_files(struct lister *lister)
 {
     const struct bw_file_list_options *options = lister->options;
     const struct bw_walk_options where = {
@@ -464,7 +464,7 @@ static struct bw_error *list(struct lister *lister)
     BW_TRY(
         add_step(lister, is_file ? BW_LISTED_FILE : BW_LISTED_ENTER, &place, path, length, wanted));
     if (!is_file)
-        BW_TRY(enter(lister, &place, 0));
+        BW_TRY(enter_directory(lister, &place, 0));
     BW_TRY(list_directories(lister));
     return pass_on(lister);
 }
@@ -473,7 +473,7 @@ struct bw_error *bw_file_list(struct bw_fs *fs, const struct bw_file_list_option
                               bw_file_batch_visitor *take, void *context)
 {
     struct lister lister = {.fs = fs, .options = options, .take = take, .context = context};
-    struct bw_error *error = list(&lister);
+    struct bw_error *error = list_files(&lister);
     bw_directory_close(lister.directory);
     free(lister.levels);
     free(lister.waiting);

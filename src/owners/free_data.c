@@ -35,8 +35,8 @@ static struct bw_xlator *find_device(const struct bw_fs *fs, uint64_t devid)
 }
 
 /* Delivers `length` bytes at an offset of the range; `error` is consumed. */
-static struct bw_error *deliver(const struct free_read *read, uint64_t offset, uint64_t length,
-                                const uint8_t *bytes, struct bw_error *error)
+static struct bw_error *deliver_part(const struct free_read *read, uint64_t offset, uint64_t length,
+                                     const uint8_t *bytes, struct bw_error *error)
 {
     if (error && error->code == BW_ERROR_NO_MEMORY)
         return error;
@@ -74,7 +74,7 @@ static struct bw_error *read_sectors(const struct free_read *read, struct bw_req
         struct bw_request request =
             request_at(read, begin + at, rest < sectorsize ? rest : sectorsize, failed.buffer);
         bw_wind(NULL, read->layer, &request, 1);
-        BW_TRY(deliver(read, begin + at, request.length, failed.buffer, request.error));
+        BW_TRY(deliver_part(read, begin + at, request.length, failed.buffer, request.error));
     }
     return NULL;
 }
@@ -94,8 +94,8 @@ static struct bw_error *read_batch(const struct free_read *read, uint64_t *offse
         else if (requests[i].error)
             error = read_sectors(read, requests[i]);
         else
-            error = deliver(read, requests[i].address - read->address, requests[i].length,
-                            requests[i].buffer, NULL);
+            error = deliver_part(read, requests[i].address - read->address, requests[i].length,
+                                 requests[i].buffer, NULL);
     }
     *offset = at;
     return error;
@@ -169,7 +169,7 @@ static struct bw_error *read_stored(const struct free_read *read, uint64_t lengt
     for (uint64_t offset = 0; offset < length;) {
         const uint64_t stored = next_stored(read, offset, length);
         if (stored > offset)
-            BW_TRY(deliver(read, offset, stored - offset, NULL, NULL));
+            BW_TRY(deliver_part(read, offset, stored - offset, NULL, NULL));
         offset = stored;
         const uint64_t left = length - offset, batch = (uint64_t)REQUEST * REQUESTS;
         if (left)
@@ -183,10 +183,11 @@ static struct bw_error *read_all(const struct free_read *read, uint64_t length)
     uint64_t readable = length;
     BW_TRY(cut_to_devices(read, &readable));
     BW_TRY(read_stored(read, readable));
-    return readable < length ? deliver(read, readable, length - readable, NULL,
-                                       bw_error_create(BW_ERROR_CORRUPT,
-                                                       "the devices of its chunk end before it"))
-                             : NULL;
+    return readable < length
+               ? deliver_part(
+                     read, readable, length - readable, NULL,
+                     bw_error_create(BW_ERROR_CORRUPT, "the devices of its chunk end before it"))
+               : NULL;
 }
 
 struct bw_error *bw_free_read(struct bw_fs *fs, const struct bw_free_range *range,
@@ -200,9 +201,9 @@ struct bw_error *bw_free_read(struct bw_fs *fs, const struct bw_free_range *rang
                              .visit = visit,
                              .context = context};
     if (!read.layer)
-        return deliver(&read, 0, range->length, NULL,
-                       bw_error_create(BW_ERROR_MISSING_DEVICE, "device %" PRIu64 " is missing",
-                                       range->devid));
+        return deliver_part(&read, 0, range->length, NULL,
+                            bw_error_create(BW_ERROR_MISSING_DEVICE,
+                                            "device %" PRIu64 " is missing", range->devid));
     const uint64_t touched = range->length / REQUEST + 2;
     BW_AUTO_FREE uint8_t *bytes =
         malloc((size_t)(touched < REQUESTS ? touched : REQUESTS) * REQUEST);

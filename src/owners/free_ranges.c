@@ -116,7 +116,7 @@ static struct bw_error *read_trees(struct free_search *search)
 
 /* Delivery. */
 
-static struct bw_error *deliver(struct free_search *search, const struct bw_free_range *range)
+static struct bw_error *deliver_range(struct free_search *search, const struct bw_free_range *range)
 {
     if (!range->length || !(search->options.kinds & 1U << range->kind))
         return NULL;
@@ -153,10 +153,10 @@ static struct bw_error *list_chunk(struct free_search *search, const struct bw_u
             before.length += end - at;
             continue;
         }
-        BW_TRY(deliver(search, &before));
+        BW_TRY(deliver_range(search, &before));
         before = (struct bw_free_range){.kind = kind, .logical = at, .length = end - at};
     }
-    return deliver(search, &before);
+    return deliver_range(search, &before);
 }
 
 static struct bw_error *list_devices(struct free_search *search)
@@ -167,10 +167,10 @@ static struct bw_error *list_devices(struct free_search *search)
     for (size_t i = 0; i < bw_device_map_count(map) && !error; i++) {
         const struct bw_device_range *range = bw_device_map_range(map, i);
         if (range->use == BW_USE_UNALLOCATED)
-            error = deliver(search, &(struct bw_free_range){.kind = BW_FREE_UNALLOCATED,
-                                                            .length = range->length,
-                                                            .devid = range->devid,
-                                                            .offset = range->offset});
+            error = deliver_range(search, &(struct bw_free_range){.kind = BW_FREE_UNALLOCATED,
+                                                                  .length = range->length,
+                                                                  .devid = range->devid,
+                                                                  .offset = range->offset});
     }
     bw_device_map_close(map);
     return error;

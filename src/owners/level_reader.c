@@ -57,7 +57,7 @@ void bw_level_reader_end(struct bw_level_reader *levels)
     pthread_mutex_destroy(&levels->lock);
 }
 
-static bool add(struct bw_block_queue *list, const struct bw_queued_block *block)
+static bool add_block(struct bw_block_queue *list, const struct bw_queued_block *block)
 {
     if (!BW_ARRAY_RESERVE(list->blocks, list->count, list->capacity))
         return false;
@@ -68,8 +68,9 @@ static bool add(struct bw_block_queue *list, const struct bw_queued_block *block
 struct bw_error *bw_level_reader_add(struct bw_level_reader *levels,
                                      const struct bw_queued_block *block)
 {
-    return add(&levels->lists[block->pointer.expectation.level], block) ? NULL
-                                                                        : bw_error_no_memory();
+    return add_block(&levels->lists[block->pointer.expectation.level], block)
+               ? NULL
+               : bw_error_no_memory();
 }
 
 static struct bw_queued_block child_of(const struct bw_queued_block *parent,
@@ -89,7 +90,7 @@ static void add_nodes(struct bw_level_reader *levels, const struct bw_queued_blo
         if (!wanted[slot])
             continue;
         const struct bw_queued_block child = child_of(parent, node, slot);
-        if (!add(&levels->lists[node->level - 1], &child))
+        if (!add_block(&levels->lists[node->level - 1], &child))
             levels->no_memory = true;
     }
     pthread_mutex_unlock(&levels->lock);
@@ -130,7 +131,7 @@ static void choose_leaves(struct bw_level_reader *levels, unsigned worker,
         read_leaves(levels, worker);
     for (uint32_t slot = 0; slot < node->item_count; slot++) {
         const struct bw_queued_block child = child_of(parent, node, slot);
-        if (memory->wanted[slot] && !add(&memory->below, &child))
+        if (memory->wanted[slot] && !add_block(&memory->below, &child))
             levels->no_memory = true;
     }
 }
@@ -179,8 +180,8 @@ static bool should_continue(struct bw_level_reader *levels, unsigned worker)
     return !levels->stopped && !levels->no_memory;
 }
 
-static void pick(const struct level_tasks *level_tasks, size_t first, unsigned count,
-                 struct bw_queued_block *blocks)
+static void pick_blocks(const struct level_tasks *level_tasks, size_t first, unsigned count,
+                        struct bw_queued_block *blocks)
 {
     const struct bw_level_reader *levels = level_tasks->levels;
     if (levels->order)
@@ -199,7 +200,7 @@ static void advise_level(const struct level_tasks *level_tasks, unsigned worker,
     size_t ranged = 0;
     for (size_t at = first; at < end; at += BW_BATCH) {
         const unsigned count = (unsigned)bw_next_batch(end - at);
-        pick(level_tasks, at, count, blocks);
+        pick_blocks(level_tasks, at, count, blocks);
         for (unsigned i = 0; i < count; i++)
             ranges[ranged++] =
                 (struct bw_range){blocks[i].pointer.bytenr, levels->fs->reader.nodesize};
@@ -219,7 +220,7 @@ static void run_task(void *context, unsigned worker, size_t task)
         const unsigned count = (unsigned)(end - at < batch ? end - at : batch);
         if (at >= ANNOUNCED && (at - first) % ANNOUNCED < batch)
             advise_level(level_tasks, worker, at, end - at < ANNOUNCED ? end : at + ANNOUNCED);
-        pick(level_tasks, at, count, blocks);
+        pick_blocks(level_tasks, at, count, blocks);
         read_batch(levels, worker, blocks, count, levels->memory[worker].blocks);
         read_leaves(levels, worker);
     }

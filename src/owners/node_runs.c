@@ -31,7 +31,7 @@ bool bw_level_order_add(struct bw_level_order *order, unsigned level, size_t pla
     return true;
 }
 
-static int compare(const void *left, const void *right)
+static int by_group(const void *left, const void *right)
 {
     const struct entry *a = left, *b = right;
     if (a->group != b->group)
@@ -58,7 +58,7 @@ static bool order_nodes(struct bw_level_order *order, const struct bw_found_node
         entries[wanted->count + i] =
             (struct entry){found->nodes[i].group, shared->extents[found->nodes[i].place].value,
                            (uint32_t)wanted->count + found->nodes[i].place};
-    qsort(entries, count, sizeof *entries, compare);
+    qsort(entries, count, sizeof *entries, by_group);
     for (size_t i = 0; i < count; i++)
         order->numbers[i] = entries[i].number;
     return true;

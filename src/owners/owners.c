@@ -274,7 +274,7 @@ static struct bw_error *on_lost_block(void *context, const struct bw_block_point
     return BW_TAKE(descent->failure);
 }
 
-static struct bw_error *descend(struct descent *descent)
+static struct bw_error *search_tree(struct descent *descent)
 {
     struct bw_owner_search *search = descent->search;
     const struct bw_listed_tree *tree = descent->tree;
@@ -309,7 +309,7 @@ static struct bw_error *bw_owner_descend(struct bw_owner_search *search)
         if (search->hooks && !search->hooks->should_continue(search->options->context))
             break;
         if (is_searched(search, descent.tree))
-            error = descend(&descent);
+            error = search_tree(&descent);
     }
     bw_map_free(&seen.words);
     return error;

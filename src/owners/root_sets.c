@@ -36,7 +36,7 @@ static uint32_t node_of(struct bw_root_sets *sets, uint64_t value)
     return (uint32_t)sets->count++;
 }
 
-static uint32_t join(struct bw_root_sets *sets, uint32_t low, uint32_t high)
+static uint32_t join_halves(struct bw_root_sets *sets, uint32_t low, uint32_t high)
 {
     return low == UINT32_MAX || high == UINT32_MAX ? UINT32_MAX
                                                    : node_of(sets, low | (uint64_t)high << 32);
@@ -67,7 +67,7 @@ bool bw_root_sets_init(struct bw_root_sets *sets, uint32_t roots)
     sets->full[0] = node_of(sets, UINT64_MAX);
     while ((uint64_t)WORD << sets->height < roots) {
         const uint32_t full = sets->full[sets->height];
-        sets->full[++sets->height] = join(sets, full, full);
+        sets->full[++sets->height] = join_halves(sets, full, full);
     }
     return sets->full[sets->height] != UINT32_MAX && roots <= INT32_MAX;
 }
@@ -91,7 +91,7 @@ static uint32_t of_part(struct bw_root_sets *sets, unsigned height, uint64_t fir
         first < half ? of_part(sets, height - 1, first, end < half ? end : half) : 0;
     const uint32_t high =
         end > half ? of_part(sets, height - 1, first > half ? first - half : 0, end - half) : 0;
-    return join(sets, low, high);
+    return join_halves(sets, low, high);
 }
 
 /* Whether a set is stored as a single range, the reverse of bw_root_set_of_range(). */
@@ -120,7 +120,7 @@ uint32_t bw_root_set_of(struct bw_root_sets *sets, uint32_t root)
     return bw_root_set_of_range(sets, (struct bw_root_range){root, root + 1});
 }
 
-static uint32_t unite(struct bw_root_sets *sets, uint32_t a, uint32_t b, unsigned height)
+static uint32_t unite_nodes(struct bw_root_sets *sets, uint32_t a, uint32_t b, unsigned height)
 {
     const uint32_t full = sets->full[height];
     if (a == b || !b || a == full)
@@ -129,12 +129,12 @@ static uint32_t unite(struct bw_root_sets *sets, uint32_t a, uint32_t b, unsigne
         return b;
     if (!height)
         return node_of(sets, sets->nodes[a] | sets->nodes[b]);
-    const uint32_t low = unite(sets, low_half(sets, a), low_half(sets, b), height - 1);
-    const uint32_t high = unite(sets, high_half(sets, a), high_half(sets, b), height - 1);
-    return join(sets, low, high);
+    const uint32_t low = unite_nodes(sets, low_half(sets, a), low_half(sets, b), height - 1);
+    const uint32_t high = unite_nodes(sets, high_half(sets, a), high_half(sets, b), height - 1);
+    return join_halves(sets, low, high);
 }
 
-static uint32_t cut(struct bw_root_sets *sets, uint32_t node, unsigned height, uint64_t end)
+static uint32_t cut_node(struct bw_root_sets *sets, uint32_t node, unsigned height, uint64_t end)
 {
     if (!node || !end)
         return 0;
@@ -143,15 +143,16 @@ static uint32_t cut(struct bw_root_sets *sets, uint32_t node, unsigned height, u
     if (!height)
         return node_of(sets, sets->nodes[node] & ((UINT64_C(1) << end) - 1));
     const uint64_t half = half_of(height);
-    const uint32_t low = cut(sets, low_half(sets, node), height - 1, end);
-    const uint32_t high = end > half ? cut(sets, high_half(sets, node), height - 1, end - half) : 0;
-    return join(sets, low, high);
+    const uint32_t low = cut_node(sets, low_half(sets, node), height - 1, end);
+    const uint32_t high =
+        end > half ? cut_node(sets, high_half(sets, node), height - 1, end - half) : 0;
+    return join_halves(sets, low, high);
 }
 
 /* The first position of a node from `from` on that is in the set, or that is not; the node's size
  * if no position qualifies. */
-static uint64_t find(const struct bw_root_sets *sets, uint32_t node, unsigned height, uint64_t from,
-                     bool inside)
+static uint64_t find_position(const struct bw_root_sets *sets, uint32_t node, unsigned height,
+                              uint64_t from, bool inside)
 {
     const uint64_t size = (uint64_t)WORD << height;
     const bool full = node == sets->full[height];
@@ -164,22 +165,22 @@ static uint64_t find(const struct bw_root_sets *sets, uint32_t node, unsigned he
     }
     const uint64_t half = size / 2;
     const uint64_t low =
-        from < half ? find(sets, low_half(sets, node), height - 1, from, inside) : half;
+        from < half ? find_position(sets, low_half(sets, node), height - 1, from, inside) : half;
     if (low < half)
         return low;
-    return half +
-           find(sets, high_half(sets, node), height - 1, from > half ? from - half : 0, inside);
+    return half + find_position(sets, high_half(sets, node), height - 1,
+                                from > half ? from - half : 0, inside);
 }
 
 static bool next_of_trie(const struct bw_root_sets *sets, uint32_t trie,
                          struct bw_root_range *range)
 {
     const uint64_t size = (uint64_t)WORD << sets->height;
-    const uint64_t first = find(sets, trie, sets->height, range->end, true);
+    const uint64_t first = find_position(sets, trie, sets->height, range->end, true);
     if (first >= size)
         return false;
-    *range = (struct bw_root_range){(uint32_t)first,
-                                    (uint32_t)find(sets, trie, sets->height, first, false)};
+    *range = (struct bw_root_range){
+        (uint32_t)first, (uint32_t)find_position(sets, trie, sets->height, first, false)};
     return true;
 }
 
@@ -225,7 +226,7 @@ static uint32_t make_union(struct bw_root_sets *sets, uint32_t a, uint32_t b)
     const uint32_t one = trie_of(sets, a), other = trie_of(sets, b);
     if (one == UINT32_MAX || other == UINT32_MAX)
         return UINT32_MAX;
-    return set_of(sets, unite(sets, one, other, sets->height));
+    return set_of(sets, unite_nodes(sets, one, other, sets->height));
 }
 
 uint32_t bw_root_set_union(struct bw_root_sets *sets, uint32_t a, uint32_t b)
@@ -247,7 +248,7 @@ uint32_t bw_root_set_union(struct bw_root_sets *sets, uint32_t a, uint32_t b)
 uint32_t bw_root_set_below(struct bw_root_sets *sets, uint32_t set, uint32_t end)
 {
     const uint32_t trie = trie_of(sets, set);
-    return trie == UINT32_MAX ? trie : set_of(sets, cut(sets, trie, sets->height, end));
+    return trie == UINT32_MAX ? trie : set_of(sets, cut_node(sets, trie, sets->height, end));
 }
 
 /* Sums. */
@@ -262,7 +263,7 @@ static uint32_t of_word(struct bw_root_sets *sets, uint32_t place, uint64_t bits
 {
     uint32_t node = node_of(sets, bits);
     for (unsigned height = 1; height <= sets->height; height++)
-        node = place & half_of(height) ? join(sets, 0, node) : join(sets, node, 0);
+        node = place & half_of(height) ? join_halves(sets, 0, node) : join_halves(sets, node, 0);
     return node;
 }
 

@@ -102,7 +102,7 @@ static struct bw_error *read_trees(struct loading *loading, const struct bw_tree
     return bw_level_reader_run(&loading->reader);
 }
 
-static void sort(struct found *found)
+static void sort_extents(struct found *found)
 {
     for (size_t i = 1; i < found->count; i++)
         if (found->extents[i - 1].place > found->extents[i].place) {
@@ -123,12 +123,12 @@ static const struct bw_shared_extent *next_least(struct found *found, unsigned c
 }
 
 /* Merges the lists of all workers into one ascending list. */
-static bool merge(struct bw_shared_extents *shared, struct found *found, unsigned count)
+static bool merge_lists(struct bw_shared_extents *shared, struct found *found, unsigned count)
 {
     const struct bw_shared_extent *next;
     size_t total = 0;
     for (unsigned i = 0; i < count; i++) {
-        sort(&found[i]);
+        sort_extents(&found[i]);
         total += found[i].count;
     }
     shared->extents = malloc((total + 1) * sizeof *shared->extents);
@@ -179,7 +179,7 @@ struct bw_error *bw_shared_load(struct bw_shared_extents *shared, struct bw_fs *
         error = loading.found ? read_trees(&loading, trees) : bw_error_no_memory();
     shared->complete = !error && !loading.lost;
     if (shared->complete &&
-        (!merge(shared, loading.found, loading.reader.workers) || !make_buckets(shared)))
+        (!merge_lists(shared, loading.found, loading.reader.workers) || !make_buckets(shared)))
         error = bw_error_no_memory();
     for (unsigned i = 0; loading.found && i < loading.reader.workers; i++)
         free(loading.found[i].extents);

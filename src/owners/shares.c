@@ -383,7 +383,7 @@ static struct bw_error *count_trees(struct counting *counting)
     return counting->reader.no_memory ? bw_error_no_memory() : NULL;
 }
 
-static void release(struct counting *counting)
+static void free_counting(struct counting *counting)
 {
     for (unsigned i = 0; counting->runs && i < counting->reader.workers; i++)
         bw_node_runs_destroy(counting->runs[i]);
@@ -398,9 +398,9 @@ static void release(struct counting *counting)
 }
 
 /* Counts; `*wrong`: the extent tree was relied on, and is wrong. */
-static struct bw_error *count(struct bw_shares *shares, struct bw_fs *fs,
-                              const struct bw_shares_options *options,
-                              struct bw_shared_extents *shared, bool *wrong)
+static struct bw_error *count_shares(struct bw_shares *shares, struct bw_fs *fs,
+                                     const struct bw_shares_options *options,
+                                     struct bw_shared_extents *shared, bool *wrong)
 {
     struct counting counting = {.shares = shares,
                                 .reader = {.fs = fs,
@@ -425,7 +425,7 @@ static struct bw_error *count(struct bw_shares *shares, struct bw_fs *fs,
     struct bw_error *error = count_trees(&counting);
     *wrong = counting.contradicted;
     shares->info.blocks = counting.reader.blocks;
-    release(&counting);
+    free_counting(&counting);
     return error;
 }
 
@@ -445,13 +445,13 @@ static struct bw_error *count_all(struct bw_shares *shares, struct bw_fs *fs,
         }
     }
     shares->info.by_extent_tree = shared.complete;
-    BW_TRY(count(shares, fs, options, &shared, &wrong));
+    BW_TRY(count_shares(shares, fs, options, &shared, &wrong));
     if (!wrong)
         return NULL;
     for (size_t i = 0; i < shares->bucket_count; i++)
         shares->buckets[i].bytes = shares->buckets[i].lost_blocks = 0;
     shares->info.by_extent_tree = false;
-    return count(shares, fs, options, &shared, &wrong);
+    return count_shares(shares, fs, options, &shared, &wrong);
 }
 
 /* Opening. */
@@ -742,8 +742,8 @@ static uint64_t count_marked(const struct bw_shares *shares, uint32_t set, const
 }
 
 /* before[i]: the number of selected subvolumes with indices below i. */
-static struct bw_error *mark(const struct bw_shares *shares, const uint64_t *ids, size_t count,
-                             uint32_t *before)
+static struct bw_error *count_selected(const struct bw_shares *shares, const uint64_t *ids,
+                                       size_t count, uint32_t *before)
 {
     for (size_t i = 0; i < count; i++) {
         const struct bw_subvolume_space *subvolume = bw_shares_subvolume(shares, ids[i]);
@@ -762,7 +762,7 @@ struct bw_error *bw_shares_of(const struct bw_shares *shares, const uint64_t *id
     BW_AUTO_FREE uint32_t *before = calloc(shares->count + (size_t)1, sizeof *before);
     if (!before)
         return bw_error_no_memory();
-    BW_TRY(mark(shares, ids, count, before));
+    BW_TRY(count_selected(shares, ids, count, before));
     *sum = (struct bw_shares_sum){0};
     for (size_t i = 0; i < shares->bucket_count; i++) {
         const struct bucket *bucket = &shares->buckets[i];

@@ -144,7 +144,7 @@ static void space_add_piece(struct bw_space_map *map, const struct bw_space_piec
 /* Extents. */
 
 /* A vote by bytes: the owner of more than half of them wins. */
-static void vote(struct bw_space_count *cell, uint64_t owner, uint64_t bytes)
+static void vote_for_owner(struct bw_space_count *cell, uint64_t owner, uint64_t bytes)
 {
     if (cell->owner == owner) {
         cell->weight += bytes;
@@ -171,7 +171,7 @@ static struct bw_error *add_to_owner(struct bw_space_map *map, uint64_t id, uint
 }
 
 /* X * factor / divisor without overflow, for an offset in a chunk: chunks end below 2^64. */
-static uint64_t scale(const struct bw_space_piece *piece, uint64_t offset)
+static uint64_t scale_offset(const struct bw_space_piece *piece, uint64_t offset)
 {
     return offset / piece->divisor * piece->factor +
            offset % piece->divisor * piece->factor / piece->divisor;
@@ -181,7 +181,7 @@ static uint64_t scale(const struct bw_space_piece *piece, uint64_t offset)
 static struct bw_error *add_used(struct bw_space_map *map, const struct bw_space_piece *piece,
                                  uint64_t begin, uint64_t end, const struct bw_space_use *use)
 {
-    uint64_t from = scale(piece, begin), to = scale(piece, end);
+    uint64_t from = scale_offset(piece, begin), to = scale_offset(piece, end);
     from = from < piece->begin ? piece->begin : from;
     to = to > piece->end ? piece->end : to;
     if (from >= to)
@@ -194,7 +194,7 @@ static struct bw_error *add_used(struct bw_space_map *map, const struct bw_space
         cell->used += (double)part.bytes;
         cell->generation +=
             ((double)use->generation - cell->generation) * (double)part.bytes / (double)cell->used;
-        vote(cell, use->owner, part.bytes);
+        vote_for_owner(cell, use->owner, part.bytes);
     }
     return NULL;
 }
@@ -492,7 +492,7 @@ static struct bw_error *fill_from_groups(struct bw_space_map *map, struct bw_blo
     return NULL;
 }
 
-static struct bw_error *fill(struct bw_space_map *map)
+static struct bw_error *fill_cells(struct bw_space_map *map)
 {
     if (map->options.detail == BW_SPACE_CHUNKS) {
         struct bw_block_groups *groups;
@@ -509,7 +509,7 @@ static struct bw_error *fill(struct bw_space_map *map)
 
 /* The whole. */
 
-static struct bw_error *make(struct bw_space_map *map)
+static struct bw_error *make_map(struct bw_space_map *map)
 {
     const bool logical = map->options.order == BW_SPACE_LOGICAL;
     if (map->options.cells > BW_SPACE_MOST_CELLS)
@@ -521,7 +521,7 @@ static struct bw_error *make(struct bw_space_map *map)
     sort_pieces(map, by_place);
     cut_pieces(map);
     sort_pieces(map, by_address);
-    return fill(map);
+    return fill_cells(map);
 }
 
 struct bw_error *bw_space_map_open(struct bw_fs *fs, const struct bw_space_map_options *options,
@@ -534,7 +534,7 @@ struct bw_error *bw_space_map_open(struct bw_fs *fs, const struct bw_space_map_o
     map->options.struct_size = sizeof map->options;
     struct bw_error *error = BW_TAKE_OPTIONS(&map->options, options);
     if (!error)
-        error = make(map);
+        error = make_map(map);
     if (error)
         bw_space_map_close(BW_TAKE(*result));
     return error;

@@ -10,7 +10,7 @@
 #include "ondisk/items.h"
 #include "owners/tree_list.h"
 
-static struct bw_error *add(struct bw_tree_list *list, const struct bw_listed_tree *tree)
+static struct bw_error *add_tree(struct bw_tree_list *list, const struct bw_listed_tree *tree)
 {
     if (!BW_ARRAY_RESERVE(list->entries, list->count, list->capacity))
         return bw_error_no_memory();
@@ -48,19 +48,19 @@ static struct bw_error *on_root_item(void *context, const struct bw_item *item)
     struct bw_listed_tree tree;
     if (item->key.type != BW_ROOT_ITEM || !bw_tree_list_decode(item, &tree))
         return NULL; /* its faults are reported when the root tree is checked */
-    return add(context, &tree);
+    return add_tree(context, &tree);
 }
 
 struct bw_error *bw_tree_list_load(struct bw_fs *fs, struct bw_tree_list *list)
 {
     if (list->count)
         return NULL;
-    BW_TRY(add(list, &(struct bw_listed_tree){.tree = fs->root_tree, .references = 1}));
-    BW_TRY(add(list, &(struct bw_listed_tree){.tree = fs->chunk_tree, .references = 1}));
+    BW_TRY(add_tree(list, &(struct bw_listed_tree){.tree = fs->root_tree, .references = 1}));
+    BW_TRY(add_tree(list, &(struct bw_listed_tree){.tree = fs->chunk_tree, .references = 1}));
     if (fs->superblock.remap_root.bytenr)
-        BW_TRY(add(list,
-                   &(struct bw_listed_tree){.tree = {BW_TREE_REMAP, fs->superblock.remap_root, 0},
-                                            .references = 1}));
+        BW_TRY(add_tree(
+            list, &(struct bw_listed_tree){.tree = {BW_TREE_REMAP, fs->superblock.remap_root, 0},
+                                           .references = 1}));
     return bw_fs_scan(fs, &fs->root_tree, "root tree", on_root_item, list);
 }
 
@@ -90,7 +90,7 @@ struct bw_error *bw_tree_list_load_log(struct bw_fs *fs, struct bw_tree_list *li
     BW_TRY(bw_log_tree_find(fs, &root.tree));
     if (!root.tree.id)
         return NULL;
-    BW_TRY(add(list, &root));
+    BW_TRY(add_tree(list, &root));
     BW_TRY(bw_fs_scan(fs, &root.tree, "log root tree", on_root_item, list));
     for (size_t i = before; i < list->count; i++)
         list->entries[i].is_log = true;
@@ -138,7 +138,7 @@ struct bw_stream_part {
 };
 
 /* Moves a tree on to its next item. */
-static void step(struct bw_item_stream *stream, struct bw_stream_part *part)
+static void advance_part(struct bw_item_stream *stream, struct bw_stream_part *part)
 {
     part->after_loss = false;
     while ((part->ended = !bw_item_range_next(&part->range)) == false && part->range.error) {
@@ -148,7 +148,7 @@ static void step(struct bw_item_stream *stream, struct bw_stream_part *part)
     }
 }
 
-static void choose(struct bw_item_stream *stream)
+static void choose_item(struct bw_item_stream *stream)
 {
     stream->ended = true;
     stream->after_loss = false;
@@ -185,8 +185,8 @@ struct bw_error *bw_item_stream_begin(struct bw_item_stream *stream, struct bw_f
             bw_item_range_begin(&stream->parts[stream->count++].range, &reader,
                                 &list->entries[i].tree, (struct bw_key){0}, last);
     for (size_t i = 0; i < count; i++)
-        step(stream, &stream->parts[i]);
-    choose(stream);
+        advance_part(stream, &stream->parts[i]);
+    choose_item(stream);
     return NULL;
 }
 
@@ -194,8 +194,8 @@ void bw_item_stream_next(struct bw_item_stream *stream)
 {
     if (stream->ended)
         return;
-    step(stream, &stream->parts[stream->present]);
-    choose(stream);
+    advance_part(stream, &stream->parts[stream->present]);
+    choose_item(stream);
 }
 
 struct bw_error *bw_item_stream_end(struct bw_item_stream *stream, struct bw_error *error)

@@ -121,7 +121,7 @@ static struct bw_error *find_chunk_losses(struct bw_used_map *map, const struct 
 }
 
 /* Adds a range as in use, in whole blocks. */
-static struct bw_error *add(struct bw_range_set *set, uint64_t start, uint64_t end)
+static struct bw_error *add_range(struct bw_range_set *set, uint64_t start, uint64_t end)
 {
     const uint64_t mask = BW_MIN_SECTORSIZE - 1;
     start &= ~mask;
@@ -143,7 +143,7 @@ static struct bw_error *end_group(struct free_group *group)
     struct bw_used_chunk *chunk = BW_TAKE(group->chunk);
     if (!chunk)
         return NULL;
-    return add(&group->map->sets[chunk->kind], group->from, chunk->logical + chunk->length);
+    return add_range(&group->map->sets[chunk->kind], group->from, chunk->logical + chunk->length);
 }
 
 static struct bw_error *begin_group(struct free_group *group, const struct bw_key *key)
@@ -167,7 +167,7 @@ static struct bw_error *add_free(struct free_group *group, uint64_t start, uint6
         end = chunk->logical + chunk->length;
     if (start < group->from || start >= end)
         return NULL;
-    BW_TRY(add(&group->map->sets[chunk->kind], group->from, start));
+    BW_TRY(add_range(&group->map->sets[chunk->kind], group->from, start));
     group->from = end;
     return NULL;
 }
@@ -224,7 +224,8 @@ static struct bw_error *add_unknown(struct bw_used_map *map, uint64_t start, uin
         if (chunk->logical >= end)
             break;
         if (!chunk->free_known)
-            BW_TRY(add(&map->sets[chunk->kind], chunk->logical, chunk->logical + chunk->length));
+            BW_TRY(
+                add_range(&map->sets[chunk->kind], chunk->logical, chunk->logical + chunk->length));
     }
     return NULL;
 }
@@ -239,7 +240,8 @@ static struct bw_error *add_extent(struct bw_used_map *map, const struct bw_item
     }
     if (__builtin_add_overflow(extent.bytenr, extent.length, &end))
         end = UINT64_MAX;
-    return add(&map->sets[extent.is_block ? BW_USED_METADATA : BW_USED_DATA], extent.bytenr, end);
+    return add_range(&map->sets[extent.is_block ? BW_USED_METADATA : BW_USED_DATA], extent.bytenr,
+                     end);
 }
 
 static struct bw_error *read_extents(struct bw_used_map *map, const struct bw_tree_list *trees)
@@ -295,7 +297,7 @@ struct bw_error *bw_used_map_refer(struct bw_used_map *map, enum bw_used_kind ki
     uint64_t end;
     if (__builtin_add_overflow(start, length, &end))
         end = UINT64_MAX;
-    return is_known(map, start, end) ? NULL : add(&map->added[kind], start, end);
+    return is_known(map, start, end) ? NULL : add_range(&map->added[kind], start, end);
 }
 
 /* Adds space that a tree refers to; with the lock. */
@@ -422,8 +424,8 @@ struct bw_error *bw_used_map_join(struct bw_used_map *map)
 {
     for (unsigned kind = 0; kind < BW_USED_SETS; kind++)
         for (size_t i = 0; i < map->added[kind].count; i++)
-            BW_TRY(add(&map->sets[kind], map->added[kind].items[i].start,
-                       map->added[kind].items[i].end));
+            BW_TRY(add_range(&map->sets[kind], map->added[kind].items[i].start,
+                             map->added[kind].items[i].end));
     join_sets(map);
     return NULL;
 }
@@ -446,7 +448,7 @@ static struct bw_error *add_moved_parts(const struct bw_range_set *set,
         const struct bw_span span = set->items[i];
         const uint64_t first = span.start > from ? span.start - from : 0,
                        last = (span.end < end ? span.end : end) - from;
-        BW_TRY(add(added, range->to + first, range->to + last));
+        BW_TRY(add_range(added, range->to + first, range->to + last));
     }
     return NULL;
 }
@@ -521,7 +523,7 @@ struct bw_error *bw_used_map_add(struct bw_used_map *map, uint64_t logical, uint
 {
     if (length > UINT64_MAX - logical)
         length = UINT64_MAX - logical;
-    return add(&map->sets[BW_USED_HISTORY], logical, logical + length);
+    return add_range(&map->sets[BW_USED_HISTORY], logical, logical + length);
 }
 
 struct bw_error *bw_used_map_add_device(struct bw_used_map *map, uint64_t devid, uint64_t offset,
@@ -537,7 +539,7 @@ struct bw_error *bw_used_map_add_device(struct bw_used_map *map, uint64_t devid,
     }
     if (length > UINT64_MAX - offset)
         length = UINT64_MAX - offset;
-    return add(&map->extras[i].set, offset, offset + length);
+    return add_range(&map->extras[i].set, offset, offset + length);
 }
 
 void bw_used_map_close(struct bw_used_map *map)
