@@ -79,14 +79,14 @@ static const uint8_t *uuid_of(const struct bw_stream_command *command, enum bw_s
 
 /* Subvolumes. */
 
-static struct bw_received *current(const struct applier *applier)
+static struct bw_received *current_subvolume(const struct applier *applier)
 {
     return &applier->set->items[applier->set->count - 1];
 }
 
 /* Ends the current subvolume; `error`, which is reported, is why it is incomplete, or NULL. Fails
  * only if memory has run out. */
-static struct bw_error *finish(struct applier *applier, struct bw_error *error)
+static struct bw_error *finish_subvolume(struct applier *applier, struct bw_error *error)
 {
     struct bw_fs *fs = applier->set->fs;
     const char *device = fs->images[applier->image].name;
@@ -97,7 +97,7 @@ static struct bw_error *finish(struct applier *applier, struct bw_error *error)
             bw_fs_report_stream_error(fs, bw_error_prefix(error, "%s", device));
         return NULL;
     }
-    struct bw_received *subvolume = current(applier);
+    struct bw_received *subvolume = current_subvolume(applier);
     subvolume->tree = applier->tree.editor.tree;
     subvolume->is_incomplete = error;
     if (error)
@@ -149,7 +149,7 @@ static struct bw_error *add_received(struct applier *applier,
 static struct bw_error *open_tree(struct applier *applier, const struct bw_received *parent)
 {
     struct bw_fs *fs = applier->set->fs;
-    const struct bw_received *subvolume = current(applier);
+    const struct bw_received *subvolume = current_subvolume(applier);
     const uint64_t generation = applier->set->count;
     applier->tree = (struct bw_stream_tree){.transid = subvolume->transid};
     applier->is_open = true;
@@ -185,7 +185,7 @@ static bool is_known(struct applier *applier, const struct bw_stream_command *co
 
 static struct bw_error *on_subvol(struct applier *applier, const struct bw_stream_command *command)
 {
-    BW_TRY(finish(applier, NULL));
+    BW_TRY(finish_subvolume(applier, NULL));
     if (is_known(applier, command))
         return NULL;
     BW_TRY(add_received(applier, command));
@@ -196,26 +196,26 @@ static struct bw_error *on_snapshot(struct applier *applier,
                                     const struct bw_stream_command *command)
 {
     const uint8_t *uuid = uuid_of(command, BW_ATTRIBUTE_CLONE_UUID);
-    BW_TRY(finish(applier, NULL));
+    BW_TRY(finish_subvolume(applier, NULL));
     if (is_known(applier, command))
         return NULL;
     if (!bw_received_find(applier->set, uuid))
         return wait_for(applier, uuid);
     BW_TRY(add_received(applier, command));
-    memcpy(current(applier)->parent_uuid, uuid, BW_UUID_SIZE);
+    memcpy(current_subvolume(applier)->parent_uuid, uuid, BW_UUID_SIZE);
     return open_tree(applier, bw_received_find(applier->set, uuid));
 }
 
 static struct bw_error *on_end(struct applier *applier, const struct bw_stream_command *command)
 {
     (void)command;
-    return finish(applier, NULL);
+    return finish_subvolume(applier, NULL);
 }
 
 /* Names. */
 
-static struct bw_error *make(struct applier *applier, const struct bw_stream_command *command,
-                             uint32_t mode, uint64_t device)
+static struct bw_error *make_inode(struct applier *applier, const struct bw_stream_command *command,
+                                   uint32_t mode, uint64_t device)
 {
     return bw_stream_make(&applier->tree, path_of(command),
                           bw_command_number(command, BW_ATTRIBUTE_INO), mode, device);
@@ -223,22 +223,22 @@ static struct bw_error *make(struct applier *applier, const struct bw_stream_com
 
 static struct bw_error *on_mkfile(struct applier *applier, const struct bw_stream_command *command)
 {
-    return make(applier, command, S_IFREG | 0600, 0);
+    return make_inode(applier, command, S_IFREG | 0600, 0);
 }
 
 static struct bw_error *on_mkdir(struct applier *applier, const struct bw_stream_command *command)
 {
-    return make(applier, command, S_IFDIR | 0700, 0);
+    return make_inode(applier, command, S_IFDIR | 0700, 0);
 }
 
 static struct bw_error *on_mkfifo(struct applier *applier, const struct bw_stream_command *command)
 {
-    return make(applier, command, S_IFIFO | 0600, 0);
+    return make_inode(applier, command, S_IFIFO | 0600, 0);
 }
 
 static struct bw_error *on_mksock(struct applier *applier, const struct bw_stream_command *command)
 {
-    return make(applier, command, S_IFSOCK | 0600, 0);
+    return make_inode(applier, command, S_IFSOCK | 0600, 0);
 }
 
 /* A stream has device numbers as struct stat has them, an inode has the kernel's own. */
@@ -249,7 +249,7 @@ static struct bw_error *on_mknod(struct applier *applier, const struct bw_stream
     const uint64_t major = rdev >> 8 & 0xfff, minor = (rdev & 0xff) | (rdev >> 12 & 0xfff00);
     if (!S_ISCHR(mode) && !S_ISBLK(mode) && !S_ISFIFO(mode) && !S_ISSOCK(mode))
         return bw_error_create(BW_ERROR_CORRUPT, "mode %" PRIo32 " is not that of a device", mode);
-    return make(applier, command, mode & (S_IFMT | 07777), major << 20 | minor);
+    return make_inode(applier, command, mode & (S_IFMT | 07777), major << 20 | minor);
 }
 
 static struct bw_error *on_symlink(struct applier *applier, const struct bw_stream_command *command)
@@ -463,7 +463,7 @@ static struct bw_error *find_source(struct applier *applier, const uint8_t *uuid
     struct bw_fs *fs = applier->set->fs;
     const struct bw_received *source = bw_received_find(applier->set, uuid);
     *tree = &applier->tree;
-    if (source == current(applier))
+    if (source == current_subvolume(applier))
         return NULL;
     if (!source)
         return wait_for(applier, uuid);
@@ -538,7 +538,8 @@ static bool begins_subvolume(const struct bw_stream_command *command)
 }
 
 /* Unknown commands are ignored, as receivers do. */
-static struct bw_error *apply(struct applier *applier, const struct bw_stream_command *command)
+static struct bw_error *apply_command(struct applier *applier,
+                                      const struct bw_stream_command *command)
 {
     handler *function = command->type < BW_COMMAND_TYPES ? handlers[command->type] : NULL;
     if (!function || (applier->skips && !begins_subvolume(command)))
@@ -558,7 +559,7 @@ static struct bw_error *give_up(struct applier *applier, struct bw_error *error,
 {
     *goes_on &= applier->reader.can_continue;
     applier->skips = true;
-    return finish(applier, error);
+    return finish_subvolume(applier, error);
 }
 
 static struct bw_error *apply_all(struct applier *applier)
@@ -569,7 +570,7 @@ static struct bw_error *apply_all(struct applier *applier)
         struct bw_error *error = bw_stream_next(&applier->reader, &command, &got);
         if (!error && got) {
             applier->reader.can_continue = true;
-            error = apply(applier, &command);
+            error = apply_command(applier, &command);
         }
         if (applier->result->is_waiting)
             return error;

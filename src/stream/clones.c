@@ -112,7 +112,7 @@ static struct bw_error *read_places(struct bw_sender *sender)
     return NULL;
 }
 
-static void seek(struct bw_sender *sender, uint64_t bytenr, uint8_t first, uint8_t last)
+static void seek_items(struct bw_sender *sender, uint64_t bytenr, uint8_t first, uint8_t last)
 {
     const struct bw_fs *fs = sender->sent->fs;
     bw_item_range_restart(&sender->clones->range, &fs->reader, &fs->extent_tree,
@@ -127,7 +127,7 @@ static struct bw_error *read_leaf(struct bw_sender *sender, uint64_t bytenr)
     struct bw_send_clones *clones = sender->clones;
     const struct bw_tree_reader *reader = &sender->sent->fs->reader;
     struct bw_extent_entry entry = {0};
-    seek(sender, bytenr, BW_EXTENT_ITEM, BW_METADATA_ITEM);
+    seek_items(sender, bytenr, BW_EXTENT_ITEM, BW_METADATA_ITEM);
     while (bw_item_range_next(&clones->range) && !entry.is_block)
         if (!clones->range.error)
             bw_extent_entry_decode(sender->sent->fs, &clones->range.item, &entry);
@@ -156,14 +156,14 @@ static struct bw_error *read_leaf(struct bw_sender *sender, uint64_t bytenr)
 static struct bw_error *read_extent(struct bw_sender *sender, uint64_t bytenr)
 {
     struct bw_send_clones *clones = sender->clones;
-    seek(sender, bytenr, BW_EXTENT_ITEM, BW_SHARED_DATA_REF);
+    seek_items(sender, bytenr, BW_EXTENT_ITEM, BW_SHARED_DATA_REF);
     BW_TRY(bw_item_range_stop(&clones->range, read_places(sender)));
     for (size_t i = 0; i < clones->leaf_count && is_promising(sender, clones->references); i++)
         BW_TRY(read_leaf(sender, clones->leaves[i]));
     return NULL;
 }
 
-static struct bw_error *start(struct bw_sender *sender)
+static struct bw_error *begin_range(struct bw_sender *sender)
 {
     struct bw_send_clones *clones = sender->clones;
     const struct bw_fs *fs = sender->sent->fs;
@@ -187,7 +187,7 @@ static struct bw_error *find_places(struct bw_sender *sender, uint64_t bytenr)
     clones->references = 0;
     if (!fs->extent_tree.id || clones->failed)
         return NULL;
-    BW_TRY(start(sender));
+    BW_TRY(begin_range(sender));
     struct bw_error *error = read_extent(sender, bytenr);
     if (!error || error->code == BW_ERROR_NO_MEMORY)
         return error;
@@ -227,9 +227,10 @@ static struct bw_error *find_piece(struct bw_send_root *root, uint64_t inode, ui
 }
 
 /* Measures the range that a place of a subvolume has of an extent. */
-static struct bw_error *measure(struct bw_sender *sender, struct bw_send_root *root,
-                                const struct place *place, const struct bw_file_extent *wanted,
-                                uint64_t skip, struct bw_send_clone *clone)
+static struct bw_error *measure_clone(struct bw_sender *sender, struct bw_send_root *root,
+                                      const struct place *place,
+                                      const struct bw_file_extent *wanted, uint64_t skip,
+                                      struct bw_send_clone *clone)
 {
     struct piece piece;
     const struct bw_file_extent *extent = &piece.extent;
@@ -284,7 +285,7 @@ struct bw_error *bw_send_find_clone(struct bw_sender *sender, const struct bw_fi
             struct bw_send_clone found;
             if (root == sender->sent && !is_sent(sender, &clones->places[i], skip, offset, length))
                 continue;
-            BW_TRY(measure(sender, root, &clones->places[i], extent, skip, &found));
+            BW_TRY(measure_clone(sender, root, &clones->places[i], extent, skip, &found));
             if (!found.root || found.length <= best)
                 continue;
             best = found.length;

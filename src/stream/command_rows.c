@@ -130,7 +130,8 @@ struct listing {
 };
 
 /* Remembers the name of the subvolume that a command begins. */
-static struct bw_error *enter(struct listing *listing, const struct bw_stream_command *command)
+static struct bw_error *note_subvolume(struct listing *listing,
+                                       const struct bw_stream_command *command)
 {
     const struct bw_stream_attribute *name = &command->attributes[BW_ATTRIBUTE_PATH];
     if (command->type != BW_COMMAND_SUBVOL && command->type != BW_COMMAND_SNAPSHOT)
@@ -140,8 +141,8 @@ static struct bw_error *enter(struct listing *listing, const struct bw_stream_co
     return listing->subvolume.failed ? bw_error_no_memory() : NULL;
 }
 
-static struct bw_error *give(struct listing *listing, const struct bw_stream_reader *reader,
-                             const struct bw_stream_command *command)
+static struct bw_error *give_row(struct listing *listing, const struct bw_stream_reader *reader,
+                                 const struct bw_stream_command *command)
 {
     struct bw_commandinfo row = {.device = listing->device,
                                  .offset = command->offset,
@@ -149,7 +150,7 @@ static struct bw_error *give(struct listing *listing, const struct bw_stream_rea
                                  .format_version = reader->version,
                                  .command = bw_command_name(command->type)};
     struct filling filling = {command, &row, 0};
-    BW_TRY(enter(listing, command));
+    BW_TRY(note_subvolume(listing, command));
     if (listing->subvolume.length)
         row.subvolume_path = (struct bw_bytes){listing->subvolume.data, listing->subvolume.length};
     fill_names(&filling);
@@ -171,7 +172,7 @@ static struct bw_error *read_stream(struct bw_fs *fs, struct bw_stream_reader *r
             bw_fs_report(fs, BW_DAMAGE, bw_error_prefix(error, "%s", listing->device));
             got = true;
         } else if (got) {
-            BW_TRY(give(listing, reader, &command));
+            BW_TRY(give_row(listing, reader, &command));
         }
     }
     return NULL;

@@ -192,7 +192,7 @@ static struct bw_error *remove_unplaced(struct bw_sender *sender)
 }
 
 /* Gives the current inode all its names, when no more of them can come. */
-static struct bw_error *place(struct bw_sender *sender)
+static struct bw_error *place_inode(struct bw_sender *sender)
 {
     struct full *full = sender->order;
     const uint64_t number = sender->current.number;
@@ -217,7 +217,7 @@ static struct bw_error *end_inode(struct bw_sender *sender)
 {
     struct full *full = sender->order;
     const struct bw_send_inode *current = &sender->current;
-    BW_TRY(place(sender));
+    BW_TRY(place_inode(sender));
     if (!full->has_inode)
         return NULL;
     full->has_inode = false;
@@ -312,7 +312,7 @@ static struct bw_error *send_item(struct bw_sender *sender, const struct bw_item
         return NULL;
     if (item->key.type == BW_INODE_REF || item->key.type == BW_INODE_EXTREF)
         return add_names(sender, item);
-    BW_TRY(place(sender));
+    BW_TRY(place_inode(sender));
     BW_TRY(send_oldest_times(sender));
     if (!full->has_inode)
         return NULL;
@@ -332,7 +332,7 @@ static struct bw_error *send_rest(struct bw_sender *sender)
     const struct bw_send_inode *current = &sender->current;
     if (!full->has_inode || full->is_damaged || !S_ISREG(current->inode.mode))
         return NULL;
-    BW_TRY(place(sender));
+    BW_TRY(place_inode(sender));
     full->is_damaged = true;
     return full->has_inode && current->written < current->inode.size
                ? bw_send_plain(sender, current->written, current->inode.size - current->written)

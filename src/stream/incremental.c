@@ -119,7 +119,7 @@ static int by_number(const void *a, const void *b)
 }
 
 /* Merges numbers, which are sorted, into a list. */
-static struct bw_error *merge(struct bw_touched_list *list, const struct numbers *numbers)
+static struct bw_error *merge_numbers(struct bw_touched_list *list, const struct numbers *numbers)
 {
     const size_t most = list->count + numbers->count;
     struct bw_touched *merged = calloc(most, sizeof *merged);
@@ -151,7 +151,7 @@ static struct bw_error *add_moved(struct bw_diff *diff)
     struct bw_error *error = collect_entries(diff, &numbers);
     if (!error && numbers.count) {
         qsort(numbers.items, numbers.count, sizeof *numbers.items, by_number);
-        error = merge(&diff->touched, &numbers);
+        error = merge_numbers(&diff->touched, &numbers);
     }
     free(numbers.items);
     return error;
@@ -287,7 +287,7 @@ static struct bw_error *collect_one(struct bw_sender *sender, size_t touched,
                            : NULL;
 }
 
-static struct bw_error *collect(struct bw_sender *sender)
+static struct bw_error *collect_changes(struct bw_sender *sender)
 {
     struct incremental *order = order_of(sender);
     struct bw_diff_names names[2] = {{0}};
@@ -378,7 +378,7 @@ static struct bw_error *park_name(struct bw_sender *sender, struct change *chang
     return NULL;
 }
 
-static struct bw_error *park(struct bw_sender *sender, size_t at)
+static struct bw_error *park_names(struct bw_sender *sender, size_t at)
 {
     struct change *change = &order_of(sender)->changes[at];
     if (change->kind == DELETED && change->is_directory)
@@ -474,7 +474,7 @@ static struct bw_error *place_first(struct bw_sender *sender, struct change *cha
     return NULL;
 }
 
-static struct bw_error *place(struct bw_sender *sender, size_t at)
+static struct bw_error *place_inode(struct bw_sender *sender, size_t at)
 {
     struct incremental *order = order_of(sender);
     struct change *change = &order->changes[order->placed[at]];
@@ -790,7 +790,7 @@ static const struct stage {
     struct bw_error *(*begin)(struct bw_sender *sender, size_t *count);
     struct bw_error *(*step)(struct bw_sender *sender, size_t at);
 } stages[] = {
-    {begin_inodes, park},         {begin_removing, remove_directory}, {begin_placing, place},
+    {begin_inodes, park_names},   {begin_removing, remove_directory}, {begin_placing, place_inode},
     {begin_contents, send_inode}, {begin_times, send_times},
 };
 
@@ -829,7 +829,7 @@ struct bw_error *bw_send_incremental_begin(struct bw_sender *sender)
     bw_extents_init(&order->cursor, sender->sent->fs);
     order->diff.shared = true;
     order->diff.ranges = &order->ranges;
-    BW_TRY(collect(sender));
+    BW_TRY(collect_changes(sender));
     order->removed = calloc(order->count + 1, sizeof *order->removed);
     order->placed = calloc(order->count + 1, sizeof *order->placed);
     return order->removed && order->placed ? NULL : bw_error_no_memory();

@@ -149,7 +149,7 @@ struct bw_error *bw_send_lose(struct bw_sender *sender, struct bw_error *error)
 }
 
 /* Receivers cannot set an ACL without a value. */
-static struct bw_xattr settable(const struct bw_xattr *xattr)
+static struct bw_xattr settable_xattr(const struct bw_xattr *xattr)
 {
     static const uint8_t empty_acl[] = {2, 0, 0, 0}; /* its version, and no entries */
     struct bw_xattr result = *xattr;
@@ -160,7 +160,7 @@ static struct bw_xattr settable(const struct bw_xattr *xattr)
 
 void bw_send_xattr(struct bw_sender *sender, const struct bw_xattr *xattr)
 {
-    const struct bw_xattr sent = settable(xattr);
+    const struct bw_xattr sent = settable_xattr(xattr);
     struct bw_send_inode *current = &sender->current;
     if (is_named(xattr, capability)) { /* CHOWN would remove it */
         current->has_capability = true;
@@ -178,7 +178,7 @@ bool bw_send_is_inherited(const struct bw_xattr *xattr)
 
 void bw_send_withhold(struct bw_sender *sender, const struct bw_xattr *xattr)
 {
-    const struct bw_xattr sent = settable(xattr);
+    const struct bw_xattr sent = settable_xattr(xattr);
     put_xattr(&sender->withheld, (struct bw_bytes){"", 0}, &sent);
 }
 
@@ -333,7 +333,7 @@ static struct bw_error *send_data(struct bw_sender *sender, const struct bw_file
 }
 
 /* The current file was written up to here. */
-static void grow(struct bw_sender *sender, uint64_t end)
+static void note_written(struct bw_sender *sender, uint64_t end)
 {
     struct bw_send_inode *current = &sender->current;
     current->written = end;
@@ -342,7 +342,7 @@ static void grow(struct bw_sender *sender, uint64_t end)
 
 struct bw_error *bw_send_plain(struct bw_sender *sender, uint64_t offset, uint64_t length)
 {
-    grow(sender, offset + length);
+    note_written(sender, offset + length);
     if (sender->options.no_data) {
         send_range_only(sender, offset, length);
         return NULL;
@@ -381,8 +381,8 @@ static void send_clone(struct bw_sender *sender, const struct bw_send_clone *clo
  * unless it is the end of both files; and a source of one sector at the beginning of a file may be
  * inline there.
  */
-static uint64_t cloneable(const struct bw_sender *sender, const struct bw_send_clone *clone,
-                          uint64_t offset, uint64_t length)
+static uint64_t cloneable_length(const struct bw_sender *sender, const struct bw_send_clone *clone,
+                                 uint64_t offset, uint64_t length)
 {
     const uint32_t sectorsize = sender->sent->fs->superblock.sectorsize;
     const bool ends_file = offset + length == sender->current.inode.size;
@@ -398,7 +398,7 @@ static uint64_t cloneable(const struct bw_sender *sender, const struct bw_send_c
 
 /* The receiver's file may be longer. A range that does not end at a sector boundary can be cloned
  * only to the end of a file, so the file is truncated first. */
-static void shorten(struct bw_sender *sender, uint64_t offset, uint64_t length)
+static void truncate_before_clone(struct bw_sender *sender, uint64_t offset, uint64_t length)
 {
     const uint32_t sectorsize = sender->sent->fs->superblock.sectorsize;
     if (sender->parent && (offset + length) % sectorsize)
@@ -416,7 +416,7 @@ static struct bw_error *try_clone(struct bw_sender *sender, const struct bw_file
     BW_TRY(bw_send_find_clone(sender, extent, skip, offset, length, &clone));
     if (!clone.root)
         return NULL;
-    *done = cloneable(sender, &clone, offset, clone.length);
+    *done = cloneable_length(sender, &clone, offset, clone.length);
     if (!*done)
         return NULL;
     *tried = clone.length;
@@ -424,7 +424,7 @@ static struct bw_error *try_clone(struct bw_sender *sender, const struct bw_file
     const uint64_t progress = clone.root == sender->sent ? sender->current.number + 1 : UINT64_MAX;
     BW_TRY(bw_send_path(sender, clone.root, clone.inode, sender->parent ? UINT64_MAX : progress,
                         &from));
-    shorten(sender, offset, *done);
+    truncate_before_clone(sender, offset, *done);
     send_clone(sender, &clone, &from, offset, *done);
     return bw_send_cut(sender);
 }
@@ -435,7 +435,7 @@ struct bw_error *bw_send_extent(struct bw_sender *sender, const struct bw_file_e
     for (uint64_t done, tried; start < end; start += tried, skip += tried) {
         BW_TRY(try_clone(sender, extent, skip, start, end - start, &done, &tried));
         BW_TRY(send_data(sender, extent, skip + done, start + done, tried - done));
-        grow(sender, start + tried);
+        note_written(sender, start + tried);
     }
     return NULL;
 }

@@ -272,7 +272,7 @@ static struct bw_error *read_job(void *context, struct bw_data_reader *reader,
 
 /* Delivery. */
 
-static struct bw_error *flush(struct bw_sender *sender, size_t most)
+static struct bw_error *flush_output(struct bw_sender *sender, size_t most)
 {
     struct bw_buffer *output = &sender->jobs->output;
     if (output->failed)
@@ -297,7 +297,7 @@ static struct bw_error *begin_job(struct bw_sender *sender, const struct bw_send
     jobs->bad &= goes_on;
     if (from < job->commands.length)
         bw_buffer_append(&jobs->output, job->commands.data + from, job->commands.length - from);
-    return flush(sender, OUTPUT);
+    return flush_output(sender, OUTPUT);
 }
 
 static void end_write(struct bw_sender *sender)
@@ -343,7 +343,7 @@ static struct bw_error *write_data(struct bw_sender *sender, const struct bw_sen
         jobs->filled += step;
         if (jobs->filled == limit)
             end_write(sender);
-        BW_TRY(flush(sender, OUTPUT));
+        BW_TRY(flush_output(sender, OUTPUT));
     }
     return NULL;
 }
@@ -414,7 +414,7 @@ static struct bw_error *finish_job(void *context, const struct bw_stream_file *f
     end_write(sender);
     jobs->began = false;
     release_job(jobs, job);
-    return error ? error : complete ? flush(sender, OUTPUT) : NULL;
+    return error ? error : complete ? flush_output(sender, OUTPUT) : NULL;
 }
 
 /* Everything. */
@@ -471,5 +471,5 @@ struct bw_error *bw_send_run(struct bw_sender *sender)
     };
     struct bw_error *error = bw_stream_run(sender->sent->fs, &stream);
     sender->summary.lost += sender->jobs->lost;
-    return error ? error : flush(sender, 0);
+    return error ? error : flush_output(sender, 0);
 }

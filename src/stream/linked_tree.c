@@ -26,7 +26,7 @@ enum {
 /* The name of a file that is being copied. */
 static const char temporary[] = ".btrfs-walk-copy";
 
-static struct bw_error *failed(const char *what, const char *name)
+static struct bw_error *system_error(const char *what, const char *name)
 {
     return bw_error_from_errno(errno, "%s %s", what, name);
 }
@@ -37,8 +37,7 @@ static void cleanup_directory(DIR **directory)
         closedir(*directory);
 }
 
-/* Opens a directory to list it. */
-static DIR *list(int directory, const char *name)
+static DIR *open_listing(int directory, const char *name)
 {
     int descriptor = openat(directory, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     DIR *listing = descriptor < 0 ? NULL : fdopendir(descriptor);
@@ -94,12 +93,12 @@ static struct bw_error *copy_bytes(struct bw_linked_tree *tree, int from, int to
     for (off_t at = 0;;) {
         const off_t data = lseek(from, at, SEEK_DATA);
         if (data < 0)
-            return errno == ENXIO ? NULL : failed("cannot copy", name);
+            return errno == ENXIO ? NULL : system_error("cannot copy", name);
         off_t hole = lseek(from, data, SEEK_HOLE), source = data, target = data;
         while (source < hole) {
             ssize_t got = copy_file_range(from, &source, to, &target, (size_t)(hole - source), 0);
             if (got <= 0)
-                return got ? failed("cannot copy", name) : NULL;
+                return got ? system_error("cannot copy", name) : NULL;
             tree->copied += (uint64_t)got;
         }
         at = hole;
@@ -113,7 +112,7 @@ static struct bw_error *copy_regular(struct bw_linked_tree *tree, int directory,
     int from = openat(directory, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     int to = openat(directory, temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (from < 0 || to < 0 || ftruncate(to, status->st_size))
-        error = failed("cannot copy", name);
+        error = system_error("cannot copy", name);
     if (!error)
         error = copy_bytes(tree, from, to, name);
     if (from >= 0)
@@ -138,7 +137,7 @@ static struct bw_error *copy_file(struct bw_linked_tree *tree, int directory, co
     else
         problem = mknodat(directory, temporary, status->st_mode, status->st_rdev);
     if (problem)
-        return failed("cannot copy", name);
+        return system_error("cannot copy", name);
     copy_attributes(directory, name, directory, temporary, status);
     return NULL;
 }
@@ -152,11 +151,11 @@ static struct bw_error *link_entry(struct bw_linked_tree *tree, int from, int to
 {
     struct stat status;
     if (fstatat(from, name, &status, AT_SYMLINK_NOFOLLOW))
-        return failed("cannot link", name);
+        return system_error("cannot link", name);
     if (S_ISDIR(status.st_mode))
         return make_tree(tree, from, name, to, name);
     tree->links++;
-    return linkat(from, name, to, name, 0) ? failed("cannot link", name) : NULL;
+    return linkat(from, name, to, name, 0) ? system_error("cannot link", name) : NULL;
 }
 
 static struct bw_error *make_directory(struct bw_linked_tree *tree, int from, const char *name,
@@ -166,11 +165,11 @@ static struct bw_error *make_directory(struct bw_linked_tree *tree, int from, co
     const char *entry;
     struct bw_error *error = NULL;
     if (fstatat(from, name, &status, AT_SYMLINK_NOFOLLOW) || mkdirat(to, new_name, 0700))
-        return failed("cannot make", new_name);
-    __attribute__((cleanup(cleanup_directory))) DIR *old = list(from, name);
-    __attribute__((cleanup(cleanup_directory))) DIR *new = list(to, new_name);
+        return system_error("cannot make", new_name);
+    __attribute__((cleanup(cleanup_directory))) DIR *old = open_listing(from, name);
+    __attribute__((cleanup(cleanup_directory))) DIR *new = open_listing(to, new_name);
     if (!old || !new)
-        return failed("cannot open", new_name);
+        return system_error("cannot open", new_name);
     while (!error && (entry = next_name(old)))
         error = link_entry(tree, dirfd(old), dirfd(new), entry);
     copy_attributes(from, name, to, new_name, &status);
@@ -199,24 +198,24 @@ struct bw_error *bw_linked_tree_make(struct bw_linked_tree *tree, int from, int 
 
 /* Changing files. */
 
-static struct bw_error *note(struct bw_number_set *set, int directory, const char *name)
+static struct bw_error *note_inode(struct bw_number_set *set, int directory, const char *name)
 {
     struct stat status;
     bool is_new;
     if (fstatat(directory, name, &status, AT_SYMLINK_NOFOLLOW))
-        return errno == ENOENT ? NULL : failed("cannot read", name); /* was not made */
+        return errno == ENOENT ? NULL : system_error("cannot read", name); /* was not made */
     return bw_number_set_add(set, status.st_ino, &is_new) ? NULL : bw_error_no_memory();
 }
 
 struct bw_error *bw_linked_tree_add(struct bw_linked_tree *tree, int directory, const char *name)
 {
-    return note(&tree->own, directory, name);
+    return note_inode(&tree->own, directory, name);
 }
 
 struct bw_error *bw_linked_tree_add_link(struct bw_linked_tree *tree, int directory,
                                          const char *name)
 {
-    return note(&tree->named, directory, name);
+    return note_inode(&tree->named, directory, name);
 }
 
 /* The times of directories do not change when a file takes the place of its original. */
@@ -231,39 +230,40 @@ static struct bw_error *replace_below(int directory, const char *name, ino_t ino
 {
     const char *entry;
     struct bw_error *error = NULL;
-    __attribute__((cleanup(cleanup_directory))) DIR *listing = list(directory, name);
+    __attribute__((cleanup(cleanup_directory))) DIR *listing = open_listing(directory, name);
     if (!listing)
-        return failed("cannot open", name);
+        return system_error("cannot open", name);
     const int below = dirfd(listing);
     struct stat before;
     if (fstat(below, &before))
-        return failed("cannot read", name);
+        return system_error("cannot read", name);
     while (!error && (entry = next_name(listing))) {
         struct stat status;
         if (fstatat(below, entry, &status, AT_SYMLINK_NOFOLLOW))
-            error = failed("cannot read", entry);
+            error = system_error("cannot read", entry);
         else if (S_ISDIR(status.st_mode))
             error = replace_below(below, entry, inode, from);
         else if (status.st_ino == inode &&
                  (unlinkat(below, entry, 0) || linkat(from, temporary, below, entry, 0)))
-            error = failed("cannot link", entry);
+            error = system_error("cannot link", entry);
     }
     keep_times(below, &before);
     return error;
 }
 
-static struct bw_error *replace(struct bw_linked_tree *tree, int top, int directory,
-                                const char *name, const struct stat *status)
+static struct bw_error *replace_file(struct bw_linked_tree *tree, int top, int directory,
+                                     const char *name, const struct stat *status)
 {
     BW_TRY(copy_file(tree, directory, name, status));
-    BW_TRY(note(&tree->own, directory, temporary));
+    BW_TRY(note_inode(&tree->own, directory, temporary));
     if (!bw_number_set_has(&tree->named, status->st_ino))
-        return renameat(directory, temporary, directory, name) ? failed("cannot replace", name)
-                                                               : NULL;
-    BW_TRY(note(&tree->named, directory, temporary));
+        return renameat(directory, temporary, directory, name)
+                   ? system_error("cannot replace", name)
+                   : NULL;
+    BW_TRY(note_inode(&tree->named, directory, temporary));
     struct bw_error *error = replace_below(top, ".", status->st_ino, directory);
     if (unlinkat(directory, temporary, 0) && !error)
-        error = failed("cannot remove", temporary);
+        error = system_error("cannot remove", temporary);
     return error;
 }
 
@@ -272,12 +272,12 @@ struct bw_error *bw_linked_tree_own(struct bw_linked_tree *tree, int top, int di
 {
     struct stat status, before;
     if (fstatat(directory, name, &status, AT_SYMLINK_NOFOLLOW))
-        return errno == ENOENT ? NULL : failed("cannot read", name);
+        return errno == ENOENT ? NULL : system_error("cannot read", name);
     if (S_ISDIR(status.st_mode) || bw_number_set_has(&tree->own, status.st_ino))
         return NULL;
     if (fstat(directory, &before))
-        return failed("cannot read the directory of", name);
-    struct bw_error *error = replace(tree, top, directory, name, &status);
+        return system_error("cannot read the directory of", name);
+    struct bw_error *error = replace_file(tree, top, directory, name, &status);
     keep_times(directory, &before);
     return error;
 }

@@ -70,7 +70,7 @@ struct bw_receiver {
     uint64_t start;           /* of these bytes in the stream */
 };
 
-static struct bw_error *failed(const char *what, const struct bw_stream_attribute *path)
+static struct bw_error *system_error(const char *what, const struct bw_stream_attribute *path)
 {
     return path->length ? bw_error_from_errno(errno, "%s %.*s", what, (int)path->length,
                                               (const char *)path->data)
@@ -121,12 +121,12 @@ static struct bw_error *open_directory(struct bw_receiver *receiver,
         return bw_error_no_memory();
     opened->length--;
     receiver->directory = open_below(receiver->top, opened->data, O_RDONLY | O_DIRECTORY);
-    return receiver->directory < 0 ? failed("cannot open the directory of", path) : NULL;
+    return receiver->directory < 0 ? system_error("cannot open the directory of", path) : NULL;
 }
 
 /* Opens the directory that contains the last name of a path of the current subvolume. */
-static struct bw_error *enter(struct bw_receiver *receiver, const struct bw_stream_attribute *path,
-                              struct place *place)
+static struct bw_error *open_parent(struct bw_receiver *receiver,
+                                    const struct bw_stream_attribute *path, struct place *place)
 {
     const char *text = (const char *)path->data;
     const char *slash = path->length ? memrchr(text, '/', path->length) : NULL;
@@ -150,7 +150,7 @@ static struct bw_error *enter(struct bw_receiver *receiver, const struct bw_stre
 }
 
 /* Makes sure that changing a file does not change one of another subvolume. */
-static struct bw_error *own(struct bw_receiver *receiver, const struct place *place)
+static struct bw_error *own_file(struct bw_receiver *receiver, const struct place *place)
 {
     if (!receiver->options.link_snapshots || receiver->is_btrfs)
         return NULL;
@@ -177,13 +177,13 @@ static struct bw_error *open_file(struct bw_receiver *receiver,
     if (receiver->file >= 0 && is_path(&receiver->file_path, path->data, path->length))
         return NULL;
     close_file(receiver);
-    BW_TRY(enter(receiver, path, &place));
-    BW_TRY(own(receiver, &place));
+    BW_TRY(open_parent(receiver, path, &place));
+    BW_TRY(own_file(receiver, &place));
     BW_TRY(require_regular(&place));
     receiver->file =
         openat(place.directory, place.name, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (receiver->file < 0)
-        return failed("cannot write", path);
+        return system_error("cannot write", path);
     receiver->file_path.length = 0;
     bw_buffer_append(&receiver->file_path, path->data, path->length);
     return receiver->file_path.failed ? bw_error_no_memory() : NULL;
@@ -294,7 +294,7 @@ static struct bw_error *begin_subvolume(struct bw_receiver *receiver,
 
 /* Names. */
 
-static struct bw_error *made(struct bw_receiver *receiver, const struct place *place)
+static struct bw_error *note_made(struct bw_receiver *receiver, const struct place *place)
 {
     if (receiver->options.link_snapshots && !receiver->is_btrfs)
         return bw_linked_tree_add(&receiver->linked, place->directory, place->name);
@@ -307,7 +307,7 @@ static struct bw_error *make_file(struct bw_receiver *receiver, const struct pla
     receiver->file = openat(place->directory, place->name,
                             O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (receiver->file < 0)
-        return failed("cannot make", place->path);
+        return system_error("cannot make", place->path);
     receiver->file_path.length = 0;
     bw_buffer_append(&receiver->file_path, place->path->data, place->path->length);
     return receiver->file_path.failed ? bw_error_no_memory() : NULL;
@@ -332,9 +332,9 @@ static struct bw_error *make_node(struct bw_receiver *receiver, const struct pla
     if (mknodat(place->directory, place->name, mode | 0600, device_of(device)) == 0)
         return NULL;
     if (errno != EPERM || !receiver->options.missed)
-        return failed("cannot make", place->path);
+        return system_error("cannot make", place->path);
     receiver->omitted++;
-    receiver->options.missed(receiver->options.context, failed("cannot make", place->path));
+    receiver->options.missed(receiver->options.context, system_error("cannot make", place->path));
     return NULL;
 }
 
@@ -345,46 +345,48 @@ static struct bw_error *make_symlink(const struct place *place,
     BW_AUTO_FREE char *target = strndup((const char *)link->data, link->length);
     if (!target)
         return bw_error_no_memory();
-    return symlinkat(target, place->directory, place->name) ? failed("cannot make", place->path)
-                                                            : NULL;
+    return symlinkat(target, place->directory, place->name)
+               ? system_error("cannot make", place->path)
+               : NULL;
 }
 
-static struct bw_error *make(struct bw_receiver *receiver, const struct bw_stream_command *command)
+static struct bw_error *make_inode(struct bw_receiver *receiver,
+                                   const struct bw_stream_command *command)
 {
     struct place place;
     struct bw_error *error = NULL;
-    BW_TRY(enter(receiver, &command->attributes[BW_ATTRIBUTE_PATH], &place));
+    BW_TRY(open_parent(receiver, &command->attributes[BW_ATTRIBUTE_PATH], &place));
     if (command->type == BW_COMMAND_MKFILE)
         error = make_file(receiver, &place);
     else if (command->type == BW_COMMAND_MKDIR)
-        error =
-            mkdirat(place.directory, place.name, 0700) ? failed("cannot make", place.path) : NULL;
+        error = mkdirat(place.directory, place.name, 0700) ? system_error("cannot make", place.path)
+                                                           : NULL;
     else if (command->type == BW_COMMAND_SYMLINK)
         error = make_symlink(&place, command);
     else
         error = make_node(receiver, &place, command);
-    return error || command->type == BW_COMMAND_MKDIR ? error : made(receiver, &place);
+    return error || command->type == BW_COMMAND_MKDIR ? error : note_made(receiver, &place);
 }
 
-/* Renames and links a file. */
-static struct bw_error *move(struct bw_receiver *receiver, const struct bw_stream_command *command)
+static struct bw_error *rename_or_link(struct bw_receiver *receiver,
+                                       const struct bw_stream_command *command)
 {
     const bool links = command->type == BW_COMMAND_LINK;
     struct place from, to;
-    BW_TRY(enter(receiver, &command->attributes[links ? BW_ATTRIBUTE_PATH_LINK : BW_ATTRIBUTE_PATH],
-                 &from));
+    BW_TRY(open_parent(
+        receiver, &command->attributes[links ? BW_ATTRIBUTE_PATH_LINK : BW_ATTRIBUTE_PATH], &from));
     const int directory = dup(from.directory);
     if (directory < 0)
-        return failed("cannot open", from.path);
-    struct bw_error *error = enter(
+        return system_error("cannot open", from.path);
+    struct bw_error *error = open_parent(
         receiver, &command->attributes[links ? BW_ATTRIBUTE_PATH : BW_ATTRIBUTE_PATH_TO], &to);
     if (!error && links) {
         if (linkat(directory, from.name, to.directory, to.name, 0))
-            error = failed("cannot make the link", to.path);
+            error = system_error("cannot make the link", to.path);
         else if (receiver->options.link_snapshots && !receiver->is_btrfs)
             error = bw_linked_tree_add_link(&receiver->linked, to.directory, to.name);
     } else if (!error && renameat(directory, from.name, to.directory, to.name)) {
-        error = failed("cannot rename", from.path);
+        error = system_error("cannot rename", from.path);
     }
     close(directory);
     if (!links) { /* a directory may have moved */
@@ -400,9 +402,10 @@ static struct bw_error *remove_name(struct bw_receiver *receiver,
     const int flags = command->type == BW_COMMAND_RMDIR ? AT_REMOVEDIR : 0;
     struct place place;
     close_file(receiver);
-    BW_TRY(enter(receiver, &command->attributes[BW_ATTRIBUTE_PATH], &place));
-    struct bw_error *error =
-        unlinkat(place.directory, place.name, flags) ? failed("cannot remove", place.path) : NULL;
+    BW_TRY(open_parent(receiver, &command->attributes[BW_ATTRIBUTE_PATH], &place));
+    struct bw_error *error = unlinkat(place.directory, place.name, flags)
+                                 ? system_error("cannot remove", place.path)
+                                 : NULL;
     if (flags)
         close_directory(receiver);
     return error;
@@ -475,7 +478,7 @@ static struct bw_error *open_source(struct bw_receiver *receiver,
     if (!is_current && top >= 0)
         close(top);
     errno = problem;
-    return *from < 0 ? failed("cannot open", path) : NULL;
+    return *from < 0 ? system_error("cannot open", path) : NULL;
 }
 
 static struct bw_error *clone_range(struct bw_receiver *receiver,
@@ -499,7 +502,8 @@ static struct bw_error *clone_range(struct bw_receiver *receiver,
     return error;
 }
 
-static struct bw_error *punch(struct bw_receiver *receiver, const struct bw_stream_command *command)
+static struct bw_error *punch_hole(struct bw_receiver *receiver,
+                                   const struct bw_stream_command *command)
 {
     static const uint8_t zeros[ZEROS];
     const uint64_t offset = bw_command_number(command, BW_ATTRIBUTE_FILE_OFFSET),
@@ -509,7 +513,7 @@ static struct bw_error *punch(struct bw_receiver *receiver, const struct bw_stre
     if (fallocate(receiver->file, mode, (off_t)offset, (off_t)length) == 0)
         return NULL;
     if (errno != EOPNOTSUPP)
-        return failed("cannot punch a hole into", &command->attributes[BW_ATTRIBUTE_PATH]);
+        return system_error("cannot punch a hole into", &command->attributes[BW_ATTRIBUTE_PATH]);
     struct bw_error *error = NULL;
     for (uint64_t done = 0, step; done < length && !error; done += step) {
         step = length - done < sizeof zeros ? length - done : sizeof zeros;
@@ -524,7 +528,7 @@ static struct bw_error *truncate_file(struct bw_receiver *receiver,
     const struct bw_stream_attribute *path = &command->attributes[BW_ATTRIBUTE_PATH];
     BW_TRY(open_file(receiver, path));
     return ftruncate(receiver->file, (off_t)bw_command_number(command, BW_ATTRIBUTE_SIZE))
-               ? failed("cannot truncate", path)
+               ? system_error("cannot truncate", path)
                : NULL;
 }
 
@@ -575,7 +579,7 @@ static int change_owner(const struct place *place, const struct bw_stream_comman
     return 0;
 }
 
-static int change(const struct place *place, const struct bw_stream_command *command)
+static int set_attribute(const struct place *place, const struct bw_stream_command *command)
 {
     const struct timespec times[2] = {time_of(command, BW_ATTRIBUTE_ATIME),
                                       time_of(command, BW_ATTRIBUTE_MTIME)};
@@ -611,13 +615,13 @@ static struct bw_error *change_attribute(struct bw_receiver *receiver,
                                          const struct bw_stream_command *command)
 {
     struct place place;
-    BW_TRY(enter(receiver, &command->attributes[BW_ATTRIBUTE_PATH], &place));
+    BW_TRY(open_parent(receiver, &command->attributes[BW_ATTRIBUTE_PATH], &place));
     if (keeps_link(receiver, &place, command))
         return NULL;
-    BW_TRY(own(receiver, &place));
-    if (change(&place, command) == 0 || (!receiver->is_btrfs && is_property(command)))
+    BW_TRY(own_file(receiver, &place));
+    if (set_attribute(&place, command) == 0 || (!receiver->is_btrfs && is_property(command)))
         return NULL;
-    struct bw_error *error = failed("cannot restore an attribute of", place.path);
+    struct bw_error *error = system_error("cannot restore an attribute of", place.path);
     if (!receiver->options.missed)
         return error;
     receiver->options.missed(receiver->options.context, error);
@@ -626,7 +630,8 @@ static struct bw_error *change_attribute(struct bw_receiver *receiver,
 
 /* Commands. */
 
-static struct bw_error *apply(struct bw_receiver *receiver, const struct bw_stream_command *command)
+static struct bw_error *apply_command(struct bw_receiver *receiver,
+                                      const struct bw_stream_command *command)
 {
     switch (command->type) {
     case BW_COMMAND_SUBVOL:
@@ -638,10 +643,10 @@ static struct bw_error *apply(struct bw_receiver *receiver, const struct bw_stre
     case BW_COMMAND_MKFIFO:
     case BW_COMMAND_MKSOCK:
     case BW_COMMAND_SYMLINK:
-        return make(receiver, command);
+        return make_inode(receiver, command);
     case BW_COMMAND_RENAME:
     case BW_COMMAND_LINK:
-        return move(receiver, command);
+        return rename_or_link(receiver, command);
     case BW_COMMAND_UNLINK:
     case BW_COMMAND_RMDIR:
         return remove_name(receiver, command);
@@ -652,7 +657,7 @@ static struct bw_error *apply(struct bw_receiver *receiver, const struct bw_stre
     case BW_COMMAND_TRUNCATE:
         return truncate_file(receiver, command);
     case BW_COMMAND_FALLOCATE:
-        return punch(receiver, command);
+        return punch_hole(receiver, command);
     case BW_COMMAND_CHMOD:
     case BW_COMMAND_CHOWN:
     case BW_COMMAND_UTIMES:
@@ -672,7 +677,7 @@ static struct bw_error *apply(struct bw_receiver *receiver, const struct bw_stre
 }
 
 /* Names of device nodes that were not made are missing afterwards. */
-static struct bw_error *tolerate(struct bw_receiver *receiver, struct bw_error *error)
+static struct bw_error *ignore_omitted(struct bw_receiver *receiver, struct bw_error *error)
 {
     if (!error || !receiver->omitted || error->system != ENOENT)
         return error;
@@ -714,7 +719,7 @@ struct bw_error *bw_receiver_add(void *context, const void *bytes, size_t length
         bool got;
         receiver->reader.source.size = receiver->start + pending->length;
         BW_TRY(bw_stream_next(&receiver->reader, &command, &got));
-        BW_TRY(tolerate(receiver, apply(receiver, &command)));
+        BW_TRY(ignore_omitted(receiver, apply_command(receiver, &command)));
     }
     const size_t used = (size_t)(receiver->reader.offset - receiver->start);
     memmove(pending->data, pending->data + used, pending->length - used);
@@ -776,7 +781,7 @@ struct bw_error *bw_receiver_place(struct bw_receiver *receiver, const char *nam
     return error;
 }
 
-static struct bw_error *protect(const struct received *received, int subvolume)
+static struct bw_error *mark_received(const struct received *received, int subvolume)
 {
     struct btrfs_ioctl_received_subvol_args arguments = {.stransid = received->ctransid};
     uint64_t flags = 0;
@@ -800,7 +805,7 @@ struct bw_error *bw_receiver_protect(struct bw_receiver *receiver, const char *p
         int subvolume = open_received(receiver, received);
         if (subvolume < 0)
             return bw_error_from_errno(errno, "cannot open %s", path);
-        struct bw_error *error = protect(received, subvolume);
+        struct bw_error *error = mark_received(received, subvolume);
         close(subvolume);
         return error;
     }

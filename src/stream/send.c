@@ -39,8 +39,8 @@ struct bw_error *bw_send_identity(struct bw_fs *fs, const struct bw_subvolume *s
 }
 
 /* Sets the identity of a subvolume; `fresh`: a random one, unless it has got one before. */
-static struct bw_error *identify(struct bw_send_root *root, const struct bw_send_side *side,
-                                 bool fresh)
+static struct bw_error *set_identity(struct bw_send_root *root, const struct bw_send_side *side,
+                                     bool fresh)
 {
     struct bw_send_identity identity;
     BW_TRY(bw_send_identity(side->fs, side->subvolume, &identity));
@@ -79,12 +79,12 @@ static struct bw_error *add_roots(struct bw_sender *sender, const struct bw_send
     BW_TRY(bw_send_identity(side->fs, side->subvolume, &identity));
     sender->sent = &sender->roots[sender->root_count++];
     bw_send_root_init(sender->sent, side);
-    BW_TRY(identify(sender->sent, side,
-                    identity.reason != BW_SEND_OWN || options->damage != BW_SEND_STOP));
+    BW_TRY(set_identity(sender->sent, side,
+                        identity.reason != BW_SEND_OWN || options->damage != BW_SEND_STOP));
     if (options->parent) {
         sender->parent = &sender->roots[sender->root_count++];
         bw_send_root_init(sender->parent, options->parent);
-        BW_TRY(identify(sender->parent, options->parent, false));
+        BW_TRY(set_identity(sender->parent, options->parent, false));
     }
     for (size_t i = 0; i < options->source_count; i++) {
         const struct bw_send_side *source = &options->sources[i];
@@ -92,7 +92,7 @@ static struct bw_error *add_roots(struct bw_sender *sender, const struct bw_send
             continue;
         struct bw_send_root *root = &sender->roots[sender->root_count++];
         bw_send_root_init(root, source);
-        BW_TRY(identify(root, source, false));
+        BW_TRY(set_identity(root, source, false));
     }
     return NULL;
 }
@@ -110,7 +110,7 @@ static struct bw_buffer name_of(const struct bw_sender *sender)
     return (struct bw_buffer){.data = (char *)(uintptr_t)name, .length = length};
 }
 
-static void begin(struct bw_sender *sender)
+static void begin_stream(struct bw_sender *sender)
 {
     const struct bw_send_root *sent = sender->sent, *parent = sender->parent;
     const struct bw_buffer name = name_of(sender);
@@ -133,7 +133,7 @@ static struct bw_error *send_all(struct bw_sender *sender, const struct bw_send_
     BW_TRY(bw_send_jobs_create(sender));
     memcpy(sender->summary.uuid, sender->sent->uuid, BW_UUID_SIZE);
     sender->summary.ctransid = sender->sent->ctransid;
-    begin(sender);
+    begin_stream(sender);
     BW_TRY(sender->parent ? bw_send_incremental_begin(sender) : bw_send_full_begin(sender));
     return bw_send_run(sender);
 }

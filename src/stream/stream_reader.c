@@ -82,8 +82,8 @@ void bw_stream_reader_free(struct bw_stream_reader *reader)
 
 /* Errors. */
 
-static struct bw_error *fail(struct bw_stream_reader *reader, enum bw_stream_fault fault,
-                             struct bw_error *error)
+static struct bw_error *fail_with(struct bw_stream_reader *reader, enum bw_stream_fault fault,
+                                  struct bw_error *error)
 {
     reader->fault = fault;
     reader->can_continue = fault == BW_STREAM_CHECKSUM || fault == BW_STREAM_ATTRIBUTE;
@@ -92,23 +92,23 @@ static struct bw_error *fail(struct bw_stream_reader *reader, enum bw_stream_fau
 
 static struct bw_error *cut_off(struct bw_stream_reader *reader)
 {
-    return fail(reader, BW_STREAM_CUT_OFF,
-                bw_error_create(BW_ERROR_CORRUPT,
-                                "the stream is cut off: it ends at %" PRIu64
-                                ", within the command at %" PRIu64,
-                                reader->source.size, reader->offset));
+    return fail_with(reader, BW_STREAM_CUT_OFF,
+                     bw_error_create(BW_ERROR_CORRUPT,
+                                     "the stream is cut off: it ends at %" PRIu64
+                                     ", within the command at %" PRIu64,
+                                     reader->source.size, reader->offset));
 }
 
 /* The window. */
 
-static struct bw_error *grow(struct bw_stream_reader *reader, size_t length)
+static struct bw_error *grow_window(struct bw_stream_reader *reader, size_t length)
 {
     const size_t capacity = length < WINDOW ? WINDOW : length;
     if (capacity <= reader->capacity)
         return NULL;
     uint8_t *grown = malloc(capacity);
     if (!grown)
-        return fail(reader, BW_STREAM_UNREADABLE, bw_error_no_memory());
+        return fail_with(reader, BW_STREAM_UNREADABLE, bw_error_no_memory());
     free(reader->window);
     reader->window = grown;
     reader->capacity = capacity;
@@ -117,12 +117,13 @@ static struct bw_error *grow(struct bw_stream_reader *reader, size_t length)
 }
 
 /* Gets `length` bytes at the offset of the reader, which are within the stream. */
-static struct bw_error *look(struct bw_stream_reader *reader, size_t length, const uint8_t **bytes)
+static struct bw_error *peek_bytes(struct bw_stream_reader *reader, size_t length,
+                                   const uint8_t **bytes)
 {
     const uint64_t skip = reader->offset - reader->start;
     *bytes = NULL;
     if (reader->offset < reader->start || skip > reader->filled || reader->filled - skip < length) {
-        BW_TRY(grow(reader, length));
+        BW_TRY(grow_window(reader, length));
         const uint64_t left = reader->source.size - reader->offset;
         const size_t wanted = left < reader->capacity ? (size_t)left : reader->capacity;
         struct bw_error *error = reader->source.read(reader->source.context, reader->offset,
@@ -130,7 +131,7 @@ static struct bw_error *look(struct bw_stream_reader *reader, size_t length, con
         reader->start = reader->offset;
         reader->filled = error ? 0 : wanted;
         if (error)
-            return fail(reader, BW_STREAM_UNREADABLE, error);
+            return fail_with(reader, BW_STREAM_UNREADABLE, error);
     }
     *bytes = reader->window + (reader->offset - reader->start);
     return NULL;
@@ -143,17 +144,17 @@ static struct bw_error *read_header(struct bw_stream_reader *reader)
     const uint64_t left = reader->source.size - reader->offset;
     const uint8_t *bytes = NULL;
     if (left >= sizeof(struct bw_stream_header))
-        BW_TRY(look(reader, sizeof(struct bw_stream_header), &bytes));
+        BW_TRY(peek_bytes(reader, sizeof(struct bw_stream_header), &bytes));
     if (!bytes || !bw_stream_is_header(bytes, sizeof(struct bw_stream_header)))
-        return fail(reader, BW_STREAM_NO_HEADER,
-                    bw_error_create(BW_ERROR_CORRUPT, "there is no send stream at %" PRIu64,
-                                    reader->offset));
+        return fail_with(reader, BW_STREAM_NO_HEADER,
+                         bw_error_create(BW_ERROR_CORRUPT, "there is no send stream at %" PRIu64,
+                                         reader->offset));
     const uint32_t version = bw_get32(((const struct bw_stream_header *)bytes)->version);
     if (version == 0 || version > BW_SEND_MAX_VERSION)
-        return fail(reader, BW_STREAM_VERSION,
-                    bw_error_create(BW_ERROR_UNSUPPORTED,
-                                    "the send stream at %" PRIu64 " has version %" PRIu32,
-                                    reader->offset, version));
+        return fail_with(reader, BW_STREAM_VERSION,
+                         bw_error_create(BW_ERROR_UNSUPPORTED,
+                                         "the send stream at %" PRIu64 " has version %" PRIu32,
+                                         reader->offset, version));
     reader->version = version;
     reader->ended = false;
     reader->offset += sizeof(struct bw_stream_header);
@@ -248,13 +249,14 @@ static struct bw_error *read_command_header(struct bw_stream_reader *reader,
     const struct bw_command_header *header;
     const uint8_t *bytes;
     if (left == 0)
-        return fail(reader, BW_STREAM_CUT_OFF,
-                    bw_error_create(BW_ERROR_CORRUPT,
-                                    "the stream is cut off: it ends at %" PRIu64 ", without END",
-                                    reader->offset));
+        return fail_with(reader, BW_STREAM_CUT_OFF,
+                         bw_error_create(BW_ERROR_CORRUPT,
+                                         "the stream is cut off: it ends at %" PRIu64
+                                         ", without END",
+                                         reader->offset));
     if (left < sizeof *header)
         return cut_off(reader);
-    BW_TRY(look(reader, sizeof *header, &bytes));
+    BW_TRY(peek_bytes(reader, sizeof *header, &bytes));
     header = (const void *)bytes;
     *command = (struct bw_stream_command){.offset = reader->offset,
                                           .length = bw_get32(header->length),
@@ -262,11 +264,11 @@ static struct bw_error *read_command_header(struct bw_stream_reader *reader,
     if (command->length > left - sizeof *header)
         return cut_off(reader);
     if (command->length > BW_LONGEST_COMMAND)
-        return fail(reader, BW_STREAM_TOO_LONG,
-                    bw_error_create(BW_ERROR_UNSUPPORTED,
-                                    "the command at %" PRIu64 " has %" PRIu32
-                                    " bytes, more than the limit of 64 MiB",
-                                    command->offset, command->length));
+        return fail_with(reader, BW_STREAM_TOO_LONG,
+                         bw_error_create(BW_ERROR_UNSUPPORTED,
+                                         "the command at %" PRIu64 " has %" PRIu32
+                                         " bytes, more than the limit of 64 MiB",
+                                         command->offset, command->length));
     return NULL;
 }
 
@@ -275,17 +277,17 @@ static struct bw_error *read_command(struct bw_stream_reader *reader,
 {
     const uint8_t *bytes;
     BW_TRY(read_command_header(reader, command));
-    BW_TRY(look(reader, sizeof(struct bw_command_header) + command->length, &bytes));
+    BW_TRY(peek_bytes(reader, sizeof(struct bw_command_header) + command->length, &bytes));
     const struct bw_command_header *header = (const void *)bytes;
     reader->offset += sizeof *header + command->length;
     reader->ended = command->type == BW_COMMAND_END;
     if (bw_get32(header->crc) != checksum_of(bytes, command->length))
-        return fail(reader, BW_STREAM_CHECKSUM,
-                    bw_error_create(BW_ERROR_CORRUPT,
-                                    "checksum mismatch of the command at %" PRIu64,
-                                    command->offset));
+        return fail_with(reader, BW_STREAM_CHECKSUM,
+                         bw_error_create(BW_ERROR_CORRUPT,
+                                         "checksum mismatch of the command at %" PRIu64,
+                                         command->offset));
     struct bw_error *error = read_attributes(reader, command, bytes + sizeof *header);
-    return error ? fail(reader, BW_STREAM_ATTRIBUTE, error) : NULL;
+    return error ? fail_with(reader, BW_STREAM_ATTRIBUTE, error) : NULL;
 }
 
 struct bw_error *bw_stream_next(struct bw_stream_reader *reader, struct bw_stream_command *command,

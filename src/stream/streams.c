@@ -347,7 +347,7 @@ static struct bw_error *make_roots(struct making *making)
 }
 
 /* The file system has the id of its first subvolume. */
-static struct bw_error *make(struct making *making)
+static struct bw_error *make_fs(struct making *making)
 {
     struct bw_fs *fs = making->fs;
     BW_TRY(begin_sources(making));
@@ -368,7 +368,7 @@ static struct bw_error *make(struct making *making)
 struct bw_error *bw_streams_apply(struct bw_fs *fs, struct bw_image_set *set)
 {
     struct making making = {.fs = fs, .images = set, .received.fs = fs};
-    struct bw_error *error = make(&making);
+    struct bw_error *error = make_fs(&making);
     bw_received_free(&making.received);
     free(making.sources);
     return error;

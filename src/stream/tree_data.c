@@ -52,7 +52,7 @@ static struct bw_error *check_range(const struct bw_stream_range *range)
                : NULL;
 }
 
-static void grow(struct file *file, uint64_t size)
+static void grow_file(struct file *file, uint64_t size)
 {
     if (size > bw_get64(file->item.size))
         file->item.size = bw_put64(size);
@@ -142,7 +142,7 @@ struct bw_error *bw_stream_write(struct bw_stream_tree *tree, struct bw_bytes pa
         return NULL;
     BW_TRY(drop_range(&file, range->offset, end));
     BW_TRY(put_part(&file, &piece, range->offset, end, range->offset));
-    grow(&file, end);
+    grow_file(&file, end);
     return close_file(&file);
 }
 
@@ -154,7 +154,7 @@ struct bw_error *bw_stream_punch(struct bw_stream_tree *tree, struct bw_bytes pa
     BW_TRY(open_file(tree, path, &file));
     BW_TRY(drop_range(&file, range->offset, range->offset + range->length));
     if (grows)
-        grow(&file, range->offset + range->length);
+        grow_file(&file, range->offset + range->length);
     return close_file(&file);
 }
 
@@ -217,6 +217,6 @@ struct bw_error *bw_stream_clone(struct bw_stream_tree *tree, struct bw_bytes pa
     BW_TRY(check_clone(&from, &to, range, source->offset));
     BW_TRY(drop_range(&to, range->offset, range->offset + range->length));
     BW_TRY(copy_pieces(&from, taken, &to, range->offset, source->budget));
-    grow(&to, range->offset + range->length);
+    grow_file(&to, range->offset + range->length);
     return close_file(&to);
 }

@@ -18,7 +18,7 @@ enum {
 /* Subvolume trees have no inodes after this one. */
 #define LAST_INODE ((uint64_t)-256)
 
-static struct bw_error *fail(struct bw_bytes path, const char *why)
+static struct bw_error *path_error(struct bw_bytes path, const char *why)
 {
     return bw_error_create(BW_ERROR_CORRUPT, "%.*s: %s", path.length ? (int)path.length : 17,
                            path.length ? path.data : "the top directory", why);
@@ -99,19 +99,19 @@ static struct bw_error *find_name(struct bw_stream_tree *tree, uint64_t director
 }
 
 /* Descends from the top directory. `without`: an inode that must not be on the way; 0: none. */
-static struct bw_error *descend(struct bw_stream_tree *tree, struct bw_bytes path, uint64_t without,
-                                uint64_t *inode)
+static struct bw_error *lookup_inode(struct bw_stream_tree *tree, struct bw_bytes path,
+                                     uint64_t without, uint64_t *inode)
 {
     struct bw_bytes rest = path, name;
     *inode = BW_SUBVOLUME_ROOT_INODE;
     while (next_name(&rest, &name)) {
         if (!bw_name_is_valid(bytes_of(name), name.length))
-            return fail(path, "not a path within the subvolume");
+            return path_error(path, "not a path within the subvolume");
         BW_TRY(find_name(tree, *inode, name, inode));
         if (!*inode)
-            return fail(path, "no such file or directory");
+            return path_error(path, "no such file or directory");
         if (*inode == without)
-            return fail(path, "a directory cannot be moved into itself");
+            return path_error(path, "a directory cannot be moved into itself");
     }
     return NULL;
 }
@@ -136,10 +136,10 @@ static struct bw_error *find_directory(struct bw_stream_tree *tree, struct bw_by
         *inode = tree->directory_inode;
         return NULL;
     }
-    BW_TRY(descend(tree, path, 0, inode));
+    BW_TRY(lookup_inode(tree, path, 0, inode));
     BW_TRY(bw_edit_inode(&tree->editor, *inode, &item, &exists));
     if (!exists || !is_directory(&item))
-        return fail(path, "not a directory");
+        return path_error(path, "not a directory");
     tree->directory.length = 0;
     bw_buffer_append(&tree->directory, path.data, path.length);
     if (tree->directory.failed)
@@ -167,9 +167,9 @@ struct bw_error *bw_stream_lookup(struct bw_stream_tree *tree, struct bw_bytes p
     if (!path.length)
         return NULL;
     if (!bw_name_is_valid(bytes_of(place->name), place->name.length))
-        return fail(path, "not a path within the subvolume");
+        return path_error(path, "not a path within the subvolume");
     if (skip == 1)
-        return fail(path, "the path is absolute");
+        return path_error(path, "the path is absolute");
     BW_TRY(find_directory(tree, parent, &place->directory));
     return find_name(tree, place->directory, place->name, &place->inode);
 }
@@ -182,14 +182,14 @@ static struct bw_error *lookup_existing(struct bw_stream_tree *tree, struct bw_b
     BW_TRY(bw_stream_lookup(tree, path, place));
     if (place->inode)
         BW_TRY(bw_edit_inode(&tree->editor, place->inode, item, &exists));
-    return exists ? NULL : fail(path, "no such file or directory");
+    return exists ? NULL : path_error(path, "no such file or directory");
 }
 
 static struct bw_error *lookup_free(struct bw_stream_tree *tree, struct bw_bytes path,
                                     struct bw_stream_place *place)
 {
     BW_TRY(bw_stream_lookup(tree, path, place));
-    return place->inode ? fail(path, "the name is not free") : NULL;
+    return place->inode ? path_error(path, "the name is not free") : NULL;
 }
 
 struct bw_error *bw_stream_find(struct bw_stream_tree *tree, struct bw_bytes path, uint64_t *inode,
@@ -265,8 +265,9 @@ static struct bw_error *choose_inode(struct bw_stream_tree *tree, uint64_t wante
                : bw_error_create(BW_ERROR_CORRUPT, "no inode number is left for a new file");
 }
 
-static struct bw_error *make(struct bw_stream_tree *tree, struct bw_bytes path, uint64_t wanted,
-                             const struct bw_disk_inode_item *item, uint64_t *inode)
+static struct bw_error *make_inode(struct bw_stream_tree *tree, struct bw_bytes path,
+                                   uint64_t wanted, const struct bw_disk_inode_item *item,
+                                   uint64_t *inode)
 {
     struct bw_stream_place place;
     BW_TRY(lookup_free(tree, path, &place));
@@ -280,7 +281,7 @@ struct bw_error *bw_stream_make(struct bw_stream_tree *tree, struct bw_bytes pat
 {
     const struct bw_disk_inode_item item = new_inode(tree, mode, device);
     uint64_t inode;
-    return make(tree, path, wanted, &item, &inode);
+    return make_inode(tree, path, wanted, &item, &inode);
 }
 
 struct bw_error *bw_stream_symlink(struct bw_stream_tree *tree, struct bw_bytes path,
@@ -299,7 +300,7 @@ struct bw_error *bw_stream_symlink(struct bw_stream_tree *tree, struct bw_bytes 
     item.size = item.bytes = bw_put64(target.length);
     memcpy(bytes, &extent, HEAD);
     memcpy(bytes + HEAD, target.data, target.length);
-    BW_TRY(make(tree, path, wanted, &item, &key.objectid));
+    BW_TRY(make_inode(tree, path, wanted, &item, &key.objectid));
     return bw_edit_put(&tree->editor, &key, bytes, (uint32_t)(HEAD + target.length));
 }
 
@@ -310,10 +311,10 @@ struct bw_error *bw_stream_link(struct bw_stream_tree *tree, struct bw_bytes pat
     struct bw_disk_inode_item item;
     BW_TRY(lookup_existing(tree, existing, &from, &item));
     if (is_directory(&item))
-        return fail(existing, "a directory cannot have a second name");
+        return path_error(existing, "a directory cannot have a second name");
     const uint32_t count = bw_get32(item.link_count);
     if (count >= MOST_LINKS)
-        return fail(existing, "the file has too many links");
+        return path_error(existing, "the file has too many links");
     BW_TRY(lookup_free(tree, path, &to));
     item.link_count = bw_put32(count + 1);
     BW_TRY(bw_edit_set_inode(&tree->editor, from.inode, &item));
@@ -353,7 +354,7 @@ static struct bw_error *remove_directory(struct bw_stream_tree *tree,
     struct bw_item item;
     BW_TRY(first_of_type(tree, &entries, &item));
     if (item.data)
-        return fail(place->name, "the directory is not empty");
+        return path_error(place->name, "the directory is not empty");
     forget_directory(tree);
     BW_TRY(remove_name(tree, place));
     return remove_inode(tree, place->inode);
@@ -364,7 +365,8 @@ struct bw_error *bw_stream_unlink(struct bw_stream_tree *tree, struct bw_bytes p
     struct bw_stream_place place;
     struct bw_disk_inode_item item;
     BW_TRY(lookup_existing(tree, path, &place, &item));
-    return is_directory(&item) ? fail(path, "is a directory") : unlink_file(tree, &place, &item);
+    return is_directory(&item) ? path_error(path, "is a directory")
+                               : unlink_file(tree, &place, &item);
 }
 
 struct bw_error *bw_stream_rmdir(struct bw_stream_tree *tree, struct bw_bytes path)
@@ -373,18 +375,20 @@ struct bw_error *bw_stream_rmdir(struct bw_stream_tree *tree, struct bw_bytes pa
     struct bw_disk_inode_item item;
     BW_TRY(lookup_existing(tree, path, &place, &item));
     if (!is_directory(&item))
-        return fail(path, "not a directory");
-    return place.directory ? remove_directory(tree, &place) : fail(path, "it cannot be removed");
+        return path_error(path, "not a directory");
+    return place.directory ? remove_directory(tree, &place)
+                           : path_error(path, "it cannot be removed");
 }
 
 /* Removes what a renamed file replaces. */
-static struct bw_error *replace(struct bw_stream_tree *tree, struct bw_bytes path, bool directory)
+static struct bw_error *remove_replaced(struct bw_stream_tree *tree, struct bw_bytes path,
+                                        bool directory)
 {
     struct bw_stream_place place;
     struct bw_disk_inode_item item;
     BW_TRY(lookup_existing(tree, path, &place, &item));
     if (is_directory(&item) != directory || !place.directory)
-        return fail(path, directory ? "not a directory" : "is a directory");
+        return path_error(path, directory ? "not a directory" : "is a directory");
     return directory ? remove_directory(tree, &place) : unlink_file(tree, &place, &item);
 }
 
@@ -396,14 +400,14 @@ struct bw_error *bw_stream_rename(struct bw_stream_tree *tree, struct bw_bytes f
     uint64_t parent;
     BW_TRY(lookup_existing(tree, from, &old, &item));
     if (!old.directory)
-        return fail(from, "it cannot be renamed");
+        return path_error(from, "it cannot be renamed");
     BW_TRY(bw_stream_lookup(tree, to, &new));
     if (new.inode == old.inode)
         return NULL; /* two names of a file, both of which remain */
     if (is_directory(&item))
-        BW_TRY(descend(tree, parent_of(to), old.inode, &parent));
+        BW_TRY(lookup_inode(tree, parent_of(to), old.inode, &parent));
     if (new.inode)
-        BW_TRY(replace(tree, to, is_directory(&item)));
+        BW_TRY(remove_replaced(tree, to, is_directory(&item)));
     if (is_directory(&item))
         forget_directory(tree);
     BW_TRY(remove_name(tree, &old));
@@ -429,7 +433,7 @@ static struct bw_error *find_xattr(struct bw_stream_tree *tree, struct bw_bytes 
 {
     struct bw_disk_inode_item item;
     if (!name.length || name.length > BW_NAME_MAX)
-        return fail(path, "the name of an extended attribute has an invalid length");
+        return path_error(path, "the name of an extended attribute has an invalid length");
     *key = (struct bw_key){0, BW_XATTR_ITEM, bw_name_hash(name.data, name.length)};
     return bw_stream_find(tree, path, &key->objectid, &item);
 }
@@ -447,7 +451,7 @@ struct bw_error *bw_stream_set_xattr(struct bw_stream_tree *tree, struct bw_byte
     BW_TRY(find_xattr(tree, path, name, &key));
     BW_TRY(drop_xattr(tree, &key, name, &existed));
     if (value.length > UINT16_MAX)
-        return fail(path, "the value of an extended attribute is too long");
+        return path_error(path, "the value of an extended attribute is too long");
     bw_buffer_append(&bytes, &head, sizeof head);
     bw_buffer_append(&bytes, name.data, name.length);
     bw_buffer_append(&bytes, value.data, value.length);
@@ -462,5 +466,5 @@ struct bw_error *bw_stream_remove_xattr(struct bw_stream_tree *tree, struct bw_b
     bool existed;
     BW_TRY(find_xattr(tree, path, name, &key));
     BW_TRY(drop_xattr(tree, &key, name, &existed));
-    return existed ? NULL : fail(path, "there is no such extended attribute");
+    return existed ? NULL : path_error(path, "there is no such extended attribute");
 }
