@@ -145,7 +145,8 @@ static int by_path(const void *left, const void *right, void *texts)
                             b->difference.path_length);
 }
 
-static void count(struct bw_diff_summary *summary, const struct bw_difference *difference)
+static void count_difference(struct bw_diff_summary *summary,
+                             const struct bw_difference *difference)
 {
     summary->added += difference->status == BW_DIFFERENCE_ADDED;
     summary->deleted += difference->status == BW_DIFFERENCE_DELETED;
@@ -162,14 +163,14 @@ static struct bw_error *hand_out(struct folder_diff *diff)
     for (size_t i = 0; i < diff->row_count; i++) {
         struct bw_difference *difference = &diff->rows[i].difference;
         difference->path = diff->texts.data + diff->rows[i].path;
-        count(&diff->summary, difference);
+        count_difference(&diff->summary, difference);
         BW_TRY(diff->options.visit(diff->options.context, difference));
     }
     return NULL;
 }
 
 /* An error of reading: only missing memory ends the comparison. `error` is consumed. */
-static struct bw_error *tolerate(struct folder_diff *diff, struct bw_error *error)
+static struct bw_error *tolerate_error(struct folder_diff *diff, struct bw_error *error)
 {
     if (error && error->code == BW_ERROR_NO_MEMORY)
         return error;
@@ -206,8 +207,9 @@ static void compare_piece(struct content *content, const uint8_t *bytes, const u
 static struct bw_error *cannot_read(struct content *content)
 {
     content->is_unknown = true;
-    return tolerate(content->diff,
-                    bw_error_from_errno(errno, "%s/%s", content->diff->folder.path, content->path));
+    return tolerate_error(
+        content->diff,
+        bw_error_from_errno(errno, "%s/%s", content->diff->folder.path, content->path));
 }
 
 /* The length of a hole of the live file. */
@@ -225,8 +227,8 @@ static struct bw_error *compare_part(void *context, const struct bw_data_part *p
     uint64_t end = part->offset + part->length;
     if (part->kind == BW_DATA_BAD) {
         content->is_unknown = true;
-        return tolerate(content->diff,
-                        bw_error_prefix(bw_error_copy(part->error), "/%s", content->path));
+        return tolerate_error(content->diff,
+                              bw_error_prefix(bw_error_copy(part->error), "/%s", content->path));
     }
     end = end < content->live_size ? end : content->live_size;
     for (uint64_t at = part->offset, length; at < end; at += length) {
@@ -259,7 +261,7 @@ static struct bw_error *compare_contents(struct folder_diff *diff, const struct 
     struct bw_error *error = bw_folder_open_file(&diff->folder, path, &content->descriptor);
     if (error) {
         difference->unknown |= BW_CHANGE_CONTENT;
-        return tolerate(diff, error);
+        return tolerate_error(diff, error);
     }
     error = bw_data_read(diff->data, &file, 0, file.size, compare_part, content);
     close(content->descriptor);
@@ -293,7 +295,7 @@ static struct bw_error *compare_links(struct folder_diff *diff, const struct pai
         error = bw_folder_readlink(&diff->folder, path_text(diff, pair->path), &diff->link);
     if (error) {
         difference->unknown |= BW_CHANGE_CONTENT;
-        return tolerate(diff, error);
+        return tolerate_error(diff, error);
     }
     if (length != diff->link.length || memcmp(target, diff->link.data, length) != 0)
         difference->changes |= BW_CHANGE_CONTENT;
@@ -328,7 +330,7 @@ static struct bw_error *compare_xattrs(struct folder_diff *diff, const struct pa
         bw_folder_xattrs_read(&diff->folder, path_text(diff, pair->path), &diff->live_xattrs);
     if (error) {
         difference->unknown |= BW_CHANGE_XATTRS;
-        return tolerate(diff, error);
+        return tolerate_error(diff, error);
     }
     BW_TRY(bw_xattr_reader_read(diff->xattrs, &pair->entry->place, &xattrs, &xattr_count));
     for (size_t i = 0; i < xattr_count; i++) {
@@ -378,7 +380,7 @@ static struct bw_error *read_pair(struct folder_diff *diff, struct pair *pair, b
     else if (!error && pair->entry)
         error = bw_inode_get(diff->fs, &pair->entry->place, &pair->inode);
     *is_readable = !error;
-    return tolerate(diff, error);
+    return tolerate_error(diff, error);
 }
 
 static struct bw_error *compare_pair(struct folder_diff *diff, const struct pair *pair)
@@ -403,7 +405,7 @@ static struct bw_error *compare_pair(struct folder_diff *diff, const struct pair
     return difference.changes || difference.unknown ? add_row(diff, pair, difference) : NULL;
 }
 
-static struct bw_error *push(struct folder_diff *diff, const struct pair *pair)
+static struct bw_error *push_directory(struct folder_diff *diff, const struct pair *pair)
 {
     struct pending next = {.path = pair->path, .length = pair->length};
     if (pair->entry && S_ISDIR(pair->inode.mode) && !pair->is_empty)
@@ -428,7 +430,7 @@ static struct bw_error *handle_pair(struct folder_diff *diff, struct pair *pair)
     else
         BW_TRY(add_row(diff, pair, (struct bw_difference){.status = BW_DIFFERENCE_UNKNOWN}));
     if (is_readable)
-        BW_TRY(push(diff, pair));
+        BW_TRY(push_directory(diff, pair));
     if (kept == diff->row_count + diff->depth)
         diff->texts.length = pair->path; /* the path is not needed */
     return NULL;
@@ -473,10 +475,10 @@ static struct bw_error *read_entries(struct folder_diff *diff, const struct pend
         return bw_error_no_memory();
     diff->is_incomplete = !is_new;
     if (!is_new)
-        return tolerate(diff, bw_error_create(BW_ERROR_CORRUPT,
-                                              "directory %" PRIu64
-                                              " has several names; it is compared once",
-                                              at->place.inode));
+        return tolerate_error(diff, bw_error_create(BW_ERROR_CORRUPT,
+                                                    "directory %" PRIu64
+                                                    " has several names; it is compared once",
+                                                    at->place.inode));
     BW_TRY(add_entries(diff, &at->place));
     if (diff->entry_count)
         qsort_r(diff->entries, diff->entry_count, sizeof *diff->entries, by_name, diff->names.data);
@@ -507,7 +509,7 @@ static struct bw_error *compare_directory(struct folder_diff *diff, const struct
     struct bw_error *error =
         at->is_live ? bw_folder_list(&diff->folder, path_text(diff, at->path), live) : NULL;
     if (error)
-        return tolerate(diff, error);
+        return tolerate_error(diff, error);
     for (size_t i = 0, j = 0; i < diff->entry_count || j < live->count;) {
         const struct entry *entry = i < diff->entry_count ? &diff->entries[i] : NULL;
         const char *name = j < live->count ? live->text.data + live->offsets[j] : NULL;

@@ -190,7 +190,7 @@ static struct bw_error *read_names(struct pair *pair)
     return NULL;
 }
 
-static struct bw_error *compare(struct pair *pair)
+static struct bw_error *compare_inode(struct pair *pair)
 {
     const uint64_t number = pair->touched->number;
     struct bw_diff_file *files = pair->files;
@@ -287,7 +287,7 @@ struct bw_error *bw_diff_by_inode(struct bw_diff *diff)
     struct bw_error *error = bw_touched_find(diff);
     for (size_t i = 0; i < diff->touched.count && !error; i++) {
         pair.touched = &diff->touched.items[i];
-        error = compare(&pair);
+        error = compare_inode(&pair);
     }
     bw_diff_names_free(&pair.own[0]);
     bw_diff_names_free(&pair.own[1]);

@@ -179,8 +179,8 @@ static bool may_contain_selected(const struct bw_diff *diff, struct bw_diff_text
             memcmp(diff->rows.texts.data + path.at, filter->data, length) == 0);
 }
 
-static struct bw_error *push(struct walk *walk, const uint64_t inodes[2], struct bw_diff_text path,
-                             bool unknown)
+static struct bw_error *push_directory(struct walk *walk, const uint64_t inodes[2],
+                                       struct bw_diff_text path, bool unknown)
 {
     if ((!inodes[0] && !inodes[1]) || !may_contain_selected(walk->diff, path))
         return NULL;
@@ -267,7 +267,7 @@ static struct bw_error *compare_match(struct walk *walk, const struct match *mat
     row.path_length = path.length;
     if (row.status)
         BW_TRY(bw_diff_rows_add(diff, &row));
-    BW_TRY(push(walk, inodes, path, row.status == BW_DIFFERENCE_UNKNOWN && !row.unknown));
+    BW_TRY(push_directory(walk, inodes, path, row.status == BW_DIFFERENCE_UNKNOWN && !row.unknown));
     if (kept == diff->rows.count + walk->depth)
         diff->rows.texts.length = path.at; /* the path is not needed */
     return NULL;
@@ -303,7 +303,7 @@ static struct bw_error *compare_top(struct walk *walk)
     row.path_length = path.length;
     if (row.status)
         BW_TRY(bw_diff_rows_add(diff, &row));
-    return push(walk, inodes, path, false);
+    return push_directory(walk, inodes, path, false);
 }
 
 struct bw_error *bw_diff_by_path(struct bw_diff *diff)

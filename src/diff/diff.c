@@ -128,7 +128,7 @@ struct bw_error *bw_diff_set_filter(const char *path, struct bw_buffer *filter)
     return filter->failed ? bw_error_no_memory() : NULL;
 }
 
-static struct bw_error *run(struct bw_diff *diff)
+static struct bw_error *compare_trees(struct bw_diff *diff)
 {
     BW_TRY(bw_diff_set_filter(diff->options.path, &diff->filter));
     BW_TRY(choose_method(diff));
@@ -158,7 +158,7 @@ struct bw_error *bw_diff(const struct bw_diff_side *before, const struct bw_diff
         return bw_error_create(BW_ERROR_USAGE, "no callback was given");
     bw_diff_tree_init(&diff.trees[0], before);
     bw_diff_tree_init(&diff.trees[1], after);
-    struct bw_error *error = run(&diff);
+    struct bw_error *error = compare_trees(&diff);
     free_all(&diff);
     if (summary)
         *summary = diff.summary;

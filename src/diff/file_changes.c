@@ -59,7 +59,7 @@ static uint64_t least(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-static struct bw_error *create(struct bw_diff *diff)
+static struct bw_error *create_content(struct bw_diff *diff)
 {
     struct bw_diff_content *content = calloc(1, sizeof *content);
     const struct bw_superblock *supers[2] = {&diff->trees[0].fs->superblock,
@@ -198,7 +198,7 @@ static bool are_same(const struct bw_diff *diff, const struct bw_extent *a,
 }
 
 /* Goes on by some bytes, at most to the end of the piece. */
-static void advance(struct half *half, uint64_t length)
+static void advance_half(struct half *half, uint64_t length)
 {
     struct bw_extent *extent = &half->piece.extent;
     extent->offset += length;
@@ -356,7 +356,7 @@ static struct bw_error *compare_step(struct bw_diff *diff, uint64_t *length,
 }
 
 /* Makes sure that a side has a piece at its place. */
-static struct bw_error *fill(struct half *half, const struct bw_diff_file *file, bool *got)
+static struct bw_error *ensure_piece(struct half *half, const struct bw_diff_file *file, bool *got)
 {
     struct bw_extent *extent = &half->piece.extent;
     *got = true;
@@ -389,13 +389,13 @@ static struct bw_error *compare_range(struct bw_diff *diff, const struct bw_diff
         const struct bw_extent *a = &content->halves[0].piece.extent,
                                *b = &content->halves[1].piece.extent;
         for (unsigned side = 0; side < 2 && got; side++)
-            BW_TRY(fill(&content->halves[side], &files[side], &got));
+            BW_TRY(ensure_piece(&content->halves[side], &files[side], &got));
         if (!got)
             break;
         uint64_t length = least(a->length, b->length);
         BW_TRY(compare_step(diff, &length, result));
-        advance(&content->halves[0], length);
-        advance(&content->halves[1], length);
+        advance_half(&content->halves[0], length);
+        advance_half(&content->halves[1], length);
         at += length;
     }
     return NULL;
@@ -407,7 +407,7 @@ static struct bw_error *compare_ranges(struct bw_diff *diff, const struct bw_dif
                                        struct bw_diff_result *result)
 {
     if (!diff->content)
-        BW_TRY(create(diff));
+        BW_TRY(create_content(diff));
     for (unsigned side = 0; side < 2; side++) {
         const struct bw_place place = {.subvolume = files[side].tree->subvolume,
                                        .inode = files[side].number};

@@ -74,7 +74,7 @@ static void move_to_next(struct cursor *cursor)
     cursor->front = AT_END;
 }
 
-static void pass(struct cursor *cursor)
+static void pass_slot(struct cursor *cursor)
 {
     if (cursor->depth)
         cursor->blocks[cursor->depth - 1].slot++;
@@ -194,8 +194,8 @@ static void drop_shared(const struct bw_pairs *pairs, struct reference *list, si
     *count = kept;
 }
 
-static void announce(struct bw_pairs *pairs, struct read_ahead *ahead, const struct reference *list,
-                     size_t count)
+static void advise_blocks(struct bw_pairs *pairs, struct read_ahead *ahead,
+                          const struct reference *list, size_t count)
 {
     for (unsigned side = 0; side < 2; side++) {
         const struct bw_tree_reader *reader = &pairs->readers[side];
@@ -314,11 +314,11 @@ static bool read_ahead(struct read_ahead *ahead, struct cursor *cursors)
             added = add_children(above[side], side, &ahead->done, end, &ahead->children,
                                  &ahead->child_count, &ahead->child_capacity);
     drop_shared(pairs, ahead->children, &ahead->child_count);
-    announce(pairs, ahead, ahead->children, ahead->child_count);
+    advise_blocks(pairs, ahead, ahead->children, ahead->child_count);
     if (added)
         added = collect_leaves(pairs, ahead, end);
     drop_shared(pairs, ahead->leaves, &ahead->leaf_count);
-    announce(pairs, ahead, ahead->leaves, ahead->leaf_count);
+    advise_blocks(pairs, ahead, ahead->leaves, ahead->leaf_count);
     ahead->done = *end;
     return added;
 }
@@ -378,12 +378,12 @@ static struct bw_error *set_item(struct cursor *cursor, struct bw_item_pair *pai
 }
 
 /* Hands out an item that only one tree has, or that has no counterpart because of a loss. */
-static struct bw_error *give(struct cursor *cursor, bool unknown)
+static struct bw_error *give_item(struct cursor *cursor, bool unknown)
 {
     struct bw_item_pair pair = {.key = cursor->start, .unknown = unknown};
     BW_TRY(set_item(cursor, &pair));
     BW_TRY(cursor->pairs->take(cursor->pairs->context, &pair));
-    pass(cursor);
+    pass_slot(cursor);
     return NULL;
 }
 
@@ -396,8 +396,8 @@ static struct bw_error *give_both(struct cursor *a, struct cursor *b)
                  memcmp(a->item.data, b->item.data, a->item.size) == 0;
     if (!equal)
         BW_TRY(a->pairs->take(a->pairs->context, &pair));
-    pass(a);
-    pass(b);
+    pass_slot(a);
+    pass_slot(b);
     return NULL;
 }
 
@@ -406,23 +406,23 @@ static struct bw_error *step_at_loss(struct cursor *lost, struct cursor *other)
 {
     const struct bw_key *end = &lost->pointer.expectation.end_key;
     if (other->front == AT_END || bw_key_compare(&other->start, end) >= 0) {
-        pass(lost);
+        pass_slot(lost);
         return NULL;
     }
     if (other->front == AT_LOSS) {
         const struct bw_key *other_end = &other->pointer.expectation.end_key;
-        pass(bw_key_compare(end, other_end) <= 0 ? lost : other);
+        pass_slot(bw_key_compare(end, other_end) <= 0 ? lost : other);
         return NULL;
     }
-    return other->front == AT_POINTER ? open_block(other) : give(other, true);
+    return other->front == AT_POINTER ? open_block(other) : give_item(other, true);
 }
 
-static struct bw_error *step(struct cursor *a, struct cursor *b, struct read_ahead *ahead)
+static struct bw_error *step_cursors(struct cursor *a, struct cursor *b, struct read_ahead *ahead)
 {
     const int order = compare_starts(a, b);
     if (order == 0 && is_shared(a, b)) {
-        pass(a);
-        pass(b);
+        pass_slot(a);
+        pass_slot(b);
         return NULL;
     }
     if (order == 0 && a->front == AT_ITEM && b->front == AT_ITEM)
@@ -434,7 +434,7 @@ static struct bw_error *step(struct cursor *a, struct cursor *b, struct read_ahe
     if (first->front == AT_LOSS)
         return step_at_loss(first, second);
     if (first->front != AT_POINTER)
-        return give(first, false);
+        return give_item(first, false);
     BW_TRY(read_ahead_at(ahead, a, first));
     return open_block(first);
 }
@@ -471,7 +471,7 @@ struct bw_error *bw_pairs_compare(struct bw_pairs *pairs)
         stand_at_pointer(&cursors[side], &root);
     }
     while (!error && (cursors[0].front != AT_END || cursors[1].front != AT_END))
-        error = step(&cursors[0], &cursors[1], &ahead);
+        error = step_cursors(&cursors[0], &cursors[1], &ahead);
     for (unsigned side = 0; side < 2; side++)
         for (unsigned i = 0; i < BW_MAX_LEVEL; i++)
             free(cursors[side].blocks[i].bytes);

@@ -141,10 +141,9 @@ static struct bw_error *compare_replaced(struct bw_diff *diff, struct bw_diff_ro
     return NULL;
 }
 
-/* Makes one row of two. */
-static struct bw_error *replace(struct bw_diff *diff, const struct bw_diff_row *old,
-                                const struct bw_diff_row *new, struct bw_diff_row *row,
-                                bool *reported)
+static struct bw_error *merge_rows(struct bw_diff *diff, const struct bw_diff_row *old,
+                                   const struct bw_diff_row *new, struct bw_diff_row *row,
+                                   bool *reported)
 {
     *row = *new;
     row->old_inode = old->old_inode;
@@ -181,7 +180,7 @@ static struct bw_error *mark_doubtful(struct bw_diff *diff, struct bw_diff_row *
     return NULL;
 }
 
-static void count(struct bw_diff_summary *summary, const struct bw_diff_row *row)
+static void count_row(struct bw_diff_summary *summary, const struct bw_diff_row *row)
 {
     const struct {
         uint8_t status;
@@ -214,7 +213,7 @@ static struct bw_error *hand_out(struct bw_diff *diff, const struct bw_diff_row 
         .size = row->size,
         .bytes = row->bytes,
     };
-    count(&diff->summary, row);
+    count_row(&diff->summary, row);
     return diff->options.visit(diff->options.context, &difference);
 }
 
@@ -229,7 +228,7 @@ struct bw_error *bw_diff_rows_hand_out(struct bw_diff *diff)
         struct bw_diff_row row = *old;
         bool reported = true;
         if (new &&is_replacement(diff, old, new)) {
-            BW_TRY(replace(diff, old, new, &row, &reported));
+            BW_TRY(merge_rows(diff, old, new, &row, &reported));
             if (!bw_map_put(&rows->replaced, row.inode, (uint32_t)i++))
                 return bw_error_no_memory();
         } else if (new &&is_doubtful(diff, old, new)) {

@@ -15,7 +15,7 @@
 #define LAST_INODE ((uint64_t)-257)
 
 /* The last inode of the list, which has this number from now on. */
-static struct bw_error *touch(struct bw_touched_list *list, uint64_t number, unsigned flags)
+static struct bw_error *touch_inode(struct bw_touched_list *list, uint64_t number, unsigned flags)
 {
     if (!list->count || list->items[list->count - 1].number != number) {
         if (!BW_ARRAY_RESERVE(list->items, list->count, list->capacity))
@@ -30,7 +30,7 @@ static struct bw_error *touch(struct bw_touched_list *list, uint64_t number, uns
 static struct bw_error *touch_range(struct bw_touched_list *list, uint64_t number, uint64_t start,
                                     uint64_t end)
 {
-    BW_TRY(touch(list, number, BW_TOUCHED_CONTENT));
+    BW_TRY(touch_inode(list, number, BW_TOUCHED_CONTENT));
     bool first = list->items[list->count - 1].range == list->range_count;
     struct bw_diff_range *last = first ? NULL : &list->ranges[list->range_count - 1];
     if (last && start <= last->end) {
@@ -73,7 +73,7 @@ static struct bw_error *add_inode(struct bw_diff *diff, const struct bw_item_pai
                     bw_inode_decode(pair->items[1], &inodes[1]) &&
                     inodes[0].generation != inodes[1].generation &&
                     pair->key.objectid != BW_SUBVOLUME_ROOT_INODE;
-    return touch(&diff->touched, pair->key.objectid, replaced ? BW_TOUCHED_REPLACED : 0);
+    return touch_inode(&diff->touched, pair->key.objectid, replaced ? BW_TOUCHED_REPLACED : 0);
 }
 
 /* Entries of files are known from the files; those of nested subvolumes only from here. */
@@ -114,9 +114,9 @@ static struct bw_error *on_pair(void *context, const struct bw_item_pair *pair)
         return add_inode(diff, pair);
     case BW_INODE_REF:
     case BW_INODE_EXTREF:
-        return touch(&diff->touched, number, BW_TOUCHED_NAMES);
+        return touch_inode(&diff->touched, number, BW_TOUCHED_NAMES);
     case BW_XATTR_ITEM:
-        return touch(&diff->touched, number, BW_TOUCHED_XATTRS);
+        return touch_inode(&diff->touched, number, BW_TOUCHED_XATTRS);
     case BW_EXTENT_DATA:
         return add_extent_range(diff, pair);
     case BW_DIR_INDEX:
@@ -137,7 +137,7 @@ static struct bw_error *on_lost_block(void *context, unsigned side,
     diff->trees[side].lost = true;
     if (first->objectid > LAST_INODE)
         return NULL;
-    BW_TRY(touch(&diff->touched, first->objectid, BW_TOUCHED_NAMES | BW_TOUCHED_XATTRS));
+    BW_TRY(touch_inode(&diff->touched, first->objectid, BW_TOUCHED_NAMES | BW_TOUCHED_XATTRS));
     return touch_range(&diff->touched, first->objectid,
                        first->type == BW_EXTENT_DATA ? first->offset : 0, UINT64_MAX);
 }
