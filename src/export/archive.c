@@ -72,7 +72,7 @@ static void set_path(char field[static 100], const char *path)
 }
 
 /* Completes a header: sets its magic number and checksum. */
-static struct ustar *sealed(struct ustar *header)
+static struct ustar *seal_header(struct ustar *header)
 {
     unsigned sum = 0;
     memcpy(header->magic, "ustar\00000", sizeof header->magic);
@@ -93,7 +93,7 @@ static struct ustar helping_header(char type, uint64_t size, const char *path)
     SET_NUMBER(header.gid, 0);
     SET_NUMBER(header.size, size);
     SET_NUMBER(header.mtime, 0);
-    sealed(&header);
+    seal_header(&header);
     return header;
 }
 
@@ -330,7 +330,7 @@ static void append_headers(struct bw_buffer *text, struct ustar *header,
     append_padding(text, PAX_UNIT);
     if (!text->failed)
         memcpy(text->data + start, &first, sizeof first);
-    bw_buffer_append(text, sealed(header), sizeof *header);
+    bw_buffer_append(text, seal_header(header), sizeof *header);
 }
 
 static struct bw_error *append_pax(struct bw_buffer *text, const struct bw_archive_entry *entry,
@@ -366,7 +366,7 @@ static struct bw_error *append_pax(struct bw_buffer *text, const struct bw_archi
 
 enum { CPIO_UNIT = 4 /* alignment of names and data */ };
 
-static uint32_t clamped(int64_t seconds)
+static uint32_t clamp_seconds(int64_t seconds)
 {
     return seconds < 0 ? 0 : seconds > UINT32_MAX ? UINT32_MAX : (uint32_t)seconds;
 }
@@ -392,7 +392,7 @@ static struct bw_error *append_cpio(struct bw_buffer *text, const struct bw_arch
         inode->uid,
         inode->gid,
         inode->link_count,
-        clamped(entry->inode->mtime.tv_sec),
+        clamp_seconds(entry->inode->mtime.tv_sec),
         size,
         0, /* device number of the file system */
         0,
@@ -498,7 +498,7 @@ struct bw_archive {
     bool is_sparse;
 };
 
-static struct bw_error *put(struct bw_archive *archive, const char *bytes, size_t length)
+static struct bw_error *put_bytes(struct bw_archive *archive, const char *bytes, size_t length)
 {
     archive->written += length;
     return length ? archive->write(archive->context, bytes, length) : NULL;
@@ -508,7 +508,7 @@ static struct bw_error *put_zeros(struct bw_archive *archive, uint64_t length)
 {
     for (uint64_t step; length; length -= step) {
         step = length < sizeof zeros ? length : sizeof zeros;
-        BW_TRY(put(archive, zeros, (size_t)step));
+        BW_TRY(put_bytes(archive, zeros, (size_t)step));
     }
     return NULL;
 }
@@ -517,7 +517,7 @@ static struct bw_error *put_text(struct bw_archive *archive)
 {
     struct bw_error *error = archive->text.failed
                                  ? bw_error_no_memory()
-                                 : put(archive, archive->text.data, archive->text.length);
+                                 : put_bytes(archive, archive->text.data, archive->text.length);
     archive->text.length = 0;
     return error;
 }
@@ -573,11 +573,11 @@ struct bw_error *bw_archive_begin(struct bw_archive *archive, const struct bw_ar
 }
 
 /* Stores bytes; `bytes` is NULL for zeros. */
-static struct bw_error *store(struct bw_archive *archive, const char *bytes, uint64_t length)
+static struct bw_error *store_bytes(struct bw_archive *archive, const char *bytes, uint64_t length)
 {
     length = length < archive->left ? length : archive->left;
     archive->left -= length;
-    return bytes ? put(archive, bytes, (size_t)length) : put_zeros(archive, length);
+    return bytes ? put_bytes(archive, bytes, (size_t)length) : put_zeros(archive, length);
 }
 
 /* Stores the next bytes of a sparse file, except those in holes. */
@@ -589,7 +589,7 @@ static struct bw_error *store_ranges(struct bw_archive *archive, const char *byt
         uint64_t end = in_hole ? range->offset : range->offset + range->length;
         uint64_t step = end - archive->position < length ? end - archive->position : length;
         if (!in_hole)
-            BW_TRY(store(archive, bytes, step));
+            BW_TRY(store_bytes(archive, bytes, step));
         archive->position += step;
         bytes = bytes ? bytes + step : NULL;
         length -= step;
@@ -604,12 +604,13 @@ static struct bw_error *store_ranges(struct bw_archive *archive, const char *byt
 struct bw_error *bw_archive_add(struct bw_archive *archive, const void *bytes, size_t length)
 {
     return archive->is_sparse ? store_ranges(archive, bytes, length)
-                              : store(archive, bytes, length);
+                              : store_bytes(archive, bytes, length);
 }
 
 struct bw_error *bw_archive_add_zeros(struct bw_archive *archive, uint64_t length)
 {
-    return archive->is_sparse ? store_ranges(archive, NULL, length) : store(archive, NULL, length);
+    return archive->is_sparse ? store_ranges(archive, NULL, length)
+                              : store_bytes(archive, NULL, length);
 }
 
 struct bw_error *bw_archive_end(struct bw_archive *archive)

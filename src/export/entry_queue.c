@@ -217,7 +217,7 @@ struct bw_error *bw_salvaged_error(const char *path)
 }
 
 /* Reconstructs the inode of a file from its extents. If it has none, the item has no inode. */
-static void salvage(struct bw_entry_queue *queue, struct bw_export_entry *item)
+static void salvage_inode(struct bw_entry_queue *queue, struct bw_export_entry *item)
 {
     BW_AUTO_ERROR struct bw_error *error = bw_inode_salvage(queue->fs, &item->place, &item->inode);
     item->has_inode = item->salvaged = !error;
@@ -262,7 +262,7 @@ static void fill_item(struct bw_entry_queue *queue, struct bw_export_entry *item
                                      .unchecked = queue->options.unchecked};
     item->path.length -= !path.failed;
     if (!entry->inode && queue->options.salvage && item->type == S_IFREG && !path.failed)
-        salvage(queue, item);
+        salvage_inode(queue, item);
     if (!entry->inode)
         return;
     item->has_inode = true;
@@ -272,7 +272,7 @@ static void fill_item(struct bw_entry_queue *queue, struct bw_export_entry *item
 }
 
 /* Appends an item to the queue as soon as there is room. */
-static struct bw_error *enqueue(struct bw_entry_queue *queue, struct bw_export_entry *item)
+static struct bw_error *append_item(struct bw_entry_queue *queue, struct bw_export_entry *item)
 {
     item->next = NULL;
     pthread_mutex_lock(&queue->lock);
@@ -302,7 +302,7 @@ static struct bw_error *enqueue_entry(void *context, const struct bw_entry *entr
     fill_item(queue, item, entry);
     item->name = name;
     if (!item->path.failed)
-        return enqueue(queue, item);
+        return append_item(queue, item);
     free_item(item);
     return bw_error_no_memory();
 }

@@ -29,7 +29,7 @@ struct folder_hash {
 };
 
 /* Only missing memory ends the reading. `error` is consumed. */
-static struct bw_error *tolerate(struct folder_hash *hash, struct bw_error *error)
+static struct bw_error *tolerate_error(struct folder_hash *hash, struct bw_error *error)
 {
     if (error && error->code == BW_ERROR_NO_MEMORY)
         return error;
@@ -107,7 +107,7 @@ static struct bw_error *add_entry(struct folder_hash *hash, const char *path,
     return add_record(hash, &entry);
 }
 
-static struct bw_error *push(struct folder_hash *hash, const char *path)
+static struct bw_error *push_directory(struct folder_hash *hash, const char *path)
 {
     if (!BW_ARRAY_RESERVE(hash->stack, hash->depth, hash->capacity))
         return bw_error_no_memory();
@@ -121,15 +121,15 @@ static struct bw_error *handle_path(struct folder_hash *hash, const char *path)
     struct bw_error *error = bw_folder_stat(&hash->folder, path, &status);
     if (!error)
         error = add_entry(hash, path, &status);
-    BW_TRY(tolerate(hash, error));
-    return !error && S_ISDIR(status.st_mode) ? push(hash, path) : NULL;
+    BW_TRY(tolerate_error(hash, error));
+    return !error && S_ISDIR(status.st_mode) ? push_directory(hash, path) : NULL;
 }
 
 static struct bw_error *read_directory(struct folder_hash *hash, const char *path)
 {
     struct bw_folder_names names = {.count = 0};
     BW_AUTO_BUFFER struct bw_buffer below = {0};
-    struct bw_error *error = tolerate(hash, bw_folder_list(&hash->folder, path, &names));
+    struct bw_error *error = tolerate_error(hash, bw_folder_list(&hash->folder, path, &names));
     for (size_t i = 0; i < names.count && !error; i++) {
         below.length = 0;
         bw_buffer_format(&below, "%s%s%s", path, *path ? "/" : "",
@@ -144,7 +144,7 @@ static struct bw_error *read_directory(struct folder_hash *hash, const char *pat
 static struct bw_error *read_all(struct folder_hash *hash)
 {
     BW_TRY(bw_hash_create(BW_HASH_SHA256, &hash->content));
-    BW_TRY(push(hash, ""));
+    BW_TRY(push_directory(hash, ""));
     while (hash->depth) {
         BW_AUTO_FREE char *path = hash->stack[--hash->depth];
         BW_TRY(read_directory(hash, path));

@@ -120,7 +120,7 @@ void bw_hash_add_zeros(struct bw_hash *hash, uint64_t length)
 }
 
 /* Writes the result as bytes and returns their number. */
-static size_t finish(struct bw_hash *hash, uint8_t bytes[static BW_HASH_DIGITS / 2])
+static size_t finish_digest(struct bw_hash *hash, uint8_t bytes[static BW_HASH_DIGITS / 2])
 {
     size_t length = sizeof(XXH64_canonical_t);
     if (hash->gcrypt) {
@@ -136,7 +136,7 @@ void bw_hash_end(struct bw_hash *hash, char text[static BW_HASH_TEXT])
 {
     static const char digits[] = "0123456789abcdef";
     uint8_t bytes[BW_HASH_DIGITS / 2];
-    size_t length = finish(hash, bytes);
+    size_t length = finish_digest(hash, bytes);
     for (size_t i = 0; i < length; i++) {
         *text++ = digits[bytes[i] >> 4];
         *text++ = digits[bytes[i] & 15];

@@ -173,9 +173,9 @@ static struct bw_made_directory unpack_details(const struct bw_made_directories 
     return unpack_from(directories, at, &before);
 }
 
-static bool pack(struct bw_made_directories *directories, const struct bw_place *place,
-                 const struct bw_inode *inode, const struct bw_made_before *before,
-                 struct bw_path_details *details)
+static bool pack_directory(struct bw_made_directories *directories, const struct bw_place *place,
+                           const struct bw_inode *inode, const struct bw_made_before *before,
+                           struct bw_path_details *details)
 {
     const struct bw_made_owner owner = {inode->uid, inode->gid, (uint16_t)inode->mode,
                                         (uint16_t)inode->flags};
@@ -225,7 +225,7 @@ static bool store_leaves(struct bw_made_directories *directories)
         struct bw_path_details details;
         good = bw_path_store_find_name(&directories->paths, leaf->parent, leaf->name,
                                        leaf->name_length) != BW_NO_RECORD ||
-               (pack(directories, &leaves.directory.place, &inode, &before, &details) &&
+               (pack_directory(directories, &leaves.directory.place, &inode, &before, &details) &&
                 bw_path_store_add_directory(&directories->paths, leaf->parent, leaf->name,
                                             leaf->name_length, &details) != BW_NO_RECORD);
     }
@@ -251,7 +251,7 @@ static bool add_leaf(struct bw_made_directories *directories, uint32_t parent, c
                            .details = details.bytes};
     if (!directories->leaves.count)
         directories->leaf_before = before_stored(directories);
-    if (!pack(directories, place, inode, &directories->leaf_before, &details))
+    if (!pack_directory(directories, place, inode, &directories->leaf_before, &details))
         return false;
     memcpy(leaf.name, name, length);
     leaf.details_length = (uint8_t)details.length;
@@ -285,7 +285,7 @@ static bool add_directory(struct bw_made_directories *directories, const char *p
     }
     if (known < above && directories->leaves.count && !store_leaves(directories))
         return false;
-    return pack(directories, place, inode, &before, &details) &&
+    return pack_directory(directories, place, inode, &before, &details) &&
            bw_path_store_describe(&directories->paths, path, length, &details, &number);
 }
 

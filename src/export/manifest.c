@@ -79,7 +79,7 @@ static bool parse_time(char *value, struct bw_manifest_entry *entry)
 }
 
 /* The character for \X; 0: unknown. */
-static char escaped(char letter)
+static char byte_of_escape(char letter)
 {
     static const char letters[] = "abfnrstvE", bytes[] = "\a\b\f\n\r \t\v\033";
     const char *found = strchr(letters, letter);
@@ -95,7 +95,7 @@ static bool is_octal(const char *text)
 }
 
 /* Decodes the escapes of vis(3) in place. */
-static void unescape(char *text)
+static void unescape_text(char *text)
 {
     char *to = text;
     for (const char *from = text; *from; to++) {
@@ -105,7 +105,7 @@ static void unescape(char *text)
             *to = (char)((from[1] - '0') << 6 | (from[2] - '0') << 3 | (from[3] - '0'));
             from += 4;
         } else {
-            *to = escaped(from[1]);
+            *to = byte_of_escape(from[1]);
             from += 2;
         }
     }
@@ -114,7 +114,7 @@ static void unescape(char *text)
 
 static bool parse_link(char *value, struct bw_manifest_entry *entry)
 {
-    unescape(value);
+    unescape_text(value);
     entry->link = value;
     return true;
 }
@@ -145,7 +145,7 @@ static const struct keyword {
     {"device", BW_MANIFEST_DEVICE, parse_device}, {"optional", BW_MANIFEST_OPTIONAL, parse_nothing},
 };
 
-static const struct keyword *find(const char *name)
+static const struct keyword *find_keyword(const char *name)
 {
     for (size_t i = 0; i < sizeof keywords / sizeof *keywords; i++)
         if (strcmp(name, keywords[i].name) == 0)
@@ -191,7 +191,7 @@ static bool is_other(const char *name)
 }
 
 /* Adds a keyword to the list of ignored ones, unless it is already there. */
-static void ignore(struct bw_buffer *ignored, const char *name)
+static void ignore_keyword(struct bw_buffer *ignored, const char *name)
 {
     const size_t length = strlen(name);
     for (size_t at = 0, end; at < ignored->length; at = end + 1) {
@@ -213,13 +213,13 @@ static const char *parse_word(char *word, struct bw_manifest_entry *entry,
     char *equals = strchr(word, '='), *value = equals ? equals + 1 : word + strlen(word);
     if (equals)
         *equals = '\0';
-    const struct keyword *keyword = find(word);
+    const struct keyword *keyword = find_keyword(word);
     const enum bw_hash_algorithm algorithm = find_hash(word);
     const bool is_hash = algorithm < BW_HASH_ALGORITHMS;
     if (!keyword && !is_hash && !is_other(word))
         return "unknown keyword";
     if (!keyword && !is_hash) {
-        ignore(ignored, word);
+        ignore_keyword(ignored, word);
         return NULL;
     }
     if (!(keyword ? keyword->parse(value, entry) : parse_hash(value, entry, algorithm))) {
@@ -234,7 +234,7 @@ static const char *parse_word(char *word, struct bw_manifest_entry *entry,
 /* Removes a KEYWORD, or "all", from an entry. Returns NULL. */
 static const char *manifest_unset(const char *name, struct bw_manifest_entry *entry)
 {
-    const struct keyword *keyword = find(name);
+    const struct keyword *keyword = find_keyword(name);
     const unsigned hash = find_hash(name) < BW_HASH_ALGORITHMS ? BW_MANIFEST_HASH : 0;
     entry->given &= strcmp(name, "all") == 0 ? 0 : ~(keyword ? keyword->bit : hash);
     return NULL;
@@ -252,7 +252,7 @@ struct reader {
     struct bw_buffer directory; /* directory of entries without a '/'; ends with '/', or is empty */
 };
 
-static struct bw_error *refuse(const struct reader *reader, const char *why, const char *word)
+static struct bw_error *line_error(const struct reader *reader, const char *why, const char *word)
 {
     return bw_error_create(BW_ERROR_USAGE, "%s, line %u: %s%s%s", reader->file, reader->line, why,
                            *word ? ": " : "", word);
@@ -359,7 +359,7 @@ static struct bw_error *read_hash_line(struct reader *reader, char *line)
     struct hash_line parts;
     bool escapes = *line == '\\';
     if (!cut_hash_line(line + escapes, &parts))
-        return refuse(reader, "neither a hash and a path nor a line of mtree(5)", "");
+        return line_error(reader, "neither a hash and a path nor a line of mtree(5)", "");
     struct bw_manifest_entry *entry = add_entry(reader->manifest);
     if (!entry)
         return bw_error_no_memory();
@@ -426,13 +426,13 @@ static struct bw_error *read_keywords(struct reader *reader, char *line, bool se
         const char *bad =
             set ? parse_word(word, entry, &reader->manifest->ignored) : manifest_unset(word, entry);
         if (bad)
-            return refuse(reader, bad, word);
+            return line_error(reader, bad, word);
     }
     return NULL;
 }
 
 /* Removes the last component of the directory. */
-static void leave(struct bw_buffer *directory)
+static void leave_directory(struct bw_buffer *directory)
 {
     directory->length -= directory->length > 0;
     while (directory->length && directory->data[directory->length - 1] != '/')
@@ -445,7 +445,7 @@ static struct bw_error *set_path(struct reader *reader, char *name, struct bw_ma
 {
     struct bw_buffer *directory = &reader->directory;
     bool whole = strchr(name, '/');
-    unescape(name);
+    unescape_text(name);
     entry->path = relative_path(name);
     if (whole || !*entry->path)
         return NULL;
@@ -508,7 +508,7 @@ static struct bw_error *read_mtree(struct reader *reader)
         if (strcmp(name, "/set") == 0 || strcmp(name, "/unset") == 0)
             BW_TRY(read_keywords(reader, line, name[1] == 's', &reader->defaults));
         else if (strcmp(name, "..") == 0)
-            leave(&reader->directory);
+            leave_directory(&reader->directory);
         else
             BW_TRY(read_entry(reader, name, line));
     }

@@ -158,7 +158,7 @@ static struct bw_error *end_table(struct bw_qcow2 *image)
 }
 
 /* Compresses a cluster; false if it does not become smaller. */
-static bool compress(struct bw_qcow2 *image, const uint8_t *bytes, size_t *length)
+static bool compress_cluster(struct bw_qcow2 *image, const uint8_t *bytes, size_t *length)
 {
     if (!image->compressor)
         return false;
@@ -173,7 +173,7 @@ static struct bw_error *add_cluster(struct bw_qcow2 *image, uint64_t number, con
     if (number / ENTRIES != image->table_number)
         BW_TRY(end_table(image));
     image->table_number = number / ENTRIES;
-    if (compress(image, bytes, &length)) {
+    if (compress_cluster(image, bytes, &length)) {
         BW_TRY(append_packed(image, length, &entry));
     } else {
         BW_TRY(append_cluster(image, bytes, &offset));
@@ -288,7 +288,7 @@ struct bw_error *bw_qcow2_end(struct bw_qcow2 *image)
     return error ? error : write_header(image, l1, refcounts, clusters);
 }
 
-static bool allocate(struct bw_qcow2 *image, bool compressed)
+static bool allocate_buffers(struct bw_qcow2 *image, bool compressed)
 {
     image->counters = calloc(1, CLUSTER);
     image->table = calloc(1, CLUSTER);
@@ -314,7 +314,7 @@ struct bw_error *bw_qcow2_create(uint64_t size, bool compressed, bw_qcow2_writer
         return bw_error_no_memory();
     *image = (struct bw_qcow2){.write = write, .context = context, .size = size};
     image->l1_count = (size + (uint64_t)ENTRIES * CLUSTER - 1) / ((uint64_t)ENTRIES * CLUSTER);
-    if (!allocate(image, compressed)) {
+    if (!allocate_buffers(image, compressed)) {
         bw_qcow2_destroy(BW_TAKE(*result));
         return bw_error_no_memory();
     }

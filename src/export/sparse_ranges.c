@@ -59,7 +59,7 @@ static bool is_hole(const struct bw_extent *extent)
            (extent->kind == BW_EXTENT_BAD && extent->length > MOST_LOST);
 }
 
-static struct bw_error *add(struct bw_ranges *ranges, uint64_t offset, uint64_t length)
+static struct bw_error *add_range(struct bw_ranges *ranges, uint64_t offset, uint64_t length)
 {
     struct bw_archive_range *last = ranges->count ? &ranges->ranges[ranges->count - 1] : NULL;
     if (last && is_near(ranges, last, offset)) {
@@ -68,7 +68,7 @@ static struct bw_error *add(struct bw_ranges *ranges, uint64_t offset, uint64_t 
     }
     if (ranges->count == MOST_RANGES) {
         join_small_holes(ranges);
-        return add(ranges, offset, length);
+        return add_range(ranges, offset, length);
     }
     if (!BW_ARRAY_RESERVE(ranges->ranges, ranges->count, ranges->capacity))
         return bw_error_no_memory();
@@ -86,7 +86,7 @@ static struct bw_error *add_units(struct bw_ranges *ranges, const struct bw_exte
         end = size;
     else if (over)
         end = size - end < UNIT - over ? size : end + (UNIT - over);
-    return add(ranges, start, end - start);
+    return add_range(ranges, start, end - start);
 }
 
 /* Keeps the first error of an unreadable extent that counts as a hole. */

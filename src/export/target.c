@@ -167,7 +167,7 @@ struct bw_error *bw_target_open(const char *path, const struct bw_target_options
     return NULL;
 }
 
-static void leave(struct bw_target *target)
+static void leave_directory(struct bw_target *target)
 {
     if (target->directory != target->folder)
         close(target->directory);
@@ -180,7 +180,7 @@ void bw_target_close(struct bw_target *target)
 {
     if (!target->path.data && !target->options.missed)
         return;
-    leave(target);
+    leave_directory(target);
     if (target->folder >= 0)
         close(target->folder);
     bw_buffer_free(&target->path);
@@ -192,7 +192,7 @@ static struct bw_error *enter_directory(struct bw_target *target, const char *pa
 {
     if (target->path.length == length + 1 && memcmp(target->path.data, path, length) == 0)
         return NULL;
-    leave(target);
+    leave_directory(target);
     target->path.length = 0;
     bw_buffer_append(&target->path, path, length);
     bw_buffer_append_byte(&target->path, '\0');
@@ -206,7 +206,7 @@ static struct bw_error *enter_directory(struct bw_target *target, const char *pa
         return NULL;
     }
     int problem = errno;
-    leave(target);
+    leave_directory(target);
     use_directory(target, target->folder);
     return bw_target_error(problem, "cannot open its directory", path, length);
 }

@@ -284,8 +284,9 @@ static void restore_times(const struct restoring *restoring)
     report_missed(restoring, "cannot restore its times");
 }
 
-static struct restoring begin(struct bw_target *target, int descriptor, const char *path,
-                              size_t length, const struct bw_target_attributes *attributes)
+static struct restoring begin_restoring(struct bw_target *target, int descriptor, const char *path,
+                                        size_t length,
+                                        const struct bw_target_attributes *attributes)
 {
     struct restoring restoring = {.target = target,
                                   .descriptor = descriptor,
@@ -314,7 +315,7 @@ void bw_target_restore(struct bw_target *target, int descriptor, const char *pat
                        const struct bw_target_attributes *attributes)
 {
     struct stat status;
-    struct restoring restoring = begin(target, descriptor, path, length, attributes);
+    struct restoring restoring = begin_restoring(target, descriptor, path, length, attributes);
     restoring.status = fstat(descriptor, &status) ? NULL : &status;
     restore_all(&restoring);
 }
@@ -348,7 +349,7 @@ bool bw_target_is_protected(const struct bw_target *target, const struct bw_inod
     return target->options.preserve && has_flags(inode, BW_FLAGS_PROTECT);
 }
 
-static void protect(const struct restoring *restoring)
+static void restore_protection(const struct restoring *restoring)
 {
     const struct bw_inode *inode = restoring->attributes->inode;
     if (bw_target_is_protected(restoring->target, inode) &&
@@ -361,7 +362,7 @@ void bw_target_restore_end(struct bw_target *target, int descriptor, const struc
                            const struct bw_target_attributes *attributes)
 {
     const struct bw_inode *inode = attributes->inode;
-    struct restoring restoring = begin(target, descriptor, path, length, attributes);
+    struct restoring restoring = begin_restoring(target, descriptor, path, length, attributes);
     restoring.status = status;
     bool same_time = bw_target_is_same_time(&status->st_mtim, &inode->mtime);
     errno = ESTALE;
@@ -374,5 +375,5 @@ void bw_target_restore_end(struct bw_target *target, int descriptor, const struc
                                           bw_target_has_permissions(target, status, inode));
     if (!done)
         restore_all(&restoring);
-    protect(&restoring);
+    restore_protection(&restoring);
 }

@@ -72,7 +72,7 @@ static struct bw_error *exists_error(const struct bw_target *target, const char 
 }
 
 /* Gets the status of target->name without following links; false if it does not exist. */
-static bool exists(const struct bw_target *target, struct stat *status)
+static bool name_exists(const struct bw_target *target, struct stat *status)
 {
     return fstatat(target->directory, target->name, status, AT_SYMLINK_NOFOLLOW) == 0;
 }
@@ -108,7 +108,7 @@ struct bw_error *bw_target_make_directory(struct bw_target *target, const char *
         return NULL;
     if (errno != EEXIST)
         return bw_target_error(errno, "cannot make the directory", path, length);
-    if (!exists(target, &status) || !S_ISDIR(status.st_mode) || !lists_name(target))
+    if (!name_exists(target, &status) || !S_ISDIR(status.st_mode) || !lists_name(target))
         return exists_error(target, path, length);
     *ours = was_made_before(target, &status, inode);
     if (*ours && !is_usable(target, &status) &&
@@ -128,7 +128,8 @@ struct bw_error *bw_target_make_way(struct bw_target *target, const char *path, 
             continue;
         BW_TRY(bw_target_enter(target, path, end));
         /* a file of another type makes the next step fail */
-        if (!exists(target, &status) || (S_ISDIR(status.st_mode) && !is_usable(target, &status)))
+        if (!name_exists(target, &status) ||
+            (S_ISDIR(status.st_mode) && !is_usable(target, &status)))
             BW_TRY(make(context, path, end));
     }
     return NULL;
@@ -204,7 +205,8 @@ static struct bw_error *open_existing(struct bw_target *target, const char *exis
 static bool is_same_file(const struct bw_target *target, int directory, const char *name)
 {
     struct stat here, there;
-    return exists(target, &here) && fstatat(directory, name, &there, AT_SYMLINK_NOFOLLOW) == 0 &&
+    return name_exists(target, &here) &&
+           fstatat(directory, name, &there, AT_SYMLINK_NOFOLLOW) == 0 &&
            here.st_dev == there.st_dev && here.st_ino == there.st_ino;
 }
 

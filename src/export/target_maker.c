@@ -53,8 +53,8 @@ static dev_t device_of(const struct bw_inode *inode)
 }
 
 /* The functions called here refuse everything that must not be made this way. */
-static struct bw_error *perform(struct bw_target *target, const struct bw_target_order *order,
-                                bool *ours)
+static struct bw_error *perform_order(struct bw_target *target, const struct bw_target_order *order,
+                                      bool *ours)
 {
     const struct bw_inode *inode = order->attributes ? order->attributes->inode : NULL;
     int descriptor;
@@ -231,7 +231,7 @@ static struct bw_error *send_orders(struct bw_target_maker *maker)
 }
 
 /* Whether the attributes can be sent; no system call could restore more. */
-static bool fits(const struct bw_target_order *order)
+static bool can_send(const struct bw_target_order *order)
 {
     const struct bw_target_attributes *attributes = order->attributes;
     return !attributes || attributes->xattr_count <= MOST_BYTES / (UINT16_MAX * 4);
@@ -240,7 +240,7 @@ static bool fits(const struct bw_target_order *order)
 static struct bw_error *add_order(struct bw_target_maker *maker,
                                   const struct bw_target_order *order)
 {
-    if (!fits(order))
+    if (!can_send(order))
         return bw_target_error(E2BIG, "cannot restore its attributes", order->path, order->length);
     if (!maker->waiting)
         begin_batch(&maker->text);
@@ -255,7 +255,7 @@ struct bw_error *bw_target_make(struct bw_target_maker *maker, const struct bw_t
     struct bw_error *result = NULL;
     *ours = false;
     if (maker->channel < 0)
-        return perform(maker->target, order, ours);
+        return perform_order(maker->target, order, ours);
     BW_TRY(bw_target_make_rest(maker));
     BW_TRY(add_order(maker, order));
     BW_TRY(send_orders(maker));
@@ -268,7 +268,7 @@ struct bw_error *bw_target_make_later(struct bw_target_maker *maker,
 {
     bool ours;
     if (maker->channel < 0)
-        return perform(maker->target, order, &ours);
+        return perform_order(maker->target, order, &ours);
     BW_TRY(add_order(maker, order));
     return maker->text.length < BATCH_BYTES ? NULL : send_orders(maker);
 }
@@ -381,7 +381,7 @@ static struct bw_error *carry_out(struct bw_target *target, const struct bw_targ
                                   bool *ours)
 {
     return is_valid_order(order)
-               ? perform(target, order, ours)
+               ? perform_order(target, order, ours)
                : bw_target_error(EINVAL, "cannot make it", order->path, order->length);
 }
 
