@@ -166,8 +166,8 @@ static struct bw_error *put_part(struct bw_replay *replay, const struct bw_item 
 }
 
 /* Removes a range from an extent. An inline extent cannot be split and is removed as a whole. */
-static struct bw_error *cut(struct bw_replay *replay, const struct bw_item *item, uint64_t start,
-                            uint64_t end, uint64_t *dropped)
+static struct bw_error *cut_extent(struct bw_replay *replay, const struct bw_item *item,
+                                   uint64_t start, uint64_t end, uint64_t *dropped)
 {
     const struct bw_item before = *item; /* after the next change, only its key is valid */
     struct bw_disk_file_extent extent = {.type = BW_FILE_EXTENT_INLINE};
@@ -205,12 +205,12 @@ static struct bw_error *drop_extents(struct bw_replay *replay, uint64_t inode, u
     *dropped = 0;
     BW_TRY(bw_edit_last(&replay->tree, &first, &item));
     if (is_extent_of(&item, inode) && item.key.offset < start)
-        BW_TRY(cut(replay, &item, start, end, dropped));
+        BW_TRY(cut_extent(replay, &item, start, end, dropped));
     for (;;) {
         BW_TRY(bw_edit_first(&replay->tree, &first, &item));
         if (!is_extent_of(&item, inode) || item.key.offset >= end)
             return NULL;
-        BW_TRY(cut(replay, &item, start, end, dropped));
+        BW_TRY(cut_extent(replay, &item, start, end, dropped));
     }
 }
 
@@ -316,8 +316,8 @@ static struct bw_error *replay_sums(struct bw_replay *replay,
 }
 
 /* Validates an extent in the log, and computes the range that it replaces. */
-static struct bw_error *check(const struct bw_replay *replay, const struct bw_item *item,
-                              struct span *span)
+static struct bw_error *check_extent(const struct bw_replay *replay, const struct bw_item *item,
+                                     struct span *span)
 {
     const struct bw_disk_file_extent *extent = (const void *)item->data;
     const uint64_t sectorsize = replay->fs->superblock.sectorsize;
@@ -340,7 +340,7 @@ static struct bw_error *put_extent(struct bw_replay *replay, const struct bw_ite
 }
 
 /* The number of bytes that an extent adds to the allocated bytes of its file. */
-static uint64_t allocated(const struct bw_disk_file_extent *extent, const struct span *span)
+static uint64_t allocated_bytes(const struct bw_disk_file_extent *extent, const struct span *span)
 {
     if (span->is_inline)
         return bw_get64(extent->ram_bytes);
@@ -355,7 +355,7 @@ struct bw_error *bw_replay_extent(struct bw_replay *replay, const struct bw_item
     struct span span;
     uint64_t dropped;
     bool exists;
-    BW_TRY(check(replay, item, &span));
+    BW_TRY(check_extent(replay, item, &span));
     BW_TRY(bw_edit_inode(&replay->tree, item->key.objectid, &inode, &exists));
     if (!exists)
         return bw_error_create(BW_ERROR_CORRUPT, "the inode does not exist");
@@ -365,8 +365,8 @@ struct bw_error *bw_replay_extent(struct bw_replay *replay, const struct bw_item
         return NULL;
     BW_TRY(drop_extents(replay, item->key.objectid, span.start, span.end, &dropped));
     BW_TRY(put_extent(replay, item, &span));
-    inode.bytes =
-        bw_put64(bw_get64(inode.bytes) - dropped + allocated((const void *)item->data, &span));
+    inode.bytes = bw_put64(bw_get64(inode.bytes) - dropped +
+                           allocated_bytes((const void *)item->data, &span));
     return bw_edit_set_inode(&replay->tree, item->key.objectid, &inode);
 }
 
@@ -426,8 +426,8 @@ static void update_size_only(struct bw_disk_inode_item *old, const struct bw_dis
 }
 
 /* overwrite_item(), for inodes */
-static struct bw_error *overwrite(struct bw_replay *replay, uint64_t number,
-                                  struct bw_disk_inode_item *new)
+static struct bw_error *overwrite_inode(struct bw_replay *replay, uint64_t number,
+                                        struct bw_disk_inode_item *new)
 {
     struct bw_disk_inode_item old;
     bool exists, directory = is_type(new, S_IFDIR);
@@ -472,7 +472,7 @@ struct bw_error *bw_replay_inode_item(struct bw_replay *replay, const struct bw_
     BW_TRY(delete_xattrs(replay, number));
     if (is_type(&new, S_IFDIR))
         BW_TRY(dir_deletes(replay, number, false));
-    BW_TRY(overwrite(replay, number, &new));
+    BW_TRY(overwrite_inode(replay, number, &new));
     if (is_type(&new, S_IFREG))
         BW_TRY(truncate_file(replay, number));
     return bw_replay_recount(replay, number);
@@ -551,7 +551,7 @@ static struct bw_error *unlink_victims(struct bw_replay *replay, const struct bw
 }
 
 /* __add_inode_ref(): removes everything that conflicts with a name. */
-static struct bw_error *clear(struct bw_replay *replay, const struct bw_link *link)
+static struct bw_error *remove_conflicts(struct bw_replay *replay, const struct bw_link *link)
 {
     const struct bw_key ref = {link->inode, BW_INODE_REF, link->directory},
                         extref = bw_extref_key(link);
@@ -572,7 +572,7 @@ static struct bw_error *add_link(struct bw_replay *replay, const struct bw_link 
     BW_TRY(is_linked(replay, link, &linked));
     if (linked)
         return NULL;
-    BW_TRY(clear(replay, link));
+    BW_TRY(remove_conflicts(replay, link));
     return bw_edit_link(&replay->tree, link, false);
 }
 

@@ -86,7 +86,7 @@ static struct bw_error *begin_replay(struct bw_fs *fs, struct replays *replays,
     return bw_log_load(fs, &root.root, name, &replay->log);
 }
 
-static struct bw_error *begin(struct bw_fs *fs, struct replays *replays)
+static struct bw_error *begin_replays(struct bw_fs *fs, struct replays *replays)
 {
     const struct bw_root_pointer pointer = {fs->superblock.log_root, fs->superblock.generation + 1,
                                             fs->superblock.log_root_level};
@@ -121,7 +121,7 @@ static int by_number(const void *a, const void *b)
 }
 
 /* Makes the changed trees the trees of the file system. */
-static void publish(struct bw_fs *fs, const struct replays *replays)
+static void publish_trees(struct bw_fs *fs, const struct replays *replays)
 {
     for (size_t i = 0; i < fs->subvolumes.count; i++)
         for (size_t j = 0; j < replays->count; j++)
@@ -133,7 +133,7 @@ static void publish(struct bw_fs *fs, const struct replays *replays)
         qsort(fs->logged, fs->logged_count, sizeof *fs->logged, by_number);
 }
 
-static void end(struct replays *replays)
+static void free_replays(struct replays *replays)
 {
     for (size_t i = 0; i < replays->count; i++) {
         struct bw_replay *replay = &replays->items[i];
@@ -152,13 +152,13 @@ static struct bw_error *replay_logs(struct bw_fs *fs)
     struct replays replays = {0};
     fs->memory.nodesize = fs->reader.nodesize;
     fs->reader.memory = &fs->memory;
-    struct bw_error *error = begin(fs, &replays);
+    struct bw_error *error = begin_replays(fs, &replays);
     for (enum pass pass = 0; pass < PASSES; pass++)
         for (size_t i = 0; !error && i < replays.count; i++)
             error = run_pass(&replays.items[i], pass);
     if (!error)
-        publish(fs, &replays);
-    end(&replays);
+        publish_trees(fs, &replays);
+    free_replays(&replays);
     return error;
 }
 
