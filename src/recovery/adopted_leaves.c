@@ -206,8 +206,8 @@ static struct bw_key end_of_loss(const struct bw_lost_list *list, const struct b
     return piece->high;
 }
 
-static struct bw_error *adopt(struct adoption *adoption, const struct candidate *candidate,
-                              const struct bw_node *leaf)
+static struct bw_error *adopt_leaf(struct adoption *adoption, const struct candidate *candidate,
+                                   const struct bw_node *leaf)
 {
     struct bw_adopted *result = adoption->result;
     if (!leaf->item_count)
@@ -242,7 +242,7 @@ static struct bw_error *read_candidates(struct adoption *adoption)
         struct bw_node leaf = bw_node_view(requests[i].buffer, reader->nodesize);
         adoption->result->complete &= !requests[i].error;
         if (!requests[i].error && !failure)
-            failure = adopt(adoption, &adoption->candidates[i], &leaf);
+            failure = adopt_leaf(adoption, &adoption->candidates[i], &leaf);
         bw_error_free(requests[i].error);
     }
     adoption->candidate_count = 0;
@@ -373,7 +373,7 @@ static struct bw_error *lose_extents(void *context, const struct bw_block_pointe
     return NULL;
 }
 
-static struct bw_error *search(struct adoption *adoption)
+static struct bw_error *find_leaves(struct adoption *adoption)
 {
     const struct bw_fs *fs = adoption->fs;
     uint8_t highest = 0;
@@ -411,7 +411,7 @@ struct bw_error *bw_adopt_leaves(const struct bw_fs *fs, const struct bw_tree *t
     adoption->tree = tree;
     adoption->ranges = lost;
     adoption->result = result;
-    struct bw_error *error = search(adoption);
+    struct bw_error *error = find_leaves(adoption);
     bw_lost_list_free(&adoption->lost);
     bw_map_free(&adoption->lost_nodes);
     bw_map_free(&adoption->nodes);

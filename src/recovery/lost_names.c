@@ -60,7 +60,7 @@ void bw_name_index_destroy(struct bw_name_index *index)
     free(index);
 }
 
-static struct bw_error *add(struct tree_names *names, uint64_t directory, uint64_t inode)
+static struct bw_error *add_reference(struct tree_names *names, uint64_t directory, uint64_t inode)
 {
     if (directory == inode) /* a top directory */
         return NULL;
@@ -83,10 +83,10 @@ static struct bw_error *index_item(struct tree_names *names, const struct bw_ite
             bw_inode_decode(item, &inode) ? bw_file_type_of_mode(inode.mode) : BW_FILE_UNKNOWN;
         return NULL;
     case BW_INODE_REF: /* all its names are in the one directory */
-        return add(names, item->key.offset, item->key.objectid);
+        return add_reference(names, item->key.offset, item->key.objectid);
     case BW_INODE_EXTREF:
         while (bw_inode_ref_next(&cursor, &item->key, &ref))
-            BW_TRY(add(names, ref.parent, item->key.objectid));
+            BW_TRY(add_reference(names, ref.parent, item->key.objectid));
         return NULL;
     default:
         return NULL;

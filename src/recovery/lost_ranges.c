@@ -60,7 +60,7 @@ static size_t *count_of(const struct open_ranges *open, uint32_t wave)
 }
 
 /* The earliest wave in which a key was lost; UINT32_MAX if it was not. */
-static uint32_t earliest(const struct open_ranges *open)
+static uint32_t earliest_wave(const struct open_ranges *open)
 {
     for (size_t i = 0; i < open->wave_count; i++)
         if (open->counts[i])
@@ -81,18 +81,18 @@ static void add_piece(struct bw_lost_list *list, const struct bw_key *low,
             (struct bw_lost_range){.bytenr = BW_NO_BLOCK, .low = *low, .high = *high, .wave = wave};
 }
 
-static void sweep(const struct edge *edges, size_t count, const struct open_ranges *open,
-                  struct bw_lost_list *list)
+static void sweep_edges(const struct edge *edges, size_t count, const struct open_ranges *open,
+                        struct bw_lost_list *list)
 {
     for (size_t i = 0; i < count; i++) {
         if (i)
-            add_piece(list, &edges[i - 1].key, &edges[i].key, earliest(open));
+            add_piece(list, &edges[i - 1].key, &edges[i].key, earliest_wave(open));
         *count_of(open, edges[i].wave) += edges[i].begins ? 1 : SIZE_MAX;
     }
 }
 
-static size_t collect(const struct bw_lost_range *ranges, size_t count, uint8_t level,
-                      struct edge *edges, uint32_t *waves)
+static size_t collect_edges(const struct bw_lost_range *ranges, size_t count, uint8_t level,
+                            struct edge *edges, uint32_t *waves)
 {
     size_t kept = 0;
     for (size_t i = 0; i < count; i++) {
@@ -125,10 +125,11 @@ struct bw_error *bw_lost_list_make(const struct bw_lost_ranges *ranges, uint8_t 
     BW_AUTO_FREE size_t *counts = calloc(count + 1, sizeof *counts);
     if (!list->items || !edges || !waves || !counts)
         return bw_error_no_memory();
-    size_t kept = collect(ranges->items, count, level, edges, waves);
+    size_t kept = collect_edges(ranges->items, count, level, edges, waves);
     qsort(edges, 2 * kept, sizeof *edges, by_key);
     qsort(waves, kept, sizeof *waves, by_number);
-    sweep(edges, 2 * kept, &(struct open_ranges){waves, counts, drop_equal(waves, kept)}, list);
+    sweep_edges(edges, 2 * kept, &(struct open_ranges){waves, counts, drop_equal(waves, kept)},
+                list);
     return NULL;
 }
 
