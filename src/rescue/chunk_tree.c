@@ -182,8 +182,8 @@ static struct bw_error *search_stripes(struct bw_fs *fs, struct bw_derived_chunk
     return add_chunk(chunk, facts, order, set);
 }
 
-static struct bw_error *derive(struct bw_fs *fs, struct bw_derived_chunk *chunk,
-                               const struct bw_chunk_facts *facts, struct bw_chunk_set *set)
+static struct bw_error *derive_chunk(struct bw_fs *fs, struct bw_derived_chunk *chunk,
+                                     const struct bw_chunk_facts *facts, struct bw_chunk_set *set)
 {
     int order[BW_MOST_STRIPES];
     memset(order, -1, sizeof order);
@@ -221,7 +221,7 @@ static struct bw_error *derive_group(struct bw_fs *fs, const struct bw_device_sc
            chunk.extents[chunk.count].chunk == chunk.logical)
         chunk.count++;
     BW_AUTO_ERROR struct bw_error *unknown = bw_layout_find(&set->layout, chunk.logical, 1, &piece);
-    return unknown ? derive(fs, &chunk, facts, set) : NULL;
+    return unknown ? derive_chunk(fs, &chunk, facts, set) : NULL;
 }
 
 /* Derives the chunks that contain only data, or all others. */
@@ -394,7 +394,7 @@ static bool has_chunk_facts(const struct search *search, const struct bw_block_m
 /* Reads all leaves with facts about chunks that are where the known chunks put them; with
  * `unplaced`, also leaves outside of known chunks. Leaves of the chunk tree must be in system
  * chunks. */
-static struct bw_error *gather(struct search *search, bool unplaced)
+static struct bw_error *collect_facts(struct search *search, bool unplaced)
 {
     bw_chunk_facts_free(&search->facts);
     for (size_t i = 0; i < search->scan.count; i++) {
@@ -420,7 +420,7 @@ static int newest_first(const void *left, const void *right)
 }
 
 /* Rebuilds the set of known chunks. Newer chunks are added first, so they take precedence. */
-static struct bw_error *compose(struct search *search, bool last)
+static struct bw_error *rebuild_chunks(struct search *search, bool last)
 {
     const struct bw_newest *chunks = &search->facts.chunks;
     bool added;
@@ -480,25 +480,25 @@ static bool has_found(const struct search *search)
  * used. */
 static struct bw_error *refuse_all(struct search *search)
 {
-    BW_TRY(gather(search, true));
-    return compose(search, true);
+    BW_TRY(collect_facts(search, true));
+    return rebuild_chunks(search, true);
 }
 
-static struct bw_error *find(struct search *search, bool *complete)
+static struct bw_error *find_chunks(struct search *search, bool *complete)
 {
     *complete = false;
     BW_TRY(bw_chunk_set_add_array(&search->system, &search->fs->superblock));
     for (enum stage stage = SYSTEM_CHUNKS; !*complete && stage <= DEVICES; stage++) {
         BW_TRY(read_more(search, stage));
         if (stage == SYSTEM_CHUNKS)
-            BW_TRY(gather(search, false));
-        BW_TRY(compose(search, false));
-        BW_TRY(gather(search, stage == DEVICES));
-        BW_TRY(compose(search, false));
-        BW_TRY(gather(search, false));
+            BW_TRY(collect_facts(search, false));
+        BW_TRY(rebuild_chunks(search, false));
+        BW_TRY(collect_facts(search, stage == DEVICES));
+        BW_TRY(rebuild_chunks(search, false));
+        BW_TRY(collect_facts(search, false));
         if (search->scan.is_whole)
             BW_TRY(bw_data_search(&search->scan, &search->facts, &search->known));
-        BW_TRY(compose(search, stage == DEVICES));
+        BW_TRY(rebuild_chunks(search, stage == DEVICES));
         BW_TRY(is_complete(search, complete));
     }
     return has_found(search) ? NULL : refuse_all(search);
@@ -563,7 +563,7 @@ static struct bw_error *make_tree(const struct search *search, struct bw_tree_ed
     return NULL;
 }
 
-static struct bw_error *begin(struct search *search)
+static struct bw_error *begin_search(struct search *search)
 {
     struct bw_fs *fs = search->fs;
     uint64_t gigabytes = 0;
@@ -580,7 +580,7 @@ static struct bw_error *begin(struct search *search)
     return search->buffer ? NULL : bw_error_no_memory();
 }
 
-static void end(struct search *search)
+static void end_search(struct search *search)
 {
     free(search->buffer);
     free(search->ranges);
@@ -592,7 +592,7 @@ static void end(struct search *search)
     bw_chunk_facts_free(&search->facts);
 }
 
-static void report(const struct search *search, bool complete, struct bw_error *why)
+static void report_rebuilt(const struct search *search, bool complete, struct bw_error *why)
 {
     bw_fs_report(search->fs, BW_DAMAGE, why);
     bw_fs_report(
@@ -609,18 +609,18 @@ struct bw_error *bw_rescue_chunk_tree(struct bw_fs *fs, struct bw_error *why)
     struct bw_tree_editor tree = {.before = NULL};
     bool complete;
     bw_found_init(&search.scan.owners);
-    struct bw_error *error = begin(&search);
+    struct bw_error *error = begin_search(&search);
     if (!error)
-        error = find(&search, &complete);
+        error = find_chunks(&search, &complete);
     if (!error && !has_found(&search))
         error = bw_error_create(BW_ERROR_NOT_FOUND, "no chunk was found");
     if (!error)
         error = make_tree(&search, &tree);
     if (!error) {
         fs->chunk_tree = tree.tree;
-        report(&search, complete, why);
+        report_rebuilt(&search, complete, why);
     }
     bw_editor_destroy(&tree);
-    end(&search);
+    end_search(&search);
     return bw_rescue_end(error, why);
 }

@@ -60,7 +60,7 @@ static int by_place(const void *left, const void *right)
 
 /* Joins overlapping ranges: in a crafted image, any number of chunks may claim the same range.
  * Returns the new number of ranges. */
-static size_t merge(struct bw_device_range *ranges, size_t count)
+static size_t merge_ranges(struct bw_device_range *ranges, size_t count)
 {
     size_t kept = 0;
     if (count)
@@ -201,7 +201,7 @@ bool bw_device_scan_has(const struct bw_device_scan *scan, size_t image, uint64_
     return memcmp(result, checksum, bw_checksum_size(type)) == 0;
 }
 
-static void tell(struct run *run, uint64_t bytes)
+static void report_progress(struct run *run, uint64_t bytes)
 {
     const struct bw_fs *fs = run->scan->fs;
     const uint64_t done = atomic_fetch_add(&run->done, bytes) + bytes;
@@ -228,7 +228,7 @@ static void scan_piece(void *context, unsigned worker, size_t task)
             memset(buffer + at, 0, rest < BW_MIN_SECTORSIZE ? rest : BW_MIN_SECTORSIZE);
     }
     find_blocks(run, &piece, buffer, length);
-    tell(run, piece.length);
+    report_progress(run, piece.length);
 }
 
 static bool make_buffers(struct run *run)
@@ -249,7 +249,7 @@ struct bw_error *bw_device_scan_run(struct bw_device_scan *scan, struct bw_devic
     struct run run = {.scan = scan, .lock = PTHREAD_MUTEX_INITIALIZER};
     struct bw_pool *pool = bw_pool_create(bw_pool_workers(0));
     bool ready = make_buffers(&run) && pool;
-    count = merge(ranges, count);
+    count = merge_ranges(ranges, count);
     for (size_t i = 0; ready && i < count; i++)
         ready = add_range(&run, &ranges[i]);
     if (ready)

@@ -224,7 +224,8 @@ static struct bw_error *check_data(struct search *search)
 
 /* Counting votes. */
 
-static void claim(struct search *search, struct bw_image *image, size_t device, unsigned votes)
+static void claim_image(struct search *search, struct bw_image *image, size_t device,
+                        unsigned votes)
 {
     struct bw_fs *fs = search->fs;
     image->superblock = fs->superblock;
@@ -254,11 +255,11 @@ static void count_votes(struct search *search)
                 (best == search->missing_count || votes[n] > votes[best]))
                 best = n;
         if (best < search->missing_count)
-            claim(search, &search->fs->images[i], best, votes[best]);
+            claim_image(search, &search->fs->images[i], best, votes[best]);
     }
 }
 
-static struct bw_error *find(struct search *search)
+static struct bw_error *find_devices(struct search *search)
 {
     struct bw_fs *fs = search->fs;
     search->votes = calloc(fs->image_count, sizeof *search->votes);
@@ -287,7 +288,7 @@ struct bw_error *bw_rescue_devices(struct bw_fs *fs)
         return bw_error_no_memory();
     search->fs = fs;
     bw_found_init(&search->scan.owners);
-    struct bw_error *error = find(search);
+    struct bw_error *error = find_devices(search);
     free(search->votes);
     free(search->scan.matches);
     free(search->identity.fsids);

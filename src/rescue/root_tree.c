@@ -134,8 +134,9 @@ static int newest_first(const void *left, const void *right)
 }
 
 /* Lists all blocks that may be the root of a tree, the most likely first. */
-static struct bw_error *candidates(const struct bw_found_index *index, uint64_t id, uint64_t newest,
-                                   struct bw_root_pointer **roots, size_t *count)
+static struct bw_error *list_candidates(const struct bw_found_index *index, uint64_t id,
+                                        uint64_t newest, struct bw_root_pointer **roots,
+                                        size_t *count)
 {
     size_t capacity = 0;
     *roots = NULL;
@@ -192,7 +193,7 @@ static struct bw_error *find_extent_tree(const struct bw_fs *fs, const struct bw
     size_t count, rivals = 0, most = 0, blocks;
     bool is;
     const bool weighs = !superblock_is_valid(fs, newest);
-    struct bw_error *error = candidates(index, BW_EXTENT_TREE, newest, &roots, &count);
+    struct bw_error *error = list_candidates(index, BW_EXTENT_TREE, newest, &roots, &count);
     for (size_t i = 0; !error && rivals < (weighs ? MOST_RIVALS : 1) && i < count && i < MOST_TRIES;
          i++) {
         const struct bw_tree rival = {.id = BW_EXTENT_TREE, .root = roots[i]};
@@ -375,7 +376,8 @@ static void subvolume_names_free(struct bw_subvolume_names *names)
 }
 
 /* Decodes an entry of a subvolume; false if the item is something else. */
-static bool decode(const struct bw_item *item, struct bw_dir_entry *entry, uint64_t *generation)
+static bool decode_entry(const struct bw_item *item, struct bw_dir_entry *entry,
+                         uint64_t *generation)
 {
     const struct bw_disk_dir_item *disk = (const void *)item->data;
     struct bw_cursor cursor = bw_cursor_of(item);
@@ -386,8 +388,8 @@ static bool decode(const struct bw_item *item, struct bw_dir_entry *entry, uint6
     return true;
 }
 
-static bool add(struct bw_subvolume_names *names, uint64_t tree, const struct bw_key *key,
-                const struct bw_dir_entry *entry, uint64_t generation)
+static bool add_name(struct bw_subvolume_names *names, uint64_t tree, const struct bw_key *key,
+                     const struct bw_dir_entry *entry, uint64_t generation)
 {
     pthread_mutex_lock(&names->lock);
     bool added = BW_ARRAY_RESERVE(names->items, names->count, names->capacity);
@@ -414,7 +416,8 @@ static bool subvolume_names_add(struct bw_subvolume_names *names, uint64_t tree,
     struct bw_dir_entry entry;
     uint64_t generation;
     for (uint32_t slot = 0; bw_leaf_next(leaf, &slot, &item);)
-        if (decode(&item, &entry, &generation) && !add(names, tree, &item.key, &entry, generation))
+        if (decode_entry(&item, &entry, &generation) &&
+            !add_name(names, tree, &item.key, &entry, generation))
             return false;
     return true;
 }
@@ -465,7 +468,7 @@ static struct bw_error *is_present_name(const struct settling *settling,
     bw_item_range_begin(&range, &reader, &tree, key, key);
     while (bw_item_range_next(&range)) {
         *settling->lost |= range.error != NULL;
-        *present |= !range.error && decode(&range.item, &entry, &generation) &&
+        *present |= !range.error && decode_entry(&range.item, &entry, &generation) &&
                     entry.location.objectid == name->subvolume &&
                     entry.name_length == name->length && generation == name->generation &&
                     memcmp(entry.name, settling->names->bytes.data + name->at, name->length) == 0;
@@ -559,7 +562,7 @@ static bool see_block(void *context, const struct bw_node *block)
     return block->level || !is_subvolume(tree) || subvolume_names_add(&making->names, tree, block);
 }
 
-static bool tell(void *context, uint64_t done, uint64_t total)
+static bool report_progress(void *context, uint64_t done, uint64_t total)
 {
     const struct making *making = context;
     if (making->fs->searched)
@@ -567,7 +570,7 @@ static bool tell(void *context, uint64_t done, uint64_t total)
     return true;
 }
 
-static struct bw_error *scan(struct making *making)
+static struct bw_error *scan_blocks(struct making *making)
 {
     struct bw_fs *fs = making->fs;
     struct bw_scan_ranges ranges = {0};
@@ -575,7 +578,7 @@ static struct bw_error *scan(struct making *making)
                                    .ranges = &ranges,
                                    .index = &making->index,
                                    .doubts_zeros = true,
-                                   .progress = tell,
+                                   .progress = report_progress,
                                    .visit = see_block,
                                    .context = making};
     struct bw_error *error = bw_scan_add_chunks(fs, &ranges);
@@ -733,8 +736,8 @@ static struct bw_error *find_names(struct making *making)
 
 /* Writing the new tree. */
 
-static struct bw_error *put(struct making *making, const struct bw_key *key, const void *data,
-                            uint32_t size)
+static struct bw_error *put_item(struct making *making, const struct bw_key *key, const void *data,
+                                 uint32_t size)
 {
     return size > bw_edit_room(&making->tree) ? NULL : bw_edit_put(&making->tree, key, data, size);
 }
@@ -774,8 +777,8 @@ static struct bw_error *put_root_item(struct making *making, const struct bw_tre
     item.last_snapshot = bw_put64(generation);
     item.reference_count = bw_put32(!is_deleted(making, tree->id));
     making->made++;
-    return put(making, old ? &old->key : &(struct bw_key){tree->id, BW_ROOT_ITEM, 0}, &item,
-               sizeof item);
+    return put_item(making, old ? &old->key : &(struct bw_key){tree->id, BW_ROOT_ITEM, 0}, &item,
+                    sizeof item);
 }
 
 /* Whether an older item of the root tree is valid without a proof, because it never changes. */
@@ -790,13 +793,13 @@ static struct bw_error *put_newest_item(struct making *making, const struct bw_n
 {
     const struct bw_item view = bw_newest_view(&making->items, item);
     if (item->rank == BW_PRESENT_RANK || is_lasting(&item->key))
-        return put(making, &item->key, view.data, view.size);
+        return put_item(making, &item->key, view.data, view.size);
     if (item->key.type != BW_ROOT_ITEM)
         return NULL;
     const struct bw_tree_root *tree = bw_tree_root_of(&making->roots, item->key.objectid);
     if (tree)
         return put_root_item(making, tree, item);
-    return making->roots.proven ? NULL : put(making, &item->key, view.data, view.size);
+    return making->roots.proven ? NULL : put_item(making, &item->key, view.data, view.size);
 }
 
 static struct bw_error *put_name(struct making *making, const struct bw_subvolume_name *name)
@@ -811,8 +814,8 @@ static struct bw_error *put_name(struct making *making, const struct bw_subvolum
     memcpy(item.name, making->names.bytes.data + name->at, name->length);
     if (bw_newest_is_present(&making->items, &up))
         return NULL;
-    BW_TRY(put(making, &up, &item, size));
-    return put(making, &down, &item, size);
+    BW_TRY(put_item(making, &up, &item, size));
+    return put_item(making, &down, &item, size);
 }
 
 static struct bw_error *make_tree(struct making *making)
@@ -831,9 +834,9 @@ static struct bw_error *make_tree(struct making *making)
     return NULL;
 }
 
-static struct bw_error *make(struct making *making)
+static struct bw_error *rebuild_tree(struct making *making)
 {
-    BW_TRY(scan(making));
+    BW_TRY(scan_blocks(making));
     making->newest = newest_generation(making);
     BW_TRY(bw_tree_roots_find(making->fs, &making->index, making->newest, &making->roots));
     if (making->roots.generation)
@@ -845,7 +848,7 @@ static struct bw_error *make(struct making *making)
     return make_tree(making);
 }
 
-static void report(const struct making *making, struct bw_error *why)
+static void report_rebuilt(const struct making *making, struct bw_error *why)
 {
     bw_fs_report(making->fs, BW_DAMAGE, why);
     bw_fs_report(making->fs, BW_WARNING,
@@ -862,11 +865,11 @@ struct bw_error *bw_rescue_root_tree(struct bw_fs *fs, struct bw_error *why)
     struct making making = {.fs = fs};
     bw_found_init(&making.index);
     subvolume_names_init(&making.names);
-    struct bw_error *error = make(&making);
+    struct bw_error *error = rebuild_tree(&making);
     if (!error) {
         fs->root_tree = making.tree.tree;
         fs->is_remade = making.roots.proven && making.newest == fs->superblock.generation;
-        report(&making, why);
+        report_rebuilt(&making, why);
     }
     bw_editor_destroy(&making.tree);
     subvolume_names_free(&making.names);

@@ -51,7 +51,7 @@ static unsigned stripe_of(const struct bw_derived_chunk *chunk, uint64_t address
 }
 
 /* The stripe that most votes assign to an extent; chunk->count if there is no clear majority. */
-static unsigned elected(const struct ballot *ballot, unsigned extent)
+static unsigned elected_stripe(const struct ballot *ballot, unsigned extent)
 {
     const uint32_t *votes = ballot->votes[extent];
     const unsigned count = ballot->chunk->count;
@@ -67,7 +67,7 @@ static unsigned elected(const struct ballot *ballot, unsigned extent)
 static bool is_decided(const struct ballot *ballot)
 {
     for (unsigned extent = 0; extent < ballot->chunk->count; extent++) {
-        const unsigned stripe = elected(ballot, extent);
+        const unsigned stripe = elected_stripe(ballot, extent);
         if (stripe == ballot->chunk->count || ballot->votes[extent][stripe] < ENOUGH)
             return false;
     }
@@ -203,7 +203,7 @@ static bool count_votes(const struct ballot *ballot, int *order)
     const unsigned count = ballot->chunk->count;
     unsigned left = 0, last = 0;
     for (unsigned extent = 0; extent < count; extent++) {
-        const unsigned stripe = elected(ballot, extent);
+        const unsigned stripe = elected_stripe(ballot, extent);
         if (stripe == count) {
             left++;
             last = extent;
@@ -297,7 +297,7 @@ static void add_up(struct trial *trial)
 
 /* Keeps the beginning with the most votes on each image, or two if the profile has two mirrors on a
  * device. Other beginnings must have few votes. */
-static void elect(struct trial *trial, const struct bw_derived_chunk *chunk)
+static void elect_beginnings(struct trial *trial, const struct bw_derived_chunk *chunk)
 {
     const size_t most = chunk->profile->flag == BW_GROUP_DUP ? 2 : 1;
     size_t kept = 0;
@@ -347,7 +347,7 @@ static bool try_columns(struct trial *trial, struct bw_derived_chunk *chunk,
             add_vote(trial, chunk, scan->matches[i].image, scan->matches[i].bytenr,
                      scan->matches[i].offset);
     add_up(trial);
-    elect(trial, chunk);
+    elect_beginnings(trial, chunk);
     return trial->score;
 }
 
@@ -497,7 +497,7 @@ static int by_checksum(const void *left, const void *right)
 }
 
 /* Removes duplicates from old leaves. Contents found at several addresses prove nothing. */
-static void settle(struct search *search)
+static void remove_duplicates(struct search *search)
 {
     size_t kept = 0;
     if (search->count)
@@ -529,7 +529,7 @@ static struct bw_error *select_samples(struct search *search)
         for (uint32_t slot = 0; bw_leaf_next(&leaf, &slot, &item);)
             BW_TRY(add_checksum_item(search, &item));
     }
-    settle(search);
+    remove_duplicates(search);
     return NULL;
 }
 

@@ -50,8 +50,8 @@ static bool is_likely(const uint8_t *bytes)
            memcmp(header->chunk_tree_uuid, none, BW_UUID_SIZE) != 0;
 }
 
-static void add(struct bw_block_kinds *kinds, const uint8_t *fsid, enum bw_checksum_type type,
-                uint32_t nodesize)
+static void add_kind(struct bw_block_kinds *kinds, const uint8_t *fsid, enum bw_checksum_type type,
+                     uint32_t nodesize)
 {
     struct bw_block_kind *kind = &kinds->kinds[kinds->count++];
     memcpy(kind->fsid[0], fsid, BW_UUID_SIZE);
@@ -66,7 +66,7 @@ static struct bw_error *try_block(struct bw_block_kinds *kinds, const uint8_t *b
         BW_TRY(bw_checksum_prepare((enum bw_checksum_type)type));
         for (uint32_t size = BW_MIN_SECTORSIZE; size <= BW_MAX_NODESIZE && size <= left; size *= 2)
             if (bw_checksum_matches_block((enum bw_checksum_type)type, bytes, size)) {
-                add(kinds, header->fsid, (enum bw_checksum_type)type, size);
+                add_kind(kinds, header->fsid, (enum bw_checksum_type)type, size);
                 return NULL;
             }
     }
@@ -87,8 +87,8 @@ static struct bw_error *find_kinds(struct bw_block_kinds *kinds, const uint8_t *
     return NULL;
 }
 
-static struct bw_error *search(struct bw_xlator *device, struct bw_block_kinds *kinds,
-                               uint8_t *buffer, unsigned *tries)
+static struct bw_error *search_device(struct bw_xlator *device, struct bw_block_kinds *kinds,
+                                      uint8_t *buffer, unsigned *tries)
 {
     const uint64_t size = bw_xlator_size(device);
     const struct bw_frame frame = bw_frame_above(NULL, bw_xlator_probes(device));
@@ -120,7 +120,7 @@ static struct bw_error *block_kinds_find(const struct bw_image_set *set,
         return bw_error_no_memory();
     for (size_t i = 0; i < set->count; i++)
         if (set->images[i].storage)
-            BW_TRY(search(set->images[i].storage, kinds, buffer, &tries));
+            BW_TRY(search_device(set->images[i].storage, kinds, buffer, &tries));
     return NULL;
 }
 
@@ -202,7 +202,7 @@ struct votes {
     } devices[MOST_DEVICES];
 };
 
-static void vote(struct votes *votes, uint64_t devid)
+static void vote_for_device(struct votes *votes, uint64_t devid)
 {
     size_t at = 0;
     while (at < votes->count && votes->devices[at].devid != devid)
@@ -241,7 +241,7 @@ static void vote_by_extents(const struct bw_chunk_facts *facts, const struct bw_
         while (columns <= end - first && !is_at(&extents[i], columns, match))
             columns++;
         if (columns <= end - first)
-            vote(votes, extents[i].devid);
+            vote_for_device(votes, extents[i].devid);
     }
 }
 
@@ -255,7 +255,7 @@ static void vote_by_chunks(const struct candidate *candidate, const struct bw_bl
     for (unsigned copy = 1; !error && copy <= piece.direct_copies; copy++) {
         const struct bw_layout_stripe *stripe = bw_piece_stripe(&piece, copy);
         if (stripe->offset + piece.stripe_offset == match->offset)
-            vote(votes, stripe->devid);
+            vote_for_device(votes, stripe->devid);
     }
     if (error)
         vote_by_extents(&candidate->facts, match, votes);
@@ -394,7 +394,7 @@ static uint32_t sectorsize_of(const struct candidate *candidate)
     return BW_MIN_SECTORSIZE;
 }
 
-static struct bw_error *make(const struct candidate *candidate)
+static struct bw_error *make_superblocks(const struct candidate *candidate)
 {
     const struct bw_found_identity *identity = &candidate->identity;
     struct bw_superblock super = {
@@ -452,7 +452,7 @@ struct bw_error *bw_rescue_superblocks(struct bw_fs *fs, struct bw_image_set *se
         }
     }
     if (!error && best.score)
-        error = make(&best);
+        error = make_superblocks(&best);
     candidate_free(&best);
     return error;
 }
