@@ -8,7 +8,7 @@
  * the number select the quarter, and the first and the last quarter are mirrored. */
 
 /* Mirrors the point of a subsquare as its quarter requires. */
-static void turn(struct bw_point *point, uint32_t side, uint32_t right, uint32_t far)
+static void mirror_point(struct bw_point *point, uint32_t side, uint32_t right, uint32_t far)
 {
     const struct bw_point was = *point;
     if (far)
@@ -23,7 +23,7 @@ static struct bw_point hilbert_point(unsigned order, uint32_t number)
     for (unsigned level = 0; level < order; level++, number /= 4) {
         const uint32_t side = UINT32_C(1) << level;
         const uint32_t right = number / 2 & 1, far = (number ^ right) & 1;
-        turn(&point, side, right, far);
+        mirror_point(&point, side, right, far);
         point.x += right * side;
         point.y += far * side;
     }
@@ -41,7 +41,7 @@ static uint32_t hilbert_number(unsigned order, struct bw_point point)
         number = number * 4 + (3 * right ^ far);
         point.x %= side;
         point.y %= side;
-        turn(&point, side, right, far);
+        mirror_point(&point, side, right, far);
     }
     return number;
 }
@@ -80,14 +80,13 @@ struct row {
     double sum, least, most;
 };
 
-static struct row with(struct row row, double area)
+static struct row row_with(struct row row, double area)
 {
     return (struct row){row.sum + area, area < row.least ? area : row.least,
                         area > row.most ? area : row.most};
 }
 
-/* The worst aspect ratio of the boxes in a row. */
-static double worst(const struct row *row, double side)
+static double worst_aspect(const struct row *row, double side)
 {
     const double wide = side * side * row->most / (row->sum * row->sum);
     const double narrow = row->sum * row->sum / (side * side * row->least);
@@ -135,8 +134,8 @@ void bw_treemap_layout(const double *sizes, size_t count, struct bw_box box, str
         }
         const double side = box.width < box.height ? box.width : box.height;
         for (; end < count && sizes[end] > 0; end++) {
-            const struct row next = with(row, sizes[end] * scale);
-            if (worst(&next, side) > worst(&row, side))
+            const struct row next = row_with(row, sizes[end] * scale);
+            if (worst_aspect(&next, side) > worst_aspect(&row, side))
                 break;
             row = next;
         }

@@ -7,7 +7,7 @@
 #include "base/escape.h"
 #include "base/utf8.h"
 
-static uint32_t decode(const uint8_t *bytes, size_t length)
+static uint32_t decode_utf8(const uint8_t *bytes, size_t length)
 {
     static const uint8_t masks[] = {0, 0x7f, 0x1f, 0x0f, 0x07};
     uint32_t code = bytes[0] & masks[length];
@@ -58,7 +58,7 @@ void bw_markup_text(struct bw_buffer *text, const char *bytes, size_t length)
         const size_t sequence = bw_utf8_length(next, length);
         step = sequence ? sequence : 1;
         const char *entity = entity_of(*next);
-        const uint32_t code = sequence ? decode(next, sequence) : 0;
+        const uint32_t code = sequence ? decode_utf8(next, sequence) : 0;
         if (entity)
             bw_buffer_append(text, entity, strlen(entity));
         else if (!sequence)

@@ -243,7 +243,7 @@ static double light_of(const struct bw_space_cell *cell)
 }
 
 /* The colour of a cell in btrfs-heatmap: a mixture of the types, weighted by their shares. */
-static struct bw_color mix(const struct bw_space_cell *cell)
+static struct bw_color mix_colors(const struct bw_space_cell *cell)
 {
     const double light = light_of(cell);
     double red = 0, green = 0, blue = 0;
@@ -264,7 +264,7 @@ struct bw_paint bw_picture_paint(const struct bw_picture *picture, const struct 
     struct bw_paint paint = {.color = main_kind(cell),
                              .mixed = picture->by == BW_DRAW_HEATMAP && cell->bytes};
     if (paint.mixed)
-        paint.mixture = mix(cell);
+        paint.mixture = mix_colors(cell);
     if (!allocated)
         return paint;
     const double share = (double)allocated / (double)cell->bytes;
@@ -293,16 +293,16 @@ struct bw_paint bw_picture_paint(const struct bw_picture *picture, const struct 
     return paint;
 }
 
-static uint8_t blend(uint8_t color, uint8_t ground, uint8_t opacity)
+static uint8_t blend_channel(uint8_t color, uint8_t ground, uint8_t opacity)
 {
     return (uint8_t)((color * opacity + ground * (255 - opacity) + 127) / 255);
 }
 
 struct bw_color bw_paint_color(uint8_t opacity, struct bw_color color, struct bw_color ground)
 {
-    return (struct bw_color){blend(color.red, ground.red, opacity),
-                             blend(color.green, ground.green, opacity),
-                             blend(color.blue, ground.blue, opacity)};
+    return (struct bw_color){blend_channel(color.red, ground.red, opacity),
+                             blend_channel(color.green, ground.green, opacity),
+                             blend_channel(color.blue, ground.blue, opacity)};
 }
 
 struct bw_color bw_picture_color(const struct bw_picture *picture, size_t area,

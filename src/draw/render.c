@@ -416,7 +416,7 @@ static void append_color(struct bw_buffer *text, enum bw_terminal_colors colors,
         bw_buffer_format(text, "\033[%u;5;%um", what, cube_color(color));
 }
 
-static bool same(struct bw_color a, struct bw_color b)
+static bool is_same_color(struct bw_color a, struct bw_color b)
 {
     return a.red == b.red && a.green == b.green && a.blue == b.blue;
 }
@@ -433,9 +433,9 @@ static void append_colored(struct bw_buffer *text, const struct bw_picture *pict
             const struct bw_color second =
                 y + 1 < side ? bw_picture_color(picture, area, (struct bw_point){x, y + 1}, ground)
                              : first;
-            if (!x || !same(first, above))
+            if (!x || !is_same_color(first, above))
                 append_color(text, colors, 38, first);
-            if (!x || !same(second, below))
+            if (!x || !is_same_color(second, below))
                 append_color(text, colors, 48, second);
             bw_buffer_format(text, "\u2580");
             above = first;
