@@ -46,7 +46,7 @@ static int64_t free_space(const struct bw_node *node)
     return (int32_t)(space - used);
 }
 
-static void append(struct bw_buffer *text, const char *word)
+static void append_word(struct bw_buffer *text, const char *word)
 {
     bw_buffer_append(text, word, strlen(word));
 }
@@ -55,16 +55,16 @@ static void print_uuid(struct bw_buffer *text, const char *name, const uint8_t *
 {
     char words[BW_UUID_LENGTH];
     bw_write_uuid(words, uuid);
-    append(text, name);
+    append_word(text, name);
     bw_buffer_append(text, words, sizeof words);
     bw_buffer_append_byte(text, '\n');
 }
 
 static void print_flags(struct bw_buffer *text, uint64_t flags)
 {
-    append(text, flags & 1 ? "WRITTEN" : "");
-    append(text, (flags & 3) == 3 ? "|" : "");
-    append(text, flags & 2 ? "RELOC" : "");
+    append_word(text, flags & 1 ? "WRITTEN" : "");
+    append_word(text, (flags & 3) == 3 ? "|" : "");
+    append_word(text, flags & 2 ? "RELOC" : "");
 }
 
 void bw_block_print_header(const struct bw_block_print *block)

@@ -415,9 +415,9 @@ struct trees {
     uint8_t level; /* blocks of other levels are not printed; or ALL_LEVELS */
 };
 
-static struct bw_error *begin(struct trees *trees, struct bw_fs *fs,
-                              const struct bw_dump_options *options, bw_consumer *consume,
-                              void *context)
+static struct bw_error *open_dump(struct trees *trees, struct bw_fs *fs,
+                                  const struct bw_dump_options *options, bw_consumer *consume,
+                                  void *context)
 {
     struct bw_dump *dump = &trees->dump;
     BW_TRY(BW_TAKE_OPTIONS(&dump->options, options));
@@ -511,7 +511,7 @@ static struct bw_error *on_lost(void *context, const struct bw_block_pointer *po
 
 /* Trees. */
 
-static struct bw_error *scan(struct trees *trees, uint8_t level, uint8_t lowest)
+static struct bw_error *scan_tree(struct trees *trees, uint8_t level, uint8_t lowest)
 {
     const struct bw_scan plan = {
         .first = trees->dump.first,
@@ -531,10 +531,10 @@ static struct bw_error *scan(struct trees *trees, uint8_t level, uint8_t lowest)
 static struct bw_error *print_levels(struct trees *trees, const struct dump_tree *tree)
 {
     if (trees->dump.options.depth_first || trees->dump.part)
-        return scan(trees, ALL_LEVELS, 0);
+        return scan_tree(trees, ALL_LEVELS, 0);
     for (uint8_t level = tree->tree.root.level; level > 0; level--)
-        BW_TRY(scan(trees, level, level));
-    return scan(trees, 0, 0);
+        BW_TRY(scan_tree(trees, level, level));
+    return scan_tree(trees, 0, 0);
 }
 
 static struct bw_error *print_tree(struct trees *trees, const struct dump_tree *tree)
@@ -578,7 +578,7 @@ struct bw_error *bw_dump_trees(struct bw_fs *fs, const uint64_t *ids, size_t cou
 {
     struct trees trees = {0};
     bool totals = !count;
-    BW_TRY(begin(&trees, fs, options, consume, context));
+    BW_TRY(open_dump(&trees, fs, options, consume, context));
     const bool replayed = trees.dump.options.replayed && fs->status.log_replayed;
     struct bw_error *error = NULL;
     for (size_t i = 0; i < count && !error; i++) {
@@ -605,7 +605,7 @@ static struct bw_error *print_root_block(struct trees *trees, uint64_t bytenr,
     trees->dump.tree = header.owner;
     if (trees->dump.options.follow)
         return print_tree(trees, &tree);
-    BW_TRY(scan(trees, ALL_LEVELS, header.level));
+    BW_TRY(scan_tree(trees, ALL_LEVELS, header.level));
     return give_all(&trees->dump);
 }
 
@@ -615,7 +615,7 @@ struct bw_error *bw_dump_block(struct bw_fs *fs, uint64_t bytenr,
 {
     struct trees trees = {0};
     struct bw_tree_block *block = NULL;
-    BW_TRY(begin(&trees, fs, options, consume, context));
+    BW_TRY(open_dump(&trees, fs, options, consume, context));
     struct bw_error *error = bw_tree_block_read(fs, bytenr, &block);
     if (!error) {
         error = print_root_block(&trees, bytenr, block);

@@ -22,7 +22,8 @@ struct search {
     atomic_bool lost; /* a node is */
 };
 
-static struct bw_error *append(struct bw_dumped_blocks *list, const struct bw_dumped_block *block)
+static struct bw_error *append_block(struct bw_dumped_blocks *list,
+                                     const struct bw_dumped_block *block)
 {
     if (!BW_ARRAY_RESERVE(list->blocks, list->count, list->capacity))
         return bw_error_no_memory();
@@ -42,7 +43,7 @@ static struct bw_error *add_block(struct search *search, const struct bw_block_p
     if (!bw_block_set_add(&search->found, pointer->bytenr, added))
         return bw_error_no_memory();
     const bool in_memory = bw_memory_block(search->reader.fs->reader.memory, pointer->bytenr);
-    return *added && !in_memory ? append(search->list, &block) : NULL;
+    return *added && !in_memory ? append_block(search->list, &block) : NULL;
 }
 
 /* Adds the children of a node, and requests them unless they are leaves. */
@@ -142,7 +143,7 @@ static struct bw_error *add_cache_extent(struct search *search, const struct bw_
             .bytenr = extent.disk_bytenr + done,
             .length = left < BW_METADUMP_PIECE ? (uint32_t)left : BW_METADUMP_PIECE,
             .is_data = true};
-        BW_TRY(append(search->list, &block));
+        BW_TRY(append_block(search->list, &block));
     }
     return NULL;
 }

@@ -27,8 +27,8 @@ struct listing {
 };
 
 /* Passes a fact on, with the details in the buffer; nothing if its count is 0. */
-static void visit(struct listing *listing, const char *information, const char *treatment,
-                  uint64_t count)
+static void visit_fact(struct listing *listing, const char *information, const char *treatment,
+                       uint64_t count)
 {
     const bool has_details = listing->text.length;
     bw_buffer_append_byte(&listing->text, '\0');
@@ -53,7 +53,7 @@ __attribute__((format(printf, 5, 6))) static void add(struct listing *listing,
     va_end(arguments);
     if (length > 0)
         bw_buffer_append(&listing->text, details, strlen(details));
-    visit(listing, information, treatment, count);
+    visit_fact(listing, information, treatment, count);
 }
 
 /* Blocks. */
@@ -106,7 +106,7 @@ static void add_label(struct listing *listing)
     const char *label = listing->fs->superblock.label;
     if (!listing->options->sanitize)
         bw_escape_line(&listing->text, label, strlen(label));
-    visit(listing, "label", listing->options->sanitize ? removed : kept, *label != '\0');
+    visit_fact(listing, "label", listing->options->sanitize ? removed : kept, *label != '\0');
 }
 
 /* Extended attributes. */
@@ -139,7 +139,7 @@ static void add_xattrs(struct listing *listing)
     const uint64_t all = counts[BW_DUMPED_XATTR_NAMES],
                    changed = counts[BW_DUMPED_XATTR_NAMES_REPLACED];
     append_xattr_names(listing);
-    visit(listing, "xattr-names", kept, all - changed);
+    visit_fact(listing, "xattr-names", kept, all - changed);
     add(listing, "xattr-names", replaced, changed, "those after user.");
     add(listing, "xattr-values", listing->options->sanitize ? removed : kept, all, "%s",
         listing->options->sanitize ? "except properties of btrfs, such as btrfs.compression" : "");
@@ -185,10 +185,10 @@ static void add_inodes(struct listing *listing)
         bw_buffer_format(&listing->text, " to ");
         append_day(&listing->text, facts->newest);
     }
-    visit(listing, "times", kept, inodes);
+    visit_fact(listing, "times", kept, inodes);
     append_owners(&listing->text, "users:", &facts->users);
     append_owners(&listing->text, "; groups:", &facts->groups);
-    visit(listing, "owners", kept, inodes);
+    visit_fact(listing, "owners", kept, inodes);
 }
 
 /* Contents, and ids. */

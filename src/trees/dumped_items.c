@@ -25,7 +25,7 @@ static void remove_from(const struct cleaning *cleaning, size_t offset)
 }
 
 /* The bytes of a view on the item, to be changed. */
-static uint8_t *writable(const struct cleaning *cleaning, const uint8_t *view)
+static uint8_t *writable_bytes(const struct cleaning *cleaning, const uint8_t *view)
 {
     return cleaning->bytes + (view - cleaning->item->data);
 }
@@ -72,11 +72,11 @@ static void clean_verity(const struct cleaning *cleaning)
 /* Names. */
 
 /* Replaces a name, if that is requested and possible. */
-static bool replace(const struct cleaning *cleaning, uint32_t seed, const uint8_t *name,
-                    size_t length)
+static bool replace_name(const struct cleaning *cleaning, uint32_t seed, const uint8_t *name,
+                         size_t length)
 {
     return cleaning->rules->names &&
-           bw_pseudonym(cleaning->rules->names, seed, writable(cleaning, name), length);
+           bw_pseudonym(cleaning->rules->names, seed, writable_bytes(cleaning, name), length);
 }
 
 static void clean_dir_entries(const struct cleaning *cleaning)
@@ -88,12 +88,12 @@ static void clean_dir_entries(const struct cleaning *cleaning)
     uint64_t *counts = cleaning->facts->counts;
     /* The only entry of the root tree is "default", which leads to the default subvolume. */
     while (key->objectid != BW_ROOT_TREE_DIR && bw_dir_entry_next(&cursor, &entry)) {
-        const bool replaced = replace(cleaning, BW_NAME_SEED, entry.name, entry.name_length);
+        const bool replaced = replace_name(cleaning, BW_NAME_SEED, entry.name, entry.name_length);
         end = cursor.next;
         counts[BW_DUMPED_NAMES] += key->type == BW_DIR_INDEX;
         counts[BW_DUMPED_NAMES_REPLACED] += replaced && key->type == BW_DIR_INDEX;
         if (cleaning->rules->names)
-            memset(writable(cleaning, entry.name + entry.name_length), 0,
+            memset(writable_bytes(cleaning, entry.name + entry.name_length), 0,
                    (size_t)(end - entry.name) - entry.name_length);
     }
     if (bw_cursor_bad(&cursor) && cleaning->rules->names)
@@ -106,7 +106,7 @@ static void clean_inode_refs(const struct cleaning *cleaning)
     struct bw_inode_ref ref;
     const uint8_t *end = cursor.next;
     while (bw_inode_ref_next(&cursor, &cleaning->item->key, &ref)) {
-        replace(cleaning, BW_NAME_SEED, ref.name, ref.name_length);
+        replace_name(cleaning, BW_NAME_SEED, ref.name, ref.name_length);
         end = cursor.next;
     }
     if (bw_cursor_bad(&cursor) && cleaning->rules->names)
@@ -122,7 +122,7 @@ static void clean_root_ref(const struct cleaning *cleaning)
             remove_from(cleaning, 0);
         return;
     }
-    const bool replaced = replace(cleaning, BW_NAME_SEED, ref.name, ref.name_length);
+    const bool replaced = replace_name(cleaning, BW_NAME_SEED, ref.name, ref.name_length);
     cleaning->facts->counts[BW_DUMPED_SUBVOLUME_NAMES] += counts;
     cleaning->facts->counts[BW_DUMPED_SUBVOLUME_NAMES_REPLACED] += counts && replaced;
     if (cleaning->rules->names)
@@ -169,10 +169,10 @@ static void clean_xattr(const struct cleaning *cleaning, const struct bw_xattr *
     struct bw_dumped_facts *facts = cleaning->facts;
     bool replaced = false;
     if (begins_with(xattr, user))
-        replaced = replace(cleaning, bw_crc32c(BW_NAME_SEED, user, prefix),
-                           (const uint8_t *)xattr->name + prefix, xattr->name_length - prefix);
+        replaced = replace_name(cleaning, bw_crc32c(BW_NAME_SEED, user, prefix),
+                                (const uint8_t *)xattr->name + prefix, xattr->name_length - prefix);
     if (cleaning->rules->names && !begins_with(xattr, "btrfs."))
-        memset(writable(cleaning, xattr->value), 0, xattr->value_length);
+        memset(writable_bytes(cleaning, xattr->value), 0, xattr->value_length);
     facts->counts[BW_DUMPED_XATTR_NAMES]++;
     facts->counts[BW_DUMPED_XATTR_NAMES_REPLACED] += replaced;
     if (!replaced && xattr->name_length <= BW_NAME_MAX &&

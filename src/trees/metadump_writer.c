@@ -104,8 +104,8 @@ static struct bw_error *add_piece(struct writer *writer, const struct piece *pie
 }
 
 /* Appends the stored form of a piece to a buffer; returns its size, or 0 if memory runs out. */
-static uint32_t store(const struct writer *writer, struct bw_buffer *stored, const uint8_t *bytes,
-                      size_t length)
+static uint32_t store_piece(const struct writer *writer, struct bw_buffer *stored,
+                            const uint8_t *bytes, size_t length)
 {
     uLongf size = compressBound(length);
     if (!writer->options.compression) {
@@ -201,8 +201,8 @@ static void make_pieces(const struct writer *writer, struct slot *slot)
         for (end = i + 1; end < slot->count && slot->good[i] && slot->good[end]; end++)
             length += slot->blocks[end].length;
         if (slot->good[i])
-            slot->pieces[slot->piece_count++] =
-                (struct piece){slot->blocks[i].bytenr, store(writer, &slot->stored, bytes, length)};
+            slot->pieces[slot->piece_count++] = (struct piece){
+                slot->blocks[i].bytenr, store_piece(writer, &slot->stored, bytes, length)};
         bytes += length;
     }
 }
@@ -339,7 +339,7 @@ static struct bw_error *write_superblock(struct writer *writer)
     load_superblock(writer, image, &disk);
     clean_superblock(writer, &disk);
     writer->summary.superblock_devid = image->superblock.device.devid;
-    const uint32_t size = store(writer, &stored, (const uint8_t *)&disk, sizeof disk);
+    const uint32_t size = store_piece(writer, &stored, (const uint8_t *)&disk, sizeof disk);
     if (!size || stored.failed)
         return bw_error_no_memory();
     return add_piece(writer, &(struct piece){bw_superblock_offset(0), size}, stored.data);
@@ -361,7 +361,7 @@ static struct bw_error *choose_key(struct writer *writer)
     return NULL;
 }
 
-static struct bw_error *allocate(struct writer *writer)
+static struct bw_error *allocate_buffers(struct writer *writer)
 {
     writer->workers = bw_pool_workers(0);
     writer->pool = bw_pool_create(writer->workers);
@@ -375,7 +375,8 @@ static struct bw_error *allocate(struct writer *writer)
     return complete ? NULL : bw_error_no_memory();
 }
 
-static struct bw_error *begin(struct writer *writer, const struct bw_metadump_options *options)
+static struct bw_error *begin_metadump(struct writer *writer,
+                                       const struct bw_metadump_options *options)
 {
     BW_TRY(BW_TAKE_OPTIONS(&writer->options, options));
     if (writer->options.compression > 9)
@@ -386,11 +387,11 @@ static struct bw_error *begin(struct writer *writer, const struct bw_metadump_op
     writer->rules.checksums = writer->options.checksums;
     writer->rules.fsid = writer->fs->superblock.metadata_uuid;
     BW_TRY(choose_key(writer));
-    BW_TRY(allocate(writer));
+    BW_TRY(allocate_buffers(writer));
     return bw_dumped_blocks_find(&writer->list, writer->fs);
 }
 
-static struct bw_error *finish(struct writer *writer)
+static struct bw_error *finish_metadump(struct writer *writer)
 {
     BW_TRY(flush_cluster(writer));
     for (unsigned i = 1; i < writer->workers; i++)
@@ -402,7 +403,7 @@ static struct bw_error *finish(struct writer *writer)
                                  : NULL;
 }
 
-static void end(struct writer *writer)
+static void free_writer(struct writer *writer)
 {
     bw_pool_destroy(writer->pool);
     bw_dumped_blocks_free(&writer->list);
@@ -432,13 +433,13 @@ struct bw_error *bw_metadump_write(struct bw_fs *fs, const struct bw_metadump_op
     writer->fs = fs;
     writer->consume = consume;
     writer->context = context;
-    struct bw_error *error = begin(writer, options);
+    struct bw_error *error = begin_metadump(writer, options);
     if (!error)
         error = write_superblock(writer);
     if (!error)
         error = write_blocks(writer);
     if (!error)
-        error = finish(writer);
-    end(writer);
+        error = finish_metadump(writer);
+    free_writer(writer);
     return error;
 }

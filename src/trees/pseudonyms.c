@@ -91,7 +91,7 @@ static void set_end(struct search *search)
     memcpy(search->name + prefix, &end, sizeof end);
 }
 
-static void step(struct search *search)
+static void step_name(struct search *search)
 {
     unsigned carry = 0;
     for (size_t i = search->length - END; i-- > 0;) {
@@ -166,7 +166,7 @@ bool bw_pseudonym(const struct bw_pseudonyms *names, uint32_t seed, uint8_t *nam
     choose_alphabet(&search);
     set_width(&search, names);
     for (unsigned i = 0; i < MOST_STEPS; i++) {
-        step(&search);
+        step_name(&search);
         if (memcmp(search.name, name, length) == 0)
             return false;
         if (search.accepts(search.name, length)) {
