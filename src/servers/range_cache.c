@@ -79,8 +79,11 @@ struct bw_cached_range *bw_range_cache_add(struct bw_range_cache *cache, uint64_
     if (*begin >= end)
         return NULL;
     const uint32_t length = end - *begin < most ? (uint32_t)(end - *begin) : most;
-    if (!make_room(cache, length) ||
-        !BW_ARRAY_RESERVE(cache->ranges, cache->count, cache->capacity))
+    if (!make_room(cache, length)) {
+        cache->requested += length; /* so that ranges that nobody reads get old nevertheless */
+        return NULL;
+    }
+    if (!BW_ARRAY_RESERVE(cache->ranges, cache->count, cache->capacity))
         return NULL;
     struct bw_cached_range *range = malloc(sizeof *range + length);
     if (!range)

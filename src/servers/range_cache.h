@@ -27,7 +27,7 @@ struct bw_range_cache {
     size_t count, capacity;
     size_t hand;        /**< of the clock algorithm */
     uint64_t bytes;     /**< of the ranges */
-    uint64_t requested; /**< bytes requested so far */
+    uint64_t requested; /**< bytes requested so far, also in vain */
 };
 
 /** Frees all ranges. None may be on the way. */

@@ -238,6 +238,27 @@ static void test_more_than_is_kept(void **state)
     bw_range_cache_free(&cache);
 }
 
+/* Ranges that were requested ahead and are never read do not fill the cache for ever. */
+static void test_unread(void **state)
+{
+    (void)state;
+    enum { BLOCK = 1 << 20, BLOCKS = 128, MOST = 400 };
+    struct bw_range_cache cache = {0};
+    uint64_t refused = 0;
+    for (uint64_t i = 0; i < BLOCKS; i++) {
+        uint64_t begin = i * BLOCK;
+        struct bw_cached_range *range =
+            bw_range_cache_add(&cache, &begin, begin + BLOCK, BLOCK, false);
+        range->left = BLOCK;
+        range->read.done = true;
+    }
+    for (uint64_t begin = BLOCKS * (uint64_t)BLOCK;
+         refused < MOST && !bw_range_cache_add(&cache, &begin, begin + BLOCK, BLOCK, false);)
+        refused++;
+    assert_in_range(refused, 100, 256);
+    bw_range_cache_free(&cache);
+}
+
 /* A range that is to stay remains when it was read, also if it was requested without that before.
  */
 static void test_staying(void **state)
@@ -455,6 +476,7 @@ int main(void)
         cmocka_unit_test(test_announced),
         cmocka_unit_test(test_announced_and_lost),
         cmocka_unit_test(test_kept),
+        cmocka_unit_test(test_unread),
         cmocka_unit_test(test_staying),
         cmocka_unit_test(test_more_than_is_kept),
         cmocka_unit_test(test_threads),
