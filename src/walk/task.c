@@ -529,7 +529,7 @@ static bool begin_paths(struct running_task *run, const struct directory_record 
 {
     enum { LONG_PREFIX = 4096 };
     struct bw_buffer *prefix = &run->scratch->prefix;
-    if (run->method != WRITE_PATHS || run->scope->writer->escape)
+    if (run->scope->writer->escape)
         return false;
     if (!run->prefix_is_set)
         set_prefix(run, directory->directory);
@@ -609,25 +609,7 @@ static uint32_t handle_files(struct running_task *run, const struct bw_node *lea
                                           : slot;
 }
 
-/* Notes the files of an entry list from `first` up to a position. */
-static void note_listed_files(struct running_task *run, const char *first,
-                              const struct bw_entry_list_cursor *at)
-{
-    if (run->notes)
-        bw_known_files_add_listed(&run->scratch->part.known,
-                                  (struct bw_entry_list_cursor){first, at->next, at->number_size});
-}
-
-static void skip_listed_files(struct running_task *run, struct bw_entry_list_cursor *entries)
-{
-    const char *first = entries->next;
-    size_t length;
-    while (bw_entry_list_is_at_file(entries))
-        bw_entry_list_take_file(entries, &length);
-    note_listed_files(run, first, entries);
-}
-
-/* Writes the paths of consecutive files in an entry list; the names in lists are valid. */
+/* The same for entry lists, in which all names are valid: writes the paths of consecutive files. */
 static void write_listed_files(struct running_task *run, struct bw_entry_list_cursor *entries,
                                const struct directory_record *directory)
 {
@@ -642,19 +624,46 @@ static void write_listed_files(struct running_task *run, struct bw_entry_list_cu
         const uint8_t *name = bw_entry_list_take_file(&at, &length);
         bw_path_writer_add_valid(&paths, name, length);
     }
-    note_listed_files(run, entries->next, &at);
     *entries = at;
     end_paths(run, &paths);
 }
 
-/* Handles the files that come next in an entry list, unless they are to be chosen. */
+static void collect_listed_files(struct running_task *run, struct bw_entry_list_cursor *entries,
+                                 const struct directory_record *directory)
+{
+    if (bw_entry_list_is_at_file(entries))
+        enter_collector(run, directory);
+    while (bw_entry_list_is_at_file(entries)) {
+        size_t length;
+        const uint8_t *name = bw_entry_list_take_file(entries, &length);
+        const struct bw_collected what = {.number = bw_listed_number(name + length),
+                                          .type = BW_FILE_REGULAR};
+        fail(run, bw_collector_add(run->scratch->collector, &what, name, length));
+    }
+}
+
+static void skip_listed_files(struct bw_entry_list_cursor *entries)
+{
+    size_t length;
+    while (bw_entry_list_is_at_file(entries))
+        bw_entry_list_take_file(entries, &length);
+}
+
+/* Handles the files that come next in an entry list, which are not to be chosen. */
 static void handle_listed_files(struct running_task *run, struct bw_entry_list_cursor *entries,
                                 const struct directory_record *directory)
 {
+    const char *first = entries->next;
     if (run->skips_files)
-        skip_listed_files(run, entries);
-    else
+        skip_listed_files(entries);
+    else if (run->method == WRITE_PATHS)
         write_listed_files(run, entries, directory);
+    else
+        collect_listed_files(run, entries, directory);
+    if (run->notes)
+        bw_known_files_add_listed(
+            &run->scratch->part.known,
+            (struct bw_entry_list_cursor){first, entries->next, entries->number_size});
 }
 
 static void handle_item(struct running_task *run, const struct bw_node *leaf, uint32_t slot,
@@ -717,6 +726,7 @@ static void handle_entry_list(struct running_task *run, const struct bw_buffer *
 {
     const bool numbered = run->scratch->leaves.numbered;
     struct bw_entry_list_cursor cursor = bw_entry_list_begin(list, numbered), entries;
+    const bool chosen = run->method == CHOOSE_FILES && !run->skips_files;
     struct directory_record directory = {0};
     struct bw_dir_entry entry;
     uint64_t inode;
@@ -724,14 +734,14 @@ static void handle_entry_list(struct running_task *run, const struct bw_buffer *
         const bool entered = enter_directory(run, inode, NULL, &directory);
         if (!entered && !run->notes)
             continue;
-        if (entered)
+        if (entered && !chosen)
             handle_listed_files(run, &entries, &directory);
         while (bw_entry_list_next_entry(&entries, &entry)) {
             note_entry(run, &entry);
-            if (!entered)
-                continue;
-            handle_entry(run, &directory, &entry);
-            handle_listed_files(run, &entries, &directory);
+            if (entered)
+                handle_entry(run, &directory, &entry);
+            if (entered && !chosen)
+                handle_listed_files(run, &entries, &directory);
         }
     }
 }
