@@ -34,6 +34,16 @@ static inline char *bw_decimal_eight(char *at, uint32_t value)
     return bw_decimal_four(bw_decimal_four(at, value / 10000), value % 10000);
 }
 
+/** The number of digits of a value from 1 to 10^8 - 1. */
+static inline unsigned bw_decimal_digits(uint32_t value)
+{
+    static const uint32_t powers[] = {1,      10,      100,      1000,     10000,
+                                      100000, 1000000, 10000000, 100000000};
+    const unsigned bits = 32 - (unsigned)__builtin_clz(value);
+    const unsigned at_least = bits * 1233 / 4096; /* log10(2) is 1233/4096, rounded down */
+    return at_least + (value >= powers[at_least]);
+}
+
 /** A value below 10^8 without leading zeros. */
 static inline char *bw_decimal_short(char *at, uint32_t value)
 {
@@ -41,9 +51,7 @@ static inline char *bw_decimal_short(char *at, uint32_t value)
         *at = (char)('0' + value);
         return at + 1;
     }
-    char *end = at + 2 + (value >= 100) + (value >= 1000) + (value >= 10000) + (value >= 100000) +
-                (value >= 1000000) + (value >= 10000000);
-    char *next = end;
+    char *end = at + bw_decimal_digits(value), *next = end;
     for (; value >= 100; value /= 100)
         bw_decimal_two(next -= 2, value % 100);
     if (next - at == 2)

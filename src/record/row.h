@@ -56,8 +56,6 @@ struct bw_column {
     struct bw_rows **choices;  /**< rows of the structures to choose from; NULL: nothing to choose
                                 */
     bool is_array;             /**< there may be several of them */
-    uint64_t repeats;          /**< `bit`, if it is a number, whose text is copied if the row before
-                                    has the same; otherwise 0 */
 };
 
 struct bw_rows {
@@ -76,6 +74,13 @@ struct bw_rows {
     struct bw_lead absent;           /**< in text: replaces an absent value */
     struct bw_lead end;              /**< in the text of a structure: follows the last member */
     const struct bw_structure *structure; /**< on disk; NULL: the record is in memory */
+    uint64_t repeats; /**< mask of the members whose texts are copied if the row before has the same
+                           values: numbers and names, of which pointers are compared */
+    unsigned repeated_count;
+    struct {
+        uint32_t offset; /**< in the record */
+        uint32_t column;
+    } repeated[BW_RECORD_MEMBERS]; /**< these members */
     unsigned column_count;
     struct bw_column columns[]; /**< then the text of the leads */
 };

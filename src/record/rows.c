@@ -163,6 +163,21 @@ static bool is_compound(const struct bw_member *member)
            member->type == BW_TYPE_KEY;
 }
 
+/* Whether equal values have equal texts. Texts are compared by their pointers. */
+static bool can_repeat(const struct bw_member *member)
+{
+    return !member->field && (member->type == BW_TYPE_U64 || member->type == BW_TYPE_I64 ||
+                              member->type == BW_TYPE_TEXT);
+}
+
+static void add_repeated(struct bw_rows *rows, const struct bw_column *column)
+{
+    const unsigned number = rows->repeated_count++;
+    rows->repeated[number].offset = (uint32_t)column->offset;
+    rows->repeated[number].column = (uint32_t)(column - rows->columns);
+    rows->repeats |= column->bit;
+}
+
 static struct bw_error *add_column(struct bw_rows *rows, unsigned member,
                                    const struct bw_rows_options *options, struct bw_column **result)
 {
@@ -179,9 +194,8 @@ static struct bw_error *add_column(struct bw_rows *rows, unsigned member,
                             (bw_style_is_packed(options->style) && is_compound(described))
                         ? bw_json_writer(described, options)
                         : bw_text_writer(described, options);
-    if (!described->field && !bw_style_is_packed(options->style) &&
-        (described->type == BW_TYPE_U64 || described->type == BW_TYPE_I64))
-        column->repeats = column->bit;
+    if (can_repeat(described) && !bw_style_is_packed(options->style))
+        add_repeated(rows, column);
     if (!described->field)
         return NULL;
     column->write_value = column->write;
@@ -579,55 +593,64 @@ static char *write_nested(const struct bw_row *row, const void *value, char *at)
 
 /* Columns like those of the row before. */
 
-static uint64_t number_of(const struct bw_column *column, const void *record)
+/* Which columns have the values of the row before, as bits. Keeps the values for the next row. */
+static uint64_t compare_values(const struct bw_rows *rows, const void *record,
+                               struct bw_repeated *before)
 {
-    return *(const uint64_t *)((const char *)record + column->offset);
+    uint64_t equal = 0, value;
+    for (unsigned i = 0; i < rows->repeated_count; i++) {
+        memcpy(&value, (const char *)record + rows->repeated[i].offset, sizeof value);
+        equal |= (uint64_t)(value == before->values[i]) << rows->repeated[i].column;
+        before->values[i] = value;
+    }
+    return equal;
 }
 
-static bool is_repeated(const struct bw_column *column, const void *record, uint64_t present,
-                        const struct bw_repeated_text *before)
+/* The columns that can be copied from the row before. */
+static uint64_t find_repeated(const struct bw_rows *rows, const void *record, uint64_t present,
+                              const struct bw_buffer *buffer, struct bw_repeated *before)
 {
-    return present & column->repeats && number_of(column, record) == before->number;
+    const bool follows = before->end == buffer->length && before->present == present;
+    const uint64_t equal = rows->repeats & ~present ? 0 : compare_values(rows, record, before);
+    return follows ? equal : 0;
 }
 
 /* Copies the texts of columns, `row->column` and those after it. If it was the first that the row
  * before had, a brace has replaced its comma. */
-static char *copy_columns(const struct bw_row *row, const char *text, size_t length, char *at)
+static char *copy_columns(const struct bw_row *row, size_t start, size_t length, char *at)
 {
-    char *end = mempcpy(at, text, length);
+    at = bw_row_room(row, at, length);
+    if (!at || !length)
+        return at;
+    char *end = mempcpy(at, row->buffer->data + start, length);
     if (row->column->lead.length)
         *at = row->column->lead.text[0];
     return end;
 }
 
-/* Copies the texts of columns that have the numbers of the row before, as many as are next to each
- * other at once. */
+/* Copies columns from the row before, as many as are next to each other at once. */
 static char *write_columns(const struct bw_rows *rows, const void *record, uint64_t present,
                            char *at, struct bw_buffer *buffer, struct bw_repeated *before)
 {
-    const struct bw_column *column = rows->columns, *end = column + rows->column_count;
-    const bool follows = before->end == buffer->length && before->present == present;
-    struct bw_row row = {rows, column, buffer};
-    struct bw_repeated_text *text = before->columns;
-    while (at && column < end) {
-        const size_t here = (size_t)(at - buffer->data), start = text->start;
-        if (!follows || !is_repeated(column, record, present, text)) {
-            row.column = column++;
-            text->start = here;
-            text++->number = present & row.column->repeats ? number_of(row.column, record) : 0;
+    const struct bw_column *end = rows->columns + rows->column_count;
+    uint64_t repeated = find_repeated(rows, record, present, buffer, before);
+    struct bw_row row = {rows, rows->columns, buffer};
+    size_t *next = before->starts;
+    for (; at && row.column < end; row.column++, repeated >>= 1) {
+        const size_t start = *next, here = (size_t)(at - buffer->data);
+        *next++ = here;
+        if (!(repeated & 1)) {
             at = bw_row_column(&row, record, present, at);
             continue;
         }
-        row.column = column;
-        do
-            text++->start += here - start;
-        while (++column < end && is_repeated(column, record, present, text));
-        const size_t length = text->start - start; /* that of the next column is still the old one
-                                                    */
-        at = bw_row_room(&row, at, length);
-        at = at ? copy_columns(&row, buffer->data + start, length, at) : NULL;
+        const size_t *second = next;
+        for (; repeated & 2; repeated >>= 1)
+            *next++ += here - start;
+        at = copy_columns(&row, start, *next - start, at); /* *next is still that of the row before
+                                                            */
+        row.column += next - second;
     }
-    text->start = at ? (size_t)(at - buffer->data) : 0;
+    *next = at ? (size_t)(at - buffer->data) : 0;
     return at;
 }
 

@@ -41,15 +41,14 @@ unsigned bw_rows_needs(const struct bw_rows *rows);
 /** Whether each row is a path and a terminator, as with NULL; sets how they are written. */
 bool bw_rows_are_paths(const struct bw_rows *rows, bool *escape, char *terminator);
 
-/** The place of the numbers in the row before, if it is in the same buffer: most files have the
- * owner, the mode or the time of the file before. */
+/** The row before, if it is in the same buffer: most files have the type, the owner, the mode or
+ * the time of the file before. */
 struct bw_repeated {
     size_t end;       /**< of the row */
     uint64_t present; /**< the members that it has; 0: there is no row */
-    struct bw_repeated_text {
-        uint64_t number;
-        size_t start;                 /**< of its text, with what precedes it */
-    } columns[BW_RECORD_MEMBERS + 1]; /**< the last start is the end of the last column */
+    uint64_t values[BW_RECORD_MEMBERS];
+    size_t starts[BW_RECORD_MEMBERS + 1]; /**< of columns, with what precedes their texts; the last
+                                               is the end of the last one */
 };
 
 /** Appends the row of a file. `before` is of these rows and this buffer, to which only this

@@ -375,11 +375,12 @@ static void set_attributes(const struct bw_collector *collector, const struct ro
                            struct bw_walked_file *file)
 {
     const struct bw_inode_attributes *attributes = &collector->attributes[row->attributes];
+    const struct bw_user_names *names = collector->writer->user_names;
     file->inode = attributes->inode_state == BW_ITEM_FOUND ? &attributes->inode : NULL;
-    file->user =
-        file->inode ? bw_user_names_user(collector->writer->user_names, file->inode->uid) : NULL;
-    file->group =
-        file->inode ? bw_user_names_group(collector->writer->user_names, file->inode->gid) : NULL;
+    if (names) {
+        file->user = file->inode ? bw_user_names_user(names, file->inode->uid) : NULL;
+        file->group = file->inode ? bw_user_names_group(names, file->inode->gid) : NULL;
+    }
     if (collector->writer->needs & BW_FILE_NEEDS_SHARED) {
         bw_walked_file_set_space(file, collector->writer->sharing,
                                  &collector->space[row->attributes]);
