@@ -131,7 +131,7 @@ static int compare_with(const struct bw_found_block *block, uint64_t bytenr, uin
                                              : 0;
 }
 
-static int compare(const void *left, const void *right)
+static int compare_blocks(const void *left, const void *right)
 {
     const struct bw_found_block *other = right;
     return compare_with(left, other->bytenr, other->generation);
@@ -143,7 +143,7 @@ static size_t place_of(const struct bw_found_index *index, const struct bw_found
 {
     enum { NEAR = 1 << 15 };
     size_t at = index->count;
-    while (at && index->count - at < NEAR && compare(&index->blocks[at - 1], first) > 0)
+    while (at && index->count - at < NEAR && compare_blocks(&index->blocks[at - 1], first) > 0)
         at--;
     return at;
 }
@@ -161,10 +161,10 @@ void bw_found_add(struct bw_found_index *index, const struct bw_found_block *blo
     if (grown) {
         index->blocks = grown;
         const size_t at = place_of(index, &blocks[0]);
-        index->unsorted |= at && compare(&grown[at - 1], &blocks[0]) >= 0;
-        index->unsorted |= at < index->count && compare(&blocks[count - 1], &grown[at]) >= 0;
+        index->unsorted |= at && compare_blocks(&grown[at - 1], &blocks[0]) >= 0;
+        index->unsorted |= at < index->count && compare_blocks(&blocks[count - 1], &grown[at]) >= 0;
         for (size_t i = 1; i < count; i++)
-            index->unsorted |= compare(&blocks[i - 1], &blocks[i]) >= 0;
+            index->unsorted |= compare_blocks(&blocks[i - 1], &blocks[i]) >= 0;
         memmove(grown + at + count, grown + at, (index->count - at) * sizeof *grown);
         memcpy(grown + at, blocks, count * sizeof *grown);
         index->count += count;
@@ -174,7 +174,7 @@ void bw_found_add(struct bw_found_index *index, const struct bw_found_block *blo
 
 /* Divides the addresses into parts of equal length, so that a search starts with few blocks.
  * Without memory for the parts, it starts with all blocks. */
-static void divide(struct bw_found_index *index)
+static void divide_addresses(struct bw_found_index *index)
 {
     enum { BLOCKS_OF_A_PART = 8 };
     const uint64_t lowest = index->count ? index->blocks[0].bytenr : 0;
@@ -199,12 +199,12 @@ static void divide(struct bw_found_index *index)
     }
 }
 
-static void sort(struct bw_found_index *index)
+static void sort_blocks(struct bw_found_index *index)
 {
     size_t kept = 0;
-    qsort(index->blocks, index->count, sizeof *index->blocks, compare);
+    qsort(index->blocks, index->count, sizeof *index->blocks, compare_blocks);
     for (size_t i = 0; i < index->count; i++)
-        if (!kept || compare(&index->blocks[kept - 1], &index->blocks[i]) != 0)
+        if (!kept || compare_blocks(&index->blocks[kept - 1], &index->blocks[i]) != 0)
             index->blocks[kept++] = index->blocks[i];
     index->count = kept;
     index->unsorted = false;
@@ -219,8 +219,8 @@ void bw_found_sort(struct bw_found_index *index)
         index->capacity = index->count;
     }
     if (index->unsorted)
-        sort(index);
-    divide(index);
+        sort_blocks(index);
+    divide_addresses(index);
 }
 
 const struct bw_found_block *bw_found_find(const struct bw_found_index *index, uint64_t bytenr,
@@ -310,7 +310,7 @@ static struct file_header header_of(const struct bw_history *history, uint64_t h
 
 /* Writing the file. */
 
-static struct file_block pack(const struct bw_found_block *block)
+static struct file_block pack_block(const struct bw_found_block *block)
 {
     return (struct file_block){.bytenr = bw_put64(block->bytenr),
                                .generation = bw_put64(block->generation),
@@ -334,7 +334,7 @@ static struct bw_error *write_body(const struct bw_found_index *index, bw_consum
     for (size_t done = 0; done < index->count;) {
         size_t count = 0;
         for (; count < BATCH && done < index->count; count++)
-            blocks[count] = pack(&index->blocks[done++]);
+            blocks[count] = pack_block(&index->blocks[done++]);
         BW_TRY(consume(context, (const char *)blocks, count * sizeof *blocks));
     }
     return NULL;
@@ -363,7 +363,7 @@ struct bw_error *bw_history_write_index(const struct bw_history *history, bw_con
 /* Reading the file. */
 
 /* False if the owner or the level does not exist. */
-static bool unpack(const struct file_block *block, struct bw_found_block *found)
+static bool unpack_block(const struct file_block *block, struct bw_found_block *found)
 {
     *found = (struct bw_found_block){.bytenr = bw_get64(block->bytenr),
                                      .generation = bw_get64(block->generation),
@@ -395,7 +395,7 @@ static bool read_blocks(struct bw_found_index *index, const struct file_block *b
     index->capacity = count;
     for (; index->count < count; index->count++) {
         struct bw_found_block *block = &index->blocks[index->count];
-        if (!unpack(&blocks[index->count], block) || block->owner >= index->owner_count ||
+        if (!unpack_block(&blocks[index->count], block) || block->owner >= index->owner_count ||
             (index->count && block[-1].bytenr >= block->bytenr &&
              (block[-1].bytenr > block->bytenr || block[-1].generation >= block->generation)))
             return false;

@@ -39,7 +39,7 @@ enum {
 
 static const struct bw_loss lost = {1, 0}, trimmed = {1, 1};
 
-static void add(struct bw_loss *sum, struct bw_loss loss)
+static void add_loss(struct bw_loss *sum, struct bw_loss loss)
 {
     sum->missing =
         loss.missing > UINT32_MAX - sum->missing ? UINT32_MAX : sum->missing + loss.missing;
@@ -59,8 +59,9 @@ static struct bw_loss *loss_of(struct bw_completeness *completeness,
 }
 
 /* Whether a block matches the pointer in its parent. */
-static bool agrees(const struct bw_completeness *completeness, const struct bw_found_block *block,
-                   const struct bw_tree_block_expectation *expectation)
+static bool matches_pointer(const struct bw_completeness *completeness,
+                            const struct bw_found_block *block,
+                            const struct bw_tree_block_expectation *expectation)
 {
     const struct bw_key first = bw_found_first_key(block);
     return block->level == expectation->level &&
@@ -163,7 +164,7 @@ static struct bw_loss assess_pointer(struct bw_completeness *completeness,
                                      const struct bw_block_pointer *pointer,
                                      const struct bw_found_block *block, bool *readable)
 {
-    *readable = block && agrees(completeness, block, &pointer->expectation);
+    *readable = block && matches_pointer(completeness, block, &pointer->expectation);
     if (!*readable)
         return block ? lost : assess_absent(completeness, pointer, readable);
     return block->level ? *loss_of(completeness, block) : (struct bw_loss){0};
@@ -185,7 +186,7 @@ static struct bw_loss assess_node(struct bw_completeness *completeness,
     for (uint32_t slot = 0; slot < node.item_count; slot++) {
         const struct bw_block_pointer child = bw_tree_child_pointer(parent, &node, slot);
         const struct bw_found_block *block = find_promised(completeness, &child);
-        add(&sum, assess_pointer(completeness, &child, block, &readable));
+        add_loss(&sum, assess_pointer(completeness, &child, block, &readable));
         if (block && readable)
             mark_child(completeness, block);
     }

@@ -198,7 +198,7 @@ struct finding {
     bool has_present;
 };
 
-static struct bw_error *add(const struct finding *finding, uint64_t number)
+static struct bw_error *add_inode(const struct finding *finding, uint64_t number)
 {
     struct examined *examined = finding->examined;
     if (!BW_ARRAY_RESERVE(examined->inodes, examined->count, examined->capacity))
@@ -236,7 +236,7 @@ static struct bw_error *add_lacking(struct finding *finding, uint64_t number, ui
     const uint64_t identity = number ^ generation << 40 ^ generation >> 24 ^ (uint64_t)!named << 63;
     if (!bw_pair_set_add(&finding->deleted->known, finding->subvolume->tree.id, identity, &is_new))
         return bw_error_no_memory();
-    return is_new ? add(finding, number) : NULL;
+    return is_new ? add_inode(finding, number) : NULL;
 }
 
 static struct bw_error *take_pair(void *context, const struct bw_item_pair *pair)
@@ -265,8 +265,8 @@ static struct bw_error *report_lost_side(void *context, unsigned side,
     return NULL;
 }
 
-static struct bw_error *compare(struct finding *finding, const struct bw_fs *newer_fs,
-                                const struct bw_subvolume *newer)
+static struct bw_error *compare_subvolumes(struct finding *finding, const struct bw_fs *newer_fs,
+                                           const struct bw_subvolume *newer)
 {
     struct bw_pairs pairs = {
         .readers = {finding->examined->fs->reader, newer_fs->reader},
@@ -286,7 +286,7 @@ static struct bw_error *add_inode_item(void *context, const struct bw_item *item
     const uint64_t number = item->key.objectid;
     return item->key.type == BW_INODE_ITEM && number >= BW_SUBVOLUME_ROOT_INODE &&
                    number <= LAST_INODE
-               ? add(context, number)
+               ? add_inode(context, number)
                : NULL;
 }
 
@@ -338,7 +338,8 @@ static struct bw_error *find_in(struct bw_deleted *deleted, struct examined *exa
         bw_diff_tree_init(&finding.present, &side);
         finding.has_present = true;
     }
-    struct bw_error *error = compare(&finding, newer ? deleted->newer : deleted->present, other);
+    struct bw_error *error =
+        compare_subvolumes(&finding, newer ? deleted->newer : deleted->present, other);
     if (present)
         bw_diff_tree_free(&finding.present);
     return error;
@@ -363,7 +364,7 @@ static struct bw_error *take_orphan(void *context, const struct bw_item *item)
     struct bw_diff_file file;
     BW_TRY(bw_diff_file_read(&finding->present, item->key.offset, &file));
     const uint64_t mode = file.inode.mode;
-    return mode && !file.exists && !file.lost ? add(finding, item->key.offset) : NULL;
+    return mode && !file.exists && !file.lost ? add_inode(finding, item->key.offset) : NULL;
 }
 
 /* Finds files that have no name left, but have not been removed yet. */
@@ -429,7 +430,7 @@ static uint64_t announced_bytes(const struct bw_deleted *deleted)
 }
 
 /* Fails only if memory runs out. */
-static struct bw_error *announce(struct bw_deleted *deleted, struct examined *examined)
+static struct bw_error *announce_data(struct bw_deleted *deleted, struct examined *examined)
 {
     struct announcing announcing = {.deleted = deleted, .examined = examined};
     announcing.room = AHEAD_BYTES - announced_bytes(deleted);
@@ -501,7 +502,7 @@ void bw_deleted_close(struct bw_deleted *deleted)
     free(deleted);
 }
 
-static struct bw_error *describe(const struct bw_deleted *deleted, struct examined *examined)
+static struct bw_error *describe_state(const struct bw_deleted *deleted, struct examined *examined)
 {
     struct bw_fs *fs = examined->fs;
     examined->description = (struct bw_deleted_state){
@@ -538,9 +539,9 @@ static struct bw_error *examine_next(struct bw_deleted *deleted)
     *examined = (struct examined){.fs = fs ? fs : deleted->present};
     deleted->count++;
     BW_TRY(fs ? deleted_find(deleted, examined) : deleted_find_present(deleted, examined));
-    BW_TRY(describe(deleted, examined));
+    BW_TRY(describe_state(deleted, examined));
     deleted->newer = examined->fs;
-    return deleted->reads_ahead && fs ? announce(deleted, examined) : NULL;
+    return deleted->reads_ahead && fs ? announce_data(deleted, examined) : NULL;
 }
 
 /* Whether another generation is to be examined before the next one is returned. */

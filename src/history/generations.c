@@ -595,7 +595,7 @@ static void report_stale(const struct bw_history *history)
 }
 
 /* Fills the list from the superblock and, after a scan, from the index. */
-static struct bw_error *list(struct bw_history *history)
+static struct bw_error *list_states(struct bw_history *history)
 {
     BW_TRY(add_of_superblock(history));
     BW_TRY(find_system_chunks(history));
@@ -757,7 +757,8 @@ static void report_unread(const struct bw_history *history)
                          bytes));
 }
 
-static struct bw_error *fill(struct bw_history *history, const struct bw_history_options *options)
+static struct bw_error *fill_history(struct bw_history *history,
+                                     const struct bw_history_options *options)
 {
     enum { LEAVES = 1 << 20, LEAVES_A_BLOCK = 64 };
     BW_TRY(fill_index(history, options));
@@ -768,7 +769,7 @@ static struct bw_error *fill(struct bw_history *history, const struct bw_history
     if (history->facts.scanned)
         BW_TRY(bw_completeness_create(history->fs, &history->index, options->threads,
                                       &history->completeness));
-    return list(history);
+    return list_states(history);
 }
 
 struct bw_error *bw_history_open(struct bw_fs *fs, const struct bw_history_options *given,
@@ -783,7 +784,7 @@ struct bw_error *bw_history_open(struct bw_fs *fs, const struct bw_history_optio
     made->reader = (struct bw_tree_reader){
         .top = fs->reader.top, .nodesize = fs->reader.nodesize, .keeps_leaves = true};
     bw_found_init(&made->index);
-    struct bw_error *error = fill(made, &options);
+    struct bw_error *error = fill_history(made, &options);
     if (error)
         bw_history_close(made);
     else

@@ -184,7 +184,7 @@ static bool is_wanted(const struct look_ahead *ahead, const struct block *block,
 }
 
 /* Requests the blocks of a layer, so that reading them in batches takes one round trip. */
-static struct bw_error *announce(struct look_ahead *ahead, const struct layer *layer)
+static struct bw_error *announce_layer(struct look_ahead *ahead, const struct layer *layer)
 {
     size_t count = 0;
     for (size_t i = 0; i < ahead->count; i++) {
@@ -218,11 +218,11 @@ static struct bw_error *open_layer(struct look_ahead *ahead, const struct layer 
     return NULL;
 }
 
-static struct bw_error *descend(struct look_ahead *ahead, bool roots)
+static struct bw_error *read_layers(struct look_ahead *ahead, bool roots)
 {
     for (uint8_t level = BW_MAX_LEVEL; level-- > 0;) {
         const struct layer layer = {roots, level};
-        BW_TRY(announce(ahead, &layer));
+        BW_TRY(announce_layer(ahead, &layer));
         BW_TRY(open_layer(ahead, &layer));
     }
     return NULL;
@@ -261,15 +261,15 @@ static struct bw_error *add_states(struct look_ahead *ahead,
     return NULL;
 }
 
-static struct bw_error *run(struct look_ahead *ahead, const struct bw_generation_choice *states,
-                            size_t count)
+static struct bw_error *read_ahead(struct look_ahead *ahead,
+                                   const struct bw_generation_choice *states, size_t count)
 {
     ahead->buffer = bw_block_buffer(&ahead->fs->reader, bw_block_batch(&ahead->fs->reader));
     if (!ahead->buffer)
         return bw_error_no_memory();
     BW_TRY(add_states(ahead, states, count));
-    BW_TRY(descend(ahead, true));
-    return ahead->only_roots ? NULL : descend(ahead, false);
+    BW_TRY(read_layers(ahead, true));
+    return ahead->only_roots ? NULL : read_layers(ahead, false);
 }
 
 bool bw_history_is_served(const struct bw_fs *fs)
@@ -280,10 +280,11 @@ bool bw_history_is_served(const struct bw_fs *fs)
     return served;
 }
 
-static struct bw_error *look(struct look_ahead *ahead, const struct bw_generation_choice *states,
-                             size_t count)
+static struct bw_error *look_at_states(struct look_ahead *ahead,
+                                       const struct bw_generation_choice *states, size_t count)
 {
-    struct bw_error *error = bw_history_is_served(ahead->fs) ? run(ahead, states, count) : NULL;
+    struct bw_error *error =
+        bw_history_is_served(ahead->fs) ? read_ahead(ahead, states, count) : NULL;
     bw_map_free(&ahead->block_index);
     bw_map_free(&ahead->tree_index);
     free(ahead->blocks);
@@ -297,14 +298,14 @@ struct bw_error *bw_look_ahead(struct bw_fs *present, const struct bw_generation
                                size_t count)
 {
     struct look_ahead ahead = {.fs = present};
-    return look(&ahead, states, count);
+    return look_at_states(&ahead, states, count);
 }
 
 struct bw_error *bw_look_ahead_roots(struct bw_fs *present,
                                      const struct bw_generation_choice *states, size_t count)
 {
     struct look_ahead ahead = {.fs = present, .only_roots = true};
-    return look(&ahead, states, count);
+    return look_at_states(&ahead, states, count);
 }
 
 struct bw_error *bw_look_ahead_file(struct bw_fs *present,
@@ -312,7 +313,7 @@ struct bw_error *bw_look_ahead_file(struct bw_fs *present,
                                     const struct bw_look_ahead_file *file)
 {
     struct look_ahead ahead = {.fs = present, .file = file};
-    return look(&ahead, states, count);
+    return look_at_states(&ahead, states, count);
 }
 
 /* Searches for keys. */
@@ -337,8 +338,8 @@ static void look_below(const struct bw_tree_reader *reader, struct bw_look_down 
 }
 
 /* The searches that have reached a level, in an array without the others. */
-static size_t collect(struct bw_look_down *searches, size_t count, uint8_t level,
-                      struct bw_look_down **found)
+static size_t searches_at_level(struct bw_look_down *searches, size_t count, uint8_t level,
+                                struct bw_look_down **found)
 {
     size_t total = 0;
     for (size_t i = 0; i < count; i++)
@@ -357,7 +358,7 @@ struct bw_error *bw_look_down(struct bw_fs *fs, struct bw_look_down *searches, s
     if (!buffer || !found || !ranges)
         return bw_error_no_memory();
     for (uint8_t level = BW_MAX_LEVEL; level-- > 0;) {
-        const size_t total = collect(searches, count, level, found);
+        const size_t total = searches_at_level(searches, count, level, found);
         for (size_t i = 0; i < total; i++)
             ranges[i] = (struct bw_range){found[i]->block.bytenr, reader->nodesize};
         if (total)

@@ -68,7 +68,7 @@ static uint64_t bytes_of_devices(const struct bw_fs *fs)
     return bytes;
 }
 
-static struct bw_error *add(struct bw_scan_ranges *ranges, const struct bw_scan_range *range)
+static struct bw_error *add_range(struct bw_scan_ranges *ranges, const struct bw_scan_range *range)
 {
     if (!BW_ARRAY_RESERVE(ranges->ranges, ranges->count, ranges->capacity))
         return bw_error_no_memory();
@@ -97,7 +97,7 @@ struct bw_error *bw_scan_add_chunk(const struct bw_fs *fs, const struct bw_chunk
             ranges->left_out++;
             return NULL;
         }
-        BW_TRY(add(ranges, &range));
+        BW_TRY(add_range(ranges, &range));
         at += range.length;
     }
     return NULL;
@@ -186,7 +186,7 @@ static struct bw_frame frame_of_scan(const struct bw_history_scan *scan)
 }
 
 /* Requests the first pieces with the first one, and another one with each of the others. */
-static void announce(const struct bw_history_scan *scan, size_t task)
+static void announce_pieces(const struct bw_history_scan *scan, size_t task)
 {
     const struct bw_frame frame = frame_of_scan(scan);
     const size_t end = task + AHEAD < scan->ranges->count ? task + AHEAD : scan->ranges->count;
@@ -257,7 +257,7 @@ static bool read_slot(const struct piece *piece, const struct bw_request *reques
     return !one.error;
 }
 
-static void completeness(struct piece *piece)
+static void read_open_slots(struct piece *piece)
 {
     piece->unread = 0;
     const uint32_t nodesize = piece->scanner->identity.nodesize;
@@ -317,17 +317,17 @@ static void scan_piece(void *context, unsigned worker, size_t task)
                           .slots = range->length / scanner->identity.nodesize};
     if (!should_continue(scanner, worker))
         return;
-    announce(scanner->scan, task);
+    announce_pieces(scanner->scan, task);
     memset(piece.worker->open, true, piece.slots);
     memset(piece.worker->found, 0, piece.slots * sizeof *piece.worker->found);
     read_mirror(&piece, 0);
-    completeness(&piece);
+    read_open_slots(&piece);
     const unsigned copies = has_open(&piece, 0, piece.slots) ? copies_of(&piece) : 0;
     for (unsigned copy = 1; copies > 1 && copy <= copies; copy++) {
         if (!has_open(&piece, 0, piece.slots))
             break;
         read_mirror(&piece, copy);
-        completeness(&piece);
+        read_open_slots(&piece);
     }
     keep_found(&piece);
 }

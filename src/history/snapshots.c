@@ -43,7 +43,7 @@ struct relatives {
 };
 
 /* UUIDs are random, so their beginnings differ, too. */
-static uint64_t beginning(const uint8_t uuid[BW_UUID_SIZE])
+static uint64_t beginning_of_uuid(const uint8_t uuid[BW_UUID_SIZE])
 {
     uint64_t value;
     memcpy(&value, uuid, sizeof value);
@@ -65,8 +65,8 @@ static struct bw_error *add_relative(void *context, const struct bw_subvolume_in
                      .time = info->otime,
                      .read_only = info->read_only,
                      .path = path},
-        .uuids = {beginning(info->uuid), beginning(info->parent_uuid),
-                  beginning(info->received_uuid)},
+        .uuids = {beginning_of_uuid(info->uuid), beginning_of_uuid(info->parent_uuid),
+                  beginning_of_uuid(info->received_uuid)},
     };
     return path ? NULL : bw_error_no_memory();
 }
@@ -92,7 +92,7 @@ static struct bw_error *list_users(struct relatives *relatives)
     return NULL;
 }
 
-static void mark(struct relatives *relatives, size_t item)
+static void mark_related(struct relatives *relatives, size_t item)
 {
     if (relatives->items[item].is_related)
         return;
@@ -109,7 +109,7 @@ static void mark_users(struct relatives *relatives, uint64_t uuid)
     if (first == relatives->user_count || relatives->users[first].item == done)
         return;
     for (size_t i = first; i < relatives->user_count && relatives->users[i].uuid == uuid; i++)
-        mark(relatives, relatives->users[i].item);
+        mark_related(relatives, relatives->users[i].item);
     relatives->users[first].item = done;
 }
 
@@ -119,7 +119,7 @@ static struct bw_error *find_related(struct relatives *relatives, uint64_t id)
     BW_TRY(list_users(relatives));
     for (size_t i = 0; i < relatives->count; i++)
         if (relatives->items[i].snapshot.id == id)
-            mark(relatives, i);
+            mark_related(relatives, i);
     while (relatives->queued) {
         const struct relative *item = &relatives->items[relatives->queue[--relatives->queued]];
         for (size_t k = 0; k < 3; k++)

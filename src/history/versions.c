@@ -30,7 +30,7 @@ struct searching {
     size_t ahead;       /* blocks were requested for so many states */
 };
 
-static void drop(const struct searching *searching, struct found *found)
+static void drop_found(const struct searching *searching, struct found *found)
 {
     if (found->version.fs != searching->present)
         bw_fs_close(found->version.fs);
@@ -86,7 +86,7 @@ static struct bw_error *find_by_number(const struct bw_version *newer,
     return error ? error : begin_at(version->fs, from, &found->path);
 }
 
-static struct bw_error *find(const struct searching *searching, struct found *found)
+static struct bw_error *find_file(const struct searching *searching, struct found *found)
 {
     struct bw_version *version = &found->version;
     const char *path = searching->options.path;
@@ -125,8 +125,9 @@ static bool is_renamed(const struct bw_version *older, const struct bw_version *
 }
 
 /* Compares the file in an older generation with the file in a newer one. */
-static struct bw_error *compare(const struct bw_version *older, const struct bw_version *newer,
-                                struct bw_diff_result *result)
+static struct bw_error *compare_versions(const struct bw_version *older,
+                                         const struct bw_version *newer,
+                                         struct bw_diff_result *result)
 {
     const struct bw_version *versions[2] = {older, newer};
     struct bw_diff diff = {.shared = true};
@@ -162,7 +163,7 @@ static struct bw_error *pass_version(struct searching *searching, const struct b
 }
 
 /* Handles a generation that has the file: it belongs to the current version, or ends it. */
-static struct bw_error *add(struct searching *searching, struct found *found)
+static struct bw_error *add_generation(struct searching *searching, struct found *found)
 {
     struct bw_version *newer = &searching->newer.version, *older = &found->version;
     struct bw_diff_result result = {0};
@@ -170,16 +171,16 @@ static struct bw_error *add(struct searching *searching, struct found *found)
         const bool same = is_same_file(older, newer);
         const bool untouched = same && older->inode.transid == newer->inode.transid;
         if (!untouched)
-            BW_TRY(compare(older, newer, &result));
+            BW_TRY(compare_versions(older, newer, &result));
         if (same && !is_renamed(older, newer) && !result.changes && !result.unknown &&
             !searching->options.all) {
             newer->first = older->generation;
-            drop(searching, found);
+            drop_found(searching, found);
             return NULL;
         }
         BW_TRY(pass_version(searching, older, &result));
     }
-    drop(searching, &searching->newer);
+    drop_found(searching, &searching->newer);
     searching->newer = *found;
     *found = (struct found){0};
     return NULL;
@@ -190,12 +191,12 @@ static struct bw_error *examine_generation(struct searching *searching, struct b
 {
     struct found *found = &searching->last;
     found->version.fs = fs;
-    struct bw_error *error = find(searching, found);
+    struct bw_error *error = find_file(searching, found);
     if (!error)
-        error = add(searching, found);
+        error = add_generation(searching, found);
     else if (error->code != BW_ERROR_NO_MEMORY)
         bw_error_free(BW_TAKE(error));
-    drop(searching, found);
+    drop_found(searching, found);
     return error;
 }
 
@@ -217,7 +218,7 @@ static struct bw_error *look_ahead(struct searching *searching)
     return bw_look_ahead_file(searching->present, older->states + next, count, &file);
 }
 
-static struct bw_error *search(struct searching *searching)
+static struct bw_error *search_generations(struct searching *searching)
 {
     const struct bw_diff_result none = {0};
     for (struct bw_fs *fs = searching->present; fs;) {
@@ -250,8 +251,8 @@ struct bw_error *bw_versions(struct bw_fs *present, const struct bw_versions_opt
     searching.older.progress = ours->progress;
     searching.older.context = ours->context;
     if (!error)
-        error = search(&searching);
-    drop(&searching, &searching.newer);
+        error = search_generations(&searching);
+    drop_found(&searching, &searching.newer);
     bw_older_end(&searching.older);
     return error;
 }

@@ -197,8 +197,8 @@ static uint64_t end_of(const struct bw_extent *extent, uint64_t sectorsize)
 }
 
 /* Finds the next data or hole at or after `*offset`; the end of the file if there is no more. */
-static struct bw_error *seek(struct bw_reader *reader, const struct bw_data_file *file,
-                             uint64_t sectorsize, bool data, uint64_t *offset)
+static struct bw_error *seek_extent(struct bw_reader *reader, const struct bw_data_file *file,
+                                    uint64_t sectorsize, bool data, uint64_t *offset)
 {
     const struct bw_extent *extent;
     const uint64_t from = *offset < sectorsize ? 0 : *offset; /* inline data may be before it */
@@ -227,7 +227,8 @@ static struct bw_error *seek_from(const struct bw_mount *mount, const struct bw_
     struct bw_readers *readers = bw_readahead_readers(mount->readahead);
     struct bw_reader *reader;
     BW_TRY(bw_readers_acquire(readers, &reader));
-    struct bw_error *error = seek(reader, file, mount->sectorsize, whence == SEEK_DATA, offset);
+    struct bw_error *error =
+        seek_extent(reader, file, mount->sectorsize, whence == SEEK_DATA, offset);
     bw_readers_release(readers, reader);
     return error;
 }

@@ -156,7 +156,7 @@ static void keep_listing(struct bw_listings *listings, struct listing *listing)
     free_listing(oldest);
 }
 
-static struct bw_error *begin(struct listing *listing)
+static struct bw_error *begin_listing(struct listing *listing)
 {
     struct bw_fs *fs = listing->mount->fs;
     listing->count = 0;
@@ -176,7 +176,7 @@ static struct bw_error *begin_other(struct listing *listing, fuse_ino_t node)
     listing->place.type = BW_FILE_DIRECTORY; /* the kernel lists only directories */
     listing->node = node;
     listing->files = false;
-    return begin(listing);
+    return begin_listing(listing);
 }
 
 /* Gets a listing of a directory for a request; keep it after use. */
@@ -225,7 +225,7 @@ static struct bw_error *read_batch(struct listing *listing)
 static struct bw_error *go_to(struct listing *listing, uint64_t offset)
 {
     if (offset < listing->first)
-        BW_TRY(begin(listing));
+        BW_TRY(begin_listing(listing));
     while (offset >= listing->first + listing->count && !listing->ended)
         BW_TRY(read_batch(listing));
     if (offset >= listing->first + listing->count) {
@@ -409,8 +409,8 @@ static struct bw_error *at_end(const struct listing *listing, const struct bw_mo
                                  (unsigned long long)bw_subvolume_id(listing->place.subvolume));
 }
 
-static struct bw_error *fill(struct listing *listing, struct bw_mount_answer *answer,
-                             uint64_t offset)
+static struct bw_error *fill_answer(struct listing *listing, struct bw_mount_answer *answer,
+                                    uint64_t offset)
 {
     if (offset < DOTS) {
         if (!add_dots(listing, answer, offset))
@@ -428,26 +428,27 @@ static struct bw_error *fill(struct listing *listing, struct bw_mount_answer *an
     }
 }
 
-static struct bw_error *list(struct bw_mount *mount, fuse_ino_t node, uint64_t offset,
-                             struct bw_mount_answer *answer)
+static struct bw_error *list_directory(struct bw_mount *mount, fuse_ino_t node, uint64_t offset,
+                                       struct bw_mount_answer *answer)
 {
     struct listing *listing;
     BW_TRY(find_listing(mount, node, offset, &listing));
     /* the kernel requests attributes at a later offset only if it had to look up a name */
     listing->files |= answer->plus && (offset || include_file_attributes(mount));
-    struct bw_error *error = fill(listing, answer, offset);
+    struct bw_error *error = fill_answer(listing, answer, offset);
     if (error || !answer->used)
         listing->node = 0;
     keep_listing(mount->listings, listing);
     return error;
 }
 
-static void reply(fuse_req_t request, fuse_ino_t node, size_t size, off_t offset, bool plus)
+static void reply_entries(fuse_req_t request, fuse_ino_t node, size_t size, off_t offset, bool plus)
 {
     BW_AUTO_FREE char *bytes = malloc(size);
     struct bw_mount_answer answer = {.bytes = bytes, .size = size, .plus = plus};
     struct bw_error *error =
-        bytes ? list(bw_mount_of(request), node, (uint64_t)offset, &answer) : bw_error_no_memory();
+        bytes ? list_directory(bw_mount_of(request), node, (uint64_t)offset, &answer)
+              : bw_error_no_memory();
     if (error)
         bw_mount_reply(request, error);
     else
@@ -458,14 +459,14 @@ static void readdir(fuse_req_t request, fuse_ino_t node, size_t size, off_t offs
                     struct fuse_file_info *file)
 {
     (void)file;
-    reply(request, node, size, offset, false);
+    reply_entries(request, node, size, offset, false);
 }
 
 static void readdirplus(fuse_req_t request, fuse_ino_t node, size_t size, off_t offset,
                         struct fuse_file_info *file)
 {
     (void)file;
-    reply(request, node, size, offset, true);
+    reply_entries(request, node, size, offset, true);
 }
 
 /* After this error, the kernel opens all directories itself, with the same flags. */

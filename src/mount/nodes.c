@@ -87,7 +87,7 @@ struct bw_place bw_mount_parent(const struct bw_mount *mount, const struct bw_pl
 
 /* A number with its highest bit set, which no other number has. Two of these could be equal by
  * chance. Used only for numbers too large to occur in practice. */
-static uint64_t mix(uint64_t id, uint64_t inode)
+static uint64_t mixed_number(uint64_t id, uint64_t inode)
 {
     const uint64_t odd = UINT64_C(0x9E3779B97F4A7C15);
     const uint64_t mixed = (id * odd ^ inode) * odd;
@@ -101,7 +101,7 @@ uint64_t bw_mount_number(const struct bw_mount *mount, const struct bw_place *pl
         return place->inode;
     if (id < MOST_SUBVOLUMES && place->inode <= INODE_MASK)
         return id << INODE_BITS | place->inode;
-    return mix(id, place->inode);
+    return mixed_number(id, place->inode);
 }
 
 void bw_mount_attributes(const struct bw_mount *mount, const struct bw_place *place,

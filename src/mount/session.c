@@ -63,7 +63,7 @@ struct crew {
     struct worker workers[MOST_THREADS];
 };
 
-static void *work(void *context);
+static void *run_worker(void *context);
 
 /* Starts another thread; if that is not possible, the present ones must do. */
 static void add_worker(struct crew *crew)
@@ -72,7 +72,7 @@ static void add_worker(struct crew *crew)
     if (fuse_session_exited(crew->session) || crew->count == MOST_THREADS)
         return;
     worker->crew = crew;
-    if (!bw_thread_start(&worker->thread, work, worker))
+    if (!bw_thread_start(&worker->thread, run_worker, worker))
         crew->count++;
 }
 
@@ -99,7 +99,7 @@ static struct timespec moment_from_now(void)
 }
 
 /* Sleeps until the next request. The thread with the turn sets `busy` before it reads `resting`. */
-static void rest(struct crew *crew)
+static void sleep_until_request(struct crew *crew)
 {
     atomic_store(&crew->resting, true);
     if (!atomic_load(&crew->busy) && !crew->free && !fuse_session_exited(crew->session))
@@ -108,7 +108,7 @@ static void rest(struct crew *crew)
 }
 
 /* Waits for the turn, and takes it from a thread whose request takes too long. */
-static void watch(struct crew *crew)
+static void watch_turn(struct crew *crew)
 {
     unsigned quiet = 0;
     crew->watched = true;
@@ -117,7 +117,7 @@ static void watch(struct crew *crew)
         uint_fast64_t request = atomic_load(&crew->busy);
         quiet = request ? 0 : quiet + 1;
         if (quiet > QUIET) {
-            rest(crew);
+            sleep_until_request(crew);
             quiet = 0;
         } else if (pthread_cond_timedwait(&crew->watch, &crew->lock, &end) && request &&
                    atomic_compare_exchange_strong(&crew->busy, &request, 0))
@@ -133,7 +133,7 @@ static bool await_turn(struct crew *crew)
     pthread_mutex_lock(&crew->lock);
     while (!crew->free && !fuse_session_exited(crew->session)) {
         if (!crew->watched) {
-            watch(crew);
+            watch_turn(crew);
             continue;
         }
         crew->waiting++;
@@ -146,7 +146,7 @@ static bool await_turn(struct crew *crew)
 }
 
 /* Receives a request; false at the end of the session. */
-static bool receive(struct worker *worker)
+static bool receive_request(struct worker *worker)
 {
     struct crew *crew = worker->crew;
     int got = -EINTR;
@@ -178,7 +178,7 @@ static void wake_watching(struct crew *crew)
 }
 
 /* Handles a request; false if another thread has got the turn. */
-static bool handle(struct worker *worker)
+static bool handle_request(struct worker *worker)
 {
     struct crew *crew = worker->crew;
     const struct fuse_in_header *header = worker->request.mem;
@@ -192,11 +192,11 @@ static bool handle(struct worker *worker)
     return atomic_compare_exchange_strong(&crew->busy, &request, 0);
 }
 
-static void *work(void *context)
+static void *run_worker(void *context)
 {
     struct worker *worker = context;
     while (await_turn(worker->crew))
-        while (receive(worker) && handle(worker))
+        while (receive_request(worker) && handle_request(worker))
             ;
     return NULL;
 }
@@ -214,7 +214,7 @@ static void crew_init(struct crew *crew, struct fuse_session *session)
 }
 
 /* Waits for the end of a thread. Signals interrupt it until it has noticed the end. */
-static void join(struct worker *worker)
+static void join_worker(struct worker *worker)
 {
     while (pthread_tryjoin_np(worker->thread, NULL)) {
         if (atomic_load(&worker->receiving))
@@ -232,7 +232,7 @@ static void crew_end(struct crew *crew)
     pthread_mutex_unlock(&crew->lock);
     while (crew->count) {
         struct worker *worker = &crew->workers[--crew->count];
-        join(worker);
+        join_worker(worker);
         free(worker->request.mem);
     }
     pthread_cond_destroy(&crew->turn);
@@ -241,7 +241,7 @@ static void crew_end(struct crew *crew)
 }
 
 /* Serves requests until the session ends; returns 0 or a negative errno. */
-static int serve(struct fuse_session *session)
+static int serve_requests(struct fuse_session *session)
 {
     struct crew crew;
     crew_init(&crew, session);
@@ -261,7 +261,7 @@ static int serve(struct fuse_session *session)
 static const int ending[] = {SIGHUP, SIGINT, SIGTERM};
 enum { ENDING = sizeof ending / sizeof *ending };
 
-static void end(int number)
+static void end_on_signal(int number)
 {
     (void)number;
     end_session();
@@ -269,7 +269,7 @@ static void end(int number)
 
 static void catch_signals(struct sigaction before[ENDING])
 {
-    const struct sigaction ours = {.sa_handler = end};
+    const struct sigaction ours = {.sa_handler = end_on_signal};
     for (size_t i = 0; i < ENDING; i++)
         sigaction(ending[i], &ours, &before[i]);
 }
@@ -280,7 +280,7 @@ static void leave_signals(const struct sigaction before[ENDING])
         sigaction(ending[i], &before[i], NULL);
 }
 
-static int run(struct fuse_session *session, int descriptor)
+static int run_session(struct fuse_session *session, int descriptor)
 {
     struct sigaction before[ENDING];
     char name[32];
@@ -290,7 +290,7 @@ static int run(struct fuse_session *session, int descriptor)
     running.session = session;
     sem_init(&running.ended, 0, 0);
     catch_signals(before);
-    int problem = serve(session);
+    int problem = serve_requests(session);
     leave_signals(before);
     sem_destroy(&running.ended);
     return problem;
@@ -309,7 +309,7 @@ struct bw_error *bw_mount_serve(struct bw_mount *mount, int descriptor)
         close(descriptor);
         return bw_error_no_memory();
     }
-    int problem = run(session, descriptor);
+    int problem = run_session(session, descriptor);
     fuse_session_destroy(session);
     return problem < 0 ? bw_error_from_errno(-problem, "cannot read requests from the kernel")
                        : NULL;

@@ -101,9 +101,9 @@ static bool is_known(const struct bw_ancestors *ancestors, const struct bw_task_
 
 /* Follows references up to a directory whose number is known. The directories on the way count as
  * unresolved until they have numbers, which ends a circle. */
-static struct bw_error *climb(struct bw_ancestors *ancestors, const struct bw_task_scope *scope,
-                              uint64_t inode, const struct bw_node *leaf, size_t *count,
-                              uint32_t *number)
+static struct bw_error *climb_to_known(struct bw_ancestors *ancestors,
+                                       const struct bw_task_scope *scope, uint64_t inode,
+                                       const struct bw_node *leaf, size_t *count, uint32_t *number)
 {
     bool found = true;
     for (*count = 0; !is_known(ancestors, scope, inode, number); ++*count) {
@@ -216,9 +216,9 @@ static struct bw_error *add_entries(struct bw_ancestors *ancestors,
 }
 
 /* Gives a directory its number, below a parent that has one. */
-static struct bw_error *resolve(struct bw_ancestors *ancestors, const struct bw_task_scope *scope,
-                                struct bw_packed *found, const struct bw_ancestor *step,
-                                uint32_t *number)
+static struct bw_error *set_number(struct bw_ancestors *ancestors,
+                                   const struct bw_task_scope *scope, struct bw_packed *found,
+                                   const struct bw_ancestor *step, uint32_t *number)
 {
     const struct bw_key key = {step->up.parent, BW_DIR_INDEX, step->up.index};
     BW_TRY(set_path(ancestors, scope, found, *number));
@@ -234,11 +234,11 @@ struct bw_error *bw_ancestors_find(struct bw_ancestors *ancestors,
                                    uint64_t inode, const struct bw_node *leaf, uint32_t *number)
 {
     size_t count;
-    BW_TRY(climb(ancestors, scope, inode, leaf, &count, number));
+    BW_TRY(climb_to_known(ancestors, scope, inode, leaf, &count, number));
     while (count) {
         const struct bw_ancestor *step = &ancestors->steps[--count];
         if (*number < BW_UNRESOLVED)
-            BW_TRY(resolve(ancestors, scope, found, step, number));
+            BW_TRY(set_number(ancestors, scope, found, step, number));
         else
             BW_TRY(bw_ancestors_put(ancestors, step->inode, *number));
     }

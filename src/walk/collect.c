@@ -226,7 +226,7 @@ static void sort_by_byte(const struct order *from, struct order *to, size_t coun
 }
 
 /* Sorts the rows by their numbers. Often they are sorted already. */
-static const struct order *sort(const struct bw_collector *collector)
+static const struct order *sort_rows(const struct bw_collector *collector)
 {
     struct order *order = collector->order, *other = order + collector->order_capacity;
     uint64_t differing = 0;
@@ -262,7 +262,7 @@ static size_t prepare_attributes(struct bw_collector *collector, const struct or
     return count;
 }
 
-static void complain(const struct bw_task_scope *scope, uint64_t inode, const char *what)
+static void report_inode(const struct bw_task_scope *scope, uint64_t inode, const char *what)
 {
     if (atomic_fetch_add_explicit(scope->wanting, 1, memory_order_relaxed) < COMPLAINTS)
         bw_fs_report_once(scope->fs, bw_error_create(BW_ERROR_CORRUPT,
@@ -285,13 +285,13 @@ static void complain_of(const struct bw_task_scope *scope,
                         const struct bw_inode_attributes *attributes)
 {
     if (attributes->inode_state == BW_ITEM_MISSING)
-        complain(scope, attributes->number, "it has no inode item");
+        report_inode(scope, attributes->number, "it has no inode item");
     else if (attributes->inode_state == BW_ITEM_CUT_OFF)
-        complain(scope, attributes->number, "its inode item is cut off");
+        report_inode(scope, attributes->number, "its inode item is cut off");
     else if (attributes->inode_state == BW_ITEM_INVALID)
-        complain(scope, attributes->number, "its inode has an invalid size");
+        report_inode(scope, attributes->number, "its inode has an invalid size");
     if (attributes->compression_state == BW_ITEM_CUT_OFF)
-        complain(scope, attributes->number, "its compression property is cut off");
+        report_inode(scope, attributes->number, "its compression property is cut off");
 }
 
 /* A batch reads each leaf once. If its inodes are scattered, as those of hard links may be, larger
@@ -359,7 +359,7 @@ static struct bw_error *look_up(struct bw_collector *collector, const struct bw_
 {
     BW_TRY(reserve_order(collector));
     BW_TRY(reserve_attributes(collector));
-    size_t count = prepare_attributes(collector, sort(collector));
+    size_t count = prepare_attributes(collector, sort_rows(collector));
     collector->query.lost_blocks = scope->lost_blocks;
     collector->scope = scope;
     BW_TRY(bw_inode_query_run(&collector->query, scope->tree, collector->attributes, count));

@@ -209,7 +209,8 @@ static bool is_list_of(const struct cached_list *list, const struct bw_block_poi
            bw_key_compare(&list->end_key, &leaf->expectation.end_key) <= 0;
 }
 
-static struct cached_list *find(struct bw_entry_cache *cache, const struct bw_block_pointer *leaf)
+static struct cached_list *find_list(struct bw_entry_cache *cache,
+                                     const struct bw_block_pointer *leaf)
 {
     struct cached_list *list = *bucket_of(cache, leaf->bytenr);
     while (list && !is_list_of(list, leaf))
@@ -220,7 +221,7 @@ static struct cached_list *find(struct bw_entry_cache *cache, const struct bw_bl
 bool bw_entry_cache_has(struct bw_entry_cache *cache, const struct bw_block_pointer *leaf)
 {
     pthread_mutex_lock(&cache->lock);
-    bool found = find(cache, leaf) != NULL;
+    bool found = find_list(cache, leaf) != NULL;
     pthread_mutex_unlock(&cache->lock);
     return found;
 }
@@ -228,7 +229,7 @@ bool bw_entry_cache_has(struct bw_entry_cache *cache, const struct bw_block_poin
 bool bw_entry_cache_has_empty(struct bw_entry_cache *cache, const struct bw_block_pointer *leaf)
 {
     pthread_mutex_lock(&cache->lock);
-    const struct cached_list *list = find(cache, leaf);
+    const struct cached_list *list = find_list(cache, leaf);
     const bool is_empty = list && !list->length;
     pthread_mutex_unlock(&cache->lock);
     return is_empty;
@@ -239,7 +240,7 @@ bool bw_entry_cache_get(struct bw_entry_cache *cache, const struct bw_block_poin
 {
     copy->length = 0;
     pthread_mutex_lock(&cache->lock);
-    struct cached_list *list = find(cache, leaf);
+    struct cached_list *list = find_list(cache, leaf);
     if (list) {
         list->used = true;
         bw_buffer_append(copy, list->bytes, list->length);
@@ -281,7 +282,7 @@ void bw_entry_cache_put(struct bw_entry_cache *cache, const struct bw_block_poin
     size_t size = sizeof(struct cached_list) + from->length;
     pthread_mutex_lock(&cache->lock);
     struct cached_list *list = NULL;
-    if (!find(cache, leaf) && make_room(cache, size) &&
+    if (!find_list(cache, leaf) && make_room(cache, size) &&
         BW_ARRAY_RESERVE(cache->clock, cache->count, cache->capacity))
         list = malloc(size);
     if (list) {
@@ -415,7 +416,7 @@ static uint32_t next_wanted(const struct bw_leaves *leaves, uint32_t from)
     return leaves->count;
 }
 
-static void unwant(struct bw_leaves *leaves, uint32_t leaf)
+static void unwant_leaf(struct bw_leaves *leaves, uint32_t leaf)
 {
     leaves->wanted[leaf / 64] &= ~(UINT64_C(1) << leaf % 64);
 }
@@ -530,7 +531,7 @@ static void read_missing(struct bw_leaves *leaves, uint32_t first, bw_leaf_lost 
         unsigned bad = leaves->slot_of[missing[i]];
         leaves->slot_of[missing[i]] = BW_LOST_SLOT;
         leaves->slot_leaf[bad] = UINT32_MAX;
-        unwant(leaves, missing[i]);
+        unwant_leaf(leaves, missing[i]);
         lost(context, &pointers[i], requests[i].error);
     }
 }
@@ -592,7 +593,7 @@ bool bw_leaves_next(struct bw_leaves *leaves, struct bw_wanted_leaf *leaf, bw_le
             break;
         read_missing(leaves, leaf->number, lost, context);
     }
-    unwant(leaves, leaf->number);
+    unwant_leaf(leaves, leaf->number);
     if (leaf->has_list)
         return true;
     leaf->view =

@@ -19,8 +19,8 @@ struct bw_error *bw_listing_flush(struct bw_subvolume_walk *walk)
 }
 
 /* Files are collected at most until the next wave, so that they are listed in order. */
-static struct bw_error *collect(struct bw_subvolume_walk *walk, const struct bw_named *named,
-                                const struct bw_collected *what)
+static struct bw_error *collect_file(struct bw_subvolume_walk *walk, const struct bw_named *named,
+                                     const struct bw_collected *what)
 {
     const size_t directory_length = named->path_length - named->name_length;
     BW_TRY(bw_collector_enter(walk->listed, named->path, directory_length));
@@ -45,7 +45,7 @@ static struct bw_error *list_path(struct bw_subvolume_walk *walk, struct bw_buff
         !bw_choice_lists(&walk->choice, &named,
                          bw_choice_depth(&walk->choice, named.path, named.path_length)))
         return NULL;
-    return collect(walk, &named, what);
+    return collect_file(walk, &named, what);
 }
 
 bool bw_subvolume_walk_lists(const struct bw_subvolume_walk *walk, uint8_t type)

@@ -281,7 +281,7 @@ static struct bw_error *repeat_recovery(struct recovery *recovery)
 
 /* Leaves below lost nodes first: they hold whole directories, in order. The walk has read only the
  * nodes it needed. */
-static struct bw_error *adopt(struct bw_subvolume_walk *walk)
+static struct bw_error *adopt_leaves(struct bw_subvolume_walk *walk)
 {
     struct bw_lost_ranges nodes = {0};
     struct bw_error *error = bw_find_lost_nodes(walk->fs, walk->scope.tree, walk->wave, &nodes);
@@ -311,7 +311,7 @@ struct bw_error *bw_lost_entries_list(struct bw_subvolume_walk *walk)
                                             .take = restore_name,
                                             .lose = on_lost_range,
                                             .context = &recovery};
-    struct bw_error *error = adopt(walk);
+    struct bw_error *error = adopt_leaves(walk);
     if (!error)
         error = repeat_recovery(&recovery);
     walk->summary->lost_blocks += walk->lost_blocks.count;

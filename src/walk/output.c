@@ -143,7 +143,7 @@ void bw_output_fail(struct bw_ordered_output *output, struct bw_error *error)
     pthread_mutex_unlock(&output->lock);
 }
 
-static void recycle(struct bw_ordered_output *output, struct bw_buffer *buffer)
+static void recycle_buffer(struct bw_ordered_output *output, struct bw_buffer *buffer)
 {
     buffer->length = 0;
     if (output->spare_count < BW_OUTPUT_WINDOW && !buffer->failed)
@@ -154,7 +154,7 @@ static void recycle(struct bw_ordered_output *output, struct bw_buffer *buffer)
 }
 
 /* Moves the contents of a buffer. */
-static void move(struct bw_buffer *from, struct bw_buffer *to)
+static void move_buffer(struct bw_buffer *from, struct bw_buffer *to)
 {
     *to = *from;
     *from = (struct bw_buffer){0};
@@ -163,7 +163,7 @@ static void move(struct bw_buffer *from, struct bw_buffer *to)
 void bw_output_begin(struct bw_ordered_output *output, size_t number, struct bw_buffer *buffer)
 {
     if (output->outer) {
-        move(&output->text, buffer);
+        move_buffer(&output->text, buffer);
         return;
     }
     *buffer = (struct bw_buffer){0};
@@ -208,22 +208,22 @@ void bw_output_offer(struct bw_ordered_output *output, size_t number, struct bw_
 void bw_output_finish(struct bw_ordered_output *output, size_t number, struct bw_buffer *buffer)
 {
     if (output->outer) {
-        move(buffer, &output->text);
+        move_buffer(buffer, &output->text);
         return;
     }
     pthread_mutex_lock(&output->lock);
     size_t at = number % BW_OUTPUT_WINDOW;
-    move(buffer, &output->held[at].buffer);
+    move_buffer(buffer, &output->held[at].buffer);
     output->held[at].finished = true;
     if (output->head == number) {
         while (at = output->head % BW_OUTPUT_WINDOW, output->held[at].finished) {
             struct bw_buffer ready;
-            move(&output->held[at].buffer, &ready);
+            move_buffer(&output->held[at].buffer, &ready);
             output->held[at].finished = false;
             pthread_mutex_unlock(&output->lock);
             write_out(output, &ready);
             pthread_mutex_lock(&output->lock);
-            recycle(output, &ready);
+            recycle_buffer(output, &ready);
             output->head++;
         }
         pthread_cond_broadcast(&output->moved);

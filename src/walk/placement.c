@@ -26,8 +26,8 @@ void bw_placement_free(struct bw_placement *placement)
     bw_ancestors_free(&placement->ancestors);
 }
 
-static struct bw_placed *placed(struct bw_placement *placement,
-                                const struct bw_subvolume *subvolume)
+static struct bw_placed *placed_of(struct bw_placement *placement,
+                                   const struct bw_subvolume *subvolume)
 {
     return &placement->items[subvolume - placement->fs->subvolumes.items];
 }
@@ -36,7 +36,7 @@ static struct bw_placed *placed(struct bw_placement *placement,
 static void get_top(struct bw_placement *placement, const struct bw_subvolume *subvolume,
                     struct bw_walk_top *top)
 {
-    const struct bw_placed *place = placed(placement, subvolume);
+    const struct bw_placed *place = placed_of(placement, subvolume);
     *top = placement->start;
     if (subvolume == placement->start.subvolume)
         return;
@@ -106,7 +106,8 @@ static struct bw_error *place_found(struct bw_placement *placement)
     const struct bw_subvolume_entries *entries = &placement->walk->found;
     for (size_t i = 0; i < entries->count; i++) {
         const struct bw_subvolume_entry *entry = &entries->items[i];
-        struct bw_placed *place = placed(placement, bw_subvolume_by_id(placement->fs, entry->id));
+        struct bw_placed *place =
+            placed_of(placement, bw_subvolume_by_id(placement->fs, entry->id));
         if (place->state == BW_PLACE_FOUND)
             continue;
         place->state = BW_PLACE_FOUND;
@@ -130,8 +131,8 @@ static struct bw_error *place_by_search(struct bw_placement *placement,
     struct bw_walk_top top = *parent;
     struct bw_error *error = NULL;
     top.silent = true;
-    if (!placed(placement, parent->subvolume)->searched) {
-        placed(placement, parent->subvolume)->searched = true;
+    if (!placed_of(placement, parent->subvolume)->searched) {
+        placed_of(placement, parent->subvolume)->searched = true;
         walk->summary = &unused;
         error = bw_subvolume_walk_run(walk, &top);
         walk->summary = summary;
@@ -139,7 +140,7 @@ static struct bw_error *place_by_search(struct bw_placement *placement,
     if (!error)
         error = place_found(placement);
     walk->found.count = walk->found.paths.length = 0;
-    if (!error && placed(placement, subvolume)->state != BW_PLACE_FOUND)
+    if (!error && placed_of(placement, subvolume)->state != BW_PLACE_FOUND)
         report_unresolved(placement, subvolume);
     return error;
 }
@@ -149,7 +150,7 @@ static struct bw_error *place_below(struct bw_placement *placement,
                                     const struct bw_subvolume *subvolume,
                                     const struct bw_subvolume *parent)
 {
-    struct bw_placed *place = placed(placement, subvolume);
+    struct bw_placed *place = placed_of(placement, subvolume);
     const size_t offset = placement->paths.length;
     struct bw_walk_top top;
     uint32_t number;
@@ -182,8 +183,8 @@ static struct bw_error *follow_parents(struct bw_placement *placement,
                                        const struct bw_subvolume *subvolume, struct chain *chain)
 {
     while (subvolume && subvolume != placement->start.subvolume &&
-           placed(placement, subvolume)->state == BW_PLACE_UNKNOWN) {
-        placed(placement, subvolume)->state = BW_PLACE_NONE; /* ends a circle */
+           placed_of(placement, subvolume)->state == BW_PLACE_UNKNOWN) {
+        placed_of(placement, subvolume)->state = BW_PLACE_NONE; /* ends a circle */
         if (!BW_ARRAY_RESERVE(chain->items, chain->count, chain->capacity))
             return bw_error_no_memory();
         chain->items[chain->count++] = subvolume;
@@ -197,7 +198,7 @@ static struct bw_error *follow_parents(struct bw_placement *placement,
 static bool has_place(struct bw_placement *placement, const struct bw_subvolume *subvolume)
 {
     return subvolume && (subvolume == placement->start.subvolume ||
-                         placed(placement, subvolume)->state == BW_PLACE_FOUND);
+                         placed_of(placement, subvolume)->state == BW_PLACE_FOUND);
 }
 
 struct bw_error *bw_placement_find(struct bw_placement *placement,

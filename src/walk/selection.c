@@ -74,7 +74,7 @@ struct bw_file_test {
 /* Arguments. */
 
 /* The caller puts the argument in front of this. */
-static struct bw_error *refuse(const char *reason)
+static struct bw_error *refuse_argument(const char *reason)
 {
     return bw_error_create(BW_ERROR_USAGE, "%s", reason);
 }
@@ -90,7 +90,7 @@ static struct bw_error *read_pattern(const char *argument, struct bw_file_test *
 {
     const char *problem = bw_glob_problem(argument, strlen(argument));
     if (problem)
-        return refuse(problem);
+        return refuse_argument(problem);
     return keep_text(argument, test);
 }
 
@@ -108,7 +108,7 @@ static struct bw_error *read_regex(const char *argument, struct bw_file_test *te
     }
     regerror(failed, regex, problem, sizeof problem);
     free(regex);
-    return refuse(problem);
+    return refuse_argument(problem);
 }
 
 static int read_sign(const char **text)
@@ -123,7 +123,7 @@ static struct bw_error *read_number(const char *argument, struct bw_file_test *t
     test->comparison = (unsigned)read_sign(&argument);
     return bw_parse_digits(&argument, 10, &test->number) && !*argument
                ? NULL
-               : refuse("this is a number, perhaps with + or - before it: +3");
+               : refuse_argument("this is a number, perhaps with + or - before it: +3");
 }
 
 /* Units that only find(1) has; without a unit, blocks. */
@@ -146,8 +146,9 @@ static struct bw_error *read_size(const char *argument, struct bw_file_test *tes
         good = good && bw_parse_size(&unit, &test->unit) && !*unit;
     return good && test->unit
                ? NULL
-               : refuse("a size is a number, perhaps with + or - before and one of c w b k M G T, "
-                        "or MB and the like after it: +1M");
+               : refuse_argument(
+                     "a size is a number, perhaps with + or - before and one of c w b k M G T, "
+                     "or MB and the like after it: +1M");
 }
 
 static struct bw_error *read_mode(const char *argument, struct bw_file_test *test)
@@ -158,8 +159,9 @@ static struct bw_error *read_mode(const char *argument, struct bw_file_test *tes
     const bool is_old = argument[0] == '+' && argument[1] >= '0' && argument[1] <= '9';
     if (is_old || !bw_parse_mode(argument, false, &mode) ||
         !bw_parse_mode(argument, true, &of_directories))
-        return refuse("a mode is octal, at most 7777, or symbolic, perhaps with - (all of) or / "
-                      "(any of) before it: -022, /u+s,g+s");
+        return refuse_argument(
+            "a mode is octal, at most 7777, or symbolic, perhaps with - (all of) or / "
+            "(any of) before it: -022, /u+s,g+s");
     test->number = mode;
     test->of_directories = of_directories;
     return NULL;
@@ -169,8 +171,9 @@ static struct bw_error *read_time(const char *argument, struct bw_file_test *tes
 {
     return bw_parse_date(argument, &test->time)
                ? NULL
-               : refuse("a time is YYYY-MM-DD, perhaps followed by HH:MM[:SS[.N]] and Z or +HH:MM, "
-                        "or @SECONDS since 1970");
+               : refuse_argument(
+                     "a time is YYYY-MM-DD, perhaps followed by HH:MM[:SS[.N]] and Z or +HH:MM, "
+                     "or @SECONDS since 1970");
 }
 
 /* Tests of names. */
@@ -217,7 +220,7 @@ static bool matches_regex(const struct candidate *candidate, const struct bw_fil
            (size_t)match.rm_eo == candidate->named->path_length;
 }
 
-static bool compares(const struct bw_file_test *test, uint64_t value)
+static bool compares_as_wanted(const struct bw_file_test *test, uint64_t value)
 {
     return test->comparison == MORE   ? value > test->number
            : test->comparison == LESS ? value < test->number
@@ -226,7 +229,7 @@ static bool compares(const struct bw_file_test *test, uint64_t value)
 
 static bool has_number(const struct candidate *candidate, const struct bw_file_test *test)
 {
-    return compares(test, candidate->named->number);
+    return compares_as_wanted(test, candidate->named->number);
 }
 
 /* Tests of inodes. */
@@ -234,7 +237,7 @@ static bool has_number(const struct candidate *candidate, const struct bw_file_t
 static bool has_size(const struct candidate *candidate, const struct bw_file_test *test)
 {
     uint64_t size = candidate->file->inode->size;
-    return compares(test, size / test->unit + (size % test->unit != 0));
+    return compares_as_wanted(test, size / test->unit + (size % test->unit != 0));
 }
 
 /* The member of the inode that a test compares. */
@@ -262,7 +265,7 @@ static int64_t age_of(const struct candidate *candidate, const struct bw_file_te
 static bool has_days(const struct candidate *candidate, const struct bw_file_test *test)
 {
     const int64_t age = age_of(candidate, test);
-    return age < 0 ? test->comparison == LESS : compares(test, (uint64_t)(age / DAY));
+    return age < 0 ? test->comparison == LESS : compares_as_wanted(test, (uint64_t)(age / DAY));
 }
 
 /* Unlike days, minutes are rounded up: 0 means changed in the coming minute. */
@@ -279,7 +282,7 @@ static bool has_minutes(const struct candidate *candidate, const struct bw_file_
 /* Owner, group and links are alike. */
 static bool has_value(const struct candidate *candidate, const struct bw_file_test *test)
 {
-    return compares(test, *(const uint32_t *)member_of(candidate, test));
+    return compares_as_wanted(test, *(const uint32_t *)member_of(candidate, test));
 }
 
 /* A name is looked up when the selection is prepared. */
@@ -289,7 +292,7 @@ static struct bw_error *read_owner(const char *argument, struct bw_file_test *te
     if (bw_parse_digits(&digits, 10, &test->number) && !*digits)
         return NULL;
     if (!*argument)
-        return refuse("this is a number or a name");
+        return refuse_argument("this is a number or a name");
     test->is_unknown = true;
     return keep_text(argument, test);
 }
@@ -437,7 +440,7 @@ static struct bw_error *expect_no_operator(const struct bw_selection *selection)
 }
 
 /* "or" and "and" stand between two tests. */
-static struct bw_error *join(struct bw_selection *selection, const char *operator)
+static struct bw_error *add_operator(struct bw_selection *selection, const char *operator)
 {
     BW_TRY(expect_no_operator(selection));
     selection->pending = operator;
@@ -453,7 +456,7 @@ struct bw_error *bw_selection_not(struct bw_selection *selection)
 struct bw_error *bw_selection_or(struct bw_selection *selection)
 {
     struct bw_selection_level *level = &selection->open[selection->depth];
-    BW_TRY(join(selection, "--or"));
+    BW_TRY(add_operator(selection, "--or"));
     selection->is_flat = false;
     BW_TRY(begin_set(selection, &level->set));
     return bw_condition_join(&selection->condition, BW_CONDITION_ANY, level->group, level->set);
@@ -461,7 +464,7 @@ struct bw_error *bw_selection_or(struct bw_selection *selection)
 
 struct bw_error *bw_selection_and(struct bw_selection *selection)
 {
-    BW_TRY(join(selection, "--and"));
+    BW_TRY(add_operator(selection, "--and"));
     memset(selection->open[selection->depth].run, 0, sizeof selection->open->run);
     return NULL;
 }
@@ -634,7 +637,7 @@ static enum bw_verdict evaluate_test(const void *context, uint32_t number, bool 
     return passes ? BW_YES : BW_NO;
 }
 
-static bool accepts(const struct candidate *candidate)
+static bool accepts_candidate(const struct candidate *candidate)
 {
     const struct bw_selection *selection = candidate->selection;
     const enum bw_verdict verdict =
@@ -648,7 +651,7 @@ unsigned bw_selection_types(const struct bw_selection *selection)
     unsigned types = 0;
     for (unsigned type = 0; type <= BW_FILE_SYMLINK; type++) {
         const struct bw_named named = {.type = (uint8_t)type};
-        types |= (unsigned)accepts(&(struct candidate){selection, &named, NULL}) << type;
+        types |= (unsigned)accepts_candidate(&(struct candidate){selection, &named, NULL}) << type;
     }
     return types;
 }
@@ -670,7 +673,7 @@ bool bw_selection_excludes(const struct bw_selection *selection, const struct bw
 
 bool bw_selection_takes_name(const struct bw_selection *selection, const struct bw_named *named)
 {
-    return accepts(&(struct candidate){selection, named, NULL});
+    return accepts_candidate(&(struct candidate){selection, named, NULL});
 }
 
 static struct bw_named name_of(const char *path, size_t length)
@@ -693,7 +696,7 @@ bool bw_selection_takes_inode(const struct bw_selection *selection,
         named.type = file->type;
         candidate.named = &named;
     }
-    return accepts(&candidate);
+    return accepts_candidate(&candidate);
 }
 
 /* The same for entries of the public headers. */

@@ -90,7 +90,8 @@ struct bw_error *bw_subvolume_walk_destroy(struct bw_subvolume_walk *walk)
 
 /* Running the walk of a subvolume. */
 
-static struct bw_error *begin(struct bw_subvolume_walk *walk, const struct bw_walk_top *top)
+static struct bw_error *begin_subvolume(struct bw_subvolume_walk *walk,
+                                        const struct bw_walk_top *top)
 {
     walk->scope = (struct bw_task_scope){.fs = walk->fs,
                                          .tree = &top->subvolume->tree,
@@ -112,7 +113,7 @@ static struct bw_error *begin(struct bw_subvolume_walk *walk, const struct bw_wa
 }
 
 /* Writes the entries listed outside of tasks. */
-static struct bw_error *end(struct bw_subvolume_walk *walk)
+static struct bw_error *write_rest(struct bw_subvolume_walk *walk)
 {
     BW_TRY(bw_listing_flush(walk));
     bw_collector_report_rest(&walk->scope);
@@ -124,14 +125,14 @@ static struct bw_error *end_subvolume(struct bw_subvolume_walk *walk, const stru
 {
     walk->summary->subvolumes += !top->shallow;
     walk->summary->directories += top->shallow ? 0 : walk->directories.count;
-    return end(walk);
+    return write_rest(walk);
 }
 
 struct bw_error *bw_subvolume_walk_run(struct bw_subvolume_walk *walk,
                                        const struct bw_walk_top *top)
 {
     bool included;
-    BW_TRY(begin(walk, top));
+    BW_TRY(begin_subvolume(walk, top));
     BW_TRY(bw_listing_add_top(walk, top->inode, &included));
     if (included && !top->shallow &&
         bw_choice_enters(&walk->choice,
@@ -190,9 +191,9 @@ static struct bw_error *get_shared_cuts(struct bw_subvolume_walk *walk, struct b
 }
 
 /* Finds the nodes of the tree, and its cuts; `own` has them if it shares no leaves. */
-static struct bw_error *cut(struct bw_subvolume_walk *walk, const struct bw_subvolume *subvolume,
-                            struct bw_shard shard, struct bw_shard_nodes *nodes,
-                            struct bw_shard_cuts *own)
+static struct bw_error *cut_tree(struct bw_subvolume_walk *walk,
+                                 const struct bw_subvolume *subvolume, struct bw_shard shard,
+                                 struct bw_shard_nodes *nodes, struct bw_shard_cuts *own)
 {
     BW_TRY(bw_shard_nodes_load(nodes, &walk->fs->reader, &subvolume->tree, on_lost_above, walk));
     nodes->cuts = bw_shard_shares(subvolume) ? &walk->shared_cuts : own;
@@ -209,9 +210,9 @@ static struct bw_error *list_missing(struct bw_subvolume_walk *walk, const struc
                                  .queued = walk->queued,
                                  .lock = PTHREAD_MUTEX_INITIALIZER};
     BW_TRY(bw_lost_list_make(&walk->lost, 0, &missing.lost));
-    struct bw_error *error = end(walk);
+    struct bw_error *error = write_rest(walk);
     if (!error)
-        error = begin(walk, top);
+        error = begin_subvolume(walk, top);
     walk->scope.missing = &missing;
     if (!error)
         error = bw_waves_add_pending(walk, top->inode, 0);
@@ -275,12 +276,12 @@ struct bw_error *bw_subvolume_walk_run_part(struct bw_subvolume_walk *walk,
 {
     struct bw_shard_nodes nodes = {0};
     struct bw_shard_cuts cuts = {0};
-    BW_TRY(begin(walk, top));
+    BW_TRY(begin_subvolume(walk, top));
     bw_number_set_free(&walk->unresolved);
     bw_number_set_free(&walk->queued);
     struct bw_shard_twins *twins = bw_shard_shares(top->subvolume) ? &walk->twins : NULL;
     bool divides;
-    struct bw_error *error = cut(walk, top->subvolume, shard, &nodes, &cuts);
+    struct bw_error *error = cut_tree(walk, top->subvolume, shard, &nodes, &cuts);
     if (!error)
         error = bw_shard_divides(&nodes, top->subvolume->bytes, shard, twins, &divides);
     if (!error)
@@ -296,7 +297,7 @@ struct bw_error *bw_subvolume_walk_single(struct bw_subvolume_walk *walk,
                                           size_t name_length)
 {
     bool included;
-    BW_TRY(begin(walk, top));
+    BW_TRY(begin_subvolume(walk, top));
     BW_TRY(bw_listing_add_entry(walk, 0, what, name, name_length, &included));
-    return end(walk);
+    return write_rest(walk);
 }

@@ -64,7 +64,7 @@ struct running_task {
 };
 
 /* Passes an error to the output, which ends the walk; NULL is ignored. */
-static void fail(struct running_task *run, struct bw_error *error)
+static void fail_on_error(struct running_task *run, struct bw_error *error)
 {
     if (error)
         bw_output_fail(run->scope->output, error);
@@ -82,7 +82,7 @@ static void report_directory(struct running_task *run, uint64_t inode, const cha
 /* Notes that keys are lost. */
 static void add_lost_range(struct running_task *run, const struct bw_lost_range *range)
 {
-    fail(run, bw_lost_ranges_add(&run->result->lost, range));
+    fail_on_error(run, bw_lost_ranges_add(&run->result->lost, range));
 }
 
 /*
@@ -98,7 +98,7 @@ static void add_record(struct running_task *run, uint64_t inode, uint32_t direct
     uint32_t first = bw_leaves_find(&scratch->leaves, &first_key);
     if (!BW_ARRAY_RESERVE(scratch->records, scratch->record_count, scratch->record_capacity) ||
         !bw_map_put(&scratch->by_inode, inode, (uint32_t)scratch->record_count)) {
-        fail(run, bw_error_no_memory());
+        fail_on_error(run, bw_error_no_memory());
         return;
     }
     scratch->records[scratch->record_count++] = (struct directory_record){inode, directory, first};
@@ -122,7 +122,7 @@ static uint32_t add_name(struct running_task *run, const struct bw_dir_entry *en
     uint32_t offset = (uint32_t)run->result->names.length;
     bw_buffer_append(&run->result->names, entry->name, entry->name_length);
     if (run->result->names.failed || run->result->names.length > UINT32_MAX - BW_NAME_MAX)
-        fail(run, bw_error_no_memory());
+        fail_on_error(run, bw_error_no_memory());
     return offset;
 }
 
@@ -137,7 +137,7 @@ static uint32_t add_found(struct running_task *run, const struct directory_recor
                                              .name_length = (uint8_t)entry->name_length};
     const uint32_t number = bw_found_directory_add(&run->result->found, &found);
     if (number == BW_NO_DIRECTORY)
-        fail(run, bw_error_no_memory());
+        fail_on_error(run, bw_error_no_memory());
     return number;
 }
 
@@ -172,7 +172,7 @@ static void add_directory_of_shard(struct running_task *run, const struct direct
     if (number == BW_NO_DIRECTORY || !near || again)
         return;
     if (run->task->scans)
-        fail(run, bw_ancestors_put(&scratch->ancestors, inode, number));
+        fail_on_error(run, bw_ancestors_put(&scratch->ancestors, inode, number));
     else
         add_record(run, inode, number, position);
 }
@@ -213,7 +213,7 @@ static void add_subvolume(struct running_task *run, const struct directory_recor
     struct bw_task_result *result = run->result;
     if (!BW_ARRAY_RESERVE(result->subvolumes, result->subvolume_count,
                           result->subvolume_capacity)) {
-        fail(run, bw_error_no_memory());
+        fail_on_error(run, bw_error_no_memory());
         return;
     }
     result->subvolumes[result->subvolume_count++] = (struct bw_found_subvolume){
@@ -273,7 +273,7 @@ static void set_prefix(struct running_task *run, uint32_t directory)
         bw_escape_append(prefix, raw->data, raw->length);
     }
     if (raw->failed || prefix->failed)
-        fail(run, bw_error_no_memory());
+        fail_on_error(run, bw_error_no_memory());
     else if (run->method == CHOOSE_FILES)
         run->depth = bw_choice_depth(scope->choice, prefix->data, prefix->length);
     run->prefix_is_set = true;
@@ -287,7 +287,8 @@ static void enter_collector(struct running_task *run, const struct directory_rec
     if (!run->prefix_is_set)
         set_prefix(run, directory->directory);
     if (!run->entered)
-        fail(run, bw_collector_enter(run->scratch->collector, prefix->data, prefix->length));
+        fail_on_error(run,
+                      bw_collector_enter(run->scratch->collector, prefix->data, prefix->length));
     run->entered = true;
 }
 
@@ -296,7 +297,8 @@ static void collect_entry(struct running_task *run, const struct directory_recor
                           const struct bw_collected *what, const struct bw_dir_entry *entry)
 {
     enter_collector(run, directory);
-    fail(run, bw_collector_add(run->scratch->collector, what, entry->name, entry->name_length));
+    fail_on_error(run,
+                  bw_collector_add(run->scratch->collector, what, entry->name, entry->name_length));
 }
 
 /* Writes the last name after the prefix, which keeps its length. */
@@ -312,7 +314,7 @@ static bool name_entry(struct running_task *run, const struct bw_dir_entry *entr
     named->path_length = length + entry->name_length;
     named->name_length = entry->name_length;
     if (path->failed)
-        fail(run, bw_error_no_memory());
+        fail_on_error(run, bw_error_no_memory());
     return !path->failed;
 }
 
@@ -342,7 +344,7 @@ static bool is_missing(struct running_task *run, uint64_t directory, const struc
                         run->scratch->leaves.count))
         return false;
     if (named->type == BW_FILE_DIRECTORY && !bw_missing_follow(missing, named->number))
-        fail(run, bw_error_no_memory());
+        fail_on_error(run, bw_error_no_memory());
     return true;
 }
 
@@ -484,7 +486,7 @@ static void add_unresolved(struct running_task *run, uint64_t inode)
     if (BW_ARRAY_RESERVE(result->unresolved, result->unresolved_count, result->unresolved_capacity))
         result->unresolved[result->unresolved_count++] = inode;
     else
-        fail(run, bw_error_no_memory());
+        fail_on_error(run, bw_error_no_memory());
 }
 
 /* The same as enter_directory() for a task that scans. */
@@ -492,8 +494,8 @@ static bool find_directory(struct running_task *run, uint64_t inode, const struc
                            struct directory_record *directory)
 {
     uint32_t number = BW_NOT_ENTERED;
-    fail(run, bw_ancestors_find(&run->scratch->ancestors, run->scope, &run->result->found, inode,
-                                leaf, &number));
+    fail_on_error(run, bw_ancestors_find(&run->scratch->ancestors, run->scope, &run->result->found,
+                                         inode, leaf, &number));
     if (number == BW_UNRESOLVED)
         add_unresolved(run, inode);
     *directory = (struct directory_record){.inode = inode, .directory = number};
@@ -638,7 +640,7 @@ static void collect_listed_files(struct running_task *run, struct bw_entry_list_
         const uint8_t *name = bw_entry_list_take_file(entries, &length);
         const struct bw_collected what = {.number = bw_listed_number(name + length),
                                           .type = BW_FILE_REGULAR};
-        fail(run, bw_collector_add(run->scratch->collector, &what, name, length));
+        fail_on_error(run, bw_collector_add(run->scratch->collector, &what, name, length));
     }
 }
 
@@ -746,10 +748,10 @@ static void handle_entry_list(struct running_task *run, const struct bw_buffer *
     }
 }
 
-static void flush(struct running_task *run)
+static void write_collected(struct running_task *run)
 {
-    fail(run, bw_collector_flush(run->scratch->collector, run->scope, run->number, &run->text,
-                                 &run->result->files));
+    fail_on_error(run, bw_collector_flush(run->scratch->collector, run->scope, run->number,
+                                          &run->text, &run->result->files));
     run->entered = false;
 }
 
@@ -768,14 +770,14 @@ static void choose_method(struct running_task *run)
     if (run->method != before)
         run->scratch->parent = BW_NO_DIRECTORY; /* which of the two prefixes is unescaped */
     if (run->method == WRITE_PATHS || bw_collector_is_full(run->scratch->collector))
-        flush(run);
+        write_collected(run);
 }
 
 static bool next_leaf(struct running_task *run)
 {
     struct bw_task_scratch *scratch = run->scratch;
     if (bw_collector_is_worth_flushing(scratch->collector) && bw_leaves_must_read(&scratch->leaves))
-        flush(run);
+        write_collected(run);
     return !bw_output_stopped(run->scope->output) &&
            bw_leaves_next(&scratch->leaves, &scratch->leaf, on_lost_leaf, run);
 }
@@ -810,7 +812,8 @@ static void scan_part(struct running_task *run)
     scratch->ancestors.end = keys->end_key.objectid;
     const bool needs_inodes = bw_collector_looks_up(scratch->collector) &&
                               run->scope->choice->types >> BW_FILE_REGULAR & 1;
-    fail(run, bw_shard_leaves_begin(part, run->scope->nodes, &scratch->leaves, needs_inodes));
+    fail_on_error(run,
+                  bw_shard_leaves_begin(part, run->scope->nodes, &scratch->leaves, needs_inodes));
     run->notes = part->notes;
     scratch->ancestors.files = run->notes ? &part->known : NULL;
     do
@@ -818,7 +821,7 @@ static void scan_part(struct running_task *run)
     while (bw_shard_leaves_want_more(part));
     if (!run->result->lost.count && !bw_output_stopped(run->scope->output))
         bw_shard_leaves_remember(part);
-    flush(run);
+    write_collected(run);
 }
 
 static void run_leaves(struct running_task *run)
@@ -834,7 +837,7 @@ static void run_leaves(struct running_task *run)
             add_record(run, pending->inode, pending->directory, UINT64_MAX);
     }
     list_wanted(run);
-    flush(run);
+    write_collected(run);
 }
 
 void bw_task_run(const struct bw_task_scope *scope, struct bw_task_scratch *scratch,
@@ -865,7 +868,7 @@ void bw_task_run(const struct bw_task_scope *scope, struct bw_task_scratch *scra
             run_leaves(&run);
         if (scope->complete && !run.result->lost.count &&
             !bw_task_result_close_directories(run.result, scope->nodes))
-            fail(&run, bw_error_no_memory());
+            fail_on_error(&run, bw_error_no_memory());
     }
     bw_output_finish(scope->output, number, &run.text);
 }

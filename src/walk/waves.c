@@ -143,7 +143,7 @@ struct bw_error *bw_waves_add_subvolume(struct bw_subvolume_walk *walk, uint64_t
 }
 
 /* The number in the table of a directory that may be the task's own. */
-static uint32_t resolve(uint32_t parent, const struct bw_packed *found)
+static uint32_t directory_number(uint32_t parent, const struct bw_packed *found)
 {
     return parent & BW_FOUND_LOCAL ? bw_found_directory_place(found, parent & ~BW_FOUND_LOCAL)
                                    : parent;
@@ -220,21 +220,23 @@ static struct bw_error *merge_directories(struct bw_subvolume_walk *walk,
     for (uint32_t number = bw_packed_first(found, 0); number != BW_NO_DIRECTORY;) {
         const struct bw_found_directory directory = bw_found_directory_get(found, number);
         uint32_t place;
-        BW_TRY(merge_directory(walk, &directory, scans, resolve(directory.parent, found), &place));
+        BW_TRY(merge_directory(walk, &directory, scans, directory_number(directory.parent, found),
+                               &place));
         bw_found_directory_set_place(found, number, place);
         number = bw_packed_next(found, number, directory.size);
     }
     return NULL;
 }
 
-static struct bw_error *merge(struct bw_subvolume_walk *walk, const struct bw_task *task)
+static struct bw_error *merge_result(struct bw_subvolume_walk *walk, const struct bw_task *task)
 {
     const struct bw_task_result *result = &task->result;
     BW_TRY(merge_directories(walk, &result->found, task->scans));
     BW_TRY(merge_closed(walk, &result->closed));
     for (size_t i = 0; i < result->subvolume_count; i++) {
         const struct bw_found_subvolume *found = &result->subvolumes[i];
-        BW_TRY(bw_waves_add_subvolume(walk, found->id, resolve(found->parent, &result->found),
+        BW_TRY(bw_waves_add_subvolume(walk, found->id,
+                                      directory_number(found->parent, &result->found),
                                       result->names.data + found->name_offset, found->name_length));
     }
     for (size_t i = 0; i < result->lost.count; i++)
@@ -296,7 +298,7 @@ struct bw_error *bw_waves_run_tasks(struct bw_subvolume_walk *walk)
     struct bw_error *error = NULL;
     for (size_t i = 0; i < walk->task_count; i++) {
         if (!error)
-            error = merge(walk, &walk->tasks[i]);
+            error = merge_result(walk, &walk->tasks[i]);
         bw_task_result_free(&walk->tasks[i].result);
     }
     return error;
