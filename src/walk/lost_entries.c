@@ -155,6 +155,7 @@ static struct bw_error *ensure_directory(struct recovery *recovery, uint64_t ino
     struct bw_error *error = find_known_ancestor(recovery, inode, &above, index);
     while (!error && *index != BW_NO_DIRECTORY && above.count) {
         const struct ancestor *ancestor = &above.steps[--above.count];
+        recovery->index = ancestor->up.index;
         error = restore_directory(recovery, ancestor->inode, *index, ancestor->up.name,
                                   ancestor->up.name_length, index);
     }

@@ -391,6 +391,23 @@ bool bw_missing_has(struct bw_missing *missing, uint64_t directory,
                                         bw_number_set_has(&missing->unresolved, directory);
 }
 
+/* Whether the leaf that contains a key belongs to the shard; false if its node cannot be read. */
+static bool has_leaf_of(const struct bw_shard_nodes *nodes, const struct bw_key *key)
+{
+    const struct bw_block_pointer *pointer = &nodes->pointers[node_of(nodes, key)];
+    BW_AUTO_FREE uint8_t *block = nodes->count ? bw_block_buffer(nodes->reader, 1) : NULL;
+    struct bw_error *error = block ? bw_block_read(nodes->reader, pointer, block) : NULL;
+    const struct bw_node node =
+        block && !error ? bw_node_view(block, nodes->reader->nodesize) : (struct bw_node){0};
+    bw_error_free(error);
+    if (!node.item_count)
+        return false;
+    size_t cut = 0;
+    const uint32_t leaf = pointer->expectation.level ? bw_child_slot(&node, key) : 0;
+    const struct bw_key first = bw_node_key(&node, leaf);
+    return bw_shard_has(nodes, &first, leaf, node.item_count, &cut);
+}
+
 bool bw_missing_has_name(struct bw_missing *missing, const struct bw_lost_list *lost,
                          const struct bw_lost_name *name)
 {
@@ -402,5 +419,7 @@ bool bw_missing_has_name(struct bw_missing *missing, const struct bw_lost_list *
     if (bw_shard_is_sparse_at(missing->nodes, &key))
         return bw_number_set_has(&missing->queued, name->directory) ||
                has_number(missing, &missing->followed, name->directory);
-    return bw_lost_list_find(&missing->lost, &key);
+    return bw_lost_list_find(&missing->lost, &key) ||
+           (bw_number_set_has(&missing->unresolved, name->directory) &&
+            !bw_lost_list_find(lost, &key) && has_leaf_of(missing->nodes, &key));
 }

@@ -160,7 +160,8 @@ bool bw_missing_has(struct bw_missing *missing, uint64_t directory,
                     uint32_t number, uint32_t count);
 
 /** Whether a name that was recovered is missing. `lost` is all that the walk could not read. If the
- * index of the name is unknown, it counts as lost with the first lost entries of its directory. */
+ * index of the name is unknown, it counts as lost with the first lost entries of its directory. An
+ * entry that can be read is found by its name, too, if its directory was not known before. */
 bool bw_missing_has_name(struct bw_missing *missing, const struct bw_lost_list *lost,
                          const struct bw_lost_name *name);
 

@@ -5,9 +5,10 @@
 usage: sudo tests/kernel/shards.py [--count N] [--seed S] [--program PROGRAM] [--keep DIRECTORY]
 
 Makes trees with small nodes: directories with fragmented files, so that most leaves have extents
-and few have entries, and directories with many files; and snapshots, between which files are made
-and directories moved. All files of the mount must be in one part, and the parts together must have
-the lines of one run, also when blocks are lost. Needs root, mkfs.btrfs and a kernel with btrfs.
+and few have entries, and directories with many files, some of them nested deeply; and snapshots,
+between which files are made and directories moved. All files of the mount must be in one part, and
+the parts together must have the lines of one run, also when blocks are lost. Needs root, mkfs.btrfs
+and a kernel with btrfs.
 """
 import os
 import random
@@ -40,6 +41,13 @@ class Tree(kernel.FileSystem):
             for block in range(self.random.choice([50, 500])):
                 os.pwrite(file.fileno(), b"x", block * 8192)
 
+    def nest(self, directories):
+        """Makes directories in those made before, so that names lead through many leaves."""
+        for number in range(self.random.choice([0, 1000])):
+            directories.append(f"{self.random.choice(directories[-100:])}/N{number}")
+            os.mkdir(directories[-1])
+            self.fill(directories[-1], self.random.randrange(10))
+
     def make(self):
         loop = self.add_image(2 << 30)
         run("mkfs.btrfs", "-q", "-f", "-n", "4096", loop, check=True)
@@ -55,6 +63,7 @@ class Tree(kernel.FileSystem):
         for directory in inner:
             os.mkdir(directory)
             self.fill(directory, self.random.randrange(100))
+        self.nest(outer[:1])
         for number in range(self.random.choice([0, 3])):
             run("btrfs", "subvolume", "snapshot", top, self.path(f"snapshot-{number}"), check=True)
             self.fill(self.random.choice(outer), self.random.choice([1, 300]))
@@ -91,7 +100,7 @@ def compare(options, seed, directory):
     for count in (2, 3, 8):
         for words in LISTINGS:
             yield from shard_differences(program, count, *words)
-            for rate in ("1%", "8%"):
+            for rate in ("1%", "8%", "20%"):
                 fault = f"debug/error-gen@verify,kind=tree-block,rate={rate},seed={seed % 100 + 1}"
                 yield from shard_differences(program, count, *words, "--insert", fault)
 
