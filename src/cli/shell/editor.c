@@ -242,9 +242,8 @@ static void set_up(struct shell_editor *editor)
     edit.set(line, EL_EDITOR, "emacs");
     edit.set(line, EL_HIST, edit.history, editor->history);
     edit.set(line, EL_SETTY, "-d", "-isig", NULL);
-    edit.wset(line, EL_ADDFN, L"shell-complete_word", L"complete_word the last word",
-              complete_word);
-    edit.wset(line, EL_ADDFN, L"shell-discard_line", L"discard_line the line", discard_line);
+    edit.wset(line, EL_ADDFN, L"shell-complete", L"complete the last word", complete_word);
+    edit.wset(line, EL_ADDFN, L"shell-discard", L"discard the line", discard_line);
     edit.set(line, EL_BIND, "^I", "shell-complete", NULL);
     edit.set(line, EL_BIND, "^C", "shell-discard", NULL);
     edit.set(line, EL_BIND, "^R", "em-inc-search-prev", NULL);
