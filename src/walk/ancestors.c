@@ -191,13 +191,15 @@ static struct bw_error *add_entry(struct bw_ancestors *ancestors, const struct b
     return add_below(ancestors, scope, found, &step, parent);
 }
 
-/* Adds the directories of the parent, whose entries are in a leaf and whose inodes are needed. */
+/* Adds the directories of the parent, whose entries are in a leaf and whose inodes are needed. Old
+ * entries in an adopted leaf must not decide where other directories are. */
 static struct bw_error *add_entries(struct bw_ancestors *ancestors,
                                     const struct bw_task_scope *scope, struct bw_packed *found,
                                     const struct bw_ancestor *step, uint32_t parent)
 {
     const struct bw_node *leaf = &ancestors->finder.leaf;
     const struct bw_key first = {step->up.parent, BW_DIR_INDEX, 0};
+    const bool is_adopted = bw_leaf_is_adopted(&ancestors->finder);
     struct bw_dir_entry entry;
     struct bw_item item;
     uint32_t slot = bw_node_count_until(leaf, &first);
@@ -207,7 +209,7 @@ static struct bw_error *add_entries(struct bw_ancestors *ancestors,
         if (!bw_dir_entry_next(&cursor, &entry) || entry.location.type != BW_INODE_ITEM)
             continue;
         const uint64_t inode = entry.location.objectid;
-        const bool is_needed = inode >= ancestors->first && inode < ancestors->end;
+        const bool is_needed = inode >= ancestors->first && inode < ancestors->end && !is_adopted;
         if ((inode == step->inode || (is_needed && inode > BW_SUBVOLUME_ROOT_INODE)) &&
             bw_name_is_valid(entry.name, entry.name_length))
             BW_TRY(add_entry(ancestors, scope, found, &entry, parent));
