@@ -113,6 +113,11 @@ for path in sys.argv[1:]:
     for node in ast.walk(ast.parse(open(path, encoding="utf-8").read())):
         if isinstance(node, ast.FunctionDef) and node.end_lineno - node.lineno > 60:
             print(path, node.lineno, sep=":")' 2>&1)"
+known="CHANGELOG.md CONTRIBUTING.md LICENSE Makefile README.md bench completions docs examples"
+known+=" fixtures include packaging python scripts src tests"
+rule "only these in the top folder: $known" \
+    "$(git ls-files -co --exclude-standard | grep -v '^\.' | cut -d/ -f1 | sort -u |
+        comm -23 - <(tr ' ' '\n' <<< "$known"))"
 rule "no path of one machine" \
     "$(git grep -nE '(^|[^A-Za-z0-9_.])/(home|work)/[a-z]' -- . ':!fixtures' ':!*.md' \
     ':!tests/command/structure.sh' 2> /dev/null)"
