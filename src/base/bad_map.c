@@ -54,9 +54,9 @@ static struct bw_error *visit_range(struct reader *reader, uint64_t start, uint6
     return length ? reader->visit(reader->context, start, length) : NULL;
 }
 
-/* Handles a line: position, size and status; or in a list of badblocks, the number of a block,
+/* Parses a line: position, size and status; or in a list of badblocks, the number of a block,
  * which is always decimal. */
-static struct bw_error *handle_line(struct reader *reader, char *const words[], unsigned count)
+static struct bw_error *parse_words(struct reader *reader, char *const words[], unsigned count)
 {
     uint64_t start, length;
     if (count == 1 && !reader->has_state) {
@@ -90,7 +90,7 @@ static struct bw_error *parse_line(struct reader *reader, char *line)
          word = strtok_r(NULL, " \t\r", &rest))
         words[count++] = word;
     reader->line++;
-    return count ? handle_line(reader, words, count) : NULL;
+    return count ? parse_words(reader, words, count) : NULL;
 }
 
 struct bw_error *bw_bad_map_read(const char *file, uint64_t block_size, bw_bad_range_visitor *visit,

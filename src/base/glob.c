@@ -66,8 +66,8 @@ static uint32_t fold_case(const struct folding *folding, uint32_t character)
     return known ? (uint32_t)towlower_l((wint_t)character, folding->locale) : character;
 }
 
-/* Takes a character, which may follow a backslash; false at the end. */
-static bool take_plain(struct cursor *pattern, uint32_t *character)
+/* Parses a character, which may follow a backslash; false at the end. */
+static bool parse_character(struct cursor *pattern, uint32_t *character)
 {
     skip_byte(pattern, '\\');
     if (pattern->next == pattern->end)
@@ -76,19 +76,19 @@ static bool take_plain(struct cursor *pattern, uint32_t *character)
     return true;
 }
 
-/* One character or a range of them, in a set. */
-static bool take_range(struct cursor *pattern, uint32_t *first, uint32_t *last)
+/* Parses one character, or a range of them, in a set. */
+static bool parse_range(struct cursor *pattern, uint32_t *first, uint32_t *last)
 {
-    if (!take_plain(pattern, first))
+    if (!parse_character(pattern, first))
         return false;
     *last = *first;
     bool range = is_at(pattern, '-') && pattern->end - pattern->next > 1 && pattern->next[1] != ']';
-    return !range || (skip_byte(pattern, '-') && take_plain(pattern, last));
+    return !range || (skip_byte(pattern, '-') && parse_character(pattern, last));
 }
 
 /* Parses `[:name:]` in a set; `*class` is 0 if the class does not exist. Anything else is not a
  * class but single characters. */
-static bool take_class(struct cursor *pattern, wctype_t *class)
+static bool parse_class(struct cursor *pattern, wctype_t *class)
 {
     struct cursor ahead = *pattern;
     char text[8] = "";
@@ -112,18 +112,18 @@ struct set {
     bool bad_class; /* it has a class that does not exist */
 };
 
-static bool take_member(const struct folding *folding, struct cursor *pattern, struct set *set)
+static bool parse_member(const struct folding *folding, struct cursor *pattern, struct set *set)
 {
     wctype_t class;
     uint32_t first, last, folded = fold_case(folding, set->character);
-    if (take_class(pattern, &class)) {
+    if (parse_class(pattern, &class)) {
         /* Of ASCII only, so that results do not depend on the locale; and not folded, as in find.
          */
         set->found |= class && set->character < 0x80 && iswctype((wint_t)set->character, class);
         set->bad_class |= !class;
         return true;
     }
-    if (!take_range(pattern, &first, &last))
+    if (!parse_range(pattern, &first, &last))
         return false;
     set->found |= folded >= fold_case(folding, first) && folded <= fold_case(folding, last);
     return true;
@@ -131,11 +131,11 @@ static bool take_member(const struct folding *folding, struct cursor *pattern, s
 
 /* Parses a set after its `[`, including the `]`. A `]` at the beginning is a member of the set.
  * False if the set does not end. */
-static bool take_set(const struct folding *folding, struct cursor *pattern, struct set *set)
+static bool parse_set(const struct folding *folding, struct cursor *pattern, struct set *set)
 {
     bool inverted = skip_byte(pattern, '!') || skip_byte(pattern, '^');
     do {
-        if (!take_member(folding, pattern, set))
+        if (!parse_member(folding, pattern, set))
             return false;
     } while (!skip_byte(pattern, ']'));
     set->found ^= inverted;
@@ -150,8 +150,8 @@ static bool matches_one(const struct folding *folding, struct cursor *pattern, u
     if (skip_byte(pattern, '?'))
         return true;
     if (skip_byte(pattern, '['))
-        return take_set(folding, pattern, &set) && set.found;
-    return take_plain(pattern, &plain) &&
+        return parse_set(folding, pattern, &set) && set.found;
+    return parse_character(pattern, &plain) &&
            fold_case(folding, plain) == fold_case(folding, character);
 }
 
@@ -194,7 +194,7 @@ static const char *problem_of_set(struct cursor *pattern)
 {
     const uint8_t *start = pattern->next;
     struct set set = {0};
-    if (!take_set(&(struct folding){0}, pattern, &set))
+    if (!parse_set(&(struct folding){0}, pattern, &set))
         return "a '[' without its ']'";
     if (set.bad_class)
         return "no class has that name: they are like [:alpha:]";
@@ -212,7 +212,7 @@ const char *bw_glob_problem(const char *pattern, size_t length)
     while (!problem && cursor.next < cursor.end)
         if (skip_byte(&cursor, '['))
             problem = problem_of_set(&cursor);
-        else if (!take_plain(&cursor, &unused))
+        else if (!parse_character(&cursor, &unused))
             problem = "a '\\' with nothing after it";
     return problem;
 }

@@ -254,7 +254,7 @@ static bool skip_shape(const char **text, const char *shape)
 }
 
 /* Digits after a point, of which the first nine count. */
-static bool take_fraction(const char **text, int64_t *nanoseconds)
+static bool parse_fraction(const char **text, int64_t *nanoseconds)
 {
     int64_t unit = 100000000;
     if (!skip_shape(text, "."))
@@ -266,7 +266,7 @@ static bool take_fraction(const char **text, int64_t *nanoseconds)
     return true;
 }
 
-static bool take_day(const char **text, int64_t *seconds)
+static bool parse_calendar_date(const char **text, int64_t *seconds)
 {
     struct tm parts = {0};
     const char *start = *text;
@@ -277,7 +277,7 @@ static bool take_day(const char **text, int64_t *seconds)
     return parts.tm_mday == day && parts.tm_year > -1900;
 }
 
-static bool take_time_of_day(const char **text, int64_t *seconds, int64_t *nanoseconds)
+static bool parse_time_of_day(const char **text, int64_t *seconds, int64_t *nanoseconds)
 {
     struct tm parts = {0};
     if (!skip_shape(text, " ") && !skip_shape(text, "T"))
@@ -287,13 +287,13 @@ static bool take_time_of_day(const char **text, int64_t *seconds, int64_t *nanos
         return false;
     bool to_the_second = skip_shape(text, ":00");
     const char *end = strptime(start, to_the_second ? "%H:%M:%S" : "%H:%M", &parts);
-    if (end != *text || (to_the_second && !take_fraction(text, nanoseconds)))
+    if (end != *text || (to_the_second && !parse_fraction(text, nanoseconds)))
         return false;
     *seconds += 3600 * parts.tm_hour + 60 * parts.tm_min + parts.tm_sec;
     return **text != ':' && parts.tm_sec <= 60;
 }
 
-static bool take_zone(const char **text, int64_t *seconds)
+static bool parse_time_zone(const char **text, int64_t *seconds)
 {
     struct tm parts = {0};
     if ((*text)[0] == ' ' && (*text)[1])
@@ -313,12 +313,12 @@ static bool take_zone(const char **text, int64_t *seconds)
     return true;
 }
 
-static bool take_seconds(const char **text, int64_t *seconds, int64_t *nanoseconds)
+static bool parse_seconds(const char **text, int64_t *seconds, int64_t *nanoseconds)
 {
     bool negative = skip_shape(text, "-");
     uint64_t number;
     if (!bw_parse_digits(text, 10, &number) || number > INT64_MAX ||
-        !take_fraction(text, nanoseconds))
+        !parse_fraction(text, nanoseconds))
         return false;
     *seconds = negative ? -(int64_t)number : (int64_t)number;
     *nanoseconds = negative ? -*nanoseconds : *nanoseconds;
@@ -329,10 +329,10 @@ bool bw_parse_date(const char *text, int64_t *result)
 {
     const int64_t second = 1000000000;
     int64_t seconds = 0, nanoseconds = 0;
-    bool good = skip_shape(&text, "@") ? take_seconds(&text, &seconds, &nanoseconds)
-                                       : take_day(&text, &seconds) &&
-                                             take_time_of_day(&text, &seconds, &nanoseconds) &&
-                                             take_zone(&text, &seconds);
+    bool good = skip_shape(&text, "@") ? parse_seconds(&text, &seconds, &nanoseconds)
+                                       : parse_calendar_date(&text, &seconds) &&
+                                             parse_time_of_day(&text, &seconds, &nanoseconds) &&
+                                             parse_time_zone(&text, &seconds);
     /* With the same sign, the product is no further from 0 than the sum. */
     if (seconds < 0 && nanoseconds > 0) {
         seconds++;

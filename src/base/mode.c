@@ -21,25 +21,25 @@ struct making {
     bool directory;
 };
 
-static uint32_t take_whom(const char **text)
+static uint32_t parse_classes(const char **text)
 {
-    uint32_t whom = 0;
+    uint32_t classes = 0;
     for (;; ++*text)
         switch (**text) {
         case 'u':
-            whom |= S_ISUID | S_IRWXU;
+            classes |= S_ISUID | S_IRWXU;
             break;
         case 'g':
-            whom |= S_ISGID | S_IRWXG;
+            classes |= S_ISGID | S_IRWXG;
             break;
         case 'o':
-            whom |= S_ISVTX | S_IRWXO;
+            classes |= S_ISVTX | S_IRWXO;
             break;
         case 'a':
-            whom |= ALL_BITS;
+            classes |= ALL_BITS;
             break;
         default:
-            return whom;
+            return classes;
         }
 }
 
@@ -50,7 +50,7 @@ static uint32_t copy_of(uint32_t bits)
            (bits & ANY_EXECUTE ? ANY_EXECUTE : 0);
 }
 
-static uint32_t take_letters(const char **text, const struct making *making)
+static uint32_t parse_permissions(const char **text, const struct making *making)
 {
     static const char letters[] = "rwxst";
     static const uint32_t bits[] = {ANY_READ, ANY_WRITE, ANY_EXECUTE, SET_IDS, S_ISVTX};
@@ -65,8 +65,8 @@ static uint32_t take_letters(const char **text, const struct making *making)
 
 /* Parses the operand of an operator: permissions, a class whose permissions are copied, or octal
  * digits. */
-static bool take_value(const char **text, uint32_t *whom, const struct making *making,
-                       uint32_t *value)
+static bool parse_operand(const char **text, uint32_t *classes, const struct making *making,
+                          uint32_t *value)
 {
     uint64_t number;
     const char class = **text;
@@ -76,31 +76,31 @@ static bool take_value(const char **text, uint32_t *whom, const struct making *m
                                          : class == 'g' ? S_IRWXG
                                                         : S_IRWXO));
     } else if (class >= '0' && class <= '7') {
-        if (*whom || !bw_parse_digits(text, 8, &number) || number > ALL_BITS)
+        if (*classes || !bw_parse_digits(text, 8, &number) || number > ALL_BITS)
             return false;
-        *whom = ALL_BITS;
+        *classes = ALL_BITS;
         *value = (uint32_t)number;
         return **text == ',' || !**text;
     } else {
-        *value = take_letters(text, making);
+        *value = parse_permissions(text, making);
     }
     return true;
 }
 
 /* In directories, bits that give new files their owner are only changed if they are named. */
-static bool take_operation(const char **text, uint32_t whom, struct making *making)
+static bool apply_operation(const char **text, uint32_t classes, struct making *making)
 {
     const char sign = *(*text)++;
     uint32_t value;
-    if (!take_value(text, &whom, making, &value))
+    if (!parse_operand(text, &classes, making, &value))
         return false;
-    const uint32_t kept = making->directory ? SET_IDS & ~(whom ? whom & value : value) : 0;
-    value &= (whom ? whom : ALL_BITS) & ~kept;
+    const uint32_t kept = making->directory ? SET_IDS & ~(classes ? classes & value : value) : 0;
+    value &= (classes ? classes : ALL_BITS) & ~kept;
     if (sign == '-')
         making->mode &= ~value;
     else
         making->mode =
-            value | (sign == '+' ? making->mode : making->mode & ((whom ? ~whom : 0) | kept));
+            value | (sign == '+' ? making->mode : making->mode & ((classes ? ~classes : 0) | kept));
     return true;
 }
 
@@ -119,11 +119,11 @@ bool bw_parse_mode(const char *text, bool directory, uint32_t *mode)
         return good;
     }
     for (;; text++) {
-        const uint32_t whom = take_whom(&text);
+        const uint32_t classes = parse_classes(&text);
         if (!is_operator(*text))
             return false;
         while (is_operator(*text))
-            if (!take_operation(&text, whom, &making))
+            if (!apply_operation(&text, classes, &making))
                 return false;
         if (*text != ',')
             break;

@@ -51,8 +51,8 @@ struct bw_pool *bw_pool_create(unsigned threads)
     return pool;
 }
 
-/* Takes tasks until all are taken; called and left with the lock held. */
-static void take_tasks(struct bw_pool *pool, unsigned worker)
+/* Returns when no task is left to start; called and left with the lock held. */
+static void run_tasks(struct bw_pool *pool, unsigned worker)
 {
     while (pool->next < pool->count) {
         size_t task = pool->next++;
@@ -73,7 +73,7 @@ static void *run_worker(void *argument)
     pthread_mutex_lock(&pool->lock);
     while (!pool->quit) {
         if (pool->next < pool->count)
-            take_tasks(pool, worker->number);
+            run_tasks(pool, worker->number);
         else
             pthread_cond_wait(&pool->work, &pool->lock);
     }
@@ -107,7 +107,7 @@ void bw_pool_run(struct bw_pool *pool, size_t count,
     pool->count = count;
     pool->next = 0;
     pthread_cond_broadcast(&pool->work);
-    take_tasks(pool, 0);
+    run_tasks(pool, 0);
     while (pool->running)
         pthread_cond_wait(&pool->done, &pool->lock);
     pool->count = 0;
