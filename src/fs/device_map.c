@@ -75,7 +75,7 @@ static struct bw_error *add_range(struct ranges *ranges, const struct bw_device_
     return NULL;
 }
 
-static struct bw_error *take_chunk(void *context, const struct bw_chunk_info *chunk)
+static struct bw_error *add_chunk_stripes(void *context, const struct bw_chunk_info *chunk)
 {
     struct ranges *stripes = context;
     struct bw_device_range range = {.length = bw_chunk_stripe_length(chunk),
@@ -181,7 +181,7 @@ static struct bw_error *make_ranges(struct bw_fs *fs, struct ranges *devices,
                                     struct ranges *stripes, struct ranges *ranges)
 {
     BW_TRY(bw_fs_devices(fs, add_device_range, devices));
-    BW_TRY(bw_fs_chunks(fs, take_chunk, stripes));
+    BW_TRY(bw_fs_chunks(fs, add_chunk_stripes, stripes));
     if (stripes->count)
         qsort(stripes->items, stripes->count, sizeof *stripes->items, compare_ranges);
     if (devices->count)

@@ -91,12 +91,12 @@ struct bw_error *bw_fs_copy_superblock(struct bw_fs *fs, size_t image, unsigned 
 /* An iteration over items of the chunk tree. */
 struct iteration {
     struct bw_fs *fs;
-    bw_device_visitor *take_device;
-    bw_chunk_visitor *take_chunk;
+    bw_device_visitor *visit_device;
+    bw_chunk_visitor *visit_chunk;
     void *context;
 };
 
-static struct bw_error *take_device(void *context, const struct bw_item *item)
+static struct bw_error *visit_device_item(void *context, const struct bw_item *item)
 {
     const struct iteration *iteration = context;
     const struct bw_disk_device_item *disk = (const void *)item->data;
@@ -126,7 +126,7 @@ static struct bw_error *take_device(void *context, const struct bw_item *item)
         info.generation = image->superblock.generation;
         info.image_bytes = bw_xlator_size(image->storage);
     }
-    return iteration->take_device(iteration->context, &info);
+    return iteration->visit_device(iteration->context, &info);
 }
 
 const char *bw_device_state_name(enum bw_device_state state)
@@ -134,12 +134,12 @@ const char *bw_device_state_name(enum bw_device_state state)
     return state == BW_DEVICE_PRESENT ? "present" : state == BW_DEVICE_STALE ? "stale" : "missing";
 }
 
-struct bw_error *bw_fs_devices(struct bw_fs *fs, bw_device_visitor *take, void *context)
+struct bw_error *bw_fs_devices(struct bw_fs *fs, bw_device_visitor *visit, void *context)
 {
-    struct iteration iteration = {.fs = fs, .take_device = take, .context = context};
+    struct iteration iteration = {.fs = fs, .visit_device = visit, .context = context};
     return bw_fs_items(fs, &fs->chunk_tree, (struct bw_key){BW_DEVICE_ITEMS, BW_DEVICE_ITEM, 0},
-                       (struct bw_key){BW_DEVICE_ITEMS, BW_DEVICE_ITEM, UINT64_MAX}, take_device,
-                       &iteration);
+                       (struct bw_key){BW_DEVICE_ITEMS, BW_DEVICE_ITEM, UINT64_MAX},
+                       visit_device_item, &iteration);
 }
 
 /* The bytes of a device. */
@@ -220,7 +220,7 @@ void bw_device_reader_close(struct bw_device_reader *reader)
     free(reader);
 }
 
-static struct bw_error *take_chunk(void *context, const struct bw_item *item)
+static struct bw_error *visit_chunk_item(void *context, const struct bw_item *item)
 {
     const struct iteration *iteration = context;
     struct bw_chunk chunk;
@@ -233,16 +233,16 @@ static struct bw_error *take_chunk(void *context, const struct bw_item *item)
     }
     struct bw_chunk_info info;
     BW_TRY(bw_chunk_describe(&chunk, &info));
-    error = iteration->take_chunk(iteration->context, &info);
+    error = iteration->visit_chunk(iteration->context, &info);
     free((void *)(uintptr_t)info.stripes);
     return error;
 }
 
-struct bw_error *bw_fs_chunks(struct bw_fs *fs, bw_chunk_visitor *take, void *context)
+struct bw_error *bw_fs_chunks(struct bw_fs *fs, bw_chunk_visitor *visit, void *context)
 {
-    struct iteration iteration = {.fs = fs, .take_chunk = take, .context = context};
+    struct iteration iteration = {.fs = fs, .visit_chunk = visit, .context = context};
     return bw_fs_items(fs, &fs->chunk_tree, (struct bw_key){BW_FIRST_CHUNK, BW_CHUNK_ITEM, 0},
-                       (struct bw_key){BW_FIRST_CHUNK, BW_CHUNK_ITEM, UINT64_MAX}, take_chunk,
+                       (struct bw_key){BW_FIRST_CHUNK, BW_CHUNK_ITEM, UINT64_MAX}, visit_chunk_item,
                        &iteration);
 }
 

@@ -25,12 +25,12 @@ typedef struct bw_error *bw_name_visitor(void *context, const struct bw_dir_entr
 /** Replacements for lost blocks, provided by recovery/. All zeros: no recovery. */
 struct bw_recovery {
     struct bw_adopter adopter; /**< finds leaves below lost nodes */
-    /** Passes the names in a directory that other items contain to `take`: names of inodes in the
+    /** Passes the names in a directory that other items contain to `visit`: names of inodes in the
      * order of the inodes, then names of subvolumes. The type is BW_FILE_UNKNOWN if it is lost,
-     * too. Skips unreadable items. Callable from any thread, but not from `take`. Returns the error
-     * of `take`, or BW_ERROR_NO_MEMORY. */
+     * too. Skips unreadable items. Callable from any thread, but not from `visit`. Returns the
+     * error of `visit`, or BW_ERROR_NO_MEMORY. */
     struct bw_error *(*names)(void *context, const struct bw_subvolume *subvolume,
-                              uint64_t directory, bw_name_visitor *take, void *taker);
+                              uint64_t directory, bw_name_visitor *visit, void *visit_context);
     void (*destroy)(struct bw_recovery *recovery);
     void *context; /**< for `names` */
 };
@@ -44,7 +44,7 @@ struct bw_checksum_trees {
 
 /** Set by callers that need the partition tables instead of a file system. */
 struct bw_table_visit {
-    bw_table_visitor *take;
+    bw_table_visitor *visit;
     void *context;
 };
 
@@ -143,16 +143,16 @@ static inline uint32_t bw_fs_alignment(const struct bw_fs *fs)
 /** Receives an item, which is valid until the call returns. */
 typedef struct bw_error *bw_item_visitor(void *context, const struct bw_item *item);
 
-/** Passes the items in a range of keys, inclusive, to `take`. Reports and skips lost items. Returns
- * the error of `take`, or BW_ERROR_NO_MEMORY. */
+/** Passes the items in a range of keys, inclusive, to `visit`. Reports and skips lost items.
+ * Returns the error of `visit`, or BW_ERROR_NO_MEMORY. */
 struct bw_error *bw_fs_items(struct bw_fs *fs, const struct bw_tree *tree, struct bw_key first,
-                             struct bw_key last, bw_item_visitor *take, void *context);
+                             struct bw_key last, bw_item_visitor *visit, void *context);
 
-/** Passes all items of a tree to `take`, reading many leaves at once. Reports lost blocks, and
- * errors of `take`, and continues. `name` is the name of the tree in messages. Fails only if memory
- * runs out. */
+/** Passes all items of a tree to `visit`, reading many leaves at once. Reports lost blocks, and
+ * errors of `visit`, and continues. `name` is the name of the tree in messages. Fails only if
+ * memory runs out. */
 struct bw_error *bw_fs_scan(struct bw_fs *fs, const struct bw_tree *tree, const char *name,
-                            bw_item_visitor *take, void *context);
+                            bw_item_visitor *visit, void *context);
 
 /** Calls bw_find_leaf(), and reports lost blocks. */
 struct bw_error *bw_fs_find_leaf(struct bw_fs *fs, struct bw_leaf_finder *finder,

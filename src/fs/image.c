@@ -430,7 +430,8 @@ static struct bw_error *open_image(struct bw_fs *fs, struct bw_xlator *map,
     return NULL;
 }
 
-static struct bw_error *hand_out_tables(const struct bw_fs *fs, const struct bw_image_set *set)
+static struct bw_error *visit_partition_tables(const struct bw_fs *fs,
+                                               const struct bw_image_set *set)
 {
     const struct bw_frame frame = bw_frame_above(NULL, fs->graph->probes);
     for (size_t i = 0; i < set->count; i++) {
@@ -438,7 +439,7 @@ static struct bw_error *hand_out_tables(const struct bw_fs *fs, const struct bw_
         if (!disk)
             continue;
         bw_disk_identify(&frame, disk);
-        BW_TRY(fs->tables->take(fs->tables->context, &disk->table));
+        BW_TRY(fs->tables->visit(fs->tables->context, &disk->table));
     }
     return NULL;
 }
@@ -459,7 +460,7 @@ static struct bw_error *open_images(struct bw_fs *fs, struct bw_xlator *map,
         has_disks |= set->images[i].disk != NULL;
     }
     if (fs->tables)
-        return hand_out_tables(fs, set);
+        return visit_partition_tables(fs, set);
     if (!has_disks)
         return NULL;
     BW_TRY(bw_disks_use(fs, map, set, options->partition));

@@ -41,11 +41,11 @@ struct bw_image {
                             * images of the device */
     unsigned alternative;  /**< number of this image of the device, the preferred one
                             * first; 0: it is the only one */
-    bool is_clone;  /**< a disk of which nothing is read, because copies of its devices are read */
-    bool is_told;   /**< the chunk map has received its devid */
-    bool is_stream; /**< a send stream */
-    bool is_dump;   /**< a metadump of btrfs-image: tree blocks only, each at its logical address */
-    size_t index;   /**< index on the command line */
+    bool is_clone; /**< a disk of which nothing is read, because copies of its devices are read */
+    bool is_announced; /**< the chunk map has received its devid */
+    bool is_stream;    /**< a send stream */
+    bool is_dump; /**< a metadump of btrfs-image: tree blocks only, each at its logical address */
+    size_t index; /**< index on the command line */
 };
 
 struct bw_image_set {

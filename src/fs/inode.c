@@ -60,11 +60,11 @@ struct bw_error *bw_lookup_number(struct bw_fs *fs, const struct bw_subvolume *s
 /* An iteration over the names of an inode. */
 struct names {
     struct bw_fs *fs;
-    bw_inode_name_visitor *take;
+    bw_inode_name_visitor *visit;
     void *context;
 };
 
-static struct bw_error *take_names(void *context, const struct bw_item *item)
+static struct bw_error *visit_names(void *context, const struct bw_item *item)
 {
     const struct names *names = context;
     struct bw_cursor cursor = bw_cursor_of(item);
@@ -72,9 +72,9 @@ static struct bw_error *take_names(void *context, const struct bw_item *item)
     if (item->key.type != BW_INODE_REF && item->key.type != BW_INODE_EXTREF)
         return NULL;
     while (bw_inode_ref_next(&cursor, &item->key, &ref))
-        BW_TRY(names->take(names->context,
-                           &(struct bw_inode_name){ref.parent, ref.index, (const char *)ref.name,
-                                                   ref.name_length}));
+        BW_TRY(names->visit(names->context,
+                            &(struct bw_inode_name){ref.parent, ref.index, (const char *)ref.name,
+                                                    ref.name_length}));
     if (bw_cursor_bad(&cursor))
         bw_fs_report(names->fs, BW_DAMAGE,
                      bw_error_create(BW_ERROR_CORRUPT, "inode %llu: a name is cut off",
@@ -83,10 +83,10 @@ static struct bw_error *take_names(void *context, const struct bw_item *item)
 }
 
 struct bw_error *bw_inode_names(struct bw_fs *fs, const struct bw_place *place,
-                                bw_inode_name_visitor *take, void *context)
+                                bw_inode_name_visitor *visit, void *context)
 {
     const struct bw_tree_reader reader = bw_fs_name_reader(fs);
-    struct names names = {fs, take, context};
+    struct names names = {fs, visit, context};
     struct bw_item_range range;
     struct bw_error *error = NULL;
     bw_item_range_begin(&range, &reader, &place->subvolume->tree,
@@ -96,7 +96,7 @@ struct bw_error *bw_inode_names(struct bw_fs *fs, const struct bw_place *place,
         if (range.error)
             bw_fs_report_range(fs, &range);
         else
-            error = take_names(&names, &range.item);
+            error = visit_names(&names, &range.item);
     }
     return bw_item_range_end(&range, error);
 }
@@ -253,8 +253,8 @@ static const uint8_t *known_leaf(void *context, const struct bw_block_pointer *p
 }
 
 /* Handles an item with attributes whose names have the same hash. */
-static void handle_xattrs(struct bw_inode_query *query, struct bw_inode_attributes *wanted,
-                          const struct bw_item *item)
+static void note_acl_and_compression(struct bw_inode_query *query,
+                                     struct bw_inode_attributes *wanted, const struct bw_item *item)
 {
     struct bw_cursor cursor = bw_cursor_of(item);
     struct bw_xattr xattr;
@@ -295,7 +295,7 @@ static bool is_wanted_key(const struct bw_inode_query *query, const struct bw_it
     return false;
 }
 
-static struct bw_error *take_leaf(void *context, const struct bw_node *leaf)
+static struct bw_error *read_requested_items(void *context, const struct bw_node *leaf)
 {
     struct bw_inode_query *query = context;
     query->leaves++;
@@ -314,7 +314,7 @@ static struct bw_error *take_leaf(void *context, const struct bw_node *leaf)
                                   : bw_inode_decode(&item, &wanted->inode) ? BW_ITEM_FOUND
                                                                            : BW_ITEM_INVALID;
         else if (inside)
-            handle_xattrs(query, wanted, &item);
+            note_acl_and_compression(query, wanted, &item);
         else
             wanted->compression_state = BW_ITEM_CUT_OFF;
     }
@@ -375,7 +375,7 @@ struct bw_error *bw_inode_query_run(struct bw_inode_query *query, const struct b
                            .buffers = &query->buffers,
                            .wants = is_selected,
                            .known = known_leaf,
-                           .leaf = take_leaf,
+                           .leaf = read_requested_items,
                            .lost = report_lost,
                            .context = query};
     scan.first.objectid = attributes[0].number;

@@ -163,7 +163,7 @@ static struct bw_error *find_directory(struct bw_inode_paths *paths, uint64_t in
 
 struct bw_error *bw_inode_paths_join(struct bw_inode_paths *paths,
                                      const struct bw_subvolume *subvolume, uint64_t directory,
-                                     const void *name, size_t length, bw_path_visitor *take,
+                                     const void *name, size_t length, bw_path_visitor *visit,
                                      void *context)
 {
     struct bw_buffer *path = &paths->path;
@@ -174,33 +174,33 @@ struct bw_error *bw_inode_paths_join(struct bw_inode_paths *paths,
     if (!length && path->length > 1)
         path->length--;
     bw_buffer_append(path, name, length);
-    return path->failed ? bw_error_no_memory() : take(context, path->data, path->length);
+    return path->failed ? bw_error_no_memory() : visit(context, path->data, path->length);
 }
 
 /* The names of an inode, in the order of their items. */
 struct naming {
     struct bw_inode_paths *paths;
     const struct bw_subvolume *subvolume;
-    bw_path_visitor *take;
+    bw_path_visitor *visit;
     void *context;
 };
 
-static struct bw_error *take_name(void *context, const struct bw_inode_name *name)
+static struct bw_error *visit_path_of_name(void *context, const struct bw_inode_name *name)
 {
     const struct naming *naming = context;
     return bw_inode_paths_join(naming->paths, naming->subvolume, name->directory, name->name,
-                               name->name_length, naming->take, naming->context);
+                               name->name_length, naming->visit, naming->context);
 }
 
 struct bw_error *bw_inode_paths_list(struct bw_inode_paths *paths,
                                      const struct bw_subvolume *subvolume, uint64_t inode,
-                                     bw_path_visitor *take, void *context)
+                                     bw_path_visitor *visit, void *context)
 {
     const struct bw_place place = {.subvolume = subvolume, .inode = inode};
-    struct naming naming = {paths, subvolume, take, context};
+    struct naming naming = {paths, subvolume, visit, context};
     if (subvolume->deleted && !paths->with_deleted)
         return NULL;
     if (inode == BW_SUBVOLUME_ROOT_INODE)
-        return bw_inode_paths_join(paths, subvolume, inode, "", 0, take, context);
-    return bw_inode_names(paths->fs, &place, take_name, &naming);
+        return bw_inode_paths_join(paths, subvolume, inode, "", 0, visit, context);
+    return bw_inode_names(paths->fs, &place, visit_path_of_name, &naming);
 }

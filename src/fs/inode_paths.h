@@ -35,17 +35,17 @@ struct bw_inode_paths {
 /** Receives a path, which is valid until the call returns. */
 typedef struct bw_error *bw_path_visitor(void *context, const char *path, size_t length);
 
-/** Passes the absolute paths of an inode, from the top-level subvolume on, to `take`: one for each
+/** Passes the absolute paths of an inode, from the top-level subvolume on, to `visit`: one for each
  * of its names, and none in a subvolume without a path. Reports unreadable blocks. Returns the
- * error of `take`, or BW_ERROR_NO_MEMORY. */
+ * error of `visit`, or BW_ERROR_NO_MEMORY. */
 struct bw_error *bw_inode_paths_list(struct bw_inode_paths *paths,
                                      const struct bw_subvolume *subvolume, uint64_t inode,
-                                     bw_path_visitor *take, void *context);
+                                     bw_path_visitor *visit, void *context);
 
 /** Passes the paths of an entry with a known name in directory `directory`. */
 struct bw_error *bw_inode_paths_join(struct bw_inode_paths *paths,
                                      const struct bw_subvolume *subvolume, uint64_t directory,
-                                     const void *name, size_t length, bw_path_visitor *take,
+                                     const void *name, size_t length, bw_path_visitor *visit,
                                      void *context);
 
 void bw_inode_paths_free(struct bw_inode_paths *paths);

@@ -78,7 +78,7 @@ struct search {
     bool found;
 };
 
-static struct bw_error *take_entry(void *context, const struct bw_dir_entry *entry)
+static struct bw_error *compare_entry(void *context, const struct bw_dir_entry *entry)
 {
     struct search *search = context;
     if (search->found || entry->name_length != search->name_length ||
@@ -91,12 +91,12 @@ static struct bw_error *take_entry(void *context, const struct bw_dir_entry *ent
     return NULL;
 }
 
-static struct bw_error *take_entries(struct search *search, const struct bw_item *item)
+static struct bw_error *compare_entries(struct search *search, const struct bw_item *item)
 {
     struct bw_cursor cursor = bw_cursor_of(item);
     struct bw_dir_entry entry;
     while (bw_dir_entry_next(&cursor, &entry))
-        BW_TRY(take_entry(search, &entry));
+        BW_TRY(compare_entry(search, &entry));
     return NULL;
 }
 
@@ -113,7 +113,7 @@ static struct bw_error *search_range(struct search *search, uint8_t type, uint64
         if (range.error)
             search->error = bw_error_first(search->error, BW_TAKE(range.error));
         else
-            error = take_entries(search, &range.item);
+            error = compare_entries(search, &range.item);
     }
     return bw_item_range_end(&range, error);
 }
@@ -130,7 +130,7 @@ static struct bw_error *search_everywhere(struct search *search)
     if (search->found || !search->error || !recovery->names)
         return NULL;
     return recovery->names(recovery->context, search->directory->subvolume,
-                           search->directory->inode, take_entry, search);
+                           search->directory->inode, compare_entry, search);
 }
 
 /* Finds a name in a directory. Ignores damage if the name is found. Returns NULL with search->found

@@ -11,7 +11,7 @@
 #include "fs/fs.h"
 #include "fs/lookup.h"
 
-static bool take_reference(const struct bw_item *item, struct bw_parent_step *step)
+static bool decode_parent_step(const struct bw_item *item, struct bw_parent_step *step)
 {
     struct bw_cursor cursor = bw_cursor_of(item);
     struct bw_inode_ref ref;
@@ -37,7 +37,7 @@ struct bw_error *bw_inode_step_up_next(const struct bw_fs *fs, const struct bw_t
                           (struct bw_key){inode, BW_INODE_EXTREF, UINT64_MAX});
     while (!error && !found && bw_item_range_next(range)) {
         if (!range->error)
-            found = take_reference(&range->item, step);
+            found = decode_parent_step(&range->item, step);
         else if (range->lost != BW_LOST_ITEM)
             error = BW_TAKE(range->error);
     }

@@ -35,18 +35,18 @@ struct pieces {
     size_t count, capacity;
 };
 
-/* Passes the items from `first` to `last` to `take`; `*exists` is false if there is no quota
+/* Passes the items from `first` to `last` to `visit`; `*exists` is false if there is no quota
  * tree. */
 static struct bw_error *read_items(struct bw_fs *fs, struct bw_key first, struct bw_key last,
-                                   struct bw_error *(*take)(void *context,
-                                                            const struct bw_item *item),
+                                   struct bw_error *(*visit)(void *context,
+                                                             const struct bw_item *item),
                                    void *context, bool *exists)
 {
     struct bw_tree tree;
     struct bw_error *error = bw_tree_find(fs, BW_QUOTA_TREE, &tree);
     *exists = !error;
     if (!error)
-        return bw_fs_items(fs, &tree, first, last, take, context);
+        return bw_fs_items(fs, &tree, first, last, visit, context);
     if (error->code == BW_ERROR_NO_MEMORY)
         return error;
     if (error->code == BW_ERROR_NOT_FOUND)
@@ -56,7 +56,7 @@ static struct bw_error *read_items(struct bw_fs *fs, struct bw_key first, struct
     return NULL;
 }
 
-static struct bw_error *take_status(void *context, const struct bw_item *item)
+static struct bw_error *decode_status(void *context, const struct bw_item *item)
 {
     struct bw_quota_status *status = context;
     const struct bw_disk_qgroup_status *disk = (const void *)item->data;
@@ -80,14 +80,14 @@ struct bw_error *bw_fs_quota_status(struct bw_fs *fs, struct bw_quota_status *st
 {
     const struct bw_key key = {0, BW_QGROUP_STATUS, 0};
     *status = (struct bw_quota_status){0};
-    BW_TRY(read_items(fs, key, key, take_status, status, &status->exists));
+    BW_TRY(read_items(fs, key, key, decode_status, status, &status->exists));
     if (status->exists && !status->is_known)
         bw_fs_report(fs, BW_DAMAGE,
                      bw_error_create(BW_ERROR_CORRUPT, "quota tree: there is no good status item"));
     return NULL;
 }
 
-static struct bw_error *take_piece(void *context, const struct bw_item *item)
+static struct bw_error *collect_piece(void *context, const struct bw_item *item)
 {
     struct pieces *pieces = context;
     const struct bw_key *key = &item->key;
@@ -127,7 +127,7 @@ static int by_group(const void *left, const void *right)
     return order ? order : compare_ids(a->other, b->other);
 }
 
-static void take_values(const struct piece *piece, struct bw_qgroup_info *info)
+static void copy_values(const struct piece *piece, struct bw_qgroup_info *info)
 {
     const uint64_t *values = piece->values;
     if (piece->type == BW_QGROUP_INFO) {
@@ -152,7 +152,7 @@ struct delivery {
     struct bw_subvolume_paths *paths; /* NULL: without paths */
     struct bw_buffer path;
     uint64_t *others; /* the other groups of one group's relations */
-    bw_qgroup_visitor *take;
+    bw_qgroup_visitor *visit;
     void *context;
 };
 
@@ -163,7 +163,7 @@ static void add_pieces(const struct piece *pieces, size_t count, uint64_t *other
 {
     for (size_t i = 0; i < count; i++) {
         if (pieces[i].type != BW_QGROUP_RELATION) {
-            take_values(&pieces[i], info);
+            copy_values(&pieces[i], info);
             continue;
         }
         others[info->member_count + info->parent_count] = pieces[i].other;
@@ -191,7 +191,7 @@ static struct bw_error *deliver_qgroup(struct delivery *delivery, const struct p
         info.path = delivery->path.length ? delivery->path.data : NULL;
         info.path_length = delivery->path.length;
     }
-    return delivery->take(delivery->context, &info);
+    return delivery->visit(delivery->context, &info);
 }
 
 static struct bw_error *deliver_all(struct delivery *delivery, const struct pieces *pieces)
@@ -212,16 +212,16 @@ static struct bw_error *deliver_all(struct delivery *delivery, const struct piec
     return NULL;
 }
 
-struct bw_error *bw_fs_qgroups(struct bw_fs *fs, bool wanted, bw_qgroup_visitor *take,
+struct bw_error *bw_fs_qgroups(struct bw_fs *fs, bool wanted, bw_qgroup_visitor *visit,
                                void *context)
 {
     struct pieces pieces = {.fs = fs};
     struct bw_subvolume_paths paths = {0};
     struct delivery delivery = {
-        .fs = fs, .paths = wanted ? &paths : NULL, .take = take, .context = context};
+        .fs = fs, .paths = wanted ? &paths : NULL, .visit = visit, .context = context};
     bool exists;
     struct bw_error *error = read_items(fs, (struct bw_key){0, BW_QGROUP_INFO, 0}, BW_KEY_MAX,
-                                        take_piece, &pieces, &exists);
+                                        collect_piece, &pieces, &exists);
     if (!error && exists)
         error = deliver_all(&delivery, &pieces);
     bw_subvolume_paths_free(&paths);

@@ -40,22 +40,22 @@ struct bw_directory {
     bool in_range;
     struct bw_cursor cursor; /* in the current item */
     bool in_item;
-    bool lost;              /* a part of this source is lost */
-    bool incomplete;        /* a part of every source is lost */
-    uint64_t start;         /* position where reading began */
-    uint64_t rest;          /* number of entries from sources other than the index */
-    struct bw_map told;     /* hashes of names that were returned, for these sources */
-    struct bw_buffer names; /* of entries from inodes */
+    bool lost;                    /* a part of this source is lost */
+    bool incomplete;              /* a part of every source is lost */
+    uint64_t start;               /* position where reading began */
+    uint64_t rest;                /* number of entries from sources other than the index */
+    struct bw_map returned_names; /* hashes of names that were returned, for these sources */
+    struct bw_buffer names;       /* of entries from inodes */
     struct name_below *below;
     size_t below_count, below_capacity, below_next;
 };
 
-static void report_damage(const struct bw_directory *directory, const char *what)
+static void report_damage(const struct bw_directory *directory, const char *problem)
 {
     bw_fs_report(
         directory->fs, BW_DAMAGE,
         bw_error_create(BW_ERROR_CORRUPT, "subvolume %" PRIu64 ": directory inode %" PRIu64 ": %s",
-                        directory->place.subvolume->tree.id, directory->place.inode, what));
+                        directory->place.subvolume->tree.id, directory->place.inode, problem));
 }
 
 static void begin_range(struct bw_directory *directory, uint8_t type, uint64_t first, uint64_t last)
@@ -111,7 +111,7 @@ struct bw_error *bw_directory_reopen(struct bw_directory *directory, const struc
 {
     BW_TRY(check_type(place));
     BW_TRY(end_range(directory));
-    bw_map_free(&directory->told);
+    bw_map_free(&directory->returned_names);
     bw_buffer_free(&directory->names);
     free(directory->below);
     *directory = (struct bw_directory){
@@ -132,7 +132,7 @@ void bw_directory_close(struct bw_directory *directory)
     bw_error_free(end_range(directory));
     if (directory->has_range)
         bw_error_free(bw_item_range_end(&directory->range, NULL));
-    bw_map_free(&directory->told);
+    bw_map_free(&directory->returned_names);
     bw_buffer_free(&directory->names);
     free(directory->below);
     free(directory);
@@ -183,14 +183,14 @@ static struct bw_error *remember_index(struct bw_directory *directory)
             continue;
         struct bw_cursor cursor = bw_cursor_of(&directory->range.item);
         while (!error && bw_dir_entry_next(&cursor, &entry))
-            if (!bw_map_put(&directory->told, hash_of(directory, &entry), 1))
+            if (!bw_map_put(&directory->returned_names, hash_of(directory, &entry), 1))
                 error = bw_error_no_memory();
     }
     directory->in_range = false;
     return bw_item_range_stop(&directory->range, error);
 }
 
-static struct bw_error *take_below(void *context, const struct bw_dir_entry *entry)
+static struct bw_error *add_name_below(void *context, const struct bw_dir_entry *entry)
 {
     struct bw_directory *directory = context;
     if (!BW_ARRAY_RESERVE(directory->below, directory->below_count, directory->below_capacity))
@@ -249,7 +249,7 @@ static struct bw_error *next_source(struct bw_directory *directory)
     }
     directory->source = FROM_INODES;
     return recovery->names(recovery->context, directory->place.subvolume, directory->place.inode,
-                           take_below, directory);
+                           add_name_below, directory);
 }
 
 /* Whether to return an entry from a source other than the index. */
@@ -257,8 +257,8 @@ static struct bw_error *is_new_entry(struct bw_directory *directory,
                                      const struct bw_dir_entry *entry, bool *news)
 {
     const uint64_t hash = hash_of(directory, entry);
-    *news = bw_map_get(&directory->told, hash) == UINT32_MAX;
-    if (*news && !bw_map_put(&directory->told, hash, 1))
+    *news = bw_map_get(&directory->returned_names, hash) == UINT32_MAX;
+    if (*news && !bw_map_put(&directory->returned_names, hash, 1))
         return bw_error_no_memory();
     *news = *news && (directory->start < REST || directory->rest >= directory->start - REST);
     directory->rest++;

@@ -80,7 +80,7 @@ struct bw_error *bw_fs_find_leaf(struct bw_fs *fs, struct bw_leaf_finder *finder
 }
 
 struct bw_error *bw_fs_items(struct bw_fs *fs, const struct bw_tree *tree, struct bw_key first,
-                             struct bw_key last, bw_item_visitor *take, void *context)
+                             struct bw_key last, bw_item_visitor *visit, void *context)
 {
     const struct bw_tree_reader reader = bw_fs_name_reader(fs);
     struct bw_item_range range;
@@ -90,7 +90,7 @@ struct bw_error *bw_fs_items(struct bw_fs *fs, const struct bw_tree *tree, struc
         if (range.error)
             bw_fs_report_range(fs, &range);
         else
-            error = take(context, &range.item);
+            error = visit(context, &range.item);
     }
     return bw_item_range_end(&range, error);
 }
@@ -98,18 +98,18 @@ struct bw_error *bw_fs_items(struct bw_fs *fs, const struct bw_tree *tree, struc
 struct scan {
     struct bw_fs *fs;
     const char *name;
-    bw_item_visitor *take;
+    bw_item_visitor *visit;
     void *context;
 };
 
-static struct bw_error *take_leaf(void *context, const struct bw_node *leaf)
+static struct bw_error *visit_leaf_items(void *context, const struct bw_node *leaf)
 {
     const struct scan *scan = context;
     for (uint32_t slot = 0; slot < leaf->item_count; slot++) {
         struct bw_item item;
         struct bw_error *error =
             bw_leaf_item(leaf, slot, &item)
-                ? scan->take(scan->context, &item)
+                ? scan->visit(scan->context, &item)
                 : bw_error_create(BW_ERROR_CORRUPT,
                                   "%s tree: item %" PRIu32 " lies outside its leaf", scan->name,
                                   slot);
@@ -130,10 +130,10 @@ static struct bw_error *lose_block(void *context, const struct bw_block_pointer 
 }
 
 struct bw_error *bw_fs_scan(struct bw_fs *fs, const struct bw_tree *tree, const char *name,
-                            bw_item_visitor *take, void *context)
+                            bw_item_visitor *visit, void *context)
 {
-    struct scan own = {fs, name, take, context};
-    const struct bw_scan scan = {BW_SCAN_ALL, .leaf = take_leaf, .lost = lose_block,
+    struct scan own = {fs, name, visit, context};
+    const struct bw_scan scan = {BW_SCAN_ALL, .leaf = visit_leaf_items, .lost = lose_block,
                                  .context = &own};
     return bw_tree_scan(&fs->reader, tree, &scan);
 }

@@ -179,7 +179,7 @@ static struct bw_error *add_item(void *context, const struct bw_item *item)
     return key->type == BW_ROOT_BACKREF ? set_name(fs, item, key->objectid, key->offset) : NULL;
 }
 
-static struct bw_error *take_forward_ref(void *context, const struct bw_item *item)
+static struct bw_error *set_name_by_forward_ref(void *context, const struct bw_item *item)
 {
     return item->key.type == BW_ROOT_REF
                ? set_name(context, item, item->key.offset, item->key.objectid)
@@ -191,6 +191,7 @@ struct bw_error *bw_subvolumes_load(struct bw_fs *fs)
     uint64_t damages = fs->damages;
     fs->subvolumes.default_id = BW_TOP_SUBVOLUME;
     BW_TRY(bw_fs_scan(fs, &fs->root_tree, "root", add_item, fs));
-    return damages == fs->damages ? NULL
-                                  : bw_fs_scan(fs, &fs->root_tree, "root", take_forward_ref, fs);
+    return damages == fs->damages
+               ? NULL
+               : bw_fs_scan(fs, &fs->root_tree, "root", set_name_by_forward_ref, fs);
 }

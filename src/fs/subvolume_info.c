@@ -60,7 +60,7 @@ static bool has_new_members(const struct bw_item *item)
            bw_get64(disk->generation_v2) == bw_get64(disk->generation);
 }
 
-static void take_new_members(const struct bw_disk_root_item *disk, struct bw_subvolume_info *info)
+static void copy_new_members(const struct bw_disk_root_item *disk, struct bw_subvolume_info *info)
 {
     memcpy(info->uuid, disk->uuid, BW_UUID_SIZE);
     memcpy(info->parent_uuid, disk->parent_uuid, BW_UUID_SIZE);
@@ -75,7 +75,7 @@ static void take_new_members(const struct bw_disk_root_item *disk, struct bw_sub
     info->rtime = time_of(&disk->rtime);
 }
 
-static struct bw_error *take_root_item(const struct bw_item *item, struct bw_subvolume_info *info)
+static struct bw_error *decode_root_item(const struct bw_item *item, struct bw_subvolume_info *info)
 {
     const struct bw_disk_root_item *disk = (const void *)item->data;
     struct bw_root_item root;
@@ -86,7 +86,7 @@ static struct bw_error *take_root_item(const struct bw_item *item, struct bw_sub
     info->last_snapshot = root.last_snapshot;
     info->bytes_used = bw_get64(disk->bytes_used);
     if (has_new_members(item))
-        take_new_members(disk, info);
+        copy_new_members(disk, info);
     return NULL;
 }
 
@@ -125,7 +125,7 @@ struct bw_error *bw_subvolume_get(struct bw_fs *fs, const struct bw_subvolume *s
                         (struct bw_key){info->id, BW_ROOT_ITEM, 0},
                         (struct bw_key){info->id, BW_ROOT_ITEM, UINT64_MAX});
     while (!error && bw_item_range_next(&range))
-        error = range.error ? BW_TAKE(range.error) : take_root_item(&range.item, info);
+        error = range.error ? BW_TAKE(range.error) : decode_root_item(&range.item, info);
     return bw_item_range_end(&range, error);
 }
 
@@ -134,7 +134,7 @@ struct listing {
     struct bw_fs *fs;
     struct bw_subvolume_paths *paths; /* NULL: without paths */
     struct bw_buffer path;
-    bw_subvolume_visitor *take;
+    bw_subvolume_visitor *visit;
     void *context;
 };
 
@@ -147,20 +147,20 @@ static struct bw_error *list_item(void *context, const struct bw_item *item)
     if (!subvolume)
         return NULL;
     struct bw_subvolume_info info = info_from_table(listing->fs, subvolume);
-    bw_error_free(take_root_item(item, &info));
+    bw_error_free(decode_root_item(item, &info));
     if (listing->paths)
         BW_TRY(bw_subvolume_paths_get(listing->paths, listing->fs, subvolume, &listing->path));
     info.path = listing->path.length ? listing->path.data : NULL;
     info.path_length = listing->path.length;
-    return listing->take(listing->context, &info);
+    return listing->visit(listing->context, &info);
 }
 
-struct bw_error *bw_fs_subvolumes(struct bw_fs *fs, bool wanted, bw_subvolume_visitor *take,
+struct bw_error *bw_fs_subvolumes(struct bw_fs *fs, bool wanted, bw_subvolume_visitor *visit,
                                   void *context)
 {
     struct bw_subvolume_paths paths = {0};
     struct listing listing = {
-        .fs = fs, .paths = wanted ? &paths : NULL, .take = take, .context = context};
+        .fs = fs, .paths = wanted ? &paths : NULL, .visit = visit, .context = context};
     struct bw_error *error = wanted ? bw_subvolume_paths_load(&paths, fs) : NULL;
     if (!error)
         error = bw_fs_items(fs, &fs->root_tree, (struct bw_key){BW_TOP_SUBVOLUME, BW_ROOT_ITEM, 0},

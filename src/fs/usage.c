@@ -186,7 +186,7 @@ static bool is_incomplete(const struct usage *usage, const struct bw_chunk_info 
            bw_chunk_condition(usage->fs, chunk, NULL) == BW_CHUNK_INCOMPLETE;
 }
 
-static struct bw_error *take_chunk(void *context, const struct bw_chunk_info *chunk)
+static struct bw_error *count_chunk(void *context, const struct bw_chunk_info *chunk)
 {
     struct usage *usage = context;
     struct bw_usage_group *group = find_group(usage, chunk);
@@ -231,7 +231,7 @@ static int compare_groups(const void *left, const void *right)
 
 /* Devices. */
 
-static struct bw_error *take_device(void *context, const struct bw_device_info *device)
+static struct bw_error *add_usage_device(void *context, const struct bw_device_info *device)
 {
     struct usage *usage = context;
     if (!BW_ARRAY_RESERVE(usage->devices, usage->device_count, usage->device_capacity))
@@ -347,8 +347,8 @@ static void add_up(struct usage *usage)
 static struct bw_error *gather_usage(struct usage *usage)
 {
     BW_TRY(bw_block_groups_open(usage->fs, &usage->block_groups));
-    BW_TRY(bw_fs_devices(usage->fs, take_device, usage));
-    BW_TRY(bw_fs_chunks(usage->fs, take_chunk, usage));
+    BW_TRY(bw_fs_devices(usage->fs, add_usage_device, usage));
+    BW_TRY(bw_fs_chunks(usage->fs, count_chunk, usage));
     if (usage->device_count)
         qsort(usage->devices, usage->device_count, sizeof *usage->devices, compare_devices);
     qsort(usage->groups, usage->group_count, sizeof *usage->groups, compare_groups);

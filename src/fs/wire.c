@@ -448,7 +448,7 @@ struct bw_error *bw_wire_devices(const struct bw_fs *fs, struct bw_image *images
     BW_TRY(find_chunk_map(fs->graph, &map));
     for (size_t i = 0; i < count; i++) {
         struct bw_image *image = &images[i];
-        if (!image->storage || image->role == BW_IMAGE_UNUSED || image->is_told)
+        if (!image->storage || image->role == BW_IMAGE_UNUSED || image->is_announced)
             continue;
         device.child = child_number(map, image->top);
         device.alternatives = image->alternative ? (unsigned)bw_xlator_child_count(image->top) : 0;
@@ -456,12 +456,13 @@ struct bw_error *bw_wire_devices(const struct bw_fs *fs, struct bw_image *images
         device.stale = image->is_claimed || bw_image_is_stale(fs, image);
         memcpy(device.uuid, image->superblock.device.uuid, BW_UUID_SIZE);
         BW_TRY(bw_graph_control(fs->graph, &control));
-        image->is_told = true;
+        image->is_announced = true;
     }
     return NULL;
 }
 
-static struct bw_error *tell_file_system(const struct bw_fs *fs, const struct bw_image_set *set)
+static struct bw_error *send_file_system_facts(const struct bw_fs *fs,
+                                               const struct bw_image_set *set)
 {
     BW_AUTO_FREE uint8_t(*ids)[BW_UUID_SIZE] = calloc(1 + set->count, sizeof *ids);
     struct bw_control_file_system facts = {.checksum_type = fs->superblock.checksum_type,
@@ -550,7 +551,7 @@ struct bw_error *bw_wire_graph(struct bw_fs *fs, struct bw_image_set *set)
     BW_TRY(add_remap(fs, map));
     BW_TRY(bw_graph_start(fs->graph, NULL));
     BW_TRY(set_top(fs));
-    BW_TRY(tell_file_system(fs, set));
+    BW_TRY(send_file_system_facts(fs, set));
     fs->images = set->images;
     fs->image_count = set->count;
     return bw_wire_devices(fs, set->images, set->count);

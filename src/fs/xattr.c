@@ -14,21 +14,21 @@
 #include "fs/fs.h"
 #include "fs/inode.h"
 
-static void report_damage(struct bw_fs *fs, uint64_t tree, uint64_t inode, const char *what)
+static void report_damage(struct bw_fs *fs, uint64_t tree, uint64_t inode, const char *problem)
 {
     bw_fs_report(fs, BW_DAMAGE,
                  bw_error_create(BW_ERROR_CORRUPT, "subvolume %" PRIu64 ": inode %" PRIu64 ": %s",
-                                 tree, inode, what));
+                                 tree, inode, problem));
 }
 
-static struct bw_error *take_xattrs(struct bw_fs *fs, uint64_t tree, const struct bw_item *item,
-                                    bw_xattr_visitor *take, void *context)
+static struct bw_error *visit_xattrs(struct bw_fs *fs, uint64_t tree, const struct bw_item *item,
+                                     bw_xattr_visitor *visit, void *context)
 {
     struct bw_cursor cursor = bw_cursor_of(item);
     struct bw_xattr xattr;
     while (bw_xattr_next(&cursor, &xattr))
         if (xattr.name_length)
-            BW_TRY(take(context, &xattr));
+            BW_TRY(visit(context, &xattr));
     if (bw_cursor_bad(&cursor))
         report_damage(fs, tree, item->key.objectid, "an extended attribute is cut off");
     return NULL;
@@ -37,23 +37,23 @@ static struct bw_error *take_xattrs(struct bw_fs *fs, uint64_t tree, const struc
 struct reading {
     struct bw_fs *fs;
     uint64_t tree;
-    bw_xattr_visitor *take;
+    bw_xattr_visitor *visit;
     void *context;
 };
 
-static struct bw_error *collect_item(void *context, const struct bw_item *item)
+static struct bw_error *visit_item(void *context, const struct bw_item *item)
 {
     const struct reading *reading = context;
-    return take_xattrs(reading->fs, reading->tree, item, reading->take, reading->context);
+    return visit_xattrs(reading->fs, reading->tree, item, reading->visit, reading->context);
 }
 
 struct bw_error *bw_inode_xattrs(struct bw_fs *fs, const struct bw_place *place,
-                                 bw_xattr_visitor *take, void *context)
+                                 bw_xattr_visitor *visit, void *context)
 {
     const struct bw_tree *tree = &place->subvolume->tree;
-    struct reading reading = {fs, tree->id, take, context};
+    struct reading reading = {fs, tree->id, visit, context};
     return bw_fs_items(fs, tree, (struct bw_key){place->inode, BW_XATTR_ITEM, 0},
-                       (struct bw_key){place->inode, BW_XATTR_ITEM, UINT64_MAX}, collect_item,
+                       (struct bw_key){place->inode, BW_XATTR_ITEM, UINT64_MAX}, visit_item,
                        &reading);
 }
 
@@ -101,9 +101,9 @@ void bw_xattr_reader_destroy(struct bw_xattr_reader *reader)
     free(reader);
 }
 
-static void report_lost(const struct bw_xattr_reader *reader, const char *what)
+static void report_lost(const struct bw_xattr_reader *reader, const char *problem)
 {
-    report_damage(reader->fs, reader->finder.tree.id, reader->inode, what);
+    report_damage(reader->fs, reader->finder.tree.id, reader->inode, problem);
 }
 
 /* Copies an attribute; its pointers are set after all have been copied. */
@@ -133,7 +133,7 @@ static struct bw_error *add_item(struct bw_xattr_reader *reader, uint32_t slot)
         report_lost(reader, "an extended attribute is cut off");
         return NULL;
     }
-    return take_xattrs(reader->fs, reader->finder.tree.id, &item, add_attribute, reader);
+    return visit_xattrs(reader->fs, reader->finder.tree.id, &item, add_attribute, reader);
 }
 
 /* Adds the items after `*before` in the leaf where `*at` belongs; sets `*at` to the beginning of
