@@ -121,15 +121,19 @@ static void begin_message(struct bw_buffer *flat, unsigned type, uint64_t body, 
     *header = message.at[2];
 }
 
+/* What precedes a message: a mark, and the length of the message, which is 0 at the end. */
+static struct bw_error *write_frame(struct bw_rows_stream *stream, uint32_t length)
+{
+    const bw_le32 frame[2] = {bw_put32(UINT32_MAX), bw_put32(length)};
+    return stream->consume(stream->context, (const char *)frame, sizeof frame);
+}
+
 static struct bw_error *write_message(struct bw_rows_stream *stream, struct bw_buffer *flat)
 {
-    char prefix[8] = {-1, -1, -1, -1};
     pad_end(flat, 0, 8);
-    const bw_le32 length = bw_put32((uint32_t)flat->length);
-    memcpy(prefix + 4, &length, sizeof length);
     if (flat->failed)
         return bw_error_no_memory();
-    BW_TRY(stream->consume(stream->context, prefix, sizeof prefix));
+    BW_TRY(write_frame(stream, (uint32_t)flat->length));
     return stream->consume(stream->context, flat->data, flat->length);
 }
 
@@ -343,6 +347,5 @@ struct bw_error *bw_arrow_write_batch(struct bw_rows_stream *stream)
 
 struct bw_error *bw_arrow_write_end(struct bw_rows_stream *stream)
 {
-    static const char end[8] = {-1, -1, -1, -1};
-    return stream->consume(stream->context, end, sizeof end);
+    return write_frame(stream, 0);
 }
