@@ -236,9 +236,8 @@ static void describe_block(struct present *present)
                                              .level = extent.level};
 }
 
-/* An extent in a range. Tree blocks are only noted: their references are followed when it is their
- * turn. */
-static struct bw_error *handle_extent(struct follower *follower, struct present *present)
+/* Tree blocks are only noted: their references are followed when it is their turn. */
+static struct bw_error *add_extent_in_range(struct follower *follower, struct present *present)
 {
     struct bw_owner_search *search = follower->search;
     const struct bw_extent_entry *extent = &present->extent;
@@ -258,7 +257,7 @@ static struct bw_error *handle_extent(struct follower *follower, struct present 
     return mark_block(follower, extent->bytenr, false);
 }
 
-static struct bw_error *handle_item(struct follower *follower, const struct bw_item *item,
+static struct bw_error *follow_item(struct follower *follower, const struct bw_item *item,
                                     struct present *present, bool in_range)
 {
     struct bw_reference reference;
@@ -267,7 +266,7 @@ static struct bw_error *handle_item(struct follower *follower, const struct bw_i
         describe_block(present);
         present->wanted = true;
         if (in_range)
-            BW_TRY(handle_extent(follower, present));
+            BW_TRY(add_extent_in_range(follower, present));
         while (present->wanted && bw_extent_reference_step(extent, &reference))
             BW_TRY(follow_present(follower, present, &reference));
         follower->doubtful |= bw_cursor_bad(&extent->inside);
@@ -279,8 +278,8 @@ static struct bw_error *handle_item(struct follower *follower, const struct bw_i
                : NULL;
 }
 
-/* Handles extent items; false if there were none. */
-static struct bw_error *handle_items(struct follower *follower, struct bw_key first,
+/* `*any` is false if the range contains no extent item. */
+static struct bw_error *follow_items(struct follower *follower, struct bw_key first,
                                      struct bw_key last, bool in_range, bool *any)
 {
     struct bw_fs *fs = follower->search->fs;
@@ -293,7 +292,7 @@ static struct bw_error *handle_items(struct follower *follower, struct bw_key fi
         if (range.error)
             bw_fs_report_range(fs, &range);
         else
-            error = handle_item(follower, &range.item, &present, in_range);
+            error = follow_item(follower, &range.item, &present, in_range);
     }
     *any = present.extent.bytenr;
     return bw_item_range_end(&range, error);
@@ -321,7 +320,7 @@ static struct bw_error *follow_range(struct follower *follower, const struct bw_
     uint64_t begin;
     bool any;
     BW_TRY(find_begin(follower, range->start, &begin));
-    return handle_items(follower, (struct bw_key){begin, 0, 0},
+    return follow_items(follower, (struct bw_key){begin, 0, 0},
                         (struct bw_key){range->start + range->length - 1, UINT8_MAX, UINT64_MAX},
                         true, &any);
 }
@@ -331,7 +330,7 @@ static struct bw_error *follow_marked(struct follower *follower)
     while (follower->count && !follower->doubtful) {
         const uint64_t bytenr = follower->steps[--follower->count];
         bool any;
-        BW_TRY(handle_items(follower, (struct bw_key){bytenr, BW_EXTENT_ITEM, 0},
+        BW_TRY(follow_items(follower, (struct bw_key){bytenr, BW_EXTENT_ITEM, 0},
                             (struct bw_key){bytenr, BW_SHARED_DATA_REF, UINT64_MAX}, false, &any));
         follower->doubtful |= !any;
     }

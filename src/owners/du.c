@@ -30,10 +30,8 @@ struct du {
     struct bw_range_set ranges;
 };
 
-/* Handing out. */
-
-static struct bw_error *hand_out(struct du *du, const struct bw_listed_file *file,
-                                 const struct sums *sums)
+static struct bw_error *visit_entry(struct du *du, const struct bw_listed_file *file,
+                                    const struct sums *sums)
 {
     const struct bw_du_options *options = du->options;
     const bool is_directory = file->kind != BW_LISTED_FILE;
@@ -67,7 +65,7 @@ static struct bw_error *hand_out(struct du *du, const struct bw_listed_file *fil
 static struct bw_error *finish_file(struct du *du, const struct bw_listed_file *file,
                                     const struct sums *sums)
 {
-    BW_TRY(hand_out(du, file, sums));
+    BW_TRY(visit_entry(du, file, sums));
     if (!du->depth)
         return NULL;
     struct sums *above = &du->around[du->depth - 1];
@@ -80,7 +78,7 @@ static struct bw_error *finish_file(struct du *du, const struct bw_listed_file *
     return NULL;
 }
 
-static struct bw_error *handle_step(struct du *du, const struct bw_file_batch *batch, size_t number)
+static struct bw_error *apply_step(struct du *du, const struct bw_file_batch *batch, size_t number)
 {
     const struct bw_listed_file *file = &batch->files[number];
     BW_TRY(bw_file_place_step(&du->place, batch, file));
@@ -114,7 +112,7 @@ static struct bw_error *on_batch(void *context, const struct bw_file_batch *batc
     BW_TRY(bw_sharing_compute(du->sharing, batch->wanted, batch->wanted_count, du->space,
                               batch->count));
     for (size_t i = 0; i < batch->count; i++)
-        BW_TRY(handle_step(du, batch, i));
+        BW_TRY(apply_step(du, batch, i));
     return NULL;
 }
 

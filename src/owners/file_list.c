@@ -43,7 +43,7 @@ struct level {
 struct lister {
     struct bw_fs *fs;
     const struct bw_file_list_options *options;
-    bw_file_batch_visitor *take;
+    bw_file_batch_visitor *visit;
     void *context;
     struct bw_directory *directory; /* one handle for all */
     struct level *levels;
@@ -219,7 +219,7 @@ static void merge_names(struct lister *lister)
     lister->wanted_count = count;
 }
 
-static struct bw_error *pass_on(struct lister *lister)
+static struct bw_error *visit_batch(struct lister *lister)
 {
     struct bw_file_batch batch = {
         .files = lister->files, .count = lister->count, .names = lister->names.data};
@@ -231,7 +231,7 @@ static struct bw_error *pass_on(struct lister *lister)
     merge_names(lister);
     batch.wanted = lister->wanted;
     batch.wanted_count = lister->wanted_count;
-    BW_TRY(lister->take(lister->context, &batch));
+    BW_TRY(lister->visit(lister->context, &batch));
     lister->count = lister->names.length = 0;
     return NULL;
 }
@@ -252,7 +252,7 @@ static struct bw_error *add_step(struct lister *lister, enum bw_listed_kind kind
 {
     bool is_new = true;
     if (lister->count == lister->room)
-        BW_TRY(pass_on(lister));
+        BW_TRY(visit_batch(lister));
     if (wanted && lister->options->once &&
         !bw_pair_set_add(&lister->listed, bw_subvolume_id(place->subvolume), place->inode, &is_new))
         return bw_error_no_memory();
@@ -297,8 +297,7 @@ static struct bw_error *enter_once(struct lister *lister, const struct bw_place 
     return NULL;
 }
 
-/* Whether the contents of a directory may be wanted. */
-static bool goes_down(const struct lister *lister, const struct bw_place *place)
+static bool should_enter(const struct lister *lister, const struct bw_place *place)
 {
     const struct bw_file_list_options *options = lister->options;
     if (lister->depth && place->subvolume != lister->levels[0].place.subvolume &&
@@ -317,7 +316,7 @@ static struct bw_error *enter_directory(struct lister *lister, const struct bw_p
                           .next = lister->waiting_count,
                           .names = lister->waiting_names.length,
                           .path_length = path_length};
-    if (goes_down(lister, place))
+    if (should_enter(lister, place))
         BW_TRY(enter_once(lister, place, &level.reads));
     if (!BW_ARRAY_RESERVE(lister->levels, lister->depth, lister->level_capacity))
         return bw_error_no_memory();
@@ -466,13 +465,13 @@ static struct bw_error *list_files(struct lister *lister)
     if (!is_file)
         BW_TRY(enter_directory(lister, &place, 0));
     BW_TRY(list_directories(lister));
-    return pass_on(lister);
+    return visit_batch(lister);
 }
 
 struct bw_error *bw_file_list(struct bw_fs *fs, const struct bw_file_list_options *options,
-                              bw_file_batch_visitor *take, void *context)
+                              bw_file_batch_visitor *visit, void *context)
 {
-    struct lister lister = {.fs = fs, .options = options, .take = take, .context = context};
+    struct lister lister = {.fs = fs, .options = options, .visit = visit, .context = context};
     struct bw_error *error = list_files(&lister);
     bw_directory_close(lister.directory);
     free(lister.levels);

@@ -72,7 +72,7 @@ typedef struct bw_error *bw_file_batch_visitor(void *context, const struct bw_fi
 /** Lists all. Nothing comes if the start is neither a regular file nor a directory.
  * BW_ERROR_NOT_FOUND, or what a lookup returns; losses are reported. */
 struct bw_error *bw_file_list(struct bw_fs *fs, const struct bw_file_list_options *options,
-                              bw_file_batch_visitor *take, void *context);
+                              bw_file_batch_visitor *visit, void *context);
 
 /** Goes on to a step. All steps have to come, in their order; `place` begins as all zeros. */
 struct bw_error *bw_file_place_step(struct bw_file_place *place, const struct bw_file_batch *batch,

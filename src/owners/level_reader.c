@@ -136,8 +136,8 @@ static void choose_leaves(struct bw_level_reader *levels, unsigned worker,
     }
 }
 
-static void handle_block(struct bw_level_reader *levels, unsigned worker,
-                         const struct bw_queued_block *block, const struct bw_node *node)
+static void visit_block(struct bw_level_reader *levels, unsigned worker,
+                        const struct bw_queued_block *block, const struct bw_node *node)
 {
     bool *wanted = levels->memory[worker].wanted;
     if (!node->level) {
@@ -169,7 +169,7 @@ static void read_batch(struct bw_level_reader *levels, unsigned worker,
         else if (requests[i].error)
             levels->lost(levels->context, &blocks[i], requests[i].error);
         else
-            handle_block(levels, worker, &blocks[i], &node);
+            visit_block(levels, worker, &blocks[i], &node);
     }
 }
 

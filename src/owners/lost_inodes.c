@@ -16,7 +16,7 @@
 struct naming {
     struct bw_fs *fs;
     struct bw_inode_paths *paths;
-    bw_lost_name_visitor *take;
+    bw_lost_name_visitor *visit;
     void *context;
     struct bw_query_ranges all;    /* inodes of all subvolumes */
     struct bw_query_ranges inodes; /* inodes of the current subvolume; the numbers are indexes into
@@ -27,21 +27,21 @@ struct naming {
     /* The present name. */
     const struct bw_lost_inodes *range;
     uint64_t inode;
-    bool given;
+    bool has_path;
     /* Which of the first and last inodes have names in directories, two a range. */
     bool *named;
 };
 
-static struct bw_error *give_path(void *context, const char *path, size_t length)
+static struct bw_error *visit_path(void *context, const char *path, size_t length)
 {
     struct naming *naming = context;
-    naming->given = true;
-    return naming->take(naming->context, naming->range, naming->inode, path, length);
+    naming->has_path = true;
+    return naming->visit(naming->context, naming->range, naming->inode, path, length);
 }
 
-static struct bw_error *handle_entry(struct naming *naming, const struct bw_subvolume *subvolume,
-                                     uint64_t directory, const struct bw_dir_entry *entry,
-                                     bool *hit)
+static struct bw_error *visit_entry_paths(struct naming *naming,
+                                          const struct bw_subvolume *subvolume, uint64_t directory,
+                                          const struct bw_dir_entry *entry, bool *hit)
 {
     const struct bw_query_range *query;
     size_t any = 0;
@@ -53,7 +53,7 @@ static struct bw_error *handle_entry(struct naming *naming, const struct bw_subv
         naming->named[query->number * 2] |= naming->inode == naming->range->first;
         naming->named[query->number * 2 + 1] |= naming->inode == naming->range->last;
         BW_TRY(bw_inode_paths_join(naming->paths, subvolume, directory, entry->name,
-                                   entry->name_length, give_path, naming));
+                                   entry->name_length, visit_path, naming));
     }
     return NULL;
 }
@@ -79,8 +79,8 @@ static struct bw_error *on_leaf(void *context, const struct bw_node *leaf)
         struct bw_cursor cursor = bw_cursor_of(&item);
         while (item.key.type == BW_DIR_INDEX && bw_dir_entry_next(&cursor, &entry))
             if (entry.location.type == BW_INODE_ITEM)
-                BW_TRY(
-                    handle_entry(naming, naming->lost->subvolume, item.key.objectid, &entry, &hit));
+                BW_TRY(visit_entry_paths(naming, naming->lost->subvolume, item.key.objectid, &entry,
+                                         &hit));
     }
     return hit ? mark_path(naming, leaf) : NULL;
 }
@@ -103,12 +103,12 @@ static struct bw_error *name_ends(struct naming *naming, size_t count)
         const uint64_t ends[] = {naming->range->first, naming->range->last};
         for (unsigned k = 0; k < 1 + (ends[0] != ends[1]); k++) {
             naming->inode = ends[k];
-            naming->given = naming->named[i * 2 + k];
-            if (!naming->given)
+            naming->has_path = naming->named[i * 2 + k];
+            if (!naming->has_path)
                 BW_TRY(bw_inode_paths_list(naming->paths, naming->range->subvolume, ends[k],
-                                           give_path, naming));
-            if (!naming->given && ends[0] == ends[1])
-                BW_TRY(naming->take(naming->context, naming->range, ends[k], NULL, 0));
+                                           visit_path, naming));
+            if (!naming->has_path && ends[0] == ends[1])
+                BW_TRY(naming->visit(naming->context, naming->range, ends[k], NULL, 0));
         }
     }
     return NULL;
@@ -150,9 +150,9 @@ static int by_subvolume(const void *first, const void *second)
 
 struct bw_error *bw_lost_inodes_name(struct bw_fs *fs, struct bw_inode_paths *paths,
                                      struct bw_lost_inodes *lost, size_t count,
-                                     bw_lost_name_visitor *take, void *context)
+                                     bw_lost_name_visitor *visit, void *context)
 {
-    struct naming naming = {.fs = fs, .paths = paths, .take = take, .context = context};
+    struct naming naming = {.fs = fs, .paths = paths, .visit = visit, .context = context};
     if (count)
         qsort(lost, count, sizeof *lost, by_subvolume);
     struct bw_error *error = list_inodes(lost, count, &naming.all);

@@ -58,21 +58,19 @@ struct bw_error *bw_owner_add_block(struct bw_owner_search *search,
     return NULL;
 }
 
-/* Handing out. */
-
-/* An owner that is handed out once for each path. */
-struct giving {
+/* An owner that is visited once for each path. */
+struct visiting {
     const struct bw_owner_options *options;
     struct bw_owner *owner;
-    bool given;
+    bool has_path;
 };
 
-static struct bw_error *give_path(void *context, const char *path, size_t length)
+static struct bw_error *visit_with_path(void *context, const char *path, size_t length)
 {
-    struct giving *giving = context;
-    giving->given = true;
-    giving->owner->path = (struct bw_bytes){path, length};
-    return giving->options->visit(giving->options->context, giving->owner);
+    struct visiting *visiting = context;
+    visiting->has_path = true;
+    visiting->owner->path = (struct bw_bytes){path, length};
+    return visiting->options->visit(visiting->options->context, visiting->owner);
 }
 
 /* Names may be lost only if something is. */
@@ -96,17 +94,17 @@ struct bw_error *bw_owner_postpone(struct bw_owner_search *search, const struct 
     return NULL;
 }
 
-struct bw_error *bw_owner_give(struct bw_owner_search *search, struct bw_owner *owner)
+struct bw_error *bw_owner_visit(struct bw_owner_search *search, struct bw_owner *owner)
 {
     const struct bw_owner_options *options = search->options;
-    struct giving giving = {options, owner, false};
+    struct visiting visiting = {options, owner, false};
     const bool wanted = owner->subvolume && !options->no_paths &&
                         (!search->hooks || search->hooks->accepts(options->context, owner));
     if (wanted)
-        BW_TRY(bw_inode_paths_list(&search->paths, owner->subvolume, owner->inode, give_path,
-                                   &giving));
+        BW_TRY(bw_inode_paths_list(&search->paths, owner->subvolume, owner->inode, visit_with_path,
+                                   &visiting));
     owner->path = (struct bw_bytes){0};
-    if (giving.given)
+    if (visiting.has_path)
         return NULL;
     return wanted && may_have_lost_names(search->fs, owner)
                ? bw_owner_postpone(search, owner, owner->inode, owner->inode)

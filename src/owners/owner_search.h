@@ -98,10 +98,10 @@ struct bw_error *bw_owner_add_block(struct bw_owner_search *search,
  */
 struct bw_error *bw_owner_follow_references(struct bw_owner_search *search, bool *trusted);
 
-/** Hands out an owner under all its paths, which it sets. */
-struct bw_error *bw_owner_give(struct bw_owner_search *search, struct bw_owner *owner);
+/** Visits an owner under all its paths, which it sets. */
+struct bw_error *bw_owner_visit(struct bw_owner_search *search, struct bw_owner *owner);
 
-/** Hands out an owner at the end, for each of these inodes that directories have names of; for its
+/** Visits an owner at the end, for each of these inodes that directories have names of; for its
  * own inode, if it has one, even without a name. */
 struct bw_error *bw_owner_postpone(struct bw_owner_search *search, const struct bw_owner *owner,
                                    uint64_t first, uint64_t last);
@@ -113,10 +113,10 @@ typedef struct bw_error *bw_lost_name_visitor(void *context, const struct bw_los
 /**
  * Finds the names of inodes whose own items may be lost, in the directories of their subvolumes.
  * `lost` is sorted by this function. The first and the last inode of each range may also have names
- * of their own. Unreadable blocks are skipped. Returns the error of `take`, or one of memory.
+ * of their own. Unreadable blocks are skipped. Returns the error of `visit`, or one of memory.
  */
 struct bw_error *bw_lost_inodes_name(struct bw_fs *fs, struct bw_inode_paths *paths,
                                      struct bw_lost_inodes *lost, size_t count,
-                                     bw_lost_name_visitor *take, void *context);
+                                     bw_lost_name_visitor *visit, void *context);
 
 #endif

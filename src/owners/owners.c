@@ -59,18 +59,18 @@ struct inodes {
     uint64_t last;
 };
 
-static struct bw_error *give_inode(struct inodes *inodes, uint64_t inode)
+static struct bw_error *visit_inode(struct inodes *inodes, uint64_t inode)
 {
     if (inode == inodes->last || inode < BW_SUBVOLUME_ROOT_INODE || inode > BW_LAST_SUBVOLUME)
         return NULL;
     inodes->last = inodes->owner.inode = inode;
-    return bw_owner_give(inodes->descent->search, &inodes->owner);
+    return bw_owner_visit(inodes->descent->search, &inodes->owner);
 }
 
-static struct bw_error *give_inodes(void *context, const struct bw_node *leaf)
+static struct bw_error *visit_inodes(void *context, const struct bw_node *leaf)
 {
     for (uint32_t slot = 0; slot < leaf->item_count; slot++)
-        BW_TRY(give_inode(context, bw_leaf_key(leaf, slot).objectid));
+        BW_TRY(visit_inode(context, bw_leaf_key(leaf, slot).objectid));
     return NULL;
 }
 
@@ -99,8 +99,8 @@ static struct bw_key key_before(struct bw_key key)
     return key;
 }
 
-static struct bw_error *give_inodes_below(struct descent *descent,
-                                          const struct bw_block_pointer *pointer, size_t index)
+static struct bw_error *visit_inodes_below(struct descent *descent,
+                                           const struct bw_block_pointer *pointer, size_t index)
 {
     const struct bw_owned_block *block = &descent->search->blocks[index];
     struct inodes inodes = {.descent = descent,
@@ -121,7 +121,7 @@ static struct bw_error *give_inodes_below(struct descent *descent,
     const struct bw_scan scan = {.first = pointer->expectation.first_key,
                                  .last = key_before(pointer->expectation.end_key),
                                  .adopt = true,
-                                 .leaf = give_inodes,
+                                 .leaf = visit_inodes,
                                  .lost = postpone_inodes,
                                  .context = &inodes};
     return bw_tree_scan(&descent->search->fs->reader, &descent->tree->tree, &scan);
@@ -141,7 +141,7 @@ static struct bw_error *add_block(struct descent *descent, const struct bw_block
     BW_TRY(bw_owner_add_block(search, &block, &index));
     BW_TRY(bw_owner_allocate(search, block.bytenr, search->fs->reader.nodesize));
     BW_TRY(mark_path(descent, block.level));
-    return descent->subvolume ? give_inodes_below(descent, pointer, index) : NULL;
+    return descent->subvolume ? visit_inodes_below(descent, pointer, index) : NULL;
 }
 
 /* Data in the ranges. */
@@ -174,9 +174,9 @@ static bool decode_piece(const struct bw_item *item, struct piece *piece)
     return true;
 }
 
-/* Gives what a range and a piece have in common. */
-static struct bw_error *give_piece(struct descent *descent, const struct piece *piece,
-                                   const struct bw_query_range *range, struct bw_owner *owner)
+/* Visits the part of a piece that lies in a range. */
+static struct bw_error *visit_piece(struct descent *descent, const struct piece *piece,
+                                    const struct bw_query_range *range, struct bw_owner *owner)
 {
     struct bw_owner_search *search = descent->search;
     const bool whole = search->options->whole_extents;
@@ -194,11 +194,11 @@ static struct bw_error *give_piece(struct descent *descent, const struct piece *
     owner->file_length = all ? piece->file_length : end - start;
     if (!bw_range_set_add(&search->shown, start, end))
         return bw_error_no_memory();
-    return bw_owner_give(search, owner);
+    return bw_owner_visit(search, owner);
 }
 
-static struct bw_error *handle_file_extent(struct descent *descent, const struct bw_item *item,
-                                           bool *hit)
+static struct bw_error *visit_file_extent(struct descent *descent, const struct bw_item *item,
+                                          bool *hit)
 {
     struct bw_owner_search *search = descent->search;
     struct piece piece;
@@ -214,7 +214,7 @@ static struct bw_error *handle_file_extent(struct descent *descent, const struct
                                                         piece.extent_length));) {
         if (!*hit)
             BW_TRY(bw_owner_allocate(search, piece.extent, piece.extent_length));
-        BW_TRY(give_piece(descent, &piece, range, &owner));
+        BW_TRY(visit_piece(descent, &piece, range, &owner));
         *hit = true;
     }
     return NULL;
@@ -231,7 +231,7 @@ static struct bw_error *on_leaf(void *context, const struct bw_node *leaf)
     for (uint32_t slot = 0; descent->has_files && bw_leaf_next(leaf, &slot, &item);) {
         bool hit = false;
         if (item.key.type == BW_EXTENT_DATA)
-            BW_TRY(handle_file_extent(descent, &item, &hit));
+            BW_TRY(visit_file_extent(descent, &item, &hit));
         found |= hit;
     }
     descent->path[0] = bw_get64(header->bytenr);
@@ -298,7 +298,7 @@ static bool is_searched(const struct bw_owner_search *search, const struct bw_li
             bw_map_get(&search->marks, tree->tree.root.bytenr) != UINT32_MAX);
 }
 
-/* Finds the data and tree blocks, and hands out the owners. */
+/* Finds the data and tree blocks, and visits their owners. */
 static struct bw_error *bw_owner_descend(struct bw_owner_search *search)
 {
     struct bw_block_set seen = {0};
@@ -325,8 +325,8 @@ const char *bw_owner_kind_name(enum bw_owner_kind kind)
     return names[kind];
 }
 
-static struct bw_error *give_lost(void *context, const struct bw_lost_inodes *lost, uint64_t inode,
-                                  const char *path, size_t length)
+static struct bw_error *visit_lost_inode(void *context, const struct bw_lost_inodes *lost,
+                                         uint64_t inode, const char *path, size_t length)
 {
     const struct bw_owner_search *search = context;
     struct bw_owner owner = search->nameless[lost->number];
@@ -359,7 +359,7 @@ static struct bw_error *read_block(const struct bw_owner_search *search,
     return NULL;
 }
 
-static struct bw_error *give_blocks(struct bw_owner_search *search)
+static struct bw_error *visit_blocks(struct bw_owner_search *search)
 {
     BW_AUTO_FREE uint8_t *buffer = bw_block_buffer(&search->fs->reader, 1);
     if (!buffer)
@@ -387,16 +387,16 @@ static struct bw_error *give_blocks(struct bw_owner_search *search)
 
 /* Unowned ranges. */
 
-struct rest {
+struct unowned {
     struct bw_owner_search *search;
     struct bw_block_groups *groups;
 };
 
 /* The use of an address without an extent; `*length` is cut to the range with the same use. */
-static struct bw_error *name_unallocated(struct rest *rest, uint64_t address, uint64_t *length,
-                                         enum bw_owner_kind *kind)
+static struct bw_error *name_unallocated(struct unowned *unowned, uint64_t address,
+                                         uint64_t *length, enum bw_owner_kind *kind)
 {
-    struct bw_fs *fs = rest->search->fs;
+    struct bw_fs *fs = unowned->search->fs;
     struct bw_block_group_info group;
     struct bw_mapping mapping = {.length = *length};
     BW_AUTO_ERROR struct bw_error *unmapped = bw_fs_map(fs, address, *length, 1, &mapping);
@@ -406,7 +406,7 @@ static struct bw_error *name_unallocated(struct rest *rest, uint64_t address, ui
     *length = mapping.length && mapping.length < *length ? mapping.length : *length;
     if (*kind == BW_OWNER_OUTSIDE)
         return NULL;
-    BW_AUTO_ERROR struct bw_error *unknown = bw_block_groups_find(rest->groups, address, &group);
+    BW_AUTO_ERROR struct bw_error *unknown = bw_block_groups_find(unowned->groups, address, &group);
     if (unknown)
         return unknown->code == BW_ERROR_NO_MEMORY ? BW_TAKE(unknown) : NULL;
     *kind = group.used ? BW_OWNER_FREE : BW_OWNER_UNUSED;
@@ -415,12 +415,11 @@ static struct bw_error *name_unallocated(struct rest *rest, uint64_t address, ui
     return NULL;
 }
 
-/* Passes on an unowned piece of a range, joined with the previous piece if it is of the same kind.
- */
-static struct bw_error *give_rest(struct rest *rest, struct bw_owner *before,
-                                  const struct bw_owner *piece)
+/* Visits the previous unowned piece, unless it can be joined with this one of the same kind. */
+static struct bw_error *visit_unowned(struct unowned *unowned, struct bw_owner *before,
+                                      const struct bw_owner *piece)
 {
-    const struct bw_owner_options *options = rest->search->options;
+    const struct bw_owner_options *options = unowned->search->options;
     if (before->length && piece->length && before->kind == piece->kind &&
         before->logical + before->length == piece->logical) {
         before->length += piece->length;
@@ -431,9 +430,10 @@ static struct bw_error *give_rest(struct rest *rest, struct bw_owner *before,
     return error;
 }
 
-static struct bw_error *give_rests(struct rest *rest, const struct bw_query_range *range)
+static struct bw_error *visit_unowned_in_range(struct unowned *unowned,
+                                               const struct bw_query_range *range)
 {
-    const struct bw_owner_search *search = rest->search;
+    const struct bw_owner_search *search = unowned->search;
     const uint64_t end = range->start + range->length;
     struct bw_owner before = {0};
     for (uint64_t at = range->start, next; at < end; at = next) {
@@ -444,22 +444,22 @@ static struct bw_error *give_rests(struct rest *rest, const struct bw_query_rang
         const bool allocated = bw_range_set_has(&search->allocated, at, &next);
         piece.length = next - at;
         if (!allocated)
-            BW_TRY(name_unallocated(rest, at, &piece.length, &piece.kind));
+            BW_TRY(name_unallocated(unowned, at, &piece.length, &piece.kind));
         next = at + piece.length;
-        BW_TRY(give_rest(rest, &before, &piece));
+        BW_TRY(visit_unowned(unowned, &before, &piece));
     }
-    return give_rest(rest, &before, &(struct bw_owner){0});
+    return visit_unowned(unowned, &before, &(struct bw_owner){0});
 }
 
-static struct bw_error *give_all_rests(struct bw_owner_search *search)
+static struct bw_error *visit_all_unowned(struct bw_owner_search *search)
 {
-    struct rest rest = {search, NULL};
+    struct unowned unowned = {search, NULL};
     bw_range_set_join(&search->shown);
     bw_range_set_join(&search->allocated);
-    struct bw_error *error = bw_block_groups_open(search->fs, &rest.groups);
+    struct bw_error *error = bw_block_groups_open(search->fs, &unowned.groups);
     for (size_t i = 0; i < search->ranges.count && !error; i++)
-        error = give_rests(&rest, &search->ranges.items[i]);
-    bw_block_groups_close(rest.groups);
+        error = visit_unowned_in_range(&unowned, &search->ranges.items[i]);
+    bw_block_groups_close(unowned.groups);
     return error;
 }
 
@@ -513,11 +513,11 @@ static struct bw_error *find_all(struct bw_owner_search *search)
     BW_TRY(bw_owner_descend(search));
     if (!search->options->no_paths)
         BW_TRY(bw_lost_inodes_name(search->fs, &search->paths, search->lost, search->lost_count,
-                                   give_lost, search));
+                                   visit_lost_inode, search));
     if (search->options->subvolume || search->hooks)
         return NULL;
-    BW_TRY(give_blocks(search));
-    return give_all_rests(search);
+    BW_TRY(visit_blocks(search));
+    return visit_all_unowned(search);
 }
 
 struct bw_error *bw_owners_find(struct bw_fs *fs, const struct bw_owner_options *options)

@@ -800,9 +800,9 @@ static size_t list_ranges(const struct bw_shares *shares, uint32_t set,
 }
 
 /* There is room for `shares->count` elements in both. */
-static struct bw_error *give_set(const struct bw_shares *shares, const struct bucket *bucket,
-                                 struct bw_root_range *indices, struct bw_subvolume_range *ranges,
-                                 bw_shared_set_visitor *take, void *context)
+static struct bw_error *visit_set(const struct bw_shares *shares, const struct bucket *bucket,
+                                  struct bw_root_range *indices, struct bw_subvolume_range *ranges,
+                                  bw_shared_set_visitor *visit, void *context)
 {
     struct bw_shared_set set = {.bytes = bucket->bytes,
                                 .ranges = ranges,
@@ -813,10 +813,10 @@ static struct bw_error *give_set(const struct bw_shares *shares, const struct bu
                                                 shares->subvolumes[indices[i].end - 1].id};
         set.subvolume_count += indices[i].end - indices[i].first;
     }
-    return take(context, &set);
+    return visit(context, &set);
 }
 
-struct bw_error *bw_shares_sets(const struct bw_shares *shares, bw_shared_set_visitor *take,
+struct bw_error *bw_shares_sets(const struct bw_shares *shares, bw_shared_set_visitor *visit,
                                 void *context)
 {
     const size_t room = shares->count + (size_t)1;
@@ -825,6 +825,6 @@ struct bw_error *bw_shares_sets(const struct bw_shares *shares, bw_shared_set_vi
     struct bw_error *error = indices && ranges ? NULL : bw_error_no_memory();
     for (size_t i = 0; !error && i < shares->bucket_count; i++)
         if (shares->buckets[i].bytes)
-            error = give_set(shares, &shares->buckets[i], indices, ranges, take, context);
+            error = visit_set(shares, &shares->buckets[i], indices, ranges, visit, context);
     return error;
 }

@@ -13,7 +13,7 @@
 #include "fs/image.h"
 #include "owners/used_space.h"
 
-/* A device whose ranges are being passed on. */
+/* A device whose ranges are visited. */
 struct used_device {
     struct bw_used_map *map;
     struct bw_device_info info;
@@ -33,7 +33,7 @@ struct stripe {
     unsigned columns, column; /* pieces of data in a row; which of them it has */
 };
 
-static struct bw_error *pass_on(struct used_device *device)
+static struct bw_error *visit_waiting(struct used_device *device)
 {
     return device->waiting.length ? device->visit(device->context, &device->waiting) : NULL;
 }
@@ -46,7 +46,7 @@ static struct bw_error *add_same(struct used_device *device, uint64_t offset, ui
         waiting->length += length;
         return NULL;
     }
-    BW_TRY(pass_on(device));
+    BW_TRY(visit_waiting(device));
     *waiting = (struct bw_used_range){.devid = device->info.devid,
                                       .offset = offset,
                                       .length = length,
@@ -378,7 +378,7 @@ static struct bw_error *add_device(struct used_device *device)
     }
     if (end < device->size)
         BW_TRY(add_range(device, end, device->size - end, BW_USED_UNALLOCATED, false));
-    return pass_on(device);
+    return visit_waiting(device);
 }
 
 struct bw_error *bw_used_map_device(struct bw_used_map *map, uint64_t devid, bw_used_visitor *visit,
