@@ -23,7 +23,7 @@ struct bw_pool {
     bool quit;
     void (*run)(void *context, unsigned worker, size_t task);
     void *context;
-    size_t next, count; /* tasks handed out, and all of the series */
+    size_t next, count; /* tasks started, and all of the series */
     size_t running;     /* tasks under way */
     struct worker workers[];
 };

@@ -186,9 +186,9 @@ static struct bw_error *find_adopted(struct bw_leaf_finder *finder, const struct
 }
 
 /* Uses adopted leaves instead of a lost node; without any, everything below the node is lost. */
-static struct bw_error *handle_lost_node(struct bw_leaf_finder *finder,
-                                         const struct bw_block_pointer *pointer,
-                                         const struct bw_key *first, const struct bw_key *key)
+static struct bw_error *replace_lost_node(struct bw_leaf_finder *finder,
+                                          const struct bw_block_pointer *pointer,
+                                          const struct bw_key *first, const struct bw_key *key)
 {
     const struct bw_adopted *adopted = NULL;
     struct bw_error *error =
@@ -214,7 +214,7 @@ static struct bw_error *descend_from(struct bw_leaf_finder *finder, struct bw_bl
             return bw_error_no_memory();
         is_read = false;
         if (finder->error && level && finder->error->code != BW_ERROR_NO_MEMORY)
-            return handle_lost_node(finder, &pointer, &first, key);
+            return replace_lost_node(finder, &pointer, &first, key);
         if (finder->error || level == 0)
             return end_descent(finder);
         const bool is_root = is_root_above(finder, level);

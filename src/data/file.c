@@ -55,11 +55,11 @@ const struct bw_inode *bw_file_inode(const struct bw_file *file)
 }
 
 struct bw_error *bw_file_read_parts(struct bw_file *file, uint64_t offset, uint64_t length,
-                                    bw_data_visitor *take, void *context)
+                                    bw_data_visitor *visit, void *context)
 {
     if (!file->reader)
         BW_TRY(bw_data_reader_create(file->fs, &file->reader));
-    return bw_data_read(file->reader, &file->data, offset, length, take, context);
+    return bw_data_read(file->reader, &file->data, offset, length, visit, context);
 }
 
 /* A buffer that is being filled. */

@@ -689,16 +689,16 @@ struct bw_error *bw_data_fill(struct bw_data_reader *reader, const struct bw_dat
     return NULL;
 }
 
-static struct bw_error *take_parts(const struct bw_data_block *block, bw_data_visitor *take,
-                                   void *context)
+static struct bw_error *visit_parts(const struct bw_data_block *block, bw_data_visitor *visit,
+                                    void *context)
 {
     for (size_t i = 0; i < block->count; i++)
-        BW_TRY(take(context, &block->parts[i]));
+        BW_TRY(visit(context, &block->parts[i]));
     return NULL;
 }
 
 struct bw_error *bw_data_read(struct bw_data_reader *reader, const struct bw_data_file *file,
-                              uint64_t offset, uint64_t length, bw_data_visitor *take,
+                              uint64_t offset, uint64_t length, bw_data_visitor *visit,
                               void *context)
 {
     struct bw_error *error = NULL;
@@ -713,7 +713,7 @@ struct bw_error *bw_data_read(struct bw_data_reader *reader, const struct bw_dat
         if (!error)
             error = bw_data_fill(reader, file, offset, left, &reader->block, &reached);
         if (!error)
-            error = take_parts(&reader->block, take, context);
+            error = visit_parts(&reader->block, visit, context);
         if (!error)
             offset = reached;
     }

@@ -152,11 +152,11 @@ struct source {
     const struct bw_node *node;
     uint64_t bytenr, owner;
     bool shared;
-    bw_reference_visitor *take;
+    bw_reference_visitor *visit;
     void *context;
 };
 
-static void give_file_extent(const struct source *source, uint32_t slot)
+static void visit_file_extent(const struct source *source, uint32_t slot)
 {
     struct bw_item item;
     const struct bw_disk_file_extent *disk;
@@ -176,40 +176,40 @@ static void give_file_extent(const struct source *source, uint32_t slot)
         reference.inode = item.key.objectid;
         reference.offset = item.key.offset - bw_get64(disk->offset);
     }
-    source->take(source->context, &reference);
+    source->visit(source->context, &reference);
 }
 
-static void give_file_extents(const struct source *source)
+static void visit_file_extents(const struct source *source)
 {
     for (uint32_t slot = 0; slot < source->node->item_count; slot++)
         if (bw_node_disk_item(source->node, slot)->key.type == BW_EXTENT_DATA)
-            give_file_extent(source, slot);
+            visit_file_extent(source, slot);
 }
 
-static void give_pointers(const struct source *source, uint32_t first_slot)
+static void visit_pointers(const struct source *source, uint32_t first_slot)
 {
     for (uint32_t slot = first_slot; slot < source->node->item_count; slot++)
-        source->take(source->context,
-                     &(struct bw_reference){
-                         .bytenr = bw_node_pointer_at(source->node, slot).bytenr,
-                         .kind = source->shared ? BW_SHARED_BLOCK_REF : BW_TREE_BLOCK_REF,
-                         .source = source->shared ? source->bytenr : source->owner,
-                         .count = 1,
-                     });
+        source->visit(source->context,
+                      &(struct bw_reference){
+                          .bytenr = bw_node_pointer_at(source->node, slot).bytenr,
+                          .kind = source->shared ? BW_SHARED_BLOCK_REF : BW_TREE_BLOCK_REF,
+                          .source = source->shared ? source->bytenr : source->owner,
+                          .count = 1,
+                      });
 }
 
 void bw_references_of_block(const struct bw_node *node, uint32_t first_slot, bool by_address,
-                            bw_reference_visitor *take, void *context)
+                            bw_reference_visitor *visit, void *context)
 {
     const struct bw_disk_header *header = (const void *)node->block;
     const struct source source = {
-        node, bw_get64(header->bytenr), bw_get64(header->owner), by_address, take, context};
-    take(context, &(struct bw_reference){.bytenr = source.bytenr,
-                                         .source = bw_get64(header->generation),
-                                         .inode = node->level,
-                                         .count = 1});
+        node, bw_get64(header->bytenr), bw_get64(header->owner), by_address, visit, context};
+    visit(context, &(struct bw_reference){.bytenr = source.bytenr,
+                                          .source = bw_get64(header->generation),
+                                          .inode = node->level,
+                                          .count = 1});
     if (node->level)
-        give_pointers(&source, first_slot);
+        visit_pointers(&source, first_slot);
     else
-        give_file_extents(&source);
+        visit_file_extents(&source);
 }

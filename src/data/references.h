@@ -27,10 +27,10 @@ struct bw_reference {
 /** Receives a reference, a view that ends with the call. */
 typedef void bw_reference_visitor(void *context, const struct bw_reference *reference);
 
-/** Passes on the block itself and its references; slots before `first_slot` are skipped.
+/** Visits the block itself and its references; slots before `first_slot` are skipped.
  * `by_address`: the extent item of the block has FULL_BACKREF. */
 void bw_references_of_block(const struct bw_node *node, uint32_t first_slot, bool by_address,
-                            bw_reference_visitor *take, void *context);
+                            bw_reference_visitor *visit, void *context);
 
 /** The reference to the root of a tree; false if it has none because the tree is not in the extent
  * tree. */

@@ -273,15 +273,15 @@ static struct bw_error *request_extent(struct bw_sharing *sharing, uint64_t byte
     return is_full(&sharing->table) ? bw_error_create(BW_ERROR_STOPPED, "enough") : NULL;
 }
 
-static struct bw_error *ask_block(void *context, const struct bw_tree *tree,
-                                  const struct bw_node *node)
+static struct bw_error *request_block(void *context, const struct bw_tree *tree,
+                                      const struct bw_node *node)
 {
     (void)tree;
     return request_extent(context, address_of(node));
 }
 
-static struct bw_error *ask_extent(void *context, const struct bw_wanted_file *file,
-                                   uint64_t offset, const struct bw_file_extent *extent)
+static struct bw_error *request_file_extent(void *context, const struct bw_wanted_file *file,
+                                            uint64_t offset, const struct bw_file_extent *extent)
 {
     (void)file;
     (void)offset;
@@ -295,8 +295,8 @@ static struct bw_error *request_addresses(struct bw_sharing *sharing,
                                   .files = files,
                                   .count = count,
                                   .quiet = true,
-                                  .block = ask_block,
-                                  .extent = ask_extent,
+                                  .block = request_block,
+                                  .extent = request_file_extent,
                                   .context = sharing};
     struct bw_error *error = bw_extent_scan_run(&scan);
     bw_extent_scan_end(&scan);
@@ -355,7 +355,7 @@ static int by_extent(const void *a, const void *b)
     return (int)other->way - (int)one->way;
 }
 
-static struct bw_error *settle_parts(struct bw_sharing *sharing)
+static struct bw_error *add_split_parts(struct bw_sharing *sharing)
 {
     enum sharing_kind kind = NOT_SHARED;
     if (sharing->part_count)
@@ -379,7 +379,7 @@ static struct bw_error *end_file(struct bw_sharing *sharing)
     bw_extent_sums_end(&sharing->extents);
     space->extent_count = sharing->extents.extent_count;
     space->disk = sharing->extents.disk;
-    return settle_parts(sharing);
+    return add_split_parts(sharing);
 }
 
 static struct bw_error *add_part(struct bw_sharing *sharing, uint64_t extent,

@@ -74,7 +74,7 @@ struct bw_owner_search {
     size_t lost_count, lost_capacity, nameless_capacity;
 };
 
-/** As bw_owners_find(), but only data and metadata are handed out. */
+/** As bw_owners_find(), but visits only data and metadata. */
 struct bw_error *bw_owners_search(struct bw_fs *fs, const struct bw_owner_options *options,
                                   const struct bw_owner_hooks *hooks);
 

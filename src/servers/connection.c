@@ -477,7 +477,7 @@ static void send_reads(struct bw_connection *connection, struct bw_connection_re
     wake_poller(connection); /* it may have to wait for more than it does */
 }
 
-static void serve_handle(struct bw_connection *connection, unsigned number, int ready)
+static void continue_or_drop_handle(struct bw_connection *connection, unsigned number, int ready)
 {
     const struct libnbd *nbd = &connection->nbd;
     struct nbd_handle *handle = connection->handles[number];
@@ -511,7 +511,7 @@ static void poll_once(struct bw_connection *connection)
     }
     for (unsigned i = handles; count > 0 && i-- > 0 && connection->epoch == epoch;)
         if (wanted[1 + i].revents)
-            serve_handle(connection, i, wanted[1 + i].revents);
+            continue_or_drop_handle(connection, i, wanted[1 + i].revents);
 }
 
 /* The thread that polls tells the others when the reads of one of them are done; or its own, so
@@ -603,8 +603,8 @@ bool bw_connection_has(struct bw_connection *connection, uint64_t offset, uint32
 
 /* Copies the part of a range that is in one range of the cache; returns its length, or 0 if it
  * could not be read. The lock is held, but not while copying. */
-static uint32_t take_from(struct bw_connection *connection, struct bw_cached_range *range,
-                          uint64_t offset, uint32_t length, uint8_t *buffer)
+static uint32_t copy_from_range(struct bw_connection *connection, struct bw_cached_range *range,
+                                uint64_t offset, uint32_t length, uint8_t *buffer)
 {
     const uint64_t inside = offset - range->read.offset, rest = range->read.length - inside;
     uint32_t taken = rest < length ? (uint32_t)rest : length;
@@ -632,7 +632,8 @@ bool bw_connection_take(struct bw_connection *connection, uint64_t offset, uint3
     while (done < length && taken) {
         struct bw_cached_range *range = bw_range_cache_find(&connection->cache, offset + done);
         taken =
-            range ? take_from(connection, range, offset + done, length - done, buffer + done) : 0;
+            range ? copy_from_range(connection, range, offset + done, length - done, buffer + done)
+                  : 0;
         done += taken;
     }
     pthread_mutex_unlock(&connection->lock);

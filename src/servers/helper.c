@@ -87,10 +87,10 @@ static void arrange_descriptors(int listening, int life, int messages)
     syscall(SYS_close_range, FIRST_UNUSED, ~0U, 0);
 }
 
-/* Keeps the helper until this end of the pipe is the only one. The terminal's signals are not for
- * it: the process that has started it decides. */
-static _Noreturn void keep_helper(struct bw_helper *helper, const char *path,
-                                  const char *const *arguments)
+/* Starts the helper, and ends it when this end of the pipe is the only one. The terminal's signals
+ * are not for it: the process that has started it decides. */
+static _Noreturn void watch_helper(struct bw_helper *helper, const char *path,
+                                   const char *const *arguments)
 {
     char byte;
     setsid();
@@ -169,7 +169,7 @@ static struct bw_error *fork_watcher(struct bw_helper *helper, const char *path,
         close(helper->life);
         close(helper->messages);
         arrange_descriptors(helper->listening, life[0], messages[1]);
-        keep_helper(helper, path, arguments);
+        watch_helper(helper, path, arguments);
     }
     close(life[0]);
     close(messages[1]);
