@@ -36,7 +36,7 @@ struct iteration {
     struct bw_fs *fs;
     const uint64_t *id; /* the only one wanted; NULL: all */
     bool replayed;      /* with the changes of the log */
-    tree_visitor *take;
+    tree_visitor *visit;
     void *context;
 };
 
@@ -76,11 +76,11 @@ static bool is_chosen(const struct iteration *iteration, uint64_t id)
     return !iteration->id || *iteration->id == id;
 }
 
-static struct bw_error *give_superblock_tree(const struct iteration *iteration,
-                                             const struct bw_tree *tree, const char *name)
+static struct bw_error *visit_superblock_tree(const struct iteration *iteration,
+                                              const struct bw_tree *tree, const char *name)
 {
     const struct dump_tree found = {.tree = *tree, .name = name};
-    return is_chosen(iteration, tree->id) ? iteration->take(iteration->context, &found) : NULL;
+    return is_chosen(iteration, tree->id) ? iteration->visit(iteration->context, &found) : NULL;
 }
 
 /* The tree after the replay of the log; NULL if that does not change it. */
@@ -93,7 +93,7 @@ static const struct bw_tree *replayed_tree(const struct bw_fs *fs, const struct 
     return has_checksums ? &fs->checksum_trees.trees[0] : NULL;
 }
 
-static struct bw_error *give_root(void *context, const struct bw_item *item)
+static struct bw_error *visit_root_item(void *context, const struct bw_item *item)
 {
     const struct iteration *iteration = context;
     struct bw_root_item root;
@@ -112,37 +112,37 @@ static struct bw_error *give_root(void *context, const struct bw_item *item)
         iteration->replayed ? replayed_tree(iteration->fs, &item->key) : NULL;
     if (replayed)
         tree.tree.root = replayed->root;
-    return iteration->take(iteration->context, &tree);
+    return iteration->visit(iteration->context, &tree);
 }
 
-static struct bw_error *give_roots(struct iteration *iteration, const struct bw_tree *tree)
+static struct bw_error *visit_root_items(struct iteration *iteration, const struct bw_tree *tree)
 {
     const uint64_t *id = iteration->id;
     struct bw_key first = {id ? *id : 0, id ? BW_ROOT_ITEM : 0, 0}, last = BW_KEY_MAX;
     if (id)
         last = (struct bw_key){*id, BW_ROOT_ITEM, UINT64_MAX};
-    return bw_fs_items(iteration->fs, tree, first, last, give_root, iteration);
+    return bw_fs_items(iteration->fs, tree, first, last, visit_root_item, iteration);
 }
 
-/* Calls `take` for the trees with an id, or for all if `id` is NULL, in the order of btrfs-progs:
+/* Calls `visit` for the trees with an id, or for all if `id` is NULL, in the order of btrfs-progs:
  * trees in the superblock, trees in the root tree, logs. With `replayed`, the log has been
  * replayed into the trees. Reports unreadable roots. */
 static struct bw_error *each_tree(struct bw_fs *fs, const uint64_t *id, bool replayed,
-                                  tree_visitor *take, void *context)
+                                  tree_visitor *visit, void *context)
 {
-    struct iteration iteration = {fs, id, replayed, take, context};
+    struct iteration iteration = {fs, id, replayed, visit, context};
     const struct bw_tree remap = {BW_REMAP_TREE, fs->superblock.remap_root, 0};
     struct bw_tree log = {0};
-    BW_TRY(give_superblock_tree(&iteration, &fs->root_tree, "root"));
-    BW_TRY(give_superblock_tree(&iteration, &fs->chunk_tree, "chunk"));
+    BW_TRY(visit_superblock_tree(&iteration, &fs->root_tree, "root"));
+    BW_TRY(visit_superblock_tree(&iteration, &fs->chunk_tree, "chunk"));
     if (!id || *id == BW_TREE_LOG)
         BW_TRY(bw_log_tree_find(fs, &log));
     if (log.id)
-        BW_TRY(give_superblock_tree(&iteration, &log, "log root"));
+        BW_TRY(visit_superblock_tree(&iteration, &log, "log root"));
     if (remap.root.bytenr)
-        BW_TRY(give_superblock_tree(&iteration, &remap, "remap"));
-    BW_TRY(give_roots(&iteration, &fs->root_tree));
-    return log.id ? give_roots(&iteration, &log) : NULL;
+        BW_TRY(visit_superblock_tree(&iteration, &remap, "remap"));
+    BW_TRY(visit_root_items(&iteration, &fs->root_tree));
+    return log.id ? visit_root_items(&iteration, &log) : NULL;
 }
 
 /* The existing trees, for a message of a line or two. */
@@ -269,7 +269,7 @@ static struct bw_error *begin_dump(struct bw_dump *dump)
     return dump->leaves && dump->pool ? NULL : bw_error_no_memory();
 }
 
-static struct bw_error *give_page(struct bw_dump *dump, struct bw_printer *page)
+static struct bw_error *write_page(struct bw_dump *dump, struct bw_printer *page)
 {
     struct bw_error *error = page->text.failed ? bw_error_no_memory() : NULL;
     if (!error && page->text.length)
@@ -347,52 +347,50 @@ static void print_leaf(void *context, unsigned worker, size_t task)
     print_block(dump, &block);
 }
 
-static struct bw_error *give_leaves(struct bw_dump *dump)
+static struct bw_error *print_gathered_leaves(struct bw_dump *dump)
 {
     struct bw_error *error = NULL;
     if (dump->gathered)
         bw_pool_run(dump->pool, dump->gathered, print_leaf, dump);
     for (unsigned i = 0; i < dump->gathered; i++) {
         if (!error)
-            error = give_page(dump, &dump->leaf_pages[i]);
+            error = write_page(dump, &dump->leaf_pages[i]);
         dump->leaf_pages[i].text.length = 0;
     }
     dump->gathered = 0;
     return error;
 }
 
-/* Passes on all text, leaves that have been gathered first. */
-static struct bw_error *give_all(struct bw_dump *dump)
+static struct bw_error *write_all(struct bw_dump *dump)
 {
-    BW_TRY(give_leaves(dump));
-    return give_page(dump, &dump->page);
+    BW_TRY(print_gathered_leaves(dump));
+    return write_page(dump, &dump->page);
 }
 
-/* Gathers a leaf. */
 static struct bw_error *gather_leaf(struct bw_dump *dump, const struct bw_node *leaf)
 {
     if (!dump->gathered)
-        BW_TRY(give_page(dump, &dump->page));
+        BW_TRY(write_page(dump, &dump->page));
     memcpy(dump->leaves + (size_t)dump->gathered++ * leaf->nodesize, leaf->block, leaf->nodesize);
-    return dump->gathered == most_leaves(dump) ? give_leaves(dump) : NULL;
+    return dump->gathered == most_leaves(dump) ? print_gathered_leaves(dump) : NULL;
 }
 
 /* Prints a block at once. */
 static struct bw_error *print_now(struct bw_dump *dump, const struct bw_node *node, uint64_t bytenr,
                                   bool damaged)
 {
-    BW_TRY(give_leaves(dump));
+    BW_TRY(print_gathered_leaves(dump));
     struct bw_block_print block = block_of(dump, &dump->page, node, bytenr);
     block.damaged = damaged;
     print_block(dump, &block);
-    return dump->page.text.length > LEAF_BYTES ? give_page(dump, &dump->page) : NULL;
+    return dump->page.text.length > LEAF_BYTES ? write_page(dump, &dump->page) : NULL;
 }
 
-/* Passes on the remaining text unless there was an error, and frees everything. Returns the first
+/* Writes the remaining text unless there was an error, and frees everything. Returns the first
  * error. */
 static struct bw_error *end_dump(struct bw_dump *dump, struct bw_error *error)
 {
-    struct bw_error *last = error || !dump->pool ? NULL : give_all(dump);
+    struct bw_error *last = error || !dump->pool ? NULL : write_all(dump);
     bw_pool_destroy(dump->pool);
     free(dump->leaves);
     bw_rows_destroy(dump->own_rows);
@@ -501,7 +499,7 @@ static struct bw_error *on_lost(void *context, const struct bw_block_pointer *po
     if (trees->level == ALL_LEVELS || trees->level == pointer->expectation.level)
         failure = print_damaged(dump, pointer->bytenr);
     if (!failure)
-        failure = give_all(dump);
+        failure = write_all(dump);
     if (trees->tree->deleted)
         bw_fs_report(dump->fs, BW_NOTE, error);
     else
@@ -542,7 +540,7 @@ static struct bw_error *print_tree(struct trees *trees, const struct dump_tree *
     trees->tree = tree;
     trees->dump.tree = tree->tree.id;
     BW_TRY(print_levels(trees, tree));
-    return give_all(&trees->dump);
+    return write_all(&trees->dump);
 }
 
 static struct bw_error *print_listed(void *context, const struct dump_tree *tree)
@@ -606,7 +604,7 @@ static struct bw_error *print_root_block(struct trees *trees, uint64_t bytenr,
     if (trees->dump.options.follow)
         return print_tree(trees, &tree);
     BW_TRY(scan_tree(trees, ALL_LEVELS, header.level));
-    return give_all(&trees->dump);
+    return write_all(&trees->dump);
 }
 
 struct bw_error *bw_dump_block(struct bw_fs *fs, uint64_t bytenr,
@@ -622,7 +620,7 @@ struct bw_error *bw_dump_block(struct bw_fs *fs, uint64_t bytenr,
     } else if (error->code != BW_ERROR_NOT_FOUND && error->code != BW_ERROR_NO_MEMORY) {
         struct bw_error *failure = print_damaged(&trees.dump, bytenr);
         if (!failure)
-            failure = give_all(&trees.dump);
+            failure = write_all(&trees.dump);
         bw_fs_report_lost(fs, bytenr, error);
         error = failure;
     }
