@@ -115,7 +115,7 @@ static struct bw_error *push_directory(struct folder_hash *hash, const char *pat
     return hash->stack[hash->depth++] ? NULL : bw_error_no_memory();
 }
 
-static struct bw_error *handle_path(struct folder_hash *hash, const char *path)
+static struct bw_error *add_path(struct folder_hash *hash, const char *path)
 {
     struct stat status;
     struct bw_error *error = bw_folder_stat(&hash->folder, path, &status);
@@ -135,7 +135,7 @@ static struct bw_error *read_directory(struct folder_hash *hash, const char *pat
         bw_buffer_format(&below, "%s%s%s", path, *path ? "/" : "",
                          names.text.data + names.offsets[i]);
         bw_buffer_append_byte(&below, '\0');
-        error = below.failed ? bw_error_no_memory() : handle_path(hash, below.data);
+        error = below.failed ? bw_error_no_memory() : add_path(hash, below.data);
     }
     bw_folder_names_free(&names);
     return error;

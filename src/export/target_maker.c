@@ -377,15 +377,15 @@ static bool is_valid_order(const struct bw_target_order *order)
                              S_ISSOCK(inode->mode);
 }
 
-static struct bw_error *carry_out(struct bw_target *target, const struct bw_target_order *order,
-                                  bool *ours)
+static struct bw_error *carry_out_order(struct bw_target *target,
+                                        const struct bw_target_order *order, bool *ours)
 {
     return is_valid_order(order)
                ? perform_order(target, order, ours)
                : bw_target_error(EINVAL, "cannot make it", order->path, order->length);
 }
 
-static bool serve_order(struct serving *serving, size_t *position)
+static bool answer_order(struct serving *serving, size_t *position)
 {
     struct bw_target *target = serving->target;
     struct order_head head;
@@ -397,7 +397,7 @@ static bool serve_order(struct serving *serving, size_t *position)
     target->lowered = target->foreign = 0;
     if (!parse_order(serving, position, &head, &order, &attributes))
         return false;
-    struct bw_error *error = carry_out(target, &order, &result.ours);
+    struct bw_error *error = carry_out_order(target, &order, &result.ours);
     result.failed = error;
     if (error)
         append_error(serving, error);
@@ -409,7 +409,7 @@ static bool serve_order(struct serving *serving, size_t *position)
     return !serving->errors.failed;
 }
 
-static bool serve_batch(struct serving *serving)
+static bool answer_batch(struct serving *serving)
 {
     uint32_t count;
     size_t position = 0;
@@ -417,7 +417,7 @@ static bool serve_batch(struct serving *serving)
         return false;
     begin_batch(&serving->answers);
     for (uint32_t i = 0; i < count; i++)
-        if (!serve_order(serving, &position))
+        if (!answer_order(serving, &position))
             return false;
     return send_batch(serving->channel, &serving->answers, count);
 }
@@ -427,7 +427,7 @@ void bw_target_serve_orders(struct bw_target *target, int channel)
     struct serving serving = {.target = target, .channel = channel};
     target->options.missed = append_missed;
     target->options.context = &serving;
-    while (serve_batch(&serving))
+    while (answer_batch(&serving))
         ;
     bw_buffer_free(&serving.orders);
     bw_buffer_free(&serving.answers);
