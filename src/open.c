@@ -318,12 +318,12 @@ struct bw_error *bw_fs_open(const struct bw_fs_options *options, struct bw_fs **
     return run_opening(options, &opening, fs);
 }
 
-struct bw_error *bw_partition_tables(const struct bw_fs_options *options, bw_table_visitor *take,
+struct bw_error *bw_partition_tables(const struct bw_fs_options *options, bw_table_visitor *visit,
                                      void *context)
 {
-    const struct bw_table_visit visit = {take, context};
+    const struct bw_table_visit tables = {visit, context};
     struct bw_fs *none = NULL;
-    struct bw_error *error = run_opening(options, &(struct bw_opening){.tables = &visit}, &none);
+    struct bw_error *error = run_opening(options, &(struct bw_opening){.tables = &tables}, &none);
     bw_fs_close(none);
     return error;
 }

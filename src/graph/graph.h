@@ -204,10 +204,10 @@ struct bw_error *bw_graph_check(struct bw_graph *graph, struct bw_file_set *inpu
 typedef struct bw_error *bw_graph_file_visitor(void *context, const struct bw_xlator *layer,
                                                const struct bw_option *option, const char *path);
 
-/** Calls `take` for each file in an option of this type in validated layers: BW_OPTION_PATH, or
- * BW_OPTION_OUTPUT, except stderr. Returns the first error of `take`. */
+/** Calls `visit` for each file in an option of this type in validated layers: BW_OPTION_PATH, or
+ * BW_OPTION_OUTPUT, except stderr. Returns the first error of `visit`. */
 struct bw_error *bw_graph_files(const struct bw_graph *graph, enum bw_option_type wanted,
-                                bw_graph_file_visitor *take, void *context);
+                                bw_graph_file_visitor *visit, void *context);
 
 /** Validates a single layer, whose children have been validated, except for the files that it would
  * write. */

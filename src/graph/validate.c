@@ -275,7 +275,7 @@ static struct bw_error *check_output(void *inputs, const struct bw_xlator *layer
 }
 
 struct bw_error *bw_graph_files(const struct bw_graph *graph, enum bw_option_type wanted,
-                                bw_graph_file_visitor *take, void *context)
+                                bw_graph_file_visitor *visit, void *context)
 {
     for (size_t i = 0; i < graph->size; i++) {
         const struct bw_xlator *layer = graph->layers[i];
@@ -284,7 +284,7 @@ struct bw_error *bw_graph_files(const struct bw_graph *graph, enum bw_option_typ
             const char *path = layer->values[k];
             bool none = !*path || (wanted == BW_OPTION_OUTPUT && strcmp(path, "-") == 0);
             if (options[k].type == wanted && !none)
-                BW_TRY(take(context, layer, &options[k], path));
+                BW_TRY(visit(context, layer, &options[k], path));
         }
     }
     return NULL;

@@ -288,11 +288,11 @@ static struct bw_error *add_range(struct search *search, size_t image, uint64_t 
     return NULL;
 }
 
-/* Calls `take` for all stripes of chunks of these types. */
+/* Calls `visit` for all stripes of chunks of these types. */
 static struct bw_error *
 for_stripes(struct search *search, const struct bw_chunk_set *set, uint64_t types,
-            struct bw_error *(*take)(struct search *search, uint64_t devid, uint64_t offset,
-                                     uint64_t length, void *context),
+            struct bw_error *(*visit)(struct search *search, uint64_t devid, uint64_t offset,
+                                      uint64_t length, void *context),
             void *context)
 {
     for (size_t i = 0; i < set->items.count; i++) {
@@ -300,8 +300,8 @@ for_stripes(struct search *search, const struct bw_chunk_set *set, uint64_t type
         struct bw_chunk chunk;
         BW_TRY(bw_chunk_decode(item.key.offset, item.data, item.size, &chunk));
         for (unsigned n = 0; (chunk.type & types) && n < chunk.stripe_count; n++)
-            BW_TRY(take(search, bw_get64(chunk.stripes[n].devid), bw_get64(chunk.stripes[n].offset),
-                        bw_stripe_length(&chunk), context));
+            BW_TRY(visit(search, bw_get64(chunk.stripes[n].devid),
+                         bw_get64(chunk.stripes[n].offset), bw_stripe_length(&chunk), context));
     }
     return NULL;
 }

@@ -32,7 +32,7 @@ struct bw_container_type {
                            one */
     /** Lists the volumes in a container, given as all its devices. NULL if there is no option. */
     struct bw_error *(*list)(const struct bw_frame *frame, struct bw_xlator *const *devices,
-                             size_t count, bw_volume_visitor *take, void *context);
+                             size_t count, bw_volume_visitor *visit, void *context);
 };
 
 /** All types; ends with NULL. A device that several of them recognize belongs to the first. */

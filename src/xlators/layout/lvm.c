@@ -592,7 +592,7 @@ static struct bw_error *check_count(const struct bw_lvm_groups *groups)
 }
 
 static struct bw_error *list(const struct bw_frame *frame, struct bw_xlator *const *devices,
-                             size_t count, bw_volume_visitor *take, void *context)
+                             size_t count, bw_volume_visitor *visit, void *context)
 {
     struct bw_lvm_groups groups;
     struct bw_error *error = bw_lvm_groups_read(frame, devices, count, &groups);
@@ -604,7 +604,7 @@ static struct bw_error *list(const struct bw_frame *frame, struct bw_xlator *con
             snprintf(name, sizeof name, "%s/%s", groups.groups[i].name,
                      groups.groups[i].volumes[k].name);
             if (groups.groups[i].volumes[k].is_visible)
-                error = take(context, name);
+                error = visit(context, name);
         }
     bw_lvm_groups_free(&groups);
     return error;

@@ -693,7 +693,8 @@ static bool is_area(const struct disk_area *area, uint64_t offset)
 }
 
 /* Replaces an older description of the same group. */
-static struct bw_error *keep_newest(struct bw_lvm_groups *groups, struct bw_lvm_group *found)
+static struct bw_error *add_or_replace_group(struct bw_lvm_groups *groups,
+                                             struct bw_lvm_group *found)
 {
     for (size_t i = 0; i < groups->count; i++) {
         struct bw_lvm_group *known = &groups->groups[i];
@@ -722,7 +723,7 @@ static struct bw_error *add_text(struct bw_lvm_groups *groups, const char *text,
     groups->text_length += length;
     if (error)
         free_group(&found);
-    return error ? error : keep_newest(groups, &found);
+    return error ? error : add_or_replace_group(groups, &found);
 }
 
 static struct bw_error *read_area(const struct bw_frame *frame, struct bw_xlator *device,

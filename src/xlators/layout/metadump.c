@@ -255,15 +255,15 @@ static bool copy_kept(struct metadump *dump, const struct piece *piece, uint64_t
     return false;
 }
 
-/* Keeps a piece, replacing the least recently used one. The lock must be held. */
-static void keep_piece(struct metadump *dump, const struct kept *wanted)
+/* Replaces the least recently used piece. The lock must be held. */
+static void cache_piece(struct metadump *dump, const struct kept *piece)
 {
     struct kept *oldest = &dump->kept[0];
     for (unsigned i = 1; i < KEPT; i++)
         if (dump->kept[i].used < oldest->used)
             oldest = &dump->kept[i];
     free(oldest->bytes);
-    *oldest = *wanted;
+    *oldest = *piece;
     oldest->used = ++dump->reads;
 }
 
@@ -331,7 +331,7 @@ static struct bw_error *read_compressed(const struct bw_frame *frame, struct bw_
         return error;
     }
     pthread_mutex_lock(&dump->lock);
-    keep_piece(dump, &fresh);
+    cache_piece(dump, &fresh);
     copy_kept(dump, piece, from, buffer, length);
     pthread_mutex_unlock(&dump->lock);
     return NULL;

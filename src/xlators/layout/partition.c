@@ -76,7 +76,7 @@ static bool find(const struct bw_frame *frame, struct bw_xlator *device, struct 
 }
 
 static struct bw_error *list(const struct bw_frame *frame, struct bw_xlator *const *devices,
-                             size_t count, bw_volume_visitor *take, void *context)
+                             size_t count, bw_volume_visitor *visit, void *context)
 {
     struct bw_partition_table table;
     (void)count;
@@ -85,7 +85,7 @@ static struct bw_error *list(const struct bw_frame *frame, struct bw_xlator *con
         char number[16];
         snprintf(number, sizeof number, "%u", table.partitions[i].number);
         if (table.partitions[i].room && !table.partitions[i].extended)
-            error = take(context, number);
+            error = visit(context, number);
     }
     bw_partition_table_free(&table);
     return error;

@@ -56,9 +56,9 @@ static void remove_from_queue(struct io_threads *pool, const struct batch *batch
     *link = batch->next;
 }
 
-/* Takes the next slice of a batch in the queue and serves it; called and left with the lock held.
- * The batch may be gone afterwards, unless it is the caller's own. */
-static void serve_slice(struct io_threads *pool, struct batch *batch)
+/* Reads the next slice of a batch in the queue; called and left with the lock held. The batch may
+ * be gone afterwards, unless it is the caller's own. */
+static void read_next_slice(struct io_threads *pool, struct batch *batch)
 {
     struct bw_request *requests = batch->requests + batch->taken;
     size_t left = batch->count - batch->taken, count = left < batch->slice ? left : batch->slice;
@@ -74,14 +74,14 @@ static void serve_slice(struct io_threads *pool, struct batch *batch)
         pthread_cond_broadcast(&pool->done);
 }
 
-static void *serve_slices(void *argument)
+static void *read_slices(void *argument)
 {
     struct io_threads *pool = argument;
     pthread_mutex_lock(&pool->lock);
     while (!pool->quit) {
         if (pool->first) {
             pool->slices_by_threads++;
-            serve_slice(pool, pool->first);
+            read_next_slice(pool, pool->first);
         } else {
             pthread_cond_wait(&pool->work, &pool->lock);
         }
@@ -95,7 +95,7 @@ static void start_threads(struct io_threads *pool)
 {
     pool->started = true;
     while (pool->count + 1 < pool->limit &&
-           !bw_thread_start(&pool->threads[pool->count], serve_slices, pool))
+           !bw_thread_start(&pool->threads[pool->count], read_slices, pool))
         pool->count++;
 }
 
@@ -121,7 +121,7 @@ static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator
     add_to_queue(pool, &batch);
     pthread_cond_broadcast(&pool->work);
     while (batch.taken < count)
-        serve_slice(pool, &batch);
+        read_next_slice(pool, &batch);
     while (batch.running)
         pthread_cond_wait(&pool->done, &pool->lock);
     pthread_mutex_unlock(&pool->lock);

@@ -223,7 +223,7 @@ static bool may_be_reread(const struct bw_frame *frame, const struct bw_request 
            frame->reread || (request->kind == BW_REQUEST_RAW && request->length < SECTOR);
 }
 
-static void keep_run(const struct batch *batch, const struct run *run)
+static void cache_run(const struct batch *batch, const struct run *run)
 {
     for (size_t i = 0; i < run->count; i++) {
         const struct bw_request *request = run->requests[i];
@@ -257,7 +257,7 @@ static void answer_run(const struct batch *batch, const struct run *run)
     const struct bw_connection_read *failed = failed_read(run);
     if (!failed) {
         copy_out(run);
-        keep_run(batch, run);
+        cache_run(batch, run);
     }
     for (size_t i = 0; failed && i < run->count; i++) {
         if (run->count == 1 || failed->problem == ENOTCONN)
