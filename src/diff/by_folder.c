@@ -156,7 +156,7 @@ static void count_difference(struct bw_diff_summary *summary,
     summary->bytes += difference->bytes;
 }
 
-static struct bw_error *hand_out(struct folder_diff *diff)
+static struct bw_error *visit_rows(struct folder_diff *diff)
 {
     if (diff->row_count)
         qsort_r(diff->rows, diff->row_count, sizeof *diff->rows, by_path, diff->texts.data);
@@ -420,7 +420,7 @@ static struct bw_error *push_directory(struct folder_diff *diff, const struct pa
     return NULL;
 }
 
-static struct bw_error *handle_pair(struct folder_diff *diff, struct pair *pair)
+static struct bw_error *read_and_compare_pair(struct folder_diff *diff, struct pair *pair)
 {
     bool is_readable;
     const size_t kept = diff->row_count + diff->depth;
@@ -485,8 +485,8 @@ static struct bw_error *read_entries(struct folder_diff *diff, const struct pend
     return NULL;
 }
 
-static struct bw_error *handle_name(struct folder_diff *diff, const struct pending *at,
-                                    const struct entry *entry, const char *live)
+static struct bw_error *compare_name(struct folder_diff *diff, const struct pending *at,
+                                     const struct entry *entry, const char *live)
 {
     struct bw_buffer *texts = &diff->texts;
     const char *name = entry ? diff->names.data + entry->name : live;
@@ -498,7 +498,7 @@ static struct bw_error *handle_name(struct folder_diff *diff, const struct pendi
     bw_buffer_append(texts, texts->data + at->path, at->length);
     bw_buffer_append_byte(texts, '/');
     bw_buffer_append(texts, name, length + 1);
-    return handle_pair(diff, &pair);
+    return read_and_compare_pair(diff, &pair);
 }
 
 static struct bw_error *compare_directory(struct folder_diff *diff, const struct pending *at)
@@ -514,7 +514,7 @@ static struct bw_error *compare_directory(struct folder_diff *diff, const struct
         const struct entry *entry = i < diff->entry_count ? &diff->entries[i] : NULL;
         const char *name = j < live->count ? live->text.data + live->offsets[j] : NULL;
         const int order = !entry ? 1 : !name ? -1 : strcmp(diff->names.data + entry->name, name);
-        BW_TRY(handle_name(diff, at, order <= 0 ? entry : NULL, order >= 0 ? name : NULL));
+        BW_TRY(compare_name(diff, at, order <= 0 ? entry : NULL, order >= 0 ? name : NULL));
         i += order <= 0;
         j += order >= 0;
     }
@@ -529,12 +529,12 @@ static struct bw_error *compare_all(struct folder_diff *diff, const struct bw_pl
     BW_TRY(bw_data_reader_create(diff->fs, &diff->data));
     BW_TRY(bw_xattr_reader_create(diff->fs, &diff->xattrs));
     bw_buffer_append(&diff->texts, "/", 2); /* the path of the top in rows, and "" before a name */
-    BW_TRY(handle_pair(diff, &pair));
+    BW_TRY(read_and_compare_pair(diff, &pair));
     while (diff->depth) {
         const struct pending at = diff->stack[--diff->depth];
         BW_TRY(compare_directory(diff, &at));
     }
-    return hand_out(diff);
+    return visit_rows(diff);
 }
 
 static void free_all(struct folder_diff *diff)

@@ -134,7 +134,7 @@ static struct bw_error *compare_trees(struct bw_diff *diff)
     BW_TRY(choose_method(diff));
     diff->summary.by_path = diff->by_path;
     BW_TRY(diff->by_path ? bw_diff_by_path(diff) : bw_diff_by_inode(diff));
-    return bw_diff_rows_hand_out(diff);
+    return bw_diff_rows_visit(diff);
 }
 
 static void free_all(struct bw_diff *diff)

@@ -86,7 +86,7 @@ struct bw_touched_list {
     struct bw_buffer names;
 };
 
-/** A difference that waits to be handed out. */
+/** A difference that waits to be visited. */
 struct bw_diff_row {
     size_t path, old_path; /**< in the texts */
     uint32_t path_length, old_path_length;
@@ -129,10 +129,10 @@ void bw_diff_tree_init(struct bw_diff_tree *tree, const struct bw_diff_side *sid
 /** Frees what it holds. */
 void bw_diff_tree_free(struct bw_diff_tree *tree);
 
-/** Passes the items in a range of keys, both included, to `take`. `*lost` is set if some of them
- * may be lost, which is reported. Fails if `take` does, or memory runs out. */
+/** Passes the items in a range of keys, both included, to `visit`. `*lost` is set if some of them
+ * may be lost, which is reported. Fails if `visit` does, or memory runs out. */
 struct bw_error *bw_diff_items(struct bw_diff_tree *tree, struct bw_leaf_finder *finder,
-                               struct bw_key first, struct bw_key last, bw_item_visitor *take,
+                               struct bw_key first, struct bw_key last, bw_item_visitor *visit,
                                void *context, bool *lost);
 
 /** An inode of one tree. */
@@ -232,8 +232,8 @@ struct bw_diff_row bw_diff_row_of(enum bw_difference_status status,
                                   const struct bw_diff_file *before,
                                   const struct bw_diff_file *after);
 
-/** Sorts the rows, joins a deletion and an addition at the same path, and passes them on. */
-struct bw_error *bw_diff_rows_hand_out(struct bw_diff *diff);
+/** Sorts the rows, joins a deletion and an addition at the same path, and visits them. */
+struct bw_error *bw_diff_rows_visit(struct bw_diff *diff);
 
 /* The two methods (by_inode.c, by_path.c). */
 

@@ -377,17 +377,17 @@ static struct bw_error *set_item(struct cursor *cursor, struct bw_item_pair *pai
                                        block->pointer.bytenr, block->slot));
 }
 
-/* Hands out an item that only one tree has, or that has no counterpart because of a loss. */
-static struct bw_error *give_item(struct cursor *cursor, bool unknown)
+/* Visits an item that only one tree has, or that has no counterpart because of a loss. */
+static struct bw_error *visit_single_item(struct cursor *cursor, bool unknown)
 {
     struct bw_item_pair pair = {.key = cursor->start, .unknown = unknown};
     BW_TRY(set_item(cursor, &pair));
-    BW_TRY(cursor->pairs->take(cursor->pairs->context, &pair));
+    BW_TRY(cursor->pairs->visit(cursor->pairs->context, &pair));
     pass_slot(cursor);
     return NULL;
 }
 
-static struct bw_error *give_both(struct cursor *a, struct cursor *b)
+static struct bw_error *compare_items(struct cursor *a, struct cursor *b)
 {
     struct bw_item_pair pair = {.key = a->start};
     BW_TRY(set_item(a, &pair));
@@ -395,7 +395,7 @@ static struct bw_error *give_both(struct cursor *a, struct cursor *b)
     bool equal = !pair.unknown && a->item.size == b->item.size &&
                  memcmp(a->item.data, b->item.data, a->item.size) == 0;
     if (!equal)
-        BW_TRY(a->pairs->take(a->pairs->context, &pair));
+        BW_TRY(a->pairs->visit(a->pairs->context, &pair));
     pass_slot(a);
     pass_slot(b);
     return NULL;
@@ -414,7 +414,7 @@ static struct bw_error *step_at_loss(struct cursor *lost, struct cursor *other)
         pass_slot(bw_key_compare(end, other_end) <= 0 ? lost : other);
         return NULL;
     }
-    return other->front == AT_POINTER ? open_block(other) : give_item(other, true);
+    return other->front == AT_POINTER ? open_block(other) : visit_single_item(other, true);
 }
 
 static struct bw_error *step_cursors(struct cursor *a, struct cursor *b, struct read_ahead *ahead)
@@ -426,7 +426,7 @@ static struct bw_error *step_cursors(struct cursor *a, struct cursor *b, struct 
         return NULL;
     }
     if (order == 0 && a->front == AT_ITEM && b->front == AT_ITEM)
-        return give_both(a, b);
+        return compare_items(a, b);
     bool a_first = order ? order < 0 : a->front == AT_LOSS || level_of(a) >= level_of(b);
     if (order == 0 && b->front == AT_LOSS)
         a_first = false;
@@ -434,7 +434,7 @@ static struct bw_error *step_cursors(struct cursor *a, struct cursor *b, struct 
     if (first->front == AT_LOSS)
         return step_at_loss(first, second);
     if (first->front != AT_POINTER)
-        return give_item(first, false);
+        return visit_single_item(first, false);
     BW_TRY(read_ahead_at(ahead, a, first));
     return open_block(first);
 }

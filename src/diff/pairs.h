@@ -22,7 +22,7 @@ struct bw_pairs {
     /** Equal pointers lead to equal blocks: both trees are in one file system. */
     bool shared;
     /** Receives a pair, a view that ends with the call. An error ends the comparison. */
-    struct bw_error *(*take)(void *context, const struct bw_item_pair *pair);
+    struct bw_error *(*visit)(void *context, const struct bw_item_pair *pair);
     /** Receives an unreadable part of a tree (0 or 1), with the key at which it begins, and takes
      * `error`. An error that it returns ends the comparison. */
     struct bw_error *(*lost)(void *context, unsigned side, const struct bw_block_pointer *pointer,
@@ -32,7 +32,7 @@ struct bw_pairs {
     uint64_t announced; /**< result: how many blocks were announced */
 };
 
-/** Compares. Returns the error of `take` or `lost`, or one of memory. */
+/** Compares. Returns the error of `visit` or `lost`, or one of memory. */
 struct bw_error *bw_pairs_compare(struct bw_pairs *pairs);
 
 #endif

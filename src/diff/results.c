@@ -195,7 +195,7 @@ static void count_row(struct bw_diff_summary *summary, const struct bw_diff_row 
     summary->bytes += row->bytes;
 }
 
-static struct bw_error *hand_out(struct bw_diff *diff, const struct bw_diff_row *row)
+static struct bw_error *visit_difference(struct bw_diff *diff, const struct bw_diff_row *row)
 {
     const struct bw_difference difference = {
         .status = row->status,
@@ -217,7 +217,7 @@ static struct bw_error *hand_out(struct bw_diff *diff, const struct bw_diff_row 
     return diff->options.visit(diff->options.context, &difference);
 }
 
-struct bw_error *bw_diff_rows_hand_out(struct bw_diff *diff)
+struct bw_error *bw_diff_rows_visit(struct bw_diff *diff)
 {
     struct bw_diff_rows *rows = &diff->rows;
     if (rows->count)
@@ -237,7 +237,7 @@ struct bw_error *bw_diff_rows_hand_out(struct bw_diff *diff)
         }
         BW_TRY(mark_doubtful(diff, &row));
         if (reported)
-            BW_TRY(hand_out(diff, &row));
+            BW_TRY(visit_difference(diff, &row));
     }
     return NULL;
 }

@@ -33,10 +33,10 @@ void bw_diff_tree_free(struct bw_diff_tree *tree)
     bw_buffer_free(&tree->names);
 }
 
-/* Passes on the items of the finder's leaf. */
-static struct bw_error *give_items(struct bw_diff_tree *tree, const struct bw_leaf_finder *finder,
-                                   const struct bw_key *first, const struct bw_key *last,
-                                   bw_item_visitor *take, void *context, bool *lost)
+static struct bw_error *visit_leaf_items(struct bw_diff_tree *tree,
+                                         const struct bw_leaf_finder *finder,
+                                         const struct bw_key *first, const struct bw_key *last,
+                                         bw_item_visitor *visit, void *context, bool *lost)
 {
     const struct bw_node *leaf = &finder->leaf;
     uint32_t slot = finder->ordered ? bw_node_count_until(leaf, first) : 0;
@@ -48,7 +48,7 @@ static struct bw_error *give_items(struct bw_diff_tree *tree, const struct bw_le
         if (bw_key_compare(&item.key, first) < 0 || bw_key_compare(&item.key, last) > 0)
             continue;
         if (inside) {
-            BW_TRY(take(context, &item));
+            BW_TRY(visit(context, &item));
             continue;
         }
         *lost = true;
@@ -62,7 +62,7 @@ static struct bw_error *give_items(struct bw_diff_tree *tree, const struct bw_le
 }
 
 struct bw_error *bw_diff_items(struct bw_diff_tree *tree, struct bw_leaf_finder *finder,
-                               struct bw_key first, struct bw_key last, bw_item_visitor *take,
+                               struct bw_key first, struct bw_key last, bw_item_visitor *visit,
                                void *context, bool *lost)
 {
     const struct bw_key no_limit = BW_KEY_MAX;
@@ -72,7 +72,7 @@ struct bw_error *bw_diff_items(struct bw_diff_tree *tree, struct bw_leaf_finder 
         missing |= finder->lost || (bw_key_compare(&finder->unknown, &finder->end) < 0 &&
                                     bw_key_compare(&finder->unknown, &last) <= 0);
         if (!finder->lost)
-            BW_TRY(give_items(tree, finder, &first, &last, take, context, &missing));
+            BW_TRY(visit_leaf_items(tree, finder, &first, &last, visit, context, &missing));
         if (bw_key_compare(&finder->end, &last) > 0 || bw_key_compare(&finder->end, &no_limit) == 0)
             break;
     }

@@ -145,7 +145,7 @@ static struct bw_error *on_lost_block(void *context, unsigned side,
 struct bw_error *bw_touched_find(struct bw_diff *diff)
 {
     struct bw_pairs pairs = {
-        .shared = diff->shared, .take = on_pair, .lost = on_lost_block, .context = diff};
+        .shared = diff->shared, .visit = on_pair, .lost = on_lost_block, .context = diff};
     for (unsigned side = 0; side < 2; side++) {
         pairs.readers[side] = diff->trees[side].fs->reader;
         pairs.trees[side] = diff->trees[side].subvolume->tree;

@@ -272,7 +272,7 @@ static struct bw_error *compare_subvolumes(struct finding *finding, const struct
         .readers = {finding->examined->fs->reader, newer_fs->reader},
         .trees = {finding->subvolume->tree, newer->tree},
         .shared = true,
-        .take = take_pair,
+        .visit = take_pair,
         .lost = report_lost_side,
         .context = finding,
     };

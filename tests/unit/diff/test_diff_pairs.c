@@ -90,7 +90,7 @@ static void change(struct trees *trees, unsigned count, uint32_t *seed)
     }
 }
 
-static struct bw_error *take(void *context, const struct bw_item_pair *pair)
+static struct bw_error *on_pair(void *context, const struct bw_item_pair *pair)
 {
     struct trees *trees = context;
     const size_t number = number_of(&pair->key);
@@ -127,7 +127,7 @@ static uint64_t compare(struct trees *trees, bool shared)
     struct bw_pairs pairs = {.readers = {trees->editor.reader, trees->editor.reader},
                              .trees = {trees->before, trees->editor.tree},
                              .shared = shared,
-                             .take = take,
+                             .visit = on_pair,
                              .lost = lose,
                              .context = trees};
     memset(trees->told, 0, sizeof trees->told);
