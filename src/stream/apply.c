@@ -555,9 +555,10 @@ static struct bw_error *apply_command(struct applier *applier,
 }
 
 /* After a wrong command, continues with the next subvolume, if it can be found. */
-static struct bw_error *give_up(struct applier *applier, struct bw_error *error, bool *goes_on)
+static struct bw_error *skip_to_next_subvolume(struct applier *applier, struct bw_error *error,
+                                               bool *should_continue)
 {
-    *goes_on &= applier->reader.can_continue;
+    *should_continue &= applier->reader.can_continue;
     applier->skips = true;
     return finish_subvolume(applier, error);
 }
@@ -565,8 +566,8 @@ static struct bw_error *give_up(struct applier *applier, struct bw_error *error,
 static struct bw_error *apply_all(struct applier *applier)
 {
     struct bw_stream_command command;
-    bool goes_on = true, got = true;
-    while (goes_on && got) {
+    bool should_continue = true, got = true;
+    while (should_continue && got) {
         struct bw_error *error = bw_stream_next(&applier->reader, &command, &got);
         if (!error && got) {
             applier->reader.can_continue = true;
@@ -576,7 +577,7 @@ static struct bw_error *apply_all(struct applier *applier)
             return error;
         if (error) {
             got = true;
-            BW_TRY(give_up(applier, error, &goes_on));
+            BW_TRY(skip_to_next_subvolume(applier, error, &should_continue));
         }
     }
     return NULL;

@@ -123,7 +123,7 @@ static void fill_names(struct filling *filling)
 
 /* The streams of a file system. */
 struct listing {
-    bw_command_visitor *take;
+    bw_command_visitor *visit;
     void *context;
     struct bw_buffer subvolume; /* name of the current one */
     const char *device;
@@ -141,8 +141,8 @@ static struct bw_error *note_subvolume(struct listing *listing,
     return listing->subvolume.failed ? bw_error_no_memory() : NULL;
 }
 
-static struct bw_error *give_row(struct listing *listing, const struct bw_stream_reader *reader,
-                                 const struct bw_stream_command *command)
+static struct bw_error *visit_row(struct listing *listing, const struct bw_stream_reader *reader,
+                                  const struct bw_stream_command *command)
 {
     struct bw_commandinfo row = {.device = listing->device,
                                  .offset = command->offset,
@@ -156,7 +156,7 @@ static struct bw_error *give_row(struct listing *listing, const struct bw_stream
     fill_names(&filling);
     fill_inode(&filling);
     fill_data(&filling);
-    return listing->take(listing->context, &row, filling.absent);
+    return listing->visit(listing->context, &row, filling.absent);
 }
 
 static struct bw_error *read_stream(struct bw_fs *fs, struct bw_stream_reader *reader,
@@ -172,15 +172,15 @@ static struct bw_error *read_stream(struct bw_fs *fs, struct bw_stream_reader *r
             bw_fs_report(fs, BW_DAMAGE, bw_error_prefix(error, "%s", listing->device));
             got = true;
         } else if (got) {
-            BW_TRY(give_row(listing, reader, &command));
+            BW_TRY(visit_row(listing, reader, &command));
         }
     }
     return NULL;
 }
 
-struct bw_error *bw_stream_commands(struct bw_fs *fs, bw_command_visitor *take, void *context)
+struct bw_error *bw_stream_commands(struct bw_fs *fs, bw_command_visitor *visit, void *context)
 {
-    struct listing listing = {.take = take, .context = context};
+    struct listing listing = {.visit = visit, .context = context};
     struct bw_error *error =
         fs->is_stream ? NULL : bw_error_create(BW_ERROR_USAGE, "the images are not send streams");
     for (size_t i = 0; !error && i < fs->image_count; i++) {

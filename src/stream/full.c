@@ -64,7 +64,7 @@ static struct bw_error *send_directory_times(struct bw_sender *sender, uint64_t 
 }
 
 /* Moves a directory to the end of the queue, or adds it. */
-static struct bw_error *let_wait(struct full *full, uint64_t directory)
+static struct bw_error *queue_directory(struct full *full, uint64_t directory)
 {
     size_t at = 0;
     while (at < full->waiting_count && full->waiting[at] != directory)
@@ -152,7 +152,7 @@ static struct bw_error *path_of_name(struct bw_sender *sender, const struct name
 }
 
 /* Gives the current inode a name: the first one replaces the temporary name. */
-static struct bw_error *give_name(struct bw_sender *sender, const struct name *name)
+static struct bw_error *send_name(struct bw_sender *sender, const struct name *name)
 {
     struct full *full = sender->order;
     struct bw_send_inode *current = &sender->current;
@@ -171,7 +171,7 @@ static struct bw_error *give_name(struct bw_sender *sender, const struct name *n
                            &current->path);
     }
     bw_send_note_undo(sender, &full->other);
-    return name->directory < current->number ? let_wait(full, name->directory) : NULL;
+    return name->directory < current->number ? queue_directory(full, name->directory) : NULL;
 }
 
 /* Removes an inode for which no path was found from its temporary name. */
@@ -199,7 +199,7 @@ static struct bw_error *place_inode(struct bw_sender *sender)
     if (full->progress > number || !full->has_inode)
         return NULL;
     for (size_t i = 0; i < full->name_count; i++) {
-        struct bw_error *error = give_name(sender, &full->names[i]);
+        struct bw_error *error = send_name(sender, &full->names[i]);
         if (error)
             BW_TRY(
                 bw_send_lose(sender, bw_error_prefix(error, "a name of inode %" PRIu64, number)));
@@ -233,7 +233,7 @@ static struct bw_error *end_inode(struct bw_sender *sender)
     bw_send_mode(sender);
     bw_send_capability(sender);
     if (S_ISDIR(current->inode.mode) && current->inode.size)
-        BW_TRY(let_wait(full, current->number));
+        BW_TRY(queue_directory(full, current->number));
     else
         bw_send_times(sender, &current->path, &times);
     bw_send_end_inode(sender);

@@ -227,7 +227,7 @@ static size_t held_bytes(void *context, const struct bw_stream_file *file)
     return job->commands.length + job->path.length + job->undo.length + read;
 }
 
-static struct bw_error *keep_part(void *context, const struct bw_data_part *part)
+static struct bw_error *append_part(void *context, const struct bw_data_part *part)
 {
     struct bw_send_job *job = context;
     if (part->kind == BW_DATA_BYTES) {
@@ -266,7 +266,7 @@ static struct bw_error *read_job(void *context, struct bw_data_reader *reader,
         }
         job->encoded = false;
     }
-    BW_TRY(bw_data_read(reader, &job->file, job->offset, job->length, keep_part, job));
+    BW_TRY(bw_data_read(reader, &job->file, job->offset, job->length, append_part, job));
     return job->bytes.failed ? bw_error_no_memory() : NULL;
 }
 
@@ -291,10 +291,10 @@ static struct bw_error *begin_job(struct bw_sender *sender, const struct bw_send
     struct bw_send_jobs *jobs = sender->jobs;
     if (jobs->began)
         return NULL;
-    const bool goes_on = job->tail == SIZE_MAX;
-    const size_t from = !jobs->bad ? 0 : goes_on ? job->commands.length : job->tail;
+    const bool continues_file = job->tail == SIZE_MAX;
+    const size_t from = !jobs->bad ? 0 : continues_file ? job->commands.length : job->tail;
     jobs->began = true;
-    jobs->bad &= goes_on;
+    jobs->bad &= continues_file;
     if (from < job->commands.length)
         bw_buffer_append(&jobs->output, job->commands.data + from, job->commands.length - from);
     return flush_output(sender, OUTPUT);
@@ -348,10 +348,10 @@ static struct bw_error *write_data(struct bw_sender *sender, const struct bw_sen
     return NULL;
 }
 
-/* Handles an unreadable range. With BW_SEND_SKIP, the receiver removes the file, and all further
- * commands for it are omitted. */
-static struct bw_error *handle_bad(struct bw_sender *sender, const struct bw_send_job *job,
-                                   uint64_t offset, uint64_t length, const struct bw_error *error)
+/* With BW_SEND_SKIP, the receiver removes the file, and all further commands for it are omitted. */
+static struct bw_error *tolerate_bad_range(struct bw_sender *sender, const struct bw_send_job *job,
+                                           uint64_t offset, uint64_t length,
+                                           const struct bw_error *error)
 {
     struct bw_send_jobs *jobs = sender->jobs;
     struct bw_error *bad =
@@ -378,7 +378,7 @@ static struct bw_error *deliver_part(void *context, const struct bw_stream_file 
     if (sender->jobs->bad)
         return NULL;
     if (part->kind == BW_DATA_BAD)
-        BW_TRY(handle_bad(sender, job, part->offset, part->length, part->error));
+        BW_TRY(tolerate_bad_range(sender, job, part->offset, part->length, part->error));
     if (sender->jobs->bad)
         return NULL;
     return write_data(sender, job, part->offset, part->bytes, part->length);
@@ -390,7 +390,7 @@ static struct bw_error *deliver_bytes(struct bw_sender *sender, struct bw_send_j
     struct bw_buffer *output = &sender->jobs->output;
     size_t data;
     if (job->error)
-        BW_TRY(handle_bad(sender, job, job->offset, job->length, job->error));
+        BW_TRY(tolerate_bad_range(sender, job, job->offset, job->length, job->error));
     if (sender->jobs->bad)
         return NULL;
     if (!job->encoded)

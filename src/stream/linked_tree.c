@@ -220,7 +220,7 @@ struct bw_error *bw_linked_tree_add_link(struct bw_linked_tree *tree, int direct
 
 /* The times of directories do not change when a file takes the place of its original. */
 
-static void keep_times(int directory, const struct stat *status)
+static void restore_times(int directory, const struct stat *status)
 {
     futimens(directory, (struct timespec[]){status->st_atim, status->st_mtim});
 }
@@ -247,7 +247,7 @@ static struct bw_error *replace_below(int directory, const char *name, ino_t ino
                  (unlinkat(below, entry, 0) || linkat(from, temporary, below, entry, 0)))
             error = system_error("cannot link", entry);
     }
-    keep_times(below, &before);
+    restore_times(below, &before);
     return error;
 }
 
@@ -278,7 +278,7 @@ struct bw_error *bw_linked_tree_own(struct bw_linked_tree *tree, int top, int di
     if (fstat(directory, &before))
         return system_error("cannot read the directory of", name);
     struct bw_error *error = replace_file(tree, top, directory, name, &status);
-    keep_times(directory, &before);
+    restore_times(directory, &before);
     return error;
 }
 
