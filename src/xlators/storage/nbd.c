@@ -103,8 +103,9 @@ static void move_kept(struct batch *batch)
         batch->order[batch->sent + i] = kept[i];
 }
 
-/* Completes requests beyond the end of the image, and removes them from the batch. */
-static void sort_requests(struct batch *batch, struct bw_request *requests, size_t count)
+/* Completes requests beyond the end of the image, and removes them from the batch. `kept`: ranges
+ * that the connection keeps may be used. */
+static void sort_requests(struct batch *batch, struct bw_request *requests, size_t count, bool kept)
 {
     for (size_t i = 0; i < count; i++) {
         if (is_inside(batch->nbd, &requests[i]))
@@ -115,7 +116,10 @@ static void sort_requests(struct batch *batch, struct bw_request *requests, size
                 batch->nbd->path, batch->nbd->facts.size, requests[i].address + requests[i].length);
     }
     bw_sort_by_address(batch->order, batch->count);
-    move_kept(batch);
+    if (kept)
+        move_kept(batch);
+    else
+        batch->sent = batch->count;
 }
 
 static bool is_one_buffer(struct bw_request *const *requests, size_t count)
@@ -242,16 +246,17 @@ static void copy_out(const struct run *run)
 }
 
 static void read_slice(const struct bw_frame *frame, struct bw_xlator *xlator,
-                       struct bw_request *requests, size_t count);
+                       struct bw_request *requests, size_t count, bool kept);
 
-/* If adjacent requests cannot be read together, reads them one by one. */
+/* If adjacent requests cannot be read together, reads them one by one. Other threads may announce
+ * and wait for a range that cannot be read again and again, so it is not looked for twice. */
 static void answer_run(const struct batch *batch, const struct run *run)
 {
     struct bw_request *first = run->requests[0];
     if (run->kept) {
         if (!bw_connection_take(batch->nbd->connection, first->address, first->length,
                                 first->buffer))
-            read_slice(batch->frame, batch->xlator, first, 1);
+            read_slice(batch->frame, batch->xlator, first, 1, false);
         return;
     }
     const struct bw_connection_read *failed = failed_read(run);
@@ -263,7 +268,7 @@ static void answer_run(const struct batch *batch, const struct run *run)
         if (run->count == 1 || failed->problem == ENOTCONN)
             run->requests[i]->error = explain_failure(batch, failed);
         else
-            read_slice(batch->frame, batch->xlator, run->requests[i], 1);
+            read_slice(batch->frame, batch->xlator, run->requests[i], 1, false);
     }
 }
 
@@ -308,11 +313,11 @@ static void read_runs(struct batch *batch, struct bw_connection_read *reads, siz
 }
 
 static void read_slice(const struct bw_frame *frame, struct bw_xlator *xlator,
-                       struct bw_request *requests, size_t count)
+                       struct bw_request *requests, size_t count, bool kept)
 {
     struct batch batch = {.frame = frame, .xlator = xlator, .nbd = bw_xlator_private(xlator)};
     size_t read_count, bytes;
-    sort_requests(&batch, requests, count);
+    sort_requests(&batch, requests, count, kept);
     find_runs(&batch, &read_count, &bytes);
     if (!batch.run_count)
         return;
@@ -333,7 +338,7 @@ static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator
                           struct bw_request *requests, size_t count)
 {
     for (size_t done = 0; done < count; done += BW_BATCH)
-        read_slice(frame, xlator, requests + done, bw_next_batch(count - done));
+        read_slice(frame, xlator, requests + done, bw_next_batch(count - done), true);
 }
 
 static void advise(const struct bw_frame *frame, struct bw_xlator *xlator,

@@ -2,6 +2,7 @@
 /* storage/nbd: each request gets its own bytes, whatever the limits of the server; and servers that
  * disconnect, hang or lie. */
 #include "base/json.h"
+#include "base/thread.h"
 
 #include <stdlib.h>
 
@@ -322,6 +323,34 @@ static void test_threads(void **state)
     tear_down(&setup);
 }
 
+static void *read_bad(void *context)
+{
+    for (unsigned i = 0; i < 50; i++)
+        expect_error(read_at(context, 8192), BW_ERROR_SYSTEM, "cannot read nbd+unix");
+    return NULL;
+}
+
+/* Threads that have not been woken yet keep a bad range in the cache; the others must not look for
+ * it there until their stacks overflow. */
+static void test_bad_blocks_in_threads(void **state)
+{
+    (void)state;
+    struct setup setup = {.server = {.bad_offset = 8192}};
+    pthread_attr_t attributes;
+    pthread_t threads[32];
+    set_up(&setup);
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, BW_STACK_NEEDED);
+    for (size_t i = 0; i < COUNT(threads); i++)
+        pthread_create(&threads[i], &attributes, read_bad, &setup);
+    for (unsigned i = 0; i < 20000; i++)
+        announce(&setup, 8192, 4096);
+    for (size_t i = 0; i < COUNT(threads); i++)
+        pthread_join(threads[i], NULL);
+    pthread_attr_destroy(&attributes);
+    tear_down(&setup);
+}
+
 static void test_server_comes_back(void **state)
 {
     (void)state;
@@ -480,6 +509,7 @@ int main(void)
         cmocka_unit_test(test_staying),
         cmocka_unit_test(test_more_than_is_kept),
         cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_bad_blocks_in_threads),
         cmocka_unit_test(test_server_comes_back),
         cmocka_unit_test(test_servers_that_fail),
         cmocka_unit_test(test_silent_servers),
