@@ -42,11 +42,6 @@ enum sharing_kind {
     SHARED,          /**< several references */
 };
 
-/* Addresses of extents whose items are lost, both included. */
-struct lost_range {
-    uint64_t first, last;
-};
-
 struct sharing_table {
     struct bw_fs *fs;
     uint64_t *requested; /* since the tree was read; ascending while it is */
@@ -55,9 +50,9 @@ struct sharing_table {
     struct bw_number_set shared, split; /* addresses in units of the smallest sector */
     struct bw_extent_entry extent; /* that the last extent item was for, with several references */
     uint64_t records;              /* of references to it so far */
-    struct lost_range *lost;       /* ascending */
-    size_t lost_count, lost_capacity;
+    struct bw_range_set lost;      /* addresses of extents whose items are lost */
     struct bw_number_set lost_blocks;
+    size_t lost_count; /* of blocks */
     bool all;
 };
 
@@ -67,7 +62,7 @@ static void free_table(struct sharing_table *table)
     bw_number_set_free(&table->shared);
     bw_number_set_free(&table->split);
     bw_number_set_free(&table->lost_blocks);
-    free(table->lost);
+    bw_range_set_free(&table->lost);
 }
 
 /* Whether that was so much that nothing more needs to be requested for: all will be known. */
@@ -99,9 +94,8 @@ static struct bw_error *request_address(struct sharing_table *table, uint64_t by
 
 static bool is_lost(const struct sharing_table *table, uint64_t bytenr)
 {
-    const struct lost_range *lost = table->lost;
-    const size_t at = BW_FIRST_INDEX(i, table->lost_count, lost[i].last >= bytenr);
-    return at < table->lost_count && lost[at].first <= bytenr;
+    uint64_t end = UINT64_MAX;
+    return bw_range_set_has(&table->lost, bytenr, &end);
 }
 
 /* The sharing of a requested address. */
@@ -112,7 +106,7 @@ static enum sharing_kind sharing_of(const struct sharing_table *table, uint64_t 
         return SHARED;
     if (bytenr % BW_MIN_SECTORSIZE == 0 && bw_number_set_has(&table->split, sector))
         return SPLIT;
-    return table->lost_count && is_lost(table, bytenr) ? UNKNOWN_SHARING : NOT_SHARED;
+    return is_lost(table, bytenr) ? UNKNOWN_SHARING : NOT_SHARED;
 }
 
 /* Reading. */
@@ -184,17 +178,11 @@ static struct bw_error *on_lost_block(void *context, const struct bw_block_point
         return bw_error_no_memory();
     if (!is_new)
         return NULL;
-    if (!BW_ARRAY_RESERVE(table->lost, table->lost_count, table->lost_capacity))
-        return bw_error_no_memory();
-    table->lost[table->lost_count++] =
-        (struct lost_range){keys->first_key.objectid, keys->end_key.objectid};
-    return NULL;
-}
-
-static int by_last(const void *a, const void *b)
-{
-    const struct lost_range *one = a, *other = b;
-    return bw_compare(one->last, other->last);
+    table->lost_count++;
+    const uint64_t last = keys->end_key.objectid; /* it may have items of this extent, too */
+    return bw_range_set_add(&table->lost, keys->first_key.objectid, last + (last != UINT64_MAX))
+               ? NULL
+               : bw_error_no_memory();
 }
 
 /* Reads the extent tree; lost blocks are reported. Call it again after more requests.
@@ -211,8 +199,7 @@ static struct bw_error *read_table(struct sharing_table *table)
     if (table->requested_count)
         qsort(table->requested, table->requested_count, sizeof *table->requested, bw_compare_first);
     BW_TRY(bw_tree_scan(&fs->reader, &fs->extent_tree, &scan));
-    if (table->lost_count)
-        qsort(table->lost, table->lost_count, sizeof *table->lost, by_last);
+    bw_range_set_join(&table->lost);
     table->requested_before += table->requested_count;
     table->requested_count = 0;
     return end_extent(table);
