@@ -46,6 +46,7 @@ expect "unreadable data" 1 'no good copy' extract --subvolumes -C "$WORK/bad" "$
 holds "are zeros" test -s "$WORK/bad/bad"
 expect "or the end" 1 'no good copy' extract --subvolumes --on-error=fail -C "$WORK/bad2" "$bad"
 expect "files that exist stay" 1 'File exists' extract --subvolumes -C "$WORK/all" "$image"
+holds "and where the new ones are" grep -q "$WORK/all/\.btrfs-walk-[0-9]* contains" "$WORK/err"
 expect "no folder" 2 'no target directory' extract --subvolumes "$image"
 expect "links need subvolumes" 2 'needs --subvolumes' extract --link-snapshots -C "$WORK/x" "$image"
 expect "a subvolume that does not exist" 2 'no subvolume' \

@@ -65,6 +65,7 @@ struct extraction {
 struct receiving {
     const struct cmd_common *common;
     int top, folder;
+    const char *path;   /* of `top` */
     char temporary[32]; /* name of `folder` in `top` */
     struct bw_receiver *receiver;
     uint64_t missed;
@@ -105,12 +106,18 @@ static struct bw_error *handle_frame(struct receiving *receiving, struct frame f
     }
 }
 
-/* Removes the temporary folder, and keeps the times of the one around it. */
+/* Removes the temporary folder, and keeps the times of the one around it. After an error or an
+ * interruption, there are subvolumes in it, and it stays. */
 static void remove_temporary(const struct receiving *receiving)
 {
     struct stat status;
     bool known = fstat(receiving->top, &status) == 0;
-    if (unlinkat(receiving->top, receiving->temporary, AT_REMOVEDIR) == 0 && known)
+    if (unlinkat(receiving->top, receiving->temporary, AT_REMOVEDIR) && errno == ENOTEMPTY)
+        cmd_fail(receiving->common,
+                 bw_error_create(BW_ERROR_SYSTEM,
+                                 "%s/%s contains the subvolumes that did not get to their places",
+                                 receiving->path, receiving->temporary));
+    else if (known)
         futimens(receiving->top, (struct timespec[]){status.st_atim, status.st_mtim});
 }
 
@@ -124,10 +131,11 @@ static int receive_frames(struct receiving *receiving, int channel)
         error = handle_frame(receiving, frame, bytes);
     struct answer answer = {.missed = receiving->missed};
     bw_receiver_summary(receiving->receiver, &answer.summary);
+    const int status = error ? cmd_fail_answer(receiving->common, error) : STATUS_OK;
     remove_temporary(receiving);
     bw_receiver_destroy(receiving->receiver);
-    if (error)
-        return cmd_fail_answer(receiving->common, error);
+    if (status)
+        return status;
     bw_channel_send(channel, &answer, sizeof answer);
     return STATUS_OK;
 }
@@ -192,7 +200,8 @@ static struct bw_error *open_outputs(void *context, const struct bw_fs *planned)
 {
     struct extraction *extraction = context;
     const struct extract_subvolumes *settings = extraction->settings;
-    struct receiving receiving = {.common = extraction->common, .top = -1, .folder = -1};
+    struct receiving receiving = {
+        .common = extraction->common, .path = settings->folder, .top = -1, .folder = -1};
     (void)planned;
     BW_TRY(open_folders(&receiving, settings->folder));
     const struct bw_receiver_options how = {.struct_size = sizeof how,
