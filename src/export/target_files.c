@@ -290,6 +290,7 @@ static int open_temporary(struct bw_target_file *file)
         for (unsigned i = 0; again && i < 2; i++) {
             int opened = openat(file->target->directory, file->temporary,
                                 O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+            atomic_store(&file->named, opened >= 0);
             if (opened >= 0)
                 flock(opened, LOCK_EX | LOCK_NB);
             if (opened >= 0 || errno != EEXIST)
@@ -314,7 +315,10 @@ struct bw_error *bw_target_file_begin(struct bw_target *target, const char *path
                                       const struct bw_inode *inode, struct bw_target_file *file)
 {
     struct stat status;
-    *file = (struct bw_target_file){.target = target, .descriptor = -1};
+    file->target = target;
+    file->descriptor = -1;
+    file->end = 0;
+    atomic_store(&file->named, false);
     BW_TRY(bw_target_enter(target, path, length));
     /* check now, not after everything was written */
     if (fstatat(target->directory, target->name, &status, AT_SYMLINK_NOFOLLOW) == 0)
@@ -325,10 +329,8 @@ struct bw_error *bw_target_file_begin(struct bw_target *target, const char *path
     if (file->descriptor < 0 &&
         (errno == EOPNOTSUPP || errno == EISDIR || errno == ENOENT || errno == EINVAL))
         file->descriptor = open_temporary(file);
-    if (file->descriptor < 0) {
-        *file->temporary = '\0'; /* if it exists, another process made it */
+    if (file->descriptor < 0)
         return bw_target_error(errno, "cannot make the file", path, length);
-    }
     bw_target_set_flags(file->descriptor, inode, BW_FLAGS_EMPTY);
     return NULL;
 }
@@ -353,7 +355,7 @@ struct bw_error *bw_target_file_write(struct bw_target_file *file, uint64_t offs
 
 void bw_target_file_remove(const struct bw_target_file *file)
 {
-    if (*file->temporary)
+    if (atomic_load(&file->named))
         unlinkat(file->target->directory, file->temporary, 0);
 }
 
@@ -362,7 +364,7 @@ void bw_target_file_abandon(struct bw_target_file *file)
     if (file->descriptor < 0)
         return;
     bw_target_file_remove(file);
-    *file->temporary = '\0';
+    atomic_store(&file->named, false);
     close(file->descriptor);
     file->descriptor = -1;
 }
@@ -395,7 +397,7 @@ static int rename_temporary(struct bw_target_file *file)
             unlinkat(directory, file->temporary, 0);
     }
     if (result == 0)
-        *file->temporary = '\0';
+        atomic_store(&file->named, false);
     return result;
 }
 
@@ -407,7 +409,7 @@ struct bw_error *bw_target_file_finish(struct bw_target_file *file, const char *
         error = bw_target_error(errno, "cannot set its size", path, length);
     if (!error)
         bw_target_restore(file->target, file->descriptor, path, length, attributes);
-    if (!error && (*file->temporary ? rename_temporary(file) : link_unnamed(file)))
+    if (!error && (file->named ? rename_temporary(file) : link_unnamed(file)))
         error = errno == EEXIST ? exists_error(file->target, path, length)
                                 : bw_target_error(errno, "cannot give it its name", path, length);
     bw_target_file_abandon(file);

@@ -3,6 +3,8 @@
 #ifndef BW_EXPORT_TARGET_FILES_H
 #define BW_EXPORT_TARGET_FILES_H
 
+#include <stdatomic.h>
+
 #include "export/target_attributes.h"
 
 /**
@@ -44,7 +46,8 @@ struct bw_target_file {
     struct bw_target *target;
     int descriptor;     /**< -1: no file */
     uint64_t end;       /**< end of the data written so far */
-    char temporary[40]; /**< temporary name; "": it has none */
+    atomic_bool named;  /**< it has a temporary name; for handlers of signals */
+    char temporary[40]; /**< that name, or one that was tried */
 };
 
 /** Whether a file with this size and modification time exists. */

@@ -93,8 +93,10 @@ void cmd_ignore_exit_signals(void)
 
 static void clean_up_and_exit(int number)
 {
+    const int problem = errno;
     for (size_t i = 0; monitor.clean_ups[i]; i++)
         monitor.clean_ups[i]();
+    errno = problem;
     raise(number); /* its default action, because of SA_RESETHAND, when this handler returns */
 }
 
