@@ -197,9 +197,11 @@ struct bw_error *cmd_resume_start(const struct bw_fs *fs, uint64_t *units)
         *units = resumption.token.done.units;
     if (!resumption.active)
         return NULL;
-    BW_TRY(compare_image(fs));
-    resumption.is_started = true;
-    return NULL;
+    pthread_mutex_lock(&resumption.lock);
+    struct bw_error *error = compare_image(fs);
+    resumption.is_started = !error;
+    pthread_mutex_unlock(&resumption.lock);
+    return error;
 }
 
 struct bw_error *cmd_resume_position(const struct cmd_common *common, const char *token,
