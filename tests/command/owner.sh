@@ -120,7 +120,7 @@ done
 expect "which device" 2 'does not name its device' owner --bad-map "$WORK/map" \
     "$(image raid5-3)" -d "$BUILD/fixtures/raid5-3/dev2.img" -d "$BUILD/fixtures/raid5-3/dev3.img"
 expect "no such list" 2 'cannot open' owner --bad-map "$WORK/none" "$(image plain)"
-expect "no address" 2 'no address' owner "$(image plain)"
+expect "no address" 2 "Try 'btrfs-walk owner --help'" owner "$(image plain)"
 expect "a bad address" 2 'invalid address' owner "$(image plain)" 12x
 expect "an empty range" 2 'invalid address' owner "$(image plain)" 12+0
 expect "no such device" 2 'there is no device 7' owner --devid 7 "$(image plain)" 0

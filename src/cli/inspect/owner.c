@@ -413,8 +413,6 @@ static struct bw_error *list(struct cmd_answer *answer, void *context)
 static struct bw_error *parse_operands(const struct cmd_common *common, struct asking *asking)
 {
     const struct owner_state *state = asking->state;
-    if (!common->path_count && !state->bad_map)
-        return bw_error_create(BW_ERROR_USAGE, "no address given");
     if (state->bad_map)
         cmd_leave_host(common);
     if (state->bad_map)
@@ -441,6 +439,8 @@ static int run(const struct cmd_common *common, void *state)
     struct cmd_common own = *common;
     if (asking.state->dmesg)
         return dmesg_run(common, asking.state->dmesg, asking.state->map_offset);
+    if (!common->path_count && !asking.state->bad_map)
+        return cmd_usage_error(&cmd_owner, "no address given", NULL);
     if (!common->input.log_given)
         own.input.log = BW_LOG_IGNORE;
     struct bw_error *error = parse_operands(common, &asking);
