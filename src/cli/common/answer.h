@@ -40,7 +40,8 @@ struct cmd_answer_plan {
     /** Without a table: appends the text of a record to answer->text. */
     struct bw_error *(*print)(struct cmd_answer *answer, const void *record, uint64_t absent);
     bool has_units; /**< `print` applies --iec, --si and --raw itself */
-    /** Writes all records. Only BW_ERROR_USAGE makes the exit status STATUS_CANNOT. */
+    /** Writes all records. Only BW_ERROR_USAGE and BW_ERROR_NOT_FOUND make the exit status
+     * STATUS_CANNOT. */
     struct bw_error *(*list)(struct cmd_answer *answer, void *context);
     void *context;
     bool null_terminated; /**< rows that are not a table end with NUL */

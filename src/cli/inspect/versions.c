@@ -281,6 +281,10 @@ static struct bw_error *list(struct cmd_answer *answer, void *context)
     free(versions->in_snapshots);
     if (error && error->code == BW_ERROR_STOPPED && versions->found_good)
         bw_error_free(BW_TAKE(error));
+    if (error && error->code == BW_ERROR_NOT_FOUND) {
+        cmd_fail(answer->common, BW_TAKE(error));
+        answer->status = STATUS_PARTIAL; /* as for all commands with paths */
+    }
     return error;
 }
 
