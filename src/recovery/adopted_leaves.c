@@ -176,7 +176,7 @@ struct adoption {
     size_t claim_count, claim_capacity;
     struct bw_tree_extent block; /* the block of the last extent item; bytenr 0 if it is of no
                                     interest */
-    bool taken;                  /* the block was taken: further references to it change nothing */
+    bool is_added;               /* the block was added: further references to it change nothing */
     unsigned candidate_count, batch;
     struct candidate {
         struct bw_block_pointer pointer;
@@ -249,10 +249,10 @@ static struct bw_error *read_candidates(struct adoption *adoption)
     return failure;
 }
 
-static struct bw_error *take_block(struct adoption *adoption,
-                                   const struct bw_extent_reference *reference)
+static struct bw_error *add_node_or_candidate(struct adoption *adoption,
+                                              const struct bw_extent_reference *reference)
 {
-    adoption->taken = true;
+    adoption->is_added = true;
     if (adoption->level)
         return bw_map_put(&adoption->nodes, adoption->block.bytenr, 1) ? NULL
                                                                        : bw_error_no_memory();
@@ -273,8 +273,8 @@ static struct bw_error *add_claim(struct adoption *adoption, uint64_t tree, uint
     return NULL;
 }
 
-static struct bw_error *take_reference(struct adoption *adoption,
-                                       const struct bw_extent_reference *reference)
+static struct bw_error *follow_reference(struct adoption *adoption,
+                                         const struct bw_extent_reference *reference)
 {
     if (!adoption->block.bytenr)
         return NULL;
@@ -286,7 +286,7 @@ static struct bw_error *take_reference(struct adoption *adoption,
                            bw_map_get(&adoption->nodes, reference->referrer) != UINT32_MAX
                      : reference->referrer == adoption->tree->id ||
                            is_claimed(adoption, reference->referrer, NULL);
-    return below && !adoption->taken ? take_block(adoption, reference) : NULL;
+    return below && !adoption->is_added ? add_node_or_candidate(adoption, reference) : NULL;
 }
 
 static struct bw_error *add_leaf_item(struct adoption *adoption, const struct bw_item *item)
@@ -295,22 +295,22 @@ static struct bw_error *add_leaf_item(struct adoption *adoption, const struct bw
     struct bw_extent_reference reference;
     if (bw_tree_extent_decode(item, &extent)) {
         adoption->block = extent;
-        adoption->taken = false;
+        adoption->is_added = false;
         if (extent.level != adoption->level || extent.generation > adoption->newest)
             adoption->block.bytenr = 0;
         else
             adoption->known += bw_map_get(&adoption->lost_nodes, extent.bytenr) != UINT32_MAX;
         while (bw_extent_reference_next(&extent.references, &reference))
-            BW_TRY(take_reference(adoption, &reference));
+            BW_TRY(follow_reference(adoption, &reference));
         return NULL;
     }
     return item->key.objectid == adoption->block.bytenr &&
                    bw_extent_reference_of_key(&item->key, &reference)
-               ? take_reference(adoption, &reference)
+               ? follow_reference(adoption, &reference)
                : NULL;
 }
 
-static struct bw_error *take_leaf(void *context, const struct bw_node *leaf)
+static struct bw_error *add_leaf_items(void *context, const struct bw_node *leaf)
 {
     struct bw_item item;
     for (uint32_t slot = 0; bw_leaf_next(leaf, &slot, &item);)
@@ -377,7 +377,7 @@ static struct bw_error *find_leaves(struct adoption *adoption)
 {
     const struct bw_fs *fs = adoption->fs;
     uint8_t highest = 0;
-    const struct bw_scan scan = {BW_SCAN_ALL, .leaf = take_leaf, .lost = lose_extents,
+    const struct bw_scan scan = {BW_SCAN_ALL, .leaf = add_leaf_items, .lost = lose_extents,
                                  .context = adoption};
     BW_TRY(note_lost_nodes(adoption, &highest));
     if (!highest || !fs->extent_tree.id)

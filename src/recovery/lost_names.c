@@ -143,15 +143,15 @@ static size_t first_to(const struct tree_names *names, uint64_t directory)
     return BW_FIRST_INDEX(i, names->count, names->items[i].directory >= directory);
 }
 
-/* Handing out the names that one inode has in a directory. */
+/* Visiting the names that one inode has in a directory. */
 struct naming {
     uint64_t directory;
     struct bw_dir_entry entry;
-    bw_name_visitor *take;
+    bw_name_visitor *visit;
     void *context;
 };
 
-static struct bw_error *take_names(struct naming *naming, const struct bw_item *item)
+static struct bw_error *visit_names(struct naming *naming, const struct bw_item *item)
 {
     struct bw_cursor cursor = bw_cursor_of(item);
     struct bw_inode_ref ref;
@@ -162,7 +162,7 @@ static struct bw_error *take_names(struct naming *naming, const struct bw_item *
             continue;
         naming->entry.name = ref.name;
         naming->entry.name_length = ref.name_length;
-        BW_TRY(naming->take(naming->context, &naming->entry));
+        BW_TRY(naming->visit(naming->context, &naming->entry));
     }
     return NULL;
 }
@@ -183,7 +183,7 @@ static struct bw_error *name_inode(const struct bw_fs *fs, const struct bw_tree 
                         (struct bw_key){reference->inode, BW_INODE_REF, naming->directory},
                         (struct bw_key){reference->inode, BW_INODE_EXTREF, UINT64_MAX});
     while (!error && bw_item_range_next(&range))
-        error = range.error ? NULL : take_names(naming, &range.item);
+        error = range.error ? NULL : visit_names(naming, &range.item);
     return bw_item_range_end(&range, error);
 }
 
@@ -214,17 +214,17 @@ static struct bw_error *name_subvolumes(const struct bw_fs *fs, uint64_t parent,
                                   .name = (const uint8_t *)bw_subvolume_name(table, child),
                                   .name_length = child->name_length,
                                   .type = BW_FILE_DIRECTORY};
-        BW_TRY(naming->take(naming->context, &naming->entry));
+        BW_TRY(naming->visit(naming->context, &naming->entry));
     }
     return NULL;
 }
 
 struct bw_error *bw_name_index_read(void *context, const struct bw_subvolume *subvolume,
-                                    uint64_t directory, bw_name_visitor *take, void *taker)
+                                    uint64_t directory, bw_name_visitor *visit, void *visit_context)
 {
     struct bw_name_index *index = context;
     const struct tree_names *names = NULL;
-    struct naming naming = {.directory = directory, .take = take, .context = taker};
+    struct naming naming = {.directory = directory, .visit = visit, .context = visit_context};
     pthread_mutex_lock(&index->lock);
     struct bw_error *error = find_names(index, &subvolume->tree, &names);
     if (!error)
@@ -291,7 +291,8 @@ static struct bw_error *find_type(const struct bw_lost_names *names, const struc
     return NULL;
 }
 
-static struct bw_error *take_references(struct bw_lost_names *names, const struct bw_item *item)
+static struct bw_error *visit_lost_references(struct bw_lost_names *names,
+                                              const struct bw_item *item)
 {
     struct bw_cursor cursor = bw_cursor_of(item);
     struct bw_inode_ref ref;
@@ -301,7 +302,7 @@ static struct bw_error *take_references(struct bw_lost_names *names, const struc
         if (!bw_lost_names_has(names, ref.parent, ref.index))
             continue;
         BW_TRY(find_type(names, &ref, &found));
-        BW_TRY(names->take(names->context, &found));
+        BW_TRY(names->visit(names->context, &found));
     }
     return NULL;
 }
@@ -386,7 +387,7 @@ static struct bw_error *index_has(struct bw_lost_names *names, uint64_t director
     return NULL;
 }
 
-static struct bw_error *take_named_entries(struct bw_lost_names *names, const struct bw_item *item)
+static struct bw_error *visit_lost_entries(struct bw_lost_names *names, const struct bw_item *item)
 {
     struct bw_cursor cursor = bw_cursor_of(item);
     struct bw_dir_entry entry;
@@ -399,14 +400,14 @@ static struct bw_error *take_named_entries(struct bw_lost_names *names, const st
             continue;
         BW_TRY(index_has(names, directory, &entry, &known));
         if (!known)
-            BW_TRY(names->take(names->context, &(struct bw_lost_name){
-                                                   directory, entry.location.objectid, entry.name,
-                                                   entry.name_length, entry.type, 0}));
+            BW_TRY(names->visit(names->context, &(struct bw_lost_name){
+                                                    directory, entry.location.objectid, entry.name,
+                                                    entry.name_length, entry.type, 0}));
     }
     return NULL;
 }
 
-static struct bw_error *add_name_item(struct bw_lost_names *names, const struct bw_item *item)
+static struct bw_error *visit_item_names(struct bw_lost_names *names, const struct bw_item *item)
 {
     const struct bw_disk_inode_item *inode = (const void *)item->data;
     switch (item->key.type) {
@@ -416,19 +417,19 @@ static struct bw_error *add_name_item(struct bw_lost_names *names, const struct 
         return NULL;
     case BW_INODE_REF:
     case BW_INODE_EXTREF:
-        return take_references(names, item);
+        return visit_lost_references(names, item);
     case BW_DIR_ITEM:
-        return take_named_entries(names, item);
+        return visit_lost_entries(names, item);
     default:
         return NULL;
     }
 }
 
-static struct bw_error *take_leaf(void *context, const struct bw_node *leaf)
+static struct bw_error *visit_leaf_names(void *context, const struct bw_node *leaf)
 {
     struct bw_item item;
     for (uint32_t slot = 0; bw_leaf_next(leaf, &slot, &item);)
-        BW_TRY(add_name_item(context, &item));
+        BW_TRY(visit_item_names(context, &item));
     return NULL;
 }
 
@@ -444,9 +445,9 @@ static struct bw_error *note_lost(void *context, const struct bw_block_pointer *
 
 struct bw_error *bw_lost_names_find(struct bw_lost_names *names)
 {
-    const struct bw_scan scan = {BW_SCAN_ALL, .lenient = true, .leaf = take_leaf, .lost = note_lost,
-                                 .context = names};
+    const struct bw_scan scan = {BW_SCAN_ALL, .lenient = true, .leaf = visit_leaf_names,
+                                 .lost = note_lost, .context = names};
     BW_TRY(bw_tree_scan(&names->fs->reader, names->tree, &scan));
-    return bw_adopted_visit(&names->fs->reader, names->adopted, &scan.first, &scan.last, take_leaf,
-                            names);
+    return bw_adopted_visit(&names->fs->reader, names->adopted, &scan.first, &scan.last,
+                            visit_leaf_names, names);
 }

@@ -104,7 +104,8 @@ struct bw_error *bw_name_index_create(struct bw_fs *fs, struct bw_name_index **i
 void bw_name_index_destroy(struct bw_name_index *index);
 /** As bw_recovery.names; the context is the struct bw_name_index. */
 struct bw_error *bw_name_index_read(void *index, const struct bw_subvolume *subvolume,
-                                    uint64_t directory, bw_name_visitor *take, void *taker);
+                                    uint64_t directory, bw_name_visitor *visit,
+                                    void *visit_context);
 
 /* Names whose directory entries are lost (lost_names.c). */
 
@@ -128,7 +129,7 @@ struct bw_lost_names {
     /** The wave in which a directory was walked: blocks lost later had been read before. */
     uint32_t (*wave_of)(void *context, uint64_t directory);
     /** Receives a name. It may come more than once. An error ends the search. */
-    struct bw_error *(*take)(void *context, const struct bw_lost_name *name);
+    struct bw_error *(*visit)(void *context, const struct bw_lost_name *name);
     /** Receives a range that turns out to be lost during the search, and has been reported. */
     struct bw_error *(*lose)(void *context, const struct bw_lost_range *range);
     void *context;

@@ -309,7 +309,7 @@ struct bw_error *bw_lost_entries_list(struct bw_subvolume_walk *walk)
                                             .adopted = &walk->adopted,
                                             .wave = &walk->wave,
                                             .wave_of = wave_of,
-                                            .take = restore_name,
+                                            .visit = restore_name,
                                             .lose = on_lost_range,
                                             .context = &recovery};
     struct bw_error *error = adopt_leaves(walk);
