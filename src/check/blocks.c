@@ -81,7 +81,7 @@ bool bw_visited_in(struct bw_visited *visited, uint64_t start, uint64_t end,
     return true;
 }
 
-static bool keep_sums(struct bw_visited *visited, uint64_t bytenr, const struct bw_inode_sums *sums)
+static bool add_sums(struct bw_visited *visited, uint64_t bytenr, const struct bw_inode_sums *sums)
 {
     if (!BW_ARRAY_RESERVE(visited->sums, visited->count, visited->capacity) ||
         visited->count >= UINT32_MAX ||
@@ -94,7 +94,7 @@ static bool keep_sums(struct bw_visited *visited, uint64_t bytenr, const struct 
 bool bw_visited_keep(struct bw_visited *visited, uint64_t bytenr, const struct bw_inode_sums *sums)
 {
     pthread_mutex_lock(&visited->lock);
-    bool kept = keep_sums(visited, bytenr, sums);
+    bool kept = add_sums(visited, bytenr, sums);
     pthread_mutex_unlock(&visited->lock);
     return kept;
 }

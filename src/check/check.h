@@ -180,7 +180,7 @@ struct bw_error *bw_walk_trees(struct bw_check *check, struct bw_listed_tree *tr
 /* findings.c */
 void bw_findings_init(struct bw_check *check);
 void bw_findings_free(struct bw_check *check);
-/** Hands out what the pass has found, with the paths. */
+/** Passes what the pass has found to the caller, with the paths. */
 struct bw_error *bw_findings_flush(struct bw_check *check);
 
 /* The passes. They return an error only if the check cannot continue. */

@@ -3,7 +3,7 @@
  * Whether compressed data can be decompressed. Checksums are of the stored bytes: they match even
  * if those are no valid stream, or of another algorithm than the file extent says.
  *
- * The file extents of all subvolumes are gathered in a window, which the threads work off in the
+ * The file extents of all subvolumes are gathered in a window, which the threads check in the
  * order of addresses. They read one copy, without its checksums: most streams are good. A stream
  * that is not is read again, verified; if that fails, the data are damaged, as the pass has
  * reported already.
@@ -53,7 +53,7 @@ struct worker {
     uint8_t *output; /* BW_MAX_COMPRESSED_EXTENT bytes */
 };
 
-/* Streams that are worked off together. */
+/* Streams that are checked together. */
 struct task {
     size_t first, count;
 };
@@ -193,8 +193,8 @@ static void add_bad(struct compressed_check *self, struct worker *worker,
 
 /* Reads streams that lie in extents, and decompresses them. A copy that cannot be read has been
  * reported. */
-static void work_off_batch(struct compressed_check *self, struct worker *worker,
-                           const struct stream *streams, size_t count)
+static void check_batch(struct compressed_check *self, struct worker *worker,
+                        const struct stream *streams, size_t count)
 {
     struct bw_request requests[BATCH_STREAMS * REQUESTS];
     struct bw_error *errors[BATCH_STREAMS] = {NULL};
@@ -214,8 +214,8 @@ static void work_off_batch(struct compressed_check *self, struct worker *worker,
             add_bad(self, worker, &streams[i], errors[i]);
 }
 
-static void work_off_inline(struct compressed_check *self, struct worker *worker,
-                            const struct stream *stream)
+static void check_inline_stream(struct compressed_check *self, struct worker *worker,
+                                const struct stream *stream)
 {
     struct bw_error *error = decompress_stream(worker, stream, self->inline_bytes + stream->bytes);
     if (error)
@@ -231,9 +231,9 @@ static void run_task(void *context, unsigned number, size_t index)
     if (!bw_check_should_continue(self->check, number))
         return;
     if (streams[0].logical)
-        work_off_batch(self, worker, streams, task->count);
+        check_batch(self, worker, streams, task->count);
     for (size_t i = 0; i < task->count && !streams[0].logical; i++)
-        work_off_inline(self, worker, &streams[i]);
+        check_inline_stream(self, worker, &streams[i]);
 }
 
 /* The window. */
@@ -263,8 +263,8 @@ static size_t streams_of_task(const struct compressed_check *self, size_t first)
     return count;
 }
 
-/* Works off the window, and empties it. */
-static void work_off(struct compressed_check *self)
+/* Checks the streams of the window, and empties it. */
+static void check_window(struct compressed_check *self)
 {
     if (self->count)
         qsort(self->streams, self->count, sizeof *self->streams, by_address);
@@ -291,7 +291,7 @@ static void add_stream(struct compressed_check *self, const struct bw_item *item
                            (self->count && are_same(&self->streams[self->count - 1], &stream))))
         return;
     if (self->count == WINDOW || self->inline_used + extent->inline_length > INLINE_BYTES)
-        work_off(self);
+        check_window(self);
     if (!stream.logical) {
         stream.stored = extent->inline_length;
         stream.bytes = self->inline_used;
@@ -350,7 +350,7 @@ static struct bw_error *read_trees(struct compressed_check *self)
         if (tree->is_subvolume && tree->references)
             BW_TRY(bw_tree_scan(&check->fs->reader, &tree->tree, &scan));
     }
-    work_off(self);
+    check_window(self);
     return NULL;
 }
 

@@ -26,8 +26,8 @@
 
 struct reading {
     struct bw_check *check;
-    uint64_t done; /* ranges before this have been handed out */
-    bw_summed_visitor *take;
+    uint64_t done; /* ranges before this have been visited */
+    bw_summed_visitor *visit;
     void *context;
 };
 
@@ -48,9 +48,9 @@ static uint64_t end_of_part(const struct bw_check *check, const struct bw_checke
     return logical + (check->options->shards && rest < left ? rest : left);
 }
 
-/* Hands out a range chunk by chunk. */
-static struct bw_error *hand_out(const struct bw_check *check, uint64_t logical, uint64_t end,
-                                 const uint8_t *checksums, bw_summed_visitor *take, void *context)
+static struct bw_error *visit_range_by_chunk(const struct bw_check *check, uint64_t logical,
+                                             uint64_t end, const uint8_t *checksums,
+                                             bw_summed_visitor *visit, void *context)
 {
     const struct bw_superblock *superblock = &check->fs->superblock;
     const size_t size = bw_checksum_size(superblock->checksum_type);
@@ -66,14 +66,14 @@ static struct bw_error *hand_out(const struct bw_check *check, uint64_t logical,
                                         checksums +
                                             (next - logical) / superblock->sectorsize * size};
         if (is_ours)
-            BW_TRY(take(context, &range));
+            BW_TRY(visit(context, &range));
         next += range.length;
     }
     return NULL;
 }
 
 struct bw_error *bw_summed_item(const struct bw_check *check, const struct bw_item *item,
-                                uint64_t *done, bw_summed_visitor *take, void *context)
+                                uint64_t *done, bw_summed_visitor *visit, void *context)
 {
     const struct bw_superblock *superblock = &check->fs->superblock;
     const size_t size = bw_checksum_size(superblock->checksum_type);
@@ -83,8 +83,9 @@ struct bw_error *bw_summed_item(const struct bw_check *check, const struct bw_it
         return NULL;
     const uint64_t first = from > *done ? from : *done;
     *done = from + length;
-    return hand_out(check, first, from + length,
-                    item->data + (first - from) / superblock->sectorsize * size, take, context);
+    return visit_range_by_chunk(check, first, from + length,
+                                item->data + (first - from) / superblock->sectorsize * size, visit,
+                                context);
 }
 
 static struct bw_error *on_leaf(void *context, const struct bw_node *leaf)
@@ -92,8 +93,8 @@ static struct bw_error *on_leaf(void *context, const struct bw_node *leaf)
     struct reading *reading = context;
     struct bw_item item;
     for (uint32_t slot = 0; bw_leaf_next(leaf, &slot, &item);)
-        BW_TRY(
-            bw_summed_item(reading->check, &item, &reading->done, reading->take, reading->context));
+        BW_TRY(bw_summed_item(reading->check, &item, &reading->done, reading->visit,
+                              reading->context));
     return NULL;
 }
 
@@ -117,12 +118,12 @@ static bool has_own_parts(void *context, const struct bw_block_pointer *pointer)
     return is_ours;
 }
 
-struct bw_error *bw_summed_scan(struct bw_check *check, uint64_t from, bw_summed_visitor *take,
+struct bw_error *bw_summed_scan(struct bw_check *check, uint64_t from, bw_summed_visitor *visit,
                                 void *context)
 {
     const struct bw_checksum_trees *trees = &check->fs->checksum_trees;
     for (size_t i = 0; i < trees->count; i++) {
-        struct reading reading = {check, from, take, context};
+        struct reading reading = {check, from, visit, context};
         const struct bw_scan scan = {BW_SCAN_ALL,
                                      .announce = true,
                                      .wants = has_own_parts,
@@ -519,8 +520,8 @@ static struct bw_error *make_tasks(struct bw_data_check *data)
     return NULL;
 }
 
-/* Works off the window, and empties it. */
-static struct bw_error *work_off(struct bw_data_check *data)
+/* Checks the pieces of the window, and empties it. */
+static struct bw_error *check_window(struct bw_data_check *data)
 {
     BW_TRY(make_tasks(data));
     bw_pool_run(data->check->pool, data->task_count, run_task, data);
@@ -571,7 +572,7 @@ static bool add_piece(struct bw_data_check *data, const struct bw_summed *range,
     return true;
 }
 
-struct bw_error *bw_data_check_take(void *context, const struct bw_summed *range)
+struct bw_error *bw_data_check_add(void *context, const struct bw_summed *range)
 {
     struct bw_data_check *data = context;
     const uint64_t end = range->logical + range->length;
@@ -581,7 +582,7 @@ struct bw_error *bw_data_check_take(void *context, const struct bw_summed *range
             return bw_error_no_memory();
         next += length;
         if (data->bytes >= data->window || data->piece_count >= WINDOW_PIECES)
-            BW_TRY(work_off(data));
+            BW_TRY(check_window(data));
     }
     return bw_check_should_continue(data->check, 0)
                ? NULL
@@ -641,7 +642,7 @@ struct bw_error *bw_data_check_end(struct bw_data_check *data, struct bw_error *
     if (!data)
         return error;
     if (!error)
-        error = work_off(data);
+        error = check_window(data);
     if (data->check->stopped && data->check->data_done)
         drop_from(&data->bad, data->check->data_done);
     bw_bad_ranges_report(data->check, &data->bad, 0);
@@ -660,6 +661,6 @@ struct bw_error *bw_pass_data(struct bw_check *check)
     if (!data)
         return bw_error_no_memory();
     BW_TRY(bw_data_check_end(
-        data, bw_summed_scan(check, check->options->data_from, bw_data_check_take, data)));
+        data, bw_summed_scan(check, check->options->data_from, bw_data_check_add, data)));
     return bw_check_compressed(check);
 }

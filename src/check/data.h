@@ -19,15 +19,15 @@ struct bw_summed {
 typedef struct bw_error *bw_summed_visitor(void *context, const struct bw_summed *range);
 
 /**
- * Passes on the ranges described by an EXTENT_CSUM item, from `*done` on, which then moves to its
+ * Visits the ranges described by an EXTENT_CSUM item, from `*done` on, which then moves to its
  * end; does nothing for other items. Ranges outside of all chunks are skipped.
  */
 struct bw_error *bw_summed_item(const struct bw_check *check, const struct bw_item *item,
-                                uint64_t *done, bw_summed_visitor *take, void *context);
+                                uint64_t *done, bw_summed_visitor *visit, void *context);
 
-/** Passes on the ranges of all checksum trees, of each in ascending order and without overlap. Lost
+/** Visits the ranges of all checksum trees, of each in ascending order and without overlap. Lost
  * parts of the trees are skipped. */
-struct bw_error *bw_summed_scan(struct bw_check *check, uint64_t from, bw_summed_visitor *take,
+struct bw_error *bw_summed_scan(struct bw_check *check, uint64_t from, bw_summed_visitor *visit,
                                 void *context);
 
 /*
@@ -75,8 +75,8 @@ struct bw_data_check;
 /** Begins; NULL if memory runs out. */
 struct bw_data_check *bw_data_check_begin(struct bw_check *check);
 
-/** Takes a range: a bw_summed_visitor. The ranges ascend. */
-struct bw_error *bw_data_check_take(void *context, const struct bw_summed *range);
+/** Adds a range: a bw_summed_visitor. The ranges ascend. */
+struct bw_error *bw_data_check_add(void *context, const struct bw_summed *range);
 
 /** Ends, and reports the rest unless `error` is set; returns `error` or one of memory. NULL is
  * allowed. */

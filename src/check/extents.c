@@ -401,7 +401,7 @@ static struct bw_error *check_buckets(struct bw_entries *list, bool complete)
     return NULL;
 }
 
-static struct bw_error *settle_all(struct bw_check *check, bool complete)
+static struct bw_error *check_all_buckets(struct bw_check *check, bool complete)
 {
     struct bw_entries list = {.check = check};
     struct bw_error *error = NULL;
@@ -431,5 +431,5 @@ struct bw_error *bw_pass_extents(struct bw_check *check)
     /* If the extent tree is incomplete, not even the source of a reference is known. */
     if (!check->extents_known || !bw_reference_counts_disagreeing(check->references))
         return NULL;
-    return settle_all(check, complete);
+    return check_all_buckets(check, complete);
 }

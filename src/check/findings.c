@@ -560,7 +560,7 @@ static struct bw_error *list_rest(struct naming *naming)
                                naming);
 }
 
-/* Handing out. */
+/* Passing findings to the caller. */
 
 static struct bw_error *find_paths(struct bw_check *check, struct bw_finding_location *findings,
                                    size_t count)
@@ -592,8 +592,8 @@ static const char *image_of(const struct bw_check *check, const struct bw_findin
     return error ? NULL : bw_fs_alternative(check->fs, mapping.devid, mapping.alternative);
 }
 
-static struct bw_error *hand_out_one(const struct bw_check *check,
-                                     struct bw_finding_location *location)
+static struct bw_error *visit_one_finding(const struct bw_check *check,
+                                          struct bw_finding_location *location)
 {
     location->finding.image = image_of(check, &location->finding);
     location->finding.paths = location->paths;
@@ -601,20 +601,20 @@ static struct bw_error *hand_out_one(const struct bw_check *check,
     return check->options->visit(check->options->context, &location->finding);
 }
 
-/* Hands out a finding or, if it is about several files, one for each of them. */
-static struct bw_error *hand_out(struct bw_check *check, struct bw_finding_location *location)
+/* Visits a finding or, if it is about several files, one for each of them. */
+static struct bw_error *visit_finding(struct bw_check *check, struct bw_finding_location *location)
 {
     const struct bw_finding *finding = &location->finding;
     const size_t more = location->file_count ? location->file_count - 1 : 0;
     struct bw_finding_count *count =
         &check->findings.counts[finding->code - check->findings.counts[0].code];
     if (!location->file_count)
-        return hand_out_one(check, location);
+        return visit_one_finding(check, location);
     count->count += more;
     count->repairable += finding->repairable ? more : 0;
     location->files[more].finding.more_paths += location->more_files;
     for (size_t i = 0; i <= more; i++)
-        BW_TRY(hand_out_one(check, &location->files[i]));
+        BW_TRY(visit_one_finding(check, &location->files[i]));
     return NULL;
 }
 
@@ -627,7 +627,7 @@ struct bw_error *bw_findings_flush(struct bw_check *check)
     if (check->options->visit && findings->count)
         error = find_paths(check, findings->waiting, findings->count);
     for (size_t i = 0; !error && check->options->visit && i < findings->count; i++)
-        error = hand_out(check, &findings->waiting[i]);
+        error = visit_finding(check, &findings->waiting[i]);
     for (unsigned code = 0; code < BW_CODES; code++)
         findings->counts[code].hidden += findings->in_pass[code];
     for (size_t i = 0; i < findings->count; i++)

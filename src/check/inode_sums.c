@@ -79,7 +79,7 @@ static void add_inode_of(struct bw_inode_sums *sums, const struct bw_inode_sums 
     sums->last_type = next->last_type;
 }
 
-static void go_on(struct bw_inode_sums *sums, const struct bw_inode_sums *next)
+static void continue_inode(struct bw_inode_sums *sums, const struct bw_inode_sums *next)
 {
     if (next->first_start != NONE)
         add_extent(sums, next->first_start, next->first_start);
@@ -105,7 +105,7 @@ void bw_inode_sums_append(struct bw_inode_sums *sums, const struct bw_inode_sums
         sums->broken |= broken;
     } else if (next->last_inode) {
         if (sums->last_inode == next->first_inode) {
-            go_on(sums, next);
+            continue_inode(sums, next);
         } else {
             end_inode(sums);
             sums->broken |= next->first_inode != 0;

@@ -113,7 +113,7 @@ static struct bw_error *compare_data(struct log_check *self, uint64_t logical, u
     const struct bw_checked_chunk *chunk = bw_check_chunk(self->check, logical);
     if (!chunk || length > chunk->length - (logical - chunk->logical))
         return NULL;
-    return bw_data_check_take(self->data, &(struct bw_summed){chunk, logical, length, checksums});
+    return bw_data_check_add(self->data, &(struct bw_summed){chunk, logical, length, checksums});
 }
 
 static void report_missing(const struct log_check *self, const struct stored *stored,

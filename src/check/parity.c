@@ -44,11 +44,11 @@ struct bw_parity_row {
 typedef struct bw_error *bw_parity_visitor(void *context, const struct bw_parity_row *rows,
                                            size_t count);
 
-enum { WINDOW = 4096 /* rows that are handed out together */ };
+enum { WINDOW = 4096 /* rows that are visited together */ };
 
 struct gathering {
     struct bw_check *check;
-    bw_parity_visitor *take;
+    bw_parity_visitor *visit;
     void *context;
     struct bw_parity_row rows[WINDOW];
     size_t count;
@@ -60,13 +60,13 @@ static bool has_rows(const struct bw_checked_chunk *chunk)
     return chunk->parity && !(chunk->type & BW_GROUP_REMAPPED);
 }
 
-static struct bw_error *hand_out(struct gathering *gathering)
+static struct bw_error *visit_rows(struct gathering *gathering)
 {
     const size_t count = gathering->count;
     gathering->count = 0;
     if (!bw_check_should_continue(gathering->check, 0))
         return bw_error_create(BW_ERROR_STOPPED, "the check was stopped");
-    return count ? gathering->take(gathering->context, gathering->rows, count) : NULL;
+    return count ? gathering->visit(gathering->context, gathering->rows, count) : NULL;
 }
 
 /* Adds columns of a row. The columns of one row come one after the other. */
@@ -81,7 +81,7 @@ static struct bw_error *add_columns(struct gathering *gathering,
         return NULL;
     }
     if (count == WINDOW)
-        BW_TRY(hand_out(gathering));
+        BW_TRY(visit_rows(gathering));
     gathering->rows[gathering->count++] = (struct bw_parity_row){chunk, number, columns};
     return NULL;
 }
@@ -137,7 +137,7 @@ static struct bw_error *collect_rows(struct gathering *gathering)
             BW_TRY(add_blocks(gathering, &check->chunks[i]));
     if (check->options->data)
         BW_TRY(bw_summed_scan(gathering->check, 0, on_summed, gathering));
-    return hand_out(gathering);
+    return visit_rows(gathering);
 }
 
 static bool has_parity(const struct bw_check *check)
@@ -149,10 +149,10 @@ static bool has_parity(const struct bw_check *check)
 }
 
 /*
- * Hands out the rows that hold tree blocks or, if data are checked, data with checksums. Columns
+ * Visits the rows that hold tree blocks or, if data are checked, data with checksums. Columns
  * that hold neither may never have been written, and then their parity means nothing.
  */
-static struct bw_error *parity_rows(struct bw_check *check, bw_parity_visitor *take, void *context)
+static struct bw_error *parity_rows(struct bw_check *check, bw_parity_visitor *visit, void *context)
 {
     if (!has_parity(check))
         return NULL;
@@ -160,7 +160,7 @@ static struct bw_error *parity_rows(struct bw_check *check, bw_parity_visitor *t
     if (!gathering)
         return bw_error_no_memory();
     gathering->check = check;
-    gathering->take = take;
+    gathering->visit = visit;
     gathering->context = context;
     gathering->count = 0;
     return collect_rows(gathering);

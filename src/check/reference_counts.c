@@ -80,10 +80,10 @@ void bw_count_reference(struct bw_check *check, const struct bw_reference *refer
 }
 
 void bw_check_references_of(struct bw_check *check, const struct bw_node *node, uint32_t first_slot,
-                            bw_reference_visitor *take, void *context)
+                            bw_reference_visitor *visit, void *context)
 {
     const struct bw_disk_header *header = (const void *)node->block;
     const bool by_address =
         bw_map_get(&check->full_backrefs, bw_get64(header->bytenr)) != UINT32_MAX;
-    bw_references_of_block(node, first_slot, by_address, take, context);
+    bw_references_of_block(node, first_slot, by_address, visit, context);
 }

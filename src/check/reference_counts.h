@@ -44,6 +44,6 @@ void bw_count_reference(struct bw_check *check, const struct bw_reference *refer
 
 /** As bw_references_of_block(), with the facts in `space` about the block. */
 void bw_check_references_of(struct bw_check *check, const struct bw_node *node, uint32_t first_slot,
-                            bw_reference_visitor *take, void *context);
+                            bw_reference_visitor *visit, void *context);
 
 #endif

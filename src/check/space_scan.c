@@ -307,8 +307,8 @@ static void end_extent(struct space *space, bool complete)
     space->has_extent = false;
 }
 
-/* Keeps the facts about a tree block that the walk needs; false if memory runs out. */
-static bool keep_block(struct bw_check *check, const struct bw_extent_entry *extent)
+/* Notes the facts about a tree block that the walk needs; false if memory runs out. */
+static bool note_sharing_of_block(struct bw_check *check, const struct bw_extent_entry *extent)
 {
     const uint64_t bytenr = extent->bytenr;
     return !extent->is_block ||
@@ -335,7 +335,7 @@ static struct bw_error *begin_extent(struct space *space)
         reference = bw_extent_itself(extent);
         bw_count_promised_reference(check, &reference);
     }
-    return keep_block(check, extent) ? add_extent(space) : bw_error_no_memory();
+    return note_sharing_of_block(check, extent) ? add_extent(space) : bw_error_no_memory();
 }
 
 static void on_keyed_reference(struct space *space)

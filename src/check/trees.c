@@ -75,8 +75,8 @@ static bool may_be_shared(const struct walk *walk, uint64_t bytenr)
     return !check->extents_known || bw_map_get(&check->shared_blocks, bytenr) != UINT32_MAX;
 }
 
-static void keep_sums(struct walk *walk, const struct bw_block_pointer *pointer,
-                      const struct bw_inode_sums *sums)
+static void keep_shared_sums(struct walk *walk, const struct bw_block_pointer *pointer,
+                             const struct bw_inode_sums *sums)
 {
     if (may_be_shared(walk, pointer->bytenr) &&
         !bw_visited_keep(walk->check->visited, pointer->bytenr, sums))
@@ -140,7 +140,7 @@ static void check_leaves(struct walk *walk, struct worker *worker, struct bw_che
         if (leaf->good)
             known[i] = check_leaf(walk, worker, &leaf->pointer, leaf->buffer);
         if (!leaf->skipped)
-            keep_sums(walk, &leaf->pointer, &known[i]);
+            keep_shared_sums(walk, &leaf->pointer, &known[i]);
         bw_inode_sums_append(sums, &known[i]);
     }
 }
@@ -199,7 +199,7 @@ static struct bw_inode_sums check_parent(struct walk *walk, unsigned number,
     const struct bw_reached_block node = reach_block(walk, pointer, worker->node);
     bw_check_references(&node, bw_tree_first_slot(walk->tree, &node.node));
     sums = check_children(walk, number, pointer, &node.node);
-    keep_sums(walk, pointer, &sums);
+    keep_shared_sums(walk, pointer, &sums);
     return sums;
 }
 
@@ -259,7 +259,7 @@ static struct bw_inode_sums check_node(struct walk *walk, const struct bw_block_
             bw_inode_sums_append(&sums, &more);
         }
     }
-    keep_sums(walk, pointer, &sums);
+    keep_shared_sums(walk, pointer, &sums);
     return sums;
 }
 

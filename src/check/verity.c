@@ -300,7 +300,7 @@ struct verity_file {
 struct bw_verity_files {
     struct verity_file *files;
     size_t count, capacity;
-    size_t next; /* to be handed out */
+    size_t next; /* to be checked */
     struct bw_check *check;
 };
 

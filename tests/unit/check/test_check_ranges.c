@@ -264,7 +264,7 @@ static void test_windows(void **state)
     assert_non_null(data);
     for (unsigned i = 0; i < RANGES; i++) {
         range.logical = bed.data + (uint64_t)i * SECTOR;
-        expect_success(bw_data_check_take(data, &range));
+        expect_success(bw_data_check_add(data, &range));
     }
     expect_success(bw_data_check_end(data, NULL));
     expect_success(bw_findings_flush(&bed.check));
