@@ -70,7 +70,7 @@ const struct command *const cmd_table[] = {
 
 /* If a standard stream is closed, the first image that is opened must not get its descriptor.
  * Writing to a closed stdout still fails. */
-static void keep_standard_streams(void)
+static void open_closed_streams(void)
 {
     for (int descriptor = STDIN_FILENO; descriptor <= STDERR_FILENO; descriptor++)
         if (fcntl(descriptor, F_GETFD) < 0)
@@ -110,7 +110,7 @@ static int unknown_word(const char *word)
 
 int main(int argc, char **argv)
 {
-    keep_standard_streams();
+    open_closed_streams();
     if (!have_stack())
         return STATUS_CANNOT;
     signal(SIGPIPE, SIG_IGN); /* only a broken stdout ends the program: see cmd_write() */

@@ -97,8 +97,8 @@ static enum bw_hash_algorithm algorithm_of_name(const char *file)
     return strcasestr(name, "b2") || strcasestr(name, "blake") ? BW_HASH_BLAKE2B : BW_HASH_SHA512;
 }
 
-static struct bw_error *check_settle_hashes(struct check_run *check, struct bw_fs *fs,
-                                            const char *prefix)
+static struct bw_error *determine_list_algorithm(struct check_run *check, struct bw_fs *fs,
+                                                 const char *prefix)
 {
     struct bw_manifest *list = &check->list;
     enum bw_hash_algorithm algorithm;
@@ -404,9 +404,9 @@ static struct bw_error *find_top(struct comparison *comparison, const char *subv
     return comparison->top ? NULL : bw_error_no_memory();
 }
 
-static struct bw_error *settle_hashes(struct comparison *comparison)
+static struct bw_error *set_algorithm(struct comparison *comparison)
 {
-    BW_TRY(check_settle_hashes(comparison->check, comparison->fs, prefix_of(comparison)));
+    BW_TRY(determine_list_algorithm(comparison->check, comparison->fs, prefix_of(comparison)));
     comparison->hashing.algorithm = comparison->check->list.algorithm;
     return NULL;
 }
@@ -441,7 +441,7 @@ static struct bw_error *compare_files(struct comparison *comparison)
                                      .finish = on_file_end,
                                      .context = comparison};
     BW_TRY(find_top(comparison, settings->subvolume));
-    BW_TRY(settle_hashes(comparison));
+    BW_TRY(set_algorithm(comparison));
     BW_TRY(bw_entry_queue_create(comparison->fs, &options, &comparison->queue));
     BW_TRY(bw_stream_run(comparison->fs, &stream));
     return find_missing(comparison);

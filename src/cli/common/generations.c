@@ -115,7 +115,7 @@ void cmd_index_end(struct cmd_index *index)
     bw_error_free(cmd_output_file_close(&index->file, NULL));
 }
 
-static struct bw_error *keep_index(struct cmd_index *index, const struct bw_history *history)
+static struct bw_error *write_index(struct cmd_index *index, const struct bw_history *history)
 {
     struct bw_history_facts facts;
     bw_history_facts(history, &facts);
@@ -141,7 +141,7 @@ struct bw_error *cmd_history_open(struct cmd_index *index, struct bw_fs *fs,
     struct bw_error *error = bw_history_open(fs, how, history);
     cmd_progress_expect(0);
     bw_buffer_free(&index->bytes);
-    return error ? error : keep_index(index, *history);
+    return error ? error : write_index(index, *history);
 }
 
 /* The list of historic roots. */

@@ -320,7 +320,7 @@ static void set_find(uint64_t (*find)(void *context), void *context)
 }
 
 /* monitor.busy must be locked, also for update_line(). */
-static void handle_signal(void)
+static void print_progress_or_dump(void)
 {
     if (atomic_load(&progress_line.over))
         return;
@@ -375,7 +375,7 @@ static void *run_monitor(void *context)
             return NULL;
         pthread_mutex_lock(&monitor.busy);
         if (number)
-            handle_signal();
+            print_progress_or_dump();
         else
             update_line();
         pthread_mutex_unlock(&monitor.busy);

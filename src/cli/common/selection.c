@@ -50,7 +50,7 @@ static struct bw_error *store_operator(void *target, const struct cmd_option *op
 {
     static const struct {
         const char *name;
-        struct bw_error *(*take)(struct bw_selection *selection);
+        struct bw_error *(*add)(struct bw_selection *selection);
     } operators[] = {
         {"not", bw_selection_not},   {"and", bw_selection_and},     {"or", bw_selection_or},
         {"open", bw_selection_open}, {"close", bw_selection_close},
@@ -61,7 +61,7 @@ static struct bw_error *store_operator(void *target, const struct cmd_option *op
     BW_TRY(count_types(selection));
     while (strcmp(operators[i].name, option->name) != 0)
         i++;
-    return operators[i].take(selection->selection);
+    return operators[i].add(selection->selection);
 }
 
 static struct bw_error *add_types(struct cmd_selection *selection, unsigned types, bool of_find)
@@ -197,7 +197,7 @@ void cmd_selection_free(void *settings)
     bw_selection_destroy(selection->selection);
 }
 
-void cmd_tell_of_nested(const struct cmd_common *common, struct bw_fs *fs, const char *subvolume)
+void cmd_report_nested(const struct cmd_common *common, struct bw_fs *fs, const char *subvolume)
 {
     const struct bw_subvolume *named, *next = NULL;
     struct bw_subvolume_info info;

@@ -68,7 +68,7 @@ struct bw_error *cmd_selection_prepare(const struct cmd_selection *selection, st
 
 /** Reports that a subvolume itself contains no files but other subvolumes are nested in it, unless
  * -q was given. */
-void cmd_tell_of_nested(const struct cmd_common *common, struct bw_fs *fs, const char *subvolume);
+void cmd_report_nested(const struct cmd_common *common, struct bw_fs *fs, const char *subvolume);
 
 /** Frees the settings; for CMD_SELECTION(). */
 void cmd_selection_free(void *selection);

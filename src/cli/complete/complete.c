@@ -634,19 +634,19 @@ static char *expand_home(const char **image)
 }
 
 /* Exits if the images are slow, because users do not wait long for completions. */
-static void give_up(int number)
+static void exit_on_alarm(int number)
 {
     (void)number;
     _exit(STATUS_OK);
 }
 
-static void be_quiet_and_quick(void)
+static void silence_and_set_timer(void)
 {
     const struct itimerval limit = {.it_value.tv_sec = 2};
     int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
     if (nowhere >= 0)
         dup2(nowhere, STDERR_FILENO);
-    signal(SIGALRM, give_up);
+    signal(SIGALRM, exit_on_alarm);
     setitimer(ITIMER_REAL, &limit, NULL);
 }
 
@@ -699,7 +699,7 @@ struct bw_buffer cmd_complete_in(struct cmd_host *host, const char *subvolume, c
 
 int cmd_complete(char **words, size_t count)
 {
-    be_quiet_and_quick();
+    silence_and_set_timer();
     struct bw_buffer text = complete_words(words, count);
     return cmd_write_text(NULL, &text);
 }
@@ -752,7 +752,7 @@ int cmd_complete_bash(const char *breaks, const char *text)
 {
     struct bash_line line = {0};
     struct bw_buffer out = {0}, found = {0};
-    be_quiet_and_quick();
+    silence_and_set_timer();
     if (bash_line_read(&line, text, breaks) && line.count > 1)
         found = complete_words(line.words + 1, line.count - 1);
     if (!found.failed)

@@ -33,7 +33,7 @@ struct deleting {
     const struct bw_deleted_state *state; /* the current historic root */
     struct cmd_answer *answer;
     struct bw_entry_queue *queue;
-    struct bw_recoverable left; /* of the file whose parts are being delivered */
+    struct bw_recoverable recoverable; /* of the file whose parts are being delivered */
     /* For an extraction: */
     struct extract *extract;
     bw_entry_visitor *visit;
@@ -166,12 +166,12 @@ static struct bw_error *next(void *context, struct bw_stream_file *file, bool *g
     return NULL;
 }
 
-static struct bw_error *handle_part(void *context, const struct bw_stream_file *file,
-                                    const struct bw_data_part *part)
+static struct bw_error *add_part_to_recoverable(void *context, const struct bw_stream_file *file,
+                                                const struct bw_data_part *part)
 {
     struct deleting *deleting = context;
     (void)file;
-    bw_recoverable_add(&deleting->left, part);
+    bw_recoverable_add(&deleting->recoverable, part);
     cmd_progress_add(part->length);
     return NULL;
 }
@@ -206,7 +206,7 @@ static struct bw_error *write_row(struct deleting *deleting, const struct bw_exp
     BW_AUTO_FREE char *copy = NULL;
     const struct bw_snapshot *snapshot = NULL;
     struct cmd_range_texts texts;
-    const struct bw_recoverable *left = &deleting->left;
+    const struct bw_recoverable *recoverable = &deleting->recoverable;
     const bool unchecked = item->inode.flags & BW_INODE_NODATASUM;
     const bool is_top = item->place.inode == BW_TOP_DIRECTORY, has_size = item->type != S_IFDIR;
     const bool unread = item->skipped && item->type == S_IFREG && item->inode.size;
@@ -214,7 +214,7 @@ static struct bw_error *write_row(struct deleting *deleting, const struct bw_exp
     if (!is_top)
         BW_TRY(find_snapshot(deleting, item, &copy, &snapshot));
     const struct bw_deletedinfo row = {
-        .recoverable = bw_recoverable_name(bw_recoverable_kind(left, unchecked)),
+        .recoverable = bw_recoverable_name(bw_recoverable_kind(recoverable, unchecked)),
         .generation = deleting->state->generation,
         .tree_root = deleting->state->tree_root,
         .changed = bw_time_nanoseconds(&deleting->state->time),
@@ -225,13 +225,13 @@ static struct bw_error *write_row(struct deleting *deleting, const struct bw_exp
         .mtime = bw_time_nanoseconds(&item->inode.mtime),
         .subvolume = bw_subvolume_id(item->place.subvolume),
         .inode = item->place.inode,
-        .bad_bytes = left->bad,
-        .bad = cmd_lost_ranges(left, &texts),
+        .bad_bytes = recoverable->bad,
+        .bad = cmd_lost_ranges(recoverable, &texts),
         .snapshot_path = {copy, copy ? strlen(copy) : 0},
         .snapshot_time = snapshot ? bw_time_nanoseconds(&snapshot->time) : 0,
     };
     deleting->unverified +=
-        !unread && bw_recoverable_kind(left, unchecked) == BW_RECOVERABLE_UNVERIFIED;
+        !unread && bw_recoverable_kind(recoverable, unchecked) == BW_RECOVERABLE_UNVERIFIED;
     return cmd_answer_write(deleting->answer, &row, sizeof row,
                             (has_size ? 0 : BW_MEMBER(deletedinfo, size)) |
                                 (snapshot ? 0 : BW_MEMBER(deletedinfo, snapshot_time)) |
@@ -243,7 +243,7 @@ static struct bw_error *finish(void *context, const struct bw_stream_file *file,
     struct deleting *deleting = context;
     struct bw_export_entry *item = file->user;
     struct bw_error *error = complete ? write_row(deleting, item) : NULL;
-    deleting->left = (struct bw_recoverable){0};
+    deleting->recoverable = (struct bw_recoverable){0};
     bw_entry_queue_release(deleting->queue, item);
     return error;
 }
@@ -258,7 +258,7 @@ static struct bw_error *list_state(struct deleting *deleting)
         .struct_size = sizeof stream,
         .threads = deleting->settings->extract.export.walk.threads,
         .next = next,
-        .visit = handle_part,
+        .visit = add_part_to_recoverable,
         .finish = finish,
         .context = deleting,
         .held = cmd_export_held,
@@ -343,7 +343,7 @@ static bool is_unverifiable(const struct deleting *deleting, const struct bw_ent
     return !in_tree;
 }
 
-static struct bw_error *pass_on(void *context, const struct bw_entry *entry)
+static struct bw_error *visit_unless_unverifiable(void *context, const struct bw_entry *entry)
 {
     struct deleting *deleting = context;
     struct bw_entry named = *entry;
@@ -362,7 +362,7 @@ static struct bw_error *bring_to_extract(void *context, unsigned types, bw_entry
     struct deleting *deleting = context;
     deleting->visit = visit;
     deleting->visitor = visitor;
-    return bw_deleted_visit(deleting->deleted, types, pass_on, deleting);
+    return bw_deleted_visit(deleting->deleted, types, visit_unless_unverifiable, deleting);
 }
 
 static struct bw_error *extract_state(struct deleting *deleting)

@@ -222,7 +222,7 @@ int cmd_export_close(struct cmd_export *export, struct bw_error *error)
     const char *subvolume = export->settings->walk.subvolume;
     if (!error && subvolume && !bw_nested_enters(export->settings->walk.nested, subvolume) &&
         !export->found_any && !export->starts.count && !export->settings->walk.selection)
-        cmd_tell_of_nested(export->common, export->session.fs, subvolume);
+        cmd_report_nested(export->common, export->session.fs, subvolume);
     cmd_export_stop(export);
     cmd_progress_expect(0); /* the queue, which counted the bytes to read, has ended */
     bw_starting_points_free(&export->starts);

@@ -91,7 +91,7 @@ static struct bw_error *place_received(const struct receiving *receiving, const 
 }
 
 /* The sender may have been taken over by a crafted image, so its frames may contain anything. */
-static struct bw_error *handle_frame(struct receiving *receiving, struct frame frame, char *bytes)
+static struct bw_error *apply_frame(struct receiving *receiving, struct frame frame, char *bytes)
 {
     bytes[frame.length] = '\0';
     switch (frame.kind) {
@@ -128,7 +128,7 @@ static int receive_frames(struct receiving *receiving, int channel)
     struct frame frame = {.kind = FRAME_STREAM};
     while (!error && frame.kind != FRAME_END && bw_channel_receive(channel, &frame, sizeof frame) &&
            frame.length <= LONGEST_FRAME && bw_channel_receive(channel, bytes, frame.length))
-        error = handle_frame(receiving, frame, bytes);
+        error = apply_frame(receiving, frame, bytes);
     struct answer answer = {.missed = receiving->missed};
     bw_receiver_summary(receiving->receiver, &answer.summary);
     const int status = error ? cmd_fail_answer(receiving->common, error) : STATUS_OK;

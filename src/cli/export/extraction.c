@@ -226,7 +226,7 @@ static struct bw_error *tolerate_error(struct extract *extract, struct bw_error 
 }
 
 /* The bw_target_maker's handler of errors; consumes the error. */
-static struct bw_error *handle_maker_error(void *context, struct bw_error *error)
+static struct bw_error *tolerate_maker_error(void *context, struct bw_error *error)
 {
     return tolerate_error(context, error);
 }
@@ -377,21 +377,22 @@ static struct bw_error *begin_content(struct extract *extract, struct bw_export_
     return NULL;
 }
 
-static struct bw_error *give_up_file(struct extract *extract, struct bw_error *error)
+static struct bw_error *abandon_file(struct extract *extract, struct bw_error *error)
 {
     bw_target_file_abandon(&extract->file);
     extract->failed = extract->lost = true;
     return tolerate_error(extract, error);
 }
 
-static struct bw_error *handle_bad_part(struct extract *extract, const struct bw_export_entry *item,
-                                        const struct bw_data_part *part)
+static struct bw_error *tolerate_bad_part(struct extract *extract,
+                                          const struct bw_export_entry *item,
+                                          const struct bw_data_part *part)
 {
     struct bw_error *error = cmd_bad_error(item->path.data, part);
     if (extract->bad.on_error == CMD_ON_ERROR_FAIL)
         return error;
     if (extract->bad.on_error == CMD_ON_ERROR_SKIP)
-        return give_up_file(extract, error);
+        return abandon_file(extract, error);
     bw_error_free(error);
     extract->zeroed = true;
     cmd_bad_add(&extract->bad, item->path.data, part);
@@ -409,13 +410,13 @@ static struct bw_error *write_part(void *context, const struct bw_stream_file *f
     if (extract->failed)
         return NULL;
     if (part->kind == BW_DATA_BAD)
-        return handle_bad_part(extract, item, part);
+        return tolerate_bad_part(extract, item, part);
     if (part->kind == BW_DATA_HOLE)
         return NULL;
     struct bw_error *error =
         bw_target_file_write(&extract->file, part->offset, part->bytes, (size_t)part->length);
     cmd_progress_add(part->length);
-    return error ? give_up_file(extract, bw_error_prefix(error, "%s", item->path.data)) : NULL;
+    return error ? abandon_file(extract, bw_error_prefix(error, "%s", item->path.data)) : NULL;
 }
 
 static struct bw_error *finish_file(struct extract *extract, struct bw_export_entry *item)
@@ -766,7 +767,7 @@ int extract_run(const struct cmd_common *common, struct extract_settings *settin
     settings->target.context = extract;
     extract->maker = (struct bw_target_maker){.target = &extract->target,
                                               .channel = -1,
-                                              .failed = handle_maker_error,
+                                              .failed = tolerate_maker_error,
                                               .context = extract};
     writing.writing.folder = settings->folder;
     writing.writing.preserves = settings->target.preserve;

@@ -181,9 +181,9 @@ static const char *reason_of(enum bw_send_reason reason)
     }
 }
 
-/* Tells why a stream has another UUID than the subvolume: a stream that has this one as its parent
- * can only be sent together with it. */
-static struct bw_error *tell_uuid(const struct sending *sending, const struct cmd_sent *sent)
+/* Reports why a stream has another UUID than the subvolume: a stream that has this one as its
+ * parent can only be sent together with it. */
+static struct bw_error *report_new_uuid(const struct sending *sending, const struct cmd_sent *sent)
 {
     struct bw_send_identity identity;
     BW_TRY(bw_send_identity(sent->side.fs, sent->side.subvolume, &identity));
@@ -222,7 +222,7 @@ static struct bw_error *send_one(struct sending *sending, size_t number)
     how.no_header = state->joined && number;
     how.no_end = state->joined && number + 1 < sending->send_count;
     how.context = sending;
-    BW_TRY(tell_uuid(sending, &list->items[number]));
+    BW_TRY(report_new_uuid(sending, &list->items[number]));
     return cmd_send_list_send(list, number, &how,
                               state->parent ? &list->items[list->count - 1]
                               : incremental ? cmd_send_list_parent(list, number)

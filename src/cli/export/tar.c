@@ -234,8 +234,8 @@ static struct bw_error *begin_entry(struct tar *tar, struct bw_export_entry *ite
     return tolerate_error(tar, write_entry(tar, item), item->path.data);
 }
 
-static struct bw_error *handle_bad_part(struct tar *tar, const struct bw_export_entry *item,
-                                        const struct bw_data_part *part)
+static struct bw_error *tolerate_bad_part(struct tar *tar, const struct bw_export_entry *item,
+                                          const struct bw_data_part *part)
 {
     if (tar->bad.on_error == CMD_ON_ERROR_FAIL)
         return cmd_bad_error(item->path.data, part);
@@ -261,7 +261,7 @@ static struct bw_error *write_part(void *context, const struct bw_stream_file *f
         return NULL; /* omitted */
     tar->wanted -= part->length < tar->wanted ? part->length : tar->wanted;
     if (part->kind == BW_DATA_BAD)
-        return handle_bad_part(tar, item, part);
+        return tolerate_bad_part(tar, item, part);
     if (part->kind == BW_DATA_HOLE)
         return bw_archive_add_zeros(tar->archive, part->length);
     cmd_progress_add(part->length);

@@ -81,7 +81,7 @@ static size_t common_part(const struct bw_buffer *folder, const char *path, size
 
 /* Closes and opens directories until the one with this path, whose names each end with a '/', is
  * open. */
-static void go_to(struct du_ncdu *ncdu, const char *path, size_t length)
+static void switch_directory(struct du_ncdu *ncdu, const char *path, size_t length)
 {
     const size_t common = common_part(&ncdu->folder, path, length);
     for (size_t i = common; i < ncdu->folder.length; i++)
@@ -139,7 +139,7 @@ static void append_directory(struct du_ncdu *ncdu, const struct bw_du_entry *ent
     bw_buffer_append_byte(&folder, '/');
     ncdu->text.failed |= folder.failed;
     if (!folder.failed)
-        go_to(ncdu, folder.data, folder.length);
+        switch_directory(ncdu, folder.data, folder.length);
 }
 
 struct bw_error *du_ncdu_write(void *context, const struct bw_du_entry *entry)
@@ -150,7 +150,7 @@ struct bw_error *du_ncdu_write(void *context, const struct bw_du_entry *entry)
     if (!ncdu->begun)
         begin_file(ncdu);
     if (entry->place.type != BW_FILE_DIRECTORY) {
-        go_to(ncdu, path, (size_t)(name - path));
+        switch_directory(ncdu, path, (size_t)(name - path));
         append_file(ncdu, name, (size_t)(entry->path + entry->path_length - name), entry);
     } else if (entry->depth) {
         append_directory(ncdu, entry, path);
@@ -165,7 +165,7 @@ struct bw_error *du_ncdu_end(struct du_ncdu *ncdu)
     ncdu->text.length = 0;
     if (!ncdu->begun)
         begin_file(ncdu);
-    go_to(ncdu, "", 0);
+    switch_directory(ncdu, "", 0);
     append_text(ncdu, "]]\n");
     return ncdu->text.failed ? bw_error_no_memory()
                              : cmd_write(ncdu->output, ncdu->text.data, ncdu->text.length);

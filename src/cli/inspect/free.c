@@ -126,7 +126,7 @@ static bool writes_stdout(const struct free_state *state)
     return state->file && strcmp(state->file, "-") == 0;
 }
 
-static struct bw_error *handle_range(void *context, const struct bw_free_range *range)
+static struct bw_error *write_range(void *context, const struct bw_free_range *range)
 {
     struct freeing *freeing = context;
     if (!writes_stdout(freeing->state))
@@ -166,7 +166,7 @@ static struct bw_error *list(struct cmd_answer *answer, void *context)
     struct freeing *freeing = context;
     const struct bw_free_options how = {.struct_size = sizeof how,
                                         .kinds = freeing->state->kinds,
-                                        .visit = handle_range,
+                                        .visit = write_range,
                                         .context = freeing};
     freeing->answer = answer;
     freeing->bad = (struct cmd_bad_ranges){.fs = answer->session.fs, .on_error = CMD_ON_ERROR_ZERO};

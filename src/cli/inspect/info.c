@@ -196,12 +196,12 @@ static struct bw_error *append_disk(void *context, const struct bw_partition_tab
 
 /* Errors of the images were already reported when they were opened. */
 static void read_disks(const struct info *info,
-                       struct bw_error *(*take)(void *context,
-                                                const struct bw_partition_table *table),
+                       struct bw_error *(*visit)(void *context,
+                                                 const struct bw_partition_table *table),
                        void *context)
 {
     const struct bw_fs_options images = cmd_fs_options(info->common);
-    bw_error_free(bw_partition_tables(&images, take, context));
+    bw_error_free(bw_partition_tables(&images, visit, context));
 }
 
 static struct bw_error *list_disks(void *context, struct bw_record_sink *sink)

@@ -25,7 +25,7 @@ struct owner_state {
 };
 
 /* A running owner command. */
-struct asking {
+struct search {
     const struct owner_state *state;
     struct cmd_answer *answer;
     struct bw_fs *fs;
@@ -110,10 +110,10 @@ struct bw_error *cmd_print_owner(struct cmd_answer *answer, const void *record, 
     return NULL;
 }
 
-static struct bw_error *write_row(struct asking *asking, const struct bw_ownerinfo *row,
+static struct bw_error *write_row(struct search *search, const struct bw_ownerinfo *row,
                                   uint64_t absent)
 {
-    return cmd_answer_write(asking->answer, row, sizeof *row, absent);
+    return cmd_answer_write(search->answer, row, sizeof *row, absent);
 }
 
 enum absent_members {
@@ -154,9 +154,9 @@ static uint64_t absent_members(unsigned lack, bool has_key)
 }
 
 /* The printed path: relative to the subvolume of --subvol. */
-static struct bw_bytes path_of(const struct asking *asking, const struct bw_owner *owner)
+static struct bw_bytes path_of(const struct search *search, const struct bw_owner *owner)
 {
-    const size_t skipped = asking->subvolume_length;
+    const size_t skipped = search->subvolume_length;
     const char *path = owner->path.data;
     if (!path || !skipped)
         return owner->path;
@@ -172,8 +172,8 @@ static bool is_subvolume(uint64_t tree)
 
 static struct bw_error *write_owner(void *context, const struct bw_owner *owner)
 {
-    const struct asking *asking = context;
-    const struct bw_bytes path = path_of(asking, owner);
+    const struct search *search = context;
+    const struct bw_bytes path = path_of(search, owner);
     const struct bw_ownerinfo row = {
         .kind = bw_owner_kind_name(owner->kind),
         .logical = owner->logical,
@@ -188,17 +188,17 @@ static struct bw_error *write_owner(void *context, const struct bw_owner *owner)
         .path_bytes = path,
         .level = owner->level,
         .key = owner->key,
-        .repairable = asking->state->bad_map && owner->range >= asking->lost,
+        .repairable = search->state->bad_map && owner->range >= search->lost,
     };
     return write_row(context, &row,
-                     (asking->state->bad_map ? 0 : BW_MEMBER(ownerinfo, repairable)) | no_device |
+                     (search->state->bad_map ? 0 : BW_MEMBER(ownerinfo, repairable)) | no_device |
                          (is_subvolume(owner->tree) ? 0 : BW_MEMBER(ownerinfo, subvolume)) |
                          absent_members(lacks[owner->kind], owner->has_key));
 }
 
 /* Devices. */
 
-static struct bw_error *write_place(struct asking *asking, uint64_t offset,
+static struct bw_error *write_place(struct search *search, uint64_t offset,
                                     const struct bw_device_place *place)
 {
     static const char *const uses[] = {[BW_USE_CHUNK] = "unused",
@@ -208,9 +208,9 @@ static struct bw_error *write_place(struct asking *asking, uint64_t offset,
                                        [BW_USE_OUTSIDE] = "outside"};
     const struct bw_ownerinfo row = {.kind = place->parity ? "parity" : uses[place->use],
                                      .length = place->length,
-                                     .devid = asking->devid,
+                                     .devid = search->devid,
                                      .offset = offset};
-    return write_row(asking, &row,
+    return write_row(search, &row,
                      BW_MEMBER(ownerinfo, repairable) | BW_MEMBER(ownerinfo, logical) |
                          absent_members(lacks[BW_OWNER_FREE], false));
 }
@@ -223,9 +223,9 @@ static void limit_length(struct bw_device_place *place, uint64_t length)
 
 /* Whether an offset on the device is bad. Shortens the place so that the answer holds for its whole
  * length. */
-static bool is_bad(const struct asking *asking, uint64_t offset, struct bw_device_place *place)
+static bool is_bad(const struct search *search, uint64_t offset, struct bw_device_place *place)
 {
-    const struct bad_ranges *bad = &asking->given;
+    const struct bad_ranges *bad = &search->given;
     const size_t next = BW_FIRST_INDEX(i, bad->count, bad->items[i].logical > offset);
     const uint64_t end = next ? bad->items[next - 1].logical + bad->items[next - 1].length : 0;
     if (end > offset)
@@ -236,36 +236,36 @@ static bool is_bad(const struct asking *asking, uint64_t offset, struct bw_devic
 }
 
 /* Whether another copy, or parity, has the data of this bad copy. Shortens the place likewise. */
-static bool is_repairable(const struct asking *asking, struct bw_device_place *place)
+static bool is_repairable(const struct search *search, struct bw_device_place *place)
 {
     for (unsigned copy = 1;; copy++) {
         struct bw_mapping other;
         BW_AUTO_ERROR struct bw_error *none =
-            bw_fs_map(asking->fs, place->logical, place->length, copy, &other);
+            bw_fs_map(search->fs, place->logical, place->length, copy, &other);
         if (none)
             return false;
         if (copy == place->copy || !other.present)
             continue;
         limit_length(place, other.length);
-        if (other.devid != asking->devid || !is_bad(asking, other.offset, place))
+        if (other.devid != search->devid || !is_bad(search, other.offset, place))
             return true;
     }
 }
 
 /* Iterates over the places on a range of the device. With `places`, writes those without a logical
  * address; otherwise gathers the logical addresses. */
-static struct bw_error *map_range(struct asking *asking, struct bw_address_range range, bool places)
+static struct bw_error *map_range(struct search *search, struct bw_address_range range, bool places)
 {
     while (range.length) {
         struct bw_device_place place;
-        BW_TRY(bw_device_map_find(asking->device_map, asking->devid, range.logical, range.length,
+        BW_TRY(bw_device_map_find(search->device_map, search->devid, range.logical, range.length,
                                   &place));
         if (!place.copy && places)
-            BW_TRY(write_place(asking, range.logical, &place));
+            BW_TRY(write_place(search, range.logical, &place));
         const bool repairable =
-            place.copy && asking->state->bad_map && is_repairable(asking, &place);
+            place.copy && search->state->bad_map && is_repairable(search, &place);
         if (place.copy && !places &&
-            !bad_ranges_add(repairable ? &asking->repairable : &asking->ranges, place.logical,
+            !bad_ranges_add(repairable ? &search->repairable : &search->ranges, place.logical,
                             place.length))
             return bw_error_no_memory();
         range.logical += place.length;
@@ -274,35 +274,35 @@ static struct bw_error *map_range(struct asking *asking, struct bw_address_range
     return NULL;
 }
 
-static struct bw_error *map_ranges(struct asking *asking, bool places)
+static struct bw_error *map_ranges(struct search *search, bool places)
 {
-    for (size_t i = 0; i < asking->given.count; i++)
-        BW_TRY(map_range(asking, asking->given.items[i], places));
+    for (size_t i = 0; i < search->given.count; i++)
+        BW_TRY(map_range(search, search->given.items[i], places));
     return NULL;
 }
 
 static struct bw_error *count_device(void *context, const struct bw_device_info *device)
 {
-    struct asking *asking = context;
-    asking->devices++;
-    if (!asking->state->devid)
-        asking->devid = device->devid;
+    struct search *search = context;
+    search->devices++;
+    if (!search->state->devid)
+        search->devid = device->devid;
     return NULL;
 }
 
-static struct bw_error *find_device(struct asking *asking)
+static struct bw_error *find_device(struct search *search)
 {
-    const char *rest = asking->state->devid;
-    BW_TRY(bw_fs_devices(asking->fs, count_device, asking));
-    if (rest && (!cmd_parse_bytes(&rest, &asking->devid) || *rest))
+    const char *rest = search->state->devid;
+    BW_TRY(bw_fs_devices(search->fs, count_device, search));
+    if (rest && (!cmd_parse_bytes(&rest, &search->devid) || *rest))
         return bw_error_create(BW_ERROR_USAGE, "invalid argument of --devid: %s",
-                               asking->state->devid);
-    if (!rest && asking->devices != 1)
+                               search->state->devid);
+    if (!rest && search->devices != 1)
         return bw_error_create(BW_ERROR_USAGE, "the list does not name its device; "
                                                "select it with --devid ('devices' lists them)");
     struct bw_device_place place;
-    BW_TRY(bw_device_map_open(asking->fs, &asking->device_map));
-    struct bw_error *error = bw_device_map_find(asking->device_map, asking->devid, 0, 1, &place);
+    BW_TRY(bw_device_map_open(search->fs, &search->device_map));
+    struct bw_error *error = bw_device_map_find(search->device_map, search->devid, 0, 1, &place);
     if (error && error->code == BW_ERROR_NOT_FOUND)
         error->code = BW_ERROR_USAGE;
     return error;
@@ -325,105 +325,106 @@ static void shift_ranges(struct bad_ranges *ranges, uint64_t by)
     ranges->count = kept;
 }
 
-static struct bw_error *join_ranges(struct asking *asking)
+static struct bw_error *join_ranges(struct search *search)
 {
-    bad_ranges_join(&asking->ranges);
-    bad_ranges_join(&asking->repairable);
-    asking->lost = asking->ranges.count;
-    for (size_t i = 0; i < asking->repairable.count; i++)
-        if (!bad_ranges_add(&asking->ranges, asking->repairable.items[i].logical,
-                            asking->repairable.items[i].length))
+    bad_ranges_join(&search->ranges);
+    bad_ranges_join(&search->repairable);
+    search->lost = search->ranges.count;
+    for (size_t i = 0; i < search->repairable.count; i++)
+        if (!bad_ranges_add(&search->ranges, search->repairable.items[i].logical,
+                            search->repairable.items[i].length))
             return bw_error_no_memory();
     return NULL;
 }
 
 /* Finds the subvolume of --subvol. If it has no path, neither have the files in it. */
-static struct bw_error *find_subvolume(struct asking *asking, const char *name,
+static struct bw_error *find_subvolume(struct search *search, const char *name,
                                        const struct bw_subvolume **subvolume)
 {
     BW_AUTO_FREE char *path = NULL;
     size_t length = 0;
-    BW_TRY(bw_subvolume_by_name(asking->fs, name, subvolume));
+    BW_TRY(bw_subvolume_by_name(search->fs, name, subvolume));
     BW_AUTO_ERROR struct bw_error *error =
-        bw_subvolume_path(asking->fs, *subvolume, &path, &length);
-    asking->subvolume_length = !error && length > 1 ? length : 0;
+        bw_subvolume_path(search->fs, *subvolume, &path, &length);
+    search->subvolume_length = !error && length > 1 ? length : 0;
     return NULL;
 }
 
 /* Finds the owners of the ranges of a device, once `given` and `device_map` are known. */
-static struct bw_error *ask_about_device(struct asking *asking, struct bw_owner_options *owners)
+static struct bw_error *find_owners_on_device(struct search *search,
+                                              struct bw_owner_options *owners)
 {
-    BW_TRY(map_ranges(asking, false));
-    BW_TRY(join_ranges(asking));
-    owners->ranges = asking->ranges.items;
-    owners->count = asking->ranges.count;
-    cmd_progress_expect_trees(asking->fs, false);
-    BW_TRY(bw_owners_find(asking->fs, owners));
-    return owners->subvolume ? NULL : map_ranges(asking, true);
+    BW_TRY(map_ranges(search, false));
+    BW_TRY(join_ranges(search));
+    owners->ranges = search->ranges.items;
+    owners->count = search->ranges.count;
+    cmd_progress_expect_trees(search->fs, false);
+    BW_TRY(bw_owners_find(search->fs, owners));
+    return owners->subvolume ? NULL : map_ranges(search, true);
 }
 
-static struct bw_error *find_owners(struct asking *asking)
+static struct bw_error *find_owners(struct search *search)
 {
-    const struct owner_state *state = asking->state;
+    const struct owner_state *state = search->state;
     struct bw_owner_options owners = {.struct_size = sizeof owners,
                                       .whole_extents = state->extent,
                                       .no_extent_tree = state->scan,
                                       .visit = write_owner,
-                                      .context = asking};
+                                      .context = search};
     const bool by_device = state->devid || state->bad_map;
     if (state->subvolume)
-        BW_TRY(find_subvolume(asking, state->subvolume, &owners.subvolume));
+        BW_TRY(find_subvolume(search, state->subvolume, &owners.subvolume));
     if (by_device) {
-        BW_TRY(find_device(asking));
-        return ask_about_device(asking, &owners);
+        BW_TRY(find_device(search));
+        return find_owners_on_device(search, &owners);
     }
-    owners.ranges = asking->given.items;
-    owners.count = asking->given.count;
-    cmd_progress_expect_trees(asking->fs, false);
-    return bw_owners_find(asking->fs, &owners);
+    owners.ranges = search->given.items;
+    owners.count = search->given.count;
+    cmd_progress_expect_trees(search->fs, false);
+    return bw_owners_find(search->fs, &owners);
 }
 
 struct bw_error *cmd_list_bad_owners(struct cmd_answer *answer, uint64_t devid,
                                      const struct bad_ranges *bad)
 {
     static const struct owner_state state = {.bad_map = ""};
-    struct asking asking = {
+    struct search search = {
         .state = &state, .answer = answer, .fs = answer->session.fs, .given = *bad, .devid = devid};
     struct bw_owner_options owners = {
-        .struct_size = sizeof owners, .visit = write_owner, .context = &asking};
-    struct bw_error *error = bw_device_map_open(asking.fs, &asking.device_map);
+        .struct_size = sizeof owners, .visit = write_owner, .context = &search};
+    struct bw_error *error = bw_device_map_open(search.fs, &search.device_map);
     if (!error)
-        error = ask_about_device(&asking, &owners);
-    bw_device_map_close(asking.device_map);
-    free(asking.ranges.items);
-    free(asking.repairable.items);
+        error = find_owners_on_device(&search, &owners);
+    bw_device_map_close(search.device_map);
+    free(search.ranges.items);
+    free(search.repairable.items);
     return error;
 }
 
 static struct bw_error *list(struct cmd_answer *answer, void *context)
 {
-    struct asking *asking = context;
-    asking->answer = answer;
-    asking->fs = answer->session.fs;
-    struct bw_error *error = find_owners(asking);
-    bw_device_map_close(asking->device_map);
+    struct search *search = context;
+    search->answer = answer;
+    search->fs = answer->session.fs;
+    struct bw_error *error = find_owners(search);
+    bw_device_map_close(search->device_map);
     return error;
 }
 
-static struct bw_error *parse_operands(const struct cmd_common *common, struct asking *asking)
+static struct bw_error *parse_operands(const struct cmd_common *common, struct search *search)
 {
-    const struct owner_state *state = asking->state;
+    const struct owner_state *state = search->state;
     if (state->bad_map)
         cmd_leave_host(common);
     if (state->bad_map)
-        BW_TRY(bad_map_read(state->bad_map, state->block_size, &asking->given));
-    shift_ranges(&asking->given, state->map_offset);
+        BW_TRY(bad_map_read(state->bad_map, state->block_size, &search->given));
+    shift_ranges(&search->given, state->map_offset);
     for (size_t i = 0; i < common->path_count; i++) {
         uint64_t address, length;
         BW_TRY(cmd_parse_range(common->paths[i], &address, &length));
         if (address == UINT64_MAX)
             return bw_error_create(BW_ERROR_USAGE, "invalid address: %s", common->paths[i]);
-        if (!bad_ranges_add(&asking->given, address, length ? length : 1))
+        if (!bad_ranges_add(&search->given, address, length ? length : 1))
             return bw_error_no_memory();
     }
     return NULL;
@@ -433,21 +434,21 @@ static struct bw_error *parse_operands(const struct cmd_common *common, struct a
  * the image. */
 static int run(const struct cmd_common *common, void *state)
 {
-    struct asking asking = {.state = state};
+    struct search search = {.state = state};
     const struct cmd_answer_plan plan = {
-        .record = cmd_owner.record, .print = cmd_print_owner, .list = list, .context = &asking};
+        .record = cmd_owner.record, .print = cmd_print_owner, .list = list, .context = &search};
     struct cmd_common own = *common;
-    if (asking.state->dmesg)
-        return dmesg_run(common, asking.state->dmesg, asking.state->map_offset);
-    if (!common->path_count && !asking.state->bad_map)
+    if (search.state->dmesg)
+        return dmesg_run(common, search.state->dmesg, search.state->map_offset);
+    if (!common->path_count && !search.state->bad_map)
         return cmd_usage_error(&cmd_owner, "no address given", NULL);
     if (!common->input.log_given)
         own.input.log = BW_LOG_IGNORE;
-    struct bw_error *error = parse_operands(common, &asking);
+    struct bw_error *error = parse_operands(common, &search);
     const int status = error ? cmd_fail(common, error) : cmd_answer_run(&own, &plan);
-    free(asking.given.items);
-    free(asking.ranges.items);
-    free(asking.repairable.items);
+    free(search.given.items);
+    free(search.ranges.items);
+    free(search.repairable.items);
     return status;
 }
 

@@ -150,7 +150,7 @@ static int walk_image(const struct cmd_common *common, struct walk_state *walk)
     struct bw_error *error = walk_to_stdout(session.fs, walk, &summary);
     if (!error && !bw_nested_enters(walk->options.nested, walk->options.subvolume) &&
         walk->options.subvolume && !summary.files && !walk->options.selection)
-        cmd_tell_of_nested(common, session.fs, walk->options.subvolume);
+        cmd_report_nested(common, session.fs, walk->options.subvolume);
     if (walk->summary)
         print_summary(session.fs, &summary, seconds_since(&start));
     status = cmd_close(common, &session);

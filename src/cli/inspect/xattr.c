@@ -201,7 +201,7 @@ static struct bw_error *append_xattr(struct answer *answer, const struct bw_xatt
     return NULL;
 }
 
-static struct bw_error *keep_attribute(void *context, const struct bw_xattr *xattr)
+static struct bw_error *add_attribute(void *context, const struct bw_xattr *xattr)
 {
     struct answer *answer = context;
     if (!is_wanted(answer->state, xattr))
@@ -293,7 +293,7 @@ static struct bw_error *answer_one(const struct xattr_state *state, struct cmd_p
                                    struct bw_buffer *text)
 {
     struct answer answer = {.state = state, .paths = paths, .place = place, .text = text};
-    struct bw_error *error = bw_inode_xattrs(paths->session.fs, place, keep_attribute, &answer);
+    struct bw_error *error = bw_inode_xattrs(paths->session.fs, place, add_attribute, &answer);
     point_to_bytes(&answer);
     if (!error)
         error = paths->answer.rows ? write_records(&answer, path) : answer_text(&answer, path);

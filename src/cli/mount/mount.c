@@ -51,7 +51,7 @@ struct mount_run {
 
 /* Reports to the first process that the mount is ready. If stderr is a file, messages are still
  * written to it. */
-static void go_to_background(struct mounting *mounting)
+static void report_ready(struct mounting *mounting)
 {
     const struct mount_run *run = mounting->context;
     struct stat status;
@@ -152,7 +152,7 @@ static int run(const struct cmd_common *common, void *settings)
     struct mount_run run = {.state = state,
                             .mounting = {.common = &own,
                                          .prepare = prepare,
-                                         .ready = go_to_background,
+                                         .ready = report_ready,
                                          .context = &run,
                                          .channel = -1},
                             .ready = -1};

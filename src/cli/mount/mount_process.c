@@ -167,7 +167,8 @@ static void mount_and_wait(int socket, const struct mount_place *place, const ch
 }
 
 /* Signals do not end this process; the end of the other process does. */
-static _Noreturn void keep_mount(int socket, const struct mount_place *place, const char *options)
+static _Noreturn void run_mount_process(int socket, const struct mount_place *place,
+                                        const char *options)
 {
     sigset_t all;
     sigfillset(&all);
@@ -188,7 +189,7 @@ struct bw_error *mount_process_start(const struct mount_place *place, const char
     const pid_t child = fork();
     if (child == 0) {
         close(sockets[0]);
-        keep_mount(sockets[1], place, options);
+        run_mount_process(sockets[1], place, options);
     }
     close(sockets[1]);
     *channel = sockets[0];

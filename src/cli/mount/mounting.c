@@ -41,7 +41,7 @@ static struct bw_error *find_first(void *context, const struct bw_device_info *i
     return NULL;
 }
 
-static struct bw_error *serve_mount(struct mounting *mounting, struct bw_fs *fs)
+static struct bw_error *mount_and_serve(struct mounting *mounting, struct bw_fs *fs)
 {
     struct bw_mount *mount;
     uint64_t first = 0;
@@ -69,7 +69,7 @@ int mounting_run(struct mounting *mounting)
     common.writing.serves = true;
     int status = cmd_open(&common, &session);
     if (!status) {
-        struct bw_error *error = serve_mount(mounting, session.fs);
+        struct bw_error *error = mount_and_serve(mounting, session.fs);
         int failure = error ? cmd_fail(&common, error) : STATUS_OK;
         bw_used_map_close(mounting->options.used);
         status = cmd_close(&common, &session);

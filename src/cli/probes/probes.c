@@ -117,7 +117,7 @@ static void print_once(struct bw_recorder *recorder, const char *name)
         poll(NULL, 0, 1);
 }
 
-static void handle_signal(int number, siginfo_t *info, void *context)
+static void on_fatal_signal(int number, siginfo_t *info, void *context)
 {
     (void)context;
     int saved = errno;
@@ -147,7 +147,7 @@ static void handle_signal(int number, siginfo_t *info, void *context)
  */
 static void catch_fatal_signals(struct bw_recorder *recorder)
 {
-    struct sigaction ours = {.sa_sigaction = handle_signal};
+    struct sigaction ours = {.sa_sigaction = on_fatal_signal};
     stack_t alternate = {.ss_sp = stack, .ss_size = sizeof stack};
     atomic_store(&printing, 0);
     if (atomic_exchange(&active, recorder))
@@ -174,7 +174,7 @@ static void release_fatal_signals(void)
         return;
     for (size_t i = 0; i < FATAL; i++) {
         sigaction(fatal[i].number, NULL, &current);
-        if ((current.sa_flags & SA_SIGINFO) && current.sa_sigaction == handle_signal)
+        if ((current.sa_flags & SA_SIGINFO) && current.sa_sigaction == on_fatal_signal)
             sigaction(fatal[i].number, &previous[i], NULL);
     }
     if (previous_stack.ss_flags & SS_DISABLE)

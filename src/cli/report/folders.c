@@ -129,8 +129,8 @@ static struct bw_error *add_file(struct folders *all, const struct bw_du_entry *
     return NULL;
 }
 
-/* Takes the lists of a depth as one list: the files, then the directories. */
-static uint32_t take_children(struct folders *all, uint64_t depth)
+/* Empties the lists of a depth, and returns them as one: the files, then the directories. */
+static uint32_t detach_children(struct folders *all, uint64_t depth)
 {
     const uint32_t folders = all->pending[depth], first = all->files[depth].first;
     uint32_t last = first;
@@ -150,7 +150,7 @@ static struct bw_error *add_entry(void *context, const struct bw_du_entry *entry
         return NULL;
     if (entry->place.type != BW_FILE_DIRECTORY)
         return add_file(all, entry);
-    const uint32_t children = take_children(all, entry->depth + 1);
+    const uint32_t children = detach_children(all, entry->depth + 1);
     if (!entry->total && entry->depth)
         return NULL;
     BW_TRY(append_folder(all, entry,

@@ -50,8 +50,8 @@ struct dmesg {
     struct bw_superblock_info super;
     struct bw_device_map *devices;
     struct explained *items;
-    struct bw_address_range *ranges; /* the logical addresses of `asking` */
-    size_t *asking;                  /* for each range, the number of its item */
+    struct bw_address_range *ranges; /* the logical addresses of `item_of_range` */
+    size_t *item_of_range;           /* for each range, the number of its item */
     size_t range_count;
     struct bw_map addresses; /* the first item with each address */
 };
@@ -263,7 +263,7 @@ static void judge_owner(struct dmesg *dmesg, struct explained *item, const struc
 static struct bw_error *add_owner(void *context, const struct bw_owner *owner)
 {
     struct dmesg *dmesg = context;
-    struct explained *item = &dmesg->items[dmesg->asking[owner->range]];
+    struct explained *item = &dmesg->items[dmesg->item_of_range[owner->range]];
     judge_owner(dmesg, item, owner);
     if (owner->subvolume && !item->has_file) {
         item->has_file = owner->kind == BW_OWNER_DATA;
@@ -287,8 +287,8 @@ static struct bw_error *find_owners(struct dmesg *dmesg)
     return bw_owners_find(dmesg->fs, &options);
 }
 
-/* Asks for the owners of the address of an item, unless an earlier item has it, too. */
-static struct bw_error *ask_for_owners(struct dmesg *dmesg, struct explained *item)
+/* Does nothing if an earlier item has the same address. */
+static struct bw_error *add_searched_address(struct dmesg *dmesg, struct explained *item)
 {
     const size_t number = (size_t)(item - dmesg->items);
     const uint32_t first = bw_map_get(&dmesg->addresses, item->logical);
@@ -296,7 +296,7 @@ static struct bw_error *ask_for_owners(struct dmesg *dmesg, struct explained *it
         item->same = &dmesg->items[first];
         return NULL;
     }
-    dmesg->asking[dmesg->range_count] = number;
+    dmesg->item_of_range[dmesg->range_count] = number;
     dmesg->ranges[dmesg->range_count++] = (struct bw_address_range){item->logical, 1};
     return bw_map_put(&dmesg->addresses, item->logical, (uint32_t)number) ? NULL
                                                                           : bw_error_no_memory();
@@ -310,7 +310,7 @@ static struct bw_error *find_all(struct dmesg *dmesg)
         BW_TRY(locate_item(dmesg, item));
         BW_TRY(find_file(dmesg, item));
         if (item->has_logical && !item->has_file && item->logical != UINT64_MAX)
-            BW_TRY(ask_for_owners(dmesg, item));
+            BW_TRY(add_searched_address(dmesg, item));
     }
     return find_owners(dmesg);
 }
@@ -422,8 +422,8 @@ static int run_with(const struct cmd_common *common, struct dmesg *dmesg)
         own.input.log = BW_LOG_IGNORE;
     dmesg->items = calloc(count + 1, sizeof *dmesg->items);
     dmesg->ranges = calloc(count + 1, sizeof *dmesg->ranges);
-    dmesg->asking = calloc(count + 1, sizeof *dmesg->asking);
-    const int status = dmesg->items && dmesg->ranges && dmesg->asking
+    dmesg->item_of_range = calloc(count + 1, sizeof *dmesg->item_of_range);
+    const int status = dmesg->items && dmesg->ranges && dmesg->item_of_range
                            ? cmd_answer_run(&own, &plan)
                            : cmd_fail(common, bw_error_no_memory());
     for (size_t i = 0; dmesg->items && i < count; i++)
@@ -431,7 +431,7 @@ static int run_with(const struct cmd_common *common, struct dmesg *dmesg)
             free(dmesg->items[i].paths[path]);
     free(dmesg->items);
     free(dmesg->ranges);
-    free(dmesg->asking);
+    free(dmesg->item_of_range);
     return status;
 }
 

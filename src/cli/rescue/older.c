@@ -86,8 +86,7 @@ static struct bw_error *finish(void *context, const struct bw_stream_file *file,
     return NULL;
 }
 
-static struct bw_error *keep_generation(struct rescue *rescue,
-                                        const struct rescue_generation *found)
+static struct bw_error *add_generation(struct rescue *rescue, const struct rescue_generation *found)
 {
     if (!found->files)
         return NULL;
@@ -107,8 +106,8 @@ static struct bw_error *newest_change(void *context, const struct bw_subvolume_i
     return NULL;
 }
 
-static struct bw_error *look_in(struct rescue *rescue, const struct bw_fs_options *options,
-                                bool is_unique)
+static struct bw_error *search_generation(struct rescue *rescue,
+                                          const struct bw_fs_options *options, bool is_unique)
 {
     struct looking looking = {.rescue = rescue};
     const struct bw_stream stream = {.struct_size = sizeof stream,
@@ -127,7 +126,7 @@ static struct bw_error *look_in(struct rescue *rescue, const struct bw_fs_option
     if (!error && looking.found.files)
         error = bw_fs_subvolumes(looking.fs, false, newest_change, &looking.found.changed);
     bw_fs_close(looking.fs);
-    return error ? error : keep_generation(rescue, &looking.found);
+    return error ? error : add_generation(rescue, &looking.found);
 }
 
 static bool all_found(const struct rescue *rescue)
@@ -157,7 +156,7 @@ static struct bw_error *look_for_missed(struct rescue *rescue, const struct cmd_
         if (options.state.tree_root_generation >= bw_fs_status(rescue->fs).generation)
             continue;
         cmd_progress_step("generation", ++tried, MOST_GENERATIONS);
-        BW_TRY(look_in(rescue, &options, is_unique(states, i)));
+        BW_TRY(search_generation(rescue, &options, is_unique(states, i)));
     }
     return NULL;
 }

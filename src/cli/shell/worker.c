@@ -66,8 +66,8 @@ static int answer_error(struct cmd_host *host, struct bw_error *error)
     return error ? cmd_fail(host->settings, error) : STATUS_OK;
 }
 
-static void serve_request(struct cmd_host *host, const struct shell_request *request,
-                          struct shell_reply *reply)
+static void answer_request(struct cmd_host *host, const struct shell_request *request,
+                           struct shell_reply *reply)
 {
     host->directory = request->directory;
     switch (request->task) {
@@ -87,21 +87,21 @@ static void serve_request(struct cmd_host *host, const struct shell_request *req
     }
 }
 
-/* Serves one request; false at the end. */
-static bool serve_next(struct cmd_host *host, int channel)
+/* False at the end. */
+static bool answer_next_request(struct cmd_host *host, int channel)
 {
     struct shell_request request;
     struct shell_reply reply = {.status = STATUS_OK};
-    bool goes_on = shell_receive_request(channel, &request);
-    if (goes_on) {
-        serve_request(host, &request, &reply);
+    bool should_continue = shell_receive_request(channel, &request);
+    if (should_continue) {
+        answer_request(host, &request, &reply);
         reply.generation = bw_fs_status(host->fs).generation;
         reply.ends = atomic_load(&host->met_damage);
-        goes_on = shell_send_reply(channel, &reply) && !reply.ends;
+        should_continue = shell_send_reply(channel, &reply) && !reply.ends;
     }
     bw_buffer_free(&reply.text);
     shell_request_free(&request);
-    return goes_on;
+    return should_continue;
 }
 
 int shell_work(const struct cmd_common *settings, int channel)
@@ -112,9 +112,9 @@ int shell_work(const struct cmd_common *settings, int channel)
     signal(SIGINT, SIG_IGN);
     if (host.fs)
         reply.generation = bw_fs_status(host.fs).generation;
-    bool goes_on = shell_send_reply(channel, &reply) && host.fs;
-    while (goes_on)
-        goes_on = serve_next(&host, channel);
+    bool should_continue = shell_send_reply(channel, &reply) && host.fs;
+    while (should_continue)
+        should_continue = answer_next_request(&host, channel);
     if (host.fs)
         cmd_close_outputs(settings, &session);
     return STATUS_OK;

@@ -6,7 +6,7 @@
 
 #include "cli/command.h"
 
-/** Opens the file system and sends a reply with the status; then serves requests until the channel
+/** Opens the file system and sends a reply with the status; then answers requests until the channel
  * is closed. Returns the exit status of the process. */
 int shell_work(const struct cmd_common *settings, int channel);
 
