@@ -54,7 +54,7 @@ static const struct cmd_option options[] = {
     {0, "stream-of", "IMAGE",
      "also compare the subvolumes in send streams with those in IMAGE (repeatable: one for each "
      "device)",
-     .take = store_stream_of},
+     .store = store_stream_of},
     {0, "subvol", "NAME|ID",
      "compare this subvolume (path, id or 'default') with the list; its paths begin there. With "
      "--stream-of, the subvolume of IMAGE that the streams must yield",
@@ -64,7 +64,7 @@ static const struct cmd_option options[] = {
      CMD_FLAG(struct check_arguments, no_snapshots)},
     {0, "report", "FORM=FILE",
      "also write a report for CI systems: junit=FILE or sarif=FILE (repeatable)",
-     .take = check_add_report},
+     .store = check_add_report},
     {'j', "threads", "N", "check with N threads (default: one per processor, at most 8)",
      CMD_THREADS(struct check_arguments, threads)},
     {0},

@@ -101,7 +101,7 @@ static struct bw_error *store_times(void *target, const struct cmd_option *optio
 {
     struct cmd_answer_settings *settings = target;
     settings->times_given = true;
-    BW_TRY(cmd_take_word(&settings->times, option, word));
+    BW_TRY(cmd_store_word(&settings->times, option, word));
     if (settings->times > BW_ROWS_LOCAL)
         settings->times = BW_ROWS_ISO;
     return NULL;
@@ -113,20 +113,20 @@ const struct cmd_option cmd_answer_options[] = {
      .heading = "Columns and JSON"},
     {0, "json", "[=array]",
      "write all columns, or the -o columns, as JSON: one object per line, or one array",
-     .take = store_json},
+     .store = store_json},
     {0, "arrow", NULL,
      "write all columns, or the -o columns, as an Arrow IPC stream of typed columns",
-     .take = store_arrow},
+     .store = store_arrow},
     {0, "json-header", NULL, "begin with a JSON object: versions of the program and the record",
      CMD_FLAG(struct cmd_answer_settings, json_header)},
     {0, "header", NULL, "begin with the names of the columns",
      CMD_FLAG(struct cmd_answer_settings, header)},
-    {0, "separator", "TEXT", "separator of columns (default: a tab)", .take = store_separator},
+    {0, "separator", "TEXT", "separator of columns (default: a tab)", .store = store_separator},
     {0, "times", "WORD",
      "times in columns and JSON: since 1970 in nanoseconds (ns, the default) or seconds (s), or "
      "dates "
      "in UTC (iso or utc) or local time (local, the default of columns on a terminal)",
-     .take = store_times, .words = times},
+     .store = store_times, .words = times},
     {0, "iec", NULL, "print sizes like 1.50MiB (default on a terminal, together with dates)",
      CMD_FLAG(struct cmd_answer_settings, iec)},
     {0, "si", NULL, "print sizes like 1.57MB", CMD_FLAG(struct cmd_answer_settings, si)},

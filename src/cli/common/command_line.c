@@ -237,7 +237,7 @@ static int use_option(const struct command *command, const struct cmd_option_lis
     struct cmd_option other;
     /* list->items[number] exists for every result.
      * NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
-    if (option->show && (!option->take || strcmp(argument, "help") == 0)) {
+    if (option->show && (!option->store || strcmp(argument, "help") == 0)) {
         *later = (struct shown){option, argument};
         return SHOWED_NOTHING;
     }
@@ -247,7 +247,7 @@ static int use_option(const struct command *command, const struct cmd_option_lis
         option = &other;
     }
     BW_AUTO_ERROR struct bw_error *error =
-        option->take(list->items[number].settings + option->offset, option, argument);
+        option->store(list->items[number].settings + option->offset, option, argument);
     return error ? cmd_usage_error(command, error->message, NULL) : SHOWED_NOTHING;
 }
 
@@ -316,7 +316,7 @@ static int parse_options(const struct command *command, int argc, char **argv,
     hash_option(common, command->name, NULL);
     const char *of_find = replace_find_words(argc, argv, tables.letters, tables.names);
     opterr = 0;
-    while (status == SHOWED_NOTHING && (!later.option || later.option->take) &&
+    while (status == SHOWED_NOTHING && (!later.option || later.option->store) &&
            (result = getopt_long(argc, argv, tables.letters, tables.names, &index)) != -1) {
         if (result == '?' || result == ':')
             return bad_option(command, &list, result, argv[optind - 1], of_find);

@@ -34,7 +34,7 @@ struct bw_error *cmd_bad_argument(const struct cmd_option *option, const char *a
                            option->name, argument, allowed);
 }
 
-struct bw_error *cmd_take_flag(void *flag, const struct cmd_option *option, const char *argument)
+struct bw_error *cmd_store_flag(void *flag, const struct cmd_option *option, const char *argument)
 {
     (void)option;
     (void)argument;
@@ -42,7 +42,7 @@ struct bw_error *cmd_take_flag(void *flag, const struct cmd_option *option, cons
     return NULL;
 }
 
-struct bw_error *cmd_take_text(void *text, const struct cmd_option *option, const char *argument)
+struct bw_error *cmd_store_text(void *text, const struct cmd_option *option, const char *argument)
 {
     *(const char **)text = argument;
     return *argument ? NULL : cmd_bad_argument(option, argument, "a text that is not empty");
@@ -57,8 +57,8 @@ bool cmd_parse_number(const char *text, uint64_t minimum, uint64_t maximum, uint
            *number <= maximum;
 }
 
-struct bw_error *cmd_take_threads(void *threads, const struct cmd_option *option,
-                                  const char *argument)
+struct bw_error *cmd_store_threads(void *threads, const struct cmd_option *option,
+                                   const char *argument)
 {
     uint64_t number;
     if (!cmd_parse_number(argument, 1, 32, &number))
@@ -67,7 +67,8 @@ struct bw_error *cmd_take_threads(void *threads, const struct cmd_option *option
     return NULL;
 }
 
-struct bw_error *cmd_take_shard(void *target, const struct cmd_option *option, const char *argument)
+struct bw_error *cmd_store_shard(void *target, const struct cmd_option *option,
+                                 const char *argument)
 {
     enum { MOST = 65536, ROOM = 8 };
     struct cmd_shard *shard = target;
@@ -112,7 +113,7 @@ struct bw_error *cmd_parse_range(const char *text, uint64_t *address, uint64_t *
     return bw_error_create(BW_ERROR_USAGE, "invalid address: %s", text);
 }
 
-struct bw_error *cmd_take_bytes(void *bytes, const struct cmd_option *option, const char *argument)
+struct bw_error *cmd_store_bytes(void *bytes, const struct cmd_option *option, const char *argument)
 {
     const char *rest = argument;
     return cmd_parse_bytes(&rest, bytes) && !*rest
@@ -131,7 +132,7 @@ static struct bw_error *bad_word(const struct cmd_option *option, const char *ar
     return allowed.failed ? bw_error_no_memory() : cmd_bad_argument(option, argument, allowed.data);
 }
 
-struct bw_error *cmd_take_word(void *value, const struct cmd_option *option, const char *argument)
+struct bw_error *cmd_store_word(void *value, const struct cmd_option *option, const char *argument)
 {
     unsigned i = 0;
     while (option->words[i] && strcmp(argument, option->words[i]) != 0)
@@ -175,7 +176,7 @@ static struct bw_error *store_log(void *target, const struct cmd_option *option,
 {
     struct cmd_common *common = target;
     common->input.log_given = true;
-    return cmd_take_word(&common->input.log, option, argument);
+    return cmd_store_word(&common->input.log, option, argument);
 }
 
 /* The unit defaults to seconds. */
@@ -269,9 +270,9 @@ static const char *const log_modes[] = {"replay", "ignore", NULL};        /* enu
 /* Options of every command that opens a file system. */
 const struct cmd_option cmd_image_options[] = {
     {'d', "device", "FILE", "add another device of the same file system (repeatable)",
-     .take = store_device, .heading = "Images"},
+     .store = store_device, .heading = "Images"},
     {'s', "super", "N", "use superblock copy N: 0, 1 or 2 (default: the best)",
-     .take = store_superblock},
+     .store = store_superblock},
     {0, "partition", "PARTITION",
      "select a partition of a disk by number, name or UUID, or by its file system's label or UUID",
      CMD_TEXT(struct cmd_common, input.partition)},
@@ -281,9 +282,9 @@ const struct cmd_option cmd_image_options[] = {
     {0, "key-file", "FILE",
      "read the key or passphrase of encrypted volumes (LUKS) from FILE, or from stdin (-) "
      "(repeatable)",
-     .take = store_key_file},
+     .store = store_key_file},
     {0, "key-fd", "N", "read it from the open file descriptor N (repeatable)",
-     .take = store_key_descriptor},
+     .store = store_key_descriptor},
     {0, "key-memory", "BYTES",
      "skip keyslots that need more memory for Argon2, such as 1G (default: 4G, and never more than "
      "the machine has)",
@@ -296,13 +297,13 @@ const struct cmd_option cmd_image_options[] = {
     {0, "inside", "PATH",
      "open this file of the file system as an image, such as the disk of a virtual machine "
      "(repeatable: a file in that one)",
-     .take = store_inside},
+     .store = store_inside},
     {0, "image-offset", "BYTES", "byte offset of the image in its file, such as 1M (or: --offset)",
      CMD_BYTES(struct cmd_common, input.offset), .also = "offset"},
     {0, "log", "WORD",
      "replay the log of changes fsynced after the last transaction, as a mount does (replay, the "
      "default), or ignore it (ignore)",
-     .take = store_log, .words = log_modes},
+     .store = store_log, .words = log_modes},
     CMD_GROUP(cmd_generation_options, struct cmd_common, input.state),
     {0, "helpers", "WORD",
      "start qemu-nbd or nbdkit for an image that needs one (on, the default), also if the image "
@@ -311,7 +312,7 @@ const struct cmd_option cmd_image_options[] = {
     {0, "timeout", "TIME",
      "fail if a server does not respond for this time, in seconds or like 500ms or 2m (default: "
      "30s)",
-     .take = store_timeout},
+     .store = store_timeout},
     {0, "alternatives", NULL,
      "several images of the same device are copies of it: read each block from one in which it is "
      "good (default: read only the newest image)",
@@ -319,7 +320,7 @@ const struct cmd_option cmd_image_options[] = {
     {0, "map", "FILE",
      "ddrescue map of the first image: ranges that were not read from the disk count as lost, not "
      "as zeros (repeatable, for the next images)",
-     .take = store_map},
+     .store = store_map},
     {0, "scan", NULL,
      "if superblocks or tree roots are lost, search the whole devices for replacements; otherwise "
      "search the metadata for a newer generation than in the superblock",
@@ -329,9 +330,9 @@ const struct cmd_option cmd_image_options[] = {
      CMD_TEXT(struct cmd_common, input.graph.file), .heading = "Layers", .rare = true},
     {0, "xlator-option", "SETTING",
      "NAME.KEY=VALUE: set an option of a layer (repeatable; see 'btrfs-walk graph --help')",
-     .take = store_edit},
+     .store = store_edit},
     {0, "insert", "LAYER", "TYPE@VOLUME[,KEY=VALUE...]: insert a layer above a volume (repeatable)",
-     .take = store_edit},
+     .store = store_edit},
     {0, "statedump", "FILE",
      "write the state of all layers to FILE, or to stderr (-), at the end and on SIGUSR1, which "
      "then shows no progress",
@@ -353,7 +354,7 @@ const struct cmd_option cmd_common_options[] = {
     {'v', "verbose", NULL,
      "also report bad copies that good ones replaced, and all of many similar messages; -vv: the "
      "layers each error passed",
-     .take = store_verbose},
+     .store = store_verbose},
     {'h', "help", "[=TOPIC]", "print this help, or help about a topic or all options",
      .show = show_help},
     {'V', "version", NULL, "print the version of the program", .show = show_version},

@@ -28,13 +28,13 @@ struct cmd_option {
     const char *description; /**< one line */
     /** Stores the argument (NULL if it was omitted) at `target`, which is `offset` bytes into the
      * settings that the table fills. BW_ERROR_USAGE: the argument is invalid. */
-    struct bw_error *(*take)(void *target, const struct cmd_option *option, const char *argument);
+    struct bw_error *(*store)(void *target, const struct cmd_option *option, const char *argument);
     size_t offset;
     const char *also;         /**< another long form; an option of the command with this name takes
                                  precedence */
-    const char *const *words; /**< the words that cmd_take_word() accepts; ends with NULL */
+    const char *const *words; /**< the words that cmd_store_word() accepts; ends with NULL */
     /** For options like --help: writes to stdout and returns the exit status; the command does not
-     * run. If the option also has `take`, this happens only if the argument is "help", and after
+     * run. If the option also has `store`, this happens only if the argument is "help", and after
      * all options have been parsed. `state` is the state of the command. May be NULL. */
     int (*show)(const struct command *command, const void *state, const char *argument);
     const struct cmd_option *group; /**< includes a table that several commands share; its settings
@@ -50,37 +50,40 @@ struct cmd_option {
 #define CMD_AT(type, member, wanted) \
     (offsetof(type, member) + _Generic(((type *)0)->member, wanted : 0))
 /** A bool that the option sets. */
-#define CMD_FLAG(type, member) .take = cmd_take_flag, .offset = CMD_AT(type, member, bool)
+#define CMD_FLAG(type, member) .store = cmd_store_flag, .offset = CMD_AT(type, member, bool)
 /** A non-empty text. */
-#define CMD_TEXT(type, member) .take = cmd_take_text, .offset = CMD_AT(type, member, const char *)
+#define CMD_TEXT(type, member) .store = cmd_store_text, .offset = CMD_AT(type, member, const char *)
 /** A number of threads. */
-#define CMD_THREADS(type, member) .take = cmd_take_threads, .offset = CMD_AT(type, member, unsigned)
+#define CMD_THREADS(type, member) \
+    .store = cmd_store_threads, .offset = CMD_AT(type, member, unsigned)
 /** A number of bytes, parsed by cmd_parse_bytes(). */
-#define CMD_BYTES(type, member) .take = cmd_take_bytes, .offset = CMD_AT(type, member, uint64_t)
+#define CMD_BYTES(type, member) .store = cmd_store_bytes, .offset = CMD_AT(type, member, uint64_t)
 /** A part of several: --shard I/N. */
 struct cmd_shard {
     unsigned number, count; /**< both 0: the option was not given */
 };
 #define CMD_SHARD(type, member) \
-    .take = cmd_take_shard, .offset = CMD_AT(type, member, struct cmd_shard)
+    .store = cmd_store_shard, .offset = CMD_AT(type, member, struct cmd_shard)
 /** A word of a list, stored as its index: the value of an enumeration. */
 #define CMD_WORD(type, member, list) \
-    .take = cmd_take_word, .offset = CMD_AT(type, member, unsigned), .words = (list)
+    .store = cmd_store_word, .offset = CMD_AT(type, member, unsigned), .words = (list)
 /** An entry that includes the options of a shared table. */
 #define CMD_GROUP(table, type, member)                     \
     {                                                      \
         .group = (table), .offset = offsetof(type, member) \
     }
 
-struct bw_error *cmd_take_flag(void *flag, const struct cmd_option *option, const char *argument);
-struct bw_error *cmd_take_text(void *text, const struct cmd_option *option, const char *argument);
-struct bw_error *cmd_take_threads(void *threads, const struct cmd_option *option,
-                                  const char *argument);
-struct bw_error *cmd_take_shard(void *shard, const struct cmd_option *option, const char *argument);
-struct bw_error *cmd_take_bytes(void *bytes, const struct cmd_option *option, const char *argument);
-struct bw_error *cmd_take_word(void *value, const struct cmd_option *option, const char *argument);
+struct bw_error *cmd_store_flag(void *flag, const struct cmd_option *option, const char *argument);
+struct bw_error *cmd_store_text(void *text, const struct cmd_option *option, const char *argument);
+struct bw_error *cmd_store_threads(void *threads, const struct cmd_option *option,
+                                   const char *argument);
+struct bw_error *cmd_store_shard(void *shard, const struct cmd_option *option,
+                                 const char *argument);
+struct bw_error *cmd_store_bytes(void *bytes, const struct cmd_option *option,
+                                 const char *argument);
+struct bw_error *cmd_store_word(void *value, const struct cmd_option *option, const char *argument);
 
-/** The error of a `take` function for an invalid argument; `allowed` names the valid ones. */
+/** The error of a `store` function for an invalid argument; `allowed` names the valid ones. */
 struct bw_error *cmd_bad_argument(const struct cmd_option *option, const char *argument,
                                   const char *allowed);
 

@@ -111,12 +111,12 @@ static struct bw_error *store_depth(void *target, const struct cmd_option *optio
 const char *const cmd_nested_words[] = {
     [BW_NESTED_DEFAULT] = "auto", [BW_NESTED_ENTER] = "yes", [BW_NESTED_SKIP] = "no", NULL};
 
-#define CONDITION .take = store_condition
-#define OPERATOR  .take = store_operator
+#define CONDITION .store = store_condition
+#define OPERATOR  .store = store_operator
 
 const struct cmd_option cmd_selection_options[] = {
     {0, "type", "LIST", "only these types: f,d,l,c,b,p,s (files, directories, links, ...)",
-     .take = store_types, .also = "-type", .heading = "Filters"},
+     .store = store_types, .also = "-type", .heading = "Filters"},
     {0, "name", "GLOB", "only names that match (repeatable: any of them)", CONDITION,
      .also = "-name"},
     {0, "iname", "GLOB", "the same, ignoring case", CONDITION, .also = "-iname"},
@@ -163,9 +163,9 @@ const struct cmd_option cmd_selection_options[] = {
     {0, "open", NULL, "group the filters from here to --close into one; also '('", OPERATOR},
     {0, "close", NULL, "end the group that --open began; also ')'", OPERATOR},
     {0, "mindepth", "N", "at least N directories below the start; 1: not the start itself",
-     .take = store_depth},
+     .store = store_depth},
     {0, "maxdepth", "N", "at most N directories below the start; 0: only the start itself",
-     .take = store_depth},
+     .store = store_depth},
     {0},
 };
 

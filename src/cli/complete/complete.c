@@ -456,17 +456,18 @@ static bool needs_argument(const struct cmd_option *option)
 /* Applies the options that are needed to open the images, and remembers --subvol. */
 static void apply_option(struct line *line, size_t number, const char *argument)
 {
-    static const char *const taken[] = {"device",     "super",     "partition",  "offset", "log",
-                                        "generation", "tree-root", "chunk-root", "backup"};
+    static const char *const image_options[] = {"device",    "super",      "partition",
+                                                "offset",    "log",        "generation",
+                                                "tree-root", "chunk-root", "backup"};
     const struct cmd_option *option = line->options.items[number].option;
     if (argument && strcmp(option->name, "subvol") == 0)
         line->complete.subvolume = argument;
     if (!line->options.items[number].heading)
         return;
-    for (size_t i = 0; argument && i < sizeof taken / sizeof *taken; i++)
-        if (strcmp(option->name, taken[i]) == 0)
-            bw_error_free(option->take(line->options.items[number].settings + option->offset,
-                                       option, argument));
+    for (size_t i = 0; argument && i < sizeof image_options / sizeof *image_options; i++)
+        if (strcmp(option->name, image_options[i]) == 0)
+            bw_error_free(option->store(line->options.items[number].settings + option->offset,
+                                        option, argument));
 }
 
 static void read_long(struct line *line, const char *word)

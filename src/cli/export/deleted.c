@@ -57,7 +57,7 @@ static struct bw_error *store_since(void *target, const struct cmd_option *optio
 }
 
 static const struct cmd_option options[] = {
-    {0, "since", "N", "list only files that exist in generation N or newer", .take = store_since,
+    {0, "since", "N", "list only files that exist in generation N or newer", .store = store_since,
      .offset = CMD_AT(struct deleted_state, since, uint64_t)},
     {0, "no-data", NULL, "do not read data; how much is recoverable remains unknown",
      CMD_FLAG(struct deleted_state, no_data)},

@@ -37,7 +37,7 @@ const struct cmd_option cmd_naming_options[] = {
     {0, "relative", NULL, "name files relative to their PATH or subvolume",
      CMD_FLAG(struct cmd_export_settings, naming.relative)},
     {0, "strip-components", "N", "strip N leading path components; skip entries with none left",
-     .take = store_components},
+     .store = store_components},
     {0},
 };
 

@@ -32,7 +32,7 @@ static struct bw_error *store_level(void *target, const struct cmd_option *optio
 static const struct cmd_option options[] = {
     {'f', "file", "FILE", "write the metadump to FILE", CMD_TEXT(struct metadump_state, file)},
     {'c', "compress", "LEVEL", "compress with zlib at this level, 1 to 9 (default: 0, not at all)",
-     .take = store_level},
+     .store = store_level},
     {'s', "sanitize", NULL,
      "replace names by others of the same length and hash; remove attribute values and the label",
      CMD_FLAG(struct metadump_state, sanitize)},

@@ -66,11 +66,11 @@ static const struct cmd_option options[] = {
     {'c', "clone-source", "SUBVOLUME",
      "clone data from this subvolume, which the receiver also has; the best one becomes the "
      "parent",
-     .take = store_source},
+     .store = store_source},
     {'e', "joined", NULL, "write several subvolumes as one stream, with one header and one end",
      CMD_FLAG(struct send_state, joined)},
     {0, "proto", "N", "version of the protocol: 1 (default), 2, or 0 for the latest",
-     .take = store_version},
+     .store = store_version},
     {0, "compressed-data", NULL, "send compressed data as they are stored; implies --proto 2",
      CMD_FLAG(struct send_state, compressed)},
     {0, "no-data", NULL, "send only the changed ranges of files, without their contents",

@@ -51,7 +51,7 @@ const struct cmd_option cmd_sum_tree_options[] = {
     {0, "compare", "DIR", "with --tree: exit with 1 unless this directory has the same hash",
      CMD_TEXT(struct cmd_sum_tree, folder)},
     {0, "ignore", "PART,...", "with --tree: leave out modes, owners, times or xattrs",
-     .take = store_ignored, .offset = CMD_AT(struct cmd_sum_tree, ignored, unsigned),
+     .store = store_ignored, .offset = CMD_AT(struct cmd_sum_tree, ignored, unsigned),
      .words = part_names},
     {0},
 };

@@ -72,8 +72,8 @@ static const struct cmd_option options[] = {
     CMD_SUBVOLUME_OPTION(struct cat_state, subvolume),
     {'B', "block", "LOGICAL[+LENGTH]",
      "write the tree block or the data stored at this logical address (repeatable)",
-     .take = store_block, .offset = offsetof(struct cat_state, blocks), .release = release_blocks},
-    {0, "mirror", "N", "with --block: read only this mirror, counted from 1", .take = store_mirror,
+     .store = store_block, .offset = offsetof(struct cat_state, blocks), .release = release_blocks},
+    {0, "mirror", "N", "with --block: read only this mirror, counted from 1", .store = store_mirror,
      .offset = CMD_AT(struct cat_state, mirror, unsigned)},
     {0},
 };

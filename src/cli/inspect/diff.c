@@ -65,7 +65,7 @@ static const char *const readings[] = {"needed", "never", "always", NULL};
 static const struct cmd_option options[] = {
     {0, "other", "IMAGE|DIR",
      "B is in this other image (repeatable: one for each device), or is this directory",
-     .take = store_other},
+     .store = store_other},
     {0, "content", "WORD",
      "read data to compare them: only if checksums are not enough (needed, the default), never, "
      "or always",
@@ -74,7 +74,7 @@ static const struct cmd_option options[] = {
      CMD_FLAG(struct diff_state, by_path)},
     {0, "only", "LETTERS",
      "list only these changes: added (A), deleted (D), modified (M), renamed (R), ...",
-     .take = store_only, .offset = CMD_AT(struct diff_state, only, const char *)},
+     .store = store_only, .offset = CMD_AT(struct diff_state, only, const char *)},
     {0, "stat", NULL, "also print the number of differing bytes, and the totals on stderr",
      CMD_FLAG(struct diff_state, stat)},
     {'0', "null", NULL, "end each field of a line with NUL, and do not escape names",

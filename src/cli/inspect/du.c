@@ -42,7 +42,7 @@ static struct bw_error *store_order(void *target, const struct cmd_option *optio
 {
     struct du_state *du = target;
     du->order.falls = *argument == '-';
-    return cmd_take_word(&du->order.column, option, argument + du->order.falls);
+    return cmd_store_word(&du->order.column, option, argument + du->order.falls);
 }
 
 static struct bw_error *store_top(void *target, const struct cmd_option *option,
@@ -59,9 +59,9 @@ static const struct cmd_option options[] = {
     {0, "sort", "WORD",
      "sort in memory by this column, for example total, or -total: largest first; none: "
      "directories after their contents (default)",
-     .take = store_order, .words = columns},
+     .store = store_order, .words = columns},
     {0, "top", "N", "print only the first N lines in the order of --sort (default: -total)",
-     .take = store_top},
+     .store = store_top},
     {0, "ncdu", NULL, "write a file for 'ncdu -f', with shared data as hard links",
      CMD_FLAG(struct du_state, ncdu)},
     CMD_SELECTION(struct du_state, selection),

@@ -67,11 +67,11 @@ static void release_numbers(void *numbers)
 }
 
 static const struct cmd_option options[] = {
-    {'t', "tree", "TREE", "print this tree: its name or id (repeatable)", .take = store_tree,
+    {'t', "tree", "TREE", "print this tree: its name or id (repeatable)", .store = store_tree,
      .offset = offsetof(struct dump_state, trees), .words = bw_tree_names,
      .release = release_numbers},
     {'b', "block", "LOGICAL", "print the tree block at this logical address (repeatable)",
-     .take = store_block, .offset = offsetof(struct dump_state, blocks),
+     .store = store_block, .offset = offsetof(struct dump_state, blocks),
      .release = release_numbers},
     {0, "follow", NULL, "with --block: also print everything below it",
      CMD_FLAG(struct dump_state, dump.follow)},
@@ -80,7 +80,7 @@ static const struct cmd_option options[] = {
     {0, "dfs", NULL, "print the blocks below each node right after it",
      CMD_FLAG(struct dump_state, dump.depth_first)},
     {0, "key", "MIN[..MAX]", "print only items with these keys: OBJECTID[,TYPE[,OFFSET]]",
-     .take = store_range},
+     .store = store_range},
     {0, "csum-headers", NULL, "print the checksums of tree blocks",
      CMD_FLAG(struct dump_state, dump.checksum_headers)},
     {0, "csum-items", NULL, "print the checksums of data",

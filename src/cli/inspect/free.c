@@ -55,7 +55,7 @@ static const struct cmd_option options[] = {
     {0, "extract", "FILE", "write the contents of all ranges to FILE; -: to stdout, without a list",
      CMD_TEXT(struct free_state, file)},
     {0, "kind", "KIND,...",
-     "only ranges that are free, unused, hidden, preallocated or unallocated", .take = store_kinds,
+     "only ranges that are free, unused, hidden, preallocated or unallocated", .store = store_kinds,
      .offset = CMD_AT(struct free_state, kinds, unsigned), .words = bw_free_kind_names},
     {0},
 };

@@ -476,7 +476,7 @@ static struct bw_error *set_color(void *target, const struct cmd_option *option,
 {
     unsigned *color = target;
     *color = ALWAYS;
-    return when ? cmd_take_word(color, option, when) : NULL;
+    return when ? cmd_store_word(color, option, when) : NULL;
 }
 
 static const struct cmd_option options[] = {
@@ -520,7 +520,7 @@ static const struct cmd_option options[] = {
     {0, "color", "[=WHEN]",
      "colours, by LS_COLORS: always, never (the default), or auto: on a terminal, unless NO_COLOR "
      "is set",
-     .take = set_color, .offset = CMD_AT(struct ls_state, color, unsigned), .words = whens},
+     .store = set_color, .offset = CMD_AT(struct ls_state, color, unsigned), .words = whens},
     {'1', "one", NULL, "print one name per line (always the case)", CMD_FLAG(struct ls_state, one)},
     CMD_SELECTION(struct ls_state, selection),
     CMD_SHARD_OPTION(struct ls_state, shard),

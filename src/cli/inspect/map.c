@@ -68,7 +68,7 @@ static const struct cmd_option options[] = {
     {0, "devid", "DEVID",
      "ADDRESS is an offset on the device with this id; print its logical address. With --used, "
      "list only this device",
-     .take = store_devid},
+     .store = store_devid},
     {0, "used", NULL, "list all ranges of the devices, and whether they are in use",
      CMD_FLAG(struct map_state, used)},
     {0},

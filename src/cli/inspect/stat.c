@@ -45,9 +45,9 @@ static struct bw_error *store_format(void *target, const struct cmd_option *opti
 static const struct cmd_option options[] = {
     {'c', "format", "FORMAT",
      "print FORMAT and a newline for each file; directives are those of stat(1)",
-     .take = store_format},
+     .store = store_format},
     {0, "printf", "FORMAT", "like --format, but with escapes like \\n and without the newline",
-     .take = store_format},
+     .store = store_format},
     {'L', "dereference", NULL, "follow a PATH that is a symbolic link",
      CMD_FLAG(struct stat_state, follow)},
     CMD_SUBVOLUME_OPTION(struct stat_state, subvolume),

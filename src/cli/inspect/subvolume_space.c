@@ -45,7 +45,7 @@ static void release_state(void *state)
 static const struct cmd_option options[] = {
     {0, "free-if", "SUBVOLUME,...",
      "print the space that deleting these paths or ids together would free (repeatable)",
-     .take = store_free_if, .release = release_state},
+     .store = store_free_if, .release = release_state},
     {0, "shared", NULL, "list the sets of subvolumes that share data, and how much",
      CMD_FLAG(struct space_state, shared)},
     {'j', "threads", "N", "number of threads, 1 to 32 (default: processors, at most 8)",

@@ -30,7 +30,7 @@ static struct bw_error *store_copy(void *target, const struct cmd_option *option
 }
 
 static const struct cmd_option options[] = {
-    {'i', "copy", "N", "print only copy N: 0, 1 or 2", .take = store_copy,
+    {'i', "copy", "N", "print only copy N: 0, 1 or 2", .store = store_copy,
      .offset = offsetof(struct super_state, copy)},
     {'F', "force", NULL, "also print copies without the btrfs magic",
      CMD_FLAG(struct super_state, force)},

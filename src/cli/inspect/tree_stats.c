@@ -47,7 +47,7 @@ static void release_trees(void *state)
 static const struct cmd_option options[] = {
     {'t', "tree", "TREE",
      "this tree: its name or id (repeatable; default: root, extent, csum and fs)",
-     .take = store_tree, .words = bw_tree_names, .release = release_trees},
+     .store = store_tree, .words = bw_tree_names, .release = release_trees},
     {0, "items", NULL, "list the items of each tree by type",
      CMD_FLAG(struct tree_stats_state, items)},
     {0},

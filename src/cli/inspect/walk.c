@@ -56,7 +56,7 @@ static struct bw_error *store_order(void *target, const struct cmd_option *optio
     struct walk_state *walk = target;
     unsigned order;
     walk->falls = *argument == '-';
-    BW_TRY(cmd_take_word(&order, option, argument + walk->falls));
+    BW_TRY(cmd_store_word(&order, option, argument + walk->falls));
     walk->options.order = order;
     return NULL;
 }
@@ -75,7 +75,7 @@ static const struct cmd_option options[] = {
     {0, "sort", "WORD",
      "sort in memory by this column, for example size, or -size: largest first; none: in the "
      "order of the walk (default)",
-     .take = store_order, .words = orders},
+     .store = store_order, .words = orders},
     {0, "reverse", NULL, "reverse the order of --sort",
      CMD_FLAG(struct walk_state, options.reverse)},
     CMD_SELECTION(struct walk_state, selection),

@@ -34,7 +34,7 @@ static struct bw_error *set_last(void *target, const struct cmd_option *option,
 
 static const struct cmd_option options[] = {
     {0, "json", NULL, "print each event as a line of JSON", CMD_FLAG(struct blackbox_state, json)},
-    {0, "last", "N", "print only the last N events", .take = set_last},
+    {0, "last", "N", "print only the last N events", .store = set_last},
     {0},
 };
 

@@ -298,7 +298,7 @@ static const char *const formats[] = {"text", "json", NULL};
 
 const struct cmd_option cmd_probe_options[] = {
     {0, "probe", "PATTERN",
-     "print each event of these probes: 'block-*,!block-verify' (repeatable)", .take = add_pattern,
+     "print each event of these probes: 'block-*,!block-verify' (repeatable)", .store = add_pattern,
      .heading = "Probes", .rare = true},
     {0, "probe-list", "[=long|json|bpftrace]",
      "list the names of the probes, all details, the same as JSON, or the records for bpftrace",
@@ -311,8 +311,8 @@ const struct cmd_option cmd_probe_options[] = {
      "print only events that meet a condition: 'level > 0 && ns > 1ms'",
      CMD_TEXT(struct cmd_probe_settings, filter)},
     {0, "probe-stats", "[=probe|xlator]",
-     "count and time the events of each probe, or the calls of each layer", .take = set_stats},
-    {0, "probe-max", "N", "stop printing after N events", .take = set_maximum},
+     "count and time the events of each probe, or the calls of each layer", .store = set_stats},
+    {0, "probe-max", "N", "stop printing after N events", .store = set_maximum},
     {0, "blackbox", "FILE",
      "record the last events in FILE, even after a crash ('btrfs-walk blackbox FILE' prints them)",
      CMD_TEXT(struct cmd_probe_settings, blackbox)},
