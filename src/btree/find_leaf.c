@@ -338,7 +338,7 @@ void bw_item_range_restart(struct bw_item_range *range, const struct bw_tree_rea
     begin_range(range, reader, &finder, first, last);
 }
 
-static void lose_item(struct bw_item_range *range)
+static void set_lost_item(struct bw_item_range *range)
 {
     const struct bw_key *key = &range->item.key;
     range->lost = BW_LOST_ITEM;
@@ -369,7 +369,7 @@ static bool next_in_leaf(struct bw_item_range *range)
         if (is_behind || bw_key_compare(&range->item.key, &range->first) < 0)
             continue;
         if (!inside)
-            lose_item(range);
+            set_lost_item(range);
         return true;
     }
     return false;

@@ -131,8 +131,8 @@ static void report_missing(const struct log_check *self, const struct stored *st
 }
 
 /* A part of a range without checksums in the log: `*length` is set to where the answer changes. */
-static struct bw_error *look_in_tree(struct log_check *self, const struct stored *stored,
-                                     uint64_t logical, uint64_t *length)
+static struct bw_error *check_part_in_tree(struct log_check *self, const struct stored *stored,
+                                           uint64_t logical, uint64_t *length)
 {
     enum { PART = 1 << 20 };
     const uint64_t asked = *length < PART ? *length : PART;
@@ -160,7 +160,7 @@ static struct bw_error *check_range(struct log_check *self, const struct stored 
         uint64_t length = end - next;
         const uint8_t *checksums = checksums_in_log(self, next, &length);
         if (!checksums)
-            BW_TRY(look_in_tree(self, stored, next, &length));
+            BW_TRY(check_part_in_tree(self, stored, next, &length));
         else if (self->data)
             BW_TRY(compare_data(self, next, length, checksums));
         next += length;

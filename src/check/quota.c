@@ -114,7 +114,7 @@ void bw_simple_quota_block(struct bw_simple_quota *self, uint64_t owner, uint64_
 }
 
 /* Data that name an owner: that reference comes first. */
-static struct bw_error *pay_for_extent(void *context, const struct bw_item *item)
+static struct bw_error *charge_extent(void *context, const struct bw_item *item)
 {
     struct bw_simple_quota *self = context;
     struct bw_extent_entry extent;
@@ -215,7 +215,7 @@ static struct bw_error *simple_quota_check(struct bw_check *check)
     struct bw_simple_quota *self = check->simple_quota;
     if (!self || self->no_memory)
         return self ? bw_error_no_memory() : NULL;
-    BW_TRY(bw_fs_scan(check->fs, &check->fs->extent_tree, "extent tree", pay_for_extent, self));
+    BW_TRY(bw_fs_scan(check->fs, &check->fs->extent_tree, "extent tree", charge_extent, self));
     BW_TRY(bw_fs_qgroups(check->fs, false, add_simple_group, self));
     find_without_group(self, check);
     for (size_t i = 0; i < self->group_count && bw_check_should_continue(check, 0); i++) {

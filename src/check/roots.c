@@ -228,8 +228,8 @@ static bool are_pair(const struct root_side *a, const struct root_side *b)
     return a->parent == b->parent && a->child == b->child && a->is_backref != b->is_backref;
 }
 
-static bool say_the_same(const struct root_list *list, const struct root_side *a,
-                         const struct root_side *b)
+static bool are_equal_sides(const struct root_list *list, const struct root_side *a,
+                            const struct root_side *b)
 {
     return a->directory == b->directory && a->index == b->index &&
            a->name_length == b->name_length &&
@@ -309,7 +309,7 @@ static struct bw_error *check_link(const struct root_list *list, const struct ro
     }
     child->links++;
     child->parent = side->parent;
-    if (!other || !say_the_same(list, side, other)) {
+    if (!other || !are_equal_sides(list, side, other)) {
         bw_check_find(list->check, BW_CODE_root_link, &location, "%s",
                       other              ? "the ROOT_BACKREF differs"
                       : side->is_backref ? "there is no ROOT_REF"

@@ -347,7 +347,7 @@ bool bw_verity_collect(struct bw_check *check, uint64_t tree, const struct bw_no
 
 /* The levels of the tree: each has the hashes of the one below, or of data, and the topmost has one
  * block. They are stored from the top. */
-static void lay_out(struct bw_verity *verity)
+static void compute_level_starts(struct bw_verity *verity)
 {
     const uint64_t hashes = verity->block_size / verity->digest_size;
     uint64_t start = 0;
@@ -388,7 +388,7 @@ static const char *decode_descriptor(const struct bw_disk_fsverity *descriptor, 
     verity->data_blocks = file_size / verity->block_size + (file_size % verity->block_size != 0);
     memcpy(verity->salt, descriptor->salt, descriptor->salt_size);
     memcpy(verity->root, descriptor->root, sizeof verity->root);
-    lay_out(verity);
+    compute_level_starts(verity);
     return NULL;
 }
 

@@ -72,7 +72,7 @@ static void set_path(char field[static 100], const char *path)
 }
 
 /* Completes a header: sets its magic number and checksum. */
-static struct ustar *seal_header(struct ustar *header)
+static struct ustar *complete_header(struct ustar *header)
 {
     unsigned sum = 0;
     memcpy(header->magic, "ustar\00000", sizeof header->magic);
@@ -84,7 +84,7 @@ static struct ustar *seal_header(struct ustar *header)
 }
 
 /* Makes the header of an entry with information about the next entry. */
-static struct ustar helping_header(char type, uint64_t size, const char *path)
+static struct ustar extension_header(char type, uint64_t size, const char *path)
 {
     struct ustar header = {.type = type};
     set_path(header.name, path);
@@ -93,14 +93,14 @@ static struct ustar helping_header(char type, uint64_t size, const char *path)
     SET_NUMBER(header.gid, 0);
     SET_NUMBER(header.size, size);
     SET_NUMBER(header.mtime, 0);
-    seal_header(&header);
+    complete_header(&header);
     return header;
 }
 
 static void append_long_path(struct bw_buffer *text, char type, const char *path)
 {
     size_t length = strlen(path) + 1;
-    const struct ustar header = helping_header(type, length, "././@LongLink");
+    const struct ustar header = extension_header(type, length, "././@LongLink");
     bw_buffer_append(text, &header, sizeof header);
     bw_buffer_append(text, path, length);
     append_padding(text, PAX_UNIT);
@@ -326,11 +326,11 @@ static void append_headers(struct bw_buffer *text, struct ustar *header,
     bw_buffer_append(text, &none, sizeof none);
     add_all(text, header, entry, size);
     snprintf(name, sizeof name, "PaxHeaders/%s", entry->path);
-    const struct ustar first = helping_header('x', text->length - start - sizeof none, name);
+    const struct ustar first = extension_header('x', text->length - start - sizeof none, name);
     append_padding(text, PAX_UNIT);
     if (!text->failed)
         memcpy(text->data + start, &first, sizeof first);
-    bw_buffer_append(text, seal_header(header), sizeof *header);
+    bw_buffer_append(text, complete_header(header), sizeof *header);
 }
 
 static struct bw_error *append_pax(struct bw_buffer *text, const struct bw_archive_entry *entry,

@@ -58,8 +58,8 @@ static bool add_file(struct bw_links *links, const struct bw_place *place, const
 }
 
 /* Finds a file; the lock must be held. */
-static bool look_up(const struct bw_links *links, const struct bw_place *place,
-                    struct bw_link *link)
+static bool find_link(const struct bw_links *links, const struct bw_place *place,
+                      struct bw_link *link)
 {
     uint32_t at = bw_map_get(&links->subvolumes, bw_subvolume_id(place->subvolume));
     uint32_t number = at == UINT32_MAX ? UINT32_MAX : bw_map_get(&links->numbers[at], place->inode);
@@ -72,7 +72,7 @@ bool bw_links_meet(struct bw_links *links, const struct bw_place *place, const c
                    struct bw_link *link)
 {
     pthread_mutex_lock(&links->lock);
-    bool good = look_up(links, place, link);
+    bool good = find_link(links, place, link);
     if (!good) {
         *link = (struct bw_link){.is_first = true, .number = links->count};
         good = add_file(links, place, path);
@@ -84,7 +84,7 @@ bool bw_links_meet(struct bw_links *links, const struct bw_place *place, const c
 bool bw_links_find(struct bw_links *links, const struct bw_place *place, struct bw_link *link)
 {
     pthread_mutex_lock(&links->lock);
-    bool found = look_up(links, place, link);
+    bool found = find_link(links, place, link);
     pthread_mutex_unlock(&links->lock);
     return found;
 }

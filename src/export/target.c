@@ -141,7 +141,7 @@ static int open_below(int folder, const char *path, bool step_by_step)
 }
 
 /* Makes an opened directory the current one. */
-static void use_directory(struct bw_target *target, int directory)
+static void set_directory(struct bw_target *target, int directory)
 {
     target->directory = directory;
     target->has_default_acl = fgetxattr(directory, BW_ACL_DEFAULT, NULL, 0) > 0;
@@ -158,7 +158,7 @@ struct bw_error *bw_target_open(const char *path, const struct bw_target_options
     target->folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (target->folder < 0)
         return bw_error_from_errno(errno, "cannot open %s as a directory", path);
-    use_directory(target, target->folder);
+    set_directory(target, target->folder);
     bw_buffer_append_byte(&target->path, '\0');
     if (target->path.failed) {
         bw_target_close(target);
@@ -202,12 +202,12 @@ static struct bw_error *enter_directory(struct bw_target *target, const char *pa
                      ? open_below(target->folder, target->path.data, target->options.step_by_step)
                      : target->folder;
     if (opened >= 0) {
-        use_directory(target, opened);
+        set_directory(target, opened);
         return NULL;
     }
     int problem = errno;
     leave_directory(target);
-    use_directory(target, target->folder);
+    set_directory(target, target->folder);
     return bw_target_error(problem, "cannot open its directory", path, length);
 }
 

@@ -43,7 +43,7 @@ static void read_copy(const struct bw_frame *frame, struct bw_disk *disk, size_t
     partition->btrfs |= !error || error->code == BW_ERROR_CORRUPT;
 }
 
-static void look_into(const struct bw_frame *frame, struct bw_disk *disk, size_t index)
+static void describe_partition(const struct bw_frame *frame, struct bw_disk *disk, size_t index)
 {
     struct bw_partition_info *partition = partition_of(disk, index);
     const struct bw_partition_content *content = &disk->contents[index];
@@ -76,7 +76,7 @@ struct bw_error *bw_disk_open(const struct bw_frame *frame, const struct bw_imag
         return none ? NULL : bw_error_no_memory();
     }
     for (size_t i = 0; i < disk->table.count; i++)
-        look_into(frame, disk, i);
+        describe_partition(frame, disk, i);
     *result = disk;
     return NULL;
 }
@@ -382,9 +382,9 @@ static struct bw_error *add_image(struct bw_image_set *set, struct bw_image **im
 }
 
 /* The first partition replaces the image of the disk; further ones are added at the end. */
-static struct bw_error *use_partition(struct bw_fs *fs, struct bw_xlator *map,
-                                      struct bw_image_set *set, size_t image_index,
-                                      const struct bw_partition_info *partition)
+static struct bw_error *add_partition_image(struct bw_fs *fs, struct bw_xlator *map,
+                                            struct bw_image_set *set, size_t image_index,
+                                            const struct bw_partition_info *partition)
 {
     struct bw_image *image = &set->images[image_index];
     const struct bw_disk *disk = image->disk;
@@ -427,8 +427,8 @@ static void set_unused(struct bw_image *disk, size_t image_index, const struct m
                                                           "file system");
 }
 
-static struct bw_error *use_members(struct bw_fs *fs, struct bw_xlator *map,
-                                    struct bw_image_set *set, const struct members *members)
+static struct bw_error *replace_disks(struct bw_fs *fs, struct bw_xlator *map,
+                                      struct bw_image_set *set, const struct members *members)
 {
     const size_t given = set->count;
     for (size_t i = 0; i < members->count; i++) {
@@ -436,7 +436,8 @@ static struct bw_error *use_members(struct bw_fs *fs, struct bw_xlator *map,
         if (member->is_clone)
             report_clone(fs, member);
         else
-            BW_TRY(use_partition(fs, map, set, member->image_index, member_partition(member)));
+            BW_TRY(
+                add_partition_image(fs, map, set, member->image_index, member_partition(member)));
     }
     for (size_t i = 0; i < given; i++)
         if (set->images[i].disk && !set->images[i].partition && !set->images[i].bad)
@@ -452,7 +453,7 @@ struct bw_error *bw_disks_use(struct bw_fs *fs, struct bw_xlator *map, struct bw
     BW_TRY(wanted ? find_wanted(set, wanted, &choice) : find_only(set, &choice));
     struct bw_error *error = find_members(fs, set, &choice, &members);
     if (!error)
-        error = use_members(fs, map, set, &members);
+        error = replace_disks(fs, map, set, &members);
     free(members.members);
     return error ? error : bw_graph_start(fs->graph, map);
 }

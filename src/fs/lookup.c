@@ -261,7 +261,7 @@ static struct bw_error *walk_component(struct walk *walk)
     return enter_name(walk, name, length);
 }
 
-static struct bw_error *look_up(struct walk *walk)
+static struct bw_error *walk_path(struct walk *walk)
 {
     bool slash = false;
     while (has_more(walk)) {
@@ -290,7 +290,7 @@ struct bw_error *bw_lookup(const struct bw_fs *fs, const struct bw_subvolume *fr
     bw_buffer_append(&walk.rest, path, strlen(path));
     struct bw_error *error = walk.rest.failed ? bw_error_no_memory() : push_place(&walk, &top);
     if (!error)
-        error = look_up(&walk);
+        error = walk_path(&walk);
     if (!error)
         *place = walk.passed[walk.count - 1];
     free(walk.passed);

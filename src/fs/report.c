@@ -121,8 +121,8 @@ static struct bw_error *visit_leaf_items(void *context, const struct bw_node *le
     return NULL;
 }
 
-static struct bw_error *lose_block(void *context, const struct bw_block_pointer *pointer,
-                                   struct bw_error *error)
+static struct bw_error *report_lost_block(void *context, const struct bw_block_pointer *pointer,
+                                          struct bw_error *error)
 {
     const struct scan *scan = context;
     bw_fs_report_lost(scan->fs, pointer->bytenr, error);
@@ -133,7 +133,7 @@ struct bw_error *bw_fs_scan(struct bw_fs *fs, const struct bw_tree *tree, const 
                             bw_item_visitor *visit, void *context)
 {
     struct scan own = {fs, name, visit, context};
-    const struct bw_scan scan = {BW_SCAN_ALL, .leaf = visit_leaf_items, .lost = lose_block,
+    const struct bw_scan scan = {BW_SCAN_ALL, .leaf = visit_leaf_items, .lost = report_lost_block,
                                  .context = &own};
     return bw_tree_scan(&fs->reader, tree, &scan);
 }

@@ -83,8 +83,9 @@ static struct bw_error *find_item(struct bw_stripe_tree *stripes, struct bw_leaf
     return NULL;
 }
 
-static struct bw_error *look_up(struct bw_stripe_tree *stripes, struct bw_leaf_finder *finder,
-                                uint64_t logical, struct bw_stripe_extent *extent)
+static struct bw_error *find_stripe_extent(struct bw_stripe_tree *stripes,
+                                           struct bw_leaf_finder *finder, uint64_t logical,
+                                           struct bw_stripe_extent *extent)
 {
     struct bw_key key = key_of(logical);
     struct bw_item item;
@@ -121,7 +122,7 @@ static struct bw_error *find(void *context, const struct bw_frame *frame, uint64
     struct place *place = &stripes->places[(logical >> REGION) % PLACES];
     pthread_mutex_lock(&place->lock);
     place->finder.reader.frame = frame;
-    struct bw_error *error = look_up(stripes, &place->finder, logical, extent);
+    struct bw_error *error = find_stripe_extent(stripes, &place->finder, logical, extent);
     pthread_mutex_unlock(&place->lock);
     return error;
 }

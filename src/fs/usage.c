@@ -62,7 +62,7 @@ static struct bw_error *lost_block_group(const struct bw_key *key)
     return bw_error_create(BW_ERROR_CORRUPT, "block group %" PRIu64 " is lost", key->objectid);
 }
 
-static struct bw_error *lose_tree(struct bw_block_groups *groups, const struct bw_key *key)
+static struct bw_error *report_lost_tree(struct bw_block_groups *groups, const struct bw_key *key)
 {
     if (!groups->reported)
         bw_fs_report(groups->fs, BW_DAMAGE,
@@ -91,7 +91,7 @@ struct bw_error *bw_block_groups_find(struct bw_block_groups *groups, uint64_t l
     struct bw_leaf_finder *finder = &groups->finder;
     struct bw_item item;
     if (!finder->tree.id)
-        return lose_tree(groups, &key);
+        return report_lost_tree(groups, &key);
     BW_TRY(bw_find_leaf(finder, &key));
     int64_t slot = finder->lost ? -1 : bw_leaf_last_until(finder, &key);
     bool found = slot >= 0 && bw_leaf_item(&finder->leaf, (uint32_t)slot, &item) &&

@@ -39,8 +39,8 @@ struct loading {
     void *context;
 };
 
-static void want_all(void *context, unsigned worker, const struct bw_queued_block *block,
-                     const struct bw_node *node, bool *wanted)
+static void select_all_children(void *context, unsigned worker, const struct bw_queued_block *block,
+                                const struct bw_node *node, bool *wanted)
 {
     (void)context;
     (void)worker;
@@ -166,7 +166,7 @@ struct bw_error *bw_shared_load(struct bw_shared_extents *shared, struct bw_fs *
 {
     struct loading loading = {.reader = {.fs = fs,
                                          .threads = threads,
-                                         .node = want_all,
+                                         .node = select_all_children,
                                          .leaf = on_leaf,
                                          .lost = on_lost_block,
                                          .should_continue = should_continue,

@@ -20,18 +20,18 @@ enum { LAYERS = 4096, PLACES = 2 * LAYERS };
 
 _Static_assert((int)PLACES >= (int)BW_PROBES_MAX, "each probe has the place of its number");
 
-static uint64_t now_in(const atomic_uint_fast64_t *sum)
+static uint64_t load_sum(const atomic_uint_fast64_t *sum)
 {
     return atomic_load_explicit(sum, memory_order_relaxed);
 }
 
 static void add_up(const struct bw_tally *tally, struct bw_tally_totals *totals)
 {
-    totals->count = bw_sum(totals->count, now_in(&tally->count));
-    totals->requests = bw_sum(totals->requests, now_in(&tally->requests));
-    totals->errors = bw_sum(totals->errors, now_in(&tally->errors));
-    totals->bytes = bw_sum(totals->bytes, now_in(&tally->bytes));
-    totals->own_ns = bw_sum(totals->own_ns, now_in(&tally->own_ns));
+    totals->count = bw_sum(totals->count, load_sum(&tally->count));
+    totals->requests = bw_sum(totals->requests, load_sum(&tally->requests));
+    totals->errors = bw_sum(totals->errors, load_sum(&tally->errors));
+    totals->bytes = bw_sum(totals->bytes, load_sum(&tally->bytes));
+    totals->own_ns = bw_sum(totals->own_ns, load_sum(&tally->own_ns));
     bw_histogram_add_up(&tally->sizes, &totals->sizes);
     bw_histogram_add_up(&tally->times, &totals->times);
 }
@@ -287,7 +287,7 @@ static int compare_rows(const void *a, const void *b)
 bool bw_probe_stats_table(const struct bw_probe_stats *stats, struct bw_stats_table *table)
 {
     *table = (struct bw_stats_table){.by_xlator = stats->by_xlator,
-                                     .uncounted = now_in(&stats->uncounted)};
+                                     .uncounted = load_sum(&stats->uncounted)};
     for (size_t place = 0; place < PLACES; place++) {
         const struct entry *entry =
             atomic_load_explicit(&stats->entries[place], memory_order_acquire);

@@ -363,8 +363,8 @@ static struct bw_error *note_lost_nodes(struct adoption *adoption, uint8_t *high
     return NULL;
 }
 
-static struct bw_error *lose_extents(void *context, const struct bw_block_pointer *pointer,
-                                     struct bw_error *error)
+static struct bw_error *note_lost_extents(void *context, const struct bw_block_pointer *pointer,
+                                          struct bw_error *error)
 {
     struct adoption *adoption = context;
     (void)pointer;
@@ -377,7 +377,7 @@ static struct bw_error *find_leaves(struct adoption *adoption)
 {
     const struct bw_fs *fs = adoption->fs;
     uint8_t highest = 0;
-    const struct bw_scan scan = {BW_SCAN_ALL, .leaf = add_leaf_items, .lost = lose_extents,
+    const struct bw_scan scan = {BW_SCAN_ALL, .leaf = add_leaf_items, .lost = note_lost_extents,
                                  .context = adoption};
     BW_TRY(note_lost_nodes(adoption, &highest));
     if (!highest || !fs->extent_tree.id)

@@ -555,7 +555,7 @@ static bool is_subvolume(uint64_t id)
 
 /* Searching. */
 
-static bool see_block(void *context, const struct bw_node *block)
+static bool add_names_of_block(void *context, const struct bw_node *block)
 {
     struct making *making = context;
     const uint64_t tree = bw_get64(((const struct bw_disk_header *)block->block)->owner);
@@ -579,7 +579,7 @@ static struct bw_error *scan_blocks(struct making *making)
                                    .index = &making->index,
                                    .doubts_zeros = true,
                                    .progress = report_progress,
-                                   .visit = see_block,
+                                   .visit = add_names_of_block,
                                    .context = making};
     struct bw_error *error = bw_scan_add_chunks(fs, &ranges);
     const bool too_much = ranges.bytes > BW_RESCUE_LIMIT && !fs->scan;

@@ -127,8 +127,9 @@ struct beginning {
     size_t length;
 };
 
-/* Only that of regular files and block devices: others may do anything when they are read. */
-static void look_at_file(const char *path, struct beginning *beginning, struct bw_source *source)
+/* Reads only regular files and block devices: others may do anything when they are read. */
+static void read_beginning_of_file(const char *path, struct beginning *beginning,
+                                   struct bw_source *source)
 {
     struct stat status;
     struct bw_buffer bytes = {
@@ -145,7 +146,7 @@ static void look_at_file(const char *path, struct beginning *beginning, struct b
 }
 
 /* Requests what opening an image reads first: its beginning, and the superblocks. */
-static void look_ahead(struct bw_connection *connection)
+static void advise_first_reads(struct bw_connection *connection)
 {
     bw_connection_advise(connection, 0, bw_superblock_offset(0) + BW_SUPERBLOCK_SIZE, true);
     for (unsigned copy = 1; copy < BW_SUPERBLOCK_COPIES; copy++)
@@ -153,8 +154,8 @@ static void look_ahead(struct bw_connection *connection)
 }
 
 /* Layers report read errors, except if the server is gone. */
-static struct bw_error *look_at_server(struct bw_connection *connection,
-                                       struct beginning *beginning)
+static struct bw_error *read_beginning_of_server(struct bw_connection *connection,
+                                                 struct beginning *beginning)
 {
     const struct bw_connection_facts facts = bw_connection_facts(connection);
     const uint32_t most = facts.maximum < BW_CONTAINER_HEAD ? facts.maximum : BW_CONTAINER_HEAD;
@@ -162,7 +163,7 @@ static struct bw_error *look_at_server(struct bw_connection *connection,
                                       .buffer = beginning->bytes};
     if (!read.length || facts.minimum > BW_CONTAINER_HEAD)
         return NULL;
-    look_ahead(connection);
+    advise_first_reads(connection);
     if (!bw_connection_take(connection, 0, read.length, beginning->bytes))
         bw_connection_read(connection, &read, 1);
     beginning->length = read.problem ? 0 : read.length;
@@ -251,9 +252,9 @@ static struct bw_error *open_container(const struct bw_servers *servers, struct 
     const bool backing = servers->mode == BW_HELPERS_BACKING;
     *started = false;
     if (server->connection)
-        BW_TRY(look_at_server(server->connection, &beginning));
+        BW_TRY(read_beginning_of_server(server->connection, &beginning));
     else
-        look_at_file(source->text, &beginning, source);
+        read_beginning_of_file(source->text, &beginning, source);
     const struct bw_foreign *foreign = bw_foreign_by_magic(beginning.bytes, beginning.length);
     if (!foreign || !may_help(servers, foreign, source))
         return prepare_spool(&beginning, server);

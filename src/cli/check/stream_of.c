@@ -224,7 +224,7 @@ static struct bw_error *find_identity(struct bw_fs *fs, const uint8_t uuid[BW_UU
 }
 
 /* Sets the subvolume of the streams, and its path. */
-static struct bw_error *use_streamed(struct comparison *comparison,
+static struct bw_error *set_streamed(struct comparison *comparison,
                                      const struct bw_subvolume *streamed)
 {
     comparison->streamed = streamed;
@@ -244,7 +244,7 @@ static struct bw_error *compare_named(struct comparison *comparison, const char 
     for (const struct bw_subvolume *next = NULL; !streamed;)
         if (!bw_subvolume_next(streams, next = bw_subvolume_next(streams, next)))
             streamed = next;
-    BW_TRY(use_streamed(comparison, streamed));
+    BW_TRY(set_streamed(comparison, streamed));
     return compare_pair(comparison);
 }
 
@@ -252,7 +252,7 @@ static struct bw_error *compare_identified(struct comparison *comparison,
                                            const struct bw_subvolume *streamed)
 {
     uint8_t uuid[BW_UUID_SIZE];
-    BW_TRY(use_streamed(comparison, streamed));
+    BW_TRY(set_streamed(comparison, streamed));
     BW_TRY(find_send_uuid(comparison->check->session.fs, streamed, uuid));
     BW_TRY(find_identity(comparison->image, uuid, &comparison->stored));
     if (comparison->stored)

@@ -230,8 +230,8 @@ struct shown {
 
 /* Handles one option, which the user wrote as `name`. Returns SHOWED_NOTHING to continue with the
  * command, else the exit status. */
-static int use_option(const struct command *command, const struct cmd_option_list *list,
-                      size_t number, const char *name, const char *argument, struct shown *later)
+static int store_option(const struct command *command, const struct cmd_option_list *list,
+                        size_t number, const char *name, const char *argument, struct shown *later)
 {
     const struct cmd_option *option = list->items[number].option;
     struct cmd_option other;
@@ -323,7 +323,7 @@ static int parse_options(const struct command *command, int argc, char **argv,
         size_t number =
             result < LONG_FORM ? cmd_find_letter(&list, result) : (size_t)(result - LONG_FORM);
         const char *name = result < LONG_FORM ? NULL : tables.names[index].name;
-        status = use_option(command, &list, number, name, optarg, &later);
+        status = store_option(command, &list, number, name, optarg, &later);
         hash_option(common, list.items[number].option->name, optarg);
     }
     return status == SHOWED_NOTHING && later.option

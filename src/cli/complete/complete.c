@@ -597,7 +597,7 @@ static void complete_operand(struct line *line)
         complete_argument(&line->complete, "IMAGE", command);
 }
 
-static void use_operands(struct line *line)
+static void add_operand_images(struct line *line)
 {
     struct cmd_common *common = &line->common;
     size_t images = line->command->takes_paths && line->operand_count ? 1 : line->operand_count;
@@ -673,7 +673,7 @@ static struct bw_buffer complete_words(char **words, size_t count)
     line.common = (struct cmd_common){.input.images = images,
                                       .input.graph.struct_size = sizeof line.common.input.graph};
     read_words(&line, words + !!command, count - !!command);
-    use_operands(&line);
+    add_operand_images(&line);
     for (size_t i = 0; i < line.common.input.image_count; i++)
         expanded[i] = expand_home(&images[i]);
     complete_last(&line, words[count - 1], count == 1);

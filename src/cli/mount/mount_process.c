@@ -77,7 +77,7 @@ static bool wait_for_word(int socket, uint64_t *word)
 
 /* All messages of the program have been printed. If its stdout or stderr is a pipe, the reader must
  * not wait for this process. */
-static void leave_streams(void)
+static void redirect_streams(void)
 {
     const int nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
     for (int stream = STDIN_FILENO; nowhere >= 0 && stream <= STDERR_FILENO; stream++)
@@ -160,7 +160,7 @@ static void mount_and_wait(int socket, const struct mount_place *place, const ch
     send_descriptor(socket, fuse_session_fd(session));
     fcntl(fuse_session_fd(session), F_SETFD, FD_CLOEXEC);
     if (!place->socket || start_nbdkit(place, first, &server)) {
-        leave_streams();
+        redirect_streams();
         wait_for_end(socket, &server);
     }
     end_mount(place, session, &server);

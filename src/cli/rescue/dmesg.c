@@ -243,7 +243,7 @@ static enum copies read_block(struct dmesg *dmesg, const struct explained *item,
 
 /* Owners. */
 
-static void judge_owner(struct dmesg *dmesg, struct explained *item, const struct bw_owner *owner)
+static void verify_copies(struct dmesg *dmesg, struct explained *item, const struct bw_owner *owner)
 {
     struct bw_place place;
     if (item->copies != COPIES_UNKNOWN)
@@ -264,7 +264,7 @@ static struct bw_error *add_owner(void *context, const struct bw_owner *owner)
 {
     struct dmesg *dmesg = context;
     struct explained *item = &dmesg->items[dmesg->item_of_range[owner->range]];
-    judge_owner(dmesg, item, owner);
+    verify_copies(dmesg, item, owner);
     if (owner->subvolume && !item->has_file) {
         item->has_file = owner->kind == BW_OWNER_DATA;
         item->subvolume = owner->tree;

@@ -15,7 +15,7 @@
 enum { MOST_GENERATIONS = 16 };
 
 /* A generation in which files are searched for. */
-struct looking {
+struct search {
     struct rescue *rescue;
     struct bw_fs *fs;
     size_t next;                /* in rescue->missed */
@@ -35,26 +35,26 @@ static bool is_same_version(const struct rescue_missed *missed, const struct bw_
 }
 
 /* Finds a file by its path. False if it does not exist, or is the unreadable version. */
-static bool find_file(struct looking *looking, struct rescue_missed *missed, struct bw_place *place,
+static bool find_file(struct search *search, struct rescue_missed *missed, struct bw_place *place,
                       struct bw_inode *inode)
 {
     BW_AUTO_ERROR struct bw_error *error =
-        bw_lookup(looking->fs, NULL, path_of(looking->rescue, missed), false, place);
+        bw_lookup(search->fs, NULL, path_of(search->rescue, missed), false, place);
     if (!error)
-        error = bw_inode_get(looking->fs, place, inode);
+        error = bw_inode_get(search->fs, place, inode);
     return !error && S_ISREG(inode->mode) && !is_same_version(missed, inode);
 }
 
 static struct bw_error *next(void *context, struct bw_stream_file *file, bool *got)
 {
-    struct looking *looking = context;
-    struct rescue *rescue = looking->rescue;
+    struct search *search = context;
+    struct rescue *rescue = search->rescue;
     *got = false;
-    while (looking->next < rescue->missed_count && !*got) {
-        struct rescue_missed *missed = &rescue->missed[looking->next++];
+    while (search->next < rescue->missed_count && !*got) {
+        struct rescue_missed *missed = &rescue->missed[search->next++];
         struct bw_place place;
         struct bw_inode inode;
-        *got = !missed->found && find_file(looking, missed, &place, &inode);
+        *got = !missed->found && find_file(search, missed, &place, &inode);
         if (*got)
             *file = (struct bw_stream_file){
                 .data = bw_data_file_of(&place, &inode), .length = UINT64_MAX, .user = missed};
@@ -65,24 +65,24 @@ static struct bw_error *next(void *context, struct bw_stream_file *file, bool *g
 static struct bw_error *visit_part(void *context, const struct bw_stream_file *file,
                                    const struct bw_data_part *part)
 {
-    struct looking *looking = context;
+    struct search *search = context;
     (void)file;
-    bw_recoverable_add(&looking->read, part);
+    bw_recoverable_add(&search->read, part);
     cmd_progress_add(part->length);
     return NULL;
 }
 
 static struct bw_error *finish(void *context, const struct bw_stream_file *file, bool complete)
 {
-    struct looking *looking = context;
+    struct search *search = context;
     struct rescue_missed *missed = file->user;
     if (complete &&
-        bw_recoverable_kind(&looking->read, file->data.unchecked) == BW_RECOVERABLE_VERIFIED) {
+        bw_recoverable_kind(&search->read, file->data.unchecked) == BW_RECOVERABLE_VERIFIED) {
         missed->found = true;
-        looking->found.files++;
-        looking->found.bytes += file->data.size;
+        search->found.files++;
+        search->found.bytes += file->data.size;
     }
-    looking->read = (struct bw_recoverable){0};
+    search->read = (struct bw_recoverable){0};
     return NULL;
 }
 
@@ -109,24 +109,24 @@ static struct bw_error *newest_change(void *context, const struct bw_subvolume_i
 static struct bw_error *search_generation(struct rescue *rescue,
                                           const struct bw_fs_options *options, bool is_unique)
 {
-    struct looking looking = {.rescue = rescue};
+    struct search search = {.rescue = rescue};
     const struct bw_stream stream = {.struct_size = sizeof stream,
                                      .threads = rescue->settings->export.walk.threads,
                                      .next = next,
                                      .visit = visit_part,
                                      .finish = finish,
-                                     .context = &looking};
-    BW_AUTO_ERROR struct bw_error *unreadable = bw_fs_open(options, &looking.fs);
+                                     .context = &search};
+    BW_AUTO_ERROR struct bw_error *unreadable = bw_fs_open(options, &search.fs);
     if (unreadable)
         return NULL;
-    looking.found.choice.generation = bw_fs_status(looking.fs).generation;
+    search.found.choice.generation = bw_fs_status(search.fs).generation;
     if (!is_unique)
-        looking.found.choice.tree_root = options->state.tree_root;
-    struct bw_error *error = bw_stream_run(looking.fs, &stream);
-    if (!error && looking.found.files)
-        error = bw_fs_subvolumes(looking.fs, false, newest_change, &looking.found.changed);
-    bw_fs_close(looking.fs);
-    return error ? error : add_generation(rescue, &looking.found);
+        search.found.choice.tree_root = options->state.tree_root;
+    struct bw_error *error = bw_stream_run(search.fs, &stream);
+    if (!error && search.found.files)
+        error = bw_fs_subvolumes(search.fs, false, newest_change, &search.found.changed);
+    bw_fs_close(search.fs);
+    return error ? error : add_generation(rescue, &search.found);
 }
 
 static bool all_found(const struct rescue *rescue)
@@ -146,7 +146,8 @@ static bool is_unique(const struct cmd_generations *states, size_t i)
             choice[1].tree_root_generation != choice->tree_root_generation);
 }
 
-static struct bw_error *look_for_missed(struct rescue *rescue, const struct cmd_generations *states)
+static struct bw_error *find_missed_files(struct rescue *rescue,
+                                          const struct cmd_generations *states)
 {
     size_t tried = 0;
     for (size_t i = 0; i < states->count && tried < MOST_GENERATIONS && !all_found(rescue); i++) {
@@ -204,9 +205,10 @@ static struct bw_error *count_entries(struct rescue *rescue, const struct cmd_ge
     return error;
 }
 
-static struct bw_error *look_back_in(struct rescue *rescue, const struct cmd_generations *states)
+static struct bw_error *search_generations(struct rescue *rescue,
+                                           const struct cmd_generations *states)
 {
-    BW_TRY(look_for_missed(rescue, states));
+    BW_TRY(find_missed_files(rescue, states));
     BW_TRY(count_entries(rescue, states, false, &rescue->deleted_files));
     return rescue_has_damage(rescue) ? count_entries(rescue, states, true, &rescue->hidden_files)
                                      : NULL;
@@ -221,7 +223,7 @@ struct bw_error *rescue_look_back(struct rescue *rescue)
     struct bw_error *error =
         cmd_generations_find(&rescue->index, rescue->fs, &rescue->settings->states, &states);
     if (!error)
-        error = look_back_in(rescue, &states);
+        error = search_generations(rescue, &states);
     cmd_generations_free(&states);
     rescue->index.before = before;
     cmd_progress_expect(0);

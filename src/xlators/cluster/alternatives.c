@@ -102,8 +102,8 @@ static void fill_zeros(struct bw_request *request, const uint8_t *other)
     }
 }
 
-static void look_behind_zeros(const struct bw_frame *frame, struct bw_xlator *xlator,
-                              struct bw_request *request)
+static void replace_zeros(const struct bw_frame *frame, struct bw_xlator *xlator,
+                          struct bw_request *request)
 {
     BW_AUTO_FREE uint8_t *bytes = malloc(request->length);
     for (size_t i = 1; i < bw_xlator_child_count(xlator) && has_zero_sector(request); i++) {
@@ -125,7 +125,7 @@ static bool is_unverified(const struct bw_request *request)
 }
 
 /* A map below the first image marks the zeros that were read. */
-static bool knows_zeros(struct bw_xlator *xlator)
+static bool marks_zeros(struct bw_xlator *xlator)
 {
     return strcmp(bw_xlator_type(bw_xlator_child(xlator, 0)), "layout/unread") == 0;
 }
@@ -136,12 +136,12 @@ static bool knows_zeros(struct bw_xlator *xlator)
 static void read_any(const struct bw_frame *frame, struct bw_xlator *xlator,
                      struct bw_request *requests, size_t count)
 {
-    const bool trusts_zeros = knows_zeros(xlator);
+    const bool trusts_zeros = marks_zeros(xlator);
     bw_wind(frame, bw_xlator_child(xlator, 0), requests, count);
     for (size_t i = 0; i < count; i++) {
         try_others(frame, xlator, &requests[i]);
         if (!requests[i].error && !trusts_zeros && is_unverified(&requests[i]))
-            look_behind_zeros(frame, xlator, &requests[i]);
+            replace_zeros(frame, xlator, &requests[i]);
     }
 }
 

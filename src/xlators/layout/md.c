@@ -329,11 +329,11 @@ static struct bw_error *find_newest(struct bw_xlator *xlator, struct bw_md_super
     return NULL;
 }
 
-static void leave_out(struct bw_xlator *xlator, size_t index, const char *why)
+static void report_unused(struct bw_xlator *xlator, size_t index, const char *reason)
 {
     bw_xlator_report(xlator, BW_WARNING,
                      bw_error_create(BW_ERROR_CORRUPT, "%s is not used in the MD array: %s",
-                                     bw_xlator_image(bw_xlator_child(xlator, index)), why));
+                                     bw_xlator_image(bw_xlator_child(xlator, index)), reason));
 }
 
 static void add_member(struct bw_xlator *xlator, size_t index, const struct bw_md_superblock *found)
@@ -345,9 +345,9 @@ static void add_member(struct bw_xlator *xlator, size_t index, const struct bw_m
         return; /* a spare */
     struct member *member = &md->members[found->role];
     if (found->events + 1 < md->array.events) {
-        leave_out(xlator, index, "it missed changes");
+        report_unused(xlator, index, "it missed changes");
     } else if (member->layer) {
-        leave_out(xlator, index, "another device has its place");
+        report_unused(xlator, index, "another device has its place");
     } else if (found->data_offset < size) {
         const uint64_t room = size - found->data_offset;
         const uint64_t data_size = found->data_size ? found->data_size : room;

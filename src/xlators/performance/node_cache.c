@@ -196,8 +196,8 @@ static const struct bw_cache_event *describe_event(struct bw_cache_event *event,
 }
 
 /* Looks up a block with `keep` set; true if it was found. */
-static bool look_up(const struct bw_frame *frame, struct bw_xlator *xlator,
-                    struct bw_request *request)
+static bool look_up_block(const struct bw_frame *frame, struct bw_xlator *xlator,
+                          struct bw_request *request)
 {
     struct node_cache *cache = bw_xlator_private(xlator);
     struct bw_probes *probes = bw_xlator_probes(xlator);
@@ -228,7 +228,7 @@ static void read_slice(const struct bw_frame *frame, struct bw_xlator *xlator,
     struct bw_request *wholes[BW_BATCH];
     size_t missed = 0;
     for (size_t i = 0; i < count; i++) {
-        if (is_cacheable(&requests[i]) && look_up(frame, xlator, &requests[i]))
+        if (is_cacheable(&requests[i]) && look_up_block(frame, xlator, &requests[i]))
             continue;
         misses[missed] = requests[i];
         wholes[missed++] = &requests[i];

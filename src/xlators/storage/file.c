@@ -150,7 +150,7 @@ static bool read_run(struct file *file, const struct iovec *vectors, int count, 
 
 /* Linux begins to read no more than the device takes at once (max_sectors_kb, or read_ahead_kb if
  * that is larger), and forgets the rest. */
-static void will_need(const struct file *file, uint64_t offset, uint64_t length)
+static void advise_range(const struct file *file, uint64_t offset, uint64_t length)
 {
     const uint64_t most = 512 << 10, rest = offset < file->size ? file->size - offset : 0;
     length = length < rest ? length : rest;
@@ -165,7 +165,7 @@ static void start_reading(const struct file *file, struct bw_request *const *ord
 {
     for (size_t first = 0, run, length; first < count; first += run) {
         run = bw_find_run(order, first, count, &length);
-        will_need(file, order[first]->address, length);
+        advise_range(file, order[first]->address, length);
     }
 }
 
@@ -229,7 +229,7 @@ static void advise(const struct bw_frame *frame, struct bw_xlator *xlator,
     if (!atomic_load_explicit(&file->cold, memory_order_relaxed))
         return;
     for (size_t i = 0; i < count; i++)
-        will_need(file, ranges[i].address, ranges[i].length);
+        advise_range(file, ranges[i].address, ranges[i].length);
 }
 
 static void dump(struct bw_xlator *xlator, struct bw_json *json)
