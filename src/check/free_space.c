@@ -397,11 +397,11 @@ static void report_leftovers(const struct bw_free_space *self)
 }
 
 static void report_extra(const struct bw_free_space *self, enum bw_code_number code,
-                         const struct bw_key *key, size_t count, const char *what)
+                         const struct bw_key *key, size_t count, const char *problem)
 {
     const struct bw_finding_location location = location_of_extra(key);
     if (count)
-        bw_check_find(self->check, code, &location, "from here on, %s: %zu", what, count);
+        bw_check_find(self->check, code, &location, "from here on, %s: %zu", problem, count);
 }
 
 static void report_all_extra(const struct bw_free_space *self)

@@ -135,10 +135,10 @@ static struct bw_error *check_part_in_tree(struct log_check *self, const struct 
                                            uint64_t logical, uint64_t *length)
 {
     enum { PART = 1 << 20 };
-    const uint64_t asked = *length < PART ? *length : PART;
+    const uint64_t part = *length < PART ? *length : PART;
     uint8_t ignored[PART / BW_MIN_SECTORSIZE * 32];
     struct bw_checksum_run run;
-    BW_TRY(bw_data_checksums_get(&self->checksums, logical, asked, ignored, &run));
+    BW_TRY(bw_data_checksums_get(&self->checksums, logical, part, ignored, &run));
     *length = run.length;
     /* Checksums in the log may begin inside the range that the tree lacks. */
     for (uint64_t at = self->check->fs->superblock.sectorsize; !run.known && at < *length;

@@ -60,7 +60,8 @@ struct backup {
     struct bw_root_pointer root;
 };
 
-static void report_backup(const struct backup *backup, const char *what, uint64_t has, uint64_t is)
+static void report_backup(const struct backup *backup, const char *member, uint64_t has,
+                          uint64_t is)
 {
     const struct bw_finding_location location = {
         .finding = {.known = BW_KNOWN_TREE | BW_KNOWN_LOGICAL | BW_KNOWN_LENGTH,
@@ -68,7 +69,7 @@ static void report_backup(const struct backup *backup, const char *what, uint64_
                     .logical = backup->root.bytenr,
                     .length = backup->check->fs->superblock.nodesize}};
     bw_check_find(backup->check, BW_CODE_backup_root, &location,
-                  "%s %" PRIu64 " in backup root %u, the root has %" PRIu64, what, has,
+                  "%s %" PRIu64 " in backup root %u, the root has %" PRIu64, member, has,
                   backup->number, is);
 }
 

@@ -407,13 +407,14 @@ static unsigned cube_color(struct bw_color color)
 }
 
 /* `what` is 38 for the foreground, 48 for the background. */
-static void append_color(struct bw_buffer *text, enum bw_terminal_colors colors, unsigned what,
+static void append_color(struct bw_buffer *text, enum bw_terminal_colors colors, unsigned attribute,
                          struct bw_color color)
 {
     if (colors == BW_TERMINAL_TRUE)
-        bw_buffer_format(text, "\033[%u;2;%u;%u;%um", what, color.red, color.green, color.blue);
+        bw_buffer_format(text, "\033[%u;2;%u;%u;%um", attribute, color.red, color.green,
+                         color.blue);
     else
-        bw_buffer_format(text, "\033[%u;5;%um", what, cube_color(color));
+        bw_buffer_format(text, "\033[%u;5;%um", attribute, cube_color(color));
 }
 
 static bool is_same_color(struct bw_color a, struct bw_color b)

@@ -70,10 +70,10 @@ void bw_target_close(struct bw_target *target);
 struct bw_error *bw_target_enter(struct bw_target *target, const char *path, size_t length);
 
 /** The error for a path that could not be made or restored. */
-static inline struct bw_error *bw_target_error(int number, const char *what, const char *path,
+static inline struct bw_error *bw_target_error(int number, const char *problem, const char *path,
                                                size_t length)
 {
-    return bw_error_from_errno(number, "/%.*s: %s", (int)length, path, what);
+    return bw_error_from_errno(number, "/%.*s: %s", (int)length, path, problem);
 }
 
 #endif

@@ -90,11 +90,11 @@ struct restoring {
     bool lowered;
 };
 
-static void report_missed(const struct restoring *restoring, const char *what)
+static void report_missed(const struct restoring *restoring, const char *problem)
 {
     const struct bw_target_options *options = &restoring->target->options;
     options->missed(options->context,
-                    bw_target_error(errno, what, restoring->path, restoring->length));
+                    bw_target_error(errno, problem, restoring->path, restoring->length));
 }
 
 static bool is_device(const struct bw_inode *inode)
@@ -192,10 +192,10 @@ static void restore_xattr(struct restoring *restoring, const struct bw_xattr *xa
     if (errno == EOPNOTSUPP && strncmp((const char *)xattr->name, "btrfs.", 6) == 0)
         return;
     int problem = errno;
-    char what[320];
-    snprintf(what, sizeof what, "cannot restore its attribute %s", (const char *)xattr->name);
+    char message[320];
+    snprintf(message, sizeof message, "cannot restore its attribute %s", (const char *)xattr->name);
     errno = problem;
-    report_missed(restoring, what);
+    report_missed(restoring, message);
 }
 
 /* Removes an attribute that the file does not have in the image. */

@@ -138,11 +138,11 @@ static void add_saturating(uint64_t *sum, uint64_t value)
         *sum = UINT64_MAX;
 }
 
-static int64_t subtract_saturating(uint64_t from, uint64_t what)
+static int64_t subtract_saturating(uint64_t from, uint64_t amount)
 {
     int64_t result;
-    if (__builtin_sub_overflow(from, what, &result))
-        result = from > what ? INT64_MAX : INT64_MIN;
+    if (__builtin_sub_overflow(from, amount, &result))
+        result = from > amount ? INT64_MAX : INT64_MIN;
     return result;
 }
 

@@ -65,25 +65,27 @@ static enum keyword keyword_of(const struct bw_token *token)
 }
 
 /* Parses a word that is not a keyword. `what` describes it in errors. */
-static struct bw_error *expect_word(struct parser *parser, const char *what, struct bw_token *word)
+static struct bw_error *expect_word(struct parser *parser, const char *expected,
+                                    struct bw_token *word)
 {
     *word = parser->token;
     if (word->kind == BW_TOKEN_END)
-        return BW_REFUSE(word->at, "the file ends where %s is expected", what);
+        return BW_REFUSE(word->at, "the file ends where %s is expected", expected);
     if (keyword_of(word))
         return BW_REFUSE(
             word->at,
-            "%s expected, not the keyword %s (in quotes it would be a word like any other)", what,
-            word->text);
+            "%s expected, not the keyword %s (in quotes it would be a word like any other)",
+            expected, word->text);
     parser->statement_line = word->at.line;
     return next_token(parser);
 }
 
 /* Parses a name. Names are also used in arguments of the command line, where some characters are
  * special. */
-static struct bw_error *expect_name(struct parser *parser, const char *what, struct bw_token *name)
+static struct bw_error *expect_name(struct parser *parser, const char *expected,
+                                    struct bw_token *name)
 {
-    BW_TRY(expect_word(parser, what, name));
+    BW_TRY(expect_word(parser, expected, name));
     if (!*name->text)
         return BW_REFUSE(name->at, "the name of a volume cannot be empty");
     for (const char *next = name->text; *next; next++) {

@@ -28,10 +28,10 @@ const struct bw_raid_profile *bw_raid_profile_of(uint64_t flags)
     return NULL;
 }
 
-static struct bw_error *corrupt_chunk(uint64_t logical, const char *what, uint64_t value)
+static struct bw_error *corrupt_chunk(uint64_t logical, const char *member, uint64_t value)
 {
     return bw_error_create(BW_ERROR_CORRUPT, "chunk %" PRIu64 ": invalid %s %" PRIu64, logical,
-                           what, value);
+                           member, value);
 }
 
 /* Stripes of one row must lie on different devices, or parity protects nothing. */
@@ -110,10 +110,11 @@ bool bw_chunk_in_stripe_tree(uint64_t type)
     return (type & types) == BW_GROUP_DATA && (type & striped);
 }
 
-static struct bw_error *corrupt_stripe(const struct bw_item *item, const char *what, uint64_t value)
+static struct bw_error *corrupt_stripe(const struct bw_item *item, const char *member,
+                                       uint64_t value)
 {
     return bw_error_create(BW_ERROR_CORRUPT, "raid stripe extent %" PRIu64 ": invalid %s %" PRIu64,
-                           item->key.objectid, what, value);
+                           item->key.objectid, member, value);
 }
 
 struct bw_error *bw_stripe_extent_decode(const struct bw_item *item,

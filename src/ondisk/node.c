@@ -36,9 +36,9 @@ bool bw_node_may_belong(uint64_t tree, uint64_t owner)
     return is_subvolume(tree) && is_subvolume(owner);
 }
 
-static struct bw_error *field_mismatch(const char *what, uint64_t want, uint64_t have)
+static struct bw_error *field_mismatch(const char *field, uint64_t want, uint64_t have)
 {
-    return bw_error_create(BW_ERROR_CORRUPT, "%s mismatch, want %" PRIu64 " have %" PRIu64, what,
+    return bw_error_create(BW_ERROR_CORRUPT, "%s mismatch, want %" PRIu64 " have %" PRIu64, field,
                            want, have);
 }
 
@@ -64,10 +64,10 @@ static struct bw_error *check_header(const struct bw_disk_header *header, uint32
     return NULL;
 }
 
-static struct bw_error *bad_key(const char *what, uint32_t slot, const struct bw_key *key)
+static struct bw_error *bad_key(const char *problem, uint32_t slot, const struct bw_key *key)
 {
     return bw_error_create(BW_ERROR_CORRUPT,
-                           "%s, slot %" PRIu32 " key (%" PRIu64 " %u %" PRIu64 ")", what, slot,
+                           "%s, slot %" PRIu32 " key (%" PRIu64 " %u %" PRIu64 ")", problem, slot,
                            key->objectid, key->type, key->offset);
 }
 

@@ -397,9 +397,9 @@ struct bw_recording {
     struct place *places; /* in ascending order of numbers */
 };
 
-static struct bw_error *damaged_box(const char *what)
+static struct bw_error *damaged_box(const char *problem)
 {
-    return bw_error_create(BW_ERROR_CORRUPT, "the black box is damaged: %s", what);
+    return bw_error_create(BW_ERROR_CORRUPT, "the black box is damaged: %s", problem);
 }
 
 static bool is_printable(const uint8_t *bytes, size_t length)

@@ -138,7 +138,8 @@ static struct bw_error *add_chunk(const struct bw_derived_chunk *chunk,
     return bw_chunk_set_add(set, &item, &added);
 }
 
-static void report_derived(struct bw_fs *fs, const struct bw_derived_chunk *chunk, const char *what)
+static void report_derived(struct bw_fs *fs, const struct bw_derived_chunk *chunk,
+                           const char *outcome)
 {
     if (fs)
         bw_fs_report(fs, BW_DAMAGE,
@@ -146,7 +147,7 @@ static void report_derived(struct bw_fs *fs, const struct bw_derived_chunk *chun
                          BW_ERROR_CORRUPT, "chunk %" PRIu64 " (%s, %" PRIu64 " bytes of %s) %s",
                          chunk->logical, chunk->profile ? chunk->profile->name : "unknown profile",
                          chunk->length, chunk->type & BW_GROUP_DATA ? "data" : "tree blocks",
-                         what));
+                         outcome));
 }
 
 /* Reports how many stripes are unknown. */

@@ -224,59 +224,59 @@ static uint64_t little_endian64(const uint8_t *bytes)
     return bw_get64(value);
 }
 
-static bool qcow_needs(const uint8_t *head, size_t length, struct bw_buffer *what)
+static bool qcow_needs(const uint8_t *head, size_t length, struct bw_buffer *reason)
 {
     enum { EXTERNAL_DATA = 1 << 2 };
     uint64_t version = big_endian(head + 4, 4), name = big_endian(head + 8, 8);
     uint64_t size = big_endian(head + 16, 4);
     if (version >= 3 && (big_endian(head + 72, 8) & EXTERNAL_DATA))
-        bw_buffer_format(what, "its data are in another file");
+        bw_buffer_format(reason, "its data are in another file");
     else if (name && name < length && size < length - name)
-        bw_buffer_format(what, "it is based on %.*s", (int)size, (const char *)head + name);
+        bw_buffer_format(reason, "it is based on %.*s", (int)size, (const char *)head + name);
     else if (name)
-        bw_buffer_format(what, "it is based on another file");
-    return what->length;
+        bw_buffer_format(reason, "it is based on another file");
+    return reason->length;
 }
 
-static bool qed_needs(const uint8_t *head, size_t length, struct bw_buffer *what)
+static bool qed_needs(const uint8_t *head, size_t length, struct bw_buffer *reason)
 {
     enum { HAS_BACKING_FILE = 1 };
     (void)length;
     if (little_endian64(head + 16) & HAS_BACKING_FILE)
-        bw_buffer_format(what, "it is based on another file");
-    return what->length;
+        bw_buffer_format(reason, "it is based on another file");
+    return reason->length;
 }
 
 /* A sparse extent without a size has only a descriptor, which names other files. */
-static bool vmdk_needs(const uint8_t *head, size_t length, struct bw_buffer *what)
+static bool vmdk_needs(const uint8_t *head, size_t length, struct bw_buffer *reason)
 {
     static const char parent[] = "parentFileNameHint";
     bool is_sparse = memcmp(head, "KDMV", 4) == 0, is_old = memcmp(head, "COWD", 4) == 0;
     uint64_t descriptor = little_endian64(head + 28);
     if (!is_old && (!is_sparse || !little_endian64(head + 12)))
-        bw_buffer_format(what, "its data are in other files");
+        bw_buffer_format(reason, "its data are in other files");
     else if (is_sparse && (descriptor >= length >> 9 ? descriptor != 0
                                                      : memmem(head + (descriptor << 9),
                                                               length - (size_t)(descriptor << 9),
                                                               parent, sizeof parent - 1) != NULL))
-        bw_buffer_format(what, "it is based on another file");
-    return what->length;
+        bw_buffer_format(reason, "it is based on another file");
+    return reason->length;
 }
 
 bool bw_container_needs(const struct bw_foreign *foreign, const uint8_t *head, size_t length,
-                        struct bw_buffer *what)
+                        struct bw_buffer *reason)
 {
     static const struct {
         const char *driver;
-        bool (*needs)(const uint8_t *head, size_t length, struct bw_buffer *what);
+        bool (*needs)(const uint8_t *head, size_t length, struct bw_buffer *reason);
     } all[] = {{"qcow2", qcow_needs}, {"qed", qed_needs}, {"vmdk", vmdk_needs}};
     enum { LARGEST_HEADER = 128 };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         if (strcmp(all[i].driver, foreign->driver) != 0)
             continue;
         if (length >= LARGEST_HEADER)
-            return all[i].needs(head, length, what) || what->failed;
-        bw_buffer_format(what, "it is cut off");
+            return all[i].needs(head, length, reason) || reason->failed;
+        bw_buffer_format(reason, "it is cut off");
         return true;
     }
     return false;

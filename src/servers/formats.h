@@ -55,6 +55,6 @@ enum { BW_CONTAINER_HEAD = 32 << 10 };
 /** The other files that a container, which begins with these bytes, takes data from, as the end of
  * a sentence; false if it needs none. */
 bool bw_container_needs(const struct bw_foreign *foreign, const uint8_t *head, size_t length,
-                        struct bw_buffer *what);
+                        struct bw_buffer *reason);
 
 #endif

@@ -26,9 +26,9 @@ enum {
 /* The name of a file that is being copied. */
 static const char temporary[] = ".btrfs-walk-copy";
 
-static struct bw_error *system_error(const char *what, const char *name)
+static struct bw_error *system_error(const char *problem, const char *name)
 {
-    return bw_error_from_errno(errno, "%s %s", what, name);
+    return bw_error_from_errno(errno, "%s %s", problem, name);
 }
 
 static void cleanup_directory(DIR **directory)

@@ -70,11 +70,11 @@ struct bw_receiver {
     uint64_t start;           /* of these bytes in the stream */
 };
 
-static struct bw_error *system_error(const char *what, const struct bw_stream_attribute *path)
+static struct bw_error *system_error(const char *problem, const struct bw_stream_attribute *path)
 {
-    return path->length ? bw_error_from_errno(errno, "%s %.*s", what, (int)path->length,
+    return path->length ? bw_error_from_errno(errno, "%s %.*s", problem, (int)path->length,
                                               (const char *)path->data)
-                        : bw_error_from_errno(errno, "%s the top directory", what);
+                        : bw_error_from_errno(errno, "%s the top directory", problem);
 }
 
 /* Opening. */

@@ -173,11 +173,11 @@ static uint32_t checksum_of(const uint8_t *bytes, uint32_t length)
 }
 
 static struct bw_error *bad_attribute(const struct bw_stream_command *command, uint16_t type,
-                                      const char *what)
+                                      const char *problem)
 {
     return bw_error_create(BW_ERROR_CORRUPT, "command %s at %" PRIu64 ": %s %s",
                            rules[command->type].name, command->offset, attribute_rules[type].name,
-                           what);
+                           problem);
 }
 
 static struct bw_error *check_attribute(const struct bw_stream_command *command, uint16_t type)

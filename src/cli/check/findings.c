@@ -147,9 +147,9 @@ static void print_count(const struct bw_finding_count *count)
     fputc('\n', stderr);
 }
 
-static void print_total(uint64_t number, const char *what, const char *before)
+static void print_total(uint64_t number, const char *noun, const char *before)
 {
-    fprintf(stderr, "%s%" PRIu64 " %s%s", before, number, what, bw_plural(number));
+    fprintf(stderr, "%s%" PRIu64 " %s%s", before, number, noun, bw_plural(number));
 }
 
 /* Without these numbers, a comparison with an empty list would look the same as one without

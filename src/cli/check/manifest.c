@@ -147,17 +147,17 @@ static struct bw_error *report_difference(struct comparison *comparison, enum ch
 
 /* Comparing a file with its entry. */
 
-static void begin_difference(struct bw_buffer *message, const char *what)
+static void begin_difference(struct bw_buffer *message, const char *attribute)
 {
-    bw_buffer_format(message, "%s%s is ", message->length ? ", " : "", what);
+    bw_buffer_format(message, "%s%s is ", message->length ? ", " : "", attribute);
 }
 
-static void compare_number(struct bw_buffer *message, const char *what, uint64_t value,
+static void compare_number(struct bw_buffer *message, const char *attribute, uint64_t value,
                            uint64_t wanted)
 {
     if (value == wanted)
         return;
-    begin_difference(message, what);
+    begin_difference(message, attribute);
     bw_buffer_format(message, "%" PRIu64 ", not %" PRIu64, value, wanted);
 }
 
@@ -169,12 +169,12 @@ static void compare_mode(struct bw_buffer *message, uint64_t value, uint64_t wan
     bw_buffer_format(message, "%04" PRIo64 ", not %04" PRIo64, value, wanted);
 }
 
-static void compare_text(struct bw_buffer *message, const char *what, const char *value,
+static void compare_text(struct bw_buffer *message, const char *attribute, const char *value,
                          const char *wanted)
 {
-    if (strcasecmp(value, wanted) == 0 && (*what != 'l' || strcmp(value, wanted) == 0))
+    if (strcasecmp(value, wanted) == 0 && (*attribute != 'l' || strcmp(value, wanted) == 0))
         return;
-    begin_difference(message, what);
+    begin_difference(message, attribute);
     bw_buffer_format(message, "%s, not %s", value, wanted);
 }
 
@@ -296,7 +296,7 @@ static struct bw_error *on_part(void *context, const struct bw_stream_file *file
                                 const struct bw_data_part *part)
 {
     struct comparison *comparison = context;
-    return cmd_hashing_take(&comparison->hashing, file, part);
+    return cmd_hashing_visit(&comparison->hashing, file, part);
 }
 
 static bool should_continue(struct comparison *comparison)

@@ -61,7 +61,7 @@ static struct {
     bool mixed;       /* stdout is a terminal, too */
     unsigned columns; /* of the terminal, less one */
     _Atomic(const struct bw_fs *) fs;
-    _Atomic(const char *) what;
+    _Atomic(const char *) task;
     atomic_bool counted; /* the command counts by itself */
     atomic_uint_fast64_t done, total, findings;
     atomic_uint_fast64_t step, steps; /* zero steps: the work has no steps */
@@ -203,8 +203,8 @@ static void append_what(struct bw_buffer *line)
 {
     const uint64_t findings = atomic_load(&progress_line.findings),
                    steps = atomic_load(&progress_line.steps);
-    const char *what = atomic_load(&progress_line.what);
-    bw_buffer_format(line, "%s%s", what && line->length ? ", " : "", what ? what : "");
+    const char *task = atomic_load(&progress_line.task);
+    bw_buffer_format(line, "%s%s", task && line->length ? ", " : "", task ? task : "");
     if (steps)
         bw_buffer_format(line, " %ju of %ju", (uintmax_t)atomic_load(&progress_line.step),
                          (uintmax_t)steps);
@@ -477,7 +477,7 @@ void cmd_progress_expect(uint64_t bytes)
 {
     set_find(NULL, NULL);
     const struct bw_fs *fs = atomic_load(&progress_line.fs);
-    atomic_store(&progress_line.what, NULL);
+    atomic_store(&progress_line.task, NULL);
     atomic_store(&progress_line.counted, false);
     atomic_store(&progress_line.before, fs ? bw_fs_bytes_read(fs) : 0);
     atomic_store(&progress_line.done, 0);
@@ -508,9 +508,9 @@ void cmd_progress_expect_trees(struct bw_fs *fs, bool subvolumes)
     cmd_progress_expect_later(subvolumes ? find_subvolumes : find_trees, fs);
 }
 
-void cmd_progress_step(const char *what, size_t number, size_t count)
+void cmd_progress_step(const char *task, size_t number, size_t count)
 {
-    atomic_store(&progress_line.what, what);
+    atomic_store(&progress_line.task, task);
     atomic_store(&progress_line.step, number);
     atomic_store(&progress_line.steps, count);
 }
@@ -528,9 +528,9 @@ void cmd_progress_add(uint64_t bytes)
         atomic_store(&progress_line.counted, true);
 }
 
-void cmd_progress_set(const char *what, uint64_t done, uint64_t total, uint64_t findings)
+void cmd_progress_set(const char *task, uint64_t done, uint64_t total, uint64_t findings)
 {
-    atomic_store_explicit(&progress_line.what, what, memory_order_relaxed);
+    atomic_store_explicit(&progress_line.task, task, memory_order_relaxed);
     atomic_store_explicit(&progress_line.done, done, memory_order_relaxed);
     atomic_store_explicit(&progress_line.total, total, memory_order_relaxed);
     atomic_store_explicit(&progress_line.findings, findings, memory_order_relaxed);

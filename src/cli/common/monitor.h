@@ -62,8 +62,8 @@ bool cmd_progress_hurries(void);
 /** Begins a part that reads all trees, or the trees of all subvolumes. */
 void cmd_progress_expect_trees(struct bw_fs *fs, bool subvolumes);
 
-/** Begins step `number`, from 1 on, of `count` steps; `what` is the name of a step. */
-void cmd_progress_step(const char *what, size_t number, size_t count);
+/** Begins step `number`, from 1 on, of `count` steps; `task` names the steps. */
+void cmd_progress_step(const char *task, size_t number, size_t count);
 
 /** Begins a historic root; as bw_deleted_options.progress. */
 void cmd_progress_state(void *context, size_t number, size_t count);
@@ -71,9 +71,9 @@ void cmd_progress_state(void *context, size_t number, size_t count);
 /** Adds bytes that are done. Callable from any thread, and cheap. */
 void cmd_progress_add(uint64_t bytes);
 
-/** Sets the progress: the current step (a constant; NULL: none), bytes done, bytes in total, and
+/** Sets the progress: the task (a constant; NULL: none), bytes done, bytes in total, and
  * the number of findings. */
-void cmd_progress_set(const char *what, uint64_t done, uint64_t total, uint64_t findings);
+void cmd_progress_set(const char *task, uint64_t done, uint64_t total, uint64_t findings);
 
 /** Sets the progress while a file system is opened; as bw_fs_options.searched. */
 void cmd_progress_search(void *context, uint64_t done, uint64_t total);

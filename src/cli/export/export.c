@@ -253,13 +253,13 @@ void cmd_bad_flush(struct cmd_bad_ranges *bad)
 {
     if (!bad->error)
         return;
-    const char *what = bad->on_error == CMD_ON_ERROR_ZERO   ? ", zeros in their place"
-                       : bad->on_error == CMD_ON_ERROR_SKIP ? ", left out"
-                                                            : "";
+    const char *outcome = bad->on_error == CMD_ON_ERROR_ZERO   ? ", zeros in their place"
+                          : bad->on_error == CMD_ON_ERROR_SKIP ? ", left out"
+                                                               : "";
     bw_fs_report(bad->fs, BW_DAMAGE,
                  bw_error_prefix(bad->error,
                                  "%s: bytes %" PRIu64 " to %" PRIu64 " cannot be read%s", bad->path,
-                                 bad->offset, bad->offset + bad->length - 1, what));
+                                 bad->offset, bad->offset + bad->length - 1, outcome));
     bad->error = NULL;
 }
 

@@ -100,8 +100,8 @@ struct bw_error *cmd_hashing_work(struct cmd_hashing *hashing, struct bw_data_re
     return error;
 }
 
-struct bw_error *cmd_hashing_take(struct cmd_hashing *hashing, const struct bw_stream_file *file,
-                                  const struct bw_data_part *part)
+struct bw_error *cmd_hashing_visit(struct cmd_hashing *hashing, const struct bw_stream_file *file,
+                                   const struct bw_data_part *part)
 {
     if (!hashing->large)
         BW_TRY(acquire_hash(hashing, &hashing->large));
@@ -145,7 +145,7 @@ static struct bw_error *hash_part(void *context, const struct bw_stream_file *fi
     struct hashed_walk *walk = context;
     if (walk->files->before_part)
         BW_TRY(walk->files->before_part(walk->files->context));
-    return cmd_hashing_take(&walk->hashing, file, part);
+    return cmd_hashing_visit(&walk->hashing, file, part);
 }
 
 static struct bw_error *finish_file(void *context, const struct bw_stream_file *file, bool complete)

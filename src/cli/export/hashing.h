@@ -28,13 +28,13 @@ void cmd_hashing_init(struct cmd_hashing *hashing, enum bw_hash_algorithm algori
 /** Frees all hash objects. */
 void cmd_hashing_free(struct cmd_hashing *hashing);
 
-/** For the stream's `work`, `take` and `finish`; `user` of the file is a struct bw_export_entry,
+/** For the stream's `work`, `visit` and `finish`; `user` of the file is a struct bw_export_entry,
  * which receives the hash. If a part is unreadable, it is recorded with cmd_export_note_bad(), and
  * there is no hash. */
 struct bw_error *cmd_hashing_work(struct cmd_hashing *hashing, struct bw_data_reader *reader,
                                   const struct bw_stream_file *file);
-struct bw_error *cmd_hashing_take(struct cmd_hashing *hashing, const struct bw_stream_file *file,
-                                  const struct bw_data_part *part);
+struct bw_error *cmd_hashing_visit(struct cmd_hashing *hashing, const struct bw_stream_file *file,
+                                   const struct bw_data_part *part);
 void cmd_hashing_finish(struct cmd_hashing *hashing, const struct bw_stream_file *file);
 
 /** The files that a command hashes, and what it does with the hashes. */

@@ -249,7 +249,7 @@ static struct bw_error *write_part(void *context, const struct bw_stream_file *f
     struct tar *tar = context;
     struct bw_export_entry *item = file->user;
     if (tar->format == BW_ARCHIVE_MTREE)
-        return cmd_hashing_take(&tar->hashing, file, part);
+        return cmd_hashing_visit(&tar->hashing, file, part);
     if (needs_check(tar, item) && !item->checked) {
         if (part->kind == BW_DATA_BAD)
             cmd_export_note_bad(item, part);

@@ -157,12 +157,12 @@ static void append_xattrs(const struct known *known, struct bw_buffer *text)
                      text);
 }
 
-static void append_part(const char **separator, uint64_t number, const char *what,
+static void append_part(const char **separator, uint64_t number, const char *kind,
                         struct bw_buffer *text)
 {
     if (!number)
         return;
-    bw_buffer_format(text, "%s%" PRIu64 " %s", *separator, number, what);
+    bw_buffer_format(text, "%s%" PRIu64 " %s", *separator, number, kind);
     *separator = ", ";
 }
 

@@ -106,7 +106,7 @@ static void print_notes(const char *file, const struct bw_recording_facts *facts
     line.length = 0;
     const struct {
         uint64_t count;
-        const char *what;
+        const char *reason;
     } losses[] = {
         {facts->overwritten, "overwritten by later ones"},
         {facts->torn, "not complete"},
@@ -117,7 +117,7 @@ static void print_notes(const char *file, const struct bw_recording_facts *facts
         if (losses[i].count)
             bw_buffer_format(&line, "%s%" PRIu64 " %s",
                              line.length ? ", " : "events not shown: ", losses[i].count,
-                             losses[i].what);
+                             losses[i].reason);
     if (line.length)
         print_note(file, &line);
 }

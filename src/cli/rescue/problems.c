@@ -89,11 +89,11 @@ static struct bw_error *add_chunk(void *context, const struct bw_chunk_info *chu
     return NULL;
 }
 
-static void append_size(struct bw_buffer *text, uint64_t size, const char *what)
+static void append_size(struct bw_buffer *text, uint64_t size, const char *kind)
 {
     char number[BW_SIZE_ROOM + 1];
     *bw_write_size(number, size, false) = '\0';
-    bw_buffer_format(text, "%s of %s", number, what);
+    bw_buffer_format(text, "%s of %s", number, kind);
 }
 
 static void describe_incomplete(struct rescue *rescue, const struct incomplete *incomplete)

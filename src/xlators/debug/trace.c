@@ -31,12 +31,13 @@ static void fini(struct bw_xlator *xlator)
 
 /* Appends what every line begins with: depth, name, direction, address and length. */
 static void begin_line(const struct bw_frame *frame, const struct bw_xlator *xlator, char direction,
-                       const char *what, uint64_t address, uint64_t length, struct bw_buffer *text)
+                       const char *operation, uint64_t address, uint64_t length,
+                       struct bw_buffer *text)
 {
     bw_buffer_format(text, "%*s", 2 * (int)frame->depth, "");
     bw_escape_words(text, bw_xlator_name(xlator));
-    bw_buffer_format(text, " %c %s address %" PRIu64 " length %" PRIu64, direction, what, address,
-                     length);
+    bw_buffer_format(text, " %c %s address %" PRIu64 " length %" PRIu64, direction, operation,
+                     address, length);
 }
 
 static void append_result(const struct bw_error *error, struct bw_buffer *text)
@@ -98,11 +99,11 @@ static struct bw_error *map(const struct bw_frame *frame, struct bw_xlator *xlat
                             struct bw_map_reply *reply)
 {
     struct trace *trace = bw_xlator_private(xlator);
-    struct bw_buffer asked = {0}, answered = {0};
+    struct bw_buffer requested = {0}, answered = {0};
     if (trace->all_operations) {
-        begin_line(frame, xlator, '>', "map", address, length, &asked);
-        bw_buffer_format(&asked, " copy %u\n", copy);
-        bw_sink_write(xlator, &trace->sink, &asked);
+        begin_line(frame, xlator, '>', "map", address, length, &requested);
+        bw_buffer_format(&requested, " copy %u\n", copy);
+        bw_sink_write(xlator, &trace->sink, &requested);
     }
     struct bw_error *error =
         bw_wind_map(frame, bw_xlator_child(xlator, 0), address, length, copy, reply);

@@ -50,11 +50,11 @@ struct luks {
     char title[8];
 };
 
-static struct bw_error *gcrypt_error(gcry_error_t problem, const char *what)
+static struct bw_error *gcrypt_error(gcry_error_t problem, const char *failure)
 {
     return gcry_err_code(problem) == GPG_ERR_ENOMEM
                ? bw_error_no_memory()
-               : bw_error_create(BW_ERROR_UNSUPPORTED, "%s: %s", what, gcry_strerror(problem));
+               : bw_error_create(BW_ERROR_UNSUPPORTED, "%s: %s", failure, gcry_strerror(problem));
 }
 
 /* Ciphers. */

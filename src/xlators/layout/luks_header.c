@@ -148,9 +148,9 @@ static uint64_t get_64(const uint8_t *bytes)
     return be64toh(value);
 }
 
-static struct bw_error *bad_json(const char *what)
+static struct bw_error *bad_json(const char *member)
 {
-    return bw_error_create(BW_ERROR_CORRUPT, "the LUKS header has no valid %s", what);
+    return bw_error_create(BW_ERROR_CORRUPT, "the LUKS header has no valid %s", member);
 }
 
 static const char *text_of(struct json_object *object, const char *name)

@@ -144,10 +144,10 @@ struct parser {
     unsigned depth;
 };
 
-static struct bw_error *bad_text(const struct parser *parser, const char *what)
+static struct bw_error *bad_text(const struct parser *parser, const char *problem)
 {
     const size_t left = (size_t)(parser->end - parser->at);
-    return bw_error_create(BW_ERROR_CORRUPT, "LVM metadata: %s at '%.*s'", what,
+    return bw_error_create(BW_ERROR_CORRUPT, "LVM metadata: %s at '%.*s'", problem,
                            left < 20 ? (int)left : 20, parser->at);
 }
 
@@ -423,9 +423,9 @@ static const struct name *find_name(const struct parser *parser, const struct no
 
 /* The group. */
 
-static struct bw_error *impossible_numbers(const char *what)
+static struct bw_error *impossible_numbers(const char *section)
 {
-    return bw_error_create(BW_ERROR_CORRUPT, "LVM metadata: impossible numbers in %s", what);
+    return bw_error_create(BW_ERROR_CORRUPT, "LVM metadata: impossible numbers in %s", section);
 }
 
 static struct bw_error *add_physical(struct parser *parser, struct bw_lvm_group *group,

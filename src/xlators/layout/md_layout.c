@@ -213,9 +213,9 @@ void bw_md_locate(const struct bw_md_layout *layout, uint64_t address, uint32_t 
 
 /* Setting up. */
 
-static struct bw_error *refuse_array(const char *what)
+static struct bw_error *refuse_array(const char *problem)
 {
-    return bw_error_create(BW_ERROR_UNSUPPORTED, "the MD array has %s", what);
+    return bw_error_create(BW_ERROR_UNSUPPORTED, "the MD array has %s", problem);
 }
 
 /* Linear arrays and RAID0 use all of each device, in whole chunks. */

@@ -37,9 +37,9 @@ void bw_pieces_add(struct bw_pieces *pieces, struct bw_request *request, uint32_
 void bw_pieces_read(const struct bw_frame *frame, struct bw_pieces *pieces,
                     bw_piece_recovery *recover, const void *context);
 
-/** The error of a request that does not end before the end of a layer. `what` is what the layer
+/** The error of a request that does not end before the end of a layer. `subject` is what the layer
  * shows, and its verb: "the array ends". */
-struct bw_error *bw_request_check_end(const char *what, uint64_t size,
+struct bw_error *bw_request_check_end(const char *subject, uint64_t size,
                                       const struct bw_request *request);
 
 /** Handles the contents of whole blocks that were read, in place. */
