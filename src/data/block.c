@@ -45,7 +45,7 @@ size_t bw_data_block_room(const struct bw_data_block *block)
     return capacity - block->used;
 }
 
-uint8_t *bw_data_block_take(struct bw_data_block *block, size_t length)
+uint8_t *bw_data_block_allocate(struct bw_data_block *block, size_t length)
 {
     uint8_t *bytes = block->bytes + block->used;
     size_t used = block->used + (length + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;

@@ -373,7 +373,7 @@ static struct bw_error *add_plain(struct bw_data_fetch *fetch, const struct bw_d
                                   const struct bw_extent_piece *piece, struct bw_data_block *block)
 {
     const struct bw_extent *extent = &piece->extent;
-    uint8_t *bytes = bw_data_block_take(block, (size_t)extent->length);
+    uint8_t *bytes = bw_data_block_allocate(block, (size_t)extent->length);
     for (uint64_t done = 0, step; done < extent->length; done += step) {
         if (fetch->request_count == BW_BATCH || fetch->job_count == BW_BATCH)
             BW_TRY(fetch_finish(fetch, block));
@@ -517,7 +517,7 @@ static struct bw_error *add_compressed(struct bw_data_fetch *fetch, const struct
     if (!has_room(fetch))
         BW_TRY(fetch_finish(fetch, block));
     job.part = block->count;
-    uint8_t *bytes = bw_data_block_take(block, (size_t)part.length);
+    uint8_t *bytes = bw_data_block_allocate(block, (size_t)part.length);
     part.bytes = bytes;
     if (copy_decoded(fetch->decoder, file, &piece->extent, bytes))
         return bw_data_block_add(block, part);
@@ -538,7 +538,7 @@ static struct bw_error *add_inline(struct bw_data_fetch *fetch, const struct bw_
                                    const struct bw_extent_piece *piece, struct bw_data_block *block)
 {
     const struct bw_extent *extent = &piece->extent;
-    uint8_t *bytes = bw_data_block_take(block, (size_t)extent->length);
+    uint8_t *bytes = bw_data_block_allocate(block, (size_t)extent->length);
     struct bw_error *error = NULL;
     if (fetch->fs->no_data)
         error = bw_error_create(BW_ERROR_NOT_FOUND, "a metadump of btrfs-image has no data");

@@ -36,7 +36,7 @@ bool bw_data_block_reserve(struct bw_data_block *block);
 /** Remaining bytes. */
 size_t bw_data_block_room(const struct bw_data_block *block);
 /** Allocates bytes of the block; `length` must not exceed the remaining room. */
-uint8_t *bw_data_block_take(struct bw_data_block *block, size_t length);
+uint8_t *bw_data_block_allocate(struct bw_data_block *block, size_t length);
 /** Appends a part; consumes its error. */
 struct bw_error *bw_data_block_add(struct bw_data_block *block, struct bw_data_part part);
 /** Appends a part that cannot be read; consumes the error. */

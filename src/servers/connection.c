@@ -579,8 +579,8 @@ void bw_connection_advise(struct bw_connection *connection, uint64_t offset, uin
     pthread_mutex_unlock(&connection->lock);
 }
 
-void bw_connection_keep(struct bw_connection *connection, uint64_t offset, uint32_t length,
-                        const uint8_t *bytes)
+void bw_connection_cache(struct bw_connection *connection, uint64_t offset, uint32_t length,
+                         const uint8_t *bytes)
 {
     const uint64_t start = offset, end = offset + length;
     struct bw_cached_range *range;
@@ -624,8 +624,8 @@ static uint32_t copy_from_range(struct bw_connection *connection, struct bw_cach
     return failed ? 0 : taken;
 }
 
-bool bw_connection_take(struct bw_connection *connection, uint64_t offset, uint32_t length,
-                        uint8_t *buffer)
+bool bw_connection_read_cached(struct bw_connection *connection, uint64_t offset, uint32_t length,
+                               uint8_t *buffer)
 {
     uint32_t done = 0, taken = 1;
     pthread_mutex_lock(&connection->lock);
@@ -692,8 +692,8 @@ void bw_connection_advise(struct bw_connection *connection, uint64_t offset, uin
     (void)connection, (void)offset, (void)length, (void)stays;
 }
 
-void bw_connection_keep(struct bw_connection *connection, uint64_t offset, uint32_t length,
-                        const uint8_t *bytes)
+void bw_connection_cache(struct bw_connection *connection, uint64_t offset, uint32_t length,
+                         const uint8_t *bytes)
 {
     (void)connection, (void)offset, (void)length, (void)bytes;
 }
@@ -704,8 +704,8 @@ bool bw_connection_has(struct bw_connection *connection, uint64_t offset, uint32
     return false;
 }
 
-bool bw_connection_take(struct bw_connection *connection, uint64_t offset, uint32_t length,
-                        uint8_t *buffer)
+bool bw_connection_read_cached(struct bw_connection *connection, uint64_t offset, uint32_t length,
+                               uint8_t *buffer)
 {
     (void)connection, (void)offset, (void)length, (void)buffer;
     return false;

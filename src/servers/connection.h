@@ -75,21 +75,21 @@ unsigned bw_connection_read(struct bw_connection *connection, struct bw_connecti
  */
 
 /** Requests a range that will be read soon, without waiting for it. It is kept until it was taken,
- * or, if it `stays`, as bw_connection_keep() does. Ignored if too much is on the way already. */
+ * or, if it `stays`, as bw_connection_cache() does. Ignored if too much is on the way already. */
 void bw_connection_advise(struct bw_connection *connection, uint64_t offset, uint64_t length,
                           bool stays);
 
 /** Keeps the bytes of a range, which may be read again, as long as there is room. */
-void bw_connection_keep(struct bw_connection *connection, uint64_t offset, uint32_t length,
-                        const uint8_t *bytes);
+void bw_connection_cache(struct bw_connection *connection, uint64_t offset, uint32_t length,
+                         const uint8_t *bytes);
 
 /** Whether a whole range is kept, or on the way. */
 bool bw_connection_has(struct bw_connection *connection, uint64_t offset, uint32_t length);
 
 /** Reads such a range; waits until it has arrived. False if it is not kept any more, or could not
  * be read; then it must be read. */
-bool bw_connection_take(struct bw_connection *connection, uint64_t offset, uint32_t length,
-                        uint8_t *buffer);
+bool bw_connection_read_cached(struct bw_connection *connection, uint64_t offset, uint32_t length,
+                               uint8_t *buffer);
 
 /** Why reads have failed with ENOTCONN; the caller's. */
 struct bw_error *bw_connection_lost(struct bw_connection *connection);

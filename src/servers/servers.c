@@ -164,7 +164,7 @@ static struct bw_error *read_beginning_of_server(struct bw_connection *connectio
     if (!read.length || facts.minimum > BW_CONTAINER_HEAD)
         return NULL;
     advise_first_reads(connection);
-    if (!bw_connection_take(connection, 0, read.length, beginning->bytes))
+    if (!bw_connection_read_cached(connection, 0, read.length, beginning->bytes))
         bw_connection_read(connection, &read, 1);
     beginning->length = read.problem ? 0 : read.length;
     return read.problem == ENOTCONN ? bw_connection_lost(connection) : NULL;

@@ -80,8 +80,8 @@ static size_t read_line(char *line, size_t room)
     return length;
 }
 
-struct bw_error *cmd_keys_ask(void *context, const char *volume, unsigned attempt, char *passphrase,
-                              size_t *length)
+struct bw_error *cmd_keys_prompt(void *context, const char *volume, unsigned attempt,
+                                 char *passphrase, size_t *length)
 {
     struct termios before, silent;
     const size_t room = *length;

@@ -31,8 +31,8 @@ struct bw_error *cmd_keys_read_descriptor(struct cmd_keys *keys, int descriptor)
 /** Clears all keys. */
 void cmd_keys_free(struct cmd_keys *keys);
 
-/** A bw_passphrase_source: asks on the terminal. Without one, there is no passphrase. */
-struct bw_error *cmd_keys_ask(void *context, const char *volume, unsigned attempt, char *passphrase,
-                              size_t *length);
+/** A bw_passphrase_source: prompts on the terminal. Without one, there is no passphrase. */
+struct bw_error *cmd_keys_prompt(void *context, const char *volume, unsigned attempt,
+                                 char *passphrase, size_t *length);
 
 #endif

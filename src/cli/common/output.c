@@ -123,7 +123,7 @@ static void notify_listener(const struct cmd_common *common, enum bw_severity se
         common->messages.listener.report(common->messages.listener.context, severity, error);
 }
 
-void cmd_tell(void *context, enum bw_severity severity, const struct bw_error *error)
+void cmd_print_message(void *context, enum bw_severity severity, const struct bw_error *error)
 {
     const struct cmd_common *common = context;
     notify_listener(common, severity, error);
@@ -144,7 +144,7 @@ void cmd_tell(void *context, enum bw_severity severity, const struct bw_error *e
 
 void cmd_note(const struct cmd_common *common, struct bw_error *note)
 {
-    cmd_tell((void *)(uintptr_t)common, BW_NOTE, note);
+    cmd_print_message((void *)(uintptr_t)common, BW_NOTE, note);
     bw_error_free(note);
 }
 

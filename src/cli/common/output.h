@@ -9,12 +9,12 @@
 
 /** Prints a note, warning or damage to stderr. The `report` function of a bw_reporter whose context
  * is a struct cmd_common. */
-void cmd_tell(void *context, enum bw_severity severity, const struct bw_error *error);
+void cmd_print_message(void *context, enum bw_severity severity, const struct bw_error *error);
 
-/** The reporter that calls cmd_tell(). */
+/** The reporter that calls cmd_print_message(). */
 static inline struct bw_reporter cmd_reporter(const struct cmd_common *common)
 {
-    return (struct bw_reporter){cmd_tell, (void *)(uintptr_t)common};
+    return (struct bw_reporter){cmd_print_message, (void *)(uintptr_t)common};
 }
 
 /** Prints a note and frees the error object. */

@@ -85,7 +85,7 @@ char *cmd_join_path(const char *directory, const char *path)
 
 enum { WORTH_WRITING = 64 << 10 };
 
-bool cmd_paths_give(struct cmd_paths *paths, struct bw_buffer *text)
+bool cmd_paths_flush(struct cmd_paths *paths, struct bw_buffer *text)
 {
     if (paths->broken || text->failed)
         return false;
@@ -139,7 +139,7 @@ static struct bw_error *append_rows(void *context, const char *rows, size_t leng
 {
     struct cmd_paths *paths = context;
     bw_buffer_append(paths->text, rows, length);
-    if (cmd_paths_give(paths, paths->text))
+    if (cmd_paths_flush(paths, paths->text))
         return NULL;
     return paths->text->failed ? bw_error_no_memory()
                                : bw_error_create(BW_ERROR_STOPPED, "the output was closed");

@@ -31,7 +31,7 @@ struct cmd_paths {
     struct cmd_output output;
     bool terminal;            /**< stdout is one: names are escaped */
     int status;               /**< the worst so far */
-    struct bw_error *broken;  /**< the error of stdout, if cmd_paths_give() could not write */
+    struct bw_error *broken;  /**< the error of stdout, if cmd_paths_flush() could not write */
     struct cmd_answer answer; /**< if the command prints records */
     struct bw_buffer *text;   /**< the answer for the current path */
     bool gave;                /**< the beginning of this answer has been written */
@@ -64,7 +64,7 @@ char *cmd_join_path(const char *directory, const char *path);
 
 /** Writes and empties the text if it is long. For parts of a long answer. False if writing to
  * stdout failed; the answer may stop then. */
-bool cmd_paths_give(struct cmd_paths *paths, struct bw_buffer *text);
+bool cmd_paths_flush(struct cmd_paths *paths, struct bw_buffer *text);
 
 /** Opens the image, writes the answers for all paths, and closes; returns the exit status.
  * `follow`: follow a symbolic link at the end of a path. `plan`: the format of the records that the

@@ -182,7 +182,7 @@ static void report_to_borrower(void *context, enum bw_severity severity,
     if (severity != BW_NOTE)
         atomic_store(&host->met_damage, true);
     if (host->borrower)
-        cmd_tell((void *)(uintptr_t)host->borrower, severity, error);
+        cmd_print_message((void *)(uintptr_t)host->borrower, severity, error);
 }
 
 static struct bw_reporter reporter_for(const struct opening *opening)
@@ -220,7 +220,7 @@ static struct bw_fs_options options_for(const struct cmd_common *common, struct 
         .volume = common->input.volume,
         .keys = common->input.keys ? common->input.keys->keys : NULL,
         .key_count = common->input.keys ? common->input.keys->count : 0,
-        .ask = cmd_keys_ask,
+        .ask = cmd_keys_prompt,
         .key_memory = common->input.key_memory,
         .header = common->input.header,
         .verity_root_hash = common->input.verity_root_hash,
@@ -463,13 +463,13 @@ struct bw_error *cmd_open_other(const struct cmd_common *common, struct cmd_comm
         .struct_size = sizeof options,
         .paths = common->input.others,
         .path_count = common->input.other_count,
-        .reporter = {cmd_tell, own},
+        .reporter = {cmd_print_message, own},
         .log = (enum bw_log_mode)common->input.log,
         .servers = common->input.servers,
         .volume = common->input.volume,
         .keys = common->input.keys ? common->input.keys->keys : NULL,
         .key_count = common->input.keys ? common->input.keys->count : 0,
-        .ask = cmd_keys_ask,
+        .ask = cmd_keys_prompt,
         .key_memory = common->input.key_memory,
     };
     return bw_fs_open(&options, fs);

@@ -146,7 +146,7 @@ bool ls_colors_read(const struct cmd_common *common, struct ls_colors *colors)
 {
     BW_AUTO_ERROR struct bw_error *error = read_colors(colors);
     if (error)
-        cmd_tell((void *)(uintptr_t)common, BW_WARNING, error);
+        cmd_print_message((void *)(uintptr_t)common, BW_WARNING, error);
     return !error;
 }
 

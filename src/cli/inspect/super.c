@@ -51,7 +51,7 @@ struct supers {
 
 static void print_warning(struct supers *supers, struct bw_error *error)
 {
-    cmd_tell((void *)(uintptr_t)supers->common, BW_WARNING, error);
+    cmd_print_message((void *)(uintptr_t)supers->common, BW_WARNING, error);
     bw_error_free(error);
 }
 

@@ -326,7 +326,7 @@ static struct bw_error *visit_entry(void *context, const struct bw_entry *entry)
         walk->text->length = before;
         cmd_paths_miss(walk->paths, bw_error_prefix(error, "%s", walk->one.data));
     }
-    return cmd_paths_give(walk->paths, walk->text)
+    return cmd_paths_flush(walk->paths, walk->text)
                ? NULL
                : bw_error_create(BW_ERROR_STOPPED, "the output was closed");
 }

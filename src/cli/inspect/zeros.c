@@ -38,11 +38,11 @@ struct bw_error *cmd_write_zeros(struct cmd_zeros *zeros, struct cmd_output *out
                                  uint64_t length)
 {
     static const char bytes[ZEROS];
-    if (length >= SHORTEST_HOLE && (!zeros->asked || zeros->sparse)) {
+    if (length >= SHORTEST_HOLE && (!zeros->is_tested || zeros->sparse)) {
         BW_TRY(cmd_flush(output));
-        if (!zeros->asked)
+        if (!zeros->is_tested)
             zeros->sparse = can_seek();
-        zeros->asked = true;
+        zeros->is_tested = true;
         if (zeros->sparse)
             return seek_forward(zeros, length);
     }

@@ -9,9 +9,9 @@
 
 /** The state of stdout. All zeros: nothing is known yet. */
 struct cmd_zeros {
-    bool asked;  /**< `sparse` is valid */
-    bool sparse; /**< stdout can have holes */
-    bool open;   /**< the output ends with a hole, which the file's size does not include yet */
+    bool is_tested; /**< `sparse` is valid */
+    bool sparse;    /**< stdout can have holes */
+    bool open;      /**< the output ends with a hole, which the file's size does not include yet */
 };
 
 /** Writes zeros after the buffered output. */

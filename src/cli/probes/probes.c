@@ -473,7 +473,7 @@ static void note_stability(const struct cmd_common *common, const struct bw_filt
     struct bw_error *note = bw_error_create(
         BW_ERROR_USAGE, "stability of the filter: %s/%s/%s", bw_stability_name(least.name),
         bw_stability_name(least.data), bw_dependency_name(least.depends));
-    cmd_tell((void *)(uintptr_t)common, BW_NOTE, note);
+    cmd_print_message((void *)(uintptr_t)common, BW_NOTE, note);
     bw_error_free(note);
 }
 

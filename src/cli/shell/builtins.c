@@ -27,7 +27,7 @@ static void replace_text(char **text, char *value)
 /* Whether the directory of the shell exists; otherwise the worker prints why. */
 static bool is_directory_there(struct shell *shell)
 {
-    return shell_ask(shell, SHELL_ENTER, NULL, 0, NULL) == STATUS_OK;
+    return shell_run_task(shell, SHELL_ENTER, NULL, 0, NULL) == STATUS_OK;
 }
 
 static int change_directory(struct shell *shell, struct shell_words *words)
@@ -76,7 +76,7 @@ static int change_subvolume(struct shell *shell, struct shell_words *words)
     }
     char *before = shell->subvolume;
     shell->subvolume = words->items[1];
-    const int status = shell_ask(shell, SHELL_SUBVOLUME, NULL, 0, &path);
+    const int status = shell_run_task(shell, SHELL_SUBVOLUME, NULL, 0, &path);
     shell->subvolume = before;
     if (status != STATUS_OK)
         return STATUS_PARTIAL;
@@ -292,8 +292,9 @@ static int run_command(struct shell *shell, struct shell_words *words)
         return usage_error("this is a shell already");
     if (!add_subvolume(shell, command, words))
         return usage_error("out of memory");
-    return command->needs_no_image ? shell_run_apart(shell, command, words->items, words->count)
-                                   : shell_ask(shell, SHELL_RUN, words->items, words->count, NULL);
+    return command->needs_no_image
+               ? shell_run_apart(shell, command, words->items, words->count)
+               : shell_run_task(shell, SHELL_RUN, words->items, words->count, NULL);
 }
 
 int shell_run(struct shell *shell, struct shell_words *words)

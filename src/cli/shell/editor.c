@@ -81,7 +81,7 @@ struct candidates {
     size_t count;          /* without those that name files of the host */
     const char *word;      /* the first; valid if `count` is not 0 */
     size_t common;         /* the number of bytes that all have in common */
-    bool goes_on;          /* the word of the only candidate can be continued */
+    bool can_continue;     /* the word of the only candidate can be continued */
     const char *line;      /* up to the cursor */
     size_t start, end;     /* the last word in it */
 };
@@ -118,7 +118,7 @@ static void compare_candidates(struct candidates *candidates)
         while (same && same < candidates->common && ((uint8_t)word[same] & 0xc0) == 0x80)
             same--; /* not within a character */
         candidates->common = same;
-        candidates->goes_on = kind == COMPLETE_BEGIN;
+        candidates->can_continue = kind == COMPLETE_BEGIN;
     }
 }
 
@@ -132,7 +132,7 @@ static bool insert_common(EditLine *line, const struct candidates *candidates)
         return false;
     if (*common)
         bw_append_shell_word(&word, common);
-    if (candidates->count == 1 && !candidates->goes_on)
+    if (candidates->count == 1 && !candidates->can_continue)
         bw_buffer_append_byte(&word, ' ');
     bw_buffer_append_byte(&word, '\0');
     if (word.failed ||

@@ -200,8 +200,8 @@ int shell_run_apart(struct shell *shell, const struct command *command, char **w
     return status;
 }
 
-int shell_ask(struct shell *shell, enum shell_task task, char **words, size_t count,
-              struct bw_buffer *text)
+int shell_run_task(struct shell *shell, enum shell_task task, char **words, size_t count,
+                   struct bw_buffer *text)
 {
     const struct shell_request request = {.task = task,
                                           .directory = shell->directory,

@@ -99,7 +99,7 @@ static void complete_line(struct shell *shell, const char *line, struct bw_buffe
             add_completion(text, value, "tree");
         }
         if (first || replace_builtin(&words))
-            shell_ask(shell, SHELL_COMPLETE, words.items, words.count, text);
+            shell_run_task(shell, SHELL_COMPLETE, words.items, words.count, text);
     }
     shell_words_free(&words);
 }

@@ -41,8 +41,8 @@ void shell_end_worker(struct shell *shell);
 /** Sends the words to the worker, which is started if necessary. Returns the exit status. `text`
  * gets the reply's text; it may be NULL. If the command cannot run in the worker, runs it in a
  * separate process. */
-int shell_ask(struct shell *shell, enum shell_task task, char **words, size_t count,
-              struct bw_buffer *text);
+int shell_run_task(struct shell *shell, enum shell_task task, char **words, size_t count,
+                   struct bw_buffer *text);
 
 /** Runs a command in a separate process, which opens the images itself. */
 int shell_run_apart(struct shell *shell, const struct command *command, char **words, size_t count);

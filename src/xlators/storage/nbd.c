@@ -232,8 +232,8 @@ static void cache_run(const struct batch *batch, const struct run *run)
     for (size_t i = 0; i < run->count; i++) {
         const struct bw_request *request = run->requests[i];
         if (may_be_reread(batch->frame, request))
-            bw_connection_keep(batch->nbd->connection, request->address, request->length,
-                               request->buffer);
+            bw_connection_cache(batch->nbd->connection, request->address, request->length,
+                                request->buffer);
     }
 }
 
@@ -254,8 +254,8 @@ static void answer_run(const struct batch *batch, const struct run *run)
 {
     struct bw_request *first = run->requests[0];
     if (run->kept) {
-        if (!bw_connection_take(batch->nbd->connection, first->address, first->length,
-                                first->buffer))
+        if (!bw_connection_read_cached(batch->nbd->connection, first->address, first->length,
+                                       first->buffer))
             read_slice(batch->frame, batch->xlator, first, 1, false);
         return;
     }

@@ -265,11 +265,11 @@ static void test_memory(void **state)
     const size_t whole = bw_data_block_room(&block);
     size_t used = 0;
     for (size_t i = 0; i < sizeof takes / sizeof *takes; i++) {
-        assert_ptr_equal(bw_data_block_take(&block, takes[i].length), block.bytes + used);
+        assert_ptr_equal(bw_data_block_allocate(&block, takes[i].length), block.bytes + used);
         used += takes[i].room;
         assert_int_equal(bw_data_block_room(&block), whole - used);
     }
-    bw_data_block_take(&block, whole - used - 1);
+    bw_data_block_allocate(&block, whole - used - 1);
     assert_int_equal(bw_data_block_room(&block), 0);
     bw_data_block_free(&block);
 }
