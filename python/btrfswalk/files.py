@@ -79,8 +79,8 @@ class Inode:
         """The same as of `os.lstat()` on a mount. `st_dev` is the id of the subvolume."""
         fs, found = self._fs._handle, ffi.new("struct bw_inode *")
         check(lib.bw_inode_get(fs, self._place, found))
-        times = [lib.bw_time_nanoseconds(ffi.addressof(found, one))
-                 for one in ("atime", "mtime", "ctime")]
+        times = [one.tv_sec * 10**9 + one.tv_nsec
+                 for one in (found.atime, found.mtime, found.ctime)]
         whole = [divmod(one, 10**9) for one in times]
         sector = self._fs._sectorsize
         return os.stat_result(

@@ -10,8 +10,9 @@ import io
 import json
 import logging
 import os
-import stat
 import shutil
+import stat
+import struct
 import subprocess
 import tempfile
 import threading
@@ -28,6 +29,32 @@ logging.getLogger("btrfswalk").addHandler(logging.NullHandler())
 
 def image(name):
     return IMAGES / name / "dev1.img"
+
+
+def crc32c(data):
+    crc = 0
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
+    return crc
+
+
+def far_stream(seconds, nanoseconds):
+    """A send stream of a subvolume "s" with a file "f" that has these times."""
+    def command(number, **attributes):
+        numbers = {"uuid": 1, "ctransid": 2, "ino": 3, "ctime": 9, "mtime": 10, "atime": 11,
+                   "path": 15}
+        data = b"".join(struct.pack("<HH", numbers[name], len(value)) + value
+                        for name, value in attributes.items())
+        head = struct.pack("<IH", len(data), number)
+        return head + struct.pack("<I", crc32c(head + bytes(4) + data)) + data
+
+    time = struct.pack("<qI", seconds, nanoseconds)
+    return (b"btrfs-stream\0" + struct.pack("<I", 1)
+            + command(1, path=b"s", uuid=bytes(range(16)), ctransid=struct.pack("<Q", 7))
+            + command(3, path=b"f", ino=struct.pack("<Q", 257))
+            + command(20, path=b"f", atime=time, mtime=time, ctime=time) + command(21))
 
 
 def expected(name, file):
@@ -210,6 +237,14 @@ class Files(Opened):
             self.assertEqual(found.st_blocks, -(-row["allocated"] // 4096) * 8)
             self.assertEqual(stat.S_ISDIR(found.st_mode),
                              fs.lookup(row["path"], follow=False).is_dir())
+
+    def test_stat_of_far_times(self):
+        """Nanoseconds since 1970 need more than 64 bits for years after 2262."""
+        with tempfile.NamedTemporaryFile() as file:
+            file.write(far_stream(253402300800, 5))
+            file.flush()
+            with btrfswalk.FileSystem(file.name) as fs:
+                self.assertEqual(fs.stat("/s/f").st_mtime_ns, 253402300800 * 10**9 + 5)
 
     def test_attributes(self):
         for name in ("plain", "differences", "data-shapes"):
