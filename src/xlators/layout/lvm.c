@@ -192,6 +192,28 @@ static struct bw_error *find_place(const struct bw_frame *frame, const struct lv
 
 /* Reading. */
 
+/* Reads one of the copies of a piece, which may be in several places, unlike the copy that a device
+ * failed to read. */
+static struct bw_error *read_copy(const struct bw_frame *frame, const struct lvm *lvm,
+                                  const struct bw_piece *piece, size_t copy)
+{
+    struct bw_request part = piece->below;
+    for (uint32_t done = 0, left; (left = piece->below.length - done); done += part.length) {
+        struct place place;
+        BW_TRY(locate_address(frame, lvm, piece->address + done, copy, &place));
+        if (!place.physical || !place.physical->layer)
+            return bw_error_create(BW_ERROR_MISSING_DEVICE, "the device of a copy is missing");
+        part.address = place.offset;
+        part.length = place.length < left ? (uint32_t)place.length : left;
+        part.buffer = (uint8_t *)piece->below.buffer + done;
+        if (place.physical->layer == piece->layer && part.address == piece->below.address + done)
+            return bw_error_create(BW_ERROR_SYSTEM, "it is the copy that was not read");
+        bw_wind(frame, place.physical->layer, &part, 1);
+        BW_TRY(part.error);
+    }
+    return NULL;
+}
+
 /* Reads a piece that a device failed to read from the other copies, if there are any. */
 static struct bw_error *read_copies(const void *context, const struct bw_frame *frame,
                                     struct bw_piece *piece)
@@ -200,18 +222,9 @@ static struct bw_error *read_copies(const void *context, const struct bw_frame *
     struct bw_error *error = BW_TAKE(piece->below.error);
     const size_t copies = copies_at(frame, lvm, piece->address);
     for (size_t copy = 0; error && copy < copies; copy++) {
-        struct place place;
-        BW_AUTO_ERROR struct bw_error *lost =
-            locate_address(frame, lvm, piece->address, copy, &place);
-        if (lost || !place.physical || !place.physical->layer ||
-            place.physical->layer == piece->layer)
-            continue;
-        struct bw_request other = piece->below;
-        other.address = place.offset;
-        bw_wind(frame, place.physical->layer, &other, 1);
-        if (!other.error)
+        BW_AUTO_ERROR struct bw_error *lost = read_copy(frame, lvm, piece, copy);
+        if (!lost)
             bw_error_free(BW_TAKE(error));
-        bw_error_free(other.error);
     }
     return error;
 }

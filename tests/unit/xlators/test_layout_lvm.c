@@ -209,6 +209,29 @@ static void test_mirror(void **state)
     free(bench);
 }
 
+/* An image of a mirror that consists of more segments than the other one. */
+static void test_mirror_in_segments(void **state)
+{
+    (void)state;
+    struct bench *bench = make_bench(GROUP(
+        "1",
+        VOLUME(
+            "i0", "0", "2", "striped",
+            "stripes = [\"pv0\", 0]") "i1 {\nsegment1 {\nstart_extent = 0\nextent_count = 1\ntype "
+                                      "= \"striped\"\n"
+                                      "stripes = [\"pv1\", 5]\n}\nsegment2 {\nstart_extent = "
+                                      "1\nextent_count = 1\n"
+                                      "type = \"striped\"\nstripes = [\"pv1\", 2]\n}\n}\n" VOLUME(
+                                          "m", "0", "2", "raid1",
+                                          "raids = [\"i0\", \"i0\", \"i1\", \"i1\"]")));
+    expect_success(open_bench(bench, 3, "m"));
+    expect_extents(bench, (const uint8_t[]){0, 1}, 2);
+    bench->fakes[0].broken[0] = true;
+    expect_extents(bench, (const uint8_t[]){105, 102}, 2);
+    close_bench(bench);
+    free(bench);
+}
+
 static void expect_refusal(const char *text, enum bw_error_code code, const char *message)
 {
     struct bench *bench = make_bench(text);
@@ -403,10 +426,15 @@ static void test_listing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_linear), cmocka_unit_test(test_missing),
-        cmocka_unit_test(test_newest), cmocka_unit_test(test_mirror),
-        cmocka_unit_test(test_thin),   cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_many),   cmocka_unit_test(test_listing),
+        cmocka_unit_test(test_linear),
+        cmocka_unit_test(test_missing),
+        cmocka_unit_test(test_newest),
+        cmocka_unit_test(test_mirror),
+        cmocka_unit_test(test_mirror_in_segments),
+        cmocka_unit_test(test_thin),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_many),
+        cmocka_unit_test(test_listing),
         cmocka_unit_test(test_sizes),
     };
     return cmocka_run_group_tests(tests, limit_time, NULL);
