@@ -283,14 +283,20 @@ static uint64_t memory_limit(const struct search *search)
     return limit < all ? limit : all;
 }
 
-/* Argon2 runs over its memory in passes. cryptsetup does not limit their number; its default takes
- * seconds, and this limit is hundreds of times as much. */
-static struct bw_error *check_passes(const struct bw_luks_slot *slot)
+/* Rounds of PBKDF2, and KiB of all passes of Argon2, which runs over its memory in passes.
+ * cryptsetup does not limit them; its defaults take seconds, and this limit is about a hundred
+ * times as much. */
+enum { MOST_ROUNDS = 1 << 30 };
+
+static struct bw_error *check_rounds(const struct bw_luks_slot *slot)
 {
-    const uint64_t most = UINT64_C(1) << 30; /* KiB of all passes */
     char memory[32];
-    if (!slot->kdf.memory || slot->kdf.rounds <= most / slot->kdf.memory)
+    if (slot->kdf.rounds <= MOST_ROUNDS / (slot->kdf.memory ? slot->kdf.memory : 1))
         return NULL;
+    if (!slot->kdf.memory)
+        return bw_error_create(BW_ERROR_UNSUPPORTED,
+                               "keyslot %u needs %" PRIu64 " rounds, which take too long",
+                               slot->number, slot->kdf.rounds);
     *bw_write_size(memory, slot->kdf.memory << 10, false) = '\0';
     return bw_error_create(BW_ERROR_UNSUPPORTED,
                            "keyslot %u needs %" PRIu64 " passes over %s of memory, which take too "
@@ -312,10 +318,9 @@ static struct bw_error *check_limits(const struct search *search, const struct b
                                slot->number, wanted, allowed);
     }
     if (!slot->key || !slot->stripes || slot->stripes > STRIPES || !digest || digest > 64 ||
-        slot->stripes * slot->key > slot->length || slot->kdf.rounds > UINT32_MAX ||
-        slot->kdf.threads > 64)
+        slot->stripes * slot->key > slot->length || slot->kdf.threads > 64)
         return bw_error_create(BW_ERROR_CORRUPT, "keyslot %u has impossible numbers", slot->number);
-    return check_passes(slot);
+    return check_rounds(slot);
 }
 
 static struct bw_error *read_material(const struct search *search, const struct bw_luks_slot *slot,
@@ -369,7 +374,7 @@ static struct bw_error *verify_key(const struct search *search, const struct bw_
 {
     const struct bw_luks_digest *digest = digest_of(search->header, slot);
     uint8_t found[BW_LUKS_SALT];
-    if (!digest || digest->kdf.rounds > UINT32_MAX || strcmp(digest->kdf.type, "pbkdf2") != 0)
+    if (!digest || digest->kdf.rounds > MOST_ROUNDS || strcmp(digest->kdf.type, "pbkdf2") != 0)
         return NULL;
     BW_TRY(derive_key(&digest->kdf, key, slot->key, found, digest->length));
     *fits = memcmp(found, digest->value, digest->length) == 0;

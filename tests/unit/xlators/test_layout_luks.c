@@ -310,6 +310,9 @@ static void test_bad_headers(void **state)
     put_32(slot + 40, UINT32_MAX);
     expect_refusal(bench, BW_ERROR_CORRUPT, "keyslot 1 is cut off");
     put_32(slot + 40, KEYS / 512);
+    put_32(slot + 4, UINT32_MAX); /* an hour */
+    expect_refusal(bench, BW_ERROR_UNSUPPORTED, "keyslot 1 needs 4294967295 rounds");
+    put_32(slot + 4, ROUNDS);
     put_32(bench->bytes + 104, UINT32_MAX);
     expect_refusal(bench, BW_ERROR_CORRUPT, "its data begin at 2199023255040, after the end");
     put_32(bench->bytes + 104, DATA / 512);
