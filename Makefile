@@ -213,12 +213,14 @@ $(TESTED): $(SUPPORT_OBJECTS) $(EXPORT_OBJECTS) $(LIBRARY_OBJECTS)
 	@mkdir -p $(@D)
 	$(call quiet,LD)$(CC) $(LDFLAGS) -shared -o $@ $^ $(LIBRARIES) $(PROGRAM_LIBRARIES) -lcmocka
 
-# Linking many tests with gold takes a fraction of the time.
+# Linking many tests with gold takes a fraction of the time. Other linkers need objects before the
+# libraries that these use.
 GOLD := $(if $(shell command -v ld.gold),-fuse-ld=gold)
 $(foreach source,$(TEST_SOURCES),$(eval $(BUILD)/tests/$(basename $(notdir $(source))): \
     $(BUILD)/$(source:.c=.o)))
 $(UNIT_TESTS): $(TESTED)
-	$(call quiet,LD)$(CC) $(LDFLAGS) $(GOLD) -Wl,-rpath,'$$ORIGIN' -o $@ $^ $(LIBRARIES) -lcmocka
+	$(call quiet,LD)$(CC) $(LDFLAGS) $(GOLD) -Wl,-rpath,'$$ORIGIN' -o $@ $(filter %.o,$^) $(TESTED) \
+	    $(LIBRARIES) -lcmocka
 
 # A plug-in for a test, which finds it in the folder with the test's name.
 $(BUILD)/tests/plugin/toys/rot13.so: tests/plugin/rot13.c
