@@ -176,13 +176,18 @@ static struct bw_error *make_directory(struct bw_linked_tree *tree, int from, co
     return error;
 }
 
+static struct bw_error *too_deep(const char *name)
+{
+    return bw_error_create(BW_ERROR_UNSUPPORTED,
+                           "%s: cannot link files in more than %d nested directories", name,
+                           DEEPEST);
+}
+
 static struct bw_error *make_tree(struct bw_linked_tree *tree, int from, const char *name, int to,
                                   const char *new_name)
 {
     if (tree->depth == DEEPEST)
-        return bw_error_create(BW_ERROR_UNSUPPORTED,
-                               "%s: cannot link files in more than %d nested directories", new_name,
-                               DEEPEST);
+        return too_deep(new_name);
     tree->depth++;
     struct bw_error *error = make_directory(tree, from, name, to, new_name);
     tree->depth--;
@@ -225,8 +230,11 @@ static void restore_times(int directory, const struct stat *status)
     futimens(directory, (struct timespec[]){status->st_atim, status->st_mtim});
 }
 
-/* Puts links to a file in the place of all names that an inode has below a directory. */
-static struct bw_error *replace_below(int directory, const char *name, ino_t inode, int from)
+static struct bw_error *replace_below(struct bw_linked_tree *tree, int directory, const char *name,
+                                      ino_t inode, int from);
+
+static struct bw_error *replace_in(struct bw_linked_tree *tree, int directory, const char *name,
+                                   ino_t inode, int from)
 {
     const char *entry;
     struct bw_error *error = NULL;
@@ -242,12 +250,24 @@ static struct bw_error *replace_below(int directory, const char *name, ino_t ino
         if (fstatat(below, entry, &status, AT_SYMLINK_NOFOLLOW))
             error = system_error("cannot read", entry);
         else if (S_ISDIR(status.st_mode))
-            error = replace_below(below, entry, inode, from);
+            error = replace_below(tree, below, entry, inode, from);
         else if (status.st_ino == inode &&
                  (unlinkat(below, entry, 0) || linkat(from, temporary, below, entry, 0)))
             error = system_error("cannot link", entry);
     }
     restore_times(below, &before);
+    return error;
+}
+
+/* Puts links to a file in the place of all names that an inode has below a directory. */
+static struct bw_error *replace_below(struct bw_linked_tree *tree, int directory, const char *name,
+                                      ino_t inode, int from)
+{
+    if (tree->depth == DEEPEST)
+        return too_deep(name);
+    tree->depth++;
+    struct bw_error *error = replace_in(tree, directory, name, inode, from);
+    tree->depth--;
     return error;
 }
 
@@ -261,7 +281,7 @@ static struct bw_error *replace_file(struct bw_linked_tree *tree, int top, int d
                    ? system_error("cannot replace", name)
                    : NULL;
     BW_TRY(note_inode(&tree->named, directory, temporary));
-    struct bw_error *error = replace_below(top, ".", status->st_ino, directory);
+    struct bw_error *error = replace_below(tree, top, ".", status->st_ino, directory);
     if (unlinkat(directory, temporary, 0) && !error)
         error = system_error("cannot remove", temporary);
     return error;

@@ -459,6 +459,19 @@ static struct bw_error *copy_range(struct bw_receiver *receiver, int from, uint6
     return NULL;
 }
 
+/* Opens a file for reading. A device node is not opened, because that alone may have effects. */
+static int open_regular(int directory, const char *path)
+{
+    struct stat status;
+    const int found = open_below(directory, path, O_PATH);
+    if (found < 0)
+        return -1;
+    const bool is_regular = fstat(found, &status) == 0 && S_ISREG(status.st_mode);
+    close(found);
+    errno = EINVAL;
+    return is_regular ? open_below(directory, path, O_RDONLY | O_NONBLOCK) : -1;
+}
+
 /* Opens the source of a clone. */
 static struct bw_error *open_source(struct bw_receiver *receiver,
                                     const struct bw_stream_command *command, int *from)
@@ -473,7 +486,7 @@ static struct bw_error *open_source(struct bw_receiver *receiver,
         return bw_error_create(BW_ERROR_NOT_FOUND, "the source of a clone was not received");
     const bool is_current = received == &receiver->received[receiver->count - 1];
     int top = is_current ? receiver->top : open_received(receiver, received);
-    *from = top < 0 ? -1 : open_below(top, text, O_RDONLY | O_NONBLOCK);
+    *from = top < 0 ? -1 : open_regular(top, text);
     const int problem = errno;
     if (!is_current && top >= 0)
         close(top);

@@ -64,7 +64,12 @@ static void test_deep(void **state)
     const int old = openat(folder, "old", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     expect_error(bw_linked_tree_make(&tree, old, folder, "new"), BW_ERROR_UNSUPPORTED,
                  "more than 2000 nested directories");
+    close(openat(old, "file", O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+    expect_success(bw_linked_tree_add_link(&tree, old, "file"));
+    expect_error(bw_linked_tree_own(&tree, old, old, "file"), BW_ERROR_UNSUPPORTED,
+                 "more than 2000 nested directories");
     assert_int_equal(tree.depth, 0);
+    assert_int_equal(unlinkat(old, "file", 0), 0);
     close(old);
     assert_int_equal(remove_levels(folder, "new"), 2000);
     assert_int_equal(remove_levels(folder, "old"), LEVELS);

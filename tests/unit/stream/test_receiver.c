@@ -51,24 +51,54 @@ static void end(struct bench *bench, const char *file)
     assert_int_equal(rmdir(bench->folder), 0);
 }
 
-/* Special files are never opened for writing. As root, a stream can make the node of a disk. */
+static void add_fifo(struct bench *bench, const char *path)
+{
+    const size_t at = bw_command_begin(&bench->stream, BW_COMMAND_MKFIFO);
+    add_path(bench, path);
+    bw_attribute_add_number(&bench->stream, BW_ATTRIBUTE_INO, 257);
+    bw_attribute_add_number(&bench->stream, BW_ATTRIBUTE_RDEV, 0);
+    bw_attribute_add_number(&bench->stream, BW_ATTRIBUTE_MODE, 010644);
+    bw_command_end(&bench->stream, at);
+}
+
+/* Special files are never opened. As root, a stream can make the node of a disk. */
 static void test_write_to_special_file(void **state)
 {
     struct bench bench;
     (void)state;
     begin(&bench);
-    size_t at = bw_command_begin(&bench.stream, BW_COMMAND_MKFIFO);
-    add_path(&bench, "node");
-    bw_attribute_add_number(&bench.stream, BW_ATTRIBUTE_INO, 257);
-    bw_attribute_add_number(&bench.stream, BW_ATTRIBUTE_RDEV, 0);
-    bw_attribute_add_number(&bench.stream, BW_ATTRIBUTE_MODE, 010644);
-    bw_command_end(&bench.stream, at);
-    at = bw_command_begin(&bench.stream, BW_COMMAND_WRITE);
+    add_fifo(&bench, "node");
+    const size_t at = bw_command_begin(&bench.stream, BW_COMMAND_WRITE);
     add_path(&bench, "node");
     bw_attribute_add_number(&bench.stream, BW_ATTRIBUTE_FILE_OFFSET, 0);
     bw_attribute_add(&bench.stream, BW_ATTRIBUTE_DATA, "data", 4);
     bw_command_end(&bench.stream, at);
     expect_error(receive(&bench), BW_ERROR_CORRUPT, "node is not a regular file");
+    end(&bench, "s/node");
+}
+
+/* Opening a device can be enough to have an effect. */
+static void test_clone_from_special_file(void **state)
+{
+    struct bench bench;
+    (void)state;
+    begin(&bench);
+    add_fifo(&bench, "node");
+    size_t at = bw_command_begin(&bench.stream, BW_COMMAND_MKFILE);
+    add_path(&bench, "file");
+    bw_attribute_add_number(&bench.stream, BW_ATTRIBUTE_INO, 258);
+    bw_command_end(&bench.stream, at);
+    at = bw_command_begin(&bench.stream, BW_COMMAND_CLONE);
+    bw_attribute_add_number(&bench.stream, BW_ATTRIBUTE_FILE_OFFSET, 0);
+    bw_attribute_add_number(&bench.stream, BW_ATTRIBUTE_CLONE_LEN, 4096);
+    add_path(&bench, "file");
+    bw_attribute_add(&bench.stream, BW_ATTRIBUTE_CLONE_UUID, "the uuid of this", 16);
+    bw_attribute_add_number(&bench.stream, BW_ATTRIBUTE_CLONE_CTRANSID, 7);
+    bw_attribute_add(&bench.stream, BW_ATTRIBUTE_CLONE_PATH, "node", 4);
+    bw_attribute_add_number(&bench.stream, BW_ATTRIBUTE_CLONE_OFFSET, 0);
+    bw_command_end(&bench.stream, at);
+    expect_error(receive(&bench), BW_ERROR_SYSTEM, "cannot open node: Invalid argument");
+    assert_int_equal(unlinkat(bench.descriptor, "s/file", 0), 0);
     end(&bench, "s/node");
 }
 
@@ -88,6 +118,7 @@ static void test_long_command(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_write_to_special_file),
+                                       cmocka_unit_test(test_clone_from_special_file),
                                        cmocka_unit_test(test_long_command)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
