@@ -11,13 +11,17 @@
 
 #include "base/buffer.h"
 #include "base/cleanup.h"
+#include "base/endian.h"
 #include "xlators/classes.h"
 #include "xlators/layout/containers.h"
 #include "xlators/layout/lvm_metadata.h"
 #include "xlators/layout/pieces.h"
 #include "xlators/layout/thin.h"
 
-enum { DEEPEST = 8 /* logical volumes below each other */ };
+enum {
+    SECTOR = 512,
+    DEEPEST = 8, /* logical volumes below each other */
+};
 
 struct lvm {
     struct bw_lvm_groups groups;
@@ -34,6 +38,7 @@ struct place {
     struct bw_lvm_physical *physical; /* NULL: a hole */
     uint64_t offset;                  /* on its device */
     uint64_t length;                  /* bytes that follow there */
+    bool is_stale;                    /* other legs of a mirror have newer data */
 };
 
 /* Locating. */
@@ -50,6 +55,15 @@ static const struct bw_lvm_segment *segment_at(const struct bw_lvm_group *group,
     return &segments[low];
 }
 
+static const struct bw_lvm_area *leg_at(const struct bw_lvm_area *leg, struct place *place)
+{
+    bool is_stale = place->offset >= leg->valid;
+    if (!is_stale && leg->valid - place->offset < place->length)
+        place->length = leg->valid - place->offset;
+    place->is_stale |= is_stale;
+    return leg;
+}
+
 /* The area with a byte of a segment, and the offset in it. In mirrors, `copy` chooses the area. */
 static const struct bw_lvm_area *area_at(const struct bw_lvm_group *group,
                                          const struct bw_lvm_segment *segment, uint64_t inside,
@@ -59,7 +73,7 @@ static const struct bw_lvm_area *area_at(const struct bw_lvm_group *group,
     place->offset = inside;
     place->length = segment->length - inside;
     if (segment->is_mirror)
-        return &areas[copy % segment->area_count];
+        return leg_at(&areas[copy % segment->area_count], place);
     if (segment->area_count == 1)
         return areas;
     const uint64_t stripe = inside / segment->stripe, rest = inside % segment->stripe;
@@ -82,6 +96,7 @@ static struct bw_error *locate_below(const struct bw_lvm_group *group,
                                      size_t copy, struct place *place)
 {
     uint64_t length = UINT64_MAX;
+    place->is_stale = false;
     for (unsigned depth = 0; depth < DEEPEST; depth++) {
         if (address >= volume->size)
             return bw_error_create(BW_ERROR_CORRUPT, "the logical volume %s ends at %" PRIu64,
@@ -174,20 +189,35 @@ static struct bw_error *missing_error(const struct bw_lvm_group *group,
                            physical->device, group->name, physical->id);
 }
 
+static struct bw_error *unusable_error(const struct bw_lvm_group *group, const struct place *place)
+{
+    return place->physical->layer
+               ? bw_error_create(BW_ERROR_MISSING_DEVICE,
+                                 "the physical volume %s of the volume group %s was missing for a "
+                                 "while: its part of a mirror is out of date",
+                                 place->physical->name, group->name)
+               : missing_error(group, place->physical);
+}
+
+static bool is_usable(const struct place *place)
+{
+    return !place->physical || (place->physical->layer && !place->is_stale);
+}
+
 /* Locates a copy of a byte on a physical volume that is not missing. */
 static struct bw_error *find_place(const struct bw_frame *frame, const struct lvm *lvm,
                                    uint64_t address, struct place *place)
 {
     BW_TRY(locate_address(frame, lvm, address, 0, place));
-    if (!place->physical || place->physical->layer)
+    if (is_usable(place))
         return NULL;
     const size_t copies = copies_at(frame, lvm, address);
     for (size_t copy = 1; copy < copies; copy++) {
         BW_TRY(locate_address(frame, lvm, address, copy, place));
-        if (!place->physical || place->physical->layer)
+        if (is_usable(place))
             return NULL;
     }
-    return missing_error(lvm->group, place->physical);
+    return unusable_error(lvm->group, place);
 }
 
 /* Reading. */
@@ -201,8 +231,9 @@ static struct bw_error *read_copy(const struct bw_frame *frame, const struct lvm
     for (uint32_t done = 0, left; (left = piece->below.length - done); done += part.length) {
         struct place place;
         BW_TRY(locate_address(frame, lvm, piece->address + done, copy, &place));
-        if (!place.physical || !place.physical->layer)
-            return bw_error_create(BW_ERROR_MISSING_DEVICE, "the device of a copy is missing");
+        if (!place.physical || !is_usable(&place))
+            return bw_error_create(BW_ERROR_MISSING_DEVICE,
+                                   "the device of a copy is missing or out of date");
         part.address = place.offset;
         part.length = place.length < left ? (uint32_t)place.length : left;
         part.buffer = (uint8_t *)piece->below.buffer + done;
@@ -363,6 +394,56 @@ static struct bw_error *choose_volume(struct lvm *lvm, const char *wanted)
                            wanted, (int)names.length, names.data ? names.data : "");
 }
 
+/* The legs of RAID1. */
+
+/* The state of the legs as a leg has recorded it; dm-raid.c calls it a superblock. */
+struct disk_legs {
+    bw_le32 magic, features, count, number;
+    bw_le64 events;
+    bw_le64 failed;    /* a bit for each leg */
+    bw_le64 recovered; /* sectors of this leg; all bits set: all of them */
+    bw_le64 resynced;
+};
+
+static bool read_legs(const struct lvm *lvm, const struct bw_lvm_area *leg, struct disk_legs *legs)
+{
+    enum { MAGIC = 0x64526d44 };
+    struct place place;
+    if (leg->state == SIZE_MAX)
+        return false;
+    BW_AUTO_ERROR struct bw_error *error =
+        locate_below(lvm->group, &lvm->group->volumes[leg->state], 0, 0, &place);
+    if (error || !is_usable(&place) || place.length < sizeof *legs)
+        return false;
+    struct bw_request request = {
+        .kind = BW_REQUEST_RAW, .length = sizeof *legs, .address = place.offset, .buffer = legs};
+    bw_wind(NULL, place.physical->layer, &request, 1);
+    BW_AUTO_ERROR struct bw_error *lost = request.error;
+    return !lost && bw_get32(legs->magic) == MAGIC;
+}
+
+/* A leg that was missing for a while is out of date until it is rebuilt. The newest state counts.
+ */
+static void find_stale_legs(struct bw_xlator *xlator, const struct bw_lvm_segment *segment)
+{
+    const struct lvm *lvm = bw_xlator_private(xlator);
+    struct bw_lvm_area *areas = lvm->group->areas + segment->first_area;
+    struct disk_legs found, newest = {0};
+    bool is_known = false;
+    for (size_t i = 0; i < segment->area_count; i++)
+        if (read_legs(lvm, &areas[i], &found) &&
+            (!is_known || bw_get64(found.events) > bw_get64(newest.events))) {
+            newest = found;
+            is_known = true;
+        }
+    for (size_t i = 0; is_known && i < segment->area_count; i++) {
+        const bool has_failed = i < 64 && bw_get64(newest.failed) >> i & 1;
+        const uint64_t valid =
+            has_failed || !read_legs(lvm, &areas[i], &found) ? 0 : bw_get64(found.recovered);
+        areas[i].valid = valid > INT64_MAX / SECTOR ? UINT64_MAX : valid * SECTOR;
+    }
+}
+
 /* Locates each area once, so that unsupported types and loops are found before the first read.
  * Reports missing physical volumes. */
 static struct bw_error *check_volume(struct bw_xlator *xlator, const struct bw_lvm_volume *volume)
@@ -370,15 +451,18 @@ static struct bw_error *check_volume(struct bw_xlator *xlator, const struct bw_l
     const struct lvm *lvm = bw_xlator_private(xlator);
     for (size_t i = 0; i < volume->segment_count; i++) {
         const struct bw_lvm_segment *segment = &lvm->group->segments[volume->first_segment + i];
+        if (segment->is_mirror)
+            find_stale_legs(xlator, segment);
         for (size_t copy = 0; copy < (segment->area_count ? segment->area_count : 1); copy++) {
             const uint64_t step = segment->is_mirror ? 0 : copy * segment->stripe;
             struct place place;
             if (step >= segment->length)
                 continue;
             BW_TRY(locate_below(lvm->group, volume, segment->begin + step, copy, &place));
-            if (!place.physical->layer && !place.physical->is_reported)
-                bw_xlator_report(xlator, BW_NOTE, missing_error(lvm->group, place.physical));
-            place.physical->is_reported = true;
+            if (!is_usable(&place) && !place.physical->is_reported)
+                bw_xlator_report(xlator, place.is_stale ? BW_WARNING : BW_NOTE,
+                                 unusable_error(lvm->group, &place));
+            place.physical->is_reported |= !is_usable(&place);
         }
     }
     return volume->size
@@ -484,8 +568,8 @@ static struct bw_error *read_metadata(void *context, const struct bw_frame *fram
     if (copy >= copies)
         return bw_error_create(BW_ERROR_NOT_FOUND, "there are no more copies");
     BW_TRY(locate_below(lvm->group, volume, offset, copy, &place));
-    if (!place.physical->layer)
-        return missing_error(lvm->group, place.physical);
+    if (!is_usable(&place))
+        return unusable_error(lvm->group, &place);
     if (place.length < BW_THIN_BLOCK)
         return bw_error_create(BW_ERROR_CORRUPT, "the thin metadata end at %" PRIu64, volume->size);
     struct bw_request request = {
@@ -640,7 +724,8 @@ static const char page[] =
     "    btrfs-walk --volume vg0/home disk1.img -d disk2.img\n\n"
     "It reads linear, striped and thin volumes, mirrors, RAID0 and RAID1. Volumes of other types, "
     "such as snapshots of volumes that are not thin, caches and RAID with parity, are refused by "
-    "name. If a physical volume is missing, only the data on it cannot be read.\n\n"
+    "name. If a physical volume is missing, only the data on it cannot be read. If one was missing "
+    "for a while, its legs of RAID1 are not read until they are rebuilt.\n\n"
     "The newest metadata on any physical volume count. Metadata with a wrong checksum are not "
     "used.\n";
 

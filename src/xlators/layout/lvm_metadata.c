@@ -471,6 +471,8 @@ static struct bw_error *add_area(const struct parser *parser, struct bw_lvm_grou
     struct bw_lvm_area *area = &group->areas[group->area_count++];
     *area = found->place;
     area->begin = extents * group->extent;
+    area->state = SIZE_MAX;
+    area->valid = UINT64_MAX;
     return NULL;
 }
 
@@ -488,6 +490,14 @@ static struct bw_error *add_areas(const struct parser *parser, struct bw_lvm_gro
     return NULL;
 }
 
+static void set_state(const struct parser *parser, struct bw_lvm_area *area,
+                      const struct node *name)
+{
+    const struct name *found = name->kind == KIND_STRING ? find_name(parser, name) : NULL;
+    if (found && found->place.is_logical)
+        area->state = found->place.index;
+}
+
 /* A list of volumes; every second one if each follows the volume with its metadata. */
 static struct bw_error *add_images(const struct parser *parser, struct bw_lvm_group *group,
                                    const struct node *list, bool has_metadata)
@@ -497,6 +507,8 @@ static struct bw_error *add_images(const struct parser *parser, struct bw_lvm_gr
         if (!image)
             return impossible_numbers("a segment");
         BW_TRY(add_area(parser, group, image, 0));
+        if (has_metadata)
+            set_state(parser, &group->areas[group->area_count - 1], at);
         at = image;
     }
     return NULL;

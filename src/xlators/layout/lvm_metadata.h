@@ -28,6 +28,8 @@ struct bw_lvm_area {
     bool is_logical;
     size_t index;   /**< of that volume in the group */
     uint64_t begin; /**< in that volume; from the first extent of a physical one */
+    size_t state;   /**< the volume with the state of this leg of RAID1; SIZE_MAX: none */
+    uint64_t valid; /**< bytes from `begin` that are not out of date */
 };
 
 /** A range of a logical volume. */

@@ -232,6 +232,48 @@ static void test_mirror_in_segments(void **state)
     free(bench);
 }
 
+/* The state of the legs of RAID1, in an extent of a device. */
+static void put_state(struct bench *bench, size_t device, uint64_t events, uint64_t failed,
+                      uint64_t recovered)
+{
+    uint8_t *state = bench->bytes[device] + FIRST + 7 * EXTENT;
+    put_32(state, 0x64526d44);
+    put_64(state + 16, events);
+    put_64(state + 24, failed);
+    put_64(state + 32, recovered);
+}
+
+/* A leg of RAID1 that was missing for a while is not read until it is rebuilt. */
+static void test_stale_leg(void **state)
+{
+    (void)state;
+    struct bench *bench = make_bench(GROUP(
+        "1", VOLUME("i0", "0", "2", "striped", "stripes = [\"pv0\", 0]")
+                 VOLUME("m0", "0", "1", "striped", "stripes = [\"pv0\", 7]")
+                     VOLUME("i1", "0", "2", "striped", "stripes = [\"pv1\", 0]")
+                         VOLUME("m1", "0", "1", "striped", "stripes = [\"pv1\", 7]") VOLUME(
+                             "m", "0", "2", "raid1", "raids = [\"m0\", \"i0\", \"m1\", \"i1\"]")));
+    put_state(bench, 0, 5, 0, UINT64_MAX);
+    put_state(bench, 1, 6, 1, UINT64_MAX);
+    expect_success(open_bench(bench, 3, "m"));
+    expect_extents(bench, (const uint8_t[]){100, 101}, 2);
+    assert_int_equal(report_log_count(&bench->log, "pv0 of the volume group vg was missing"), 1);
+    bench->fakes[1].broken[0] = true;
+    struct bw_request request = {.kind = BW_REQUEST_RAW, .length = 1, .buffer = &(uint8_t){0}};
+    bw_wind(NULL, bench->top, &request, 1);
+    expect_error(request.error, BW_ERROR_SYSTEM, "is broken");
+    close_bench(bench);
+    expect_success(open_bench(bench, 1, "m")); /* the only leg there is */
+    expect_extents(bench, (const uint8_t[]){0, 1}, 2);
+    close_bench(bench);
+    put_state(bench, 0, 7, 0, EXTENT / 512); /* it is back, and half rebuilt */
+    put_state(bench, 1, 7, 0, UINT64_MAX);
+    expect_success(open_bench(bench, 3, "m"));
+    expect_extents(bench, (const uint8_t[]){0, 101}, 2);
+    close_bench(bench);
+    free(bench);
+}
+
 static void expect_refusal(const char *text, enum bw_error_code code, const char *message)
 {
     struct bench *bench = make_bench(text);
@@ -431,6 +473,7 @@ int main(void)
         cmocka_unit_test(test_newest),
         cmocka_unit_test(test_mirror),
         cmocka_unit_test(test_mirror_in_segments),
+        cmocka_unit_test(test_stale_leg),
         cmocka_unit_test(test_thin),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_many),
