@@ -151,14 +151,20 @@ void bw_adoptions_destroy(struct bw_adoptions *adoptions)
  * it is shared, the node above that refers to it. This is how the blocks below a lost node are
  * found: they belong to the same tree; or to the tree that owns the lost node, since a snapshot may
  * share a whole node of another tree; or a node that was found below the lost one refers to them.
- * The extent tree is read once for each level, from the top down. Of the leaves found, those are
- * adopted whose first key was lost.
+ * Such another tree has other blocks, too, also in ranges of other lost nodes: its leaves count
+ * only in the range of the node that it shares. The extent tree is read once for each level, from
+ * the top down. Of the leaves found, those are adopted whose first key was lost.
  */
 
 /* Another tree, and the range of keys in which its leaves count as leaves of this one. */
 struct claim {
     uint64_t tree;
     struct bw_lost_range range;
+};
+
+enum {
+    NO_CLAIM = UINT32_MAX - 1,
+    MOST_REFERENCES = 16, /* to a block, that are examined */
 };
 
 struct adoption {
@@ -171,29 +177,30 @@ struct adoption {
     uint8_t level;            /* of the blocks that this pass looks for */
     struct bw_map lost_nodes; /* addresses of lost nodes, to their index in `ranges` */
     size_t known;             /* how many of them the extent tree has */
-    struct bw_map nodes;      /* addresses of nodes found below them */
+    struct bw_map nodes;      /* addresses of nodes found below them, to the claim, or NO_CLAIM */
     struct claim *claims;
     size_t claim_count, claim_capacity;
     struct bw_tree_extent block; /* the block of the last extent item; bytenr 0 if it is of no
                                     interest */
-    bool is_added;               /* the block was added: further references to it change nothing */
+    unsigned references;         /* to the block, by which it was added */
     unsigned candidate_count, batch;
     struct candidate {
         struct bw_block_pointer pointer;
-        uint64_t tree; /* that it belongs to; 0 if it was found by the node above it */
+        uint32_t claim; /* by which it was found, or NO_CLAIM */
     } candidates[BW_BATCH];
     uint8_t *buffers;
 };
 
-static bool is_claimed(const struct adoption *adoption, uint64_t tree, const struct bw_key *key)
+/* The first claim of a tree to a key, or to any if that is NULL; UINT32_MAX if there is none. */
+static uint32_t claim_of(const struct adoption *adoption, uint64_t tree, const struct bw_key *key)
 {
     for (size_t i = 0; i < adoption->claim_count; i++) {
         const struct claim *claim = &adoption->claims[i];
         if (claim->tree == tree && (!key || (bw_key_compare(key, &claim->range.low) >= 0 &&
                                              bw_key_compare(key, &claim->range.high) < 0)))
-            return true;
+            return (uint32_t)i;
     }
-    return false;
+    return UINT32_MAX;
 }
 
 /* The end of the lost keys that begin in a piece. Pieces that touch were lost in different waves.
@@ -214,8 +221,9 @@ static struct bw_error *adopt_leaf(struct adoption *adoption, const struct candi
         return NULL;
     struct bw_key first = bw_leaf_key(leaf, 0);
     const struct bw_lost_range *range = bw_lost_list_find(&adoption->lost, &first);
-    if (!range || (candidate->tree && candidate->tree != adoption->tree->id &&
-                   !is_claimed(adoption, candidate->tree, &first)))
+    if (!range ||
+        (candidate->claim != NO_CLAIM &&
+         claim_of(adoption, adoption->claims[candidate->claim].tree, &first) == UINT32_MAX))
         return NULL;
     struct bw_adopted_leaf adopted = {candidate->pointer, bw_leaf_key(leaf, leaf->item_count - 1),
                                       range->wave};
@@ -249,17 +257,17 @@ static struct bw_error *read_candidates(struct adoption *adoption)
     return failure;
 }
 
-static struct bw_error *add_node_or_candidate(struct adoption *adoption,
-                                              const struct bw_extent_reference *reference)
+/* A reference without a claim is certain, so the others to the same block do not matter. */
+static struct bw_error *add_node_or_candidate(struct adoption *adoption, uint32_t claim)
 {
-    adoption->is_added = true;
+    adoption->references = claim == NO_CLAIM ? MOST_REFERENCES : adoption->references + 1;
     if (adoption->level)
-        return bw_map_put(&adoption->nodes, adoption->block.bytenr, 1) ? NULL
-                                                                       : bw_error_no_memory();
+        return bw_map_put(&adoption->nodes, adoption->block.bytenr, claim) ? NULL
+                                                                           : bw_error_no_memory();
     adoption->candidates[adoption->candidate_count++] = (struct candidate){
         .pointer = {adoption->block.bytenr,
                     {.owner = adoption->tree->id, .generation = adoption->block.generation}},
-        .tree = reference->shared ? 0 : reference->referrer,
+        .claim = claim,
     };
     return adoption->candidate_count == adoption->batch ? read_candidates(adoption) : NULL;
 }
@@ -273,6 +281,20 @@ static struct bw_error *add_claim(struct adoption *adoption, uint64_t tree, uint
     return NULL;
 }
 
+/* Whether a reference shows that a block may be below a lost node: the claim that this depends on,
+ * NO_CLAIM if it is certain, or UINT32_MAX if it does not. */
+static uint32_t claim_by(const struct adoption *adoption,
+                         const struct bw_extent_reference *reference)
+{
+    if (!reference->shared)
+        return reference->referrer == adoption->tree->id
+                   ? (uint32_t)NO_CLAIM
+                   : claim_of(adoption, reference->referrer, NULL);
+    return bw_map_get(&adoption->lost_nodes, reference->referrer) != UINT32_MAX
+               ? (uint32_t)NO_CLAIM
+               : bw_map_get(&adoption->nodes, reference->referrer);
+}
+
 static struct bw_error *follow_reference(struct adoption *adoption,
                                          const struct bw_extent_reference *reference)
 {
@@ -281,12 +303,10 @@ static struct bw_error *follow_reference(struct adoption *adoption,
     uint32_t lost = bw_map_get(&adoption->lost_nodes, adoption->block.bytenr);
     if (lost != UINT32_MAX)
         return reference->shared ? NULL : add_claim(adoption, reference->referrer, lost);
-    bool below = reference->shared
-                     ? bw_map_get(&adoption->lost_nodes, reference->referrer) != UINT32_MAX ||
-                           bw_map_get(&adoption->nodes, reference->referrer) != UINT32_MAX
-                     : reference->referrer == adoption->tree->id ||
-                           is_claimed(adoption, reference->referrer, NULL);
-    return below && !adoption->is_added ? add_node_or_candidate(adoption, reference) : NULL;
+    const uint32_t claim = claim_by(adoption, reference);
+    return claim != UINT32_MAX && adoption->references < MOST_REFERENCES
+               ? add_node_or_candidate(adoption, claim)
+               : NULL;
 }
 
 static struct bw_error *add_leaf_item(struct adoption *adoption, const struct bw_item *item)
@@ -295,7 +315,7 @@ static struct bw_error *add_leaf_item(struct adoption *adoption, const struct bw
     struct bw_extent_reference reference;
     if (bw_tree_extent_decode(item, &extent)) {
         adoption->block = extent;
-        adoption->is_added = false;
+        adoption->references = 0;
         if (extent.level != adoption->level || extent.generation > adoption->newest)
             adoption->block.bytenr = 0;
         else
@@ -326,7 +346,7 @@ static int by_first_key(const void *a, const void *b)
 }
 
 /* Sorts the leaves. Each ends where the next begins. If two overlap, which a sound tree never has,
- * only one stays. */
+ * only one stays; a leaf that several references led to stays once. */
 static void put_in_order(struct bw_adopted *adopted)
 {
     size_t kept = 0;
@@ -337,7 +357,7 @@ static void put_in_order(struct bw_adopted *adopted)
         struct bw_adopted_leaf *before = kept ? &adopted->leaves[kept - 1] : NULL;
         const struct bw_key *first = &leaf->pointer.expectation.first_key;
         if (before && bw_key_compare(first, &before->last_key) <= 0) {
-            adopted->complete = false;
+            adopted->complete &= leaf->pointer.bytenr == before->pointer.bytenr;
             continue;
         }
         if (before && bw_key_compare(first, &before->pointer.expectation.end_key) < 0)

@@ -129,6 +129,11 @@ void iw_shape(struct iw_image *image, uint64_t tree_id, unsigned items_per_leaf,
         iw_die("nodes take 2 pointers or more");
 }
 
+void iw_use_full_references(struct iw_image *image, uint64_t tree)
+{
+    iw_tree(image, tree)->has_full_references = true;
+}
+
 void iw_set_generation(struct iw_image *image, uint64_t tree, uint64_t generation)
 {
     iw_tree(image, tree)->generation = generation;

@@ -93,6 +93,10 @@ void *iw_item_bytes(struct iw_image *image, uint64_t tree, struct bw_key key, si
  * need be by nodes that have one child. */
 void iw_shape(struct iw_image *image, uint64_t tree, unsigned items_per_leaf,
               unsigned pointers_per_node, unsigned minimum_level);
+/** The blocks below the nodes of one tree, except for the root, refer to these nodes
+ * (SHARED_BLOCK_REF) rather than to the tree, as in the kernel if the tree that they belong to has
+ * changed and only snapshots use them. */
+void iw_use_full_references(struct iw_image *image, uint64_t tree);
 /** Generation of the blocks of one tree and of its ROOT_ITEM. */
 void iw_set_generation(struct iw_image *image, uint64_t tree, uint64_t generation);
 

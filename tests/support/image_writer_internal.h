@@ -63,8 +63,9 @@ struct iw_level {
 struct iw_tree {
     uint64_t id;
     uint64_t generation;
-    uint64_t origin; /**< tree this is a snapshot of; 0: none */
-    bool alias;      /**< has no blocks: points at the root of the origin */
+    uint64_t origin;          /**< tree this is a snapshot of; 0: none */
+    bool alias;               /**< has no blocks: points at the root of the origin */
+    bool has_full_references; /**< see iw_use_full_references() */
     unsigned items_per_leaf, pointers_per_node, minimum_level;
     uint64_t next_inode;
     struct iw_item **items; /**< sorted by key */

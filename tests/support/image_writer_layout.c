@@ -344,14 +344,16 @@ void iw_store(struct iw_image *image, uint64_t logical, const uint8_t *old, cons
 
 /*
  * The tree blocks in the extent tree: a METADATA_ITEM for each, with a reference for every tree
- * that contains it. The extent tree also describes its own blocks, so the layout is repeated until
- * it no longer changes.
+ * that contains it, or for the node above it if the tree has full references. The extent tree also
+ * describes its own blocks, so the layout is repeated until it no longer changes.
  */
 
 enum {
     METADATA_ITEM = 169,
     TREE_BLOCK_REF = 176,
+    SHARED_BLOCK_REF = 182,
     TREE_BLOCK_FLAG = 2,
+    FULL_BACKREF_FLAG = 256,
 };
 
 struct disk_extent_item {
@@ -362,54 +364,67 @@ struct disk_extent_item {
 
 struct disk_inline_ref {
     uint8_t type;
-    bw_le64 root;
+    bw_le64 number;
 };
 
-/* Trees that point at one block. */
-struct owners {
-    uint64_t *roots;
+struct block_reference {
+    uint8_t type;
+    uint64_t number; /* of a tree, or the address of a node */
+};
+
+struct block_references {
+    struct block_reference *items;
     size_t count;
 };
 
-static void add_owner(struct owners *owners, uint64_t root)
+static void add_reference(struct block_references *references, uint8_t type, uint64_t number)
 {
-    owners->roots = iw_grow(owners->roots, owners->count, sizeof(uint64_t));
-    owners->roots[owners->count++] = root;
+    references->items = iw_grow(references->items, references->count, sizeof *references->items);
+    references->items[references->count++] = (struct block_reference){type, number};
 }
 
 /* A block belongs to the trees of the nodes that point at it; a root to the tree it is the root of.
  */
-static struct owners *find_owners(const struct iw_image *image)
+static struct block_references *find_references(const struct iw_image *image)
 {
-    struct owners *owners = iw_zalloc(image->block_count * sizeof *owners);
+    struct block_references *references = iw_zalloc(image->block_count * sizeof *references);
     for (size_t i = 0; i < image->tree_count; i++)
-        add_owner(&owners[image->trees[i]->root], image->trees[i]->id);
-    for (size_t i = 0; i < image->block_count; i++)
-        for (size_t child = 0;
-             image->blocks[i].children && child < image->blocks[i].block.item_count; child++)
-            add_owner(&owners[image->blocks[i].children[child]], image->blocks[i].block.tree);
-    return owners;
+        add_reference(&references[image->trees[i]->root], TREE_BLOCK_REF, image->trees[i]->id);
+    for (size_t i = 0; i < image->block_count; i++) {
+        const struct iw_block_state *node = &image->blocks[i];
+        const bool full = node->tree->has_full_references && i != node->tree->root;
+        for (size_t child = 0; node->children && child < node->block.item_count; child++)
+            add_reference(&references[node->children[child]],
+                          full ? SHARED_BLOCK_REF : TREE_BLOCK_REF,
+                          full ? node->block.logical : node->block.tree);
+    }
+    return references;
 }
 
-static int compare_descending(const void *a, const void *b)
+static int by_type_then_descending(const void *a, const void *b)
 {
-    uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
-    return (left < right) - (left > right);
+    const struct block_reference *left = a, *right = b;
+    if (left->type != right->type)
+        return left->type < right->type ? -1 : 1;
+    return (left->number < right->number) - (left->number > right->number);
 }
 
-static struct iw_item make_item(const struct iw_block *block, const struct owners *owners)
+static struct iw_item make_item(const struct iw_block *block, bool full,
+                                const struct block_references *references)
 {
     struct iw_item result = {.key = {block->logical, METADATA_ITEM, block->level}};
-    result.size = sizeof(struct disk_extent_item) + owners->count * sizeof(struct disk_inline_ref);
+    result.size =
+        sizeof(struct disk_extent_item) + references->count * sizeof(struct disk_inline_ref);
     result.bytes = iw_zalloc(result.size);
     struct disk_extent_item *item = (void *)result.bytes;
     struct disk_inline_ref *refs = (void *)(item + 1);
-    item->references = bw_put64(owners->count);
+    item->references = bw_put64(references->count);
     item->generation = bw_put64(block->generation);
-    item->flags = bw_put64(TREE_BLOCK_FLAG);
-    qsort(owners->roots, owners->count, sizeof(uint64_t), compare_descending);
-    for (size_t i = 0; i < owners->count; i++)
-        refs[i] = (struct disk_inline_ref){TREE_BLOCK_REF, bw_put64(owners->roots[i])};
+    item->flags = bw_put64(TREE_BLOCK_FLAG | (full ? FULL_BACKREF_FLAG : 0u));
+    qsort(references->items, references->count, sizeof *references->items, by_type_then_descending);
+    for (size_t i = 0; i < references->count; i++)
+        refs[i] = (struct disk_inline_ref){references->items[i].type,
+                                           bw_put64(references->items[i].number)};
     return result;
 }
 
@@ -436,14 +451,15 @@ static void iw_free_account(struct iw_account *account)
 /** Updates the items for the current blocks; false if they have changed. */
 static bool iw_take_account(struct iw_image *image)
 {
-    struct owners *owners = find_owners(image);
+    struct block_references *references = find_references(image);
     struct iw_account account = {iw_zalloc(image->block_count * sizeof *account.items),
                                  image->block_count};
     for (size_t i = 0; i < image->block_count; i++) {
-        account.items[i] = make_item(&image->blocks[i].block, &owners[i]);
-        free(owners[i].roots);
+        account.items[i] = make_item(&image->blocks[i].block,
+                                     image->blocks[i].tree->has_full_references, &references[i]);
+        free(references[i].items);
     }
-    free(owners);
+    free(references);
     bool stayed = is_same(&image->account, &account);
     iw_free_account(&image->account);
     image->account = account;
@@ -721,6 +737,15 @@ void iw_free_layout(struct iw_image *image)
             free(image->trees[i]->levels[level].blocks);
 }
 
+/* The blocks of a tree, with shared ones. */
+static uint64_t blocks_of(const struct iw_tree *tree)
+{
+    uint64_t count = 0;
+    for (unsigned level = 0; level <= tree->level; level++)
+        count += tree->levels[level].count;
+    return count;
+}
+
 /* Root items say where the trees are, block groups how much of them is used. */
 static void complete_items(struct iw_image *image)
 {
@@ -734,7 +759,7 @@ static void complete_items(struct iw_image *image)
         disk->bytenr = bw_put64(root->logical);
         disk->level = (uint8_t)root->level;
         disk->generation = bw_put64(root->generation);
-        disk->bytes_used = bw_put64(image->options.nodesize);
+        disk->bytes_used = bw_put64(blocks_of(tree) * image->options.nodesize);
         if (item->size >= sizeof *disk)
             disk->generation_v2 = disk->generation;
     }

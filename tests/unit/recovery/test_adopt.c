@@ -90,6 +90,66 @@ static void test_snapshots(void **state)
     lose_each_node(true, false);
 }
 
+static const char *const names[] = {"a", "b", "c", "d", "e", "f"};
+
+/* A snapshot shares some nodes; since then, a directory was moved, so others are different. */
+static struct iw_image *make_moved(void)
+{
+    struct iw_image *image =
+        iw_create(&(struct iw_options){.items_per_leaf = 7, .pointers_per_node = 8});
+    uint64_t directories[COUNT(names)];
+    for (size_t i = 0; i < COUNT(names); i++) {
+        directories[i] = iw_directory(image, FS, TOP, names[i]);
+        for (size_t file = 0; file < COUNT(names); file++)
+            iw_file(image, FS, directories[i], names[file]);
+    }
+    iw_snapshot(image, 256, FS, 0, 0, "snapshot", 0);
+    iw_use_full_references(image, 256);
+    iw_move(image, FS, directories[1], TOP, "b", directories[0], "moved");
+    iw_write_memory(image);
+    return image;
+}
+
+static void flip(struct iw_image *image, const struct iw_block *block)
+{
+    iw_corrupt(image, block->logical, 1, 64, 64, IW_FLIP);
+}
+
+static void check_foreign(const struct iw_image *image)
+{
+    struct iw_paths all = iw_expected_paths(image);
+    struct bw_fs *fs;
+    const char *example = "";
+    expect_success(open_image(image, NULL, &fs));
+    struct walk_result result = walk_fs(fs, &(struct bw_walk_options){.threads = 1});
+    expect_success(result.error);
+    if (count_foreign(&result, &all, &example))
+        fail_msg("\"%s\" is too much", example);
+    bw_fs_close(fs);
+    walk_result_free(&result);
+    iw_paths_free(&all);
+}
+
+/* Leaves of the snapshot do not replace those that are lost with a node, also if it shares another
+ * lost node. */
+static void test_leaves_of_a_snapshot(void **state)
+{
+    (void)state;
+    struct iw_image *image = make_moved();
+    const struct iw_block *changed = iw_block_find(image, FS, 1, 0), *leaf;
+    const struct iw_block *shared = iw_block_find(image, FS, 1, 2);
+    assert_int_not_equal(changed->logical, iw_block_find(image, 256, 1, 0)->logical);
+    assert_int_equal(shared->logical, iw_block_find(image, 256, 1, 2)->logical);
+    flip(image, changed);
+    flip(image, shared);
+    for (size_t i = 0; (leaf = iw_block_find(image, FS, 0, i)) && i < 8; i++) {
+        flip(image, leaf);
+        check_foreign(image);
+        flip(image, leaf);
+    }
+    iw_destroy(image);
+}
+
 /* Many lost nodes at once, including some that the walk does not reach because the paths to their
  * directories are lost. */
 static void test_most_nodes(void **state)
@@ -169,9 +229,9 @@ static void test_extent_items(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_nothing_is_missing), cmocka_unit_test(test_snapshots),
-        cmocka_unit_test(test_most_nodes),         cmocka_unit_test(test_extent_tree_is_lost_too),
-        cmocka_unit_test(test_extent_items),
+        cmocka_unit_test(test_nothing_is_missing),      cmocka_unit_test(test_snapshots),
+        cmocka_unit_test(test_leaves_of_a_snapshot),    cmocka_unit_test(test_most_nodes),
+        cmocka_unit_test(test_extent_tree_is_lost_too), cmocka_unit_test(test_extent_items),
     };
     return cmocka_run_group_tests(tests, limit_resources, NULL);
 }
