@@ -175,17 +175,19 @@ static struct bw_error *add_below(struct bw_ancestors *ancestors, const struct b
                                      : bw_ancestors_put(ancestors, step->inode, number);
 }
 
-/* Handles an entry in the leaf that contains the entry of a directory. */
+/* Handles an entry in the leaf that contains the entry of the directory `sought`. Another directory
+ * that counts as unresolved remains so: some of its entries may have been passed over. */
 static struct bw_error *add_entry(struct bw_ancestors *ancestors, const struct bw_task_scope *scope,
                                   struct bw_packed *found, const struct bw_dir_entry *entry,
-                                  uint32_t parent)
+                                  uint64_t sought, uint32_t parent)
 {
     struct bw_ancestor step = {.inode = entry->location.objectid,
                                .up = {.name_length = entry->name_length}};
     if (entry->type != BW_FILE_DIRECTORY && ancestors->files)
         bw_known_files_add(ancestors->files, step.inode);
-    if (entry->type != BW_FILE_DIRECTORY ||
-        bw_map_get(&ancestors->numbers, step.inode) < BW_UNRESOLVED)
+    const uint32_t known = bw_map_get(&ancestors->numbers, step.inode);
+    if (entry->type != BW_FILE_DIRECTORY || known < BW_UNRESOLVED ||
+        (known != UINT32_MAX && step.inode != sought))
         return NULL;
     memcpy(step.up.name, entry->name, entry->name_length);
     return add_below(ancestors, scope, found, &step, parent);
@@ -212,7 +214,7 @@ static struct bw_error *add_entries(struct bw_ancestors *ancestors,
         const bool is_needed = inode >= ancestors->first && inode < ancestors->end && !is_adopted;
         if ((inode == step->inode || (is_needed && inode > BW_SUBVOLUME_ROOT_INODE)) &&
             bw_name_is_valid(entry.name, entry.name_length))
-            BW_TRY(add_entry(ancestors, scope, found, &entry, parent));
+            BW_TRY(add_entry(ancestors, scope, found, &entry, step->inode, parent));
     }
     return NULL;
 }

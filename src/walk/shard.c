@@ -108,7 +108,8 @@ struct bw_error *bw_shard_nodes_load(struct bw_shard_nodes *nodes,
     *nodes = (struct bw_shard_nodes){.reader = reader};
     BW_TRY(bw_tree_scan(reader, tree, &scan));
     nodes->density = calloc(nodes->count + 1, sizeof *nodes->density);
-    return nodes->density ? NULL : bw_error_no_memory();
+    nodes->unresolved = calloc(nodes->count + 1, sizeof *nodes->unresolved);
+    return nodes->density && nodes->unresolved ? NULL : bw_error_no_memory();
 }
 
 bool bw_shard_is_sparse(const struct bw_node *node)
@@ -290,6 +291,9 @@ const struct bw_subvolume *bw_shard_model(const struct bw_subvolume_table *table
 
 void bw_shard_nodes_free(struct bw_shard_nodes *nodes)
 {
+    for (size_t i = 0; nodes->unresolved && i < nodes->count; i++)
+        bw_number_set_free(&nodes->unresolved[i]);
+    free(nodes->unresolved);
     free(nodes->pointers);
     free(nodes->density);
     *nodes = (struct bw_shard_nodes){0};
@@ -359,6 +363,21 @@ bool bw_shard_scans_directory(struct bw_shard_nodes *nodes, uint64_t inode)
 
 /* Damage. */
 
+bool bw_shard_nodes_add_unresolved(struct bw_shard_nodes *nodes, const struct bw_key *first,
+                                   uint64_t directory)
+{
+    bool is_new;
+    return bw_number_set_add(&nodes->unresolved[node_of(nodes, first)], directory, &is_new);
+}
+
+bool bw_shard_nodes_have_unresolved(const struct bw_shard_nodes *nodes)
+{
+    for (size_t i = 0; i < nodes->count; i++)
+        if (nodes->unresolved[i].count)
+            return true;
+    return false;
+}
+
 static bool has_number(struct bw_missing *missing, const struct bw_number_set *set, uint64_t number)
 {
     pthread_mutex_lock(&missing->lock);
@@ -388,14 +407,18 @@ bool bw_missing_has(struct bw_missing *missing, uint64_t directory,
         return bw_lost_list_find(&missing->lost, node_key);
     return is_sparse(nodes, node) ? has_number(missing, &missing->followed, directory)
                                   : bw_shard_has(nodes, first, number, count, &cut) &&
-                                        bw_number_set_has(&missing->unresolved, directory);
+                                        bw_number_set_has(&nodes->unresolved[node], directory);
 }
 
-/* Whether the leaf that contains a key belongs to the shard; false if its node cannot be read. */
-static bool has_leaf_of(const struct bw_shard_nodes *nodes, const struct bw_key *key)
+/* Whether the leaf that contains a key belongs to the shard, and its node has the directory of the
+ * key among those that are unresolved; false if the node cannot be read. */
+static bool has_unresolved(const struct bw_shard_nodes *nodes, const struct bw_key *key)
 {
-    const struct bw_block_pointer *pointer = &nodes->pointers[node_of(nodes, key)];
-    BW_AUTO_FREE uint8_t *block = nodes->count ? bw_block_buffer(nodes->reader, 1) : NULL;
+    const size_t number = node_of(nodes, key);
+    if (!nodes->count || !bw_number_set_has(&nodes->unresolved[number], key->objectid))
+        return false;
+    const struct bw_block_pointer *pointer = &nodes->pointers[number];
+    BW_AUTO_FREE uint8_t *block = bw_block_buffer(nodes->reader, 1);
     struct bw_error *error = block ? bw_block_read(nodes->reader, pointer, block) : NULL;
     const struct bw_node node =
         block && !error ? bw_node_view(block, nodes->reader->nodesize) : (struct bw_node){0};
@@ -420,6 +443,5 @@ bool bw_missing_has_name(struct bw_missing *missing, const struct bw_lost_list *
         return bw_number_set_has(&missing->queued, name->directory) ||
                has_number(missing, &missing->followed, name->directory);
     return bw_lost_list_find(&missing->lost, &key) ||
-           (bw_number_set_has(&missing->unresolved, name->directory) &&
-            !bw_lost_list_find(lost, &key) && has_leaf_of(missing->nodes, &key));
+           (!bw_lost_list_find(lost, &key) && has_unresolved(missing->nodes, &key));
 }

@@ -54,6 +54,10 @@ struct bw_shard_nodes {
     struct bw_block_pointer *pointers; /**< in the order of keys; of a leaf, if that is the root */
     size_t count, capacity;
     atomic_uchar *density;
+    /** Of each node: directories without a known path, whose entries below the node were not
+     * listed although they can be read. Below another node, which other paths lead to, entries of
+     * the same directory may have been listed. */
+    struct bw_number_set *unresolved;
     const struct bw_shard_cuts *cuts;
 };
 
@@ -79,6 +83,14 @@ struct bw_error *bw_shard_nodes_load(struct bw_shard_nodes *nodes,
                                      const struct bw_tree_reader *reader,
                                      const struct bw_tree *tree, bw_lost_node *lost, void *context);
 void bw_shard_nodes_free(struct bw_shard_nodes *nodes);
+
+/** Adds an unresolved directory of the node that begins with this key. Only one thread at a time
+ * may do so for a node. False if memory runs out. */
+bool bw_shard_nodes_add_unresolved(struct bw_shard_nodes *nodes, const struct bw_key *first,
+                                   uint64_t directory);
+
+/** Whether any directory is unresolved. */
+bool bw_shard_nodes_have_unresolved(const struct bw_shard_nodes *nodes);
 
 /** Makes the cuts: at the keys of nodes and between these. With `shared`, all cuts are keys, so
  * that other trees with the same leaves are cut at the same leaves. */
@@ -146,11 +158,10 @@ bool bw_shard_scans_directory(struct bw_shard_nodes *nodes, uint64_t inode);
 /** The entries that a shard could not list. */
 struct bw_missing {
     struct bw_shard_nodes *nodes;
-    struct bw_lost_list lost;        /**< ranges of keys in blocks of the shard */
-    struct bw_number_set unresolved; /**< directories without a path, in readable leaves */
-    struct bw_number_set queued;     /**< directories the shard has walked below sparse nodes */
-    struct bw_number_set followed;   /**< directories whose entry was missing: see above */
-    pthread_mutex_t lock;            /**< of `followed` */
+    struct bw_lost_list lost;      /**< ranges of keys in blocks of the shard */
+    struct bw_number_set queued;   /**< directories the shard has walked below sparse nodes */
+    struct bw_number_set followed; /**< directories whose entry was missing: see above */
+    pthread_mutex_t lock;          /**< of `followed` */
 };
 
 /** Whether an entry of a directory is missing: in a leaf below the node `pointer`, see

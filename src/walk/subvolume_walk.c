@@ -78,7 +78,6 @@ struct bw_error *bw_subvolume_walk_destroy(struct bw_subvolume_walk *walk)
     free(walk->tasks);
     free(walk->lost.items);
     bw_map_free(&walk->lost_blocks);
-    bw_number_set_free(&walk->unresolved);
     bw_number_set_free(&walk->queued);
     bw_shard_cuts_free(&walk->shared_cuts);
     bw_map_free(&walk->twins.nodes);
@@ -205,10 +204,8 @@ static struct bw_error *cut_tree(struct bw_subvolume_walk *walk,
 static struct bw_error *list_missing(struct bw_subvolume_walk *walk, const struct bw_walk_top *top,
                                      struct bw_shard_nodes *nodes)
 {
-    struct bw_missing missing = {.nodes = nodes,
-                                 .unresolved = walk->unresolved,
-                                 .queued = walk->queued,
-                                 .lock = PTHREAD_MUTEX_INITIALIZER};
+    struct bw_missing missing = {
+        .nodes = nodes, .queued = walk->queued, .lock = PTHREAD_MUTEX_INITIALIZER};
     BW_TRY(bw_lost_list_make(&walk->lost, 0, &missing.lost));
     struct bw_error *error = write_rest(walk);
     if (!error)
@@ -241,7 +238,9 @@ static struct bw_error *run_parts(struct bw_subvolume_walk *walk, const struct b
     }
     BW_TRY(bw_waves_run(walk));
     walk->scope.nodes = NULL;
-    return walk->lost.count || walk->unresolved.count ? list_missing(walk, top, nodes) : NULL;
+    return walk->lost.count || bw_shard_nodes_have_unresolved(nodes)
+               ? list_missing(walk, top, nodes)
+               : NULL;
 }
 
 /* A tree that is not worth dividing: the shards list different inodes of it. */
@@ -277,7 +276,6 @@ struct bw_error *bw_subvolume_walk_run_part(struct bw_subvolume_walk *walk,
     struct bw_shard_nodes nodes = {0};
     struct bw_shard_cuts cuts = {0};
     BW_TRY(begin_subvolume(walk, top));
-    bw_number_set_free(&walk->unresolved);
     bw_number_set_free(&walk->queued);
     struct bw_shard_twins *twins = bw_shard_shares(top->subvolume) ? &walk->twins : NULL;
     bool divides;

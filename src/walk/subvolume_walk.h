@@ -59,12 +59,11 @@ struct bw_subvolume_walk {
     struct bw_task *tasks;
     size_t task_count, task_capacity;
     struct bw_lost_ranges lost;
-    struct bw_map lost_blocks;       /**< addresses of those of `lost` that are blocks */
-    struct bw_adopted adopted;       /**< leaves below lost nodes */
-    struct bw_collector *listed;     /**< files listed outside of tasks */
-    atomic_uint_fast64_t wanting;    /**< inodes whose attributes are missing or damaged */
-    struct bw_number_set unresolved; /**< directories of a shard that have no known path */
-    struct bw_number_set queued;     /**< directories that a shard has walked, or is to walk */
+    struct bw_map lost_blocks;    /**< addresses of those of `lost` that are blocks */
+    struct bw_adopted adopted;    /**< leaves below lost nodes */
+    struct bw_collector *listed;  /**< files listed outside of tasks */
+    atomic_uint_fast64_t wanting; /**< inodes whose attributes are missing or damaged */
+    struct bw_number_set queued;  /**< directories that a shard has walked, or is to walk */
 
     struct bw_shard_cuts shared_cuts; /**< of trees that share leaves, for shards */
     struct bw_shard_twins twins;      /**< these trees */

@@ -480,15 +480,6 @@ static inline void handle_entry(struct running_task *run, const struct directory
         collect_entry(run, directory, &what, entry);
 }
 
-static void add_unresolved(struct running_task *run, uint64_t inode)
-{
-    struct bw_task_result *result = run->result;
-    if (BW_ARRAY_RESERVE(result->unresolved, result->unresolved_count, result->unresolved_capacity))
-        result->unresolved[result->unresolved_count++] = inode;
-    else
-        fail_on_error(run, bw_error_no_memory());
-}
-
 /* The same as enter_directory() for a task that scans. */
 static bool find_directory(struct running_task *run, uint64_t inode, const struct bw_node *leaf,
                            struct directory_record *directory)
@@ -496,8 +487,10 @@ static bool find_directory(struct running_task *run, uint64_t inode, const struc
     uint32_t number = BW_NOT_ENTERED;
     fail_on_error(run, bw_ancestors_find(&run->scratch->ancestors, run->scope, &run->result->found,
                                          inode, leaf, &number));
-    if (number == BW_UNRESOLVED)
-        add_unresolved(run, inode);
+    if (number == BW_UNRESOLVED &&
+        !bw_shard_nodes_add_unresolved(run->scope->nodes, &run->task->pointer.expectation.first_key,
+                                       inode))
+        fail_on_error(run, bw_error_no_memory());
     *directory = (struct directory_record){.inode = inode, .directory = number};
     run->prefix_is_set = false;
     return number < BW_UNRESOLVED;

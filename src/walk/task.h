@@ -35,7 +35,8 @@ static inline struct bw_key bw_last_entry_key(uint64_t inode)
     return (struct bw_key){inode, BW_DIR_INDEX, UINT64_MAX};
 }
 
-/** State shared by the tasks of one wave. It does not change while they run, except `wanting`. */
+/** State shared by the tasks of one wave. It does not change while they run, except `wanting`, and
+ * of `nodes` the density and what a task adds to its own node. */
 struct bw_task_scope {
     struct bw_fs *fs;
     const struct bw_tree *tree;
@@ -71,8 +72,6 @@ struct bw_task_result {
     struct bw_found_subvolume *subvolumes;
     size_t subvolume_count, subvolume_capacity;
     struct bw_lost_ranges lost;
-    uint64_t *unresolved; /**< directories in the part of a shard that have no known path */
-    size_t unresolved_count, unresolved_capacity;
     uint64_t files;
 };
 

@@ -11,7 +11,6 @@ void bw_task_result_free(struct bw_task_result *result)
     bw_buffer_free(&result->closed);
     free(result->subvolumes);
     free(result->lost.items);
-    free(result->unresolved);
     *result = (struct bw_task_result){0};
 }
 

@@ -241,11 +241,6 @@ static struct bw_error *merge_result(struct bw_subvolume_walk *walk, const struc
     }
     for (size_t i = 0; i < result->lost.count; i++)
         BW_TRY(bw_waves_lose(walk, &result->lost.items[i]));
-    for (size_t i = 0; i < result->unresolved_count; i++) {
-        bool is_new;
-        if (!bw_number_set_add(&walk->unresolved, result->unresolved[i], &is_new))
-            return bw_error_no_memory();
-    }
     walk->summary->files += result->files;
     return NULL;
 }
