@@ -152,6 +152,30 @@ static void set_name(struct start *start, const char *path)
     start->name_length = (size_t)(end - start->name);
 }
 
+static void append_component(struct bw_buffer *path, const char *name, size_t length)
+{
+    if (length == 2 && memcmp(name, "..", 2) == 0) {
+        while (path->length > 1 && path->data[--path->length - 1] != '/')
+            ;
+    } else if (length && !(length == 1 && *name == '.')) {
+        bw_buffer_append(path, name, length);
+        bw_buffer_append_byte(path, '/');
+    }
+}
+
+/* The path of the start's directory as the caller has given it. */
+static void set_given_path(struct start *start, const char *given)
+{
+    const char *end = start->single ? start->name : given + strlen(given);
+    start->path.length = 0;
+    bw_buffer_append_byte(&start->path, '/');
+    for (const char *at = given, *next; at < end; at = next + 1) {
+        next = memchr(at, '/', (size_t)(end - at));
+        next = next ? next : end;
+        append_component(&start->path, at, (size_t)(next - at));
+    }
+}
+
 /* Finds the start. Its subvolume is NULL if it is the top-level one, and that is missing. */
 static struct bw_error *find_start(struct bw_fs *fs, const struct bw_walk_options *options,
                                    struct start *start)
@@ -168,7 +192,13 @@ static struct bw_error *find_start(struct bw_fs *fs, const struct bw_walk_option
     start->directory = start->single ? start->place.directory : start->place.inode;
     if (start->single)
         set_name(start, options->start);
-    return bw_directory_path(fs, from, start->place.subvolume, start->directory, &start->path);
+    struct bw_error *error =
+        bw_directory_path(fs, from, start->place.subvolume, start->directory, &start->path);
+    if (!error || !options->start || error->code == BW_ERROR_NO_MEMORY)
+        return error;
+    bw_error_free(error); /* the references of a directory are lost */
+    set_given_path(start, options->start);
+    return NULL;
 }
 
 static struct bw_error *visit_single(struct visit *visit, struct bw_walk_top *top,

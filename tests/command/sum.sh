@@ -5,7 +5,8 @@
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
-"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" plain compressed subvolumes || exit 1
+"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" plain compressed subvolumes \
+    lost-leaf-second || exit 1
 plain=$BUILD/fixtures/plain/dev1.img
 compressed=$BUILD/fixtures/compressed/dev1.img
 
@@ -40,6 +41,14 @@ is "relative to a folder" "$("$PROGRAM" sum "$compressed" /zstd | sed 's|  /zstd
     "$("$PROGRAM" sum --relative "$compressed" /zstd)"
 is "a filter" "$("$PROGRAM" sum --name "${first##*/}" "$compressed" | grep -c "$first\$")" 1
 is "nothing is left of --type d" "$("$PROGRAM" sum --type d "$compressed")" ""
+
+# The references of a directory are lost with its inode, so its path cannot be looked up.
+lost=$BUILD/fixtures/lost-leaf-second/dev1.img
+"$PROGRAM" sum "$lost" 2> "$WORK/err" | grep '  /dir-0/' > "$WORK/sums"
+is "a folder without an inode" "$("$PROGRAM" sum "$lost" /./empty/..//dir-0/ 2> "$WORK/err")" \
+    "$(cat "$WORK/sums")"
+is "a file in it" "$("$PROGRAM" sum "$lost" /dir-0/file-13 2> "$WORK/err")" \
+    "$(grep '/file-13$' "$WORK/sums")"
 
 "$PROGRAM" sum "$plain" /does/not/exist > "$WORK/lines" 2> "$WORK/err"
 is "status of a path that is not there" $? 1
