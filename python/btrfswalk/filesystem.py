@@ -352,15 +352,16 @@ class FileSystem(OpenFileSystem):
     def generations(self, **given: Any) -> "list[Any]":
         """The generations that can be opened, the newest first: structures.GenerationInfo. Options
         are the members of struct bw_history_options (history.h)."""
-        made = options.fill("struct bw_history_options", given)
+        made, fs = options.fill("struct bw_history_options", given), self._handle
         history = ffi.new("struct bw_history **")
-        check(lib.bw_history_open(self._handle, made, history))
+        check(lib.bw_history_open(fs, made, history))
         try:
             return [structures.convert("struct bw_generation_info",
                                        lib.bw_history_entry(history[0], i))
                     for i in range(lib.bw_history_count(history[0]))]
         finally:
             lib.bw_history_close(history[0])
+            del fs  # which the history has used
 
     def _results(self, c_name: str, visitor: Any, made: Any, function: Any,
                  summary: Any = None) -> "Stream[Any]":
@@ -452,8 +453,7 @@ class Subvolume:
         structures.Difference. Options are the members of struct bw_diff_options (diff.h); the
         `summary` is a structures.DiffSummary."""
         made = options.fill("struct bw_diff_options", given)
-        sides = [ffi.new("struct bw_diff_side *", [one.fs._handle, one._handle])
-                 for one in (self, after)]
+        sides = [make_side("struct bw_diff_side *", one) for one in (self, after)]
         summary = ffi.new("struct bw_diff_summary *")
         return self.fs._results("struct bw_difference", lib.python_difference_visitor, made,
                                 lambda: lib.bw_diff(*sides, made, summary), summary)
@@ -470,7 +470,7 @@ class Subvolume:
             "sources": [side(one) for one in sources]})
         made.write = lib.python_write
         summary = ffi.new("struct bw_send_summary *")
-        sent = ffi.new("struct bw_send_side *", [self.fs._handle, self._handle])
+        sent = make_side("struct bw_send_side *", self)
 
         def run(receiver: Any) -> Any:
             made.context = receiver.context
@@ -532,6 +532,14 @@ def make_key(key: Any) -> Any:
     values = key.asdict() if isinstance(key, structures.Structure) else dict(
         zip(("objectid", "type", "offset"), key))
     made = options.fill("struct bw_key", values)
+    return made
+
+
+def make_side(c_name: str, one: Subvolume) -> Any:
+    """A subvolume and its file system, which stays open as long as this structure exists."""
+    fs = one.fs._handle
+    made = ffi.new(c_name, [fs, one._handle])
+    options.keep(made, fs)
     return made
 
 

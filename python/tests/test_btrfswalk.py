@@ -362,6 +362,13 @@ class Structures(Opened):
 
 
 class Time(Opened):
+    def test_diff_with_a_forgotten_file_system(self):
+        other = btrfswalk.FileSystem(image("people"))
+        found = self.opened("plain").subvolume().diff(other.subvolume(), by_path=True)
+        del other
+        gc.collect()
+        self.assertNotEqual(list(found), [])
+
     def test_diff(self):
         fs = self.opened("differences")
         before, after = fs.subvolume("first"), fs.subvolume("second")
