@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Decimal numbers for text that is written millions of times: two digits at a time, from a table.
- * The caller provides the room.
+ * Decimal numbers for text that is written millions of times: two digits at a time, from a table,
+ * or eight at once. The caller provides the room.
  */
 #ifndef BW_BASE_DECIMAL_H
 #define BW_BASE_DECIMAL_H
 
 #include "base/buffer.h"
+#include "base/endian.h"
 
 /** Bytes of the longest number: 2^64 - 1, or a sign and 2^63. */
 enum { BW_DECIMAL_ROOM = 20 };
@@ -34,34 +35,36 @@ static inline char *bw_decimal_eight(char *at, uint32_t value)
     return bw_decimal_four(bw_decimal_four(at, value / 10000), value % 10000);
 }
 
-/** The number of digits of a value from 1 to 10^8 - 1. */
-static inline unsigned bw_decimal_digits(uint32_t value)
+/* The eight digits of a value below 10^8 as numbers, one in each byte, the first in the lowest.
+ * Divides two numbers below 10^4 by 100 at once, then four below 100 by 10. For these, multiplying
+ * by 10486/2^20 and 103/2^10 has the same results. */
+static inline uint64_t bw_decimal_split(uint32_t value)
 {
-    static const uint32_t powers[] = {1,      10,      100,      1000,     10000,
-                                      100000, 1000000, 10000000, 100000000};
-    const unsigned bits = 32 - (unsigned)__builtin_clz(value);
-    const unsigned at_least = bits * 1233 / 4096; /* log10(2) is 1233/4096, rounded down */
-    return at_least + (value >= powers[at_least]);
+    const uint64_t fours = value / 10000 | (uint64_t)(value % 10000) << 32;
+    const uint64_t hundreds = fours * 10486 >> 20 & UINT64_C(0x0000007f0000007f);
+    const uint64_t twos = hundreds | (fours - 100 * hundreds) << 16;
+    const uint64_t tens = twos * 103 >> 10 & UINT64_C(0x000f000f000f000f);
+    return tens | (twos - 10 * tens) << 8;
 }
 
-/** A value below 10^8 without leading zeros. */
+/** A value below 10^8 without leading zeros. Always writes eight bytes, the last of them zeros, so
+ * that no branch depends on the number of digits: processors cannot predict that of file sizes. */
 static inline char *bw_decimal_short(char *at, uint32_t value)
 {
     if (value < 10) {
         *at = (char)('0' + value);
         return at + 1;
     }
-    char *end = at + bw_decimal_digits(value), *next = end;
-    for (; value >= 100; value /= 100)
-        bw_decimal_two(next -= 2, value % 100);
-    if (next - at == 2)
-        bw_decimal_two(at, value);
-    else
-        *at = (char)('0' + value);
-    return end;
+    const uint64_t digits = bw_decimal_split(value);
+    const uint64_t last = UINT64_C(1) << 56; /* the last digit is written, even if it is 0 */
+    const unsigned zeros = (unsigned)__builtin_ctzll(digits | last) / 8;
+    const uint64_t text = digits | UINT64_C(0x0101010101010101) * '0';
+    const bw_le64 word = bw_put64(text >> 8 * zeros);
+    memcpy(at, &word, sizeof word);
+    return at + sizeof word - zeros;
 }
 
-/** Any value, at most BW_DECIMAL_ROOM bytes. */
+/** Any value. Bytes behind a short one are set to zero: there must be room for BW_DECIMAL_ROOM. */
 static inline char *bw_decimal(char *at, uint64_t value)
 {
     const uint64_t part = 100000000;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Strings of JSON, written at a pointer: most are plain and are copied eight bytes at a time. The
+/* Strings of JSON, written at a pointer: most are plain and are copied sixteen bytes at a time. The
  * caller makes room. */
 #ifndef BW_BASE_JSON_STRING_H
 #define BW_BASE_JSON_STRING_H
@@ -9,41 +9,54 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/short_copy.h"
+
 static inline bool bw_json_is_plain(uint8_t byte)
 {
     return byte >= 0x20 && byte < 0x7f && byte != '"' && byte != '\\';
 }
 
-/** Whether eight bytes are plain. May be false for plain bytes, but only next to one that is not: a
- * byte too small for a subtraction borrows from the next. */
-static inline bool bw_json_are_plain(uint64_t word)
+/* All bits of the bytes that are not plain. Those of 0x80 and more are negative. */
+static inline bw_chunk bw_json_special(bw_chunk chunk)
 {
-    const uint64_t ones = UINT64_C(0x0101010101010101);
-    uint64_t less = word - ones * 0x20;           /* control characters */
-    uint64_t quote = (word ^ ones * '"') - ones;  /* zero becomes 0xff */
-    uint64_t slash = (word ^ ones * '\\') - ones; /* and so does this one's */
-    uint64_t delete = word + ones;                /* 0x7f becomes 0x80 */
-    return !((less | quote | slash | delete | word) & ones * 0x80);
+    typedef int8_t signed_chunk __attribute__((vector_size(sizeof(bw_chunk))));
+    return (bw_chunk)((signed_chunk)chunk < 0x20) | (bw_chunk)(chunk == 0x7f) |
+           (bw_chunk)(chunk == '"') | (bw_chunk)(chunk == '\\');
 }
 
-/** Copies at most eight bytes, the last ones of a text of this length, and returns whether they are
- * plain. */
-static inline bool bw_json_copy_end(char *at, const char *text, size_t length)
+/* Copies the first and the last bytes of a text of 4 to 16 bytes, in halves that overlap, and
+ * returns them. */
+static inline bw_chunk bw_json_copy_halves(char *at, const char *text, size_t length)
 {
-    uint64_t word = 0;
-    uint32_t first, second;
-    if (length >= sizeof word) {
-        memcpy(&word, text + length - sizeof word, sizeof word);
-        memcpy(at + length - sizeof word, &word, sizeof word);
-        return bw_json_are_plain(word);
+    uint64_t halves[2];
+    uint32_t first, last;
+    if (length >= sizeof *halves) {
+        memcpy(&halves[0], text, sizeof *halves);
+        memcpy(&halves[1], text + length - sizeof *halves, sizeof *halves);
+        memcpy(at, &halves[0], sizeof *halves);
+        memcpy(at + length - sizeof *halves, &halves[1], sizeof *halves);
+    } else {
+        memcpy(&first, text, sizeof first);
+        memcpy(&last, text + length - sizeof last, sizeof last);
+        memcpy(at, &first, sizeof first);
+        memcpy(at + length - sizeof last, &last, sizeof last);
+        halves[0] = halves[1] = first | (uint64_t)last << 32;
     }
-    if (length < sizeof first)
-        return false;
-    memcpy(&first, text, sizeof first);
-    memcpy(&second, text + length - sizeof second, sizeof second);
-    memcpy(at, &first, sizeof first);
-    memcpy(at + length - sizeof second, &second, sizeof second);
-    return bw_json_are_plain(first | (uint64_t)second << 32);
+    bw_chunk both;
+    memcpy(&both, halves, sizeof both);
+    return both;
+}
+
+/* Copies at least 4 bytes, and returns whether they are plain. */
+static inline bool bw_json_copy_if_plain(char *at, const char *text, size_t length)
+{
+    if (length <= sizeof(bw_chunk))
+        return !bw_chunk_is_set(bw_json_special(bw_json_copy_halves(at, text, length)));
+    const size_t last = length - sizeof(bw_chunk);
+    bw_chunk special = bw_json_special(bw_copy_chunk(at + last, text + last));
+    for (size_t done = 0; done < last; done += sizeof(bw_chunk))
+        special |= bw_json_special(bw_copy_chunk(at + done, text + done));
+    return !bw_chunk_is_set(special);
 }
 
 /** Copies the plain bytes at the beginning and returns their number. May copy others as well, up to
@@ -52,13 +65,7 @@ static inline size_t bw_json_copy_plain(char *at, const void *text, size_t lengt
 {
     const char *bytes = text;
     size_t done = 0;
-    for (uint64_t word; length - done > sizeof word; done += sizeof word) {
-        memcpy(&word, bytes + done, sizeof word);
-        memcpy(at + done, &word, sizeof word);
-        if (!bw_json_are_plain(word))
-            break;
-    }
-    if (length - done <= sizeof(uint64_t) && bw_json_copy_end(at, bytes, length))
+    if (length >= sizeof(uint32_t) && bw_json_copy_if_plain(at, bytes, length))
         return length;
     for (; done < length && bw_json_is_plain((uint8_t)bytes[done]); done++)
         at[done] = bytes[done];

@@ -12,18 +12,9 @@
 #include <stdint.h>
 #include <string.h>
 
-enum { BW_COPY_SLACK = 16 };
+#include "base/short_copy.h"
 
-/** Sixteen bytes, which compilers keep in one register where processors have such registers. */
-typedef uint8_t bw_chunk __attribute__((vector_size(BW_COPY_SLACK)));
-
-static inline bw_chunk bw_copy_chunk(char *to, const void *from)
-{
-    bw_chunk chunk;
-    memcpy(&chunk, from, sizeof chunk);
-    memcpy(to, &chunk, sizeof chunk);
-    return chunk;
-}
+enum { BW_COPY_SLACK = sizeof(bw_chunk) };
 
 /** Copies bytes. Returns the end of the copy. */
 static inline char *bw_copy_bytes(char *to, const void *from, size_t length)
@@ -49,10 +40,8 @@ static inline bw_chunk bw_first_of_chunk(size_t length)
 /* Whether a name is valid whose bytes have led to `bad`. */
 static inline bool bw_is_good_name(const uint8_t *name, size_t length, bw_chunk bad)
 {
-    uint64_t halves[2];
-    memcpy(halves, &bad, sizeof halves);
     const bool is_dots = name[0] == '.' && (length == 1 || (length == 2 && name[1] == '.'));
-    return !(halves[0] | halves[1]) && !is_dots;
+    return !bw_chunk_is_set(bad) && !is_dots;
 }
 
 /** Copies a name of 1 to 255 bytes; false if it is not valid, as bw_name_is_valid() says. */

@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* base/crc32c.h, base/galois.h, base/scale.h: known answers, the definitions, and the builds
- * without libisal against those with it. */
+/* base/crc32c.h, base/galois.h, base/scale.h, base/decimal.h: known answers, the definitions, and
+ * the builds without libisal against those with it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <inttypes.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
 #include "base/crc32c.h"
+#include "base/decimal.h"
 #include "base/galois.h"
 #include "base/scale.h"
 
@@ -124,11 +127,38 @@ static void test_scale(void **state)
         assert_int_equal(bw_scale(cases[i][0], cases[i][1], cases[i][2]), cases[i][3]);
 }
 
+static void check_decimal(uint64_t value)
+{
+    char written[BW_DECIMAL_ROOM + 1], expected[BW_DECIMAL_ROOM + 1];
+    written[BW_DECIMAL_ROOM] = '#';
+    const size_t length = (size_t)(bw_decimal(written, value) - written);
+    assert_int_equal(written[BW_DECIMAL_ROOM], '#');
+    written[length] = '\0';
+    snprintf(expected, sizeof expected, "%" PRIu64, value);
+    assert_string_equal(written, expected);
+}
+
+/* All quotients of four digits, and both sides of all powers of ten. */
+static void test_decimal(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < 10000; i++)
+        check_decimal(i * 10000 + 9999 - i);
+    for (uint64_t power = 1, next; power; power = next) {
+        check_decimal(power - 1);
+        check_decimal(power);
+        if (__builtin_mul_overflow(power, 10, &next))
+            break;
+    }
+    check_decimal(UINT64_MAX);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_crc32c),  cmocka_unit_test(test_field), cmocka_unit_test(test_parity),
-        cmocka_unit_test(test_combine), cmocka_unit_test(test_scale),
+        cmocka_unit_test(test_crc32c), cmocka_unit_test(test_field),
+        cmocka_unit_test(test_parity), cmocka_unit_test(test_combine),
+        cmocka_unit_test(test_scale),  cmocka_unit_test(test_decimal),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,6 +3,7 @@
 #include "support/walk_helpers.h"
 
 #include "base/json.h"
+#include "base/json_string.h"
 
 static struct bw_buffer text;
 
@@ -125,6 +126,27 @@ static void test_text(void **state)
     expect_text("[\"a\\u0000b\",{\"bytes\":\"//4=\"},\"\\u000a\xff\xc2\xff\xc2\"]");
 }
 
+/* Texts of any length, with a byte that needs an escape at any place, or with none. */
+static void test_plain(void **state)
+{
+    static const char special[] = {'\0', 0x1f, '"', '\\', 0x7f, (char)0x80, (char)0xff};
+    enum { LONGEST = 50 };
+    char copy[LONGEST + 1], name[LONGEST];
+    (void)state;
+    for (size_t length = 0; length <= LONGEST; length++) {
+        for (size_t place = 0; place <= length; place++) {
+            for (size_t i = 0; i < LONGEST; i++)
+                name[i] = (char)(i % 2 ? '~' - i : '#' + i);
+            if (place < length)
+                name[place] = special[(place + length) % sizeof special];
+            memset(copy, '\n', sizeof copy);
+            assert_int_equal(bw_json_copy_plain(copy, name, length), place);
+            assert_memory_equal(copy, name, place);
+            assert_int_equal(copy[length], '\n');
+        }
+    }
+}
+
 static void test_too_deep(void **state)
 {
     (void)state;
@@ -142,7 +164,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_structure), cmocka_unit_test(test_members),
         cmocka_unit_test(test_lines),     cmocka_unit_test(test_text),
-        cmocka_unit_test(test_too_deep),
+        cmocka_unit_test(test_plain),     cmocka_unit_test(test_too_deep),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
