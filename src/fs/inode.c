@@ -176,9 +176,18 @@ struct bw_error *bw_inode_readlink(struct bw_fs *fs, const struct bw_place *plac
 
 static const char property[] = BW_COMPRESSION_PROPERTY;
 
-static size_t first_from(const struct bw_inode_query *query, uint64_t number)
+/* The first inode from a number on. Most numbers are a little higher than that of the last search,
+ * so it begins there, with steps that double. */
+static size_t first_from(struct bw_inode_query *query, uint64_t number)
 {
-    return BW_FIRST_INDEX(i, query->count, query->attributes[i].number >= number);
+    const struct bw_inode_attributes *all = query->attributes;
+    size_t low = query->near, step = 1;
+    if (low && all[low - 1].number >= number)
+        low = 0;
+    for (; low + step <= query->count && all[low + step - 1].number < number; step *= 2)
+        low += step;
+    const size_t high = low + step < query->count ? low + step : query->count;
+    return query->near = low + BW_FIRST_INDEX(i, high - low, all[low + i].number >= number);
 }
 
 /* The first key of an inode that is not before the beginning of a block, or NULL. */
@@ -201,8 +210,7 @@ static bool is_in(const struct bw_block_pointer *pointer, const struct bw_key *k
 }
 
 /* Whether the block of a pointer may contain any requested key. */
-static bool has_requested_key(const struct bw_inode_query *query,
-                              const struct bw_block_pointer *pointer)
+static bool has_requested_key(struct bw_inode_query *query, const struct bw_block_pointer *pointer)
 {
     const struct bw_key *begin = &pointer->expectation.first_key, *found = NULL;
     size_t next = first_from(query, begin->objectid);
@@ -217,7 +225,7 @@ static bool has_requested_key(const struct bw_inode_query *query,
     return is_in(pointer, &key);
 }
 
-static void mark_lost(const struct bw_inode_query *query, const struct bw_block_pointer *pointer)
+static void mark_lost(struct bw_inode_query *query, const struct bw_block_pointer *pointer)
 {
     const uint64_t first = pointer->expectation.first_key.objectid,
                    last = pointer->expectation.end_key.objectid;
@@ -236,7 +244,7 @@ static void mark_lost(const struct bw_inode_query *query, const struct bw_block_
 
 static bool is_selected(void *context, const struct bw_block_pointer *pointer)
 {
-    const struct bw_inode_query *query = context;
+    struct bw_inode_query *query = context;
     if (!has_requested_key(query, pointer))
         return false;
     if (pointer->expectation.level || !query->lost_blocks ||
@@ -324,7 +332,7 @@ static struct bw_error *read_requested_items(void *context, const struct bw_node
 static struct bw_error *report_lost(void *context, const struct bw_block_pointer *pointer,
                                     struct bw_error *error)
 {
-    const struct bw_inode_query *query = context;
+    struct bw_inode_query *query = context;
     bw_fs_report_lost(query->fs, pointer->bytenr, error);
     mark_lost(query, pointer);
     return NULL;
@@ -363,7 +371,7 @@ struct bw_error *bw_inode_query_run(struct bw_inode_query *query, const struct b
         set_keys(query);
     query->attributes = attributes;
     query->count = count;
-    query->at = query->values.length = query->leaves = 0;
+    query->at = query->near = query->values.length = query->leaves = 0;
     for (size_t i = 0; i < count; i++) {
         attributes[i].inode_state = attributes[i].compression_state = BW_ITEM_MISSING;
         attributes[i].has_acl = false;

@@ -57,7 +57,9 @@ struct bw_inode_query {
     struct bw_key keys[4]; /* of each inode, ascending; objectid is filled in */
     unsigned key_count;
     struct bw_inode_attributes *attributes;
-    size_t count, at;
+    size_t count;
+    size_t at;   /* the inode found last */
+    size_t near; /* the inode that the last search led to */
 };
 
 /** Fills in attributes, which are in ascending order of unique numbers. Reports lost blocks. Fails
