@@ -43,9 +43,11 @@ typedef char *bw_column_writer(const struct bw_row *row, const void *value, char
 /** A member that was chosen. */
 struct bw_column {
     const struct bw_member *member;
-    size_t offset; /**< of the value in the record */
-    uint64_t bit;  /**< of the member in masks */
-    bool optional; /**< nothing is written if the member is absent; otherwise a "-" is */
+    size_t offset;   /**< of the value in the record */
+    uint64_t bit;    /**< of the member in masks */
+    bool optional;   /**< nothing is written if the member is absent; otherwise a "-" is */
+    bool can_repeat; /**< its text is copied if the rows before have the same value: numbers and
+                          names, of which pointers are compared */
     bw_column_writer *write;
     bw_column_writer *write_value; /**< of a structure on disk: writes what `write` has read */
     bw_column_writer *write_text;  /**< of packed rows: writes the text, without its length */
@@ -74,13 +76,7 @@ struct bw_rows {
     struct bw_lead absent;           /**< in text: replaces an absent value */
     struct bw_lead end;              /**< in the text of a structure: follows the last member */
     const struct bw_structure *structure; /**< on disk; NULL: the record is in memory */
-    uint64_t repeats; /**< mask of the members whose texts are copied if the row before has the same
-                           values: numbers and names, of which pointers are compared */
-    unsigned repeated_count;
-    struct {
-        uint32_t offset; /**< in the record */
-        uint32_t column;
-    } repeated[BW_RECORD_MEMBERS]; /**< these members */
+    uint64_t repeats;                     /**< mask of the members that can be repeated */
     unsigned column_count;
     struct bw_column columns[]; /**< then the text of the leads */
 };

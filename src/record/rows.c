@@ -7,6 +7,7 @@
 
 #include "base/cleanup.h"
 #include "base/escape.h"
+#include "base/short_copy.h"
 #include "base/struct_size.h"
 #include "record/fields.h"
 #include "record/long_line.h"
@@ -170,14 +171,6 @@ static bool can_repeat(const struct bw_member *member)
                               member->type == BW_TYPE_TEXT);
 }
 
-static void add_repeated(struct bw_rows *rows, const struct bw_column *column)
-{
-    const unsigned number = rows->repeated_count++;
-    rows->repeated[number].offset = (uint32_t)column->offset;
-    rows->repeated[number].column = (uint32_t)(column - rows->columns);
-    rows->repeats |= column->bit;
-}
-
 static struct bw_error *add_column(struct bw_rows *rows, unsigned member,
                                    const struct bw_rows_options *options, struct bw_column **result)
 {
@@ -195,7 +188,8 @@ static struct bw_error *add_column(struct bw_rows *rows, unsigned member,
                         ? bw_json_writer(described, options)
                         : bw_text_writer(described, options);
     if (can_repeat(described) && !bw_style_is_packed(options->style))
-        add_repeated(rows, column);
+        rows->repeats |= column->bit;
+    column->can_repeat = rows->repeats & column->bit;
     if (!described->field)
         return NULL;
     column->write_value = column->write;
@@ -593,64 +587,68 @@ static char *write_nested(const struct bw_row *row, const void *value, char *at)
 
 /* Columns like those of the row before. */
 
-/* Which columns have the values of the row before, as bits. Keeps the values for the next row. */
-static uint64_t compare_values(const struct bw_rows *rows, const void *record,
-                               struct bw_repeated *before)
+static bool is_repeated(const struct bw_repeated_text *repeated, const void *value)
 {
-    uint64_t equal = 0, value;
-    for (unsigned i = 0; i < rows->repeated_count; i++) {
-        memcpy(&value, (const char *)record + rows->repeated[i].offset, sizeof value);
-        equal |= (uint64_t)(value == before->values[i]) << rows->repeated[i].column;
-        before->values[i] = value;
-    }
-    return equal;
+    return memcmp(value, &repeated->value, sizeof repeated->value) == 0;
 }
 
-/* The columns that can be copied from the row before. */
-static uint64_t find_repeated(const struct bw_rows *rows, const void *record, uint64_t present,
-                              const struct bw_buffer *buffer, struct bw_repeated *before)
+/* A text has at most the size for which each column has room. */
+_Static_assert(BW_REPEATED_ROOM <= BW_LEAD_STEP + BW_VALUE_ROOM, "texts fit");
+
+static char *copy_text(const struct bw_repeated_text *repeated, char *at)
 {
-    const bool follows = before->end == buffer->length && before->present == present;
-    const uint64_t equal = rows->repeats & ~present ? 0 : compare_values(rows, record, before);
-    return follows ? equal : 0;
+    const size_t length = repeated->length;
+    memcpy(at, repeated->text, BW_REPEATED_STEP);
+    if (length > BW_REPEATED_STEP)
+        memcpy(at + BW_REPEATED_STEP, repeated->text + BW_REPEATED_STEP, BW_REPEATED_STEP);
+    return at + length;
 }
 
-/* Copies the texts of columns, `row->column` and those after it. If it was the first that the row
- * before had, a brace has replaced its comma. */
-static char *copy_columns(const struct bw_row *row, size_t start, size_t length, char *at)
+/* Keeps the text that was written from `start` on. */
+static void keep_text(struct bw_repeated_text *repeated, const char *start, const char *end)
 {
-    at = bw_row_room(row, at, length);
-    if (!at || !length)
-        return at;
-    char *end = mempcpy(at, row->buffer->data + start, length);
-    if (row->column->lead.length)
-        *at = row->column->lead.text[0];
-    return end;
+    const size_t length = (size_t)(end - start);
+    if (length > sizeof repeated->text)
+        return;
+    bw_copy_short(repeated->text, start, length);
+    repeated->length = (uint32_t)length;
 }
 
-/* Copies columns from the row before, as many as are next to each other at once. */
+/* Writes a column. Keeps its text only if the row before had the same value: values that change in
+ * each row are never copied. */
+static char *write_repeatable(const struct bw_row *row, const void *value,
+                              struct bw_repeated_text *repeated, char *at)
+{
+    const size_t start = (size_t)(at - row->buffer->data);
+    const bool is_same = is_repeated(repeated, value);
+    at = row->column->write(row, value, at);
+    repeated->length = 0;
+    memcpy(&repeated->value, value, sizeof repeated->value);
+    if (is_same && at)
+        keep_text(repeated, row->buffer->data + start, at);
+    return at;
+}
+
+/* Copies the texts of columns that have the same values as in the rows before, and writes the
+ * others. All members that can be repeated are present. */
 static char *write_columns(const struct bw_rows *rows, const void *record, uint64_t present,
-                           char *at, struct bw_buffer *buffer, struct bw_repeated *before)
+                           char *at, struct bw_buffer *buffer, struct bw_repeated *repeated)
 {
     const struct bw_column *end = rows->columns + rows->column_count;
-    uint64_t repeated = find_repeated(rows, record, present, buffer, before);
     struct bw_row row = {rows, rows->columns, buffer};
-    size_t *next = before->starts;
-    for (; at && row.column < end; row.column++, repeated >>= 1) {
-        const size_t start = *next, here = (size_t)(at - buffer->data);
-        *next++ = here;
-        if (!(repeated & 1)) {
-            at = bw_row_column(&row, record, present, at);
+    struct bw_repeated_text *text = repeated->columns;
+    for (const struct bw_column *column = rows->columns; column < end; column++, text++) {
+        const void *value = (const char *)record + column->offset;
+        if (text->length && is_repeated(text, value)) {
+            at = copy_text(text, at);
             continue;
         }
-        const size_t *second = next;
-        for (; repeated & 2; repeated >>= 1)
-            *next++ += here - start;
-        at = copy_columns(&row, start, *next - start, at); /* *next is still that of the row before
-                                                            */
-        row.column += next - second;
+        row.column = column;
+        at = column->can_repeat ? write_repeatable(&row, value, text, at)
+                                : bw_row_column(&row, record, present, at);
+        if (!at)
+            break;
     }
-    *next = at ? (size_t)(at - buffer->data) : 0;
     return at;
 }
 
@@ -668,8 +666,9 @@ static void append_row(const struct bw_rows *rows, const void *record, uint64_t 
     size_t start = (size_t)(at - text->data);
     if (row)
         row->brace = start;
-    at = repeated ? write_columns(rows, record, present, at, text, repeated)
-                  : bw_row_columns(rows, record, present, at, text);
+    at = repeated && !(rows->repeats & ~present)
+             ? write_columns(rows, record, present, at, text, repeated)
+             : bw_row_columns(rows, record, present, at, text);
     if (at && bw_rows_are_objects(rows)) {
         if (!row || !row->pieces) {
             at += at == text->data + start;
@@ -680,10 +679,6 @@ static void append_row(const struct bw_rows *rows, const void *record, uint64_t 
     if (at && rows->style != BW_ROWS_JSON_ARRAY)
         *at++ = rows->terminator;
     text->length = at ? (size_t)(at - text->data) : before;
-    if (repeated) {
-        repeated->end = text->length;
-        repeated->present = at ? present : 0;
-    }
 }
 
 /* The maximum size of a record: record.c limits it to 64 pointers. */
@@ -715,14 +710,14 @@ void bw_rows_append_record(const struct bw_rows *rows, const void *record, uint6
 }
 
 void bw_rows_append_file(const struct bw_rows *rows, const struct bw_walked_file *file,
-                         struct bw_repeated *before, struct bw_buffer *text)
+                         struct bw_repeated *repeated, struct bw_buffer *text)
 {
     const uint64_t shared = UINT64_C(1) << BW_fileinfo_shared;
     if (is_line(rows->style))
         append_line(rows, file, text);
     else
         append_translated(rows, file->inode ? &bw_file_xlate : &bw_file_name_xlate, file,
-                          file->shared_known ? UINT64_MAX : ~shared, before, text);
+                          file->shared_known ? UINT64_MAX : ~shared, repeated, text);
 }
 
 /* Names of columns, the header, and the brackets of an array. */

@@ -21,6 +21,11 @@ enum {
     BW_ROWS_STRUCTURE,
 };
 
+enum {
+    BW_REPEATED_STEP = 32,                   /**< texts are copied in steps of this size */
+    BW_REPEATED_ROOM = 2 * BW_REPEATED_STEP, /**< longer texts are not kept */
+};
+
 struct bw_structure;
 
 /** Prepares a structure on disk for printing, as text or as JSON, with times like those of `outer`,
@@ -41,20 +46,19 @@ unsigned bw_rows_needs(const struct bw_rows *rows);
 /** Whether each row is a path and a terminator, as with NULL; sets how they are written. */
 bool bw_rows_are_paths(const struct bw_rows *rows, bool *escape, char *terminator);
 
-/** The row before, if it is in the same buffer: most files have the type, the owner, the mode or
- * the time of the file before. */
+/** Texts of the columns of the rows before: most files have the type, the owner, the mode or the
+ * time of the file before. Zeros at first. */
 struct bw_repeated {
-    size_t end;       /**< of the row */
-    uint64_t present; /**< the members that it has; 0: there is no row */
-    uint64_t values[BW_RECORD_MEMBERS];
-    size_t starts[BW_RECORD_MEMBERS + 1]; /**< of columns, with what precedes their texts; the last
-                                               is the end of the last one */
+    struct bw_repeated_text {
+        uint64_t value;              /**< of the last row */
+        uint32_t length;             /**< of the text; 0: unknown */
+        char text[BW_REPEATED_ROOM]; /**< of the value, with what precedes it */
+    } columns[BW_RECORD_MEMBERS];
 };
 
-/** Appends the row of a file. `before` is of these rows and this buffer, to which only this
- * function appends; it may be NULL. */
+/** Appends the row of a file. `repeated` is of these rows, and of one thread; it may be NULL. */
 void bw_rows_append_file(const struct bw_rows *rows, const struct bw_walked_file *file,
-                         struct bw_repeated *before, struct bw_buffer *text);
+                         struct bw_repeated *repeated, struct bw_buffer *text);
 
 /** Appends the row of anything that has a translator into the record of the rows. */
 void bw_rows_append(const struct bw_rows *rows, const struct bw_xlate *xlate, const void *in,

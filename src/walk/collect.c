@@ -70,7 +70,7 @@ struct bw_collector {
     struct bw_file_space *space;
     size_t space_capacity; /* of the last two */
     struct bw_buffer path;
-    struct bw_repeated before; /* the row before */
+    struct bw_repeated repeated; /* of the rows before */
 };
 
 static const uint8_t *known_leaf(void *context, const struct bw_block_pointer *pointer)
@@ -435,7 +435,7 @@ static bool write_row(struct bw_collector *collector, const struct bw_task_scope
         return false;
     BW_PROBE(scope->fs->graph->probes, path__emit, path,
              &(struct bw_path_event){scope->tree->id, file->number, file->path, file->path_length});
-    collector->writer->append(collector->writer, file, &collector->before, text);
+    collector->writer->append(collector->writer, file, &collector->repeated, text);
     return true;
 }
 
@@ -445,7 +445,6 @@ static struct bw_error *write_rows(struct bw_collector *collector,
 {
     struct bw_walked_file file = {.subvolume = scope->tree->id};
     struct bw_inode made_up;
-    collector->before.present = 0;
     for (size_t i = 0; i < collector->count; i++) {
         const struct row *row = &collector->items[i];
         set_path(collector, row, i ? row - 1 : NULL, &file);

@@ -19,15 +19,15 @@
  */
 
 static void append_row(const struct bw_file_writer *writer, const struct bw_walked_file *file,
-                       struct bw_repeated *before, struct bw_buffer *text)
+                       struct bw_repeated *repeated, struct bw_buffer *text)
 {
-    bw_rows_append_file(writer->rows, file, before, text);
+    bw_rows_append_file(writer->rows, file, repeated, text);
 }
 
 static void append_path(const struct bw_file_writer *writer, const struct bw_walked_file *file,
-                        struct bw_repeated *before, struct bw_buffer *text)
+                        struct bw_repeated *repeated, struct bw_buffer *text)
 {
-    (void)before;
+    (void)repeated;
     if (writer->escape)
         bw_escape_append(text, file->path, file->path_length);
     else
@@ -64,11 +64,11 @@ struct entry_header {
 };
 
 static void append_entry(const struct bw_file_writer *writer, const struct bw_walked_file *file,
-                         struct bw_repeated *before, struct bw_buffer *text)
+                         struct bw_repeated *repeated, struct bw_buffer *text)
 {
     const struct entry_header header = {file->subvolume, file->number, (uint32_t)file->path_length,
                                         file->type, file->inode != NULL};
-    (void)writer, (void)before;
+    (void)writer, (void)repeated;
     /* A record is written completely or not at all: the reader does not check where it ends. */
     if (!bw_buffer_reserve(text, sizeof header + sizeof *file->inode + file->path_length))
         return;
@@ -318,7 +318,7 @@ static uint64_t key_of(const struct bw_file_writer *writer, const struct bw_walk
 }
 
 static void append_sortable(const struct bw_file_writer *writer, const struct bw_walked_file *file,
-                            struct bw_repeated *before, struct bw_buffer *text)
+                            struct bw_repeated *repeated, struct bw_buffer *text)
 {
     struct sort_header sort_header = {.key = key_of(writer, file)};
     const size_t start = text->length;
@@ -330,7 +330,7 @@ static void append_sortable(const struct bw_file_writer *writer, const struct bw
     bw_buffer_append(text, &sort_header, sizeof sort_header);
     bw_buffer_append(text, bytes, sort_header.path_length);
     const size_t begin = text->length;
-    writer->inner->append(writer->inner, file, before, text);
+    writer->inner->append(writer->inner, file, repeated, text);
     sort_header.text_length = (uint32_t)(text->length - begin);
     if (!text->failed)
         memcpy(text->data + start, &sort_header, sizeof sort_header);

@@ -92,10 +92,10 @@ static inline bool bw_output_stopped(struct bw_ordered_output *output)
 /** A method of writing files. It does not change: any number of threads may use it, each with its
  * own buffer. */
 struct bw_file_writer {
-    /** Appends the text of a file; `before` is that of bw_rows_append_file(). If memory runs out,
+    /** Appends the text of a file; `repeated` is that of bw_rows_append_file(). If memory runs out,
      * the buffer remembers it. */
     void (*append)(const struct bw_file_writer *writer, const struct bw_walked_file *file,
-                   struct bw_repeated *before, struct bw_buffer *text);
+                   struct bw_repeated *repeated, struct bw_buffer *text);
     unsigned needs; /**< BW_FILE_NEEDS_*: what must be known of a file */
     /** It writes a path and a terminator, and nothing else: tasks may do that themselves, without
      * collecting files first. */

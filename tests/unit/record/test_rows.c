@@ -53,19 +53,21 @@ static struct bw_walked_file file_of(const char *path, const struct bw_inode *in
                                    .inode = inode};
 }
 
-/* The row of a file, of which it makes no difference which row is before it. */
+/* The row of a file, of which it makes no difference which rows are before it: the text of a value
+ * is kept when it is written a second time, and copied from then on. */
 static void check(const struct bw_rows_options *options, const struct bw_walked_file *file,
                   const char *expected)
 {
     struct bw_rows *rows = make("fileinfo", options);
-    struct bw_repeated before = {0};
+    struct bw_repeated repeated = {0};
     struct bw_inode other = {.size = 1, .mode = 0100644, .uid = 1001, .flags = UINT64_MAX};
-    const struct bw_inode *const inodes[] = {file->inode, file->inode, NULL, &other, file->inode};
+    const struct bw_inode *const inodes[] = {file->inode, file->inode, file->inode, NULL,
+                                             file->inode, &other,      file->inode};
     for (size_t i = 0; i < sizeof inodes / sizeof *inodes; i++) {
         struct bw_walked_file one = *file;
         const size_t start = text.length;
         one.inode = inodes[i];
-        bw_rows_append_file(rows, &one, &before, &text);
+        bw_rows_append_file(rows, &one, &repeated, &text);
         if (inodes[i] == file->inode)
             assert_true(text.length - start == strlen(expected) &&
                         memcmp(text.data + start, expected, strlen(expected)) == 0);
@@ -198,17 +200,18 @@ static void test_json_repeated(void **state)
                                             .style = BW_ROWS_JSON_LINES,
                                             .terminator = '\n'};
     struct bw_walked_file file = file_of("/x", &sample_inode);
-    struct bw_repeated before = {0};
+    struct bw_repeated repeated = {0};
     (void)state;
     struct bw_rows *rows = make("fileinfo", &options);
-    for (unsigned i = 0; i < 3; i++) {
+    for (unsigned i = 0; i < 4; i++) {
         file.compression = i % 2 ? "" : NULL;
-        bw_rows_append_file(rows, &file, &before, &text);
+        bw_rows_append_file(rows, &file, &repeated, &text);
     }
     bw_rows_destroy(rows);
     expect_text("{\"size\":1572864,\"mode\":33188}\n"
                 "{\"compression\":\"\",\"size\":1572864,\"mode\":33188}\n"
-                "{\"size\":1572864,\"mode\":33188}\n");
+                "{\"size\":1572864,\"mode\":33188}\n"
+                "{\"compression\":\"\",\"size\":1572864,\"mode\":33188}\n");
 }
 
 /* A path that is not UTF-8 appears once, in base64. */
