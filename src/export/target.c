@@ -5,28 +5,13 @@
 #include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "base/beneath.h"
 #include "base/cleanup.h"
 #include "btrfs-walk/inode.h"
 #include "export/target.h"
-
-#ifdef SYS_openat2
-#include <linux/openat2.h>
-#endif
-
-/*
- * Opening directories below the folder of an extraction. openat2(2) makes the kernel refuse links
- * and all other ways out of the folder. Without it, each component of a path is opened separately,
- * without following links.
- */
-
-enum {
-    DIRECTORY_FLAGS = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC,
-    TRIES = 16, /* because other processes may rename directories all the time */
-};
 
 static bool is_valid_name(const char *name, size_t length)
 {
@@ -47,97 +32,6 @@ static bool path_is_valid(const char *path, size_t length)
             return true;
         path = slash + 1;
     }
-}
-
-/* The length of the first part of a path that is short enough for a system call; it ends at a '/'
- * or at the end. */
-static size_t part_length(const char *path)
-{
-    size_t length = strnlen(path, PATH_MAX - 1);
-    if (!path[length] || path[length] == '/')
-        return length;
-    while (length && path[length - 1] != '/')
-        length--;
-    return length ? length - 1 : 0;
-}
-
-static int open_part_at_once(int directory, const char *part)
-{
-#ifdef SYS_openat2
-    const struct open_how how = {
-        .flags = DIRECTORY_FLAGS,
-        .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS,
-    };
-    for (int i = 0; i < TRIES; i++) {
-        long opened = syscall(SYS_openat2, directory, part, &how, sizeof how);
-        if (opened >= 0 || (errno != EAGAIN && errno != EINTR))
-            return (int)opened;
-    }
-    return -1;
-#else
-    (void)directory, (void)part;
-    errno = ENOSYS;
-    return -1;
-#endif
-}
-
-/* Opens the next component; closes the previous descriptor if it is `owned`. */
-static int open_component(int directory, bool owned, const char *name)
-{
-    int opened = openat(directory, name, DIRECTORY_FLAGS);
-    int problem = errno;
-    if (owned)
-        close(directory);
-    errno = problem;
-    return opened;
-}
-
-static int open_part_by_steps(int directory, char *part)
-{
-    bool owned = false;
-    char *slash;
-    for (; (slash = strchr(part, '/')); part = slash + 1, owned = true) {
-        *slash = '\0';
-        directory = open_component(directory, owned, part);
-        if (directory < 0)
-            return -1;
-    }
-    return open_component(directory, owned, part);
-}
-
-static int open_part(int directory, char *part, bool step_by_step)
-{
-    int opened = step_by_step ? -1 : open_part_at_once(directory, part);
-    /* some sandboxes return EPERM for unknown system calls */
-    bool lacking =
-        step_by_step || (opened < 0 && (errno == ENOSYS || errno == EPERM || errno == E2BIG));
-    return lacking ? open_part_by_steps(directory, part) : opened;
-}
-
-/*
- * Opens a directory below `folder` for reading; `path` is valid and NUL-terminated. Does not follow
- * links. `step_by_step`: do not use openat2(2). Returns -1 with errno: ELOOP or ENOTDIR if a
- * component is a link.
- */
-static int open_below(int folder, const char *path, bool step_by_step)
-{
-    char part[PATH_MAX];
-    int directory = folder;
-    while (*path) {
-        size_t length = part_length(path);
-        memcpy(part, path, length);
-        part[length] = '\0';
-        int opened = open_part(directory, part, step_by_step);
-        int problem = errno;
-        if (directory != folder)
-            close(directory);
-        errno = problem;
-        if (opened < 0)
-            return -1;
-        directory = opened;
-        path += length + (path[length] == '/');
-    }
-    return directory == folder ? fcntl(folder, F_DUPFD_CLOEXEC, 0) : directory;
 }
 
 /* Makes an opened directory the current one. */
@@ -198,9 +92,9 @@ static struct bw_error *enter_directory(struct bw_target *target, const char *pa
     bw_buffer_append_byte(&target->path, '\0');
     if (target->path.failed)
         return bw_error_no_memory();
-    int opened = length
-                     ? open_below(target->folder, target->path.data, target->options.step_by_step)
-                     : target->folder;
+    int opened = length ? bw_open_beneath(target->folder, target->path.data, O_RDONLY | O_DIRECTORY,
+                                          target->options.step_by_step)
+                        : target->folder;
     if (opened >= 0) {
         set_directory(target, opened);
         return NULL;

@@ -13,19 +13,18 @@
 #include <linux/btrfs.h>
 #include <linux/fs.h>
 #include <linux/magic.h>
-#include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/vfs.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
 #include "base/array.h"
+#include "base/beneath.h"
 #include "base/buffer.h"
 #include "base/cleanup.h"
 #include "base/struct_size.h"
@@ -79,12 +78,9 @@ static struct bw_error *system_error(const char *problem, const struct bw_stream
 
 /* Opening. */
 
-static int open_below(int directory, const char *path, uint64_t flags)
+static int open_below(int directory, const char *path)
 {
-    const struct open_how how = {.flags = flags | O_CLOEXEC,
-                                 .resolve =
-                                     RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS};
-    return (int)syscall(SYS_openat2, directory, path, &how, sizeof how);
+    return bw_open_beneath(directory, path, O_RDONLY | O_DIRECTORY, false);
 }
 
 static void close_file(struct bw_receiver *receiver)
@@ -120,7 +116,7 @@ static struct bw_error *open_directory(struct bw_receiver *receiver,
     if (opened->failed)
         return bw_error_no_memory();
     opened->length--;
-    receiver->directory = open_below(receiver->top, opened->data, O_RDONLY | O_DIRECTORY);
+    receiver->directory = open_below(receiver->top, opened->data);
     return receiver->directory < 0 ? system_error("cannot open the directory of", path) : NULL;
 }
 
@@ -202,7 +198,7 @@ static struct received *find_received(struct bw_receiver *receiver, const uint8_
 static int open_received(const struct bw_receiver *receiver, const struct received *received)
 {
     return open_below(received->placed ? receiver->options.top : receiver->options.folder,
-                      received->name, O_RDONLY | O_DIRECTORY);
+                      received->name);
 }
 
 static struct bw_error *end_subvolume(struct bw_receiver *receiver)
@@ -286,8 +282,7 @@ static struct bw_error *begin_subvolume(struct bw_receiver *receiver,
         BW_TRY(parent ? make_snapshot(receiver, name, parent) : make_subvolume(receiver, name));
     BW_TRY(add_received(receiver, command, name));
     receiver->summary.subvolumes++;
-    receiver->top = is_top ? receiver->options.top
-                           : open_below(receiver->options.folder, name, O_RDONLY | O_DIRECTORY);
+    receiver->top = is_top ? receiver->options.top : open_below(receiver->options.folder, name);
     receiver->received[receiver->count - 1].placed = is_top;
     return receiver->top < 0 ? bw_error_from_errno(errno, "cannot open %s", name) : NULL;
 }
@@ -463,13 +458,13 @@ static struct bw_error *copy_range(struct bw_receiver *receiver, int from, uint6
 static int open_regular(int directory, const char *path)
 {
     struct stat status;
-    const int found = open_below(directory, path, O_PATH);
+    const int found = bw_open_beneath(directory, path, O_PATH, false);
     if (found < 0)
         return -1;
     const bool is_regular = fstat(found, &status) == 0 && S_ISREG(status.st_mode);
     close(found);
     errno = EINVAL;
-    return is_regular ? open_below(directory, path, O_RDONLY | O_NONBLOCK) : -1;
+    return is_regular ? bw_open_beneath(directory, path, O_RDONLY | O_NONBLOCK, false) : -1;
 }
 
 /* Opens the source of a clone. */
@@ -755,7 +750,7 @@ static struct bw_error *make_way(int top, const char *path, int *directory)
             memcpy(name, path, (size_t)(slash - path));
         if (*name && mkdirat(*directory, name, 0755) && errno != EEXIST)
             *name = '\0';
-        int next = *name ? open_below(*directory, name, O_RDONLY | O_DIRECTORY) : -1;
+        int next = *name ? open_below(*directory, name) : -1;
         const int problem = errno;
         close(*directory);
         errno = problem;

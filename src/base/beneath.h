@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Opening files beneath a directory of this machine that other processes may change meanwhile: no
+ * path leads out of the directory, and no symbolic link is followed. openat2(2) makes the kernel
+ * ensure this. Where it is missing, each component is opened separately.
+ */
+#ifndef BW_BASE_BENEATH_H
+#define BW_BASE_BENEATH_H
+
+#include <stdbool.h>
+
+/**
+ * Opens a file or directory for reading, by a relative path of any length, without a '/' at its
+ * end. `flags` are those of open(2) for the last component, without O_CREAT; O_NOFOLLOW and
+ * O_CLOEXEC are added. `step_by_step`: do not use openat2(2). Returns -1 with errno: ELOOP or
+ * ENOTDIR if a component is a link, EXDEV if the path leads out of the directory.
+ */
+int bw_open_beneath(int directory, const char *path, int flags, bool step_by_step);
+
+#endif
