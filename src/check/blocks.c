@@ -138,7 +138,7 @@ struct bw_finding_location bw_block_location(const struct bw_tree *tree,
 
 static bool is_known_fsid(const struct bw_fs *fs, const uint8_t *fsid)
 {
-    if (memcmp(fs->superblock.metadata_uuid, fsid, BW_UUID_SIZE) == 0)
+    if (bw_superblock_has_block_id(&fs->superblock, fsid))
         return true;
     for (size_t i = 0; i < fs->image_count; i++)
         if (fs->images[i].role == BW_IMAGE_SEED &&

@@ -116,7 +116,7 @@ static struct bw_error *visit_device_item(void *context, const struct bw_item *i
                                   .total_bytes = bw_get64(disk->total_bytes),
                                   .bytes_used = bw_get64(disk->bytes_used)};
     memcpy(info.uuid, disk->uuid, BW_UUID_SIZE);
-    info.seed = memcmp(disk->fsid, iteration->fs->superblock.metadata_uuid, BW_UUID_SIZE) != 0;
+    info.seed = !bw_superblock_has_block_id(&iteration->fs->superblock, disk->fsid);
     if (image) {
         info.state = bw_image_is_stale(iteration->fs, image) ? BW_DEVICE_STALE : BW_DEVICE_PRESENT;
         info.path = image->path;

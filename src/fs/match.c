@@ -6,20 +6,19 @@
 #include "base/cleanup.h"
 #include "fs/image.h"
 
-/* If a change of the fsid was interrupted, some devices have the old fsid and some the new one; all
- * have the same metadata uuid. */
-#define CHANGING_FSID ((UINT64_C(1) << 35) | (UINT64_C(1) << 36))
-
 static bool same_uuid(const uint8_t *a, const uint8_t *b)
 {
     return memcmp(a, b, BW_UUID_SIZE) == 0;
 }
 
+/* If a change of the fsid was interrupted, some devices have the old fsid and some the new one. */
 bool bw_same_file_system(const struct bw_superblock *a, const struct bw_superblock *b)
 {
-    if (!same_uuid(a->metadata_uuid, b->metadata_uuid))
+    const uint64_t changing = BW_SUPER_FLAG_CHANGING_FSID | BW_SUPER_FLAG_CHANGING_FSID_V2;
+    if (!bw_superblock_has_block_id(a, b->metadata_uuid) &&
+        !bw_superblock_has_block_id(b, a->metadata_uuid))
         return false;
-    return same_uuid(a->fsid, b->fsid) || ((a->flags | b->flags) & CHANGING_FSID);
+    return same_uuid(a->fsid, b->fsid) || ((a->flags | b->flags) & changing);
 }
 
 bool bw_is_seed(const struct bw_superblock *superblock)

@@ -464,7 +464,7 @@ struct bw_error *bw_wire_devices(const struct bw_fs *fs, struct bw_image *images
 static struct bw_error *send_file_system_facts(const struct bw_fs *fs,
                                                const struct bw_image_set *set)
 {
-    BW_AUTO_FREE uint8_t(*ids)[BW_UUID_SIZE] = calloc(1 + set->count, sizeof *ids);
+    BW_AUTO_FREE uint8_t(*ids)[BW_UUID_SIZE] = calloc(2 + set->count, sizeof *ids);
     struct bw_control_file_system facts = {.checksum_type = fs->superblock.checksum_type,
                                            .nodesize = fs->superblock.nodesize,
                                            .sectorsize = fs->superblock.sectorsize,
@@ -472,7 +472,7 @@ static struct bw_error *send_file_system_facts(const struct bw_fs *fs,
                                            .dumped = fs->no_data};
     if (!ids)
         return bw_error_no_memory();
-    memcpy(ids[facts.id_count++], fs->superblock.metadata_uuid, BW_UUID_SIZE);
+    facts.id_count = bw_superblock_block_ids(&fs->superblock, ids);
     for (size_t i = 0; i < set->count; i++)
         if (set->images[i].role == BW_IMAGE_SEED)
             memcpy(ids[facts.id_count++], set->images[i].superblock.metadata_uuid, BW_UUID_SIZE);

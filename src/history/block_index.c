@@ -34,14 +34,14 @@ void bw_found_free(struct bw_found_index *index)
 struct bw_error *bw_found_identity_of(const struct bw_fs *fs, struct bw_found_identity *identity)
 {
     *identity = (struct bw_found_identity){
-        .fsids = calloc(1 + fs->image_count, sizeof *identity->fsids),
+        .fsids = calloc(2 + fs->image_count, sizeof *identity->fsids),
         .checksum_type = fs->superblock.checksum_type,
         .dumped = fs->no_data,
         .nodesize = fs->superblock.nodesize,
     };
     if (!identity->fsids)
         return bw_error_no_memory();
-    memcpy(identity->fsids[identity->fsid_count++], fs->superblock.metadata_uuid, BW_UUID_SIZE);
+    identity->fsid_count = bw_superblock_block_ids(&fs->superblock, identity->fsids);
     for (size_t i = 0; i < fs->image_count; i++)
         if (fs->images[i].role == BW_IMAGE_SEED)
             memcpy(identity->fsids[identity->fsid_count++], fs->images[i].superblock.metadata_uuid,

@@ -59,6 +59,8 @@ enum {
 #define BW_SUPER_FLAG_SEEDING             (UINT64_C(1) << 32)
 #define BW_SUPER_FLAG_METADUMP            (UINT64_C(1) << 33)
 #define BW_SUPER_FLAG_METADUMP_V2         (UINT64_C(1) << 34)
+#define BW_SUPER_FLAG_CHANGING_FSID       (UINT64_C(1) << 35)
+#define BW_SUPER_FLAG_CHANGING_FSID_V2    (UINT64_C(1) << 36) /**< not in tree blocks */
 #define BW_SUPER_FLAG_CHANGING_GROUP_TREE (UINT64_C(1) << 38)
 
 /* Extent item flags. */

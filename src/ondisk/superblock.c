@@ -157,6 +157,24 @@ struct bw_error *bw_superblock_decode(const void *bytes, uint64_t offset,
     return check_root(superblock, "chunk_root", &superblock->chunk_root);
 }
 
+unsigned bw_superblock_block_ids(const struct bw_superblock *superblock,
+                                 uint8_t ids[2][BW_UUID_SIZE])
+{
+    memcpy(ids[0], superblock->metadata_uuid, BW_UUID_SIZE);
+    if (!(superblock->flags & BW_SUPER_FLAG_CHANGING_FSID))
+        return 1;
+    memcpy(ids[1], superblock->device.fsid, BW_UUID_SIZE);
+    return 2;
+}
+
+bool bw_superblock_has_block_id(const struct bw_superblock *superblock, const uint8_t *id)
+{
+    uint8_t ids[2][BW_UUID_SIZE];
+    const unsigned count = bw_superblock_block_ids(superblock, ids);
+    return memcmp(ids[0], id, BW_UUID_SIZE) == 0 ||
+           (count > 1 && memcmp(ids[1], id, BW_UUID_SIZE) == 0);
+}
+
 static void encode_numbers(const struct bw_superblock *super, struct bw_disk_superblock *disk)
 {
     disk->magic = bw_put64(BW_SUPERBLOCK_MAGIC);

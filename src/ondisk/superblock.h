@@ -72,6 +72,14 @@ uint64_t bw_superblock_offset(unsigned copy);
 struct bw_error *bw_superblock_decode(const void *bytes, uint64_t offset,
                                       struct bw_superblock *superblock);
 
+/** Sets the ids that its tree blocks carry, and returns how many. While btrfstune changes the id of
+ * all blocks, there are two: the device still has the old one. */
+unsigned bw_superblock_block_ids(const struct bw_superblock *superblock,
+                                 uint8_t ids[2][BW_UUID_SIZE]);
+
+/** Whether its tree blocks may carry an id. */
+bool bw_superblock_has_block_id(const struct bw_superblock *superblock, const uint8_t *id);
+
 /** Makes copy 0 of a superblock whose bytes are lost, as far as it is known, except for its
  * checksum and the backup roots. */
 void bw_superblock_encode(const struct bw_superblock *superblock, struct bw_disk_superblock *disk);

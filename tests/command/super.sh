@@ -90,4 +90,15 @@ holds "the magic at its offset" out_has '^00000040  5f 42 48 52 66 53 5f 4d  .*[
 is "to the last one" "$(sed -n '/^00000ff0/p' "$WORK/out" | cut -c 11-12)" 00
 expect "bytes as JSON" 2 'not for -o and --json' super --hex --json "$plain"
 
+# While btrfstune changes the id of all tree blocks, some still have the old one, and so has the
+# device.
+cp "$plain" "$WORK/changing"
+python3 "$ROOT/tests/support/change_item.py" "$WORK/changing" 1 5 132 0 block 32 8 7 and \
+    super 32 8 7 and super 56 8 $((1 << 35 | 1))
+expect "an unfinished change of the id" 0 - walk "$WORK/changing"
+is "lists the same" "$(md5sum < "$WORK/out")" "$("$PROGRAM" "$plain" | md5sum)"
+expect "which is an error" 4 - check -q "$WORK/changing"
+holds "of its own" out_has '^error half-done'
+is "unlike the ids of the blocks" "$(grep -c block-foreign "$WORK/out")" 0
+
 finish
