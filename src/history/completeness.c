@@ -12,6 +12,12 @@
 #include "base/zeros.h"
 #include "xlators/classes.h"
 
+/* A block that is not in the index, because another mirror was scanned, or because it is lost. */
+struct absent_block {
+    struct bw_loss loss;
+    bool found;
+};
+
 struct bw_completeness {
     struct bw_fs *fs;
     const struct bw_found_index *index;
@@ -22,11 +28,10 @@ struct bw_completeness {
                                      * level 0 */
     atomic_uchar *children;         /* a bit for each block: it is a child of another one */
 
-    /* Blocks that are not in the index, because another mirror was scanned. */
     pthread_mutex_t lock;
     struct bw_map absent; /* from a hash of their parents' pointers to their indices in
-                           * absent_losses */
-    struct bw_loss *absent_losses;
+                           * absent_blocks */
+    struct absent_block *absent_blocks;
     size_t absent_count, absent_capacity;
     size_t tries; /* number of reads that may still fail */
     atomic_bool no_memory;
@@ -103,52 +108,55 @@ static struct bw_loss assess_node(struct bw_completeness *completeness,
                                   const struct bw_block_pointer *parent, const uint8_t *bytes);
 
 /* Tries to read all mirrors of a block. */
-static struct bw_loss try_absent(struct bw_completeness *completeness,
-                                 const struct bw_block_pointer *pointer, bool *found)
+static struct absent_block try_absent(struct bw_completeness *completeness,
+                                      const struct bw_block_pointer *pointer)
 {
     BW_AUTO_FREE uint8_t *buffer = bw_block_buffer(&completeness->reader, 1);
-    if (!buffer)
-        return lost;
+    if (!buffer) {
+        completeness->no_memory = true;
+        return (struct absent_block){lost, false};
+    }
     BW_AUTO_ERROR struct bw_error *error = bw_block_read(&completeness->reader, pointer, buffer);
-    *found = !error;
+    struct absent_block block = {.found = !error};
     if (error)
-        return are_zeros_at(completeness, pointer->bytenr, buffer) ? trimmed : lost;
-    return pointer->expectation.level ? assess_node(completeness, pointer, buffer)
-                                      : (struct bw_loss){0};
+        block.loss = are_zeros_at(completeness, pointer->bytenr, buffer) ? trimmed : lost;
+    else if (pointer->expectation.level)
+        block.loss = assess_node(completeness, pointer, buffer);
+    return block;
 }
 
-static void keep_absent(struct bw_completeness *completeness, uint64_t hash, struct bw_loss loss,
-                        bool found)
+static void keep_absent(struct bw_completeness *completeness, uint64_t hash,
+                        struct absent_block block)
 {
     pthread_mutex_lock(&completeness->lock);
-    completeness->tries += found ? TRIES_PER_SUCCESS : 0;
-    if (BW_ARRAY_RESERVE(completeness->absent_losses, completeness->absent_count,
+    completeness->tries += block.found ? TRIES_PER_SUCCESS : 0;
+    if (BW_ARRAY_RESERVE(completeness->absent_blocks, completeness->absent_count,
                          completeness->absent_capacity) &&
         completeness->absent_count < UINT32_MAX &&
         bw_map_put(&completeness->absent, hash, (uint32_t)completeness->absent_count))
-        completeness->absent_losses[completeness->absent_count++] = loss;
+        completeness->absent_blocks[completeness->absent_count++] = block;
     else
         completeness->no_memory = true;
     pthread_mutex_unlock(&completeness->lock);
 }
 
-static struct bw_loss assess_absent(struct bw_completeness *completeness,
-                                    const struct bw_block_pointer *pointer, bool *found)
+static struct absent_block assess_absent(struct bw_completeness *completeness,
+                                         const struct bw_block_pointer *pointer)
 {
-    struct bw_loss loss = lost;
+    struct absent_block block = {lost, false};
     const uint64_t hash = hash_of(completeness, pointer);
     pthread_mutex_lock(&completeness->lock);
     const uint32_t known = bw_map_get(&completeness->absent, hash);
     if (known != UINT32_MAX)
-        loss = completeness->absent_losses[known];
+        block = completeness->absent_blocks[known];
     const bool tries = known == UINT32_MAX && completeness->tries;
     completeness->tries -= tries;
     pthread_mutex_unlock(&completeness->lock);
     if (!tries)
-        return loss;
-    loss = try_absent(completeness, pointer, found);
-    keep_absent(completeness, hash, loss, *found);
-    return loss;
+        return block;
+    block = try_absent(completeness, pointer);
+    keep_absent(completeness, hash, block);
+    return block;
 }
 
 /* Nodes. */
@@ -164,9 +172,14 @@ static struct bw_loss assess_pointer(struct bw_completeness *completeness,
                                      const struct bw_block_pointer *pointer,
                                      const struct bw_found_block *block, bool *readable)
 {
-    *readable = block && matches_pointer(completeness, block, &pointer->expectation);
+    if (!block) {
+        const struct absent_block absent = assess_absent(completeness, pointer);
+        *readable = absent.found;
+        return absent.loss;
+    }
+    *readable = matches_pointer(completeness, block, &pointer->expectation);
     if (!*readable)
-        return block ? lost : assess_absent(completeness, pointer, readable);
+        return lost;
     return block->level ? *loss_of(completeness, block) : (struct bw_loss){0};
 }
 
@@ -356,7 +369,7 @@ void bw_completeness_destroy(struct bw_completeness *completeness)
     free(completeness->nodes);
     free(completeness->losses);
     free(completeness->children);
-    free(completeness->absent_losses);
+    free(completeness->absent_blocks);
     bw_map_free(&completeness->absent);
     pthread_mutex_destroy(&completeness->lock);
     free(completeness);

@@ -84,6 +84,29 @@ static void test_completeness(void **state)
     end(&scanned);
 }
 
+/* A root that the scan has not found, because another mirror was scanned, can be of several
+ * generations. */
+static void test_root_of_another_mirror(void **state)
+{
+    struct scanned scanned;
+    struct bw_completeness *completeness;
+    (void)state;
+    make_image(&scanned);
+    const struct bw_tree tree = {.id = FS, .root = root_of(&scanned, FS)};
+    lose(scanned.fixture.image, iw_root_block(scanned.fixture.image, FS), IW_FLIP);
+    scan(&scanned);
+    lose(scanned.fixture.image, iw_root_block(scanned.fixture.image, FS), IW_FLIP);
+    assert_null(bw_found_find(&scanned.index, tree.root.bytenr, tree.root.generation));
+    expect_success(bw_completeness_create(scanned.fixture.fs, &scanned.index, 1, &completeness));
+    for (unsigned generation = 0; generation < 2; generation++) {
+        bool readable = false;
+        assert_int_equal(bw_completeness_of_tree(completeness, &tree, &readable).missing, 0);
+        assert_true(readable);
+    }
+    bw_completeness_destroy(completeness);
+    end(&scanned);
+}
+
 static void expect_root(const struct scanned *scanned, const struct bw_tree_roots *roots,
                         uint64_t tree)
 {
@@ -175,6 +198,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_completeness),
+        cmocka_unit_test(test_root_of_another_mirror),
         cmocka_unit_test(test_roots),
         cmocka_unit_test(test_highest_blocks),
         cmocka_unit_test(test_part_of_extent_tree),
