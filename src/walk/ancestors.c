@@ -24,6 +24,7 @@ void bw_ancestors_clear(struct bw_ancestors *ancestors, const struct bw_task_sco
     bw_map_clear(&ancestors->numbers);
     ancestors->first = ancestors->end = 0;
     ancestors->files = NULL;
+    ancestors->path_directory = BW_NO_DIRECTORY;
     const struct bw_tree_reader reader = bw_fs_name_reader(scope->fs);
     if (ancestors->has_finder)
         bw_leaf_finder_set_tree(&ancestors->finder, scope->tree);
@@ -122,15 +123,35 @@ static struct bw_error *climb_to_known(struct bw_ancestors *ancestors,
     return NULL;
 }
 
-/* Sets the path: of the directory below which others are added. */
+/* Moves the path to a directory below the one whose path is set; false if it is elsewhere. */
+static bool extend_path(struct bw_ancestors *ancestors, const struct bw_packed *found,
+                        uint32_t directory)
+{
+    if (!(directory & BW_FOUND_LOCAL))
+        return false;
+    const struct bw_found_directory below =
+        bw_found_directory_get(found, directory & ~BW_FOUND_LOCAL);
+    if (below.parent != ancestors->path_directory)
+        return false;
+    bw_buffer_append(&ancestors->path, below.name, below.name_length);
+    bw_buffer_append_byte(&ancestors->path, '/');
+    ancestors->depth++;
+    return true;
+}
+
+/* Sets the path: of the directory below which others are added. On the way down, it only becomes
+ * longer; making it again for each of thousands of directories in each other would take long. */
 static struct bw_error *set_path(struct bw_ancestors *ancestors, const struct bw_task_scope *scope,
                                  const struct bw_packed *found, uint32_t directory)
 {
     struct bw_buffer *path = &ancestors->path;
-    path->length = 0;
-    bw_buffer_append(path, scope->prefix, scope->prefix_length);
-    bw_found_directory_path(scope->directories, found, directory, path);
-    ancestors->depth = bw_choice_depth(scope->choice, path->data, path->length);
+    if (directory != ancestors->path_directory && !extend_path(ancestors, found, directory)) {
+        path->length = 0;
+        bw_buffer_append(path, scope->prefix, scope->prefix_length);
+        bw_found_directory_path(scope->directories, found, directory, path);
+        ancestors->depth = bw_choice_depth(scope->choice, path->data, path->length);
+    }
+    ancestors->path_directory = directory;
     return path->failed ? bw_error_no_memory() : NULL;
 }
 

@@ -28,8 +28,9 @@ struct bw_ancestors {
     bool has_finder;
     struct bw_ancestor *steps;
     size_t capacity;
-    struct bw_buffer path; /**< of the directory that others are added below */
-    unsigned depth;        /**< of the same */
+    struct bw_buffer path;   /**< of the directory that others are added below */
+    uint32_t path_directory; /**< number of the same */
+    unsigned depth;          /**< of the same */
 };
 
 /** Forgets all directories, for another task or subvolume. */

@@ -27,8 +27,10 @@ struct bw_error *bw_known_files_reset(struct bw_known_files *known,
         known->bits = malloc(words * sizeof *known->bits);
         known->capacity = known->bits ? words : 0;
     }
-    if (!known->bits)
+    if (!known->bits) {
+        known->count = 0;
         return bw_error_no_memory();
+    }
     memset(known->bits, 0, words * sizeof *known->bits);
     return NULL;
 }

@@ -206,8 +206,9 @@ static struct bw_error *list_missing(struct bw_subvolume_walk *walk, const struc
 {
     struct bw_missing missing = {
         .nodes = nodes, .queued = walk->queued, .lock = PTHREAD_MUTEX_INITIALIZER};
-    BW_TRY(bw_lost_list_make(&walk->lost, 0, &missing.lost));
-    struct bw_error *error = write_rest(walk);
+    struct bw_error *error = bw_lost_list_make(&walk->lost, 0, &missing.lost);
+    if (!error)
+        error = write_rest(walk);
     if (!error)
         error = begin_subvolume(walk, top);
     walk->scope.missing = &missing;
@@ -217,6 +218,7 @@ static struct bw_error *list_missing(struct bw_subvolume_walk *walk, const struc
         error = bw_waves_run(walk);
     if (!error)
         error = bw_lost_entries_list(walk);
+    walk->scope.missing = NULL;
     bw_lost_list_free(&missing.lost);
     bw_number_set_free(&missing.followed);
     return error;
