@@ -160,6 +160,7 @@ void bw_adoptions_destroy(struct bw_adoptions *adoptions)
 struct claim {
     uint64_t tree;
     struct bw_lost_range range;
+    uint32_t next; /* of the same tree; UINT32_MAX: none */
 };
 
 enum {
@@ -180,6 +181,7 @@ struct adoption {
     struct bw_map nodes;      /* addresses of nodes found below them, to the claim, or NO_CLAIM */
     struct claim *claims;
     size_t claim_count, claim_capacity;
+    struct bw_map claimants;     /* ids of trees, to the first of their claims */
     struct bw_tree_extent block; /* the block of the last extent item; bytenr 0 if it is of no
                                     interest */
     unsigned references;         /* to the block, by which it was added */
@@ -191,16 +193,18 @@ struct adoption {
     uint8_t *buffers;
 };
 
-/* The first claim of a tree to a key, or to any if that is NULL; UINT32_MAX if there is none. */
-static uint32_t claim_of(const struct adoption *adoption, uint64_t tree, const struct bw_key *key)
+/* Whether a tree has a claim to a key. */
+static bool is_claimed(const struct adoption *adoption, uint64_t tree, const struct bw_key *key)
 {
-    for (size_t i = 0; i < adoption->claim_count; i++) {
-        const struct claim *claim = &adoption->claims[i];
-        if (claim->tree == tree && (!key || (bw_key_compare(key, &claim->range.low) >= 0 &&
-                                             bw_key_compare(key, &claim->range.high) < 0)))
-            return (uint32_t)i;
+    uint32_t number = bw_map_get(&adoption->claimants, tree);
+    while (number != UINT32_MAX) {
+        const struct claim *claim = &adoption->claims[number];
+        if (bw_key_compare(key, &claim->range.low) >= 0 &&
+            bw_key_compare(key, &claim->range.high) < 0)
+            return true;
+        number = claim->next;
     }
-    return UINT32_MAX;
+    return false;
 }
 
 /* The end of the lost keys that begin in a piece. Pieces that touch were lost in different waves.
@@ -221,9 +225,8 @@ static struct bw_error *adopt_leaf(struct adoption *adoption, const struct candi
         return NULL;
     struct bw_key first = bw_leaf_key(leaf, 0);
     const struct bw_lost_range *range = bw_lost_list_find(&adoption->lost, &first);
-    if (!range ||
-        (candidate->claim != NO_CLAIM &&
-         claim_of(adoption, adoption->claims[candidate->claim].tree, &first) == UINT32_MAX))
+    if (!range || (candidate->claim != NO_CLAIM &&
+                   !is_claimed(adoption, adoption->claims[candidate->claim].tree, &first)))
         return NULL;
     struct bw_adopted_leaf adopted = {candidate->pointer, bw_leaf_key(leaf, leaf->item_count - 1),
                                       range->wave};
@@ -277,8 +280,10 @@ static struct bw_error *add_claim(struct adoption *adoption, uint64_t tree, uint
 {
     if (!BW_ARRAY_RESERVE(adoption->claims, adoption->claim_count, adoption->claim_capacity))
         return bw_error_no_memory();
-    adoption->claims[adoption->claim_count++] = (struct claim){tree, adoption->ranges->items[lost]};
-    return NULL;
+    const uint32_t number = (uint32_t)adoption->claim_count++;
+    adoption->claims[number] =
+        (struct claim){tree, adoption->ranges->items[lost], bw_map_get(&adoption->claimants, tree)};
+    return bw_map_put(&adoption->claimants, tree, number) ? NULL : bw_error_no_memory();
 }
 
 /* Whether a reference shows that a block may be below a lost node: the claim that this depends on,
@@ -289,7 +294,7 @@ static uint32_t claim_by(const struct adoption *adoption,
     if (!reference->shared)
         return reference->referrer == adoption->tree->id
                    ? (uint32_t)NO_CLAIM
-                   : claim_of(adoption, reference->referrer, NULL);
+                   : bw_map_get(&adoption->claimants, reference->referrer);
     return bw_map_get(&adoption->lost_nodes, reference->referrer) != UINT32_MAX
                ? (uint32_t)NO_CLAIM
                : bw_map_get(&adoption->nodes, reference->referrer);
@@ -435,6 +440,7 @@ struct bw_error *bw_adopt_leaves(const struct bw_fs *fs, const struct bw_tree *t
     bw_lost_list_free(&adoption->lost);
     bw_map_free(&adoption->lost_nodes);
     bw_map_free(&adoption->nodes);
+    bw_map_free(&adoption->claimants);
     free(adoption->claims);
     free(adoption->buffers);
     free(adoption);
