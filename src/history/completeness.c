@@ -162,8 +162,8 @@ static struct absent_block assess_absent(struct bw_completeness *completeness,
 /* Nodes. */
 
 /* The block with the address and generation of a pointer; NULL if the index does not contain it. */
-static const struct bw_found_block *find_promised(const struct bw_completeness *completeness,
-                                                  const struct bw_block_pointer *pointer)
+static const struct bw_found_block *find_referenced(const struct bw_completeness *completeness,
+                                                    const struct bw_block_pointer *pointer)
 {
     return bw_found_find(completeness->index, pointer->bytenr, pointer->expectation.generation);
 }
@@ -198,7 +198,7 @@ static struct bw_loss assess_node(struct bw_completeness *completeness,
     bool readable;
     for (uint32_t slot = 0; slot < node.item_count; slot++) {
         const struct bw_block_pointer child = bw_tree_child_pointer(parent, &node, slot);
-        const struct bw_found_block *block = find_promised(completeness, &child);
+        const struct bw_found_block *block = find_referenced(completeness, &child);
         add_loss(&sum, assess_pointer(completeness, &child, block, &readable));
         if (block && readable)
             mark_child(completeness, block);
@@ -223,7 +223,7 @@ static size_t list_absent(const struct bw_completeness *completeness,
         const struct bw_node node = bw_node_view(requests[i].buffer, length);
         for (uint32_t slot = 0; !requests[i].error && slot < node.item_count; slot++) {
             const struct bw_block_pointer child = bw_tree_child_pointer(&pointers[i], &node, slot);
-            if (!find_promised(completeness, &child))
+            if (!find_referenced(completeness, &child))
                 ranges[listed++] = (struct bw_range){child.bytenr, length};
         }
     }
@@ -379,7 +379,7 @@ struct bw_loss bw_completeness_of_tree(struct bw_completeness *completeness,
                                        const struct bw_tree *tree, bool *readable)
 {
     const struct bw_block_pointer root = bw_tree_root_pointer(tree, false);
-    return assess_pointer(completeness, &root, find_promised(completeness, &root), readable);
+    return assess_pointer(completeness, &root, find_referenced(completeness, &root), readable);
 }
 
 bool bw_completeness_is_child(const struct bw_completeness *completeness,

@@ -125,8 +125,8 @@ static bool has_inode(const struct bw_tree_block_expectation *child, uint64_t in
 }
 
 /* Whether the blocks below a child of a block are requested. */
-static bool leads_on(const struct look_ahead *ahead, const struct block *parent,
-                     const struct bw_block_pointer *child)
+static bool leads_to_file(const struct look_ahead *ahead, const struct block *parent,
+                          const struct bw_block_pointer *child)
 {
     return !parent->tree || !ahead->file ||
            has_inode(&child->expectation, BW_SUBVOLUME_ROOT_INODE) ||
@@ -138,7 +138,7 @@ static struct bw_error *add_children(struct look_ahead *ahead, const struct bloc
 {
     for (uint32_t slot = 0; slot < node->item_count; slot++) {
         const struct bw_block_pointer child = bw_tree_child_pointer(&parent->pointer, node, slot);
-        if (leads_on(ahead, parent, &child))
+        if (leads_to_file(ahead, parent, &child))
             BW_TRY(add_block(ahead, parent->tree, &child, parent->users));
     }
     return NULL;
@@ -179,7 +179,7 @@ struct layer {
 static bool is_wanted(const struct look_ahead *ahead, const struct block *block,
                       const struct layer *layer)
 {
-    return !block->tree == layer->roots && block->pointer.expectation.level == layer->level &&
+    return (block->tree == 0) == layer->roots && block->pointer.expectation.level == layer->level &&
            block->users < ahead->trees[block->tree].users;
 }
 
@@ -228,8 +228,8 @@ static struct bw_error *read_layers(struct look_ahead *ahead, bool roots)
     return NULL;
 }
 
-static struct bw_error *announce_states(struct look_ahead *ahead,
-                                        const struct bw_generation_choice *states, size_t count)
+static struct bw_error *announce_roots(struct look_ahead *ahead,
+                                       const struct bw_generation_choice *states, size_t count)
 {
     const uint32_t nodesize = ahead->fs->reader.nodesize;
     size_t ranges = 0;
@@ -244,11 +244,11 @@ static struct bw_error *announce_states(struct look_ahead *ahead,
     return NULL;
 }
 
-static struct bw_error *add_states(struct look_ahead *ahead,
-                                   const struct bw_generation_choice *states, size_t count)
+static struct bw_error *add_generations(struct look_ahead *ahead,
+                                        const struct bw_generation_choice *states, size_t count)
 {
     struct bw_root_pointer root = ahead->fs->root_tree.root;
-    BW_TRY(announce_states(ahead, states, count));
+    BW_TRY(announce_roots(ahead, states, count));
     BW_TRY(add_root(ahead, BW_ROOT_TREE, &root, 1));
     for (size_t i = 0; i < count; i++) {
         if (!states[i].tree_root)
@@ -267,7 +267,7 @@ static struct bw_error *read_ahead(struct look_ahead *ahead,
     ahead->buffer = bw_block_buffer(&ahead->fs->reader, bw_block_batch(&ahead->fs->reader));
     if (!ahead->buffer)
         return bw_error_no_memory();
-    BW_TRY(add_states(ahead, states, count));
+    BW_TRY(add_generations(ahead, states, count));
     BW_TRY(read_layers(ahead, true));
     return ahead->only_roots ? NULL : read_layers(ahead, false);
 }
@@ -280,8 +280,8 @@ bool bw_history_is_served(const struct bw_fs *fs)
     return served;
 }
 
-static struct bw_error *look_at_states(struct look_ahead *ahead,
-                                       const struct bw_generation_choice *states, size_t count)
+static struct bw_error *look_at_generations(struct look_ahead *ahead,
+                                            const struct bw_generation_choice *states, size_t count)
 {
     struct bw_error *error =
         bw_history_is_served(ahead->fs) ? read_ahead(ahead, states, count) : NULL;
@@ -298,14 +298,14 @@ struct bw_error *bw_look_ahead(struct bw_fs *present, const struct bw_generation
                                size_t count)
 {
     struct look_ahead ahead = {.fs = present};
-    return look_at_states(&ahead, states, count);
+    return look_at_generations(&ahead, states, count);
 }
 
 struct bw_error *bw_look_ahead_roots(struct bw_fs *present,
                                      const struct bw_generation_choice *states, size_t count)
 {
     struct look_ahead ahead = {.fs = present, .only_roots = true};
-    return look_at_states(&ahead, states, count);
+    return look_at_generations(&ahead, states, count);
 }
 
 struct bw_error *bw_look_ahead_file(struct bw_fs *present,
@@ -313,14 +313,14 @@ struct bw_error *bw_look_ahead_file(struct bw_fs *present,
                                     const struct bw_look_ahead_file *file)
 {
     struct look_ahead ahead = {.fs = present, .file = file};
-    return look_at_states(&ahead, states, count);
+    return look_at_generations(&ahead, states, count);
 }
 
 /* Searches for keys. */
 
 /* Reads a block of each search, and moves the searches to the children. */
-static void look_below(const struct bw_tree_reader *reader, struct bw_look_down **searches,
-                       size_t count, uint8_t *buffer)
+static void move_to_children(const struct bw_tree_reader *reader, struct bw_look_down **searches,
+                             size_t count, uint8_t *buffer)
 {
     struct bw_request requests[BW_BATCH];
     for (size_t i = 0; i < count; i++)
@@ -364,7 +364,8 @@ struct bw_error *bw_look_down(struct bw_fs *fs, struct bw_look_down *searches, s
         if (total)
             bw_blocks_advise(reader, ranges, total);
         for (size_t done = 0; done < total; done += batch)
-            look_below(reader, found + done, total - done < batch ? total - done : batch, buffer);
+            move_to_children(reader, found + done, total - done < batch ? total - done : batch,
+                             buffer);
     }
     return NULL;
 }

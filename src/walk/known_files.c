@@ -43,8 +43,8 @@ static uint64_t bits_between(uint64_t number, uint64_t end)
     return bits << number % 64;
 }
 
-/* Sets the bits of the run. */
-static void end_run(struct bw_known_files *known)
+/* Ends the run. */
+static void set_bits_of_run(struct bw_known_files *known)
 {
     uint64_t number = known->run_first > known->first ? known->run_first - known->first : 0;
     uint64_t end = known->run_end > known->first ? known->run_end - known->first : 0;
@@ -56,7 +56,7 @@ static void end_run(struct bw_known_files *known)
 
 void bw_known_files_begin_run(struct bw_known_files *known, uint64_t inode)
 {
-    end_run(known);
+    set_bits_of_run(known);
     known->run_first = inode;
     known->run_end = inode + 1;
 }
@@ -136,7 +136,7 @@ bool bw_known_files_fill(struct bw_known_files *known, const struct bw_key *firs
     const uint64_t last = until - known->first;
     if (from < known->first || until - from > MOST_INODES || last > known->count)
         return false;
-    end_run(known);
+    set_bits_of_run(known);
     for (uint64_t number = from - known->first; number < last; number = (number / 64 + 1) * 64)
         if (~known->bits[number / 64] & bits_between(number, last))
             return false;

@@ -70,29 +70,24 @@ enum {
 /* States of a node. */
 enum { UNKNOWN, DENSE, SPARSE };
 
-static struct bw_error *add_node(void *context, const struct bw_block_pointer *pointer)
-{
-    struct bw_shard_nodes *nodes = context;
-    if (!BW_ARRAY_RESERVE(nodes->pointers, nodes->count, nodes->capacity))
-        return bw_error_no_memory();
-    nodes->pointers[nodes->count++] = *pointer;
-    return NULL;
-}
-
-/* Where a scan's callbacks lead to. */
+/* The receivers of what a scan finds. */
 struct loading {
     struct bw_shard_nodes *nodes;
     bw_lost_node *lost;
     void *context;
 };
 
-static struct bw_error *load_node(void *context, const struct bw_block_pointer *pointer)
+static struct bw_error *add_node(void *context, const struct bw_block_pointer *pointer)
 {
-    return add_node(((struct loading *)context)->nodes, pointer);
+    struct bw_shard_nodes *nodes = ((const struct loading *)context)->nodes;
+    if (!BW_ARRAY_RESERVE(nodes->pointers, nodes->count, nodes->capacity))
+        return bw_error_no_memory();
+    nodes->pointers[nodes->count++] = *pointer;
+    return NULL;
 }
 
-static struct bw_error *lose_node(void *context, const struct bw_block_pointer *pointer,
-                                  struct bw_error *error)
+static struct bw_error *pass_lost_node(void *context, const struct bw_block_pointer *pointer,
+                                       struct bw_error *error)
 {
     const struct loading *loading = context;
     return loading->lost(loading->context, pointer, error);
@@ -103,7 +98,7 @@ struct bw_error *bw_shard_nodes_load(struct bw_shard_nodes *nodes,
                                      const struct bw_tree *tree, bw_lost_node *lost, void *context)
 {
     struct loading loading = {nodes, lost, context};
-    const struct bw_scan scan = {BW_SCAN_ALL, .pointer = load_node, .lost = lose_node,
+    const struct bw_scan scan = {BW_SCAN_ALL, .pointer = add_node, .lost = pass_lost_node,
                                  .context = &loading};
     *nodes = (struct bw_shard_nodes){.reader = reader};
     BW_TRY(bw_tree_scan(reader, tree, &scan));
@@ -122,7 +117,9 @@ bool bw_shard_is_sparse(const struct bw_node *node)
     return begin * SPARSE_FROM < node->item_count;
 }
 
-static bool read_density(const struct bw_shard_nodes *nodes, const struct bw_block_pointer *pointer)
+/* Reads a node; one that cannot be read, or is a leaf, counts as dense. */
+static bool is_block_sparse(const struct bw_shard_nodes *nodes,
+                            const struct bw_block_pointer *pointer)
 {
     bool sparse = false;
     uint8_t *block = pointer->expectation.level ? bw_block_buffer(nodes->reader, 1) : NULL;
@@ -149,7 +146,7 @@ static bool is_sparse(struct bw_shard_nodes *nodes, size_t node)
 {
     unsigned char density = atomic_load_explicit(&nodes->density[node], memory_order_relaxed);
     if (density == UNKNOWN) {
-        density = read_density(nodes, &nodes->pointers[node]) ? SPARSE : DENSE;
+        density = is_block_sparse(nodes, &nodes->pointers[node]) ? SPARSE : DENSE;
         atomic_store_explicit(&nodes->density[node], density, memory_order_relaxed);
     }
     return density == SPARSE;
@@ -223,7 +220,7 @@ static uint64_t part_of(const struct bw_shard_cuts *cuts, const struct bw_key *k
     return *cut * (uint64_t)cuts->parts;
 }
 
-static bool is_own(const struct bw_shard_cuts *cuts, uint64_t range)
+static bool owns_part(const struct bw_shard_cuts *cuts, uint64_t range)
 {
     const uint64_t count = cuts->shard.count, ranges = cuts->count * (uint64_t)cuts->parts;
     const uint64_t owner = cuts->in_turn || !ranges ? range % count : range * count / ranges;
@@ -234,7 +231,7 @@ bool bw_shard_has(const struct bw_shard_nodes *nodes, const struct bw_key *first
                   uint32_t count, size_t *cut)
 {
     const struct bw_shard_cuts *cuts = nodes->cuts;
-    return is_own(cuts, part_of(cuts, first, cut) + (uint64_t)number * cuts->parts / count);
+    return owns_part(cuts, part_of(cuts, first, cut) + (uint64_t)number * cuts->parts / count);
 }
 
 static bool begins_before(const struct bw_shard_cuts *cuts, const struct bw_node *node, size_t leaf,
@@ -263,9 +260,9 @@ bool bw_shard_has_any(const struct bw_shard_nodes *nodes, const struct bw_key *f
     size_t cut = 0;
     uint64_t part = part_of(cuts, first, &cut);
     const uint64_t last = part_of(cuts, end, &cut) + cuts->parts - 1;
-    while (part < last && !is_own(cuts, part))
+    while (part < last && !owns_part(cuts, part))
         part++;
-    return is_own(cuts, part);
+    return owns_part(cuts, part);
 }
 
 bool bw_shard_has_all(const struct bw_shard_nodes *nodes, const struct bw_key *first,
@@ -273,8 +270,8 @@ bool bw_shard_has_all(const struct bw_shard_nodes *nodes, const struct bw_key *f
 {
     const struct bw_shard_cuts *cuts = nodes->cuts;
     size_t cut = 0;
-    return !cuts->in_turn && is_own(cuts, part_of(cuts, first, &cut)) &&
-           is_own(cuts, part_of(cuts, end, &cut) + cuts->parts - 1);
+    return !cuts->in_turn && owns_part(cuts, part_of(cuts, first, &cut)) &&
+           owns_part(cuts, part_of(cuts, end, &cut) + cuts->parts - 1);
 }
 
 const struct bw_subvolume *bw_shard_model(const struct bw_subvolume_table *table)
@@ -304,7 +301,8 @@ static bool is_dense(struct bw_shard_nodes *nodes)
     return estimate_dense(nodes) * DENSE_FROM >= nodes->count;
 }
 
-static bool is_like(const struct bw_shard_nodes *nodes, const struct bw_shard_twins *twins)
+/* Whether a tree shares at least half of its nodes with others. */
+static bool shares_half(const struct bw_shard_nodes *nodes, const struct bw_shard_twins *twins)
 {
     size_t shared = 0;
     for (size_t i = 0; i < nodes->count; i++)
@@ -314,7 +312,7 @@ static bool is_like(const struct bw_shard_nodes *nodes, const struct bw_shard_tw
 
 struct bw_error *bw_shard_twins_add(struct bw_shard_twins *twins, struct bw_shard_nodes *nodes)
 {
-    if (!is_like(nodes, twins)) {
+    if (!shares_half(nodes, twins)) {
         const bool was_dense = twins->are_dense;
         twins->are_dense = is_dense(nodes);
         if (twins->are_dense != was_dense)
@@ -378,10 +376,10 @@ bool bw_shard_nodes_have_unresolved(const struct bw_shard_nodes *nodes)
     return false;
 }
 
-static bool has_number(struct bw_missing *missing, const struct bw_number_set *set, uint64_t number)
+static bool is_followed(struct bw_missing *missing, uint64_t directory)
 {
     pthread_mutex_lock(&missing->lock);
-    const bool has = bw_number_set_has(set, number);
+    const bool has = bw_number_set_has(&missing->followed, directory);
     pthread_mutex_unlock(&missing->lock);
     return has;
 }
@@ -405,7 +403,7 @@ bool bw_missing_has(struct bw_missing *missing, uint64_t directory,
     const size_t node = node_of(nodes, node_key);
     if (!nodes->count || nodes->pointers[node].bytenr != pointer->bytenr)
         return bw_lost_list_find(&missing->lost, node_key);
-    return is_sparse(nodes, node) ? has_number(missing, &missing->followed, directory)
+    return is_sparse(nodes, node) ? is_followed(missing, directory)
                                   : bw_shard_has(nodes, first, number, count, &cut) &&
                                         bw_number_set_has(&nodes->unresolved[node], directory);
 }
@@ -441,7 +439,7 @@ bool bw_missing_has_name(struct bw_missing *missing, const struct bw_lost_list *
         key = range->low;
     if (bw_shard_is_sparse_at(missing->nodes, &key))
         return bw_number_set_has(&missing->queued, name->directory) ||
-               has_number(missing, &missing->followed, name->directory);
+               is_followed(missing, name->directory);
     return bw_lost_list_find(&missing->lost, &key) ||
            (!bw_lost_list_find(lost, &key) && has_unresolved(missing->nodes, &key));
 }
