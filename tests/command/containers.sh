@@ -149,6 +149,17 @@ for version in 0.90 1.0 1.1 1.2; do
     arrays linear 3 '' version=$version
     arrays 5 3 1 version=$version
 done
+# Version 0.90, with the superblock near the end: a device that is much larger than the array, and
+# disks that end with their partition.
+wrap md larger.img fitting.img level=1 version=0.90
+size=$(stat -c %s larger.img)
+truncate -s +2M larger.img
+dd if=larger.img of=larger.img bs=64K count=1 skip=$((size / 65536 - 1)) \
+    seek=$((size / 65536 + 31)) conv=notrunc status=none
+same "a larger device" - larger.img fitting.img
+wrap md in0.img in1.img in2.img level=5 version=0.90
+for number in 0 1 2; do disk last$number.img in$number.img; done
+same "the last partitions" - last0.img last1.img last2.img
 arrays 0 3 '' layout=1 uneven=3 chunk=16384
 arrays 0 3 '' layout=2 uneven=3 chunk=16384
 arrays 4 3 0

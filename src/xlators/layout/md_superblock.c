@@ -8,12 +8,14 @@
 
 #include "base/cleanup.h"
 #include "base/endian.h"
+#include "xlators/layout/partition_table.h"
 
 enum {
     SECTOR = 512,
     BLOCK = 4096,
     MAGIC = (int)0xa92b4efc,
-    ROLES = 256, /* offset of the roles in a superblock of version 1 */
+    ROLES = 256,         /* offset of the roles in a superblock of version 1 */
+    RESERVED = 64 << 10, /* at the end of a device, for version 0.90 */
 };
 
 /* feature_map of version 1 */
@@ -179,18 +181,25 @@ static void decode_0(const bw_le32 *words, uint64_t offset, struct bw_md_superbl
 }
 
 /* A disk and its last partition often end at the same address, where both would have their
- * superblock. If most of the disk is unused, the superblock belongs to the partition. */
-static bool fills_device(const struct bw_md_superblock *found)
+ * superblock. */
+static bool is_in_partition(const struct bw_frame *frame, struct bw_xlator *device, uint64_t offset)
 {
-    const uint64_t slack = (1 << 20) + found->chunk;
-    return !found->used_size || found->level < 1 ||
-           (found->used_size <= found->offset && found->offset - found->used_size <= slack);
+    struct bw_partition_table table;
+    BW_AUTO_ERROR struct bw_error *error = bw_partition_table_read(frame, device, &table);
+    bool is_inside = false;
+    for (size_t i = 0; !error && i < table.count; i++) {
+        const struct bw_partition_info *partition = &table.partitions[i];
+        const uint64_t size = partition->length / RESERVED * RESERVED;
+        is_inside |= !partition->extended && partition->room == partition->length &&
+                     size >= RESERVED && partition->offset + size - RESERVED == offset;
+    }
+    bw_partition_table_free(&table);
+    return is_inside;
 }
 
 static bool read_0(const struct bw_frame *frame, struct bw_xlator *device,
                    struct bw_md_superblock *found)
 {
-    enum { RESERVED = 64 << 10 };
     bw_le32 words[WORDS];
     const uint64_t size = bw_xlator_size(device) / RESERVED * RESERVED;
     if (size < RESERVED || !read_block(frame, device, size - RESERVED, words) ||
@@ -201,7 +210,7 @@ static bool read_0(const struct bw_frame *frame, struct bw_xlator *device,
     if (sum_words((const void *)words, sizeof words) != wanted)
         return false;
     decode_0(words, size - RESERVED, found);
-    return is_possible(found) && fills_device(found);
+    return is_possible(found) && !is_in_partition(frame, device, found->offset);
 }
 
 bool bw_md_superblock_read(const struct bw_frame *frame, struct bw_xlator *device,
