@@ -14,6 +14,7 @@
 #include "fs/disk.h"
 #include "graph/identify.h"
 #include "ondisk/superblock.h"
+#include "xlators/layout/md_superblock.h"
 #include "xlators/layout/partition_table.h"
 
 /* The partitions are owned by the disk. */
@@ -43,12 +44,22 @@ static void read_copy(const struct bw_frame *frame, struct bw_disk *disk, size_t
     partition->btrfs |= !error || error->code == BW_ERROR_CORRUPT;
 }
 
+/* A member of RAID1 may begin like the array. */
+static bool is_in_array(const struct bw_frame *frame, const struct bw_disk *disk, size_t index)
+{
+    struct bw_md_superblock found;
+    const struct bw_partition_info *partition = partition_of(disk, index);
+    const struct bw_md_device device = {disk->storage, partition->offset, partition->room};
+    return bw_md_is_member(frame, &device, &found);
+}
+
 static void describe_partition(const struct bw_frame *frame, struct bw_disk *disk, size_t index)
 {
     struct bw_partition_info *partition = partition_of(disk, index);
     const struct bw_partition_content *content = &disk->contents[index];
     for (unsigned copy = 0; copy < BW_SUPERBLOCK_COPIES && !content->good; copy++)
         read_copy(frame, disk, index, copy);
+    partition->btrfs = partition->btrfs && !is_in_array(frame, disk, index);
     if (!partition->btrfs)
         return;
     disk->has_btrfs = true;

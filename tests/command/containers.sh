@@ -160,6 +160,12 @@ same "a larger device" - larger.img fitting.img
 wrap md in0.img in1.img in2.img level=5 version=0.90
 for number in 0 1 2; do disk last$number.img in$number.img; done
 same "the last partitions" - last0.img last1.img last2.img
+wrap md first.img second.img level=1 version=1.0
+for number in 0 1; do rm "last$number.img"; done
+disk last0.img first.img
+disk last1.img second.img
+same "partitions that begin like the array" - last0.img last1.img
+same "one of them" 'warning: .* is degraded' last1.img
 arrays 0 3 '' layout=1 uneven=3 chunk=16384
 arrays 0 3 '' layout=2 uneven=3 chunk=16384
 arrays 4 3 0

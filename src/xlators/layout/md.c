@@ -14,7 +14,6 @@
 #include "base/buffer.h"
 #include "base/cleanup.h"
 #include "base/galois.h"
-#include "ondisk/superblock.h"
 #include "xlators/classes.h"
 #include "xlators/layout/containers.h"
 #include "xlators/layout/md_layout.h"
@@ -316,7 +315,9 @@ static struct bw_error *find_newest(struct bw_xlator *xlator, struct bw_md_super
 {
     struct md *md = bw_xlator_private(xlator);
     for (size_t i = 0; i < bw_xlator_child_count(xlator); i++) {
-        if (!bw_md_superblock_read(NULL, bw_xlator_child(xlator, i), &found[i]))
+        struct bw_xlator *child = bw_xlator_child(xlator, i);
+        const struct bw_md_device device = {child, 0, bw_xlator_size(child)};
+        if (!bw_md_superblock_read(NULL, &device, &found[i]))
             return bw_error_create(BW_ERROR_NOT_FOUND, "%s has no superblock of an MD array",
                                    bw_xlator_image(bw_xlator_child(xlator, i)));
         if (memcmp(found[i].id, found[0].id, sizeof found[i].id) != 0)
@@ -512,30 +513,10 @@ static void dump(struct bw_xlator *xlator, struct bw_json *json)
 
 /* The container. */
 
-/* A device of RAID1 with the superblock at its end begins like the array. If the btrfs there is
- * larger than the array, it was made after the array was given up. */
-static bool is_given_up(const struct bw_frame *frame, struct bw_xlator *device,
-                        const struct bw_md_superblock *found)
-{
-    struct bw_superblock superblock;
-    uint8_t bytes[BW_SUPERBLOCK_SIZE];
-    struct bw_request request = {.kind = BW_REQUEST_SUPER,
-                                 .length = sizeof bytes,
-                                 .address = bw_superblock_offset(0),
-                                 .buffer = bytes};
-    if (found->data_offset || found->level != 1)
-        return false;
-    bw_wind(frame, device, &request, 1);
-    BW_AUTO_ERROR struct bw_error *error =
-        request.error ? request.error
-                      : bw_superblock_decode(bytes, bw_superblock_offset(0), &superblock);
-    return !error && superblock.device.total_bytes > found->used_size;
-}
-
 static bool find(const struct bw_frame *frame, struct bw_xlator *device, struct bw_container_id *id)
 {
     struct bw_md_superblock found;
-    if (!bw_md_superblock_read(frame, device, &found) || is_given_up(frame, device, &found))
+    if (!bw_md_is_member(frame, &(struct bw_md_device){device, 0, bw_xlator_size(device)}, &found))
         return false;
     memcpy(id->bytes, found.id, sizeof id->bytes);
     return true;

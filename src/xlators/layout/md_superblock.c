@@ -8,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "base/endian.h"
+#include "ondisk/superblock.h"
 #include "xlators/layout/partition_table.h"
 
 enum {
@@ -120,20 +121,21 @@ static void decode_1(const struct disk_1 *disk, struct bw_md_superblock *found)
     memcpy(found->name, disk->name, sizeof disk->name);
 }
 
-static bool read_block(const struct bw_frame *frame, struct bw_xlator *device, uint64_t offset,
-                       void *block)
+static bool read_block(const struct bw_frame *frame, const struct bw_md_device *device,
+                       uint64_t offset, void *block)
 {
-    struct bw_request request = {
-        .kind = BW_REQUEST_RAW, .length = BLOCK, .address = offset, .buffer = block};
-    const uint64_t size = bw_xlator_size(device);
-    if (offset > size || size - offset < BLOCK)
+    struct bw_request request = {.kind = BW_REQUEST_RAW,
+                                 .length = BLOCK,
+                                 .address = device->begin + offset,
+                                 .buffer = block};
+    if (offset > device->size || device->size - offset < BLOCK)
         return false;
-    bw_wind(frame, device, &request, 1);
+    bw_wind(frame, device->layer, &request, 1);
     BW_AUTO_ERROR struct bw_error *error = request.error;
     return !error;
 }
 
-static bool read_1(const struct bw_frame *frame, struct bw_xlator *device, uint64_t offset,
+static bool read_1(const struct bw_frame *frame, const struct bw_md_device *device, uint64_t offset,
                    const char *version, struct bw_md_superblock *found)
 {
     struct disk_1 disk;
@@ -182,10 +184,11 @@ static void decode_0(const bw_le32 *words, uint64_t offset, struct bw_md_superbl
 
 /* A disk and its last partition often end at the same address, where both would have their
  * superblock. */
-static bool is_in_partition(const struct bw_frame *frame, struct bw_xlator *device, uint64_t offset)
+static bool is_in_partition(const struct bw_frame *frame, const struct bw_md_device *device,
+                            uint64_t offset)
 {
     struct bw_partition_table table;
-    BW_AUTO_ERROR struct bw_error *error = bw_partition_table_read(frame, device, &table);
+    BW_AUTO_ERROR struct bw_error *error = bw_partition_table_read(frame, device->layer, &table);
     bool is_inside = false;
     for (size_t i = 0; !error && i < table.count; i++) {
         const struct bw_partition_info *partition = &table.partitions[i];
@@ -197,11 +200,11 @@ static bool is_in_partition(const struct bw_frame *frame, struct bw_xlator *devi
     return is_inside;
 }
 
-static bool read_0(const struct bw_frame *frame, struct bw_xlator *device,
+static bool read_0(const struct bw_frame *frame, const struct bw_md_device *device,
                    struct bw_md_superblock *found)
 {
     bw_le32 words[WORDS];
-    const uint64_t size = bw_xlator_size(device) / RESERVED * RESERVED;
+    const uint64_t size = device->size / RESERVED * RESERVED;
     if (size < RESERVED || !read_block(frame, device, size - RESERVED, words) ||
         word_at(words, WORD_MAGIC) != (uint32_t)MAGIC || word_at(words, WORD_MAJOR) != 0)
         return false;
@@ -210,15 +213,41 @@ static bool read_0(const struct bw_frame *frame, struct bw_xlator *device,
     if (sum_words((const void *)words, sizeof words) != wanted)
         return false;
     decode_0(words, size - RESERVED, found);
-    return is_possible(found) && !is_in_partition(frame, device, found->offset);
+    return is_possible(found) && (device->begin || !is_in_partition(frame, device, found->offset));
 }
 
-bool bw_md_superblock_read(const struct bw_frame *frame, struct bw_xlator *device,
+bool bw_md_superblock_read(const struct bw_frame *frame, const struct bw_md_device *device,
                            struct bw_md_superblock *found)
 {
     enum { AT_END = 16 * SECTOR };
-    const uint64_t size = bw_xlator_size(device) / SECTOR * SECTOR;
+    const uint64_t size = device->size / SECTOR * SECTOR;
     const uint64_t end = size < AT_END ? size : (size - AT_END) / BLOCK * BLOCK;
     return read_1(frame, device, BLOCK, "1.2", found) || read_1(frame, device, 0, "1.1", found) ||
            (end && read_1(frame, device, end, "1.0", found)) || read_0(frame, device, found);
+}
+
+/* A device of RAID1 with the superblock at its end begins like the array. If the btrfs there is
+ * larger than the array, it was made after the array was given up. */
+static bool is_given_up(const struct bw_frame *frame, const struct bw_md_device *device,
+                        const struct bw_md_superblock *found)
+{
+    struct bw_superblock superblock;
+    uint8_t bytes[BW_SUPERBLOCK_SIZE];
+    struct bw_request request = {.kind = BW_REQUEST_SUPER,
+                                 .length = sizeof bytes,
+                                 .address = device->begin + bw_superblock_offset(0),
+                                 .buffer = bytes};
+    if (found->data_offset || found->level != 1)
+        return false;
+    bw_wind(frame, device->layer, &request, 1);
+    BW_AUTO_ERROR struct bw_error *error =
+        request.error ? request.error
+                      : bw_superblock_decode(bytes, bw_superblock_offset(0), &superblock);
+    return !error && superblock.device.total_bytes > found->used_size;
+}
+
+bool bw_md_is_member(const struct bw_frame *frame, const struct bw_md_device *device,
+                     struct bw_md_superblock *found)
+{
+    return bw_md_superblock_read(frame, device, found) && !is_given_up(frame, device, found);
 }

@@ -36,8 +36,18 @@ struct bw_md_superblock {
     bool has_layout; /**< RAID0: `layout` is set */
 };
 
+/** A device that may belong to an array: a range of a layer. */
+struct bw_md_device {
+    struct bw_xlator *layer;
+    uint64_t begin, size;
+};
+
 /** Reads the superblock of a device; false without a valid one. */
-bool bw_md_superblock_read(const struct bw_frame *frame, struct bw_xlator *device,
+bool bw_md_superblock_read(const struct bw_frame *frame, const struct bw_md_device *device,
                            struct bw_md_superblock *superblock);
+
+/** The same, but false if the device contains a newer btrfs instead. */
+bool bw_md_is_member(const struct bw_frame *frame, const struct bw_md_device *device,
+                     struct bw_md_superblock *superblock);
 
 #endif
