@@ -242,6 +242,30 @@ static struct bw_error *prepare_spool(const struct beginning *beginning, struct 
                                                                 : NULL;
 }
 
+/* Whether a compressed file begins like an image that needs a further helper. */
+static bool has_container(const struct beginning *packed)
+{
+    uint8_t head[BW_CONTAINER_HEAD];
+    struct bw_unpacker *unpacker;
+    const struct bw_packing *packing = bw_packing_find(packed->bytes, packed->length);
+    struct bw_unpacking bytes = {packed->bytes, packed->length, head, sizeof head};
+    BW_AUTO_ERROR struct bw_error *error =
+        packing ? bw_unpacker_create(packing, &unpacker)
+                : bw_error_create(BW_ERROR_NOT_FOUND, "it is not compressed");
+    if (error)
+        return false;
+    BW_AUTO_ERROR struct bw_error *damage = bw_unpack(unpacker, &bytes);
+    bw_unpacker_destroy(unpacker);
+    const struct bw_foreign *foreign = bw_foreign_by_magic(head, sizeof head - bytes.output_length);
+    return foreign && foreign->helper != BW_HELPER_NONE;
+}
+
+/* nbdkit reads only the first of several members of a gzip file. */
+static bool is_better_spooled(const struct bw_foreign *foreign, const struct beginning *beginning)
+{
+    return foreign->driver && strcmp(foreign->driver, "gzip") == 0 && !has_container(beginning);
+}
+
 /* If the source begins with a container, starts a helper for it; then that is the source. */
 static struct bw_error *open_container(const struct bw_servers *servers, struct server *server,
                                        struct bw_source *source, bool *started)
@@ -256,7 +280,7 @@ static struct bw_error *open_container(const struct bw_servers *servers, struct 
     else
         read_beginning_of_file(source->text, &beginning, source);
     const struct bw_foreign *foreign = bw_foreign_by_magic(beginning.bytes, beginning.length);
-    if (!foreign || !may_help(servers, foreign, source))
+    if (!foreign || !may_help(servers, foreign, source) || is_better_spooled(foreign, &beginning))
         return prepare_spool(&beginning, server);
     if (!backing && bw_container_needs(foreign, beginning.bytes, beginning.length, &needs))
         return refuse_backing_files(server, foreign, &needs);

@@ -161,6 +161,8 @@ killed() {
 compressed() {
     gzip -1 -c "$plain" > disk.gz
     same "gzip" disk.gz
+    (head -c 1M "$plain" | gzip -1; tail -c +$((1 << 20 | 1)) "$plain" | gzip -1) > disk.gz
+    same "gzip with two members" disk.gz
     xz -0 -c "$plain" > disk.xz
     same "xz" disk.xz
     cp disk.xz 'a=b,c'
