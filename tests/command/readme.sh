@@ -55,7 +55,6 @@ while IFS= read -r -d '' line; do
     *'git clone'* | *'make check'* | *'make bench'* | *'make fuzz'*) continue ;;
     sudo*'&& '* | scripts/install-deps*'&& '*) command=${line#*&& } ;;
     sudo*) continue ;;
-    *'| jq '*) have jq || continue ;;
     'ncdu '*) continue ;; # it needs a terminal
     *MNT*) [ -z "$no_mount" ] || continue ;;
     esac
