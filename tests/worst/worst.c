@@ -239,6 +239,23 @@ static struct iw_image *links(void)
     return image;
 }
 
+static void add_directories(struct iw_image *image, uint64_t directory, unsigned levels)
+{
+    for (unsigned i = 0; i < 8; i++) {
+        uint64_t below = iw_directory(image, FS, directory, name_of(i, levels > 1 ? 3 : 250));
+        if (levels > 1)
+            add_directories(image, below, levels - 1);
+    }
+}
+
+/* 37,448 directories, most of them with long names and nothing in them. The part is ignored. */
+static struct iw_image *directories(void)
+{
+    struct iw_image *image = begin(0);
+    add_directories(image, TOP, 5);
+    return image;
+}
+
 /* As many chunks as fit, none of them with anything in it. */
 static struct iw_image *chunks(void)
 {
@@ -262,6 +279,7 @@ static const struct {
     {"compressed", compressed, store_compressed},
     {"links", links, NULL},
     {"chunks", chunks, NULL},
+    {"directories", directories, NULL},
 };
 
 int main(int count, char **arguments)
