@@ -14,11 +14,13 @@ printf secret > key
 printf 'secret\n' > line.key
 printf wrong > wrong.key
 
-# wrap KIND TARGET... [NAME=VALUE...]: puts $bare into a container.
+# wrap KIND TARGET... [NAME=VALUE...]: puts $bare into a container. One process makes all of them.
 wrap() {
-    local kind=$1
+    local IFS=$'\t' kind=$1 answer=
     shift
-    python3 "$ROOT/tests/support/wrap.py" "$kind" "$bare" "$@" || exit 1
+    [ -n "${WRAPPER_PID:-}" ] || coproc WRAPPER { exec python3 "$ROOT/tests/support/wrap.py"; }
+    printf '%s\n' "$kind$IFS$bare$IFS$*" >&"${WRAPPER[1]}" && read -r answer <&"${WRAPPER[0]}"
+    [ "$answer" = done ] || exit 1
 }
 
 # disk TARGET IMAGE...: makes a disk with a partition for each image.

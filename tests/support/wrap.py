@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """wrap - puts an image into a container: python3 wrap.py KIND IMAGE TARGET... [NAME=VALUE...]
 
+Without arguments it reads them from lines, separated by tabs, and answers each line by "done".
+
 Holes of the image stay holes of the container as far as its format allows that.
 """
 import os
@@ -782,7 +784,19 @@ def partclone(image, target, *, drop=""):
             out.write(strip + struct.pack("<I", crc(strip)))
 
 
-if __name__ == "__main__":
-    kind, *words = sys.argv[1:]
+def main(kind, *words):
     options = dict(word.split("=", 1) for word in words if "=" in word)
     globals()[kind](*[word for word in words if "=" not in word], **options)
+
+
+def serve():
+    for line in sys.stdin:
+        main(*line.rstrip("\n").split("\t"))
+        print("done", flush=True)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        main(*sys.argv[1:])
+    else:
+        serve()
