@@ -245,7 +245,9 @@ $(BUILD)/tests/fuzz-smoke: $(FUZZ_OBJECTS) $(SUPPORT_OBJECTS) \
 unit: $(TESTS) ## build and run the unit tests
 	@scripts/run-tests $(TESTS)
 
-check: all $(TESTS) $(BUILD)/tests/worst-images ## run all tests (TIMES=1 names the slowest)
+build-tests: all $(TESTS) $(BUILD)/tests/worst-images ## build the tests
+
+check: build-tests ## run all tests (TIMES=1 names the slowest)
 	@BUILD=$(BUILD) scripts/run-tests $(TIMES:%=--times) $(TESTS) $(COMMAND_TESTS)
 
 check-long: check ## the same, and minutes of random and hostile images
@@ -387,9 +389,9 @@ clean: ## remove the build folder
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
 
-.PHONY: FORCE all flags libraries unit check check-long check-kernel demo docs abi python wheel \
-    install-python bench soak fuzz coverage mutate analyze check-valgrind install uninstall dist \
-    clean help
+.PHONY: FORCE all flags libraries unit build-tests check check-long check-kernel demo docs abi \
+    python wheel install-python bench soak fuzz coverage mutate analyze check-valgrind install \
+    uninstall dist clean help
 FORCE:
 .SECONDARY:
 .DELETE_ON_ERROR:
