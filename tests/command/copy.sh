@@ -100,6 +100,12 @@ expect "incomplete" 2 '--continue completes it' copy -q -C "$WORK/c" "$image"
 expect "continued" 0 - copy -q --continue --bmap -C "$WORK/c" "$image"
 holds "continued: the same" cmp "$WORK/c/1.img" "$WORK/raw"
 holds "continued: the same block map" cmp "$WORK/c/1.img.bmap" "$WORK/raw.bmap"
+# On file systems without holes, nothing shows how much was written.
+mkdir "$WORK/d"
+truncate -s $(($(stat -c %s "$WORK/raw") - 1)) "$WORK/d/1.img.part"
+printf '\0' >> "$WORK/d/1.img.part"
+expect "continued without holes" 0 - copy -q --continue -C "$WORK/d" "$image"
+holds "continued without holes: the same" cmp "$WORK/d/1.img" "$WORK/raw"
 
 # Sectors that cannot be read are zeros, and listed with their files.
 start=$(run_json extents --json "$image" /data/preallocated | grep -o '"logical":[0-9]*' |

@@ -117,14 +117,16 @@ static struct bw_error *write_map_in_folder(const struct copy_target *target,
 }
 
 /* Where an interrupted copy ended: images are written in their order, and the end of the last write
- * may be missing. */
+ * may be missing. If there is no hole after it, the file system may not know about holes. */
 static uint64_t find_kept(int descriptor)
 {
     enum { DOUBTFUL = 64 << 20 };
+    struct stat status;
     off_t data = 0, end = 0;
     while ((data = lseek(descriptor, end, SEEK_DATA)) >= 0)
         end = lseek(descriptor, data, SEEK_HOLE);
-    return end > DOUBTFUL ? (uint64_t)(end - DOUBTFUL) : 0;
+    const bool is_known = fstat(descriptor, &status) == 0 && end < status.st_size;
+    return is_known && end > DOUBTFUL ? (uint64_t)(end - DOUBTFUL) : 0;
 }
 
 /* The file of -o. */
