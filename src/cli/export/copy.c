@@ -298,8 +298,8 @@ const struct command cmd_copy = {
         "FILE, with the ids of devices as export names, until it receives SIGINT, SIGTERM or\n"
         "SIGHUP. This takes nbdkit and FUSE. Bytes that cannot be read are errors.\n\n"
         "In DIR, an image has the suffix .part until it is complete. --continue continues\n"
-        "after an interruption, if the devices have not changed. Existing images are not\n"
-        "replaced.\n",
+        "after an interruption, if neither the devices nor --history have changed. Existing\n"
+        "images are not replaced.\n",
     .examples = "  btrfs-walk copy -o thin.img disk.img                  an image with holes\n"
                 "  btrfs-walk copy -C copies a.img b.img                 of two devices\n"
                 "  btrfs-walk copy --history -o all.img disk.img         with older generations\n"
