@@ -163,7 +163,8 @@ static struct bw_error *ensure_directory(struct recovery *recovery, uint64_t ino
     return error;
 }
 
-/* A directory may become known when others that were brought back are walked: its names wait. */
+/* A directory may become known when others that were brought back are walked, in this search or a
+ * later one: its names wait. */
 static struct bw_error *wait_for_directory(struct recovery *recovery,
                                            const struct bw_lost_name *found)
 {
@@ -250,7 +251,6 @@ static struct bw_error *retry_waiting_names(struct recovery *recovery, bool *any
 static struct bw_error *recover_once(struct recovery *recovery)
 {
     bool again = true;
-    recovery->waiting_count = recovery->waiting_bytes.length = 0;
     BW_TRY(bw_lost_names_find(&recovery->names));
     BW_TRY(recover_subvolumes(recovery));
     while (again) {

@@ -268,6 +268,58 @@ static void test_single_entries(void **state)
     close_fixture(&fixture);
 }
 
+static void make_others(struct iw_image *image, uint64_t directory, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++)
+        make_file(image, directory, "other", i);
+}
+
+static bool lists(const struct iw_image *image, const char *path)
+{
+    struct bw_fs *fs;
+    bool found = false;
+    expect_success(open_image(image, NULL, &fs));
+    struct walk_result result = walk_fs(fs, &(struct bw_walk_options){.threads = 1});
+    for (size_t i = 0; i < result.count; i++)
+        found |= strcmp(result.paths[i], path) == 0;
+    walk_result_free(&result);
+    bw_fs_close(fs);
+    return found;
+}
+
+/* A name waits until its directory is known, also if that takes another search: here, the entry of
+ * the directory above is found only when the loss of its own leaf is known. The number of other
+ * files decides which items share leaves. */
+static void check_late_directory(unsigned padding)
+{
+    struct iw_image *image =
+        iw_create(&(struct iw_options){.nodesize = 4096, .items_per_leaf = 11});
+    const uint64_t outer = iw_directory(image, FS, TOP, "outer");
+    make_others(image, TOP, 20 + padding);
+    const uint64_t middle = iw_directory(image, FS, outer, "middle");
+    make_others(image, middle, 20);
+    const uint64_t inner = iw_directory(image, FS, middle, "inner");
+    make_file(image, iw_directory(image, FS, TOP, "neighbour"), "file", 0);
+    make_others(image, outer, 20);
+    make_file(image, inner, "file", 0);
+    iw_write_memory(image);
+    const uint64_t directories[] = {TOP, outer, inner};
+    for (size_t i = 0; i < COUNT(directories); i++) {
+        const struct bw_key first = {directories[i], BW_DIR_INDEX, 2};
+        iw_corrupt(image, iw_block_of_key(image, FS, first)->logical, 1, 64, 64, IW_ZERO);
+    }
+    if (!lists(image, "/outer/middle/inner/file-0"))
+        fail_msg("with %u more files, a file is missing", padding);
+    iw_destroy(image);
+}
+
+static void test_late_directory(void **state)
+{
+    (void)state;
+    for (unsigned padding = 0; padding < 8; padding++)
+        check_late_directory(padding);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -278,6 +330,7 @@ int main(void)
         cmocka_unit_test(test_shared_block_is_reported_once),
         cmocka_unit_test(test_lost_blocks_of_the_root_tree),
         cmocka_unit_test(test_single_entries),
+        cmocka_unit_test(test_late_directory),
     };
     return cmocka_run_group_tests(tests, limit_resources, NULL);
 }
