@@ -257,7 +257,14 @@ bool bw_lost_names_has(const struct bw_lost_names *names, uint64_t directory, ui
     const struct bw_key key = entry_key(directory, index);
     const struct bw_lost_range *lost = bw_lost_list_find(&names->lost, &key);
     return lost && lost->wave <= names->wave_of(names->context, directory) &&
-           !bw_lost_list_find(&names->handled, &key) && !bw_adopted_leaf_of(names->adopted, &key);
+           !bw_adopted_leaf_of(names->adopted, &key);
+}
+
+/* Whether an entry was looked for by an earlier search. */
+static bool is_handled(const struct bw_lost_names *names, uint64_t directory, uint64_t index)
+{
+    const struct bw_key key = entry_key(directory, index);
+    return bw_lost_list_find(&names->handled, &key);
 }
 
 /* Whether an inode has entries, as only directories have. */
@@ -299,7 +306,8 @@ static struct bw_error *visit_lost_references(struct bw_lost_names *names,
     while (bw_inode_ref_next(&cursor, &item->key, &ref)) {
         struct bw_lost_name found = {ref.parent,      item->key.objectid, ref.name,
                                      ref.name_length, BW_FILE_UNKNOWN,    ref.index};
-        if (!bw_lost_names_has(names, ref.parent, ref.index))
+        if (!bw_lost_names_has(names, ref.parent, ref.index) ||
+            is_handled(names, ref.parent, ref.index))
             continue;
         BW_TRY(find_type(names, &ref, &found));
         BW_TRY(names->visit(names->context, &found));

@@ -144,7 +144,7 @@ struct bw_lost_names {
 /** Searches. */
 struct bw_error *bw_lost_names_find(struct bw_lost_names *names);
 
-/** Whether the entry with this DIR_INDEX key is one of those that are searched for. */
+/** Whether the entry with this DIR_INDEX key is lost. */
 bool bw_lost_names_has(const struct bw_lost_names *names, uint64_t directory, uint64_t index);
 
 /** Frees the private memory. */

@@ -209,22 +209,36 @@ static struct bw_error *on_lost_range(void *context, const struct bw_lost_range 
     return bw_waves_lose(((struct recovery *)context)->walk, range);
 }
 
+/* Adds a subvolume whose entry was lost, once its directory is known. */
+static struct bw_error *recover_subvolume(struct recovery *recovery,
+                                          const struct bw_subvolume *subvolume)
+{
+    struct bw_subvolume_walk *walk = recovery->walk;
+    const char *name = bw_subvolume_name(&walk->fs->subvolumes, subvolume);
+    const uint64_t hash =
+        bw_fs_name_hash(walk->fs, subvolume->directory, name, subvolume->name_length);
+    uint32_t directory;
+    if (bw_map_get(&recovery->listed, hash) != UINT32_MAX)
+        return NULL;
+    BW_TRY(ensure_directory(recovery, subvolume->directory, &directory));
+    if (directory == BW_NO_DIRECTORY)
+        return NULL;
+    if (!bw_map_put(&recovery->listed, hash, LISTED))
+        return bw_error_no_memory();
+    return bw_waves_add_subvolume(walk, subvolume->tree.id, directory, name,
+                                  subvolume->name_length);
+}
+
 /* Subvolumes whose entry was lost: the root tree has their names. */
 static struct bw_error *recover_subvolumes(struct recovery *recovery)
 {
-    struct bw_subvolume_walk *walk = recovery->walk;
+    const struct bw_subvolume_walk *walk = recovery->walk;
     const struct bw_subvolume_table *table = &walk->fs->subvolumes;
     for (size_t i = 0; i < table->count; i++) {
         const struct bw_subvolume *subvolume = &table->items[i];
-        uint32_t directory;
-        if (subvolume->deleted || subvolume->parent != walk->scope.tree->id ||
-            !bw_lost_names_has(&recovery->names, subvolume->directory, subvolume->index))
-            continue;
-        BW_TRY(ensure_directory(recovery, subvolume->directory, &directory));
-        if (directory != BW_NO_DIRECTORY)
-            BW_TRY(bw_waves_add_subvolume(walk, subvolume->tree.id, directory,
-                                          bw_subvolume_name(table, subvolume),
-                                          subvolume->name_length));
+        if (!subvolume->deleted && subvolume->parent == walk->scope.tree->id &&
+            bw_lost_names_has(&recovery->names, subvolume->directory, subvolume->index))
+            BW_TRY(recover_subvolume(recovery, subvolume));
     }
     return NULL;
 }
@@ -252,10 +266,12 @@ static struct bw_error *recover_once(struct recovery *recovery)
 {
     bool again = true;
     BW_TRY(bw_lost_names_find(&recovery->names));
-    BW_TRY(recover_subvolumes(recovery));
     while (again) {
+        const size_t known = recovery->walk->directories.count;
+        BW_TRY(recover_subvolumes(recovery));
         BW_TRY(bw_waves_run(recovery->walk));
         BW_TRY(retry_waiting_names(recovery, &again));
+        again |= recovery->walk->directories.count > known;
     }
     return NULL;
 }

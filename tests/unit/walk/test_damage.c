@@ -302,6 +302,8 @@ static void check_late_directory(unsigned padding)
     make_file(image, iw_directory(image, FS, TOP, "neighbour"), "file", 0);
     make_others(image, outer, 20);
     make_file(image, inner, "file", 0);
+    iw_subvolume(image, 256, FS, inner, "subvolume", 0);
+    iw_file(image, 256, TOP, "in subvolume");
     iw_write_memory(image);
     const uint64_t directories[] = {TOP, outer, inner};
     for (size_t i = 0; i < COUNT(directories); i++) {
@@ -310,6 +312,8 @@ static void check_late_directory(unsigned padding)
     }
     if (!lists(image, "/outer/middle/inner/file-0"))
         fail_msg("with %u more files, a file is missing", padding);
+    if (!lists(image, "/outer/middle/inner/subvolume/in subvolume"))
+        fail_msg("with %u more files, a subvolume is missing", padding);
     iw_destroy(image);
 }
 
