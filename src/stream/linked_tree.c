@@ -19,12 +19,10 @@
 enum {
     NAMES = 64 << 10, /* bytes of names of attributes that are copied at once */
     TARGET = 4096,
+    TRIES = 100,    /* names for a copy */
     DEEPEST = 2000, /* levels of directories, each of which takes descriptors and a part of the
                        stack */
 };
-
-/* The name of a file that is being copied. */
-static const char temporary[] = ".btrfs-walk-copy";
 
 static struct bw_error *system_error(const char *problem, const char *name)
 {
@@ -110,7 +108,7 @@ static struct bw_error *copy_regular(struct bw_linked_tree *tree, int directory,
 {
     struct bw_error *error = NULL;
     int from = openat(directory, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-    int to = openat(directory, temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    int to = openat(directory, tree->copy, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (from < 0 || to < 0 || ftruncate(to, status->st_size))
         error = system_error("cannot copy", name);
     if (!error)
@@ -122,24 +120,41 @@ static struct bw_error *copy_regular(struct bw_linked_tree *tree, int directory,
     return error;
 }
 
-/* Copies a file to the temporary name in the same directory. */
+/* Finds a name for a copy that no file in the directory has. */
+static struct bw_error *choose_copy(struct bw_linked_tree *tree, int directory)
+{
+    struct stat status;
+    for (unsigned i = 0; i < TRIES; i++) {
+        snprintf(tree->copy, sizeof tree->copy, ".btrfs-walk-copy-%u", i);
+        if (fstatat(directory, tree->copy, &status, AT_SYMLINK_NOFOLLOW) && errno == ENOENT)
+            return NULL;
+    }
+    errno = EEXIST;
+    return system_error("cannot make", tree->copy);
+}
+
+/* Copies a file to tree->copy in the same directory. */
 static struct bw_error *copy_file(struct bw_linked_tree *tree, int directory, const char *name,
                                   const struct stat *status)
 {
     char target[TARGET] = {0};
     int problem = 0;
-    unlinkat(directory, temporary, 0); /* from an attempt that failed */
+    struct bw_error *error = NULL;
+    BW_TRY(choose_copy(tree, directory));
     if (S_ISREG(status->st_mode))
-        BW_TRY(copy_regular(tree, directory, name, status));
+        error = copy_regular(tree, directory, name, status);
     else if (S_ISLNK(status->st_mode))
         problem = readlinkat(directory, name, target, sizeof target - 1) < 0 ||
-                  symlinkat(target, directory, temporary);
+                  symlinkat(target, directory, tree->copy);
     else
-        problem = mknodat(directory, temporary, status->st_mode, status->st_rdev);
+        problem = mknodat(directory, tree->copy, status->st_mode, status->st_rdev);
     if (problem)
-        return system_error("cannot copy", name);
-    copy_attributes(directory, name, directory, temporary, status);
-    return NULL;
+        error = system_error("cannot copy", name);
+    if (error)
+        unlinkat(directory, tree->copy, 0);
+    else
+        copy_attributes(directory, name, directory, tree->copy, status);
+    return error;
 }
 
 /* Making a tree. */
@@ -252,7 +267,7 @@ static struct bw_error *replace_in(struct bw_linked_tree *tree, int directory, c
         else if (S_ISDIR(status.st_mode))
             error = replace_below(tree, below, entry, inode, from);
         else if (status.st_ino == inode &&
-                 (unlinkat(below, entry, 0) || linkat(from, temporary, below, entry, 0)))
+                 (unlinkat(below, entry, 0) || linkat(from, tree->copy, below, entry, 0)))
             error = system_error("cannot link", entry);
     }
     restore_times(below, &before);
@@ -275,15 +290,15 @@ static struct bw_error *replace_file(struct bw_linked_tree *tree, int top, int d
                                      const char *name, const struct stat *status)
 {
     BW_TRY(copy_file(tree, directory, name, status));
-    BW_TRY(note_inode(&tree->own, directory, temporary));
+    BW_TRY(note_inode(&tree->own, directory, tree->copy));
     if (!bw_number_set_has(&tree->named, status->st_ino))
-        return renameat(directory, temporary, directory, name)
+        return renameat(directory, tree->copy, directory, name)
                    ? system_error("cannot replace", name)
                    : NULL;
-    BW_TRY(note_inode(&tree->named, directory, temporary));
+    BW_TRY(note_inode(&tree->named, directory, tree->copy));
     struct bw_error *error = replace_below(tree, top, ".", status->st_ino, directory);
-    if (unlinkat(directory, temporary, 0) && !error)
-        error = system_error("cannot remove", temporary);
+    if (unlinkat(directory, tree->copy, 0) && !error)
+        error = system_error("cannot remove", tree->copy);
     return error;
 }
 

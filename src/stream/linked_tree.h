@@ -15,6 +15,7 @@ struct bw_linked_tree {
     struct bw_number_set named; /**< inodes with several names in a tree */
     uint64_t links;             /**< number of hard links between trees */
     uint64_t copied;            /**< bytes of files that were copied */
+    char copy[32];              /**< name of the file that was copied last, in its directory */
     unsigned depth;             /**< number of directories above the one that is being linked */
 };
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Trees of hard links that are deeper than the stack and the descriptors of a process allow. */
+/* Trees of hard links: deeper than the stack and the descriptors of a process allow, and with names
+ * like those of copies. */
 #include "stream/linked_tree.h"
 
 #include <fcntl.h>
@@ -78,8 +79,34 @@ static void test_deep(void **state)
     assert_int_equal(rmdir(path), 0);
 }
 
+/* A file with a name like that of a copy stays as it is. */
+static void test_name_of_copy(void **state)
+{
+    static const char *const names[] = {"file", ".btrfs-walk-copy", ".btrfs-walk-copy-0"};
+    char path[] = "/tmp/linked-XXXXXX";
+    struct bw_linked_tree tree = {0};
+    struct stat before[3], after[3];
+    (void)state;
+    assert_non_null(mkdtemp(path));
+    const int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    for (unsigned i = 0; i < 3; i++) {
+        close(openat(folder, names[i], O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+        assert_int_equal(fstatat(folder, names[i], &before[i], 0), 0);
+    }
+    expect_success(bw_linked_tree_own(&tree, folder, folder, "file"));
+    for (unsigned i = 0; i < 3; i++) {
+        assert_int_equal(fstatat(folder, names[i], &after[i], 0), 0);
+        assert_int_equal(after[i].st_ino == before[i].st_ino, i > 0);
+        assert_int_equal(unlinkat(folder, names[i], 0), 0);
+    }
+    bw_linked_tree_free(&tree);
+    close(folder);
+    assert_int_equal(rmdir(path), 0);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_deep)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_deep),
+                                       cmocka_unit_test(test_name_of_copy)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
