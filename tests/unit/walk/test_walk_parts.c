@@ -193,9 +193,7 @@ static void write_task(void *context, unsigned worker, size_t number)
     if (number % 7 == 0)
         usleep(300);
     for (size_t line = 0; line < number % 5; line++) {
-        for (size_t i = 0; i < writing->line_length; i++)
-            bw_buffer_append_byte(&buffer, ' ');
-        bw_buffer_format(&buffer, "%zu\n", number);
+        bw_buffer_format(&buffer, "%*s%zu\n", (int)writing->line_length, "", number);
         bw_output_offer(&writing->output, number, &buffer);
     }
     bw_output_finish(&writing->output, number, &buffer);
@@ -206,11 +204,8 @@ static void check_order(const struct writing *writing, size_t tasks)
     struct bw_buffer wanted = {0};
     for (unsigned series = 0; series < 2; series++)
         for (size_t number = 0; number < tasks; number++)
-            for (size_t line = 0; line < number % 5; line++) {
-                for (size_t i = 0; i < writing->line_length; i++)
-                    bw_buffer_append_byte(&wanted, ' ');
-                bw_buffer_format(&wanted, "%zu\n", number);
-            }
+            for (size_t line = 0; line < number % 5; line++)
+                bw_buffer_format(&wanted, "%*s%zu\n", (int)writing->line_length, "", number);
     assert_int_equal(wanted.length, writing->written.length);
     assert_memory_equal(wanted.data, writing->written.data, wanted.length);
     bw_buffer_free(&wanted);
