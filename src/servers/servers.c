@@ -254,7 +254,7 @@ static bool has_container(const struct beginning *packed)
                 : bw_error_create(BW_ERROR_NOT_FOUND, "it is not compressed");
     if (error)
         return false;
-    BW_AUTO_ERROR struct bw_error *damage = bw_unpack(unpacker, &bytes);
+    bw_error_free(bw_unpack(unpacker, &bytes));
     bw_unpacker_destroy(unpacker);
     const struct bw_foreign *foreign = bw_foreign_by_magic(head, sizeof head - bytes.output_length);
     return foreign && foreign->helper != BW_HELPER_NONE;
