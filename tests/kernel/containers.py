@@ -184,6 +184,8 @@ def put_inside(chance, image, directory):
             break
         if kind is in_verity and in_file in kinds:  # a helper may decompress it
             break
+        if kind is in_luks and kinds:   # holes are not encrypted, but may be in tree blocks
+            break
         images = kind(chance, images[0], os.path.join(directory, f"level{level}"))
         kinds.append(kind)
     return images, kinds
