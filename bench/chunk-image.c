@@ -12,8 +12,8 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: %s COUNT DIRECTORY\n", argv[0]);
         return 2;
     }
-    struct iw_image *image = iw_create(&(struct iw_options){
-        .data_chunks = (unsigned)atoi(argv[1]), .device_extent_length = 1 << 20});
+    struct iw_image *image = iw_create(&(struct iw_options){.data_chunks = (unsigned)atoi(argv[1]),
+                                                            .device_extent_length = 1 << 20});
     iw_write_files(image, argv[2]);
     iw_destroy(image);
     return 0;

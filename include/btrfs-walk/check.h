@@ -15,8 +15,8 @@
 #include <stdint.h>
 
 #include "btrfs-walk/error.h"
-#include "btrfs-walk/fs.h"
 #include "btrfs-walk/format.h"
+#include "btrfs-walk/fs.h"
 #include "btrfs-walk/record.h"
 
 #ifdef __cplusplus

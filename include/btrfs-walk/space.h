@@ -14,9 +14,9 @@
 
 #include "btrfs-walk/error.h"
 #include "btrfs-walk/file.h"
+#include "btrfs-walk/format.h"
 #include "btrfs-walk/fs.h"
 #include "btrfs-walk/inode.h"
-#include "btrfs-walk/format.h"
 #include "btrfs-walk/record.h"
 #include "btrfs-walk/subvolume.h"
 

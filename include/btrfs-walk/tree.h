@@ -13,8 +13,8 @@
 #include <stdint.h>
 
 #include "btrfs-walk/error.h"
-#include "btrfs-walk/graph.h"
 #include "btrfs-walk/format.h"
+#include "btrfs-walk/graph.h"
 #include "btrfs-walk/record.h"
 
 #ifdef __cplusplus

@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #include "base/array.h"
-#include "base/cleanup.h"
 #include "base/block_device.h"
+#include "base/cleanup.h"
 
 /* How many devices may lie one on another: a partition of a loop device over a file of ... */
 enum { LEVELS = 8 };

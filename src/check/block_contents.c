@@ -6,10 +6,10 @@
 #include <inttypes.h>
 
 #include "base/cleanup.h"
-#include "check/blocks.h"
-#include "check/reference_counts.h"
-#include "check/item_rules.h"
 #include "check/block_contents.h"
+#include "check/blocks.h"
+#include "check/item_rules.h"
+#include "check/reference_counts.h"
 #include "ondisk/disk_items.h"
 #include "ondisk/items.h"
 

@@ -9,16 +9,16 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
-#include "base/human.h"
 #include "base/compare.h"
+#include "base/human.h"
 #include "base/search.h"
 #include "btrfs-walk/space.h"
+#include "check/check.h"
 #include "check/groups.h"
 #include "fs/image.h"
+#include "ondisk/chunk.h"
 #include "ondisk/disk_items.h"
 #include "owners/tree_list.h"
-#include "check/check.h"
-#include "ondisk/chunk.h"
 
 /*
  * Compares the stripes of chunks with device extents, both in the order of devices and offsets; and

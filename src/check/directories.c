@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The way from directories up to the top. Subvolumes in which the same directories lie in each
  * other, as they do in most snapshots, are looked at once. */
-#include "base/compare.h"
 #include "check/directories.h"
+#include "base/compare.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

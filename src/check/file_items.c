@@ -2,8 +2,8 @@
 /* The items of subvolumes and log trees: inodes, their names, attributes and extents. */
 #include <sys/stat.h>
 
-#include "check/item_rules.h"
 #include "base/human.h"
+#include "check/item_rules.h"
 #include "ondisk/items.h"
 
 /* Inode flags known to the kernel. The lower half is incompatible: a kernel must know these flags

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Reading the block groups. Those in the extent tree are searched for, as a mount does: between
  * them lie the items of all extents. */
-#include "base/compare.h"
 #include "check/groups.h"
+#include "base/compare.h"
 
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/search.h"
-#include "owners/tree_list.h"
 #include "ondisk/disk_items.h"
+#include "owners/tree_list.h"
 
 static struct bw_error *add_group(struct bw_check *check, const struct bw_item *item)
 {

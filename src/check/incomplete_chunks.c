@@ -12,7 +12,6 @@
 #include "check/groups.h"
 #include "ondisk/disk_items.h"
 #include "ondisk/items.h"
-#include "ondisk/items.h"
 
 /* Maximum number of files that are distinguished for a chunk, so that memory does not grow with the
  * number of files. */

@@ -16,11 +16,11 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/compare.h"
-#include "btree/scan.h"
 #include "base/human.h"
+#include "btree/scan.h"
 #include "check/directories.h"
-#include "ondisk/checksum.h"
 #include "check/inode_sums.h"
+#include "ondisk/checksum.h"
 #include "recovery/recovery.h"
 
 /* The inode whose items  are being read. */

@@ -5,8 +5,8 @@
  * free, and so must the space of tree blocks. Source: replay_one_extent() in the kernel's
  * fs/btrfs/tree-log.c.
  */
-#include "base/compare.h"
 #include "check/log_space.h"
+#include "base/compare.h"
 
 #include <inttypes.h>
 #include <pthread.h>

@@ -19,11 +19,11 @@
 #include "base/galois.h"
 #include "btree/block.h"
 #include "check/blocks.h"
+#include "check/check.h"
 #include "check/data.h"
 #include "fs/image.h"
 #include "graph/wind.h"
 #include "xlators/classes.h"
-#include "check/check.h"
 
 /*
  * Rows of parity in use. The kernel writes parity column by column: a column is a sector of each

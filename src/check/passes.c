@@ -9,10 +9,10 @@
 #include "base/struct_size.h"
 #include "check/blocks.h"
 #include "check/check.h"
+#include "check/incomplete_chunks.h"
 #include "check/log_space.h"
 #include "check/quota.h"
 #include "check/reference_counts.h"
-#include "check/incomplete_chunks.h"
 #include "check/verity.h"
 
 /* Results that passes leave for later ones. */

@@ -14,8 +14,8 @@
 #include "base/search.h"
 #include "btrfs-walk/space.h"
 #include "check/quota.h"
-#include "ondisk/disk_items.h"
 #include "data/references.h"
+#include "ondisk/disk_items.h"
 
 /*
  * Simple quotas: each extent is charged to the subvolume that allocated it, even if other

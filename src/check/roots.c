@@ -10,15 +10,15 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/buffer.h"
 #include "base/cleanup.h"
-#include "base/human.h"
 #include "base/compare.h"
+#include "base/human.h"
 #include "base/search.h"
+#include "check/check.h"
 #include "ondisk/checksum.h"
 #include "ondisk/disk_items.h"
 #include "ondisk/items.h"
-#include "base/buffer.h"
-#include "check/check.h"
 
 /*
  * The uuid tree, which finds subvolumes by their uuids: both sides are listed, sorted and compared.

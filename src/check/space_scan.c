@@ -9,8 +9,8 @@
 #include "base/cleanup.h"
 #include "check/free_space.h"
 #include "check/groups.h"
-#include "check/reference_counts.h"
 #include "check/incomplete_chunks.h"
+#include "check/reference_counts.h"
 #include "ondisk/checksum.h"
 #include "owners/tree_list.h"
 

@@ -12,12 +12,12 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "check/check.h"
 #include "fs/image.h"
 #include "graph/wind.h"
 #include "ondisk/disk.h"
 #include "ondisk/disk_items.h"
 #include "xlators/classes.h"
-#include "check/check.h"
 
 /*
  * The backup roots of the superblock, with which a mount can try older transactions: each must have

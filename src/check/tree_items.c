@@ -3,8 +3,8 @@
  * Items that no file has: of the extent tree, the chunk tree, the device tree, the root tree and
  * the smaller ones; and the table of all types, with bw_check_item().
  */
-#include "check/item_rules.h"
 #include "base/human.h"
+#include "check/item_rules.h"
 #include "ondisk/chunk.h"
 
 /* Space: extents with their references, block groups, checksums. */

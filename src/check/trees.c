@@ -11,12 +11,12 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "check/block_contents.h"
 #include "check/blocks.h"
 #include "check/directories.h"
-#include "check/block_contents.h"
+#include "check/incomplete_chunks.h"
 #include "check/log_space.h"
 #include "check/quota.h"
-#include "check/incomplete_chunks.h"
 #include "check/verity.h"
 #include "ondisk/disk_items.h"
 #include "xlators/classes.h"

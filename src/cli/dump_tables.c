@@ -9,8 +9,8 @@
 
 #include "base/cleanup.h"
 #include "base/json.h"
-#include "btrfs-walk/tree.h"
 #include "btrfs-walk/graph.h"
+#include "btrfs-walk/tree.h"
 #include "cli/check/check.h"
 #include "cli/command.h"
 #include "cli/common/selection.h"

@@ -4,8 +4,8 @@
 #include "data/fetch.h"
 
 #include "base/cleanup.h"
-#include "ondisk/checksum.h"
 #include "fs/fs.h"
+#include "ondisk/checksum.h"
 
 void bw_data_checksums_init(struct bw_data_checksums *checksums, struct bw_fs *fs)
 {

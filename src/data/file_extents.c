@@ -8,9 +8,9 @@
 #include <inttypes.h>
 
 #include "base/cleanup.h"
-#include "ondisk/compression.h"
 #include "fs/fs.h"
 #include "graph/wind.h"
+#include "ondisk/compression.h"
 
 /* No extent is larger than the largest possible chunk, even if its item claims more. */
 #define LARGEST_EXTENT (UINT64_C(10) << 30)

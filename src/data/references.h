@@ -7,9 +7,9 @@
 #ifndef BW_DATA_REFERENCES_H
 #define BW_DATA_REFERENCES_H
 
+#include "fs/fs.h"
 #include "ondisk/disk_items.h"
 #include "ondisk/items.h"
-#include "fs/fs.h"
 
 /** A reference to an extent or, with kind 0, facts about a tree block itself. */
 struct bw_reference {

@@ -11,8 +11,8 @@
 #ifndef BW_DIFF_DIFF_H
 #define BW_DIFF_DIFF_H
 
-#include "btrfs-walk/diff.h"
 #include "btree/find_leaf.h"
+#include "btrfs-walk/diff.h"
 #include "diff/pairs.h"
 #include "fs/fs.h"
 #include "fs/inode.h"

@@ -11,8 +11,8 @@
 #include <stdint.h>
 
 #include "base/buffer.h"
-#include "btrfs-walk/inode.h"
 #include "btrfs-walk/file.h"
+#include "btrfs-walk/inode.h"
 
 enum bw_archive_format {
     BW_ARCHIVE_PAX,

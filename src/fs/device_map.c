@@ -9,11 +9,11 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/search.h"
+#include "btrfs-walk/graph.h"
+#include "btrfs-walk/space.h"
+#include "fs/fs.h"
 #include "ondisk/chunk.h"
 #include "ondisk/superblock.h"
-#include "btrfs-walk/space.h"
-#include "btrfs-walk/graph.h"
-#include "fs/fs.h"
 
 struct bw_device_map {
     struct bw_fs *fs;

@@ -6,10 +6,10 @@
 
 #include "base/cleanup.h"
 #include "btree/find_leaf.h"
-#include "ondisk/chunk.h"
 #include "fs/fs.h"
 #include "fs/opening.h"
 #include "graph/wind.h"
+#include "ondisk/chunk.h"
 
 static void describe_superblock(const struct bw_superblock *superblock, uint64_t offset,
                                 struct bw_superblock_info *info)

@@ -6,8 +6,8 @@
 
 #include "base/buffer.h"
 #include "base/map.h"
-#include "btrfs-walk/inode.h"
 #include "btree/scan.h"
+#include "btrfs-walk/inode.h"
 #include "ondisk/items.h"
 
 struct bw_fs;

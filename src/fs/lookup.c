@@ -9,9 +9,9 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
-#include "ondisk/checksum.h"
 #include "fs/fs.h"
 #include "fs/inode.h"
+#include "ondisk/checksum.h"
 
 /* The kernel's limit. */
 enum { MAX_LINKS = 40 };

@@ -7,10 +7,10 @@
 #define BW_FS_LOOKUP_H
 
 #include "base/buffer.h"
-#include "btrfs-walk/inode.h"
 #include "btree/find_leaf.h"
-#include "ondisk/items.h"
+#include "btrfs-walk/inode.h"
 #include "fs/subvolume.h"
+#include "ondisk/items.h"
 
 struct bw_fs;
 

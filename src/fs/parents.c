@@ -6,10 +6,10 @@
 
 #include "base/cleanup.h"
 #include "base/map.h"
-#include "ondisk/checksum.h"
-#include "ondisk/items.h"
 #include "fs/fs.h"
 #include "fs/lookup.h"
+#include "ondisk/checksum.h"
+#include "ondisk/items.h"
 
 static bool decode_parent_step(const struct bw_item *item, struct bw_parent_step *step)
 {

@@ -8,12 +8,12 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "fs/tree_items.h"
 #include "base/array.h"
 #include "base/cleanup.h"
-#include "ondisk/disk_items.h"
 #include "fs/fs.h"
 #include "fs/subvolume_paths.h"
+#include "fs/tree_items.h"
+#include "ondisk/disk_items.h"
 
 /* Flags of the status item. */
 enum { FLAG_ON = 1, FLAG_RESCAN = 2, FLAG_INCONSISTENT = 4, FLAG_SIMPLE = 8 };

@@ -10,10 +10,10 @@
 
 #include "base/cleanup.h"
 #include "btree/find_leaf.h"
-#include "ondisk/superblock.h"
-#include "ondisk/chunk.h"
 #include "fs/fs.h"
 #include "graph/wind.h"
+#include "ondisk/chunk.h"
+#include "ondisk/superblock.h"
 
 enum {
     PLACES = 8,        /* number of positions in the tree, for as many threads that read at

@@ -7,9 +7,9 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/search.h"
-#include "ondisk/superblock.h"
-#include "ondisk/items.h"
 #include "fs/fs.h"
+#include "ondisk/items.h"
+#include "ondisk/superblock.h"
 
 /* The kernel creates one per processor. */
 enum { MAX_CHECKSUM_TREES = 1024 };

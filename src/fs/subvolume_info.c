@@ -9,9 +9,9 @@
 #include "base/cleanup.h"
 #include "btree/find_leaf.h"
 #include "btree/memory.h"
-#include "ondisk/items.h"
 #include "fs/fs.h"
 #include "fs/subvolume_paths.h"
+#include "ondisk/items.h"
 
 const struct bw_subvolume *bw_subvolume_next(const struct bw_fs *fs,
                                              const struct bw_subvolume *previous)

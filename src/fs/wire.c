@@ -15,11 +15,11 @@
 #include "base/human.h"
 #include "base/parts.h"
 #include "base/unpack.h"
+#include "fs/fs.h"
 #include "fs/image.h"
 #include "fs/opening.h"
 #include "ondisk/superblock.h"
 #include "xlators/layout/partition_table.h"
-#include "fs/fs.h"
 
 /* Adds files that may be further parts of an image to the files that are read. */
 static struct bw_error *split_inputs(const char *path, struct bw_file_set *inputs)

@@ -9,10 +9,10 @@
 #include "base/array.h"
 #include "base/buffer.h"
 #include "base/cleanup.h"
-#include "ondisk/acl.h"
-#include "ondisk/items.h"
 #include "fs/fs.h"
 #include "fs/inode.h"
+#include "ondisk/acl.h"
+#include "ondisk/items.h"
 
 static void report_damage(struct bw_fs *fs, uint64_t tree, uint64_t inode, const char *problem)
 {

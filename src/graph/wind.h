@@ -3,8 +3,8 @@
 #ifndef BW_GRAPH_WIND_H
 #define BW_GRAPH_WIND_H
 
-#include "btrfs-walk/image.h"
 #include "btrfs-walk/graph.h"
+#include "btrfs-walk/image.h"
 #include "probe/probe.h"
 
 /** A frame above the topmost layer, with depth 0 and its own call number. */

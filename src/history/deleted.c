@@ -12,18 +12,18 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
+#include "base/pair_set.h"
 #include "base/path.h"
 #include "base/struct_size.h"
 #include "btrfs-walk/history.h"
 #include "diff/diff.h"
+#include "fs/fs.h"
 #include "fs/inode.h"
 #include "fs/inode_paths.h"
-#include "ondisk/disk_items.h"
-#include "base/pair_set.h"
-#include "fs/fs.h"
 #include "history/data_ahead.h"
 #include "history/look_ahead.h"
 #include "history/older_generations.h"
+#include "ondisk/disk_items.h"
 
 /* An inode that was deleted. */
 struct bw_deleted_inode {

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "data/references.h"
 #include "graph/wind.h"
 #include "history/history.h"
-#include "data/references.h"
 #include "owners/tree_list.h"
 
 /* Blocks that are read together. */

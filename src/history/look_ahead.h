@@ -5,8 +5,8 @@
 #ifndef BW_HISTORY_LOOK_AHEAD_H
 #define BW_HISTORY_LOOK_AHEAD_H
 
-#include "btrfs-walk/history.h"
 #include "btree/block.h"
+#include "btrfs-walk/history.h"
 #include "fs/fs.h"
 
 /** The number of generations to look at together. */

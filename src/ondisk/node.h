@@ -11,8 +11,8 @@
 #include <stdbool.h>
 
 #include "btrfs-walk/error.h"
-#include "btrfs-walk/tree.h"
 #include "btrfs-walk/graph.h"
+#include "btrfs-walk/tree.h"
 #include "ondisk/disk.h"
 
 /** A checked tree block: a view on its bytes. */

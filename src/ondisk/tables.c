@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Which type of item has which structure, and the documentation of all of them. */
-#include "ondisk/disk_items.h"
 #include "ondisk/tables.h"
+#include "ondisk/disk_items.h"
 
 static const struct bw_structure *const structures[256] = {
     [BW_UNTYPED] = &bw_structure_free_space_header,

@@ -13,8 +13,8 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "btree/scan.h"
-#include "ondisk/disk.h"
 #include "data/references.h"
+#include "ondisk/disk.h"
 #include "owners/owner_search.h"
 
 enum {

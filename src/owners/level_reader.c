@@ -7,8 +7,8 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
-#include "graph/wind.h"
 #include "data/references.h"
+#include "graph/wind.h"
 
 enum { ANNOUNCED = 4096 /* blocks, at a time */ };
 

@@ -13,9 +13,9 @@
 #include <pthread.h>
 
 #include "ondisk/node.h"
+#include "owners/level_reader.h"
 #include "owners/root_sets.h"
 #include "owners/shared_extents.h"
-#include "owners/level_reader.h"
 
 /* The order in which the blocks of a level are read: versions of one node follow one another, and
  * leaves are in the order of their addresses. */

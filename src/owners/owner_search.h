@@ -8,9 +8,9 @@
 #ifndef BW_OWNERS_OWNER_SEARCH_H
 #define BW_OWNERS_OWNER_SEARCH_H
 
+#include "base/range_set.h"
 #include "btrfs-walk/space.h"
 #include "fs/inode_paths.h"
-#include "base/range_set.h"
 #include "owners/ranges.h"
 #include "owners/tree_list.h"
 

@@ -19,14 +19,14 @@
 #include "base/human.h"
 #include "base/search.h"
 #include "base/struct_size.h"
+#include "btrfs-walk/space.h"
 #include "btrfs-walk/subvolume.h"
+#include "data/references.h"
+#include "owners/level_reader.h"
 #include "owners/node_runs.h"
 #include "owners/ranges.h"
-#include "data/references.h"
-#include "owners/shared_extents.h"
-#include "owners/level_reader.h"
-#include "btrfs-walk/space.h"
 #include "owners/root_sets.h"
+#include "owners/shared_extents.h"
 #include "owners/tree_list.h"
 
 /* A set of subvolumes, and what exactly these share. */

@@ -5,14 +5,14 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
+#include "base/map.h"
 #include "base/search.h"
 #include "base/struct_size.h"
 #include "btrfs-walk/space.h"
-#include "ondisk/chunk.h"
 #include "data/references.h"
-#include "owners/tree_list.h"
-#include "base/map.h"
 #include "fs/fs.h"
+#include "ondisk/chunk.h"
+#include "owners/tree_list.h"
 
 /* The counters of a cell. */
 struct bw_space_count {

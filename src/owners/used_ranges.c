@@ -8,9 +8,9 @@
 #include <inttypes.h>
 
 #include "base/cleanup.h"
+#include "fs/image.h"
 #include "ondisk/chunk.h"
 #include "ondisk/superblock.h"
-#include "fs/image.h"
 #include "owners/used_space.h"
 
 /* A device whose ranges are visited. */

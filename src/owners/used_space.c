@@ -14,12 +14,12 @@
 #include "base/search.h"
 #include "base/struct_size.h"
 #include "btree/memory.h"
+#include "data/references.h"
 #include "ondisk/chunk.h"
 #include "ondisk/disk_items.h"
 #include "ondisk/superblock.h"
 #include "owners/level_reader.h"
 #include "owners/ranges.h"
-#include "data/references.h"
 #include "owners/tree_list.h"
 
 const char *bw_used_kind_name(enum bw_used_kind kind)

@@ -6,8 +6,8 @@
 #ifndef BW_RECORD_INPUTS_H
 #define BW_RECORD_INPUTS_H
 
-#include "btrfs-walk/record.h"
 #include "btrfs-walk/graph.h"
+#include "btrfs-walk/record.h"
 #include "ondisk/chunk.h"
 #include "ondisk/items.h"
 #include "ondisk/superblock.h"

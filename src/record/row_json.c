@@ -5,8 +5,8 @@
  */
 #include "base/base64.h"
 #include "base/decimal.h"
-#include "base/json.h"
 #include "base/human.h"
+#include "base/json.h"
 #include "base/json_string.h"
 #include "base/utf8.h"
 #include "btrfs-walk/graph.h"

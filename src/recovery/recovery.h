@@ -6,8 +6,8 @@
 #ifndef BW_RECOVERY_RECOVERY_H
 #define BW_RECOVERY_RECOVERY_H
 
-#include "ondisk/items.h"
 #include "fs/fs.h"
+#include "ondisk/items.h"
 
 /* Ranges of lost keys (lost_ranges.c). */
 

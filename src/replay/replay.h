@@ -15,9 +15,9 @@
 
 #include "base/buffer.h"
 #include "btree/edit_names.h"
+#include "fs/fs.h"
 #include "ondisk/disk_items.h"
 #include "ondisk/items.h"
-#include "fs/fs.h"
 
 /*
  * Log trees (log_tree.c). They are small and all their items are used, so they are read into memory

@@ -9,8 +9,8 @@
 #include "base/cleanup.h"
 #include "base/pool.h"
 #include "base/search.h"
-#include "ondisk/disk_items.h"
 #include "graph/wind.h"
+#include "ondisk/disk_items.h"
 
 enum {
     PIECE = 4 << 20,

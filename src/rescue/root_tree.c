@@ -9,20 +9,20 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/buffer.h"
 #include "base/cleanup.h"
 #include "base/human.h"
 #include "base/search.h"
 #include "btree/find_leaf.h"
 #include "btree/scan.h"
+#include "data/references.h"
 #include "history/scan.h"
 #include "ondisk/disk_items.h"
 #include "ondisk/items.h"
-#include "data/references.h"
 #include "rescue/newest_items.h"
 #include "rescue/rescue.h"
 #include "rescue/root_tree.h"
 #include <pthread.h>
-#include "base/buffer.h"
 
 /* A directory entry of a subvolume. */
 struct bw_subvolume_name {

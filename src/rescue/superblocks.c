@@ -13,8 +13,8 @@
 #include "graph/wind.h"
 #include "ondisk/disk_items.h"
 #include "rescue/chunk_set.h"
-#include "rescue/rescue.h"
 #include "rescue/device_scan.h"
+#include "rescue/rescue.h"
 
 enum { BW_MOST_KINDS = 8 };
 

@@ -24,8 +24,8 @@
 
 #include "base/cleanup.h"
 #include "base/library.h"
-#include "servers/range_cache.h"
 #include "servers/helper.h"
+#include "servers/range_cache.h"
 
 const bool bw_connection_is_built = true;
 

@@ -8,8 +8,8 @@
 
 #include "base/cleanup.h"
 #include "btree/block.h"
-#include "fs/inode.h"
 #include "data/references.h"
+#include "fs/inode.h"
 #include "stream/sender.h"
 
 enum {

@@ -8,8 +8,8 @@
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
-#include "ondisk/checksum.h"
 #include "fs/inode.h"
+#include "ondisk/checksum.h"
 #include "stream/sender.h"
 
 enum {

@@ -28,8 +28,8 @@
 #include "base/buffer.h"
 #include "base/cleanup.h"
 #include "base/struct_size.h"
-#include "ondisk/items.h"
 #include "btrfs-walk/stream.h"
+#include "ondisk/items.h"
 #include "stream/linked_tree.h"
 #include "stream/stream_reader.h"
 

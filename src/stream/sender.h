@@ -14,9 +14,9 @@
 #ifndef BW_STREAM_SENDER_H
 #define BW_STREAM_SENDER_H
 
+#include "btree/find_leaf.h"
 #include "btrfs-walk/file.h"
 #include "btrfs-walk/stream.h"
-#include "btree/find_leaf.h"
 #include "fs/fs.h"
 #include "ondisk/items.h"
 #include "stream/encoder.h"

@@ -16,8 +16,8 @@
 #include "btrfs-walk/tree.h"
 #include "graph/wind.h"
 #include "ondisk/disk_items.h"
-#include "record/rows.h"
 #include "owners/tree_list.h"
+#include "record/rows.h"
 #include "trees/block_text.h"
 #include "trees/dump.h"
 

@@ -4,8 +4,8 @@
 #define BW_TREES_DUMPED_FACTS_H
 
 #include "btrfs-walk/tree.h"
-#include "trees/dumped_items.h"
 #include "trees/dumped_blocks.h"
+#include "trees/dumped_items.h"
 
 /** Facts about a dump that are not in its items. All zeros: it is empty. */
 struct bw_dump_summary {

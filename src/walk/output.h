@@ -11,8 +11,8 @@
 #include <stdatomic.h>
 
 #include "base/buffer.h"
-#include "btrfs-walk/walk.h"
 #include "btrfs-walk/subvolume.h"
+#include "btrfs-walk/walk.h"
 #include "data/sharing.h"
 #include "record/rows.h"
 

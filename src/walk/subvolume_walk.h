@@ -7,9 +7,9 @@
 #ifndef BW_WALK_SUBVOLUME_WALK_H
 #define BW_WALK_SUBVOLUME_WALK_H
 
+#include "base/pool.h"
 #include "btrfs-walk/walk.h"
 #include "fs/subvolume.h"
-#include "base/pool.h"
 #include "walk/task.h"
 
 /** Where the walk of a subvolume begins. */

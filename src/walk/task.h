@@ -13,10 +13,10 @@
 
 #include "fs/inode.h"
 #include "recovery/recovery.h"
-#include "walk/selection.h"
 #include "walk/directory_table.h"
 #include "walk/leaves.h"
 #include "walk/output.h"
+#include "walk/selection.h"
 #include "walk/shard.h"
 
 /** A directory that will be walked. */

@@ -8,12 +8,12 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/struct_size.h"
 #include "base/map.h"
+#include "base/struct_size.h"
 #include "btrfs-walk/walk.h"
-#include "fs/lookup.h"
 #include "data/sharing.h"
 #include "fs/fs.h"
+#include "fs/lookup.h"
 #include "record/rows.h"
 #include "walk/placement.h"
 #include "walk/small_subvolumes.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The table of built-in layers, the lowest first. */
+#include "xlators/classes.h"
 #include "base/cleanup.h"
 #include "graph/graph.h"
-#include "xlators/classes.h"
 
 const struct bw_xlator_class *const bw_builtin_classes[] = {
     &bw_storage_file_class,

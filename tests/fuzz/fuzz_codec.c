@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ondisk/compression.h"
 #include "fuzz/targets.h"
+#include "ondisk/compression.h"
 
 enum { HEAD = 2, REPAIR = 0x80 };
 

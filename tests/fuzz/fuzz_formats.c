@@ -9,11 +9,11 @@
 #include <string.h>
 
 #include "base/escape.h"
+#include "fuzz/targets.h"
 #include "ondisk/checksum.h"
 #include "ondisk/chunk.h"
-#include "ondisk/superblock.h"
 #include "ondisk/items.h"
-#include "fuzz/targets.h"
+#include "ondisk/superblock.h"
 #include "walk/leaves.h"
 
 /* Reads every byte, so that a view that leaves its item is seen. */

@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #include "btrfs-walk/fs.h"
-#include "btrfs-walk/subvolume.h"
 #include "btrfs-walk/space.h"
+#include "btrfs-walk/subvolume.h"
 #include "btrfs-walk/tree.h"
 #include "btrfs-walk/walk.h"
 #include "fuzz/edits.h"

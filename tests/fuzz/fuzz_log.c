@@ -14,13 +14,13 @@
 #include <unistd.h>
 #include <zstd.h>
 
-#include "btrfs-walk/tree.h"
 #include "btrfs-walk/fs.h"
+#include "btrfs-walk/tree.h"
 #include "btrfs-walk/walk.h"
-#include "ondisk/checksum.h"
-#include "ondisk/disk.h"
 #include "fuzz/edits.h"
 #include "fuzz/targets.h"
+#include "ondisk/checksum.h"
+#include "ondisk/disk.h"
 
 enum { BLOCKS_AT_MOST = 64, COPIES_AT_MOST = 2, OUTPUT_AT_MOST = 16 << 20 };
 

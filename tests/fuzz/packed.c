@@ -7,9 +7,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "ondisk/checksum.h"
 #include "fuzz/edits.h"
 #include "fuzz/targets.h"
+#include "ondisk/checksum.h"
 
 enum { WORD = sizeof(uint64_t), GAP = 24 /* zeros that are worth a record of their own */ };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Superblocks and tree blocks of packed images: finding them, and making their checksums right. */
-#include "ondisk/checksum.h"
 #include "fuzz/packed.h"
+#include "ondisk/checksum.h"
 
 enum { SMALL_FILE = 256 << 10 };
 

@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "base/json.h"
-#include "xlators/classes.h"
 #include "graph/graph.h"
+#include "xlators/classes.h"
 
 struct memory_output output_create(void)
 {

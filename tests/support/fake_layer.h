@@ -6,8 +6,8 @@
 #ifndef BW_TESTS_FAKE_LAYER_H
 #define BW_TESTS_FAKE_LAYER_H
 
-#include "ondisk/chunk.h"
 #include "graph/graph.h"
+#include "ondisk/chunk.h"
 #include "support/walk_helpers.h"
 
 enum { FAKE_COPIES = 4, FAKE_READS = 1024, FAKE_HINTS = 256 };

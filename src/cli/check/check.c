@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The check command: opens the file system, or at least its images, runs the check and the
  * comparison with a list, and returns an exit status like fsck(8). */
-#include "cli/common/resume.h"
 #include "cli/check/check.h"
+#include "cli/common/resume.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -11,9 +11,9 @@
 #include "base/json.h"
 #include "btrfs-walk/check.h"
 #include "btrfs-walk/inode.h"
-#include "cli/common/output.h"
-#include "cli/common/monitor.h"
 #include "cli/common/answer.h"
+#include "cli/common/monitor.h"
+#include "cli/common/output.h"
 #include "export/manifest.h"
 
 /** The exit statuses are combinations of these bits, as in fsck(8). */

@@ -15,10 +15,10 @@
 #include <unistd.h>
 
 #include "base/buffer.h"
-#include "base/hash_mix.h"
-#include "base/map.h"
 #include "base/cleanup.h"
 #include "base/escape.h"
+#include "base/hash_mix.h"
+#include "base/map.h"
 #include "cli/command.h"
 #include "cli/common/keys.h"
 #include "cli/common/monitor.h"

@@ -18,9 +18,9 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "btrfs-walk/inode.h"
 #include "btrfs-walk/graph.h"
 #include "btrfs-walk/image.h"
+#include "btrfs-walk/inode.h"
 #include "btrfs-walk/probe.h"
 #include "btrfs-walk/record.h"
 #include "btrfs-walk/subvolume.h"

@@ -12,8 +12,8 @@
 #include "btrfs-walk/probe_records.h"
 #include "btrfs-walk/row_records.h"
 #include "cli/common/answer.h"
-#include "cli/common/monitor.h"
 #include "cli/common/generations.h"
+#include "cli/common/monitor.h"
 #include "cli/export/extraction.h"
 
 struct deleted_state {

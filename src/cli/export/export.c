@@ -7,9 +7,9 @@
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
-#include "cli/export/export.h"
 #include "cli/common/monitor.h"
 #include "cli/common/paths.h"
+#include "cli/export/export.h"
 
 const struct cmd_option cmd_export_options[] = {
     CMD_SUBVOLUME_OPTION(struct cmd_export_settings, walk.subvolume),

@@ -3,11 +3,11 @@
 #ifndef BW_CLI_EXPORT_EXTRACTION_H
 #define BW_CLI_EXPORT_EXTRACTION_H
 
-#include "cli/export/export.h"
 #include "cli/common/monitor.h"
+#include "cli/export/export.h"
 #include "cli/export/extraction_lists.h"
-#include "export/made_directories.h"
 #include "export/links.h"
+#include "export/made_directories.h"
 #include "export/target_maker.h"
 
 enum { EXTRACT_LISTED = 100 /**< number of errors that are listed */ };

@@ -10,12 +10,12 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "cli/export/hashing.h"
-#include "cli/common/output.h"
 #include "cli/common/monitor.h"
+#include "cli/common/output.h"
+#include "cli/export/hashing.h"
 #include "export/archive.h"
-#include "export/made_directories.h"
 #include "export/links.h"
+#include "export/made_directories.h"
 
 struct tar_state {
     struct cmd_export_settings export;

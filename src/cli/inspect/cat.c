@@ -5,12 +5,12 @@
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
-#include "cli/export/export.h"
-#include "cli/common/paths.h"
+#include "btrfs-walk/file.h"
 #include "cli/common/monitor.h"
+#include "cli/common/paths.h"
+#include "cli/export/export.h"
 #include "cli/inspect/bad_map.h"
 #include "cli/inspect/zeros.h"
-#include "btrfs-walk/file.h"
 #include "export/entry_queue.h"
 
 struct cat_state {

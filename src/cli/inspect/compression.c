@@ -12,8 +12,8 @@
 #include "btrfs-walk/probe_records.h"
 #include "btrfs-walk/row_records.h"
 #include "cli/common/answer.h"
-#include "cli/common/paths.h"
 #include "cli/common/monitor.h"
+#include "cli/common/paths.h"
 #include "cli/common/selection.h"
 
 struct compression_state {

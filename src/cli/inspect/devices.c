@@ -7,9 +7,9 @@
 #include "btrfs-walk/probe_records.h"
 #include "btrfs-walk/row_records.h"
 #include "btrfs-walk/space.h"
+#include "cli/common/answer.h"
 #include "cli/inspect/alternatives.h"
 #include "cli/inspect/plans.h"
-#include "cli/common/answer.h"
 
 /* A running listing. */
 struct devices {

@@ -12,13 +12,13 @@
 #include "base/cleanup.h"
 #include "base/escape.h"
 #include "base/human.h"
-#include "btrfs-walk/probe_records.h"
 #include "btrfs-walk/image.h"
+#include "btrfs-walk/probe_records.h"
 #include "btrfs-walk/row_records.h"
-#include "cli/common/changes.h"
 #include "cli/common/answer.h"
-#include "cli/common/monitor.h"
+#include "cli/common/changes.h"
 #include "cli/common/generations.h"
+#include "cli/common/monitor.h"
 
 struct diff_state {
     const char **others; /* images of the second file system */

@@ -9,8 +9,8 @@
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
-#include "base/human.h"
 #include "base/escape.h"
+#include "base/human.h"
 #include "btrfs-walk/file.h"
 #include "btrfs-walk/probe_records.h"
 #include "btrfs-walk/row_records.h"

@@ -16,9 +16,9 @@
 #include "btrfs-walk/probe_records.h"
 #include "btrfs-walk/row_records.h"
 #include "btrfs-walk/space.h"
+#include "cli/common/partitions.h"
 #include "cli/inspect/alternatives.h"
 #include "cli/inspect/plans.h"
-#include "cli/common/partitions.h"
 
 /* Total of the chunks with a type and a profile. */
 struct group {

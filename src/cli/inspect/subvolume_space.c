@@ -5,15 +5,15 @@
 #include <string.h>
 
 #include "base/array.h"
-#include "base/search.h"
 #include "base/cleanup.h"
+#include "base/search.h"
 #include "btrfs-walk/probe_records.h"
 #include "btrfs-walk/row_records.h"
 #include "btrfs-walk/space.h"
 #include "btrfs-walk/subvolume.h"
-#include "cli/inspect/plans.h"
 #include "cli/common/answer.h"
 #include "cli/common/monitor.h"
+#include "cli/inspect/plans.h"
 
 struct space_state {
     unsigned threads;

@@ -7,8 +7,8 @@
 #include "btrfs-walk/inode.h"
 #include "btrfs-walk/probe_records.h"
 #include "btrfs-walk/row_records.h"
-#include "cli/inspect/plans.h"
 #include "cli/common/answer.h"
+#include "cli/inspect/plans.h"
 #include "cli/inspect/subvolume_tree.h"
 
 struct subvolumes_state {

@@ -11,9 +11,9 @@
 #include "btrfs-walk/probe_records.h"
 #include "btrfs-walk/row_records.h"
 #include "btrfs-walk/space.h"
+#include "cli/common/answer.h"
 #include "cli/inspect/plans.h"
 #include "cli/inspect/usage_reasons.h"
-#include "cli/common/answer.h"
 
 /* Output as text. */
 

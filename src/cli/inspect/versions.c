@@ -9,11 +9,11 @@
 #include "base/cleanup.h"
 #include "btrfs-walk/probe_records.h"
 #include "btrfs-walk/row_records.h"
-#include "cli/common/changes.h"
 #include "cli/common/answer.h"
-#include "cli/common/paths.h"
-#include "cli/common/monitor.h"
+#include "cli/common/changes.h"
 #include "cli/common/generations.h"
+#include "cli/common/monitor.h"
+#include "cli/common/paths.h"
 #include "cli/common/snapshot_names.h"
 
 struct versions_state {

@@ -7,8 +7,8 @@
 #define BW_CLI_PROBES_PROBES_H
 
 #include "btrfs-walk/fs.h"
-#include "btrfs-walk/record.h"
 #include "btrfs-walk/probe.h"
+#include "btrfs-walk/record.h"
 
 /** Settings of the options. All zeros: none was given. */
 struct cmd_probe_settings {

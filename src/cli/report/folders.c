@@ -14,8 +14,8 @@
 #include "btrfs-walk/space.h"
 #include "cli/common/monitor.h"
 #include "cli/report/report.h"
-#include "draw/markup.h"
 #include "draw/layout.h"
+#include "draw/markup.h"
 
 enum {
     DEPTH = 4,         /* levels of directories that are drawn */

@@ -3,8 +3,8 @@
 #include "cli/rescue/steps.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>

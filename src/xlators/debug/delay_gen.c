@@ -7,8 +7,8 @@
 #include <stdatomic.h>
 #include <time.h>
 
-#include "xlators/classes.h"
 #include "base/hash_mix.h"
+#include "xlators/classes.h"
 
 enum { LONGEST_EXPONENTIAL = 10 }; /* times the mean */
 

@@ -11,10 +11,10 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/hash_mix.h"
 #include "ondisk/checksum.h"
 #include "ondisk/disk.h"
 #include "xlators/classes.h"
-#include "base/hash_mix.h"
 
 enum { POISON = 0xa5 };
 

@@ -8,15 +8,15 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "graph/wind.h"
-#include "ondisk/node.h"
-#include "xlators/classes.h"
-#include <pthread.h>
 #include "base/map.h"
+#include "btrfs-walk/graph.h"
+#include "graph/wind.h"
 #include "ondisk/checksum.h"
 #include "ondisk/disk.h"
+#include "ondisk/node.h"
 #include "ondisk/tree_title.h"
-#include "btrfs-walk/graph.h"
+#include "xlators/classes.h"
+#include <pthread.h>
 
 /* Private state of the layer. */
 struct bw_verify {

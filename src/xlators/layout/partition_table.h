@@ -6,8 +6,8 @@
 #ifndef BW_XLATORS_LAYOUT_PARTITION_TABLE_H
 #define BW_XLATORS_LAYOUT_PARTITION_TABLE_H
 
-#include "btrfs-walk/image.h"
 #include "btrfs-walk/graph.h"
+#include "btrfs-walk/image.h"
 
 /** Reads the table of a disk, without the path and the contents of the partitions.
  * BW_ERROR_NOT_FOUND without a table. Free with bw_partition_table_free(); after an error it is

@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ondisk/node.h"
 #include "graph/wind.h"
+#include "ondisk/node.h"
 #include "xlators/classes.h"
 
 enum { SHARDS = 16, BUCKETS = 256 };

@@ -3,8 +3,8 @@
  * Data whose places the raid stripe tree tells: every profile that has one, items of old and new
  * kernels, copies that are bad or missing, and trees that are damaged or lie.
  */
-#include "ondisk/superblock.h"
 #include "ondisk/chunk.h"
+#include "ondisk/superblock.h"
 #include "support/data_image.h"
 #include "support/image_writer_internal.h"
 

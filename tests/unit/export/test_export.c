@@ -14,9 +14,9 @@
 #include <cmocka.h>
 
 #include "export/archive.h"
-#include "export/made_directories.h"
-#include "export/links.h"
 #include "export/hash.h"
+#include "export/links.h"
+#include "export/made_directories.h"
 #include "export/target_files.h"
 #include "fs/subvolume.h"
 

@@ -2,10 +2,10 @@
 /* Facts about an inode: reading one or many inodes, entries, links, attributes, access control
  * lists, numbers of extents. */
 #include "btrfs-walk/inode.h"
-#include "ondisk/acl.h"
-#include "fs/inode.h"
 #include "fs/fs.h"
+#include "fs/inode.h"
 #include "fs/lookup.h"
+#include "ondisk/acl.h"
 #include "support/walk_helpers.h"
 
 /* Spoils the leaf that holds a key. */

@@ -2,8 +2,8 @@
 /* From paths to inodes: names, hashes, subvolumes, "..", links; and what of that survives damage.
  */
 #include "btree/find_leaf.h"
-#include "fs/lookup.h"
 #include "fs/fs.h"
+#include "fs/lookup.h"
 #include "support/walk_helpers.h"
 
 /* Two pairs of names that have the same hash. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The subvolume table, paths and look-ups of subvolumes, and walks of one subvolume or without
  * snapshots. */
-#include "fs/lookup.h"
 #include "fs/fs.h"
+#include "fs/lookup.h"
 #include "support/walk_helpers.h"
 
 static struct bw_fs *open_sample(struct iw_image **image)

@@ -6,9 +6,9 @@
 #include "support/fake_layer.h"
 #include "support/image_writer_internal.h"
 
-#include "ondisk/superblock.h"
 #include "fs/fs.h"
 #include "fs/superblock_log.h"
+#include "ondisk/superblock.h"
 
 enum { MIB = 1 << 20, ENTRY = BW_SUPERBLOCK_SIZE };
 

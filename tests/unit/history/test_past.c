@@ -3,9 +3,9 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
-#include "rescue/device_scan.h"
 #include "history/history.h"
 #include "history/scan.h"
+#include "rescue/device_scan.h"
 #include "rescue/stripe_search.h"
 #include "support/walk_helpers.h"
 

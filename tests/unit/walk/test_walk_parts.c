@@ -3,11 +3,11 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
+#include "base/pool.h"
 #include "support/walk_helpers.h"
 #include "walk/directory_table.h"
 #include "walk/leaves.h"
 #include "walk/output.h"
-#include "base/pool.h"
 
 /* Directories. */
 

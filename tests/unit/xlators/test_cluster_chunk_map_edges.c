@@ -2,8 +2,8 @@
 /* cluster/chunk-map: addresses without a chunk, copies that do not exist, chunks that overlap,
  * hints.
  */
-#include "support/chunk_bench.h"
 #include "graph/graph.h"
+#include "support/chunk_bench.h"
 
 /* Where there is no chunk, the reply contains the length of the gap. */
 static void test_length_of_nowhere(void **state)

@@ -2,10 +2,10 @@
 /* debug/delay-gen: how long it means to wait, exactly; and that it waits at least as long. */
 #include <time.h>
 
+#include "base/hash_mix.h"
 #include "support/block_bench.h"
 #include "support/debug_bench.h"
 #include "xlators/classes.h"
-#include "base/hash_mix.h"
 
 enum { ADDRESSES = 1000 };
 

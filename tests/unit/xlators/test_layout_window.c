@@ -4,9 +4,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "graph/graph.h"
 #include "support/fake_layer.h"
 #include "xlators/classes.h"
-#include "graph/graph.h"
 
 enum { SIZE = 100000 };
 

@@ -4,9 +4,9 @@
 #include <stdatomic.h>
 
 #include "base/json.h"
+#include "graph/graph.h"
 #include "support/fake_layer.h"
 #include "xlators/classes.h"
-#include "graph/graph.h"
 
 enum { LENGTH = 64, MOST = 300, CALLERS = 5, ROUNDS = 100 };
 
