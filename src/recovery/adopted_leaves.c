@@ -153,7 +153,9 @@ void bw_adoptions_destroy(struct bw_adoptions *adoptions)
  * share a whole node of another tree; or a node that was found below the lost one refers to them.
  * Such another tree has other blocks, too, also in ranges of other lost nodes: its leaves count
  * only in the range of the node that it shares. The extent tree is read once for each level, from
- * the top down. Of the leaves found, those are adopted whose first key was lost.
+ * the top down, and then the nodes that were found: if a snapshot shares a node, the extent tree
+ * gives the blocks below it to the other tree only. Of the leaves found, those are adopted whose
+ * first key was lost.
  */
 
 /* Another tree, and the range of keys in which its leaves count as leaves of this one. */
@@ -168,6 +170,17 @@ enum {
     MOST_REFERENCES = 16, /* to a block, that are examined */
 };
 
+/* A block below a lost node. */
+struct found_block {
+    struct bw_block_pointer pointer;
+    uint32_t claim; /* by which it was found, or NO_CLAIM */
+};
+
+struct found_blocks {
+    struct found_block *items;
+    size_t count, capacity;
+};
+
 struct adoption {
     const struct bw_fs *fs;
     const struct bw_tree *tree;
@@ -178,18 +191,16 @@ struct adoption {
     uint8_t level;            /* of the blocks that this pass looks for */
     struct bw_map lost_nodes; /* addresses of lost nodes, to their index in `ranges` */
     size_t known;             /* how many of them the extent tree has */
-    struct bw_map nodes;      /* addresses of nodes found below them, to the claim, or NO_CLAIM */
+    struct bw_map claim_of;   /* addresses of blocks found below them, to the claim, or NO_CLAIM */
     struct claim *claims;
     size_t claim_count, claim_capacity;
     struct bw_map claimants;     /* ids of trees, to the first of their claims */
     struct bw_tree_extent block; /* the block of the last extent item; bytenr 0 if it is of no
                                     interest */
     unsigned references;         /* to the block, by which it was added */
-    unsigned candidate_count, batch;
-    struct candidate {
-        struct bw_block_pointer pointer;
-        uint32_t claim; /* by which it was found, or NO_CLAIM */
-    } candidates[BW_BATCH];
+    struct found_blocks unread;  /* blocks of this level */
+    struct found_blocks below;   /* their children */
+    unsigned batch;              /* blocks that are read at a time */
     uint8_t *buffers;
 };
 
@@ -217,7 +228,7 @@ static struct bw_key end_of_loss(const struct bw_lost_list *list, const struct b
     return piece->high;
 }
 
-static struct bw_error *adopt_leaf(struct adoption *adoption, const struct candidate *candidate,
+static struct bw_error *adopt_leaf(struct adoption *adoption, const struct found_block *found,
                                    const struct bw_node *leaf)
 {
     struct bw_adopted *result = adoption->result;
@@ -225,10 +236,10 @@ static struct bw_error *adopt_leaf(struct adoption *adoption, const struct candi
         return NULL;
     struct bw_key first = bw_leaf_key(leaf, 0);
     const struct bw_lost_range *range = bw_lost_list_find(&adoption->lost, &first);
-    if (!range || (candidate->claim != NO_CLAIM &&
-                   !is_claimed(adoption, adoption->claims[candidate->claim].tree, &first)))
+    if (!range || (found->claim != NO_CLAIM &&
+                   !is_claimed(adoption, adoption->claims[found->claim].tree, &first)))
         return NULL;
-    struct bw_adopted_leaf adopted = {candidate->pointer, bw_leaf_key(leaf, leaf->item_count - 1),
+    struct bw_adopted_leaf adopted = {found->pointer, bw_leaf_key(leaf, leaf->item_count - 1),
                                       range->wave};
     adopted.pointer.expectation.first_key = first;
     adopted.pointer.expectation.has_first_key = true;
@@ -239,40 +250,86 @@ static struct bw_error *adopt_leaf(struct adoption *adoption, const struct candi
     return NULL;
 }
 
-/* Reads the leaves that were collected. If one cannot be read, the result is not complete. */
-static struct bw_error *read_candidates(struct adoption *adoption)
+static struct bw_error *add_block(struct adoption *adoption, struct found_blocks *blocks,
+                                  const struct bw_block_pointer *pointer, uint32_t claim)
+{
+    if (!BW_ARRAY_RESERVE(blocks->items, blocks->count, blocks->capacity) ||
+        !bw_map_put(&adoption->claim_of, pointer->bytenr, claim))
+        return bw_error_no_memory();
+    blocks->items[blocks->count++] = (struct found_block){*pointer, claim};
+    return NULL;
+}
+
+/* A hostile node may have the same child as many others: each child is added at most twice. */
+static struct bw_error *add_children(struct adoption *adoption, const struct found_block *found,
+                                     const struct bw_node *node)
+{
+    for (uint32_t slot = 0; slot < node->item_count; slot++) {
+        const struct bw_block_pointer child = bw_tree_child_pointer(&found->pointer, node, slot);
+        const uint32_t known = bw_map_get(&adoption->claim_of, child.bytenr);
+        if (known == UINT32_MAX || (known != NO_CLAIM && found->claim == NO_CLAIM))
+            BW_TRY(add_block(adoption, &adoption->below, &child, found->claim));
+    }
+    return NULL;
+}
+
+/* Whether the references to the blocks below an unreadable block lead to all of them. */
+static bool is_replaced(const struct adoption *adoption, const struct found_block *found)
+{
+    const struct bw_tree_block_expectation *block = &found->pointer.expectation;
+    return block->level && block->generation > adoption->tree->shared_until;
+}
+
+static struct bw_error *read_batch(struct adoption *adoption, const struct found_block *blocks,
+                                   unsigned count)
 {
     const struct bw_tree_reader *reader = &adoption->fs->reader;
     struct bw_request requests[BW_BATCH];
-    for (unsigned i = 0; i < adoption->candidate_count; i++)
-        requests[i] = bw_block_request(reader, &adoption->candidates[i].pointer,
-                                       adoption->buffers + (size_t)i * reader->nodesize);
-    bw_blocks_read(reader, requests, adoption->candidate_count);
     struct bw_error *failure = NULL;
-    for (unsigned i = 0; i < adoption->candidate_count; i++) {
-        struct bw_node leaf = bw_node_view(requests[i].buffer, reader->nodesize);
-        adoption->result->complete &= !requests[i].error;
-        if (!requests[i].error && !failure)
-            failure = adopt_leaf(adoption, &adoption->candidates[i], &leaf);
+    for (unsigned i = 0; i < count; i++)
+        requests[i] = bw_block_request(reader, &blocks[i].pointer,
+                                       adoption->buffers + (size_t)i * reader->nodesize);
+    bw_blocks_read(reader, requests, count);
+    for (unsigned i = 0; i < count; i++) {
+        const struct bw_node node = bw_node_view(requests[i].buffer, reader->nodesize);
+        if (requests[i].error)
+            adoption->result->complete &= is_replaced(adoption, &blocks[i]);
+        else if (!failure)
+            failure = adoption->level ? add_children(adoption, &blocks[i], &node)
+                                      : adopt_leaf(adoption, &blocks[i], &node);
         bw_error_free(requests[i].error);
     }
-    adoption->candidate_count = 0;
     return failure;
 }
 
-/* A reference without a claim is certain, so the others to the same block do not matter. */
-static struct bw_error *add_node_or_candidate(struct adoption *adoption, uint32_t claim)
+/* Reads the blocks of this level that were found. */
+static struct bw_error *read_found(struct adoption *adoption)
 {
+    struct found_blocks *unread = &adoption->unread;
+    for (size_t i = 0; i < unread->count; i += adoption->batch) {
+        const size_t left = unread->count - i;
+        BW_TRY(read_batch(adoption, unread->items + i,
+                          left < adoption->batch ? (unsigned)left : adoption->batch));
+    }
+    unread->count = 0;
+    return NULL;
+}
+
+/* Adds the block of the extent item. A reference without a claim is certain, so the others to the
+ * same block do not matter. */
+static struct bw_error *add_referenced(struct adoption *adoption, uint32_t claim)
+{
+    const struct bw_block_pointer pointer = {adoption->block.bytenr,
+                                             {.owner = adoption->tree->id,
+                                              .generation = adoption->block.generation,
+                                              .level = adoption->level}};
+    const uint32_t known = bw_map_get(&adoption->claim_of, pointer.bytenr);
     adoption->references = claim == NO_CLAIM ? MOST_REFERENCES : adoption->references + 1;
-    if (adoption->level)
-        return bw_map_put(&adoption->nodes, adoption->block.bytenr, claim) ? NULL
-                                                                           : bw_error_no_memory();
-    adoption->candidates[adoption->candidate_count++] = (struct candidate){
-        .pointer = {adoption->block.bytenr,
-                    {.owner = adoption->tree->id, .generation = adoption->block.generation}},
-        .claim = claim,
-    };
-    return adoption->candidate_count == adoption->batch ? read_candidates(adoption) : NULL;
+    if (known == claim || known == NO_CLAIM)
+        return NULL;
+    BW_TRY(add_block(adoption, &adoption->unread, &pointer, claim));
+    return !adoption->level && adoption->unread.count >= adoption->batch ? read_found(adoption)
+                                                                         : NULL;
 }
 
 /* Leaves of the tree that a lost node belongs to count as well, in the range of that node. */
@@ -297,7 +354,7 @@ static uint32_t claim_by(const struct adoption *adoption,
                    : bw_map_get(&adoption->claimants, reference->referrer);
     return bw_map_get(&adoption->lost_nodes, reference->referrer) != UINT32_MAX
                ? (uint32_t)NO_CLAIM
-               : bw_map_get(&adoption->nodes, reference->referrer);
+               : bw_map_get(&adoption->claim_of, reference->referrer);
 }
 
 static struct bw_error *follow_reference(struct adoption *adoption,
@@ -310,7 +367,7 @@ static struct bw_error *follow_reference(struct adoption *adoption,
         return reference->shared ? NULL : add_claim(adoption, reference->referrer, lost);
     const uint32_t claim = claim_by(adoption, reference);
     return claim != UINT32_MAX && adoption->references < MOST_REFERENCES
-               ? add_node_or_candidate(adoption, claim)
+               ? add_referenced(adoption, claim)
                : NULL;
 }
 
@@ -398,12 +455,25 @@ static struct bw_error *note_lost_extents(void *context, const struct bw_block_p
     return NULL;
 }
 
+/* Finds the blocks of a level, and reads them. */
+static struct bw_error *find_level(struct adoption *adoption, uint8_t level)
+{
+    const struct bw_fs *fs = adoption->fs;
+    const struct bw_scan scan = {BW_SCAN_ALL, .leaf = add_leaf_items, .lost = note_lost_extents,
+                                 .context = adoption};
+    const struct found_blocks above = adoption->unread;
+    adoption->unread = adoption->below;
+    adoption->below = above;
+    adoption->level = level;
+    adoption->block.bytenr = 0;
+    BW_TRY(bw_tree_scan(&fs->reader, &fs->extent_tree, &scan));
+    return read_found(adoption);
+}
+
 static struct bw_error *find_leaves(struct adoption *adoption)
 {
     const struct bw_fs *fs = adoption->fs;
     uint8_t highest = 0;
-    const struct bw_scan scan = {BW_SCAN_ALL, .leaf = add_leaf_items, .lost = note_lost_extents,
-                                 .context = adoption};
     BW_TRY(note_lost_nodes(adoption, &highest));
     if (!highest || !fs->extent_tree.id)
         return NULL;
@@ -413,12 +483,8 @@ static struct bw_error *find_leaves(struct adoption *adoption)
     if (!adoption->buffers)
         return bw_error_no_memory();
     adoption->result->complete = true;
-    for (unsigned passes = highest + 1u; passes--;) {
-        adoption->level = (uint8_t)passes;
-        adoption->block.bytenr = 0;
-        BW_TRY(bw_tree_scan(&fs->reader, &fs->extent_tree, &scan));
-    }
-    BW_TRY(read_candidates(adoption));
+    for (unsigned passes = highest + 1u; passes--;)
+        BW_TRY(find_level(adoption, (uint8_t)passes));
     put_in_order(adoption->result);
     adoption->result->complete &= adoption->known == adoption->lost_nodes.count;
     return NULL;
@@ -439,8 +505,10 @@ struct bw_error *bw_adopt_leaves(const struct bw_fs *fs, const struct bw_tree *t
     struct bw_error *error = find_leaves(adoption);
     bw_lost_list_free(&adoption->lost);
     bw_map_free(&adoption->lost_nodes);
-    bw_map_free(&adoption->nodes);
+    bw_map_free(&adoption->claim_of);
     bw_map_free(&adoption->claimants);
+    free(adoption->unread.items);
+    free(adoption->below.items);
     free(adoption->claims);
     free(adoption->buffers);
     free(adoption);
