@@ -47,8 +47,9 @@ static inline uint64_t bw_decimal_split(uint32_t value)
     return tens | (twos - 10 * tens) << 8;
 }
 
-/** A value below 10^8 without leading zeros. Always writes eight bytes, the last of them zeros, so
- * that no branch depends on the number of digits: processors cannot predict that of file sizes. */
+/** Writes a value below 10^8 without leading zeros; returns the end. Two or more digits are written
+ * as eight bytes, some of them after the end: processors cannot predict a branch on the number of
+ * digits, for example of file sizes. */
 static inline char *bw_decimal_short(char *at, uint32_t value)
 {
     if (value < 10) {

@@ -16,7 +16,7 @@ static inline bool bw_json_is_plain(uint8_t byte)
     return byte >= 0x20 && byte < 0x7f && byte != '"' && byte != '\\';
 }
 
-/* All bits of the bytes that are not plain. Those of 0x80 and more are negative. */
+/* Sets all bits of bytes that are not plain. Bytes of 0x80 and more are negative. */
 static inline bw_chunk bw_json_special(bw_chunk chunk)
 {
     typedef int8_t signed_chunk __attribute__((vector_size(sizeof(bw_chunk))));

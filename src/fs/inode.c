@@ -176,8 +176,8 @@ struct bw_error *bw_inode_readlink(struct bw_fs *fs, const struct bw_place *plac
 
 static const char property[] = BW_COMPRESSION_PROPERTY;
 
-/* The first inode from a number on. Most numbers are a little higher than that of the last search,
- * so it begins there, with steps that double. */
+/* The first inode from a number on. Most numbers are a little higher than the number of the search
+ * before, so the search begins at its result, with steps that double. */
 static size_t first_from(struct bw_inode_query *query, uint64_t number)
 {
     const struct bw_inode_attributes *all = query->attributes;

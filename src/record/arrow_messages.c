@@ -121,8 +121,9 @@ static void begin_message(struct bw_buffer *flat, unsigned type, uint64_t body, 
     *header = message.at[2];
 }
 
-/* What precedes a message: a mark, and the length of the message, which is 0 at the end. */
-static struct bw_error *write_frame(struct bw_rows_stream *stream, uint32_t length)
+/* Writes the header of a message: a mark, and the length of the message. Length 0 ends the stream.
+ */
+static struct bw_error *write_prefix(struct bw_rows_stream *stream, uint32_t length)
 {
     const bw_le32 frame[2] = {bw_put32(UINT32_MAX), bw_put32(length)};
     return stream->consume(stream->context, (const char *)frame, sizeof frame);
@@ -133,7 +134,7 @@ static struct bw_error *write_message(struct bw_rows_stream *stream, struct bw_b
     pad_end(flat, 0, 8);
     if (flat->failed)
         return bw_error_no_memory();
-    BW_TRY(write_frame(stream, (uint32_t)flat->length));
+    BW_TRY(write_prefix(stream, (uint32_t)flat->length));
     return stream->consume(stream->context, flat->data, flat->length);
 }
 
@@ -347,5 +348,5 @@ struct bw_error *bw_arrow_write_batch(struct bw_rows_stream *stream)
 
 struct bw_error *bw_arrow_write_end(struct bw_rows_stream *stream)
 {
-    return write_frame(stream, 0);
+    return write_prefix(stream, 0);
 }

@@ -52,7 +52,7 @@ struct bw_repeated {
     struct bw_repeated_text {
         uint64_t value;              /**< of the last row */
         uint32_t length;             /**< of the text; 0: unknown */
-        char text[BW_REPEATED_ROOM]; /**< of the value, with what precedes it */
+        char text[BW_REPEATED_ROOM]; /**< its separator or name, then the value */
     } columns[BW_RECORD_MEMBERS];
 };
 

@@ -139,8 +139,8 @@ static bool extend_path(struct bw_ancestors *ancestors, const struct bw_packed *
     return true;
 }
 
-/* Sets the path: of the directory below which others are added. On the way down, it only becomes
- * longer; making it again for each of thousands of directories in each other would take long. */
+/* Sets the path to the path of a directory, below which others are added. For a subdirectory, it is
+ * only extended: if thousands of directories are nested, making it again for each takes long. */
 static struct bw_error *set_path(struct bw_ancestors *ancestors, const struct bw_task_scope *scope,
                                  const struct bw_packed *found, uint32_t directory)
 {

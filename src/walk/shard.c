@@ -70,7 +70,7 @@ enum {
 /* States of a node. */
 enum { UNKNOWN, DENSE, SPARSE };
 
-/* The receivers of what a scan finds. */
+/* The list that a scan fills, and the caller's function for lost nodes. */
 struct loading {
     struct bw_shard_nodes *nodes;
     bw_lost_node *lost;

@@ -79,7 +79,7 @@ static void test_deep(void **state)
     assert_int_equal(rmdir(path), 0);
 }
 
-/* A file with a name like that of a copy stays as it is. */
+/* A copy does not replace a file that has a name like a copy. */
 static void test_name_of_copy(void **state)
 {
     static const char *const names[] = {"file", ".btrfs-walk-copy", ".btrfs-walk-copy-0"};

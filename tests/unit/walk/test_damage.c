@@ -287,9 +287,9 @@ static bool lists(const struct iw_image *image, const char *path)
     return found;
 }
 
-/* A name waits until its directory is known, also if that takes another search: here, the entry of
- * the directory above is found only when the loss of its own leaf is known. The number of other
- * files decides which items share leaves. */
+/* A recovered name waits until its directory is known, also if that takes another search: here, the
+ * entry of the directory above is found only after its leaf is known to be lost. The number of
+ * other files decides which items share leaves. */
 static void check_late_directory(unsigned padding)
 {
     struct iw_image *image =

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Shards of damaged file systems: whichever blocks are lost, the parts together list each entry at
- * most once, and list all that one walk lists. Nothing is listed where it is not.
+ * Shards of damaged file systems: whichever blocks are lost, the parts together list each entry of
+ * a single walk, no entry twice, and none at a wrong path.
  */
 #include "support/walk_helpers.h"
 
