@@ -126,6 +126,8 @@ expect "which snapshot has a deleted file" 0 - deleted -o path,snapshot_path "$l
 holds "one has" out_has $'^/@home/anna/Pictures/holiday-2.jpg\t/@snapshots/home-2026-11-21/'
 holds "none has" out_has $'^/@home/anna/Documents/draft.odt\t-$'
 expect "of nothing" 1 'not found in any recoverable generation' versions "$image" /nothing
+expect "no good version" 1 '/bad: no version is verified' versions --good \
+    "$BUILD/fixtures/bad-data/dev1.img" /bad
 
 # The index of roots: made by one command, used by others.
 rm -f "$WORK/index"

@@ -265,7 +265,10 @@ static struct bw_error *list_all(struct versions *versions, const char *path)
     struct bw_error *error = list_generations(versions, path);
     if (error && error->code == BW_ERROR_NOT_FOUND && versions->count)
         bw_error_free(BW_TAKE(error)); /* only snapshots have the file */
-    return error ? error : write_newer(versions, INT64_MIN);
+    BW_TRY(error ? error : write_newer(versions, INT64_MIN));
+    return versions->state->good /* a good version would have ended the listing */
+               ? bw_error_create(BW_ERROR_NOT_FOUND, "%s: no version is verified", path)
+               : NULL;
 }
 
 static struct bw_error *list(struct cmd_answer *answer, void *context)
@@ -327,7 +330,7 @@ const struct command cmd_versions = {
         "subvolumes; \"changed\" is the time of the snapshot. It is named as in Snapper, btrbk\n"
         "and Timeshift. The file need not exist outside of snapshots any more. Without --all,\n"
         "each version is listed only in its newest snapshot. --good prints the newest version\n"
-        "that is verified.\n",
+        "that is verified. If no version is verified, the exit status is 1.\n",
     .examples = "  btrfs-walk versions disk.img /etc/fstab\n"
                 "  btrfs-walk cat --generation 1234 disk.img /etc/fstab  one of them\n"
                 "  btrfs-walk versions --good disk.img /etc/fstab        the newest good one\n"
