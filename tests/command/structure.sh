@@ -39,7 +39,6 @@ at_most() {
     [ "$(grep -c . <<< "$lines")" -le "$1" ] && pass || fail "$2, more than $1: $lines"
 }
 at_most 0 "calls upward" upward
-at_most 0 "circles of files" circles
 at_most 0 "public functions that are not where src/README.md says" headers
 
 at_most 0 "mentions of source files that do not exist" mentions
@@ -73,8 +72,8 @@ edited() {
         [ -f "$file" ] && printf '%s\n' "$file"
     done
 }
-rule "no file of more than 900 lines" "$(edited | grep -v _records.h | xargs -d '\n' wc -l |
-    awk '$2 != "total" && $1 > 900')"
+rule "no file of more than 1200 lines" "$(edited | grep -v _records.h | xargs -d '\n' wc -l |
+    awk '$2 != "total" && $1 > 1200')"
 # One file called extents.c says what it is about, three do not.
 rule "no name of three files in src" \
     "$(find src -name '*.[ch]' -printf '%f\n' | sort | uniq -c | awk '$1 > 2 { print $2 }')"
@@ -90,28 +89,26 @@ rule "no line of more than 100 columns in prose" \
     "$(git ls-files '*.md' | grep -v '^docs/xlators/\|^bench/' |
     xargs awk '/^```/ { code = !code } /^<!-- made by/ { code = 1 } /^<!-- end of/ { code = 0 }
         !code && !/^\|/ && !/^    / && length > 100 { print FILENAME ":" FNR }')"
-# long_functions START: of the files that are named in the input, functions of more than 60 lines,
-# whose body begins with a line that matches.
+# long_functions START: in the files named in the input, functions of more than 150 lines whose body
+# begins with a line that matches. Most functions take 10 to 60 lines; this is the last resort.
 long_functions() {
     xargs -d '\n' awk -v start="$1" '
         FNR == 1 { line = 0 }
         $0 ~ start { line = FNR }
-        /^\}/ && line { if (FNR - line > 60) print FILENAME ":" line; line = 0 }'
+        /^\}/ && line { if (FNR - line > 150) print FILENAME ":" line; line = 0 }'
 }
-rule "no function of more than 60 lines" \
+rule "no function of more than 150 lines" \
     "$(edited 'src/*.c' 'bench/*.c' 'examples/*.c' | long_functions '^[{]')"
-# Tests have tables in their functions. The number only falls.
-long=$(edited 'tests/*.c' | long_functions '^[{]')
-rule "no function of more than 60 lines in tests, but for 11" \
-    "$([ "$(grep -c . <<< "$long")" -le 11 ] || echo "$long")"
-rule "no function of more than 60 lines in shell" "$(edited .ci scripts tests bench completions \
+rule "no function of more than 150 lines in tests" \
+    "$(edited 'tests/*.c' | long_functions '^[{]')"
+rule "no function of more than 150 lines in shell" "$(edited .ci scripts tests bench completions \
     ':!*.[ch]' ':!*.py' | long_functions '^[a-z_]+[(][)] [{]$')"
-rule "no function of more than 60 lines in Python" "$(edited scripts tests bench python ':!*.[ch]' |
-    xargs -d '\n' grep -lE '^#!.*python|^"""' | xargs -d '\n' python3 -c '
+rule "no function of more than 150 lines in Python" "$(edited scripts tests bench python \
+    ':!*.[ch]' | xargs -d '\n' grep -lE '^#!.*python|^"""' | xargs -d '\n' python3 -c '
 import ast, sys
 for path in sys.argv[1:]:
     for node in ast.walk(ast.parse(open(path, encoding="utf-8").read())):
-        if isinstance(node, ast.FunctionDef) and node.end_lineno - node.lineno > 60:
+        if isinstance(node, ast.FunctionDef) and node.end_lineno - node.lineno > 150:
             print(path, node.lineno, sep=":")' 2>&1)"
 known="CHANGELOG.md CONTRIBUTING.md LICENSE Makefile README.md bench completions docs examples"
 known+=" fixtures include packaging python scripts src tests"
