@@ -41,6 +41,7 @@ struct bw_image {
                             * images of the device */
     unsigned alternative;  /**< number of this image of the device, the preferred one
                             * first; 0: it is the only one */
+    unsigned alternatives_as_new; /**< if it is the first: how many of them are not older */
     bool is_clone; /**< a disk of which nothing is read, because copies of its devices are read */
     bool is_announced; /**< the chunk map has received its devid */
     bool is_stream;    /**< a send stream */

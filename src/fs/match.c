@@ -82,7 +82,7 @@ static void set_role(struct bw_fs *fs, struct bw_image *image, const struct bw_s
     if (image->is_unclaimed) {
         image->role = BW_IMAGE_UNUSED;
     } else if (image->bad && fs->alternatives && chosen->device_count == 1) {
-        image->role = BW_IMAGE_UNUSED; /* see number_images() */
+        image->role = BW_IMAGE_UNUSED; /* see find_alternatives() */
     } else if (image->bad) {
         report_unusable(fs, image);
     } else if (bw_same_file_system(&image->superblock, chosen)) {
@@ -106,10 +106,17 @@ static bool is_same_device(const struct bw_image *a, const struct bw_image *b)
            same_uuid(a->superblock.device.uuid, b->superblock.device.uuid);
 }
 
+/* An fsync writes the log without a new generation. */
+static bool is_newer(const struct bw_superblock *candidate, const struct bw_superblock *chosen)
+{
+    return candidate->generation != chosen->generation ? candidate->generation > chosen->generation
+                                                       : candidate->log_root && !chosen->log_root;
+}
+
 /* Of two images of the same device, the newer one is used, or else the first. */
 static void drop_one(struct bw_fs *fs, struct bw_image *first, struct bw_image *second)
 {
-    const bool newer = second->superblock.generation > first->superblock.generation;
+    const bool newer = is_newer(&second->superblock, &first->superblock);
     struct bw_image *dropped = newer ? first : second, *kept = newer ? second : first;
     /* nothing is missing, so this does not affect the exit status */
     dropped->role = BW_IMAGE_UNUSED;
@@ -134,39 +141,62 @@ static struct bw_image *newest_of(const struct bw_image_set *set, struct bw_imag
     struct bw_image *newest = image;
     for (size_t i = 0; i < set->count; i++)
         if (is_same_device(&set->images[i], image) &&
-            set->images[i].superblock.generation > newest->superblock.generation)
+            is_newer(&set->images[i].superblock, &newest->superblock))
             newest = &set->images[i];
     return newest;
 }
 
-/* An image without a superblock can only be another one of the only device. */
+/* An image without a superblock can only be another one of the only device. Perhaps it is the one
+ * with the newest files, which nobody looks for in it then. */
 static void adopt_image(struct bw_fs *fs, struct bw_image *image, const struct bw_image *newest)
 {
-    bw_fs_report(fs, BW_WARNING,
-                 bw_error_prefix(BW_TAKE(image->bad),
-                                 "%s: no superblock; read as another copy of %s", image->name,
-                                 newest->name));
+    const struct bw_error *bad = image->bad;
+    bw_fs_report(fs, BW_DAMAGE,
+                 bw_error_create(bad->code,
+                                 "%s: no superblock, so its generation is unknown: generation "
+                                 "%" PRIu64 " of %s is shown; if %s is newer, open it alone, with "
+                                 "--scan: %s",
+                                 image->name, newest->superblock.generation, newest->name,
+                                 image->name, bad->message));
+    bw_error_free(BW_TAKE(image->bad));
     image->superblock = newest->superblock;
     image->is_unclaimed = false;
 }
 
-/* Numbers the images of a device, the newest first. Only that one stays a device. */
+/* Numbers the images of a device: first those that are as new as the newest one, then those without
+ * a superblock, then the older ones. Only the newest one stays a device. */
 static void number_images(struct bw_fs *fs, struct bw_image_set *set, struct bw_image *newest)
 {
     const bool is_only = fs->superblock.device_count == 1;
+    enum { AS_NEW, UNKNOWN, OLDER, RANKS };
     unsigned count = 1;
-    for (size_t i = 0; i < set->count; i++) {
-        struct bw_image *image = &set->images[i];
-        if (image == newest || image->alternative)
-            continue;
-        if (image->bad && is_only && !image->disk && !image->has_failed)
-            adopt_image(fs, image, newest);
-        else if (!is_same_device(image, newest))
-            continue;
-        image->role = BW_IMAGE_UNUSED;
-        image->alternative = ++count;
+    newest->alternative = count;
+    for (unsigned rank = AS_NEW; rank < RANKS; rank++) {
+        for (size_t i = 0; i < set->count; i++) {
+            struct bw_image *image = &set->images[i];
+            if (image->alternative)
+                continue;
+            if (rank == UNKNOWN && image->bad && is_only && !image->disk && !image->has_failed)
+                adopt_image(fs, image, newest);
+            else if (image->bad || rank == UNKNOWN || !is_same_device(image, newest) ||
+                     (rank == AS_NEW && is_newer(&newest->superblock, &image->superblock)))
+                continue;
+            image->role = BW_IMAGE_UNUSED;
+            image->alternative = ++count;
+            newest->alternatives_as_new += rank != OLDER;
+            if (rank == OLDER)
+                bw_fs_report(
+                    fs, BW_WARNING,
+                    bw_error_create(BW_ERROR_USAGE,
+                                    "%s is older than %s (generation %" PRIu64 ", not %" PRIu64
+                                    "): data without checksums are not read from it",
+                                    image->name, newest->name, image->superblock.generation,
+                                    newest->superblock.generation));
+        }
     }
-    newest->alternative = count > 1;
+    newest->alternatives_as_new++;
+    if (count == 1)
+        newest->alternative = 0;
 }
 
 static void find_alternatives(struct bw_fs *fs, struct bw_image_set *set)
@@ -174,6 +204,11 @@ static void find_alternatives(struct bw_fs *fs, struct bw_image_set *set)
     for (size_t i = 0; i < set->count; i++)
         if (set->images[i].role != BW_IMAGE_UNUSED && !set->images[i].alternative)
             number_images(fs, set, newest_of(set, &set->images[i]));
+    /* images that are no copies of a device: they could not be opened, or are disks without a btrfs
+     */
+    for (size_t i = 0; i < set->count; i++)
+        if (set->images[i].bad && !set->images[i].is_unclaimed)
+            report_unusable(fs, &set->images[i]);
 }
 
 bool bw_image_is_stale(const struct bw_fs *fs, const struct bw_image *image)
@@ -248,13 +283,6 @@ static struct bw_error *nothing_usable(const struct bw_fs *fs, struct bw_image_s
     if (error->code != BW_ERROR_UNSUPPORTED && error->code != BW_ERROR_NO_MEMORY)
         error->code = BW_ERROR_NOT_BTRFS;
     return add_advice(fs, image, error);
-}
-
-/* An fsync writes the log without a new generation. */
-static bool is_newer(const struct bw_superblock *candidate, const struct bw_superblock *chosen)
-{
-    return candidate->generation != chosen->generation ? candidate->generation > chosen->generation
-                                                       : candidate->log_root && !chosen->log_root;
 }
 
 struct bw_error *bw_images_match(struct bw_fs *fs, struct bw_image_set *set)

@@ -396,6 +396,9 @@ static struct bw_error *join_alternatives(struct bw_graph *graph, struct bw_xlat
         bw_layer_remove_child(map, child_number(map, image->storage));
         BW_TRY(bw_layer_add_child(layer, bw_xlator_name(image->storage), nowhere));
     }
+    char as_new[24];
+    snprintf(as_new, sizeof as_new, "%u", first->alternatives_as_new);
+    BW_TRY(bw_layer_set_option(layer, "as-new", nowhere, as_new, nowhere));
     BW_TRY(bw_graph_check_layer(layer));
     first->top = layer;
     return bw_layer_attach(map, layer);

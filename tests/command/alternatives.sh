@@ -137,4 +137,45 @@ is "costs one file" "$(lost)" 1
 truncate -s 1M b.img
 expect "an image that is cut off" 1 . sum --alternatives a.img b.img
 is "costs nothing more" "$(lost)" 1
+
+# What only the newer image has is never replaced in silence. Without a superblock, nobody knows
+# whether an image is newer.
+image=$BUILD/fixtures/data-shapes/dev1.img
+cp --sparse=always "$image" new.img && cp --sparse=always "$image" old.img
+for at in 65536 67108864; do
+    dd if=/dev/zero of=new.img bs=4096 count=1 \
+        seek=$((at / 4096)) conv=notrunc status=none
+done
+expect "no superblock" 1 \
+    'new.img: no superblock, so its generation is unknown: generation [0-9]+ of old.img is' \
+    ls --alternatives --device new.img old.img
+expect "no superblock, given last" 1 'new.img: no superblock' \
+    ls --alternatives --device old.img new.img
+
+# An older image has other data where the newer one has zeros, or a file without checksums that
+# cannot be read.
+cp --sparse=always "$image" new.img
+file=/without-checksums
+generation=$(run_json super --json -i 0 "$image" | grep -oP '"generation":\K[0-9]+')
+holds "an older image" change old.img super 72 8 $((generation - 1))
+sector() { dd of="$1" bs=4096 seek=$((place / 4096)) count=1 conv=notrunc status=none; }
+logical=$(run_json extents --json "$image" $file | grep -oP -m 1 '"logical":\K[0-9]+')
+place=$("$PROGRAM" map -o offset --raw "$image" "$logical")
+sector new.img < /dev/zero
+head -c 4096 /dev/zero | tr '\0' x | sector old.img
+"$PROGRAM" cat new.img $file > wanted
+for order in 'new.img old.img' 'old.img new.img'; do
+    # shellcheck disable=SC2086 # two words
+    expect "zeros of the newer one" 0 \
+        'old.img is older than new.img .*data without checksums are not read from it' \
+        cat --alternatives -d $order $file
+    holds "stay zeros" cmp -s "$WORK/out" wanted
+done
+printf '0x0 +\n0 %d +\n%d 4096 -\n%d 0x40000000 +\n' "$place" "$place" $((place + 4096)) > new.map
+expect "a sector that was not read" 1 'without-checksums' \
+    cat -vv --on-error=zero --alternatives --map new.map -d old.img new.img $file
+holds "is lost" cmp -s "$WORK/out" wanted
+holds "an image of the same generation" change old.img super 72 8 "$generation"
+expect "replaces it" 0 - cat --alternatives --map new.map -d old.img new.img $file
+is "with its bytes" "$(tr -dc x < "$WORK/out" | wc -c)" 4096
 finish

@@ -7,7 +7,8 @@
  * Checksums are verified above: features/verify requests one image after the other, as it does with
  * mirrors. Data without checksums cannot be verified. A range of zeros may be a place that was not
  * copied, so the bytes of another image are preferred to zeros, unless a map marks the zeros as
- * read from the disk.
+ * read from the disk. An image that is older than the first may have the bytes of another file
+ * there, so it is read only for what something verifies.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,35 @@
 #include "xlators/classes.h"
 
 enum { SECTOR = 4096 /* compared with zeros as a whole */ };
+
+enum { MAXIMUM_IMAGES = 8 };
+
+/* Private state of the layer. */
+struct alternatives {
+    uint64_t as_new; /* how many of the first images are not older than the first */
+};
+
+static struct bw_error *init(struct bw_xlator *xlator)
+{
+    struct alternatives *alternatives = bw_xlator_private(xlator);
+    alternatives->as_new = bw_xlator_option_number(xlator, "as-new");
+    return NULL;
+}
+
+/* Whether nothing above verifies the bytes. Pieces of verified data, and blocks that are searched,
+ * are read as BW_REQUEST_RAW. */
+static bool is_unverified(const struct bw_request *request)
+{
+    return request->kind == BW_REQUEST_DATA && !request->data;
+}
+
+/* How many of the first images may be read for a request. */
+static size_t image_count(struct bw_xlator *xlator, bool is_verified)
+{
+    const struct alternatives *alternatives = bw_xlator_private(xlator);
+    const size_t count = bw_xlator_child_count(xlator);
+    return is_verified || alternatives->as_new > count ? count : (size_t)alternatives->as_new;
+}
 
 static uint64_t size(struct bw_xlator *xlator)
 {
@@ -64,7 +94,8 @@ static struct bw_request read_other(const struct bw_frame *frame, struct bw_xlat
 static void try_others(const struct bw_frame *frame, struct bw_xlator *xlator,
                        struct bw_request *request)
 {
-    for (size_t i = 1; request->error && i < bw_xlator_child_count(xlator); i++) {
+    const size_t images = image_count(xlator, !is_unverified(request));
+    for (size_t i = 1; request->error && i < images; i++) {
         struct bw_request other = read_other(frame, xlator, request, i, request->buffer);
         if (other.error) {
             bw_error_add_cause(request->error, other.error);
@@ -106,7 +137,8 @@ static void replace_zeros(const struct bw_frame *frame, struct bw_xlator *xlator
                           struct bw_request *request)
 {
     BW_AUTO_FREE uint8_t *bytes = malloc(request->length);
-    for (size_t i = 1; i < bw_xlator_child_count(xlator) && has_zero_sector(request); i++) {
+    const size_t images = image_count(xlator, false);
+    for (size_t i = 1; i < images && has_zero_sector(request); i++) {
         if (!bytes) {
             request->error = bw_error_no_memory();
             return;
@@ -116,12 +148,6 @@ static void replace_zeros(const struct bw_frame *frame, struct bw_xlator *xlator
             fill_zeros(request, bytes);
         bw_error_free(other.error);
     }
-}
-
-/* Whether nothing above verifies the bytes. */
-static bool is_unverified(const struct bw_request *request)
-{
-    return request->kind == BW_REQUEST_RAW || (request->kind == BW_REQUEST_DATA && !request->data);
 }
 
 /* A map below the first image marks the zeros that were read. */
@@ -140,7 +166,8 @@ static void read_any(const struct bw_frame *frame, struct bw_xlator *xlator,
     bw_wind(frame, bw_xlator_child(xlator, 0), requests, count);
     for (size_t i = 0; i < count; i++) {
         try_others(frame, xlator, &requests[i]);
-        if (!requests[i].error && !trusts_zeros && is_unverified(&requests[i]))
+        if (!requests[i].error && !trusts_zeros &&
+            (is_unverified(&requests[i]) || requests[i].kind == BW_REQUEST_RAW))
             replace_zeros(frame, xlator, &requests[i]);
     }
 }
@@ -150,6 +177,13 @@ static void read_image(const struct bw_frame *frame, struct bw_xlator *xlator,
 {
     if (request->copy > bw_xlator_child_count(xlator)) {
         request->error = no_image(xlator, request->copy);
+        return;
+    }
+    if (request->copy > image_count(xlator, !is_unverified(request))) {
+        request->error = bw_error_create(BW_ERROR_CORRUPT,
+                                         "not read from image %u, which is older: there is no "
+                                         "checksum",
+                                         request->copy);
         return;
     }
     struct bw_request part =
@@ -177,6 +211,12 @@ static void advise(const struct bw_frame *frame, struct bw_xlator *xlator,
     bw_wind_advise(frame, bw_xlator_child(xlator, image), ranges, count, 0);
 }
 
+static const struct bw_option options[] = {
+    {"as-new", BW_OPTION_INTEGER, "8", 1, MAXIMUM_IMAGES,
+     "the first images that are not older than the first one", NULL},
+    {0},
+};
+
 const struct bw_xlator_class bw_cluster_alternatives_class = {
     .type = "cluster/alternatives",
     .description = "several images of one device, of which each has bytes that others lack",
@@ -186,16 +226,21 @@ const struct bw_xlator_class bw_cluster_alternatives_class = {
         "same places. This layer joins such images of one device. Each block is read from the "
         "image in which its checksum and generation are right. Data without checksums come from "
         "the first image that has them; a map file of ddrescue, in layout/unread, says where an "
-        "image has none. Without a map, bytes of another image replace zeros.\n\n"
+        "image has none. Without a map, bytes of another image replace zeros. From older images, "
+        "data without checksums are never read, because other data may have been there.\n\n"
         "The option --alternatives inserts the layer above images of the same device. The image "
-        "with the newest superblock is the first:\n\n"
+        "with the newest superblock is the first, and as-new counts the images with the same "
+        "generation:\n\n"
         "    btrfs-walk extract -C DEST --alternatives copy1.img copy2.img\n"
         "    btrfs-walk check --data --alternatives copy1.img copy2.img",
     .above = BW_ADDRESS_DEVICE,
     .below = BW_ADDRESS_DEVICE,
     .minimum_children = 2,
-    .maximum_children = 8,
-    .operations = {.read = read_requests,
+    .maximum_children = MAXIMUM_IMAGES,
+    .private_size = sizeof(struct alternatives),
+    .options = options,
+    .operations = {.init = init,
+                   .read = read_requests,
                    .advise = advise,
                    .size = size,
                    .next_stored = next_stored},

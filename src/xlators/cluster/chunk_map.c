@@ -33,8 +33,16 @@ struct row {
     uint8_t sources[MAX_PARTS]; /* the parts chosen */
     uint8_t coefficients[MAX_PARTS];
     unsigned source_count;
-    unsigned alternative; /* image of each device to read; 0: any */
+    unsigned alternative;      /* image of each device to read; 0: any */
+    enum bw_request_kind kind; /* of the reads */
 };
+
+/* The kind of a read of less, or of something else, than what was requested. Nothing verifies it as
+ * it is; but if nothing verifies the whole either, cluster/alternatives has to know that. */
+static enum bw_request_kind kind_of_part(const struct bw_request *whole)
+{
+    return whole->kind == BW_REQUEST_DATA && !whole->data ? BW_REQUEST_DATA : BW_REQUEST_RAW;
+}
 
 static void mark_bad(struct row *row, unsigned copy)
 {
@@ -135,7 +143,7 @@ static bool read_sources(const struct bw_frame *frame, struct bw_xlator *xlator,
     for (unsigned i = 0; i < row->source_count; i++) {
         const struct bw_layout_stripe *stripe =
             bw_layout_row_stripe(piece->chunk, piece->row, row->sources[i]);
-        struct bw_request request = {.kind = BW_REQUEST_RAW,
+        struct bw_request request = {.kind = row->kind,
                                      .copy = image_of(stripe, row->alternative),
                                      .length = piece->length,
                                      .address = stripe->offset + piece->stripe_offset,
@@ -171,13 +179,14 @@ static void combine_sources(const struct row *row, uint8_t *bytes, uint8_t *buff
  */
 static struct bw_error *rebuild_piece(const struct bw_frame *frame, struct bw_xlator *xlator,
                                       const struct bw_piece *piece, struct bw_piece_copy wanted,
-                                      uint8_t *buffer)
+                                      enum bw_request_kind kind, uint8_t *buffer)
 {
     const unsigned copy = wanted.number;
     struct row row = {.piece = piece,
                       .data_parts = bw_layout_data_stripes(piece->chunk),
                       .parts = piece->chunk->stripe_count,
-                      .alternative = wanted.alternative};
+                      .alternative = wanted.alternative,
+                      .kind = kind};
     BW_AUTO_FREE uint8_t *bytes = malloc((size_t)row.parts * piece->length + 1); /* not 0 */
     if (!bytes)
         return bw_error_no_memory();
@@ -406,8 +415,8 @@ static struct bw_error *compute_piece(const struct bw_frame *frame, struct bw_xl
 {
     if (whole->copy > bw_piece_copies(piece))
         return bw_error_create(BW_ERROR_USAGE, "there is no copy %u", whole->copy);
-    struct bw_error *error =
-        rebuild_piece(frame, xlator, piece, bw_piece_split_copy(piece, whole->copy), buffer);
+    struct bw_error *error = rebuild_piece(
+        frame, xlator, piece, bw_piece_split_copy(piece, whole->copy), kind_of_part(whole), buffer);
     *stripe = error && !whole->copy ? stripe_of(piece, first_copy(piece, 1, true)) : NULL;
     if (!*stripe)
         return error;
@@ -436,7 +445,7 @@ static struct bw_error *read_piece(const struct bw_frame *frame, struct bw_xlato
     if (stripe->child == BW_NO_CHILD)
         return missing_device(xlator, stripe);
     bool is_whole = piece->length == whole->length;
-    struct bw_request part = {.kind = is_whole ? whole->kind : BW_REQUEST_RAW,
+    struct bw_request part = {.kind = is_whole ? whole->kind : kind_of_part(whole),
                               .copy = image_of(stripe, copy.alternative),
                               .expectation = is_whole ? whole->expectation : NULL,
                               .data = is_whole ? whole->data : NULL,

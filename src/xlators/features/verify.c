@@ -167,6 +167,7 @@ struct repair {
     unsigned noted;             /* copies up to this one have their entry, if they are bad */
     unsigned used;              /* the last copy that a sector was taken from */
     bool missing;               /* all copies of all sectors are on missing devices */
+    struct bw_data_expectation part; /* of the part that is read */
 };
 
 static bool sector_is_good(const struct bw_verify *verify, const struct bw_request *request,
@@ -210,15 +211,20 @@ static uint32_t length_of(const struct repair *repair, uint32_t first, uint32_t 
 }
 
 /* A request for some of the sectors, into the buffer for other copies. */
-static struct bw_request part_of(const struct repair *repair, uint32_t first, uint32_t count,
+static struct bw_request part_of(struct repair *repair, uint32_t first, uint32_t count,
                                  unsigned copy)
 {
+    const struct bw_verify *verify = bw_xlator_private(repair->xlator);
     struct bw_request part = *repair->request;
     part.address += (uint64_t)first * repair->sectorsize;
     part.length = length_of(repair, first, count);
     part.buffer = repair->bytes + (size_t)first * repair->sectorsize;
     part.copy = (uint8_t)copy;
-    part.data = NULL;
+    if (part.data) {
+        repair->part = *part.data;
+        repair->part.checksums += (size_t)first * bw_checksum_size(verify->checksum);
+        part.data = &repair->part;
+    }
     part.error = NULL;
     part.rebuilt = false;
     return part;
@@ -280,7 +286,7 @@ static void try_run(struct repair *repair, uint32_t first, uint32_t count, unsig
 }
 
 /* Finds the next run of bad sectors, cut to one piece; false without one. */
-static bool next_run(const struct repair *repair, uint32_t from, uint32_t *first, uint32_t *count,
+static bool next_run(struct repair *repair, uint32_t from, uint32_t *first, uint32_t *count,
                      unsigned *copies)
 {
     while (from < repair->count && !repair->bad[from])

@@ -17,8 +17,10 @@ static uint8_t filling(size_t image, size_t sector)
     return (uint8_t)(10 * (image + 1) + sector);
 }
 
-static struct bench *make_bench(void)
+/* `as_new`: how many of the images are not older than the first. */
+static struct bench *make_bench_with(const char *as_new)
 {
+    const struct option_value options[] = {{"as-new", as_new}, {0}};
     struct bench *bench = calloc(1, sizeof *bench);
     bench->graph = fake_graph(NULL);
     for (size_t i = 0; i < IMAGES; i++) {
@@ -29,10 +31,16 @@ static struct bench *make_bench(void)
     }
     const struct layer layer = {.type = "cluster/alternatives",
                                 .name = "alternatives",
+                                .options = options,
                                 .children = bench->children,
                                 .child_count = IMAGES};
     expect_success(graph_add(bench->graph, &layer, &bench->top));
     return bench;
+}
+
+static struct bench *make_bench(void)
+{
+    return make_bench_with("8");
 }
 
 static void free_bench(struct bench *bench)
@@ -126,6 +134,28 @@ static void test_zeros(void **state)
     free_bench(bench);
 }
 
+/* Data that nothing verifies do not come from an older image. */
+static void test_older(void **state)
+{
+    (void)state;
+    struct bench *bench = make_bench_with("2");
+    unsigned images[SECTORS];
+    memset(bench->bytes[0], 0, SECTOR);
+    memset(bench->bytes[1], 0, SECTOR);
+    expect_success(read_all(bench, BW_REQUEST_DATA, 0, images));
+    expect_images(images, 0, 1, 1, 1);
+    bench->fakes[0].broken[0] = true;
+    expect_success(read_all(bench, BW_REQUEST_DATA, 0, images));
+    expect_images(images, 0, 2, 2, 2);
+    bench->fakes[1].broken[0] = true;
+    bw_error_free(read_all(bench, BW_REQUEST_DATA, 0, images));
+    assert_int_equal(bench->fakes[2].read_count, 0);
+    expect_error(read_all(bench, BW_REQUEST_DATA, 3, images), BW_ERROR_CORRUPT, "older");
+    expect_success(read_all(bench, BW_REQUEST_TREE_BLOCK, 0, images));
+    expect_images(images, 3, 3, 3, 3);
+    free_bench(bench);
+}
+
 static void test_sizes(void **state)
 {
     (void)state;
@@ -141,7 +171,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_first), cmocka_unit_test(test_named), cmocka_unit_test(test_broken),
-        cmocka_unit_test(test_zeros), cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_zeros), cmocka_unit_test(test_older), cmocka_unit_test(test_sizes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
