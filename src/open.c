@@ -283,7 +283,7 @@ static struct bw_error *open_inner(const struct bw_fs_options *options,
     inner.path_count = 1;
     inner.inside_count = 0;
     inner.planned = NULL; /* it has run for the outermost images */
-    inner.partition = inner.volume = inner.header = inner.verity_root_hash = NULL;
+    inner.partition = inner.volume = inner.header = NULL;
     inner.offset = 0;
     inner.map_count = 0;
     inner.alternatives = false;

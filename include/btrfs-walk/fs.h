@@ -137,15 +137,12 @@ struct bw_fs_options {
     void *ask_context;         /**< passed to ask */
     /** Paths of files: the last one is opened as the image. Each is a file of the file system in
      * the previous one, the first one of the file system on the images. `partition`, `volume`,
-     * `offset`, `header`, `verity_root_hash`, `alternatives` and `maps` then apply to the images,
+     * `offset`, `header`, `alternatives` and `maps` then apply to the images,
      * the other options to the last file system. */
     const char *const *inside;
     size_t inside_count;
     const char *header; /**< file with the header of an encrypted volume, for images that have none
                            and are not recognized; NULL: none */
-    /** The root hash of dm-verity, in hexadecimal digits. Only devices that it verifies are read.
-     * NULL: nothing is verified. */
-    const char *verity_root_hash;
     /** Bytes of memory that deriving the key of an encrypted volume may take (Argon2); keyslots
      * that need more are not tried. 0: 4 GiB. Never more than the machine has. */
     uint64_t key_memory;

@@ -19,7 +19,6 @@
 #include "ondisk/superblock.h"
 #include "xlators/layout/containers.h"
 #include "xlators/layout/partition_table.h"
-#include "xlators/layout/verity_tree.h"
 
 enum { ROUNDS = 64 }; /* more levels cannot be meant seriously */
 
@@ -151,7 +150,7 @@ static bool is_disk_of_btrfs(const struct building *building, struct bw_xlator *
         is_one = none || partition->btrfs || !partition->room;
     }
     bw_disk_free(disk);
-    return is_one && !building->options->verity_root_hash && !building->options->volume;
+    return is_one && !building->options->volume;
 }
 
 static bool is_a(const struct building *building, const struct bw_container_type *type,
@@ -161,12 +160,6 @@ static bool is_a(const struct building *building, const struct bw_container_type
     return type->find(&building->frame, device, id) &&
            !(type == &bw_partition_container && !is_volume(device) &&
              is_disk_of_btrfs(building, device));
-}
-
-/* Whether a device has the hashes of dm-verity for another one. */
-static bool is_hash_device(const struct building *building, struct bw_xlator *device)
-{
-    return bw_verity_has_superblock(&building->frame, device, 0);
 }
 
 static bool has_layer(const struct bw_xlator *device, const struct bw_container_type *type)
@@ -247,8 +240,6 @@ static struct bw_error *set_options(const struct bw_fs_options *options, struct 
     snprintf(memory, sizeof memory, "%" PRIu64, options->key_memory);
     if (type == &bw_luks_container && options->key_memory)
         return bw_layer_set_option(layer, "memory", nowhere, memory, nowhere);
-    if (type == &bw_verity_container && options->verity_root_hash)
-        return bw_layer_set_option(layer, "root-hash", nowhere, options->verity_root_hash, nowhere);
     return NULL;
 }
 
@@ -302,27 +293,10 @@ static struct bw_error *add_volume(void *context, const char *name)
     return NULL;
 }
 
-/* Adds a partition only if it has hashes of dm-verity. */
-static struct bw_error *add_hash_partition(void *context, const char *name)
-{
-    const struct volumes *volumes = context;
-    struct bw_xlator *map = volumes->building->map;
-    const size_t index = bw_xlator_child_count(map);
-    BW_AUTO_ERROR struct bw_error *error = add_layer(volumes->building, volumes->group, name);
-    if (!error && !is_hash_device(volumes->building, bw_xlator_child(map, index)))
-        bw_layer_remove_child(map, index);
-    return error && error->code == BW_ERROR_NO_MEMORY ? BW_TAKE(error) : NULL;
-}
-
 static struct bw_error *add_layers(const struct building *building, const struct group *group)
 {
     const char *wanted = wanted_volume(building, group->type);
     struct volumes volumes = {.building = building, .group = group};
-    if (wanted && group->type == &bw_partition_container && building->options->verity_root_hash) {
-        BW_TRY(add_layer(building, group, wanted));
-        return group->type->list(&building->frame, group->devices, group->count, add_hash_partition,
-                                 &volumes);
-    }
     if (wanted || !group->type->option)
         return add_layer(building, group, wanted);
     struct bw_error *error =
@@ -386,64 +360,6 @@ static struct bw_error *open_container(const struct building *building, const st
     return NULL;
 }
 
-/* Hash devices of dm-verity. They contain no name of their data device, only its hashes. */
-
-/* The child of the map whose data have the hashes of a hash device; NULL: none. */
-static struct bw_xlator *find_data_device(const struct building *building,
-                                          const struct bw_verity_tree *tree)
-{
-    for (size_t i = 0; i < bw_xlator_child_count(building->map); i++) {
-        struct bw_xlator *child = bw_xlator_child(building->map, i);
-        if (child != tree->device && !has_layer(child, &bw_verity_container) &&
-            bw_verity_fits(&building->frame, tree, child))
-            return child;
-    }
-    return NULL;
-}
-
-/* Finds the data device of a hash device. If the disk has several systems, the root hash decides
- * which hash device is used. */
-static struct bw_error *match_hash_device(const struct building *building, struct bw_xlator *hashes,
-                                          struct bw_xlator **data)
-{
-    const char *root_hash = building->options->verity_root_hash;
-    struct bw_verity_tree tree = {.device = NULL};
-    struct bw_error *error = bw_verity_open(&building->frame, hashes, 0, &tree);
-    if (!error && root_hash)
-        error = bw_verity_set_root(&building->frame, &tree, root_hash);
-    *data = error ? NULL : find_data_device(building, &tree);
-    bw_verity_close(&tree);
-    return error;
-}
-
-/* Puts the layer above a data device and its hash device. */
-static struct bw_error *join_hash_device(const struct building *building, struct bw_xlator *hashes,
-                                         bool *changed)
-{
-    struct bw_xlator *data;
-    struct bw_error *error = match_hash_device(building, hashes, &data);
-    const struct group group = {&bw_verity_container, &data, 1, hashes};
-    if (error && error->code != BW_ERROR_NO_MEMORY)
-        return add_failure(building->stack, hashes, error);
-    if (error || !data)
-        return error;
-    *changed = true;
-    BW_TRY(open_container(building, &group));
-    bw_layer_remove_child(building->map, child_index(building->map, hashes));
-    return NULL;
-}
-
-static struct bw_error *join_hash_devices(const struct building *building, bool *changed)
-{
-    const size_t count = bw_xlator_child_count(building->map);
-    for (size_t i = count > 1 ? count : 0; i-- > 0;) {
-        struct bw_xlator *device = bw_xlator_child(building->map, i);
-        if (!failure_of(building->stack, device) && is_hash_device(building, device))
-            BW_TRY(join_hash_device(building, device, changed));
-    }
-    return NULL;
-}
-
 /* Rounds. */
 
 static bool is_same_container(const struct found *a, const struct found *b)
@@ -496,7 +412,6 @@ static struct bw_error *open_found(const struct building *building, struct bw_xl
 static struct bw_error *run_round(const struct building *building, bool *changed)
 {
     *changed = false;
-    BW_TRY(join_hash_devices(building, changed));
     const size_t count = bw_xlator_child_count(building->map);
     BW_AUTO_FREE struct bw_xlator **devices = calloc(count + 1, sizeof(struct bw_xlator *));
     BW_AUTO_FREE struct found *found = calloc(count + 1, sizeof *found);
@@ -534,23 +449,6 @@ static bool has_failed(const struct building *building, const struct bw_xlator *
                         !building->options->key_count);
 }
 
-/* Whether dm-verity verifies a device, or all devices that it consists of. */
-static bool is_verified(const struct bw_xlator *layer)
-{
-    if (strcmp(bw_xlator_type(layer), bw_verity_container.layer) == 0)
-        return *bw_xlator_option_text(layer, "root-hash");
-    bool is_one = bw_xlator_child_count(layer);
-    for (size_t i = 0; i < bw_xlator_child_count(layer); i++)
-        is_one &= is_verified(bw_xlator_child(layer, i));
-    return is_one;
-}
-
-/* Whether a device must not be used, because the root hash does not apply to it. */
-static bool is_unverified(const struct building *building, const struct bw_xlator *device)
-{
-    return building->options->verity_root_hash && !is_verified(device);
-}
-
 /* Whether --volume selects a device, or is the reason why it cannot be shown. */
 static bool is_chosen(const struct building *building, struct bw_xlator *device)
 {
@@ -563,8 +461,7 @@ static bool is_chosen(const struct building *building, struct bw_xlator *device)
 static enum rank rank_of(const struct building *building, struct bw_xlator *device)
 {
     struct bw_disk_superblock block;
-    return is_unverified(building, device)       ? RANK_FAILED
-           : is_chosen(building, device)         ? RANK_CHOSEN
+    return is_chosen(building, device)           ? RANK_CHOSEN
            : has_magic(building, device, &block) ? RANK_BTRFS
            : has_failed(building, device)        ? RANK_FAILED
            : is_partition(device)                ? RANK_PARTITION
@@ -756,30 +653,6 @@ static struct bw_error *check_volume(const struct building *building)
     return has_group ? NULL : no_volume(building);
 }
 
-/* With a root hash, every device with a btrfs must be verified, or have an error. */
-static struct bw_error *check_verified(const struct building *building)
-{
-    const struct bw_stack *stack = building->stack;
-    const struct bw_xlator *unverified = NULL;
-    bool has_verified = false;
-    for (size_t i = 0; i < bw_xlator_child_count(building->map); i++) {
-        struct bw_xlator *device = bw_xlator_child(building->map, i);
-        struct bw_disk_superblock block;
-        has_verified |= is_verified(device);
-        if (is_unverified(building, device) && !failure_of(stack, device) &&
-            has_magic(building, device, &block))
-            unverified = device;
-    }
-    if (unverified && !has_verified && stack->count)
-        return bw_error_prefix(BW_TAKE(stack->failures[0].why), "%s",
-                               bw_xlator_image(stack->failures[0].device));
-    return unverified ? bw_error_create(BW_ERROR_MISSING_DEVICE,
-                                        "%s cannot be verified: no hash tree of dm-verity was "
-                                        "found for it; give its hash device, too",
-                                        bw_xlator_image(unverified))
-                      : NULL;
-}
-
 struct bw_error *bw_stack_build(struct bw_fs *fs, struct bw_xlator *map,
                                 const struct bw_fs_options *options, struct bw_stack *stack)
 {
@@ -797,7 +670,6 @@ struct bw_error *bw_stack_build(struct bw_fs *fs, struct bw_xlator *map,
         BW_TRY(drop_volumes(&building));
         bw_graph_prune(fs->graph);
     }
-    BW_TRY(check_verified(&building));
     BW_TRY(check_volume(&building));
     return has_changed ? check_choice(&building) : NULL;
 }

@@ -100,6 +100,8 @@ static const struct {
     OF("isw_raid_member", "a member of an Intel array",
        "assemble it with mdadm, and read the array under /dev/md"),
     OF("bcache", "a device of bcache", NULL),
+    OF("DM_verity_hash", "a hash device of dm-verity",
+       "give the data device alone, after 'veritysetup verify'"),
     OF("drbd", "a device of DRBD", "read the device under /dev/drbd"),
     OF("VDO", "a device of VDO", "activate it, and read the device under /dev/mapper"),
     OF("zfs_member", "a device of a ZFS pool", NULL),

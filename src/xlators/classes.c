@@ -12,7 +12,6 @@ const struct bw_xlator_class *const bw_builtin_classes[] = {
     &bw_layout_compressed_class,
     &bw_layout_bcache_class,
     &bw_layout_luks_class,
-    &bw_layout_dm_verity_class,
     &bw_layout_lvm_class,
     &bw_layout_partclone_class,
     &bw_layout_md_class,

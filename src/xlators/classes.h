@@ -14,7 +14,6 @@ extern const struct bw_xlator_class bw_layout_concat_class;
 extern const struct bw_xlator_class bw_layout_compressed_class;
 extern const struct bw_xlator_class bw_layout_bcache_class;
 extern const struct bw_xlator_class bw_layout_luks_class;
-extern const struct bw_xlator_class bw_layout_dm_verity_class;
 extern const struct bw_xlator_class bw_layout_lvm_class;
 extern const struct bw_xlator_class bw_layout_partclone_class;
 extern const struct bw_xlator_class bw_layout_md_class;

@@ -21,7 +21,6 @@
 #include "fuzz/targets.h"
 #include "graph/graph.h"
 #include "xlators/layout/containers.h"
-#include "xlators/layout/verity_tree.h"
 
 enum { DEVICES = 2, SIZE = 1 << 20, VOLUMES_AT_MOST = 8 };
 
@@ -210,17 +209,6 @@ static void make_bcache(const uint8_t *data, size_t size)
     put_64(at, ~crc);
 }
 
-/* The first device has the hashes of the second one. */
-static void make_verity(const uint8_t *data, size_t size)
-{
-    copy(devices[0] + 12, SIZE - 12, data, size);
-    memcpy(devices[0], "verity\0\0\1\0\0", 12);
-    devices[0][12] &= 1;
-    memset(devices[0] + 13, 0, 3);
-    put_32(devices[0] + 64, 512u << devices[0][64] % 8);
-    put_32(devices[0] + 68, 512u << devices[0][68] % 8);
-}
-
 /* Any other container, such as a compressed file. In some formats, a device of zeros after it would
  * be decompressed to a gigabyte. */
 static void make_raw(const uint8_t *data, size_t size)
@@ -230,8 +218,8 @@ static void make_raw(const uint8_t *data, size_t size)
 }
 
 static void (*const makers[])(const uint8_t *data, size_t size) = {
-    make_lvm,        make_thin,       make_luks2,  make_luks1, make_md1,    make_md0,
-    make_partclone2, make_partclone1, make_bcache, make_raw,   make_verity,
+    make_lvm, make_thin,       make_luks2,      make_luks1,  make_md1,
+    make_md0, make_partclone2, make_partclone1, make_bcache, make_raw,
 };
 
 static void write_devices(void)
@@ -301,39 +289,13 @@ static void read_volume(const struct opening *opening, struct bw_xlator *layer)
     }
 }
 
-/* The hash of the topmost block of a tree, which is right below it. */
-static void find_root_hash(struct bw_xlator *device, char digits[2 * BW_VERITY_DIGEST + 1])
-{
-    struct bw_verity_tree tree = {.device = NULL};
-    uint8_t digest[BW_VERITY_DIGEST] = {0};
-    BW_AUTO_ERROR struct bw_error *error = bw_verity_open(NULL, device, 0, &tree);
-    const unsigned top = error || !tree.levels ? 0 : tree.levels - 1;
-    const uint64_t at = error || !tree.levels ? SIZE : tree.begin[top] * tree.hash_block;
-    if (at < SIZE && tree.hash_block <= SIZE - at) {
-        const gcry_buffer_t salt = {.data = tree.salt, .len = tree.salt_length};
-        const gcry_buffer_t block = {.data = devices[0] + at, .len = tree.hash_block};
-        const gcry_buffer_t parts[] = {tree.is_old ? block : salt, tree.is_old ? salt : block};
-        gcry_md_hash_buffers(tree.algorithm, 0, digest, parts, 2);
-    }
-    digits[0] = '\0';
-    for (uint32_t i = 0; !error && i < tree.digest; i++)
-        snprintf(digits + 2 * (size_t)i, 3, "%02x", digest[i]);
-}
-
 /* Adds the devices that the layer of a container needs. */
 static struct bw_error *add_children(const struct opening *opening, struct bw_xlator *layer)
 {
-    const bool is_verity = opening->type == &bw_verity_container;
-    const size_t count = opening->type->joins || is_verity ? DEVICES : 1;
-    char digits[2 * BW_VERITY_DIGEST + 1];
-    for (size_t i = 0; i < count; i++) {
-        const size_t number = is_verity ? count - 1 - i : i;
-        BW_TRY(bw_layer_add_child(layer, bw_xlator_name(opening->devices[number]), nowhere));
-    }
-    if (!is_verity)
-        return NULL;
-    find_root_hash(opening->devices[0], digits);
-    return bw_layer_set_option(layer, "root-hash", nowhere, digits, nowhere);
+    const size_t count = opening->type->joins ? DEVICES : 1;
+    for (size_t i = 0; i < count; i++)
+        BW_TRY(bw_layer_add_child(layer, bw_xlator_name(opening->devices[i]), nowhere));
+    return NULL;
 }
 
 static struct bw_error *open_volume(void *context, const char *volume)

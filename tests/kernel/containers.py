@@ -6,11 +6,11 @@ usage: sudo tests/kernel/containers.py [--count N] [--seed S] [--program PROGRAM
                                        [--keep DIRECTORY]
 
 The kernel writes a small file system with random contents, which is put into up to three
-containers, one in the other: LUKS, LVM (also thin volumes), MD, bcache, dm-verity, partclone,
+containers, one in the other: LUKS, LVM (also thin volumes), MD, bcache, partclone,
 compressed and split files. The hashes of all files must be those of the mount, and a check must
 find no more than in the bare image. Needs root, btrfs-progs and a kernel with btrfs. Kinds whose
 tools are missing are left out: cryptsetup and the Python package cryptography, libnettle for other
-ciphers than AES, veritysetup, thin_restore, partclone.btrfs, lz4, xz.
+ciphers than AES, thin_restore, partclone.btrfs, lz4, xz.
 """
 import ctypes.util
 import importlib.util
@@ -115,29 +115,6 @@ def in_bcache(chance, image, target):
     return [target]
 
 
-def in_verity(chance, image, target):
-    """Hashes of veritysetup, on the same device if all blocks of the image are whole."""
-    run("cp", "--sparse=always", image, target, check=True)
-    size = os.path.getsize(target)
-    data_block = chance.choice(["512", "1024", "4096", "65536"])
-    os.truncate(target, size + -size % 65536)
-    words = ["--data-block-size", data_block,
-             "--hash-block-size", chance.choice(["512", "4096", "65536"]),
-             "--hash", chance.choice(["sha1", "sha256", "sha512"]),
-             "--format", chance.choice(["0", "1", "1"]),
-             "--salt", chance.choice(["-", "00ff", "a5" * 32])]
-    hashes = target
-    if image.endswith("bare.img") and chance.choice([True, False]):
-        words += ["--hash-offset", str(os.path.getsize(target)), "--data-blocks",
-                  str(os.path.getsize(target) // int(data_block))]
-    else:
-        hashes = target + ".hash"
-    text = run("veritysetup", "format", *words, target, hashes, check=True).stdout
-    with open(target + ".root", "w", encoding="ascii") as file:
-        file.write(text.split("Root hash:")[1].split()[0])
-    return [target] if hashes == target else [target, hashes]
-
-
 def in_partclone(_, image, target):
     """Also restores the backup: partclone 0.3 loses tree blocks of 64 KiB nodes."""
     log = ("-L", target + ".log")
@@ -166,8 +143,6 @@ def usable_kinds():
         kinds.append(in_luks)
     if shutil.which("thin_restore"):
         kinds.append(in_thin)
-    if shutil.which("veritysetup"):
-        kinds.append(in_verity)
     return kinds
 
 
@@ -178,26 +153,15 @@ def put_inside(chance, image, directory):
     innermost = [in_partclone] if shutil.which("partclone.btrfs") else []
     for level in range(chance.choice([1, 1, 2, 3])):
         kind = chance.choice(usable + (innermost if not level else []))
-        if kind in (in_file, in_verity):
+        if kind is in_file:
             usable.remove(kind)
         if len(images) > 1 or images[0].endswith(".aa") or (kind is in_thin and in_thin in kinds):
-            break
-        if kind is in_verity and in_file in kinds:  # a helper may decompress it
             break
         if kind is in_luks and kinds:   # holes are not encrypted, but may be in tree blocks
             break
         images = kind(chance, images[0], os.path.join(directory, f"level{level}"))
         kinds.append(kind)
     return images, kinds
-
-
-def root_hash(directory):
-    """The option with the root hash of the level with dm-verity."""
-    for name in os.listdir(directory):
-        if name.endswith(".root"):
-            with open(os.path.join(directory, name), encoding="ascii") as file:
-                return ["--verity-root-hash", file.read()]
-    return []
 
 
 def compare(options, seed, directory):
@@ -211,7 +175,7 @@ def compare(options, seed, directory):
     with open(os.path.join(directory, "key"), "w", encoding="ascii") as file:
         file.write(KEY)
     words = ["--key-file", os.path.join(directory, "key"),
-             *(["--volume", "root"] if in_thin in kinds else []), *root_hash(directory)]
+             *(["--volume", "root"] if in_thin in kinds else [])]
     program, status = kernel.Program(options.program, images), 0
     if os.path.exists(restored(source.images[0])):
         backup = kernel.Program(options.program, [restored(source.images[0])]).ask("sum")

@@ -706,56 +706,6 @@ def bcache(image, target, *, state="1", version="4", begin="64"):
         out.write(int(begin) * 512 + at, data)
 
 
-# dm-verity, as by veritysetup.
-
-def verity_tree(digest, data_blocks, hash_block, step, count):
-    """The bytes of the levels, the topmost first, and the root hash."""
-    hashes, levels = [digest(block) for block in data_blocks], []
-    while len(hashes) > 1:
-        blocks = [b"".join(one.ljust(step, b"\0") for one in hashes[at:at + count])
-                  .ljust(hash_block, b"\0") for at in range(0, len(hashes), count)]
-        levels.insert(0, b"".join(blocks))
-        hashes = [digest(block) for block in blocks]
-    return b"".join(levels), hashes[0]
-
-
-def verity(image, target, hashes, *, hash="sha256", type="1", data_block="4096",
-           hash_block="4096", salt="0102"):
-    """`hashes`: the hash device; may be the target. The root hash is written to TARGET.root."""
-    import hashlib
-    salt, data_block, hash_block = bytes.fromhex(salt), int(data_block), int(hash_block)
-
-    def digest(block):
-        return hashlib.new(hash, salt + block if type == "1" else block + salt).digest()
-    if os.path.exists(target):
-        os.unlink(target)
-    size = os.path.getsize(image) // data_block * data_block
-    out = Target(target, size)
-    for at, data in used_blocks(image):
-        out.write(at, data)
-    zeros, blank = bytes(data_block), digest(bytes(data_block))
-    length = len(blank)
-    count = 1 << (hash_block // length).bit_length() - 1
-    with open(target, "rb") as file:
-        tree, root = verity_tree(
-            lambda block: blank if block == zeros else digest(block),
-            iter(lambda: file.read(data_block), b""), hash_block,
-            length if type == "0" else hash_block // count, count)
-    begin = 0
-    if hashes == target:
-        begin = size + -size % hash_block
-    elif os.path.exists(hashes):
-        os.unlink(hashes)
-    first = -(-(begin + 512) // hash_block) * hash_block
-    out = Target(hashes, first + len(tree))
-    out.write(begin, struct.pack("<8sII16s32sIIQH6x", b"verity", 1, int(type), b"v" * 16,
-                                 hash.encode(), data_block, hash_block, size // data_block,
-                                 len(salt)) + salt)
-    out.write(first, tree)
-    with open(hashes + ".root", "w") as file:
-        file.write(root.hex())
-
-
 # partclone, format 0002, with the blocks that are not zeros.
 
 def partclone(image, target, *, drop=""):

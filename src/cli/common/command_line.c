@@ -257,8 +257,13 @@ static int unknown_option(const struct command *command, const struct cmd_option
 {
     BW_AUTO_BUFFER struct bw_buffer reason = {0};
     BW_AUTO_FREE char *word = strndup(argument, strcspn(argument, "="));
-    struct cmd_suggestion suggestion = {
-        .message = &reason, .word = word ? word + strspn(word, "-") : "", .prefix = "--"};
+    const char *name = word ? word + strspn(word, "-") : "";
+    const char *instead = cmd_instead_of_option(command->name, name);
+    if (instead) {
+        fprintf(stderr, "btrfs-walk: the option --%s was removed: %s\n", name, instead);
+        return cmd_exit_status(command, STATUS_CANNOT);
+    }
+    struct cmd_suggestion suggestion = {.message = &reason, .word = name, .prefix = "--"};
     bw_buffer_format(&reason, "unknown option: %s", argument);
     for (size_t i = 0; i < list->count; i++)
         cmd_suggest(&suggestion, list->items[i].option->name);

@@ -291,9 +291,6 @@ const struct cmd_option cmd_image_options[] = {
      CMD_BYTES(struct cmd_common, input.key_memory)},
     {0, "luks-header", "FILE", "file with the detached header of an encrypted volume",
      CMD_TEXT(struct cmd_common, input.header)},
-    {0, "verity-root-hash", "HEX",
-     "verify all data with the hash tree of dm-verity, behind the file system or on another image",
-     CMD_TEXT(struct cmd_common, input.verity_root_hash)},
     {0, "inside", "PATH",
      "open this file of the file system as an image, such as the disk of a virtual machine "
      "(repeatable: a file in that one)",
@@ -492,6 +489,11 @@ const struct command *cmd_find(const char *name)
 void cmd_print_unknown_command(const char *word, const char *reason)
 {
     BW_AUTO_BUFFER struct bw_buffer line = {0};
+    const char *instead = cmd_instead_of_command(word);
+    if (instead) {
+        fprintf(stderr, "btrfs-walk: the command %s was removed: %s\n", word, instead);
+        return;
+    }
     bw_escape_words(&line, word);
     bw_buffer_format(&line, " %s", reason);
     struct cmd_suggestion suggestion = {.message = &line, .word = word, .prefix = ""};

@@ -155,4 +155,11 @@ void cmd_suggest(struct cmd_suggestion *suggestion, const char *candidate);
 /** Prints `word`, the reason why it is wrong, and similar command names to stderr. */
 void cmd_print_unknown_command(const char *word, const char *reason);
 
+/** What replaces a long option of a command, given without dashes, that an earlier version had;
+ * NULL: there was none. */
+const char *cmd_instead_of_option(const char *command, const char *option);
+
+/** The same for a command. */
+const char *cmd_instead_of_command(const char *word);
+
 #endif

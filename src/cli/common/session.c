@@ -223,7 +223,6 @@ static struct bw_fs_options options_for(const struct cmd_common *common, struct 
         .ask = cmd_keys_prompt,
         .key_memory = common->input.key_memory,
         .header = common->input.header,
-        .verity_root_hash = common->input.verity_root_hash,
         .inside = common->input.inside,
         .inside_count = common->input.inside_count,
     };
@@ -343,9 +342,7 @@ static bool opens_same(const struct cmd_input *input, const struct cmd_input *ho
     return input->superblock_copy == host->superblock_copy &&
            is_same_text(input->partition, host->partition) &&
            is_same_text(input->volume, host->volume) && have_same_insides(input, host) &&
-           is_same_text(input->header, host->header) &&
-           is_same_text(input->verity_root_hash, host->verity_root_hash) &&
-           input->offset == host->offset &&
+           is_same_text(input->header, host->header) && input->offset == host->offset &&
            (input->log == host->log || !bw_fs_status(fs).log_tree) && input->scan == host->scan &&
            is_same_state(&input->state, &host->state) &&
            (!input->streams_as_is || !bw_fs_is_stream(fs));

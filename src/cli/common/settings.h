@@ -45,7 +45,6 @@ struct cmd_input {
     size_t inside_count;
     const char *header;                /**< bw_fs_options.header */
     uint64_t key_memory;               /**< bw_fs_options.key_memory */
-    const char *verity_root_hash;      /**< bw_fs_options.verity_root_hash */
     uint64_t offset;                   /**< of the file system within each image file */
     unsigned log;                      /**< enum bw_log_mode */
     bool log_given;                    /**< --log was given */

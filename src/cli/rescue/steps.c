@@ -175,8 +175,6 @@ static void add_input(struct words *words, const struct cmd_input *input,
         add_word(words, "--inside=%s", input->inside[i]);
     if (input->header)
         add_word(words, "--luks-header=%s", input->header);
-    if (input->verity_root_hash)
-        add_word(words, "--verity-root-hash=%s", input->verity_root_hash);
     if (input->offset)
         add_word(words, "--image-offset=%" PRIu64, input->offset);
     if (input->log_given || input->log)

@@ -46,6 +46,5 @@ extern const struct bw_container_type bw_partclone_container;
 extern const struct bw_container_type bw_md_container;
 extern const struct bw_container_type bw_metadump_container;
 extern const struct bw_container_type bw_partition_container;
-extern const struct bw_container_type bw_verity_container;
 
 #endif

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Commands and options that version 0.4.0 has removed. For one version, the program names their
+ * replacements in one line, so that old scripts and habits end with an answer.
+ */
+#include <stddef.h>
+#include <string.h>
+
+#include "cli/common/options.h"
+
+struct removed {
+    const char *command; /* of the option; NULL: any command */
+    const char *word;
+    const char *instead; /* completes: "WORD was removed: ..." */
+};
+
+static const struct removed options[] = {
+    {NULL, "verity-root-hash", "run 'veritysetup verify' before btrfs-walk"},
+};
+
+static const struct removed commands[] = {
+    {NULL, NULL, NULL},
+};
+
+static const char *find_instead(const struct removed *table, size_t count, const char *command,
+                                const char *word)
+{
+    for (size_t i = 0; i < count; i++)
+        if (table[i].word && strcmp(table[i].word, word) == 0 &&
+            (!table[i].command || strcmp(table[i].command, command) == 0))
+            return table[i].instead;
+    return NULL;
+}
+
+const char *cmd_instead_of_option(const char *command, const char *option)
+{
+    return find_instead(options, sizeof options / sizeof *options, command, option);
+}
+
+const char *cmd_instead_of_command(const char *word)
+{
+    return find_instead(commands, sizeof commands / sizeof *commands, "", word);
+}
