@@ -262,7 +262,8 @@ cp --sparse=always "$bare" data.img
 printf 'verity\0\0\1\0\0\0\1\0\0\0' > hash.img
 truncate -s 64K hash.img
 expect "a hash device" 2 'it is a hash device of dm-verity: give the data device' hash.img
-expect "an option that was removed" 2 "was removed: run .veritysetup verify" --verity-root-hash 00 data.img
+expect "an option that was removed" 2 "was removed: run .veritysetup verify" \
+    --verity-root-hash 00 data.img
 
 # partclone.
 wrap partclone backup.img

@@ -61,32 +61,21 @@ done
 
 # Formats. Byte by byte, what is in use is the same, and everything else is a hole.
 read_about plain
-expect "raw" 0 - copy -q --bmap -o "$WORK/raw" "$image"
+expect "raw" 0 - copy -q -f "$WORK/raw" "$image"
 run_json map --used --json=array "$image" > "$WORK/map"
 cat > "$WORK/compare.py" <<'PYTHON'
-import hashlib, json, re, sys
-original, copy, map_, bmap = sys.argv[1:]
+import json, sys
+original, copy, map_ = sys.argv[1:]
 a, b = open(original, "rb").read(), open(copy, "rb").read()
 ranges = json.load(open(map_))
 for row in ranges:
     start, end = row["start"], row["start"] + row["length"]
     assert b[start:end] == (a[start:end] if row["data"] else bytes(end - start)), row
-text = open(bmap).read()
-own = re.search(r"<BmapFileChecksum> (\w+) <", text)[1]
-assert hashlib.sha256(text.replace(own, "0" * 64).encode()).hexdigest() == own
-mapped = 0
-for hash_, first, last in re.findall(r'chksum="(\w+)"> (\d+)(?:-(\d+))? <', text):
-    end = int(last or first) + 1
-    mapped += end - int(first)
-    assert hashlib.sha256(a[int(first) * 4096:end * 4096]).hexdigest() == hash_
-assert mapped == int(re.search(r"<MappedBlocksCount> (\d+) <", text)[1])
-assert mapped * 4096 == sum(row["length"] for row in ranges if row["data"])
 PYTHON
-holds "raw, and its block map" python3 "$WORK/compare.py" "$image" "$WORK/raw" "$WORK/map" \
-    "$WORK/raw.bmap"
+holds "raw: the same" python3 "$WORK/compare.py" "$image" "$WORK/raw" "$WORK/map"
 holds "raw: holes" [ "$(stat -c %b "$WORK/raw")" -lt $((40 << 11)) ]
 for options in '' --compress; do
-    expect "qcow2 $options" 0 - copy -q -f qcow2 $options -o "$WORK/$options.qcow2" "$image"
+    expect "qcow2 $options" 0 - copy -q --format qcow2 $options -f "$WORK/$options.qcow2" "$image"
     have qemu-img || { skip qemu-img "qcow2"; continue; }
     holds "qcow2 $options: valid" qemu-img check "$WORK/$options.qcow2"
     holds "qcow2 $options: the same" qemu-img compare "$WORK/raw" "$WORK/$options.qcow2"
@@ -97,9 +86,8 @@ mkdir "$WORK/c"
 cp --sparse=always "$WORK/raw" "$WORK/c/1.img.part"
 truncate -s 100M "$WORK/c/1.img.part"
 expect "incomplete" 2 '--continue completes it' copy -q -C "$WORK/c" "$image"
-expect "continued" 0 - copy -q --continue --bmap -C "$WORK/c" "$image"
+expect "continued" 0 - copy -q --continue -C "$WORK/c" "$image"
 holds "continued: the same" cmp "$WORK/c/1.img" "$WORK/raw"
-holds "continued: the same block map" cmp "$WORK/c/1.img.bmap" "$WORK/raw.bmap"
 # On file systems without holes, nothing shows how much was written.
 mkdir "$WORK/d"
 truncate -s $(($(stat -c %s "$WORK/raw") - 1)) "$WORK/d/1.img.part"
@@ -111,14 +99,14 @@ holds "continued without holes: the same" cmp "$WORK/d/1.img" "$WORK/raw"
 start=$(run_json extents --json "$image" /data/preallocated | grep -o '"logical":[0-9]*' |
     tail -n 1)
 offset=$("$PROGRAM" map -o offset "$image" "${start#*:}")
-expect "unreadable" 1 'device 1: 8192 bytes in use cannot be read' copy -o "$WORK/bad" \
+expect "unreadable" 1 'device 1: 8192 bytes in use cannot be read' copy -f "$WORK/bad" \
     --insert "debug/error-gen@device-1,kind=raw,start=$offset,end=$((offset + 8192))" "$image"
 holds "unreadable: the file" out_has '^data .* /data/preallocated$'
 cp "$WORK/raw" "$WORK/expected"
 dd if=/dev/zero of="$WORK/expected" bs=4096 seek=$((offset / 4096)) count=2 conv=notrunc status=none
 holds "unreadable: zeros" cmp "$WORK/bad" "$WORK/expected"
 
-# The devices as files, and an NBD server of these: the same as a copy, with the same holes.
+# The devices as files: the same as a copy, with the same holes.
 mnt=$WORK/mnt
 mkdir "$mnt"
 cat > "$WORK/holes.py" <<'PYTHON'
@@ -143,9 +131,6 @@ assert found == expected, (found, expected)
 PYTHON
 read_about raid1-2
 "$PROGRAM" copy -q -C "$WORK/two" "${files[@]}"
-is "nbd: without nbdkit" "$(PATH=/nowhere "$PROGRAM" copy -f nbd -o "$WORK/nbd" "${files[@]}" \
-    2>&1 | grep -c 'install the package nbdkit')" 1
-expect "nbd: in a directory" 2 'the socket that -o names' copy -f nbd -C "$WORK/x" "${files[@]}"
 if ! why=$(have_mount "${files[0]}" "$mnt"); then
     skip FUSE "the devices as files: $why"
 else
@@ -160,45 +145,22 @@ else
         holds "device $devid as a file: holes" python3 "$WORK/holes.py" "$mnt/$devid" "$WORK/map"
     done
     fusermount3 -u "$mnt"
-    have nbdkit qemu-img || skip "nbdkit or qemu-img" nbd
 fi
-if [ ! "$why" ] && have nbdkit qemu-img; then
-    # AddressSanitizer takes the stack of a cancelled thread for one that is in use.
-    ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}use_sigaltstack=0 \
-        "$PROGRAM" copy -q -f nbd -o "$WORK/nbd" "${files[@]}" &
-    program=$!
-    soon test -S "$WORK/nbd"
-    expect "nbd: a socket that exists" 2 'is not replaced' copy -f nbd -o "$WORK/nbd" "${files[@]}"
-    for devid in 1 2; do
-        holds "nbd: device $devid" qemu-img compare -f raw -F raw "$WORK/two/$devid.img" \
-            "nbd+unix:///$devid?socket=$WORK/nbd"
-        is "nbd: holes of device $devid" \
-            "$(qemu-img map --output=json -f raw "nbd+unix:///$devid?socket=$WORK/nbd" | cksum)" \
-            "$(qemu-img map --output=json -f raw "$WORK/two/$devid.img" | cksum)"
-    done
-    holds "nbd: the first device" qemu-img compare -f raw -F raw "$WORK/two/1.img" \
-        "nbd+unix:///?socket=$WORK/nbd"
-    kill $program
-    wait $program
-    is "nbd: status after a signal" $? 0
-    holds "nbd: nothing is left" [ ! -e "$WORK/nbd" ]
-    expect "nbd: where no socket can be" 2 'nbdkit has ended' copy -q -f nbd -o "$WORK/x/nbd" \
-        "${files[@]}"
-fi
-
 # Wrong uses.
 read_about plain
-expect "no output" 2 'either -C DIR or -o FILE' copy "$image"
-expect "two outputs" 2 'either -C DIR or -o FILE' copy -C "$WORK/x" -o "$WORK/y" "$image"
-expect "stdout" 2 'cannot be written to stdout' copy -o - "$image"
-expect "compressed raw" 2 '--compress is for' copy --compress -o "$WORK/x" "$image"
-expect "a block map of qcow2" 2 '--bmap is for' copy -f qcow2 --bmap -o "$WORK/x" "$image"
-expect "continued qcow2" 2 '--continue is for' copy -f qcow2 --continue -C "$WORK/x" "$image"
-expect "an image" 2 'never overwritten' copy -o "$image" "$image"
-expect "another image" 2 'never written to' copy -o "$WORK/raw" "$image"
+expect "no output" 2 'either -C DIR or -f FILE' copy "$image"
+expect "two outputs" 2 'either -C DIR or -f FILE' copy -C "$WORK/x" -f "$WORK/y" "$image"
+expect "stdout" 2 'cannot be written to stdout' copy -f - "$image"
+expect "compressed raw" 2 '--compress is for' copy --compress -f "$WORK/x" "$image"
+expect "a block map" 2 'option --bmap was removed: run .bmaptool create' copy --bmap -f "$WORK/x" \
+    "$image"
+expect "NBD" 2 'raw, qcow2' copy --format nbd -f "$WORK/x" "$image"
+expect "continued qcow2" 2 '--continue is for' copy --format qcow2 --continue -C "$WORK/x" "$image"
+expect "an image" 2 'never overwritten' copy -f "$image" "$image"
+expect "another image" 2 'never written to' copy -f "$WORK/raw" "$image"
 expect "an existing copy" 2 'is not replaced' copy -C "$WORK/c" "$image"
-expect "no device" 2 'not a regular file' copy -q -o /dev/null "$image"
+expect "no device" 2 'not a regular file' copy -q -f /dev/null "$image"
 read_about raid1-2
-expect "several devices" 2 'has 2 devices here; -C DIR' copy -o "$WORK/x" "${files[@]}"
+expect "several devices" 2 'has 2 devices here; -C DIR' copy -f "$WORK/x" "${files[@]}"
 holds "nothing is left" [ ! -e "$WORK/x" ]
 finish

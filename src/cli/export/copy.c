@@ -7,7 +7,6 @@
 #include "base/cleanup.h"
 #include "cli/common/answer.h"
 #include "cli/common/monitor.h"
-#include "cli/export/copy_nbd.h"
 #include "cli/export/copy_target.h"
 #include "cli/export/copy_used.h"
 #include "cli/inspect/owner.h"
@@ -48,16 +47,12 @@ struct copy {
 static const struct cmd_option options[] = {
     {'C', "directory", "DIR", "write an image of each device into this directory",
      CMD_TEXT(struct copy_state, target.folder)},
-    {'o', "output", "FILE", "write the image of the only device to this file",
+    {'f', "file", "FILE", "write the image of the only device to this file",
      CMD_TEXT(struct copy_state, target.file)},
-    {'f', "format", "WORD",
-     "raw (the default): with holes where nothing is in use; qcow2; or nbd: an NBD server at "
-     "the socket FILE",
+    {0, "format", "WORD", "raw (the default): with holes where nothing is in use; or qcow2",
      CMD_WORD(struct copy_state, target.format, copy_formats)},
     {0, "compress", NULL, "with qcow2: compress with zstd, for QEMU 5.1 and newer",
      CMD_FLAG(struct copy_state, target.compressed)},
-    {0, "bmap", NULL, "with raw: also write FILE.bmap for bmaptool, with SHA-256 hashes",
-     CMD_FLAG(struct copy_state, target.bmap)},
     {0, "history", NULL, "also copy older generations that have not been overwritten",
      CMD_FLAG(struct copy_state, history)},
     {0, "continue", NULL, "with raw and -C: continue an interrupted copy",
@@ -177,8 +172,7 @@ static struct bw_error *copy_image(struct copy *copy)
     BW_TRY(bw_device_reader_open(copy->fs, devid, &copy->reader));
     cmd_progress_step("copying", 1, 1);
     cmd_progress_expect(copy->bytes);
-    BW_TRY(copy_target_begin(&copy->target, devid, copy->device.image_bytes,
-                             (copy->bytes + SECTOR - 1) / SECTOR));
+    BW_TRY(copy_target_begin(&copy->target, devid, copy->device.image_bytes));
     return list_extents(copy);
 }
 
@@ -235,15 +229,11 @@ static struct bw_error *list(struct cmd_answer *answer, void *context)
 static const char *find_mistake(const struct copy_target_settings *settings)
 {
     if (!settings->folder == !settings->file)
-        return "give either -C DIR or -o FILE";
+        return "give either -C DIR or -f FILE";
     if (settings->file && strcmp(settings->file, "-") == 0)
         return "a copy cannot be written to stdout";
     if (settings->compressed && settings->format != COPY_QCOW2)
         return "--compress is for --format qcow2";
-    if (settings->folder && settings->format == COPY_NBD)
-        return "--format nbd serves at the socket that -o names";
-    if (settings->bmap && settings->format != COPY_RAW)
-        return "--bmap is for --format raw";
     if (settings->resume && (settings->format != COPY_RAW || !settings->folder))
         return "--continue is for --format raw with -C DIR";
     return NULL;
@@ -262,8 +252,6 @@ static int run(const struct cmd_common *common, void *settings)
     if (mistake)
         return cmd_fail(common, bw_error_create(BW_ERROR_USAGE, "%s", mistake));
     own.input.log = BW_LOG_IGNORE;
-    if (state->target.format == COPY_NBD)
-        return copy_nbd(&own, state->target.file, state->history);
     struct bw_error *error = state->target.folder ? copy_target_open_folder(&copy.target) : NULL;
     if (error)
         return cmd_fail(common, error);
@@ -279,14 +267,14 @@ static int run(const struct cmd_common *common, void *settings)
 const struct command cmd_copy = {
     .name = "copy",
     .topic = cmd_topic_export,
-    .operands = "-C DIR|-o FILE IMAGE...",
+    .operands = "-C DIR|-f FILE IMAGE...",
     .summary = "Copies devices without their free space.",
     .details =
         "\n"
         "Makes an image of each device that contains everything in use: data, metadata and\n"
         "superblocks with all their copies, parity, the log, and the first MiB. Elsewhere, the\n"
         "image has holes. -C writes DIR/DEVID.img or .qcow2, and creates DIR if it does not\n"
-        "exist; -o writes the image of the only device to FILE. 'map --used' lists the space\n"
+        "exist; -f writes the image of the only device to FILE. 'map --used' lists the space\n"
         "in use.\n\n"
         "All commands give the same results for the copy as for the original. Only 'roots',\n"
         "'deleted' and 'versions', which search for older generations, find less without\n"
@@ -294,18 +282,13 @@ const struct command cmd_copy = {
         "use, it is copied. Bytes that cannot be read become zeros, and are listed with the\n"
         "files that they belong to, as 'owner --bad-map' does. Nothing is verified: bad blocks\n"
         "are copied, too.\n\n"
-        "-f nbd makes no image, but serves all devices read-only to NBD clients at the socket\n"
-        "FILE, with the ids of devices as export names, until it receives SIGINT, SIGTERM or\n"
-        "SIGHUP. This takes nbdkit and FUSE. Bytes that cannot be read are errors.\n\n"
         "In DIR, an image has the suffix .part until it is complete. --continue continues\n"
         "after an interruption, if neither the devices nor --history have changed. Existing\n"
         "images are not replaced.\n",
-    .examples = "  btrfs-walk copy -o thin.img disk.img                  an image with holes\n"
+    .examples = "  btrfs-walk copy -f thin.img disk.img                  an image with holes\n"
                 "  btrfs-walk copy -C copies a.img b.img                 of two devices\n"
-                "  btrfs-walk copy --history -o all.img disk.img         with older generations\n"
-                "  btrfs-walk copy -f qcow2 --compress -o d.qcow2 /dev/sdb  compressed\n"
-                "  btrfs-walk copy -f nbd -o SOCKET disk.img             for qemu-img, nbdcopy\n"
-                "  btrfs-walk copy --bmap -o d.img disk.img              for bmaptool\n",
+                "  btrfs-walk copy --history -f all.img disk.img         with older generations\n"
+                "  btrfs-walk copy --format qcow2 --compress -f d.qcow2 /dev/sdb\n",
     .options = options,
     .run = run,
     .state_size = sizeof(struct copy_state),

@@ -15,7 +15,7 @@
 
 #include "base/cleanup.h"
 
-const char *const copy_formats[] = {"raw", "qcow2", "nbd", NULL};
+const char *const copy_formats[] = {"raw", "qcow2", NULL};
 static const char *const suffixes[] = {"img", "qcow2"};
 
 /* Files of the folder. */
@@ -101,21 +101,6 @@ static struct bw_error *rename_complete(const struct copy_target *target)
                : NULL;
 }
 
-static struct bw_error *write_map_in_folder(const struct copy_target *target,
-                                            const struct bw_buffer *text)
-{
-    BW_AUTO_BUFFER struct bw_buffer name = {0};
-    int descriptor;
-    bw_buffer_append(&name, target->name.data, target->name.length - sizeof ".part");
-    bw_buffer_format(&name, ".bmap%c", '\0');
-    if (name.failed)
-        return bw_error_no_memory();
-    BW_TRY(create_file(target, name.data, O_EXCL, &descriptor));
-    struct bw_error *error = cmd_write_file(descriptor, name.data, text->data, text->length);
-    close(descriptor);
-    return error;
-}
-
 /* Where an interrupted copy ended: images are written in their order, and the end of the last write
  * may be missing. If there is no hole after it, the file system may not know about holes. */
 static uint64_t find_kept(int descriptor)
@@ -129,21 +114,13 @@ static uint64_t find_kept(int descriptor)
     return is_known && end > DOUBTFUL ? (uint64_t)(end - DOUBTFUL) : 0;
 }
 
-/* The file of -o. */
+/* The file of -f. */
 
 struct bw_error *copy_target_open_files(void *context, const struct bw_fs *planned)
 {
     struct copy_target *target = context;
     target->file = (struct cmd_output_file){
         .common = target->common, .name = target->settings->file, .descriptor = -1};
-    if (target->settings->bmap) {
-        bw_buffer_format(&target->map_path, "%s.bmap%c", target->settings->file, '\0');
-        if (target->map_path.failed)
-            return bw_error_no_memory();
-        target->bmap = (struct cmd_output_file){
-            .common = target->common, .name = target->map_path.data, .descriptor = -1};
-        BW_TRY(cmd_output_file_open(&target->bmap, planned));
-    }
     return cmd_output_file_open(&target->file, planned);
 }
 
@@ -177,14 +154,11 @@ static struct bw_error *write_at(void *context, uint64_t offset, const void *byt
     return NULL;
 }
 
-struct bw_error *copy_target_begin(struct copy_target *target, uint64_t devid, uint64_t size,
-                                   uint64_t blocks)
+struct bw_error *copy_target_begin(struct copy_target *target, uint64_t devid, uint64_t size)
 {
     const struct copy_target_settings *settings = target->settings;
     target->kept = 0;
     BW_TRY(settings->folder ? open_in_folder(target, devid) : start_file(target));
-    if (settings->bmap)
-        BW_TRY(bw_bmap_create(size, blocks, &target->map));
     if (settings->format == COPY_QCOW2)
         return bw_qcow2_create(size, settings->compressed, write_at, target, &target->qcow2);
     if (settings->resume)
@@ -197,34 +171,21 @@ struct bw_error *copy_target_begin(struct copy_target *target, uint64_t devid, u
 struct bw_error *copy_target_add(struct copy_target *target, uint64_t offset, const void *bytes,
                                  size_t length)
 {
-    if (target->map)
-        BW_TRY(bw_bmap_add(target->map, offset, bytes, length));
     if (target->qcow2)
         return bw_qcow2_add(target->qcow2, offset, bytes, length);
     return offset + length <= target->kept ? NULL : write_at(target, offset, bytes, length);
-}
-
-static struct bw_error *end_map(struct copy_target *target)
-{
-    const struct bw_buffer *text;
-    BW_TRY(bw_bmap_end(target->map, &text));
-    return target->settings->folder ? write_map_in_folder(target, text)
-                                    : cmd_output_file_write(&target->bmap, text);
 }
 
 struct bw_error *copy_target_end(struct copy_target *target, struct bw_error *error)
 {
     if (!error && target->qcow2)
         error = bw_qcow2_end(target->qcow2);
-    if (!error && target->map)
-        error = end_map(target);
     if (target->is_open && close(target->descriptor) && !error)
         error = bw_error_from_errno(errno, "cannot write to %s", target->path.data);
     if (target->is_open && !error)
         error = rename_complete(target);
     target->is_open = false;
     bw_qcow2_destroy(BW_TAKE(target->qcow2));
-    bw_bmap_destroy(BW_TAKE(target->map));
     return error;
 }
 
@@ -232,12 +193,9 @@ struct bw_error *copy_target_close(struct copy_target *target, struct bw_error *
 {
     if (target->settings->folder)
         close(target->folder);
-    else if (target->settings->bmap)
-        error = cmd_output_file_close(&target->bmap, error);
     if (target->settings->file)
         error = cmd_output_file_close(&target->file, error);
     bw_buffer_free(&target->name);
     bw_buffer_free(&target->path);
-    bw_buffer_free(&target->map_path);
     return error;
 }

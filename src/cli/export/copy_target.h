@@ -4,11 +4,10 @@
 #define BW_CLI_EXPORT_COPY_TARGET_H
 
 #include "cli/common/output.h"
-#include "export/bmap.h"
 #include "export/qcow2.h"
 
-/** Formats, in the order of copy_formats. COPY_NBD writes nothing. */
-enum copy_format { COPY_RAW, COPY_QCOW2, COPY_NBD };
+/** Formats, in the order of copy_formats. */
+enum copy_format { COPY_RAW, COPY_QCOW2 };
 extern const char *const copy_formats[];
 
 struct copy_target_settings {
@@ -16,7 +15,6 @@ struct copy_target_settings {
     const char *file;   /**< for the only device; NULL: none */
     unsigned format;    /**< enum copy_format */
     bool compressed;    /**< with COPY_QCOW2 */
-    bool bmap;          /**< with COPY_RAW: write a block map, too */
     bool resume;        /**< with COPY_RAW and a folder: continue incomplete files */
 };
 
@@ -24,16 +22,15 @@ struct copy_target_settings {
 struct copy_target {
     const struct cmd_common *common;
     const struct copy_target_settings *settings;
-    int folder;                        /**< open if settings->folder */
-    struct cmd_output_file file, bmap; /**< of settings->file */
+    int folder;                  /**< open if settings->folder */
+    struct cmd_output_file file; /**< of settings->file */
 
     /** The current image. */
-    struct bw_buffer name, path, map_path; /**< in the folder; for messages */
+    struct bw_buffer name, path; /**< in the folder; for messages */
     int descriptor;
     bool is_open;
     uint64_t kept; /**< everything before this offset is in the file already */
     struct bw_qcow2 *qcow2;
-    struct bw_bmap *map;
 };
 
 /** Opens the folder, creating it if it does not exist. */
@@ -46,10 +43,8 @@ struct bw_error *copy_target_open_files(void *target, const struct bw_fs *planne
 /** BW_ERROR_USAGE if the folder already has an image of this device. */
 struct bw_error *copy_target_check(struct copy_target *target, uint64_t devid);
 
-/** Begins the image of a device with `size` bytes, of which `blocks` blocks of BW_BMAP_BLOCK bytes
- * will be added. BW_ERROR_USAGE if its file exists. */
-struct bw_error *copy_target_begin(struct copy_target *target, uint64_t devid, uint64_t size,
-                                   uint64_t blocks);
+/** Begins the image of a device with `size` bytes. BW_ERROR_USAGE if its file exists. */
+struct bw_error *copy_target_begin(struct copy_target *target, uint64_t devid, uint64_t size);
 
 /** Adds bytes, by ascending offset. */
 struct bw_error *copy_target_add(struct copy_target *target, uint64_t offset, const void *bytes,

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The mount command. With --background, a child process mounts (mounting.c), and the command ends
- * when the mount is ready. */
+/*
+ * The mount command. This process opens the image in the sandbox, like every command, and serves
+ * the kernel. A child process that was started before mounts and unmounts (mount_process.c). With
+ * --background, the command ends when the mount is ready.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -11,7 +14,8 @@
 #include "base/cleanup.h"
 #include "cli/command.h"
 #ifdef BW_FUSE
-#include "cli/mount/mounting.h"
+#include "cli/mount/mount_process.h"
+#include "mount/mount.h"
 #endif
 
 struct mount_state {
@@ -42,18 +46,20 @@ static const struct cmd_option options[] = {
 
 /* The state of the command. */
 struct mount_run {
+    const struct cmd_common *common;
     const struct mount_state *state;
-    struct mounting mounting;
-    int ready;   /* with --background: pipe to the first process, which waits for the mount;
-                  * otherwise -1 */
-    int nowhere; /* with --background: /dev/null */
+    struct bw_mount_options options;
+    char *directory; /* where to mount; absolute */
+    int channel;     /* to the process that mounts (mount_process.h); -1: it was not started */
+    int ready;       /* with --background: pipe to the first process, which waits for the mount;
+                      * otherwise -1 */
+    int nowhere;     /* with --background: /dev/null */
 };
 
 /* Reports to the first process that the mount is ready. If stderr is a file, messages are still
  * written to it. */
-static void report_ready(struct mounting *mounting)
+static void report_ready(const struct mount_run *run)
 {
-    const struct mount_run *run = mounting->context;
     struct stat status;
     const bool has_file = fstat(STDERR_FILENO, &status) == 0 && S_ISREG(status.st_mode);
     if (run->ready < 0)
@@ -61,21 +67,78 @@ static void report_ready(struct mounting *mounting)
     for (int stream = STDIN_FILENO; stream <= (has_file ? STDOUT_FILENO : STDERR_FILENO); stream++)
         dup2(run->nowhere, stream);
     if (chdir("/") || write(run->ready, "", 1) != 1) /* the first process has ended */
-        cmd_note(mounting->common, bw_error_no_memory());
+        cmd_note(run->common, bw_error_no_memory());
     close(run->ready);
 }
 
-static struct bw_error *prepare(struct mounting *mounting, struct bw_fs *fs)
+/* Starts the process that mounts. The image is not trusted: device nodes and setuid bits in it have
+ * no effect. */
+static struct bw_error *start_mount_process(void *context, const struct bw_fs *planned)
 {
-    const struct mount_state *state = ((struct mount_run *)mounting->context)->state;
+    struct mount_run *run = context;
+    const struct cmd_common *common = run->common;
+    const char *name = common->input.image_count ? common->input.images[0] : "btrfs-walk";
+    BW_AUTO_BUFFER struct bw_buffer list = {0};
+    (void)planned;
+    bw_buffer_format(&list, "ro,nosuid,nodev,noatime,subtype=btrfs-walk,%sfsname=",
+                     run->options.checks_permissions ? "allow_other,default_permissions," : "");
+    for (; *name; name++) { /* commas and backslashes are special in a list of options */
+        if (*name == ',' || *name == '\\')
+            bw_buffer_append_byte(&list, '\\');
+        bw_buffer_append_byte(&list, *name);
+    }
+    bw_buffer_append_byte(&list, '\0');
+    if (list.failed)
+        return bw_error_no_memory();
+    return mount_process_start(run->directory, list.data, &run->channel);
+}
+
+/* Chooses what to show, mounts it, and serves the mount until it ends. */
+static struct bw_error *mount_and_serve(struct mount_run *run, struct bw_fs *fs)
+{
+    const struct mount_state *state = run->state;
     const struct bw_used_options how = {.struct_size = sizeof how, .files = true};
-    const struct bw_subvolume **top = &mounting->options.top;
+    const struct bw_subvolume **top = &run->options.top;
+    struct bw_mount *mount;
+    int descriptor;
     if (state->devices)
-        return bw_used_map_open(fs, &how, &mounting->options.used);
-    if (state->subvolume)
-        return bw_subvolume_by_name(fs, state->subvolume, top);
-    *top = bw_subvolume_by_id(fs, BW_TOP_SUBVOLUME);
-    return *top ? NULL : bw_error_create(BW_ERROR_NOT_FOUND, "there is no top-level subvolume");
+        BW_TRY(bw_used_map_open(fs, &how, &run->options.used));
+    else if (state->subvolume)
+        BW_TRY(bw_subvolume_by_name(fs, state->subvolume, top));
+    else if (!(*top = bw_subvolume_by_id(fs, BW_TOP_SUBVOLUME)))
+        return bw_error_create(BW_ERROR_NOT_FOUND, "there is no top-level subvolume");
+    if (state->devices)
+        BW_TRY(bw_mount_create_devices(fs, &run->options, &mount));
+    else
+        BW_TRY(bw_mount_create(fs, &run->options, &mount));
+    struct bw_error *error = mount_process_mount(run->channel, run->directory, &descriptor);
+    if (!error) {
+        report_ready(run);
+        error = bw_mount_serve(mount, descriptor);
+    }
+    bw_mount_destroy(mount);
+    return error;
+}
+
+/* Opens the image in the sandbox, like every command, and serves the mount. */
+static int run_mount(struct mount_run *run)
+{
+    struct cmd_common common = *run->common;
+    struct cmd_session session;
+    common.writing.open_outputs = start_mount_process;
+    common.writing.outputs = run;
+    common.writing.serves = true;
+    int status = cmd_open(&common, &session);
+    if (!status) {
+        struct bw_error *error = mount_and_serve(run, session.fs);
+        int failure = error ? cmd_fail(&common, error) : STATUS_OK;
+        bw_used_map_close(run->options.used);
+        status = cmd_close(&common, &session);
+        status = failure ? failure : status;
+    }
+    if (run->channel >= 0)
+        mount_process_end(run->channel);
+    return status;
 }
 
 /* Waits for the mount in the first process. */
@@ -96,7 +159,7 @@ static int wait_for_mount(pid_t child, int ready)
 
 static int run_in_background(struct mount_run *run)
 {
-    const struct cmd_common *common = run->mounting.common;
+    const struct cmd_common *common = run->common;
     int ends[2];
     run->nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
     if (run->nowhere < 0 || pipe2(ends, O_CLOEXEC))
@@ -109,7 +172,7 @@ static int run_in_background(struct mount_run *run)
         return wait_for_mount(child, ends[0]);
     setsid();
     run->ready = ends[1];
-    return mounting_run(&run->mounting);
+    return run_mount(run);
 }
 
 static struct bw_error *parse_id(const char *option, const char *text, bool *given, uint32_t *id)
@@ -125,9 +188,9 @@ static struct bw_error *parse_id(const char *option, const char *text, bool *giv
 static struct bw_error *check_options(struct mount_run *run)
 {
     const struct mount_state *state = run->state;
-    const struct cmd_common *common = run->mounting.common;
-    struct bw_mount_options *wanted = &run->mounting.options;
-    char **directory = &run->mounting.place.directory;
+    const struct cmd_common *common = run->common;
+    struct bw_mount_options *wanted = &run->options;
+    char **directory = &run->directory;
     struct stat status;
     wanted->checks_permissions = state->allow_other;
     BW_TRY(parse_id("uid", state->user, &wanted->squash_user, &wanted->user));
@@ -149,21 +212,15 @@ static int run(const struct cmd_common *common, void *settings)
 {
     const struct mount_state *state = settings;
     struct cmd_common own = *common;
-    struct mount_run run = {.state = state,
-                            .mounting = {.common = &own,
-                                         .prepare = prepare,
-                                         .ready = report_ready,
-                                         .context = &run,
-                                         .channel = -1},
-                            .ready = -1};
+    struct mount_run run = {.common = &own, .state = state, .channel = -1, .ready = -1};
     if (state->devices)
         own.input.log = BW_LOG_IGNORE;
     cmd_leave_host(common);
     struct bw_error *error = check_options(&run);
     int status = error               ? cmd_fail(common, error)
                  : state->background ? run_in_background(&run)
-                                     : mounting_run(&run.mounting);
-    free(run.mounting.place.directory);
+                                     : run_mount(&run);
+    free(run.directory);
     return status;
 }
 

@@ -4,23 +4,16 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
-#include <limits.h>
-#include <poll.h>
 #include <signal.h>
-#include <stdio.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #define FUSE_USE_VERSION 32
 #include <fuse_lowlevel.h>
 
-/* The word that orders the end. Any other one orders to mount, and is the number of the first
- * device. */
-#define END UINT64_MAX
+/* Bytes that order something. */
+enum { MOUNT = 'm', END = 'e' };
 
 /* Buffer for a control message with a descriptor, aligned. */
 union control {
@@ -66,13 +59,14 @@ static int receive_descriptor(int socket)
     return descriptor;
 }
 
-/* Waits for a word; false if the other process has ended. */
-static bool wait_for_word(int socket, uint64_t *word)
+/* Waits for an order; END if the other process has ended. */
+static char wait_for_order(int socket)
 {
+    char order;
     ssize_t got;
-    while ((got = recv(socket, word, sizeof *word, MSG_WAITALL)) < 0 && errno == EINTR)
+    while ((got = read(socket, &order, 1)) < 0 && errno == EINTR)
         ;
-    return got == sizeof *word;
+    return got == 1 ? order : END;
 }
 
 /* All messages of the program have been printed. If its stdout or stderr is a pipe, the reader must
@@ -84,104 +78,37 @@ static void redirect_streams(void)
         dup2(nowhere, stream);
 }
 
-/* A running nbdkit: its process, and the end of a pipe that closes when it ends. */
-struct server {
-    pid_t process;
-    int life;
-};
-
-static _Noreturn void become_nbdkit(const struct mount_place *place, uint64_t first)
-{
-    char folder[PATH_MAX], export[64];
-    sigset_t none;
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    snprintf(folder, sizeof folder, "dir=%s", place->directory);
-    snprintf(export, sizeof export, "default-export=%" PRIu64, first);
-    execl(place->nbdkit, "nbdkit", "--foreground", "--readonly", "--unix", place->socket,
-          "--filter=exportname", "file", folder, export, (char *)NULL);
-    _exit(127);
-}
-
-static bool start_nbdkit(const struct mount_place *place, uint64_t first, struct server *server)
-{
-    int ends[2];
-    if (pipe2(ends, O_CLOEXEC))
-        return false;
-    server->life = ends[0];
-    server->process = fork();
-    if (server->process == 0) {
-        fcntl(ends[1], F_SETFD, 0); /* nbdkit keeps it open */
-        become_nbdkit(place, first);
-    }
-    close(ends[1]);
-    return server->process > 0;
-}
-
-/* Waits until the other process has ended or orders the end, or until nbdkit has ended; reports the
- * latter to the other process. */
-static void wait_for_end(int socket, const struct server *server)
-{
-    struct pollfd ends[] = {{.fd = socket, .events = POLLIN}, {.fd = server->life}};
-    while (poll(ends, 2, -1) < 0 && errno == EINTR)
-        ;
-    if (!ends[0].revents)
-        send_descriptor(socket, -1);
-}
-
-/* nbdkit may be waiting for the mount, which unmounting ends. */
-static void end_mount(const struct mount_place *place, struct fuse_session *session,
-                      const struct server *server)
-{
-    if (server->process > 0)
-        kill(server->process, SIGKILL);
-    fuse_session_unmount(session);
-    if (server->process > 0) {
-        waitpid(server->process, NULL, 0);
-        unlink(place->socket);
-    }
-}
-
-static void mount_and_wait(int socket, const struct mount_place *place, const char *options)
+static void mount_and_wait(int socket, const char *directory, const char *options)
 {
     const struct fuse_lowlevel_ops none = {0};
     char *words[] = {"btrfs-walk", "-o", (char *)(uintptr_t)options, NULL};
     struct fuse_args arguments = FUSE_ARGS_INIT(3, words);
-    struct server server = {.life = -1};
-    uint64_t first;
-    if (!wait_for_word(socket, &first) || first == END)
+    if (wait_for_order(socket) != MOUNT)
         return;
     struct fuse_session *session = fuse_session_new(&arguments, &none, sizeof none, NULL);
-    if (!session || fuse_session_mount(session, place->directory)) {
+    if (!session || fuse_session_mount(session, directory)) {
         send_descriptor(socket, -1);
         return;
     }
     send_descriptor(socket, fuse_session_fd(session));
     fcntl(fuse_session_fd(session), F_SETFD, FD_CLOEXEC);
-    if (!place->socket || start_nbdkit(place, first, &server)) {
-        redirect_streams();
-        wait_for_end(socket, &server);
-    }
-    end_mount(place, session, &server);
+    redirect_streams();
+    wait_for_order(socket);
+    fuse_session_unmount(session);
 }
 
 /* Signals do not end this process; the end of the other process does. */
-static _Noreturn void run_mount_process(int socket, const struct mount_place *place,
-                                        const char *options)
+static _Noreturn void run_mount_process(int socket, const char *directory, const char *options)
 {
     sigset_t all;
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, NULL);
     if (setsid() >= 0 && chdir("/") == 0)
-        mount_and_wait(socket, place, options);
-    if (place->socket)
-        rmdir(place->directory);
+        mount_and_wait(socket, directory, options);
     _exit(0);
 }
 
-struct bw_error *mount_process_start(const struct mount_place *place, const char *options,
-                                     int *channel)
+struct bw_error *mount_process_start(const char *directory, const char *options, int *channel)
 {
     int sockets[2];
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets))
@@ -189,7 +116,7 @@ struct bw_error *mount_process_start(const struct mount_place *place, const char
     const pid_t child = fork();
     if (child == 0) {
         close(sockets[0]);
-        run_mount_process(sockets[1], place, options);
+        run_mount_process(sockets[1], directory, options);
     }
     close(sockets[1]);
     *channel = sockets[0];
@@ -200,25 +127,20 @@ struct bw_error *mount_process_start(const struct mount_place *place, const char
     return error;
 }
 
-struct bw_error *mount_process_mount(int channel, const char *directory, uint64_t first,
-                                     int *descriptor)
+struct bw_error *mount_process_mount(int channel, const char *directory, int *descriptor)
 {
-    *descriptor =
-        write(channel, &first, sizeof first) == sizeof first ? receive_descriptor(channel) : -1;
+    const char order = MOUNT;
+    *descriptor = write(channel, &order, 1) == 1 ? receive_descriptor(channel) : -1;
     return *descriptor >= 0 ? NULL
                             : bw_error_create(BW_ERROR_SYSTEM, "cannot mount on %s", directory);
 }
 
-bool mount_process_end(int channel)
+void mount_process_end(int channel)
 {
-    const uint64_t word = END;
-    char byte;
-    ssize_t got;
-    if (write(channel, &word, sizeof word) < 0 && errno != EPIPE)
-        got = 0;
-    else
-        while ((got = read(channel, &byte, 1)) < 0 && errno == EINTR)
+    char order = END;
+    /* If the process has ended already, nothing is left to wait for. */
+    if (write(channel, &order, 1) == 1)
+        while (read(channel, &order, 1) < 0 && errno == EINTR)
             ;
     close(channel);
-    return got <= 0;
 }
