@@ -6,12 +6,13 @@
  * The file extents of all subvolumes are gathered in a window, which the threads check in the
  * order of addresses. They read one copy, without its checksums: most streams are good. A stream
  * that is not is read again, verified; if that fails, the data are damaged, as the pass has
- * reported already.
+ * reported already. The finding is repairable if another mirror can be decompressed.
  *
  * A table of fixed size remembers streams that are good, for snapshots and clones. If it forgets
  * one, that costs time.
  */
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -72,6 +73,7 @@ struct compressed_check {
     _Atomic uint64_t *good; /* the table; hashes */
     size_t good_mask;
     struct worker *workers;
+    atomic_bool no_memory; /* a stream could not be checked */
 };
 
 /* Streams that are good. */
@@ -121,45 +123,29 @@ static unsigned make_requests(const struct stream *stream, uint8_t *buffer,
 }
 
 /* Sends requests down; false if one failed. */
-static bool read_all(const struct bw_check *check, struct bw_request *requests, unsigned count)
+static bool read_all(struct compressed_check *self, struct bw_request *requests, unsigned count)
 {
-    struct bw_xlator *top = check->fs->reader.top;
+    struct bw_xlator *top = self->check->fs->reader.top;
     const struct bw_frame frame = bw_frame_above(NULL, bw_xlator_probes(top));
     bool complete = true;
     bw_wind(&frame, top, requests, count);
     for (unsigned i = 0; i < count; i++) {
-        complete &= !requests[i].error;
+        if (!requests[i].error)
+            continue;
+        complete = false;
+        if (requests[i].error->code == BW_ERROR_NO_MEMORY)
+            self->no_memory = true;
         bw_error_free(requests[i].error);
     }
     return complete;
 }
 
-/* Reads a stream again, verifying the checksums that exist. False: it is damaged or incomplete. */
-static struct bw_error *read_verified(struct compressed_check *self, struct worker *worker,
-                                      const struct stream *stream, bool *good)
-{
-    enum { SECTORS = BW_DATA_REQUEST / BW_MIN_SECTORSIZE };
-    uint8_t sums[REQUESTS][SECTORS * BW_CSUM_SIZE];
-    struct bw_data_expectation expectations[REQUESTS];
-    struct bw_request requests[REQUESTS];
-    const unsigned count = make_requests(stream, worker->input, requests);
-    for (unsigned i = 0; i < count; i++) {
-        struct bw_checksum_run run = {0};
-        BW_TRY(bw_data_checksums_get(&worker->checksums, requests[i].address, requests[i].length,
-                                     sums[i], &run));
-        expectations[i] = (struct bw_data_expectation){sums[i], worker->checksums.sectorsize};
-        if (run.known && run.length == requests[i].length)
-            requests[i].data = &expectations[i];
-    }
-    *good = read_all(self->check, requests, count);
-    return NULL;
-}
-
 static void report_stream(const struct compressed_check *self, const struct stream *stream,
-                          const struct bw_error *error)
+                          const struct bw_error *error, bool repairable)
 {
     struct bw_finding_location location = {
-        .finding = {.known = BW_KNOWN_TREE | BW_KNOWN_KEY | BW_KNOWN_INODE | BW_KNOWN_FILE_OFFSET |
+        .finding = {.repairable = repairable,
+                    .known = BW_KNOWN_TREE | BW_KNOWN_KEY | BW_KNOWN_INODE | BW_KNOWN_FILE_OFFSET |
                              BW_KNOWN_FILE_LENGTH,
                     .tree = stream->tree->tree.id,
                     .key = stream->key,
@@ -175,20 +161,46 @@ static void report_stream(const struct compressed_check *self, const struct stre
     bw_check_find(self->check, BW_CODE_data_compressed, &location, "%s", error->message);
 }
 
-/* A stream in memory cannot be decompressed. */
-static void add_bad(struct compressed_check *self, struct worker *worker,
-                    const struct stream *stream, struct bw_error *error)
+/*
+ * Handles an extent that cannot be decompressed: reads it again, verifying the checksums that
+ * exist. If that fails, the data are damaged or incomplete, which another part of the pass reports.
+ * Otherwise the other mirrors are tried, as for any reader.
+ */
+static struct bw_error *check_again(struct compressed_check *self, struct worker *worker,
+                                    const struct stream *stream)
 {
-    BW_AUTO_ERROR struct bw_error *first = error, *again = NULL;
-    bool readable = true;
-    if (stream->logical) {
-        BW_AUTO_ERROR struct bw_error *failure = read_verified(self, worker, stream, &readable);
-        if (failure || !readable)
-            return;
-        again = decompress_stream(worker, stream, worker->input);
+    enum { SECTORS = BW_DATA_REQUEST / BW_MIN_SECTORSIZE };
+    uint8_t sums[REQUESTS][SECTORS * BW_CSUM_SIZE];
+    struct bw_data_expectation expectations[REQUESTS];
+    struct bw_request requests[REQUESTS];
+    const unsigned count = make_requests(stream, worker->input, requests);
+    for (unsigned i = 0; i < count; i++) {
+        struct bw_checksum_run run = {0};
+        BW_TRY(bw_data_checksums_get(&worker->checksums, requests[i].address, requests[i].length,
+                                     sums[i], &run));
+        expectations[i] = (struct bw_data_expectation){sums[i], worker->checksums.sectorsize};
+        if (run.known && run.length == requests[i].length)
+            requests[i].data = &expectations[i];
     }
-    if (again || !stream->logical)
-        report_stream(self, stream, again ? again : first);
+    if (!read_all(self, requests, count))
+        return NULL;
+
+    BW_AUTO_ERROR struct bw_error *error = decompress_stream(worker, stream, worker->input);
+    if (!error || error->code == BW_ERROR_NO_MEMORY)
+        return BW_TAKE(error);
+    const struct bw_stored_extent extent = {.logical = stream->logical,
+                                            .bytes = worker->input,
+                                            .length = stream->stored,
+                                            .compression = stream->compression,
+                                            .requests = requests,
+                                            .request_count = count};
+    BW_AUTO_ERROR struct bw_error *lost =
+        bw_data_try_mirrors(self->check->fs, worker->decompressor, &extent, worker->output,
+                            stream->length, bw_error_copy(error));
+    if (lost && lost->code == BW_ERROR_NO_MEMORY)
+        return BW_TAKE(lost);
+    report_stream(self, stream, error, !lost);
+    return NULL;
 }
 
 /* Reads streams that lie in extents, and decompresses them. A copy that cannot be read has been
@@ -202,24 +214,32 @@ static void check_batch(struct compressed_check *self, struct worker *worker,
     size_t used = 0;
     for (size_t i = 0; i < count; used += streams[i++].stored)
         made += make_requests(&streams[i], worker->input + used, requests + made);
-    const bool complete = read_all(self->check, requests, made);
+    const bool complete = read_all(self, requests, made);
     used = 0;
     for (size_t i = 0; i < count; used += streams[i++].stored) {
         errors[i] = decompress_stream(worker, &streams[i], worker->input + used);
         if (!errors[i] && complete)
             note_good_stream(self, &streams[i]);
     }
-    for (size_t i = 0; i < count; i++)
-        if (errors[i])
-            add_bad(self, worker, &streams[i], errors[i]);
+    for (size_t i = 0; i < count; i++) {
+        if (!errors[i])
+            continue;
+        BW_AUTO_ERROR struct bw_error *failure = check_again(self, worker, &streams[i]);
+        if (failure)
+            self->no_memory = true;
+        bw_error_free(errors[i]);
+    }
 }
 
 static void check_inline_stream(struct compressed_check *self, struct worker *worker,
                                 const struct stream *stream)
 {
-    struct bw_error *error = decompress_stream(worker, stream, self->inline_bytes + stream->bytes);
-    if (error)
-        add_bad(self, worker, stream, error);
+    BW_AUTO_ERROR struct bw_error *error =
+        decompress_stream(worker, stream, self->inline_bytes + stream->bytes);
+    if (error && error->code == BW_ERROR_NO_MEMORY)
+        self->no_memory = true;
+    else if (error)
+        report_stream(self, stream, error, false);
 }
 
 static void run_task(void *context, unsigned number, size_t index)
@@ -351,7 +371,7 @@ static struct bw_error *read_trees(struct compressed_check *self)
             BW_TRY(bw_tree_scan(&check->fs->reader, &tree->tree, &scan));
     }
     check_window(self);
-    return NULL;
+    return self->no_memory ? bw_error_no_memory() : NULL;
 }
 
 /* Beginning and ending. */

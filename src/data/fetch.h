@@ -15,6 +15,28 @@ enum {
 };
 
 struct bw_data_fetch;
+struct bw_decompressor;
+
+/** A compressed extent whose stored bytes were requested. */
+struct bw_stored_extent {
+    uint64_t logical; /**< 0: it is inline, and there are no requests */
+    const uint8_t *bytes; /**< `length` of them, which the requests read */
+    size_t length;
+    unsigned compression;
+    struct bw_request *requests; /**< in the order of their addresses, and without errors */
+    unsigned request_count;
+};
+
+/**
+ * Decompresses an extent whose bytes do not decompress, from its other mirrors (mirrors.c).
+ * Checksums, if the requests have them, say nothing about that: they may be absent, lost, or of bad
+ * bytes. Consumes `first`, the error of the bytes that were read. On success, the bytes of the
+ * extent are those that were used, and the replacement is reported. Otherwise the error names the
+ * extent, and its causes the mirrors.
+ */
+struct bw_error *bw_data_try_mirrors(struct bw_fs *fs, struct bw_decompressor *decompressor,
+                                     const struct bw_stored_extent *extent, uint8_t *output,
+                                     size_t length, struct bw_error *first);
 
 /*
  * Checksums of data, by logical address (checksums.c). Continuing from one extent to the next needs

@@ -59,26 +59,28 @@ static struct bw_error *decoder_create(struct bw_fs *fs, struct bw_data_decoder 
     return error;
 }
 
+/* Decompresses an extent, from another mirror if the one that was read does not decompress. */
 static struct bw_error *decode_extent(struct bw_data_decoder *decoder,
                                       const struct bw_data_file *file,
-                                      const struct bw_extent_piece *piece, const uint8_t *stored,
-                                      uint8_t *output, size_t length)
+                                      const struct bw_stored_extent *stored, uint8_t *output,
+                                      size_t length)
 {
     struct bw_probes *probes = bw_xlator_probes(decoder->fs->reader.top);
-    const struct bw_extent *extent = &piece->extent;
-    size_t size = piece->inline_data ? piece->inline_length : (size_t)extent->stored;
-    struct bw_codec_event event = {.algorithm = bw_compression_name(extent->compression),
-                                   .bytes_in = size,
+    struct bw_codec_event event = {.algorithm = bw_compression_name(stored->compression),
+                                   .bytes_in = stored->length,
                                    .bytes_out = length,
                                    .inode = file->inode,
                                    .tree = file->subvolume->tree.id};
     uint64_t start = BW_PROBE_START(probes, decompress__done);
     BW_PROBE(probes, decompress__start, codec_start, &event);
-    struct bw_error *error =
-        bw_decompress(decoder->decompressor, extent->compression, stored, size, output, length);
+    struct bw_error *error = bw_decompress(decoder->decompressor, stored->compression,
+                                           stored->bytes, stored->length, output, length);
     event.event.error = error;
     event.event.ns = start ? bw_probes_now(probes) - start : 0;
     BW_PROBE(probes, decompress__done, codec_done, &event);
+    if (error && stored->logical)
+        error =
+            bw_data_try_mirrors(decoder->fs, decoder->decompressor, stored, output, length, error);
     return error;
 }
 
@@ -95,19 +97,17 @@ static bool copy_decoded(const struct bw_data_decoder *decoder, const struct bw_
     return true;
 }
 
-/* Decodes the needed part of an extent; `stored` contains the whole extent. */
+/* Decodes the needed part of an extent; `stored` is the whole extent. */
 static struct bw_error *data_decode(struct bw_data_decoder *decoder,
-                                    const struct bw_data_file *file,
-                                    const struct bw_extent_piece *piece, const uint8_t *stored,
-                                    uint8_t *output)
+                                    const struct bw_data_file *file, const struct bw_extent *extent,
+                                    const struct bw_stored_extent *stored, uint8_t *output)
 {
-    const struct bw_extent *extent = &piece->extent;
     if (extent->extent_offset == 0 && extent->length == extent->ram_bytes)
-        return decode_extent(decoder, file, piece, stored, output, (size_t)extent->length);
+        return decode_extent(decoder, file, stored, output, (size_t)extent->length);
     if (copy_decoded(decoder, file, extent, output))
         return NULL;
     decoder->kept.logical = 0;
-    BW_TRY(decode_extent(decoder, file, piece, stored, decoder->bytes, (size_t)extent->ram_bytes));
+    BW_TRY(decode_extent(decoder, file, stored, decoder->bytes, (size_t)extent->ram_bytes));
     decoder->kept = *extent; /* logical is 0 if it is inline */
     decoder->unchecked = file->unchecked;
     memcpy(output, decoder->bytes + extent->extent_offset, (size_t)extent->length);
@@ -385,21 +385,6 @@ static struct bw_error *add_plain(struct bw_data_fetch *fetch, const struct bw_d
 
 /* Compressed extents. */
 
-/* Prefixes an error with the extent and its location; if there are several mirrors, it is unknown
- * which one is bad. */
-static struct bw_error *name_copy(struct bw_data_fetch *fetch, const struct bw_extent *extent,
-                                  struct bw_error *error)
-{
-    struct bw_map_reply reply;
-    BW_AUTO_ERROR struct bw_error *unknown = bw_wind_map(
-        NULL, fetch->fs->reader.top, extent->logical, (uint32_t)extent->stored, 1, &reply);
-    if (unknown || reply.copies > 1)
-        return bw_error_prefix(error, "extent at %" PRIu64, extent->logical);
-    return bw_error_prefix(error,
-                           "extent at %" PRIu64 " (copy 1 on device %" PRIu64 " at %" PRIu64 ")",
-                           extent->logical, reply.location.devid, reply.location.offset);
-}
-
 /* Several jobs may share requests, so the error stays in the request. */
 static const struct bw_error *failed_request(const struct bw_data_fetch *fetch,
                                              const struct job *job)
@@ -414,15 +399,19 @@ static struct bw_error *end_compressed(struct bw_data_fetch *fetch, const struct
                                        struct bw_data_block *block)
 {
     const struct bw_data_part *part = &block->parts[job->part];
+    const struct bw_extent *extent = &job->piece.extent;
+    const struct bw_stored_extent stored = {.logical = extent->logical,
+                                            .bytes = job->stored,
+                                            .length = (size_t)extent->stored,
+                                            .compression = extent->compression,
+                                            .requests = &fetch->requests[job->first],
+                                            .request_count = job->count};
     const struct bw_error *failed = failed_request(fetch, job);
-    struct bw_error *error = NULL;
+    struct bw_error *error = failed ? bw_error_copy(failed)
+                                    : data_decode(fetch->decoder, &job->file, extent, &stored,
+                                                  (uint8_t *)(uintptr_t)part->bytes);
     for (unsigned i = job->first; i < job->first + job->count; i++)
         check_rebuilt(fetch->fs, &job->file, &fetch->requests[i]);
-    if (failed)
-        error = bw_error_copy(failed);
-    else if ((error = data_decode(fetch->decoder, &job->file, &job->piece, job->stored,
-                                  (uint8_t *)(uintptr_t)part->bytes)))
-        error = name_copy(fetch, &job->piece.extent, error);
     if (error && error->code == BW_ERROR_NO_MEMORY)
         return error;
     if (error)
@@ -545,7 +534,11 @@ static struct bw_error *add_inline(struct bw_data_fetch *fetch, const struct bw_
     else if (extent->compression == BW_COMPRESS_NONE)
         memcpy(bytes, piece->inline_data + extent->extent_offset, (size_t)extent->length);
     else
-        error = data_decode(fetch->decoder, file, piece, piece->inline_data, bytes);
+        error = data_decode(fetch->decoder, file, extent,
+                            &(struct bw_stored_extent){.bytes = piece->inline_data,
+                                                       .length = piece->inline_length,
+                                                       .compression = extent->compression},
+                            bytes);
     if (error && error->code == BW_ERROR_NO_MEMORY)
         return error;
     BW_TRY(bw_data_block_add(block, (struct bw_data_part){.kind = BW_DATA_BYTES,
@@ -722,11 +715,12 @@ struct bw_error *bw_data_read(struct bw_data_reader *reader, const struct bw_dat
 }
 
 struct bw_error *bw_data_read_stored(struct bw_data_reader *reader, const struct bw_data_file *file,
-                                     uint64_t logical, size_t length, uint8_t *bytes)
+                                     const struct bw_file_extent *extent, uint8_t *bytes)
 {
     struct bw_data_fetch *fetch = reader->fetch;
+    const size_t length = (size_t)extent->disk_num_bytes;
     struct job job = {.file = *file,
-                      .piece.extent = {.logical = logical, .stored = length},
+                      .piece.extent = {.logical = extent->disk_bytenr, .stored = length},
                       .stored = fetch->stored};
     struct bw_error *missing = NULL;
     if (length > BW_MAX_COMPRESSED_EXTENT)
@@ -739,6 +733,19 @@ struct bw_error *bw_data_read_stored(struct bw_data_reader *reader, const struct
         error = BW_TAKE(fetch->requests[i].error);
     for (unsigned i = 0; i < fetch->request_count; i++)
         bw_error_free(BW_TAKE(fetch->requests[i].error));
+
+    /* Without checksums, only decompression shows whether a mirror is good. */
+    if (!error && file->unchecked) {
+        const struct bw_stored_extent stored = {.logical = extent->disk_bytenr,
+                                                .bytes = job.stored,
+                                                .length = length,
+                                                .compression = extent->compression,
+                                                .requests = fetch->requests,
+                                                .request_count = fetch->request_count};
+        fetch->decoder->kept.logical = 0;
+        error = decode_extent(fetch->decoder, file, &stored, fetch->decoder->bytes,
+                              (size_t)extent->ram_bytes);
+    }
     if (!error)
         memcpy(bytes, job.stored, length);
     fetch_drop(fetch);

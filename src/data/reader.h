@@ -59,9 +59,9 @@ struct bw_error *bw_data_fill(struct bw_data_reader *reader, const struct bw_dat
                               uint64_t offset, uint64_t length, struct bw_data_block *block,
                               uint64_t *end);
 
-/** Reads the stored bytes of a compressed extent of a file, and verifies them. At most
- * BW_MAX_COMPRESSED_EXTENT. */
+/** Reads the stored bytes of a compressed extent of a file, disk_num_bytes of them, and verifies
+ * them: with their checksums, or by decompressing them if the file has none. */
 struct bw_error *bw_data_read_stored(struct bw_data_reader *reader, const struct bw_data_file *file,
-                                     uint64_t logical, size_t length, uint8_t *bytes);
+                                     const struct bw_file_extent *extent, uint8_t *bytes);
 
 #endif

@@ -116,6 +116,9 @@ bool bw_fs_first_doubt(struct bw_fs *fs, uint64_t tree, uint64_t inode);
  * are compared. Consumes the error. Callable from any thread. */
 void bw_fs_report_once(struct bw_fs *fs, struct bw_error *error);
 
+/** The same for a note: something that was repaired. */
+void bw_fs_note_once(struct bw_fs *fs, struct bw_error *error);
+
 /** Reports the current loss of an item range, and consumes its error. */
 void bw_fs_report_range(struct bw_fs *fs, struct bw_item_range *range);
 

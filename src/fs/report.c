@@ -45,13 +45,23 @@ bool bw_fs_first_doubt(struct bw_fs *fs, uint64_t tree, uint64_t inode)
     return add_once(fs, &fs->reported, inode ^ tree << 40);
 }
 
-void bw_fs_report_once(struct bw_fs *fs, struct bw_error *error)
+static void report_message_once(struct bw_fs *fs, enum bw_severity severity, struct bw_error *error)
 {
     const uint64_t hash = XXH3_64bits_withSeed(error->message, strlen(error->message), fs->seed);
     if (add_once(fs, &fs->reported, hash))
-        bw_fs_report(fs, BW_DAMAGE, error);
+        bw_fs_report(fs, severity, error);
     else
         bw_error_free(error);
+}
+
+void bw_fs_report_once(struct bw_fs *fs, struct bw_error *error)
+{
+    report_message_once(fs, BW_DAMAGE, error);
+}
+
+void bw_fs_note_once(struct bw_fs *fs, struct bw_error *error)
+{
+    report_message_once(fs, BW_NOTE, error);
 }
 
 void bw_fs_report_lost(struct bw_fs *fs, uint64_t bytenr, struct bw_error *error)

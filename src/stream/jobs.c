@@ -256,8 +256,8 @@ static struct bw_error *read_job(void *context, struct bw_data_reader *reader,
         const size_t stored = (size_t)job->extent.disk_num_bytes;
         if (!bw_buffer_reserve(&job->bytes, stored))
             return bw_error_no_memory();
-        BW_AUTO_ERROR struct bw_error *error = bw_data_read_stored(
-            reader, &job->file, job->extent.disk_bytenr, stored, (uint8_t *)job->bytes.data);
+        BW_AUTO_ERROR struct bw_error *error =
+            bw_data_read_stored(reader, &job->file, &job->extent, (uint8_t *)job->bytes.data);
         if (error && error->code == BW_ERROR_NO_MEMORY)
             return BW_TAKE(error);
         if (!error) {

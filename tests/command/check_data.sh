@@ -154,4 +154,17 @@ expect 'a stream that is damaged' 4 'btrfs-walk: checked: ' check --data "$WORK/
 holds 'is not said to be one that is wrong' [ "$(grep -c data-compressed "$WORK/out")" -eq 0 ]
 cannot_decompress 'garbage with its checksum' '.*(284 EXTENT_DATA 131072).*: zlib: ' \
     "$WORK/garbage.img" 7 -10 128 13631488 set 8 4 91378153
+
+# A stream that another mirror has: on device 1 of these, compressed data were overwritten, and
+# their checksums are lost.
+for device in 1 2; do
+    zstd -qd --sparse "$ROOT/tests/data/bad-streams-$device.img.zst" -o "$WORK/streams-$device.img"
+done
+log_sum=4ad1dd4c3e23d12cf5aae7c8449c2a5c300feed7df7efb8ff5610025fc9b9030
+pair=("$WORK"/streams-[12].img)
+expect 'bad streams on a mirror' 4 'btrfs-walk: checked: ' check --data "${pair[@]}"
+is 'they are repairable' "$(grep -c '^error data-compressed .*repairable' "$WORK/out")" 10
+expect 'they are read' 0 'note: .*: used copy 2 instead of a bad one: copy 1 on device 1' \
+    cat -v --no-checksums "$WORK/streams-1.img" -d "$WORK/streams-2.img" /log
+holds 'from the other mirror' [ "$(sha256sum < "$WORK/out")" = "$log_sum  -" ]
 finish

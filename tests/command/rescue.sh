@@ -6,7 +6,7 @@ set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
 "$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" laptop superblocks-gone raid0-2 raid1-3 past \
-    plain subvolumes streams incomplete lost-tree-csum || exit 1
+    plain subvolumes streams incomplete lost-tree-csum compressed || exit 1
 cd "$WORK" || exit 1
 sound=$BUILD/fixtures/laptop/dev1.img
 cp --sparse=always "$sound" bad.img
@@ -132,6 +132,19 @@ is "the same counts" "$(member "$counts")" "$read_counts"
 expect "without checksums" 1 . rescue --extract unverified "$BUILD/fixtures/lost-tree-csum/dev1.img"
 is "files that can be read only so" "$(find unverified/unverified -type f | wc -l)" 4
 is "nothing is left" "$(wc -c < unverified/unsaved)" 0
+
+# Data without checksums that do not decompress are not whole.
+image=$BUILD/fixtures/compressed/dev1.img
+cp --sparse=always "$image" bad.img
+csums=$("$PROGRAM" dump -t csum "$image" | sed -n 's/^leaf \([0-9]*\) items.*/\1/p')
+mapfile -t places < <("$PROGRAM" map -o offset "$image" "$csums")
+damage "${places[@]}"
+expect "without checksums" 1 - rescue --list bad.img
+holds "a stream can be read" grep -q '^unverified  *[0-9]* *0 */zlib/large$' out
+damage "$("$PROGRAM" map -o offset "$image" 13639680)"
+expect "a stream that is damaged, too" 1 - rescue --list bad.img
+holds "it is read in part" grep -q '^partly  *[0-9]* *131072  */zlib/large$' out
+expect "by all commands" 1 "extent at 13639680: copy 1 on device 1" sum --no-checksums bad.img
 
 # What is no file system.
 echo text > text

@@ -31,7 +31,7 @@ static struct bw_error *add_subvolume(void *context, const struct bw_subvolume_i
     rescue->subvolumes[rescue->subvolume_count++] =
         (struct rescue_subvolume){.id = info->id, .path = path, .is_readable = !error};
     if (info->is_snapshot)
-        rescue->verified.sectorsize = rescue->super.sectorsize;
+        rescue->verified.sectorsize = rescue->unverified.sectorsize = rescue->super.sectorsize;
     return NULL;
 }
 
@@ -105,6 +105,16 @@ static bool was_verified(struct rescue *rescue, const struct bw_extent *extent)
 static bool add_verified(struct rescue *rescue, const struct bw_extent *extent)
 {
     return rescue_verified_add(&rescue->verified, extent);
+}
+
+static bool was_read(struct rescue *rescue, const struct bw_extent *extent)
+{
+    return rescue_verified_has(&rescue->unverified, extent);
+}
+
+static bool add_read(struct rescue *rescue, const struct bw_extent *extent)
+{
+    return rescue_verified_add(&rescue->unverified, extent);
 }
 
 /* Without reading data, parity is no help in chunks of which too many devices are missing. */
@@ -209,11 +219,35 @@ static enum bw_recoverable_kind kind_of_link(struct rescue *rescue,
     return error ? BW_RECOVERABLE_LOST : BW_RECOVERABLE_VERIFIED;
 }
 
-/* Whether only checksums are missing for the current file. Its data were not read, so they may be
- * missing, too. */
-static bool needs_no_checksums(const struct rescue *rescue)
+static struct bw_error *add_part(void *context, const struct bw_data_part *part)
 {
-    return rescue->read.bad && rescue->read.bad == rescue->read.unchecked;
+    struct rescue *rescue = context;
+    bw_recoverable_add(&rescue->read, part);
+    return NULL;
+}
+
+/*
+ * If only checksums are missing for the current file, its data were not read. Reads them now, like
+ * --no-checksums does, into rescue->read: they may be unreadable, or not decompress.
+ */
+static struct bw_error *read_unchecked(struct rescue *rescue, const struct bw_export_entry *item,
+                                       bool *unchecked)
+{
+    *unchecked = rescue->read.bad && rescue->read.bad == rescue->read.unchecked;
+    if (!*unchecked)
+        return NULL;
+    rescue->read = (struct bw_recoverable){0};
+    if (rescue->settings->no_data ||
+        (skips_shared(rescue) && visit_extents(rescue->finished_extents, item, was_read, rescue)))
+        return NULL;
+    struct bw_data_file file = bw_data_file_of(&item->place, &item->inode);
+    file.unchecked = true;
+    if (!rescue->reader)
+        BW_TRY(bw_data_reader_create(rescue->fs, &rescue->reader));
+    BW_TRY(bw_data_read(rescue->reader, &file, 0, UINT64_MAX, add_part, rescue));
+    if (!rescue->read.bad && skips_shared(rescue))
+        visit_extents(rescue->finished_extents, item, add_read, rescue);
+    return NULL;
 }
 
 static enum bw_recoverable_kind kind_of(struct rescue *rescue, const struct bw_export_entry *item)
@@ -269,10 +303,9 @@ static struct bw_error *write_row(struct rescue *rescue, const struct bw_export_
 
 static struct bw_error *count_file(struct rescue *rescue, const struct bw_export_entry *item)
 {
-    const bool unchecked = needs_no_checksums(rescue);
-    if (unchecked)
-        rescue->read = (struct bw_recoverable){0};
-    if (unchecked || (rescue->settings->no_data && item->type == S_IFREG && item->has_inode))
+    bool unchecked;
+    BW_TRY(read_unchecked(rescue, item, &unchecked));
+    if (rescue->settings->no_data && item->type == S_IFREG && item->has_inode)
         visit_extents(rescue->finished_extents, item, map_extent, rescue);
     const bool is_unverified = unchecked && !rescue->read.bad;
     const enum bw_recoverable_kind kind =

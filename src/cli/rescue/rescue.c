@@ -179,6 +179,7 @@ static void free_rescue(struct rescue *rescue)
 {
     bw_extent_reader_destroy(rescue->extents);
     bw_extent_reader_destroy(rescue->finished_extents);
+    bw_data_reader_destroy(rescue->reader);
     bw_fs_close(rescue->fs);
     for (size_t i = 0; i < rescue->problem_count; i++)
         free(rescue->problems[i].message);
@@ -191,6 +192,7 @@ static void free_rescue(struct rescue *rescue)
     bw_buffer_free(&rescue->paths);
     bw_range_set_free(&rescue->incomplete);
     rescue_verified_free(&rescue->verified);
+    rescue_verified_free(&rescue->unverified);
     pthread_mutex_destroy(&rescue->repeats.lock);
     cmd_index_end(&rescue->index);
     cmd_answer_free(&rescue->answer);
@@ -228,6 +230,7 @@ static struct bw_error *begin_rescue(struct rescue *rescue, const struct cmd_com
 {
     pthread_mutex_init(&rescue->repeats.lock, NULL);
     pthread_mutex_init(&rescue->verified.lock, NULL);
+    pthread_mutex_init(&rescue->unverified.lock, NULL);
     BW_TRY(cmd_index_begin(&rescue->index, common, &rescue->settings->states, &rescue->common));
     rescue->common.messages.listener = (struct bw_reporter){rescue_note_problem, rescue};
     if (!common->messages.verbose)

@@ -79,10 +79,13 @@ struct rescue {
     struct rescue_subvolume *subvolumes;
     size_t subvolume_count, subvolume_capacity;
     struct cmd_export export;
-    struct bw_range_set incomplete;  /**< chunks of which too many devices are missing */
-    struct rescue_verified verified; /**< data that were read for another file */
+    struct bw_range_set incomplete;    /**< chunks of which too many devices are missing */
+    struct rescue_verified verified;   /**< data that were read for another file */
+    struct rescue_verified unverified; /**< data without checksums that were read for another file
+                                        */
     struct bw_extent_reader *extents, *finished_extents; /**< one for each thread */
-    struct bw_recoverable read; /**< of the file whose parts are being delivered */
+    struct bw_data_reader *reader; /**< of files without checksums; NULL: there was none yet */
+    struct bw_recoverable read;    /**< of the file whose parts are being delivered */
     struct bw_buffer paths;
     struct rescue_missed *missed;
     size_t missed_count, missed_capacity;

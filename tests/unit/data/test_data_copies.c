@@ -333,13 +333,167 @@ static void test_missing_stripes(void **state)
     data_image_free(image);
 }
 
+/*
+ * A compressed extent that crosses the boundary of a stripe, in a file without checksums. Only
+ * decompression shows which mirror is bad. The stream has two blocks of stored bytes, of which the
+ * second begins with the second stripe. Its header, like the first one, must not be zero.
+ */
+enum { DECODED = 100 << 10, STRIPE = 64 << 10, FIRST_BLOCK = STRIPE - 2 - 5 };
+
+static void fill_decoded(uint8_t *bytes)
+{
+    for (size_t i = 0; i < DECODED; i++)
+        bytes[i] = (uint8_t)(i * 31 + i / 256);
+}
+
+static uint8_t *add_zlib_block(uint8_t *to, bool last, const uint8_t *bytes, uint16_t length)
+{
+    const uint8_t header[] = {last, (uint8_t)length, (uint8_t)(length >> 8), (uint8_t)~length,
+                              (uint8_t)(~length >> 8)};
+    memcpy(to, header, sizeof header);
+    memcpy(to + sizeof header, bytes, length);
+    return to + sizeof header + length;
+}
+
+static struct data_image *make_compressed(uint64_t profile, bool checked,
+                                          void (*before)(struct data_image *))
+{
+    struct data_image *image = data_image_create(profile, BW_CHECKSUM_CRC32C);
+    const uint64_t stored = DECODED + SECTOR;
+    uint8_t *decoded = malloc(DECODED);
+    fill_decoded(decoded);
+    memcpy(image->data, "\x78\x01", 2);
+    uint8_t *second = add_zlib_block(image->data + 2, false, decoded, FIRST_BLOCK);
+    assert_ptr_equal(second, image->data + STRIPE);
+    add_zlib_block(second, true, decoded + FIRST_BLOCK, DECODED - FIRST_BLOCK);
+    data_image_extent(image, &(struct data_extent){.type = BW_FILE_EXTENT_REGULAR,
+                                                   .compression = BW_COMPRESS_ZLIB,
+                                                   .disk_length = stored,
+                                                   .ram = DECODED,
+                                                   .length = DECODED});
+    if (checked)
+        data_image_checksums(image, 0, DECODED / SECTOR + 1);
+    data_image_inode(image, DECODED, 0);
+    data_image_open(image, before);
+    free(decoded);
+    return image;
+}
+
+static void read_compressed(struct data_image *image, bool unchecked, struct data_result *result)
+{
+    const struct bw_data_file file = data_image_file(image, DECODED, unchecked);
+    data_image_read(image, &file, 0, UINT64_MAX, result);
+    assert_int_equal(result->bytes.length, DECODED);
+}
+
+static void expect_decoded(struct data_image *image, bool unchecked)
+{
+    uint8_t *decoded = malloc(DECODED);
+    struct data_result result;
+    fill_decoded(decoded);
+    read_compressed(image, unchecked, &result);
+    assert_string_equal(result.first_error, "");
+    assert_memory_equal(result.bytes.data, decoded, DECODED);
+    data_result_free(&result);
+    free(decoded);
+}
+
+static void spoil_stream(struct data_image *image)
+{
+    iw_corrupt(image->image, image->logical, first_copy(image), 0, SECTOR, IW_ZERO);
+}
+
+/* The beginning of the stream in one mirror, its end in the other: neither is good as a whole. */
+static void spoil_both_ends(struct data_image *image)
+{
+    spoil_stream(image);
+    const unsigned other = first_copy(image) == 1 ? 2 : 1;
+    iw_corrupt(image->image, image->logical + STRIPE, other, 0, SECTOR, IW_ZERO);
+}
+
+static void spoil_every_stream(struct data_image *image)
+{
+    iw_corrupt(image->image, image->logical, IW_ALL_COPIES, 0, SECTOR, IW_ZERO);
+}
+
+/* In RAID5 and RAID6, parity rebuilds the stripe. Both stripes can be in a row, so that the second
+ * one must be read, not rebuilt from the first. */
+static void test_bad_stream(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT(profiles); i++) {
+        if (profiles[i].copies < 2 && !profiles[i].parity)
+            continue;
+        struct data_image *image = make_compressed(profiles[i].profile, false, spoil_stream);
+        expect_decoded(image, true);
+        assert_int_equal(report_log_count(&image->log, "instead of a bad one: copy ") +
+                             report_log_count(&image->log, "used parts of several copies: copy "),
+                         1);
+        assert_int_equal(report_log_count(&image->log, ": zlib: "), 1);
+        assert_int_equal(image->log.counts[BW_DAMAGE], 0);
+        data_image_free(image);
+        if (profiles[i].copies < 2)
+            continue;
+        image = make_compressed(profiles[i].profile, false, spoil_both_ends);
+        expect_decoded(image, true);
+        if (profiles[i].copies == 2)
+            assert_int_equal(report_log_count(&image->log, "used parts of several copies: "), 1);
+        data_image_free(image);
+    }
+}
+
+static void test_no_good_stream(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT(profiles); i++) {
+        struct data_result result;
+        char expected[64];
+        if (profiles[i].parity)
+            continue;
+        struct data_image *image = make_compressed(profiles[i].profile, false, spoil_every_stream);
+        read_compressed(image, true, &result);
+        assert_int_equal(result.bad, DECODED);
+        snprintf(expected, sizeof expected, "none of its %u copies can be decompressed: copy ",
+                 profiles[i].copies);
+        assert_non_null(
+            strstr(result.first_error, profiles[i].copies > 1 ? expected : "copy 1 on device "));
+        assert_non_null(strstr(result.first_error, ": zlib: "));
+        data_result_free(&result);
+        data_image_free(image);
+    }
+}
+
+/* With checksums, features/verify replaces the mirror; --no-checksums finds the same one. */
+static void test_stream_with_checksums(void **state)
+{
+    (void)state;
+    struct data_result result;
+    struct data_image *image = make_compressed(BW_GROUP_RAID1, true, spoil_stream);
+    expect_decoded(image, false);
+    expect_decoded(image, true);
+    data_image_free(image);
+    image = make_compressed(BW_GROUP_RAID1, true, spoil_every_stream);
+    read_compressed(image, false, &result);
+    assert_int_equal(result.bad, DECODED);
+    assert_non_null(strstr(result.first_error, "checksum mismatch"));
+    data_result_free(&result);
+    data_image_free(image);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_healthy),      cmocka_unit_test(test_bad_copy),
-        cmocka_unit_test(test_combined),     cmocka_unit_test(test_missing_device),
-        cmocka_unit_test(test_no_good_copy), cmocka_unit_test(test_read_errors),
-        cmocka_unit_test(test_degraded),     cmocka_unit_test(test_missing_stripes),
+        cmocka_unit_test(test_healthy),
+        cmocka_unit_test(test_bad_copy),
+        cmocka_unit_test(test_combined),
+        cmocka_unit_test(test_missing_device),
+        cmocka_unit_test(test_no_good_copy),
+        cmocka_unit_test(test_read_errors),
+        cmocka_unit_test(test_degraded),
+        cmocka_unit_test(test_missing_stripes),
+        cmocka_unit_test(test_bad_stream),
+        cmocka_unit_test(test_no_good_stream),
+        cmocka_unit_test(test_stream_with_checksums),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
