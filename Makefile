@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Builds the library, the program and the tests. `make help` lists the targets.
 
-VERSION  := 0.3.0
+VERSION  := 0.4.0
 # Installation directories. DESTDIR is a prefix for staging, which does not become part of any path
 # in the files.
 PREFIX     ?= /usr/local
@@ -68,12 +68,8 @@ PNG      ?= $(if $(filter 1,$(STATIC)),$(if $(wildcard \
     $(shell $(PKG_CONFIG) --variable=libdir libpng 2> /dev/null)/libpng.a),1,0),\
     $(call exists,libpng))
 
-# The shell edits lines with libedit, which is loaded and not linked; without it, it reads them as
-# they are.
-EDIT     ?= $(if $(filter 1,$(STATIC)),0,$(call exists,libedit))
-
 # Features become macros such as BW_USDT. The shell runs once.
-FEATURES := USDT SANDBOX SECCOMP FUSE NBD ISAL PNG EDIT LUKS2 LZ4 XZ STATIC
+FEATURES := USDT SANDBOX SECCOMP FUSE NBD ISAL PNG LUKS2 LZ4 XZ STATIC
 $(foreach feature,$(FEATURES),$(eval $(feature) := $($(feature))))
 
 override CFLAGS   += -std=gnu11 $(WARNINGS) -fPIC -pthread $(if $(SANITIZE),\
@@ -105,9 +101,6 @@ ifeq ($(filter clean help uninstall,$(MAKECMDGOALS)),)
   ifeq ($(FUSE),1)
     override CFLAGS += $(shell $(PKG_CONFIG) --cflags fuse3)
     PROGRAM_LIBRARIES += $(shell $(PKG_CONFIG) --libs fuse3)
-  endif
-  ifeq ($(EDIT),1)
-    override CFLAGS += $(shell $(PKG_CONFIG) --cflags libedit)
   endif
   ifeq ($(PNG),1)
     override CFLAGS += $(shell $(PKG_CONFIG) --cflags libpng)
@@ -142,7 +135,7 @@ SOAK_OBJECTS    := $(call objects,$(wildcard tests/soak/*.c))
 PROGRAM := $(BUILD)/btrfs-walk
 EXPORT  := $(BUILD)/libexport.a
 ARCHIVE := $(BUILD)/libbtrfs-walk.a
-SONAME  := libbtrfs-walk.so.1
+SONAME  := libbtrfs-walk.so.2
 SHARED  := $(BUILD)/$(SONAME)
 # A page for each command in the table, and the general pages.
 COMMANDS := $(subst _,-,$(patsubst &cmd_%,%,$(sort $(shell grep -o '&cmd_[a-z_]*' src/cli/main.c))))
@@ -184,7 +177,7 @@ $(ARCHIVE): $(LIBRARY_OBJECTS)
 HEADERS := $(wildcard include/btrfs-walk/*.h)
 $(BUILD)/symbols.map: scripts/make-symbols $(HEADERS)
 	@mkdir -p $(@D)
-	$(call quiet,MAP)scripts/make-symbols BTRFS_WALK_1 $(HEADERS) > $@
+	$(call quiet,MAP)scripts/make-symbols BTRFS_WALK_2 $(HEADERS) > $@
 
 $(SHARED): $(LIBRARY_OBJECTS) $(BUILD)/symbols.map
 	$(call quiet,LD)$(CC) $(LDFLAGS) -shared -Wl,-soname,$(SONAME) \

@@ -13,7 +13,7 @@ def call(name, *arguments):
     error = function(*arguments)
     if error: sys.exit(error.contents.message)
 
-library, image, path = ctypes.CDLL("libbtrfs-walk.so.1"), *map(str.encode, sys.argv[1:3])
+library, image, path = ctypes.CDLL("libbtrfs-walk.so.2"), *map(str.encode, sys.argv[1:3])
 fs, file, got = c_void_p(), c_void_p(), c_size_t(1)
 place, buffer = ctypes.create_string_buffer(32), ctypes.create_string_buffer(1 << 20)
 options = Options(ctypes.sizeof(Options), (c_char_p * 1)(image), 1)

@@ -64,7 +64,7 @@ extern const struct command cmd_chunks, cmd_map, cmd_usage, cmd_check, cmd_owner
     cmd_compression, cmd_fragmentation;
 extern const struct command cmd_diff, cmd_deleted, cmd_versions, cmd_roots;
 
-extern const struct command cmd_picture, cmd_report, cmd_rescue, cmd_shell;
+extern const struct command cmd_picture, cmd_report, cmd_rescue;
 extern const struct command cmd_metadump, cmd_send, cmd_sum, cmd_tar, cmd_extract, cmd_bodyfile,
     cmd_mount, cmd_copy;
 
@@ -79,10 +79,6 @@ const struct command *cmd_find(const char *name);
 
 /** Parses the arguments of a command and runs it; returns the exit status. argv[0] is ignored. */
 int cmd_run(const struct command *command, int argc, char **argv);
-
-/** The same for a command of a shell (NULL: none), which has the images: all operands are paths,
- * addresses or the like. */
-int cmd_run_in(struct cmd_host *host, const struct command *command, int argc, char **argv);
 
 /** The same with the keys of another command, which may have come from stdin. */
 int cmd_run_with_keys(struct cmd_keys *keys, const struct command *command, int argc, char **argv);

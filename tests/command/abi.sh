@@ -5,12 +5,12 @@
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
-library=$BUILD/libbtrfs-walk.so.1
+library=$BUILD/libbtrfs-walk.so.2
 if ! have readelf nm; then skip "readelf and nm" "the interface"; finish; fi
-is "SONAME" "$(readelf -d "$library" | sed -n 's/.*(SONAME).*\[\(.*\)\]/\1/p')" libbtrfs-walk.so.1
+is "SONAME" "$(readelf -d "$library" | sed -n 's/.*(SONAME).*\[\(.*\)\]/\1/p')" libbtrfs-walk.so.2
 "$ROOT/scripts/make-symbols" --list "$ROOT"/include/btrfs-walk/*.h |
     LC_ALL=C sort > "$WORK/declared"
-nm -D --defined-only "$library" | sed -n 's/.* [A-TV-Z] \([a-z_0-9]*\)@@BTRFS_WALK_1$/\1/p' |
+nm -D --defined-only "$library" | sed -n 's/.* [A-TV-Z] \([a-z_0-9]*\)@@BTRFS_WALK_2$/\1/p' |
     LC_ALL=C sort > "$WORK/exported"
 holds "there are symbols" [ "$(wc -l < "$WORK/exported")" -gt 50 ]
 diff "$WORK/declared" "$WORK/exported" > "$WORK/diff"

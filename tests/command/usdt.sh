@@ -36,10 +36,10 @@ check_notes() {
     holds "$1: none is a constant" [ -z "$(grep -E '@(\$|-?[0-9]+( |$))' "$WORK/notes")" ]
 }
 check_notes "the program" "$PROGRAM"
-check_notes "the shared library" "$BUILD/libbtrfs-walk.so.1"
+check_notes "the shared library" "$BUILD/libbtrfs-walk.so.2"
 if have strip && strip -o "$WORK/stripped" "$PROGRAM"; then
     check_notes "the stripped program" "$WORK/stripped"
-    strip -o "$WORK/stripped.so" "$BUILD/libbtrfs-walk.so.1"
+    strip -o "$WORK/stripped.so" "$BUILD/libbtrfs-walk.so.2"
     check_notes "the stripped library" "$WORK/stripped.so"
 fi
 

@@ -340,8 +340,7 @@ static int parse_options(const struct command *command, int argc, char **argv,
 
 /* The operands of a command. */
 struct operands {
-    const char **paths;    /* allocated if --files-from adds paths, or a shell resolves them */
-    char **resolved;       /* paths that begin with the directory of a shell; ends with NULL */
+    const char **paths;    /* allocated if --files-from adds paths */
     struct bw_buffer list; /* contents of the --files-from file */
     const char *stray;     /* the first path that is or may be an image, or NULL */
     bool stray_is_image;   /* `stray` has a superblock */
@@ -415,9 +414,7 @@ static size_t count_images(const struct cmd_common *common, char **given, size_t
 static void sort_operands(const struct command *command, struct cmd_common *common, char **given,
                           size_t count, struct operands *operands)
 {
-    size_t images = common->host           ? 0
-                    : command->takes_paths ? count_images(common, given, count)
-                                           : count;
+    size_t images = command->takes_paths ? count_images(common, given, count) : count;
     memmove(common->input.images + images, common->input.images,
             common->input.image_count * sizeof *common->input.images);
     for (size_t i = 0; i < images; i++)
@@ -425,7 +422,7 @@ static void sort_operands(const struct command *command, struct cmd_common *comm
     common->input.image_count += images;
     common->paths = (const char *const *)given + images;
     common->path_count = count - images;
-    for (size_t i = images; i < count && !operands->stray && !common->host; i++) {
+    for (size_t i = images; i < count && !operands->stray; i++) {
         uint8_t fsid[BW_UUID_SIZE];
         operands->stray_is_image = bw_file_holds_superblock(given[i], common->input.offset, fsid) ||
                                    bw_file_holds_container(given[i], common->input.offset) ||
@@ -456,8 +453,6 @@ static size_t split_lines(struct bw_buffer *text, char separator, const char **p
 static struct bw_error *add_list(struct cmd_common *common, struct operands *operands)
 {
     const char separator = common->null_separated ? '\0' : '\n';
-    if (strcmp(common->files_from, "-") != 0)
-        cmd_leave_host(common);
     BW_TRY(strcmp(common->files_from, "-") == 0
                ? bw_buffer_read_all(&operands->list, STDIN_FILENO)
                : bw_buffer_read_file(&operands->list, common->files_from));
@@ -483,53 +478,6 @@ bool cmd_works_on_paths(const struct command *command)
     return cmd_has_option(&list, "subvol") && strstr(command->operands, "PATH");
 }
 
-/* A slash at the end remains, because it follows a symbolic link. */
-static char *resolve_path(const char *directory, const char *path)
-{
-    char *joined = NULL;
-    const size_t length = strlen(path);
-    if (!length || path[length - 1] != '/')
-        return cmd_join_path(directory, path);
-    return asprintf(&joined, "%s/%s", directory, path) < 0 ? NULL : joined;
-}
-
-/* In a shell: relative paths begin in its directory, which replaces missing paths, too. */
-static struct bw_error *resolve_paths(struct cmd_common *common, struct operands *operands,
-                                      bool none)
-{
-    const char *const directory = common->host->directory;
-    const size_t count = none ? 1 : common->path_count;
-    const char **paths = calloc(count + 1, sizeof *paths);
-    operands->resolved = calloc(count + 1, sizeof *operands->resolved);
-    if (!paths || !operands->resolved) {
-        free(paths);
-        return bw_error_no_memory();
-    }
-    for (size_t i = 0, made = 0; i < count; i++) {
-        const char *path = none ? "." : common->paths[i];
-        if (*path != '/')
-            operands->resolved[made] = resolve_path(directory, path);
-        paths[i] = *path == '/' ? path : operands->resolved[made++];
-        if (!paths[i]) {
-            free(paths);
-            return bw_error_no_memory();
-        }
-    }
-    free(operands->paths);
-    common->paths = operands->paths = paths;
-    common->path_count = count;
-    return NULL;
-}
-
-static struct bw_error *resolve_operands(const struct command *command, struct cmd_common *common,
-                                         struct operands *operands)
-{
-    const bool none = !common->path_count && !command->missing && !common->files_from;
-    if (!common->host || strcmp(common->host->directory, "/") == 0 || !cmd_works_on_paths(command))
-        return NULL;
-    return none || common->path_count ? resolve_paths(common, operands, none) : NULL;
-}
-
 /* Separates images from paths, and reads the paths of --files-from. */
 static struct bw_error *read_operands(const struct command *command, struct cmd_common *common,
                                       char **given, size_t count, struct operands *operands)
@@ -539,7 +487,7 @@ static struct bw_error *read_operands(const struct command *command, struct cmd_
         BW_TRY(add_list(common, operands));
     if (operands->nothing && !common->messages.quiet)
         fprintf(stderr, "btrfs-walk: warning: the list of paths is empty: nothing to do\n");
-    return resolve_operands(command, common, operands);
+    return NULL;
 }
 
 /* The option that accepts another image: --other if the command has it, else --device. */
@@ -568,9 +516,6 @@ static void report_stray_image(const struct command *command, const struct opera
 
 static void free_operands(struct operands *operands)
 {
-    for (size_t i = 0; operands->resolved && operands->resolved[i]; i++)
-        free(operands->resolved[i]);
-    free(operands->resolved);
     free(operands->paths);
     bw_buffer_free(&operands->list);
 }
@@ -607,11 +552,9 @@ static int run_on_operands(const struct command *command, struct cmd_common *com
                            char **given, size_t count)
 {
     struct operands operands = {0};
-    if (!count && !command->needs_no_image && !common->input.graph.file && !common->host)
+    if (!count && !command->needs_no_image && !common->input.graph.file)
         return cmd_usage_error(command, "no image given", NULL);
-    if (count && common->host && !command->needs_no_image && !command->takes_paths)
-        return cmd_usage_error(command, "in a shell, the command takes no operands", given[0]);
-    const char *misplaced = common->host ? NULL : misplaced_command(command, given, count);
+    const char *misplaced = misplaced_command(command, given, count);
     if (misplaced)
         return cmd_usage_error(command, "the command has to come first", misplaced);
     struct bw_error *error = read_operands(command, common, given, count, &operands);
@@ -650,25 +593,15 @@ struct room {
     struct bw_graph_edit *edits;
 };
 
-static bool make_room(struct room *room, const struct cmd_input *input, int argc)
+static bool make_room(struct room *room, int argc)
 {
     const size_t words = (size_t)argc + 1;
-    room->images = calloc(input->image_count + words, sizeof *room->images);
-    room->edits = calloc(input->graph.edit_count + words, sizeof *room->edits);
+    room->images = calloc(words, sizeof *room->images);
+    room->edits = calloc(words, sizeof *room->edits);
     room->patterns = calloc(words, sizeof *room->patterns);
-    room->maps = calloc(input->map_count + words, sizeof *room->maps);
-    room->inside = calloc(input->inside_count + words, sizeof *room->inside);
-    if (!room->images || !room->edits || !room->patterns || !room->maps || !room->inside)
-        return false;
-    for (size_t i = 0; i < input->image_count; i++)
-        room->images[i] = input->images[i];
-    for (size_t i = 0; i < input->graph.edit_count; i++)
-        room->edits[i] = input->edits[i];
-    for (size_t i = 0; i < input->map_count; i++)
-        room->maps[i] = input->maps[i];
-    for (size_t i = 0; i < input->inside_count; i++)
-        room->inside[i] = input->inside[i];
-    return true;
+    room->maps = calloc(words, sizeof *room->maps);
+    room->inside = calloc(words, sizeof *room->inside);
+    return room->images && room->edits && room->patterns && room->maps && room->inside;
 }
 
 static void free_room(struct room *room)
@@ -680,34 +613,18 @@ static void free_room(struct room *room)
     free(room->inside);
 }
 
-/* The settings before any option is parsed. */
-static void set_defaults(struct cmd_common *common, struct cmd_host *host)
-{
-    common->host = host;
-    common->input.helpers = BW_HELPERS_ON;
-    if (!host)
-        return;
-    common->input = host->settings->input;
-    common->messages.quiet = host->settings->messages.quiet;
-    common->messages.verbose = host->settings->messages.verbose;
-    common->writing.sandbox = host->settings->writing.sandbox;
-}
-
-/* `given`: keys that were read before; NULL: none. */
-static int run_with(struct cmd_host *host, struct cmd_keys *given, const struct command *command,
-                    int argc, char **argv)
+int cmd_run_with_keys(struct cmd_keys *given, const struct command *command, int argc, char **argv)
 {
     struct cmd_repeats repeats = {.lock = PTHREAD_MUTEX_INITIALIZER};
-    struct cmd_common common = {.messages.repeats = &repeats};
-    struct room room = {.images = NULL};
     struct cmd_keys keys = {.count = 0};
+    struct cmd_common common = {.messages.repeats = &repeats,
+                                .input.keys = given ? given : &keys,
+                                .input.helpers = BW_HELPERS_ON};
+    struct room room = {.images = NULL};
     BW_AUTO_FREE void *state = calloc(1, command->state_size);
     int status;
-    set_defaults(&common, host);
-    if (!common.input.keys)
-        common.input.keys = given ? given : &keys;
     cmd_monitor_prepare();
-    if (make_room(&room, &common.input, argc) && state) {
+    if (make_room(&room, argc) && state) {
         common.input.images = room.images;
         common.input.graph.struct_size = sizeof common.input.graph;
         common.input.graph.edits = common.input.edits = room.edits;
@@ -724,17 +641,7 @@ static int run_with(struct cmd_host *host, struct cmd_keys *given, const struct 
     return status;
 }
 
-int cmd_run_in(struct cmd_host *host, const struct command *command, int argc, char **argv)
-{
-    return run_with(host, NULL, command, argc, argv);
-}
-
-int cmd_run_with_keys(struct cmd_keys *keys, const struct command *command, int argc, char **argv)
-{
-    return run_with(NULL, keys, command, argc, argv);
-}
-
 int cmd_run(const struct command *command, int argc, char **argv)
 {
-    return run_with(NULL, NULL, command, argc, argv);
+    return cmd_run_with_keys(NULL, command, argc, argv);
 }

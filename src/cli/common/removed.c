@@ -21,14 +21,14 @@ static const struct removed options[] = {
 };
 
 static const struct removed commands[] = {
-    {NULL, NULL, NULL},
+    {NULL, "shell", "use 'mount' and your own shell; --index keeps a scan for the next command"},
 };
 
 static const char *find_instead(const struct removed *table, size_t count, const char *command,
                                 const char *word)
 {
     for (size_t i = 0; i < count; i++)
-        if (table[i].word && strcmp(table[i].word, word) == 0 &&
+        if (strcmp(table[i].word, word) == 0 &&
             (!table[i].command || strcmp(table[i].command, command) == 0))
             return table[i].instead;
     return NULL;

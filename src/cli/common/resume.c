@@ -164,7 +164,7 @@ struct bw_error *cmd_resume_prepare(const struct cmd_common *common, const char 
     const bool is_new = token && strcmp(token, "new") == 0;
     if (token && common->answer.style == BW_ROWS_ARROW)
         return bw_error_create(BW_ERROR_USAGE, "--resume excludes --arrow");
-    if (common->host || common->answer.style == BW_ROWS_ARROW || (!token && isatty(STDOUT_FILENO)))
+    if (common->answer.style == BW_ROWS_ARROW || (!token && isatty(STDOUT_FILENO)))
         return NULL;
     resumption.token.options = hash_of_options(common);
     if (token && !is_new)

@@ -138,7 +138,6 @@ static struct bw_error *check_streams_first(const struct cmd_common *common)
 struct opening {
     const struct cmd_common *common;
     struct cmd_session *session;
-    struct cmd_host *host; /* the shell that opens its own file system; NULL: it is a command */
 };
 
 /* Checks that the images exist before an output file is created or truncated. */
@@ -174,24 +173,6 @@ static struct bw_error *enter_sandbox(void *common, const struct bw_fs *planned)
     return cmd_sandbox_enter(common, planned);
 }
 
-/* Passes a message on to the command that has borrowed the file system. */
-static void report_to_borrower(void *context, enum bw_severity severity,
-                               const struct bw_error *error)
-{
-    struct cmd_host *host = context;
-    if (severity != BW_NOTE)
-        atomic_store(&host->met_damage, true);
-    if (host->borrower)
-        cmd_print_message((void *)(uintptr_t)host->borrower, severity, error);
-}
-
-static struct bw_reporter reporter_for(const struct opening *opening)
-{
-    return !opening        ? (struct bw_reporter){0}
-           : opening->host ? (struct bw_reporter){report_to_borrower, opening->host}
-                           : cmd_reporter(opening->common);
-}
-
 /* `opening`: the session that is being opened; may be NULL. */
 static struct bw_fs_options options_for(const struct cmd_common *common, struct opening *opening)
 {
@@ -202,7 +183,7 @@ static struct bw_fs_options options_for(const struct cmd_common *common, struct 
         .superblock_copy = common->input.superblock_copy,
         .graph = &common->input.graph,
         .probes = opening ? cmd_probes_set_of(opening->session->probes) : NULL,
-        .reporter = reporter_for(opening),
+        .reporter = opening ? cmd_reporter(common) : (struct bw_reporter){0},
         .searched = opening ? cmd_progress_search : NULL,
         .decompressed = opening ? cmd_progress_decompress : NULL,
         .planned = opening ? prepare_session : enter_sandbox,
@@ -274,140 +255,24 @@ static struct bw_error *open_fs(const struct cmd_common *common, enum cmd_depth 
     return look_for_newer(common, *fs);
 }
 
-static struct bw_error *open_own(struct opening *opening, enum cmd_depth depth)
+static struct bw_error *open_session(const struct cmd_common *common, enum cmd_depth depth,
+                                     struct cmd_session *session)
 {
-    const struct cmd_common *common = opening->common;
-    struct cmd_session *session = opening->session;
+    struct opening opening = {common, session};
+    *session = (struct cmd_session){0};
     BW_TRY(check_streams_first(common));
     BW_TRY(connect_to_servers(common));
     BW_TRY(cmd_probes_create(common, &session->probes));
-    BW_TRY(open_fs(common, depth, opening));
+    BW_TRY(open_fs(common, depth, &opening));
     if (session->statedump)
         session->statedump->fs = session->fs;
     cmd_monitor_watch(session->fs, session->statedump ? write_statedump : NULL, session->statedump);
     return NULL;
 }
 
-/* The file system of a shell. */
-
-void cmd_leave_host(const struct cmd_common *common)
-{
-    if (common->host && common->host->fs)
-        _exit(CMD_STATUS_ELSEWHERE);
-}
-
-static bool is_same_text(const char *one, const char *other)
-{
-    return one && other ? strcmp(one, other) == 0 : one == other;
-}
-
-static bool have_same_images(const struct cmd_input *input, const struct cmd_input *host)
-{
-    bool same = input->image_count == host->image_count && !input->other_count && !input->folder;
-    for (size_t i = 0; same && i < input->image_count; i++)
-        same = is_same_text(input->images[i], host->images[i]);
-    return same && is_same_text(input->graph.file, host->graph.file);
-}
-
-static bool have_same_insides(const struct cmd_input *input, const struct cmd_input *host)
-{
-    bool same = input->inside_count == host->inside_count;
-    for (size_t i = 0; same && i < input->inside_count; i++)
-        same = is_same_text(input->inside[i], host->inside[i]);
-    return same;
-}
-
-static bool have_same_layers(const struct cmd_input *input, const struct cmd_input *host)
-{
-    bool same = input->graph.edit_count == host->graph.edit_count &&
-                input->map_count == host->map_count && input->alternatives == host->alternatives;
-    for (size_t i = 0; same && i < host->graph.edit_count; i++)
-        same = input->edits[i].kind == host->edits[i].kind &&
-               is_same_text(input->edits[i].text, host->edits[i].text);
-    return same;
-}
-
-static bool is_same_state(const struct bw_generation_choice *one,
-                          const struct bw_generation_choice *other)
-{
-    return one->generation == other->generation && one->tree_root == other->tree_root &&
-           one->tree_root_generation == other->tree_root_generation &&
-           one->chunk_root == other->chunk_root && one->backup == other->backup;
-}
-
-/* Whether these settings would open the same file system as those of the host. */
-static bool opens_same(const struct cmd_input *input, const struct cmd_input *host,
-                       const struct bw_fs *fs)
-{
-    return input->superblock_copy == host->superblock_copy &&
-           is_same_text(input->partition, host->partition) &&
-           is_same_text(input->volume, host->volume) && have_same_insides(input, host) &&
-           is_same_text(input->header, host->header) && input->offset == host->offset &&
-           (input->log == host->log || !bw_fs_status(fs).log_tree) && input->scan == host->scan &&
-           is_same_state(&input->state, &host->state) &&
-           (!input->streams_as_is || !bw_fs_is_stream(fs));
-}
-
-/* The sandbox allows only to read the same images again. */
-static bool opens_other_files(const struct cmd_common *common)
-{
-    return common->writing.open_outputs || common->writing.folder || common->writing.serves ||
-           common->probes.pattern_count || common->probes.stats || common->probes.blackbox ||
-           common->statedump || !have_same_images(&common->input, &common->host->settings->input) ||
-           !have_same_layers(&common->input, &common->host->settings->input);
-}
-
-static bool reads_servers(const struct cmd_host *host)
-{
-    return bw_servers_need(host->settings->input.servers) != BW_SERVERS_NOTHING;
-}
-
-static struct bw_error *borrow_host(const struct cmd_common *common, struct cmd_session *session)
-{
-    struct cmd_host *host = common->host;
-    BW_TRY(check_streams(host->fs, NULL));
-    *session = (struct cmd_session){.fs = host->fs, .host = host};
-    host->borrower = common;
-    BW_TRY(cmd_monitor_start(common));
-    cmd_monitor_watch(host->fs, NULL, NULL);
-    return NULL;
-}
-
-static struct bw_error *open_steps(const struct cmd_common *common, enum cmd_depth depth,
-                                   struct cmd_session *session)
-{
-    const struct cmd_host *host = common->host;
-    struct opening opening = {.common = common, .session = session};
-    *session = (struct cmd_session){0};
-    if (!host || !host->fs)
-        return open_own(&opening, depth);
-    if (opens_other_files(common))
-        cmd_leave_host(common);
-    const bool listens = common->messages.listener.report; /* also to the messages of opening */
-    if (depth == CMD_OPEN_TREES && !listens &&
-        opens_same(&common->input, &host->settings->input, host->fs))
-        return borrow_host(common, session);
-    if (reads_servers(host))
-        cmd_leave_host(common);
-    return open_own(&opening, depth);
-}
-
-/* Returns the file system to the shell. */
-static void return_session(struct cmd_session *session)
-{
-    cmd_monitor_stop();
-    cmd_monitor_unblock();
-    session->host->borrower = NULL;
-    *session = (struct cmd_session){0};
-}
-
 /* Sets the session to zeros. Returns the errors of outputs. */
 static struct bw_error *end_session(struct cmd_session *session)
 {
-    if (session->host) {
-        return_session(session);
-        return NULL;
-    }
     cmd_progress_end();
     struct bw_error *error = close_statedump(session->statedump);
     bw_fs_close(session->fs);
@@ -444,7 +309,7 @@ int cmd_fail_to_open(const struct cmd_common *common, struct bw_error *error)
 
 struct bw_error *cmd_try_open(const struct cmd_common *common, struct cmd_session *session)
 {
-    struct bw_error *error = open_steps(common, CMD_OPEN_TREES, session);
+    struct bw_error *error = open_session(common, CMD_OPEN_TREES, session);
     if (error)
         bw_error_add_cause(error, end_session(session));
     return error;
@@ -488,23 +353,8 @@ static int fail_to_open(const struct cmd_common *common, struct cmd_session *ses
 
 int cmd_open_to(const struct cmd_common *common, enum cmd_depth depth, struct cmd_session *session)
 {
-    struct bw_error *error = open_steps(common, depth, session);
+    struct bw_error *error = open_session(common, depth, session);
     return error ? fail_to_open(common, session, error) : STATUS_OK;
-}
-
-int cmd_open_host(struct cmd_host *host, struct cmd_session *session)
-{
-    struct opening opening = {host->settings, session, host};
-    *session = (struct cmd_session){0};
-    host->borrower = host->settings;
-    struct bw_error *error = open_own(&opening, CMD_OPEN_TREES);
-    const int status = error ? fail_to_open(host->settings, session, error) : STATUS_OK;
-    cmd_monitor_stop();
-    cmd_monitor_unblock();
-    host->borrower = NULL;
-    host->fs = session->fs;
-    atomic_store(&host->met_damage, false);
-    return status;
 }
 
 int cmd_open(const struct cmd_common *common, struct cmd_session *session)

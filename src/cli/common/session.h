@@ -3,8 +3,6 @@
 #ifndef BW_CLI_COMMON_SESSION_H
 #define BW_CLI_COMMON_SESSION_H
 
-#include <stdatomic.h>
-
 #include "cli/common/settings.h"
 
 struct cmd_statedump;
@@ -14,30 +12,7 @@ struct cmd_session {
     struct bw_fs *fs;
     struct cmd_probes *probes;
     struct cmd_statedump *statedump;
-    struct cmd_host *host; /**< the file system belongs to this shell; NULL: to the session */
 };
-
-/** A shell, which passes its images to the commands that it runs, and lends them its open file
- * system. */
-struct cmd_host {
-    const struct cmd_common *settings; /**< commands begin with its images and settings */
-    const char *directory;             /**< relative paths begin in it; an absolute path */
-    struct bw_fs *fs;                  /**< NULL: each command opens the file system itself */
-    const struct cmd_common *borrower; /**< receives the messages of `fs`; NULL: they are dropped */
-    atomic_bool met_damage;            /**< `fs` has reported a warning or damage since it was
-                                        * opened; it reports the same fault only once */
-};
-
-/** With an open file system in the host, the process is confined. It exits with this status if a
- * command cannot run in it, because it writes files, or reads files other than the images. Until
- * then, the command has printed nothing. */
-enum { CMD_STATUS_ELSEWHERE = 99 };
-
-/** Exits with CMD_STATUS_ELSEWHERE if the command runs in a confined shell. */
-void cmd_leave_host(const struct cmd_common *common);
-
-/** Opens the file system of a shell. Errors are printed; returns the exit status. */
-int cmd_open_host(struct cmd_host *host, struct cmd_session *session);
 
 /** The options to open a file system that the common options set, without probes and a reporter.
  * Opening enters the sandbox. */

@@ -92,13 +92,11 @@ struct cmd_writing {
     void *outputs; /**< passed to open_outputs */
 };
 
-struct cmd_host;
 struct cmd_keys;
 
 /** Settings of the options that all commands share. */
 struct cmd_common {
     struct cmd_input input;
-    struct cmd_host *host;    /**< the shell in which the command runs; NULL: none */
     const char *const *paths; /**< operands after the images, then the paths of --files-from */
     size_t path_count;
     const char *files_from; /**< file with paths; NULL: none */

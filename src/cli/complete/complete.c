@@ -71,17 +71,9 @@ static struct bw_fs *open_images(const struct completion *complete)
 {
     const struct bw_fs_options options = cmd_fs_options(complete->common);
     struct bw_fs *fs = NULL;
-    if (complete->common->host)
-        return complete->common->host->fs;
     if (are_local_files(complete->common))
         bw_error_free(bw_fs_open(&options, &fs));
     return fs;
-}
-
-static void close_images(const struct completion *complete, struct bw_fs *fs)
-{
-    if (!complete->common->host)
-        bw_fs_close(fs);
 }
 
 /* Adds a subvolume, with a '/' at the beginning of its path only if the value has one. */
@@ -105,7 +97,7 @@ static void complete_subvolumes(struct completion *complete)
     struct bw_fs *fs = open_images(complete);
     if (fs)
         bw_error_free(bw_fs_subvolumes(fs, true, add_subvolume, complete));
-    close_images(complete, fs);
+    bw_fs_close(fs);
     complete_add(complete, COMPLETE_WORD, "default", 7, "", "what a mount shows");
 }
 
@@ -143,7 +135,7 @@ static void complete_devices(struct completion *complete)
     struct bw_fs *fs = open_images(complete);
     if (fs)
         bw_error_free(bw_fs_devices(fs, add_device, complete));
-    close_images(complete, fs);
+    bw_fs_close(fs);
 }
 
 /* More completions are of no use. */
@@ -180,9 +172,7 @@ static struct bw_error *add_paths(struct completion *complete, struct bw_fs *fs)
     struct bw_place place;
     complete_skip(complete, "/");
     BW_AUTO_FREE char *parent = NULL;
-    const char *start =
-        complete->common->host && *path != '/' ? complete->common->host->directory : "";
-    if (asprintf(&parent, "%s/%.*s", start, (int)(complete->value - path), path) < 0)
+    if (asprintf(&parent, "/%.*s", (int)(complete->value - path), path) < 0)
         return bw_error_no_memory();
     if (complete->subvolume)
         BW_TRY(bw_subvolume_by_name(fs, complete->subvolume, &from));
@@ -197,13 +187,13 @@ static struct bw_error *add_paths(struct completion *complete, struct bw_fs *fs)
 static void complete_paths(struct completion *complete)
 {
     struct bw_fs *fs = open_images(complete);
-    if (!*complete->value && !complete->common->host) {
+    if (!*complete->value) {
         complete->prefix = "/";
         complete->prefix_length = 1;
     }
     if (fs)
         bw_error_free(add_paths(complete, fs));
-    close_images(complete, fs);
+    bw_fs_close(fs);
 }
 
 /* Completions of arguments, by their names in the help text. */
@@ -584,11 +574,6 @@ static void complete_operand(struct line *line)
     const struct command *command = line->command;
     const char *operands = command->operands;
     const char *first = strchr(operands, ' ');
-    if (line->common.host && !command->needs_no_image) {
-        first = strstr(operands, "IMAGE");
-        complete_argument(&line->complete, first ? first + strlen("IMAGE") : "", command);
-        return;
-    }
     if (command->takes_paths && line->operand_count && first)
         complete_argument(&line->complete, first, command);
     else if (command->needs_no_image)
@@ -619,7 +604,7 @@ static void complete_last(struct line *line, const char *word, bool is_first)
                      "", cmd_table[i]->summary);
     if (line->pending)
         complete_option_value(line, line->pending);
-    else if (!is_first || !line->common.host)
+    else
         complete_operand(line);
 }
 
@@ -679,22 +664,6 @@ static struct bw_buffer complete_words(char **words, size_t count)
     complete_last(&line, words[count - 1], count == 1);
     for (size_t i = 0; i < line.common.input.image_count; i++)
         free(expanded[i]);
-    return line.complete.text;
-}
-
-struct bw_buffer cmd_complete_in(struct cmd_host *host, const char *subvolume, char **words,
-                                 size_t count)
-{
-    BW_AUTO_FREE const char **operands = calloc(count + 1, sizeof *operands);
-    BW_AUTO_FREE const char **images = calloc(count + 1, sizeof *images);
-    const struct command *command = count > 1 ? cmd_find(words[0]) : cmd_table[0];
-    struct line line = {.command = command, .operands = operands};
-    if (!operands || !images || !count || !command)
-        return (struct bw_buffer){0};
-    line.common = (struct cmd_common){.host = host, .input.images = images};
-    line.complete.subvolume = *subvolume ? subvolume : NULL;
-    read_words(&line, words + 1, count - 1);
-    complete_last(&line, words[count - 1], count == 1);
     return line.complete.text;
 }
 

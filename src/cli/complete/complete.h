@@ -14,12 +14,6 @@ int cmd_complete(char **words, size_t count);
 /** The same for a command line of bash up to the cursor; `breaks` is COMP_WORDBREAKS. */
 int cmd_complete_bash(const char *breaks, const char *line);
 
-/** The completions of the last word of a command line in a shell, whose file system is open: for
- * each, its kind and word, then a description, both followed by a NUL. `subvolume` is where paths
- * begin; empty: the top-level one. */
-struct bw_buffer cmd_complete_in(struct cmd_host *host, const char *subvolume, char **words,
-                                 size_t count);
-
 /** Kinds of completions. */
 enum complete_kind {
     COMPLETE_WORD = 'w',  /**< the whole word */

@@ -248,7 +248,6 @@ static int run(const struct cmd_common *common, void *settings)
         .record = "ownerinfo", .print = cmd_print_owner, .list = list, .context = &copy};
     const char *mistake = find_mistake(&state->target);
     struct cmd_common own = *common;
-    cmd_leave_host(common);
     if (mistake)
         return cmd_fail(common, bw_error_create(BW_ERROR_USAGE, "%s", mistake));
     own.input.log = BW_LOG_IGNORE;

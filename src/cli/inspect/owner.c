@@ -415,8 +415,6 @@ static struct bw_error *parse_operands(const struct cmd_common *common, struct s
 {
     const struct owner_state *state = search->state;
     if (state->bad_map)
-        cmd_leave_host(common);
-    if (state->bad_map)
         BW_TRY(bad_map_read(state->bad_map, state->block_size, &search->given));
     shift_ranges(&search->given, state->map_offset);
     for (size_t i = 0; i < common->path_count; i++) {

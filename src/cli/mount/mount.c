@@ -215,7 +215,6 @@ static int run(const struct cmd_common *common, void *settings)
     struct mount_run run = {.common = &own, .state = state, .channel = -1, .ready = -1};
     if (state->devices)
         own.input.log = BW_LOG_IGNORE;
-    cmd_leave_host(common);
     struct bw_error *error = check_options(&run);
     int status = error               ? cmd_fail(common, error)
                  : state->background ? run_in_background(&run)

@@ -439,8 +439,6 @@ int dmesg_run(const struct cmd_common *common, const char *file, uint64_t map_of
 {
     struct kernel_log log = {.lines = 0};
     struct dmesg dmesg = {.log = &log, .map_offset = map_offset};
-    if (strcmp(file, "-") != 0)
-        cmd_leave_host(common);
     struct bw_error *error = kernel_log_read(file, &log);
     const int status = error ? cmd_fail(common, error) : run_with(common, &dmesg);
     if (!error)

@@ -292,7 +292,6 @@ static int save_files(const struct cmd_common *common, struct rescue_settings *s
     struct rescue_plan plan;
     struct cmd_common own = *common;
     bool found = false;
-    cmd_leave_host(common);
     if (mkdir(settings->folder, 0777) && errno != EEXIST)
         return cmd_fail(common, bw_error_from_errno(errno, "cannot make %s", settings->folder));
     const int status = answer_in_child(common, settings, &plan, &found);
