@@ -284,8 +284,21 @@ static void add_times(struct bw_buffer *records, struct ustar *header,
     const bool fits = SET_NUMBER(header->mtime, before ? 0 : (uint64_t)mtime.tv_sec);
     if (before || !fits || mtime.tv_nsec)
         append_time(records, "mtime", mtime, true);
-    append_time(records, "atime", entry->inode->atime, false);
-    append_time(records, "ctime", entry->inode->ctime, false);
+    if (entry->has_atime)
+        append_time(records, "atime", entry->inode->atime, false);
+    if (entry->has_ctime)
+        append_time(records, "ctime", entry->inode->ctime, false);
+}
+
+/* Sets the name of a user or a group, or adds a record if it does not fit. */
+static void add_owner(struct bw_buffer *records, char field[static 32], const char *key,
+                      const char *name)
+{
+    const size_t length = name ? strlen(name) : 0;
+    if (length >= 32)
+        append_text(records, key, name);
+    else if (name)
+        memcpy(field, name, length);
 }
 
 static void append_sparse(struct bw_buffer *records, uint64_t size)
@@ -305,6 +318,8 @@ static void add_all(struct bw_buffer *records, struct ustar *header,
     SET_NUMBER(header->mode, inode->mode & 07777);
     add_number(records, header->uid, sizeof header->uid, "uid", inode->uid);
     add_number(records, header->gid, sizeof header->gid, "gid", inode->gid);
+    add_owner(records, header->user, "uname", entry->user);
+    add_owner(records, header->group, "gname", entry->group);
     add_number(records, header->size, sizeof header->size, "size", size);
     add_times(records, header, entry);
     for (size_t i = 0; i < entry->xattr_count; i++) {
@@ -325,6 +340,11 @@ static void append_headers(struct bw_buffer *text, struct ustar *header,
     size_t start = text->length;
     bw_buffer_append(text, &none, sizeof none);
     add_all(text, header, entry, size);
+    if (text->length == start + sizeof none) { /* no records */
+        text->length = start;
+        bw_buffer_append(text, complete_header(header), sizeof *header);
+        return;
+    }
     snprintf(name, sizeof name, "PaxHeaders/%s", entry->path);
     const struct ustar first = extension_header('x', text->length - start - sizeof none, name);
     append_padding(text, PAX_UNIT);

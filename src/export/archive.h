@@ -30,6 +30,8 @@ struct bw_archive_entry {
     const char *path; /**< path in the archive; pax: ends with '/' for a directory */
     uint64_t number;  /**< for files with several names: the same number for all of them, not 0 */
     const struct bw_inode *inode;
+    bool has_atime, has_ctime;     /**< pax: store these times, too */
+    const char *user, *group;      /**< pax: names of the owners; NULL: none */
     const char *symlink;           /**< target of a symbolic link; NULL for anything else */
     const char *hardlink;          /**< pax: an earlier name of the same file, or NULL */
     const char *hash;              /**< mtree: SHA-256; may be NULL */

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/path.h"
 #include "base/pool.h"
@@ -176,6 +177,18 @@ struct bw_entry_queue {
                              * thread */
 };
 
+/* Entries that wait to be sorted. */
+struct sorting {
+    struct waiting {
+        struct bw_place place;
+        struct bw_inode inode;
+        size_t path, length; /* in the paths */
+        bool has_inode;
+    } * entries;
+    size_t count, capacity;
+    struct bw_buffer paths;
+};
+
 static uint32_t type_of(uint8_t type)
 {
     static const uint32_t types[] = {
@@ -307,6 +320,54 @@ static struct bw_error *enqueue_entry(void *context, const struct bw_entry *entr
     return bw_error_no_memory();
 }
 
+static struct bw_error *add_to_sort(void *context, const struct bw_entry *entry)
+{
+    struct sorting *sorting = context;
+    if (!BW_ARRAY_RESERVE(sorting->entries, sorting->count, sorting->capacity))
+        return bw_error_no_memory();
+    struct waiting *waiting = &sorting->entries[sorting->count++];
+    *waiting = (struct waiting){.place = entry->place,
+                                .path = sorting->paths.length,
+                                .length = entry->path_length,
+                                .has_inode = entry->inode != NULL};
+    if (entry->inode)
+        waiting->inode = *entry->inode;
+    bw_buffer_append(&sorting->paths, entry->path, entry->path_length);
+    return sorting->paths.failed ? bw_error_no_memory() : NULL;
+}
+
+/* A '/' comes before all other bytes, so that everything in a directory follows it. */
+static int by_names(const void *left, const void *right, void *paths)
+{
+    const struct waiting *a = left, *b = right;
+    const uint8_t *one = (const uint8_t *)paths + a->path, *other = (uint8_t *)paths + b->path;
+    const size_t common = a->length < b->length ? a->length : b->length;
+    size_t at = 0;
+    while (at < common && one[at] == other[at])
+        at++;
+    if (at == common)
+        return (a->length > b->length) - (a->length < b->length);
+    if (one[at] == '/' || other[at] == '/')
+        return one[at] == '/' ? -1 : 1;
+    return one[at] < other[at] ? -1 : 1;
+}
+
+static struct bw_error *enqueue_sorted(struct bw_entry_queue *queue, struct sorting *sorting)
+{
+    if (sorting->count)
+        qsort_r(sorting->entries, sorting->count, sizeof *sorting->entries, by_names,
+                sorting->paths.data);
+    for (size_t i = 0; i < sorting->count; i++) {
+        const struct waiting *waiting = &sorting->entries[i];
+        const struct bw_entry entry = {.path = sorting->paths.data + waiting->path,
+                                       .path_length = waiting->length,
+                                       .place = waiting->place,
+                                       .inode = waiting->has_inode ? &waiting->inode : NULL};
+        BW_TRY(enqueue_entry(queue, &entry));
+    }
+    return NULL;
+}
+
 /* Finds the length of the path that names are relative to. The walk will report a starting point
  * that does not exist. */
 static struct bw_error *find_start(struct bw_entry_queue *queue,
@@ -330,14 +391,19 @@ static struct bw_error *walk_from(struct bw_entry_queue *queue, const char *star
     options.struct_size = sizeof options;
     options.start = start;
     options.types = types;
-    options.visit = enqueue_entry;
+    struct sorting sorting = {0};
+    options.visit = queue->options.sorted ? add_to_sort : enqueue_entry;
     options.visit_inodes = true;
-    options.context = queue;
+    options.context = queue->options.sorted ? (void *)&sorting : queue;
     options.threads = bw_pool_workers(options.threads);
     if (options.threads > WALK_THREADS)
         options.threads = WALK_THREADS;
     BW_TRY(find_start(queue, &options));
     struct bw_error *error = bw_walk(queue->fs, &options, NULL);
+    if (!error)
+        error = enqueue_sorted(queue, &sorting);
+    free(sorting.entries);
+    bw_buffer_free(&sorting.paths);
     bool another = error && start && error->code != BW_ERROR_STOPPED &&
                    error->code != BW_ERROR_NO_MEMORY && error->code != BW_ERROR_USAGE;
     if (!another)

@@ -74,6 +74,10 @@ struct bw_entry_queue_options {
     const unsigned *passes; /**< the types of each pass; every pass walks from all starting points;
                              * ends with 0 */
     struct bw_export_naming naming;
+    /** Deliver the entries of each walk in the order of their paths, name by name: a directory,
+     * then everything in it. All of them are in memory first, in 300 bytes each, and their paths.
+     */
+    bool sorted;
     bool unchecked; /**< do not verify data */
     bool salvage; /**< reconstruct lost inodes of files (bw_inode_salvage()), and report these files
                    */

@@ -139,6 +139,65 @@ for reader in tar bsdtar; do
     holds "$reader" $reader -xf "$WORK/home.tar" -C "$WORK/$reader-home"
     holds_home $reader "$WORK/$reader-home"
 done
+# --sort=name: each directory once, with its own mode, and everything in it after it. Programs for
+# squashfs accept no directory twice.
+"$PROGRAM" tar --sort=name "$subvolumes" > "$WORK/sorted.tar"
+tar -tf "$WORK/sorted.tar" > "$WORK/sorted"
+is "each name once" "$(sort "$WORK/sorted" | uniq -d)" ""
+is "all names" "$(sort "$WORK/sorted")" "$("$PROGRAM" tar "$subvolumes" | tar -t | sort -u)"
+holds "in the order of names" cmp "$WORK/sorted" <(tr '/' '\1' < "$WORK/sorted" |
+    sed "s/^[.]$(printf '\1')/$(printf '\1')/" | LC_ALL=C sort | tr '\1' '/' | sed 's,^/,./,')
+holds "the same files" diff \
+    <(tar -tvf "$WORK/sorted.tar" | sort) <("$PROGRAM" tar "$subvolumes" | tar -tv | sort -u)
+if have tar2sqfs unsquashfs; then
+    "$PROGRAM" tar --sort=name --subvol home "$subvolumes" > "$WORK/home.tar"
+    holds "tar2sqfs" eval 'tar2sqfs -q -f "$WORK/ng.sqfs" < "$WORK/home.tar" 2> "$WORK/err"'
+    unsquashfs -n -q -d "$WORK/tar2sqfs" "$WORK/ng.sqfs" > /dev/null 2>&1
+    holds_home tar2sqfs "$WORK/tar2sqfs"
+else
+    skip tar2sqfs "sorted archives for squashfs"
+fi
+
+differ() { ! cmp -s "$1" "$2"; }
+# Archives of the same files are the same: threads and reading on a mount make no difference.
+for options in "" "--sort=name" "--format=cpio" "--format=mtree"; do
+    # shellcheck disable=SC2086 # none or one word
+    for threads in 1 3 8; do
+        "$PROGRAM" tar -j $threads $options "$subvolumes" | sha256sum
+    done > "$WORK/sums"
+    is "with any number of threads, ${options:-unsorted}" "$(uniq "$WORK/sums" | wc -l)" 1
+done
+cp --sparse=always "$plain" "$WORK/read.img"
+if have python3; then
+    holds "a file that was read" change "$WORK/read.img" 5 256 1 0 add 112 8 1000
+    holds "has another access time" \
+        differ <("$PROGRAM" ls -lud "$plain" /) <("$PROGRAM" ls -lud "$WORK/read.img" /)
+    holds "and the same archive" cmp <("$PROGRAM" tar "$plain") <("$PROGRAM" tar "$WORK/read.img")
+    holds "but not with --atime" \
+        differ <("$PROGRAM" tar --atime "$plain") <("$PROGRAM" tar --atime "$WORK/read.img")
+fi
+
+# Owners and times as in GNU tar.
+listed() { "$PROGRAM" tar "$@" "$plain" | tar -tv --full-time --utc | head -n 1 | tr -s ' '; }
+is "an owner, a group, a time" "$(listed --owner=joe:1234 --group=+5 --mtime=@86400)" \
+    "drwxr-xr-x joe/5 0 1970-01-02 00:00:00 ./"
+is "their numbers" "$("$PROGRAM" tar --owner=joe:1234 --group=:5 "$plain" |
+    tar -tv --numeric-owner | tr -s ' ' | cut -d ' ' -f 2 | sort -u)" "1234/5"
+is "a date, a name" "$(listed --owner=root --group=root --mtime='2026-11-21 07:30+01:00')" \
+    "drwxr-xr-x root/root 0 2026-11-21 06:30:00 ./"
+touch -d @1000000000 "$WORK/then"
+is "the time of a file" "$(listed --owner=0 --group=0 --mtime="$WORK/then")" \
+    "drwxr-xr-x 0/0 0 2001-09-09 01:46:40 ./"
+long=$(printf 'n%.0s' {1..40})
+is "a long name" "$(listed --owner="$long:1" --group=0 --mtime=@0)" \
+    "drwxr-xr-x $long/0 0 1970-01-01 00:00:00 ./"
+is "change times, too" \
+    "$("$PROGRAM" tar --mtime=@0 "$plain" | grep -ac '[0-9] [acm]time=')" 0
+rm -rf "$WORK/out"
+for option in --owner=no:body --owner=nobody-of-this-name --group=: --mtime=yesterday --mtime=/none \
+    --sort=size; do
+    expect "$option" 2 "${option%%=*}" tar "$option" "$plain"
+done
 rm -rf "$WORK/ours"
 "$PROGRAM" extract -q --relative --name 02.txt --no-snapshots -C "$WORK/ours" "$subvolumes" home
 is "directories on the way" "$(cd "$WORK/ours" && find . -type f)" "./docs/letters/02.txt"

@@ -22,6 +22,7 @@ struct cmd_export_settings {
     struct bw_export_naming naming;
     struct cmd_shard shard;
     bool unchecked; /**< do not verify data */
+    bool sorted;    /**< walk each PATH in the order of names, a directory before its contents */
     bool salvage;   /**< include files whose inodes are lost, if anything is recoverable */
 };
 

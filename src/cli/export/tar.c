@@ -4,12 +4,18 @@
  * --on-error=skip, files are read twice: the entry precedes the data, so the data must be verified
  * before the entry is written.
  */
+#include <errno.h>
+#include <grp.h>
 #include <inttypes.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/human.h"
 #include "cli/common/monitor.h"
 #include "cli/common/output.h"
 #include "cli/export/hashing.h"
@@ -17,12 +23,114 @@
 #include "export/links.h"
 #include "export/made_directories.h"
 
+/* An owner that replaces that of all files. All zeros: none. */
+struct owner {
+    bool is_given;
+    uint32_t id;
+    char *name; /* NULL: only the number is stored */
+};
+
 struct tar_state {
     struct cmd_export_settings export;
     const char *file;
     enum bw_archive_format format;
     enum cmd_on_error on_error;
+    struct owner owner, group;
+    struct timespec mtime; /* of all files, if `has_mtime` */
+    bool has_mtime, has_atime;
+    unsigned sort;
 };
+
+enum { SORT_NONE, SORT_NAME };
+
+static const char *const sorts[] = {[SORT_NONE] = "none", [SORT_NAME] = "name", NULL};
+
+/* A date, or the time of a file, if that begins like a path. */
+static struct bw_error *store_mtime(void *target, const struct cmd_option *option,
+                                    const char *argument)
+{
+    struct tar_state *state = target;
+    struct stat status;
+    int64_t nanoseconds;
+    state->has_mtime = true;
+    if (*argument == '/' || *argument == '.') {
+        if (stat(argument, &status))
+            return bw_error_from_errno(errno, "--mtime: cannot read %s", argument);
+        state->mtime = status.st_mtim;
+        return NULL;
+    }
+    if (!bw_parse_date(argument, &nanoseconds))
+        return cmd_bad_argument(option, argument,
+                                "YYYY-MM-DD, perhaps with HH:MM[:SS], @SECONDS, or a file whose "
+                                "path begins with / or .");
+    state->mtime.tv_sec = nanoseconds / 1000000000 - (nanoseconds % 1000000000 < 0);
+    state->mtime.tv_nsec = nanoseconds - (int64_t)state->mtime.tv_sec * 1000000000;
+    return NULL;
+}
+
+/* The files are read directly: getpwnam(3) loads libraries, which a static program cannot. */
+static bool find_user(const char *name, uint32_t *id)
+{
+    FILE *file = fopen("/etc/passwd", "re");
+    const struct passwd *user;
+    if (!file)
+        return false;
+    while ((user = fgetpwent(file)) && strcmp(user->pw_name, name) != 0)
+        ;
+    if (user)
+        *id = user->pw_uid;
+    fclose(file);
+    return user;
+}
+
+static bool find_group(const char *name, uint32_t *id)
+{
+    FILE *file = fopen("/etc/group", "re");
+    const struct group *group;
+    if (!file)
+        return false;
+    while ((group = fgetgrent(file)) && strcmp(group->gr_name, name) != 0)
+        ;
+    if (group)
+        *id = group->gr_gid;
+    fclose(file);
+    return group;
+}
+
+/* NAME:ID, a number, or a name of this machine, as in GNU tar. */
+static struct bw_error *store_owner(struct owner *owner, const struct cmd_option *option,
+                                    const char *argument, bool (*find)(const char *, uint32_t *))
+{
+    const char *colon = strrchr(argument, ':'), *digits = colon ? colon + 1 : argument;
+    uint64_t number = 0;
+    const bool is_number = cmd_parse_number(digits + (*digits == '+'), 0, UINT32_MAX, &number);
+    free(BW_TAKE(owner->name));
+    owner->is_given = true;
+    owner->id = (uint32_t)number;
+    if (!is_number && (colon || !find(argument, &owner->id)))
+        return cmd_bad_argument(option, argument, "NAME:ID, a number, or a name of this machine");
+    if (is_number && (!colon || colon == argument))
+        return NULL;
+    owner->name = strndup(argument, colon ? (size_t)(colon - argument) : strlen(argument));
+    return owner->name ? NULL : bw_error_no_memory();
+}
+
+static void release_owner(void *owner)
+{
+    free(((struct owner *)owner)->name);
+}
+
+static struct bw_error *store_user(void *target, const struct cmd_option *option,
+                                   const char *argument)
+{
+    return store_owner(target, option, argument, find_user);
+}
+
+static struct bw_error *store_group(void *target, const struct cmd_option *option,
+                                    const char *argument)
+{
+    return store_owner(target, option, argument, find_group);
+}
 
 static const char *const formats[] = {
     [BW_ARCHIVE_PAX] = "pax", [BW_ARCHIVE_CPIO] = "cpio", [BW_ARCHIVE_MTREE] = "mtree", NULL};
@@ -35,6 +143,21 @@ static const struct cmd_option options[] = {
     {0, "on-error", "WORD",
      "at unreadable data: stop (fail, the default), write zeros (zero), or skip the file (skip)",
      CMD_WORD(struct tar_state, on_error, cmd_on_error_words)},
+    {0, "sort", "WORD",
+     "order of the entries: none (the default), or name: by names, a directory and then everything "
+     "in it",
+     CMD_WORD(struct tar_state, sort, sorts)},
+    {0, "mtime", "DATE|FILE",
+     "set this modification time (YYYY-MM-DD [HH:MM[:SS]], @SECONDS, or the time of a file), and "
+     "store no change time",
+     .store = store_mtime},
+    {0, "owner", "NAME[:ID]", "set this owner: NAME:ID, a number, or a user of this machine",
+     .store = store_user, .offset = CMD_AT(struct tar_state, owner, struct owner),
+     .release = release_owner},
+    {0, "group", "NAME[:ID]", "the same for the group", .store = store_group,
+     .offset = CMD_AT(struct tar_state, group, struct owner), .release = release_owner},
+    {0, "atime", NULL, "also store access times, which reading on a mount changes",
+     CMD_FLAG(struct tar_state, has_atime)},
     CMD_GROUP(cmd_naming_options, struct tar_state, export),
     CMD_EXPORT_CHECKSUMS_OPTION(struct tar_state),
     CMD_GROUP(cmd_export_options, struct tar_state, export),
@@ -44,6 +167,7 @@ static const struct cmd_option options[] = {
 /* An archive that is being written. */
 struct tar {
     struct cmd_export export;
+    const struct tar_state *state;
     enum bw_archive_format format;
     struct cmd_output_file file;
     struct bw_archive *archive;
@@ -152,6 +276,25 @@ static struct bw_error *set_details(struct tar *tar, struct bw_export_entry *ite
     return NULL;
 }
 
+/* Begins an entry, with the owners and times that replace its own. */
+static struct bw_error *begin_archive_entry(struct tar *tar, struct bw_archive_entry *entry)
+{
+    const struct tar_state *state = tar->state;
+    struct bw_inode inode = *entry->inode;
+    if (state->has_mtime)
+        inode.mtime = state->mtime;
+    if (state->owner.is_given)
+        inode.uid = state->owner.id;
+    if (state->group.is_given)
+        inode.gid = state->group.id;
+    entry->inode = &inode;
+    entry->user = state->owner.name;
+    entry->group = state->group.name;
+    entry->has_atime = state->has_atime;
+    entry->has_ctime = !state->has_mtime;
+    return bw_archive_begin(tar->archive, entry, &tar->wanted);
+}
+
 static struct bw_error *write_entry(struct tar *tar, struct bw_export_entry *item)
 {
     struct bw_archive_entry entry = {.path = bw_export_entry_name(item), .inode = &item->inode};
@@ -159,7 +302,7 @@ static struct bw_error *write_entry(struct tar *tar, struct bw_export_entry *ite
         entry.hash = item->hash;
     BW_TRY(set_links(tar, item, &entry));
     BW_TRY(set_details(tar, item, &entry));
-    BW_TRY(bw_archive_begin(tar->archive, &entry, &tar->wanted));
+    BW_TRY(begin_archive_entry(tar, &entry));
     struct bw_link link;
     if (bw_export_entry_has_names(item) && bw_links_find(&tar->links, &item->place, &link))
         bw_links_set(&tar->links, link.number, BW_LINK_MADE);
@@ -175,31 +318,37 @@ static struct bw_error *tolerate_error(struct tar *tar, struct bw_error *error, 
     return NULL;
 }
 
-/* In pax archives, a '/' follows the path of a directory, and the top directory is "./". A
- * directory is written first with all permissions of its owner, so files can be extracted into it,
- * and again with its own permissions at the end. */
-static struct bw_error *write_directory(void *context, const char *path,
-                                        const struct bw_made_directory *directory,
-                                        enum bw_directory_turn turn)
+/* In pax archives, a '/' follows the path of a directory, and the top directory is "./". */
+static struct bw_error *write_directory(struct tar *tar, const char *path,
+                                        const struct bw_place *place, const struct bw_inode *inode)
 {
-    struct tar *tar = context;
     const bool is_pax = tar->format == BW_ARCHIVE_PAX;
-    struct bw_inode inode = bw_made_directory_inode(directory);
-    struct bw_archive_entry entry = {.inode = &inode};
+    struct bw_archive_entry entry = {.inode = inode};
     struct bw_error *error = NULL;
-    if (turn == BW_DIRECTORY_AGAIN && !is_pax)
-        return NULL;
-    inode.mode |= turn == BW_DIRECTORY_FIRST && is_pax ? S_IRWXU : 0;
     tar->target.length = 0;
     bw_buffer_format(&tar->target, "%s%s%c", *path ? path : ".", is_pax ? "/" : "", '\0');
     if (tar->target.failed)
         return bw_error_no_memory();
     entry.path = tar->target.data;
     if (is_pax)
-        error = cmd_image_error(bw_xattr_reader_read(tar->xattrs, &directory->place, &entry.xattrs,
-                                                     &entry.xattr_count));
-    return tolerate_error(tar, error ? error : bw_archive_begin(tar->archive, &entry, &tar->wanted),
-                          path);
+        error = cmd_image_error(
+            bw_xattr_reader_read(tar->xattrs, place, &entry.xattrs, &entry.xattr_count));
+    return tolerate_error(tar, error ? error : begin_archive_entry(tar, &entry), path);
+}
+
+/* Without --sort=name, a directory is written first with all permissions of its owner, so that
+ * files can be extracted into it, and again with its own permissions at the end. */
+static struct bw_error *write_turn(void *context, const char *path,
+                                   const struct bw_made_directory *directory,
+                                   enum bw_directory_turn turn)
+{
+    struct tar *tar = context;
+    const bool is_pax = tar->format == BW_ARCHIVE_PAX;
+    struct bw_inode inode = bw_made_directory_inode(directory);
+    if (turn == BW_DIRECTORY_AGAIN && !is_pax)
+        return NULL;
+    inode.mode |= turn == BW_DIRECTORY_FIRST && is_pax ? S_IRWXU : 0;
+    return write_directory(tar, path, &directory->place, &inode);
 }
 
 /* Whether there can be no entry for an item; reports the reason. */
@@ -225,12 +374,15 @@ static struct bw_error *begin_entry(struct tar *tar, struct bw_export_entry *ite
     tar->wanted = 0;
     if (is_omitted(tar, item))
         return NULL;
+    if (item->type == S_IFDIR && tar->state->sort == SORT_NAME)
+        return write_directory(tar, bw_export_entry_name(item), &item->place, &item->inode);
     if (item->type == S_IFDIR)
         return bw_directory_order_add(&tar->directories, bw_export_entry_name(item),
                                       bw_export_entry_name_length(item), &item->place,
                                       &item->inode);
-    BW_TRY(bw_directory_order_enter(&tar->directories, bw_export_entry_name(item),
-                                    bw_export_entry_name_length(item)));
+    if (tar->state->sort != SORT_NAME)
+        BW_TRY(bw_directory_order_enter(&tar->directories, bw_export_entry_name(item),
+                                        bw_export_entry_name_length(item)));
     return tolerate_error(tar, write_entry(tar, item), item->path.data);
 }
 
@@ -325,7 +477,7 @@ static bool is_complete(const struct cmd_export *export)
 static struct bw_error *init(struct tar *tar, enum cmd_on_error on_error)
 {
     struct bw_fs *fs = tar->export.session.fs;
-    tar->directories.write = write_directory;
+    tar->directories.write = write_turn;
     tar->directories.context = tar;
     tar->directories.all.complete = is_complete(&tar->export);
     bw_links_init(&tar->links);
@@ -349,11 +501,13 @@ static void free_all(struct tar *tar)
 static int run(const struct cmd_common *common, void *settings)
 {
     struct tar_state *state = settings;
-    struct tar tar = {.format = state->format,
+    struct tar tar = {.state = state,
+                      .format = state->format,
                       .file = {.common = common, .name = state->file, .descriptor = -1}};
     struct cmd_common writing = *common;
     writing.writing.open_outputs = cmd_output_file_open;
     writing.writing.outputs = &tar.file;
+    state->export.sorted = state->sort == SORT_NAME;
     state->export.salvage = state->on_error == CMD_ON_ERROR_ZERO;
     int status = cmd_export_open(&writing, &state->export, &tar.export);
     if (status) {
@@ -386,12 +540,14 @@ const struct command cmd_tar = {
         "--xattrs --acls. Sockets are skipped. Data are verified against their checksums.\n"
         "With --on-error=zero, a file whose inode is lost is restored from its remaining\n"
         "extents, with a made-up owner, mode and times. Files with more than 16 TiB of holes\n"
-        "have no hash in a manifest.\n",
+        "have no hash in a manifest. Archives of the same files are identical. Without\n"
+        "--sort=name, a directory may come twice, which GNU tar needs and squashfs tools reject.\n",
     .examples = "  btrfs-walk tar disk.img | tar -x -C /mnt --xattrs --acls  everything\n"
                 "  btrfs-walk tar disk.img /users/joe | zstd > joe.tar.zst   a directory\n"
                 "  btrfs-walk tar -f etc.tar --subvol @ disk.img /etc        of a subvolume\n"
                 "  btrfs-walk tar --on-error=zero disk.img > all.tar         damaged files, too\n"
-                "  btrfs-walk tar --format mtree disk.img                    a manifest\n",
+                "  btrfs-walk tar --format mtree disk.img                    a manifest\n"
+                "  btrfs-walk tar --sort=name disk.img | tar2sqfs a.sqfs     a squashfs image\n",
     .options = options,
     .run = run,
     .state_size = sizeof(struct tar_state),
