@@ -175,7 +175,7 @@ $(ARCHIVE): $(LIBRARY_OBJECTS)
 
 # The library exports what the public headers declare.
 HEADERS := $(wildcard include/btrfs-walk/*.h)
-$(BUILD)/symbols.map: scripts/make-symbols $(HEADERS)
+$(BUILD)/symbols.map: Makefile scripts/make-symbols $(HEADERS)
 	@mkdir -p $(@D)
 	$(call quiet,MAP)scripts/make-symbols BTRFS_WALK_2 $(HEADERS) > $@
 
