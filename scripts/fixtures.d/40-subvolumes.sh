@@ -455,3 +455,47 @@ make_streams() {
 }
 
 fixture streams 'snapshots with all that a send stream can contain' make_streams
+
+# Two snapshots of one subvolume in which files with the same number, type and generation differ in
+# what no command of a stream can change. And extents that are shared in parts: a source that was
+# overwritten in the middle, whose old bytes another file has; several copies within one file; a
+# copy that ends before its source.
+make_siblings() {
+	local top w
+	devices 1 128M
+	format -m single
+	attach commit=300
+	quiet btrfs subvolume create "$mnt/live"
+	top=$mnt/live
+	seq 60000 > "$top/source"
+	truncate -s 262144 "$top/source"
+	seq 70000 90000 | head -c 65536 > "$top/twice"
+	sync -f "$mnt"
+	cp --reflink=always "$top/source" "$top/whole"
+	xfs_io -f -c "reflink $top/source 122880 0 24576" "$top/middle" > "$work/log"
+	xfs_io -c "reflink $top/twice 0 65536 65536" -c "reflink $top/twice 0 131072 32768" \
+		-c "reflink $top/twice 0 163840 65536" "$top/twice" > "$work/log"
+	xfs_io -f -c "reflink $top/source 0 0 40960" -c 'truncate 40000' "$top/short" > "$work/log"
+	seq 5000 | head -c 8192 | dd of="$top/source" bs=4096 seek=32 conv=notrunc status=none
+	sync -f "$mnt"
+	for w in one two; do
+		quiet btrfs subvolume snapshot "$mnt/live" "$mnt/$w"
+	done
+	for w in one two; do
+		ln -s "to-$w" "$mnt/$w/link"
+		mknod "$mnt/$w/char" c 1 "${#w}"
+		mknod "$mnt/$w/block" b 7 "$([ $w = one ] && echo 1 || echo 300)"
+		echo "$w" > "$mnt/$w/file"
+		mkdir "$mnt/$w/directory"
+		touch "$mnt/$w/directory/$w"
+		chmod "$([ $w = one ] && echo 755 || echo 700)" "$mnt/$w/directory"
+	done
+	dd if=/dev/zero of="$mnt/two/whole" bs=4096 seek=10 count=1 conv=notrunc status=none
+	for w in one two; do
+		quiet btrfs property set "$mnt/$w" ro true
+	done
+	quiet btrfs subvolume delete -c "$mnt/live"
+	detach
+}
+
+fixture siblings 'snapshots with like files that differ, and extents shared in parts' make_siblings

@@ -3,8 +3,16 @@
  * Sources of clones. The extent tree says where an extent begins in which inodes. A snapshot has
  * the extent at the same place of the same inode as its origin, so each of these places is looked
  * up in every subvolume that the receiver has: what the trees there say counts, not the reference.
+ *
+ * The bytes of an extent can come from several sources, because parts of a source may have been
+ * overwritten. So a source is searched for one position in the extent; the caller clones as far as
+ * that source goes, and then searches for the next position. The order of preference is the
+ * kernel's: the source of the position before, otherwise the one with the largest part of the
+ * extent, and of equal ones the last by the subvolume that the reference names, the inode and the
+ * offset. So most streams have the same clones as those of the kernel, as far as these go.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/cleanup.h"
 #include "btree/block.h"
@@ -13,21 +21,26 @@
 #include "stream/sender.h"
 
 enum {
-    MOST_PLACES = 64,       /* that are looked up for an extent */
     MOST_REFERENCES = 1024, /* of an extent: with more, finding one takes longer than sending it */
+    MOST_LEAVES = 64,       /* that are read for an extent */
+    MOST_LOOKUPS = 1 << 16, /* for an item of a file, however many pieces of its extent differ */
+    MOST_ITEMS = 256,       /* of a source that are examined for its next part of the extent */
+    /* The largest sector size. Receivers may have another one than the sent file system. */
+    LARGEST_SECTOR = 64 << 10,
 };
 
 /* Where an extent is used: its first byte would be at `base` of the inode, modulo 2^64. */
 struct place {
+    uint64_t owner; /* id of the subvolume in the reference; 0: it names only a leaf */
     uint64_t inode, base;
 };
 
 struct bw_send_clones {
     uint64_t bytenr; /* of the extent whose places these are; 0: none */
-    struct place places[MOST_PLACES];
+    struct place places[MOST_REFERENCES];
     size_t count;
     uint64_t references;
-    uint64_t leaves[MOST_PLACES]; /* addresses of leaves that refer to it */
+    uint64_t leaves[MOST_LEAVES]; /* addresses of leaves that refer to it */
     size_t leaf_count;
     struct bw_item_range range; /* in the extent tree */
     bool started;
@@ -51,13 +64,47 @@ void bw_send_clones_destroy(struct bw_send_clones *clones)
     free(clones);
 }
 
-static void add_place(struct bw_send_clones *clones, uint64_t inode, uint64_t base)
+static void add_place(struct bw_send_clones *clones, struct place place)
 {
+    if (clones->count < MOST_REFERENCES)
+        clones->places[clones->count++] = place;
+}
+
+static int compare_numbers(uint64_t a, uint64_t b)
+{
+    return (a > b) - (a < b);
+}
+
+static int by_place(const void *a, const void *b)
+{
+    const struct place *left = a, *right = b;
+    int order = compare_numbers(left->inode, right->inode);
+    order = order ? order : compare_numbers(left->base, right->base);
+    return order ? order : compare_numbers(left->owner, right->owner);
+}
+
+/* The order in which the kernel tries the references: the highest numbers first. */
+static int by_preference(const void *a, const void *b)
+{
+    const struct place *left = a, *right = b;
+    const int order = compare_numbers(right->owner, left->owner);
+    return order ? order : by_place(b, a);
+}
+
+/* Sorts the places; of those that several references name, only the preferred one stays. */
+static void sort_places(struct bw_send_clones *clones)
+{
+    struct place *places = clones->places;
+    size_t kept = 0;
+    qsort(places, clones->count, sizeof *places, by_place);
     for (size_t i = 0; i < clones->count; i++)
-        if (clones->places[i].inode == inode && clones->places[i].base == base)
-            return;
-    if (clones->count < MOST_PLACES)
-        clones->places[clones->count++] = (struct place){inode, base};
+        if (!kept || places[kept - 1].inode != places[i].inode ||
+            places[kept - 1].base != places[i].base)
+            places[kept++] = places[i];
+        else
+            places[kept - 1].owner = places[i].owner;
+    clones->count = kept;
+    qsort(places, kept, sizeof *places, by_preference);
 }
 
 /* The places in a leaf that refers to the extent by its own address. */
@@ -68,7 +115,8 @@ static void add_places_of_leaf(struct bw_send_clones *clones, const struct bw_no
         const struct bw_disk_file_extent *disk = (const void *)item.data;
         if (item.key.type == BW_EXTENT_DATA && item.size >= sizeof *disk &&
             disk->type == BW_FILE_EXTENT_REGULAR && bw_get64(disk->disk_bytenr) == clones->bytenr)
-            add_place(clones, item.key.objectid, item.key.offset - bw_get64(disk->offset));
+            add_place(clones, (struct place){.inode = item.key.objectid,
+                                             .base = item.key.offset - bw_get64(disk->offset)});
     }
 }
 
@@ -76,8 +124,8 @@ static void add_places_of_reference(struct bw_send_clones *clones,
                                     const struct bw_reference *reference)
 {
     if (reference->kind == BW_EXTENT_DATA_REF)
-        add_place(clones, reference->inode, reference->offset);
-    else if (reference->kind == BW_SHARED_DATA_REF && clones->leaf_count < MOST_PLACES)
+        add_place(clones, (struct place){reference->source, reference->inode, reference->offset});
+    else if (reference->kind == BW_SHARED_DATA_REF && clones->leaf_count < MOST_LEAVES)
         clones->leaves[clones->leaf_count++] = reference->source;
 }
 
@@ -106,8 +154,6 @@ static struct bw_error *read_places(struct bw_sender *sender)
         } else if (entry.bytenr && bw_extent_keyed(&entry, &range->item, &reference)) {
             add_places_of_reference(clones, &reference);
         }
-        if (clones->count == MOST_PLACES)
-            break;
     }
     return NULL;
 }
@@ -160,6 +206,7 @@ static struct bw_error *read_extent(struct bw_sender *sender, uint64_t bytenr)
     BW_TRY(bw_item_range_stop(&clones->range, read_places(sender)));
     for (size_t i = 0; i < clones->leaf_count && is_promising(sender, clones->references); i++)
         BW_TRY(read_leaf(sender, clones->leaves[i]));
+    sort_places(clones);
     return NULL;
 }
 
@@ -197,101 +244,204 @@ static struct bw_error *find_places(struct bw_sender *sender, uint64_t bytenr)
     return NULL;
 }
 
-/* A piece of a file. */
-struct piece {
-    uint64_t offset; /* in the file */
-    bool found;
-    struct bw_file_extent extent;
+/* One of the files that have the extent. */
+struct source {
+    struct bw_send_root *root;
+    uint64_t inode, base; /* its place */
 };
 
-/* Finds the piece of a file at an offset. Unreadable items are ignored. */
-static struct bw_error *find_piece(struct bw_send_root *root, uint64_t inode, uint64_t offset,
-                                   struct piece *piece)
+/* A search for sources of the bytes at a position in an extent. */
+struct search {
+    struct bw_sender *sender;
+    const struct bw_file_extent *extent;
+    uint64_t position; /* in the extent */
+    uint64_t offset;   /* in the current file */
+    uint64_t length;
+    uint64_t next; /* the next position that has a source; at most the end of the range */
+    uint64_t best; /* how many bytes of the extent the item of the best source has */
+    struct bw_send_clone *clone;
+};
+
+/* Decodes an item of a source; false if it is not a part of the extent. */
+static bool decode_part(const struct search *search, const struct source *source,
+                        const struct bw_item *item, struct bw_file_extent *part)
 {
-    struct bw_item_range *range = &root->extents_range;
-    const uint64_t furthest = 128u << 20; /* no extent is longer */
-    *piece = (struct piece){0};
-    bw_item_range_restart(
-        range, &root->fs->reader, &root->subvolume->tree,
-        (struct bw_key){inode, BW_EXTENT_DATA, offset > furthest ? offset - furthest : 0},
-        (struct bw_key){inode, BW_EXTENT_DATA, offset});
-    while (bw_item_range_next(range)) {
-        if (range->error)
-            continue;
-        BW_AUTO_ERROR struct bw_error *bad =
-            bw_file_extent_decode(&range->item, bw_fs_alignment(root->fs), &piece->extent);
-        piece->found = !bad;
-        piece->offset = range->item.key.offset;
+    BW_AUTO_ERROR struct bw_error *bad =
+        bw_file_extent_decode(item, bw_fs_alignment(source->root->fs), part);
+    return !bad && part->type == BW_FILE_EXTENT_REGULAR && !part->inline_data &&
+           part->disk_bytenr == search->extent->disk_bytenr &&
+           item->key.offset - part->offset == source->base;
+}
+
+/* Finds the part of the extent that a source has at the position, or the next one before
+ * search->next. Unreadable items are ignored. */
+static struct bw_error *find_part(struct search *search, const struct source *source,
+                                  struct bw_file_extent *part, bool *found)
+{
+    struct bw_item_range *range = &source->root->extents_range;
+    const int64_t start = (int64_t)(source->base + search->position);
+    const int64_t end = (int64_t)(source->base + search->next);
+    struct bw_key first = {source->inode, BW_EXTENT_DATA, start < 0 ? 0 : (uint64_t)start};
+    *found = false;
+    if (end <= start || end <= 0) /* before the beginning of the file, or beyond any file */
+        return NULL;
+
+    /* The item that contains the position begins before it. */
+    BW_TRY(bw_find_leaf(&range->finder, &first));
+    const int64_t slot = range->finder.lost ? -1 : bw_leaf_last_until(&range->finder, &first);
+    if (slot >= 0) {
+        const struct bw_key key = bw_leaf_key(&range->finder.leaf, (uint32_t)slot);
+        if (key.objectid == first.objectid && key.type == first.type)
+            first = key;
+    }
+    bw_item_range_restart(range, &source->root->fs->reader, &source->root->subvolume->tree, first,
+                          (struct bw_key){first.objectid, first.type, (uint64_t)end - 1});
+    while (!*found && bw_item_range_next(range)) {
+        search->clone->lookups++;
+        *found = !range->error && decode_part(search, source, &range->item, part) &&
+                 part->offset + part->num_bytes > search->position;
     }
     return bw_item_range_stop(range, NULL);
 }
 
-/* Measures the range that a place of a subvolume has of an extent. */
-static struct bw_error *measure_clone(struct bw_sender *sender, struct bw_send_root *root,
-                                      const struct place *place,
-                                      const struct bw_file_extent *wanted, uint64_t skip,
-                                      struct bw_send_clone *clone)
+/* Reads the inode of a source, unless it is that of the search before. One that cannot be read has
+ * no links. */
+static struct bw_error *read_source_inode(const struct source *source)
 {
-    struct piece piece;
-    const struct bw_file_extent *extent = &piece.extent;
-    *clone = (struct bw_send_clone){.inode = place->inode, .offset = place->base + skip};
-    BW_TRY(find_piece(root, place->inode, clone->offset, &piece));
-    const uint64_t end = piece.offset + extent->num_bytes;
-    if (!piece.found || extent->type != BW_FILE_EXTENT_REGULAR ||
-        extent->disk_bytenr != wanted->disk_bytenr || clone->offset >= end ||
-        piece.offset - extent->offset != place->base)
+    struct bw_send_root *root = source->root;
+    if (root->source == source->inode)
         return NULL;
-    struct bw_inode inode;
-    BW_AUTO_ERROR struct bw_error *lost =
-        bw_inode_read(root->fs, &root->subvolume->tree, place->inode, &inode);
-    if (lost || clone->offset >= inode.size)
-        return lost && lost->code == BW_ERROR_NO_MEMORY ? BW_TAKE(lost) : NULL;
-    clone->length = (end < inode.size ? end : inode.size) - clone->offset;
-    clone->size = inode.size;
-    const uint64_t differing = inode.flags ^ sender->current.inode.flags;
-    if (inode.link_count && !(differing & BW_INODE_NODATASUM))
-        clone->root = root;
+    root->source = 0;
+    struct bw_error *error =
+        bw_inode_read(root->fs, &root->subvolume->tree, source->inode, &root->source_inode);
+    if (error && error->code == BW_ERROR_NO_MEMORY)
+        return error;
+    if (error)
+        root->source_inode.link_count = 0;
+    bw_error_free(error);
+    root->source = source->inode;
     return NULL;
 }
 
-/* Whether the receiver has the bytes of a place in the sent subvolume at this point: of the current
- * file, those before `offset`. */
-static bool is_sent(const struct bw_sender *sender, const struct place *place, uint64_t skip,
-                    uint64_t offset, uint64_t length)
+/*
+ * How many bytes of a source can be cloned. Receivers refuse a range that does not end at a sector,
+ * unless it is the end of both files; and a source of one sector at the beginning of a file may be
+ * inline there.
+ */
+static uint64_t cloneable_length(const struct search *search, const struct bw_send_clone *clone)
 {
+    const struct bw_sender *sender = search->sender;
+    const uint32_t sectorsize = sender->sent->fs->superblock.sectorsize;
+    const bool ends_source = clone->offset + clone->length == clone->size;
+    const bool ends_file = search->offset + clone->length == sender->current.inode.size;
+    uint64_t length = clone->length;
+    if ((search->offset | clone->offset) % sectorsize) /* itself read from a stream */
+        return 0;
+    if (ends_source && !ends_file && clone->size % LARGEST_SECTOR)
+        length -= length % LARGEST_SECTOR;
+    else if (!ends_source || !ends_file)
+        length -= length % sectorsize;
+    return clone->offset == 0 && length == sectorsize ? 0 : length;
+}
+
+/* Looks for the position in a source, and keeps it if it is better than those before. */
+static struct bw_error *try_source(struct search *search, const struct source *source)
+{
+    const struct bw_sender *sender = search->sender;
     const struct bw_send_inode *current = &sender->current;
-    const uint64_t end = place->base + skip + length;
-    if (sender->options.damage == BW_SEND_SKIP)
-        return false;
-    return place->inode < current->number ||
-           (place->inode == current->number && end <= current->written && end <= offset);
+    struct bw_file_extent part;
+    bool found;
+    BW_TRY(find_part(search, source, &part, &found));
+    if (!found)
+        return NULL;
+    BW_TRY(read_source_inode(source));
+    const struct bw_inode *inode = &source->root->source_inode;
+    if (!inode->link_count || (inode->flags ^ current->inode.flags) & BW_INODE_NODATASUM)
+        return NULL;
+
+    /* Of the current file, the receiver has only what was sent before. */
+    uint64_t limit = inode->size;
+    if (source->root == sender->sent && source->inode == current->number &&
+        current->written < limit)
+        limit = current->written;
+    struct bw_send_clone clone = {.root = source->root,
+                                  .inode = source->inode,
+                                  .base = source->base,
+                                  .offset = source->base + search->position,
+                                  .size = inode->size,
+                                  .lookups = search->clone->lookups};
+    const uint64_t part_end = part.offset + part.num_bytes;
+    if (part.offset > search->position) {
+        if (source->base + part.offset < limit)
+            search->next = part.offset;
+        return NULL;
+    }
+    if (clone.offset >= limit)
+        return NULL;
+    clone.length = part_end - search->position;
+    if (clone.length > search->length)
+        clone.length = search->length;
+    if (clone.length > limit - clone.offset)
+        clone.length = limit - clone.offset;
+    clone.length = cloneable_length(search, &clone);
+    if (clone.length && part.num_bytes > search->best) {
+        search->best = part.num_bytes;
+        *search->clone = clone;
+    } else if (!clone.length && part_end < search->next) {
+        search->next = part_end;
+    }
+    return NULL;
+}
+
+/* Whether the receiver can have a file of the sent subvolume at this point. */
+static bool is_usable(const struct bw_sender *sender, const struct place *place)
+{
+    return place->inode <= sender->current.number && sender->options.damage != BW_SEND_SKIP;
+}
+
+static struct bw_error *try_places(struct search *search)
+{
+    struct bw_sender *sender = search->sender;
+    const struct bw_send_clones *clones = sender->clones;
+    const uint64_t own_base = search->offset - search->position;
+    for (size_t r = 0; r < sender->root_count && search->best < search->length; r++)
+        for (size_t i = 0; i < clones->count && search->best < search->length; i++) {
+            const struct place *place = &clones->places[i];
+            const struct source source = {&sender->roots[r], place->inode, place->base};
+            const bool is_own = place->inode == sender->current.number && place->base == own_base;
+            if (source.root == sender->sent && (is_own || !is_usable(sender, place)))
+                continue;
+            if (search->clone->lookups >= MOST_LOOKUPS)
+                return NULL;
+            search->clone->lookups++;
+            BW_TRY(try_source(search, &source));
+        }
+    return NULL;
 }
 
 struct bw_error *bw_send_find_clone(struct bw_sender *sender, const struct bw_file_extent *extent,
                                     uint64_t skip, uint64_t offset, uint64_t length,
                                     struct bw_send_clone *clone)
 {
-    struct bw_send_clones *clones = sender->clones;
-    *clone = (struct bw_send_clone){.length = length};
-    if (extent->inline_data || !extent->disk_bytenr)
-        return NULL;
-    BW_TRY(find_places(sender, extent->disk_bytenr));
-    if (!is_promising(sender, clones->references))
-        return NULL;
-    uint64_t best = 0;
-    for (size_t r = 0; r < sender->root_count && best < length; r++)
-        for (size_t i = 0; i < clones->count && best < length; i++) {
-            struct bw_send_root *root = &sender->roots[r];
-            struct bw_send_clone found;
-            if (root == sender->sent && !is_sent(sender, &clones->places[i], skip, offset, length))
-                continue;
-            BW_TRY(measure_clone(sender, root, &clones->places[i], extent, skip, &found));
-            if (!found.root || found.length <= best)
-                continue;
-            best = found.length;
-            *clone = found;
-        }
-    if (clone->length > length)
-        clone->length = length;
+    const struct source before = {clone->root, clone->inode, clone->base};
+    struct search search = {.sender = sender,
+                            .extent = extent,
+                            .position = skip,
+                            .offset = offset,
+                            .length = length,
+                            .next = skip + length,
+                            .clone = clone};
+    *clone = (struct bw_send_clone){.lookups = clone->lookups};
+    if (!extent->inline_data && extent->disk_bytenr)
+        BW_TRY(find_places(sender, extent->disk_bytenr));
+    if (!extent->inline_data && extent->disk_bytenr &&
+        is_promising(sender, sender->clones->references)) {
+        if (before.root)
+            BW_TRY(try_source(&search, &before));
+        if (!clone->root)
+            BW_TRY(try_places(&search));
+    }
+    if (!clone->root)
+        clone->length = search.next - skip;
     return NULL;
 }

@@ -2,8 +2,10 @@
 /*
  * An incremental stream: the differences between the parent, which the receiver has, and the sent
  * subvolume. A file is the same in both if its inode number and the generation of its inode are
- * equal. The differences are collected first. The stream then has stages; each one ends in a state
- * in which the paths used by the next are known:
+ * equal, and if it can be changed into the other one: no command changes the type, the target of a
+ * symbolic link, or a device number. Two snapshots can each have made another file with the same
+ * number in the same transaction. The differences are collected first. The stream then has stages;
+ * each one ends in a state in which the paths used by the next are known:
  *
  * - Park: inodes without any of their old names move to temporary names in the top directory; other
  *   lost names are removed. After this, no moved directory contains another one, and all new names
@@ -239,12 +241,35 @@ static struct bw_error *add_change(struct incremental *order, enum kind kind,
     return NULL;
 }
 
-static bool is_same_file(const struct bw_diff_file files[2])
+/* Whether the file of the parent can become the one of the sent subvolume. `contents`: the targets
+ * of symbolic links may differ. */
+static struct bw_error *can_survive(const struct bw_diff_file files[2], bool contents,
+                                    bool *survives)
 {
-    return files[0].exists && files[1].exists &&
-           (files[0].number == BW_SUBVOLUME_ROOT_INODE ||
-            (files[0].inode.generation == files[1].inode.generation &&
-             !((files[0].inode.mode ^ files[1].inode.mode) & S_IFMT)));
+    const struct bw_inode *old = &files[0].inode, *inode = &files[1].inode;
+    *survives = files[0].exists && files[1].exists;
+    if (!*survives || files[0].number == BW_SUBVOLUME_ROOT_INODE)
+        return NULL;
+    *survives = old->generation == inode->generation && !((old->mode ^ inode->mode) & S_IFMT);
+    if (S_ISCHR(inode->mode) || S_ISBLK(inode->mode))
+        *survives &= old->device == inode->device;
+    if (!*survives || !S_ISLNK(inode->mode) || !contents)
+        return NULL;
+    BW_AUTO_BUFFER struct bw_buffer before = {0};
+    BW_AUTO_BUFFER struct bw_buffer after = {0};
+    struct bw_buffer *const targets[2] = {&before, &after};
+    for (unsigned side = 0; side < 2; side++) {
+        const struct bw_diff_tree *tree = files[side].tree;
+        struct bw_error *error =
+            bw_symlink_read(tree->fs, &tree->subvolume->tree, files[side].number, targets[side]);
+        *survives &= !error;
+        if (error && error->code == BW_ERROR_NO_MEMORY)
+            return error;
+        bw_error_free(error); /* a new link is made, and if its target is lost, that is reported */
+    }
+    *survives &= before.length == after.length &&
+                 (!after.length || memcmp(before.data, after.data, after.length) == 0);
+    return NULL;
 }
 
 static void add_growth(struct bw_sender *sender, const struct bw_diff_file files[2])
@@ -277,7 +302,10 @@ static struct bw_error *collect_one(struct bw_sender *sender, size_t touched,
                                                     "inode %" PRIu64
                                                     " is left as it was: parts of it are lost",
                                                     number));
-    if (is_same_file(files))
+    bool survives;
+    BW_TRY(can_survive(files, order->diff.touched.items[touched].flags & BW_TOUCHED_CONTENT,
+                       &survives));
+    if (survives)
         return add_change(order, SURVIVES, &files[1], names, touched);
     if (files[0].exists)
         BW_TRY(add_change(order, DELETED, &files[0], (struct bw_diff_names[]){names[0], none},
@@ -474,12 +502,17 @@ static struct bw_error *place_first(struct bw_sender *sender, struct change *cha
     return NULL;
 }
 
+/* A new inode that cannot be made gets no further commands. */
 static struct bw_error *place_inode(struct bw_sender *sender, size_t at)
 {
     struct incremental *order = order_of(sender);
     struct change *change = &order->changes[order->placed[at]];
     size_t others;
-    BW_TRY(place_first(sender, change, &others, &order->path));
+    struct bw_error *error = place_first(sender, change, &others, &order->path);
+    if (error) {
+        change->kind = DELETED;
+        return error;
+    }
     for (; others < change->names + change->lost + change->gained; others++) {
         BW_TRY(final_path_of_name(sender, others, &order->other));
         bw_send_command_to(sender, BW_COMMAND_LINK, &order->other, BW_ATTRIBUTE_PATH_LINK,

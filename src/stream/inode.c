@@ -12,11 +12,6 @@
 #include "ondisk/checksum.h"
 #include "stream/sender.h"
 
-enum {
-    /* The largest sector size. Receivers may have another one than the sent file system. */
-    LARGEST_SECTOR = 64 << 10,
-};
-
 static const char capability[] = "security.capability";
 
 /* Commands. */
@@ -361,39 +356,19 @@ void bw_send_punch(struct bw_sender *sender, uint64_t offset, uint64_t length)
 }
 
 static void send_clone(struct bw_sender *sender, const struct bw_send_clone *clone,
-                       const struct bw_buffer *from, uint64_t offset, uint64_t length)
+                       const struct bw_buffer *from, uint64_t offset)
 {
     struct bw_buffer *to = sender->commands;
     size_t at = bw_command_begin(to, BW_COMMAND_CLONE);
     bw_attribute_add_number(to, BW_ATTRIBUTE_FILE_OFFSET, offset);
-    bw_attribute_add_number(to, BW_ATTRIBUTE_CLONE_LEN, length);
+    bw_attribute_add_number(to, BW_ATTRIBUTE_CLONE_LEN, clone->length);
     bw_attribute_add(to, BW_ATTRIBUTE_PATH, sender->current.path.data, sender->current.path.length);
     bw_attribute_add(to, BW_ATTRIBUTE_CLONE_UUID, clone->root->uuid, BW_UUID_SIZE);
     bw_attribute_add_number(to, BW_ATTRIBUTE_CLONE_CTRANSID, clone->root->ctransid);
     bw_attribute_add(to, BW_ATTRIBUTE_CLONE_PATH, from->data, from->length);
     bw_attribute_add_number(to, BW_ATTRIBUTE_CLONE_OFFSET, clone->offset);
     bw_send_command_end(sender, at);
-    sender->summary.cloned += length;
-}
-
-/*
- * How many bytes of a source can be cloned. Receivers refuse a range that does not end at a sector,
- * unless it is the end of both files; and a source of one sector at the beginning of a file may be
- * inline there.
- */
-static uint64_t cloneable_length(const struct bw_sender *sender, const struct bw_send_clone *clone,
-                                 uint64_t offset, uint64_t length)
-{
-    const uint32_t sectorsize = sender->sent->fs->superblock.sectorsize;
-    const bool ends_file = offset + length == sender->current.inode.size;
-    if (clone->offset == 0 && length == sectorsize)
-        return 0;
-    if ((offset | clone->offset) % sectorsize) /* the sent subvolume is itself read from a stream */
-        return 0;
-    if ((offset + length) % sectorsize && !(ends_file && clone->offset + length == clone->size))
-        return 0;
-    bool ends_source = clone->offset + length == clone->size && clone->size % LARGEST_SECTOR;
-    return ends_source && !ends_file ? length - length % LARGEST_SECTOR : length;
+    sender->summary.cloned += clone->length;
 }
 
 /* The receiver's file may be longer. A range that does not end at a sector boundary can be cloned
@@ -405,39 +380,45 @@ static void truncate_before_clone(struct bw_sender *sender, uint64_t offset, uin
         bw_send_truncate(sender, offset);
 }
 
-/* Sends a range as a clone if there is a source; `*done` is the number of bytes cloned. */
-static struct bw_error *try_clone(struct bw_sender *sender, const struct bw_file_extent *extent,
-                                  uint64_t skip, uint64_t offset, uint64_t length, uint64_t *done,
-                                  uint64_t *tried)
+/* Sends a range as a clone. `*done` is false if the source has no path. */
+static struct bw_error *clone_range(struct bw_sender *sender, const struct bw_send_clone *clone,
+                                    uint64_t offset, bool *done)
 {
-    struct bw_send_clone clone;
-    *done = 0;
-    *tried = length;
-    BW_TRY(bw_send_find_clone(sender, extent, skip, offset, length, &clone));
-    if (!clone.root)
-        return NULL;
-    *done = cloneable_length(sender, &clone, offset, clone.length);
+    BW_AUTO_BUFFER struct bw_buffer from = {0};
+    const bool is_moving = clone->root == sender->sent && !sender->parent;
+    struct bw_error *error =
+        bw_send_path(sender, clone->root, clone->inode,
+                     is_moving ? sender->current.number + 1 : UINT64_MAX, &from);
+    *done = !error;
+    if (error && error->code == BW_ERROR_NO_MEMORY)
+        return error;
+    bw_error_free(error);
     if (!*done)
         return NULL;
-    *tried = clone.length;
-    BW_AUTO_BUFFER struct bw_buffer from = {0};
-    const uint64_t progress = clone.root == sender->sent ? sender->current.number + 1 : UINT64_MAX;
-    BW_TRY(bw_send_path(sender, clone.root, clone.inode, sender->parent ? UINT64_MAX : progress,
-                        &from));
-    truncate_before_clone(sender, offset, *done);
-    send_clone(sender, &clone, &from, offset, *done);
+    truncate_before_clone(sender, offset, clone->length);
+    send_clone(sender, clone, &from, offset);
     return bw_send_cut(sender);
 }
 
 struct bw_error *bw_send_extent(struct bw_sender *sender, const struct bw_file_extent *extent,
                                 uint64_t skip, uint64_t start, uint64_t end)
 {
-    for (uint64_t done, tried; start < end; start += tried, skip += tried) {
-        BW_TRY(try_clone(sender, extent, skip, start, end - start, &done, &tried));
-        BW_TRY(send_data(sender, extent, skip + done, start + done, tried - done));
-        note_written(sender, start + tried);
+    struct bw_send_clone clone = {0};
+    uint64_t data = 0; /* bytes before `start` that are still to be sent as data */
+    while (start < end) {
+        bool cloned = false;
+        BW_TRY(bw_send_find_clone(sender, extent, skip, start, end - start, &clone));
+        if (clone.root) {
+            BW_TRY(send_data(sender, extent, skip - data, start - data, data));
+            data = 0;
+            BW_TRY(clone_range(sender, &clone, start, &cloned));
+        }
+        data += cloned ? 0 : clone.length;
+        start += clone.length;
+        skip += clone.length;
+        note_written(sender, start);
     }
-    return NULL;
+    return send_data(sender, extent, skip - data, start - data, data);
 }
 
 struct bw_error *bw_send_extent_item(struct bw_sender *sender, const struct bw_item *item)

@@ -48,6 +48,8 @@ struct bw_send_root {
     size_t part_count, part_capacity;
     struct bw_buffer names;
     struct bw_item_range parts_range, extents_range; /**< positions in the tree */
+    uint64_t source; /**< the inode that data were cloned from last; 0: none */
+    struct bw_inode source_inode;
 };
 
 void bw_send_root_init(struct bw_send_root *root, const struct bw_send_side *side);
@@ -87,13 +89,17 @@ struct bw_error *bw_send_path_add(struct bw_buffer *path, const void *name, size
 
 /** A range of a file that the receiver has. */
 struct bw_send_clone {
-    struct bw_send_root *root;
+    struct bw_send_root *root; /**< NULL: there is none */
     uint64_t inode, offset, length;
-    uint64_t size; /**< of the file */
+    uint64_t size;    /**< of the file */
+    uint64_t base;    /**< where the extent would begin in the file, modulo 2^64 */
+    uint64_t lookups; /**< items that were examined for the extent */
 };
 
-/** Finds the longest range that contains the bytes of an extent from `skip` on, at most `length`
- * bytes, to clone it to `offset` of the current file. clone->root is NULL if there is none. */
+/** Finds a source for the bytes of an extent from `skip` on, at most `length` bytes, to clone them
+ * to `offset` of the current file. `clone` is the result for the bytes of the same extent before;
+ * all zeros for the first. Without a source, clone->length is the number of bytes that have none.
+ */
 struct bw_error *bw_send_find_clone(struct bw_sender *sender, const struct bw_file_extent *extent,
                                     uint64_t skip, uint64_t offset, uint64_t length,
                                     struct bw_send_clone *clone);

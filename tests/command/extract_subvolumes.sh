@@ -5,7 +5,7 @@
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
-"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" streams subvolumes bad-data || exit 1
+"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" streams subvolumes bad-data siblings || exit 1
 image=$BUILD/fixtures/streams/dev1.img
 bad=$BUILD/fixtures/bad-data/dev1.img
 
@@ -38,6 +38,10 @@ holds "a message with sizes" grep -qE "4 subvolumes with files of $size: .* writ
     "$WORK/err"
 holds "one subvolume" extract -C "$WORK/one" "$image" second
 is "alone" "$(ls "$WORK/one")" second
+holds "snapshots with like files" extract --link-snapshots -C "$WORK/siblings" \
+    "$BUILD/fixtures/siblings/dev1.img"
+is "have their own links" "$(readlink "$WORK/siblings"/{one,two}/link | tr '\n' ' ')" \
+    'to-one to-two '
 holds "nested subvolumes" extract -C "$WORK/nested" "$BUILD/fixtures/subvolumes/dev1.img"
 holds "at their places" matches subvolumes "$WORK/nested"
 is "nothing is left over" "$(find "$WORK/all" "$WORK/nested" -name '.btrfs-walk*' | wc -l)" 0

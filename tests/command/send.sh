@@ -6,10 +6,12 @@
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
-"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" streams laptop bad-data subvolumes || exit 1
+"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" streams laptop bad-data subvolumes siblings ||
+    exit 1
 image=$BUILD/fixtures/streams/dev1.img
 bad=$BUILD/fixtures/bad-data/dev1.img
 laptop=$BUILD/fixtures/laptop/dev1.img
+siblings=$BUILD/fixtures/siblings/dev1.img
 dumped() { "$PROGRAM" dump "$WORK/out" > "$WORK/dump" 2>&1; }
 dump_has() { dumped && grep -qE -- "$1" "$WORK/dump"; }
 dump_lacks() { dumped && ! grep -qE -- "$1" "$WORK/dump"; }
@@ -46,6 +48,35 @@ holds "it is the second" dump_has "parent_uuid=$("$PROGRAM" subvolumes -o uuid,s
 expect "no contents" 0 - send --no-data -p first "$image" second
 holds "ranges in their place" dump_has 'update_extent +\./second/swap/3 '
 holds "no data" dump_lacks '^write'
+
+# Files with the number, type and generation of another one, made in the same transaction.
+expect "a snapshot next to its parent" 0 - send -p one "$siblings" two
+holds "has its own links" dump_has '^symlink .*dest=to-two$'
+holds "and device nodes" dump_has '^mknod .*mode=60644 dev=0x10072c$'
+holds "those that are equal stay" dump_lacks 'mknod .*mode=20'
+holds "directories are renamed and changed" dump_has '^chmod +\./two/directory +mode=700$'
+"$PROGRAM" send "$siblings" one > "$WORK/one"
+mv "$WORK/out" "$WORK/two"
+is "which a receiver gets" "$("$PROGRAM" ls -l "$WORK/one" "$WORK/two" /two |
+    sed -n 's/.* \([0-9]*, [0-9]*\) .* block$/\1/p; s/.* link -> //p' | tr '\n' ' ')" \
+    '7, 300 to-two '
+expect "the parent is chosen" 0 - send -R -f "$WORK/both" "$siblings" 5
+holds "the links, too" bash -c "'$PROGRAM' dump '$WORK/both' | grep -q '^symlink .*dest=to-two$'"
+
+# Extents that are shared in parts. The kernel has the same clones, but for those of `short`.
+clones() { # FILE: offset, length and source of its clones, and the ranges that are written
+    dumped && awk -v "path=/$1" 'substr($2, length($2) - length(path) + 1) == path &&
+        ($1 == "write" || $1 == "clone") {
+            sub(/.*=/, "", $3); sub(/.*=/, "", $4); sub(/.*[/]/, "", $5); sub(/.*=/, "", $6)
+            print $3 "+" $4 ($1 == "clone" ? "=" $5 "@" $6 : "") }' "$WORK/dump" | tr '\n' ' '
+}
+expect "clones" 0 - send "$siblings" two
+is "go on after a part that differs" "$(clones whole)" "0+40960=source@0 40960+4096 \
+45056+86016=source@45056 131072+8192 139264+122880=source@139264 "
+is "come from two files" "$(clones middle)" "0+24576=whole@122880 "
+is "come from the file itself" "$(clones twice)" "0+49152 49152+16384 65536+65536=twice@0 \
+131072+32768=twice@65536 163840+65536=twice@65536 "
+is "end at a sector" "$(clones short)" "0+36864=whole@0 36864+3136 "
 
 # Attributes that new inodes would inherit, in a file system made of streams.
 ids=(UUID=000102030405060708090a0b0c0d0e0f CTRANSID=7)
