@@ -16,7 +16,8 @@ bool bw_buffer_grow(struct bw_buffer *buffer, size_t more)
 {
     size_t wanted = buffer->length + more;
     size_t capacity = buffer->capacity < 256 ? 256 : buffer->capacity + buffer->capacity / 2;
-    if (wanted < more || buffer->fixed)
+    /* A length beyond the capacity was set despite a failed append. */
+    if (wanted < more || buffer->fixed || buffer->length > buffer->capacity)
         goto failed;
     if (capacity < wanted)
         capacity = wanted;

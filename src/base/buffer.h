@@ -57,7 +57,9 @@ struct bw_error *bw_give_text(struct bw_buffer *text, struct bw_error *error, ch
 
 static inline bool bw_buffer_reserve(struct bw_buffer *buffer, size_t more)
 {
-    return __builtin_expect(buffer->capacity - buffer->length >= more, 1) ||
+    return __builtin_expect(buffer->length <= buffer->capacity &&
+                                buffer->capacity - buffer->length >= more,
+                            1) ||
            bw_buffer_grow(buffer, more);
 }
 

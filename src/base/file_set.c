@@ -60,17 +60,22 @@ static bool add_below(struct bw_file_set *set, dev_t device, unsigned level)
     return added;
 }
 
+static struct bw_file_identity identity_of(const struct stat *status, unsigned level)
+{
+    const bool is_block = S_ISBLK(status->st_mode);
+    return (struct bw_file_identity){.is_block_device = is_block,
+                                     .device = is_block ? status->st_rdev : status->st_dev,
+                                     .inode = is_block ? 0 : status->st_ino,
+                                     .below = level > 0};
+}
+
 static bool add_file(struct bw_file_set *set, const struct stat *status, unsigned level)
 {
-    bool is_block = S_ISBLK(status->st_mode);
     if (!BW_ARRAY_RESERVE(set->files, set->count, set->capacity))
         return false;
-    set->files[set->count++] =
-        (struct bw_file_identity){.is_block_device = is_block,
-                                  .device = is_block ? status->st_rdev : status->st_dev,
-                                  .inode = is_block ? 0 : status->st_ino,
-                                  .below = level > 0};
-    return !is_block || level == LEVELS || add_below(set, status->st_rdev, level + 1);
+    set->files[set->count++] = identity_of(status, level);
+    return !S_ISBLK(status->st_mode) || level == LEVELS ||
+           add_below(set, status->st_rdev, level + 1);
 }
 
 bool bw_file_set_add(struct bw_file_set *set, const char *path)
@@ -94,13 +99,25 @@ static bool is_same(const struct bw_file_identity *a, const struct bw_file_ident
            a->inode == b->inode && !(a->below && b->below);
 }
 
+static bool holds_one(const struct bw_file_set *set, const struct bw_file_identity *wanted)
+{
+    for (size_t i = 0; i < set->count; i++)
+        if (is_same(wanted, &set->files[i]))
+            return true;
+    return false;
+}
+
+/* Only a block device has something below it, and needs memory. Without memory the careful answer
+ * is that the set holds the device. */
 bool bw_file_set_holds(const struct bw_file_set *set, const struct stat *status)
 {
+    const struct bw_file_identity file = identity_of(status, 0);
+    if (!S_ISBLK(status->st_mode))
+        return holds_one(set, &file);
     struct bw_file_set wanted = {0};
-    bool held = !add_file(&wanted, status, 0); /* without memory the answer is the careful one */
+    bool held = !add_file(&wanted, status, 0);
     for (size_t i = 0; i < wanted.count && !held; i++)
-        for (size_t j = 0; j < set->count && !held; j++)
-            held = is_same(&wanted.files[i], &set->files[j]);
+        held = holds_one(set, &wanted.files[i]);
     bw_file_set_free(&wanted);
     return held;
 }

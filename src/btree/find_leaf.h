@@ -79,7 +79,7 @@ struct bw_item_range {
     bool in_leaf; /* in the finder's leaf, or in the lost range in its place */
     bool ended;
     bool reads;               /* started and not stopped */
-    struct bw_error *failure; /* memory ran out */
+    struct bw_error *failure; /* memory ran out; not private: the rest of the range is unknown */
     struct bw_frame frame;
     uint64_t start_time;
     struct bw_key first;

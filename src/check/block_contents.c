@@ -72,7 +72,7 @@ static bool is_in_owner(const struct bw_reached_block *block)
         return true;
     BW_AUTO_ERROR struct bw_error *error =
         find_block(&check->fs->reader, &owner->tree, &key, block->node.level, &bytenr);
-    return error || bytenr == block->pointer->bytenr;
+    return bw_check_lacks_memory(block->check, error) || error || bytenr == block->pointer->bytenr;
 }
 
 void bw_check_owner(const struct bw_reached_block *block)
@@ -115,6 +115,7 @@ static void find_inode(const struct bw_reached_block *leaf, uint64_t number,
     struct bw_item item;
     bw_leaf_finder_init(&finder, &leaf->check->fs->reader, &leaf->tree->tree);
     BW_AUTO_ERROR struct bw_error *error = bw_find_leaf(&finder, &key);
+    bw_check_lacks_memory(leaf->check, error);
     const int64_t slot = error || finder.lost ? -1 : bw_leaf_last_until(&finder, &key);
     *last = (struct bw_last_inode){.tree = leaf->tree, .number = number};
     if (slot >= 0 && bw_leaf_item(&finder.leaf, (uint32_t)slot, &item) &&

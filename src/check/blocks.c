@@ -192,8 +192,9 @@ static void report_copy(struct batch *batch, unsigned i, unsigned copy, enum bw_
     bw_check_find(batch->check, code, &location, "%s", message);
 }
 
-/* Whether any of the copies from `from` on is good; it remains in the buffer of the block. */
-static bool has_good_copy(struct batch *batch, unsigned i, unsigned from)
+/* Searches the copies from `from` on for a good one, which remains in the buffer of the block.
+ * False if memory runs out. */
+static bool find_good_copy(struct batch *batch, unsigned i, unsigned from)
 {
     struct bw_checked_block *block = &batch->blocks[i];
     const struct bw_tree_reader *reader = &batch->check->fs->reader;
@@ -203,15 +204,14 @@ static bool has_good_copy(struct batch *batch, unsigned i, unsigned from)
         request.kind = BW_REQUEST_RAW;
         request.copy = (uint8_t)copy;
         bw_wind(&frame, reader->top, &request, 1);
-        if (request.error) {
-            bw_error_free(request.error);
-            continue;
-        }
-        struct verdict verdict = check_copy(batch->check, block->buffer, &block->pointer);
-        block->good = !verdict.error;
-        bw_error_free(verdict.error);
+        BW_AUTO_ERROR struct bw_error *bad = request.error;
+        if (!bad)
+            bad = check_copy(batch->check, block->buffer, &block->pointer).error;
+        if (bw_check_lacks_memory(batch->check, bad))
+            return false;
+        block->good = !bad;
     }
-    return block->good;
+    return true;
 }
 
 /* A copy is bad or unreadable. If no good copy is known yet, the later ones are searched at once,
@@ -219,13 +219,13 @@ static bool has_good_copy(struct batch *batch, unsigned i, unsigned from)
 static void add_bad_copy(struct batch *batch, unsigned i, unsigned copy, struct verdict verdict)
 {
     BW_AUTO_ERROR struct bw_error *error = verdict.error;
-    if (error->code == BW_ERROR_MISSING_DEVICE || !batch->in_chunk[i]) {
-        has_good_copy(batch, i, copy + 1);
+    const bool known =
+        !bw_check_lacks_memory(batch->check, error) && find_good_copy(batch, i, copy + 1);
+    if (known && (error->code == BW_ERROR_MISSING_DEVICE || !batch->in_chunk[i]))
         return;
-    }
     batch->bad[i]++;
-    bool repairable = has_good_copy(batch, i, copy + 1);
-    report_copy(batch, i, copy, verdict.code, repairable, error->message);
+    if (known)
+        report_copy(batch, i, copy, verdict.code, batch->blocks[i].good, error->message);
 }
 
 static void add_copy(struct batch *batch, unsigned i, struct bw_request *request)

@@ -322,7 +322,10 @@ static uint64_t read_run(struct bw_data_check *data, struct worker *worker,
     if (!request.error)
         return matching_sectors(data, piece, mask, first, worker->other);
     const bool divide = count > 1 && request.error->code != BW_ERROR_MISSING_DEVICE;
+    const bool unknown = !divide && bw_check_lacks_memory(data->check, request.error);
     bw_error_free(request.error);
+    if (unknown)
+        return mask;
     if (!divide)
         *unreadable |= mask;
     for (unsigned i = 0; divide && i < count; i++)

@@ -95,8 +95,10 @@ make_room(struct bw_check *check, const struct bw_finding_location *new, enum bw
     if (findings->in_pass[code] > ALL_SHOWN && check->options->all)
         return NULL;
     if (findings->in_pass[code] <= limit) {
-        if (!BW_ARRAY_RESERVE(findings->waiting, findings->count, findings->capacity))
+        if (!BW_ARRAY_RESERVE(findings->waiting, findings->count, findings->capacity)) {
+            atomic_store(&check->unfinished, true);
             return NULL;
+        }
         return &findings->waiting[findings->count++];
     }
     for (size_t i = 0; i < findings->count; i++)
@@ -119,10 +121,10 @@ void bw_check_find(struct bw_check *check, enum bw_code_number code,
     va_start(arguments, format);
     int length = vasprintf(&message, format, arguments);
     va_end(arguments);
-    if (length < 0) {
+    if (length < 0 || code == BW_CODE_unfinished)
         atomic_store(&check->unfinished, true);
+    if (length < 0)
         return;
-    }
     new.finding.code = findings->counts[code].code;
     new.finding.message = message;
     pthread_mutex_lock(&findings->lock);
@@ -139,10 +141,17 @@ void bw_check_find(struct bw_check *check, enum bw_code_number code,
 
 void bw_check_unable(struct bw_check *check, struct bw_error *error)
 {
-    atomic_store(&check->unfinished, true);
     bw_check_find(check, BW_CODE_unfinished, &(struct bw_finding_location){0}, "%s",
                   error->message);
     bw_error_free(error);
+}
+
+bool bw_check_lacks_memory(struct bw_check *check, const struct bw_error *error)
+{
+    if (!error || error->code != BW_ERROR_NO_MEMORY)
+        return false;
+    bw_check_unable(check, bw_error_no_memory());
+    return true;
 }
 
 /* Paths. */

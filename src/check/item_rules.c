@@ -39,6 +39,8 @@ bool bw_item_refused(struct bw_item_fault *fault, struct bw_error *error)
     BW_AUTO_ERROR struct bw_error *own = error;
     if (!own)
         return false;
+    if (own->code == BW_ERROR_NO_MEMORY)
+        return bw_item_wrong_as(fault, BW_CODE_unfinished, "%s", own->message);
     const char *words = strstr(own->message, ": ");
     return bw_item_wrong(fault, "%s", words ? words + 2 : own->message);
 }

@@ -429,7 +429,8 @@ static struct bw_error *scan_space(struct space *space)
 
 struct bw_error *bw_pass_space(struct bw_check *check)
 {
-    struct space space = {.check = check};
+    /* The scan may fail before it begins all of them, and each is ended. */
+    struct space space = {.check = check, .checksums.check = check, .free_space.check = check};
     check->references = bw_reference_counts_create();
     if (!check->references)
         return bw_error_no_memory();

@@ -449,10 +449,11 @@ static struct bw_error *open_images(struct bw_fs *fs, struct bw_xlator *map,
                                     struct bw_image_set *set)
 {
     bool has_disks = options->partition;
-    set->count = bw_xlator_child_count(map);
-    set->images = calloc(set->count, sizeof *set->images);
+    const size_t count = bw_xlator_child_count(map);
+    set->images = calloc(count, sizeof *set->images);
     if (!set->images)
         return bw_error_no_memory();
+    set->count = count;
     for (size_t i = 0; i < set->count; i++) {
         set->images[i].bad = bw_stack_take_failure(stack, bw_xlator_child(map, i));
         set->images[i].has_failed = set->images[i].is_foreign = set->images[i].bad;

@@ -98,6 +98,7 @@ static struct bw_error *find_file(const struct searching *searching, struct foun
         error = bw_inode_get(version->fs, &version->place, &version->inode);
     if (!error) {
         bw_buffer_append(&found->path, path, strlen(path));
+        error = found->path.failed ? bw_error_no_memory() : NULL;
     } else if (error->code != BW_ERROR_NO_MEMORY) {
         bw_error_free(error);
         error = find_by_number(&searching->newer.version, from, found);

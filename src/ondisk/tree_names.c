@@ -99,28 +99,25 @@ struct bw_error *bw_tree_id_parse(const char *text, uint64_t *id)
     return error;
 }
 
-/* Cuts off the text if it is too long. If memory has run out, the text is empty. */
-static const char *copy_text(const struct bw_buffer *buffer, char text[BW_KEY_TEXT])
+/* Cuts off a text that is too long. */
+static const char *copy_text(const char *from, const char *end, char text[BW_KEY_TEXT])
 {
-    size_t length = buffer->length < BW_KEY_TEXT ? buffer->length : BW_KEY_TEXT - 1;
-    if (length)
-        memcpy(text, buffer->data, length);
+    const size_t length = end - from < BW_KEY_TEXT ? (size_t)(end - from) : BW_KEY_TEXT - 1;
+    memcpy(text, from, length);
     text[length] = '\0';
     return text;
 }
 
 const char *bw_tree_id_text(uint64_t id, char text[BW_KEY_TEXT])
 {
-    BW_AUTO_BUFFER struct bw_buffer buffer = {0};
-    bw_print_objectid(&buffer, id, 0);
-    return copy_text(&buffer, text);
+    char room[BW_KEY_ROOM];
+    return copy_text(room, bw_write_objectid(room, id, 0), text);
 }
 
 const char *bw_key_text(const struct bw_key *key, char text[BW_KEY_TEXT])
 {
-    BW_AUTO_BUFFER struct bw_buffer buffer = {0};
-    bw_print_key(&buffer, key);
-    return copy_text(&buffer, text);
+    char room[BW_KEY_ROOM];
+    return copy_text(room, bw_write_key(room, key), text);
 }
 
 /* Keys and ranges of keys, as a user writes them. */

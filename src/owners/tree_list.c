@@ -146,6 +146,9 @@ static void advance_part(struct bw_item_stream *stream, struct bw_stream_part *p
         if (stream->reporting)
             bw_fs_report_range(stream->reporting, &part->range);
     }
+    /* The rest is unknown: bw_item_stream_end() returns the error. */
+    if (part->range.failure)
+        part->after_loss = stream->lost = true;
 }
 
 static void choose_item(struct bw_item_stream *stream)

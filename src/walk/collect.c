@@ -403,12 +403,11 @@ static void set_path(struct bw_collector *collector, const struct row *row,
     const struct entered *directory = &collector->entered[row->directory];
     const char *bytes = collector->bytes.data;
     struct bw_buffer *path = &collector->path;
-    if (!before || before->directory != row->directory) {
-        path->length = 0;
+    const bool stays = before && before->directory == row->directory;
+    path->length = stays ? directory->length : 0;
+    if (!stays)
         bw_buffer_append(path, bytes + directory->offset, directory->length);
-    }
-    path->length = directory->length;
-    if (!bw_buffer_reserve(path, row->name_length + BW_COPY_SLACK))
+    if (path->failed || !bw_buffer_reserve(path, row->name_length + BW_COPY_SLACK))
         return;
     char *end =
         bw_copy_bytes(path->data + path->length, bytes + row->name_offset, row->name_length);

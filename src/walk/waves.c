@@ -241,7 +241,6 @@ static struct bw_error *merge_result(struct bw_subvolume_walk *walk, const struc
     }
     for (size_t i = 0; i < result->lost.count; i++)
         BW_TRY(bw_waves_lose(walk, &result->lost.items[i]));
-    walk->summary->files += result->files;
     return NULL;
 }
 
@@ -290,9 +289,11 @@ struct bw_error *bw_waves_run_tasks(struct bw_subvolume_walk *walk)
     bw_pool_run(walk->pool, walk->task_count, run_task, walk);
     walk->wave += walk->wave < BW_LAST_WAVE;
     walk->pending_count = 0;
+    /* If a task has failed or was stopped, its result may be incomplete and nothing needs it. */
     struct bw_error *error = NULL;
     for (size_t i = 0; i < walk->task_count; i++) {
-        if (!error)
+        walk->summary->files += walk->tasks[i].result.files;
+        if (!error && !bw_output_stopped(&walk->output))
             error = merge_result(walk, &walk->tasks[i]);
         bw_task_result_free(&walk->tasks[i].result);
     }

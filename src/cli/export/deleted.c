@@ -324,30 +324,39 @@ static struct bw_error *free_names(struct deleting *deleting)
 }
 
 /* Whether the contents of a file cannot be verified: it has no checksums, and its data is not
- * inline in the tree. */
-static bool is_unverifiable(const struct deleting *deleting, const struct bw_entry *entry)
+ * inline in the tree, or unreadable. */
+static struct bw_error *find_unverifiable(const struct deleting *deleting,
+                                          const struct bw_entry *entry, bool *unverifiable)
 {
     const struct bw_inode *inode = entry->inode;
-    const struct bw_extent *extent;
+    const struct bw_extent *extent = NULL;
     struct bw_file *file;
+    *unverifiable = false;
     if (!S_ISREG(inode->mode) || !inode->size || !(inode->flags & BW_INODE_NODATASUM))
-        return false;
-    BW_AUTO_ERROR struct bw_error *error =
-        bw_file_open(deleting->state->fs, &entry->place, NULL, &file);
-    if (error)
-        return true;
-    bw_error_free(bw_file_next_extent(file, &extent));
-    const bool in_tree =
-        extent && extent->kind == BW_EXTENT_INLINE && extent->length >= inode->size;
-    bw_file_close(file);
-    return !in_tree;
+        return NULL;
+    *unverifiable = true;
+    struct bw_error *error = bw_file_open(deleting->state->fs, &entry->place, NULL, &file);
+    if (!error) {
+        error = bw_file_next_extent(file, &extent);
+        if (!error)
+            *unverifiable =
+                !extent || extent->kind != BW_EXTENT_INLINE || extent->length < inode->size;
+        bw_file_close(file);
+    }
+    if (error && error->code == BW_ERROR_NO_MEMORY)
+        return error;
+    bw_error_free(error);
+    return NULL;
 }
 
 static struct bw_error *visit_unless_unverifiable(void *context, const struct bw_entry *entry)
 {
     struct deleting *deleting = context;
     struct bw_entry named = *entry;
-    if (!deleting->settings->unverified && is_unverifiable(deleting, entry)) {
+    bool unverifiable = false;
+    if (!deleting->settings->unverified)
+        BW_TRY(find_unverifiable(deleting, entry, &unverifiable));
+    if (unverifiable) {
         deleting->unverified++;
         return NULL;
     }

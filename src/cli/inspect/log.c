@@ -93,22 +93,20 @@ static bool is_zero(const struct bw_extent *extent)
 }
 
 /* Compares by reading. Inline data is at most a sector long. */
-static bool same_bytes(struct extents *before, struct extents *after, uint64_t offset,
-                       uint64_t length)
+static struct bw_error *compare_bytes(struct extents *before, struct extents *after,
+                                      uint64_t offset, uint64_t length, bool *same)
 {
     char buffers[2][4096];
-    for (size_t got[2]; length; offset += got[0], length -= got[0]) {
+    *same = true;
+    for (size_t got[2]; length && *same; offset += got[0], length -= got[0]) {
         size_t wanted = length < sizeof *buffers ? (size_t)length : sizeof *buffers;
-        BW_AUTO_ERROR struct bw_error *first =
-            bw_file_read(before->file, offset, buffers[0], wanted, &got[0]);
-        BW_AUTO_ERROR struct bw_error *second =
-            bw_file_read(after->file, offset, buffers[1], wanted, &got[1]);
-        if (first || second || got[0] != got[1] || memcmp(buffers[0], buffers[1], got[0]) != 0)
-            return false;
+        BW_TRY(bw_file_read(before->file, offset, buffers[0], wanted, &got[0]));
+        BW_TRY(bw_file_read(after->file, offset, buffers[1], wanted, &got[1]));
+        *same = got[0] == got[1] && memcmp(buffers[0], buffers[1], got[0]) == 0;
         if (!got[0])
             break; /* the end of the file */
     }
-    return true;
+    return NULL;
 }
 
 static struct bw_error *write_range(struct changes *changes, uint64_t offset, uint64_t length)
@@ -117,16 +115,19 @@ static struct bw_error *write_range(struct changes *changes, uint64_t offset, ui
     return write_row(changes, &row, &changes->after.names[0], NULL, NULL, 0);
 }
 
-static bool is_same(struct extents *before, struct extents *after, uint64_t offset, uint64_t end)
+static struct bw_error *compare_extents(struct extents *before, struct extents *after,
+                                        uint64_t offset, uint64_t end, bool *same)
 {
     const struct bw_extent *a = &before->now, *b = &after->now;
+    *same = false;
     if (is_zero(a) || is_zero(b))
-        return is_zero(a) && is_zero(b);
-    if (a->kind == BW_EXTENT_REGULAR && b->kind == BW_EXTENT_REGULAR)
-        return a->logical == b->logical && a->compression == b->compression &&
-               a->extent_offset - a->offset == b->extent_offset - b->offset;
-    return a->kind == BW_EXTENT_INLINE && b->kind == BW_EXTENT_INLINE &&
-           same_bytes(before, after, offset, end - offset);
+        *same = is_zero(a) && is_zero(b);
+    else if (a->kind == BW_EXTENT_REGULAR && b->kind == BW_EXTENT_REGULAR)
+        *same = a->logical == b->logical && a->compression == b->compression &&
+                a->extent_offset - a->offset == b->extent_offset - b->offset;
+    else if (a->kind == BW_EXTENT_INLINE && b->kind == BW_EXTENT_INLINE)
+        return compare_bytes(before, after, offset, end - offset, same);
+    return NULL;
 }
 
 /* Compares the extents of both sides, and joins adjacent ranges that differ. */
@@ -140,7 +141,9 @@ static struct bw_error *compare_ranges(struct changes *changes, struct extents *
     while (offset < size) {
         uint64_t end = end_of(before) < end_of(after) ? end_of(before) : end_of(after);
         end = end < size ? end : size;
-        if (is_same(before, after, offset, end)) {
+        bool same;
+        BW_TRY(compare_extents(before, after, offset, end, &same));
+        if (same) {
             if (start < offset)
                 BW_TRY(write_range(changes, start, offset - start));
             start = end;
@@ -177,14 +180,9 @@ static struct bw_error *add_name(void *context, const struct bw_inode_name *name
     struct bw_place directory;
     BW_AUTO_FREE char *parent = NULL;
     size_t length;
-    struct bw_error *error =
-        bw_lookup_number(side->fs, side->place.subvolume, name->directory, &directory);
-    if (!error)
-        error = bw_inode_path(side->fs, &directory, &parent, &length);
-    if (error) {
-        bw_fs_report(side->fs, BW_DAMAGE, error);
-        return NULL;
-    }
+    /* Without the path of one side, the other side's path would look like a change. */
+    BW_TRY(bw_lookup_number(side->fs, side->place.subvolume, name->directory, &directory));
+    BW_TRY(bw_inode_path(side->fs, &directory, &parent, &length));
     if (!BW_ARRAY_RESERVE(side->names, side->count, side->capacity))
         return bw_error_no_memory();
     struct bw_buffer *path = &side->names[side->count++];

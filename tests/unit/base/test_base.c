@@ -140,6 +140,11 @@ static void test_buffer_without_memory(void **state)
 {
     (void)state;
     struct bw_buffer buffer = {0};
+    /* A length that was set although the append failed must not look like room. */
+    buffer.length = 100;
+    bw_buffer_append(&buffer, "abc", 3);
+    assert_true(buffer.failed && !buffer.data && buffer.length == 100);
+    buffer = (struct bw_buffer){0};
     bw_buffer_append(&buffer, "kept", 4);
     assert_false(bw_buffer_reserve(&buffer, SIZE_MAX));
     assert_true(buffer.failed);
