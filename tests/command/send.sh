@@ -102,6 +102,7 @@ is "two ends" "$(dumped && grep -c '^subvol ' "$WORK/dump")" 2
 is "in one stream" "$(dumped && grep -c '^snapshot ' "$WORK/dump")" 2
 expect "a subvolume with its snapshots" 0 - send -R -C "$WORK/folder" "$laptop" @
 holds "a file for each" test -s "$WORK/folder/0001-@snapshots-1-snapshot.btrfs"
+holds "also the second of that name" test -s "$WORK/folder/0002-@snapshots-2-snapshot.btrfs"
 holds "in the order of their changes" test -s "$WORK/folder/0003-@.btrfs"
 cat "$WORK/folder"/* > "$WORK/out"
 holds "as a difference from a snapshot" dump_has '^snapshot +\./@ '
@@ -109,6 +110,7 @@ expect "files in the folder stay" 1 'File exists' send -R -C "$WORK/folder" "$la
 rm "$WORK/folder"/*
 expect "a subvolume with the longest name" 0 - \
     send -R -C "$WORK/long" "$BUILD/fixtures/subvolumes/dev1.img" 5
+holds "is after the top-level subvolume" bash -c "test -s '$WORK/long'/*-toplevel.btrfs"
 is "is sent to a file with the longest name" \
     "$(cd "$WORK/long" && printf '%s\n' * | awk '{ print length($0) }' | sort -n | tail -n 1)" 255
 expect "all into one file" 0 - send -R -f "$WORK/all" "$laptop" @

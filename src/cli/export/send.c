@@ -106,10 +106,23 @@ static struct bw_error *find_subvolume(struct sending *sending, const char *text
     return cmd_send_list_add(&sending->list, past ? past : sending->fs, subvolume, past);
 }
 
-static bool has_name(const struct cmd_sent *a, const struct cmd_sent *b)
+/* The name that a receiver would use. The top-level subvolume has none of its own. */
+static struct bw_bytes usual_name(const struct cmd_sent *sent)
 {
-    return a->info.name_length == b->info.name_length && a->info.name_length &&
-           memcmp(a->info.name, b->info.name, a->info.name_length) == 0;
+    static const char top[] = "toplevel";
+    return sent->info.name_length ? (struct bw_bytes){sent->info.name, sent->info.name_length}
+                                  : (struct bw_bytes){top, strlen(top)};
+}
+
+static struct bw_bytes name_of(const struct cmd_sent *sent)
+{
+    return sent->name ? (struct bw_bytes){sent->name, strlen(sent->name)} : usual_name(sent);
+}
+
+static bool have_same_name(const struct cmd_sent *a, const struct cmd_sent *b)
+{
+    const struct bw_bytes left = usual_name(a), right = usual_name(b);
+    return left.length == right.length && memcmp(left.data, right.data, left.length) == 0;
 }
 
 /* Receivers make all subvolumes in one folder. Those whose names are not unique, as of Snapper's
@@ -122,9 +135,15 @@ static struct bw_error *name_apart(struct sending *sending)
         bool unique = true;
         size_t length;
         for (size_t j = 0; j < list->count; j++)
-            unique &= i == j || !has_name(subvolume, &list->items[j]);
+            unique &= i == j || !have_same_name(subvolume, &list->items[j]);
         if (unique)
             continue;
+        if (!subvolume->info.name_length) { /* another one is called like that */
+            subvolume->name = strdup("toplevel-5");
+            if (!subvolume->name)
+                return bw_error_no_memory();
+            continue;
+        }
         BW_TRY(bw_subvolume_path(subvolume->side.fs, subvolume->side.subvolume, &subvolume->name,
                                  &length));
         memmove(subvolume->name, subvolume->name + 1, length);
@@ -189,10 +208,10 @@ static struct bw_error *report_new_uuid(const struct sending *sending, const str
     BW_TRY(bw_send_identity(sent->side.fs, sent->side.subvolume, &identity));
     if (identity.reason == BW_SEND_OWN && sending->state->on_error == CMD_ON_ERROR_FAIL)
         return NULL;
+    const struct bw_bytes name = name_of(sent);
     bw_fs_report(sent->side.fs, BW_NOTE,
                  bw_error_create(BW_ERROR_UNSUPPORTED, "%.*s is sent under a new UUID: %s",
-                                 (int)sent->info.name_length, sent->info.name,
-                                 reason_of(identity.reason)));
+                                 (int)name.length, name.data, reason_of(identity.reason)));
     return NULL;
 }
 
@@ -234,11 +253,10 @@ static struct bw_error *send_one(struct sending *sending, size_t number)
 static void append_file_name(struct bw_buffer *name, const struct cmd_sent *sent, size_t number)
 {
     static const char suffix[] = ".btrfs";
-    const size_t length = sent->name ? strlen(sent->name) : sent->info.name_length;
+    const struct bw_bytes own = name_of(sent);
     bw_buffer_format(name, "%04zu-", number + 1);
     const size_t room = NAME_MAX - name->length - strlen(suffix);
-    bw_buffer_append(name, sent->name ? sent->name : sent->info.name,
-                     length < room ? length : room);
+    bw_buffer_append(name, own.data, own.length < room ? own.length : room);
     bw_buffer_append(name, suffix, sizeof suffix);
 }
 
