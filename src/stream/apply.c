@@ -11,7 +11,10 @@
 #include "base/cleanup.h"
 #include "stream/source.h"
 
-enum { MOST_SUBVOLUMES = 1 << 16 }; /* each needs some tree blocks in memory */
+enum {
+    MOST_SUBVOLUMES = 1 << 16, /* each needs some tree blocks in memory */
+    ITEMS_PER_COMMAND = 16,    /* that the budget grows by: enough to remove a small file */
+};
 
 /* An image that is being applied. */
 struct applier {
@@ -151,7 +154,8 @@ static struct bw_error *open_tree(struct applier *applier, const struct bw_recei
     struct bw_fs *fs = applier->set->fs;
     const struct bw_received *subvolume = current_subvolume(applier);
     const uint64_t generation = applier->set->count;
-    applier->tree = (struct bw_stream_tree){.transid = subvolume->transid};
+    applier->tree =
+        (struct bw_stream_tree){.transid = subvolume->transid, .budget = &applier->set->budget};
     applier->is_open = true;
     struct bw_tree_editor *editor = &applier->tree.editor;
     if (!parent) {
@@ -486,7 +490,6 @@ static struct bw_error *on_clone(struct applier *applier, const struct bw_stream
     struct bw_stream_clone source = {
         .path = text_of(command, BW_ATTRIBUTE_CLONE_PATH),
         .offset = bw_command_number(command, BW_ATTRIBUTE_CLONE_OFFSET),
-        .budget = &applier->set->clones,
     };
     BW_TRY(find_source(applier, uuid_of(command, BW_ATTRIBUTE_CLONE_UUID), &source.tree));
     return bw_stream_clone(&applier->tree, path_of(command), &range, &source);
@@ -547,6 +550,7 @@ static struct bw_error *apply_command(struct applier *applier,
     if (!applier->is_open && !begins_subvolume(command) && command->type != BW_COMMAND_END)
         return bw_error_create(BW_ERROR_CORRUPT, "command %s at %" PRIu64 " is in no subvolume",
                                bw_command_name(command->type), command->offset);
+    applier->set->budget += ITEMS_PER_COMMAND;
     struct bw_error *error = function(applier, command);
     if (!error || applier->result->is_waiting || error->code == BW_ERROR_NO_MEMORY)
         return error;

@@ -24,7 +24,7 @@ struct bw_received_set {
     struct bw_received *items;
     size_t count, capacity;
     struct bw_map by_uuid;   /**< hash of the UUID to the index */
-    uint64_t clones;         /**< number of extents that may still be cloned */
+    uint64_t budget;         /**< as in struct bw_stream_tree, for all of them */
     uint32_t lzo_sectorsize; /**< of compressed data; 0: there was none */
 };
 

@@ -19,6 +19,9 @@
 struct bw_stream_tree {
     struct bw_tree_editor editor;
     uint64_t transid; /**< transaction of new inodes and extents */
+    /** Number of items that commands may still copy or remove, which decreases. A short command can
+     * concern any number of them, so all streams together have a limit. NULL: there is none. */
+    uint64_t *budget;
     /* Private: the directory that was looked up last; 0: none. */
     struct bw_buffer directory;
     uint64_t directory_inode;
@@ -35,6 +38,9 @@ struct bw_stream_place {
 struct bw_error *bw_stream_tree_begin(struct bw_stream_tree *tree);
 
 void bw_stream_tree_free(struct bw_stream_tree *tree);
+
+/** Spends the budget for one item. */
+struct bw_error *bw_stream_spend(struct bw_stream_tree *tree);
 
 /* Names (tree_names.c). */
 
@@ -91,7 +97,6 @@ struct bw_stream_clone {
     struct bw_stream_tree *tree; /**< may be the same tree */
     struct bw_bytes path;
     uint64_t offset;
-    uint64_t *budget; /**< number of extents that may still be cloned; decreases */
 };
 
 /** Replaces a range by the same extents as a range of another file. */

@@ -20,8 +20,10 @@
 
 enum {
     NODESIZE = 16384,
-    CLONES = 4 << 20, /* extents that may be cloned, in addition to a number for the size */
-    CLONE_BYTES = 16, /* of the streams, for each further one */
+    /* For so many bytes of the streams, commands may copy or remove one item. A kernel refers to
+     * an extent at most 1,024 times, and writes of its 48 KiB or more in one command. */
+    BYTES_PER_ITEM = 16,
+    LEAST_ITEMS = 4096,
 };
 
 /* Data begin here: an address of 0 would be a hole. Each image begins at a multiple of this. */
@@ -42,7 +44,8 @@ struct making {
     struct bw_image_set *images;
     struct source *sources;
     struct bw_received_set received;
-    uint64_t end; /* of the logical addresses */
+    uint64_t end;  /* of the logical addresses */
+    uint64_t size; /* of all streams, in bytes */
 };
 
 /* The devices. */
@@ -83,6 +86,7 @@ static struct bw_error *begin_sources(struct making *making)
         making->sources[i] = (struct source){.image = i, .base = making->end};
         if (size > BW_MEMORY_START / 4 - making->end)
             return bw_error_create(BW_ERROR_UNSUPPORTED, "the streams are too large");
+        making->size += size;
         making->end += (size + STREAM_ALIGNMENT - 1) / STREAM_ALIGNMENT * STREAM_ALIGNMENT;
     }
     for (size_t i = 0; i < making->images->count; i++)
@@ -206,7 +210,7 @@ static struct bw_error *apply_streams(struct making *making)
 {
     const size_t count = making->images->count;
     bool progress = true;
-    making->received.clones = CLONES + making->end / CLONE_BYTES;
+    making->received.budget = LEAST_ITEMS + making->size / BYTES_PER_ITEM;
     for (size_t i = 0; i < count; i++)
         read_transid(making, &making->sources[i]);
     qsort(making->sources, count, sizeof *making->sources, by_transid);

@@ -116,6 +116,7 @@ static struct bw_error *drop_range(struct file *file, uint64_t start, uint64_t e
         if (!found || piece.start >= end)
             return NULL;
         const struct bw_key key = {file->inode, BW_EXTENT_DATA, piece.start};
+        BW_TRY(bw_stream_spend(file->tree));
         count_bytes(file, 0, piece.end - piece.start);
         if (piece.start < start)
             BW_TRY(put_part(file, &piece, piece.start, start, piece.start));
@@ -171,7 +172,7 @@ struct bw_error *bw_stream_truncate(struct bw_stream_tree *tree, struct bw_bytes
 
 /* Copies the extents of a range to an offset of another file, or of the same file. */
 static struct bw_error *copy_pieces(const struct file *from, struct bw_stream_range range,
-                                    struct file *to, uint64_t at, uint64_t *budget)
+                                    struct file *to, uint64_t at)
 {
     const uint64_t end = range.offset + range.length;
     for (uint64_t next = range.offset; next < end;) {
@@ -180,9 +181,7 @@ static struct bw_error *copy_pieces(const struct file *from, struct bw_stream_ra
         BW_TRY(find_piece(from, next, &piece, &found));
         if (!found || piece.start >= end)
             return NULL;
-        if (!*budget)
-            return bw_error_create(BW_ERROR_CORRUPT, "the streams clone too many extents");
-        --*budget;
+        BW_TRY(bw_stream_spend(to->tree));
         const uint64_t start = piece.start > next ? piece.start : next;
         next = least(piece.end, end);
         BW_TRY(put_part(to, &piece, start, next, at + (start - range.offset)));
@@ -216,7 +215,7 @@ struct bw_error *bw_stream_clone(struct bw_stream_tree *tree, struct bw_bytes pa
     BW_TRY(open_file(tree, path, &to));
     BW_TRY(check_clone(&from, &to, range, source->offset));
     BW_TRY(drop_range(&to, range->offset, range->offset + range->length));
-    BW_TRY(copy_pieces(&from, taken, &to, range->offset, source->budget));
+    BW_TRY(copy_pieces(&from, taken, &to, range->offset));
     grow_file(&to, range->offset + range->length);
     return close_file(&to);
 }

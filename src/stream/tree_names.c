@@ -61,6 +61,16 @@ struct bw_error *bw_stream_tree_begin(struct bw_stream_tree *tree)
     return bw_edit_put(&tree->editor, &key, &ref, sizeof ref);
 }
 
+struct bw_error *bw_stream_spend(struct bw_stream_tree *tree)
+{
+    if (tree->budget && !*tree->budget)
+        return bw_error_create(BW_ERROR_CORRUPT, "the streams copy or remove too many extents for "
+                                                 "their size");
+    if (tree->budget)
+        --*tree->budget;
+    return NULL;
+}
+
 void bw_stream_tree_free(struct bw_stream_tree *tree)
 {
     bw_editor_destroy(&tree->editor);
@@ -331,6 +341,7 @@ static struct bw_error *remove_inode(struct bw_stream_tree *tree, uint64_t inode
         if (!item.data || item.key.objectid != inode)
             return NULL;
         const struct bw_key key = item.key; /* the item ends with the change */
+        BW_TRY(bw_stream_spend(tree));
         BW_TRY(bw_edit_remove(&tree->editor, &key));
     }
 }

@@ -170,4 +170,19 @@ hostile "a write far out" '.' "$begin" 'mkfile PATH=x' \
 hostile "a command before a subvolume" '.' 'mkfile PATH=x'
 hostile "a clone of what is not there" '.' "$begin" 'mkfile PATH=x' "clone FILE_OFFSET=0 \
 CLONE_LEN=4096 PATH=x CLONE_UUID=$uuid CLONE_CTRANSID=7 CLONE_PATH=x CLONE_OFFSET=4096"
+doubled=()
+for ((length = 4096; length < 1 << 50; length *= 2)); do
+    doubled+=("clone FILE_OFFSET=$length CLONE_LEN=$length PATH=x CLONE_UUID=$uuid \
+CLONE_CTRANSID=7 CLONE_PATH=x CLONE_OFFSET=0")
+done
+hostile "extents that double" 'too many extents for their size' "$begin" 'mkfile PATH=x' \
+    'write PATH=x FILE_OFFSET=0 DATA=y' 'truncate PATH=x SIZE=4096' "${doubled[@]}"
+shortened=()
+for ((i = 16; i < 216; i++)); do
+    shortened+=(end 'header 1' "snapshot PATH=a UUID=$(printf %032x "$i") CTRANSID=8 \
+CLONE_UUID=$uuid CLONE_CTRANSID=7" 'truncate PATH=x SIZE=0')
+done
+mapfile -t written < <(seq -f 'write PATH=x FILE_OFFSET=%g00 DATA=y' 4000)
+hostile "snapshots that remove many extents" 'too many extents for their size' "$begin" \
+    'mkfile PATH=x' "${written[@]}" "${shortened[@]}"
 finish
