@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "btrfs-walk/inode.h"
 
 enum {
     NAMES = 64 << 10, /* bytes of names of attributes that are copied at once */
@@ -56,6 +57,14 @@ static const char *next_name(DIR *listing)
 
 /* Attributes. */
 
+void bw_remove_inherited(int directory, const char *name)
+{
+    char path[PATH_MAX];
+    snprintf(path, sizeof path, "/proc/self/fd/%d/%s", directory, name);
+    lremovexattr(path, BW_ACL_ACCESS);
+    lremovexattr(path, BW_ACL_DEFAULT);
+}
+
 static void copy_xattr(const char *from, const char *to, const char *name)
 {
     char value[NAMES];
@@ -64,7 +73,8 @@ static void copy_xattr(const char *from, const char *to, const char *name)
         errno = 0; /* as with the first tree, where the receiver has reported it */
 }
 
-/* Copies all attributes of a file, as far as the user may set them. */
+/* Copies all attributes of a file, as far as the user may set them. The copy may have inherited an
+ * access control list. */
 static void copy_attributes(int from, const char *name, int to, const char *new_name,
                             const struct stat *status)
 {
@@ -72,6 +82,8 @@ static void copy_attributes(int from, const char *name, int to, const char *new_
     snprintf(one, sizeof one, "/proc/self/fd/%d/%s", from, name);
     snprintf(other, sizeof other, "/proc/self/fd/%d/%s", to, new_name);
     bool owned = fchownat(to, new_name, status->st_uid, status->st_gid, AT_SYMLINK_NOFOLLOW) == 0;
+    if (!S_ISLNK(status->st_mode))
+        bw_remove_inherited(to, new_name);
     const mode_t mode = status->st_mode & (owned ? 07777 : 0777);
     if (!S_ISLNK(status->st_mode) && fchmodat(to, new_name, mode, AT_SYMLINK_NOFOLLOW))
         errno = 0; /* the file system has no modes */
@@ -185,6 +197,7 @@ static struct bw_error *make_directory(struct bw_linked_tree *tree, int from, co
     __attribute__((cleanup(cleanup_directory))) DIR *new = open_listing(to, new_name);
     if (!old || !new)
         return system_error("cannot open", new_name);
+    bw_remove_inherited(dirfd(new), "."); /* or new directories in it would inherit it, too */
     while (!error && (entry = next_name(old)))
         error = link_entry(tree, dirfd(old), dirfd(new), entry);
     copy_attributes(from, name, to, new_name, &status);

@@ -9,6 +9,10 @@
 #include "base/number_set.h"
 #include "btrfs-walk/error.h"
 
+/** Removes the access control lists that a new file or directory has inherited from the directory
+ * around it; `name` is "." for the directory itself. Nothing happens if it has none. */
+void bw_remove_inherited(int directory, const char *name);
+
 /** The trees of a receiver. All zeros is the state before the first one. */
 struct bw_linked_tree {
     struct bw_number_set own;   /**< inodes that only the last tree has */

@@ -283,6 +283,8 @@ static struct bw_error *begin_subvolume(struct bw_receiver *receiver,
     BW_TRY(add_received(receiver, command, name));
     receiver->summary.subvolumes++;
     receiver->top = is_top ? receiver->options.top : open_below(receiver->options.folder, name);
+    if (receiver->top >= 0 && !parent)
+        bw_remove_inherited(receiver->top, ".");
     receiver->received[receiver->count - 1].placed = is_top;
     return receiver->top < 0 ? bw_error_from_errno(errno, "cannot open %s", name) : NULL;
 }

@@ -46,6 +46,30 @@ holds "nested subvolumes" extract -C "$WORK/nested" "$BUILD/fixtures/subvolumes/
 holds "at their places" matches subvolumes "$WORK/nested"
 is "nothing is left over" "$(find "$WORK/all" "$WORK/nested" -name '.btrfs-walk*' | wc -l)" 0
 
+# Access control lists that new files would inherit from the folder, or from their directory.
+id='\xff\xff\xff\xff'
+acl="\\x02\\x00\\x00\\x00\\x01\\x00\\x07\\x00$id\\x02\\x00\\x07\\x00\\x01\\x00\\x00\\x00"
+acl+="\\x04\\x00\\x05\\x00$id\\x10\\x00\\x07\\x00$id\\x20\\x00\\x05\\x00$id"
+ids=(UUID=000102030405060708090a0b0c0d0e0f CTRANSID=7)
+printf '%s\n' "subvol PATH=one ${ids[*]}" 'mkdir PATH=d' 'mkfile PATH=d/file' \
+    'chmod PATH=d/file MODE=384' 'chmod PATH=d MODE=493' 'mkfifo PATH=d/fifo RDEV=0 MODE=4480' \
+    "set_xattr PATH=d XATTR_NAME=system.posix_acl_default XATTR_DATA=$acl" end 'header 1' \
+    "snapshot PATH=two ${ids[*]/0001/0002} CLONE_${ids[0]} CLONE_${ids[1]}" \
+    'write PATH=d/file FILE_OFFSET=0 DATA=changed' 'chmod PATH=d/fifo MODE=448' end |
+    python3 "$ROOT/tests/support/make_stream.py" > "$WORK/chain"
+mkdir "$WORK/acl"
+if setfacl -d -m u:2:rwx "$WORK/acl" 2> "$WORK/holds"; then
+    holds "into a folder with a default ACL" extract --link-snapshots -C "$WORK/acl" "$WORK/chain"
+    is "only the ACLs of the image are there" "$(cd "$WORK/acl" && getfacl -Rnps . |
+        grep -E '^# file|user:[0-9]' | tr '\n' ' ')" \
+        '# file: ./one/d default:user:1:rwx # file: ./two/d default:user:1:rwx '
+    is "and its permissions" "$(stat -c %a "$WORK/acl"/{one,two}/d/{file,fifo} | tr '\n' ' ')" \
+        '600 600 600 700 '
+    is "a changed file" "$(cat "$WORK/acl/two/d/file")" changed
+else
+    skip setfacl "default ACLs"
+fi
+
 expect "unreadable data" 1 'no good copy' extract --subvolumes -C "$WORK/bad" "$bad"
 holds "are zeros" test -s "$WORK/bad/bad"
 expect "or the end" 1 'no good copy' extract --subvolumes --on-error=fail -C "$WORK/bad2" "$bad"
