@@ -131,24 +131,22 @@ void bw_probe_printer_flush(struct bw_probe_printer *printer);
  *
  * By probe, there is a row for each selected probe that has fired: the number of its events, of
  * those with an error, and the sum of their `bytes` (or `bytes_out`). If the record of the probe
- * has a duration, there are also the total, least, average and largest time, percentiles, a
- * histogram, and a share: the total as part of the totals of all rows. Probes are nested (reading a
- * block calls a layer, which reads from a device): shares compare probes, they do not divide the
- * time of the run. Rows are sorted by total time.
+ * has a duration, there are also the total, least, average and largest time, and a share: the
+ * total as part of the totals of all rows. Probes are nested (reading a block calls a layer, which
+ * reads from a device): shares compare probes, they do not divide the time of the run. Rows are
+ * sorted by total time. For distributions, bpftrace reads the USDT probes.
  *
  * By layer, there is a row for each layer that was called: its calls of any operation, the requests
  * and bytes of its reads, its errors, the time of its calls, and its own time, which excludes the
  * calls that it made itself. Shares are those of own time and add up to 100 %. Times of threads add
  * up: a second in each of two threads is two. Rows are sorted by own time.
  *
- * p50 and p99 are estimated from a histogram with a bucket for each power of two. A sum that does
- * not fit 64 bits is shown as 18446744073709551615.
+ * A sum that does not fit 64 bits is shown as 18446744073709551615.
  *
  * As JSON, the report is one object in one line; members that a probe cannot have are omitted:
  *
  *     {"mode":"probe","probes":[{"probe":"dev-read-done","share_permille":1000,"total_ns":7,
- *      "count":2,"errors":0,"bytes":8192,"min_ns":3,"avg_ns":3,"max_ns":4,"p50_ns":3,"p99_ns":4,
- *      "histogram":{"unit":"ns","data":[{"min":2,"max":3,"count":1},{"min":4,...}]}}]}
+ *      "count":2,"errors":0,"bytes":8192,"min_ns":3,"avg_ns":3,"max_ns":4}]}
  *     {"mode":"xlator","layers":[{"xlator":"verify","type":"features/verify","share_permille":1000,
  *      "own_ns":5,"total_ns":7,"calls":2,"requests":2,"errors":0,"bytes":8192,...}],"uncounted":0}
  *
@@ -165,59 +163,12 @@ struct bw_error *bw_probe_stats_create(bool by_xlator, const bool selected[BW_PR
 void bw_probe_stats_destroy(struct bw_probe_stats *stats);
 /** The consumer, for bw_probes_add(). It lives as long as the statistics. */
 struct bw_probe_consumer *bw_probe_stats_consumer(struct bw_probe_stats *stats);
-/** Passes the report to `consume` in one piece: a table and histograms, or JSON. Others may be
+/** Passes the report to `consume` in one piece: a table or JSON. Others may be
  * counting. Returns the error of `consume`, or BW_ERROR_NO_MEMORY. */
 struct bw_error *bw_probe_stats_report(const struct bw_probe_stats *stats, bool as_json,
                                        struct bw_error *(*consume)(void *context, const char *text,
                                                                    size_t length),
                                        void *context);
-
-/**
- * Filters: conditions on the events that a consumer gets. A filter is parsed once and checked
- * against each probe that it is for; evaluating it allocates nothing, and any number of threads may
- * do it.
- *
- *     filter:  filter || filter      filter && filter      ! filter      ( filter )
- *              MEMBER OPERATOR VALUE
- *              MEMBER                true for a number other than 0 and for a text that is not
- * empty
- *
- * `!` binds closest (but to a whole comparison: `!level == 1` is `!(level == 1)`), then `&&`, then
- * `||`. MEMBER is a member of the records of all probes that the filter is for, or `probe`, the
- * name of the probe.
- *
- * Numbers: == != < <= > >= and a value in decimal, 0x hexadecimal or 0 octal, which may be followed
- * by K, M, G, T, P or E (powers of 1024) for sizes and plain numbers, by ns, us, ms, s, m or h for
- * times.
- *
- * Texts: == != and ~ !~ for patterns with `*`, `?`, `[a-z]`, `[!a-z]` and `[:alpha:]`. A value is a
- * word without escapes, or a text in double quotes, with \" \\ \n \r \t \xHH. A text that looks
- * like a number needs quotes, and so do white space and ( ) & | < > = ~ ". An id of sixteen bytes
- * is compared in its written form, with hyphens and small letters.
- *
- * For a member without a value, only `!=` and `!~` are true.
- */
-struct bw_filter;
-
-/** Limits of a filter. */
-enum {
-    BW_FILTER_LENGTH = 4096, /**< bytes of its text */
-    BW_FILTER_DEPTH = 64,    /**< nested `(` and `!` */
-};
-
-/** Creates a filter for the probes selected. On success the caller owns `*filter`, which does not
- * need `text` any more. BW_ERROR_USAGE, with a column (in bytes, counted from 1), if the text is
- * malformed or does not fit one of the probes; BW_ERROR_NO_MEMORY. */
-struct bw_error *bw_filter_create(const char *text, const bool selected[BW_PROBES_MAX],
-                                  struct bw_filter **filter);
-/** Frees it; NULL is allowed. */
-void bw_filter_destroy(struct bw_filter *filter);
-/** The lowest stability of all names in the filter. */
-struct bw_attributes bw_filter_attributes(const struct bw_filter *filter);
-/** Puts a filter before one other consumer, for whose selection it was made. Returns the consumer
- * to add to the probes in its place. */
-struct bw_probe_consumer *bw_filter_before(struct bw_filter *filter,
-                                           struct bw_probe_consumer *inner);
 
 /*
  * The flight recorder: a consumer that keeps the last events as lines, in memory or in a file that

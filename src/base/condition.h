@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Conditions: tests that "and", "or" and "not" join to a tree. The caller gives the tests numbers
- * and evaluates them; probe/filter.c and walk/selection.c each have their own tests and syntax.
+ * and evaluates them: see walk/selection.c.
  *
  * A tree is built from its leaves, in the order of the text: `a && (b || !c)` is
  *

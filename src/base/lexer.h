@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Cuts a text into words, quoted words and symbols, each with its place. The volfile parser
- * (graph/volfile.c) and the parser of probe filters (probe/filter.c) are built on it.
+ * Cuts a text into words, quoted words and symbols, each with its place, for the volfile parser
+ * (graph/volfile.c).
  *
  * White space separates words. A quoted word can hold any byte; a backslash in it begins one of
  * \" \\ \n \r \t \xHH.

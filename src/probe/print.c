@@ -159,6 +159,7 @@ struct bw_error *bw_probe_printer_create(const struct bw_probe_printer_options *
     printer->options = options;
     printer->consumer.visit = print_event;
     memcpy(printer->consumer.selected, selected, sizeof printer->consumer.selected);
+    memset(printer->consumer.lazy, 0xff, sizeof printer->consumer.lazy); /* it prints all members */
     pthread_mutex_init(&printer->lock, NULL);
     struct bw_error *error = bw_event_format_init(options.json, selected, &printer->format);
     if (error)

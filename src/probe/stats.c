@@ -11,6 +11,7 @@
 #include "base/cleanup.h"
 #include "base/escape.h"
 #include "base/human.h"
+#include "base/json.h"
 #include "probe/probe.h"
 #include "probe/stats.h"
 
@@ -25,15 +26,61 @@ static uint64_t load_sum(const atomic_uint_fast64_t *sum)
     return atomic_load_explicit(sum, memory_order_relaxed);
 }
 
+/* The sum of two numbers, saturated at UINT64_MAX. */
+static uint64_t saturated_sum(uint64_t a, uint64_t b)
+{
+    return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
+static void add_to(atomic_uint_fast64_t *sum, uint64_t more)
+{
+    uint64_t old = load_sum(sum);
+    while (more &&
+           !atomic_compare_exchange_weak_explicit(sum, &old, saturated_sum(old, more),
+                                                  memory_order_relaxed, memory_order_relaxed))
+        ;
+}
+
+static void raise_to(atomic_uint_fast64_t *most, uint64_t value)
+{
+    uint64_t old = load_sum(most);
+    while (value > old && !atomic_compare_exchange_weak_explicit(
+                              most, &old, value, memory_order_relaxed, memory_order_relaxed))
+        ;
+}
+
+void bw_values_add(struct bw_values *values, uint64_t value, uint64_t times)
+{
+    uint64_t sum;
+    atomic_fetch_add_explicit(&values->count, times, memory_order_relaxed);
+    add_to(&values->sum, __builtin_mul_overflow(value, times, &sum) ? UINT64_MAX : sum);
+    raise_to(&values->most, value);
+    raise_to(&values->least, ~value);
+}
+
+static void add_values(const struct bw_values *values, struct bw_values_total *total)
+{
+    const uint64_t count = load_sum(&values->count), least = ~load_sum(&values->least),
+                   most = load_sum(&values->most);
+    if (!count)
+        return;
+    if (!total->count || total->least > least)
+        total->least = least;
+    if (total->most < most)
+        total->most = most;
+    total->sum = saturated_sum(total->sum, load_sum(&values->sum));
+    total->count += count;
+}
+
 static void add_up(const struct bw_tally *tally, struct bw_tally_totals *totals)
 {
-    totals->count = bw_sum(totals->count, load_sum(&tally->count));
-    totals->requests = bw_sum(totals->requests, load_sum(&tally->requests));
-    totals->errors = bw_sum(totals->errors, load_sum(&tally->errors));
-    totals->bytes = bw_sum(totals->bytes, load_sum(&tally->bytes));
-    totals->own_ns = bw_sum(totals->own_ns, load_sum(&tally->own_ns));
-    bw_histogram_add_up(&tally->sizes, &totals->sizes);
-    bw_histogram_add_up(&tally->times, &totals->times);
+    totals->count = saturated_sum(totals->count, load_sum(&tally->count));
+    totals->requests = saturated_sum(totals->requests, load_sum(&tally->requests));
+    totals->errors = saturated_sum(totals->errors, load_sum(&tally->errors));
+    totals->bytes = saturated_sum(totals->bytes, load_sum(&tally->bytes));
+    totals->own_ns = saturated_sum(totals->own_ns, load_sum(&tally->own_ns));
+    add_values(&tally->sizes, &totals->sizes);
+    add_values(&tally->times, &totals->times);
 }
 
 struct bw_tally_totals bw_tallies_total(const struct bw_tallies *tallies)
@@ -119,11 +166,11 @@ static void count_event(struct bw_probe_consumer *consumer, const struct bw_prob
     if (!entry)
         return;
     struct bw_tally *tally = bw_tally_here(&entry->tallies);
-    bw_sum_atomic(&tally->count, 1);
-    bw_sum_atomic(&tally->errors, number_in(event, stats->numbers[probe].error) != 0);
-    bw_sum_atomic(&tally->bytes, number_in(event, stats->numbers[probe].bytes));
+    add_to(&tally->count, 1);
+    add_to(&tally->errors, number_in(event, stats->numbers[probe].error) != 0);
+    add_to(&tally->bytes, number_in(event, stats->numbers[probe].bytes));
     if (event->members & stats->numbers[probe].ns.bit)
-        bw_histogram_count(&tally->times, number_in(event, stats->numbers[probe].ns));
+        bw_values_add(&tally->times, number_in(event, stats->numbers[probe].ns), 1);
 }
 
 static struct bw_error *add_probe(struct bw_probe_stats *stats, const struct bw_probe *probe)
@@ -203,18 +250,18 @@ static void count_call(struct bw_probe_consumer *consumer, const struct bw_probe
     struct entry *entry = entry_of_layer(stats, call->layer ? call->layer : "",
                                          call->layer_type ? call->layer_type : "");
     if (!entry) {
-        bw_sum_atomic(&stats->uncounted, 1);
+        add_to(&stats->uncounted, 1);
         return;
     }
     struct bw_tally *tally = bw_tally_here(&entry->tallies);
-    bw_sum_atomic(&tally->count, 1);
-    bw_sum_atomic(&tally->errors, call->errors);
-    bw_sum_atomic(&tally->own_ns, call->own_ns);
-    bw_histogram_count(&tally->times, call->ns);
+    add_to(&tally->count, 1);
+    add_to(&tally->errors, call->errors);
+    add_to(&tally->own_ns, call->own_ns);
+    bw_values_add(&tally->times, call->ns, 1);
     /* only reads transfer bytes, not mappings or read-ahead */
     if (call->operation && strcmp(call->operation, "read") == 0) {
-        bw_sum_atomic(&tally->requests, call->requests);
-        bw_sum_atomic(&tally->bytes, call->bytes);
+        add_to(&tally->requests, call->requests);
+        add_to(&tally->bytes, call->bytes);
     }
 }
 
@@ -331,8 +378,6 @@ enum column_number {
     LEAST,
     AVERAGE,
     MOST,
-    P50,
-    P99,
     COLUMNS,
 };
 
@@ -353,8 +398,6 @@ static const struct column {
     [LEAST] = {"min_ns", "min ns", "min ns", 9},
     [AVERAGE] = {"avg_ns", "avg ns", "avg ns", 9},
     [MOST] = {"max_ns", "max ns", "max ns", 9},
-    [P50] = {"p50_ns", "p50 ns", "p50 ns", 9},
-    [P99] = {"p99_ns", "p99 ns", "p99 ns", 9},
 };
 
 static const char *heading_of(const struct bw_stats_table *table, unsigned column)
@@ -367,7 +410,7 @@ static struct whole whole_of(const struct bw_stats_table *table)
     struct whole whole = {0};
     for (size_t i = 0; i < table->count; i++) {
         whole.time += (double)bw_stats_time(table, &table->rows[i]);
-        whole.shown = bw_sum(whole.shown, bw_stats_time(table, &table->rows[i]));
+        whole.shown = saturated_sum(whole.shown, bw_stats_time(table, &table->rows[i]));
     }
     return whole;
 }
@@ -384,7 +427,7 @@ struct cells {
 static struct cells cells_of(const struct bw_stats_table *table, const struct whole *whole,
                              const struct bw_stats_row *row)
 {
-    const struct bw_histogram_totals *times = &row->totals.times;
+    const struct bw_values_total *times = &row->totals.times;
     const bool timed = times->count, shared = row->has_times && whole->shown;
     return (struct cells){{
         [SHARE] = {shared, shared ? permille_of(bw_stats_time(table, row), whole) : 0},
@@ -398,8 +441,6 @@ static struct cells cells_of(const struct bw_stats_table *table, const struct wh
         [LEAST] = {timed, times->least},
         [AVERAGE] = {timed, timed ? times->sum / times->count : 0},
         [MOST] = {timed, times->most},
-        [P50] = {timed, bw_histogram_percentile(times, 50)},
-        [P99] = {timed, bw_histogram_percentile(times, 99)},
     }};
 }
 
@@ -468,18 +509,6 @@ static void append_whole(struct bw_buffer *text, const struct bw_stats_table *ta
                      table->by_xlator ? "own time of all layers" : "time of all probes");
 }
 
-static void append_histograms(struct bw_buffer *text, const struct bw_stats_table *table)
-{
-    for (size_t i = 0; i < table->count; i++) {
-        if (!table->rows[i].totals.times.count)
-            continue;
-        bw_buffer_append_byte(text, '\n');
-        append_name(text, &table->rows[i]);
-        bw_buffer_format(text, ", ns\n");
-        bw_histogram_draw(text, &table->rows[i].totals.times);
-    }
-}
-
 static void report_text(const struct bw_stats_table *table, struct bw_buffer *text)
 {
     struct whole whole = whole_of(table);
@@ -497,20 +526,9 @@ static void report_text(const struct bw_stats_table *table, struct bw_buffer *te
         bw_buffer_format(text,
                          "not counted, as there was no room: %" PRIu64 " call%s of other layers\n",
                          table->uncounted, bw_plural(table->uncounted));
-    append_histograms(text, table);
 }
 
 /* JSON. */
-
-static void add_histogram(struct bw_json *json, const struct bw_stats_row *row)
-{
-    if (!row->has_times)
-        return;
-    bw_json_begin_object(json, "histogram");
-    bw_json_text(json, "unit", "ns");
-    bw_histogram_json(json, "data", &row->totals.times);
-    bw_json_end(json);
-}
 
 static void add_row(struct bw_json *json, const struct bw_stats_table *table,
                     const struct whole *whole, const struct bw_stats_row *row)
@@ -523,7 +541,6 @@ static void add_row(struct bw_json *json, const struct bw_stats_table *table,
     for (unsigned column = 0; column < COLUMNS; column++)
         if (cells.of[column].there && heading_of(table, column))
             bw_json_number(json, columns[column].member, cells.of[column].value);
-    add_histogram(json, row);
     bw_json_end(json);
 }
 

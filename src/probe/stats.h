@@ -7,18 +7,37 @@
 #define BW_PROBE_STATS_H
 
 #include <sched.h>
+#include <stdatomic.h>
 
 #include "btrfs-walk/probe.h"
-#include "probe/histogram.h"
 
 enum { BW_TALLY_SHARDS = 8, BW_CACHE_LINE = 64 };
+
+/** Facts about values, which any number of threads add. All zeros is none. */
+struct bw_values {
+    atomic_uint_fast64_t count;
+    atomic_uint_fast64_t sum;   /**< saturates at UINT64_MAX */
+    atomic_uint_fast64_t most;  /**< the largest value */
+    atomic_uint_fast64_t least; /**< the smallest value, inverted, so that all zeros is none */
+};
+
+/** The same at one point in time, also of several. All zeros is none. */
+struct bw_values_total {
+    uint64_t count;
+    uint64_t sum;   /**< saturates at UINT64_MAX */
+    uint64_t least; /**< 0 without values */
+    uint64_t most;
+};
+
+/** Adds a value `times` times. */
+void bw_values_add(struct bw_values *values, uint64_t value, uint64_t times);
 
 /** Counters of one processor. The size is a multiple of the alignment. */
 struct bw_tally {
     _Alignas(BW_CACHE_LINE) atomic_uint_fast64_t count;
     atomic_uint_fast64_t requests, errors, bytes, own_ns;
-    struct bw_histogram sizes; /**< of single requests */
-    struct bw_histogram times; /**< of calls, in nanoseconds */
+    struct bw_values sizes; /**< of single requests */
+    struct bw_values times; /**< of calls, in nanoseconds */
 };
 
 /** A tally for each of several processors, so that threads rarely share a cache line. All zeros is
@@ -30,7 +49,7 @@ struct bw_tallies {
 /** The totals of all tallies at one point in time. */
 struct bw_tally_totals {
     uint64_t count, requests, errors, bytes, own_ns;
-    struct bw_histogram_totals sizes, times;
+    struct bw_values_total sizes, times;
 };
 
 /** The tally of the current processor. */

@@ -194,8 +194,8 @@ is "a long name" "$(listed --owner="$long:1" --group=0 --mtime=@0)" \
 is "change times, too" \
     "$("$PROGRAM" tar --mtime=@0 "$plain" | grep -ac '[0-9] [acm]time=')" 0
 rm -rf "$WORK/out"
-for option in --owner=no:body --owner=nobody-of-this-name --group=: --mtime=yesterday --mtime=/none \
-    --sort=size; do
+for option in --owner=no:body --owner=nobody-of-this-name --group=: --mtime=yesterday \
+    --mtime=/none --sort=size; do
     expect "$option" 2 "${option%%=*}" tar "$option" "$plain"
 done
 rm -rf "$WORK/ours"

@@ -173,32 +173,6 @@ static void test_volfiles(void **state)
     }
 }
 
-/* Mostly good filters for a probe at random, now and then with a byte changed, and a record of
- * noise. */
-static void test_filters(void **state)
-{
-    (void)state;
-    static const char *const words[4][8] = {
-        {"", "", "", "!", "(", "!(", "((", "!!"},
-        {"probe ~ *-[!a]* ", "probe", "call == 5", "error < -0x1K", "bytes >= 16K", "level",
-         "name ~ \"a\\x41*\"", "path !~ ?*\\["},
-        {"", "", "", "", ")", ")", "))", " "},
-        {"&&", " && ", "||", " || ", "&& ", "|| ", "", "|"},
-    };
-    uint8_t input[2048];
-    random_state = 5;
-    for (unsigned i = 0; i < 20 * INPUTS; i++) {
-        size_t size = 1, left = 4 * (size_t)(next_random() % 6) + 3;
-        fill(input, sizeof input);
-        for (size_t word = 0; word < left; word++)
-            size += (size_t)snprintf((char *)input + size, 64, "%s",
-                                     words[word % 4][next_random() % 8]);
-        if (i % 4 == 0)
-            input[1 + (size_t)next_random() % size] = (uint8_t)next_random();
-        run(fuzz_filter, input, size + 1 + (size_t)(next_random() % 600));
-    }
-}
-
 /* The inputs of the fuzzer with a few bytes changed. */
 static void test_containers(void **state)
 {
@@ -226,10 +200,10 @@ static void test_containers(void **state)
 int main(int argument_count, char **arguments)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_images),  cmocka_unit_test(test_logs),
-        cmocka_unit_test(test_formats), cmocka_unit_test(test_volfiles),
-        cmocka_unit_test(test_codecs),  cmocka_unit_test(test_filters),
-        cmocka_unit_test(test_streams), cmocka_unit_test(test_containers),
+        cmocka_unit_test(test_images),     cmocka_unit_test(test_logs),
+        cmocka_unit_test(test_formats),    cmocka_unit_test(test_volfiles),
+        cmocka_unit_test(test_codecs),     cmocka_unit_test(test_streams),
+        cmocka_unit_test(test_containers),
     };
     if (argument_count > 2)
         return tool(argument_count - 1, arguments + 1);

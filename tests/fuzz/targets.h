@@ -31,9 +31,6 @@ void fuzz_codec(const uint8_t *data, size_t size);
 /** Parses and checks the bytes as a volfile. */
 void fuzz_volfile(const uint8_t *data, size_t size);
 
-/** Parses the bytes as a probe filter, and applies it to a record. */
-void fuzz_filter(const uint8_t *data, size_t size);
-
 /** Opens the bytes as the metadata of a container: see fuzz_containers.c. */
 void fuzz_containers(const uint8_t *data, size_t size);
 

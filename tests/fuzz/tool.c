@@ -111,8 +111,7 @@ static const struct {
     const char *name;
     void (*run)(const uint8_t *data, size_t size);
 } targets[] = {{"image", fuzz_image},     {"log", fuzz_log},     {"formats", fuzz_formats},
-               {"volfile", fuzz_volfile}, {"codec", fuzz_codec}, {"filter", fuzz_filter},
-               {"program", fuzz_program}};
+               {"volfile", fuzz_volfile}, {"codec", fuzz_codec}, {"program", fuzz_program}};
 
 static int replay(const char *name, char **paths)
 {

@@ -17,6 +17,8 @@ struct removed {
 static const struct removed options[] = {
     {"copy", "bmap", "run 'bmaptool create' on the sparse copy"},
     {"copy", "output", "-f FILE is the file that copy writes"},
+    {NULL, "probe-filter",
+     "filter with 'jq': --probe PATTERN --probe-format json --probe-output FILE"},
     {NULL, "verity-root-hash", "run 'veritysetup verify' before btrfs-walk"},
 };
 

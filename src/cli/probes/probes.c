@@ -307,9 +307,6 @@ const struct cmd_option cmd_probe_options[] = {
      CMD_WORD(struct cmd_probe_settings, format, formats)},
     {0, "probe-output", "FILE", "write events and statistics to FILE (default: stderr)",
      CMD_TEXT(struct cmd_probe_settings, output)},
-    {0, "probe-filter", "EXPRESSION",
-     "print only events that meet a condition: 'level > 0 && ns > 1ms'",
-     CMD_TEXT(struct cmd_probe_settings, filter)},
     {0, "probe-stats", "[=probe|xlator]",
      "count and time the events of each probe, or the calls of each layer", .store = set_stats},
     {0, "probe-max", "N", "stop printing after N events", .store = set_maximum},
@@ -332,29 +329,8 @@ struct cmd_probes {
     int output; /* descriptor for events and statistics; -1: a file that is not open yet */
     struct bw_probe_printer *printer; /* printer or stats, or neither */
     struct bw_probe_stats *stats;
-    struct bw_filter *filter; /* precedes the printer or stats; NULL: none */
     struct bw_recorder *recorder;
 };
-
-/* Without --probe, a filter applies to all probes whose members it uses; false if there are no such
- * probes. */
-static bool select_fitting(struct cmd_probes *watch)
-{
-    unsigned count;
-    bool any = false;
-    bw_probe_table(&count);
-    for (unsigned i = 0; i < count; i++) {
-        bool alone[BW_PROBES_MAX] = {false};
-        alone[i] = true;
-        struct bw_filter *filter = NULL;
-        BW_AUTO_ERROR struct bw_error *error =
-            bw_filter_create(watch->settings.filter, alone, &filter);
-        watch->selected[i] = !error;
-        any |= !error;
-        bw_filter_destroy(filter);
-    }
-    return any;
-}
 
 /* BTRFS_WALK_PROBE is equivalent to --probe, for programs started by others. */
 static struct bw_error *select_probes(struct cmd_probes *watch)
@@ -370,9 +346,7 @@ static struct bw_error *select_probes(struct cmd_probes *watch)
         BW_TRY(bw_probes_select(settings->patterns[i], watch->selected));
     if (!given && settings->stats == CMD_STATS_BY_XLATOR)
         return bw_probes_select("fop-unwind", watch->selected);
-    if (!given && settings->filter && select_fitting(watch))
-        return NULL;
-    if (!given && (settings->stats || prints_events(settings) || settings->filter))
+    if (!given && (settings->stats || prints_events(settings)))
         return bw_probes_select("*", watch->selected);
     return NULL;
 }
@@ -419,17 +393,6 @@ static struct bw_error *make_printer(struct cmd_probes *watch)
     return bw_probe_printer_create(&options, watch->selected, &watch->printer);
 }
 
-/* Adds a consumer to the probes, after the filter if one is set. */
-static struct bw_error *add_consumer(struct cmd_probes *watch, struct bw_probe_consumer *consumer)
-{
-    if (watch->settings.filter) {
-        BW_TRY(bw_filter_create(watch->settings.filter, consumer->selected, &watch->filter));
-        consumer = bw_filter_before(watch->filter, consumer);
-    }
-    bw_probes_add(watch->probes, consumer);
-    return NULL;
-}
-
 /* Refuses options that would have no effect. */
 static struct bw_error *check_settings(const struct cmd_probes *watch)
 {
@@ -439,10 +402,6 @@ static struct bw_error *check_settings(const struct cmd_probes *watch)
         useless = "--probe-max limits the events printed; --probe-stats prints none";
     else if (settings->stats == CMD_STATS_BY_XLATOR && settings->pattern_count)
         useless = "--probe-stats=xlator counts the calls of all layers; it takes no --probe";
-    else if (settings->filter && settings->blackbox && !prints_events(settings) && !settings->stats)
-        useless =
-            "--probe-filter is for events that are printed or counted; --blackbox keeps all of "
-            "them";
     else if (settings->pattern_count && !anything_selected(watch))
         useless = "--probe excludes all probes that it selects";
     return useless ? bw_error_create(BW_ERROR_USAGE, "%s", useless) : NULL;
@@ -456,25 +415,15 @@ static struct bw_error *make_consumers(struct cmd_probes *watch)
     if (settings->stats) {
         BW_TRY(bw_probe_stats_create(settings->stats == CMD_STATS_BY_XLATOR, watch->selected,
                                      &watch->stats));
-        return add_consumer(watch, bw_probe_stats_consumer(watch->stats));
+        bw_probes_add(watch->probes, bw_probe_stats_consumer(watch->stats));
+        return NULL;
     }
     if (!anything_selected(watch) || (settings->blackbox && !prints_events(settings)))
         return NULL;
     BW_TRY(make_printer(watch));
-    if (watch->settings.limited && !watch->settings.maximum)
-        return NULL;
-    return add_consumer(watch, bw_probe_printer_consumer(watch->printer));
-}
-
-/* For scripts that must work with later versions. */
-static void note_stability(const struct cmd_common *common, const struct bw_filter *filter)
-{
-    const struct bw_attributes least = bw_filter_attributes(filter);
-    struct bw_error *note = bw_error_create(
-        BW_ERROR_USAGE, "stability of the filter: %s/%s/%s", bw_stability_name(least.name),
-        bw_stability_name(least.data), bw_dependency_name(least.depends));
-    cmd_print_message((void *)(uintptr_t)common, BW_NOTE, note);
-    bw_error_free(note);
+    if (!watch->settings.limited || watch->settings.maximum)
+        bw_probes_add(watch->probes, bw_probe_printer_consumer(watch->printer));
+    return NULL;
 }
 
 struct bw_error *cmd_probes_create(const struct cmd_common *common, struct cmd_probes **result)
@@ -487,8 +436,6 @@ struct bw_error *cmd_probes_create(const struct cmd_common *common, struct cmd_p
     struct bw_error *error = bw_probes_create(&watch->probes);
     if (!error)
         error = make_consumers(watch);
-    if (!error && watch->filter)
-        note_stability(common, watch->filter);
     if (!error)
         *result = watch;
     else
@@ -555,7 +502,6 @@ struct bw_error *cmd_probes_close(struct cmd_probes *watch)
     release_fatal_signals();
     bw_recorder_destroy(watch->recorder);
     bw_probe_stats_destroy(watch->stats);
-    bw_filter_destroy(watch->filter);
     bw_probes_destroy(watch->probes);
     if (watch->output >= 0 && watch->output != STDERR_FILENO && close(watch->output) && !error)
         error = bw_error_from_errno(errno, "cannot write to %s", output_name(watch));

@@ -14,7 +14,6 @@
 struct cmd_probe_settings {
     const char **patterns; /**< of each --probe, in order; room for one per argument */
     size_t pattern_count;
-    const char *filter; /**< expression; NULL: none */
     const char *output; /**< file; NULL or "-": stderr */
     const char *blackbox;
     enum { CMD_PROBES_TEXT, CMD_PROBES_JSON } format;

@@ -33,8 +33,7 @@ static size_t count_run(struct io_stats *stats, const struct bw_request *request
     while (run < count && requests[run].kind == requests->kind &&
            requests[run].length == requests->length)
         run++;
-    bw_histogram_count_run(&bw_tally_here(&stats->kinds[requests->kind])->sizes, requests->length,
-                           run);
+    bw_values_add(&bw_tally_here(&stats->kinds[requests->kind])->sizes, requests->length, run);
     return run;
 }
 
@@ -48,7 +47,7 @@ static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator
     uint64_t begin = bw_probes_now(probes);
     bw_wind(frame, bw_xlator_child(xlator, 0), requests, count);
     uint64_t end = bw_probes_now(probes);
-    bw_histogram_count(&bw_tally_here(&stats->kinds[requests->kind])->times, end - begin);
+    bw_values_add(&bw_tally_here(&stats->kinds[requests->kind])->times, end - begin, 1);
     for (size_t done = 0; done < count;)
         done += count_run(stats, requests + done, count - done);
 }
@@ -63,39 +62,26 @@ static struct bw_tally_totals total_of(const struct bw_xlator *xlator, enum bw_r
     return totals;
 }
 
-static void add_histogram(struct bw_json *json, const struct bw_histogram_totals *totals)
+static void add_values(struct bw_json *json, const char *name, const struct bw_values_total *values)
 {
-    bw_json_begin_array(json, "histogram");
-    for (unsigned i = 0; i < BW_HISTOGRAM_BUCKETS; i++) {
-        if (!totals->counts[i])
-            continue;
-        bw_json_begin_object(json, NULL);
-        bw_json_number(json, "from", bw_histogram_start(i));
-        bw_json_number(json, "count", totals->counts[i]);
-        bw_json_end(json);
-    }
+    if (!values->count)
+        return;
+    bw_json_begin_object(json, name);
+    bw_json_number(json, "minimum", values->least);
+    bw_json_number(json, "average", values->sum / values->count);
+    bw_json_number(json, "maximum", values->most);
     bw_json_end(json);
 }
 
 static void add_kind(struct bw_json *json, const char *name, const struct bw_tally_totals *totals)
 {
-    const struct bw_histogram_totals *times = &totals->times;
     bw_json_begin_object(json, name);
-    bw_json_number(json, "calls", times->count);
+    bw_json_number(json, "calls", totals->times.count);
     bw_json_number(json, "requests", totals->sizes.count);
     bw_json_number(json, "bytes", totals->sizes.sum);
     bw_json_number(json, "errors", totals->errors);
-    bw_json_begin_object(json, "request_bytes");
-    add_histogram(json, &totals->sizes);
-    bw_json_end(json);
-    if (times->count) {
-        bw_json_begin_object(json, "call_nanoseconds");
-        bw_json_number(json, "minimum", times->least);
-        bw_json_number(json, "average", times->sum / times->count);
-        bw_json_number(json, "maximum", times->most);
-        add_histogram(json, times);
-        bw_json_end(json);
-    }
+    add_values(json, "request_bytes", &totals->sizes);
+    add_values(json, "call_nanoseconds", &totals->times);
     bw_json_end(json);
 }
 
@@ -120,22 +106,24 @@ static void report_json(struct bw_xlator *xlator, struct bw_buffer *text)
     bw_buffer_append_byte(text, '\n');
 }
 
+static void append_values(struct bw_buffer *text, const char *what,
+                          const struct bw_values_total *values)
+{
+    if (values->count)
+        bw_buffer_format(text,
+                         "    %s: minimum %" PRIu64 ", average %" PRIu64 ", maximum %" PRIu64 "\n",
+                         what, values->least, values->sum / values->count, values->most);
+}
+
 static void report_kind(struct bw_buffer *text, const char *name,
                         const struct bw_tally_totals *totals)
 {
-    const struct bw_histogram_totals *times = &totals->times;
-    bw_buffer_format(text,
-                     "  %s: calls %" PRIu64 ", requests %" PRIu64 ", bytes %" PRIu64
-                     ", errors %" PRIu64 "\n    bytes of a request\n",
-                     name, times->count, totals->sizes.count, totals->sizes.sum, totals->errors);
-    bw_histogram_draw(text, &totals->sizes);
-    if (!times->count)
-        return;
-    bw_buffer_format(text,
-                     "    nanoseconds of a call: minimum %" PRIu64 ", average %" PRIu64
-                     ", maximum %" PRIu64 "\n",
-                     times->least, times->sum / times->count, times->most);
-    bw_histogram_draw(text, times);
+    bw_buffer_format(
+        text,
+        "  %s: calls %" PRIu64 ", requests %" PRIu64 ", bytes %" PRIu64 ", errors %" PRIu64 "\n",
+        name, totals->times.count, totals->sizes.count, totals->sizes.sum, totals->errors);
+    append_values(text, "bytes of a request", &totals->sizes);
+    append_values(text, "nanoseconds of a call", &totals->times);
 }
 
 static void report_text(struct bw_xlator *xlator, struct bw_buffer *text)
@@ -180,8 +168,7 @@ static const char page[] =
     "can be inserted in every place at once.\n\n"
     "    btrfs-walk --insert debug/io-stats@node-cache --insert debug/io-stats@device-1 image.img\n"
     "    btrfs-walk --insert debug/io-stats@verify,format=json,file=stats.json image.img\n\n"
-    "Histograms have powers of two as their steps. A batch of several kinds is counted as a "
-    "call of the kind of its first request.\n";
+    "A batch of several kinds is counted as a call of the kind of its first request.\n";
 
 const struct bw_xlator_class bw_debug_io_stats_class = {
     .type = "debug/io-stats",
