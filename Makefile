@@ -290,11 +290,17 @@ PYTHON ?= $(or $(FOUND_PYTHON),$(error Missing: cffi, setuptools and wheel of Py
 PYTHON_CFLAGS    ?= -O1 -g0
 PYTHON_LIBRARIES ?= -Wl,--exclude-libs,ALL,--strip-debug $(abspath $(ARCHIVE)) $(LIBRARIES)
 PYTHON_BUILD     := $(abspath $(BUILD))/python
+# Python itself has no sanitizer, so it has to load the runtime of the sanitizer before the module.
+PYTHON_SANITIZER := $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all \
+    $(if $(findstring clang,$(CC)),-shared-libasan))
+SANITIZER_FILE   := $(if $(findstring clang,$(CC)),libclang_rt.asan-$(shell uname -m).so,libasan.so)
+PYTHON_PRELOAD    = $(if $(SANITIZE),$(shell $(CC) -print-file-name=$(SANITIZER_FILE)))
 # In the folder python/, with the flags that setup.py passes on.
-PYTHON_SETUP = mkdir -p $(PYTHON_BUILD) && cd python && CC='$(CC)' CFLAGS='$(PYTHON_CFLAGS)' \
-    LD_LIBRARY_PATH=$(abspath $(BUILD)) \
+PYTHON_SETUP = mkdir -p $(PYTHON_BUILD) && cd python && CC='$(CC)' \
+    CFLAGS='$(PYTHON_CFLAGS) $(PYTHON_SANITIZER)' LD_LIBRARY_PATH=$(abspath $(BUILD)) \
+    BTRFS_WALK_PRELOAD='$(PYTHON_PRELOAD)' \
     BTRFS_WALK_CFLAGS='-I$(abspath include) -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -D_TIME_BITS=64' \
-    BTRFS_WALK_LIBS='$(PYTHON_LIBRARIES)' $(PYTHON) -W ignore setup.py -q \
+    BTRFS_WALK_LIBS='$(PYTHON_SANITIZER) $(PYTHON_LIBRARIES)' $(PYTHON) -W ignore setup.py -q \
     egg_info --egg-base $(PYTHON_BUILD) \
     build --build-base $(PYTHON_BUILD)/temporary --build-lib $(PYTHON_BUILD)/lib
 PYTHON_SOURCES := $(wildcard python/*.py python/*.c python/setup.cfg python/btrfswalk/*)
@@ -304,6 +310,9 @@ $(PYTHON_BINDING): $(ARCHIVE) $(SHARED) $(HEADERS) $(PYTHON_SOURCES)
 	$(call quiet,PY)$(PYTHON_SETUP) --force
 
 python: $(PYTHON_BINDING) ## build the package for Python (needs cffi, setuptools and wheel)
+
+python-preload: # for scripts: what LD_PRELOAD has to be
+	$(info $(PYTHON_PRELOAD))@:
 
 wheel: $(PYTHON_BINDING) ## make a wheel of it
 	@$(PYTHON_SETUP) bdist_wheel --dist-dir $(abspath $(BUILD)) --bdist-dir $(PYTHON_BUILD)/wheel
@@ -383,7 +392,8 @@ help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
 
 .PHONY: FORCE all flags libraries unit build-tests check check-long check-kernel demo docs abi \
-    python wheel install-python bench soak fuzz coverage mutate analyze check-valgrind install \
+    python python-preload wheel install-python \
+    bench soak fuzz coverage mutate analyze check-valgrind install \
     uninstall dist clean help
 FORCE:
 .SECONDARY:

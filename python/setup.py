@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Builds the package btrfswalk. `make python` and `make wheel` call it; build_binding.py says what
 it needs."""
+import os
 import re
 import subprocess
 import sys
@@ -31,7 +32,10 @@ class BuildExtension(build_ext):
     def run(self):
         super().run()
         if not self.inplace and not self.dry_run:
-            subprocess.run([sys.executable, HERE / "make_stubs.py", self.build_lib], check=True)
+            preload = os.environ.get("BTRFS_WALK_PRELOAD", "")
+            subprocess.run([sys.executable, HERE / "make_stubs.py", self.build_lib], check=True,
+                           env={**os.environ, "LD_PRELOAD": preload,
+                                "ASAN_OPTIONS": "detect_leaks=0"} if preload else None)
 
 
 setup(version=re.search(r"^VERSION *:= *(.*)", (HERE.parent / "Makefile").read_text(), re.M)[1],

@@ -29,7 +29,7 @@ class Error(OSError):
     def __init__(self, message: str, code: Any = None, system: int = 0,
                  way: "tuple[Hop, ...]" = (), causes: "tuple[Error, ...]" = ()) -> None:
         self.code = self.default_code if code is None else code
-        super().__init__(system or NUMBERS.get(self.code.name, errno.EIO), message)
+        super().__init__(system or NUMBERS.get(getattr(self.code, "name", ""), errno.EIO), message)
         self.message, self.way, self.causes = message, way, causes
         self.layer = way[0].layer if way else None
         self.volume = way[0].volume if way else None
@@ -37,6 +37,10 @@ class Error(OSError):
 
     def __str__(self) -> str:
         return self.message
+
+    def __reduce__(self) -> Any:
+        return (type(self), (self.message, self.code, self.errno, self.way, self.causes),
+                self.__dict__)
 
     @staticmethod
     def of(error: Any) -> "Error":
@@ -47,7 +51,7 @@ class Error(OSError):
                         structures.decode(ffi.string(hop.volume)) if hop.volume else "",
                         hop.address if hop.has_address else None) for hop in linked(error.way))
         message = structures.decode(ffi.string(error.message))
-        made: Error = CLASSES[code](message, code, error.system, way, causes)
+        made: Error = CLASSES.get(code, Error)(message, code, error.system, way, causes)
         return made
 
 

@@ -11,7 +11,7 @@ from typing import Any, Iterator
 from . import options, structures
 from ._binding import ffi, lib
 from .errors import check
-from .handles import OpenFileSystem
+from .handles import Handle, OpenFileSystem, not_copied
 from .streams import collect
 
 
@@ -128,11 +128,12 @@ class Inode:
         with self.open() as file:
             extent = ffi.new("const struct bw_extent **")
             while True:
-                with file._resource.lock:
-                    check(lib.bw_file_next_extent(file._resource.get(), extent))
+                with file._opened as pointer:
+                    check(lib.bw_file_next_extent(pointer, extent))
                     if not extent[0]:
                         return
                     found = structures.convert("struct bw_extent", extent[0])
+                    del pointer  # so that it can be closed meanwhile
                 yield found
 
     def iterdir(self, path: str = "") -> "Iterator[Entry]":
@@ -142,19 +143,20 @@ class Inode:
         entry = ffi.new("const struct bw_directory_entry **")
         fs = self._fs._handle
         check(lib.bw_directory_open(fs, self._place, lib.BW_DIRECTORY_START, directory))
-        handle = self._fs._own(fs, directory[0], lib.bw_directory_close)
-        del fs  # from here on, `handle` has it
+        opened = Handle(self._fs, fs, directory[0], lib.bw_directory_close)
+        del fs  # from here on, it can be closed
         try:
             while True:
-                with handle.lock:
-                    check(lib.bw_directory_next(handle.get(), entry))
+                with opened as pointer:
+                    check(lib.bw_directory_next(pointer, entry))
                     if not entry[0]:
                         return
                     name = structures.decode(ffi.buffer(entry[0].name, entry[0].name_length)[:])
                     place = ffi.new("struct bw_place *", entry[0].place)
+                    del pointer
                 yield Entry(self._fs, posixpath.join(path or "/", name), place)
         finally:
-            handle.close()
+            opened.close()
 
 
 class Entry(Inode):
@@ -171,9 +173,12 @@ class Entry(Inode):
     def _place(self) -> Any:
         """Of an entry from a walk, it is only made when it is needed."""
         if self._stored is None:
+            number = self.info.subvolume
+            subvolume = (lib.bw_subvolume_by_id(self._fs._handle, number)
+                         or self._fs.subvolume(number)._handle)  # which raises that there is none
             self._stored = ffi.new("struct bw_place *", {
-                "subvolume": lib.bw_subvolume_by_id(self._fs._handle, self.info.subvolume),
-                "inode": self.info.inode, "type": type_numbers().get(self.info.type, 0)})
+                "subvolume": subvolume, "inode": self.info.inode,
+                "type": type_numbers().get(self.info.type, 0)})
         return self._stored
 
     @property
@@ -205,26 +210,27 @@ class File(io.RawIOBase):
     """The contents of a file, verified against their checksums. A read fails where the contents
     cannot be read, with the same error each time; it ends before such a part."""
 
-    _resource: Any = None  # if it could not be opened
+    _opened: Any = None  # if it could not be opened
+    __reduce__ = not_copied
 
     def __init__(self, fs: OpenFileSystem, place: Any, unchecked: bool = False) -> None:
         made = options.fill("struct bw_file_options", {"unchecked": unchecked})
         opened, handle = ffi.new("struct bw_file **"), fs._handle
         check(lib.bw_file_open(handle, place, made, opened))
-        self._resource = fs._own(handle, opened[0], lib.bw_file_close)
+        self._opened = Handle(fs, handle, opened[0], lib.bw_file_close)
         self._offset = 0
 
     @property
     def size(self) -> int:
         """Bytes of the file, as its inode says."""
-        with self._resource.lock:
-            return int(lib.bw_file_inode(self._resource.get()).size)
+        with self._opened as pointer:
+            return int(lib.bw_file_inode(pointer).size)
 
     def close(self) -> None:
         if not self.closed:
             super().close()
-            if self._resource:
-                self._resource.close()
+            if self._opened:
+                self._opened.close()
 
     def readable(self) -> bool:
         return True
@@ -254,9 +260,9 @@ class File(io.RawIOBase):
 
     def _read(self, buffer: Any, offset: int) -> int:
         got = ffi.new("size_t *")
-        with (self._resource.lock,
+        with (self._opened as pointer,
               ffi.from_buffer("char[]", buffer, require_writable=True) as target):
-            check(lib.bw_file_read(self._resource.get(), offset, target, len(target), got))
+            check(lib.bw_file_read(pointer, offset, target, len(target), got))
         return int(got[0])
 
 
@@ -293,17 +299,19 @@ class Items:
     """The items of a tree, as an iterator. Unreadable ranges of keys are reported and skipped."""
 
     BATCH, BYTES = 256, 1 << 20
+    __reduce__ = not_copied
 
     def __init__(self, fs: OpenFileSystem, tree: int, first: Any, last: Any) -> None:
         opened, handle = ffi.new("struct bw_items **"), fs._handle
         check(lib.bw_items_open(handle, tree, first, last, opened))
-        self._fs, self._resource = fs, fs._own(handle, opened[0], lib.bw_items_close)
+        self._fs, self._opened = fs, Handle(fs, handle, opened[0], lib.bw_items_close)
         self._batch: "Iterator[Item]" = iter(())
 
     def __iter__(self) -> "Iterator[Item]":
         return self
 
     def __next__(self) -> Item:
+        self._opened.check()
         for item in self._batch:
             return item
         while True:
@@ -318,10 +326,11 @@ class Items:
         """The next items; None if there is only an error before them, which has been reported."""
         batch, count = ffi.new("struct python_item[]", self.BATCH), ffi.new("size_t *", self.BATCH)
         data = ffi.new("uint8_t[]", self.BYTES)
-        with self._resource.lock:
-            error = lib.python_items_next(self._resource.get(), batch, count, data, self.BYTES)
+        fs = self._fs._handle
+        with self._opened as pointer:
+            error = lib.python_items_next(pointer, batch, count, data, self.BYTES)
         if error:
-            lib.bw_fs_report(self._fs._handle, lib.BW_DAMAGE, error)
+            lib.bw_fs_report(fs, lib.BW_DAMAGE, error)
         found = [Item(self._fs, structures.convert("struct bw_key", one.item.key),
                       ffi.buffer(one.item.data, one.item.size)[:],
                       structures.convert("struct bw_item_location", one.location))
@@ -329,4 +338,4 @@ class Items:
         return None if error and not found else found
 
     def close(self) -> None:
-        self._resource.close()
+        self._opened.close()

@@ -4,6 +4,7 @@ import collections
 import json
 import logging
 import uuid
+import weakref
 from typing import Any, Callable, Iterable, Iterator, NamedTuple
 
 from . import options, records, structures
@@ -11,8 +12,8 @@ from ._binding import ffi, lib
 from .arrow import ArrowStream, Source, take_structure
 from .errors import Error, check
 from .files import Entry, File, Inode, Items, owned_text
-from .handles import OpenFileSystem
-from .streams import Stream, collect
+from .handles import OpenFileSystem, owned
+from .streams import Stream, collect, end_all
 
 LOGGER = logging.getLogger("btrfswalk")
 LEVELS = {"NOTE": logging.INFO, "WARNING": logging.WARNING, "DAMAGE": logging.ERROR}
@@ -26,10 +27,11 @@ class Message(NamedTuple):
 
 
 def report(context: Any, severity: int, error: Any) -> None:
-    """Passes a message on to the file system that it is about."""
-    reporter = ffi.from_handle(context)
+    """Passes a message on to the file system that it is about, if there still is one."""
+    messages = ffi.from_handle(context)()
     message = Message(structures.from_enumeration("enum bw_severity", severity), Error.of(error))
-    reporter.append(message)
+    if messages is not None:
+        messages.append(message)
     LOGGER.log(LEVELS[message.severity.name], "%s", message.error)
 
 
@@ -55,47 +57,35 @@ class FileSystem(OpenFileSystem):
     """
 
     MESSAGES = 1000  # that are kept
-    _servers: Any = ffi.NULL
 
     def __init__(self, *images: Any, **given: Any) -> None:
         super().__init__()
         self.images = images
         self.messages: "collections.deque[Message]" = collections.deque(maxlen=self.MESSAGES)
         self._given = given
-        self._servers = make_servers(given.get("helpers"), given.get("timeout"))
+        servers = make_servers(given.get("helpers"), given.get("timeout"))
         given = {name: value for name, value in given.items()
                  if name not in ("helpers", "timeout")}
         state, rest = options.split("struct bw_generation_choice", given)
         if state:
             rest["state"] = state
         self._options = options.fill("struct bw_fs_options", {"paths": list(images), **rest})
-        self._reporter = ffi.new_handle(self.messages)
-        self._options.servers = self._servers
-        self._options.reporter = {"report": lib.python_report, "context": self._reporter}
-        self._connect()
-
-    def _connect(self) -> None:
+        # A weak reference: messages may refer to exceptions, whose frames refer to this object.
+        reporter = ffi.new_handle(weakref.ref(self.messages))
+        self._options.servers = servers
+        self._options.reporter = {"report": lib.python_report, "context": reporter}
         opened = ffi.new("struct bw_fs **")
-        check(lib.bw_fs_open(self._options, opened))
-        self._take(opened[0])
+        check(self._open_images(opened))
+        self._set_handle(opened[0], servers, self._options, reporter)
 
-    def _take(self, pointer: Any) -> None:
-        """Takes over what was opened. Its servers end after it."""
-        servers, self._servers = self._servers, ffi.NULL
-        used = servers, self._options, self._reporter
-
-        def close(pointer: Any) -> None:
-            lib.bw_fs_close(pointer)
-            release_servers(used[0])
-
-        self._pointer = ffi.gc(pointer, close)
+    def _open_images(self, opened: Any) -> Any:
+        return lib.bw_fs_open(self._options, opened)
 
     def close(self) -> None:
         """Closes the file system, its files and its iterators. Nothing of it can be used then.
-        Calls in other threads are completed."""
+        Calls in other threads are completed. In a child process, it stays open in the parent."""
         super().close()
-        servers, self._servers = self._servers, ffi.NULL  # if it could not be opened
-        release_servers(servers)
+        end_all(self)
 
     def __enter__(self) -> "FileSystem":
         return self
@@ -258,12 +248,12 @@ class FileSystem(OpenFileSystem):
         options.keep(walk, rows, selection)
         summary = ffi.new("struct bw_walk_summary *")
 
-        def run(receiver: Any) -> Any:
+        def run(receiver: Any, fs: Any) -> Any:
             walk.context = receiver.context
             if begin:
                 begin(walk, receiver)
             try:
-                receiver.check(lib.bw_walk(self._handle, walk, summary))
+                receiver.check(lib.bw_walk(fs, walk, summary))
             finally:
                 if end:
                     receiver.check(end())
@@ -277,7 +267,7 @@ class FileSystem(OpenFileSystem):
             return ffi.NULL
         made = ffi.new("struct bw_selection **")
         check(lib.bw_selection_create(made))
-        selection = ffi.gc(made[0], lib.bw_selection_destroy)
+        selection = owned(made[0], lib.bw_selection_destroy)
         for name, argument in conditions.items():
             for one in options.listed(argument):
                 if one is None or one is False:
@@ -285,8 +275,9 @@ class FileSystem(OpenFileSystem):
                 if name.startswith("not_"):
                     check(lib.bw_selection_not(selection))
                 text = "" if one is True else str(one) if isinstance(one, int) else one
-                check(lib.bw_selection_add(selection, name.removeprefix("not_").encode(),
-                                           structures.encode(text)))
+                check(lib.bw_selection_add(
+                    selection, structures.encode(name.removeprefix("not_")),
+                    structures.encode(text)))
         start = self.subvolume(subvolume)._pointer if subvolume is not None else ffi.NULL
         check(lib.bw_selection_prepare(selection, self._handle, start))
         return selection
@@ -301,10 +292,10 @@ class FileSystem(OpenFileSystem):
         low, high = make_key(first), make_key(last)
         if keys is not None:
             low, high = ffi.new("struct bw_key *"), ffi.new("struct bw_key *")
-            check(lib.bw_key_range_parse(keys.encode(), low, high))
+            check(lib.bw_key_range_parse(structures.encode(keys), low, high))
         number = ffi.new("uint64_t *")
         if isinstance(tree, str):
-            check(lib.bw_tree_id_parse(tree.encode(), number))
+            check(lib.bw_tree_id_parse(structures.encode(tree), number))
         else:
             number[0] = getattr(tree, "id", tree)
         return Items(self, number[0], low, high)
@@ -317,28 +308,30 @@ class FileSystem(OpenFileSystem):
         made = options.fill("struct bw_check_options", given)
         made.visit, made.progress = lib.python_finding_visitor, lib.python_progress
 
-        def run(receiver: Any) -> Any:
+        def run(receiver: Any, fs: Any) -> Any:
             summary = ffi.new("struct bw_check_summary **")
             made.context = receiver.context
             try:
-                receiver.check(self._run_check(made, summary))
+                receiver.check(self._run_check(fs, made, summary))
                 return structures.convert("struct bw_check_summary", summary[0])
             finally:
                 lib.bw_check_summary_free(summary[0])
 
         return Stream(self, run, make_finding)
 
-    def _run_check(self, made: Any, summary: Any) -> Any:
-        return lib.bw_check(self._handle, made, summary)
+    def _run_check(self, fs: Any, made: Any, summary: Any) -> Any:
+        return lib.bw_check(fs, made, summary)
 
     def owners(self, *ranges: Any, **given: Any) -> "Stream[Any]":
         """Who uses logical addresses: structures.Owner. A range is an address, or (address,
         length). Options are the members of struct bw_owner_options (space.h)."""
         pairs = [one if isinstance(one, tuple) else (one, 1) for one in ranges]
+        if given.get("subvolume") is not None:
+            given["subvolume"] = self.subvolume(given["subvolume"])
         made = options.fill("struct bw_owner_options", {
             **given, "ranges": [{"logical": one, "length": length} for one, length in pairs]})
         return self._results("struct bw_owner", lib.python_owner_visitor, made,
-                             lambda: lib.bw_owners_find(self._handle, made))
+                             lambda fs: lib.bw_owners_find(fs, made))
 
     def versions(self, path: Any, **given: Any) -> "Stream[Any]":
         """The versions of a file in older generations, the newest first: structures.Version.
@@ -347,7 +340,7 @@ class FileSystem(OpenFileSystem):
         made = options.fill("struct bw_versions_options", {"path": path, **given})
         made.images = self._options
         return self._results("struct bw_version", lib.python_version_visitor, made,
-                             lambda: lib.bw_versions(self._handle, made))
+                             lambda fs: lib.bw_versions(fs, made))
 
     def generations(self, **given: Any) -> "list[Any]":
         """The generations that can be opened, the newest first: structures.GenerationInfo. Options
@@ -368,9 +361,9 @@ class FileSystem(OpenFileSystem):
         """What a function passes to the visitor in its options."""
         made.visit = visitor
 
-        def run(receiver: Any) -> Any:
+        def run(receiver: Any, fs: Any) -> Any:
             made.context = receiver.context
-            receiver.check(function())
+            receiver.check(function(fs))
             return summary and structures.convert(ffi.typeof(summary).item.cname, summary)
 
         return Stream(self, run, lambda view: structures.convert(c_name, view))
@@ -383,16 +376,14 @@ class Images(FileSystem):
         self.why = why
         super().__init__(*images, **given)
 
-    def _connect(self) -> None:
-        opened = ffi.new("struct bw_fs **")
-        check(lib.bw_fs_open_images(self._options, opened))
-        self._take(opened[0])
+    def _open_images(self, opened: Any) -> Any:
+        return lib.bw_fs_open_images(self._options, opened)
 
-    def _run_check(self, made: Any, summary: Any) -> Any:
+    def _run_check(self, fs: Any, made: Any, summary: Any) -> Any:
         error = lib.bw_error_create(int(self.why.code), b"%s", ffi.new(
             "char[]", structures.encode(self.why.message)))
         try:
-            return lib.bw_check_images(self._handle, error, made, summary)
+            return lib.bw_check_images(fs, error, made, summary)
         finally:
             lib.bw_error_free(error)
 
@@ -424,8 +415,8 @@ class Subvolume:
     @property
     def info(self) -> Any:
         """structures.SubvolumeInfo: its UUIDs, times, generations, flags."""
-        found = ffi.new("struct bw_subvolume_info *")
-        check(lib.bw_subvolume_get(self.fs._handle, self._handle, found))
+        fs, found = self.fs._handle, ffi.new("struct bw_subvolume_info *")
+        check(lib.bw_subvolume_get(fs, self._pointer, found))
         return structures.convert("struct bw_subvolume_info", found)
 
     @property
@@ -456,7 +447,7 @@ class Subvolume:
         sides = [make_side("struct bw_diff_side *", one) for one in (self, after)]
         summary = ffi.new("struct bw_diff_summary *")
         return self.fs._results("struct bw_difference", lib.python_difference_visitor, made,
-                                lambda: lib.bw_diff(*sides, made, summary), summary)
+                                lambda _: lib.bw_diff(*sides, made, summary), summary)
 
     def send(self, parent: "Subvolume | None" = None, sources: "Iterable[Subvolume]" = (),
              **given: Any) -> "Stream[bytes]":
@@ -472,7 +463,7 @@ class Subvolume:
         summary = ffi.new("struct bw_send_summary *")
         sent = make_side("struct bw_send_side *", self)
 
-        def run(receiver: Any) -> Any:
+        def run(receiver: Any, _: Any) -> Any:
             made.context = receiver.context
             receiver.check(lib.bw_send(sent, made, summary))
             return structures.convert("struct bw_send_summary", summary)
@@ -507,12 +498,7 @@ def make_servers(helpers: Any, timeout: "float | None") -> Any:
     check(lib.bw_servers_create(mode, made))
     if timeout is not None:
         lib.bw_servers_set_timeout(made[0], int(timeout * 1000))
-    return ffi.gc(made[0], lib.bw_servers_destroy)
-
-
-def release_servers(servers: Any) -> None:
-    if servers:
-        ffi.release(servers)
+    return owned(made[0], lib.bw_servers_destroy)
 
 
 def make_rows(record: str, members: "list[str]", style: str = "json_lines") -> Any:
@@ -521,8 +507,8 @@ def make_rows(record: str, members: "list[str]", style: str = "json_lines") -> A
         "members": ",".join(members) if members else None, "style": style,
         **({"terminator": b"\n"} if style == "json_lines" else {})})
     rows = ffi.new("struct bw_rows **")
-    check(lib.bw_rows_create(record.encode(), made, rows))
-    return ffi.gc(rows[0], lib.bw_rows_destroy)
+    check(lib.bw_rows_create(structures.encode(record), made, rows))
+    return owned(rows[0], lib.bw_rows_destroy)
 
 
 def make_key(key: Any) -> Any:

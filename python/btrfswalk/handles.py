@@ -1,82 +1,86 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The handle of an open file system, and the handles of what was opened in it."""
+"""Who closes what C has opened.
+
+`owned()` makes a pointer that closes itself when nothing refers to it any more, neither an object
+nor a call that is running. A pointer keeps the one that it was opened in, so a file system is
+closed after its files. An object does not have a pointer itself: its file system has all of them,
+so that `close()` takes them away from all objects at once, while calls in other threads still have
+theirs."""
 import abc
-import atexit
+import ctypes
+import os
 import threading
-import weakref
 from typing import Any
 
 from ._binding import ffi, lib
 
-
-class Resource:
-    """A handle of C, which is closed at the latest together with its file system. Hold `lock` while
-    you use what `get()` returns. `fs` is the handle of the file system, which stays open."""
-
-    def __init__(self, fs: Any, handle: Any, close: Any) -> None:
-        self._fs, self._handle, self._close = fs, handle, close
-        self.lock = threading.RLock()
-
-    def get(self) -> Any:
-        if self._handle is None:
-            raise ValueError("it has been closed")
-        return self._handle
-
-    def close(self) -> None:
-        with self.lock:
-            handle, self._handle = self._handle, None
-            if handle is not None:
-                self._close(handle)
-                self._fs = None
-
-    def __del__(self) -> None:
-        self.close()
+_hide = ctypes.pythonapi.PyObject_GC_UnTrack
+_hide.argtypes, _hide.restype = [ctypes.py_object], None
 
 
-OPEN: "weakref.WeakSet[OpenFileSystem]" = weakref.WeakSet()
+def owned(pointer: Any, close: Any, *kept: Any) -> Any:
+    """A pointer that is closed when nothing refers to it any more. `kept` lives longer: pointers
+    and memory that it needs. Nothing in it may lead back to the pointer.
+
+    The garbage collector finalizes the objects of a cycle in any order, a file system before its
+    files, and before a `__del__` that uses it. So the pointer is hidden from it, and only counts of
+    references decide. A child process closes nothing that its parent has opened, because it has
+    neither the threads nor the locks."""
+    process, getpid = os.getpid(), os.getpid
+
+    def finish(pointer: Any, _kept: Any = kept) -> None:
+        if getpid() == process:
+            close(pointer)
+
+    made = ffi.gc(pointer, finish)
+    _hide(made)
+    return made
 
 
-@atexit.register
-def close_all() -> None:
-    """Ends the threads of iterators before the interpreter does."""
-    for fs in list(OPEN):
-        fs.close()
+def not_copied(self: Any) -> Any:
+    """`__reduce__` of objects that have something of C."""
+    raise TypeError(f"an open {type(self).__name__} can be neither copied nor pickled")
 
 
 class OpenFileSystem(abc.ABC):
-    """The handle of a file system, and the resources that are closed before it.
+    """A file system with its pointer, and those of everything that is open in it."""
 
-    The handle closes itself when nothing refers to it any more. So a call in another thread still
-    has an open file system, even if `close()` is called meanwhile."""
+    _pointers: "dict[Any, Any] | None" = None
+    _process = 0
+    __reduce__ = not_copied
 
     def __init__(self) -> None:
-        self._pointer: Any = None
-        self._lock = threading.RLock()
-        self._closed = False
-        self._open: "weakref.WeakSet[Any]" = weakref.WeakSet()
-        OPEN.add(self)
+        if self._pointers is not None:
+            raise ValueError("a FileSystem is opened only once")
+        self._pointers, self._process = {}, os.getpid()
+
+    @property
+    def _is_foreign(self) -> bool:
+        """Whether it was opened before a fork(), in the parent process."""
+        return os.getpid() != self._process
+
+    def _get(self, key: Any = None) -> Any:
+        """The pointer of the file system, or of something open in it, unless it has been closed."""
+        pointers = self._pointers or {}
+        if None not in pointers:
+            raise ValueError("the file system has been closed")
+        if self._is_foreign:
+            raise ValueError("the file system was opened in another process; open it in this one")
+        pointer = pointers.get(key)
+        if pointer is None:
+            raise ValueError("it has been closed")
+        return pointer
 
     @property
     def _handle(self) -> Any:
-        pointer = self._pointer
-        if not pointer:
-            raise ValueError("the file system has been closed")
-        return pointer
+        return self._get()
 
-    def _add(self, one: Any) -> bool:
-        """Adds what `close()` has to close before; False if it has been called."""
-        with self._lock:
-            if not self._closed:
-                self._open.add(one)
-            return not self._closed
+    def _set_handle(self, pointer: Any, *kept: Any) -> None:
+        self._pointers = {None: owned(pointer, lib.bw_fs_close, *kept)}
 
-    def _own(self, fs: Any, handle: Any, close: Any) -> Resource:
-        """Takes a handle that was opened with the handle `fs` of this file system."""
-        resource = Resource(fs, handle, close)
-        if not self._add(resource):
-            resource.close()
-            raise ValueError("the file system has been closed")
-        return resource
+    @abc.abstractmethod
+    def subvolume(self, name: Any = 5) -> Any:
+        """The Subvolume with a name."""
 
     @abc.abstractmethod
     def _subvolume(self, handle: Any) -> Any:
@@ -89,13 +93,38 @@ class OpenFileSystem(abc.ABC):
         return int(found.sectorsize)
 
     def close(self) -> None:
-        """Closes the file system, its files and its iterators. Nothing of it can be used then."""
-        with self._lock:
-            self._closed = True
-            still_open = list(self._open)
-        for one in still_open:
-            one.close()
-        self._pointer = None
+        if self._pointers:
+            self._pointers.clear()
 
-    def __del__(self) -> None:
-        self.close()
+
+class Handle:
+    """Something that is open in a file system, until it or the file system is closed: `with handle
+    as pointer:` is for one thread at a time."""
+
+    def __init__(self, fs: OpenFileSystem, within: Any, pointer: Any, close: Any) -> None:
+        """`within`: the pointer of the file system, which was used to open it."""
+        self._fs, self._key, self._lock = fs, object(), threading.RLock()
+        fs._pointers[self._key] = owned(pointer, close, within)  # type: ignore[index]
+        self.check()
+
+    def check(self) -> Any:
+        """The pointer, which is only safe to use in a `with` statement."""
+        return self._fs._get(self._key)
+
+    def __enter__(self) -> Any:
+        self.check()  # in a child process, a thread that only the parent has may hold the lock
+        self._lock.acquire()
+        try:
+            return self.check()
+        except BaseException:
+            self._lock.release()
+            raise
+
+    def __exit__(self, *_: Any) -> None:
+        self._lock.release()
+
+    def close(self) -> None:
+        """A call that uses the pointer in another thread is completed."""
+        self._fs._pointers.pop(self._key, None)  # type: ignore[union-attr]
+
+    __del__ = close

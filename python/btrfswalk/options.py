@@ -25,6 +25,8 @@ def fill(c_name: str, given: "dict[str, Any]") -> Any:
     """A new structure with these members."""
     made = ffi.new(f"{c_name} *")
     types = structures.fields_of(c_name)
+    if not isinstance(given, dict):
+        raise TypeError(f"{given!r} is no dictionary with the members of {c_name}")
     if "struct_size" in types:
         made.struct_size = ffi.sizeof(c_name)
     for name, value in given.items():
@@ -65,21 +67,25 @@ def set_member(made: Any, c_name: str, name: str, value: Any) -> None:
         setattr(made, name, filled[0])
         keep(made, filled)
     elif ctype.kind == "pointer":
-        pointed, count = pointer(ctype, value)
+        length = structures.count_of(name, types)
+        pointed, count = pointer(ctype, value, length is not None)
         setattr(made, name, pointed)
         keep(made, pointed)
-        length = structures.count_of(name, types)
         if length:
             setattr(made, length, count)
+        elif count != 1:
+            raise TypeError(f"{name!r} is one value, not a list of {count}")
 
 
-def pointer(ctype: Any, value: Any) -> "tuple[Any, int]":
-    """Memory with a value that a member points to, and the number of its elements."""
+def pointer(ctype: Any, value: Any, is_counted: bool) -> "tuple[Any, int]":
+    """Memory with a value that a member points to, and the number of its elements. The number of
+    bytes of a text only matters if it `is_counted`."""
     if ctype.item.cname in ("char", "void"):
         # Names of subvolumes may be their ids.
         number = getattr(value, "id", value)
-        data = structures.encode(str(number) if isinstance(number, int) else value)
-        return ffi.new("char[]", data), len(data)
+        data = structures.encode(str(number) if isinstance(number, int) else value,
+                                 with_nul=is_counted)
+        return ffi.new("char[]", data), len(data) if is_counted else 1
     if ctype.item.kind == "pointer":
         texts = [ffi.new("char[]", structures.encode(one)) for one in listed(value)]
         made = ffi.new("char *[]", texts)

@@ -4,13 +4,16 @@
 Such a function runs in a thread of its own, without the lock of the interpreter. It waits if its
 results are not taken, so memory does not depend on their number, and it ends early if the iterator
 is closed or forgotten."""
+import atexit
 import collections
+import os
 import threading
 from typing import Any, Callable, Generic, Iterable, Iterator, TypeVar
 
 from . import structures
 from ._binding import ffi, lib
 from .errors import check
+from .handles import OpenFileSystem, not_copied
 
 T = TypeVar("T")
 STOPPED = b"stopped"
@@ -79,6 +82,7 @@ class Channel:
     def __init__(self, limit: int) -> None:
         self.summary: Any = None
         self.stopped = False
+        self.thread: "threading.Thread | None" = None
         self._limit, self._finished = limit, False
         self._failure: "BaseException | None" = None
         self._waiting: "collections.deque[Any]" = collections.deque()
@@ -97,7 +101,7 @@ class Channel:
     def take(self) -> "collections.deque[Any]":
         """All results that wait, at least one. Without any, raises why there are none."""
         with self._condition:
-            while not self._waiting and not self._finished:
+            while not (self._waiting or self._finished or self.stopped):
                 self._condition.wait()
             taken, self._waiting = self._waiting, collections.deque()
             failure = self._failure
@@ -108,26 +112,60 @@ class Channel:
             raise failure or StopIteration
         return taken
 
-    def finish(self, failure: "BaseException | None" = None) -> None:
+    def start(self, fs: OpenFileSystem, run: "Callable[..., Any]",
+              convert: "Callable[..., Any]") -> None:
+        """Starts the thread, unless it has been: it calls the function that passes on results."""
+        with self._condition:
+            if self.thread or self.stopped:
+                return
+            thread = threading.Thread(target=self._work, args=(fs, run, convert), daemon=True)
+            RUNNING[self] = fs
+            try:
+                thread.start()
+            except BaseException:
+                RUNNING.pop(self, None)
+                raise
+            self.thread = thread
+
+    def _work(self, fs: OpenFileSystem, run: "Callable[..., Any]",
+              convert: "Callable[..., Any]") -> None:
+        failure = None
+        try:
+            receiver = Receiver(lambda *views: self.put(convert(*views)))
+            receiver.should_continue = lambda: not self.stopped
+            self.summary = run(receiver, fs._handle)
+        except BaseException as raised:  # the reader gets it
+            failure = raised
         with self._condition:
             self._failure, self._finished = failure, True
             self._condition.notify_all()
+        RUNNING.pop(self, None)
 
     def stop(self) -> None:
+        """Ends the function at its next result."""
         with self._condition:
             self.stopped = True
             self._waiting.clear()
             self._condition.notify_all()
 
-    def work(self, run: "Callable[[Receiver], Any]", convert: "Callable[..., Any]") -> None:
-        """What the thread does: calls the function, which passes on its results."""
-        try:
-            receiver = Receiver(lambda *views: self.put(convert(*views)))
-            receiver.should_continue = lambda: not self.stopped
-            self.summary = run(receiver)
-            self.finish()
-        except BaseException as failure:  # the reader gets it
-            self.finish(failure)
+    def end(self) -> None:
+        """The same, and waits for it."""
+        self.stop()
+        if self.thread and self.thread is not threading.current_thread():
+            self.thread.join()
+
+
+# The channels with a thread, also those that no iterator reads any more. A child process has none.
+RUNNING: "dict[Channel, OpenFileSystem]" = {}
+os.register_at_fork(after_in_child=RUNNING.clear)
+
+
+@atexit.register
+def end_all(fs: "OpenFileSystem | None" = None) -> None:
+    """Ends the threads that read a file system, or all of them before the interpreter ends."""
+    for channel, read in RUNNING.copy().items():
+        if fs is None or read is fs:
+            channel.end()
 
 
 class Stream(Generic[T]):
@@ -135,17 +173,19 @@ class Stream(Generic[T]):
     it has one. Close it, or use it in a `with` statement, if you do not read to the end."""
 
     LIMIT = 1024  # results that wait to be taken
+    _channel: Any = None
+    __reduce__ = not_copied
 
-    def __init__(self, owner: Any, run: "Callable[[Receiver], Any]", convert: "Callable[..., Any]",
+    def __init__(self, fs: OpenFileSystem, run: "Callable[[Receiver, Any], Any]",
+                 convert: "Callable[..., Any]",
                  expand: "Callable[[Any], Iterable[T]]" = lambda result: (result,),
                  limit: int = LIMIT) -> None:
-        self._channel = Channel(limit)
-        self._thread: "threading.Thread | None" = None
-        self._lock = threading.RLock()  # of `_thread`
+        if self._channel:
+            raise ValueError("an iterator begins only once")
+        self._fs, self._channel = fs, Channel(limit)
         self._work, self._expand = (run, convert), expand
         self._taken: "collections.deque[Any]" = collections.deque()
         self._batch: "Iterator[T]" = iter(())
-        owner._add(self)
 
     @property
     def summary(self) -> Any:
@@ -154,7 +194,7 @@ class Stream(Generic[T]):
     @property
     def closed(self) -> bool:
         """Whether it was closed; if it was before the end, results are missing."""
-        return self._channel.stopped
+        return bool(self._channel.stopped)
 
     def __iter__(self) -> "Iterator[T]":
         return self
@@ -166,32 +206,26 @@ class Stream(Generic[T]):
         self.close()
 
     def __del__(self) -> None:
-        self.close()
+        """Does not wait, because the garbage collector may call it while its caller has locks."""
+        if self._channel and not self._fs._is_foreign:
+            self._channel.stop()
 
     def __next__(self) -> T:
         while True:
-            for result in self._batch:
-                return result
-            self._begin()
+            if self._fs._pointers:  # the quick test, for each result
+                for result in self._batch:
+                    return result
+            self._fs._get()  # raises if it has been closed
+            if self.closed:
+                raise StopIteration
+            self._channel.start(self._fs, *self._work)
             if not self._taken:
                 self._taken = self._channel.take()
             self._batch = iter(self._expand(self._taken.popleft()))
 
-    def _begin(self) -> None:
-        with self._lock:
-            if not self._thread and not self.closed:
-                thread = threading.Thread(target=self._channel.work, args=self._work, daemon=True)
-                thread.start()
-                self._thread = thread
-
     def close(self) -> None:
         """Ends the function that finds the results, and waits for its end."""
-        self._channel.stop()
-        with self._lock:
-            thread = self._thread
-        if not thread:
-            self._channel.finish()
-        elif thread is not threading.current_thread():  # whose garbage collection may call this
-            thread.join()
+        if not self._fs._is_foreign:
+            self._channel.end()
         self._taken.clear()
         self._batch = iter(())

@@ -35,10 +35,14 @@ def decode(name: bytes) -> str:
     return name.decode("utf-8", "surrogateescape")
 
 
-def encode(name: Any) -> bytes:
-    """The bytes of a path or a name, with a NUL at the end if C gets them."""
+def encode(name: Any, *, with_nul: bool = False) -> bytes:
+    """The bytes of a path or a name. C sees the end of a text at the first NUL in it, so there may
+    be none, except in bytes whose number C gets as well."""
     name = os.fspath(name)
-    return bytes(name if isinstance(name, bytes) else name.encode("utf-8", "surrogateescape"))
+    data = bytes(name if isinstance(name, bytes) else name.encode("utf-8", "surrogateescape"))
+    if not with_nul and b"\0" in data:
+        raise ValueError(f"{name!r} contains a NUL")
+    return data
 
 
 class Structure:

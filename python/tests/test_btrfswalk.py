@@ -424,7 +424,8 @@ class Life(Opened):
         left = fs.walk()
         next(left)
         fs.close()
-        self.assertEqual(list(left), [])
+        with self.assertRaisesRegex(ValueError, "closed"):
+            next(left)
         self.assertEqual(threading.active_count(), threads)
 
     def test_closed(self):

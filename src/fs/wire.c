@@ -329,6 +329,8 @@ static struct bw_error *describe_graph(struct bw_fs *fs, const struct bw_fs_opti
     BW_TRY(add_windows(fs->graph, options->offset));
     for (size_t i = 0; i < wanted->edit_count; i++) {
         const struct bw_graph_edit *edit = &wanted->edits[i];
+        if (!edit->text)
+            return bw_error_create(BW_ERROR_USAGE, "change %zu of the graph has no text", i + 1);
         BW_TRY(edit->kind == BW_EDIT_OPTION ? bw_graph_edit_option(fs->graph, edit->text)
                                             : bw_graph_edit_insert(fs->graph, edit->text));
     }

@@ -23,7 +23,8 @@ static struct bw_error *add_key(struct bw_keys *keys, const void *bytes, size_t 
         bw_secret_free(&key);
         return bw_error_no_memory();
     }
-    memcpy(key.bytes, bytes, length);
+    if (length)
+        memcpy(key.bytes, bytes, length);
     key.length = length;
     keys->keys[keys->count++] = key;
     return NULL;

@@ -5,10 +5,6 @@
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
-if [ "$(nm "$BUILD/libbtrfs-walk.a" 2> /dev/null | grep -c __asan_init)" -ne 0 ]; then
-    skip "a build without sanitizers" "the binding for Python"
-    finish
-fi
 # find_python MODULE...: prints a Python that has these modules.
 find_python() {
     local python
@@ -30,8 +26,10 @@ if [ "$(machine "$PROGRAM")" != "$(machine "$BASH")" ]; then
     skip "a build for this machine" "the binding for Python"
     finish
 fi
-make -C "$ROOT" -s python BUILD="$BUILD" PYTHON="$python" > "$WORK/log" 2>&1 ||
-    { cat "$WORK/log"; fail "make python"; finish; }
+make=(make -C "$ROOT" -s BUILD="$BUILD" PYTHON="$python")
+sanitized=$(nm "$BUILD/libbtrfs-walk.a" 2> /dev/null | grep -c __asan_init)
+[ "$sanitized" -eq 0 ] || make+=(SANITIZE=address,undefined CC="${COMPILER[*]}")
+"${make[@]}" python > "$WORK/log" 2>&1 || { cat "$WORK/log"; fail "make python"; finish; }
 pass
 export PYTHONPATH=$BUILD/python/lib PROGRAM IMAGES=$BUILD/fixtures FIXTURES=$ROOT/fixtures
 export CONTAINERS=$WORK
@@ -39,16 +37,24 @@ zstd -q -d "$ROOT/tests/data/containers/l2.img.zst" -o "$WORK/luks.img"
 zstd -q -d --sparse "$ROOT/tests/data/containers/host.img.zst" -o "$WORK/host.img"
 "$ROOT/scripts/unpack-fixtures" "$IMAGES" plain subvolumes people laptop big-directory data-shapes \
     compressed bad-data lost-leaf-first differences gone log-tree || exit 1
-holds "the types are those of the headers and records" \
-    grep -q '^class FindingInfo(Record):$' "$PYTHONPATH/btrfswalk/records.pyi"
-holds "which are documented" "$python" -c 'from btrfswalk import structures
-assert "bytes of the file" in structures.Extent.__doc__ + structures.Inode.__doc__'
 
 # unit PYTHON FILE: the tests of a file; a line for each that fails.
 unit() {
     "$1" "$ROOT/python/tests/$2" > "$WORK/unit" 2>&1
     [ $? -eq 0 ] && grep -q '^OK' "$WORK/unit" && pass || { cat "$WORK/unit"; fail "$2"; }
 }
+# With sanitizers, only what could use memory wrongly.
+if [ "$sanitized" -ne 0 ]; then
+    export LD_PRELOAD ASAN_OPTIONS=detect_leaks=0 PYTHONMALLOC=malloc
+    LD_PRELOAD=$("${make[@]}" python-preload)
+    unit "$python" test_lifetime.py
+    finish
+fi
+unit "$python" test_lifetime.py
+holds "the types are those of the headers and records" \
+    grep -q '^class FindingInfo(Record):$' "$PYTHONPATH/btrfswalk/records.pyi"
+holds "which are documented" "$python" -c 'from btrfswalk import structures
+assert "bytes of the file" in structures.Extent.__doc__ + structures.Inode.__doc__'
 unit "$python" test_btrfswalk.py
 unit "$(find_python cffi fsspec || echo "$python")" test_adapters.py
 # A module for the stable ABI works with every Python that has cffi.
