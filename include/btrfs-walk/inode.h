@@ -84,6 +84,7 @@ enum bw_inode_flags {
     BW_INODE_NOATIME = 1 << 9,
     BW_INODE_DIRSYNC = 1 << 10,
     BW_INODE_COMPRESS = 1 << 11,
+    BW_INODE_SYNOLOGY = 1 << 30, /**< only in kernels of Synology: counts for a quota of a user */
 };
 
 /** Name of a flag ("NODATASUM") by its bit, 0 to 63; NULL if the bit has no meaning. */

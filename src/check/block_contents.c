@@ -375,6 +375,8 @@ void bw_check_leaf(const struct bw_reached_block *leaf)
             rules.previous = NULL;
         if (inside)
             check_item(leaf, &rules, item);
+        if (inside && bw_has_synology_flag(item))
+            leaf->check->synology_inodes++;
         rules.previous = in_place ? item : NULL;
         before = item;
     }

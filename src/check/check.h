@@ -120,13 +120,14 @@ struct bw_check {
     /* Left by `space` for `trees` and `extents`. */
     struct bw_reference_counts *references; /**< references to extents: those that the extent tree
                                      has, less those that exist */
-    struct bw_map full_backrefs;     /**< addresses of tree blocks whose pointers are counted by
-                                        address, not by tree */
-    struct bw_map shared_blocks;     /**< addresses of tree blocks with more than one reference */
-    struct bw_range_set unsummed;    /**< data that are allocated and have no checksums */
-    struct bw_map moved_directories; /**< left by `trees` for `inodes`; see directories.h */
-    bool extents_known;              /**< nothing of the extent tree is lost */
-    bool checksums_known;            /**< nothing of the checksum trees is lost */
+    struct bw_map full_backrefs;  /**< addresses of tree blocks whose pointers are counted by
+                                     address, not by tree */
+    struct bw_map shared_blocks;  /**< addresses of tree blocks with more than one reference */
+    struct bw_range_set unsummed; /**< data that are allocated and have no checksums */
+    atomic_uint_fast64_t synology_inodes; /**< counted by `trees`: with BW_INODE_SYNOLOGY */
+    struct bw_map moved_directories;      /**< left by `trees` for `inodes`; see directories.h */
+    bool extents_known;                   /**< nothing of the extent tree is lost */
+    bool checksums_known;                 /**< nothing of the checksum trees is lost */
 
     struct bw_incomplete_chunks *incomplete_chunks; /**< chunks of which missing devices leave only
                                                        a part; NULL: all are complete */

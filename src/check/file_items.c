@@ -40,7 +40,7 @@ static bool wrong_mode(const struct bw_disk_inode_item *inode, struct bw_item_fa
         return bw_item_wrong(fault, "mode 0%" PRIo32, mode);
     if (S_ISDIR(mode) && links > 1)
         return bw_item_wrong(fault, "directory with %" PRIu32 " links", links);
-    if (flags & ~INODE_FLAGS)
+    if (flags & ~(INODE_FLAGS | BW_INODE_SYNOLOGY))
         return bw_item_wrong(fault, "unknown flags 0x%" PRIx64, flags & ~INODE_FLAGS);
     if (flags & INODE_VERITY && !S_ISREG(mode))
         return bw_item_wrong(fault, "fs-verity on an inode that is not a regular file");

@@ -17,6 +17,7 @@
 #include "base/cleanup.h"
 #include "base/compare.h"
 #include "base/human.h"
+#include "base/search.h"
 #include "btree/scan.h"
 #include "check/directories.h"
 #include "check/inode_sums.h"
@@ -75,6 +76,8 @@ struct examination {
     uint32_t first_bucket, end_bucket; /**< that are being collected */
     struct name_record *records;
     size_t count, capacity;
+    uint64_t *orphans; /**< inodes with an ORPHAN_ITEM, ascending; from the first reading */
+    size_t orphan_count, orphan_capacity;
 };
 
 enum {
@@ -581,6 +584,22 @@ static void check_links(struct examination *examination, const struct inode *ino
                       "it has no links and no ORPHAN_ITEM");
 }
 
+static bool has_orphan_item(const struct examination *examination, uint64_t inode)
+{
+    const uint64_t *orphans = examination->orphans;
+    const size_t i = BW_FIRST_INDEX(k, examination->orphan_count, orphans[k] >= inode);
+    return i < examination->orphan_count && orphans[i] == inode;
+}
+
+/* Whether a name is a DIR_INDEX that was left when a directory and the inode were both unlinked.
+ * The next mount deletes both, with all their items. */
+static bool is_being_deleted(const struct examination *examination, const struct inode *inode,
+                             const struct name *name)
+{
+    return !name->item && !name->reference && inode->is_orphan && inode->item &&
+           !inode->item->value && has_orphan_item(examination, name->any->directory);
+}
+
 /* The records of one name, which follow each other. */
 static struct name name_of(const struct name_record *records, size_t count)
 {
@@ -623,7 +642,8 @@ static void check_records(struct examination *examination, const struct name_rec
         while (end < count && is_same_name(&records[i], &records[end]))
             end++;
         const struct name name = name_of(&records[i], end - i);
-        check_name(examination, &inode, &name);
+        if (!is_being_deleted(examination, &inode, &name))
+            check_name(examination, &inode, &name);
         i = end;
     }
     if (!inode.is_subvolume)
@@ -695,6 +715,12 @@ static struct bw_error *on_item(struct examination *examination, const struct bw
         BW_TRY(enter_inode(examination, &item->key));
     if (!inside)
         return add_lost_item(examination, &item->key);
+    if (is_orphan && !examination->collecting) {
+        if (!BW_ARRAY_RESERVE(examination->orphans, examination->orphan_count,
+                              examination->orphan_capacity))
+            return bw_error_no_memory();
+        examination->orphans[examination->orphan_count++] = item->key.offset;
+    }
     if (!is_orphan)
         BW_TRY(add_item_of_inode(examination, item));
     return enter_names(examination, item);
@@ -767,6 +793,7 @@ static struct bw_error *examine_tree(struct bw_check *check, const struct bw_lis
     free(examination.sums);
     free(examination.counts);
     free(examination.records);
+    free(examination.orphans);
     return error;
 }
 

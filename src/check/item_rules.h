@@ -91,6 +91,15 @@ static inline bool bw_later_than_leaf(const struct bw_item_rules *rules,
                             value, rules->leaf_generation);
 }
 
+/** Whether an item is of an inode with the flag of Synology's kernels. It is on so many inodes that
+ * they get one finding together. */
+static inline bool bw_has_synology_flag(const struct bw_item *item)
+{
+    const struct bw_disk_inode_item *inode = (const void *)item->data;
+    return item->key.type == BW_INODE_ITEM && item->size == sizeof *inode &&
+           (bw_get64(inode->flags) & BW_INODE_SYNOLOGY);
+}
+
 /** Whether an id belongs to a subvolume. Greater ids belong to quota groups. */
 static inline bool bw_is_subvolume(uint64_t id)
 {

@@ -15,6 +15,7 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "btree/find_leaf.h"
+#include "btree/scan.h"
 #include "data/references.h"
 
 /* The space of one block or piece of a file. */
@@ -90,6 +91,75 @@ static struct bw_finding_location location_of(const struct claim *claim)
         location.touches = BW_TOUCHES_INODE;
     }
     return location;
+}
+
+/* The data of all log trees, without what the pass `log` knows about them. */
+
+struct log_data {
+    struct bw_check *check;
+    struct bw_range_set *ranges;
+    bool lost;
+};
+
+static struct bw_error *on_lost(void *context, const struct bw_block_pointer *pointer,
+                                struct bw_error *error)
+{
+    struct log_data *data = context;
+    (void)pointer;
+    const bool no_memory = error->code == BW_ERROR_NO_MEMORY;
+    data->lost = true;
+    if (!no_memory)
+        bw_error_free(error);
+    return no_memory ? error : NULL;
+}
+
+static struct bw_error *add_data_ranges(void *context, const struct bw_node *leaf)
+{
+    const struct log_data *data = context;
+    struct bw_item item;
+    for (uint32_t slot = 0; bw_leaf_next(leaf, &slot, &item);) {
+        const struct bw_disk_file_extent *disk = (const void *)item.data;
+        if (item.key.type != BW_EXTENT_DATA || item.size < sizeof *disk ||
+            disk->type == BW_FILE_EXTENT_INLINE)
+            continue;
+        const uint64_t start = bw_get64(disk->disk_bytenr), length = bw_get64(disk->disk_num_bytes);
+        if (start && length <= UINT64_MAX - start &&
+            !bw_range_set_add(data->ranges, start, start + length))
+            return bw_error_no_memory();
+    }
+    return NULL;
+}
+
+static struct bw_error *scan_log_trees(void *context, const struct bw_node *leaf)
+{
+    struct log_data *data = context;
+    const struct bw_scan scan = {BW_SCAN_ALL, .leaf = add_data_ranges, .lost = on_lost,
+                                 .context = data};
+    struct bw_item item;
+    for (uint32_t slot = 0; bw_leaf_next(leaf, &slot, &item);) {
+        struct bw_listed_tree tree;
+        if (item.key.type == BW_ROOT_ITEM && bw_tree_list_decode(&item, &tree))
+            BW_TRY(bw_tree_scan(&data->check->fs->reader, &tree.tree, &scan));
+    }
+    return NULL;
+}
+
+struct bw_error *bw_log_data_ranges(struct bw_check *check, struct bw_range_set *ranges,
+                                    bool *complete)
+{
+    const struct bw_superblock *superblock = &check->fs->superblock;
+    struct log_data data = {.check = check, .ranges = ranges};
+    const struct bw_scan scan = {BW_SCAN_ALL, .leaf = scan_log_trees, .lost = on_lost,
+                                 .context = &data};
+    const struct bw_tree root = {
+        BW_TREE_LOG,
+        {superblock->log_root, superblock->generation + 1, superblock->log_root_level},
+        0};
+    if (superblock->log_root && !check->fs->is_past)
+        BW_TRY(bw_tree_scan(&check->fs->reader, &root, &scan));
+    bw_range_set_join(ranges);
+    *complete = !data.lost;
+    return NULL;
 }
 
 /* Chunks. */

@@ -540,6 +540,32 @@ static struct bw_error *check_inode_cache(const struct root_list *list,
     return NULL;
 }
 
+/* mkfs.btrfs makes the data relocation tree with the offset 0, btrfs-convert with the transaction
+ * in which it also made the tree's top directory. */
+static struct bw_error *compare_generation(void *context, const struct bw_item *item)
+{
+    struct bw_check *check = context;
+    const struct bw_listed_tree *tree = bw_tree_list_find(&check->trees, BW_DATA_RELOC_TREE);
+    const struct bw_finding_location location =
+        root_location(BW_DATA_RELOC_TREE, BW_ROOT_ITEM, tree->root_key.offset);
+    struct bw_inode inode;
+    if (bw_inode_decode(item, &inode) && inode.generation != tree->root_key.offset)
+        bw_check_find(check, BW_CODE_relocation_key, &location,
+                      "the key has the offset %" PRIu64 ", but transaction %" PRIu64
+                      " made the tree",
+                      tree->root_key.offset, inode.generation);
+    return NULL;
+}
+
+static struct bw_error *check_relocation_key(struct bw_check *check)
+{
+    const struct bw_listed_tree *tree = bw_tree_list_find(&check->trees, BW_DATA_RELOC_TREE);
+    const struct bw_key top = {BW_SUBVOLUME_ROOT_INODE, BW_INODE_ITEM, 0};
+    return tree && !tree->incomplete && tree->root_key.offset
+               ? bw_fs_items(check->fs, &tree->tree, top, top, compare_generation, check)
+               : NULL;
+}
+
 static void check_relocation(const struct root_list *list)
 {
     if (list->relocations)
@@ -566,6 +592,7 @@ static struct bw_error *check_book(struct root_list *list)
     }
     check_default(list);
     check_relocation(list);
+    BW_TRY(check_relocation_key(list->check));
     return root_uuids(list);
 }
 

@@ -10,6 +10,7 @@
 #include "check/free_space.h"
 #include "check/groups.h"
 #include "check/incomplete_chunks.h"
+#include "check/log_space.h"
 #include "check/reference_counts.h"
 #include "ondisk/checksum.h"
 #include "owners/tree_list.h"
@@ -19,9 +20,11 @@
 struct checksum_runs {
     struct bw_check *check;
     struct bw_item_stream stream;
-    uint64_t start, end; /* the rest of the current item: bytes that its checksums cover */
-    uint64_t item_end;   /* where the items so far end */
-    bool after_loss;     /* checksums between the item before and this one may be lost */
+    uint64_t start, end;        /* the rest of the current item: bytes that its checksums cover */
+    uint64_t item_end;          /* where the items so far end */
+    bool after_loss;            /* checksums between the item before and this one may be lost */
+    struct bw_range_set in_log; /* data of the log, which the extent tree does not have yet */
+    bool log_known;             /* all of them are in `in_log` */
 };
 
 static struct bw_finding_location checksum_location(const struct checksum_runs *self,
@@ -80,9 +83,24 @@ static void next_run(struct checksum_runs *self)
 static struct bw_error *checksum_runs_begin(struct checksum_runs *self, struct bw_check *check)
 {
     *self = (struct checksum_runs){.check = check};
+    BW_TRY(bw_log_data_ranges(check, &self->in_log, &self->log_known));
     BW_TRY(bw_item_stream_begin(&self->stream, check->fs, &check->trees, BW_CSUM_TREE));
     find_run(self);
     return NULL;
+}
+
+/* Reports checksums of data that the log does not have either. */
+static void report_orphaned(const struct checksum_runs *self, uint64_t start, uint64_t end)
+{
+    while (self->log_known && start < end) {
+        uint64_t until = end;
+        const bool in_log = bw_range_set_has(&self->in_log, start, &until);
+        const struct bw_finding_location location = checksum_location(self, start, until - start);
+        if (!in_log)
+            bw_check_find(self->check, BW_CODE_checksum_orphaned, &location,
+                          "checksums of bytes that belong to no data extent");
+        start = until;
+    }
 }
 
 /* There is no data extent before `address`, or, if `unsure`, it is not known whether there is:
@@ -91,11 +109,8 @@ static void checksum_runs_skip(struct checksum_runs *self, uint64_t address, boo
 {
     while (self->start < address && !self->stream.ended) {
         const uint64_t end = self->end < address ? self->end : address;
-        const struct bw_finding_location location =
-            checksum_location(self, self->start, end - self->start);
-        if (!unsure && self->start < end)
-            bw_check_find(self->check, BW_CODE_checksum_orphaned, &location,
-                          "checksums of bytes that belong to no data extent");
+        if (!unsure)
+            report_orphaned(self, self->start, end);
         self->start = end;
         if (self->start == self->end)
             next_run(self);
@@ -132,6 +147,7 @@ static bool checksum_runs_cover(struct checksum_runs *self, uint64_t start, uint
 static struct bw_error *checksum_runs_end(struct checksum_runs *self, struct bw_error *error)
 {
     self->check->checksums_known = !self->stream.lost;
+    bw_range_set_free(&self->in_log);
     return bw_item_stream_end(&self->stream, error);
 }
 

@@ -55,7 +55,8 @@ struct reading {
 struct backup {
     struct bw_check *check;
     unsigned number;  /* of the backup, from 0 on */
-    uint64_t made_in; /* the backup was made in this transaction or a later one */
+    uint64_t made_in; /* the backup was made in this transaction or a later one; only once the roots
+                         have been read */
     uint64_t tree;
     struct bw_root_pointer root;
 };
@@ -175,17 +176,41 @@ static void check_backup_root(const struct backup *backup, struct reading *readi
         report_backup(backup, "level", backup->root.level, found.level);
 }
 
-/* The earliest transaction that can have made a backup. Its root tree belongs to this transaction
- * or the next. Each transaction rewrites the root tree and the extent tree: if both are the current
- * ones, it is the current transaction, even if the generation of the backup differs. */
-static uint64_t find_transaction(const struct bw_check *check, const struct bw_backup_root *backup)
+/* Whether the block that a backup names is there, and of this generation. */
+static bool is_confirmed(struct reading *reading, uint64_t tree, const struct bw_root_pointer *root,
+                         uint64_t generation)
 {
+    const struct root *known = find_root(reading, tree, root->bytenr);
+    return known && known->found.exists && root->generation == generation &&
+           known->found.generation == generation;
+}
+
+/*
+ * The earliest transaction that can have made a backup. Its root tree belongs to this transaction
+ * or the next. Two facts tell more, even if a generation in the backup is wrong, because each
+ * transaction rewrites the root tree and the extent tree:
+ * - If both are the current ones, it is the current transaction.
+ * - Each transaction fills the next of the four backups. If a backup's place among them fits the
+ *   generation of one of its two trees, which a block confirms, then that is the transaction.
+ */
+static uint64_t find_transaction(struct reading *reading, unsigned number)
+{
+    const struct bw_check *check = reading->check;
     const struct bw_superblock *superblock = &check->fs->superblock;
+    const struct bw_backup_root *backup = &superblock->backup_roots[number];
     const struct bw_listed_tree *extents = bw_tree_list_find(&check->trees, BW_EXTENT_TREE);
     if (extents && backup->tree_root.bytenr == superblock->root.bytenr &&
         backup->extent_root.bytenr == extents->tree.root.bytenr &&
         backup->extent_root.generation == extents->tree.root.generation)
         return superblock->generation;
+    for (unsigned age = 1; age < BW_BACKUP_ROOTS; age++) {
+        const unsigned newest = (number + age) % BW_BACKUP_ROOTS;
+        const uint64_t generation = superblock->generation - age;
+        if (superblock->backup_roots[newest].tree_root.bytenr == superblock->root.bytenr &&
+            (is_confirmed(reading, BW_ROOT_TREE, &backup->tree_root, generation) ||
+             is_confirmed(reading, BW_EXTENT_TREE, &backup->extent_root, generation)))
+            return generation;
+    }
     return backup->tree_root.generation ? backup->tree_root.generation - 1 : 0;
 }
 
@@ -203,10 +228,11 @@ static void visit_backup(struct reading *reading, unsigned number,
         {BW_EXTENT_TREE, &backup->extent_root}, {BW_TOP_SUBVOLUME, &backup->fs_root},
         {BW_DEVICE_TREE, &backup->device_root}, {BW_CSUM_TREE, &backup->csum_root},
     };
+    const uint64_t made_in = find_transaction(reading, number);
     for (size_t i = 0; i < ROOTS; i++) {
         const struct backup root = {.check = check,
                                     .number = number,
-                                    .made_in = find_transaction(check, backup),
+                                    .made_in = made_in,
                                     .tree = members[i].tree,
                                     .root = *members[i].root};
         if (root.root.bytenr)
@@ -361,6 +387,26 @@ static struct bw_error *check_operations(struct bw_check *check)
                    : NULL;
 }
 
+/* Source: check_root_item() in the tree-checker of the kernel since 5.4, "invalid root flags". */
+static void check_synology_roots(struct bw_check *check)
+{
+    uint64_t count = 0;
+    struct bw_finding_location location = {
+        .finding = {.known = BW_KNOWN_TREE | BW_KNOWN_KEY, .tree = BW_ROOT_TREE}};
+    for (size_t i = 0; i < check->trees.count; i++) {
+        const struct bw_listed_tree *tree = &check->trees.entries[i];
+        if (!(tree->flags & BW_ROOT_SYNOLOGY))
+            continue;
+        if (!count++)
+            location.finding.key = tree->root_key;
+    }
+    if (count)
+        bw_check_find(check, BW_CODE_synology_roots, &location,
+                      "from here on, subvolumes with flags of Synology's kernels: %" PRIu64
+                      "; other kernels refuse to mount (invalid root flags)",
+                      count);
+}
+
 /* Checks the state of the file system in the superblock that is used. */
 static struct bw_error *check_state(struct bw_check *check)
 {
@@ -376,6 +422,7 @@ static struct bw_error *check_state(struct bw_check *check)
                       "there is a log tree, which the next mount replays");
     BW_TRY(bw_fs_devices(fs, report_device, check));
     BW_TRY(check_operations(check));
+    check_synology_roots(check);
     return check_backup_roots(check);
 }
 
@@ -466,13 +513,16 @@ static bool has_other_log(const struct bw_superblock *copy, const struct bw_supe
     return copy->log_root && copy->log_root != first->log_root;
 }
 
-/* Holds a good copy against another one: of the same device, or of another one. */
+/* Compares a good copy with another one: of the same device, or of another one. A commit writes the
+ * copies of a device one after the other, so a power cut can leave some of them one generation
+ * behind. */
 static void compare_copies(struct bw_check *check, const struct copy *copy, const uint8_t *other,
                            const struct bw_superblock *superblock, bool same_device)
 {
     const size_t place = find_difference(copy->bytes, other, same_device);
+    const bool is_next = copy->superblock.generation + 1 == superblock->generation;
     if (copy->superblock.generation != superblock->generation)
-        find(check, BW_CODE_super_stale, copy, true,
+        find(check, same_device && is_next ? BW_CODE_super_behind : BW_CODE_super_stale, copy, true,
              "generation %" PRIu64 ", another copy has %" PRIu64, copy->superblock.generation,
              superblock->generation);
     else if (place)

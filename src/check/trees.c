@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/human.h"
 #include "check/block_contents.h"
 #include "check/blocks.h"
 #include "check/directories.h"
@@ -404,6 +405,11 @@ struct bw_error *bw_pass_trees(struct bw_check *check)
     if (check->stopped)
         return NULL;
     bw_incomplete_chunks_report(check);
+    if (check->synology_inodes)
+        bw_check_find(check, BW_CODE_synology_inodes, &(struct bw_finding_location){0},
+                      "%" PRIuFAST64 " inode%s with flag 0x%x of Synology's kernels: other kernels "
+                      "refuse to read the leaves with them",
+                      check->synology_inodes, bw_plural(check->synology_inodes), BW_INODE_SYNOLOGY);
     find_missing(check);
     find_unannounced(check);
     return NULL;

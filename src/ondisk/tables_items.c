@@ -161,13 +161,13 @@ BW_STRUCTURE(qgroup_limit, sizeof(struct bw_disk_qgroup_limit), "limits of a qgr
 /* Structures of the items of subvolume trees: inodes, their names and attributes, file extents,
  * verity; and the checksums of data. */
 
-const struct bw_value_names bw_inode_flags =
-    BW_NAMES("none", "", {1 << 0, "NODATASUM", false}, {1 << 1, "NODATACOW", false},
-             {1 << 2, "READONLY", false}, {1 << 3, "NOCOMPRESS", false},
-             {1 << 4, "PREALLOC", false}, {1 << 5, "SYNC", false}, {1 << 6, "IMMUTABLE", false},
-             {1 << 7, "APPEND", false}, {1 << 8, "NODUMP", false}, {1 << 9, "NOATIME", false},
-             {1 << 10, "DIRSYNC", false}, {1 << 11, "COMPRESS", false},
-             {UINT64_C(1) << 31, "ROOT_ITEM_INIT", false}, {UINT64_C(1) << 32, "VERITY", false});
+const struct bw_value_names bw_inode_flags = BW_NAMES(
+    "none", "", {1 << 0, "NODATASUM", false}, {1 << 1, "NODATACOW", false},
+    {1 << 2, "READONLY", false}, {1 << 3, "NOCOMPRESS", false}, {1 << 4, "PREALLOC", false},
+    {1 << 5, "SYNC", false}, {1 << 6, "IMMUTABLE", false}, {1 << 7, "APPEND", false},
+    {1 << 8, "NODUMP", false}, {1 << 9, "NOATIME", false}, {1 << 10, "DIRSYNC", false},
+    {1 << 11, "COMPRESS", false}, {1 << 30, "SYNOLOGY_QUOTA", false},
+    {UINT64_C(1) << 31, "ROOT_ITEM_INIT", false}, {UINT64_C(1) << 32, "VERITY", false});
 
 static const struct bw_member inode_item_members[] = {
     BW_NUMBER(inode_item, generation, "transaction that created the inode"),

@@ -34,6 +34,7 @@ bool bw_tree_list_decode(const struct bw_item *item, struct bw_listed_tree *tree
         .tree = {item->key.objectid, root.root, root.last_snapshot},
         .root_key = item->key,
         .references = root.references,
+        .flags = root.flags,
         .drop_progress = bw_key_decode(&disk->drop_progress),
         .drop_level = disk->drop_level,
         .is_subvolume = is_subvolume_id(item->key.objectid),

@@ -10,6 +10,7 @@ struct bw_listed_tree {
     struct bw_tree tree;
     struct bw_key root_key;      /**< of its ROOT_ITEM; all zeros: the superblock points to it */
     uint32_t references;         /**< of the root item; 0: the subvolume is being deleted */
+    uint64_t flags;              /**< of the root item: BW_ROOT_READ_ONLY, ... */
     struct bw_key drop_progress; /**< keys before it are deleted, unless it is all zeros */
     uint8_t drop_level;          /**< blocks below this level are complete or gone as a whole */
     bool is_subvolume;           /**< it holds inodes that users see */

@@ -26,7 +26,7 @@ says() {
     local codes=$1
     shift
     timeout 20 "$PROGRAM" check "$@" > "$WORK/out" 2> "$WORK/err"
-    local status=$?
+    status=$?
     case $status in
     0 | 4 | 8 | 12)
         for code in ${codes//,/ }; do
@@ -100,6 +100,17 @@ finds super-values block-group-tree super 180 8 9
 finds verity-feature verity super 180 8 3
 finds compressed-unsummed compressed 5 279 1 0 set 64 8 1
 finds root-key plain 1 -9 132 0 key -9 132 77
+finds relocation-key plain 1 -9 132 0 key -9 132 3
+
+# Flags of Synology: one finding for all subvolumes, and one for all inodes.
+finds synology-roots subvolumes 1 256 132 0 set 208 8 17179869184 \
+    and 1 257 132 0 set 208 8 4294967297
+is "a warning" "$status" 0
+holds "both subvolumes" out_has 'flags of Synology.*: 2; other kernels refuse to mount'
+finds synology-inodes plain 5 257 1 0 add 64 8 1073741824 and 5 262 1 0 add 64 8 1073741824
+is "a note" "$status" 0
+holds "both inodes" out_has '^note synology-inodes: 2 inodes '
+finds inode-item plain 5 257 1 0 add 64 8 536870912
 
 # Backup roots: that of the present transaction is the last, and number 2 has the present chunk
 # tree. What a later transaction may have overwritten contradicts nothing.
@@ -112,11 +123,18 @@ finds backup-root plain super 3219 8 8
 finds backup-root plain super 3348 1 2
 finds free-space-extra plain super 2867 8 4 and super 3011 1 3
 is "an older backup root" "$(grep -c backup-root "$WORK/out")" 0
+# Of older transactions, whose blocks still exist: generations that are too low.
+for place in 2867 2899; do
+    finds backup-root past super "$place" 8 16
+    is "no other finding at $place" "$(grep -c backup-root "$WORK/out")" 1
+done
 
 # Superblocks.
 finds super-size plain super 112 8 134217729
 finds super-size plain super 112 8 134217729 and 3 1 216 1 set 8 8 134217729
-finds super-stale plain copy 1 72 8 7
+finds super-stale plain copy 1 72 8 6
+finds super-behind plain copy 1 72 8 7
+is "one generation behind is no error" "$status" 0
 finds super-differs plain copy 1 299 1 65
 finds super-differs plain copy 1 96 8 30408704
 finds super-devices plain super 112 8 134291456
@@ -173,6 +191,10 @@ finds verity-item verity 5 284 37 0 key 284 37 5
 mkdir "$WORK/log"
 zstd -dq --sparse "$ROOT/fixtures/log-cuts/9010-1.img.zst" -o "$WORK/log/dev1.img"
 fixtures=$WORK finds log-checksum log -6 -10 128 - delete
+# Checksums that the checksum tree has of data of the log, 8 KiB, and of 4 KiB after them.
+fixtures=$WORK finds checksum-orphaned log 7 -10 128 13778944 key -10 128 13807616
+is "checksums of data in the log belong to it" \
+    "$(sed -n 's/.*checksum-orphaned.*\[logical \(.*\)\]/\1/p' "$WORK/out")" 13815808
 says parity-unreadable --data --insert debug/error-gen@device-2,start=1M,end=60M \
     "$fixtures"/raid5-3/dev?.img
 finish

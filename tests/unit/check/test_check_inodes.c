@@ -268,6 +268,26 @@ static void orphan_directory(struct tree *tree)
     make_orphan(tree, tree->directory, "dir");
 }
 
+/* A file and its directory, both unlinked: the mount that did it ended before it deleted the
+ * DIR_INDEX item. */
+static void index_of_orphan(struct tree *tree)
+{
+    iw_remove_entry(tree->image, FS, tree->directory, "third");
+    remove_item(tree, tree->data, BW_INODE_EXTREF, bw_extref_hash(tree->directory, "third", 5));
+    inode_of(tree, tree->data)->link_count = bw_put32(2);
+    remove_item(tree, tree->directory, BW_DIR_ITEM, bw_name_hash("file", 4));
+    remove_item(tree, tree->file, BW_INODE_REF, tree->directory);
+    inode_of(tree, tree->file)->link_count = bw_put32(0);
+    iw_item(tree->image, FS, (struct bw_key){BW_ORPHAN, BW_ORPHAN_ITEM, tree->file}, "", 0);
+}
+
+static void orphan_directory_with_orphan(struct tree *tree)
+{
+    index_of_orphan(tree);
+    inode_of(tree, tree->directory)->size = bw_put64(0);
+    make_orphan(tree, tree->directory, "dir");
+}
+
 /* A file without names whose deletion the kernel has begun: extents are deleted from the end, and
  * the inode's byte count is no longer updated. */
 static void orphan_data(struct tree *tree)
@@ -431,6 +451,8 @@ static const struct {
     {half_deleted, "", true},
     {grown_orphan, "file-bytes\n", true},
     {orphan_directory, "", false},
+    {orphan_directory_with_orphan, "", false},
+    {index_of_orphan, "entry-missing /dir/file\ninode-ref-missing /dir/file\n", false},
     {orphans_that_need_not_be, "", false},
     {twice, "entry-duplicate /dir\n", false},
     {dangling, "inode-missing /dir/nowhere\n", false},
