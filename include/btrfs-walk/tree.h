@@ -240,10 +240,11 @@ struct bw_metadump_options {
     unsigned compression; /**< level of zlib, 1 to 9; 0: none */
     bool checksums;       /**< keep the checksums of data and the hashes of fs-verity, with which
                                guessed contents can be confirmed */
-    /** Replace the names of files and subvolumes and of the attributes of users by others of the
-     * same length and with the same hash, and remove the values of attributes, the label and the
-     * space cache of version 1. Names of up to 4 bytes are kept, because their hash determines
-     * them. */
+    /** Write only bytes that are known to be numbers, and replace the names of files and subvolumes
+     * and of the attributes of users by others of the same length and with the same hash. All other
+     * bytes become zeros: values of attributes, the label, the space cache of version 1, reserved
+     * and unused bytes, items of unknown types or with impossible contents. Names of up to 4 bytes
+     * are kept, because their hash determines them. */
     bool sanitize;
     /** Bytes that determine the replacements: with the same key, a name is always replaced by the
      * same name. Names can be computed from their replacements with it, so it must be secret. NULL:

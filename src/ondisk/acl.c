@@ -4,7 +4,7 @@
 
 #include <inttypes.h>
 
-enum { VERSION = 2, PERMISSIONS = 7 };
+enum { VERSION = 2, PERMISSIONS = 7, READ = 5 };
 
 struct disk_header {
     bw_le32 version;
@@ -52,6 +52,31 @@ static const char *tag_name(uint16_t tag)
         return "other";
     default:
         return NULL;
+    }
+}
+
+/* The kinds of entries have to ascend, and a list with entries for single users needs a mask. */
+void bw_acl_fill(uint8_t *bytes, size_t length)
+{
+    struct disk_header *header = (void *)bytes;
+    struct disk_entry *entries = (void *)(header + 1);
+    if (length < sizeof *header || (length - sizeof *header) % sizeof *entries)
+        return;
+    const size_t count = (length - sizeof *header) / sizeof *entries;
+    header->version = bw_put32(VERSION);
+    for (size_t i = 0; i < count; i++) {
+        static const uint16_t last[] = {TAG_OTHER, TAG_MASK, TAG_GROUP_OWNER};
+        const size_t after = count - 1 - i;
+        uint16_t tag = TAG_USER;
+        if (!i)
+            tag = TAG_USER_OWNER;
+        else if (count == 3)
+            tag = i == 1 ? TAG_GROUP_OWNER : TAG_OTHER;
+        else if (after < sizeof last / sizeof *last)
+            tag = last[after];
+        const bool has_id = tag == TAG_USER;
+        entries[i] =
+            (struct disk_entry){bw_put16(tag), bw_put16(READ), bw_put32(has_id ? 0 : UINT32_MAX)};
     }
 }
 

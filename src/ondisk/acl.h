@@ -16,6 +16,11 @@
  * files in a directory get. */
 bool bw_acl_is_one(const struct bw_xattr *xattr, bool *is_default);
 
+/** Writes a valid list of `length` bytes, which are zeros. It lets everybody read, and names the
+ * user 0 as often as necessary. No list has a length that is not 4 bytes and 8 for each entry: such
+ * bytes remain zeros. */
+void bw_acl_fill(uint8_t *bytes, size_t length);
+
 /**
  * Appends a list, a line an entry in the words of getfacl(1) with users and groups as numbers
  * ("user:1000:rw-\n"), each line preceded by `lead`. False, and nothing appended, if the bytes are

@@ -43,6 +43,18 @@ enum bw_field_kind {
     BW_READ_CHOICE, /**< one of several structures that begin where this one does */
 };
 
+/** The values that a number can have. A sanitized metadump contains no other ones: contents of
+ * files in place of a number are out of its range. */
+enum bw_range_of_number {
+    BW_RANGE_COMMON, /**< by its size. 8 bytes: less than 2^56, or more than -2^56. 4 bytes: less
+                        than 2^29, which four printable characters are not, or more than -2^24 */
+    BW_RANGE_ANY,
+    BW_RANGE_GENERATION, /**< of this file system: up to that of its superblock and one more */
+    BW_RANGE_ALIGNED,    /**< a multiple of the smallest sector */
+    BW_RANGE_LEVEL,      /**< of a tree block */
+    BW_RANGE_16_BITS,
+};
+
 /** A structure whose members are being read. */
 struct bw_part {
     const struct bw_key *key; /**< of the item; NULL: it is in no tree */
@@ -66,6 +78,7 @@ struct bw_field {
     enum bw_field_kind kind;
     uint16_t size;
     bool hidden;                          /**< chosen by users: --hide-names hides it */
+    enum bw_range_of_number range;        /**< of a number */
     const struct bw_structure *structure; /**< of the structure, or of the elements of a list */
     const struct bw_structure *const *structures; /**< to choose from; ends with NULL */
     /** Chooses one of them, by its number. Its offsets count from the same start, and its size
@@ -82,6 +95,21 @@ struct bw_structure {
                          there must be `size` */
     const char *text; /**< the template */
 };
+
+/** A number of 1, 2, 4 or 8 bytes. */
+static inline uint64_t bw_number_at(const void *value, size_t size)
+{
+    switch (size) {
+    case 1:
+        return *(const uint8_t *)value;
+    case 2:
+        return bw_get16(*(const bw_le16 *)value);
+    case 4:
+        return bw_get32(*(const bw_le32 *)value);
+    default:
+        return bw_get64(*(const bw_le64 *)value);
+    }
+}
 
 /** The number of types of items, and one more for none. */
 enum { BW_NO_ITEM_TYPE = 256, BW_ITEM_TYPES };
@@ -134,6 +162,10 @@ bool bw_objectid_parse(const char *name, uint64_t *objectid);
 #define BW_FIELD(type_of_disk, member, type_, format_, doc) \
     {BW_DESCRIBED_AT(#member, type_of_disk, member, type_, format_, doc)}
 #define BW_NUMBER(type_of_disk, member, doc) BW_FIELD(type_of_disk, member, U64, NUMBER, doc)
+/** A number of another range than BW_RANGE_COMMON. */
+#define BW_RANGED(range_, type_of_disk, member, doc) \
+    BW_FIELD_AS(#member, type_of_disk, member, U64, NUMBER, doc, .range = BW_RANGE_##range_)
+#define BW_GENERATION(type_of_disk, member, doc) BW_RANGED(GENERATION, type_of_disk, member, doc)
 /** A member with names: WORD or FLAGS. */
 #define BW_NAMED(type_of_disk, member, format_, names, doc) \
     {BW_DESCRIBED_AT(#member, type_of_disk, member, U64, format_, doc), .values = &(names)}

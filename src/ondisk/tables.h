@@ -16,8 +16,8 @@ extern const struct bw_value_names bw_super_flags, bw_compat_flags, bw_compat_ro
 
 extern const struct bw_structure bw_structure_inode_item, bw_structure_inode_refs,
     bw_structure_inode_extrefs, bw_structure_dir_item, bw_structure_dir_log,
-    bw_structure_verity_descriptor, bw_structure_bytes, bw_structure_file_extent,
-    bw_structure_extent_csum, bw_structure_csum_item;
+    bw_structure_verity_descriptor, bw_structure_fsverity_descriptor, bw_structure_bytes,
+    bw_structure_file_extent, bw_structure_extent_csum, bw_structure_csum_item;
 extern const struct bw_structure bw_structure_extent_item, bw_structure_metadata_item,
     bw_structure_tree_block_ref, bw_structure_shared_block_ref, bw_structure_extent_data_ref,
     bw_structure_shared_data_ref, bw_structure_extent_ref_v0, bw_structure_block_group,

@@ -10,7 +10,7 @@
 
 static const struct bw_member stripe_members[] = {
     BW_NUMBER(stripe, devid, "device"),
-    BW_NUMBER(stripe, offset, "offset of the stripe on the device, in bytes"),
+    BW_RANGED(ALIGNED, stripe, offset, "offset of the stripe on the device, in bytes"),
     BW_FIELD_AS("dev_uuid", stripe, device_uuid, BYTES, UUID, "uuid of the device"),
 };
 static BW_STRUCTURE(stripe, sizeof(struct bw_disk_stripe), "a part of a chunk on one device",
@@ -18,7 +18,7 @@ static BW_STRUCTURE(stripe, sizeof(struct bw_disk_stripe), "a part of a chunk on
                     "\n\t\t\tdev_uuid {dev_uuid}");
 
 static const struct bw_member chunk_members[] = {
-    BW_NUMBER(chunk, length, "bytes of logical addresses"),
+    BW_RANGED(ALIGNED, chunk, length, "bytes of logical addresses"),
     BW_NUMBER(chunk, owner, "2, the extent tree"),
     BW_NUMBER(chunk, stripe_length, "bytes of a stripe before the next device follows"),
     BW_NAMED(chunk, type, FLAGS, bw_group_flags, "type and profile"),
@@ -42,7 +42,7 @@ static const struct bw_member device_item_members[] = {
     BW_NUMBER(device_item, io_width, "unused"),
     BW_NUMBER(device_item, sector_size, "smallest unit of a read, in bytes"),
     BW_NUMBER(device_item, type, "unused"),
-    BW_NUMBER(device_item, generation, "unused"),
+    BW_GENERATION(device_item, generation, "unused"),
     BW_NUMBER(device_item, start_offset, "unused"),
     BW_NUMBER(device_item, device_group, "unused"),
     BW_NUMBER(device_item, seek_speed, "unused"),
@@ -61,8 +61,8 @@ BW_STRUCTURE(device_item, sizeof(struct bw_disk_device_item), "a device of the f
 static const struct bw_member device_extent_members[] = {
     BW_NUMBER(device_extent, chunk_tree, "3, the chunk tree"),
     BW_NUMBER(device_extent, chunk_objectid, "256"),
-    BW_NUMBER(device_extent, chunk_offset, "logical address of the chunk"),
-    BW_NUMBER(device_extent, length, "bytes on the device"),
+    BW_RANGED(ALIGNED, device_extent, chunk_offset, "logical address of the chunk"),
+    BW_RANGED(ALIGNED, device_extent, length, "bytes on the device"),
     BW_FIELD(device_extent, chunk_tree_uuid, BYTES, UUID, "uuid of the chunk tree"),
 };
 BW_STRUCTURE(device_extent, sizeof(struct bw_disk_device_extent),
@@ -75,7 +75,7 @@ BW_STATIC_STRUCTURE_OF(raid_stride, sizeof(struct bw_disk_raid_stride),
                        "a copy or part of the data",
                        "\n\t\t\tstripe {@index} devid {devid} physical {physical}",
                        BW_NUMBER(raid_stride, devid, "device"),
-                       BW_NUMBER(raid_stride, physical,
+                       BW_RANGED(ALIGNED, raid_stride, physical,
                                  "offset of the data on the device, in bytes"));
 
 BW_STRUCTURE_OF(raid_stripe, 0, "location of the data whose address and length are in the key",
@@ -309,10 +309,10 @@ static size_t choose_chunk_bytes(struct bw_part *part)
     return bw_get32(superblock_of(part)->system_chunk_array_size);
 }
 
-#define ROOT_OF(root, doc)                                           \
-    BW_NUMBER(backup_root, root, doc),                               \
-        BW_NUMBER(backup_root, root##_generation, "its generation"), \
-        BW_NUMBER(backup_root, root##_level, "its level")
+#define ROOT_OF(root, doc)                                               \
+    BW_RANGED(ALIGNED, backup_root, root, doc),                          \
+        BW_GENERATION(backup_root, root##_generation, "its generation"), \
+        BW_RANGED(LEVEL, backup_root, root##_level, "its level")
 #define ROOT_TEXT(label, root) \
     "\n\t\t" label "{" #root "}\tgen: {" #root "_generation}\tlevel: {" #root "_level}"
 
@@ -368,16 +368,16 @@ static const struct bw_member superblockinfo_members[] = {
     BW_FIELD(superblock, fsid, BYTES, UUID, "id of the file system"),
     BW_COMPUTED("metadata_uuid", BYTES, UUID, compute_metadata_uuid, "UUID in its tree blocks"),
     BW_COMPUTED("label", BYTES, NAME, compute_label, "label of the file system"),
-    NUMBER(generation, "transaction that wrote it"),
-    NUMBER(root, "logical address of the root tree"),
+    BW_GENERATION(superblock, generation, "transaction that wrote it"),
+    BW_RANGED(ALIGNED, superblock, root, "logical address of the root tree"),
     NUMBER(system_chunk_array_size, "bytes of the array of chunks"),
-    NUMBER(chunk_root_generation, "generation of the chunk tree"),
-    NUMBER(root_level, "level of the root tree"),
-    NUMBER(chunk_root, "logical address of the chunk tree"),
-    NUMBER(chunk_root_level, "level of the chunk tree"),
-    NUMBER(log_root, "logical address of the log tree; 0: none"),
+    BW_GENERATION(superblock, chunk_root_generation, "generation of the chunk tree"),
+    BW_RANGED(LEVEL, superblock, root_level, "level of the root tree"),
+    BW_RANGED(ALIGNED, superblock, chunk_root, "logical address of the chunk tree"),
+    BW_RANGED(LEVEL, superblock, chunk_root_level, "level of the chunk tree"),
+    BW_RANGED(ALIGNED, superblock, log_root, "logical address of the log tree; 0: none"),
     NUMBER(log_root_transid, "unused"),
-    NUMBER(log_root_level, "level of the log tree"),
+    BW_RANGED(LEVEL, superblock, log_root_level, "level of the log tree"),
     BW_FIELD(superblock, total_bytes, U64, SIZE, "size of the file system"),
     BW_FIELD(superblock, bytes_used, U64, SIZE, "bytes in use"),
     NUMBER(sectorsize, "size of a sector in bytes"),
@@ -391,8 +391,8 @@ static const struct bw_member superblockinfo_members[] = {
              "features that a writer must support"),
     BW_NAMED(superblock, incompat_flags, FLAGS, bw_incompat_flags,
              "features that a reader must support"),
-    NUMBER(cache_generation, "generation of the space cache"),
-    NUMBER(uuid_tree_generation, "generation of the uuid tree"),
+    BW_GENERATION(superblock, cache_generation, "generation of the space cache"),
+    BW_GENERATION(superblock, uuid_tree_generation, "generation of the uuid tree"),
     BW_FIELD_AS("device_uuid", superblock, device.uuid, BYTES, UUID, "UUID of the device"),
     BW_FIELD_AS("device_fsid", superblock, device.fsid, BYTES, UUID,
                 "id of the device's file system"),
@@ -410,7 +410,8 @@ static const struct bw_member superblockinfo_members[] = {
     DEVICE("device_group", device_group, "unused"),
     DEVICE("device_seek_speed", seek_speed, "unused"),
     DEVICE("device_bandwidth", bandwidth, "unused"),
-    DEVICE("device_generation", generation, "unused"),
+    BW_FIELD_AS("device_generation", superblock, device.generation, U64, NUMBER, "unused",
+                .range = BW_RANGE_GENERATION),
     BW_FIELD_AS("sys_chunk_array", superblock, system_chunk_array, RECORDS, TEXT,
                 "chunks of type system", .kind = BW_READ_RANGE,
                 .structure = &bw_structure_system_chunk, .choose = choose_chunk_bytes),

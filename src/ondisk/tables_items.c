@@ -17,10 +17,10 @@ static const struct bw_member root_item_v2_members[] = {
     BW_FIELD(root_item, parent_uuid, BYTES, UUID,
              "uuid of the subvolume that this is a snapshot of"),
     BW_FIELD(root_item, received_uuid, BYTES, UUID, "uuid of the subvolume at the sender"),
-    BW_NUMBER(root_item, change_transid, "transaction of the last change"),
-    BW_NUMBER(root_item, origin_transid, "transaction of the creation"),
+    BW_GENERATION(root_item, change_transid, "transaction of the last change"),
+    BW_GENERATION(root_item, origin_transid, "transaction of the creation"),
     BW_NUMBER(root_item, send_transid, "transaction of the subvolume at the sender"),
-    BW_NUMBER(root_item, receive_transid, "transaction of receiving"),
+    BW_GENERATION(root_item, receive_transid, "transaction of receiving"),
     BW_FIELD(root_item, ctime, I64, TIME, "last change"),
     BW_FIELD(root_item, otime, I64, TIME, "time of creation"),
     BW_FIELD(root_item, stime, I64, TIME, "time of sending"),
@@ -48,18 +48,19 @@ static size_t choose_root(struct bw_part *part)
 static const struct bw_structure *const roots[] = {&bw_structure_root_item_v2, NULL};
 
 static const struct bw_member root_item_members[] = {
-    BW_NUMBER(root_item, generation, "transaction that wrote the root block"),
+    BW_GENERATION(root_item, generation, "transaction that wrote the root block"),
     BW_NUMBER(root_item, root_directory, "inode of the top directory"),
-    BW_NUMBER(root_item, bytenr, "logical address of the root block"),
+    BW_RANGED(ALIGNED, root_item, bytenr, "logical address of the root block"),
     BW_NUMBER(root_item, byte_limit, "unused"),
     BW_NUMBER(root_item, bytes_used, "bytes of tree blocks"),
-    BW_NUMBER(root_item, last_snapshot, "transaction of the last snapshot"),
+    BW_GENERATION(root_item, last_snapshot, "transaction of the last snapshot"),
     BW_NAMED(root_item, flags, FLAGS, bw_root_flags, "flags"),
     BW_NUMBER(root_item, reference_count, "0 if it is being deleted"),
     BW_FIELD(root_item, drop_progress, KEY, TEXT, "key that the deletion has reached"),
-    BW_NUMBER(root_item, drop_level, "level that the deletion has reached"),
-    BW_NUMBER(root_item, level, "level of the root block"),
-    BW_NUMBER(root_item, generation_v2, "the generation again, if the following members are valid"),
+    BW_RANGED(LEVEL, root_item, drop_level, "level that the deletion has reached"),
+    BW_RANGED(LEVEL, root_item, level, "level of the root block"),
+    BW_GENERATION(root_item, generation_v2,
+                  "the generation again, if the following members are valid"),
     BW_CHOICE(roots, choose_root, "if both generations are the same"),
 };
 BW_STRUCTURE_FROM(root_item, offsetof(struct bw_disk_root_item, generation_v2),
@@ -111,8 +112,8 @@ const struct bw_value_names bw_qgroup_flags =
 
 BW_STATIC_STRUCTURE_OF(simple_quota, sizeof(struct bw_disk_qgroup_status), "simple quotas",
                        " enable_gen {enable_generation}",
-                       BW_NUMBER(qgroup_status, enable_generation,
-                                 "transaction since which extents are counted"));
+                       BW_GENERATION(qgroup_status, enable_generation,
+                                     "transaction since which extents are counted"));
 
 static const struct bw_structure *const qgroup_states[] = {&bw_structure_simple_quota, NULL};
 
@@ -124,7 +125,7 @@ static size_t choose_qgroup_state(struct bw_part *part)
 
 static const struct bw_member qgroup_status_members[] = {
     BW_NUMBER(qgroup_status, version, "version of the format: 1"),
-    BW_NUMBER(qgroup_status, generation, "transaction of the numbers"),
+    BW_GENERATION(qgroup_status, generation, "transaction of the numbers"),
     BW_NAMED(qgroup_status, flags, FLAGS, bw_qgroup_flags, "state of the quotas"),
     BW_NUMBER(qgroup_status, rescan, "address that a rescan has reached"),
     BW_CHOICE(qgroup_states, choose_qgroup_state, "if quotas are simple"),
@@ -135,7 +136,7 @@ BW_STRUCTURE_FROM(qgroup_status, offsetof(struct bw_disk_qgroup_status, enable_g
                   "{...}");
 
 static const struct bw_member qgroup_info_members[] = {
-    BW_NUMBER(qgroup_info, generation, "transaction of the numbers"),
+    BW_GENERATION(qgroup_info, generation, "transaction of the numbers"),
     BW_NUMBER(qgroup_info, referenced, "bytes in use"),
     BW_NUMBER(qgroup_info, referenced_compressed, "the same number"),
     BW_NUMBER(qgroup_info, exclusive, "bytes that no other subvolume uses"),
@@ -170,15 +171,16 @@ const struct bw_value_names bw_inode_flags = BW_NAMES(
     {UINT64_C(1) << 31, "ROOT_ITEM_INIT", false}, {UINT64_C(1) << 32, "VERITY", false});
 
 static const struct bw_member inode_item_members[] = {
-    BW_NUMBER(inode_item, generation, "transaction that created the inode"),
-    BW_NUMBER(inode_item, transid, "transaction that last changed it"),
+    BW_GENERATION(inode_item, generation, "transaction that created the inode"),
+    BW_GENERATION(inode_item, transid, "transaction that last changed it"),
     BW_NUMBER(inode_item, size, "bytes of the contents, or of a directory's names"),
     BW_NUMBER(inode_item, bytes, "bytes allocated for the contents"),
     BW_NUMBER(inode_item, block_group, "unused"),
-    BW_FIELD(inode_item, mode, U64, OCTAL, "type and permissions"),
-    BW_NUMBER(inode_item, link_count, "hard links"),
-    BW_NUMBER(inode_item, uid, "owner"),
-    BW_NUMBER(inode_item, gid, "group"),
+    BW_FIELD_AS("mode", inode_item, mode, U64, OCTAL, "type and permissions",
+                .range = BW_RANGE_16_BITS),
+    BW_RANGED(16_BITS, inode_item, link_count, "hard links"),
+    BW_RANGED(ANY, inode_item, uid, "owner"),
+    BW_RANGED(ANY, inode_item, gid, "group"),
     BW_NUMBER(inode_item, device, "number of a device file"),
     BW_NUMBER(inode_item, sequence, "version, for NFS"),
     BW_NAMED(inode_item, flags, FLAGS, bw_inode_flags, "flags, as chattr sets them"),
@@ -228,7 +230,7 @@ static const struct bw_value_names entry_types =
 static const struct bw_member dir_entry_members[] = {
     BW_FIELD(dir_item, location, KEY, TEXT, "key of the inode or subvolume"),
     BW_NAMED(dir_item, type, WORD, entry_types, "type of the file"),
-    BW_NUMBER(dir_item, transid, "transaction that created the entry"),
+    BW_GENERATION(dir_item, transid, "transaction that created the entry"),
     BW_NUMBER(dir_item, data_length, "bytes of an attribute's value"),
     BW_NUMBER(dir_item, name_length, "bytes of the name"),
     BW_NAME(dir_item, "the name"),
@@ -255,6 +257,16 @@ BW_STRUCTURE_OF(verity_descriptor, sizeof(struct bw_disk_verity_descriptor),
                 "size of a file's fs-verity descriptor", NULL,
                 BW_NUMBER(verity_descriptor, size, "bytes of the descriptor"),
                 BW_NUMBER(verity_descriptor, encryption, "unused"));
+
+/* Not the structure of a type: the first of the following items begins with it. */
+BW_STRUCTURE_OF(fsverity_descriptor, sizeof(struct bw_disk_fsverity), "a fs-verity descriptor",
+                NULL, BW_NUMBER(fsverity, version, "1"),
+                BW_NUMBER(fsverity, algorithm, "of the hashes"),
+                BW_NUMBER(fsverity, log_block_size, "size of a block of the Merkle tree"),
+                BW_NUMBER(fsverity, salt_size, "bytes of the salt"),
+                BW_NUMBER(fsverity, signature_size, "bytes of the signature, which follows"),
+                BW_NUMBER(fsverity, data_size, "bytes of the file"),
+                BW_REST("signature", "the signature"));
 
 BW_STRUCTURE_OF(bytes, 0, "a part of the fs-verity data of a file", "{data}",
                 BW_REST("data", "the bytes of the item"));
@@ -284,11 +296,11 @@ BW_STATIC_STRUCTURE_OF(
     BW_NUMBER(file_extent, ram_bytes, "bytes in memory"),
     BW_NAMED(file_extent, compression, WORD, compressions, "compression of the bytes"));
 
-#define ON_DISK                                                                         \
-    BW_NUMBER(file_extent, disk_bytenr, "logical address of the extent; 0 for a hole"), \
-        BW_NUMBER(file_extent, disk_num_bytes, "bytes of the extent on disk"),          \
-        BW_NUMBER(file_extent, offset, "offset of these contents in the extent"),       \
-        BW_NUMBER(file_extent, num_bytes, "bytes of the contents"),                     \
+#define ON_DISK                                                                                  \
+    BW_RANGED(ALIGNED, file_extent, disk_bytenr, "logical address of the extent; 0 for a hole"), \
+        BW_RANGED(ALIGNED, file_extent, disk_num_bytes, "bytes of the extent on disk"),          \
+        BW_RANGED(ALIGNED, file_extent, offset, "offset of these contents in the extent"),       \
+        BW_RANGED(ALIGNED, file_extent, num_bytes, "bytes of the contents"),                     \
         BW_NUMBER(file_extent, ram_bytes, "bytes of the extent, decompressed")
 #define ON_DISK_TEXT(word)                                            \
     "\n\t\t" word " data disk byte {disk_bytenr} nr {disk_num_bytes}" \
@@ -319,7 +331,7 @@ static const struct bw_structure *const extents[] = {
     &bw_structure_inline_extent, &bw_structure_prealloc_extent, &bw_structure_regular_extent, NULL};
 
 static const struct bw_member file_extent_members[] = {
-    BW_NUMBER(file_extent, generation, "transaction that wrote the extent"),
+    BW_GENERATION(file_extent, generation, "transaction that wrote the extent"),
     BW_NAMED(file_extent, type, WORD, extent_types, "storage of the contents"),
     BW_NUMBER(file_extent, encryption, "unused"),
     BW_NUMBER(file_extent, other_encoding, "unused"),
@@ -428,9 +440,9 @@ BW_STATIC_STRUCTURE_OF(inline_reference, sizeof(uint8_t), "a reference to the ex
                        BW_CHOICE(inline_references, choose_reference, "by the type"));
 
 #define REFERENCES BW_LIST("inline_references", bw_structure_inline_reference, "references")
-#define EXTENT_MEMBERS                                                       \
-    BW_NUMBER(extent_item, references, "number of references"),              \
-        BW_NUMBER(extent_item, generation, "transaction that allocated it"), \
+#define EXTENT_MEMBERS                                                           \
+    BW_NUMBER(extent_item, references, "number of references"),                  \
+        BW_GENERATION(extent_item, generation, "transaction that allocated it"), \
         BW_NAMED(extent_item, flags, FLAGS, extent_flags, "use of the extent")
 #define EXTENT_TEXT "\n\t\trefs {references} gen {generation} flags {flags}"
 
@@ -444,8 +456,8 @@ BW_STATIC_STRUCTURE_OF(tree_block_info, sizeof(struct bw_disk_tree_block_extent)
                        "\n\t\ttree block key {key} level {level}",
                        BW_FIELD_AS("key", tree_block_extent, info.key, KEY, TEXT,
                                    "first key of the block"),
-                       BW_FIELD_AS("level", tree_block_extent, info.level, U64, NUMBER,
-                                   "its level"));
+                       BW_FIELD_AS("level", tree_block_extent, info.level, U64, NUMBER, "its level",
+                                   .range = BW_RANGE_LEVEL));
 
 static const struct bw_structure *const block_infos[] = {&bw_structure_tree_block_info, NULL};
 
@@ -528,7 +540,7 @@ BW_STRUCTURE_OF(free_space_bitmap, 0, "free sectors in the range that the key de
 
 static const struct bw_member free_space_header_members[] = {
     BW_FIELD(free_space_header, location, KEY, TEXT, "inode of the cache"),
-    BW_NUMBER(free_space_header, generation, "transaction that wrote the cache"),
+    BW_GENERATION(free_space_header, generation, "transaction that wrote the cache"),
     BW_NUMBER(free_space_header, entries, "free ranges"),
     BW_NUMBER(free_space_header, bitmaps, "bitmaps"),
 };

@@ -34,24 +34,9 @@ static char *make_room(struct bw_printer *printer, const struct bw_rows *rows, c
 
 /* Values at a fixed place. */
 
-/* A number of 1, 2, 4 or 8 bytes. */
-static uint64_t number_at(const void *value, size_t size)
-{
-    switch (size) {
-    case 1:
-        return *(const uint8_t *)value;
-    case 2:
-        return bw_get16(*(const bw_le16 *)value);
-    case 4:
-        return bw_get32(*(const bw_le32 *)value);
-    default:
-        return bw_get64(*(const bw_le64 *)value);
-    }
-}
-
 static char *write_number(const struct bw_row *row, const void *value, char *at)
 {
-    const uint64_t number = number_at(value, row->column->member->field->size);
+    const uint64_t number = bw_number_at(value, row->column->member->field->size);
     return row->column->write_value(row, &number, at);
 }
 
@@ -248,7 +233,7 @@ static char *write_elements(const struct bw_row *row, uint64_t count, bool bound
 static char *write_list(const struct bw_row *row, const void *value, char *at)
 {
     const uint16_t size = row->column->member->field->size;
-    const uint64_t count = size ? number_at(value, size) : UINT64_MAX;
+    const uint64_t count = size ? bw_number_at(value, size) : UINT64_MAX;
     return write_elements(row, count, size != 0, at);
 }
 
@@ -278,7 +263,8 @@ static char *write_tail(const struct bw_row *row, const void *value, char *at)
     struct bw_printer *printer = printer_of(row);
     struct bw_cursor *cursor = &printer->part.cursor;
     const struct bw_field *field = row->column->member->field;
-    const size_t length = field->size ? (size_t)number_at(value, field->size) : bytes_left(cursor);
+    const size_t length =
+        field->size ? (size_t)bw_number_at(value, field->size) : bytes_left(cursor);
     if (cursor->bad)
         return at;
     if (bytes_left(cursor) < length)

@@ -70,7 +70,7 @@ static void add_blocks(struct listing *listing)
     add(listing, "space-cache", listing->options->sanitize ? removed : kept, summary->cache_bytes,
         "bytes with lists of free space");
     add(listing, "items", removed, listing->facts->counts[BW_DUMPED_REMOVED],
-        "of unknown types, or at wrong places in their leaves");
+        "and pointers, of unknown types, at wrong places, or with impossible contents");
 }
 
 /* Names. */
@@ -140,9 +140,11 @@ static void add_xattrs(struct listing *listing)
                    changed = counts[BW_DUMPED_XATTR_NAMES_REPLACED];
     append_xattr_names(listing);
     visit_fact(listing, "xattr-names", kept, all - changed);
-    add(listing, "xattr-names", replaced, changed, "those after user.");
+    add(listing, "xattr-names", replaced, changed, "those that users choose");
     add(listing, "xattr-values", listing->options->sanitize ? removed : kept, all, "%s",
-        listing->options->sanitize ? "except properties of btrfs, such as btrfs.compression" : "");
+        listing->options->sanitize
+            ? "except btrfs.compression; access lists become valid ones of the same length"
+            : "");
 }
 
 /* Inodes. */
@@ -200,7 +202,8 @@ static void add_contents(struct listing *listing)
     add(listing, "contents", removed, counts[BW_DUMPED_INLINE],
         "in tree blocks: of small files, and targets of symbolic links; no others are read");
     add(listing, "checksums", treatment, counts[BW_DUMPED_CHECKSUMS], "items, for data");
-    add(listing, "verity-hashes", treatment, counts[BW_DUMPED_VERITY], "items of fs-verity");
+    add(listing, "verity-hashes", listing->options->sanitize ? removed : treatment,
+        counts[BW_DUMPED_VERITY], "items of fs-verity");
 }
 
 static void add_ids(struct listing *listing)

@@ -16,8 +16,14 @@ struct bw_dump_rules {
     const uint8_t *fsid; /**< of all blocks: those of seed devices get it, too, because a metadump
                               has a single superblock */
     bool checksums;      /**< keep the checksums of data, and fs-verity's */
-    const struct bw_pseudonyms *names; /**< replaces names; NULL: they are kept, as are values of
-                                            extended attributes */
+    const struct bw_pseudonyms *names; /**< replaces names, and only known bytes are kept; NULL: all
+                                            bytes of items but contents are kept */
+    /* If there are names: */
+    uint64_t generation; /**< the latest one that is possible */
+    uint32_t sectorsize, checksum_size;
+    const uint8_t (*uuids)[BW_UUID_SIZE]; /**< of the file system and its devices */
+    size_t uuid_count;
+    uint8_t chunk_tree_uuid[BW_UUID_SIZE];
 };
 
 /** A name of an extended attribute. */
@@ -45,8 +51,8 @@ enum bw_dumped_count {
     BW_DUMPED_VERITY,    /**< items */
     BW_DUMPED_INODES,
     BW_DUMPED_SUBVOLUMES,
-    BW_DUMPED_REMOVED, /**< items that are not kept: they lie over others, or their type is unknown
-                        */
+    BW_DUMPED_REMOVED, /**< items and entries that are not kept: they lie over others, or are not
+                            valid in a sanitized dump */
     BW_DUMPED_COUNTS,
 };
 
@@ -65,6 +71,13 @@ struct bw_dumped_facts {
  * keep, and all bytes outside of items; sets its checksum. `scratch` has room for a block. */
 void bw_dumped_block_clean(const struct bw_dump_rules *rules, uint8_t *block, uint32_t nodesize,
                            uint8_t *scratch, struct bw_dumped_facts *facts);
+
+/** Counts the name of an extended attribute that is kept; false if memory runs out. */
+bool bw_dumped_facts_add_xattr(struct bw_dumped_facts *facts, const void *name, uint16_t length,
+                               uint64_t count);
+
+/** Counts an INODE_ITEM. */
+void bw_dumped_facts_add_inode(struct bw_dumped_facts *facts, const struct bw_item *item);
 
 /** Adds the facts `more` to others, and empties them. */
 void bw_dumped_facts_merge(struct bw_dumped_facts *facts, struct bw_dumped_facts *more);

@@ -20,6 +20,8 @@
 #include "trees/dumped_blocks.h"
 #include "trees/dumped_facts.h"
 #include "trees/dumped_items.h"
+#include "trees/known_bytes.h"
+#include "trees/sanitized_blocks.h"
 
 enum {
     SLOTS = 32, /* ranges that are processed at a time */
@@ -52,6 +54,7 @@ struct writer {
     bw_consumer *consume;
     void *context;
     struct bw_dump_rules rules;
+    uint8_t (*uuids)[BW_UUID_SIZE];
     struct bw_pseudonyms names;
     struct bw_dumped_blocks list;
     struct bw_dumped_facts *facts; /* of each worker */
@@ -301,15 +304,10 @@ static const struct bw_image *choose_image(const struct bw_fs *fs)
 
 static void clean_superblock(const struct writer *writer, struct bw_disk_superblock *disk)
 {
-    const uint32_t used = bw_get32(disk->system_chunk_array_size);
+    const struct bw_disk_superblock source = *disk;
+    if (writer->options.sanitize)
+        bw_sanitized_superblock_copy(&writer->rules, &source, disk);
     disk->bytenr = bw_put64(bw_superblock_offset(0));
-    if (writer->options.sanitize) {
-        disk->cache_generation = bw_put64(0); /* there is no space cache */
-        memset(disk->label, 0, sizeof disk->label);
-        memset(disk->reserved, 0, sizeof disk->reserved);
-        memset(disk->padding, 0, sizeof disk->padding);
-        memset(disk->system_chunk_array + used, 0, sizeof disk->system_chunk_array - used);
-    }
     bw_checksum_compute(writer->rules.checksum_type, disk->csum + BW_CSUM_SIZE,
                         sizeof *disk - BW_CSUM_SIZE, disk->csum);
 }
@@ -361,6 +359,37 @@ static struct bw_error *choose_key(struct writer *writer)
     return NULL;
 }
 
+/* Collects what sanitized blocks are compared with. */
+static struct bw_error *load_known(struct writer *writer)
+{
+    const struct bw_fs *fs = writer->fs;
+    struct bw_dump_rules *rules = &writer->rules;
+    writer->uuids = calloc(2 * fs->image_count + 2, sizeof *writer->uuids);
+    BW_AUTO_FREE uint8_t *block = bw_block_buffer(&fs->reader, 1);
+    if (!writer->uuids || !block)
+        return bw_error_no_memory();
+    memcpy(writer->uuids[0], fs->superblock.fsid, BW_UUID_SIZE);
+    memcpy(writer->uuids[1], fs->superblock.metadata_uuid, BW_UUID_SIZE);
+    for (size_t i = 0; i < fs->image_count; i++) {
+        const struct bw_device_identity *device = &fs->images[i].superblock.device;
+        memcpy(writer->uuids[2 * i + 2], device->uuid, BW_UUID_SIZE);
+        memcpy(writer->uuids[2 * i + 3], device->fsid, BW_UUID_SIZE);
+    }
+    rules->uuids = (const uint8_t(*)[BW_UUID_SIZE])writer->uuids;
+    rules->uuid_count = 2 * fs->image_count + 2;
+    rules->generation = fs->superblock.generation + 1; /* that of a log tree */
+    rules->sectorsize = fs->superblock.sectorsize;
+    rules->checksum_size = (uint32_t)bw_checksum_size(rules->checksum_type);
+    /* If it cannot be read, blocks have none in the metadump, which no reader minds. */
+    BW_AUTO_ERROR struct bw_error *bad =
+        bw_block_copy_read(writer->fs, fs->superblock.chunk_root.bytenr, 0, block);
+    const uint8_t *uuid = ((const struct bw_disk_header *)block)->chunk_tree_uuid;
+    const struct bw_known_bytes known = {.uuids = rules->uuids, .uuid_count = rules->uuid_count};
+    if (!bad && bw_known_uuid(&known, uuid))
+        memcpy(rules->chunk_tree_uuid, uuid, BW_UUID_SIZE);
+    return NULL;
+}
+
 static struct bw_error *allocate_buffers(struct writer *writer)
 {
     writer->workers = bw_pool_workers(0);
@@ -387,6 +416,8 @@ static struct bw_error *begin_metadump(struct writer *writer,
     writer->rules.checksums = writer->options.checksums;
     writer->rules.fsid = writer->fs->superblock.metadata_uuid;
     BW_TRY(choose_key(writer));
+    if (writer->options.sanitize)
+        BW_TRY(load_known(writer));
     BW_TRY(allocate_buffers(writer));
     return bw_dumped_blocks_find(&writer->list, writer->fs);
 }
@@ -419,6 +450,7 @@ static void free_writer(struct writer *writer)
     }
     free(writer->facts);
     free(writer->scratch);
+    free(writer->uuids);
     bw_buffer_free(&writer->cluster);
     explicit_bzero(&writer->names, sizeof writer->names);
     free(writer);

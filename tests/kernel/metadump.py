@@ -130,12 +130,18 @@ def compare_secrets(case, dump):
             yield f"without names: {secret!r} occurs"
 
 
+def lengths(path):
+    """The lengths of a link's target, and of the values of attributes, which the kernel decodes."""
+    target = [len(os.readlink(path))] if os.path.islink(path) else []
+    return target + sorted(len(os.getxattr(path, name, follow_symlinks=False))
+                           for name in os.listxattr(path, follow_symlinks=False))
+
+
 def numbers(top):
     """Inode numbers and sizes of everything below a folder, or of a mount."""
-    return sorted((os.lstat(os.path.join(folder, name)).st_ino,
-                   os.lstat(os.path.join(folder, name)).st_size)
+    return sorted((os.lstat(path).st_ino, os.lstat(path).st_size, lengths(path))
                   for folder, folders, files in os.walk(os.fsencode(top))
-                  for name in folders + files)
+                  for path in (os.path.join(folder, name) for name in folders + files))
 
 
 def restore(case, dump):

@@ -34,7 +34,7 @@ static const struct cmd_option options[] = {
     {'c', "compress", "LEVEL", "compress with zlib at this level, 1 to 9 (default: 0, not at all)",
      .store = store_level},
     {'s', "sanitize", NULL,
-     "replace names by others of the same length and hash; remove attribute values and the label",
+     "replace names by others of the same length and hash; keep only known numbers otherwise",
      CMD_FLAG(struct metadump_state, sanitize)},
     {0, "name-key", "FILE",
      "with --sanitize: FILE determines the replacements, so that two metadumps agree; keep it "
@@ -126,10 +126,11 @@ const struct command cmd_metadump = {
         "systems that btrfs-image cannot read: it lists unreadable blocks, leaves them out,\n"
         "and includes all others.\n\n"
         "The output lists each kind of information, and whether it was kept, replaced or\n"
-        "removed. --sanitize replaces the names of files, subvolumes and user attributes by\n"
-        "other names, and removes the label, the values of attributes, and the space cache of\n"
-        "version 1. Names of up to 4 bytes are kept, because the hashes in the keys of\n"
-        "directory entries determine them.\n\n"
+        "removed. With --sanitize, the metadump contains only the numbers that the format\n"
+        "defines, and replaces the names of files, subvolumes and attributes by other names.\n"
+        "It contains neither the label, nor values of attributes, nor the space cache of\n"
+        "version 1. Names of up to 4 bytes are kept, because the hashes in the keys of directory\n"
+        "entries determine them.\n\n"
         "Two metadumps of the same file system are equal. With --sanitize, this needs the same\n"
         "--name-key; otherwise each metadump has different names.\n",
     .examples =

@@ -368,6 +368,33 @@ static void test_acls(void **state)
     assert_false(bw_acl_is_one(&xattr, &is_default));
 }
 
+/* Lists that take the place of others have as many entries, in the order that the kernel wants. */
+static void test_filled_acls(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {
+        [0] = "",
+        [3] = "user::r-x\ngroup::r-x\nother::r-x\n",
+        [4] = "user::r-x\ngroup::r-x\nmask::r-x\nother::r-x\n",
+        [6] = "user::r-x\nuser:0:r-x\nuser:0:r-x\ngroup::r-x\nmask::r-x\nother::r-x\n",
+    };
+    for (size_t count = 0; count < sizeof texts / sizeof *texts; count++) {
+        uint8_t bytes[4 + 8 * 6] = {0};
+        struct bw_buffer buffer = {0};
+        bw_acl_fill(bytes, 4 + 8 * count);
+        assert_true(bw_acl_append_text(bytes, 4 + 8 * count, "", &buffer));
+        bw_buffer_append_byte(&buffer, '\0');
+        if (texts[count])
+            assert_string_equal(buffer.data, texts[count]);
+        bw_buffer_free(&buffer);
+    }
+    uint8_t bytes[11] = {0}; /* the length of no list */
+    static const uint8_t zeros[sizeof bytes];
+    bw_acl_fill(bytes, sizeof bytes);
+    bw_acl_fill(bytes, 3);
+    assert_memory_equal(bytes, zeros, sizeof bytes);
+}
+
 static void test_flag_names(void **state)
 {
     (void)state;
@@ -385,7 +412,7 @@ int main(void)
         cmocka_unit_test(test_directory),    cmocka_unit_test(test_lost_index),
         cmocka_unit_test(test_symlinks),     cmocka_unit_test(test_xattrs),
         cmocka_unit_test(test_extent_count), cmocka_unit_test(test_acls),
-        cmocka_unit_test(test_flag_names),
+        cmocka_unit_test(test_filled_acls),  cmocka_unit_test(test_flag_names),
     };
     return cmocka_run_group_tests(tests, limit_resources, NULL);
 }

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* src/trees/dumped_items.c: crafted leaves, in which items lie over each other, are cut off, or
- * have unknown types, reveal nothing; and bytes outside of items become zeros. */
+/* src/trees/dumped_items.c, sanitized_blocks.c: crafted leaves, in which items lie over each other,
+ * are cut off, or have unknown types, reveal nothing; bytes outside of items become zeros; and no
+ * contents that lie in place of numbers are in a sanitized block. */
 #include "trees/dumped_items.h"
+
+#include <inttypes.h>
 
 #include "base/endian.h"
 #include "ondisk/disk_items.h"
 #include "support/walk_helpers.h"
 
-enum { NODESIZE = 4096, HEAD = sizeof(struct bw_disk_header) };
+enum { GENERATION = 1000, NODESIZE = 4096, HEAD = sizeof(struct bw_disk_header) };
 
 static const struct bw_pseudonyms names = {"a key"};
 static const uint8_t fsid[BW_UUID_SIZE] = "the fsid";
@@ -44,7 +47,13 @@ static void clean(struct leaf *leaf, bool sanitize)
 {
     uint8_t scratch[NODESIZE];
     const struct bw_dump_rules rules = {
-        .checksum_type = BW_CHECKSUM_CRC32C, .fsid = fsid, .names = sanitize ? &names : NULL};
+        .checksum_type = BW_CHECKSUM_CRC32C,
+        .fsid = fsid,
+        .names = sanitize ? &names : NULL,
+        .generation = GENERATION,
+        .sectorsize = 4096,
+        .checksum_size = 4,
+    };
     bw_dumped_block_clean(&rules, leaf->block, NODESIZE, scratch, &leaf->facts);
     assert_true(bw_checksum_matches_block(BW_CHECKSUM_CRC32C, leaf->block, NODESIZE));
     assert_memory_equal(((struct bw_disk_header *)leaf->block)->fsid, fsid, sizeof fsid);
@@ -145,24 +154,229 @@ static void test_several(void **state)
 {
     (void)state;
     struct leaf leaf;
-    const uint32_t size = sizeof(struct bw_disk_dir_item) + 11 + 8;
+    static const char *const given[] = {"security.selinux", "user.secretsecre"};
+    const uint32_t size = sizeof(struct bw_disk_dir_item) + 16 + 8;
     begin(&leaf, 1);
-    set_item(&leaf, 0, BW_XATTR_ITEM, 3000, 2 * size);
+    set_item(&leaf, 0, BW_XATTR_ITEM, NODESIZE - HEAD - 2 * size, 2 * size);
+    uint8_t *bytes = bytes_at(&leaf, NODESIZE - HEAD - 2 * size);
     for (unsigned i = 0; i < 2; i++) {
-        struct bw_disk_dir_item *entry = (void *)bytes_at(&leaf, 3000 + i * size);
-        *entry = (struct bw_disk_dir_item){.name_length = bw_put16(11), .data_length = bw_put16(8)};
-        memcpy(entry + 1, i ? "user.secret" : "system.name", 11);
+        struct bw_disk_dir_item *entry = (void *)(bytes + i * size);
+        *entry = (struct bw_disk_dir_item){
+            .name_length = bw_put16(16), .data_length = bw_put16(8), .type = BW_ENTRY_IS_XATTR};
+        memcpy(entry + 1, given[i], 16);
     }
     clean(&leaf, true);
     assert_false(has_secret(&leaf));
-    const char *first = (const char *)bytes_at(&leaf, 3000 + sizeof(struct bw_disk_dir_item));
-    assert_memory_equal(first, "system.name", 11);
+    const char *first = (const char *)bytes + sizeof(struct bw_disk_dir_item);
+    assert_memory_equal(first, given[0], 16);
     assert_memory_equal(first + size, "user.", 5);
-    assert_int_equal(bw_name_hash(first + size, 11), bw_name_hash("user.secret", 11));
+    assert_int_equal(bw_name_hash(first + size, 16), bw_name_hash(given[1], 16));
     assert_int_equal(leaf.facts.counts[BW_DUMPED_XATTR_NAMES], 2);
     assert_int_equal(leaf.facts.counts[BW_DUMPED_XATTR_NAMES_REPLACED], 1);
     assert_int_equal(leaf.facts.xattr_name_count, 1);
     bw_dumped_facts_free(&leaf.facts);
+}
+
+/* Blocks with random items, over which text is written. */
+
+static uint64_t seed;
+
+static unsigned dice(unsigned sides)
+{
+    seed = seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return (unsigned)(seed >> 33) % sides;
+}
+
+/* A text in which four bytes occur once. */
+static void write_text(uint8_t *target, size_t length)
+{
+    static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+    const unsigned start = dice(26 * 26);
+    for (size_t i = 0; i < length; i++)
+        target[i] = (uint8_t)letters[i % 2 ? (start + i * i) % 26 : (start / 26 + 5 * i) % 26];
+}
+
+/* Appends an item that is valid: its numbers are small. Returns its size. */
+static uint32_t write_item(uint8_t type, uint8_t *at)
+{
+    struct bw_disk_dir_item *entry = (void *)at;
+    struct bw_disk_inode_ref *ref = (void *)at;
+    struct bw_disk_file_extent *extent = (void *)at;
+    struct bw_disk_chunk *chunk = (void *)at;
+    const unsigned length = 5 + dice(40);
+    switch (type) {
+    case BW_INODE_ITEM:
+        return sizeof(struct bw_disk_inode_item);
+    case BW_ROOT_ITEM:
+        return sizeof(struct bw_disk_root_item);
+    case BW_INODE_REF:
+        ref->name_length = bw_put16((uint16_t)length);
+        write_text((uint8_t *)(ref + 1), length);
+        return (uint32_t)sizeof *ref + length;
+    case BW_XATTR_ITEM:
+    case BW_DIR_ITEM:
+        entry->name_length = bw_put16((uint16_t)length);
+        entry->data_length = bw_put16(type == BW_XATTR_ITEM ? 20 : 0);
+        entry->type = type == BW_XATTR_ITEM ? BW_ENTRY_IS_XATTR : BW_FILE_REGULAR;
+        write_text((uint8_t *)(entry + 1), length + (type == BW_XATTR_ITEM ? 20 : 0));
+        return (uint32_t)sizeof *entry + length + (type == BW_XATTR_ITEM ? 20 : 0);
+    case BW_EXTENT_DATA:
+        extent->type = (uint8_t)dice(2);
+        extent->disk_num_bytes = bw_put64(4096);
+        extent->num_bytes = bw_put64(4096);
+        if (extent->type == BW_FILE_EXTENT_INLINE)
+            write_text((uint8_t *)&extent->disk_bytenr, 32);
+        return sizeof *extent;
+    case BW_CHUNK_ITEM:
+        chunk->stripe_count = bw_put16(2);
+        chunk->length = bw_put64(4096);
+        return sizeof *chunk + 2 * sizeof(struct bw_disk_stripe);
+    case BW_EXTENT_ITEM:
+        at[sizeof(struct bw_disk_extent_item)] = BW_EXTENT_DATA_REF;
+        return sizeof(struct bw_disk_extent_item) + sizeof(struct bw_disk_inline_data_ref);
+    default:
+        return 40;
+    }
+}
+
+static unsigned write_leaf(struct leaf *leaf)
+{
+    static const uint8_t types[] = {BW_INODE_ITEM,
+                                    BW_INODE_REF,
+                                    BW_XATTR_ITEM,
+                                    BW_DIR_ITEM,
+                                    BW_ROOT_ITEM,
+                                    BW_EXTENT_DATA,
+                                    BW_CHUNK_ITEM,
+                                    BW_EXTENT_ITEM,
+                                    BW_STRING_ITEM,
+                                    BW_QGROUP_INFO,
+                                    99};
+    const unsigned count = 3 + dice(8);
+    uint32_t offset = NODESIZE - HEAD;
+    *leaf = (struct leaf){0};
+    struct bw_disk_header *header = (void *)leaf->block;
+    header->item_count = bw_put32(count);
+    header->owner = bw_put64(dice(2) ? BW_FIRST_SUBVOLUME : 1);
+    for (unsigned slot = 0; slot < count; slot++) {
+        uint8_t bytes[512] = {0};
+        const uint8_t type = types[dice(sizeof types)];
+        const uint32_t size = write_item(type, bytes);
+        offset -= size;
+        memcpy(bytes_at(leaf, offset), bytes, size);
+        set_item(leaf, slot, type, offset, size);
+        ((struct bw_disk_item *)bytes_at(leaf, 0))[slot].key.objectid = bw_put64(257 + slot);
+    }
+    write_text(bytes_at(leaf, count * (uint32_t)sizeof(struct bw_disk_item)),
+               offset - count * sizeof(struct bw_disk_item));
+    return count;
+}
+
+/* How many bytes of a text, at most, may be in a block: without a place that is known to be a
+ * number, three. */
+static void assert_no_text(const struct leaf *leaf, const uint8_t *text, size_t length, size_t most)
+{
+    for (size_t i = 0; i + most < length; i++)
+        if (memmem(leaf->block + HEAD, NODESIZE - HEAD, text + i, most + 1))
+            fail_msg("%zu: '%.*s' at %zu", i, (int)most + 1, (const char *)text + i,
+                     (size_t)((uint8_t *)memmem(leaf->block, NODESIZE, text + i, most + 1) -
+                              leaf->block));
+}
+
+static bool is_text(const uint8_t *at)
+{
+    return at[0] >= 'A' && at[1] >= 'A' && at[2] >= 'A' && at[3] >= 'A';
+}
+
+/* No four bytes of all texts of a leaf: names, values, contents, free space. Bytes that are kept
+ * are at their old place; elsewhere, a replaced name may have the same ones by chance. */
+static void assert_no_texts(const struct leaf *leaf, const struct leaf *before)
+{
+    for (size_t i = HEAD; i < NODESIZE - 3; i++)
+        if (is_text(leaf->block + i) && memcmp(leaf->block + i, before->block + i, 4) == 0)
+            fail_msg("seed %" PRIu64 ": '%.4s' at %zu", seed, (const char *)leaf->block + i, i);
+}
+
+/* A header that promises more items, an item of another size or type, a level. */
+static void test_promises(void **state)
+{
+    (void)state;
+    for (seed = 1; seed < 20000;) {
+        struct leaf leaf;
+        const uint64_t first = seed;
+        const unsigned count = write_leaf(&leaf), slot = dice(count);
+        struct bw_disk_header *header = (void *)leaf.block;
+        struct bw_disk_item *items = (void *)bytes_at(&leaf, 0), *item = items + slot;
+        switch (dice(6)) {
+        case 0:
+            header->item_count = bw_put32(dice((NODESIZE - HEAD) / sizeof *item));
+            break;
+        case 1:
+            header->level = (uint8_t)(1 + dice(7));
+            header->item_count = bw_put32(1 + dice((NODESIZE - HEAD) / 33));
+            break;
+        case 2:
+            item->size = bw_put32(bw_get32(item->size) ^ 1u << dice(10));
+            break;
+        case 3:
+            item->offset = bw_put32(bw_get32(item->offset) ^ 1u << dice(12));
+            break;
+        case 4:
+            item->key.type = (uint8_t)dice(256);
+            break;
+        default: /* an extent whose contents are claimed to be on disk */
+            for (unsigned i = 0; i < count; i++)
+                if (items[i].key.type == BW_EXTENT_DATA)
+                    ((struct bw_disk_file_extent *)bytes_at(&leaf, bw_get32(items[i].offset)))
+                        ->type = BW_FILE_EXTENT_REGULAR;
+        }
+        const struct leaf before = leaf;
+        clean(&leaf, true);
+        assert_no_texts(&leaf, &before);
+        bw_dumped_facts_free(&leaf.facts);
+        seed = first + 1;
+    }
+}
+
+/* Text at any place. A number that is known can keep 7 bytes of it; the owners and permissions of
+ * an inode, which are next to each other, 10. Longer texts show that there is no number. */
+static void test_sprayed(void **state)
+{
+    (void)state;
+    for (seed = 1; seed < 20000;) {
+        struct leaf leaf;
+        uint8_t text[64];
+        const uint64_t first = seed;
+        write_leaf(&leaf);
+        const size_t length = 9 + dice(sizeof text - 9);
+        write_text(text, length);
+        memcpy(bytes_at(&leaf, dice((unsigned)(NODESIZE - HEAD - length))), text, length);
+        clean(&leaf, true);
+        assert_no_text(&leaf, text, length, 10);
+        bw_dumped_facts_free(&leaf.facts);
+        seed = first + 1;
+    }
+}
+
+/* A block that text fills, with any header. */
+static void test_filled(void **state)
+{
+    (void)state;
+    for (seed = 1; seed < 5000;) {
+        struct leaf leaf = {0};
+        const uint64_t first = seed;
+        struct bw_disk_header *header = (void *)leaf.block;
+        write_text(leaf.block + HEAD, NODESIZE - HEAD);
+        header->level = (uint8_t)dice(3);
+        header->item_count = bw_put32(dice((NODESIZE - HEAD) / 33));
+        header->owner = bw_put64(1 + dice(10));
+        header->generation = bw_put64(GENERATION);
+        const struct leaf before = leaf;
+        clean(&leaf, true);
+        assert_no_texts(&leaf, &before);
+        bw_dumped_facts_free(&leaf.facts);
+        seed = first + 1;
+    }
 }
 
 int main(void)
@@ -171,6 +385,8 @@ int main(void)
         cmocka_unit_test(test_outside),     cmocka_unit_test(test_contents),
         cmocka_unit_test(test_wrong_types), cmocka_unit_test(test_overlapping),
         cmocka_unit_test(test_names),       cmocka_unit_test(test_several),
+        cmocka_unit_test(test_promises),    cmocka_unit_test(test_sprayed),
+        cmocka_unit_test(test_filled),
     };
     bw_error_free(bw_checksum_prepare(BW_CHECKSUM_SHA256));
     return cmocka_run_group_tests(tests, NULL, NULL);

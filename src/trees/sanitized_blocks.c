@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Nothing is removed from a block here: the copy begins as zeros, and gets only bytes that a table
+ * of ondisk/ declares as numbers, and replaced names.
+ *
+ * What the header of a block or an item claims is not believed. Behind an item count that is too
+ * high, or a level that a leaf does not have, there are contents of files. So entries of a block
+ * count only up to the first one that is not exactly as the kernel writes it: its key follows the
+ * one before, its item lies directly before the previous one, its pointer is aligned and not newer
+ * than the node. The count remains as it is, so that `check` finds the same fault in the copy.
+ */
+#include "trees/sanitized_blocks.h"
+
+#include <string.h>
+
+#include "base/crc32c.h"
+#include "ondisk/acl.h"
+#include "ondisk/disk_items.h"
+#include "ondisk/tables.h"
+#include "trees/known_bytes.h"
+
+/* An item that is being copied. */
+struct item_copy {
+    const struct bw_dump_rules *rules;
+    struct bw_dumped_facts *facts;
+    const struct bw_item *item;
+    struct bw_xattr xattr; /* whose value follows */
+};
+
+/* Names. */
+
+/* Copies a name and replaces its end after `prefix`, whose hash is `seed`. Short ends have no
+ * replacement. False: none was found. */
+static bool copy_name(const struct item_copy *copy, uint32_t seed, size_t prefix,
+                      const uint8_t *name, uint8_t *target, size_t length, bool *replaced)
+{
+    memcpy(target, name, length);
+    *replaced = bw_pseudonym(copy->rules->names, seed, target + prefix, length - prefix);
+    return *replaced || length - prefix <= BW_PSEUDONYM_NONE;
+}
+
+static bool copy_file_name(const struct item_copy *copy, const uint8_t *name, uint8_t *target,
+                           size_t length)
+{
+    static const char default_name[] = "default";
+    const struct bw_key *key = &copy->item->key;
+    uint64_t *counts = copy->facts->counts;
+    bool replaced = false;
+    /* the entry of the root tree that leads to the default subvolume, and its reference */
+    if ((key->objectid == BW_ROOT_TREE_DIR || key->offset == BW_ROOT_TREE_DIR) &&
+        length == sizeof default_name - 1 && memcmp(name, default_name, length) == 0)
+        memcpy(target, name, length);
+    else if (!copy_name(copy, BW_NAME_SEED, 0, name, target, length, &replaced))
+        return false;
+    const bool is_root = key->type == BW_ROOT_REF, is_entry = key->type == BW_DIR_INDEX;
+    counts[BW_DUMPED_NAMES] += is_entry;
+    counts[BW_DUMPED_NAMES_REPLACED] += is_entry && replaced;
+    counts[BW_DUMPED_SUBVOLUME_NAMES] += is_root;
+    counts[BW_DUMPED_SUBVOLUME_NAMES_REPLACED] += is_root && replaced;
+    return true;
+}
+
+/* Extended attributes. */
+
+/* Names that programs look for, and that tell nothing about a user. */
+static const char *const common_xattrs[] = {
+    BW_ACL_ACCESS,
+    BW_ACL_DEFAULT,
+    "btrfs.compression",
+    "security.SMACK64",
+    "security.SMACK64EXEC",
+    "security.SMACK64MMAP",
+    "security.SMACK64TRANSMUTE",
+    "security.apparmor",
+    "security.capability",
+    "security.evm",
+    "security.ima",
+    "security.selinux",
+    "trusted.overlay.impure",
+    "trusted.overlay.metacopy",
+    "trusted.overlay.nlink",
+    "trusted.overlay.opaque",
+    "trusted.overlay.origin",
+    "trusted.overlay.redirect",
+    "trusted.overlay.upper",
+    "trusted.overlay.uuid",
+    "user.overlay.impure",
+    "user.overlay.metacopy",
+    "user.overlay.opaque",
+    "user.overlay.origin",
+    "user.overlay.redirect",
+};
+
+static bool is_named(const struct bw_xattr *xattr, const char *name)
+{
+    return xattr->name_length == strlen(name) && memcmp(xattr->name, name, xattr->name_length) == 0;
+}
+
+/* The kernel decides by the prefix of a name who may read it, so this is kept. */
+static size_t prefix_of(const struct bw_xattr *xattr)
+{
+    static const char *const prefixes[] = {"user.", "trusted.", "security.", "system.", "btrfs."};
+    for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++) {
+        const size_t length = strlen(prefixes[i]);
+        if (xattr->name_length > length && memcmp(xattr->name, prefixes[i], length) == 0)
+            return length;
+    }
+    return 0;
+}
+
+static bool copy_xattr_name(struct item_copy *copy, const uint8_t *name, uint8_t *target,
+                            size_t length)
+{
+    struct bw_dumped_facts *facts = copy->facts;
+    struct bw_xattr *xattr = &copy->xattr;
+    *xattr = (struct bw_xattr){.name = name, .name_length = (uint16_t)length};
+    size_t i = 0, count = sizeof common_xattrs / sizeof *common_xattrs;
+    while (i < count && !is_named(xattr, common_xattrs[i]))
+        i++;
+    const size_t prefix = prefix_of(xattr);
+    bool replaced = false;
+    if (i < count)
+        memcpy(target, name, length);
+    else if (!copy_name(copy, bw_crc32c(BW_NAME_SEED, name, prefix), prefix, name, target, length,
+                        &replaced))
+        return false;
+    facts->counts[BW_DUMPED_XATTR_NAMES]++;
+    facts->counts[BW_DUMPED_XATTR_NAMES_REPLACED] += replaced;
+    if (!replaced && !bw_dumped_facts_add_xattr(facts, name, (uint16_t)length, 1))
+        facts->no_memory = true;
+    return true;
+}
+
+/* The words that the kernel accepts. */
+static bool is_compression(const uint8_t *value, size_t length)
+{
+    static const char *const words[] = {"zlib", "lzo", "zstd", "no", "none"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (length == strlen(words[i]) && memcmp(value, words[i], length) == 0)
+            return true;
+    return false;
+}
+
+/* Zeros, except for values without which the kernel refuses to read the file or the attribute:
+ * access control lists, and file capabilities, become valid ones that permit nothing special. */
+static void set_xattr_value(const struct item_copy *copy, const uint8_t *value, uint8_t *target,
+                            size_t length)
+{
+    /* three versions of struct vfs_cap_data in the kernel's uapi/linux/capability.h */
+    static const uint8_t capability_sizes[] = {12, 20, 24};
+    bool is_default;
+    if (bw_acl_is_one(&copy->xattr, &is_default))
+        bw_acl_fill(target, length);
+    else if (is_named(&copy->xattr, "btrfs.compression") && is_compression(value, length))
+        memcpy(target, value, length);
+    else if (is_named(&copy->xattr, "security.capability"))
+        for (uint8_t i = 0; i < sizeof capability_sizes; i++)
+            if (length == capability_sizes[i])
+                target[3] = i + 1;
+}
+
+/* The other texts in items. */
+
+static bool has_bitmap_size(const struct item_copy *copy, size_t length)
+{
+    const uint64_t sectors = copy->item->key.offset / copy->rules->sectorsize;
+    return copy->item->key.type == BW_FREE_SPACE_BITMAP && length == (sectors + 7) / 8;
+}
+
+static bool copy_text(void *context, const struct bw_member *member, const uint8_t *source,
+                      uint8_t *target, size_t length)
+{
+    struct item_copy *copy = context;
+    const bool is_xattr = copy->item->key.type == BW_XATTR_ITEM;
+    switch (member->field->kind) {
+    case BW_READ_NAME:
+        if (!length || length > BW_NAME_MAX)
+            return false;
+        return is_xattr ? copy_xattr_name(copy, source, target, length)
+                        : copy_file_name(copy, source, target, length);
+    case BW_READ_DATA: /* directory entries have none */
+        if (is_xattr)
+            set_xattr_value(copy, source, target, length);
+        return true;
+    case BW_READ_CHECKSUMS:
+        if (length % copy->rules->checksum_size ||
+            copy->item->key.objectid != BW_EXTENT_CSUM_OBJECT)
+            return false;
+        if (copy->rules->checksums)
+            memcpy(target, source, length);
+        return true;
+    default:
+        if (has_bitmap_size(copy, length))
+            memcpy(target, source, length);
+        return true;
+    }
+}
+
+/* Items. */
+
+static bool has_files(uint64_t owner)
+{
+    return owner == BW_TOP_SUBVOLUME || owner == BW_TREE_LOG || owner == BW_TREE_RELOC ||
+           owner == BW_DATA_RELOC_TREE ||
+           (owner >= BW_FIRST_SUBVOLUME && owner <= BW_LAST_SUBVOLUME);
+}
+
+/* In a tree of files, an item of another tree's type is damaged, so it may be an item with names.
+ * Log trees also have checksums, and the roots of other log trees. */
+static bool may_have_type(uint64_t owner, uint8_t type)
+{
+    switch (type) {
+    case BW_INODE_ITEM:
+    case BW_INODE_REF:
+    case BW_INODE_EXTREF:
+    case BW_XATTR_ITEM:
+    case BW_VERITY_DESC_ITEM:
+    case BW_VERITY_MERKLE_ITEM:
+    case BW_ORPHAN_ITEM:
+    case BW_DIR_ITEM:
+    case BW_DIR_INDEX:
+    case BW_EXTENT_DATA:
+        return true;
+    case BW_DIR_LOG_ITEM:
+    case BW_DIR_LOG_INDEX:
+        return owner == BW_TREE_LOG;
+    case BW_EXTENT_CSUM:
+    case BW_ROOT_ITEM:
+        return owner == BW_TREE_LOG || !has_files(owner);
+    case BW_UUID_SUBVOLUME:
+    case BW_UUID_RECEIVED:
+        return owner == BW_UUID_TREE;
+    default:
+        return !has_files(owner);
+    }
+}
+
+/* The first piece of a verity descriptor: sizes, then hashes. */
+static bool is_descriptor(const struct bw_item *item)
+{
+    return item->key.type == BW_VERITY_DESC_ITEM && item->key.offset == 1 &&
+           item->size >= sizeof(struct bw_disk_fsverity);
+}
+
+static const struct bw_structure *structure_of(const struct bw_item *item, uint64_t owner)
+{
+    if (!may_have_type(owner, item->key.type))
+        return NULL;
+    return is_descriptor(item) ? &bw_structure_fsverity_descriptor
+                               : bw_structure_numbered(bw_structure_number(&item->key));
+}
+
+/* The target of a symbolic link is an inline extent, which must not contain NUL. The item does not
+ * show whether its file is a link, so all such extents get underscores. */
+static void fill_inline_extent(const struct bw_item *item, uint8_t *target)
+{
+    enum { HEAD = offsetof(struct bw_disk_file_extent, disk_bytenr), LONGEST_TARGET = 4095 };
+    const struct bw_disk_file_extent *extent = (const void *)target;
+    if (extent->type == BW_FILE_EXTENT_INLINE && !extent->compression && !item->key.offset &&
+        bw_get64(extent->ram_bytes) == item->size - HEAD && item->size <= HEAD + LONGEST_TARGET)
+        memset(target + HEAD, '_', item->size - HEAD);
+}
+
+static void count_item(struct bw_dumped_facts *facts, const struct bw_item *copied)
+{
+    switch (copied->key.type) {
+    case BW_INODE_ITEM:
+        bw_dumped_facts_add_inode(facts, copied);
+        break;
+    case BW_ROOT_ITEM:
+        facts->counts[BW_DUMPED_SUBVOLUMES]++;
+        break;
+    case BW_VERITY_DESC_ITEM:
+    case BW_VERITY_MERKLE_ITEM:
+        facts->counts[BW_DUMPED_VERITY]++;
+        break;
+    case BW_EXTENT_CSUM:
+        facts->counts[BW_DUMPED_CHECKSUMS]++;
+        break;
+    case BW_EXTENT_DATA:
+        facts->counts[BW_DUMPED_INLINE] +=
+            ((const struct bw_disk_file_extent *)copied->data)->type == BW_FILE_EXTENT_INLINE;
+        break;
+    default:
+        break;
+    }
+}
+
+static void copy_item(const struct bw_dump_rules *rules, const struct bw_item *item, uint64_t owner,
+                      uint8_t *target, struct bw_dumped_facts *facts)
+{
+    struct item_copy copy = {.rules = rules, .facts = facts, .item = item};
+    struct bw_known_bytes known = {.generation = rules->generation,
+                                   .sectorsize = rules->sectorsize,
+                                   .checksum_size = rules->checksum_size,
+                                   .uuids = rules->uuids,
+                                   .uuid_count = rules->uuid_count,
+                                   .copy_text = copy_text,
+                                   .context = &copy};
+    const struct bw_item copied = {item->key, target, item->size};
+    if (!bw_known_bytes_of_item(&known, item, structure_of(item, owner), target)) {
+        facts->counts[BW_DUMPED_REMOVED] += item->size > 0;
+        return;
+    }
+    /* The table omits the inode, whose flags decide whether the kernel believes those of the root.
+     */
+    if (item->key.type == BW_ROOT_ITEM) {
+        known.impossible = 0;
+        bw_known_bytes_of_structure(&known, item->data, &bw_structure_inode_item, target);
+        if (known.impossible > 1)
+            memset(target, 0, sizeof(struct bw_disk_inode_item));
+    }
+    if (item->key.type == BW_EXTENT_DATA)
+        fill_inline_extent(item, target);
+    count_item(facts, &copied);
+}
+
+/* Blocks. */
+
+static bool is_uuid(const struct bw_key *key)
+{
+    return key->type == BW_UUID_SUBVOLUME || key->type == BW_UUID_RECEIVED;
+}
+
+/* Counts entries at the begin of a block that are good. If two keys are not in order, both are bad:
+ * either of them may be no key. `is_good` looks at the rest of an entry. */
+static uint32_t count_good(const struct bw_node *node,
+                           bool (*is_good)(const struct bw_node *node, uint32_t slot))
+{
+    const size_t step =
+        node->level ? sizeof(struct bw_disk_key_pointer) : sizeof(struct bw_disk_item);
+    const uint8_t *entry = node->block + sizeof(struct bw_disk_header);
+    const bool has_uuids =
+        bw_get64(((const struct bw_disk_header *)node->block)->owner) == BW_UUID_TREE;
+    struct bw_key previous = {0};
+    for (uint32_t slot = 0; slot < node->item_count; slot++, entry += step) {
+        const struct bw_key key = bw_key_decode((const void *)entry);
+        if (slot && bw_key_compare(&previous, &key) >= 0)
+            return slot - 1;
+        if (!bw_known_key(&key) || !is_good(node, slot) || (is_uuid(&key) && !has_uuids))
+            return slot;
+        previous = key;
+    }
+    return node->item_count;
+}
+
+static bool is_good_pointer(const struct bw_node *node, uint32_t slot)
+{
+    const struct bw_disk_header *header = (const void *)node->block;
+    const struct bw_node_pointer pointer = bw_node_pointer_at(node, slot);
+    return pointer.bytenr && pointer.bytenr % BW_MIN_SECTORSIZE == 0 && pointer.bytenr >> 56 == 0 &&
+           pointer.generation <= bw_get64(header->generation);
+}
+
+/* Whether the item ends where the one before it begins. */
+static bool is_good_item(const struct bw_node *leaf, uint32_t slot)
+{
+    struct bw_item item;
+    const uint8_t *end = leaf->block + leaf->nodesize;
+    if (slot)
+        end = leaf->block + sizeof(struct bw_disk_header) +
+              bw_get32(bw_node_disk_item(leaf, slot - 1)->offset);
+    return bw_leaf_item(leaf, slot, &item) && item.data + item.size == end;
+}
+
+static void copy_header(const struct bw_dump_rules *rules, const struct bw_disk_header *source,
+                        struct bw_disk_header *target)
+{
+    static const uint64_t flags = UINT64_C(7) | UINT64_C(1) << BW_BACKREF_REVISION_SHIFT;
+    const uint64_t generation = bw_get64(source->generation);
+    const struct bw_key owner = {bw_get64(source->owner), 0, 0};
+    memcpy(target->fsid, rules->fsid, BW_UUID_SIZE);
+    target->bytenr = source->bytenr;
+    target->flags = bw_put64(bw_known_flags(bw_get64(source->flags), flags));
+    if (memcmp(source->chunk_tree_uuid, rules->chunk_tree_uuid, BW_UUID_SIZE) == 0)
+        memcpy(target->chunk_tree_uuid, rules->chunk_tree_uuid, BW_UUID_SIZE);
+    target->generation = bw_put64(generation <= rules->generation ? generation : UINT64_MAX);
+    target->owner = bw_put64(bw_known_key(&owner) ? owner.objectid : UINT64_MAX);
+    target->item_count = source->item_count;
+    target->level = source->level;
+}
+
+void bw_sanitized_block_copy(const struct bw_dump_rules *rules, const struct bw_node *node,
+                             uint8_t *target, struct bw_dumped_facts *facts)
+{
+    const struct bw_disk_header *header = (const void *)node->block;
+    const uint64_t owner = bw_get64(header->owner);
+    copy_header(rules, header, (void *)target);
+    const uint32_t good = count_good(node, node->level ? is_good_pointer : is_good_item);
+    const size_t entry =
+        node->level ? sizeof(struct bw_disk_key_pointer) : sizeof(struct bw_disk_item);
+    memcpy(target + sizeof *header, node->block + sizeof *header, good * entry);
+    facts->counts[BW_DUMPED_REMOVED] += node->item_count - good;
+    for (uint32_t slot = 0; slot < good && !node->level; slot++) {
+        struct bw_item item;
+        bw_leaf_item(node, slot, &item);
+        copy_item(rules, &item, owner, target + (item.data - node->block), facts);
+    }
+}
+
+/* Superblocks. */
+
+/* Members that the record of superblocks does not have. */
+static const struct bw_member more_members[] = {
+    BW_NUMBER(superblock, device.start_offset, ""),
+    BW_NUMBER(superblock, global_root_count, ""),
+    BW_RANGED(ALIGNED, superblock, remap_root, ""),
+    BW_GENERATION(superblock, remap_root_generation, ""),
+    BW_RANGED(LEVEL, superblock, remap_root_level, ""),
+    BW_FIELD(superblock, metadata_uuid, BYTES, UUID, ""),
+};
+static BW_STRUCTURE(more, sizeof(struct bw_disk_superblock), "", "");
+
+void bw_sanitized_superblock_copy(const struct bw_dump_rules *rules,
+                                  const struct bw_disk_superblock *source,
+                                  struct bw_disk_superblock *target)
+{
+    struct bw_known_bytes known = {
+        .generation = rules->generation, .uuids = rules->uuids, .uuid_count = rules->uuid_count};
+    memset(target, 0, sizeof *target);
+    bw_known_bytes_of_structure(&known, source, &bw_structure_superblockinfo, target);
+    bw_known_bytes_of_structure(&known, source, &bw_structure_more, target);
+    target->magic = source->magic;
+    target->cache_generation = bw_put64(0); /* there is no space cache */
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Tree blocks of sanitized metadumps, which nobody's contents or names remain in. */
+#ifndef BW_TREES_SANITIZED_BLOCKS_H
+#define BW_TREES_SANITIZED_BLOCKS_H
+
+#include "trees/dumped_items.h"
+
+/** Copies the known bytes of a block to `target`, which are zeros, and counts what they are. Not
+ * the checksum. */
+void bw_sanitized_block_copy(const struct bw_dump_rules *rules, const struct bw_node *node,
+                             uint8_t *target, struct bw_dumped_facts *facts);
+
+/** Copies the known bytes of a superblock; not the checksum. */
+void bw_sanitized_superblock_copy(const struct bw_dump_rules *rules,
+                                  const struct bw_disk_superblock *source,
+                                  struct bw_disk_superblock *target);
+
+#endif
