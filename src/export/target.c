@@ -81,6 +81,12 @@ void bw_target_close(struct bw_target *target)
     *target = (struct bw_target){.folder = -1, .directory = -1};
 }
 
+struct bw_error *bw_target_sync(const struct bw_target *target)
+{
+    return syncfs(target->folder) ? bw_error_from_errno(errno, "cannot write the files to the disk")
+                                  : NULL;
+}
+
 /* Opens a directory, unless it is the current one; `length` is the length of its path. */
 static struct bw_error *enter_directory(struct bw_target *target, const char *path, size_t length)
 {

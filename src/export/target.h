@@ -62,6 +62,11 @@ struct bw_error *bw_target_open(const char *path, const struct bw_target_options
 /** Closes the folder. `target` may be all zeros. */
 void bw_target_close(struct bw_target *target);
 
+/** Waits until everything in the file system of the folder is on the disk. This is faster than
+ * doing it for each file, and includes their names. Since Linux 5.8, it reports all errors since
+ * the folder was opened. */
+struct bw_error *bw_target_sync(const struct bw_target *target);
+
 /**
  * Opens the directory that contains a path, for the following calls, and sets target->name to the
  * last component. BW_ERROR_CORRUPT if a component is not a valid name; BW_ERROR_SYSTEM if the

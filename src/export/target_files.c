@@ -361,11 +361,10 @@ void bw_target_file_remove(const struct bw_target_file *file)
 
 void bw_target_file_abandon(struct bw_target_file *file)
 {
-    if (file->descriptor < 0)
-        return;
     bw_target_file_remove(file);
     atomic_store(&file->named, false);
-    close(file->descriptor);
+    if (file->descriptor >= 0)
+        close(file->descriptor);
     file->descriptor = -1;
 }
 
@@ -401,6 +400,22 @@ static int rename_temporary(struct bw_target_file *file)
     return result;
 }
 
+static struct bw_error *close_written(struct bw_target_file *file, const char *path, size_t length)
+{
+    const int descriptor = file->descriptor;
+    file->descriptor = -1;
+    return close(descriptor) ? bw_target_error(errno, "cannot write", path, length) : NULL;
+}
+
+/* Closes a file that already has its name, which it loses if its contents are not complete. */
+static struct bw_error *close_linked(struct bw_target_file *file, const char *path, size_t length)
+{
+    struct bw_error *error = close_written(file, path, length);
+    if (error)
+        unlinkat(file->target->directory, file->target->name, 0);
+    return error;
+}
+
 struct bw_error *bw_target_file_finish(struct bw_target_file *file, const char *path, size_t length,
                                        uint64_t size, const struct bw_target_attributes *attributes)
 {
@@ -409,9 +424,15 @@ struct bw_error *bw_target_file_finish(struct bw_target_file *file, const char *
         error = bw_target_error(errno, "cannot set its size", path, length);
     if (!error)
         bw_target_restore(file->target, file->descriptor, path, length, attributes);
+    /* Some systems, as NFS, report only here that a disk is full. A file without a name must get
+     * its name before. */
+    if (!error && file->named)
+        error = close_written(file, path, length);
     if (!error && (file->named ? rename_temporary(file) : link_unnamed(file)))
         error = errno == EEXIST ? exists_error(file->target, path, length)
                                 : bw_target_error(errno, "cannot give it its name", path, length);
+    else if (!error && file->descriptor >= 0)
+        error = close_linked(file, path, length);
     bw_target_file_abandon(file);
     return error;
 }

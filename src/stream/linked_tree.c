@@ -127,8 +127,8 @@ static struct bw_error *copy_regular(struct bw_linked_tree *tree, int directory,
         error = copy_bytes(tree, from, to, name);
     if (from >= 0)
         close(from);
-    if (to >= 0)
-        close(to);
+    if (to >= 0 && close(to) && !error)
+        error = system_error("cannot copy", name);
     return error;
 }
 

@@ -83,11 +83,15 @@ static int open_below(int directory, const char *path)
     return bw_open_beneath(directory, path, O_RDONLY | O_DIRECTORY, false);
 }
 
-static void close_file(struct bw_receiver *receiver)
+/* Some systems, as NFS, report only here that a disk is full. */
+static struct bw_error *close_file(struct bw_receiver *receiver)
 {
-    if (receiver->file >= 0)
-        close(receiver->file);
+    const int file = receiver->file;
     receiver->file = -1;
+    return file >= 0 && close(file)
+               ? bw_error_from_errno(errno, "cannot write %.*s", (int)receiver->file_path.length,
+                                     receiver->file_path.data)
+               : NULL;
 }
 
 static void close_directory(struct bw_receiver *receiver)
@@ -172,7 +176,7 @@ static struct bw_error *open_file(struct bw_receiver *receiver,
     struct place place;
     if (receiver->file >= 0 && is_path(&receiver->file_path, path->data, path->length))
         return NULL;
-    close_file(receiver);
+    BW_TRY(close_file(receiver));
     BW_TRY(open_parent(receiver, path, &place));
     BW_TRY(own_file(receiver, &place));
     BW_TRY(require_regular(&place));
@@ -203,12 +207,12 @@ static int open_received(const struct bw_receiver *receiver, const struct receiv
 
 static struct bw_error *end_subvolume(struct bw_receiver *receiver)
 {
-    close_file(receiver);
+    struct bw_error *error = close_file(receiver);
     close_directory(receiver);
     if (receiver->top >= 0 && receiver->top != receiver->options.top)
         close(receiver->top);
     receiver->top = -1;
-    return NULL;
+    return error;
 }
 
 static struct bw_error *make_subvolume(struct bw_receiver *receiver, const char *name)
@@ -300,7 +304,7 @@ static struct bw_error *note_made(struct bw_receiver *receiver, const struct pla
 
 static struct bw_error *make_file(struct bw_receiver *receiver, const struct place *place)
 {
-    close_file(receiver);
+    BW_TRY(close_file(receiver));
     receiver->file = openat(place->directory, place->name,
                             O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (receiver->file < 0)
@@ -386,11 +390,15 @@ static struct bw_error *rename_or_link(struct bw_receiver *receiver,
         error = system_error("cannot rename", from.path);
     }
     close(directory);
-    if (!links) { /* a directory may have moved */
-        close_directory(receiver);
-        close_file(receiver);
-    }
-    return error;
+    if (links)
+        return error;
+    close_directory(receiver); /* it may have moved */
+    if (error || receiver->file < 0 ||
+        !is_path(&receiver->file_path, from.path->data, from.path->length))
+        return bw_error_first(error, close_file(receiver));
+    receiver->file_path.length = 0;
+    bw_buffer_append(&receiver->file_path, to.path->data, to.path->length);
+    return receiver->file_path.failed ? bw_error_no_memory() : NULL;
 }
 
 static struct bw_error *remove_name(struct bw_receiver *receiver,
@@ -398,7 +406,7 @@ static struct bw_error *remove_name(struct bw_receiver *receiver,
 {
     const int flags = command->type == BW_COMMAND_RMDIR ? AT_REMOVEDIR : 0;
     struct place place;
-    close_file(receiver);
+    BW_TRY(close_file(receiver));
     BW_TRY(open_parent(receiver, &command->attributes[BW_ATTRIBUTE_PATH], &place));
     struct bw_error *error = unlinkat(place.directory, place.name, flags)
                                  ? system_error("cannot remove", place.path)

@@ -562,7 +562,11 @@ static int run_on_operands(const struct command *command, struct cmd_common *com
                  : operands.nothing ? STATUS_OK
                                     : run_sorted(command, common, state, &operands);
     free_operands(&operands);
-    return status;
+    error = cmd_sync_file(common, STDOUT_FILENO, "stdout");
+    if (!error)
+        return status;
+    cmd_fail(common, error);
+    return status ? status : STATUS_PARTIAL;
 }
 
 static void release_settings(const struct cmd_option *table, void *settings)

@@ -346,6 +346,9 @@ const struct cmd_option cmd_common_options[] = {
      "restrict file access and system calls to those needed to read the images (on, the "
      "default), or do not (off)",
      CMD_WORD(struct cmd_common, writing.sandbox, sandbox_modes), .heading = "General"},
+    {0, "fsync", NULL,
+     "wait until all written files are on the disk; otherwise the system writes them later",
+     CMD_FLAG(struct cmd_common, writing.fsync)},
     {'q', "quiet", NULL, "print no warnings, only fatal errors",
      CMD_FLAG(struct cmd_common, messages.quiet)},
     {'v', "verbose", NULL,

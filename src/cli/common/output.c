@@ -184,6 +184,26 @@ struct bw_error *cmd_write_file(int descriptor, const char *name, const char *by
     return NULL;
 }
 
+struct bw_error *cmd_sync_file(const struct cmd_common *common, int descriptor, const char *name)
+{
+    if (!common->writing.fsync || fsync(descriptor) == 0)
+        return NULL;
+    /* pipes and terminals have no disk */
+    return errno == EINVAL || errno == EROFS || errno == ENOTSUP
+               ? NULL
+               : bw_error_from_errno(errno, "cannot write %s to the disk", name);
+}
+
+struct bw_error *cmd_close_file(const struct cmd_common *common, int descriptor, const char *name,
+                                struct bw_error *error)
+{
+    if (!error)
+        error = cmd_sync_file(common, descriptor, name);
+    if (close(descriptor) && !error)
+        error = bw_error_from_errno(errno, "cannot write to %s", name);
+    return error;
+}
+
 static struct bw_error *write_stdout(const char *bytes, size_t length)
 {
     if (cmd_resume_is_active())
@@ -478,8 +498,8 @@ struct bw_error *cmd_output_file_close(struct cmd_output_file *file, struct bw_e
         return bw_error_first(error, cmd_flush(&file->output));
     if (file->is_open && !error)
         error = flush_file(file);
-    if (file->is_open && close(file->descriptor) && !error)
-        error = bw_error_from_errno(errno, "cannot write to %s", file->name);
+    if (file->is_open)
+        error = cmd_close_file(file->common, file->descriptor, file->name, error);
     if (file->is_open)
         end_watcher(file->watcher, !error && file->has_begun);
     file->is_open = false;

@@ -7,6 +7,14 @@
 #include "base/buffer.h"
 #include "cli/common/settings.h"
 
+/** With --fsync, waits until a file is on its disk; pipes and terminals have none. */
+struct bw_error *cmd_sync_file(const struct cmd_common *common, int descriptor, const char *name);
+
+/** Closes a written file, with --fsync after it is on its disk. Errors that the system found after
+ * write(2) are reported here, as those of full disks on NFS. Returns `error` if it is set. */
+struct bw_error *cmd_close_file(const struct cmd_common *common, int descriptor, const char *name,
+                                struct bw_error *error);
+
 /** Prints a note, warning or damage to stderr. The `report` function of a bw_reporter whose context
  * is a struct cmd_common. */
 void cmd_print_message(void *context, enum bw_severity severity, const struct bw_error *error);

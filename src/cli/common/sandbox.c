@@ -70,6 +70,7 @@ static const char *const allowed_always[] = {
     "fstat",
     "fstat64",
     "fstatat64",
+    "fsync",
     "ftruncate",
     "ftruncate64",
     "getcwd",
@@ -151,8 +152,9 @@ static const char *const allowed_always[] = {
  * that change attributes, so only those are allowed that take a descriptor. The process cannot open
  * what Landlock forbids, and these calls refuse O_PATH descriptors. */
 static const char *const folder_calls[] = {
-    "fchown",  "fchown32", "fgetxattr", "flock",  "fremovexattr", "fsetxattr", "linkat",
-    "mkdirat", "openat2",  "renameat2", "sendto", "unlinkat",     "wait4",     NULL,
+    "syncfs",       "fchown",    "fchown32", "fgetxattr", "flock",
+    "fremovexattr", "fsetxattr", "linkat",   "mkdirat",   "openat2",
+    "renameat2",    "sendto",    "unlinkat", "wait4",     NULL,
 };
 
 /* For the maker, which does not read the image: calls that change files by path. */

@@ -78,8 +78,9 @@ static struct bw_error *close_statedump(struct cmd_statedump *statedump)
     if (!statedump)
         return NULL;
     struct bw_error *error = statedump->fs ? dump_layers(statedump) : NULL;
-    if (statedump->descriptor != STDERR_FILENO && close(statedump->descriptor) && !error)
-        error = bw_error_from_errno(errno, "cannot write to %s", statedump->common->statedump);
+    if (statedump->descriptor != STDERR_FILENO)
+        error = cmd_close_file(statedump->common, statedump->descriptor,
+                               statedump->common->statedump, error);
     free(statedump);
     return error;
 }

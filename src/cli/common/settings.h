@@ -85,6 +85,7 @@ struct cmd_writing {
     unsigned sandbox;   /**< enum cmd_sandbox_mode */
     bool serves;        /**< the command serves requests of the kernel: see mount.c */
     const char *folder; /**< folder in which the command makes files; NULL: it makes none */
+    bool fsync;         /**< wait until the written files are on the disk */
     bool preserves;     /**< these files get setuid and setgid bits, capabilities and flags */
     /** Opens the outputs after the files to be read are known and before the sandbox, which would
      * not allow it, is entered. May be NULL. */

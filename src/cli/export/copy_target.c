@@ -180,10 +180,12 @@ struct bw_error *copy_target_end(struct copy_target *target, struct bw_error *er
 {
     if (!error && target->qcow2)
         error = bw_qcow2_end(target->qcow2);
-    if (target->is_open && close(target->descriptor) && !error)
-        error = bw_error_from_errno(errno, "cannot write to %s", target->path.data);
+    if (target->is_open)
+        error = cmd_close_file(target->common, target->descriptor, target->path.data, error);
     if (target->is_open && !error)
         error = rename_complete(target);
+    if (target->is_open && !error)
+        error = cmd_sync_file(target->common, target->folder, target->settings->folder);
     target->is_open = false;
     bw_qcow2_destroy(BW_TAKE(target->qcow2));
     return error;

@@ -129,6 +129,8 @@ static int receive_frames(struct receiving *receiving, int channel)
     while (!error && frame.kind != FRAME_END && bw_channel_receive(channel, &frame, sizeof frame) &&
            frame.length <= LONGEST_FRAME && bw_channel_receive(channel, bytes, frame.length))
         error = apply_frame(receiving, frame, bytes);
+    if (!error && receiving->common->writing.fsync && syncfs(receiving->top))
+        error = bw_error_from_errno(errno, "cannot write %s to the disk", receiving->path);
     struct answer answer = {.missed = receiving->missed};
     bw_receiver_summary(receiving->receiver, &answer.summary);
     const int status = error ? cmd_fail_answer(receiving->common, error) : STATUS_OK;

@@ -730,6 +730,9 @@ static int extract_image(const struct cmd_common *common, struct extract_setting
     unfinished = NULL;
     error = extract_lists_close(&extract->lists, error);
     cmd_progress_end();
+    end_maker(extract);
+    if (common->writing.fsync)
+        error = bw_error_first(error, bw_target_sync(&extract->target));
     list_missed(extract);
     status = cmd_export_close(&extract->export, error);
     free_all(extract);

@@ -58,12 +58,12 @@ static struct bw_error *open_list(struct extract_list *list, const char *name, b
     return NULL;
 }
 
-static struct bw_error *close_list(struct extract_list *list)
+static struct bw_error *close_list(const struct cmd_common *common, struct extract_list *list)
 {
     struct bw_error *error = flush_list(list);
     bw_buffer_free(&list->gathered);
-    if (list->name && close(list->descriptor) && !error)
-        error = bw_error_from_errno(errno, "cannot write to %s", list->name);
+    if (list->name)
+        error = cmd_close_file(common, list->descriptor, list->name, error);
     list->name = NULL;
     return error;
 }
@@ -82,6 +82,7 @@ struct bw_error *extract_lists_open(struct extract_lists *lists,
                                     const struct extract_list_settings *settings,
                                     const struct cmd_common *common, const struct bw_fs *planned)
 {
+    lists->common = common;
     BW_TRY(open_list(&lists->manifest, settings->manifest, true, common, planned));
     BW_TRY(open_list(&lists->missed, settings->missed, false, common, planned));
     return settings->manifest ? begin_manifest(lists) : NULL;
@@ -163,8 +164,8 @@ struct bw_error *extract_lists_close(struct extract_lists *lists, struct bw_erro
 {
     if (lists->rows)
         error = bw_error_first(error, bw_rows_end(&lists->stream));
-    error = bw_error_first(error, close_list(&lists->manifest));
-    error = bw_error_first(error, close_list(&lists->missed));
+    error = bw_error_first(error, close_list(lists->common, &lists->manifest));
+    error = bw_error_first(error, close_list(lists->common, &lists->missed));
     bw_rows_destroy(BW_TAKE(lists->rows));
     bw_hash_destroy(BW_TAKE(lists->hash));
     return error;

@@ -27,6 +27,7 @@ struct extract_list {
 
 /** The lists of a running extraction. All zeros: none. */
 struct extract_lists {
+    const struct cmd_common *common;
     struct extract_list manifest, missed;
     struct bw_rows *rows;
     struct bw_rows_stream stream;

@@ -272,8 +272,9 @@ static struct bw_error *send_to_folder(struct sending *sending, size_t number)
     if (sending->descriptor < 0)
         return bw_error_from_errno(errno, "%s/%s", sending->state->folder, name.data);
     struct bw_error *error = send_one(sending, number);
-    if (close(sending->descriptor) && !error)
-        error = bw_error_from_errno(errno, "%s/%s", sending->state->folder, name.data);
+    error = cmd_close_file(sending->common, sending->descriptor, name.data, error);
+    if (!error)
+        error = cmd_sync_file(sending->common, sending->folder, sending->state->folder);
     if (error)
         unlinkat(sending->folder, name.data, 0);
     return error;

@@ -323,6 +323,7 @@ static bool prints_events(const struct cmd_probe_settings *settings)
 }
 
 struct cmd_probes {
+    const struct cmd_common *common;
     struct cmd_probe_settings settings;
     struct bw_probes *probes;
     bool selected[BW_PROBES_MAX];
@@ -431,6 +432,7 @@ struct bw_error *cmd_probes_create(const struct cmd_common *common, struct cmd_p
     struct cmd_probes *watch = calloc(1, sizeof *watch);
     if (!watch)
         return bw_error_no_memory();
+    watch->common = common;
     watch->settings = common->probes;
     watch->output = strcmp(output_name(watch), "stderr") == 0 ? STDERR_FILENO : -1;
     struct bw_error *error = bw_probes_create(&watch->probes);
@@ -503,8 +505,8 @@ struct bw_error *cmd_probes_close(struct cmd_probes *watch)
     bw_recorder_destroy(watch->recorder);
     bw_probe_stats_destroy(watch->stats);
     bw_probes_destroy(watch->probes);
-    if (watch->output >= 0 && watch->output != STDERR_FILENO && close(watch->output) && !error)
-        error = bw_error_from_errno(errno, "cannot write to %s", output_name(watch));
+    if (watch->output >= 0 && watch->output != STDERR_FILENO)
+        error = cmd_close_file(watch->common, watch->output, output_name(watch), error);
     free(watch);
     return error;
 }

@@ -421,6 +421,7 @@ int rescue_run_steps(const struct rescue_plan *plan, const struct cmd_common *co
         rescue_append_step(&text, plan, i, common, folder);
         printf("\nStep %zu of %zu: %.*s\n", i + 1, count, (int)text.length, text.data);
         add_words(&words, plan, i, common, folder);
+        add_word(&words, "--fsync");
         const int status = run_step(&words, common->input.keys);
         free_words(&words);
         worst = status > worst ? status : worst;

@@ -144,7 +144,7 @@ static void fini(struct bw_xlator *xlator)
         struct bw_buffer text = {0};
         (stats->as_json ? report_json : report_text)(xlator, &text);
         bw_sink_write(xlator, &stats->sink, &text);
-        bw_sink_close(&stats->sink);
+        bw_sink_close(xlator, &stats->sink);
     }
 }
 

@@ -37,10 +37,10 @@ static struct bw_error *write_all(const struct bw_sink *sink, const struct bw_bu
     return NULL;
 }
 
-void bw_sink_write(const struct bw_xlator *xlator, struct bw_sink *sink, struct bw_buffer *text)
+/* Reports the first error. */
+static void report_incomplete(const struct bw_xlator *xlator, struct bw_sink *sink,
+                              struct bw_error *error)
 {
-    struct bw_error *error = write_all(sink, text);
-    bw_buffer_free(text);
     if (error && !atomic_exchange(&sink->failed, true))
         bw_xlator_report(xlator, BW_WARNING,
                          bw_error_prefix(error, "output of %s to %s is incomplete",
@@ -50,9 +50,15 @@ void bw_sink_write(const struct bw_xlator *xlator, struct bw_sink *sink, struct 
         bw_error_free(error);
 }
 
-void bw_sink_close(struct bw_sink *sink)
+void bw_sink_write(const struct bw_xlator *xlator, struct bw_sink *sink, struct bw_buffer *text)
 {
-    if (sink->owned)
-        close(sink->descriptor);
+    report_incomplete(xlator, sink, write_all(sink, text));
+    bw_buffer_free(text);
+}
+
+void bw_sink_close(const struct bw_xlator *xlator, struct bw_sink *sink)
+{
+    if (sink->owned && close(sink->descriptor))
+        report_incomplete(xlator, sink, bw_error_from_errno(errno, "cannot write"));
     *sink = (struct bw_sink){.descriptor = -1};
 }

@@ -25,6 +25,6 @@ struct bw_error *bw_sink_open(const struct bw_xlator *xlator, struct bw_sink *si
  */
 void bw_sink_write(const struct bw_xlator *xlator, struct bw_sink *sink, struct bw_buffer *text);
 
-void bw_sink_close(struct bw_sink *sink);
+void bw_sink_close(const struct bw_xlator *xlator, struct bw_sink *sink);
 
 #endif

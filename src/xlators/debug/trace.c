@@ -26,7 +26,7 @@ static struct bw_error *init(struct bw_xlator *xlator)
 static void fini(struct bw_xlator *xlator)
 {
     struct trace *trace = bw_xlator_private(xlator);
-    bw_sink_close(&trace->sink);
+    bw_sink_close(xlator, &trace->sink);
 }
 
 /* Appends what every line begins with: depth, name, direction, address and length. */
