@@ -15,5 +15,6 @@ struct bw_error *bw_take_options(void *ours, size_t our_size, const void *given)
             return bw_error_create(BW_ERROR_USAGE, "options of a newer version of the library");
     memset(ours, 0, our_size);
     memcpy(ours, given, size < our_size ? size : our_size);
+    memcpy(ours, &our_size, sizeof our_size); /* the copy may be given to another function */
     return NULL;
 }

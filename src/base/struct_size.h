@@ -9,8 +9,9 @@
 
 /**
  * Copies the option structure of a caller, which begins with its size in bytes, into one of this
- * library's version: members that the caller does not know are zero. BW_ERROR_USAGE if the size is
- * not set, or if the caller has set members that this version does not know.
+ * library's version: members that the caller does not know are zero, and the size is that of the
+ * copy. BW_ERROR_USAGE if the size is not set, or if the caller has set members that this version
+ * does not know.
  */
 struct bw_error *bw_take_options(void *ours, size_t our_size, const void *given);
 
