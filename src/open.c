@@ -195,6 +195,7 @@ static struct bw_error *open_trees(struct bw_fs *fs, struct bw_image_set *set)
     BW_TRY(bw_subvolumes_load(fs));
     BW_TRY(claim_by_data(fs));
     BW_TRY(bw_recovery_attach(fs));
+    BW_TRY(bw_history_find_log(fs));
     BW_TRY(bw_replay(fs));
     fs->reader.adopter = &fs->recovery.adopter; /* the replay itself adopts nothing */
     return bw_stripe_tree_attach(fs);

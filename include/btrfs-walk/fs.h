@@ -113,7 +113,8 @@ struct bw_fs_options {
     uint64_t offset;                   /**< offset of each image, or of its disk, in its file */
     enum bw_log_mode log;              /**< handling of a log tree */
     struct bw_generation_choice state; /**< the generation to open; older ones have no log tree */
-    /** If the superblocks or the tree roots are lost: search the whole devices for replacements. */
+    /** If the superblocks, the tree roots or the log tree are lost: search the whole devices for
+     * replacements. */
     bool scan;
     struct bw_servers *servers; /**< connections and helpers for images that are not plain files;
                                    must outlive the file system. NULL: only connections to servers,
@@ -161,6 +162,8 @@ struct bw_fs_status {
                                superblock; a second image of the same device does not count */
     bool log_tree;          /**< there is a log tree: changes that were fsynced, not committed */
     bool log_replayed;      /**< functions show these changes, as far as the log can be read */
+    bool log_is_unknown;    /**< only superblock copy 0 names a log tree, and it is lost: there may
+                               be changes that no function shows */
     uint64_t damages;       /**< messages of severity BW_DAMAGE so far */
     uint64_t generation;    /**< of the root tree in use; less than in the superblock if an older
                                generation was chosen, or replaces a lost root tree */

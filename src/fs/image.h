@@ -29,6 +29,7 @@ struct bw_image {
     struct bw_xlator *storage;       /**< the top of its layers */
     struct bw_superblock superblock; /**< valid unless `bad` is set */
     unsigned copy;                   /**< number of the superblock copy used */
+    bool is_rebuilt;                 /**< the superblock was made from tree blocks */
     struct bw_error *bad;            /**< why there is no superblock; NULL if there is one */
     enum bw_image_role role;
     bool has_failed;   /**< `bad` says why what it contains cannot be read */

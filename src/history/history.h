@@ -60,4 +60,9 @@ struct bw_error *bw_history_find_generation(struct bw_fs *fs);
  * differs from the current one. */
 struct bw_error *bw_history_find_chunk_root(struct bw_fs *fs, const struct bw_root_pointer *root);
 
+/** If no superblock that was read can name the log tree, searches for it, and sets
+ * fs->superblock.log_root. Reports that a log was found, or may be missing. Large file systems are
+ * searched only with fs->scan. */
+struct bw_error *bw_history_find_log(struct bw_fs *fs);
+
 #endif

@@ -422,6 +422,7 @@ static struct bw_error *make_superblocks(const struct candidate *candidate)
             continue;
         bw_error_free(BW_TAKE(image->bad));
         image->superblock = super;
+        image->is_rebuilt = true;
         make_device(candidate, i, &image->superblock.device);
         bw_fs_report(candidate->fs, BW_DAMAGE,
                      bw_error_create(BW_ERROR_CORRUPT,

@@ -56,4 +56,37 @@ END
 ranges_hold 9001-1 /c105
 ranges_hold 9006-2 /a1/g7
 ranges_hold 9009-2 /d1/g25/d48
+
+# Only superblock copy 0 names the log. If it is lost, the log is found by its blocks: the newest
+# of those that the fsyncs of the transaction have written.
+bad_copy() { printf '\377' | dd of="$1" bs=1 seek=66000 conv=notrunc status=none; }
+for image in "$ROOT"/fixtures/log-cuts/*.img.zst; do
+    zstd -q -d -f --sparse "$image" -o "$WORK/image"
+    "$PROGRAM" sum "$WORK/image" > "$WORK/sums"
+    bad_copy "$WORK/image"
+    expect "without copy 0" 1 'copy 0, which names the log tree, was not read: a search found' \
+        sum "$WORK/image"
+    holds "the log of $image" cmp "$WORK/out" "$WORK/sums"
+done
+"$PROGRAM" "$WORK/letters" > "$WORK/paths"
+expect "another copy" 1 'a search found a log tree at 32210944, by its contents the newest of 42$' \
+    -s 1 "$WORK/letters"
+holds "the log is found" cmp "$WORK/out" "$WORK/paths"
+bad_copy "$WORK/letters"
+expect "it is not wanted" 0 'superblock copy 0 at 65536 rejected' --log=ignore "$WORK/letters"
+expect "rescue" 1 - rescue --json "$WORK/letters"
+holds "uses it" out_has '"verified_files":40,.*"verified_files":40,'
+expect "check" 4 . check "$WORK/letters"
+holds "verifies it" out_has '^note log-present'
+
+# A file system without a log. If the search is incomplete, there may have been one.
+zstd -q -d --sparse "$ROOT/fixtures/plain/dev1.img.zst" -o "$WORK/plain"
+"$PROGRAM" "$WORK/plain" > "$WORK/paths"
+bad_copy "$WORK/plain"
+expect "there was no log" 0 'superblock copy 0 at 65536 rejected' "$WORK/plain"
+holds "everything is there" cmp "$WORK/out" "$WORK/paths"
+is "nothing else is said" "$(wc -l < "$WORK/err")" 1
+expect "unreadable metadata" 1 \
+    'only it names a log tree: changes since generation [0-9]* may be missing; parts of the' \
+    --insert debug/error-gen@chunk-map,kind=raw,action=eio "$WORK/plain"
 finish

@@ -319,7 +319,7 @@ const struct cmd_option cmd_image_options[] = {
      "as zeros (repeatable, for the next images)",
      .store = store_map},
     {0, "scan", NULL,
-     "if superblocks or tree roots are lost, search the whole devices for replacements; otherwise "
+     "if superblocks, tree roots or the log are lost, search the whole devices for them; otherwise "
      "search the metadata for a newer generation than in the superblock",
      CMD_FLAG(struct cmd_common, input.scan)},
     {0, "graph", "FILE",

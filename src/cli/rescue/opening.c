@@ -88,6 +88,25 @@ static struct bw_error *search_for_current(struct rescue *rescue, const struct c
     return attempt_plan(rescue, first, &before, &rescue->fs);
 }
 
+/* If only the lost superblock copy 0 could name the log tree, a search may find the log. */
+static struct bw_error *search_for_log(struct rescue *rescue, const struct cmd_common *first)
+{
+    const struct rescue_plan before = rescue->plan;
+    struct rescue_plan scan = before;
+    struct bw_fs *fs = NULL;
+    scan.scan = true;
+    if (!bw_fs_status(rescue->fs).log_is_unknown || before.scan)
+        return NULL;
+    BW_AUTO_ERROR struct bw_error *error = attempt_plan(rescue, first, &scan, &fs);
+    if (!error) {
+        bw_fs_close(rescue->fs);
+        rescue->fs = fs;
+        return NULL;
+    }
+    bw_fs_close(BW_TAKE(rescue->fs));
+    return attempt_plan(rescue, first, &before, &rescue->fs);
+}
+
 struct bw_error *rescue_open(struct rescue *rescue)
 {
     const struct cmd_common first = rescue->common;
@@ -107,6 +126,7 @@ struct bw_error *rescue_open(struct rescue *rescue)
                                first.input.images[0]);
     cmd_progress_expect(0);
     BW_TRY(search_for_current(rescue, &first));
+    BW_TRY(search_for_log(rescue, &first));
     bw_fs_superblock(rescue->fs, &rescue->super);
     cmd_monitor_watch(rescue->fs, NULL, NULL);
     return NULL;

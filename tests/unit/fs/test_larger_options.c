@@ -358,7 +358,8 @@ static struct bw_error *call_item_format(struct scene *scene)
 {
     char *text = NULL;
     size_t length;
-    const struct bw_item item = {.key = {(uint64_t)-5, BW_ORPHAN_ITEM, 257}, .data = (const uint8_t *)"", .size = 0};
+    const struct bw_item item = {
+        .key = {(uint64_t)-5, BW_ORPHAN_ITEM, 257}, .data = (const uint8_t *)"", .size = 0};
     struct bw_error *error = bw_item_format(
         scene->fs, &item, LARGER_OPTIONS(scene, bw_dump_options, .json = false), &text, &length);
     free(text);

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Finding the log tree without the superblock that names it.
+ *
+ * An fsync writes the log and then only superblock copy 0, of every device. If no copy 0 of the
+ * present generation can be read, the others look as if there were no log. But its blocks are still
+ * there, in the free space of the chunks with metadata: their owner is the log tree, and their
+ * generation is that of the next transaction, which was never committed.
+ *
+ * Each fsync of a transaction writes a new root of the log, and the earlier ones remain until the
+ * commit. The newest one contains the latest change of an inode, and with the same change, more
+ * items. A search of all chunks also proves that there is no log.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+#include "btree/scan.h"
+#include "fs/image.h"
+#include "history/history.h"
+#include "history/scan.h"
+#include "ondisk/disk_items.h"
+
+/* Without being requested, at most so much is read. */
+enum { QUICK_BYTES = 256 << 20 };
+
+/* A root of the log, and what its trees contain. */
+struct log_root {
+    struct bw_root_pointer root;
+    int64_t changed; /* the latest ctime of an inode, in nanoseconds */
+    uint64_t items;
+    uint64_t lost; /* number of tree blocks */
+};
+
+/* A scan of a log tree, or of the root of all. */
+struct log_scan {
+    struct bw_fs *fs;
+    struct log_root *found;
+};
+
+static struct bw_error *count_lost(void *context, const struct bw_block_pointer *pointer,
+                                   struct bw_error *error)
+{
+    struct log_scan *scan = context;
+    (void)pointer;
+    if (error->code == BW_ERROR_NO_MEMORY)
+        return error;
+    scan->found->lost++;
+    bw_error_free(error);
+    return NULL;
+}
+
+static struct bw_error *count_items(void *context, const struct bw_node *leaf)
+{
+    struct log_scan *scan = context;
+    struct bw_item item;
+    for (uint32_t slot = 0; bw_leaf_next(leaf, &slot, &item); scan->found->items++) {
+        const struct bw_disk_inode_item *inode = (const void *)item.data;
+        if (item.key.type != BW_INODE_ITEM || item.size < sizeof *inode)
+            continue;
+        const struct timespec time = {(time_t)bw_get64(inode->ctime.seconds),
+                                      (long)bw_get32(inode->ctime.nanoseconds)};
+        const int64_t changed = bw_time_nanoseconds(&time);
+        if (changed > scan->found->changed)
+            scan->found->changed = changed;
+    }
+    return NULL;
+}
+
+static struct bw_error *scan_log(struct log_scan *scan, const struct bw_root_pointer *root,
+                                 struct bw_error *(*leaf)(void *, const struct bw_node *))
+{
+    const struct bw_tree tree = {.id = BW_TREE_LOG, .root = *root};
+    const struct bw_scan how = {BW_SCAN_ALL, .leaf = leaf, .lost = count_lost, .context = scan};
+    return bw_tree_scan(&scan->fs->reader, &tree, &how);
+}
+
+/* Scans the log trees that a leaf of the log's root names. */
+static struct bw_error *scan_named_logs(void *context, const struct bw_node *leaf)
+{
+    struct log_scan *scan = context;
+    struct bw_item item;
+    for (uint32_t slot = 0; bw_leaf_next(leaf, &slot, &item);) {
+        struct bw_root_item root;
+        if (item.key.type != BW_ROOT_ITEM)
+            continue;
+        BW_AUTO_ERROR struct bw_error *bad = bw_root_item_decode(&item, &root);
+        scan->found->lost += bad != NULL;
+        if (!bad)
+            BW_TRY(scan_log(scan, &root.root, count_items));
+    }
+    return NULL;
+}
+
+static bool is_newer(const struct log_root *one, const struct log_root *other)
+{
+    if (one->lost != other->lost)
+        return one->lost < other->lost;
+    if (one->changed != other->changed)
+        return one->changed > other->changed;
+    if (one->items != other->items)
+        return one->items > other->items;
+    return one->root.bytenr > other->root.bytenr;
+}
+
+/* Finds the newest root of the log among the blocks of an index; `*count` is the number of all. */
+static struct bw_error *choose_root(struct bw_fs *fs, const struct bw_found_index *index,
+                                    struct log_root *newest, size_t *count)
+{
+    *count = 0;
+    for (size_t i = 0; i < index->count; i++) {
+        const struct bw_found_block *block = &index->blocks[i];
+        const struct bw_key first = bw_found_first_key(block);
+        struct log_root found = {.root = {block->bytenr, block->generation, block->level},
+                                 .changed = INT64_MIN};
+        struct log_scan scan = {fs, &found};
+        if (block->generation != fs->superblock.generation + 1 ||
+            bw_found_owner(index, block) != BW_TREE_LOG || first.objectid != BW_TREE_LOG ||
+            first.type != BW_ROOT_ITEM)
+            continue;
+        BW_TRY(scan_log(&scan, &found.root, scan_named_logs));
+        if (!(*count)++ || is_newer(&found, newest))
+            *newest = found;
+    }
+    return NULL;
+}
+
+/* Whether a superblock of the present generation was read that names the log, if there is one. */
+static bool is_named(const struct bw_fs *fs)
+{
+    for (size_t i = 0; i < fs->image_count; i++) {
+        const struct bw_image *image = &fs->images[i];
+        if (!image->bad && image->role == BW_IMAGE_DEVICE && image->copy == 0 &&
+            !image->is_rebuilt && image->superblock.generation == fs->superblock.generation)
+            return true;
+    }
+    return false;
+}
+
+/* Reports that a log may be missing. */
+static void report_unknown(struct bw_fs *fs, const char *advice)
+{
+    if (fs->ignores_log)
+        return;
+    fs->status.log_is_unknown = true;
+    bw_fs_report(
+        fs, BW_DAMAGE,
+        bw_error_create(BW_ERROR_CORRUPT,
+                        "superblock copy 0 was not read, and only it names a log tree: changes "
+                        "since generation %" PRIu64 " may be missing%s",
+                        fs->superblock.generation, advice));
+}
+
+static void report_found(struct bw_fs *fs, const struct log_root *newest, size_t count)
+{
+    char others[64] = "";
+    if (count > 1)
+        snprintf(others, sizeof others, ", by its contents the newest of %zu", count);
+    bw_fs_report(
+        fs, fs->ignores_log ? BW_NOTE : BW_DAMAGE,
+        bw_error_create(BW_ERROR_CORRUPT,
+                        "superblock copy 0, which names the log tree, was not read: a search "
+                        "found a log tree at %" PRIu64 "%s",
+                        newest->root.bytenr, others));
+}
+
+static struct bw_error *search_ranges(struct bw_fs *fs, const struct bw_scan_ranges *ranges)
+{
+    struct bw_found_index index;
+    struct log_root newest = {.items = 0};
+    size_t count = 0;
+    bw_found_init(&index);
+    struct bw_history_scan scan = {.fs = fs, .ranges = ranges, .index = &index};
+    struct bw_error *error = bw_history_scan(&scan);
+    if (!error)
+        error = choose_root(fs, &index, &newest, &count);
+    if (!error && count) {
+        fs->superblock.log_root = newest.root.bytenr;
+        fs->superblock.log_root_level = newest.root.level;
+        report_found(fs, &newest, count);
+    } else if (!error && (scan.unread || ranges->left_out)) {
+        report_unknown(fs, "; parts of the metadata cannot be read");
+    }
+    bw_found_free(&index);
+    return error;
+}
+
+struct bw_error *bw_history_find_log(struct bw_fs *fs)
+{
+    struct bw_scan_ranges ranges = {0};
+    if (fs->is_past || fs->superblock.log_root || is_named(fs))
+        return NULL;
+    struct bw_error *error = bw_scan_add_chunks(fs, &ranges);
+    if (!error && (fs->scan || ranges.bytes <= QUICK_BYTES))
+        error = search_ranges(fs, &ranges);
+    else if (!error)
+        report_unknown(fs, " (--scan searches for them)");
+    free(ranges.ranges);
+    return error;
+}
