@@ -865,16 +865,6 @@ struct bw_statetreeinfo {
     uint64_t deleted; /**< whether it was being deleted; then it may be incomplete */
 };
 
-/** Version 1, Evolving/Evolving/Common: a symbolic link. */
-struct bw_linkinfo {
-    struct bw_bytes path; /**< the given path, with a leading '/' */
-    struct bw_bytes path_bytes; /**< the path in base64; in JSON only if it is not UTF-8 */
-    uint64_t subvolume; /**< id of the subvolume it is in */
-    uint64_t inode; /**< inode number, unique in its subvolume */
-    struct bw_bytes target; /**< target of the link */
-    struct bw_bytes target_bytes; /**< the target in base64; in JSON only if it is not UTF-8 */
-};
-
 /** Version 1, Evolving/Evolving/Common: the hash of a file. */
 struct bw_suminfo {
     const char *hash; /**< the hash, in hexadecimal */

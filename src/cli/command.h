@@ -57,7 +57,7 @@ extern const char cmd_topic_files[], cmd_topic_export[], cmd_topic_history[], cm
 extern const struct command cmd_info, cmd_super;
 extern const struct command cmd_walk, cmd_graph, cmd_xlators, cmd_blackbox, cmd_help;
 extern const struct command cmd_cat, cmd_extents, cmd_dump;
-extern const struct command cmd_ls, cmd_stat, cmd_readlink, cmd_xattr;
+extern const struct command cmd_ls, cmd_stat, cmd_xattr;
 extern const struct command cmd_devices, cmd_subvolumes, cmd_qgroups, cmd_tree_stats, cmd_log;
 extern const struct command cmd_space, cmd_free;
 extern const struct command cmd_chunks, cmd_map, cmd_usage, cmd_check, cmd_owner, cmd_du,

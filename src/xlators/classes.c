@@ -25,7 +25,6 @@ const struct bw_xlator_class *const bw_builtin_classes[] = {
     &bw_features_verify_class,
     &bw_performance_read_ahead_class,
     &bw_performance_node_cache_class,
-    &bw_performance_io_threads_class,
     &bw_debug_trace_class,
     &bw_debug_probe_class,
     &bw_debug_io_stats_class,

@@ -25,7 +25,6 @@ extern const struct bw_xlator_class bw_cluster_remap_class;
 extern const struct bw_xlator_class bw_features_verify_class;
 extern const struct bw_xlator_class bw_performance_read_ahead_class;
 extern const struct bw_xlator_class bw_performance_node_cache_class;
-extern const struct bw_xlator_class bw_performance_io_threads_class;
 extern const struct bw_xlator_class bw_debug_trace_class;
 extern const struct bw_xlator_class bw_debug_probe_class;
 extern const struct bw_xlator_class bw_debug_io_stats_class;

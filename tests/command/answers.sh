@@ -13,7 +13,6 @@ arrange() {
     case $1 in
     stat | extents) operands=(/) ;;
     sum) fixture=plain ;;
-    readlink) fixture=plain operands=(/docs/symbolic-link) ;;
     xattr) operands=(-R /) ;;
     versions) fixture=past ;;
     diff) fixture=differences operands=(first second) ;;

@@ -27,7 +27,7 @@ COMMANDS = [
     'extract -C ' + IMAGES + '/extracted', 'info', 'devices', 'usage', 'subvolumes --tree',
     'qgroups', 'log', 'super', 'chunks', 'map IMAGE 30408704',
     'tree-stats', 'dump', 'graph', 'check', 'stat IMAGE /00000000', 'xattr IMAGE /file',
-    'extents IMAGE /00000000', 'readlink IMAGE /file', 'du', 'compression',
+    'extents IMAGE /00000000', 'du', 'compression',
     'roots --trees', 'deleted --scan', 'versions --scan IMAGE /file',
     'space --shared', 'owner --extent IMAGE 0+1G', 'owner --all-trees IMAGE 0+1G', 'diff IMAGE 5 5',
     'diff IMAGE 256 257', 'picture --by owner', 'report',

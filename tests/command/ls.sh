@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# ls and readlink: operands, formats, links, subvolumes, missing files, damaged images.
+# ls: operands, formats, links, subvolumes, missing files, damaged images.
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
@@ -74,27 +74,9 @@ holds "one line" out_has '^lrwx.* /docs/symbolic-link -> \.\./source$'
 expect "through the link" 0 - ls -l "$plain" /docs/symbolic-link/
 holds "its directory again" out_has '^total '
 expect "a link to nowhere" 0 - ls "$plain" /collisions/hash-30807ce4-name
-expect "readlink" 0 - readlink "$plain" /docs/symbolic-link /collisions/hash-30807ce4-name
+expect "targets of links" 0 - stat -o target "$plain" /docs/symbolic-link \
+    /collisions/hash-30807ce4-name
 holds "two targets" out_is $'../source\nnowhere'
-expect "readlink, ended by NUL" 0 - readlink -0 "$plain" /docs/symbolic-link
-holds "a NUL" cmp "$WORK/out" <(printf '../source\0')
-if have_terminal && have python3; then
-    cp --sparse=always "$plain" "$WORK/odd"
-    python3 "$ROOT/tests/support/patch_image.py" "$WORK/odd" 2e2e2f736f75726365 2e2e2f1b6f75726365
-    script -qec "$PROGRAM readlink '$WORK/odd' /docs/symbolic-link" /dev/null < /dev/null |
-        tr -d '\r' > "$WORK/out"
-    holds "a terminal gets no control bytes" out_is '../\033ource'
-    script -qec "$PROGRAM readlink -0 '$WORK/odd' /docs/symbolic-link" /dev/null < /dev/null \
-        > "$WORK/out"
-    holds "but with -0 the bytes of the target" cmp "$WORK/out" <(printf '../\033ource\0')
-    rm "$WORK/odd"
-else
-    skip "script(1) on a pseudo-terminal" "targets on a terminal"
-fi
-expect "readlink of what is no link" 1 '/top-file: not a symbolic link' readlink "$plain" \
-    /top-file /docs/symbolic-link
-holds "the other is answered" out_is ../source
-expect "readlink without a path" 2 'no path given' readlink "$plain"
 
 # Subvolumes.
 expect "a subvolume in its place" 0 - ls "$subvolumes" /home

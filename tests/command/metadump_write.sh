@@ -66,14 +66,14 @@ holds "a label" change plain.img super 299 8 "$((0x6c6562616c796d))" # "mylabel"
     sort -u > secrets
 {
     "$PROGRAM" xattr -R -o value plain.img / | grep -E '^.{5,}$'
-    "$PROGRAM" readlink plain.img /docs/symbolic-link
+    "$PROGRAM" stat -o target plain.img /docs/symbolic-link
     "$PROGRAM" cat plain.img /data/inline | head -c 100
     printf '\nmylabel\n'
 } >> secrets
 holds "there are secrets" [ "$(wc -l < secrets)" -gt 50 ]
 expect "with names" 0 - metadump -f plain.bti plain.img
 holds "has secrets" [ "$(items find plain.bti secrets | grep -c .)" -gt 50 ]
-"$PROGRAM" readlink plain.img /docs/symbolic-link > contents
+"$PROGRAM" stat -o target plain.img /docs/symbolic-link > contents
 is "but no contents" "$(items find plain.bti contents)" ""
 head -c 32 /dev/urandom > names.key
 expect "without names" 0 - metadump -s --name-key names.key -f first.bti plain.img

@@ -151,7 +151,7 @@ expect "no folder for what is not there" 2 'cannot open .*nothing' extract -C "$
 holds "none is made" [ ! -e "$WORK/kept/other" ]
 expect "a directory as an image" 2 'a directory, not an image' "$WORK"
 expect "hashes of libgcrypt" 0 - sum "$BUILD/fixtures/checksum-sha256/dev1.img"
-expect "many threads" 0 - --insert performance/io-threads@device-1 -j 8 -o size,path "$image"
+expect "many threads" 0 - -j 8 -o size,path "$image"
 
 # A program that waits for the reader of its pipe, inspected from outside.
 exec {reader}< <(exec "$PROGRAM" tar "$image")

@@ -37,7 +37,6 @@ walk @
 walk --json -o path,size,mtime @
 ls -lR @
 stat @ /
-readlink @ /
 xattr @ /
 cat @ /top-file
 extents @

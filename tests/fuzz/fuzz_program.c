@@ -43,7 +43,6 @@ static const struct {
     {RAW, "ls -R --log ignore %"},
     {JSON, "stat --json % @"},
     {TEXT, "stat -L % @"},
-    {RAW, "readlink % @"},
     {JSON, "xattr --json % @"},
     {TEXT, "xattr % @"},
     {RAW, "cat -j 2 --on-error zero % @"},

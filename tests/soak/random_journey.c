@@ -141,8 +141,6 @@ static void decorate(struct dice *dice, struct journey *journey)
         "debug/io-stats@%s,file=/dev/null,format=json",
         "debug/trace@%s,file=/dev/null,operations=all",
         "debug/probe@%s,each=on",
-        "performance/io-threads@%s,threads=2",
-        "performance/io-threads@%s",
         "performance/node-cache@%s",
         "performance/read-ahead@%s,gap=64K",
     };

@@ -108,7 +108,6 @@ def expected_sums():
 
 sums = expected_sums()
 everything = as_nul(run('walk', '-0', '--type', 'f,d,l,c,b,p,s', *options, image)[0])
-links = as_nul(run('walk', '-0', '--type', 'l', *options, image)[0])
 
 
 def absolute(path):
@@ -193,10 +192,6 @@ def consume_bodyfile(files, out):
     return compare(as_bodyfile(out), [path for _, path in files])
 
 
-def consume_readlink(given, out):
-    return '' if len(as_nul(out)) == len(given) else f'{len(as_nul(out))} targets'
-
-
 def options_of(command):
     """Commands that do not walk have no --nested."""
     walks = command in ('ls', 'xattr', 'du', 'compression', 'sum', 'tar', 'extract', 'bodyfile')
@@ -247,11 +242,6 @@ def consume(paths):
             problems[name] = repr(err[:300]) if err or status else judge(files, out)
         problems['extract'] = extracted(files)
         problems['versions'] = versions_of(files[-1][0])
-    given = [path for path in paths if absolute(path) in links]
-    if given:
-        out, err, status = run('readlink', '-0', *options_of('readlink'), '--files-from', '-',
-                               '--from0', image, stdin=b'\0'.join(given))
-        problems['readlink'] = repr(err[:300]) if err or status else consume_readlink(given, out)
     return problems
 
 

@@ -17,12 +17,14 @@ struct removed {
 static const struct removed options[] = {
     {"copy", "bmap", "run 'bmaptool create' on the sparse copy"},
     {"copy", "output", "-f FILE is the file that copy writes"},
+    {"ls", "full-time", "-l prints full times"},
     {NULL, "probe-filter",
      "filter with 'jq': --probe PATTERN --probe-format json --probe-output FILE"},
     {NULL, "verity-root-hash", "run 'veritysetup verify' before btrfs-walk"},
 };
 
 static const struct removed commands[] = {
+    {NULL, "readlink", "use 'stat -o target IMAGE PATH...'"},
     {NULL, "shell", "use 'mount' and your own shell; --index keeps a scan for the next command"},
 };
 

@@ -465,7 +465,7 @@ static int list_image(const struct cmd_common *common, struct ls_state *state,
 
 /* Options and their combinations. */
 
-static const char *const orders[] = {"", "name", "none", "size", "time", "extension", NULL};
+static const char *const orders[] = {"", "name", "none", "size", "time", NULL};
 static const char *const times[] = {"",      "mtime",  "modification", "atime", "access",   "use",
                                     "ctime", "status", "otime",        "birth", "creation", NULL};
 static const char *const whens[] = {"never", "auto", "always", NULL};
@@ -498,25 +498,16 @@ static const struct cmd_option options[] = {
      CMD_FLAG(struct ls_state, classify)},
     {'t', "by-time", NULL, "sort by time, the newest first", CMD_FLAG(struct ls_state, by_time)},
     {'S', "by-size", NULL, "sort by size, the largest first", CMD_FLAG(struct ls_state, by_size)},
-    {'X', "by-extension", NULL, "sort by extension (after the last dot)",
-     CMD_FLAG(struct ls_state, by_extension)},
     {'U', "unsorted", NULL, "do not sort: the order of a mount",
      CMD_FLAG(struct ls_state, unsorted)},
-    {'f', "plain", NULL, "do not sort, and list all: -aU, without -l and colours",
-     CMD_FLAG(struct ls_state, plain)},
     {'r', "reverse", NULL, "reverse the order", CMD_FLAG(struct ls_state, reverse)},
-    {0, "sort", "WORD", "sort by name, size, time or extension, or not (none)",
+    {0, "sort", "WORD", "sort by name, size or time, or not (none)",
      CMD_WORD(struct ls_state, order_word, orders)},
-    {'c', "changed", NULL, "show and sort by the time of the last change of the inode",
-     CMD_FLAG(struct ls_state, changed)},
-    {'u', "accessed", NULL, "show and sort by the time of the last access",
-     CMD_FLAG(struct ls_state, accessed)},
     {0, "time", "WORD", "which time to show and sort by: mtime, atime, ctime or otime",
      CMD_WORD(struct ls_state, time_word, times)},
     {0, "time-style", "STYLE",
      "times as full-iso (the default), long-iso, iso, or +FORMAT as of date(1)",
      CMD_TEXT(struct ls_state, time_style)},
-    {0, "full-time", NULL, "-l with --time-style=full-iso", CMD_FLAG(struct ls_state, full_times)},
     {0, "color", "[=WHEN]",
      "colours, by LS_COLORS: always, never (the default), or auto: on a terminal, unless NO_COLOR "
      "is set",
@@ -536,24 +527,17 @@ static void resolve_options(struct ls_state *ls)
     static const enum ls_time by_word[] = {LS_MTIME, LS_MTIME, LS_MTIME, LS_ATIME,
                                            LS_ATIME, LS_ATIME, LS_CTIME, LS_CTIME,
                                            LS_OTIME, LS_OTIME, LS_OTIME};
-    static const enum ls_order by_order[] = {LS_BY_NAME, LS_BY_NAME, LS_UNSORTED,
-                                             LS_BY_SIZE, LS_BY_TIME, LS_BY_EXTENSION};
-    ls->lines |= ls->numeric || ls->full_times;
-    ls->time = ls->changed ? LS_CTIME : ls->accessed ? LS_ATIME : by_word[ls->time_word];
-    ls->order = ls->by_time        ? LS_BY_TIME
-                : ls->by_size      ? LS_BY_SIZE
-                : ls->by_extension ? LS_BY_EXTENSION
-                : ls->unsorted     ? LS_UNSORTED
-                                   : by_order[ls->order_word];
+    static const enum ls_order by_order[] = {LS_BY_NAME, LS_BY_NAME, LS_UNSORTED, LS_BY_SIZE,
+                                             LS_BY_TIME};
+    ls->lines |= ls->numeric;
+    ls->time = by_word[ls->time_word];
+    ls->order = ls->by_time    ? LS_BY_TIME
+                : ls->by_size  ? LS_BY_SIZE
+                : ls->unsorted ? LS_UNSORTED
+                               : by_order[ls->order_word];
     /* A selected time that is not printed is the key to sort by. */
     if (ls->time != LS_MTIME && !ls->lines && ls->order == LS_BY_NAME && !ls->order_word)
         ls->order = LS_BY_TIME;
-    if (ls->plain) {
-        ls->all = true;
-        ls->order = LS_UNSORTED;
-        ls->lines = false;
-        ls->color = NEVER;
-    }
 }
 
 static struct bw_error *make_ready(const struct cmd_common *common, struct ls_state *ls,
@@ -573,8 +557,6 @@ static struct bw_error *make_ready(const struct cmd_common *common, struct ls_st
     if (ls->time_style && !bw_time_style_parse(ls->time_style, &ls->times))
         return bw_error_create(BW_ERROR_USAGE, "invalid argument of --time-style: %s (allowed: %s)",
                                ls->time_style, BW_TIME_STYLES);
-    if (ls->full_times)
-        ls->times = (struct bw_time_style){0};
     ls->color = ls->color && ls_colors_read(common, &ls->colors) ? ls->color : NEVER;
     if (ls->recursive || ls->resume)
         BW_TRY(cmd_resume_prepare(common, ls->resume));

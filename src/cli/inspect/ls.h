@@ -12,7 +12,7 @@
 #include "cli/common/selection.h"
 
 /** The sort key. */
-enum ls_order { LS_BY_NAME, LS_UNSORTED, LS_BY_SIZE, LS_BY_TIME, LS_BY_EXTENSION };
+enum ls_order { LS_BY_NAME, LS_UNSORTED, LS_BY_SIZE, LS_BY_TIME };
 
 /** The time to print and to sort by. */
 enum ls_time { LS_MTIME, LS_ATIME, LS_CTIME, LS_OTIME };
@@ -63,12 +63,11 @@ struct ls_colors {
 struct ls_state {
     const char *subvolume;
     unsigned nested; /**< enum bw_nested */
-    bool all, almost_all, lines, human_readable, inodes, recursive, numeric, names, full_times;
+    bool all, almost_all, lines, human_readable, inodes, recursive, numeric, names;
     bool itself;   /**< list directories given as PATH, not their contents */
     bool classify; /**< -F */
-    bool reverse, by_extension, unsorted, plain;
+    bool reverse, unsorted;
     bool by_time, by_size, one;
-    bool changed, accessed;
     unsigned order_word, time_word; /**< --sort and --time: 0 if not given */
     enum ls_order order;
     enum ls_time time;

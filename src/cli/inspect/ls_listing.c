@@ -190,15 +190,6 @@ struct sorting {
     const struct ls_state *options;
 };
 
-/* An extension begins at the last dot. */
-static int compare_extensions(const char *left, size_t left_length, const char *right,
-                              size_t right_length)
-{
-    const char *one = memrchr(left, '.', left_length), *other = memrchr(right, '.', right_length);
-    return bw_compare_bytes(one ? one : "", one ? (size_t)(left + left_length - one) : 0,
-                            other ? other : "", other ? (size_t)(right + right_length - other) : 0);
-}
-
 static int compare_times(const struct timespec *left, const struct timespec *right)
 {
     return left->tv_sec != right->tv_sec
@@ -223,8 +214,6 @@ static int compare_entries(const void *a, const void *b, void *context)
     const char *bytes = sorting->listing->bytes.data;
     const char *one = bytes + left->name, *other = bytes + right->name;
     int order = compare_inodes(sorting->options, &left->inode, &right->inode);
-    if (!order && sorting->options->order == LS_BY_EXTENSION)
-        order = compare_extensions(one, left->name_length, other, right->name_length);
     if (!order)
         order = bw_compare_bytes(one, left->name_length, other, right->name_length);
     return sorting->options->reverse ? -order : order;
