@@ -209,7 +209,9 @@ struct bw_usage_group {
     bool complete; /**< the block groups of all of them could be read; otherwise `used` is
                       a lower bound */
     uint64_t incomplete_chunks; /**< those in use of which the missing devices leave only a part */
-    uint64_t reserved[3];       /**< zeros: room for more members */
+    uint64_t unwritable;  /**< unused bytes of chunks that a mount does not write to: they lie on
+                             seed  devices, or miss too many devices */
+    uint64_t reserved[2]; /**< zeros: room for more members */
 };
 
 /** A device and its allocated space. */
@@ -224,18 +226,18 @@ struct bw_usage_device {
     uint64_t reserved[3];       /**< zeros: room for more members */
 };
 
-/** The sums of `btrfs filesystem usage`. The kernel's global reserve exists only in its memory, so
- * in file systems with mixed block groups the free space is overestimated by it. Space that is
- * unusable until a zone is reset is not known either. */
+/** The sums of `btrfs filesystem usage`. Space that is unusable until a zone is reset is not known.
+ */
 struct bw_usage {
     uint64_t device_size;    /**< of all devices but seeds */
     uint64_t allocated;      /**< raw size of all groups */
     int64_t unallocated;     /**< negative with seeds, the groups of which count */
     uint64_t missing, slack; /**< size of the missing devices; slack of all */
     uint64_t used;           /**< raw */
-    uint64_t free_estimated; /**< room for data: unused in its chunks, and unallocated space by the
-                                present ratio */
-    uint64_t free_minimum;   /**< the same, unallocated space by the worst ratio of all groups */
+    uint64_t free_estimated; /**< room for data: unused in its chunks, and what chunks of the
+                                profile that the kernel chooses can still take of the devices */
+    uint64_t free_minimum;   /**< the same, unallocated space by the worst ratio of all groups, if
+                                that is less */
     double data_ratio;       /**< raw size to size; 0 without such chunks */
     double metadata_ratio;   /**< likewise */
     bool several_profiles;   /**< one kind of data has chunks of more than one profile */
@@ -245,7 +247,8 @@ struct bw_usage {
     const struct bw_usage_device *devices; /**< by ascending id */
     size_t device_count;
     uint64_t chunks, incomplete_chunks; /**< of all groups */
-    uint64_t reserved[2];               /**< zeros: room for more members */
+    uint64_t global_reserve; /**< metadata space that a mount sets aside, by the sizes of trees */
+    uint64_t reserved[1];    /**< zeros: room for more members */
 };
 
 /** Adds up the usage of a file system. Unreadable parts are reported. The caller owns `*usage` and
@@ -254,6 +257,18 @@ struct bw_error *bw_fs_usage(struct bw_fs *fs, struct bw_usage **usage);
 
 /** Frees it; NULL is allowed. */
 void bw_usage_free(struct bw_usage *usage);
+
+/** Space in bytes, as statfs(2) returns it on a mount. */
+struct bw_space {
+    uint64_t size, free;  /**< of all devices, without further copies; parity counts as space */
+    uint64_t available;   /**< for data; 0 if no metadata can be written any more */
+    uint64_t reserved[5]; /**< zeros: room for more members */
+};
+
+/** Computes space as the kernel does, from the usage of the file system. Fails only if memory runs
+ * out. */
+struct bw_error *bw_fs_space(const struct bw_fs *fs, const struct bw_usage *usage,
+                             struct bw_space *space);
 
 /*
  * Maps of space: devices divided into cells of equal size, and the use of each cell, for pictures.

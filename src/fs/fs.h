@@ -157,6 +157,12 @@ struct bw_error *bw_fs_items(struct bw_fs *fs, const struct bw_tree *tree, struc
 struct bw_error *bw_fs_scan(struct bw_fs *fs, const struct bw_tree *tree, const char *name,
                             bw_item_visitor *visit, void *context);
 
+struct bw_usage;
+
+/** The profile that the kernel chooses for new data chunks: of those that data chunks have, the one
+ * with the most redundancy that so many devices allow. BW_GROUP_*, 0 for single. */
+uint64_t bw_usage_data_profile(const struct bw_usage *usage, size_t device_count);
+
 /** Calls bw_find_leaf(), and reports lost blocks. */
 struct bw_error *bw_fs_find_leaf(struct bw_fs *fs, struct bw_leaf_finder *finder,
                                  const struct bw_key *key);

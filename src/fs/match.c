@@ -146,8 +146,8 @@ static struct bw_image *newest_of(const struct bw_image_set *set, struct bw_imag
     return newest;
 }
 
-/* An image without a superblock can only be another one of the only device. Perhaps it is the one
- * with the newest files, which nobody looks for in it then. */
+/* An image without a superblock can only be another one of the only device. It may
+ * have newer files, which this walk does not find. */
 static void adopt_image(struct bw_fs *fs, struct bw_image *image, const struct bw_image *newest)
 {
     const struct bw_error *bad = image->bad;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Block groups, the used bytes of each chunk, and the totals of `btrfs filesystem usage`. Free
- * space is computed as in cmds/filesystem-usage.c of btrfs-progs.
+ * Block groups, the used bytes of each chunk, and the totals of `btrfs filesystem usage`, with the
+ * rounding of cmds/filesystem-usage.c of btrfs-progs.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -105,10 +105,9 @@ struct bw_error *bw_block_groups_find(struct bw_block_groups *groups, uint64_t l
 }
 
 /*
- * The totals of `btrfs filesystem usage`. Free space is computed as in cmds/filesystem-usage.c of
- * btrfs-progs: data chunks have room for their unused bytes, and unallocated space becomes data
- * chunks with the current ratio or, in the worst case, with the ratio of the most expensive profile
- * in use.
+ * The totals of `btrfs filesystem usage`. Free space is what data chunks have unused, and what new
+ * data chunks can take of the devices. btrfs-progs divide all unallocated space by the present
+ * ratio instead, although a chunk needs space on several devices at once.
  */
 
 #define GROUP_KINDS (BW_GROUP_DATA | BW_GROUP_METADATA | BW_GROUP_SYSTEM | BW_GROUP_METADATA_REMAP)
@@ -129,6 +128,11 @@ struct usage {
     size_t device_count, device_capacity;
     uint64_t *by_group; /* sizes by device and group */
     double worst_ratio;
+    bool is_partly_writable; /* there are seeds, or missing devices */
+    /* The stripes of all chunks of each group; 0 if their numbers differ. */
+    struct shape {
+        unsigned stripes, different;
+    } shapes[MAX_GROUPS];
 };
 
 /* Adds, but stops at the maximum, because values of a crafted image are arbitrary. */
@@ -186,6 +190,31 @@ static bool is_incomplete(const struct usage *usage, const struct bw_chunk_info 
            bw_chunk_condition(usage->fs, chunk, NULL) == BW_CHUNK_INCOMPLETE;
 }
 
+/* How many devices of a chunk may be missing. */
+static unsigned tolerated_devices(const struct bw_chunk_info *chunk)
+{
+    const struct bw_raid_profile *profile = bw_raid_profile_of(chunk->type);
+    if (profile->parity_stripes || profile->striped)
+        return profile->parity_stripes + (unsigned)(profile->copies > 1);
+    return profile->flag & BW_GROUP_DUP ? 0 : profile->minimum_stripes - 1U;
+}
+
+/* Whether a mount writes to a chunk. */
+static bool is_writable(const struct usage *usage, const struct bw_chunk_info *chunk)
+{
+    unsigned missing = 0;
+    for (unsigned i = 0; i < chunk->stripe_count; i++)
+        for (size_t k = 0; k < usage->device_count; k++) {
+            const struct bw_device_info *device = &usage->devices[k].info;
+            if (device->devid != chunk->stripes[i].devid)
+                continue;
+            if (device->seed)
+                return false;
+            missing += device->state == BW_DEVICE_MISSING;
+        }
+    return missing <= tolerated_devices(chunk);
+}
+
 static struct bw_error *count_chunk(void *context, const struct bw_chunk_info *chunk)
 {
     struct usage *usage = context;
@@ -201,8 +230,15 @@ static struct bw_error *count_chunk(void *context, const struct bw_chunk_info *c
     double ratio = (double)chunk->stripe_count / different;
     if (ratio > usage->worst_ratio)
         usage->worst_ratio = ratio;
+    struct shape *shape = &usage->shapes[group - usage->groups];
+    const bool is_alike =
+        !group->chunks || (shape->stripes == chunk->stripe_count && shape->different == different);
+    *shape = (struct shape){is_alike ? chunk->stripe_count : 0, different};
     group->complete &= found.length != 0;
     group->chunks++;
+    if (found.length && usage->is_partly_writable && !is_writable(usage, chunk))
+        add_saturating(&group->unwritable,
+                       found.length > found.used ? found.length - found.used : 0);
     if (is_incomplete(usage, chunk, &found)) {
         group->incomplete_chunks++;
         blame_missing_devices(usage, chunk);
@@ -229,6 +265,20 @@ static int compare_groups(const void *left, const void *right)
     return a->type == b->type ? 0 : a->type < b->type ? -1 : 1;
 }
 
+/* Sorts the groups, and their shapes with them. */
+static void sort_groups(struct usage *usage)
+{
+    for (size_t i = 1; i < usage->group_count; i++)
+        for (size_t k = i; k && compare_groups(&usage->groups[k - 1], &usage->groups[k]) > 0; k--) {
+            const struct bw_usage_group group = usage->groups[k];
+            const struct shape shape = usage->shapes[k];
+            usage->groups[k] = usage->groups[k - 1];
+            usage->shapes[k] = usage->shapes[k - 1];
+            usage->groups[k - 1] = group;
+            usage->shapes[k - 1] = shape;
+        }
+}
+
 /* Devices. */
 
 static struct bw_error *add_usage_device(void *context, const struct bw_device_info *device)
@@ -237,6 +287,7 @@ static struct bw_error *add_usage_device(void *context, const struct bw_device_i
     if (!BW_ARRAY_RESERVE(usage->devices, usage->device_count, usage->device_capacity))
         return bw_error_no_memory();
     usage->devices[usage->device_count++] = (struct bw_usage_device){.info = *device};
+    usage->is_partly_writable |= device->seed || device->state == BW_DEVICE_MISSING;
     return NULL;
 }
 
@@ -299,27 +350,104 @@ static uint64_t whole_bytes(double value)
     return value >= 0x1p64 ? UINT64_MAX : value > 0 ? (uint64_t)value : 0;
 }
 
-static void estimate_free(struct usage *usage)
+uint64_t bw_usage_data_profile(const struct bw_usage *usage, size_t device_count)
+{
+    static const uint64_t by_redundancy[] = {BW_GROUP_RAID1C4, BW_GROUP_RAID6,  BW_GROUP_RAID1C3,
+                                             BW_GROUP_RAID5,   BW_GROUP_RAID10, BW_GROUP_RAID1,
+                                             BW_GROUP_DUP,     BW_GROUP_RAID0};
+    uint64_t present = 0;
+    for (size_t i = 0; i < usage->group_count; i++)
+        if (usage->groups[i].type & BW_GROUP_DATA)
+            present |= usage->groups[i].type;
+    for (size_t i = 0; i < sizeof by_redundancy / sizeof *by_redundancy; i++)
+        if (present & by_redundancy[i] &&
+            device_count >= bw_profile_devices(bw_raid_profile_of(by_redundancy[i])))
+            return by_redundancy[i];
+    return 0;
+}
+
+static int compare_free(const void *left, const void *right)
+{
+    const double *a = left, *b = right;
+    return (*a < *b) - (*a > *b);
+}
+
+/*
+ * How many bytes chunks of a profile can take from devices with these free bytes, copies not
+ * counted. The kernel makes each chunk on the devices that have the most free space, so it drains
+ * the fullest `width` devices together until others have as much: from then on, these take turns. A
+ * step ends when the draining ones get level with the next device, or when they are empty, so there
+ * are at most two steps for each device.
+ */
+static double allocatable(const struct bw_raid_profile *profile, double *free, size_t count)
+{
+    const size_t minimum = bw_profile_devices(profile);
+    const bool is_dup = profile->flag & BW_GROUP_DUP;
+    double sum = 0;
+    if (count)
+        qsort(free, count, sizeof *free, compare_free);
+    for (size_t steps = 2 * count; steps; steps--) {
+        while (count && free[count - 1] < 1)
+            count--;
+        size_t width = profile->striped ? count : minimum;
+        width -= profile->flag & BW_GROUP_RAID10 ? width % 2 : 0;
+        if (!width || count < width || width < minimum)
+            break;
+        /* the devices with as much as the last chosen one, and how many of these a chunk takes */
+        size_t first = width - 1, end = width;
+        while (first && free[first - 1] - free[width - 1] < 1)
+            first--;
+        while (end < count && free[width - 1] - free[end] < 1)
+            end++;
+        const double share = (double)(width - first) / (double)(end - first);
+        double amount = free[width - 1] / share;
+        if (end < count && (free[width - 1] - free[end]) / share < amount)
+            amount = (free[width - 1] - free[end]) / share;
+        if (first && share < 1 && (free[first - 1] - free[width - 1]) / (1 - share) < amount)
+            amount = (free[first - 1] - free[width - 1]) / (1 - share);
+        for (size_t i = 0; i < end; i++)
+            free[i] -= i < first ? amount : amount * share;
+        const size_t copies = profile->copies ? profile->copies : width;
+        sum += amount * (double)(width - profile->parity_stripes) / (double)copies;
+    }
+    return is_dup ? sum / 2 : sum;
+}
+
+static struct bw_error *estimate_free(struct usage *usage)
 {
     struct bw_usage *sums = &usage->sums;
-    uint64_t size = 0, used = 0;
-    double ratio = sums->data_ratio > 0 ? sums->data_ratio : 1;
+    uint64_t size = 0, used = 0, reserve = 0;
+    const double ratio = sums->data_ratio > 0 ? sums->data_ratio : 1;
     for (size_t i = 0; i < sums->group_count; i++) {
         if (!(sums->groups[i].type & BW_GROUP_DATA))
             continue;
         add_saturating(&size, sums->groups[i].raw_size);
         add_saturating(&used, sums->groups[i].raw_used);
+        if (sums->groups[i].type & BW_GROUP_METADATA) /* it comes out of the same chunks */
+            reserve = sums->global_reserve;
     }
-    sums->free_estimated = sums->free_minimum =
-        size > used ? whole_bytes((double)(size - used) / ratio) : 0;
+    double unused = size > used ? (double)(size - used) / ratio : 0;
+    unused = unused > (double)reserve ? unused - (double)reserve : 0;
+    sums->free_estimated = sums->free_minimum = whole_bytes(unused);
     if (sums->unallocated < TOO_SMALL)
-        return;
-    double more = (double)sums->unallocated;
-    sums->free_estimated = whole_bytes((double)sums->free_estimated + more / ratio);
-    sums->free_minimum = whole_bytes((double)sums->free_minimum + more / usage->worst_ratio);
+        return NULL;
+    BW_AUTO_FREE double *free = calloc(usage->device_count + 1, sizeof *free);
+    size_t count = 0;
+    if (!free)
+        return bw_error_no_memory();
+    for (size_t i = 0; i < usage->device_count; i++)
+        if (!usage->devices[i].info.seed && usage->devices[i].unallocated > 0)
+            free[count++] = (double)usage->devices[i].unallocated;
+    const struct bw_raid_profile *profile =
+        bw_raid_profile_of(bw_usage_data_profile(sums, usage->device_count));
+    const double more = allocatable(profile, free, count),
+                 least = (double)sums->unallocated / usage->worst_ratio;
+    sums->free_estimated = whole_bytes((double)sums->free_estimated + more);
+    sums->free_minimum = whole_bytes((double)sums->free_minimum + (least < more ? least : more));
+    return NULL;
 }
 
-static void add_up(struct usage *usage)
+static struct bw_error *add_up(struct usage *usage)
 {
     struct bw_usage *sums = &usage->sums;
     sums->groups = usage->groups;
@@ -330,7 +458,10 @@ static void add_up(struct usage *usage)
     for (size_t i = 0; i < usage->device_count; i++)
         finish_device(usage, i);
     for (size_t i = 0; i < usage->group_count; i++) {
-        const struct bw_usage_group *group = &usage->groups[i];
+        struct bw_usage_group *group = &usage->groups[i];
+        const struct shape *shape = &usage->shapes[i];
+        if (bw_raid_profile_of(group->type)->parity_stripes && shape->stripes)
+            group->raw_used = bw_scale(group->used / shape->different, shape->stripes, 1);
         add_saturating(&sums->allocated, group->raw_size);
         add_saturating(&sums->used, group->raw_used);
         sums->complete &= group->complete;
@@ -341,7 +472,56 @@ static void add_up(struct usage *usage)
     sums->unallocated = subtract_saturating(sums->device_size, sums->allocated);
     sums->data_ratio = ratio_of(sums, BW_GROUP_DATA);
     sums->metadata_ratio = ratio_of(sums, BW_GROUP_METADATA);
-    estimate_free(usage);
+    return estimate_free(usage);
+}
+
+/* The global reserve: the metadata space that a mount keeps back, so that files can always be
+ * deleted. It is as large as the trees that every transaction changes, but at least what deleting a
+ * file may take, and at most 512 MiB. */
+
+enum { MAX_RESERVE = 512 << 20, UNLINK_ITEMS = 6 };
+
+static struct bw_error *add_root_size(void *context, const struct bw_item *item)
+{
+    struct bw_root_item root;
+    struct bw_usage *sums = context;
+    BW_AUTO_ERROR struct bw_error *error = bw_root_item_decode(item, &root);
+    if (error)
+        return NULL;
+    add_saturating(&sums->global_reserve, root.bytes);
+    return NULL;
+}
+
+static struct bw_error *compute_reserve(struct bw_fs *fs, struct bw_usage *sums)
+{
+    const struct bw_superblock *super = &fs->superblock;
+    const bool has_free_space = super->compat_ro_flags & BW_COMPAT_RO_FREE_SPACE_TREE;
+    const struct {
+        uint64_t tree;
+        bool exists;
+    } trees[] = {{BW_EXTENT_TREE, true},
+                 {BW_CSUM_TREE, true},
+                 {BW_FREE_SPACE_TREE, has_free_space},
+                 {BW_BLOCK_GROUP_TREE, super->compat_ro_flags & BW_COMPAT_RO_BLOCK_GROUP_TREE},
+                 {BW_RAID_STRIPE_TREE, super->incompat_flags & BW_INCOMPAT_RAID_STRIPE_TREE}};
+    unsigned items = 1 + UNLINK_ITEMS;
+    for (size_t i = 0; i < sizeof trees / sizeof *trees; i++) {
+        if (!trees[i].exists)
+            continue;
+        items++;
+        BW_TRY(bw_fs_items(fs, &fs->root_tree, (struct bw_key){trees[i].tree, BW_ROOT_ITEM, 0},
+                           (struct bw_key){trees[i].tree, BW_ROOT_ITEM, UINT64_MAX}, add_root_size,
+                           sums));
+    }
+    /* each item may split and copy a path of nodes; so may each of its back references, which also
+     * change the free space tree */
+    items += (unsigned)UNLINK_ITEMS * (has_free_space ? 2 : 1);
+    const uint64_t least = (uint64_t)items * 2 * BW_MAX_LEVEL * super->nodesize;
+    if (sums->global_reserve < least)
+        sums->global_reserve = least;
+    if (sums->global_reserve > MAX_RESERVE)
+        sums->global_reserve = MAX_RESERVE;
+    return NULL;
 }
 
 static struct bw_error *gather_usage(struct usage *usage)
@@ -351,13 +531,13 @@ static struct bw_error *gather_usage(struct usage *usage)
     BW_TRY(bw_fs_chunks(usage->fs, count_chunk, usage));
     if (usage->device_count)
         qsort(usage->devices, usage->device_count, sizeof *usage->devices, compare_devices);
-    qsort(usage->groups, usage->group_count, sizeof *usage->groups, compare_groups);
+    sort_groups(usage);
     usage->by_group = calloc(usage->device_count * usage->group_count + 1, sizeof *usage->by_group);
     if (!usage->by_group)
         return bw_error_no_memory();
     BW_TRY(bw_fs_chunks(usage->fs, add_stripes, usage));
-    add_up(usage);
-    return NULL;
+    BW_TRY(compute_reserve(usage->fs, &usage->sums));
+    return add_up(usage);
 }
 
 struct bw_error *bw_fs_usage(struct bw_fs *fs, struct bw_usage **result)

@@ -237,27 +237,25 @@ static void get_flags(fuse_req_t request, fuse_ino_t node, int command, void *ar
 
 /* Space. */
 
-/* Computes the result of statfs(2), which counts only one copy of redundant data, as on a mount.
- * The kernel also subtracts a reserve from the free space, which only it knows. */
+/* Computes the result of statfs(2) as on a mount by the kernel. */
 static struct bw_error *sum_space(struct bw_mount *mount)
 {
     struct bw_usage *usage;
-    BW_TRY(bw_fs_usage(mount->fs, &usage));
+    struct bw_space space = {0};
     const uint64_t block = mount->sectorsize;
-    const double ratio = usage->data_ratio > 1 ? usage->data_ratio : 1;
-    const uint64_t size = (uint64_t)((double)usage->device_size / ratio),
-                   used = (uint64_t)((double)usage->used / ratio);
+    BW_TRY(bw_fs_usage(mount->fs, &usage));
+    struct bw_error *error = bw_fs_space(mount->fs, usage, &space);
     mount->space = (struct statvfs){
         .f_bsize = (unsigned long)block,
         .f_frsize = (unsigned long)block,
-        .f_blocks = size / block,
-        .f_bfree = (size > used ? size - used : 0) / block,
-        .f_bavail = usage->free_estimated / block,
+        .f_blocks = space.size / block,
+        .f_bfree = space.free / block,
+        .f_bavail = space.available / block,
         .f_namemax = 255,
     };
-    mount->has_space = true;
+    mount->has_space = !error;
     bw_usage_free(usage);
-    return NULL;
+    return error;
 }
 
 static void statfs(fuse_req_t request, fuse_ino_t node)

@@ -31,6 +31,12 @@ struct bw_chunk {
     const struct bw_disk_stripe *stripes; /**< view on the item: stripe_count of them */
 };
 
+/** The least number of devices for a chunk of a profile. */
+static inline unsigned bw_profile_devices(const struct bw_raid_profile *profile)
+{
+    return profile->flag & BW_GROUP_DUP ? 1 : profile->minimum_stripes;
+}
+
 /** Looks up the profile of block group flags; NULL if more than one profile bit is set. */
 const struct bw_raid_profile *bw_raid_profile_of(uint64_t flags);
 

@@ -139,6 +139,18 @@ holds "counts what is missing" out_has '^    Device missing:		         134217728
 holds "estimates by its ratio" out_has \
     '^    Free \(estimated\):		         184528896	\(min: 184528896\)$'
 holds "names the missing device" out_has '^   missing \(device 3\)	  67108864$'
+if have python3; then
+    for number in 1 2 3; do
+        cp --sparse=always "$raid5$number.img" "$WORK/uneven$number.img"
+        # the chunk tree is not on all devices
+        change "$WORK/uneven$number.img" 3 1 216 3 add 8 8 $((8 << 30)) > /dev/null || :
+    done
+    expect "an uneven RAID5" 0 - usage -b "$WORK"/uneven?.img
+    holds "counts the whole device" out_has '^    Device unallocated:		        8665432064$'
+    holds "estimates what chunks can take" out_has \
+        '^    Free \(estimated\):		         184528896	\(min: 184528896\)$'
+    rm -f "$WORK"/uneven?.img
+fi
 expect "usage in JSON" 0 - usage --json "$plain"
 holds "is one object" out_has \
     '^\{"overall":\{"device_size":134217728,"device_allocated":109051904,"device_unallocated":25'\

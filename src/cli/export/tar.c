@@ -23,7 +23,7 @@
 #include "export/links.h"
 #include "export/made_directories.h"
 
-/* An owner that replaces that of all files. All zeros: none. */
+/* An owner for all files. All zeros: files keep their own. */
 struct owner {
     bool is_given;
     uint32_t id;

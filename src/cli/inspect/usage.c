@@ -274,14 +274,12 @@ const struct command cmd_usage = {
     .topic = cmd_topic_space,
     .operands = "IMAGE...",
     .summary = "Prints how much space is allocated, used and free.",
-    .details =
-        "\n"
-        "The output has the lines and labels of 'btrfs filesystem usage'. The global reserve\n"
-        "and the statfs(2) values are omitted, because only a mounted file system has them.\n"
-        "With mixed block groups, free space is therefore overestimated by the size of the\n"
-        "global reserve.\n\n"
-        "If the file system is full, the last lines say why: full metadata chunks, full or\n"
-        "half-empty data chunks, a large snapshot, or the limit of a quota group.\n",
+    .details = "\n"
+               "The output has the lines and labels of 'btrfs filesystem usage', except for the\n"
+               "global reserve and statfs(2). Free (estimated) counts only space that chunks can\n"
+               "use: a chunk of RAID1, for example, needs space on two devices.\n\n"
+               "If the file system is full, the last lines say why: full metadata chunks, full or\n"
+               "half-empty data chunks, a large snapshot, or the limit of a quota group.\n",
     .examples = "  btrfs-walk usage disk.img                            with units\n"
                 "  btrfs-walk usage -b a.img b.img c.img                in bytes\n"
                 "  btrfs-walk usage --json disk.img | jq .overall.used  for programs\n",

@@ -8,7 +8,7 @@
  * mirrors. Data without checksums cannot be verified. A range of zeros may be a place that was not
  * copied, so the bytes of another image are preferred to zeros, unless a map marks the zeros as
  * read from the disk. An image that is older than the first may have the bytes of another file
- * there, so it is read only for what something verifies.
+ * there, so unverified data are never read from it.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -37,8 +37,8 @@ struct row {
     enum bw_request_kind kind; /* of the reads */
 };
 
-/* The kind of a read of less, or of something else, than what was requested. Nothing verifies it as
- * it is; but if nothing verifies the whole either, cluster/alternatives has to know that. */
+/* The kind of reads that together serve a request. Raw bytes are verified above, after they have
+ * been joined. If nothing verifies the request, cluster/alternatives must not read older images. */
 static enum bw_request_kind kind_of_part(const struct bw_request *whole)
 {
     return whole->kind == BW_REQUEST_DATA && !whole->data ? BW_REQUEST_DATA : BW_REQUEST_RAW;

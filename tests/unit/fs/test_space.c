@@ -2,6 +2,7 @@
 /* Space: block groups in a large extent tree and lost ones, the map of devices with all profiles,
  * and chunks that contradict each other. */
 #include "btrfs-walk/space.h"
+#include "fs/fs.h"
 #include "ondisk/superblock.h"
 #include "support/image_writer_internal.h"
 #include "support/walk_helpers.h"
@@ -118,6 +119,116 @@ static void check_piece(const struct fixture *fixture, const struct bw_device_ma
         assert_int_equal(back.copy, copy);
         assert_int_equal(back.parity, 0);
     }
+}
+
+/* What `stat -f` printed on mounts of kernel 6.18: the devices were uneven, full, or neither. */
+static void test_space_as_on_a_mount(void **state)
+{
+    (void)state;
+    enum { D = BW_GROUP_DATA, M = BW_GROUP_METADATA, S = BW_GROUP_SYSTEM, BLOCK = 4096 };
+    static const struct {
+        uint64_t reserve;
+        struct {
+            uint64_t type, size, used;
+        } groups[3];
+        struct {
+            uint64_t size, allocated;
+        } devices[5];
+        uint64_t blocks, free, available;
+    } mounts[] = {
+        {5767168,
+         {{D | BW_GROUP_RAID1, 1423966208, 1423900672},
+          {M | BW_GROUP_RAID1, 268435456, 1622016},
+          {S | BW_GROUP_RAID1, 8388608, 16384}},
+         {{629145600, 628097024}, {1073741824, 1072693248}, {2147483648, 1700790272}},
+         470016,
+         120576,
+         16},
+        {5767168,
+         {{D | BW_GROUP_RAID5, 3058696192, 3058696192},
+          {M | BW_GROUP_RAID5, 201326592, 3489792},
+          {S | BW_GROUP_RAID5, 12582912, 16384}},
+         {{629145600, 628097024},
+          {1073741824, 1072693248},
+          {2147483648, 1571815424},
+          {1572864000, 1571815424}},
+         1324032,
+         575016,
+         0},
+        {5767168,
+         {{D | BW_GROUP_RAID6, 344260608, 80740352},
+          {M | BW_GROUP_RAID1C3, 268435456, 212992},
+          {S | BW_GROUP_RAID1C3, 8388608, 16384}},
+         {{629145600, 114753536},
+          {1073741824, 114753536},
+          {2147483648, 391577600},
+          {1073741824, 391577600},
+          {814743552, 391577600}},
+         1401088,
+         1379800,
+         459008},
+        {5767168,
+         {{D | BW_GROUP_RAID10, 3204972544, 3204907008},
+          {M | BW_GROUP_RAID10, 134217728, 3473408},
+          {S | BW_GROUP_RAID10, 16777216, 16384}},
+         {{629145600, 613416960},
+          {1073741824, 1072693248},
+          {2147483648, 2146435072},
+          {2147483648, 2146435072},
+          {734003200, 732954624}},
+         821760,
+         37052,
+         16},
+        {1441792,
+         {{D | M | BW_GROUP_DUP, 100663296, 52518912}, {S | BW_GROUP_DUP, 8388608, 4096}},
+         {{314572800, 218103808}},
+         38400,
+         25225,
+         23402},
+        {5767168,
+         {{D | BW_GROUP_DUP, 184549376, 104857600},
+          {M | BW_GROUP_DUP, 53673984, 245760},
+          {S | BW_GROUP_DUP, 8388608, 16384}},
+         {{1073741824, 493223936}},
+         131072,
+         104000,
+         90192},
+        /* nothing is left for metadata */
+        {5767168,
+         {{D, 143654912, 143589376}, {M, 8388608, 327680}, {S, 4194304, 16384}},
+         {{157286400, 156237824}},
+         38400,
+         1852,
+         0},
+    };
+    struct fixture fixture = make(&(struct iw_options){.nodesize = 4096});
+    open_fixture(&fixture);
+    for (size_t i = 0; i < sizeof mounts / sizeof *mounts; i++) {
+        struct bw_usage_group groups[3] = {{0}};
+        struct bw_usage_device devices[5] = {{.info = {.devid = 1}}};
+        struct bw_usage usage = {.groups = groups, .devices = devices};
+        struct bw_space space;
+        usage.global_reserve = mounts[i].reserve;
+        fixture.fs->superblock.total_bytes = 0;
+        for (; usage.group_count < 3 && mounts[i].groups[usage.group_count].type;
+             usage.group_count++) {
+            groups[usage.group_count].type = mounts[i].groups[usage.group_count].type;
+            groups[usage.group_count].size = mounts[i].groups[usage.group_count].size;
+            groups[usage.group_count].used = mounts[i].groups[usage.group_count].used;
+        }
+        for (; usage.device_count < 5 && mounts[i].devices[usage.device_count].size;
+             usage.device_count++) {
+            struct bw_device_info *info = &devices[usage.device_count].info;
+            info->total_bytes = mounts[i].devices[usage.device_count].size;
+            info->bytes_used = mounts[i].devices[usage.device_count].allocated;
+            fixture.fs->superblock.total_bytes += info->total_bytes;
+        }
+        expect_success(bw_fs_space(fixture.fs, &usage, &space));
+        assert_int_equal(space.size / BLOCK, mounts[i].blocks);
+        assert_int_equal(space.free / BLOCK, mounts[i].free);
+        assert_int_equal(space.available / BLOCK, mounts[i].available);
+    }
+    close_fixture(&fixture);
 }
 
 static void test_map_and_back(void **state)
@@ -293,6 +404,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_block_groups_are_searched),
         cmocka_unit_test(test_usage_adds_up),
+        cmocka_unit_test(test_space_as_on_a_mount),
         cmocka_unit_test(test_map_and_back),
         cmocka_unit_test(test_ranges_cover_devices),
         cmocka_unit_test(test_last_device_is_empty),
