@@ -206,7 +206,7 @@ struct bw_volumeinfo {
     uint64_t log_tree; /**< whether there is a log tree */
     uint64_t log_replayed; /**< whether the log tree was replayed */
     struct bw_records devices; /**< the devices */
-    const char *state; /**< healthy, degraded, incomplete, damaged or unreadable */
+    const char *state; /**< readable, degraded, unmountable, incomplete, damaged or unreadable */
     uint64_t missing_devices; /**< number of missing devices */
     uint64_t stale_devices; /**< number of devices that have missed transactions */
     /** chunks in use that the missing devices make partly unreadable */
@@ -214,6 +214,8 @@ struct bw_volumeinfo {
     uint64_t problem_count; /**< number of messages */
     struct bw_records problems; /**< the first messages */
     struct bw_records disks; /**< disks among the images */
+    /** why the kernel refuses to mount, and what to do; absent: no reason was found */
+    const char *mount_error;
 };
 
 /** Version 2, Evolving/Evolving/Common: how many extents of each kind a file has. */

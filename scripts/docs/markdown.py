@@ -156,6 +156,22 @@ def command_table(commands):
     return text
 
 
+def status_rows(statuses):
+    return row("status", "meaning") + row("---", "---") + "".join(
+        row(str(one["status"]), escaped(one["meaning"])) for one in statuses)
+
+
+def status_table(tables):
+    """The exit statuses of most commands, then those of each command that has others."""
+    text = row("command", "status", "meaning") + row("---", "---", "---")
+    for name, statuses in [("most", tables["exit_statuses"])] + [
+            (f"`{one['name']}`", one["exit_statuses"]) for one in tables["commands"]]:
+        for status in statuses:
+            text += row(name, str(status["status"]), escaped(status["meaning"]))
+            name = ""
+    return text
+
+
 def examples(folder):
     text = ""
     for path in sorted(folder.glob("*.c")) + sorted(folder.glob("*.py")):

@@ -10,15 +10,6 @@
 #include "cli/common/output.h"
 #include "cli/common/session.h"
 
-/** An exit status and its meaning. In the last entry of a table, the meaning is NULL. */
-struct cmd_status {
-    int status;
-    const char *meaning;
-};
-
-/** The exit statuses of commands whose `meanings` is NULL. */
-extern const struct cmd_status cmd_statuses[];
-
 struct command {
     const char *name;
     const char *topic;                /**< one of cmd_topic_... */

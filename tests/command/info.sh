@@ -20,7 +20,7 @@ tells 'Label: *' 'UUID:          b02051c2-b910-be11-5c4b-0b701d129466' \
     'Subvolumes:    12, and 6 snapshots, 0 deleted' \
     'Transaction:   13, last change 2026-11-21 03:07:43 UTC' \
     'Log tree:      none' 'Device 1:      present, 128.00MiB, 88.00MiB allocated, .*/dev1.img' \
-    'State:         healthy'
+    "State:         readable: superblocks and critical trees are good; 'check' verifies the rest"
 holds "it fits" [ "$(wc -l < "$WORK/out")" -le 20 ]
 expect "a label" 0 - info "$(fixture metadata-uuid)"
 tells 'Metadata UUID: .*' 'Features:      .*, metadata-uuid.*'
@@ -79,7 +79,22 @@ holds "the state" \
 cp --sparse=always "$(fixture plain)" "$WORK/image"
 printf '\1' | dd of="$WORK/image" bs=1 seek=$((65536 + 195)) conv=notrunc status=none
 expect "one bad superblock" 0 'superblock copy 0 at 65536 rejected' info "$WORK/image"
-tells 'State:         healthy; 1 message on stderr'
+tells 'State:         unmountable; 1 message on stderr' \
+    "Mount:         the kernel refuses: superblock copy 0 of $WORK/image is bad; .* from copy 1"
+expect "as JSON" 0 'superblock copy 0' info --json "$WORK/image"
+holds "the state" grep -q '"state":"unmountable",.*"mount_error":"superblock copy 0 of ' "$WORK/out"
+cp --sparse=always "$(fixture plain)" "$WORK/behind"
+holds "a copy of an older generation" change "$WORK/behind" copy 1 72 8 7
+expect "copy 1 is behind" 0 'superblock copy 1 .* rejected' info "$WORK/behind"
+tells "State:         readable; 1 message on stderr; 'check' verifies the rest"
+cp --sparse=always "$(fixture raid1-2)" "$WORK/first"
+dd if=/dev/zero of="$WORK/first" bs=4096 seek=16 count=1 conv=notrunc status=none
+expect "one of two devices" 0 'superblock copy 0' info "$WORK/first" "$(fixture raid1-2 2)"
+tells 'State:         unmountable; .*' "Mount: .* superblock copy 0 of $WORK/first is bad; .*"
+cp --sparse=always "$(fixture subvolumes)" "$WORK/synology"
+holds "a flag of Synology" change "$WORK/synology" 1 256 132 0 set 208 8 17179869184
+expect "which kernels refuse" 0 - info "$WORK/synology"
+tells 'State:         unmountable' 'Mount:         the kernel refuses: 1 subvolume has flags .*'
 printf '\1' | dd of="$WORK/image" bs=1 seek=$((67108864 + 195)) conv=notrunc status=none
 expect "all of them bad" 2 'no good superblock' info "$WORK/image"
 holds "nothing on stdout" [ ! -s "$WORK/out" ]
@@ -92,7 +107,7 @@ if have python3; then
     holds "which is JSON" python3 -c '
 import json, sys
 info = json.load(open(sys.argv[1]))
-assert info["state"] == "healthy" and info["problems"] == []
+assert info["state"] == "readable" and info["problems"] == [] and "mount_error" not in info
 assert [d["devid"] for d in info["devices"]] == [1, 2]
 assert {p["chunk_type"] for p in info["profiles"]} == {"Data", "Metadata", "System"}
 assert info["checksum"] == "crc32c" and info["size"] == 268435456

@@ -26,7 +26,17 @@ holds "stdout stays empty" [ ! -s "$WORK/out" ]
 "$PROGRAM" report "$plain" > "$WORK/again.html"
 holds "the same bytes on stdout" cmp "$WORK/again.html" "$WORK/page.html"
 holds "without a label" text_has 'A btrfs file system'
-holds "sound" text_has 'no errors found'
+holds "what was read is said" text_has 'metadata are good; data were not checked'
+is "no part of it is green" "$(grep -c 'class="[^"]*good"' "$WORK/page.html")" 0
+page "all data" 0 - --check data "$plain"
+holds "only then all is good" grep -q 'class="badge good">no errors found<' "$WORK/page.html"
+holds "as the section says" text_has 'Sound.'
+page "a quick check" 0 - --check quick "$plain"
+holds "which reads little" text_has 'critical trees are good; the rest was not checked'
+"$PROGRAM" metadump -f "$WORK/dump.img" "$plain" > "$WORK/out" 2> "$WORK/err"
+page "an image without data" 0 - --check data "$WORK/dump.img"
+holds "has no data to check" text_has 'metadata are good; data were not checked'
+page "a report" 0 - "$plain"
 for folder in 'data, 644.00KiB, 7 files' 'docs, 20.00KiB, 9 files'; do
     holds "folders have names" grep -qF "<title>$folder</title>" "$WORK/page.html"
 done
@@ -99,6 +109,7 @@ victim=$("$PROGRAM" owner -o path "$plain" "$offset")
 holds "damaged data" dd if=/dev/urandom of="$WORK/it's lost.img" bs=4096 count=1 conv=notrunc \
     seek="$((offset / 4096))" status=none
 page "without reading data" 0 - "$WORK/it's lost.img"
+is "bad data are not green" "$(grep -c 'class="[^"]*good"' "$WORK/page.html")" 0
 page "with reading data" 1 'found 1 error' --check data "$WORK/it's lost.img"
 holds "the damaged file" grep -qF "<code>$victim</code>: 4.00KiB of the contents cannot be read" \
     "$WORK/page.html"

@@ -258,10 +258,12 @@ static int run(const struct cmd_common *common, void *settings)
 static const unsigned char statuses[] = {0, CHECK_UNFINISHED, CHECK_USAGE, CHECK_UNFINISHED};
 
 static const struct cmd_status meanings[] = {
-    {0, "No errors."},
+    {0, "No errors. There may be warnings and notes."},
     {CHECK_ERRORS, "Errors were found."},
-    {CHECK_UNFINISHED, "Something could not be checked or written; with errors, the status is 12."},
-    {CHECK_USAGE, "Wrong usage, or no file system that can be opened."},
+    {CHECK_UNFINISHED, "Something could not be checked or written: no such image, an image of "
+                       "another file system, an unsupported feature, a full disk, a signal."},
+    {CHECK_ERRORS | CHECK_UNFINISHED, "Both, as for an image without a readable file system."},
+    {CHECK_USAGE, "Wrong usage, or a generation or root that does not exist."},
     {0},
 };
 

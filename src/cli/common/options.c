@@ -529,16 +529,6 @@ int cmd_usage_error(const struct command *command, const char *reason, const cha
  * commands share are described by topic.
  */
 
-const struct cmd_status cmd_statuses[] = {
-    {STATUS_OK, "The output is complete, even if the file system is degraded or has bad "
-                "copies that good ones replaced."},
-    {STATUS_PARTIAL, "Part of the output is missing: lost blocks, an image that was not used, a "
-                     "path that does not exist, a full disk."},
-    {STATUS_CANNOT, "Wrong usage, or no file system that can be opened."},
-    {STATUS_UNSUPPORTED, "The image needs a feature that is not supported; the message names it."},
-    {0},
-};
-
 /* Options that are described apart from the commands that have them. */
 struct help_topic {
     const char *name;

@@ -150,7 +150,7 @@ void cmd_note(const struct cmd_common *common, struct bw_error *note)
 
 int cmd_fail(const struct cmd_common *common, struct bw_error *error)
 {
-    int status = error->code == BW_ERROR_UNSUPPORTED ? STATUS_UNSUPPORTED : STATUS_CANNOT;
+    const int status = cmd_status_of(error->code, false);
     notify_listener(common, BW_DAMAGE, error);
     print_message(common, "", error);
     bw_error_free(error);
@@ -159,9 +159,9 @@ int cmd_fail(const struct cmd_common *common, struct bw_error *error)
 
 int cmd_fail_answer(const struct cmd_common *common, struct bw_error *error)
 {
-    bool usage = error->code == BW_ERROR_NOT_FOUND || error->code == BW_ERROR_USAGE;
-    int status = cmd_fail(common, error);
-    return status == STATUS_CANNOT && !usage ? STATUS_PARTIAL : status;
+    const int status = cmd_status_of(error->code, true);
+    cmd_fail(common, error);
+    return status;
 }
 
 /* Results to stdout. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Exit statuses, and the settings of the options that all commands share. */
+/* The settings of the options that all commands share. */
 #ifndef BW_CLI_COMMON_SETTINGS_H
 #define BW_CLI_COMMON_SETTINGS_H
 
@@ -8,15 +8,8 @@
 
 #include "btrfs-walk/fs.h"
 #include "btrfs-walk/record.h"
+#include "cli/common/statuses.h"
 #include "cli/probes/probes.h"
-
-/** Exit statuses. */
-enum {
-    STATUS_OK = 0,
-    STATUS_PARTIAL = 1,     /**< the output is incomplete */
-    STATUS_CANNOT = 2,      /**< wrong usage, or the file system cannot be opened */
-    STATUS_UNSUPPORTED = 3, /**< the image needs a feature that is not supported */
-};
 
 /** Settings of the options of commands that print records: see cli/common/answer.h. */
 struct cmd_answer_settings {

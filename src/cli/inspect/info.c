@@ -29,7 +29,8 @@ struct group {
 /* The number of subvolumes of each kind. */
 struct subvolumes {
     uint64_t subvolumes, snapshots, deleted;
-    int64_t changed; /* the last change of any, in nanoseconds since 1970 */
+    uint64_t synology; /* with flags that only Synology's kernels know */
+    int64_t changed;   /* the last change of any, in nanoseconds since 1970 */
 };
 
 /* Number of messages that the JSON contains; further ones are only counted. */
@@ -51,6 +52,7 @@ struct info {
     size_t problem_count;
     struct subvolumes subvolumes;
     uint64_t chunks, incomplete_chunks; /* if devices are missing */
+    struct bw_buffer mount_error;       /* with a NUL; empty: none is known */
     const struct cmd_common *common;
 };
 
@@ -162,7 +164,57 @@ static struct bw_error *add_subvolume(void *context, const struct bw_subvolume_i
         subvolumes->subvolumes++;
     if (changed > subvolumes->changed)
         subvolumes->changed = changed;
+    subvolumes->synology += (subvolume->flags & BW_ROOT_SYNOLOGY) != 0;
     return NULL;
+}
+
+/* Reasons why the kernel refuses to mount, although the trees can be read. */
+
+static struct bw_error *has_path(void *context, const struct bw_device_info *device)
+{
+    const char **path = context;
+    if (*path && device->path && strcmp(device->path, *path) == 0)
+        *path = NULL;
+    return NULL;
+}
+
+/* The kernel recognizes a device only by superblock copy 0. */
+static void find_bad_superblock(struct info *info)
+{
+    for (size_t i = 0; i < bw_fs_image_count(info->fs); i++) {
+        const char *name = bw_fs_image_path(info->fs, i), *device = name;
+        struct bw_superblock_info super;
+        BW_AUTO_ERROR struct bw_error *bad = bw_fs_read_superblock(info->fs, i, 0, &super);
+        BW_AUTO_ERROR struct bw_error *error = bw_fs_devices(info->fs, has_path, &device);
+        if (!bad || error || device)
+            continue;
+        unsigned good = 1;
+        for (; good < BW_SUPERBLOCK_NUMBERS; good++) {
+            BW_AUTO_ERROR struct bw_error *other = bw_fs_read_superblock(info->fs, i, good, &super);
+            if (!other)
+                break;
+        }
+        bw_buffer_format(&info->mount_error, "superblock copy 0 of ");
+        bw_escape_line(&info->mount_error, name, strlen(name));
+        bw_buffer_format(&info->mount_error, " is bad; 'btrfs-walk extract' saves the files");
+        if (good < BW_SUPERBLOCK_NUMBERS)
+            bw_buffer_format(&info->mount_error,
+                             ", then 'btrfs rescue super-recover' restores it from copy %u", good);
+        return;
+    }
+}
+
+static void find_mount_error(struct info *info)
+{
+    if (info->opened)
+        find_bad_superblock(info);
+    if (!info->mount_error.length && info->subvolumes.synology)
+        bw_buffer_format(&info->mount_error,
+                         "%" PRIu64 " subvolume%s flags that only kernels of Synology and before "
+                         "Linux 5.4 accept; 'btrfs-walk extract' saves the files",
+                         info->subvolumes.synology,
+                         info->subvolumes.synology == 1 ? " has" : "s have");
+    bw_buffer_append_byte(&info->mount_error, '\0');
 }
 
 /* Disks with several file systems. */
@@ -269,14 +321,21 @@ static void add_flags(struct features *features, uint64_t flags, const char *(*n
     }
 }
 
+/* The state covers only superblocks and critical trees, because `info` reads nothing else. */
 static const char *state_of(const struct info *info)
 {
     const struct bw_fs_status status = bw_fs_status(info->fs);
-    return !info->opened                                   ? "unreadable"
-           : status.damages                                ? "damaged"
-           : info->incomplete_chunks                       ? "incomplete"
-           : status.missing_devices || info->stale_devices ? "degraded"
-                                                           : "healthy";
+    if (!info->opened)
+        return "unreadable";
+    if (status.damages)
+        return "damaged";
+    if (info->incomplete_chunks)
+        return "incomplete";
+    if (info->mount_error.length > 1)
+        return "unmountable";
+    if (status.missing_devices || info->stale_devices)
+        return "degraded";
+    return "readable";
 }
 
 static void fill_superblock(struct bw_volumeinfo *row, const struct bw_superblock_info *super)
@@ -317,6 +376,11 @@ static struct bw_error *write_volume(struct cmd_answer *answer, struct info *inf
         fill_trees(&row, info);
     }
     fill_superblock(&row, &info->super);
+    find_mount_error(info);
+    if (info->mount_error.failed)
+        return bw_error_no_memory();
+    if (info->mount_error.length > 1)
+        row.mount_error = info->mount_error.data;
     add_flags(&features, info->super.incompat_flags, bw_incompat_name);
     add_flags(&features, info->super.compat_ro_flags, bw_compat_ro_name);
     row.features = (struct bw_names){features.names, features.count};
@@ -329,6 +393,7 @@ static struct bw_error *write_volume(struct cmd_answer *answer, struct info *inf
     row.problems = (struct bw_records){list_problems, info};
     return cmd_answer_write(answer, &row, sizeof row,
                             (info->opened ? 0 : of_trees) |
+                                (row.mount_error ? 0 : BW_MEMBER(volumeinfo, mount_error)) |
                                 (row.changed ? 0 : BW_MEMBER(volumeinfo, changed)));
 }
 
@@ -478,7 +543,14 @@ static void append_state(struct bw_buffer *text, const struct bw_volumeinfo *row
     if (row->problem_count)
         bw_buffer_format(text, "; %" PRIu64 " message%s on stderr", row->problem_count,
                          bw_plural(row->problem_count));
+    if (strcmp(row->state, "readable") == 0)
+        bw_buffer_format(text, "%s; 'check' verifies the rest",
+                         row->problem_count ? "" : ": superblocks and critical trees are good");
     bw_buffer_append_byte(text, '\n');
+    if (!row->mount_error)
+        return;
+    append_label(text, "Mount:");
+    bw_buffer_format(text, "the kernel refuses: %s\n", row->mount_error);
 }
 
 static struct bw_error *append_volume(const struct lines *lines, const struct bw_volumeinfo *row)
@@ -525,6 +597,7 @@ static struct bw_error *list(struct cmd_answer *answer, void *context)
     bw_fs_superblock(info->fs, &info->super);
     struct bw_error *error = write_volume(answer, info);
     free(info->groups);
+    bw_buffer_free(&info->mount_error);
     return error;
 }
 
@@ -610,6 +683,7 @@ static int run(const struct cmd_common *common, void *state)
     for (size_t i = 0; i < info->problem_count && i < PROBLEMS_KEPT; i++)
         bw_error_free(info->problems[i].error);
     free(info->groups);
+    bw_buffer_free(&info->mount_error);
     return status;
 }
 
@@ -621,12 +695,14 @@ const struct command cmd_info = {
     .details =
         "\n"
         "Reads only the superblocks, the chunk tree and the root tree. The date is the time of\n"
-        "the last change in any subvolume. The state is healthy; degraded, if devices are\n"
-        "missing or missed transactions; incomplete, if chunks in use cannot be read completely\n"
-        "without the missing devices; damaged, if a part of these trees is lost; or unreadable,\n"
-        "if only the superblock can be read. For a disk, its partitions are listed, too. \"Log\n"
+        "the last change in any subvolume. For a disk, its partitions are listed, too. \"Log\n"
         "tree\" shows whether there is a log and whether it was replayed; 'btrfs-walk log'\n"
-        "lists its changes.\n",
+        "lists its changes.\n\n"
+        "The state is readable, if these trees are; degraded, if devices are missing or missed\n"
+        "transactions; unmountable, if the kernel refuses to mount; incomplete, if chunks in\n"
+        "use cannot be read completely without the missing devices; damaged, if a part of\n"
+        "these trees is lost; or unreadable, if only the superblock can be read.\n"
+        "'btrfs-walk check' verifies everything else.\n",
     .examples = "  btrfs-walk info disk.img                        one screen\n"
                 "  btrfs-walk info --json disk.img | jq -r .state  for programs\n",
     .options = cmd_no_options,

@@ -71,15 +71,19 @@ static void append_result(struct report_page *report)
     const uint64_t errors = summary->totals[BW_FINDING_ERROR];
     const uint64_t warnings = summary->totals[BW_FINDING_WARNING];
     const bool sound = !errors && summary->finished;
+    const char *class = "warn", *verdict = "No errors in the metadata.";
+    if (!sound) {
+        class = "bad";
+        verdict = "Not sound.";
+    } else if (report_has_read_data(report)) {
+        class = warnings ? "warn" : "good";
+        verdict = "Sound.";
+    }
     bw_buffer_format(&report->body,
                      "<p><strong class=\"%s\">%s</strong> %" PRIu64 " error%s, %" PRIu64
                      " warning%s; %" PRIu64 " tree block%s checked.</p>\n",
-                     !sound     ? "bad"
-                     : warnings ? "warn"
-                                : "good",
-                     sound ? "Sound." : "Not sound.", errors, bw_plural(errors), warnings,
-                     bw_plural(warnings), summary->blocks,
-                     summary->blocks == 1 ? " was" : "s were");
+                     class, verdict, errors, bw_plural(errors), warnings, bw_plural(warnings),
+                     summary->blocks, summary->blocks == 1 ? " was" : "s were");
     if (!sound)
         bw_fs_report(report->session.fs, BW_DAMAGE,
                      bw_error_create(BW_ERROR_CORRUPT, "the check found %" PRIu64 " error%s%s",

@@ -78,20 +78,40 @@ static struct bw_error *append_head(struct bw_buffer *page, const struct report_
     return NULL;
 }
 
-/* Appends the status in a few words. */
+/* An image without data, such as a metadump, has the finding data-absent. */
+bool report_has_read_data(const struct report_page *report)
+{
+    const struct bw_check_summary *summary = report->summary;
+    for (size_t i = 0; i < summary->count; i++)
+        if (strcmp(summary->counts[i].code->word, "data-absent") == 0)
+            return false;
+    return report->settings->check == REPORT_CHECK_DATA;
+}
+
+/* Appends the status in a few words. It is green only if all metadata and data were read. */
 static void append_badge(struct bw_buffer *page, const struct report_page *report)
 {
     const struct bw_fs_status status = bw_fs_status(report->session.fs);
-    const bool bad = status.damages != 0;
-    const bool degraded = status.missing_devices != 0;
-    bw_buffer_format(page, "<span class=\"badge %s\">%s</span>\n",
-                     bad        ? "bad"
-                     : degraded ? "warn"
-                                : "good",
-                     bad               ? "damaged"
-                     : degraded        ? "devices are missing"
-                     : report->summary ? "no errors found"
-                                       : "not checked");
+    const struct bw_check_summary *summary = report->summary;
+    const char *class = "warn", *text;
+    if (status.damages) {
+        class = "bad";
+        text = "damaged";
+    } else if (status.missing_devices) {
+        text = "devices are missing";
+    } else if (!summary) {
+        text = "not checked";
+    } else if (!summary->finished) {
+        text = "the check was not completed";
+    } else if (report->settings->check == REPORT_CHECK_QUICK) {
+        text = "critical trees are good; the rest was not checked";
+    } else if (!report_has_read_data(report)) {
+        text = "metadata are good; data were not checked";
+    } else {
+        class = summary->totals[BW_FINDING_WARNING] ? "warn" : "good";
+        text = "no errors found";
+    }
+    bw_buffer_format(page, "<span class=\"badge %s\">%s</span>\n", class, text);
 }
 
 static void append_header(struct bw_buffer *page, const struct report_page *report)
@@ -207,6 +227,14 @@ static int run(const struct cmd_common *common, void *state)
     return status;
 }
 
+static const struct cmd_status meanings[] = {
+    {STATUS_OK, "The report is complete, and the check found no errors."},
+    {STATUS_PARTIAL, "Part of the report is missing, or the check found errors."},
+    {STATUS_CANNOT, "Wrong usage, or no file system that can be opened."},
+    {STATUS_UNSUPPORTED, "The image needs a feature that is not supported; the message names it."},
+    {0},
+};
+
 const struct command cmd_report = {
     .name = "report",
     .topic = cmd_topic_health,
@@ -220,11 +248,11 @@ const struct command cmd_report = {
         "and large files. It follows the light or dark mode of the browser and can be\n"
         "printed. A report about a damaged file system begins with the affected files.\n\n"
         "--check full verifies all metadata, as 'check' does; quick and none take less time,\n"
-        "and data also verifies all data.\n"
-        "If the check finds errors, the exit status is 1.\n",
+        "and data also verifies all data. Only then the page can say \"no errors found\".\n",
     .examples = "  btrfs-walk report -f report.html disk.img              everything\n"
                 "  btrfs-walk report --check quick -f r.html a.img b.img  without a long check\n",
     .options = options,
+    .meanings = meanings,
     .run = run,
     .state_size = sizeof(struct report_settings),
 };

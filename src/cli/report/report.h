@@ -91,6 +91,9 @@ void report_lines(struct bw_buffer *page, const struct bw_buffer *lines);
 /** Appends a size with a unit. */
 void report_size(struct bw_buffer *page, uint64_t size);
 
+/** Whether the check has read all data, not only metadata. There must be a summary. */
+bool report_has_read_data(const struct report_page *report);
+
 /* Affected files. */
 
 /** Adds the files of a finding, if it is an error that nothing repairs. */
