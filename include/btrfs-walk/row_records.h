@@ -694,7 +694,8 @@ struct bw_deletedinfo {
 /** Version 1, Evolving/Evolving/Common: a file in the manifest of an extraction. */
 struct bw_savedinfo {
     /** verified, unverified (it has no checksums), partly (zeros replace lost parts), or linked
-     *  (another name of an extracted file) */
+     *  (another name of an extracted file); incomplete, without other members, in the
+     *  last row if the extraction did not end */
     const char *saved;
     struct bw_bytes path; /**< path in the file system */
     struct bw_bytes path_bytes; /**< the path in base64; in JSON only if it is not UTF-8 */

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -112,4 +113,26 @@ int bw_open_beneath(int directory, const char *path, int flags, bool step_by_ste
         last = opened;
     } while (last >= 0 && *path);
     return last;
+}
+
+int bw_open_sole(int directory, const char *name)
+{
+    const int flags = O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+    struct stat status;
+    for (int i = 0; i < TRIES; i++) { /* because other processes may remove or make the file */
+        int opened = openat(directory, name, flags | O_CREAT | O_EXCL, 0666);
+        if (opened >= 0 || errno != EEXIST)
+            return opened;
+        opened = openat(directory, name, flags);
+        if (opened < 0 && errno == ENOENT)
+            continue;
+        if (opened < 0)
+            return -1;
+        if (fstat(opened, &status) == 0 && S_ISREG(status.st_mode) && status.st_nlink <= 1)
+            return opened;
+        close(opened);
+        break;
+    }
+    errno = EEXIST;
+    return -1;
 }

@@ -17,4 +17,12 @@
  */
 int bw_open_beneath(int directory, const char *path, int flags, bool step_by_step);
 
+/**
+ * Opens a regular file directly in a directory for reading and writing; creates it if it does not
+ * exist. An existing file must have no other name: otherwise another user could have made a link to
+ * a file that belongs elsewhere. Returns -1 with errno: ELOOP if the name is a symbolic link,
+ * EEXIST if it is anything else but such a file.
+ */
+int bw_open_sole(int directory, const char *name);
+
 #endif

@@ -71,8 +71,10 @@ const struct command *cmd_find(const char *name);
 /** Parses the arguments of a command and runs it; returns the exit status. argv[0] is ignored. */
 int cmd_run(const struct command *command, int argc, char **argv);
 
-/** The same with the keys of another command, which may have come from stdin. */
-int cmd_run_with_keys(struct cmd_keys *keys, const struct command *command, int argc, char **argv);
+/** The same as a step of another command: with its keys, which may have come from stdin, and with
+ * paths in its folder (common->writing.base). */
+int cmd_run_step(struct cmd_keys *keys, const struct cmd_base *base, const struct command *command,
+                 int argc, char **argv);
 
 /** Whether the operands of a command are paths that begin at the subvolume of --subvol. */
 bool cmd_works_on_paths(const struct command *command);

@@ -235,7 +235,7 @@ static void salvage_inode(struct bw_entry_queue *queue, struct bw_export_entry *
     BW_AUTO_ERROR struct bw_error *error = bw_inode_salvage(queue->fs, &item->place, &item->inode);
     item->has_inode = item->salvaged = !error;
     if (!error)
-        queue->options.missed(queue->options.context, bw_salvaged_error(item->path.data));
+        queue->options.missed(queue->options.context, NULL, bw_salvaged_error(item->path.data));
 }
 
 /* Finds where the exported name begins in an entry's path; false if the name would be empty, so the
@@ -409,7 +409,7 @@ static struct bw_error *walk_from(struct bw_entry_queue *queue, const char *star
     if (!another)
         return error;
     if (types == queue->options.passes[0])
-        queue->options.missed(queue->options.context, error);
+        queue->options.missed(queue->options.context, start, error);
     else
         bw_error_free(error);
     return NULL;

@@ -81,9 +81,10 @@ struct bw_entry_queue_options {
     bool unchecked; /**< do not verify data */
     bool salvage; /**< reconstruct lost inodes of files (bw_inode_salvage()), and report these files
                    */
-    /** Receives the errors of starting points that were not walked, and of lost files; consumes the
-     * error. Called on the queue's thread. Must not be NULL. */
-    void (*missed)(void *context, struct bw_error *error);
+    /** Receives the errors of starting points that were not walked, or not completely; and of lost
+     * files, with `start` NULL. Consumes the error. Called on the queue's thread. Must not be
+     * NULL. */
+    void (*missed)(void *context, const char *start, struct bw_error *error);
     void *context; /**< passed to missed */
 };
 

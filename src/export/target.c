@@ -41,17 +41,11 @@ static void set_directory(struct bw_target *target, int directory)
     target->has_default_acl = fgetxattr(directory, BW_ACL_DEFAULT, NULL, 0) > 0;
 }
 
-struct bw_error *bw_target_open(const char *path, const struct bw_target_options *options,
+struct bw_error *bw_target_open(int folder, const struct bw_target_options *options,
                                 struct bw_target *target)
 {
     *target = (struct bw_target){
-        .options = *options, .folder = -1, .directory = -1, .privileged = geteuid() == 0};
-    target->is_new = mkdir(path, 0777) == 0;
-    if (!target->is_new && errno != EEXIST)
-        return bw_error_from_errno(errno, "cannot make %s", path);
-    target->folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (target->folder < 0)
-        return bw_error_from_errno(errno, "cannot open %s as a directory", path);
+        .options = *options, .folder = folder, .directory = -1, .privileged = geteuid() == 0};
     set_directory(target, target->folder);
     bw_buffer_append_byte(&target->path, '\0');
     if (target->path.failed) {

@@ -43,7 +43,7 @@ struct bw_target_options {
 struct bw_target {
     struct bw_target_options options;
     int folder;            /**< descriptor */
-    bool is_new;           /**< the folder did not exist before */
+    bool is_new;           /**< the folder did not exist before; set by the caller */
     int directory;         /**< descriptor of the current directory; may be `folder` */
     struct bw_buffer path; /**< path of `directory`, followed by a NUL */
     char name[256];        /**< last component of the path used last, NUL-terminated */
@@ -55,9 +55,8 @@ struct bw_target {
                        * restored */
 };
 
-/** Opens a folder, making it if it does not exist. Symbolic links in its path are followed, because
- * the user gave it. */
-struct bw_error *bw_target_open(const char *path, const struct bw_target_options *options,
+/** Begins to use a folder; takes its descriptor, also if it fails. */
+struct bw_error *bw_target_open(int folder, const struct bw_target_options *options,
                                 struct bw_target *target);
 /** Closes the folder. `target` may be all zeros. */
 void bw_target_close(struct bw_target *target);

@@ -68,5 +68,11 @@ holds "nothing is written" [ ! -s "$WORK/out" ]
 expect "a list that is not there" 2 'cannot open .*nowhere' sum -T "$WORK/nowhere" "$plain"
 expect "a path that is not there" 1 'gone: no such' cat -T <(printf '/gone\n/top-file') "$plain"
 holds "the others are" out_is "at the top"
+printf '/top-file\0# incomplete\0' > "$WORK/list"
+expect "a list that is not complete" 1 'list is incomplete: the extraction .* did not end' \
+    sum --from0 -T "$WORK/list" "$plain"
+is "its paths" "$(wc -l < "$WORK/out")" 1
+printf '# incomplete\0' > "$WORK/list"
+expect "nothing in it" 1 'the list of paths is empty' sum --from0 -T "$WORK/list" "$plain"
 expect "no command for lists" 2 'unknown option' info --files-from "$WORK/list" "$plain"
 finish

@@ -94,6 +94,74 @@ before=$(cat all/*.json | wc -l)
 expect "once more" 1 . rescue --extract=all bad.img
 is "nothing is extracted again" "$(cat all/*.json | wc -l)" "$before"
 
+# A list of missing files has what does not exist, and what comes after the error that ends all.
+printf '%s\0' /nowhere /@/etc/fstab > paths
+expect "a path that does not exist" 1 'nowhere: no such' \
+    extract -C some --missed=missed --from0 -T paths bad.img
+is "is listed" "$(tr '\0' ' ' < missed)" "/nowhere "
+expect "an error that ends the extraction" 1 'cannot be read' \
+    extract -C ended --on-error=fail --missed=missed --manifest=manifest bad.img
+(sed -n 's/.*"path":"\([^"]*\)".*/\1/p' manifest && tr '\0' '\n' < missed) | sort > every
+is "all files are listed" "$(cat every)" \
+    "$("$PROGRAM" --type f,l,p,s,c,b bad.img 2> err | sort)"
+holds "many of them as missing" test "$(tr -cd '\0' < missed | wc -c)" -gt 4
+
+# Links that another user has put into the folder.
+mkdir victim && echo precious > victim/file
+for place in whole partly lost whole.json whole.missed partly.missed unsaved; do
+    rm -rf linked && mkdir linked && ln -s ../victim "linked/$place"
+    expect "a link as $place" 2 "linked/$place is a symbolic link, which is not followed" \
+        rescue --extract=linked bad.img
+    rm "linked/$place" && ln -s ../victim/file "linked/$place"
+    expect "to a file" 2 "linked/$place is a symbolic link" rescue --extract=linked bad.img
+    is "nothing is made there" "$(ls victim) $(cat victim/file)" "file precious"
+done
+rm -rf linked && mkdir linked && ln victim/file linked/partly.json
+expect "a hard link" 2 'linked/partly.json is not a regular file, or has several' \
+    rescue --extract=linked bad.img
+is "it is not written to" "$(cat victim/file)" precious
+
+# Steps that are ended by a signal, here because of a limit: lists say that they are incomplete.
+# ends FILE: how a list ends.
+ends() { tail -c 13 "$1" | tr '\0' '\n'; }
+(ulimit -f 20 && exec "$PROGRAM" rescue --extract=cut bad.img > out 2> err)
+is "exit status" "$?" 1
+holds "the signal" grep -q 'the step was ended by signal 25' err
+holds "what to do" grep -q 'cut/unsaved is incomplete, .* run the same command again' err
+is "the missing files" "$(ends cut/whole.missed)" "# incomplete"
+is "those that no step has saved" "$(ends cut/unsaved)" "# incomplete"
+is "the manifest" "$(tail -n 1 cut/whole.json)" '{"saved":"incomplete"}'
+holds "not everything was saved" test "$(find cut/whole ! -type d | wc -l)" -lt "$whole"
+expect "continued" 1 . rescue --extract=cut bad.img
+holds "the same as at once" diff -r --no-dereference -x '*.json' cut all
+names() { sed 's/.*"name":\("[^"]*"\).*/\1/' "$1" | sort; }
+is "all are in the manifest" "$(names cut/whole.json)" "$(names all/whole.json)"
+sed -i 2,3d cut/whole.json
+expect "files that the manifest lacks" 1 . rescue --extract=cut bad.img
+is "are listed later" "$(names cut/whole.json)" "$(names all/whole.json)"
+is "with their hashes" "$(grep -o '"hash":.*' cut/whole.json | sort)" \
+    "$(grep -o '"hash":.*' all/whole.json | sort)"
+
+# A target that fills up.
+if unshare -rm mount -t tmpfs none /mnt 2> /dev/null; then
+    mkdir small && unshare -rm sh -c '
+        mount -t tmpfs -o size=4M none small && "$1" rescue --extract=small/x bad.img
+        status=$?
+        cp -r small/x small.copy
+        exit $status' sh "$PROGRAM" > out 2> err
+    is "exit status" "$?" 1
+    holds "the reason" grep -q 'No space left on device' err
+    (cd small.copy/whole && find . ! -type d -printf '/%P\n') > made
+    tr '\0' '\n' < small.copy/whole.missed >> made
+    "$PROGRAM" --type f,l,p,s,c,b bad.img 2> err | sort > every
+    is "each file was saved or is listed" "$(sort -u made)" "$(cat every)"
+    is "none twice" "$(sort made | uniq -d)" ""
+    is "and in the list of unsaved files" "$(tr -cd '\0' < small.copy/unsaved | wc -c)" \
+        "$(sed -n 's/^\([0-9]*\) files could not be saved.*/\1/p' out)"
+else
+    skip "user namespaces" "a target that fills up"
+fi
+
 # Names that the shell would split.
 mkdir "a folder" && mv bad.img "a folder/it's.img"
 expect "an image with a quote" 1 - rescue "a folder/it's.img"

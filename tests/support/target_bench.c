@@ -26,7 +26,10 @@ void open_target(struct folders *folders, bool step_by_step, bool skip_existing)
                                               .skip_existing = skip_existing,
                                               .missed = missed,
                                               .context = folders};
-    assert_null(bw_target_open(folders->inside, &options, &folders->target));
+    const bool is_new = mkdir(folders->inside, 0777) == 0;
+    assert_null(
+        bw_target_open(open(folders->inside, O_RDONLY | O_DIRECTORY), &options, &folders->target));
+    folders->target.is_new = is_new;
 }
 
 void set_up(struct folders *folders, bool step_by_step)

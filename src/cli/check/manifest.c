@@ -411,9 +411,10 @@ static struct bw_error *set_algorithm(struct comparison *comparison)
     return NULL;
 }
 
-static void report_missed(void *context, struct bw_error *error)
+static void report_missed(void *context, const char *start, struct bw_error *error)
 {
     struct comparison *comparison = context;
+    (void)start;
     comparison->check->unfinished = true;
     cmd_fail(comparison->check->common, error);
 }

@@ -4,6 +4,7 @@
  * find(1); and operands, which are images or paths.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -14,6 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/beneath.h"
 #include "base/buffer.h"
 #include "base/cleanup.h"
 #include "base/escape.h"
@@ -21,6 +23,7 @@
 #include "base/map.h"
 #include "cli/command.h"
 #include "cli/common/keys.h"
+#include "cli/common/list_file.h"
 #include "cli/common/monitor.h"
 #include "cli/common/options.h"
 #include "cli/common/paths.h"
@@ -345,6 +348,7 @@ struct operands {
     const char *stray;     /* the first path that is or may be an image, or NULL */
     bool stray_is_image;   /* `stray` has a superblock */
     bool nothing;          /* --files-from was given, and there are no paths at all */
+    bool is_incomplete;    /* the list says that it is not complete */
 };
 
 /* Whether a file is large enough to be a device that has lost its superblocks. */
@@ -449,13 +453,53 @@ static size_t split_lines(struct bw_buffer *text, char separator, const char **p
     return count;
 }
 
+static struct bw_error *read_list(const struct cmd_common *common, struct bw_buffer *list)
+{
+    const char *name = common->files_from, *in_base = cmd_name_in_base(common, name);
+    struct stat status;
+    if (strcmp(name, "-") == 0)
+        return bw_buffer_read_all(list, STDIN_FILENO);
+    if (!in_base)
+        return bw_buffer_read_file(list, name);
+    const int descriptor =
+        bw_open_beneath(common->writing.base->descriptor, in_base, O_RDONLY | O_NONBLOCK, false);
+    if (descriptor < 0)
+        return cmd_name_error(common->writing.base->descriptor, in_base, name, errno);
+    struct bw_error *error = NULL;
+    if (fstat(descriptor, &status) || !S_ISREG(status.st_mode))
+        error = bw_error_create(BW_ERROR_USAGE, "%s is not a regular file", name);
+    if (!error)
+        error = bw_buffer_read_all(list, descriptor);
+    close(descriptor);
+    return error;
+}
+
+/* Removes the mark of an incomplete list from its end, and reports it. Empty lines are ignored, so
+ * the mark may be the only one. */
+static void remove_mark(const struct cmd_common *common, struct operands *operands)
+{
+    const struct bw_bytes *mark = &cmd_incomplete_paths;
+    struct bw_buffer *list = &operands->list;
+    if (!common->null_separated || list->length < mark->length)
+        return;
+    const size_t at = list->length - mark->length;
+    if (memcmp(list->data + at, mark->data, mark->length) != 0 || (at && list->data[at - 1]))
+        return;
+    list->length = at;
+    operands->is_incomplete = true;
+    BW_AUTO_BUFFER struct bw_buffer name = {0};
+    bw_escape_words(&name, common->files_from);
+    fprintf(stderr,
+            "btrfs-walk: %.*s is incomplete: the extraction that wrote it did not end; repeat it\n",
+            (int)name.length, name.data ? name.data : "");
+}
+
 /* Appends the paths of --files-from to the operands. */
 static struct bw_error *add_list(struct cmd_common *common, struct operands *operands)
 {
     const char separator = common->null_separated ? '\0' : '\n';
-    BW_TRY(strcmp(common->files_from, "-") == 0
-               ? bw_buffer_read_all(&operands->list, STDIN_FILENO)
-               : bw_buffer_read_file(&operands->list, common->files_from));
+    BW_TRY(read_list(common, &operands->list));
+    remove_mark(common, operands);
     bw_buffer_append_byte(&operands->list, '\0');
     if (operands->list.failed)
         return bw_error_no_memory();
@@ -561,6 +605,8 @@ static int run_on_operands(const struct command *command, struct cmd_common *com
     int status = error              ? cmd_fail(common, error)
                  : operands.nothing ? STATUS_OK
                                     : run_sorted(command, common, state, &operands);
+    if (status == STATUS_OK && operands.is_incomplete)
+        status = command->statuses ? command->statuses[STATUS_PARTIAL] : STATUS_PARTIAL;
     free_operands(&operands);
     error = cmd_sync_file(common, STDOUT_FILENO, "stdout");
     if (!error)
@@ -617,13 +663,15 @@ static void free_room(struct room *room)
     free(room->inside);
 }
 
-int cmd_run_with_keys(struct cmd_keys *given, const struct command *command, int argc, char **argv)
+int cmd_run_step(struct cmd_keys *given, const struct cmd_base *base, const struct command *command,
+                 int argc, char **argv)
 {
     struct cmd_repeats repeats = {.lock = PTHREAD_MUTEX_INITIALIZER};
     struct cmd_keys keys = {.count = 0};
     struct cmd_common common = {.messages.repeats = &repeats,
                                 .input.keys = given ? given : &keys,
-                                .input.helpers = BW_HELPERS_ON};
+                                .input.helpers = BW_HELPERS_ON,
+                                .writing.base = base};
     struct room room = {.images = NULL};
     BW_AUTO_FREE void *state = calloc(1, command->state_size);
     int status;
@@ -647,5 +695,5 @@ int cmd_run_with_keys(struct cmd_keys *given, const struct command *command, int
 
 int cmd_run(const struct command *command, int argc, char **argv)
 {
-    return cmd_run_with_keys(NULL, command, argc, argv);
+    return cmd_run_step(NULL, NULL, command, argc, argv);
 }

@@ -17,6 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/beneath.h"
 #include "base/buffer.h"
 #include "base/cleanup.h"
 #include "base/escape.h"
@@ -420,6 +421,46 @@ struct bw_error *cmd_open_output(const struct bw_fs *fs, const char *taken, cons
     if (exists && bw_fs_is_input(fs, &status))
         return bw_error_create(BW_ERROR_USAGE, "%s is an input, which is never overwritten", name);
     return bw_output_file_open(name, false, descriptor);
+}
+
+const char *cmd_name_in_base(const struct cmd_common *common, const char *path)
+{
+    const struct cmd_base *base = common->writing.base;
+    const size_t length = base ? strlen(base->path) : 0;
+    if (!base || strncmp(path, base->path, length) != 0 || path[length] != '/' ||
+        strchr(path + length + 1, '/'))
+        return NULL;
+    return path + length + 1;
+}
+
+struct bw_error *cmd_name_error(int folder, const char *name, const char *path, int number)
+{
+    struct stat status;
+    if (fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(status.st_mode))
+        return bw_error_create(BW_ERROR_USAGE,
+                               "%s is a symbolic link, which is not followed: remove it", path);
+    if (number == EEXIST)
+        return bw_error_create(
+            BW_ERROR_USAGE, "%s is not a regular file, or has several hard links: remove it", path);
+    return bw_error_from_errno(number, "cannot open %s", path);
+}
+
+struct bw_error *cmd_open_folder(const struct cmd_common *common, const char *path, int *descriptor,
+                                 bool *is_new)
+{
+    const char *name = cmd_name_in_base(common, path);
+    const int base = name ? common->writing.base->descriptor : AT_FDCWD;
+    const bool made = mkdirat(base, name ? name : path, 0777) == 0;
+    if (!made && errno != EEXIST)
+        return bw_error_from_errno(errno, "cannot make %s", path);
+    if (is_new)
+        *is_new = made;
+    *descriptor = name ? bw_open_beneath(base, name, O_RDONLY | O_DIRECTORY, false)
+                       : open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (*descriptor >= 0)
+        return NULL;
+    return name ? cmd_name_error(base, name, path, errno)
+                : bw_error_from_errno(errno, "cannot open %s as a directory", path);
 }
 
 static bool is_stdout(const struct cmd_output_file *file)

@@ -42,6 +42,20 @@ int cmd_fail_answer(const struct cmd_common *common, struct bw_error *error);
 struct bw_error *cmd_open_output(const struct bw_fs *fs, const char *taken, const char *name,
                                  int *descriptor);
 
+/** The rest of a path that leads to something directly in common->writing.base. NULL: it does not,
+ * or there is no such folder. */
+const char *cmd_name_in_base(const struct cmd_common *common, const char *path);
+
+/** The error for something directly in a folder that could not be opened because of `number`: names
+ * links, which are not followed. `path` is its whole path. */
+struct bw_error *cmd_name_error(int folder, const char *name, const char *path, int number);
+
+/** Opens the folder of a command, and creates it if it does not exist: then sets `*is_new`, unless
+ * it is NULL. Links in its path are followed, because the user gave it, except below
+ * common->writing.base. */
+struct bw_error *cmd_open_folder(const struct cmd_common *common, const char *path, int *descriptor,
+                                 bool *is_new);
+
 /** Writes all bytes; `name` is for the error message. */
 struct bw_error *cmd_write_file(int descriptor, const char *name, const char *bytes, size_t length);
 

@@ -152,9 +152,9 @@ static const char *const allowed_always[] = {
  * that change attributes, so only those are allowed that take a descriptor. The process cannot open
  * what Landlock forbids, and these calls refuse O_PATH descriptors. */
 static const char *const folder_calls[] = {
-    "syncfs",       "fchown",    "fchown32", "fgetxattr", "flock",
-    "fremovexattr", "fsetxattr", "linkat",   "mkdirat",   "openat2",
-    "renameat2",    "sendto",    "unlinkat", "wait4",     NULL,
+    "fallocate",    "syncfs",    "fchown", "fchown32", "fgetxattr", "flock",
+    "fremovexattr", "fsetxattr", "linkat", "mkdirat",  "openat2",   "renameat2",
+    "sendto",       "unlinkat",  "wait4",  NULL,
 };
 
 /* For the maker, which does not read the image: calls that change files by path. */
@@ -458,24 +458,31 @@ static const char *const resolver[] = {
     "/etc/resolv.conf", "/etc/services",  "/run/systemd/resolve", NULL,
 };
 
+static void allow_descriptor(const struct files *files, int descriptor, uint64_t rights)
+{
+    const struct landlock_path_beneath_attr rule = {.parent_fd = descriptor,
+                                                    .allowed_access = files->rights & rights};
+    syscall(SYS_landlock_add_rule, files->rules, LANDLOCK_RULE_PATH_BENEATH, &rule, 0);
+}
+
 /* A path that cannot be opened now is not allowed later, either. */
 static void allow_path(const struct files *files, const char *path, uint64_t rights)
 {
     struct stat status;
-    struct landlock_path_beneath_attr rule = {.parent_fd = open(path, O_PATH | O_CLOEXEC)};
-    if (rule.parent_fd < 0)
+    const int descriptor = open(path, O_PATH | O_CLOEXEC);
+    if (descriptor < 0)
         return;
     /* A directory given as an image may be opened, to print a better error message. */
-    bool is_directory = fstat(rule.parent_fd, &status) == 0 && S_ISDIR(status.st_mode);
-    rule.allowed_access = files->rights & (!is_directory    ? rights & ~(uint64_t)LIST
-                                           : rights == READ ? LIST
-                                                            : rights);
-    syscall(SYS_landlock_add_rule, files->rules, LANDLOCK_RULE_PATH_BENEATH, &rule, 0);
-    close(rule.parent_fd);
+    bool is_directory = fstat(descriptor, &status) == 0 && S_ISDIR(status.st_mode);
+    allow_descriptor(files, descriptor,
+                     !is_directory    ? rights & ~(uint64_t)LIST
+                     : rights == READ ? LIST
+                                      : rights);
+    close(descriptor);
 }
 
 /* Version 1 of Landlock forbids all links between directories, which a folder needs. */
-static int make_rules(struct files *files, const char *folder)
+static int make_rules(struct files *files, const int *folder)
 {
     const char *const *path = files->calls.servers >= BW_SERVERS_CONNECT ? resolver : NULL;
     struct landlock_ruleset_attr attributes;
@@ -495,7 +502,7 @@ static int make_rules(struct files *files, const char *folder)
     for (; path && *path; path++)
         allow_path(files, *path, READ);
     if (folder)
-        allow_path(files, folder, files->rights & ~(uint64_t)NEVER);
+        allow_descriptor(files, *folder, files->rights & ~(uint64_t)NEVER);
     return 0;
 }
 
@@ -513,7 +520,7 @@ static void allow_path(const struct files *files, const char *path, uint64_t rig
     (void)files, (void)path, (void)rights;
 }
 
-static int make_rules(struct files *files, const char *folder)
+static int make_rules(struct files *files, const int *folder)
 {
     (void)files, (void)folder;
     return ENOSYS;

@@ -73,13 +73,22 @@ struct cmd_messages {
 /** --sandbox. */
 enum cmd_sandbox_mode { CMD_SANDBOX_ON, CMD_SANDBOX_OFF };
 
+/** The folder of a command that runs others. Other users may be able to change what is in it. */
+struct cmd_base {
+    const char *path;
+    int descriptor;
+};
+
 /** The outputs of a command other than stdout, which determine what the sandbox allows. */
 struct cmd_writing {
-    unsigned sandbox;   /**< enum cmd_sandbox_mode */
-    bool serves;        /**< the command serves requests of the kernel: see mount.c */
-    const char *folder; /**< folder in which the command makes files; NULL: it makes none */
-    bool fsync;         /**< wait until the written files are on the disk */
-    bool preserves;     /**< these files get setuid and setgid bits, capabilities and flags */
+    unsigned sandbox;  /**< enum cmd_sandbox_mode */
+    bool serves;       /**< the command serves requests of the kernel: see mount.c */
+    const int *folder; /**< descriptor of the folder in which the command makes files, open after
+                        * open_outputs; NULL: it makes none */
+    const struct cmd_base *base; /**< paths that begin with base->path are opened below its
+                                  * descriptor, and no link is followed; NULL: none */
+    bool fsync;                  /**< wait until the written files are on the disk */
+    bool preserves; /**< these files get setuid and setgid bits, capabilities and flags */
     /** Opens the outputs after the files to be read are known and before the sandbox, which would
      * not allow it, is entered. May be NULL. */
     struct bw_error *(*open_outputs)(void *context, const struct bw_fs *planned);

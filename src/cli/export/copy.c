@@ -254,7 +254,7 @@ static int run(const struct cmd_common *common, void *settings)
     struct bw_error *error = state->target.folder ? copy_target_open_folder(&copy.target) : NULL;
     if (error)
         return cmd_fail(common, error);
-    own.writing.folder = state->target.folder;
+    own.writing.folder = state->target.folder ? &copy.target.folder : NULL;
     own.writing.open_outputs = state->target.file ? copy_target_open_files : NULL;
     own.writing.outputs = &copy.target;
     const int status = cmd_answer_run(&own, &plan);

@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/beneath.h"
 #include "base/cleanup.h"
 
 const char *const copy_formats[] = {"raw", "qcow2", NULL};
@@ -22,11 +23,7 @@ static const char *const suffixes[] = {"img", "qcow2"};
 
 struct bw_error *copy_target_open_folder(struct copy_target *target)
 {
-    const char *path = target->settings->folder;
-    if (mkdir(path, 0777) && errno != EEXIST)
-        return bw_error_from_errno(errno, "cannot create %s", path);
-    target->folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    return target->folder < 0 ? bw_error_from_errno(errno, "cannot open %s", path) : NULL;
+    return cmd_open_folder(target->common, target->settings->folder, &target->folder, NULL);
 }
 
 static bool file_exists(const struct copy_target *target, const char *name)
@@ -35,14 +32,19 @@ static bool file_exists(const struct copy_target *target, const char *name)
     return fstatat(target->folder, name, &status, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-static struct bw_error *create_file(const struct copy_target *target, const char *name, int flags,
+static struct bw_error *create_file(const struct copy_target *target, const char *name, bool resume,
                                     int *descriptor)
 {
-    *descriptor =
-        openat(target->folder, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | flags, 0666);
-    return *descriptor < 0
-               ? bw_error_from_errno(errno, "cannot create %s/%s", target->settings->folder, name)
-               : NULL;
+    *descriptor = resume
+                      ? bw_open_sole(target->folder, name)
+                      : openat(target->folder, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (*descriptor >= 0)
+        return NULL;
+    BW_AUTO_FREE char *path = NULL;
+    const int problem = errno;
+    if (asprintf(&path, "%s/%s", target->settings->folder, name) < 0)
+        return bw_error_no_memory();
+    return cmd_name_error(target->folder, name, path, problem);
 }
 
 /* Sets the names of an image: `path` is for messages, `name` is of the incomplete file. */
@@ -83,8 +85,7 @@ struct bw_error *copy_target_check(struct copy_target *target, uint64_t devid)
 static struct bw_error *open_in_folder(struct copy_target *target, uint64_t devid)
 {
     BW_TRY(set_names(target, devid));
-    BW_TRY(create_file(target, target->name.data, target->settings->resume ? 0 : O_EXCL,
-                       &target->descriptor));
+    BW_TRY(create_file(target, target->name.data, target->settings->resume, &target->descriptor));
     target->is_open = true;
     return NULL;
 }

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
@@ -54,9 +55,12 @@ void cmd_export_miss(struct cmd_export *export, struct bw_error *error)
     raise_status(export, status == STATUS_UNSUPPORTED ? status : STATUS_PARTIAL);
 }
 
-static void report_missed(void *context, struct bw_error *error)
+static void report_missed(void *context, const char *start, struct bw_error *error)
 {
-    cmd_export_miss(context, error);
+    struct cmd_export *export = context;
+    if (start)
+        bw_buffer_append(&export->missing_starts, start, strlen(start) + 1);
+    cmd_export_miss(export, error);
 }
 
 int cmd_export_open(const struct cmd_common *common, struct cmd_export_settings *settings,
@@ -227,6 +231,7 @@ int cmd_export_close(struct cmd_export *export, struct bw_error *error)
     cmd_export_stop(export);
     cmd_progress_expect(0); /* the queue, which counted the bytes to read, has ended */
     bw_starting_points_free(&export->starts);
+    bw_buffer_free(&export->missing_starts);
     if (error)
         cmd_export_miss(export, error);
     int status = cmd_close(export->common, &export->session), so_far = atomic_load(&export->status);

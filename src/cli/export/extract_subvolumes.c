@@ -58,6 +58,7 @@ struct extraction {
     bool snapshots; /* the receiver makes snapshots, or trees of links */
     int channel;    /* to the child; -1: none */
     pid_t child;
+    int top; /* descriptor of the folder, for the sandbox */
 };
 
 /* The child. */
@@ -166,11 +167,7 @@ static void run_child(struct receiving *receiving, int channel)
 /* Opens the folder, making it if it does not exist, and a temporary one in it. */
 static struct bw_error *open_folders(struct receiving *receiving, const char *folder)
 {
-    if (mkdir(folder, 0777) && errno != EEXIST)
-        return bw_error_from_errno(errno, "%s", folder);
-    receiving->top = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (receiving->top < 0)
-        return bw_error_from_errno(errno, "%s", folder);
+    BW_TRY(cmd_open_folder(receiving->common, folder, &receiving->top, NULL));
     snprintf(receiving->temporary, sizeof receiving->temporary, ".btrfs-walk-%d", (int)getpid());
     if (mkdirat(receiving->top, receiving->temporary, 0700))
         return bw_error_from_errno(errno, "%s/%s", folder, receiving->temporary);
@@ -206,6 +203,7 @@ static struct bw_error *open_outputs(void *context, const struct bw_fs *planned)
         .common = extraction->common, .path = settings->folder, .top = -1, .folder = -1};
     (void)planned;
     BW_TRY(open_folders(&receiving, settings->folder));
+    extraction->top = receiving.top;
     const struct bw_receiver_options how = {.struct_size = sizeof how,
                                             .folder = receiving.folder,
                                             .top = receiving.top,
@@ -217,7 +215,6 @@ static struct bw_error *open_outputs(void *context, const struct bw_fs *planned)
         settings->link_snapshots || bw_receiver_makes_snapshots(receiving.receiver);
     struct bw_error *error = start_child(extraction, &receiving);
     bw_receiver_destroy(receiving.receiver);
-    close(receiving.top);
     close(receiving.folder);
     return error;
 }
@@ -437,9 +434,10 @@ static struct bw_error *extract_all(struct extraction *extraction)
 int extract_subvolumes(const struct cmd_common *common, const struct extract_subvolumes *settings)
 {
     struct cmd_common writing = *common;
-    struct extraction extraction = {.common = &writing, .settings = settings, .channel = -1};
+    struct extraction extraction = {
+        .common = &writing, .settings = settings, .channel = -1, .top = -1};
     struct cmd_session session;
-    writing.writing.folder = settings->folder;
+    writing.writing.folder = &extraction.top;
     writing.writing.open_outputs = open_outputs;
     writing.writing.outputs = &extraction;
     int status = cmd_open(&writing, &session);
@@ -459,6 +457,7 @@ int extract_subvolumes(const struct cmd_common *common, const struct extract_sub
     else if (error)
         answer = cmd_fail_answer(common, error);
     cmd_send_list_free(&extraction.list);
+    close(extraction.top);
     status = cmd_close(common, &session);
     return answer ? answer : child ? child : stopped ? STATUS_PARTIAL : status;
 }

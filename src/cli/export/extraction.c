@@ -6,6 +6,7 @@
 #include "cli/export/extraction.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -128,14 +129,15 @@ static struct bw_error *rename_damaged(struct extract *extract, struct bw_export
 
 /* Files delivered by the stream. */
 
-/* A file that was extracted in an earlier run is not read again. */
+/* A file that was extracted in an earlier run is not read again, unless the manifest needs its
+ * hash. */
 static void skip_if_extracted(struct extract *extract, struct bw_export_entry *item)
 {
     item->checked =
         item->type == S_IFREG && item->has_inode && extract->look.options.skip_existing &&
         bw_target_has_file(&extract->look, bw_export_entry_name(item),
                            bw_export_entry_name_length(item), item->inode.size, &item->inode.mtime);
-    item->skipped = item->checked;
+    item->skipped = item->checked && !extract_lists_lack(&extract->lists, item);
 }
 
 /* The next item of `again`, or NULL. */
@@ -204,6 +206,7 @@ static struct bw_error *next_file(void *context, struct bw_stream_file *file, bo
     item->skipped = true;
     if (has_content)
         skip_if_extracted(extract, item);
+    item->skipped |= atomic_load(&extract->lists_rest);
     *file = bw_export_entry_stream_file(item);
     return error;
 }
@@ -214,6 +217,18 @@ static bool ends_extraction(const struct bw_error *error)
     return error->code == BW_ERROR_NO_MEMORY ||
            (error->code == BW_ERROR_SYSTEM && (error->system == ENOSPC || error->system == EDQUOT ||
                                                error->system == EIO || error->system == EROFS));
+}
+
+/* If an error ends the extraction, and the missing files are listed, the rest of the files is only
+ * listed. Consumes the error, which may be NULL; returns it if it ends the walk, too. */
+static struct bw_error *list_rest_after(struct extract *extract, struct bw_error *error)
+{
+    if (!error || error->code == BW_ERROR_NO_MEMORY || !extract->lists.missed.name)
+        return error;
+    extract->ended = bw_error_first(extract->ended, error);
+    extract->failed = true;
+    atomic_store(&extract->lists_rest, true);
+    return NULL;
 }
 
 /* Returns NULL for errors that affect only one file, after collecting them. */
@@ -404,19 +419,23 @@ static struct bw_error *write_part(void *context, const struct bw_stream_file *f
 {
     struct extract *extract = context;
     struct bw_export_entry *item = file->user;
-    extract_lists_add_part(&extract->lists, part);
-    if (!extract->began)
-        BW_TRY(begin_content(extract, item));
-    if (extract->failed)
+    struct bw_error *error = NULL;
+    if (extract->ended)
         return NULL;
+    extract_lists_add_part(&extract->lists, part);
+    if (!extract->began && !item->checked)
+        error = begin_content(extract, item);
+    if (error || extract->failed || item->checked)
+        return list_rest_after(extract, error);
     if (part->kind == BW_DATA_BAD)
-        return tolerate_bad_part(extract, item, part);
+        return list_rest_after(extract, tolerate_bad_part(extract, item, part));
     if (part->kind == BW_DATA_HOLE)
         return NULL;
-    struct bw_error *error =
-        bw_target_file_write(&extract->file, part->offset, part->bytes, (size_t)part->length);
+    error = bw_target_file_write(&extract->file, part->offset, part->bytes, (size_t)part->length);
     cmd_progress_add(part->length);
-    return error ? abandon_file(extract, bw_error_prefix(error, "%s", item->path.data)) : NULL;
+    if (error)
+        error = abandon_file(extract, bw_error_prefix(error, "%s", item->path.data));
+    return list_rest_after(extract, error);
 }
 
 static struct bw_error *finish_file(struct extract *extract, struct bw_export_entry *item)
@@ -440,7 +459,8 @@ static struct bw_error *finish_file(struct extract *extract, struct bw_export_en
 static bool can_be_batched(const struct extract *extract, const struct bw_export_entry *item)
 {
     return item->type == S_IFLNK && !bw_export_entry_has_names(item) &&
-           !extract->target.options.skip_existing;
+           !extract->target.options.skip_existing && !extract->lists.missed.name &&
+           !extract->lists.manifest.name; /* the lists need the result at once */
 }
 
 /* Makes a symbolic link or a special file with its attributes. */
@@ -557,15 +577,30 @@ static struct bw_error *finish_item(struct extract *extract, struct bw_export_en
 static struct bw_error *list_item(struct extract *extract, const struct bw_export_entry *item,
                                   bool is_name)
 {
-    const enum extract_outcome outcome = item->checked ? EXTRACT_KEPT
-                                         : bw_target_leaves_out(&extract->target, &item->inode)
-                                             ? EXTRACT_OMITTED
-                                         : extract->failed ? EXTRACT_FAILED
-                                         : is_name         ? EXTRACT_LINKED
-                                                           : EXTRACT_MADE;
-    return item->type == S_IFDIR
-               ? NULL
-               : extract_lists_add(&extract->lists, extract->export.session.fs, item, outcome);
+    const bool was_read = !item->skipped && !extract->ended;
+    const bool is_whole = !extract->lists.read.bad || extract->bad.on_error == CMD_ON_ERROR_ZERO;
+    enum extract_outcome outcome = EXTRACT_MADE;
+    if (item->type == S_IFDIR)
+        return NULL;
+    if (item->checked)
+        outcome = is_name ? EXTRACT_LINKED : was_read && is_whole ? EXTRACT_FOUND : EXTRACT_KEPT;
+    else if (bw_target_leaves_out(&extract->target, &item->inode))
+        outcome = EXTRACT_OMITTED;
+    else if (extract->failed)
+        outcome = EXTRACT_FAILED;
+    else if (is_name)
+        outcome = EXTRACT_LINKED;
+    return extract_lists_add(&extract->lists, extract->export.session.fs, item, outcome);
+}
+
+/* After the error that ended the extraction: whether an earlier one has made the file. */
+static void find_unread(struct extract *extract, struct bw_export_entry *item)
+{
+    extract->failed = true;
+    item->checked =
+        item->type == S_IFREG && item->has_inode && extract->target.options.skip_existing &&
+        bw_target_has_file(&extract->target, bw_export_entry_name(item),
+                           bw_export_entry_name_length(item), item->inode.size, &item->inode.mtime);
 }
 
 /* The stream's functions; `context` is the struct extract. */
@@ -574,11 +609,18 @@ static struct bw_error *finish_entry(void *context, const struct bw_stream_file 
 {
     struct extract *extract = context;
     struct bw_export_entry *item = file->user;
-    const bool is_name = item->skipped && !item->checked;
+    const bool is_name = item->skipped && !item->checked && !extract->ended;
     bool again = false;
-    struct bw_error *error = complete ? finish_item(extract, item, &again) : NULL;
+    struct bw_error *error = NULL;
+    if (complete && !extract->ended)
+        error = list_rest_after(extract, finish_item(extract, item, &again));
+    again = again && !extract->ended;
+    if (complete && extract->ended)
+        find_unread(extract, item);
     if (complete && !error && !again)
         error = list_item(extract, item, is_name);
+    if (error && !extract->lists.missed.has_failed) /* the manifest has failed */
+        error = list_rest_after(extract, error);
     cmd_bad_flush(&extract->bad);
     bw_target_file_abandon(&extract->file);
     extract->began = extract->failed = extract->lost = extract->zeroed = false;
@@ -639,6 +681,12 @@ static struct bw_error *extract_files(struct extract *extract)
     error = bw_error_first(error, bw_target_make_rest(&extract->maker));
     drop_repeated(extract);
     cmd_export_stop(&extract->export);
+    /* the PATHs that were not found are missing, too */
+    const struct bw_buffer *absent = &extract->export.missing_starts;
+    if (!error && extract->lists.missed.name && absent->length)
+        error = cmd_list_file_add(&extract->lists.missed, absent->data, absent->length);
+    extract->all_listed = !error && !absent->failed;
+    error = bw_error_first(BW_TAKE(extract->ended), error);
     return bw_error_first(
         error, bw_made_directories_visit(&extract->directories, finish_directory, extract));
 }
@@ -728,11 +776,13 @@ static int extract_image(const struct cmd_common *common, struct extract_setting
     cmd_clean_up_on_exit(remove_unfinished);
     struct bw_error *error = work(extract, context);
     unfinished = NULL;
-    error = extract_lists_close(&extract->lists, error);
+    /* of `deleted`, the older generations are missing */
+    const bool all_listed = !error || (extract->all_listed && !extract->export.bring);
     cmd_progress_end();
     end_maker(extract);
-    if (common->writing.fsync)
-        error = bw_error_first(error, bw_target_sync(&extract->target));
+    struct bw_error *unsynced = common->writing.fsync ? bw_target_sync(&extract->target) : NULL;
+    struct bw_error *unlisted = extract_lists_close(&extract->lists, all_listed && !unsynced);
+    error = bw_error_first(error, bw_error_first(unsynced, unlisted));
     list_missed(extract);
     status = cmd_export_close(&extract->export, error);
     free_all(extract);
@@ -752,8 +802,15 @@ static struct bw_error *open_folder(void *context, const struct bw_fs *planned)
     const struct extract_settings *settings = outputs->settings;
     if (outputs->before->writing.open_outputs)
         BW_TRY(outputs->before->writing.open_outputs(outputs->before->writing.outputs, planned));
-    BW_TRY(bw_target_open(settings->folder, &settings->target, &outputs->extract->target));
-    BW_TRY(bw_target_open(settings->folder, &settings->target, &outputs->extract->look));
+    int folder;
+    bool is_new;
+    BW_TRY(cmd_open_folder(outputs->before, settings->folder, &folder, &is_new));
+    const int again = fcntl(folder, F_DUPFD_CLOEXEC, 0);
+    BW_TRY(bw_target_open(folder, &settings->target, &outputs->extract->target));
+    outputs->extract->target.is_new = is_new;
+    if (again < 0)
+        return bw_error_from_errno(errno, "cannot open %s", settings->folder);
+    BW_TRY(bw_target_open(again, &settings->target, &outputs->extract->look));
     BW_TRY(
         extract_lists_open(&outputs->extract->lists, &settings->lists, outputs->writing, planned));
     return start_maker(outputs->writing, outputs->extract);
@@ -772,7 +829,7 @@ int extract_run(const struct cmd_common *common, struct extract_settings *settin
                                               .channel = -1,
                                               .failed = tolerate_maker_error,
                                               .context = extract};
-    writing.writing.folder = settings->folder;
+    writing.writing.folder = &extract->target.folder;
     writing.writing.preserves = settings->target.preserve;
     writing.writing.open_outputs = open_folder;
     writing.writing.outputs = &(struct outputs){common, &writing, extract, settings};

@@ -39,6 +39,10 @@ struct extract {
     bool failed;                        /**< the current file could not be extracted */
     bool lost;                          /**< `failed` because its contents are damaged */
     bool zeroed;                        /**< parts of the contents were replaced with zeros */
+    /** The error that ended the extraction. The files after it are only listed as missing. */
+    struct bw_error *ended;
+    atomic_bool lists_rest; /**< the same, for the thread that looks ahead */
+    bool all_listed;        /**< every file was extracted or listed as missing */
     /** For older generations: appended to the names of files with replaced parts. 0: names do not
      * change. */
     uint64_t generation;

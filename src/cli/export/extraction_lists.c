@@ -3,10 +3,15 @@
 #include "cli/export/extraction_lists.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/beneath.h"
 #include "base/cleanup.h"
+#include "base/json.h"
 #include "btrfs-walk/row_records.h"
 #include "cli/common/answer.h"
 #include "cli/export/hashing.h"
@@ -21,51 +26,107 @@ const struct cmd_option extract_list_options[] = {
     {0},
 };
 
-/* The files. */
+/* The mark of a manifest; the word is documented with the record savedinfo. */
+#define INCOMPLETE_MANIFEST "{\"saved\":\"incomplete\"}\n"
+static const struct bw_bytes manifest_mark = {INCOMPLETE_MANIFEST, sizeof INCOMPLETE_MANIFEST - 1};
 
-static struct bw_error *flush_list(struct extract_list *list)
+/* Opens the file of a list. */
+static struct bw_error *open_file(const char *name, const struct cmd_common *common,
+                                  const struct bw_fs *planned, int *descriptor)
 {
-    if (!list->name)
+    struct stat status;
+    const char *in_base = cmd_name_in_base(common, name);
+    if (!in_base)
+        return cmd_open_output(planned, common->probes.blackbox, name, descriptor);
+    *descriptor = bw_open_sole(common->writing.base->descriptor, in_base);
+    if (*descriptor < 0)
+        return cmd_name_error(common->writing.base->descriptor, in_base, name, errno);
+    if (fstat(*descriptor, &status) || !bw_fs_is_input(planned, &status))
         return NULL;
-    struct bw_error *error = list->gathered.failed
-                                 ? bw_error_no_memory()
-                                 : cmd_write_file(list->descriptor, list->name, list->gathered.data,
-                                                  list->gathered.length);
-    list->gathered.length = 0;
-    return error;
+    close(*descriptor);
+    return bw_error_create(BW_ERROR_USAGE, "%s is an input, which is never overwritten", name);
 }
 
-/* After an interruption, a file may be extracted but not yet listed; few bytes are gathered, so
- * there are few of these. */
-static struct bw_error *append_bytes(void *context, const char *bytes, size_t length)
+/* Lines of the manifest. Each name is written in the same way every time, so its JSON identifies
+ * it. */
+
+/* The member `name` or `name_bytes` in a row, without its value's last quote. */
+static struct bw_bytes find_name(const char *row, size_t length)
 {
-    enum { GATHERED = 4 << 10 };
-    struct extract_list *list = context;
-    bw_buffer_append(&list->gathered, bytes, length);
-    return list->gathered.length >= GATHERED ? flush_list(list) : NULL;
+    static const char lead[] = ",\"name"; /* a quote within a string follows a backslash */
+    const char *name = memmem(row, length, lead, strlen(lead));
+    const char *value = name ? strstr(name, ":\"") : NULL;
+    if (!value)
+        return (struct bw_bytes){0};
+    const char *end = value + 2;
+    while (*end && *end != '"')
+        end += *end == '\\' && end[1] ? 2 : 1;
+    return (struct bw_bytes){name + 1, (size_t)(end - name - 1)};
 }
 
-static struct bw_error *open_list(struct extract_list *list, const char *name, bool continues,
-                                  const struct cmd_common *common, const struct bw_fs *planned)
+static struct bw_error *hash_name(const struct bw_export_entry *item, uint64_t *hash)
 {
-    if (!name)
-        return NULL;
-    BW_TRY(cmd_open_output(planned, common->probes.blackbox, name, &list->descriptor));
-    list->name = name;
-    const bool seekable = lseek(list->descriptor, 0, SEEK_END) >= 0;
-    if (seekable && !continues && ftruncate(list->descriptor, 0))
-        return bw_error_from_errno(errno, "cannot empty %s", name);
+    BW_AUTO_BUFFER struct bw_buffer text = {0};
+    struct bw_json json = bw_json_start(&text, false);
+    bw_json_begin_object(&json, NULL);
+    bw_json_bytes(&json, "name", bw_export_entry_name(item), bw_export_entry_name_length(item));
+    if (text.failed)
+        return bw_error_no_memory();
+    *hash = bw_hash_path(text.data + 1, text.length - 2); /* without the brace and the last quote */
     return NULL;
 }
 
-static struct bw_error *close_list(const struct cmd_common *common, struct extract_list *list)
+/* Reads what an earlier extraction has written. Its mark, and a row that it has not completed, are
+ * overwritten. */
+static struct bw_error *read_manifest(struct extract_lists *lists, FILE *file, const char *name,
+                                      uint64_t *end)
 {
-    struct bw_error *error = flush_list(list);
-    bw_buffer_free(&list->gathered);
-    if (list->name)
-        error = cmd_close_file(common, list->descriptor, list->name, error);
-    list->name = NULL;
+    BW_AUTO_FREE char *line = NULL;
+    size_t capacity = 0;
+    ssize_t length;
+    while ((length = getline(&line, &capacity, file)) > 0) {
+        if (line[length - 1] != '\n' || strcmp(line, manifest_mark.data) == 0)
+            return NULL;
+        *end += (uint64_t)length;
+        const struct bw_bytes found = find_name(line, (size_t)length);
+        if (found.data && !bw_map_put(&lists->listed, bw_hash_path(found.data, found.length), 0))
+            return bw_error_no_memory();
+    }
+    return feof(file) ? NULL : bw_error_from_errno(errno, "cannot read %s", name);
+}
+
+static struct bw_error *open_manifest(struct extract_lists *lists, const char *name,
+                                      const struct cmd_common *common, const struct bw_fs *planned)
+{
+    int descriptor;
+    uint64_t end = 0;
+    BW_TRY(open_file(name, common, planned, &descriptor));
+    const char *in_base = cmd_name_in_base(common, name);
+    const int opened = in_base ? fcntl(descriptor, F_DUPFD_CLOEXEC, 0)
+                               : open(name, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    FILE *file = opened < 0 ? NULL : fdopen(opened, "r");
+    struct stat status;
+    struct bw_error *error = NULL;
+    if (!file)
+        error = bw_error_from_errno(errno, "cannot read %s", name);
+    else if (fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode))
+        error = read_manifest(lists, file, name, &end);
+    if (file)
+        fclose(file);
+    else if (opened >= 0)
+        close(opened);
+    if (!error)
+        return cmd_list_file_open(&lists->manifest, descriptor, name, &manifest_mark, end);
+    close(descriptor);
     return error;
+}
+
+static struct bw_error *open_missed(struct extract_lists *lists, const char *name,
+                                    const struct cmd_common *common, const struct bw_fs *planned)
+{
+    int descriptor;
+    BW_TRY(open_file(name, common, planned, &descriptor));
+    return cmd_list_file_open(&lists->missed, descriptor, name, &cmd_incomplete_paths, 0);
 }
 
 static struct bw_error *begin_manifest(struct extract_lists *lists)
@@ -73,7 +134,7 @@ static struct bw_error *begin_manifest(struct extract_lists *lists)
     const struct cmd_answer_settings settings = {.style = BW_ROWS_JSON_LINES};
     BW_TRY(cmd_answer_rows(&settings, "savedinfo", '\n', false, &lists->rows));
     lists->stream = (struct bw_rows_stream){
-        .rows = lists->rows, .consume = append_bytes, .context = &lists->manifest};
+        .rows = lists->rows, .consume = cmd_list_file_add, .context = &lists->manifest};
     bw_hash_prepare();
     return bw_hash_create(BW_HASH_SHA256, &lists->hash);
 }
@@ -83,8 +144,10 @@ struct bw_error *extract_lists_open(struct extract_lists *lists,
                                     const struct cmd_common *common, const struct bw_fs *planned)
 {
     lists->common = common;
-    BW_TRY(open_list(&lists->manifest, settings->manifest, true, common, planned));
-    BW_TRY(open_list(&lists->missed, settings->missed, false, common, planned));
+    if (settings->manifest)
+        BW_TRY(open_manifest(lists, settings->manifest, common, planned));
+    if (settings->missed)
+        BW_TRY(open_missed(lists, settings->missed, common, planned));
     return settings->manifest ? begin_manifest(lists) : NULL;
 }
 
@@ -128,7 +191,7 @@ static struct bw_error *write_row(struct extract_lists *lists, const struct bw_f
 {
     char hash[BW_HASH_TEXT] = "";
     const bool hashed =
-        outcome == EXTRACT_MADE && item->type == S_IFREG && lists->zeros <= CMD_HASHING_MOST_ZEROS;
+        outcome <= EXTRACT_FOUND && item->type == S_IFREG && lists->zeros <= CMD_HASHING_MOST_ZEROS;
     if (hashed)
         bw_hash_end(lists->hash, hash);
     const struct bw_bytes path = {item->path.data, item->path.length};
@@ -148,25 +211,46 @@ static struct bw_error *write_row(struct extract_lists *lists, const struct bw_f
     return bw_rows_write(&lists->stream, &row, sizeof row, 0);
 }
 
+bool extract_lists_lack(const struct extract_lists *lists, const struct bw_export_entry *item)
+{
+    uint64_t hash;
+    if (!lists->manifest.name)
+        return false;
+    BW_AUTO_ERROR struct bw_error *error = hash_name(item, &hash);
+    return error || bw_map_get(&lists->listed, hash) == UINT32_MAX;
+}
+
+/* Whether a file gets a row: if it was made now, or exists and has none. */
+static bool needs_row(const struct extract_lists *lists, const struct bw_export_entry *item,
+                      enum extract_outcome outcome)
+{
+    if (outcome >= EXTRACT_KEPT)
+        return false;
+    if (outcome == EXTRACT_MADE && item->type == S_IFREG)
+        return true;
+    return extract_lists_lack(lists, item);
+}
+
 struct bw_error *extract_lists_add(struct extract_lists *lists, const struct bw_fs *fs,
                                    const struct bw_export_entry *item, enum extract_outcome outcome)
 {
     struct bw_error *error = NULL;
     if (lists->missed.name && outcome == EXTRACT_FAILED)
-        error = append_bytes(&lists->missed, item->path.data, item->path.length + 1);
-    if (!error && lists->rows && (outcome == EXTRACT_MADE || outcome == EXTRACT_LINKED))
+        error = cmd_list_file_add(&lists->missed, item->path.data, item->path.length + 1);
+    if (!error && lists->rows && needs_row(lists, item, outcome))
         error = write_row(lists, fs, item, outcome);
     begin_file(lists);
     return error;
 }
 
-struct bw_error *extract_lists_close(struct extract_lists *lists, struct bw_error *error)
+struct bw_error *extract_lists_close(struct extract_lists *lists, bool complete)
 {
-    if (lists->rows)
-        error = bw_error_first(error, bw_rows_end(&lists->stream));
-    error = bw_error_first(error, close_list(lists->common, &lists->manifest));
-    error = bw_error_first(error, close_list(lists->common, &lists->missed));
+    struct bw_error *error = lists->rows ? bw_rows_end(&lists->stream) : NULL;
+    error = bw_error_first(
+        error, cmd_list_file_close(lists->common, &lists->manifest, complete && !error));
+    error = bw_error_first(error, cmd_list_file_close(lists->common, &lists->missed, complete));
     bw_rows_destroy(BW_TAKE(lists->rows));
     bw_hash_destroy(BW_TAKE(lists->hash));
+    bw_map_free(&lists->listed);
     return error;
 }

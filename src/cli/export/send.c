@@ -324,10 +324,7 @@ static struct bw_error *open_outputs(void *context, const struct bw_fs *planned)
     const char *folder = sending->state->folder;
     if (!folder)
         return cmd_output_file_open(&sending->file, planned);
-    if (mkdir(folder, 0777) && errno != EEXIST)
-        return bw_error_from_errno(errno, "%s", folder);
-    sending->folder = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    return sending->folder < 0 ? bw_error_from_errno(errno, "%s", folder) : NULL;
+    return cmd_open_folder(sending->common, folder, &sending->folder, NULL);
 }
 
 /* Closes everything; returns whether there was damage in older generations. */
@@ -351,7 +348,7 @@ static int run(const struct cmd_common *common, void *settings)
     struct cmd_session session;
     writing.writing.open_outputs = open_outputs;
     writing.writing.outputs = &sending;
-    writing.writing.folder = state->folder;
+    writing.writing.folder = state->folder ? &sending.folder : NULL;
     int status = cmd_open(&writing, &session);
     if (status) {
         bw_error_free(cmd_output_file_close(&sending.file, NULL));

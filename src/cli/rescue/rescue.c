@@ -284,21 +284,31 @@ static int answer_in_child(const struct cmd_common *common, struct rescue_settin
         return cmd_fail(common, bw_error_from_errno(problem, "cannot start a process"));
     while (waitpid(child, &status, 0) < 0 && errno == EINTR)
         ;
-    return WIFEXITED(status) ? WEXITSTATUS(status) : STATUS_CANNOT;
+    if (WIFEXITED(status))
+        return WEXITSTATUS(status);
+    return cmd_fail(common, bw_error_create(BW_ERROR_SYSTEM,
+                                            "the process that reads the file system was ended by "
+                                            "signal %d (%s)",
+                                            WTERMSIG(status), strsignal(WTERMSIG(status))));
 }
 
 static int save_files(const struct cmd_common *common, struct rescue_settings *settings)
 {
     struct rescue_plan plan;
     struct cmd_common own = *common;
+    struct cmd_base base = {.path = settings->folder};
     bool found = false;
-    if (mkdir(settings->folder, 0777) && errno != EEXIST)
-        return cmd_fail(common, bw_error_from_errno(errno, "cannot make %s", settings->folder));
-    const int status = answer_in_child(common, settings, &plan, &found);
-    if (!found || status >= STATUS_CANNOT || !rescue_apply_plan(&plan, &own.input))
-        return status;
-    const int saved = rescue_run_steps(&plan, &own, settings->folder);
-    return saved > status ? saved : status;
+    struct bw_error *error = cmd_open_folder(common, base.path, &base.descriptor, NULL);
+    if (error)
+        return cmd_fail(common, error);
+    int status = answer_in_child(common, settings, &plan, &found);
+    if (found && status < STATUS_CANNOT && rescue_step_count(&plan) &&
+        rescue_apply_plan(&plan, &own.input)) {
+        const int saved = rescue_run_steps(&plan, &own, &base);
+        status = saved > status ? saved : status;
+    }
+    close(base.descriptor);
+    return status;
 }
 
 static int run(const struct cmd_common *common, void *state)
@@ -337,7 +347,9 @@ const struct command cmd_rescue = {
         "the others to DEST/generation-N, their remains, with zeros for unreadable ranges, to\n"
         "DEST/partly, and files that only older generations know to DEST/lost and\n"
         "DEST/deleted. DEST/NAME.json lists the files in DEST/NAME with their SHA-256;\n"
-        "DEST/NAME.missed has the paths that are missing there. Run it again to continue.\n\n"
+        "DEST/NAME.missed has the paths that are missing there, and DEST/unsaved the paths of\n"
+        "files that could not be saved at all. A list that is not complete says so at its end.\n"
+        "Run it again to continue. Links in DEST are not followed.\n\n"
         "Nothing is written to the images.\n",
     .examples = "  btrfs-walk rescue disk.img                     problems and readable files\n"
                 "  btrfs-walk rescue --extract saved /dev/sdb2    save it\n"

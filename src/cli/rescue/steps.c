@@ -3,6 +3,7 @@
 #include "cli/rescue/steps.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdarg.h>
@@ -14,11 +15,14 @@
 #include <unistd.h>
 
 #include "base/array.h"
+#include "base/beneath.h"
 #include "base/cleanup.h"
 #include "base/escape.h"
 #include "base/human.h"
 #include "base/map.h"
 #include "cli/common/keys.h"
+#include "cli/common/list_file.h"
+#include "cli/common/sandbox.h"
 
 const char rescue_folder[] = "saved";
 
@@ -311,123 +315,229 @@ static const struct command *command_of(const char *name)
     return strcmp(name, cmd_deleted.name) == 0 ? &cmd_deleted : &cmd_extract;
 }
 
-/* Runs a step in a child process, since each command confines its process to its own files. */
-static int run_step(struct words *words, struct cmd_keys *keys)
+/* Runs a step in a child process, since each command confines its process to its own files. Returns
+ * the exit status; reports why, if the step did not end by itself. */
+static int run_step(struct words *words, const struct cmd_common *common,
+                    const struct cmd_base *base, const struct cmd_list_file *unsaved)
 {
-    if (words->failed || words->count > INT_MAX)
-        return STATUS_PARTIAL;
+    const char *const name = words->failed ? "" : words->items[0];
+    int status = 0;
+    if (words->failed)
+        return cmd_fail_answer(common, bw_error_no_memory());
     fflush(NULL);
     const pid_t child = fork();
-    int status = 0;
-    if (child == 0)
-        exit(cmd_run_with_keys(keys, command_of(words->items[0]), (int)words->count, words->items));
+    if (child == 0) {
+        close(unsaved->descriptor);
+        exit(cmd_run_step(common->input.keys, base, command_of(name), (int)words->count,
+                          words->items));
+    }
     if (child < 0)
-        return STATUS_PARTIAL;
+        return cmd_fail_answer(common, bw_error_from_errno(errno, "cannot start a process"));
     while (waitpid(child, &status, 0) < 0 && errno == EINTR)
         ;
-    return WIFEXITED(status) ? WEXITSTATUS(status) : STATUS_PARTIAL;
+    if (WIFEXITED(status))
+        return WEXITSTATUS(status);
+    cmd_fail(common, bw_error_create(BW_ERROR_SYSTEM, "the step was ended by signal %d (%s)",
+                                     WTERMSIG(status), strsignal(WTERMSIG(status))));
+    return STATUS_PARTIAL;
 }
 
-/* The files that no step has saved: their paths are in the lists of all steps that tried. */
+/* Lists in the folder. Their names have no '/'. */
 
-/* Calls `visit` for the paths in a list, each of which ends with a NUL. */
-static struct bw_error *read_list(const char *name,
-                                  bool (*visit)(void *context, const char *path, size_t length),
-                                  void *context)
+static struct bw_error *name_error(const struct cmd_base *base, const char *name)
 {
     BW_AUTO_FREE char *path = NULL;
+    const int problem = errno;
+    if (asprintf(&path, "%s/%s", base->path, name) < 0) {
+        path = NULL;
+        return bw_error_no_memory();
+    }
+    return cmd_name_error(base->descriptor, name, path, problem);
+}
+
+static struct bw_error *open_list(const struct cmd_base *base, const char *name,
+                                  struct cmd_list_file *list)
+{
+    const int descriptor = bw_open_sole(base->descriptor, name);
+    if (descriptor < 0)
+        return name_error(base, name);
+    return cmd_list_file_open(list, descriptor, name, &cmd_incomplete_paths, 0);
+}
+
+/* Calls `visit` for the paths in a list, each of which ends with a NUL. Sets `*complete` unless the
+ * list says that it is not complete, or does not exist. */
+static struct bw_error *read_list(const struct cmd_base *base, const char *name,
+                                  struct bw_error *(*visit)(void *context, const char *path,
+                                                            size_t length),
+                                  void *context, bool *complete)
+{
+    BW_AUTO_FREE char *path = NULL;
+    struct bw_error *error = NULL;
     size_t capacity = 0;
     ssize_t length;
-    bool good = true;
-    FILE *list = fopen(name, "re");
+    struct stat status;
+    *complete = false;
+    const int descriptor =
+        bw_open_beneath(base->descriptor, name, O_RDONLY | O_NONBLOCK | O_NOCTTY, false);
+    if (descriptor < 0 && errno == ENOENT)
+        return NULL;
+    FILE *list = descriptor < 0 ? NULL : fdopen(descriptor, "r");
     if (!list)
-        return bw_error_from_errno(errno, "cannot open %s", name);
-    while (good && (length = getdelim(&path, &capacity, '\0', list)) > 0)
-        good = visit(context, path, (size_t)length - (path[length - 1] == '\0'));
-    fclose(list);
-    return good ? NULL : bw_error_no_memory();
-}
-
-struct unsaved {
-    struct bw_map lists; /* by hash of the path: how many lists have it, if all before have */
-    uint32_t list;       /* the number of the current one */
-    FILE *file;
-    uint64_t count;
-};
-
-static bool count_list(void *context, const char *path, size_t length)
-{
-    struct unsaved *unsaved = context;
-    const uint64_t hash = bw_hash_path(path, length);
-    const uint32_t before = bw_map_get(&unsaved->lists, hash);
-    return (unsaved->list && before != unsaved->list - 1) ||
-           bw_map_put(&unsaved->lists, hash, unsaved->list);
-}
-
-static bool write_unsaved(void *context, const char *path, size_t length)
-{
-    struct unsaved *unsaved = context;
-    if (bw_map_get(&unsaved->lists, bw_hash_path(path, length)) != unsaved->list - 1)
-        return true;
-    unsaved->count++;
-    return fwrite(path, 1, length, unsaved->file) == length && putc('\0', unsaved->file) == 0;
-}
-
-/* Reads the lists of the steps that tried again, and the last of them once more. */
-static struct bw_error *intersect_lists(struct unsaved *unsaved, const struct rescue_plan *plan,
-                                        const char *folder)
-{
-    char name[PATH_MAX], target[TARGET_ROOM];
-    const size_t count = rescue_step_count(plan);
-    for (size_t i = 0; i < count; i++) {
-        struct step step;
-        find_step(plan, i, &step);
-        if (!is_repeated(&step))
-            continue;
-        write_target(&step, target);
-        snprintf(name, sizeof name, "%s/%s.missed", folder, target);
-        BW_TRY(read_list(name, count_list, unsaved));
-        unsaved->list++;
+        return name_error(base, name);
+    *complete = fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode);
+    while (*complete && !error && (length = getdelim(&path, &capacity, '\0', list)) > 0) {
+        *complete = !path[length - 1] && strcmp(path, cmd_incomplete_paths.data) != 0;
+        if (*complete)
+            error = visit(context, path, (size_t)length - 1);
     }
-    return read_list(name, write_unsaved, unsaved);
-}
-
-static struct bw_error *list_unsaved(const struct rescue_plan *plan, const char *folder)
-{
-    struct unsaved unsaved = {.list = 0};
-    char name[PATH_MAX];
-    snprintf(name, sizeof name, "%s/unsaved", folder);
-    unsaved.file = fopen(name, "we");
-    if (!unsaved.file)
-        return bw_error_from_errno(errno, "cannot open %s", name);
-    struct bw_error *error = intersect_lists(&unsaved, plan, folder);
-    bw_map_free(&unsaved.lists);
-    if (fclose(unsaved.file) && !error)
-        error = bw_error_from_errno(errno, "cannot write to %s", name);
-    if (!error)
-        printf("\n%" PRIu64 " file%s could not be saved%s%s\n", unsaved.count,
-               bw_plural(unsaved.count), unsaved.count ? ": see " : "", unsaved.count ? name : "");
+    if (!error && *complete && !feof(list))
+        error = bw_error_from_errno(errno, "cannot read %s/%s", base->path, name);
+    fclose(list);
     return error;
 }
 
-int rescue_run_steps(const struct rescue_plan *plan, const struct cmd_common *common,
-                     const char *folder)
+/*
+ * The files that no step has saved: those in the list of the first step that are in the lists of
+ * all steps that tried again. The list of a step that did not end says nothing about the files that
+ * are not in it, so it is left out.
+ */
+struct unsaved {
+    struct bw_map lists; /* by hash of the path: how many lists have it, if all before have */
+    uint32_t before;     /* the number of lists before the current one */
+    struct cmd_list_file *file;
+    uint64_t count;
+};
+
+static struct bw_error *count_list(void *context, const char *path, size_t length)
 {
+    struct unsaved *unsaved = context;
+    const uint64_t hash = bw_hash_path(path, length);
+    const uint32_t known = bw_map_get(&unsaved->lists, hash);
+    if (unsaved->before ? known != unsaved->before : known != UINT32_MAX)
+        return NULL;
+    return bw_map_put(&unsaved->lists, hash, unsaved->before + 1) ? NULL : bw_error_no_memory();
+}
+
+static struct bw_error *write_unsaved(void *context, const char *path, size_t length)
+{
+    struct unsaved *unsaved = context;
+    if (unsaved->before &&
+        bw_map_get(&unsaved->lists, bw_hash_path(path, length)) != unsaved->before)
+        return NULL;
+    unsaved->count++;
+    return cmd_list_file_add(unsaved->file, path, length + 1);
+}
+
+static struct bw_error *check_list(void *context, const char *path, size_t length)
+{
+    (void)context, (void)path, (void)length;
+    return NULL;
+}
+
+enum { NAME_ROOM = TARGET_ROOM + sizeof ".missed" };
+
+static void write_list_name(const struct step *step, char name[NAME_ROOM])
+{
+    char target[TARGET_ROOM];
+    write_target(step, target);
+    snprintf(name, NAME_ROOM, "%s.missed", target);
+}
+
+/* Writes the list, and whether it is complete. */
+static struct bw_error *list_unsaved(const struct rescue_plan *plan, const struct cmd_base *base,
+                                     struct unsaved *unsaved, bool *complete)
+{
+    char name[NAME_ROOM];
+    struct step step;
     const size_t count = rescue_step_count(plan);
-    int worst = STATUS_OK;
     for (size_t i = 0; i < count; i++) {
-        BW_AUTO_BUFFER struct bw_buffer text = {0};
-        struct words words = {.count = 0};
-        rescue_append_step(&text, plan, i, common, folder);
-        printf("\nStep %zu of %zu: %.*s\n", i + 1, count, (int)text.length, text.data);
-        add_words(&words, plan, i, common, folder);
-        add_word(&words, "--fsync");
-        const int status = run_step(&words, common->input.keys);
-        free_words(&words);
+        bool is_usable;
+        find_step(plan, i, &step);
+        if (!is_repeated(&step))
+            continue;
+        write_list_name(&step, name);
+        BW_TRY(read_list(base, name, check_list, NULL, &is_usable));
+        if (!is_usable)
+            continue;
+        BW_TRY(read_list(base, name, count_list, unsaved, &is_usable));
+        unsaved->before++;
+    }
+    write_list_name(&(struct step){.kind = WHOLE}, name);
+    return read_list(base, name, write_unsaved, unsaved, complete);
+}
+
+/* Confines the process, which starts no others any more: paths in lists come from the image. Closes
+ * the list. Returns the exit status. */
+static int write_unsaved_list(const struct rescue_plan *plan, const struct cmd_common *common,
+                              const struct cmd_base *base, struct cmd_list_file *file)
+{
+    struct cmd_common own = *common;
+    struct unsaved unsaved = {.file = file};
+    bool complete = false;
+    own.writing.folder = &base->descriptor;
+    own.writing.fsync = true;
+    struct bw_error *error = cmd_sandbox_enter(&own, NULL);
+    if (!error)
+        error = list_unsaved(plan, base, &unsaved, &complete);
+    bw_map_free(&unsaved.lists);
+    error = bw_error_first(error, cmd_list_file_close(&own, file, complete && !error));
+    if (error)
+        return cmd_fail_answer(common, error);
+    if (complete || unsaved.count)
+        printf("\n%s%" PRIu64 " file%s could not be saved%s%s%s\n", complete ? "" : "At least ",
+               unsaved.count, bw_plural(unsaved.count), unsaved.count ? ": see " : "",
+               unsaved.count ? base->path : "", unsaved.count ? "/unsaved" : "");
+    if (complete)
+        return unsaved.count ? STATUS_PARTIAL : STATUS_OK;
+    cmd_fail(common, bw_error_create(BW_ERROR_SYSTEM,
+                                     "%s/unsaved is incomplete, because a step did not "
+                                     "end: run the same command again to continue",
+                                     base->path));
+    return STATUS_PARTIAL;
+}
+
+static int run_numbered_step(const struct rescue_plan *plan, size_t number,
+                             const struct cmd_common *common, const struct cmd_base *base,
+                             const struct cmd_list_file *unsaved)
+{
+    BW_AUTO_BUFFER struct bw_buffer text = {0};
+    struct words words = {.count = 0};
+    struct step step = {.kind = WHOLE};
+    char name[NAME_ROOM];
+    rescue_append_step(&text, plan, number, common, base->path);
+    if (text.failed)
+        return cmd_fail_answer(common, bw_error_no_memory());
+    printf("\nStep %zu of %zu: %.*s\n", number + 1, rescue_step_count(plan), (int)text.length,
+           text.data);
+    find_step(plan, number, &step);
+    if (!is_deleted(&step)) { /* the list of an earlier run is no longer right */
+        struct cmd_list_file list;
+        write_list_name(&step, name);
+        struct bw_error *error = open_list(base, name, &list);
+        if (!error)
+            error = cmd_list_file_close(common, &list, false);
+        if (error)
+            return cmd_fail(common, error);
+    }
+    add_words(&words, plan, number, common, base->path);
+    add_word(&words, "--fsync");
+    const int status = run_step(&words, common, base, unsaved);
+    free_words(&words);
+    return status;
+}
+
+int rescue_run_steps(const struct rescue_plan *plan, const struct cmd_common *common,
+                     const struct cmd_base *base)
+{
+    struct cmd_list_file unsaved;
+    int worst = STATUS_OK;
+    struct bw_error *error = open_list(base, "unsaved", &unsaved);
+    if (error)
+        return cmd_fail(common, error);
+    for (size_t i = 0; i < rescue_step_count(plan); i++) {
+        const int status = run_numbered_step(plan, i, common, base, &unsaved);
         worst = status > worst ? status : worst;
     }
-    if (!plan->partly && !plan->unverified)
-        return worst;
-    struct bw_error *error = list_unsaved(plan, folder);
-    return error ? cmd_fail(common, error) : worst;
+    const int status = write_unsaved_list(plan, common, base, &unsaved);
+    return status > worst ? status : worst;
 }

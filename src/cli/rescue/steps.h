@@ -60,9 +60,9 @@ void rescue_append_all(struct bw_buffer *text, const struct cmd_common *common, 
 void rescue_append_subvolumes(struct bw_buffer *text, const struct cmd_common *common,
                               const char *folder);
 
-/** Runs all steps, each in a separate process; returns the worst exit status. The folder must
- * exist. */
+/** Runs all steps, each in a separate process, and lists the files that none has saved. Returns the
+ * worst exit status. Confines the process; it can run no other command. */
 int rescue_run_steps(const struct rescue_plan *plan, const struct cmd_common *common,
-                     const char *folder);
+                     const struct cmd_base *base);
 
 #endif

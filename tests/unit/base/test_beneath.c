@@ -99,12 +99,44 @@ static void test_long_path(void **state)
     remove_folder(folder, name);
 }
 
+static void test_sole(void **state)
+{
+    char name[32], text[8] = "";
+    (void)state;
+    const int folder = make_folder(name);
+    int file = bw_open_sole(folder, "new");
+    assert_true(file >= 0);
+    assert_int_equal(write(file, "text", 4), 4);
+    close(file);
+    file = bw_open_sole(folder, "new"); /* continues */
+    assert_true(file >= 0);
+    assert_int_equal(read(file, text, sizeof text), 4);
+    close(file);
+    assert_int_equal(bw_open_sole(folder, "to-file"), -1);
+    assert_int_equal(errno, ELOOP);
+    assert_int_equal(symlinkat("nothing", folder, "dangling"), 0);
+    assert_int_equal(bw_open_sole(folder, "dangling"), -1);
+    assert_int_equal(errno, ELOOP);
+    assert_int_equal(linkat(folder, "deep/file", folder, "hard", 0), 0);
+    assert_int_equal(bw_open_sole(folder, "hard"), -1);
+    assert_int_equal(errno, EEXIST);
+    assert_int_equal(mkfifoat(folder, "fifo", 0600), 0);
+    assert_int_equal(bw_open_sole(folder, "fifo"), -1);
+    assert_int_equal(errno, EEXIST);
+    assert_int_equal(bw_open_sole(folder, "deep"), -1);
+    static const char *const made[] = {"new", "dangling", "hard", "fifo"};
+    for (size_t i = 0; i < sizeof made / sizeof *made; i++)
+        assert_int_equal(unlinkat(folder, made[i], 0), 0);
+    remove_folder(folder, name);
+}
+
 int main(void)
 {
     static bool by_steps = true;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_beneath),
         cmocka_unit_test_prestate(test_beneath, &by_steps),
+        cmocka_unit_test(test_sole),
         cmocka_unit_test(test_long_path),
         cmocka_unit_test_prestate(test_long_path, &by_steps),
     };

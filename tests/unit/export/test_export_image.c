@@ -11,8 +11,9 @@
 #include "fs/inode.h"
 #include "fs/lookup.h"
 
-static void ignore(void *context, struct bw_error *error)
+static void ignore(void *context, const char *start, struct bw_error *error)
 {
+    (void)start;
     ++*(unsigned *)context;
     bw_error_free(error);
 }

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Lists that say whether they are complete. */
+#include "cli/common/list_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/falloc.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "cli/common/output.h"
+
+#define INCOMPLETE_PATHS "# incomplete"
+
+const struct bw_bytes cmd_incomplete_paths = {INCOMPLETE_PATHS, sizeof INCOMPLETE_PATHS};
+
+/* Allocates space after the entries. Where this fails, the list may become incomplete, no more. */
+static void allocate_ahead(struct cmd_list_file *list)
+{
+    static const uint64_t sizes[] = {1 << 20, 64 << 10, 4 << 10};
+    enum { ENOUGH = 256 << 10 };
+    if (list->allocated > list->end + ENOUGH)
+        return;
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        if (fallocate(list->descriptor, FALLOC_FL_KEEP_SIZE, (off_t)list->end, (off_t)sizes[i]) &&
+            (errno == ENOSPC || errno == EDQUOT))
+            continue;
+        list->allocated = list->end + sizes[i]; /* or the file system cannot do that */
+        return;
+    }
+}
+
+static struct bw_error *write_at(const struct cmd_list_file *list, const char *bytes, size_t length)
+{
+    uint64_t offset = list->end;
+    while (length) {
+        const ssize_t written = pwrite(list->descriptor, bytes, length, (off_t)offset);
+        if (written < 0 && errno == EINTR)
+            continue;
+        if (written < 0)
+            return bw_error_from_errno(errno, "cannot write to %s", list->name);
+        bytes += written;
+        offset += (uint64_t)written;
+        length -= (size_t)written;
+    }
+    return NULL;
+}
+
+/* Writes the mark, and removes everything after it. */
+static struct bw_error *end_with_mark(const struct cmd_list_file *list)
+{
+    BW_TRY(write_at(list, list->mark.data, list->mark.length));
+    return ftruncate(list->descriptor, (off_t)(list->end + list->mark.length))
+               ? bw_error_from_errno(errno, "cannot write to %s", list->name)
+               : NULL;
+}
+
+struct bw_error *cmd_list_file_open(struct cmd_list_file *list, int descriptor, const char *name,
+                                    const struct bw_bytes *mark, uint64_t end)
+{
+    struct stat status;
+    *list = (struct cmd_list_file){.name = name, .mark = *mark, .descriptor = descriptor};
+    list->is_regular = fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode);
+    if (!list->is_regular)
+        return NULL;
+    list->end = end;
+    allocate_ahead(list);
+    struct bw_error *error = end_with_mark(list);
+    if (!error)
+        return NULL;
+    close(descriptor);
+    *list = (struct cmd_list_file){.name = NULL};
+    return error;
+}
+
+struct bw_error *cmd_list_file_flush(struct cmd_list_file *list)
+{
+    struct bw_buffer *gathered = &list->gathered;
+    const size_t length = gathered->length;
+    if (!list->name || list->has_failed || (!length && !gathered->failed))
+        return NULL;
+    if (list->is_regular)
+        bw_buffer_append(gathered, list->mark.data, list->mark.length);
+    struct bw_error *error =
+        gathered->failed   ? bw_error_no_memory()
+        : list->is_regular ? write_at(list, gathered->data, gathered->length)
+                           : cmd_write_file(list->descriptor, list->name, gathered->data, length);
+    gathered->length = 0;
+    if (!error) {
+        list->end += length;
+        if (list->is_regular)
+            allocate_ahead(list);
+        return NULL;
+    }
+    /* The write may have ended in the middle of an entry. The mark's space is allocated. */
+    list->has_failed = true;
+    if (list->is_regular)
+        bw_error_free(end_with_mark(list));
+    return error;
+}
+
+/* After an interruption, a file may be extracted but not yet listed; few bytes are gathered, so
+ * there are few of these. */
+struct bw_error *cmd_list_file_add(void *context, const char *bytes, size_t length)
+{
+    enum { GATHERED = 4 << 10 };
+    struct cmd_list_file *list = context;
+    bw_buffer_append(&list->gathered, bytes, length);
+    return list->gathered.length >= GATHERED || list->gathered.failed ? cmd_list_file_flush(list)
+                                                                      : NULL;
+}
+
+struct bw_error *cmd_list_file_close(const struct cmd_common *common, struct cmd_list_file *list,
+                                     bool complete)
+{
+    if (!list->name)
+        return NULL;
+    struct bw_error *error = cmd_list_file_flush(list);
+    complete = complete && !list->has_failed;
+    if (complete && list->is_regular && ftruncate(list->descriptor, (off_t)list->end))
+        error = bw_error_first(error, bw_error_from_errno(errno, "cannot write to %s", list->name));
+    if (!complete && !list->is_regular && !list->has_failed)
+        error = bw_error_first(error, cmd_write_file(list->descriptor, list->name, list->mark.data,
+                                                     list->mark.length));
+    error = cmd_close_file(common, list->descriptor, list->name, error);
+    bw_buffer_free(&list->gathered);
+    list->name = NULL;
+    return error;
+}
