@@ -145,11 +145,16 @@ struct bw_fs_options {
     const char *header; /**< file with the header of an encrypted volume, for images that have none
                            and are not recognized; NULL: none */
     /** Bytes of memory that deriving the key of an encrypted volume may take (Argon2); keyslots
-     * that need more are not tried. 0: 4 GiB. Never more than the machine has. */
+     * that need more are not tried. 0: 4 GiB. Never more than the machine has, and less than
+     * 4 GiB. */
     uint64_t key_memory;
     /** The same as searched, with its context, while a compressed image is decompressed; `done` and
      * `total` are bytes of the compressed file. May be NULL. */
     void (*decompressed)(void *context, uint64_t done, uint64_t total);
+    /** Work for the keys of an encrypted volume: bytes of memory that all passes of Argon2 may add
+     * up to, for all keyslots and keys; a round of PBKDF2 counts as 1 KiB. Keyslots that exceed it
+     * are not tried. 0: 1 TiB, about ten minutes. */
+    uint64_t key_work;
 };
 
 /** Whether the images are send streams, which are shown as a file system. */

@@ -236,10 +236,15 @@ static struct bw_error *name_layer(const struct bw_graph *graph, const struct gr
 static struct bw_error *set_options(const struct bw_fs_options *options, struct bw_xlator *layer,
                                     const struct bw_container_type *type)
 {
-    char memory[24];
-    snprintf(memory, sizeof memory, "%" PRIu64, options->key_memory);
-    if (type == &bw_luks_container && options->key_memory)
-        return bw_layer_set_option(layer, "memory", nowhere, memory, nowhere);
+    char number[24];
+    if (type != &bw_luks_container)
+        return NULL;
+    snprintf(number, sizeof number, "%" PRIu64, options->key_memory);
+    if (options->key_memory)
+        BW_TRY(bw_layer_set_option(layer, "memory", nowhere, number, nowhere));
+    snprintf(number, sizeof number, "%" PRIu64, options->key_work);
+    if (options->key_work)
+        BW_TRY(bw_layer_set_option(layer, "work", nowhere, number, nowhere));
     return NULL;
 }
 

@@ -96,8 +96,24 @@ edited many.img 'header["keyslots"] = {"0" * i: header["keyslots"]["0"] for i in
 expect "too many keyslots" 2 'many.img: the LUKS header has no valid list of keyslots' \
     --key-file key many.img
 edited slow.img 'header["keyslots"]["0"]["kdf"].update(time=(1 << 20) + 1, memory=1024)'
-expect "too many passes" 3 'keyslot 0 needs 1048577 passes over 1.00MiB of memory, which take too' \
+expect "too many passes" 3 \
+    'keyslot 0 needs 1048577 passes over 1.00MiB of memory, more work than the 1.00TiB that' \
     --key-file key slow.img
+# 31 keyslots, of which each is within the limit, and the right one.
+slots='slot = header["keyslots"]["0"]; kdf = dict(slot["kdf"], time=40)
+for i in range(31): header["keyslots"][str(i)] = dict(slot, kdf=kdf)
+header["keyslots"]["31"] = slot; header["digests"]["0"]["keyslots"] = [str(i) for i in range(32)]'
+edited many.img "$slots"
+same "the cheapest of many keyslots" - --key-work 8M --key-file key many.img
+expect "all keyslots share the budget" 3 \
+    'keyslot [0-9]* needs 40 passes over 1.00MiB of memory, more work than the 200.00MiB that are '\
+'allowed for all keyslots .raise it with --key-work' --key-work 200M --key-file wrong.key many.img
+expect "all of them are tried" 2 'no keyslot accepts the key' --key-work 2G --key-file wrong.key \
+    many.img
+edited large.img 'header["keyslots"]["0"]["kdf"].update(time=1, memory=4 << 20)'
+expect "4 GiB of memory" 3 \
+    'keyslot 0 needs 4.00GiB of memory, and (libgcrypt can use only less than 4 GiB|at most )' \
+    --key-file key large.img
 edited unbound.img 'header["digests"]["0"]["segments"] = []'
 expect "an unbound key" 2 'no keyslot accepts the key given' --key-file key unbound.img
 "$PROGRAM" rescue --extract saved --key-file - luks2.img < key > out 2>&1

@@ -289,6 +289,10 @@ const struct cmd_option cmd_image_options[] = {
      "skip keyslots that need more memory for Argon2, such as 1G (default: 4G, and never more than "
      "the machine has)",
      CMD_BYTES(struct cmd_common, input.key_memory)},
+    {0, "key-work", "BYTES",
+     "most work for all keyslots: memory times passes of Argon2, 1K for a round of PBKDF2 "
+     "(default: 1T, about ten minutes)",
+     CMD_BYTES(struct cmd_common, input.key_work)},
     {0, "luks-header", "FILE", "file with the detached header of an encrypted volume",
      CMD_TEXT(struct cmd_common, input.header)},
     {0, "inside", "PATH",

@@ -204,6 +204,7 @@ static struct bw_fs_options options_for(const struct cmd_common *common, struct 
         .key_count = common->input.keys ? common->input.keys->count : 0,
         .ask = cmd_keys_prompt,
         .key_memory = common->input.key_memory,
+        .key_work = common->input.key_work,
         .header = common->input.header,
         .inside = common->input.inside,
         .inside_count = common->input.inside_count,
@@ -334,6 +335,7 @@ struct bw_error *cmd_open_other(const struct cmd_common *common, struct cmd_comm
         .key_count = common->input.keys ? common->input.keys->count : 0,
         .ask = cmd_keys_prompt,
         .key_memory = common->input.key_memory,
+        .key_work = common->input.key_work,
     };
     return bw_fs_open(&options, fs);
 }

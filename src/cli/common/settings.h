@@ -38,6 +38,7 @@ struct cmd_input {
     size_t inside_count;
     const char *header;                /**< bw_fs_options.header */
     uint64_t key_memory;               /**< bw_fs_options.key_memory */
+    uint64_t key_work;                 /**< bw_fs_options.key_work */
     uint64_t offset;                   /**< of the file system within each image file */
     unsigned log;                      /**< enum bw_log_mode */
     bool log_given;                    /**< --log was given */

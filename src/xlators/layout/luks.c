@@ -272,7 +272,11 @@ struct search {
     const struct bw_luks_header *header;
     struct luks *luks;
     struct bw_error *skipped; /* why a keyslot could not be tried */
+    uint64_t work;            /* of all keyslots and keys that were tried, as in work_of() */
 };
+
+/* libgcrypt refuses more, in KiB. */
+enum { GCRYPT_MEMORY = UINT32_MAX >> 10 };
 
 /* In KiB: the option, but not more than the machine has. */
 static uint64_t memory_limit(const struct search *search)
@@ -283,25 +287,52 @@ static uint64_t memory_limit(const struct search *search)
     return limit < all ? limit : all;
 }
 
-/* Rounds of PBKDF2, and KiB of all passes of Argon2, which runs over its memory in passes.
- * cryptsetup does not limit them; its defaults take seconds, and this limit is about a hundred
- * times as much. */
-enum { MOST_ROUNDS = 1 << 30 };
-
-static struct bw_error *check_rounds(const struct bw_luks_slot *slot)
+/* The first digest of a keyslot, as in cryptsetup; NULL if it has none. */
+static const struct bw_luks_digest *digest_of(const struct bw_luks_header *header,
+                                              const struct bw_luks_slot *slot)
 {
-    char memory[32];
-    if (slot->kdf.rounds <= MOST_ROUNDS / (slot->kdf.memory ? slot->kdf.memory : 1))
+    for (size_t i = 0; i < header->digest_count; i++)
+        if (header->digests[i].slots >> slot->number & 1)
+            return &header->digests[i];
+    return NULL;
+}
+
+/*
+ * The work of deriving a key from a passphrase and verifying it: KiB in all passes of Argon2 over
+ * its memory, and rounds of PBKDF2, which take about as long. cryptsetup does not limit it; its
+ * defaults take seconds.
+ */
+static uint64_t work_of(const struct bw_luks_header *header, const struct bw_luks_slot *slot)
+{
+    const struct bw_luks_digest *digest = digest_of(header, slot);
+    const uint64_t memory = slot->kdf.memory ? slot->kdf.memory : 1;
+    uint64_t work;
+    if (__builtin_mul_overflow(slot->kdf.rounds, memory, &work) ||
+        (digest && __builtin_add_overflow(work, digest->kdf.rounds, &work)))
+        return UINT64_MAX;
+    return work;
+}
+
+/* A header can have many expensive keyslots, so all of them and all keys share one budget. */
+static struct bw_error *check_work(const struct search *search, const struct bw_luks_slot *slot)
+{
+    const uint64_t limit = bw_xlator_option_number(search->xlator, "work") >> 10;
+    const uint64_t work = work_of(search->header, slot);
+    char memory[32], allowed[32];
+    if (search->work <= limit && work <= limit - search->work)
         return NULL;
+    *bw_write_size(memory, slot->kdf.memory << 10, false) = '\0';
+    *bw_write_size(allowed, limit << 10, false) = '\0';
     if (!slot->kdf.memory)
         return bw_error_create(BW_ERROR_UNSUPPORTED,
-                               "keyslot %u needs %" PRIu64 " rounds, which take too long",
-                               slot->number, slot->kdf.rounds);
-    *bw_write_size(memory, slot->kdf.memory << 10, false) = '\0';
+                               "keyslot %u needs %" PRIu64
+                               " rounds, more work than the %s that are "
+                               "allowed for all keyslots (raise it with --key-work)",
+                               slot->number, slot->kdf.rounds, allowed);
     return bw_error_create(BW_ERROR_UNSUPPORTED,
-                           "keyslot %u needs %" PRIu64 " passes over %s of memory, which take too "
-                           "long",
-                           slot->number, slot->kdf.rounds, memory);
+                           "keyslot %u needs %" PRIu64 " passes over %s of memory, more work than "
+                           "the %s that are allowed for all keyslots (raise it with --key-work)",
+                           slot->number, slot->kdf.rounds, memory, allowed);
 }
 
 static struct bw_error *check_limits(const struct search *search, const struct bw_luks_slot *slot)
@@ -317,10 +348,17 @@ static struct bw_error *check_limits(const struct search *search, const struct b
                                "keyslot %u needs %s of memory, and at most %s are used",
                                slot->number, wanted, allowed);
     }
+    if (slot->kdf.memory > GCRYPT_MEMORY) {
+        *bw_write_size(wanted, slot->kdf.memory << 10, false) = '\0';
+        return bw_error_create(BW_ERROR_UNSUPPORTED,
+                               "keyslot %u needs %s of memory, and libgcrypt can use only less "
+                               "than 4 GiB",
+                               slot->number, wanted);
+    }
     if (!slot->key || !slot->stripes || slot->stripes > STRIPES || !digest || digest > 64 ||
         slot->stripes * slot->key > slot->length || slot->kdf.threads > 64)
         return bw_error_create(BW_ERROR_CORRUPT, "keyslot %u has impossible numbers", slot->number);
-    return check_rounds(slot);
+    return check_work(search, slot);
 }
 
 static struct bw_error *read_material(const struct search *search, const struct bw_luks_slot *slot,
@@ -359,35 +397,26 @@ static struct bw_error *open_slot(const struct search *search, const struct bw_l
     return NULL;
 }
 
-/* The first digest of a keyslot, as in cryptsetup; NULL if it has none. */
-static const struct bw_luks_digest *digest_of(const struct bw_luks_header *header,
-                                              const struct bw_luks_slot *slot)
-{
-    for (size_t i = 0; i < header->digest_count; i++)
-        if (header->digests[i].slots >> slot->number & 1)
-            return &header->digests[i];
-    return NULL;
-}
-
 static struct bw_error *verify_key(const struct search *search, const struct bw_luks_slot *slot,
                                    const uint8_t *key, bool *fits)
 {
     const struct bw_luks_digest *digest = digest_of(search->header, slot);
     uint8_t found[BW_LUKS_SALT];
-    if (!digest || digest->kdf.rounds > MOST_ROUNDS || strcmp(digest->kdf.type, "pbkdf2") != 0)
+    if (!digest || strcmp(digest->kdf.type, "pbkdf2") != 0)
         return NULL;
     BW_TRY(derive_key(&digest->kdf, key, slot->key, found, digest->length));
     *fits = memcmp(found, digest->value, digest->length) == 0;
     return NULL;
 }
 
-static struct bw_error *try_slot(const struct search *search, const struct bw_luks_slot *slot,
+static struct bw_error *try_slot(struct search *search, const struct bw_luks_slot *slot,
                                  const uint8_t *passphrase, size_t length, bool *fits)
 {
     BW_AUTO_SECRET struct bw_secret key = bw_secret_create(BW_LUKS_KEY);
     if (!key.bytes)
         return bw_error_no_memory();
     BW_TRY(check_limits(search, slot));
+    search->work += work_of(search->header, slot);
     BW_TRY(open_slot(search, slot, passphrase, length, key.bytes));
     BW_TRY(verify_key(search, slot, key.bytes, fits));
     if (!*fits)
@@ -445,6 +474,19 @@ static struct bw_error *no_key(struct search *search, struct bw_error *error)
     return BW_TAKE(search->skipped);
 }
 
+/* The cheapest keyslots first: the others must not use up the budget before them. */
+static void sort_slots(struct bw_luks_header *header)
+{
+    for (size_t i = 1; i < header->slot_count; i++)
+        for (size_t k = i; k > 0; k--) {
+            const struct bw_luks_slot slot = header->slots[k];
+            if (work_of(header, &header->slots[k - 1]) <= work_of(header, &slot))
+                break;
+            header->slots[k] = header->slots[k - 1];
+            header->slots[k - 1] = slot;
+        }
+}
+
 static struct bw_error *unlock_volume(struct search *search)
 {
     const char *path = bw_xlator_option_text(search->xlator, "key-file");
@@ -494,12 +536,13 @@ static struct bw_error *init(struct bw_xlator *xlator)
     struct bw_xlator *source =
         bw_xlator_child_count(xlator) > 1 ? bw_xlator_child(xlator, 1) : device;
     BW_AUTO_FREE struct bw_luks_header *header = calloc(1, sizeof *header);
-    struct search search = {xlator, source, header, luks, NULL};
+    struct search search = {.xlator = xlator, .source = source, .header = header, .luks = luks};
     if (!header)
         return bw_error_no_memory();
     BW_TRY(bw_gcrypt_prepare());
     BW_TRY(bw_luks_header_read(NULL, source, header));
     BW_TRY(set_range(xlator, header));
+    sort_slots(header);
     return unlock_volume(&search);
 }
 
@@ -600,6 +643,10 @@ static const struct bw_option options[] = {
      "file with the key or passphrase; otherwise those of --key-file are tried", NULL},
     {"memory", BW_OPTION_SIZE, "4G", 0, UINT64_C(1) << 42,
      "keyslots that need more memory for Argon2 are not tried", NULL},
+    {"work", BW_OPTION_SIZE, "1T", 0, UINT64_C(1) << 60,
+     "the most memory that all passes of Argon2 for all keyslots and keys may add up to; a round "
+     "of PBKDF2 counts as 1 KiB",
+     NULL},
     {0},
 };
 
@@ -616,8 +663,10 @@ static const char page[] =
     "as are authenticated encryption and volumes in the middle of a reencryption. If the first "
     "header of LUKS2 is damaged, its second one is used.\n\n"
     "Argon2 needs the memory that was chosen for a keyslot. Keyslots that need more than the "
-    "option memory, which --key-memory sets, are skipped, as are those whose passes over their "
-    "memory add up to more than 1 TiB. They would take more than ten minutes.\n\n"
+    "option memory, which --key-memory sets, are skipped; libgcrypt can use less than 4 GiB. All "
+    "keyslots and keys share a budget of work, which --key-work sets: memory times passes of "
+    "Argon2, and 1 KiB for each round of PBKDF2. The default, 1 TiB, takes about ten minutes. The "
+    "cheapest keyslots are tried first, and those that would exceed the budget are skipped.\n\n"
     "If the header is in another file, it is the second child of the layer; the option "
     "--luks-header does that. Keys are kept in locked memory that is not part of core files, and "
     "are cleared at the end.\n";
