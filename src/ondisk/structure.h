@@ -49,8 +49,9 @@ enum bw_range_of_number {
     BW_RANGE_COMMON, /**< by its size. 8 bytes: less than 2^56, or more than -2^56. 4 bytes: less
                         than 2^29, which four printable characters are not, or more than -2^24 */
     BW_RANGE_ANY,
-    BW_RANGE_GENERATION, /**< of this file system: up to that of its superblock and one more */
+    BW_RANGE_GENERATION, /**< at most one later than the superblock of this file system */
     BW_RANGE_ALIGNED,    /**< a multiple of the smallest sector */
+    BW_RANGE_FILE_SIZE,  /**< up to 2^63; from 2^56 on, only whole sectors, or one byte less */
     BW_RANGE_LEVEL,      /**< of a tree block */
     BW_RANGE_16_BITS,
 };

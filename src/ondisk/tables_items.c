@@ -173,7 +173,7 @@ const struct bw_value_names bw_inode_flags = BW_NAMES(
 static const struct bw_member inode_item_members[] = {
     BW_GENERATION(inode_item, generation, "transaction that created the inode"),
     BW_GENERATION(inode_item, transid, "transaction that last changed it"),
-    BW_NUMBER(inode_item, size, "bytes of the contents, or of a directory's names"),
+    BW_RANGED(FILE_SIZE, inode_item, size, "bytes of the contents, or of a directory's names"),
     BW_NUMBER(inode_item, bytes, "bytes allocated for the contents"),
     BW_NUMBER(inode_item, block_group, "unused"),
     BW_FIELD_AS("mode", inode_item, mode, U64, OCTAL, "type and permissions",
@@ -293,15 +293,15 @@ BW_STATIC_STRUCTURE_OF(
     "\n\t\tinline extent data size {inline_size} ram_bytes {ram_bytes} compression "
     "{compression:number} ({compression})",
     BW_COMPUTED("inline_size", U64, NUMBER, compute_inline_size, "bytes stored in the item"),
-    BW_NUMBER(file_extent, ram_bytes, "bytes in memory"),
+    BW_RANGED(FILE_SIZE, file_extent, ram_bytes, "bytes in memory"),
     BW_NAMED(file_extent, compression, WORD, compressions, "compression of the bytes"));
 
 #define ON_DISK                                                                                  \
     BW_RANGED(ALIGNED, file_extent, disk_bytenr, "logical address of the extent; 0 for a hole"), \
         BW_RANGED(ALIGNED, file_extent, disk_num_bytes, "bytes of the extent on disk"),          \
         BW_RANGED(ALIGNED, file_extent, offset, "offset of these contents in the extent"),       \
-        BW_RANGED(ALIGNED, file_extent, num_bytes, "bytes of the contents"),                     \
-        BW_NUMBER(file_extent, ram_bytes, "bytes of the extent, decompressed")
+        BW_RANGED(FILE_SIZE, file_extent, num_bytes, "bytes of the contents"),                   \
+        BW_RANGED(FILE_SIZE, file_extent, ram_bytes, "bytes of the extent, decompressed")
 #define ON_DISK_TEXT(word)                                            \
     "\n\t\t" word " data disk byte {disk_bytenr} nr {disk_num_bytes}" \
     "\n\t\t" word " data offset {offset} nr {num_bytes}"

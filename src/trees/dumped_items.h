@@ -56,7 +56,7 @@ enum bw_dumped_count {
     BW_DUMPED_COUNTS,
 };
 
-/** Facts about the blocks so far. All zeros: there are none. */
+/** Facts about the blocks so far. All zeros: no blocks. */
 struct bw_dumped_facts {
     uint64_t counts[BW_DUMPED_COUNTS];
     int64_t oldest, newest;              /**< times of inodes, in seconds; 0: none */

@@ -30,13 +30,22 @@ static bool is_common(uint64_t number, size_t size)
     }
 }
 
+/* Sparse files can be of any size, but hardly have a strange one beyond 64 PiB. */
+static bool is_file_size(uint64_t size)
+{
+    const uint64_t sector = BW_MIN_SECTORSIZE;
+    return size < UINT64_C(1) << 56 ||
+           (size <= UINT64_C(1) << 63 && (size % sector == 0 || (size + 1) % sector == 0));
+}
+
 /* UUIDs, and hashes of references, are keys whose numbers have all their bits. */
 bool bw_known_key(const struct bw_key *key)
 {
     if (key->type == BW_UUID_SUBVOLUME || key->type == BW_UUID_RECEIVED)
         return true;
     return is_common(key->objectid, sizeof key->objectid) &&
-           (key->type == BW_EXTENT_DATA_REF || is_common(key->offset, sizeof key->offset));
+           (key->type == BW_EXTENT_DATA_REF || is_common(key->offset, sizeof key->offset) ||
+            (key->type == BW_EXTENT_DATA && is_file_size(key->offset)));
 }
 
 uint64_t bw_known_flags(uint64_t flags, uint64_t known)
@@ -54,6 +63,8 @@ static bool is_possible(const struct copy *copy, const struct bw_field *field, u
         return number <= copy->known->generation || number == UINT64_MAX;
     case BW_RANGE_ALIGNED:
         return number % BW_MIN_SECTORSIZE == 0 && is_common(number, field->size);
+    case BW_RANGE_FILE_SIZE:
+        return is_file_size(number);
     case BW_RANGE_LEVEL:
         return number < BW_MAX_LEVEL;
     case BW_RANGE_16_BITS:
@@ -79,7 +90,7 @@ static uint64_t all_flags(const struct bw_value_names *names)
     return flags;
 }
 
-/* Of flags, the known ones remain, and the fact that there are unknown ones. */
+/* Keeps the known flags, and the fact that there are unknown ones. */
 static void copy_flags(const struct copy *copy, const struct bw_member *member,
                        const uint8_t *value, uint8_t *target)
 {
@@ -90,8 +101,8 @@ static void copy_flags(const struct copy *copy, const struct bw_member *member,
     copy->known->impossible += known != flags;
 }
 
-/* Random UUIDs, and those of a time, have a version of 4 or 1, and a variant. The kernel makes such
- * whose first parts are little-endian numbers. */
+/* UUIDs that are random or made from a time have version 4 or 1, and a variant. The kernel stores
+ * the first parts of its UUIDs as little-endian numbers. */
 bool bw_known_uuid(const struct bw_known_bytes *known, const uint8_t *uuid)
 {
     static const uint8_t none[BW_UUID_SIZE];
@@ -104,11 +115,11 @@ bool bw_known_uuid(const struct bw_known_bytes *known, const uint8_t *uuid)
     return memcmp(uuid, none, BW_UUID_SIZE) == 0;
 }
 
-/* Times of this and the last millennia. */
+/* Some ten thousand years. */
 static bool is_time(const uint8_t *value, size_t size)
 {
     const struct bw_disk_timespec *time = (const void *)value;
-    const int64_t seconds = (int64_t)bw_get64(time->seconds), most = INT64_C(1) << 36;
+    const int64_t seconds = (int64_t)bw_get64(time->seconds), most = INT64_C(1) << 40;
     return seconds > -most && seconds < most &&
            (size < sizeof *time || bw_get32(time->nanoseconds) < 1000000000);
 }

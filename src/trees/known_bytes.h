@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Copies of structures with only those bytes that are known to be harmless: numbers that a table of
- * ondisk/tables.h declares, and texts that the caller replaces. All other bytes of a copy are
- * zeros.
+ * Copies only the known bytes of structures: numbers that a table of ondisk/tables.h declares, and
+ * texts that the caller replaces. All other bytes of a copy are zeros.
  *
- * Bytes are a number only if its value is possible. Contents of files that were taken for a number
- * are mostly not: the numbers on disk are longer than their values. A single impossible number is
- * damage, and is replaced by the greatest one, which is impossible, too. An item with two of them
- * is no item of that type, and not copied.
+ * Bytes are a number only if its value is possible. Contents of files in place of a number are
+ * mostly impossible, because numbers on disk are longer than their values. A single impossible
+ * number is damage, and is replaced by the greatest one, which is impossible, too. If a structure
+ * has two of them, its item does not have the type that it claims, and is not copied.
  */
 #ifndef BW_TREES_KNOWN_BYTES_H
 #define BW_TREES_KNOWN_BYTES_H
@@ -19,7 +18,8 @@ struct bw_known_bytes {
     uint64_t generation;                  /**< the latest one on disk */
     uint32_t sectorsize, checksum_size;   /**< of the file system */
     const uint8_t (*uuids)[BW_UUID_SIZE]; /**< of it and its devices. Others are copied if their
-                                               bits show that they are random or of a time */
+                                               bits show that they are random, or made from a time
+                                           */
     size_t uuid_count;
     /** Copies or replaces a name, a value, a bitmap or checksums: `target` are zeros. False: it is
      * none, so that the item is not copied. */

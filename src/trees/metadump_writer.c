@@ -126,7 +126,7 @@ static uint32_t store_piece(const struct writer *writer, struct bw_buffer *store
 /* Ranges. */
 
 /* Without names, zeros take the place of the space cache: if the root tree is damaged, its extents
- * may be those of a user's file. */
+ * may belong to a user's file. */
 static void read_data(const struct writer *writer, struct slot *slot)
 {
     uint8_t *bytes = slot->bytes;
@@ -377,7 +377,7 @@ static struct bw_error *load_known(struct writer *writer)
     }
     rules->uuids = (const uint8_t(*)[BW_UUID_SIZE])writer->uuids;
     rules->uuid_count = 2 * fs->image_count + 2;
-    rules->generation = fs->superblock.generation + 1; /* that of a log tree */
+    rules->generation = fs->superblock.generation + 1; /* a log tree has it */
     rules->sectorsize = fs->superblock.sectorsize;
     rules->checksum_size = (uint32_t)bw_checksum_size(rules->checksum_type);
     /* If it cannot be read, blocks have none in the metadump, which no reader minds. */

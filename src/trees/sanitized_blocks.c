@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Nothing is removed from a block here: the copy begins as zeros, and gets only bytes that a table
- * of ondisk/ declares as numbers, and replaced names.
+ * A copy begins as zeros, and gets only bytes that a table of ondisk/ declares as numbers, and
+ * replaced names. So nothing has to be found in order to be removed.
  *
- * What the header of a block or an item claims is not believed. Behind an item count that is too
- * high, or a level that a leaf does not have, there are contents of files. So entries of a block
- * count only up to the first one that is not exactly as the kernel writes it: its key follows the
- * one before, its item lies directly before the previous one, its pointer is aligned and not newer
- * than the node. The count remains as it is, so that `check` finds the same fault in the copy.
+ * Headers of blocks and items may be wrong. If an item count is too high, or a leaf has the level
+ * of a node, contents of files lie in place of entries. So entries count only up to the first one
+ * that the kernel would not have written: its key is not greater than the previous key, its item
+ * does not end where the previous item begins, or its pointer is unaligned or newer than the node.
+ * The count in the header stays the same, so that `check` finds the same fault in the copy.
  */
 #include "trees/sanitized_blocks.h"
 
@@ -24,6 +24,7 @@ struct item_copy {
     const struct bw_dump_rules *rules;
     struct bw_dumped_facts *facts;
     const struct bw_item *item;
+    uint64_t owner;        /* of the block */
     struct bw_xattr xattr; /* whose value follows */
 };
 
@@ -62,7 +63,7 @@ static bool copy_file_name(const struct item_copy *copy, const uint8_t *name, ui
 
 /* Extended attributes. */
 
-/* Names that programs look for, and that tell nothing about a user. */
+/* Names that programs define, and users do not choose. */
 static const char *const common_xattrs[] = {
     BW_ACL_ACCESS,
     BW_ACL_DEFAULT,
@@ -96,7 +97,7 @@ static bool is_named(const struct bw_xattr *xattr, const char *name)
     return xattr->name_length == strlen(name) && memcmp(xattr->name, name, xattr->name_length) == 0;
 }
 
-/* The kernel decides by the prefix of a name who may read it, so this is kept. */
+/* The length of the prefix, by which the kernel chooses permissions. It is kept. */
 static size_t prefix_of(const struct bw_xattr *xattr)
 {
     static const char *const prefixes[] = {"user.", "trusted.", "security.", "system.", "btrfs."};
@@ -161,10 +162,20 @@ static void set_xattr_value(const struct item_copy *copy, const uint8_t *value, 
 
 /* The other texts in items. */
 
-static bool has_bitmap_size(const struct item_copy *copy, size_t length)
+/* Whether the bytes are a bitmap of the range in the key. */
+static bool is_bitmap(const struct item_copy *copy, size_t length)
 {
-    const uint64_t sectors = copy->item->key.offset / copy->rules->sectorsize;
-    return copy->item->key.type == BW_FREE_SPACE_BITMAP && length == (sectors + 7) / 8;
+    const struct bw_key *key = &copy->item->key;
+    const uint64_t sectors = key->offset / copy->rules->sectorsize;
+    return copy->owner == BW_FREE_SPACE_TREE && key->type == BW_FREE_SPACE_BITMAP &&
+           key->objectid % copy->rules->sectorsize == 0 && length == (sectors + 7) / 8;
+}
+
+static bool are_checksums(const struct item_copy *copy, size_t length)
+{
+    return (copy->owner == BW_CSUM_TREE || copy->owner == BW_TREE_LOG) &&
+           copy->item->key.objectid == BW_EXTENT_CSUM_OBJECT &&
+           length % copy->rules->checksum_size == 0;
 }
 
 static bool copy_text(void *context, const struct bw_member *member, const uint8_t *source,
@@ -183,14 +194,13 @@ static bool copy_text(void *context, const struct bw_member *member, const uint8
             set_xattr_value(copy, source, target, length);
         return true;
     case BW_READ_CHECKSUMS:
-        if (length % copy->rules->checksum_size ||
-            copy->item->key.objectid != BW_EXTENT_CSUM_OBJECT)
+        if (!are_checksums(copy, length))
             return false;
         if (copy->rules->checksums)
             memcpy(target, source, length);
         return true;
     default:
-        if (has_bitmap_size(copy, length))
+        if (is_bitmap(copy, length))
             memcpy(target, source, length);
         return true;
     }
@@ -289,7 +299,7 @@ static void count_item(struct bw_dumped_facts *facts, const struct bw_item *copi
 static void copy_item(const struct bw_dump_rules *rules, const struct bw_item *item, uint64_t owner,
                       uint8_t *target, struct bw_dumped_facts *facts)
 {
-    struct item_copy copy = {.rules = rules, .facts = facts, .item = item};
+    struct item_copy copy = {.rules = rules, .facts = facts, .item = item, .owner = owner};
     struct bw_known_bytes known = {.generation = rules->generation,
                                    .sectorsize = rules->sectorsize,
                                    .checksum_size = rules->checksum_size,
@@ -302,8 +312,7 @@ static void copy_item(const struct bw_dump_rules *rules, const struct bw_item *i
         facts->counts[BW_DUMPED_REMOVED] += item->size > 0;
         return;
     }
-    /* The table omits the inode, whose flags decide whether the kernel believes those of the root.
-     */
+    /* The table omits the inode. Without its flags, the kernel ignores the flags of the root. */
     if (item->key.type == BW_ROOT_ITEM) {
         known.impossible = 0;
         bw_known_bytes_of_structure(&known, item->data, &bw_structure_inode_item, target);
@@ -352,7 +361,7 @@ static bool is_good_pointer(const struct bw_node *node, uint32_t slot)
            pointer.generation <= bw_get64(header->generation);
 }
 
-/* Whether the item ends where the one before it begins. */
+/* Whether the item ends where the previous item begins. */
 static bool is_good_item(const struct bw_node *leaf, uint32_t slot)
 {
     struct bw_item item;

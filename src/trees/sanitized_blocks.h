@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Tree blocks of sanitized metadumps, which nobody's contents or names remain in. */
+/* Tree blocks of sanitized metadumps, without contents and names. */
 #ifndef BW_TREES_SANITIZED_BLOCKS_H
 #define BW_TREES_SANITIZED_BLOCKS_H
 

@@ -53,7 +53,8 @@ class Block:
 
     def __init__(self, data, place, size):
         self.place = place
-        self.bytes = bytearray(data[place:place + size])
+        self.original = data[place:place + size]
+        self.bytes = bytearray(self.original)
 
     @property
     def count(self):
@@ -183,7 +184,8 @@ class Image:
         self.places = [match.start() - 32 for match in re.finditer(re.escape(fsid), self.data)
                        if (match.start() - 32) % 4096 == 0 and match.start() - 32 != SUPER]
         self.places = [place for place in self.places if self.data[place:place + 4] == checksum(
-            self.data[place + 32:place + self.nodesize])]
+            self.data[place + 32:place + self.nodesize])
+            and place + self.nodesize <= len(self.data)]
 
     def blocks(self):
         return [Block(self.data, place, self.nodesize) for place in self.places]
@@ -232,13 +234,17 @@ def found(dump, texts, length):
 def kept(dump, blocks, text):
     """Pieces of a text of 4 bytes that are where they were in the image. Elsewhere, replaced names
     have the same ones by chance."""
-    planted = {struct.unpack_from("<Q", block.bytes, 48)[0]: block.bytes for block in blocks}
+    planted = {}  # all copies of a block
+    for block in blocks:
+        planted.setdefault(struct.unpack_from("<Q", block.bytes, 48)[0], []).append(block)
     for address, data in dump.items():
         for i in runs(data, SHORT):
             start = max((place for place in planted if place <= address + i), default=0)
-            before = planted.get(start, b"")[address + i - start:]
-            if before[:SHORT] == data[i:i + SHORT] and data[i:i + SHORT] in text:
-                yield f"{address + i}: {data[i:i + SHORT]}"
+            at, piece = address + i - start, data[i:i + SHORT]
+            for block in planted.get(start, []):
+                before, now = (data[at:at + SHORT] for data in (block.original, block.bytes))
+                if before != piece == now and piece in text:
+                    yield f"{address + i}: {piece}"
 
 
 def check(program, *images):

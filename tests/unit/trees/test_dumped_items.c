@@ -177,6 +177,59 @@ static void test_several(void **state)
     bw_dumped_facts_free(&leaf.facts);
 }
 
+/* Numbers of an inode: which are kept, and that the others are replaced; two of them show that
+ * there is no inode. */
+static void test_numbers(void **state)
+{
+    (void)state;
+    static const uint64_t all = UINT64_MAX;
+    static const struct {
+        size_t offset, size;
+        uint64_t number, result;
+    } cases[] = {
+        {offsetof(struct bw_disk_inode_item, generation), 8, GENERATION, GENERATION},
+        {offsetof(struct bw_disk_inode_item, generation), 8, GENERATION + 1, all},
+        {offsetof(struct bw_disk_inode_item, size), 8, INT64_MAX, INT64_MAX},
+        {offsetof(struct bw_disk_inode_item, size), 8, INT64_MAX - 4095, INT64_MAX - 4095},
+        {offsetof(struct bw_disk_inode_item, size), 8, UINT64_C(0x6162636465666768), all},
+        {offsetof(struct bw_disk_inode_item, size), 8, UINT64_C(0x62636465666768),
+         UINT64_C(0x62636465666768)},
+        {offsetof(struct bw_disk_inode_item, bytes), 8, -UINT64_C(4096), -UINT64_C(4096)},
+        {offsetof(struct bw_disk_inode_item, bytes), 8, INT64_MAX, all},
+        {offsetof(struct bw_disk_inode_item, link_count), 4, 65535, 65535},
+        {offsetof(struct bw_disk_inode_item, link_count), 4, 65536, UINT32_MAX},
+        {offsetof(struct bw_disk_inode_item, uid), 4, 0x61626364, 0x61626364},
+        {offsetof(struct bw_disk_inode_item, mode), 4, 0100644, 0100644},
+        {offsetof(struct bw_disk_inode_item, mode), 4, 0x61626364, UINT32_MAX},
+        {offsetof(struct bw_disk_inode_item, flags), 8, 3 | UINT64_C(5) << 40,
+         3 | UINT64_C(1) << 40},
+        {offsetof(struct bw_disk_inode_item, reserved), 8, 1, 0},
+        {offsetof(struct bw_disk_inode_item, mtime), 8, UINT64_C(1) << 39, UINT64_C(1) << 39},
+        {offsetof(struct bw_disk_inode_item, mtime), 8, UINT64_C(1) << 40, all},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (unsigned two = 0; two < 2; two++) {
+            struct leaf leaf = {0};
+            const uint32_t size = sizeof(struct bw_disk_inode_item), at = NODESIZE - HEAD - size;
+            ((struct bw_disk_header *)leaf.block)->item_count = bw_put32(1);
+            set_item(&leaf, 0, BW_INODE_ITEM, at, size);
+            struct bw_disk_inode_item *inode = (void *)bytes_at(&leaf, at);
+            const bw_le64 number = bw_put64(cases[i].number), result = bw_put64(cases[i].result);
+            inode->sequence = bw_put64(two ? INT64_MAX : 7);
+            memcpy((uint8_t *)inode + cases[i].offset, &number, cases[i].size);
+            clean(&leaf, true);
+            const bool impossible = cases[i].number != cases[i].result && cases[i].result;
+            static const uint8_t zeros[sizeof *inode];
+            if (two && impossible)
+                assert_memory_equal(inode, zeros, sizeof *inode);
+            else if (memcmp((uint8_t *)inode + cases[i].offset, &result, cases[i].size) != 0)
+                fail_msg("case %zu", i);
+            if (!two)
+                assert_int_equal(bw_get64(inode->sequence), 7);
+            bw_dumped_facts_free(&leaf.facts);
+        }
+}
+
 /* Blocks with random items, over which text is written. */
 
 static uint64_t seed;
@@ -385,8 +438,8 @@ int main(void)
         cmocka_unit_test(test_outside),     cmocka_unit_test(test_contents),
         cmocka_unit_test(test_wrong_types), cmocka_unit_test(test_overlapping),
         cmocka_unit_test(test_names),       cmocka_unit_test(test_several),
-        cmocka_unit_test(test_promises),    cmocka_unit_test(test_sprayed),
-        cmocka_unit_test(test_filled),
+        cmocka_unit_test(test_numbers),     cmocka_unit_test(test_promises),
+        cmocka_unit_test(test_sprayed),     cmocka_unit_test(test_filled),
     };
     bw_error_free(bw_checksum_prepare(BW_CHECKSUM_SHA256));
     return cmocka_run_group_tests(tests, NULL, NULL);
