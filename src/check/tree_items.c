@@ -837,6 +837,8 @@ bool bw_check_item(const struct bw_item_rules *rules, const struct bw_item *item
                    struct bw_item_fault *fault)
 {
     const struct item_type *type = &types[item->key.type];
+    if (rules->owner >= BW_SYNOLOGY_FIRST_TREE && rules->owner <= BW_SYNOLOGY_LAST_TREE)
+        return false; /* only kernels of Synology know their items */
     fault->code = type->code;
     if (item->size < type->minimum || (type->trees && item->size > type->maximum))
         return wrong_size(type, item->size, fault);

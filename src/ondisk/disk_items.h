@@ -21,6 +21,10 @@
 /** A qgroup's id has its level in the upper 16 bits. */
 enum { BW_QGROUP_LEVEL_SHIFT = 48 };
 
+/* Ids of trees that only kernels of Synology have, with quotas and caches. Source: fs/btrfs/ctree.h
+ * in its published kernel. */
+enum { BW_SYNOLOGY_FIRST_TREE = 200, BW_SYNOLOGY_LAST_TREE = 206 };
+
 #define BW_QGROUP_SIMPLE_MODE (UINT64_C(1) << 3)
 
 /** The flags of a tree block have the revision of back references in the upper 8 bits. */

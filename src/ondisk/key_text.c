@@ -10,9 +10,6 @@
 #include "ondisk/disk_items.h"
 #include "ondisk/structure.h"
 
-/* Only kernels of Synology have these trees. Source: fs/btrfs/ctree.h in its published kernel. */
-enum { SYNOLOGY_FIRST = 200, SYNOLOGY_LAST = 206 };
-
 static const struct bw_value_name objects[] = {
     {BW_ROOT_TREE, "ROOT_TREE", false},
     {BW_EXTENT_TREE, "EXTENT_TREE", false},
@@ -27,12 +24,12 @@ static const struct bw_value_name objects[] = {
     {BW_BLOCK_GROUP_TREE, "BLOCK_GROUP_TREE", false},
     {BW_RAID_STRIPE_TREE, "RAID_STRIPE_TREE", false},
     {BW_REMAP_TREE, "REMAP_TREE", false},
-    {SYNOLOGY_FIRST, "SYNOLOGY_USER_QUOTA_TREE", false},
+    {BW_SYNOLOGY_FIRST_TREE, "SYNOLOGY_USER_QUOTA_TREE", false},
     {201, "SYNOLOGY_QUOTA_TREE", false},
     {202, "SYNOLOGY_BLOCK_GROUP_HINT_TREE", false},
     {203, "SYNOLOGY_BLOCK_GROUP_CACHE_TREE", false},
     {205, "SYNOLOGY_USAGE_TREE", false},
-    {SYNOLOGY_LAST, "SYNOLOGY_EXTENT_USAGE_TREE", false},
+    {BW_SYNOLOGY_LAST_TREE, "SYNOLOGY_EXTENT_USAGE_TREE", false},
     {BW_BALANCE, "BALANCE", false},
     {BW_ORPHAN, "ORPHAN", false},
     {BW_TREE_LOG, "TREE_LOG", false},
@@ -64,7 +61,8 @@ static char *write_half(char *at, uint64_t half)
 /* Names of ids from 0 to 13, of the trees of Synology, and of ids near 2^64. */
 static char *write_object(char *at, uint64_t objectid)
 {
-    const bool is_synology = objectid >= SYNOLOGY_FIRST && objectid <= SYNOLOGY_LAST;
+    const bool is_synology =
+        objectid >= BW_SYNOLOGY_FIRST_TREE && objectid <= BW_SYNOLOGY_LAST_TREE;
     if (objectid > BW_REMAP_TREE && objectid <= BW_LAST_SUBVOLUME && !is_synology)
         return bw_decimal(at, objectid);
     for (const struct bw_value_name *object = objects; object->name; object++) {

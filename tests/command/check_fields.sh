@@ -111,6 +111,9 @@ finds synology-inodes plain 5 257 1 0 add 64 8 1073741824 and 5 262 1 0 add 64 8
 is "a note" "$status" 0
 holds "both inodes" out_has '^note synology-inodes: 2 inodes '
 finds inode-item plain 5 257 1 0 add 64 8 536870912
+finds tree-missing plain 10 13631488 198 - key 13631488 165 8388608 and \
+    10 1048576 198 - block 88 8 205 and 1 10 132 0 key 205 132 0
+is "items that only Synology's kernels know" "$(grep -c item-type "$WORK/out")" 0
 
 # Backup roots: that of the present transaction is the last, and number 2 has the present chunk
 # tree. What a later transaction may have overwritten contradicts nothing.
