@@ -5,6 +5,7 @@
 # boxes.
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
+. "$ROOT/tests/command/gate.bash"
 
 "$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" default-subvolume || exit 1
 image=$BUILD/fixtures/default-subvolume/dev1.img
@@ -13,13 +14,12 @@ ulimit -c 0
 stall=(--insert "debug/delay-gen@chunk-map,kind=tree-block,delay=1m")
 box=$WORK/box
 
-
 # ends_with STATUS DESCRIPTION COMMAND...: the exit status; output in $WORK/out, messages in
 # $WORK/err.
 ends_with() {
     local want=$1 what=$2 status
     shift 2
-    command timeout $((60 * ${SLOWNESS:-1})) "$@" > "$WORK/out" 2> "$WORK/err" < /dev/null &
+    command timeout $((600 * ${SLOWNESS:-1})) "$@" > "$WORK/out" 2> "$WORK/err" < /dev/null &
     wait $! 2> /dev/null # the shell would report the signal on stderr
     status=$?
     without_emulator "$WORK/err"
@@ -109,7 +109,7 @@ holds "in memory: status $status" [ "$status" -eq 139 ]
 says "in memory: the image" '^btrfs-walk: +0\.[0-9]{9} [0-9]+ image-open .*dev1\.img size=' \
     "$WORK/run.err"
 lacks "in memory: nothing fine" '^btrfs-walk: .* fop-' "$WORK/run.err"
-stalled=$awaited awaited=chunk-add
+awaited=chunk-add
 start
 stop KILL
 ends_with 0 "coarse alone" "$PROGRAM" blackbox "$box"
@@ -117,7 +117,6 @@ says "coarse alone: the last event" 'chunk-add' <(tail -n 1 "$WORK/out")
 lacks "coarse alone: nothing fine" fop- "$WORK/out"
 
 # Crashes of the program itself, in the first thread and in others.
-mkdir -p "$WORK/xlators/toys"
 if "${COMPILER[@]}" -shared -fPIC -I"$ROOT/include" -o "$WORK/xlators/toys/crash.so" \
     "$ROOT/tests/plugin/crash.c" 2> "$WORK/log"; then
     pass
@@ -188,9 +187,11 @@ ends_with 0 "an odd name in JSON" "$PROGRAM" blackbox --json "$box"
 says "an odd name in JSON" '"probe":"image-open",.*"device_bytes":"[A-Za-z0-9+/=]+"' "$WORK/out"
 
 # The box is truncated to zero bytes while the program runs.
-awaited=$stalled stall=(--insert "debug/delay-gen@chunk-map,kind=tree-block,delay=2s")
+gate chunk-map,kind=tree-block
+awaited='fop-wind .*layer=gate@chunk-map .*request_kind=tree-block ' stall=("${gate[@]}")
 start --probe '*'
 : > "$box"
+open_gate
 wait "$process" 2> /dev/null
 status=$?
 holds "emptied: status $status" [ "$status" -eq $((128 + $(kill -l BUS))) ]
@@ -200,13 +201,13 @@ ends_with 2 "emptied: its box" "$PROGRAM" blackbox "$box"
 # An image that shrinks while it is read: a read error, no signal.
 cp --sparse=always "$image" "$WORK/shrinking.img"
 rm -f "$box"
-# of many reads, one after the other
-stall=(--insert "debug/delay-gen@chunk-map,kind=tree-block,delay=200ms")
-"$PROGRAM" --blackbox "$box" --probe '*' "${stall[@]}" "$WORK/shrinking.img" \
+gate chunk-map,kind=tree-block
+"$PROGRAM" --blackbox "$box" --probe '*' "${gate[@]}" "$WORK/shrinking.img" \
     > /dev/null 2> "$WORK/run.err" &
 process=$!
-await
+at_gate
 truncate -s 1M "$WORK/shrinking.img"
+open_gate
 wait "$process" 2> /dev/null
 status=$?
 holds "a shrinking image: status $status" [ $((status == 1 || status == 2)) -eq 1 ]

@@ -5,6 +5,7 @@
 # tested elsewhere.
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
+. "$ROOT/tests/command/gate.bash"
 
 "$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" plain dup raid1-2 subvolumes log-tree \
     lost-tree-fs superblocks-gone || exit 1
@@ -211,12 +212,13 @@ expect "a subvolume that is not there" 16 'no subvolume' check --manifest "$WORK
 # Signals: the summary so far, complete reports, exit status 8.
 for signal in INT TERM; do
     rm -f "$WORK/junit" "$WORK/sarif"
-    (trap - INT; exec "$PROGRAM" check "${reports[@]}" \
-            --insert debug/delay-gen@device-1,delay=20ms "$plain") \
+    gate device-1,kind=tree-block,after=3
+    (trap - INT; exec "$PROGRAM" check "${reports[@]}" "${gate[@]}" "$plain") \
         > "$WORK/out" 2> "$WORK/err" &
     child=$!
-    soon [ -e "$WORK/sarif" ]
+    at_gate
     kill -$signal $child
+    open_gate
     wait $child
     is "SIG$signal" $? 8
     holds "SIG$signal: the sum" grep -q '^btrfs-walk: not finished: ' "$WORK/err"

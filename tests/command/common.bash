@@ -20,14 +20,15 @@ fail() { failed=$((failed + 1)); printf 'FAILED: %s\n' "$1"; }
 # scripts/run-tests adds these up, so the same requirement must be worded the same way everywhere.
 skip() { skipped=$((skipped + 1)); printf 'skipped: without %s: %s\n' "$1" "${2:-}"; }
 
-# timeout SECONDS COMMAND...: multiplied by SLOWNESS, for emulated machines.
-timeout() { command timeout "$(($1 * ${SLOWNESS:-1}))" "${@:2}"; }
+# timeout SECONDS COMMAND...: ends what hangs. SECONDS is more than enough on an idle machine; a
+# busy one gets ten times as much, and an emulated one SLOWNESS times that.
+timeout() { command timeout "$(($1 * 10 * ${SLOWNESS:-1}))" "${@:2}"; }
 
 # soon COMMAND...: waits until the command succeeds, which it does at once on an idle machine; fails
-# after a minute.
+# after ten minutes.
 soon() {
     local tries
-    for ((tries = 0; tries < 3000 * ${SLOWNESS:-1}; tries++)); do
+    for ((tries = 0; tries < 30000 * ${SLOWNESS:-1}; tries++)); do
         "$@" && return
         sleep 0.02
     done

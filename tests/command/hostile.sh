@@ -5,6 +5,7 @@
 # changed by someone who recomputes the checksums.
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
+. "$ROOT/tests/command/gate.bash"
 
 "$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" plain || exit 1
 plain=$BUILD/fixtures/plain/dev1.img
@@ -86,11 +87,12 @@ shrinking() {
     local command running status
     for command in sum "tar -f $WORK/shrunk.tar" check "extract -C $WORK/shrunk"; do
         cp --sparse=always "$plain" "$WORK/image"
-        timeout 60 "$PROGRAM" $command --insert debug/delay-gen@device-1,delay=3ms \
-            "$WORK/image" > /dev/null 2> "$WORK/err" &
+        gate device-1,after=5
+        timeout 60 "$PROGRAM" $command "${gate[@]}" "$WORK/image" > /dev/null 2> "$WORK/err" &
         running=$!
-        sleep 0.1
+        at_gate
         truncate -s 20M "$WORK/image"
+        open_gate
         wait $running
         status=$?
         holds "$command of an image that shrinks" ends $status

@@ -55,16 +55,18 @@ holds "pkg-config" grep -qx 'libdir=${prefix}/lib/machine' \
 holds "its version" grep -qx "Version: $version" \
     "$WORK/stage/usr/lib/machine/pkgconfig/btrfs-walk.pc"
 
-# Even `pkg-config --cflags` needs the .pc files of all libraries that the static one needs. rpmbuild
-# and abuild read their names from our .pc file, dpkg does not.
-dependencies() { # dependencies PACKAGE FIELD: the names in a field of a paragraph of the control file
+# Even `pkg-config --cflags` needs the .pc files of all libraries that the static one needs.
+# rpmbuild and abuild read their names from our .pc file, dpkg does not.
+dependencies() { # PACKAGE FIELD: the names in a field of a paragraph of the control file
     awk -v package="$1" -v field="$2:" '
         /^(Source|Package):/ { inside = $2 == package }
         /^[^ ]/ { found = inside && $1 == field; sub(/^[^:]*: */, "") }
         found' packaging/debian/control | tr -d ' \n' | tr ',|' '\n\n' | sed 's/[(<$].*//' | sort
 }
-if [ -z "${PKG_CONFIG_SYSROOT_DIR:-}" ] && have dpkg-query pkg-config && dpkg-query -S "$(command -v pkg-config)" > /dev/null 2>&1; then
-    modules=$(sed -n 's/^Requires.private: //p' "$WORK/stage/usr/lib/machine/pkgconfig/btrfs-walk.pc")
+if [ -z "${PKG_CONFIG_SYSROOT_DIR:-}" ] && have dpkg-query pkg-config &&
+    dpkg-query -S "$(command -v pkg-config)" > /dev/null 2>&1; then
+    modules=$(sed -n 's/^Requires.private: //p' \
+        "$WORK/stage/usr/lib/machine/pkgconfig/btrfs-walk.pc")
     for module in $modules; do
         dpkg-query -S "$(pkg-config --variable=pcfiledir "$module")/$module.pc" 2> "$WORK/err" |
             sed 's/:.*//' | grep . || echo "the package of $module: $(cat "$WORK/err")"

@@ -3,6 +3,7 @@
 # --resume: the outputs of interrupted runs, one after the other, are the output of one run.
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
+. "$ROOT/tests/command/gate.bash"
 fixtures=$BUILD/fixtures
 "$ROOT/scripts/unpack-fixtures" "$fixtures" deep plain bad-data bad-copy-dup || exit 1
 deep=$fixtures/deep/dev1.img
@@ -83,25 +84,27 @@ is "no token" "$token" ''
 
 # A signal may arrive before the output has reached the place of the token. Before the image is
 # known, there is no token.
-slow=(walk --insert "debug/delay-gen@chunk-map,delay=50ms" -j1 "$deep")
-by_pipe 1 "${slow[@]}" --resume new > "$WORK/out"
-before=${token%.*}.100000000
-for pause in 0.7 1 1.3 1.6 2 3 4 8; do
-    "$PROGRAM" "${slow[@]}" --resume "$before" > "$WORK/out" 2> "$WORK/err" &
-    sleep "$pause"
-    kill -s TERM $! 2> "$WORK/unused"
+for reads in 0 30; do
+    gate "chunk-map,after=$reads" # the token is only for a run with the same options
+    open_gate
+    by_pipe 1 walk -j1 "${gate[@]}" "$deep" --resume new > "$WORK/out"
+    before=${token%.*}.100000000
+    gate "chunk-map,after=$reads"
+    "$PROGRAM" walk -j1 "${gate[@]}" "$deep" --resume "$before" > "$WORK/out" 2> "$WORK/err" &
+    at_gate
+    kill -s TERM $!
     wait $! 2> "$WORK/unused"
     read_token
-    [ -z "$token" ] || break
+    if [ $reads -eq 0 ]; then before=; fi
+    is "after $reads reads: the same place" "$token" "$before"
 done
-is "the same place" "$token" "$before"
 
 # Whole files are left out, not hashed again: only the rest of the output is made.
 by_pipe 40000 sum --resume new "$deep" > "$WORK/out"
 holds "units" [ "$(cut -d. -f5 <<< "$token")" -gt 3 ]
 
 # A check continues after the last step, and prints further findings only; a bad range that crosses
-# the place becomes two. A delay holds each read, so that signals find the check at work.
+# the place becomes two. Each run stops after some reads, and is ended there.
 stepped=(check --data --all --json --step 4K -j 1)
 cat > "$WORK/sectors.py" << 'END'
 import json, sys
@@ -111,29 +114,29 @@ for line in sys.stdin:
         print(one["code"], one.get("copy"), one.get("logical", 0) + 4096 * sector)
 END
 check_continues() {
-    local image=$1 slow=(--insert "debug/delay-gen@chunk-map,kind=raw,delay=$2")
-    local pause token='' tokens=0
+    local image=$1 reads=10 run token='' tokens=0
     "$PROGRAM" "${stepped[@]}" "$image" 2> "$WORK/unused" | python3 "$WORK/sectors.py" |
         sort > "$WORK/whole"
-    for pause in 0.4 0.4 0.4 0.5 0.5 0.6 0.7 1 2 4 8 16 32 64; do
-        "$PROGRAM" "${stepped[@]}" "$image" "${slow[@]}" ${token:+--resume "$token"} \
+    for ((run = 0; run < 100; run++)); do
+        gate "chunk-map,kind=raw,after=$reads"
+        "$PROGRAM" "${stepped[@]}" "$image" "${gate[@]}" ${token:+--resume "$token"} \
             > "$WORK/part" 2> "$WORK/err" &
-        sleep "$pause"
-        kill -s TERM $! 2> "$WORK/unused"
+        if comes_to_gate; then kill -s TERM $!; fi
+        open_gate
         wait $! 2> "$WORK/unused"
         read_token
-        # Before the first step there is no token, and the next check begins again.
-        if [ -n "$token" ]; then tokens=$((tokens + 1)); fi
+        # Before the first step there is no token: the next check begins again, and goes further.
+        if [ -n "$token" ]; then tokens=$((tokens + 1)); else reads=$((reads + 10)); fi
         if [ -n "$token" ] || ! grep -q 'not finished' "$WORK/err"; then cat "$WORK/part"; fi
         grep -q 'not finished' "$WORK/err" || break
     done > "$WORK/parts"
     python3 "$WORK/sectors.py" < "$WORK/parts" | sort > "$WORK/out"
-    holds "check: tokens" [ "$tokens" -gt 0 ]
+    holds "check: $tokens tokens in $run runs" [ "$tokens" -gt 0 ]
     holds "check: complete, and nothing twice" cmp "$WORK/out" "$WORK/whole"
 }
 if have python3; then
-    check_continues "$fixtures/bad-data/dev1.img" 5ms
-    check_continues "$fixtures/bad-copy-dup/dev1.img" 4ms
+    check_continues "$fixtures/bad-data/dev1.img"
+    check_continues "$fixtures/bad-copy-dup/dev1.img"
 else
     skip python3 "checks that are continued"
 fi
