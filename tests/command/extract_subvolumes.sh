@@ -75,6 +75,24 @@ holds "are zeros" test -s "$WORK/bad/bad"
 expect "or the end" 1 'no good copy' extract --subvolumes --on-error=fail -C "$WORK/bad2" "$bad"
 expect "files that exist stay" 1 'File exists' extract --subvolumes -C "$WORK/all" "$image"
 holds "and where the new ones are" grep -q "$WORK/all/\.btrfs-walk-[0-9]* contains" "$WORK/err"
+# Another user who may write to the folder replaces the temporary one. Landlock is not needed to
+# notice it.
+if [ -z "${SANITIZE:-}" ] && "${COMPILER[@]}" -shared -fPIC -w -o "$WORK/intruder.so" \
+    "$ROOT/tests/preload/intruder.c" 2> /dev/null &&
+    LD_PRELOAD=$WORK/intruder.so "$PROGRAM" --version > /dev/null 2>&1; then
+    mkdir "$WORK/theirs" "$WORK/shared"
+    export SWAP=$WORK/theirs
+    LD_PRELOAD=$WORK/intruder.so expect "a link in its place" 2 'symbolic links|Not a directory' \
+        extract --sandbox=off --subvolumes -C "$WORK/shared" "$image"
+    export SWAP_MOVES=1
+    LD_PRELOAD=$WORK/intruder.so expect "another directory" 2 'has been replaced' \
+        extract --sandbox=off --subvolumes -C "$WORK/shared" "$image"
+    unset SWAP SWAP_MOVES
+    is "nothing is made in them" \
+        "$(find "$WORK/theirs" "$WORK/shared" -type f 2> /dev/null | wc -l)" 0
+else
+    skip "a compiler" "folders that others replace"
+fi
 expect "no folder" 2 'no target directory' extract --subvolumes "$image"
 expect "links need subvolumes" 2 'needs --subvolumes' extract --link-snapshots -C "$WORK/x" "$image"
 expect "a subvolume that does not exist" 2 'no subvolume' \

@@ -74,6 +74,35 @@ commands_stay() {
     done
 }
 
+# The process that reads the image needs no rights in the folder. Another one makes everything
+# there; it reads no image, and has no other rights.
+subvolumes_stay() {
+    breaks_out "$WORK/dest" extract --subvolumes -q -C "$WORK/dest" "$image"
+    holds "the reader of extract --subvolumes changes nothing $*" all forbidden
+    "${COMPILER[@]}" -shared -fPIC -w -o "$WORK/intruder.so" "$ROOT/tests/preload/intruder.c" \
+        2> /dev/null || return
+    LD_PRELOAD=$WORK/intruder.so "$PROGRAM" --version > /dev/null || return
+    mkdir -p "$WORK/outside" "$WORK/dest"
+    touch "$WORK/outside/file"
+    [ ${#as[@]} -eq 0 ] || chown -R 1000:1000 "$WORK/outside" "$WORK/dest"
+    "${as[@]}" env LD_PRELOAD="$WORK/intruder.so" OUTSIDE="$WORK/outside" "$PROGRAM" extract \
+        --subvolumes -q -C "$WORK/dest" "$image" > /dev/null 2> "$WORK/err" &
+    soon grep -q '^receiver waits: ' "$WORK/err"
+    local receiver
+    receiver=$(sed -n 's/^receiver waits: //p' "$WORK/err")
+    # CHOWN, DAC_OVERRIDE, FOWNER, FSETID, SYS_ADMIN (for attributes), MKNOD, SETFCAP
+    if [ ${#as[@]} -eq 0 ] && [ "$(id -u)" -eq 0 ]; then
+        is "the receiver's capabilities" "$((0x$(sed -n 's/^CapEff:\s*//p' \
+            "/proc/$receiver/status") & ~0x8820001b))" 0
+    fi
+    kill -CONT "$receiver"
+    wait $!
+    is "what the receiver may do $*" \
+        "$(grep '^receiver: ' "$WORK/err" | grep -v ': forbidden$')" ''
+    is "its attempts $*" "$(grep -c '^receiver: ' "$WORK/err")" 17
+    rm -rf "$WORK/dest" "$WORK/outside"
+}
+
 # A FUSE server. The image is read before it is mounted.
 mounts_stay() {
     mkdir -p "$WORK/mnt"
@@ -118,6 +147,7 @@ if [ $landlock -ne 0 ] || [ $seccomp -ne 0 ]; then
     skip "Landlock and seccomp" "what commands stay in"
 else
     commands_stay
+    subvolumes_stay
     if grep -q FUSE=1 "$BUILD/features"; then mounts_stay; fi
     if grep -q NBD=1 "$BUILD/features"; then servers_stay; fi
 fi
@@ -225,6 +255,7 @@ if have setpriv && setpriv --reuid=1000 --regid=1000 --clear-groups "$WORK/progr
     if [ $landlock -eq 0 ] && [ $seccomp -eq 0 ]; then
         as=(setpriv --reuid=1000 --regid=1000 --clear-groups)
         PROGRAM=$WORK/program commands_stay as a user
+        PROGRAM=$WORK/program subvolumes_stay as a user
         as=()
     fi
     setpriv --reuid=1000 --regid=1000 --clear-groups "$WORK/program" -v "$image" > \

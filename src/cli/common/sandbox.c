@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/btrfs.h>
 #include <linux/capability.h>
 #include <linux/fs.h>
 #include <sched.h>
@@ -38,6 +39,8 @@ struct system_calls {
     bool folder;    /* make files and directories, and change open ones */
     bool preserves; /* give them privileges */
     bool paths;     /* make nodes and change files by their paths */
+    bool receives;  /* make everything that send streams describe, and read no image */
+    bool sends;     /* send to a child, and wait for it */
     bool compares;  /* read attributes of files in a directory of this machine */
     bool serves;    /* serve the kernel through a descriptor received from another process */
     enum bw_servers_need servers; /* extent of the use of the network */
@@ -163,6 +166,20 @@ static const char *const maker_calls[] = {
     "removexattr", "setxattr", "symlinkat", "utimensat", "utimensat_time64", NULL,
 };
 
+/* For the receiver of streams, which does not read the image, and makes everything by descriptors
+ * of directories and names. Extended attributes have no such calls, and fchmodat(3) may need chmod.
+ */
+static const char *const receiver_calls[] = {
+    "chmod",      "copy_file_range", "fallocate", "fchmodat",         "fchmodat2",
+    "fchownat",   "fstatfs",         "fstatfs64", "lgetxattr",        "linkat",
+    "llistxattr", "lremovexattr",    "lsetxattr", "mkdirat",          "mknodat",
+    "openat2",    "renameat",        "renameat2", "sendto",           "symlinkat",
+    "syncfs",     "unlinkat",        "utimensat", "utimensat_time64", NULL,
+};
+
+/* For the process that reads the image for the receiver. */
+static const char *const sender_calls[] = {"sendto", "wait4", NULL};
+
 /* For a command that reads from servers over open connections, and waits for the helpers that it
  * has started. On i386, recv and send are multiplexed through socketcall(2). */
 static const char *const connected_calls[] = {
@@ -245,6 +262,17 @@ static const struct limited folder_limited[] = {
     {"utimensat_time64", 1, UINT64_MAX, 0},    {0},
 };
 
+static const struct limited receiver_limited[] = {
+    {"ioctl", 1, UINT32_MAX, FICLONE},
+    {"ioctl", 1, UINT32_MAX, FICLONERANGE},
+    {"ioctl", 1, UINT32_MAX, BTRFS_IOC_SUBVOL_CREATE_V2},
+    {"ioctl", 1, UINT32_MAX, BTRFS_IOC_SNAP_CREATE_V2},
+    {"ioctl", 1, UINT32_MAX, BTRFS_IOC_SET_RECEIVED_SUBVOL},
+    {"ioctl", 1, UINT32_MAX, BTRFS_IOC_SUBVOL_GETFLAGS},
+    {"ioctl", 1, UINT32_MAX, BTRFS_IOC_SUBVOL_SETFLAGS},
+    {0},
+};
+
 static const struct limited folder_modes[] = {
     {"fchmod", 1, S_ISUID | S_ISGID, 0},
     {0},
@@ -317,6 +345,12 @@ static int allow_calls(scmp_filter_ctx filter, struct system_calls wanted)
         problem = allow_all(filter, comparing_calls);
     if (!problem && wanted.paths)
         problem = allow_all(filter, maker_calls);
+    if (!problem && wanted.receives)
+        problem = allow_all(filter, receiver_calls);
+    if (!problem && wanted.receives)
+        problem = allow_all_limited(filter, receiver_limited);
+    if (!problem && wanted.sends)
+        problem = allow_all(filter, sender_calls);
     if (!problem && wanted.folder && !wanted.paths)
         problem = allow_all_limited(filter, folder_limited);
     if (!problem && wanted.folder && !wanted.paths)
@@ -331,7 +365,7 @@ static int allow_calls(scmp_filter_ctx filter, struct system_calls wanted)
         problem = allow_all_limited(filter, connecting_limited);
     if (!problem && wanted.servers >= BW_SERVERS_CONNECT_UNIX)
         problem = allow_all_limited(filter, connecting_unix);
-    if (!problem && (wanted.folder || wanted.outputs))
+    if (!problem && (wanted.folder || wanted.outputs || wanted.receives))
         problem = allow_all(filter, output_calls);
     if (!problem)
         problem = allow_all_limited(filter, always_limited);
@@ -387,9 +421,14 @@ static const uint64_t folder_capabilities =
 static const uint64_t preserving_capabilities =
     BIT(CAP_FSETID) | BIT(CAP_SETFCAP) | BIT(CAP_LINUX_IMMUTABLE);
 
+/* A stream contains device nodes, setuid and setgid bits, and file capabilities. */
+static const uint64_t receiver_capabilities = BIT(CAP_FSETID) | BIT(CAP_SETFCAP) | BIT(CAP_MKNOD);
+
 static uint64_t needed_capabilities(const struct system_calls *wanted)
 {
     uint64_t all = reading_capabilities;
+    if (wanted->receives)
+        return folder_capabilities | receiver_capabilities;
     if (wanted->outputs)
         all |= BIT(CAP_DAC_OVERRIDE);
     if (wanted->folder)
@@ -496,8 +535,8 @@ static int make_rules(struct files *files, const int *folder)
     files->rules = (int)syscall(SYS_landlock_create_ruleset, &attributes, sizeof attributes, 0);
     if (files->rules < 0)
         return errno;
-    for (size_t i = 0; !files->calls.paths && i < sizeof readable_always / sizeof *readable_always;
-         i++)
+    const bool reads = !files->calls.paths && !files->calls.receives;
+    for (size_t i = 0; reads && i < sizeof readable_always / sizeof *readable_always; i++)
         allow_path(files, readable_always[i].path, readable_always[i].rights);
     for (; path && *path; path++)
         allow_path(files, *path, READ);
@@ -578,13 +617,12 @@ static struct bw_error *restrict_process(const struct cmd_common *common, const 
     return NULL;
 }
 
-/* The maker's orders may come from a process that an attacker controls. */
-void cmd_sandbox_enter_maker(const struct cmd_common *common)
+/* Confines a child to a folder and to some calls. Its orders may come from a process that an
+ * attacker controls. */
+static void confine_child(const int *folder, struct system_calls calls)
 {
-    struct files files = {
-        .rules = -1,
-        .calls = {.folder = true, .paths = true, .preserves = common->writing.preserves}};
-    int landlock = make_rules(&files, common->writing.folder);
+    struct files files = {.rules = -1, .calls = calls};
+    int landlock = make_rules(&files, folder);
     prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
     if (!landlock)
         apply_rules(&files);
@@ -594,15 +632,16 @@ void cmd_sandbox_enter_maker(const struct cmd_common *common)
         close(files.rules);
 }
 
-void cmd_sandbox_enter_receiver(const struct cmd_common *common)
+void cmd_sandbox_enter_maker(const struct cmd_common *common)
 {
-    struct files files = {.rules = -1};
-    int landlock = make_rules(&files, common->writing.folder);
-    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-    if (!landlock)
-        apply_rules(&files);
-    if (files.rules >= 0)
-        close(files.rules);
+    confine_child(common->writing.folder,
+                  (struct system_calls){
+                      .folder = true, .paths = true, .preserves = common->writing.preserves});
+}
+
+void cmd_sandbox_enter_receiver(int folder)
+{
+    confine_child(&folder, (struct system_calls){.receives = true});
 }
 
 /* The reason why there is no sandbox; NULL if there is. valgrind runs within the process. */
@@ -631,6 +670,7 @@ struct bw_error *cmd_sandbox_enter(const struct cmd_common *common, const struct
                           .calls = {.folder = common->writing.folder,
                                     .compares = common->input.folder,
                                     .preserves = common->writing.preserves,
+                                    .sends = common->writing.has_receiver,
                                     .serves = common->writing.serves,
                                     .servers = common->input.servers
                                                    ? bw_servers_need(common->input.servers)

@@ -25,8 +25,8 @@ bool cmd_sandbox_is_on(const struct cmd_common *common);
  * image. */
 void cmd_sandbox_enter_maker(const struct cmd_common *common);
 
-/** Confines a child that makes everything below common->writing.folder, and reads no image: to that
- * folder. */
-void cmd_sandbox_enter_receiver(const struct cmd_common *common);
+/** Confines a child that makes everything below a folder (its descriptor), and reads no image. The
+ * parent sets common->writing.has_receiver, and no folder. */
+void cmd_sandbox_enter_receiver(int folder);
 
 #endif

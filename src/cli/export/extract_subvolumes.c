@@ -22,6 +22,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/beneath.h"
 #include "base/buffer.h"
 #include "base/channel.h"
 #include "base/cleanup.h"
@@ -58,7 +59,6 @@ struct extraction {
     bool snapshots; /* the receiver makes snapshots, or trees of links */
     int channel;    /* to the child; -1: none */
     pid_t child;
-    int top; /* descriptor of the folder, for the sandbox */
 };
 
 /* The child. */
@@ -160,21 +160,49 @@ static void run_child(struct receiving *receiving, int channel)
     close(STDIN_FILENO);
     close(STDOUT_FILENO);
     if (cmd_sandbox_is_on(receiving->common))
-        cmd_sandbox_enter_receiver(receiving->common);
+        cmd_sandbox_enter_receiver(receiving->top);
     _exit(receive_frames(receiving, channel));
+}
+
+/* Whether the opened directory can be new: the process's own, private and without directories.
+ * Where there are no permissions, as on vfat, it is like the folder, and changing its mode has no
+ * effect. */
+static bool is_ours(const struct receiving *receiving)
+{
+    struct stat made, top, changed;
+    if (fstat(receiving->folder, &made) || fstat(receiving->top, &top) ||
+        made.st_dev != top.st_dev || made.st_nlink > 2 ||
+        (made.st_uid != geteuid() && made.st_uid != top.st_uid))
+        return false;
+    if (!(made.st_mode & 077))
+        return true;
+    return made.st_mode == top.st_mode &&
+           (fchmod(receiving->folder, 0700) ||
+            (fstat(receiving->folder, &changed) == 0 && changed.st_mode == made.st_mode));
+}
+
+/* Makes the temporary folder and opens it. In between, other users with rights in the folder around
+ * it could put a link or another directory in its place. */
+static struct bw_error *open_temporary(struct receiving *receiving)
+{
+    snprintf(receiving->temporary, sizeof receiving->temporary, ".btrfs-walk-%d", (int)getpid());
+    if (mkdirat(receiving->top, receiving->temporary, 0700))
+        return bw_error_from_errno(errno, "%s/%s", receiving->path, receiving->temporary);
+    receiving->folder =
+        bw_open_beneath(receiving->top, receiving->temporary, O_RDONLY | O_DIRECTORY, false);
+    if (receiving->folder < 0)
+        return bw_error_from_errno(errno, "%s/%s", receiving->path, receiving->temporary);
+    return is_ours(receiving)
+               ? NULL
+               : bw_error_create(BW_ERROR_SYSTEM, "%s/%s has been replaced by another directory",
+                                 receiving->path, receiving->temporary);
 }
 
 /* Opens the folder, making it if it does not exist, and a temporary one in it. */
 static struct bw_error *open_folders(struct receiving *receiving, const char *folder)
 {
     BW_TRY(cmd_open_folder(receiving->common, folder, &receiving->top, NULL));
-    snprintf(receiving->temporary, sizeof receiving->temporary, ".btrfs-walk-%d", (int)getpid());
-    if (mkdirat(receiving->top, receiving->temporary, 0700))
-        return bw_error_from_errno(errno, "%s/%s", folder, receiving->temporary);
-    receiving->folder =
-        openat(receiving->top, receiving->temporary, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    return receiving->folder < 0 ? bw_error_from_errno(errno, "%s/%s", folder, receiving->temporary)
-                                 : NULL;
+    return open_temporary(receiving);
 }
 
 static struct bw_error *start_child(struct extraction *extraction, struct receiving *receiving)
@@ -203,7 +231,6 @@ static struct bw_error *open_outputs(void *context, const struct bw_fs *planned)
         .common = extraction->common, .path = settings->folder, .top = -1, .folder = -1};
     (void)planned;
     BW_TRY(open_folders(&receiving, settings->folder));
-    extraction->top = receiving.top;
     const struct bw_receiver_options how = {.struct_size = sizeof how,
                                             .folder = receiving.folder,
                                             .top = receiving.top,
@@ -215,6 +242,7 @@ static struct bw_error *open_outputs(void *context, const struct bw_fs *planned)
         settings->link_snapshots || bw_receiver_makes_snapshots(receiving.receiver);
     struct bw_error *error = start_child(extraction, &receiving);
     bw_receiver_destroy(receiving.receiver);
+    close(receiving.top);
     close(receiving.folder);
     return error;
 }
@@ -434,10 +462,9 @@ static struct bw_error *extract_all(struct extraction *extraction)
 int extract_subvolumes(const struct cmd_common *common, const struct extract_subvolumes *settings)
 {
     struct cmd_common writing = *common;
-    struct extraction extraction = {
-        .common = &writing, .settings = settings, .channel = -1, .top = -1};
+    struct extraction extraction = {.common = &writing, .settings = settings, .channel = -1};
     struct cmd_session session;
-    writing.writing.folder = &extraction.top;
+    writing.writing.has_receiver = true;
     writing.writing.open_outputs = open_outputs;
     writing.writing.outputs = &extraction;
     int status = cmd_open(&writing, &session);
@@ -457,7 +484,6 @@ int extract_subvolumes(const struct cmd_common *common, const struct extract_sub
     else if (error)
         answer = cmd_fail_answer(common, error);
     cmd_send_list_free(&extraction.list);
-    close(extraction.top);
     status = cmd_close(common, &session);
     return answer ? answer : child ? child : stopped ? STATUS_PARTIAL : status;
 }
