@@ -124,9 +124,10 @@ struct bw_check_options {
      * check. May be NULL. */
     bool (*progress)(void *context, const struct bw_check_progress *progress);
     void *context;
-    /** With `data`: read only part `shard` of `shards` equal parts of the data and their parity,
-     * counted from 1. Part 1 includes everything else that is checked. 0 and 0: all of it. */
-    unsigned shard, shards;
+    /** With `data`: read only part `part` of `parts` of the data and their parity, counted from 1.
+     * The parts get ranges of 1 GiB in turn. Part 1 includes everything else that is checked. 0 and
+     * 0: all of it. */
+    unsigned part, parts;
     /** With `data`: continue a check that was stopped, with the last bw_check_progress.data_done:
      * omit data before this address and the checks of metadata, unless verity needs these. 0: start
      * at the beginning. */

@@ -121,11 +121,15 @@ struct bw_walk_options {
     bool reverse;
     unsigned mindepth; /**< least depth below the start; 1 omits the start */
     unsigned nested;   /**< enum bw_nested */
-    /** List only part `shard` of `shards` disjoint parts of all entries, counted from 1; 0 shards:
-     * list everything. Each part reads little more than the tree blocks that contain its entries;
-     * `start`, types and conditions apply as usual, but do not change which blocks are read. */
-    unsigned shard, shards;
+    /** List only part `part` of `parts`, counted from 1, as bw_part_contains() divides the entries;
+     * 0 parts: list everything. Each part reads the names of all entries, but only the inodes of
+     * its own. */
+    unsigned part, parts;
 };
+
+/** Whether an inode belongs to part `part` of `parts`, counted from 1: each belongs to exactly one,
+ * with all its names, whatever is damaged. Always true if `parts` is 0. */
+bool bw_part_contains(unsigned part, unsigned parts, uint64_t subvolume, uint64_t inode);
 
 /** The result of a walk. */
 struct bw_walk_summary {

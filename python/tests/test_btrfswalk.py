@@ -567,9 +567,9 @@ class Life(Opened):
                     one.code.pass_ == "data" and (one.logical or start) >= start)])
             self.assertTrue(data or name != "bad-data")
 
-    def test_shards(self):
+    def test_parts(self):
         fs = self.opened("plain")
-        parts = [path for i in range(3) for path in fs.paths(shard=i + 1, shards=3)]
+        parts = [path for i in range(3) for path in fs.paths(part=i + 1, parts=3)]
         self.assertEqual(sorted(parts), sorted(fs.paths()))
 
     def test_closed_while_read(self):

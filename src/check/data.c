@@ -31,21 +31,19 @@ struct reading {
     void *context;
 };
 
-/* Shards: the parts of a chunk belong to one after the other. Whole rows of parity are in one part.
- * Returns the end of the part in which an address is. */
+/* Parts: each gets ranges of 1 GiB in turn. A row with parity is never divided. Returns the end of
+ * the range in which an address is. */
 static uint64_t end_of_part(const struct bw_check *check, const struct bw_checked_chunk *chunk,
                             uint64_t logical, bool *is_ours)
 {
-    enum { ROWS = 256 };
+    const uint64_t gib = UINT64_C(1) << 30, end = chunk->logical + chunk->length;
     const unsigned columns = chunk->parity ? (unsigned)chunk->stripes - chunk->parity : 1;
-    const uint64_t part = (uint64_t)ROWS * columns * BW_STRIPE_LENGTH;
-    const uint64_t number = (logical - chunk->logical) / part;
-    const uint64_t turn = number + (uint64_t)(chunk - check->chunks);
-    const uint64_t left = chunk->length - (logical - chunk->logical);
-    const uint64_t rest = part - (logical - chunk->logical) % part;
-    *is_ours =
-        !check->options->shards || turn % check->options->shards + 1 == check->options->shard;
-    return logical + (check->options->shards && rest < left ? rest : left);
+    const uint64_t row = (uint64_t)columns * BW_STRIPE_LENGTH, range = gib / row * row;
+    const uint64_t number = (logical - chunk->logical) / range;
+    const uint64_t left = end - chunk->logical - number * range;
+    *is_ours = !check->options->parts ||
+               (chunk->logical / gib + number) % check->options->parts + 1 == check->options->part;
+    return check->options->parts && left > range ? chunk->logical + (number + 1) * range : end;
 }
 
 static struct bw_error *visit_range_by_chunk(const struct bw_check *check, uint64_t logical,
@@ -98,7 +96,7 @@ static struct bw_error *on_leaf(void *context, const struct bw_node *leaf)
     return NULL;
 }
 
-/* Whether checksums below a pointer may be of data in the parts of the shard. */
+/* Whether checksums below a pointer may be of data in the part. */
 static bool has_own_parts(void *context, const struct bw_block_pointer *pointer)
 {
     const struct reading *reading = context;
@@ -107,7 +105,7 @@ static bool has_own_parts(void *context, const struct bw_block_pointer *pointer)
     const struct bw_key *end = &pointer->expectation.end_key;
     if (end->objectid == BW_EXTENT_CSUM_OBJECT && end->offset <= reading->done)
         return false;
-    bool is_ours = !check->options->shards || first->objectid != BW_EXTENT_CSUM_OBJECT ||
+    bool is_ours = !check->options->parts || first->objectid != BW_EXTENT_CSUM_OBJECT ||
                    end->objectid != BW_EXTENT_CSUM_OBJECT;
     for (uint64_t next = first->offset; next < end->offset && !is_ours;) {
         const struct bw_checked_chunk *chunk = bw_check_chunk(check, next);

@@ -63,9 +63,9 @@ static bool continues_with_data(const struct bw_check *check)
 static bool is_wanted(const struct bw_check *check, const struct bw_check_pass *pass)
 {
     const struct bw_check_options *options = check->options;
-    return options->quick                                     ? pass->quick
-           : options->shard > 1 || continues_with_data(check) ? options->data && pass->data
-                                                              : options->data || !pass->data;
+    return options->quick                                    ? pass->quick
+           : options->part > 1 || continues_with_data(check) ? options->data && pass->data
+                                                             : options->data || !pass->data;
 }
 
 static struct bw_error *run_passes(struct bw_check *check, unsigned count)
@@ -164,8 +164,8 @@ struct bw_error *bw_check(struct bw_fs *fs, const struct bw_check_options *optio
     *summary = NULL;
     struct bw_check_options own = {0};
     BW_TRY(BW_TAKE_OPTIONS(&own, options));
-    if (own.shard > own.shards || !own.shard != !own.shards)
-        return bw_error_create(BW_ERROR_USAGE, "there is no part %u of %u", own.shard, own.shards);
+    if (own.part > own.parts || !own.part != !own.parts)
+        return bw_error_create(BW_ERROR_USAGE, "there is no part %u of %u", own.part, own.parts);
     struct bw_check check = {.fs = fs, .options = &own};
     return check_with(&check, BW_PASSES, summary);
 }

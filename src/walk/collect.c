@@ -180,11 +180,6 @@ static bool is_large(const struct bw_collector *collector)
     return collector->count >= FIRST_ROWS / 4;
 }
 
-bool bw_collector_looks_up(const struct bw_collector *collector)
-{
-    return collector->looks_up;
-}
-
 bool bw_collector_is_worth_flushing(const struct bw_collector *collector)
 {
     return collector->looks_up && is_large(collector) && collector->full == FIRST_ROWS;

@@ -162,7 +162,6 @@ struct cached_list {
     uint64_t bytenr, generation;
     struct bw_key first_key, end_key;
     uint32_t length;
-    uint8_t level; /* 0; 1 for the leaves of a node: see bw_leaves_remember() */
     bool used;
     char bytes[];
 };
@@ -203,8 +202,7 @@ static struct cached_list **bucket_of(struct bw_entry_cache *cache, uint64_t byt
 
 static bool is_list_of(const struct cached_list *list, const struct bw_block_pointer *leaf)
 {
-    return list->bytenr == leaf->bytenr && list->level == leaf->expectation.level &&
-           list->generation == leaf->expectation.generation &&
+    return list->bytenr == leaf->bytenr && list->generation == leaf->expectation.generation &&
            bw_key_compare(&list->first_key, &leaf->expectation.first_key) == 0 &&
            bw_key_compare(&list->end_key, &leaf->expectation.end_key) <= 0;
 }
@@ -224,15 +222,6 @@ bool bw_entry_cache_has(struct bw_entry_cache *cache, const struct bw_block_poin
     bool found = find_list(cache, leaf) != NULL;
     pthread_mutex_unlock(&cache->lock);
     return found;
-}
-
-bool bw_entry_cache_has_empty(struct bw_entry_cache *cache, const struct bw_block_pointer *leaf)
-{
-    pthread_mutex_lock(&cache->lock);
-    const struct cached_list *list = find_list(cache, leaf);
-    const bool is_empty = list && !list->length;
-    pthread_mutex_unlock(&cache->lock);
-    return is_empty;
 }
 
 bool bw_entry_cache_get(struct bw_entry_cache *cache, const struct bw_block_pointer *leaf,
@@ -292,7 +281,6 @@ void bw_entry_cache_put(struct bw_entry_cache *cache, const struct bw_block_poin
                                      .generation = leaf->expectation.generation,
                                      .first_key = leaf->expectation.first_key,
                                      .end_key = leaf->expectation.end_key,
-                                     .level = leaf->expectation.level,
                                      .length = (uint32_t)from->length};
         if (from->length)
             memcpy(list->bytes, from->data, from->length);
@@ -430,38 +418,6 @@ static bool is_shared(const struct bw_leaves *leaves, const struct bw_block_poin
 static bool has_list(const struct bw_leaves *leaves, const struct bw_block_pointer *pointer)
 {
     return is_shared(leaves, pointer) && bw_entry_cache_has(leaves->lists, pointer);
-}
-
-bool bw_leaves_is_empty(const struct bw_leaves *leaves, uint32_t leaf)
-{
-    const struct bw_block_pointer pointer = bw_leaves_pointer(leaves, leaf);
-    return is_shared(leaves, &pointer) && bw_entry_cache_has_empty(leaves->lists, &pointer);
-}
-
-void bw_leaves_set_empty(const struct bw_leaves *leaves, uint32_t leaf)
-{
-    const struct bw_block_pointer pointer = bw_leaves_pointer(leaves, leaf);
-    if (is_shared(leaves, &pointer))
-        bw_entry_cache_put(leaves->lists, &pointer, &(struct bw_buffer){0});
-}
-
-bool bw_leaves_recall(struct bw_leaves *leaves, struct bw_buffer *numbers)
-{
-    if (!leaves->node.item_count || !is_shared(leaves, &leaves->pointer) ||
-        !bw_entry_cache_get(leaves->lists, &leaves->pointer, numbers))
-        return false;
-    for (size_t at = 0; at < numbers->length; at += sizeof(uint16_t)) {
-        uint16_t leaf;
-        memcpy(&leaf, numbers->data + at, sizeof leaf);
-        bw_leaves_want(leaves, leaf);
-    }
-    return true;
-}
-
-void bw_leaves_remember(struct bw_leaves *leaves, const struct bw_buffer *numbers)
-{
-    if (leaves->node.item_count && is_shared(leaves, &leaves->pointer) && !numbers->failed)
-        bw_entry_cache_put(leaves->lists, &leaves->pointer, numbers);
 }
 
 void bw_leaves_advise(struct bw_leaves *leaves)

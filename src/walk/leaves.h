@@ -91,9 +91,6 @@ void bw_entry_cache_destroy(struct bw_entry_cache *cache);
  * only then it was checked. */
 bool bw_entry_cache_has(struct bw_entry_cache *cache, const struct bw_block_pointer *leaf);
 
-/** Whether it is cached and has no entries. */
-bool bw_entry_cache_has_empty(struct bw_entry_cache *cache, const struct bw_block_pointer *leaf);
-
 /** Copies it to `list`, replacing what that holds; false if it is not there. */
 bool bw_entry_cache_get(struct bw_entry_cache *cache, const struct bw_block_pointer *leaf,
                         struct bw_buffer *list);
@@ -161,19 +158,6 @@ static inline void bw_leaves_want(struct bw_leaves *leaves, uint32_t leaf)
 {
     leaves->wanted[leaf / 64] |= (uint64_t)(leaves->slot_of[leaf] != BW_LOST_SLOT) << leaf % 64;
 }
-
-/** Whether a leaf is shared, and known to have no entries. */
-bool bw_leaves_is_empty(const struct bw_leaves *leaves, uint32_t leaf);
-
-/** Remembers that a leaf has no entries, if it is shared. */
-void bw_leaves_set_empty(const struct bw_leaves *leaves, uint32_t leaf);
-
-/** Wants the leaves that were remembered for a node, if it is shared; false if none were. `numbers`
- * gets their numbers, each as a uint16_t. */
-bool bw_leaves_recall(struct bw_leaves *leaves, struct bw_buffer *numbers);
-
-/** Remembers which leaves of a node a shard must read, for other trees that share the node. */
-void bw_leaves_remember(struct bw_leaves *leaves, const struct bw_buffer *numbers);
 
 /** Tells the read-ahead which leaves are wanted now. */
 void bw_leaves_advise(struct bw_leaves *leaves);

@@ -42,7 +42,7 @@ static struct bw_error *list_path(struct bw_subvolume_walk *walk, struct bw_buff
                                    bw_known_type(what->type)};
     *included = !bw_selection_excludes(walk->choice.selection, &named);
     if (!*included || walk->scope.silent ||
-        !bw_choice_lists(&walk->choice, &named,
+        !bw_choice_lists(&walk->choice, walk->scope.tree->id, &named,
                          bw_choice_depth(&walk->choice, named.path, named.path_length)))
         return NULL;
     return collect_file(walk, &named, what);

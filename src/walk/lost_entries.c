@@ -86,28 +86,6 @@ static struct bw_error *find_known_ancestor(struct recovery *recovery, uint64_t 
 /* The outcome for a name. */
 enum { LISTED = 1, LEFT_OUT = 2 };
 
-/* Lists a name, unless a shard lists only missing entries and this is not one of them. */
-static struct bw_error *list_if_missing(struct recovery *recovery, uint32_t directory,
-                                        const struct bw_collected *what, const void *name,
-                                        size_t name_length, bool *included)
-{
-    struct bw_task_scope *scope = &recovery->walk->scope;
-    const struct bw_lost_name found = {.directory =
-                                           bw_directories_get(scope->directories, directory).inode,
-                                       .index = recovery->index};
-    const bool lists =
-        !scope->missing || bw_missing_has_name(scope->missing, &recovery->names.lost, &found);
-    const bool silent = scope->silent;
-    if (scope->missing && lists && what->type == BW_FILE_DIRECTORY &&
-        !bw_missing_follow(scope->missing, what->number))
-        return bw_error_no_memory();
-    scope->silent |= !lists;
-    struct bw_error *error =
-        bw_listing_add_entry(recovery->walk, directory, what, name, name_length, included);
-    scope->silent = silent;
-    return error;
-}
-
 /* Lists a name, unless that was done before: a leaf that only a lenient scan can read may contain
  * it again. `*included` is false if it is excluded, with everything below it. */
 static struct bw_error *list_once(struct recovery *recovery, uint32_t directory,
@@ -121,7 +99,7 @@ static struct bw_error *list_once(struct recovery *recovery, uint32_t directory,
     *included = state == LISTED;
     if (state != UINT32_MAX)
         return NULL;
-    BW_TRY(list_if_missing(recovery, directory, what, name, name_length, included));
+    BW_TRY(bw_listing_add_entry(walk, directory, what, name, name_length, included));
     return bw_map_put(&recovery->listed, hash, *included ? LISTED : LEFT_OUT)
                ? NULL
                : bw_error_no_memory();

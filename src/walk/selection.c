@@ -746,11 +746,13 @@ struct bw_choice bw_choice_of(const struct bw_walk_options *options)
     struct bw_choice choice = {.types = options->types ? options->types : BW_WALK_FILES,
                                .has_maxdepth = options->has_maxdepth,
                                .maxdepth = options->maxdepth,
-                               .mindepth = options->mindepth};
+                               .mindepth = options->mindepth,
+                               .part = options->part,
+                               .parts = options->parts};
     if (options->selection && options->selection->count)
         choice.selection = options->selection;
     choice.is_plain = choice.types == BW_WALK_FILES && !choice.has_maxdepth && !choice.mindepth &&
-                      !choice.selection;
+                      !choice.selection && !choice.parts;
     return choice;
 }
 
@@ -765,10 +767,15 @@ unsigned bw_choice_depth(const struct bw_choice *choice, const char *path, size_
     return matters ? bw_path_names(path, length) - choice->start_depth : 0;
 }
 
-bool bw_choice_lists(const struct bw_choice *choice, const struct bw_named *named, unsigned depth)
+bool bw_part_contains(unsigned part, unsigned parts, uint64_t subvolume, uint64_t inode)
 {
-    if (choice->shares && bw_hash_mix(0, named->number) % choice->shares + 1 != choice->share)
-        return false;
-    return choice->types >> named->type & 1 && depth >= choice->mindepth &&
+    return !parts || bw_hash_mix(subvolume, inode) % parts + 1 == part;
+}
+
+bool bw_choice_lists(const struct bw_choice *choice, uint64_t subvolume,
+                     const struct bw_named *named, unsigned depth)
+{
+    return bw_part_contains(choice->part, choice->parts, subvolume, named->number) &&
+           choice->types >> named->type & 1 && depth >= choice->mindepth &&
            (!choice->selection || bw_selection_takes_name(choice->selection, named));
 }

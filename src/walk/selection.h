@@ -79,8 +79,8 @@ struct bw_choice {
     const struct bw_selection *selection; /**< NULL: none */
     bool has_maxdepth;
     unsigned maxdepth, mindepth;
-    unsigned start_depth;   /**< how many names the path of the start has */
-    unsigned share, shares; /**< only inodes with hashes of this share of so many; 0: all */
+    unsigned start_depth; /**< how many names the path of the start has */
+    unsigned part, parts; /**< only entries in this part of so many; 0: all */
 };
 
 /** The type in an entry, or BW_FILE_UNKNOWN if it is invalid. */
@@ -108,6 +108,7 @@ static inline bool bw_choice_enters(const struct bw_choice *choice, unsigned dep
 /** Whether an entry at this depth that is not excluded is listed, unless its inode is rejected
  * later.
  */
-bool bw_choice_lists(const struct bw_choice *choice, const struct bw_named *named, unsigned depth);
+bool bw_choice_lists(const struct bw_choice *choice, uint64_t subvolume,
+                     const struct bw_named *named, unsigned depth);
 
 #endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The walk of one subvolume, or of the part of it that a shard has: listing outside of tasks, waves
- * of tasks, and recovery. */
+/* The walk of one subvolume: listing outside of tasks, waves of tasks, and recovery. */
 #include "walk/subvolume_walk.h"
 
 #include <stdlib.h>
@@ -78,9 +77,6 @@ struct bw_error *bw_subvolume_walk_destroy(struct bw_subvolume_walk *walk)
     free(walk->tasks);
     free(walk->lost.items);
     bw_map_free(&walk->lost_blocks);
-    bw_number_set_free(&walk->queued);
-    bw_shard_cuts_free(&walk->shared_cuts);
-    bw_map_free(&walk->twins.nodes);
     bw_adopted_free(&walk->adopted);
     bw_collector_destroy(walk->listed);
     bw_subvolume_entries_free(&walk->found);
@@ -141,154 +137,6 @@ struct bw_error *bw_subvolume_walk_run(struct bw_subvolume_walk *walk,
     }
     BW_TRY(bw_lost_entries_list(walk));
     return end_subvolume(walk, top);
-}
-
-/* Shards. */
-
-/* A node above level 1 that cannot be read. Its whole range belongs to the first shard. */
-static struct bw_error *on_lost_above(void *context, const struct bw_block_pointer *pointer,
-                                      struct bw_error *error)
-{
-    struct bw_subvolume_walk *walk = context;
-    if (walk->options->shard == 1)
-        return bw_waves_lose_node(walk, pointer, error);
-    bw_fs_report_lost(walk->fs, pointer->bytenr, error);
-    return NULL;
-}
-
-static struct bw_error *add_parts(struct bw_subvolume_walk *walk)
-{
-    const struct bw_shard_nodes *nodes = walk->scope.nodes;
-    walk->task_count = 0;
-    for (size_t i = 0; i < nodes->count; i++) {
-        const struct bw_tree_block_expectation *keys = &nodes->pointers[i].expectation;
-        if (!bw_shard_has_any(nodes, &keys->first_key, &keys->end_key))
-            continue;
-        if (!BW_ARRAY_RESERVE(walk->tasks, walk->task_count, walk->task_capacity))
-            return bw_error_no_memory();
-        walk->tasks[walk->task_count++] =
-            (struct bw_task){.pointer = nodes->pointers[i], .scans = true};
-    }
-    return NULL;
-}
-
-/* The cuts of trees that share leaves, which are the nodes of one of these trees. */
-static struct bw_error *get_shared_cuts(struct bw_subvolume_walk *walk, struct bw_shard shard)
-{
-    struct bw_shard_nodes nodes = {0};
-    const struct bw_subvolume *model = bw_shard_model(&walk->fs->subvolumes);
-    if (walk->shared_cuts.keys || !model)
-        return NULL;
-    struct bw_error *error =
-        bw_shard_nodes_load(&nodes, &walk->fs->reader, &model->tree, bw_scan_ignore_lost, NULL);
-    if (!error)
-        error = bw_shard_cuts_make(&walk->shared_cuts, &nodes, shard, true);
-    if (!error)
-        error = bw_shard_twins_add(&walk->twins, &nodes);
-    bw_shard_nodes_free(&nodes);
-    return error;
-}
-
-/* Finds the nodes of the tree, and its cuts; `own` has them if it shares no leaves. */
-static struct bw_error *cut_tree(struct bw_subvolume_walk *walk,
-                                 const struct bw_subvolume *subvolume, struct bw_shard shard,
-                                 struct bw_shard_nodes *nodes, struct bw_shard_cuts *own)
-{
-    BW_TRY(bw_shard_nodes_load(nodes, &walk->fs->reader, &subvolume->tree, on_lost_above, walk));
-    nodes->cuts = bw_shard_shares(subvolume) ? &walk->shared_cuts : own;
-    return bw_shard_shares(subvolume) ? get_shared_cuts(walk, shard)
-                                      : bw_shard_cuts_make(own, nodes, shard, false);
-}
-
-/* Lists the entries that are missing because of damage, by a walk of the whole subvolume. */
-static struct bw_error *list_missing(struct bw_subvolume_walk *walk, const struct bw_walk_top *top,
-                                     struct bw_shard_nodes *nodes)
-{
-    struct bw_missing missing = {
-        .nodes = nodes, .queued = walk->queued, .lock = PTHREAD_MUTEX_INITIALIZER};
-    struct bw_error *error = bw_lost_list_make(&walk->lost, 0, &missing.lost);
-    if (!error)
-        error = write_rest(walk);
-    if (!error)
-        error = begin_subvolume(walk, top);
-    walk->scope.missing = &missing;
-    if (!error)
-        error = bw_waves_add_pending(walk, top->inode, 0);
-    if (!error)
-        error = bw_waves_run(walk);
-    if (!error)
-        error = bw_lost_entries_list(walk);
-    walk->scope.missing = NULL;
-    bw_lost_list_free(&missing.lost);
-    bw_number_set_free(&missing.followed);
-    return error;
-}
-
-/* Scans the shard's leaves, then walks directories below sparse nodes. */
-static struct bw_error *run_parts(struct bw_subvolume_walk *walk, const struct bw_walk_top *top,
-                                  struct bw_shard_nodes *nodes)
-{
-    bool is_new;
-    walk->scope.nodes = nodes;
-    BW_TRY(bw_listing_flush(walk));
-    BW_TRY(add_parts(walk));
-    BW_TRY(bw_waves_run_tasks(walk));
-    if (nodes->cuts->shard.number == 1) {
-        if (!bw_number_set_add(&walk->queued, top->inode, &is_new))
-            return bw_error_no_memory();
-        BW_TRY(bw_waves_add_pending(walk, top->inode, 0));
-    }
-    BW_TRY(bw_waves_run(walk));
-    walk->scope.nodes = NULL;
-    return walk->lost.count || bw_shard_nodes_have_unresolved(nodes)
-               ? list_missing(walk, top, nodes)
-               : NULL;
-}
-
-/* A tree that is not worth dividing: the shards list different inodes of it. */
-static struct bw_error *run_share(struct bw_subvolume_walk *walk, const struct bw_walk_top *top,
-                                  struct bw_shard shard)
-{
-    const struct bw_choice choice = walk->choice;
-    walk->choice.is_plain = false;
-    walk->choice.share = shard.number;
-    walk->choice.shares = shard.count;
-    struct bw_error *error = bw_subvolume_walk_run(walk, top);
-    walk->choice = choice;
-    return error;
-}
-
-/* Only the first shard lists the top directory; the others find out whether it is excluded. */
-static struct bw_error *run_divided(struct bw_subvolume_walk *walk, const struct bw_walk_top *top,
-                                    struct bw_shard_nodes *nodes)
-{
-    bool included;
-    walk->scope.silent = top->silent || nodes->cuts->shard.number > 1;
-    BW_TRY(bw_listing_add_top(walk, top->inode, &included));
-    walk->scope.silent = top->silent;
-    if (included && bw_choice_enters(&walk->choice, bw_choice_depth(&walk->choice, top->prefix,
-                                                                    top->prefix_length)))
-        BW_TRY(run_parts(walk, top, nodes));
-    return end_subvolume(walk, top);
-}
-
-struct bw_error *bw_subvolume_walk_run_part(struct bw_subvolume_walk *walk,
-                                            const struct bw_walk_top *top, struct bw_shard shard)
-{
-    struct bw_shard_nodes nodes = {0};
-    struct bw_shard_cuts cuts = {0};
-    BW_TRY(begin_subvolume(walk, top));
-    bw_number_set_free(&walk->queued);
-    struct bw_shard_twins *twins = bw_shard_shares(top->subvolume) ? &walk->twins : NULL;
-    bool divides;
-    struct bw_error *error = cut_tree(walk, top->subvolume, shard, &nodes, &cuts);
-    if (!error)
-        error = bw_shard_divides(&nodes, top->subvolume->bytes, shard, twins, &divides);
-    if (!error)
-        error = divides ? run_divided(walk, top, &nodes) : run_share(walk, top, shard);
-    bw_shard_nodes_free(&nodes);
-    bw_shard_cuts_free(&cuts);
-    return error;
 }
 
 struct bw_error *bw_subvolume_walk_single(struct bw_subvolume_walk *walk,

@@ -63,10 +63,6 @@ struct bw_subvolume_walk {
     struct bw_adopted adopted;    /**< leaves below lost nodes */
     struct bw_collector *listed;  /**< files listed outside of tasks */
     atomic_uint_fast64_t wanting; /**< inodes whose attributes are missing or damaged */
-    struct bw_number_set queued;  /**< directories that a shard has walked, or is to walk */
-
-    struct bw_shard_cuts shared_cuts; /**< of trees that share leaves, for shards */
-    struct bw_shard_twins twins;      /**< these trees */
 
     struct bw_subvolume_entries found; /**< to be walked later */
 };
@@ -89,10 +85,6 @@ struct bw_error *bw_subvolume_walk_destroy(struct bw_subvolume_walk *walk);
 /** Walks a subvolume, or everything below a directory of it, and its recoverable lost entries. */
 struct bw_error *bw_subvolume_walk_run(struct bw_subvolume_walk *walk,
                                        const struct bw_walk_top *top);
-
-/** The same for the part of the subvolume that a shard has. */
-struct bw_error *bw_subvolume_walk_run_part(struct bw_subvolume_walk *walk,
-                                            const struct bw_walk_top *top, struct bw_shard shard);
 
 /** Lists a single entry with the name in the directory `top`. */
 struct bw_error *bw_subvolume_walk_single(struct bw_subvolume_walk *walk,

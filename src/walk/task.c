@@ -13,9 +13,7 @@
 #include "base/short_copy.h"
 #include "fs/fs.h"
 #include "fs/lookup.h"
-#include "walk/ancestors.h"
 #include "walk/path_text.h"
-#include "walk/shard_leaves.h"
 #include "walk/task.h"
 
 /* A directory in reach of the task. */
@@ -36,8 +34,6 @@ struct bw_task_scratch {
     uint32_t parent;         /* its path is at the beginning of the unescaped prefix */
     size_t parent_length;    /* the length of that path */
     struct bw_collector *collector;
-    struct bw_ancestors ancestors; /* of directories in the part of a shard */
-    struct bw_shard_leaves part;
 };
 
 /* How the files of a leaf are listed. */
@@ -57,7 +53,6 @@ struct running_task {
     uint32_t depth;     /* of the directory whose prefix is set, if there is a greatest depth */
     bool prefix_is_set; /* the prefix belongs to the current directory */
     bool entered;       /* and the collector has it */
-    bool notes;         /* files are added to the known ones */
     bool skips_files;   /* regular files are neither listed nor watched */
     enum listing_method method;
     struct bw_buffer text;
@@ -141,42 +136,6 @@ static uint32_t add_found(struct running_task *run, const struct directory_recor
     return number;
 }
 
-/* Whether the entries of a directory may begin in a leaf that the task scans. */
-static bool begins_in_part(struct running_task *run, uint64_t inode)
-{
-    const struct bw_tree_block_expectation *node = &run->task->pointer.expectation;
-    const struct bw_key entries = bw_first_entry_key(inode);
-    if (bw_key_compare(&entries, &node->first_key) < 0 ||
-        bw_key_compare(&entries, &node->end_key) >= 0)
-        return false;
-    return bw_shard_leaves_has(&run->scratch->part,
-                               bw_leaves_find(&run->scratch->leaves, &entries));
-}
-
-/* The same as add_directory() for a shard. Entries below nodes that are scanned need no walk: if
- * this task will scan them, it keeps the path. */
-static void add_directory_of_shard(struct running_task *run, const struct directory_record *parent,
-                                   const struct bw_dir_entry *entry)
-{
-    struct bw_task_scratch *scratch = run->scratch;
-    const uint64_t inode = entry->location.objectid, position = parent->inode;
-    const bool scanned = (run->task->scans && is_in_reach(run, inode)) ||
-                         bw_shard_scans_directory(run->scope->nodes, inode);
-    const bool near = run->task->scans ? begins_in_part(run, inode) : is_in_reach(run, inode);
-    const struct bw_map *known =
-        run->task->scans ? &scratch->ancestors.numbers : &scratch->by_inode;
-    const bool again = near && bw_map_get(known, inode) != UINT32_MAX;
-    if (scanned ? !run->task->scans || !near || again : !run->task->scans && again)
-        return;
-    const uint32_t number = add_found(run, parent, entry, scanned || (near && !run->task->scans));
-    if (number == BW_NO_DIRECTORY || !near || again)
-        return;
-    if (run->task->scans)
-        fail_on_error(run, bw_ancestors_put(&scratch->ancestors, inode, number));
-    else
-        add_record(run, inode, number, position);
-}
-
 /* Takes the entry of a directory, which will be walked; false if it is none, or already known. */
 static bool add_directory(struct running_task *run, const struct directory_record *parent,
                           const struct bw_dir_entry *entry)
@@ -185,10 +144,6 @@ static bool add_directory(struct running_task *run, const struct directory_recor
     if (inode <= BW_SUBVOLUME_ROOT_INODE) {
         report_directory(run, parent->inode, "an entry points to an impossible inode number");
         return false;
-    }
-    if (run->scope->nodes) {
-        add_directory_of_shard(run, parent, entry);
-        return true;
     }
     const struct bw_directory_table *directories = run->scope->directories;
     uint32_t known = bw_directories_find(directories, inode);
@@ -332,22 +287,6 @@ static bool has_bounded_path(struct running_task *run, const struct directory_re
     return false;
 }
 
-/* Whether an entry is among those that are listed alone, if there are such; then a directory that
- * it leads to is followed. */
-static bool is_missing(struct running_task *run, uint64_t directory, const struct bw_named *named)
-{
-    struct bw_missing *missing = run->scope->missing;
-    if (!missing)
-        return true;
-    const struct bw_key leaf = bw_leaves_key(&run->scratch->leaves, run->leaf);
-    if (!bw_missing_has(missing, directory, &run->task->pointer, &leaf, run->leaf,
-                        run->scratch->leaves.count))
-        return false;
-    if (named->type == BW_FILE_DIRECTORY && !bw_missing_follow(missing, named->number))
-        fail_on_error(run, bw_error_no_memory());
-    return true;
-}
-
 /* Does with an entry what the choice says: finds directories and subvolumes, collects files. */
 static void choose_entry(struct running_task *run, const struct directory_record *directory,
                          const struct bw_dir_entry *entry)
@@ -377,8 +316,7 @@ static void choose_entry(struct running_task *run, const struct directory_record
     }
     if (enters && !add_directory(run, directory, entry))
         return;
-    if (scope->silent || !is_missing(run, directory->inode, &named) ||
-        !bw_choice_lists(choice, &named, run->depth + 1))
+    if (scope->silent || !bw_choice_lists(choice, scope->tree->id, &named, run->depth + 1))
         return;
     const struct bw_collected what = {
         .number = stale ? directory->inode : named.number, .type = named.type, .made_up = stale};
@@ -389,7 +327,7 @@ static void choose_entry(struct running_task *run, const struct directory_record
 
 struct bw_error *bw_task_scratch_create(struct bw_fs *fs, struct bw_entry_cache *lists,
                                         const struct bw_file_writer *writer,
-                                        const struct bw_choice *choice, bool numbered,
+                                        const struct bw_choice *choice,
                                         struct bw_task_scratch **result)
 {
     const struct bw_probes *probes = fs->graph->probes;
@@ -397,8 +335,8 @@ struct bw_error *bw_task_scratch_create(struct bw_fs *fs, struct bw_entry_cache 
     if (!scratch)
         return bw_error_no_memory();
     /* Probes show inodes as well, also those of leaves that are remembered. */
-    numbered = numbered || !writer->is_path || !choice->is_plain || BW_PROBE_ON(probes, dirent) ||
-               BW_PROBE_ON(probes, path__emit);
+    const bool numbered = !writer->is_path || !choice->is_plain || BW_PROBE_ON(probes, dirent) ||
+                          BW_PROBE_ON(probes, path__emit);
     struct bw_error *error = bw_leaves_create(&scratch->leaves, &fs->reader, lists, numbered);
     if (!error)
         error = bw_collector_create(fs, writer, choice, &scratch->collector);
@@ -422,8 +360,6 @@ void bw_task_scratch_destroy(struct bw_task_scratch *scratch)
     bw_buffer_free(&scratch->prefix);
     bw_buffer_free(&scratch->raw);
     bw_collector_destroy(scratch->collector);
-    bw_ancestors_free(&scratch->ancestors);
-    bw_shard_leaves_free(&scratch->part);
     free(scratch);
 }
 
@@ -480,29 +416,11 @@ static inline void handle_entry(struct running_task *run, const struct directory
         collect_entry(run, directory, &what, entry);
 }
 
-/* The same as enter_directory() for a task that scans. */
-static bool find_directory(struct running_task *run, uint64_t inode, const struct bw_node *leaf,
-                           struct directory_record *directory)
-{
-    uint32_t number = BW_NOT_ENTERED;
-    fail_on_error(run, bw_ancestors_find(&run->scratch->ancestors, run->scope, &run->result->found,
-                                         inode, leaf, &number));
-    if (number == BW_UNRESOLVED &&
-        !bw_shard_nodes_add_unresolved(run->scope->nodes, &run->task->pointer.expectation.first_key,
-                                       inode))
-        fail_on_error(run, bw_error_no_memory());
-    *directory = (struct directory_record){.inode = inode, .directory = number};
-    run->prefix_is_set = false;
-    return number < BW_UNRESOLVED;
-}
-
 /* The record of a directory whose entries begin here, if it is known and they were not processed
- * yet. `leaf` is NULL if a list replaces it. */
-static bool enter_directory(struct running_task *run, uint64_t inode, const struct bw_node *leaf,
+ * yet. */
+static bool enter_directory(struct running_task *run, uint64_t inode,
                             struct directory_record *directory)
 {
-    if (run->task->scans)
-        return find_directory(run, inode, leaf, directory);
     uint32_t index = bw_map_get(&run->scratch->by_inode, inode);
     if (index == UINT32_MAX || run->scratch->records[index].next_leaf > run->leaf)
         return false;
@@ -538,12 +456,6 @@ static bool begin_paths(struct running_task *run, const struct directory_record 
                                      .next = run->text.data + run->text.length,
                                      .name_room = name_bytes};
     return true;
-}
-
-static void note_entry(struct running_task *run, const struct bw_dir_entry *entry)
-{
-    if (run->notes && entry->type != BW_FILE_DIRECTORY && entry->location.type == BW_INODE_ITEM)
-        bw_known_files_add(&run->scratch->part.known, entry->location.objectid);
 }
 
 static void end_paths(struct running_task *run, const struct bw_path_writer *paths)
@@ -648,17 +560,12 @@ static void skip_listed_files(struct bw_entry_list_cursor *entries)
 static void handle_listed_files(struct running_task *run, struct bw_entry_list_cursor *entries,
                                 const struct directory_record *directory)
 {
-    const char *first = entries->next;
     if (run->skips_files)
         skip_listed_files(entries);
     else if (run->method == WRITE_PATHS)
         write_listed_files(run, entries, directory);
     else
         collect_listed_files(run, entries, directory);
-    if (run->notes)
-        bw_known_files_add_listed(
-            &run->scratch->part.known,
-            (struct bw_entry_list_cursor){first, entries->next, entries->number_size});
 }
 
 static void handle_item(struct running_task *run, const struct bw_node *leaf, uint32_t slot,
@@ -674,7 +581,6 @@ static void handle_item(struct running_task *run, const struct bw_node *leaf, ui
     }
     struct bw_cursor cursor = bw_cursor_of(&item);
     while (bw_dir_entry_next(&cursor, &entry)) {
-        note_entry(run, &entry);
         if (bw_name_is_valid(entry.name, entry.name_length))
             handle_entry(run, directory, &entry);
         else
@@ -687,7 +593,7 @@ static void handle_item(struct running_task *run, const struct bw_node *leaf, ui
 static void handle_leaf(struct running_task *run, const struct bw_node *leaf)
 {
     struct directory_record directory = {0};
-    bool entered = false, notes = false;
+    bool entered = false;
     uint64_t current = 0;
     for (uint32_t slot = 0; slot < leaf->item_count; slot++) {
         const struct bw_disk_item *disk = bw_node_disk_item(leaf, slot);
@@ -698,22 +604,16 @@ static void handle_leaf(struct running_task *run, const struct bw_node *leaf)
             if (inode < current)
                 report_directory(run, inode, "its entries are out of order");
             current = inode;
-            entered = enter_directory(run, inode, leaf, &directory);
+            entered = enter_directory(run, inode, &directory);
         }
-        if (!entered) {
-            notes = run->notes;
+        if (!entered)
             continue;
-        }
         const uint32_t next = handle_files(run, leaf, slot, &directory);
-        if (run->notes)
-            bw_known_files_add_items(&run->scratch->part.known, leaf, slot, next);
         if (next == slot)
             handle_item(run, leaf, slot, &directory);
         else
             slot = next - 1;
     }
-    if (notes) /* files of a directory that is not entered are files nevertheless */
-        bw_known_files_add_leaf(&run->scratch->part.known, leaf);
 }
 
 /* The same for the list of a leaf. */
@@ -726,16 +626,13 @@ static void handle_entry_list(struct running_task *run, const struct bw_buffer *
     struct bw_dir_entry entry;
     uint64_t inode;
     while (bw_entry_list_next_directory(&cursor, &inode, &entries)) {
-        const bool entered = enter_directory(run, inode, NULL, &directory);
-        if (!entered && !run->notes)
+        if (!enter_directory(run, inode, &directory))
             continue;
-        if (entered && !chosen)
+        if (!chosen)
             handle_listed_files(run, &entries, &directory);
         while (bw_entry_list_next_entry(&entries, &entry)) {
-            note_entry(run, &entry);
-            if (entered)
-                handle_entry(run, &directory, &entry);
-            if (entered && !chosen)
+            handle_entry(run, &directory, &entry);
+            if (!chosen)
                 handle_listed_files(run, &entries, &directory);
         }
     }
@@ -756,7 +653,7 @@ static void choose_method(struct running_task *run)
     const enum listing_method before = run->method;
     const bool watched = BW_PROBE_ON(probes, dirent) || BW_PROBE_ON(probes, path__emit);
     run->skips_files = !watched && !(scope->choice->types >> BW_FILE_REGULAR & 1);
-    if (!scope->choice->is_plain || scope->silent || scope->missing || watched)
+    if (!scope->choice->is_plain || scope->silent || watched)
         run->method = CHOOSE_FILES;
     else
         run->method = scope->writer->is_path ? WRITE_PATHS : COLLECT_FILES;
@@ -788,33 +685,8 @@ static void list_wanted(struct running_task *run)
             handle_entry_list(run, &leaf->list);
         else
             handle_leaf(run, &leaf->view);
-        if (run->task->scans)
-            bw_shard_leaves_add(&run->scratch->part, leaf);
         bw_output_offer(run->scope->output, run->number, &run->text);
     }
-}
-
-/* Lists the shard's leaves of a node. */
-static void scan_part(struct running_task *run)
-{
-    struct bw_task_scratch *scratch = run->scratch;
-    struct bw_shard_leaves *part = &scratch->part;
-    const struct bw_tree_block_expectation *keys = &run->task->pointer.expectation;
-    bw_ancestors_clear(&scratch->ancestors, run->scope);
-    scratch->ancestors.first = keys->first_key.objectid;
-    scratch->ancestors.end = keys->end_key.objectid;
-    const bool needs_inodes = bw_collector_looks_up(scratch->collector) &&
-                              run->scope->choice->types >> BW_FILE_REGULAR & 1;
-    fail_on_error(run,
-                  bw_shard_leaves_begin(part, run->scope->nodes, &scratch->leaves, needs_inodes));
-    run->notes = part->notes;
-    scratch->ancestors.files = run->notes ? &part->known : NULL;
-    do
-        list_wanted(run);
-    while (bw_shard_leaves_want_more(part));
-    if (!run->result->lost.count && !bw_output_stopped(run->scope->output))
-        bw_shard_leaves_remember(part);
-    write_collected(run);
 }
 
 static void run_leaves(struct running_task *run)
@@ -842,7 +714,6 @@ void bw_task_run(const struct bw_task_scope *scope, struct bw_task_scratch *scra
                                .result = &task->result,
                                .number = number,
                                .leaf = UINT32_MAX};
-    size_t cut = 0;
     bw_output_begin(scope->output, number, &run.text);
     scratch->record_count = 0;
     scratch->parent = BW_NO_DIRECTORY;
@@ -850,17 +721,12 @@ void bw_task_run(const struct bw_task_scope *scope, struct bw_task_scratch *scra
     if (!bw_output_stopped(scope->output)) {
         struct bw_error *error =
             bw_leaves_open(&scratch->leaves, scope->tree, &task->pointer, scope->lost_blocks);
-        if (error && task->scans &&
-            !bw_shard_has(scope->nodes, &task->pointer.expectation.first_key, 0, 1, &cut))
-            bw_fs_report_lost(scope->fs, task->pointer.bytenr, error); /* another shard adds it */
-        else if (error)
+        if (error)
             on_lost_leaf(&run, &task->pointer, error);
-        else if (task->scans)
-            scan_part(&run);
         else
             run_leaves(&run);
         if (scope->complete && !run.result->lost.count &&
-            !bw_task_result_close_directories(run.result, scope->nodes))
+            !bw_task_result_close_directories(run.result))
             fail_on_error(&run, bw_error_no_memory());
     }
     bw_output_finish(scope->output, number, &run.text);

@@ -17,7 +17,6 @@
 #include "walk/leaves.h"
 #include "walk/output.h"
 #include "walk/selection.h"
-#include "walk/shard.h"
 
 /** A directory that will be walked. */
 struct bw_pending {
@@ -35,8 +34,7 @@ static inline struct bw_key bw_last_entry_key(uint64_t inode)
     return (struct bw_key){inode, BW_DIR_INDEX, UINT64_MAX};
 }
 
-/** State shared by the tasks of one wave. It does not change while they run, except `wanting`, and
- * of `nodes` the density and what a task adds to its own node. */
+/** State shared by the tasks of one wave. It does not change while they run, except `wanting`. */
 struct bw_task_scope {
     struct bw_fs *fs;
     const struct bw_tree *tree;
@@ -52,8 +50,6 @@ struct bw_task_scope {
     const struct bw_file_writer *writer; /**< what to write of files */
     const struct bw_choice *choice;      /**< which files */
     atomic_uint_fast64_t *wanting;       /**< inodes whose attributes are missing or damaged */
-    struct bw_shard_nodes *nodes; /**< of a tree that shards divide; NULL: the walk is of all */
-    struct bw_missing *missing;   /**< list only these entries; NULL: all */
 };
 
 /** A subvolume that a task has found. */
@@ -81,16 +77,15 @@ struct bw_task {
     const struct bw_pending *pending; /**< ascending by inode; all have entries below the node */
     size_t pending_count;
     uint32_t since; /**< pending directories that were walked before this wave are skipped */
-    bool scans;     /**< nothing is pending: all entries in the shard's leaves are listed */
     struct bw_task_result result;
 };
 
 /** Buffers that a worker keeps from task to task. */
 struct bw_task_scratch;
-/** Allocates them. `lists` is NULL if no leaf is shared; with `numbered`, they have all inodes. */
+/** Allocates them. `lists` is NULL if no leaf is shared. */
 struct bw_error *bw_task_scratch_create(struct bw_fs *fs, struct bw_entry_cache *lists,
                                         const struct bw_file_writer *writer,
-                                        const struct bw_choice *choice, bool numbered,
+                                        const struct bw_choice *choice,
                                         struct bw_task_scratch **scratch);
 /** Frees them; NULL is allowed. */
 void bw_task_scratch_destroy(struct bw_task_scratch *scratch);
@@ -100,9 +95,9 @@ void bw_task_scratch_destroy(struct bw_task_scratch *scratch);
 void bw_task_run(const struct bw_task_scope *scope, struct bw_task_scratch *scratch,
                  struct bw_task *task, size_t number);
 
-/** Leaves in `found` the directories whose paths are needed later, and closes all others; in a
- * shard, which cannot notice second entries, it only removes them. False if memory runs out. */
-bool bw_task_result_close_directories(struct bw_task_result *result, bool in_shard);
+/** Leaves in `found` the directories whose paths are needed later, and closes all others. False if
+ * memory runs out. */
+bool bw_task_result_close_directories(struct bw_task_result *result);
 
 /** Frees a result. */
 void bw_task_result_free(struct bw_task_result *result);
@@ -143,9 +138,6 @@ bool bw_collector_add_file(struct bw_collector *collector, const struct bw_disk_
 
 /** Whether there is nothing to flush. */
 bool bw_collector_is_empty(const struct bw_collector *collector);
-
-/** Whether it looks up inodes. */
-bool bw_collector_looks_up(const struct bw_collector *collector);
 
 /** Whether to flush while the leaves with the entries are still in memory: they may contain inodes,
  * too. */

@@ -75,7 +75,7 @@ static bool move_directory(const struct bw_packed *found, uint32_t number,
     return place != BW_NO_DIRECTORY;
 }
 
-bool bw_task_result_close_directories(struct bw_task_result *result, bool in_shard)
+bool bw_task_result_close_directories(struct bw_task_result *result)
 {
     struct bw_packed *found = &result->found, needed = {0};
     uint64_t previous = 0;
@@ -85,7 +85,7 @@ bool bw_task_result_close_directories(struct bw_task_result *result, bool in_sha
         const struct bw_found_directory directory = bw_found_directory_get(found, number);
         good = bw_found_directory_place(found, number) == (uint32_t)NEEDED
                    ? move_directory(found, number, &directory, &needed)
-                   : in_shard || close_directory(result, directory.inode, &previous);
+                   : close_directory(result, directory.inode, &previous);
         number = bw_packed_next(found, number, directory.size);
     }
     for (size_t i = 0; i < result->subvolume_count && good; i++)

@@ -15,7 +15,6 @@
 #include "fs/fs.h"
 #include "fs/lookup.h"
 #include "record/rows.h"
-#include "walk/placement.h"
 #include "walk/small_subvolumes.h"
 #include "walk/subvolume_walk.h"
 
@@ -26,7 +25,6 @@ struct visit {
     struct bw_subvolume_walk walk;
     struct bw_small_subvolumes *small; /* created when the first one is found, like `tops` */
     struct bw_walk_top *tops;          /* of small subvolumes to be walked */
-    size_t top_count;                  /* of a shard */
     struct bw_map visited;             /* ids */
     struct bw_map parents; /* ids of subvolumes that others hang in; filled for no_snapshots alone
                             */
@@ -225,83 +223,6 @@ struct bw_error *bw_walk_start_path(struct bw_fs *fs, const struct bw_walk_optio
     return bw_give_text(&start.path, error, path, length);
 }
 
-/* Walks the small subvolumes of a shard that were collected, together. Subvolumes that are found on
- * the way are placed by their references. */
-static struct bw_error *visit_small_shares(struct visit *visit, struct bw_placement *placement)
-{
-    struct bw_subvolume_walk *walk = &visit->walk;
-    bool found;
-    for (size_t i = 0; i < visit->top_count; i++) { /* the paths may have moved */
-        const struct bw_walk_top top = visit->tops[i];
-        BW_TRY(bw_placement_find(placement, top.subvolume, &visit->tops[i], &found));
-        visit->tops[i].shallow = top.shallow;
-    }
-    if (visit->top_count)
-        BW_TRY(bw_small_subvolumes_run(visit->small, visit->tops, visit->top_count));
-    visit->top_count = walk->found.count = walk->found.paths.length = 0;
-    return NULL;
-}
-
-/* Walks a subvolume's share of a shard; collects small subvolumes. */
-static struct bw_error *visit_share(struct visit *visit, struct bw_placement *placement,
-                                    const struct bw_walk_top *top, enum bw_share share,
-                                    struct bw_shard shard)
-{
-    struct bw_subvolume_walk *walk = &visit->walk;
-    if (visit->options->no_snapshots && top->subvolume->is_snapshot)
-        return NULL;
-    if (share == BW_SHARE_WHOLE && bw_subvolume_is_small(top->subvolume)) {
-        BW_TRY(prepare_small(visit));
-        visit->tops[visit->top_count++] = *top;
-        return visit->top_count < BW_MOST_SMALL_SUBVOLUMES ? NULL
-                                                           : visit_small_shares(visit, placement);
-    }
-    BW_TRY(share == BW_SHARE_PART ? bw_subvolume_walk_run_part(walk, top, shard)
-                                  : bw_subvolume_walk_run(walk, top));
-    walk->found.count = walk->found.paths.length = 0;
-    return NULL;
-}
-
-/* Walks the shares of all subvolumes. The subvolumes that are not entered belong to the first
- * shard. */
-static struct bw_error *visit_shares(struct visit *visit, struct bw_placement *placement,
-                                     struct bw_shard shard, bool stays)
-{
-    const struct bw_subvolume_table *table = &visit->fs->subvolumes;
-    const struct bw_subvolume *start = placement->start.subvolume;
-    struct bw_division division = bw_division_of(table, stays ? start : NULL, shard);
-    const bool lists =
-        stays && shard.number == 1 && bw_subvolume_walk_lists(&visit->walk, BW_FILE_DIRECTORY);
-    for (size_t i = 0; i < table->count && !bw_output_stopped(&visit->walk.output); i++) {
-        const struct bw_subvolume *subvolume = &table->items[i];
-        const bool enters = !stays || subvolume == start;
-        const enum bw_share share = enters ? bw_division_next(&division, subvolume)
-                                    : lists && subvolume->parent == start->tree.id ? BW_SHARE_WHOLE
-                                                                                   : BW_SHARE_NONE;
-        struct bw_walk_top top;
-        bool found;
-        if (share == BW_SHARE_NONE)
-            continue;
-        BW_TRY(bw_placement_find(placement, subvolume, &top, &found));
-        top.shallow = !enters;
-        if (found)
-            BW_TRY(visit_share(visit, placement, &top, share, shard));
-    }
-    return visit_small_shares(visit, placement);
-}
-
-static struct bw_error *visit_shard(struct visit *visit, const struct bw_walk_top *start,
-                                    bool stays)
-{
-    const struct bw_shard shard = {visit->options->shard, visit->options->shards};
-    struct bw_placement placement;
-    struct bw_error *error = bw_placement_create(&placement, &visit->walk, start);
-    if (!error)
-        error = visit_shares(visit, &placement, shard, stays);
-    bw_placement_free(&placement);
-    return error;
-}
-
 /* Walks from the start. For subvolumes that are not entered, only the top directories are listed.
  */
 static struct bw_error *visit_start(struct visit *visit, const struct start *start)
@@ -312,10 +233,6 @@ static struct bw_error *visit_start(struct visit *visit, const struct start *sta
                               .prefix = start->path.data,
                               .prefix_length = start->path.length};
     bw_choice_start(&visit->walk.choice, top.prefix, top.prefix_length, start->single);
-    if (visit->options->shards && !start->single)
-        return visit_shard(visit, &top, stays);
-    if (visit->options->shard > 1)
-        return NULL;
     BW_TRY(start->single ? visit_single(visit, &top, start) : visit_subvolume(visit, &top));
     return stays && !bw_subvolume_walk_lists(&visit->walk, BW_FILE_DIRECTORY)
                ? NULL
@@ -355,8 +272,7 @@ static struct bw_error *visit_what_is_asked(struct visit *visit)
     struct bw_error *error = find_start(visit->fs, visit->options, &start);
     if (!error && start.place.subvolume)
         error = visit_start(visit, &start);
-    const bool is_whole =
-        !visit->options->start && !visit->options->subvolume && !visit->options->shards;
+    const bool is_whole = !visit->options->start && !visit->options->subvolume;
     if (!error && start.place.subvolume && is_whole)
         error = report_cycles(visit);
     else if (!error && !start.place.subvolume)
@@ -499,9 +415,9 @@ struct bw_error *bw_walk(struct bw_fs *fs, const struct bw_walk_options *given,
     if (options.nested > BW_NESTED_SKIP)
         return bw_error_create(BW_ERROR_USAGE, "unknown rule for nested subvolumes: %u",
                                options.nested);
-    if (options.shards ? !options.shard || options.shard > options.shards : options.shard)
-        return bw_error_create(BW_ERROR_USAGE, "there is no part %u of %u", options.shard,
-                               options.shards);
+    if (options.part > options.parts || !options.part != !options.parts)
+        return bw_error_create(BW_ERROR_USAGE, "there is no part %u of %u", options.part,
+                               options.parts);
     options.threads = bw_pool_workers(options.threads);
     summary = summary ? summary : &unused;
     *summary = (struct bw_walk_summary){0};

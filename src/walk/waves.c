@@ -43,9 +43,6 @@ static bool has_pending_entries(void *context, const struct bw_block_pointer *po
 static struct bw_error *add_task(void *context, const struct bw_block_pointer *pointer)
 {
     struct bw_subvolume_walk *walk = context;
-    if (walk->scope.nodes &&
-        !bw_shard_is_sparse_at(walk->scope.nodes, &pointer->expectation.first_key))
-        return NULL;
     if (!BW_ARRAY_RESERVE(walk->tasks, walk->task_count, walk->task_capacity))
         return bw_error_no_memory();
     size_t first = first_reaching(walk, &pointer->expectation.first_key), end = first;
@@ -78,10 +75,9 @@ static void run_task(void *context, unsigned worker, size_t number)
 {
     struct bw_subvolume_walk *walk = context;
     struct bw_task_scratch **scratch = &walk->scratch[worker];
-    struct bw_error *error =
-        *scratch ? NULL
-                 : bw_task_scratch_create(walk->fs, walk->lists, walk->writer, &walk->choice,
-                                          walk->options->shards, scratch);
+    struct bw_error *error = *scratch ? NULL
+                                      : bw_task_scratch_create(walk->fs, walk->lists, walk->writer,
+                                                               &walk->choice, scratch);
     if (!error) {
         bw_task_run(&walk->scope, *scratch, &walk->tasks[number], number);
         return;
@@ -158,36 +154,12 @@ static void report_second_entry(const struct bw_subvolume_walk *walk, uint64_t i
                                                 walk->scope.tree->id, inode));
 }
 
-/* The same as merge_directory() for a shard. In a task that scans, a directory counts as walked if
- * its entries are scanned, or if it is only needed for a path: another shard may walk it. */
-static struct bw_error *merge_directory_of_shard(struct bw_subvolume_walk *walk,
-                                                 const struct bw_found_directory *found, bool scans,
-                                                 uint32_t parent, uint32_t *place)
-{
-    bool is_new = false;
-    *place = bw_directories_find(&walk->directories, found->inode);
-    if (*place == BW_NO_DIRECTORY)
-        BW_TRY(bw_directories_add(&walk->directories, found->inode, parent, found->name,
-                                  found->name_length, walk->scope.wave, place));
-    if (found->walked && scans)
-        return NULL;
-    if (!bw_number_set_add(&walk->queued, found->inode, &is_new))
-        return bw_error_no_memory();
-    if (found->walked)
-        return NULL;
-    if (!is_new)
-        report_second_entry(walk, found->inode);
-    return is_new ? bw_waves_add_pending(walk, found->inode, *place) : NULL;
-}
-
 /* Adds a directory that a task has found to the table; `place` gets its number. */
 static struct bw_error *merge_directory(struct bw_subvolume_walk *walk,
-                                        const struct bw_found_directory *found, bool scans,
-                                        uint32_t parent, uint32_t *place)
+                                        const struct bw_found_directory *found, uint32_t parent,
+                                        uint32_t *place)
 {
     struct bw_directory_table *table = &walk->directories;
-    if (walk->scope.nodes)
-        return merge_directory_of_shard(walk, found, scans, parent, place);
     *place = bw_directories_find(table, found->inode);
     if (*place != BW_NO_DIRECTORY || bw_directories_is_closed(table, found->inode))
         report_second_entry(walk, found->inode);
@@ -215,13 +187,13 @@ static struct bw_error *merge_closed(struct bw_subvolume_walk *walk, const struc
 }
 
 static struct bw_error *merge_directories(struct bw_subvolume_walk *walk,
-                                          const struct bw_packed *found, bool scans)
+                                          const struct bw_packed *found)
 {
     for (uint32_t number = bw_packed_first(found, 0); number != BW_NO_DIRECTORY;) {
         const struct bw_found_directory directory = bw_found_directory_get(found, number);
         uint32_t place;
-        BW_TRY(merge_directory(walk, &directory, scans, directory_number(directory.parent, found),
-                               &place));
+        BW_TRY(
+            merge_directory(walk, &directory, directory_number(directory.parent, found), &place));
         bw_found_directory_set_place(found, number, place);
         number = bw_packed_next(found, number, directory.size);
     }
@@ -231,7 +203,7 @@ static struct bw_error *merge_directories(struct bw_subvolume_walk *walk,
 static struct bw_error *merge_result(struct bw_subvolume_walk *walk, const struct bw_task *task)
 {
     const struct bw_task_result *result = &task->result;
-    BW_TRY(merge_directories(walk, &result->found, task->scans));
+    BW_TRY(merge_directories(walk, &result->found));
     BW_TRY(merge_closed(walk, &result->closed));
     for (size_t i = 0; i < result->subvolume_count; i++) {
         const struct bw_found_subvolume *found = &result->subvolumes[i];

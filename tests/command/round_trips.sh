@@ -27,7 +27,7 @@ at_most() {
 # The blocks of single lookups stay in the cache, and roots are read once.
 at_most 10 gone walk -j 1
 at_most 20 root-tree-levels walk -j 1 # 222 subvolumes
-at_most 30 root-tree-levels walk -j 1 --shard 1/2
+at_most 20 root-tree-levels walk -j 1 --part 1/2
 at_most 12 gone space -j 1
 at_most 12 gone sum -j 1
 at_most 55 laptop sum -j 1

@@ -32,9 +32,9 @@ static const struct cmd_option options[] = {
      CMD_FLAG(struct check_arguments, quick)},
     {0, "data", NULL, "also read every copy of all data that have checksums, and their parity",
      CMD_FLAG(struct check_arguments, data)},
-    {0, "shard", "I/N",
+    {0, "part", "I/N",
      "with --data, read only part I of N parts of the data; part 1 also checks everything else",
-     CMD_SHARD(struct check_arguments, shard)},
+     CMD_PART(struct check_arguments, part)},
     {0, "resume", "TOKEN", "with --data, continue a check that a signal has stopped",
      CMD_TEXT(struct check_arguments, resume)},
     {0, "step", "SIZE",
@@ -103,8 +103,8 @@ static struct bw_error *check_all(struct check_run *check, const struct bw_error
                                       .quick = settings->quick,
                                       .data = settings->data,
                                       .all = settings->all,
-                                      .shard = settings->shard.number,
-                                      .shards = settings->shard.count,
+                                      .part = settings->part.number,
+                                      .parts = settings->part.count,
                                       .data_step = settings->step,
                                       .threads = settings->threads,
                                       .visit = check_on_finding,
@@ -202,10 +202,10 @@ static struct bw_error *check_settings_error(const struct cmd_common *common,
 {
     if (settings->quick && settings->data)
         return bw_error_create(BW_ERROR_USAGE, "--quick and --data exclude each other");
-    if (settings->shard.count &&
+    if (settings->part.count &&
         (!settings->data || settings->manifest || settings->stream_of_count))
         return bw_error_create(BW_ERROR_USAGE,
-                               "--shard needs --data, and excludes --manifest and --stream-of");
+                               "--part needs --data, and excludes --manifest and --stream-of");
     if (settings->resume && (!settings->data || settings->manifest || settings->stream_of_count))
         return bw_error_create(BW_ERROR_USAGE,
                                "--resume needs --data, and excludes --manifest and --stream-of");
@@ -295,7 +295,7 @@ const struct command cmd_check = {
         "status 8.\n",
     .examples = "  btrfs-walk check disk.img                           all metadata\n"
                 "  btrfs-walk check --data a.img b.img                 a scrub of two devices\n"
-                "  btrfs-walk check --data --shard 2/8 disk.img        an eighth of the data\n"
+                "  btrfs-walk check --data --part 2/8 disk.img        an eighth of the data\n"
                 "  btrfs-walk check --quick disk.img && echo good      in a script\n"
                 "  btrfs-walk check -o code,paths,message disk.img     columns\n"
                 "  btrfs-walk check --json disk.img | jq .code         for programs\n"

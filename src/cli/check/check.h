@@ -29,7 +29,7 @@ struct check_arguments {
     bool quick, data, all, strict;
     unsigned tolerate; /**< 1: repairable errors do not count as errors */
     unsigned threads;
-    struct cmd_shard shard;
+    struct cmd_part part;
     const char *resume;
     uint64_t step; /* 0: the default */
     const char *manifest, *subvolume;

@@ -67,11 +67,10 @@ struct bw_error *cmd_store_threads(void *threads, const struct cmd_option *optio
     return NULL;
 }
 
-struct bw_error *cmd_store_shard(void *target, const struct cmd_option *option,
-                                 const char *argument)
+struct bw_error *cmd_store_part(void *target, const struct cmd_option *option, const char *argument)
 {
     enum { MOST = 65536, ROOM = 8 };
-    struct cmd_shard *shard = target;
+    struct cmd_part *part = target;
     char first[ROOM] = "";
     uint64_t number = 0, count = 0;
     const size_t length = strcspn(argument, "/");
@@ -80,7 +79,7 @@ struct bw_error *cmd_store_shard(void *target, const struct cmd_option *option,
     const bool good = argument[length] &&
                       cmd_parse_number(argument + length + 1, 1, MOST, &count) &&
                       cmd_parse_number(first, 1, count, &number);
-    *shard = (struct cmd_shard){(unsigned)number, (unsigned)count};
+    *part = (struct cmd_part){(unsigned)number, (unsigned)count};
     return good ? NULL : cmd_bad_argument(option, argument, "1/N to N/N, with N up to 65536");
 }
 

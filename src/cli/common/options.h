@@ -58,12 +58,12 @@ struct cmd_option {
     .store = cmd_store_threads, .offset = CMD_AT(type, member, unsigned)
 /** A number of bytes, parsed by cmd_parse_bytes(). */
 #define CMD_BYTES(type, member) .store = cmd_store_bytes, .offset = CMD_AT(type, member, uint64_t)
-/** A part of several: --shard I/N. */
-struct cmd_shard {
+/** A part of several: --part I/N. */
+struct cmd_part {
     unsigned number, count; /**< both 0: the option was not given */
 };
-#define CMD_SHARD(type, member) \
-    .store = cmd_store_shard, .offset = CMD_AT(type, member, struct cmd_shard)
+#define CMD_PART(type, member) \
+    .store = cmd_store_part, .offset = CMD_AT(type, member, struct cmd_part)
 /** A word of a list, stored as its index: the value of an enumeration. */
 #define CMD_WORD(type, member, list) \
     .store = cmd_store_word, .offset = CMD_AT(type, member, unsigned), .words = (list)
@@ -77,8 +77,7 @@ struct bw_error *cmd_store_flag(void *flag, const struct cmd_option *option, con
 struct bw_error *cmd_store_text(void *text, const struct cmd_option *option, const char *argument);
 struct bw_error *cmd_store_threads(void *threads, const struct cmd_option *option,
                                    const char *argument);
-struct bw_error *cmd_store_shard(void *shard, const struct cmd_option *option,
-                                 const char *argument);
+struct bw_error *cmd_store_part(void *part, const struct cmd_option *option, const char *argument);
 struct bw_error *cmd_store_bytes(void *bytes, const struct cmd_option *option,
                                  const char *argument);
 struct bw_error *cmd_store_word(void *value, const struct cmd_option *option, const char *argument);

@@ -20,6 +20,7 @@ static const struct removed options[] = {
     {"ls", "full-time", "-l prints full times"},
     {NULL, "probe-filter",
      "filter with 'jq': --probe PATTERN --probe-format json --probe-output FILE"},
+    {NULL, "shard", "use --part I/N"},
     {NULL, "verity-root-hash", "run 'veritysetup verify' before btrfs-walk"},
 };
 

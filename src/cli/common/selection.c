@@ -185,6 +185,8 @@ void cmd_selection_apply(const struct cmd_selection *selection, unsigned types,
     options->has_maxdepth = selection->has_maxdepth;
     options->maxdepth = selection->maxdepth;
     options->mindepth = selection->mindepth;
+    options->part = selection->part.number;
+    options->parts = selection->part.count;
     if (selection->has_operators)
         options->types = bw_selection_default_types(selection->selection, types);
     else if (selection->types)

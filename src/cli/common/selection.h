@@ -20,11 +20,12 @@ extern const struct cmd_option cmd_selection_options[];
             CMD_WORD(type, member, cmd_nested_words)                                         \
     }
 
-/** The entry for --shard in the option table of a command whose state is a `type`. */
-#define CMD_SHARD_OPTION(type, member)                                        \
-    {                                                                         \
-        0, "shard", "I/N", "only part I of N disjoint parts, counted from 1", \
-            CMD_SHARD(type, member)                                           \
+/** The entry for --part in the option table of a command whose state is a `type` with a
+ * struct cmd_selection. */
+#define CMD_PART_OPTION(type, member)                                                      \
+    {                                                                                      \
+        0, "part", "I/N", "only part I of N: each inode is in exactly one, by its number", \
+            CMD_PART(type, member.part)                                                    \
     }
 
 /** The words of --nested, in the order of enum bw_nested. */
@@ -45,13 +46,14 @@ struct cmd_selection {
     bool has_operators; /**< --not, --or or the like was given */
     bool has_maxdepth;
     unsigned maxdepth, mindepth;
+    struct cmd_part part;
 };
 
 /** Whether any filter was given. */
 static inline bool cmd_selection_is_set(const struct cmd_selection *selection)
 {
     return selection->selection || selection->types || selection->has_maxdepth ||
-           selection->mindepth;
+           selection->mindepth || selection->part.count;
 }
 
 /** Copies the settings into the options of a walk, which must not outlive the selection. Without

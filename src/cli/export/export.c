@@ -68,8 +68,6 @@ int cmd_export_open(const struct cmd_common *common, struct cmd_export_settings 
 {
     *export = (struct cmd_export){.common = common, .settings = settings};
     cmd_selection_apply(&settings->selection, BW_WALK_ALL, &settings->walk);
-    settings->walk.shard = settings->shard.number;
-    settings->walk.shards = settings->shard.count;
     int status = cmd_open(common, &export->session);
     if (status)
         return status;

@@ -40,7 +40,7 @@ static const struct cmd_option options[] = {
     CMD_GROUP(cmd_naming_options, struct sum_state, export),
     CMD_EXPORT_CHECKSUMS_OPTION(struct sum_state),
     CMD_GROUP(cmd_export_options, struct sum_state, export),
-    CMD_SHARD_OPTION(struct sum_state, export.shard),
+    CMD_PART_OPTION(struct sum_state, export.selection),
     CMD_RESUME_OPTION(struct sum_state, resume),
     {0},
 };
@@ -154,9 +154,9 @@ static struct bw_error *check_options(const struct sum_state *state)
                    ? bw_error_create(BW_ERROR_USAGE, "--compare and --ignore are for --tree")
                    : NULL;
     if (state->algorithm || state->tag || state->null_terminated ||
-        state->export.naming.components || state->export.shard.count || state->resume)
+        state->export.naming.components || state->export.selection.part.count || state->resume)
         return bw_error_create(BW_ERROR_USAGE, "--tree excludes --algorithm, --tag, --zero, "
-                                               "--strip-components, --shard and --resume");
+                                               "--strip-components, --part and --resume");
     return NULL;
 }
 

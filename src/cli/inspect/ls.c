@@ -77,7 +77,9 @@ static bool is_not_excluded(const struct cmd_selection *selection, const struct 
 static bool has_name(const struct cmd_selection *selection, const struct bw_entry *entry)
 {
     const unsigned type = entry->place.type <= BW_FILE_SYMLINK ? entry->place.type : 0;
-    return (!selection->types || selection->types >> type & 1) &&
+    return bw_part_contains(selection->part.number, selection->part.count,
+                            bw_subvolume_id(entry->place.subvolume), entry->place.inode) &&
+           (!selection->types || selection->types >> type & 1) &&
            (!selection->selection || bw_selection_accepts_name(selection->selection, entry));
 }
 
@@ -184,7 +186,7 @@ static struct bw_error *enter_directories(struct lister *ls, const struct ls_lis
                                           const struct pending *directory)
 {
     const unsigned depth = directory->depth + 1;
-    if (!ls->options->recursive || ls->options->shard.count || !lists_contents(ls, depth))
+    if (!ls->options->recursive || !lists_contents(ls, depth))
         return NULL;
     const bool stays = !bw_nested_enters(ls->options->nested, ls->options->subvolume);
     size_t above = ls->path.length;
@@ -320,10 +322,10 @@ static struct bw_error *find_named(const struct lister *ls, const char *path,
     return NULL;
 }
 
-/* Pushes a directory given as PATH, or one of a shard. If its ".." is listed, that needs a lookup;
- * further down, the listing contains the parent. */
+/* Pushes a directory given as PATH. If its ".." is listed, that needs a lookup; further down, the
+ * listing contains the parent. */
 static struct bw_error *push_named(struct lister *ls, const char *path,
-                                   const struct bw_place *place, unsigned depth)
+                                   const struct bw_place *place)
 {
     struct bw_place parent = *place;
     BW_AUTO_FREE char *above = NULL;
@@ -332,17 +334,7 @@ static struct bw_error *push_named(struct lister *ls, const char *path,
     if (ls->options->all)
         bw_error_free(bw_lookup(ls->paths.session.fs, ls->paths.from, above, true, &parent));
     return push_directory(ls, 0, "", path, strlen(path),
-                          &(struct pending){.place = *place, .parent = parent, .depth = depth});
-}
-
-static struct bw_error *list_of_shard(void *context, const char *path, const struct bw_place *place,
-                                      unsigned depth)
-{
-    struct lister *ls = context;
-    if (!lists_contents(ls, depth))
-        return NULL;
-    BW_TRY(push_named(ls, path, place, depth));
-    return list_pending(ls);
+                          &(struct pending){.place = *place, .parent = parent});
 }
 
 /* Directories given as PATH are sorted like files. */
@@ -355,9 +347,7 @@ static struct bw_error *push_named_directories(struct lister *ls, struct ls_list
             strndup(directories->bytes.data + entry->name, entry->name_length);
         if (!path)
             return bw_error_no_memory();
-        BW_TRY(ls->options->shard.count ? ls_shard_directories(ls->paths.session.fs, ls->options,
-                                                               path, list_of_shard, ls)
-                                        : push_named(ls, path, &entry->place, 0));
+        BW_TRY(push_named(ls, path, &entry->place));
     }
     return NULL;
 }
@@ -391,7 +381,7 @@ static struct bw_error *list_all(struct lister *ls)
     ls->headings = ls->options->recursive || count > 1;
     struct bw_error *error =
         find_operands(ls, count ? common->paths : top, count ? count : 1, &files, &directories);
-    if (!error && ls->options->shard.number <= 1)
+    if (!error)
         error = select_and_write(ls, &files, NULL);
     ls_listing_free(&files);
     ls_listing_free(&directories);
@@ -514,7 +504,7 @@ static const struct cmd_option options[] = {
      .store = set_color, .offset = CMD_AT(struct ls_state, color, unsigned), .words = whens},
     {'1', "one", NULL, "print one name per line (always the case)", CMD_FLAG(struct ls_state, one)},
     CMD_SELECTION(struct ls_state, selection),
-    CMD_SHARD_OPTION(struct ls_state, shard),
+    CMD_PART_OPTION(struct ls_state, selection),
     CMD_RESUME_OPTION(struct ls_state, resume),
     CMD_SUBVOLUME_OPTION(struct ls_state, subvolume),
     CMD_NESTED_OPTION(struct ls_state, nested),
@@ -550,8 +540,8 @@ static struct bw_error *make_ready(const struct cmd_common *common, struct ls_st
     if (ls->color == AUTO && (!terminal || (no_color && *no_color)))
         ls->color = NEVER;
     ls->selects = cmd_selection_is_set(selection);
-    if ((ls->selects || ls->shard.count) && !ls->recursive)
-        return bw_error_create(BW_ERROR_USAGE, "filters and --shard need -R");
+    if (ls->selects && !ls->recursive)
+        return bw_error_create(BW_ERROR_USAGE, "filters and --part need -R");
     if (selection->has_operators)
         bw_selection_default_types(selection->selection, BW_WALK_ALL);
     if (ls->time_style && !bw_time_style_parse(ls->time_style, &ls->times))

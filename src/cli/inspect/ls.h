@@ -74,7 +74,6 @@ struct ls_state {
     const char *time_style;
     unsigned color; /**< enum ls_when */
     struct cmd_selection selection;
-    struct cmd_shard shard;
     const char *resume;
     bool selects; /**< there are filters */
     struct bw_time_style times;
@@ -149,14 +148,5 @@ bool ls_colors_read(const struct cmd_common *common, struct ls_colors *colors);
 bool ls_colors_follow(const struct ls_colors *colors);
 
 void ls_colors_free(struct ls_colors *colors);
-
-/** Receives a directory: its path, in the form that the user has used for the start. */
-typedef struct bw_error *ls_directory_visitor(void *context, const char *path,
-                                              const struct bw_place *place, unsigned depth);
-
-/** Finds the directories of the shard below a directory, itself included. */
-struct bw_error *ls_shard_directories(struct bw_fs *fs, const struct ls_state *state,
-                                      const char *start, ls_directory_visitor *visit,
-                                      void *context);
 
 #endif

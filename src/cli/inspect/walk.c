@@ -22,7 +22,6 @@ struct walk_state {
     const char *time_style;
     struct bw_walk_options options;
     struct cmd_selection selection;
-    struct cmd_shard shard;
     const char *resume;
     bool null_terminated;
     bool summary;
@@ -79,7 +78,7 @@ static const struct cmd_option options[] = {
     {0, "reverse", NULL, "reverse the order of --sort",
      CMD_FLAG(struct walk_state, options.reverse)},
     CMD_SELECTION(struct walk_state, selection),
-    CMD_SHARD_OPTION(struct walk_state, shard),
+    CMD_PART_OPTION(struct walk_state, selection),
     CMD_RESUME_OPTION(struct walk_state, resume),
     CMD_SUBVOLUME_OPTION(struct walk_state, options.subvolume),
     CMD_NESTED_OPTION(struct walk_state, options.nested),
@@ -186,8 +185,6 @@ static struct bw_error *make_ready(const struct cmd_common *common, struct walk_
 {
     walk->options.struct_size = sizeof walk->options;
     cmd_selection_apply(&walk->selection, BW_WALK_FILES, &walk->options);
-    walk->options.shard = walk->shard.number;
-    walk->options.shards = walk->shard.count;
     BW_TRY(make_rows(common, walk, rows));
     walk->options.rows = *rows;
     if (walk->options.reverse && !walk->options.order)

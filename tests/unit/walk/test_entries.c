@@ -178,8 +178,8 @@ static void test_shared_leaves(void **state)
 }
 
 /* The directory that contains a subvolume has lost the reference to its parent, but the parent has
- * its entry: shards list the subvolume like a walk of everything. */
-static void test_shards_without_reference(void **state)
+ * its entry: the parts list everything once. */
+static void test_parts_without_reference(void **state)
 {
     (void)state;
     struct iw_image *image = iw_create(&(struct iw_options){.nodesize = 4096});
@@ -189,11 +189,11 @@ static void test_shards_without_reference(void **state)
     iw_file(image, 257, TOP, "file");
     iw_remove_item(image, FS, (struct bw_key){directory, BW_INODE_REF, TOP});
     iw_write_memory(image);
-    for (unsigned shards = 1; shards <= 3; shards++) {
+    for (unsigned parts = 1; parts <= 3; parts++) {
         size_t count = 0;
-        for (unsigned shard = 1; shard <= shards; shard++) {
+        for (unsigned part = 1; part <= parts; part++) {
             const struct bw_walk_options options = {
-                .types = BW_WALK_ALL, .shard = shard, .shards = shards};
+                .types = BW_WALK_ALL, .part = part, .parts = parts};
             struct listing listing = list_with(image, true, &options, NULL);
             count += listing.count;
             bw_buffer_free(&listing.text);
@@ -493,7 +493,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_types),           cmocka_unit_test(test_order),
-        cmocka_unit_test(test_shared_leaves),   cmocka_unit_test(test_shards_without_reference),
+        cmocka_unit_test(test_shared_leaves),   cmocka_unit_test(test_parts_without_reference),
         cmocka_unit_test(test_start),           cmocka_unit_test(test_nested),
         cmocka_unit_test(test_no_such_start),   cmocka_unit_test(test_maxdepth),
         cmocka_unit_test(test_selection),       cmocka_unit_test(test_stop),
