@@ -235,12 +235,19 @@ static void report_data(struct bw_check *check, const struct bw_checked_chunk *c
 {
     const struct bw_finding_location location = location_of(chunk);
     const struct counted *counted = counted_of(check, chunk);
-    bw_check_find(check, BW_CODE_chunk_unreadable, &location,
-                  "%u of %u stripes are on missing devices: %" PRIu64
-                  " bytes in use cannot be read, of %s%" PRIu64 " file%s",
-                  counted->missing, chunk->stripes, counted->bytes,
-                  may_have_more_files(check) ? "at least " : "", counted->files,
-                  counted->files == 1 ? "" : "s");
+    if (!counted->files && may_have_more_files(check))
+        bw_check_find(check, BW_CODE_chunk_unreadable, &location,
+                      "%u of %u stripes are on missing devices: %" PRIu64
+                      " bytes in use cannot be read; their files are unknown, because metadata are "
+                      "lost, too",
+                      counted->missing, chunk->stripes, counted->bytes);
+    else
+        bw_check_find(check, BW_CODE_chunk_unreadable, &location,
+                      "%u of %u stripes are on missing devices: %" PRIu64
+                      " bytes in use cannot be read, of %s%" PRIu64 " file%s",
+                      counted->missing, chunk->stripes, counted->bytes,
+                      may_have_more_files(check) ? "at least " : "", counted->files,
+                      counted->files == 1 ? "" : "s");
 }
 
 static void report_blocks(struct bw_check *check, const struct bw_checked_chunk *chunk)

@@ -327,7 +327,13 @@ static void check_used_root(struct bw_check *check, const struct bw_tree *used,
                     .tree = used->id,
                     .logical = promised->bytenr,
                     .length = check->fs->superblock.nodesize}};
-    if (used->root.bytenr != promised->bytenr || used->root.generation != promised->generation)
+    const bool is_same = used->root.bytenr == promised->bytenr;
+    if (used->root.generation == promised->generation && !is_same)
+        bw_check_find(check, BW_CODE_root_lost, &location,
+                      "the root cannot be read; a tree made of the readable blocks of generation "
+                      "%" PRIu64 " and older ones was checked instead",
+                      promised->generation);
+    else if (!is_same || used->root.generation != promised->generation)
         bw_check_find(check, BW_CODE_root_lost, &location,
                       "the root of generation %" PRIu64 " is lost; generation %" PRIu64
                       " was checked instead",

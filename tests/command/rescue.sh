@@ -6,7 +6,7 @@ set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
 "$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" laptop superblocks-gone raid0-2 raid1-3 past \
-    plain subvolumes streams incomplete lost-tree-csum compressed || exit 1
+    empty raid5-3 plain subvolumes streams incomplete lost-tree-csum compressed || exit 1
 cd "$WORK" || exit 1
 sound=$BUILD/fixtures/laptop/dev1.img
 cp --sparse=always "$sound" bad.img
@@ -52,21 +52,21 @@ leaf=$("$PROGRAM" dump -t "$("$PROGRAM" subvolumes -o subvolume,subvolume_path "
 # shellcheck disable=SC2046
 damage $(places_of "$leaf")
 "$PROGRAM" sum "$sound" | sort > sums
-expect "a damaged file system" 1 - rescue bad.img
+expect "a damaged file system" 1 "files? cannot be read completely$" rescue bad.img
 cp "$WORK/out" screen
 holds "what is wrong" out_has "^  tree block $leaf of subvolume [0-9]* .*both copies are bad"
-expect "as JSON" 1 - rescue --json bad.img
+expect "as JSON" 1 "files? cannot be read completely$" rescue --json bad.img
 is "its state" "$(member 'answer["state"]')" damaged
 holds "a problem" test "$(member 'len(answer["problems"])')" -ge 1
 whole=$(member 'total("verified_files")') partly=$(member 'total("partly_files")')
 lost=$(member 'total("lost_files")')
 holds "a partly readable or lost file" test "$((partly + lost))" -ge 1
 holds "an older generation has files" test "$(member 'answer["hidden_files"]')" -ge 1
-expect "every file" 1 - rescue --list --json bad.img
+expect "every file" 1 "files? cannot be read completely$" rescue --list --json bad.img
 is "whole ones" "$(grep -c '"recoverable":"verified"' "$WORK/out")" "$whole"
 is "partly readable ones" "$(grep -c '"recoverable":"partly"' "$WORK/out")" "$partly"
 is "lost ones" "$(grep -c '"recoverable":"lost"' "$WORK/out")" "$lost"
-expect "their paths" 1 - rescue --list -0 bad.img
+expect "their paths" 1 "files? cannot be read completely$" rescue --list -0 bad.img
 is "with NUL" "$(tr -cd '\0' < "$WORK/out" | wc -c)" "$((whole + partly + lost))"
 
 # The printed commands, run as they are printed; then all at once.
@@ -164,7 +164,7 @@ fi
 
 # Names that the shell would split.
 mkdir "a folder" && mv bad.img "a folder/it's.img"
-expect "an image with a quote" 1 - rescue "a folder/it's.img"
+expect "an image with a quote" 1 "files? cannot be read completely$" rescue "a folder/it's.img"
 sed -n '/^This runs/,/^Or / s/^  btrfs-walk/bin\/btrfs-walk/p' "$WORK/out" | head -n 1 > commands
 rm -r saved && mkdir saved
 sh commands > printed 2>&1
@@ -175,7 +175,8 @@ expect "files that damage has hidden" 1 . deleted --lost -o path "a folder/it's.
 holds "one of them" out_has '^/@home/'
 
 # What is needed to open.
-expect "without superblocks" 1 - rescue --json "$BUILD/fixtures/superblocks-gone/dev1.img"
+expect "without superblocks" 1 "metadata are damaged; files may be missing$" \
+    rescue --json "$BUILD/fixtures/superblocks-gone/dev1.img"
 is "the option" "$(member 'answer["open_options"]')" "['--scan']"
 is "in the commands" "$(member '"--scan" in answer["steps"][0]["shell_command"]')" True
 
@@ -188,13 +189,49 @@ expect "without subvolumes" 0 - rescue "$BUILD/fixtures/plain/dev1.img"
 is "nothing to keep" "$(grep -c -- --subvolumes out)" 0
 expect "with snapshots" 0 - rescue "$BUILD/fixtures/subvolumes/dev1.img"
 holds "keeping them" out_has '^  btrfs-walk extract --subvolumes --directory=saved-subv'
-expect "a missing stripe" 1 - rescue "$BUILD/fixtures/raid0-2/dev1.img"
+expect "a missing stripe" 1 "files? cannot be read completely$" \
+    rescue "$BUILD/fixtures/raid0-2/dev1.img"
 holds "costs chunks" out_has ' chunks? with .* of data.* cannot be read completely without it$'
-expect "read" 1 - rescue --json "$BUILD/fixtures/incomplete/dev1.img"
+expect "read" 1 "files? cannot be read completely$" \
+    rescue --json "$BUILD/fixtures/incomplete/dev1.img"
 counts='[total(name) for name in ("verified_files", "partly_files", "lost_files")]'
 read_counts=$(member "$counts")
-expect "not read" 1 - rescue --json --no-data "$BUILD/fixtures/incomplete/dev1.img"
+expect "not read" 1 "files? cannot be read completely$" \
+    rescue --json --no-data "$BUILD/fixtures/incomplete/dev1.img"
 is "the same counts" "$(member "$counts")" "$read_counts"
+
+# Exit statuses, and what is said of one device of a RAID5.
+expect "no files" 0 - rescue "$BUILD/fixtures/empty/dev1.img"
+holds "that is no damage" out_has '^There are no files\.$'
+cp --sparse=always "$BUILD/fixtures/empty/dev1.img" nothing.img
+for block in $("$PROGRAM" dump -t 5 nothing.img | awk '$1 == "leaf" { print $2 }'); do
+    for place in $("$PROGRAM" map -o offset --raw nothing.img "$block"); do
+        head -c 4096 /dev/zero | dd of=nothing.img bs=4096 seek=$((place / 4096)) conv=notrunc \
+            status=none
+    done
+done
+expect "nothing" 1 'top directory .* is lost|cannot be read, only' rescue --no-scan nothing.img
+holds "can be saved" out_has '^Nothing can be saved\.$'
+expect "saved" 1 'nothing.img: .* lost|cannot be read' rescue --no-scan --extract=none nothing.img
+alone=$BUILD/fixtures/raid5-3/dev1.img
+expect "one device of three" 1 'files cannot be read completely$' rescue "$alone"
+"$PROGRAM" check "$alone" > out 2> err
+holds "the root tree" grep -q 'root-lost.* the root cannot be read; a tree made of the readable' out
+holds "no other generation" sh -c '! grep -q "generation [0-9]* was checked instead" out'
+holds "no number of unknown files" sh -c '! grep -q "at least 0" out'
+
+# All files that share a block, with the message of a file as with an address.
+file=/@/usr/bin/program-1
+logical=$(run_json extents --json "$sound" "$file" |
+    sed 's/.*"logical":\([0-9]*\).*/\1/' | head -n 1)
+inode=$("$PROGRAM" stat --format %i "$sound" "$file")
+subvolume=$(run_json stat --json "$sound" "$file" | sed 's/.*"subvolume":\([0-9]*\).*/\1/')
+echo "BTRFS warning (device sda2): csum failed root $subvolume ino $inode off 0 csum 0x8941f998" \
+    "expected csum 0x93413794 mirror 1" > log
+expect "a message of a shared block" 0 . rescue --dmesg log "$sound"
+is "all files that have it" "$(sed -n 's/^  affected: //p' out | sort)" \
+    "$("$PROGRAM" owner -o path "$sound" "$logical" | sort)"
+holds "they are several" test "$(grep -c affected: out)" -gt 1
 
 # Lost checksums.
 expect "without checksums" 1 . rescue --extract unverified "$BUILD/fixtures/lost-tree-csum/dev1.img"
@@ -207,10 +244,10 @@ cp --sparse=always "$image" bad.img
 csums=$("$PROGRAM" dump -t csum "$image" | sed -n 's/^leaf \([0-9]*\) items.*/\1/p')
 mapfile -t places < <("$PROGRAM" map -o offset "$image" "$csums")
 damage "${places[@]}"
-expect "without checksums" 1 - rescue --list bad.img
+expect "without checksums" 1 "files cannot be read completely" rescue --list bad.img
 holds "a stream can be read" grep -q '^unverified  *[0-9]* *0 */zlib/large$' out
 damage "$("$PROGRAM" map -o offset "$image" 13639680)"
-expect "a stream that is damaged, too" 1 - rescue --list bad.img
+expect "a stream that is damaged, too" 1 "files cannot be read completely" rescue --list bad.img
 holds "it is read in part" grep -q '^partly  *[0-9]* *131072  */zlib/large$' out
 expect "by all commands" 1 "extent at 13639680: copy 1 on device 1" sum --no-checksums bad.img
 

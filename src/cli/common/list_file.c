@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Lists that say whether they are complete. */
+/* Lists with a mark until they are complete. */
 #include "cli/common/list_file.h"
 
 #include <errno.h>

@@ -29,7 +29,7 @@ struct cmd_list_file {
     bool has_failed; /**< entries are missing because a write failed */
 };
 
-/** Begins to write at offset `end` of a file; what follows there is removed. Closes the descriptor
+/** Begins to write at offset `end` of a file, and removes the rest. Closes the descriptor
  * if that fails. */
 struct bw_error *cmd_list_file_open(struct cmd_list_file *list, int descriptor, const char *name,
                                     const struct bw_bytes *mark, uint64_t end);

@@ -42,8 +42,8 @@ int cmd_fail_answer(const struct cmd_common *common, struct bw_error *error);
 struct bw_error *cmd_open_output(const struct bw_fs *fs, const char *taken, const char *name,
                                  int *descriptor);
 
-/** The rest of a path that leads to something directly in common->writing.base. NULL: it does not,
- * or there is no such folder. */
+/** The rest of a path that leads to something directly in common->writing.base. NULL: it leads
+ * elsewhere, or base is NULL. */
 const char *cmd_name_in_base(const struct cmd_common *common, const char *path);
 
 /** The error for something directly in a folder that could not be opened because of `number`: names

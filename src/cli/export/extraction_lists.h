@@ -41,7 +41,7 @@ struct bw_error *extract_lists_open(struct extract_lists *lists,
 /** Adds a part of the current file to its hash. Bad parts count as zeros. */
 void extract_lists_add_part(struct extract_lists *lists, const struct bw_data_part *part);
 
-/** What became of an entry. */
+/** The result for an entry. */
 enum extract_outcome {
     EXTRACT_MADE,    /**< it was extracted, perhaps with zeros in place of lost parts */
     EXTRACT_FOUND,   /**< an earlier extraction has made it; it was read again */

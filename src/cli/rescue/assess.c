@@ -25,6 +25,7 @@ static struct bw_error *add_subvolume(void *context, const struct bw_subvolume_i
         return bw_error_no_memory();
     BW_AUTO_ERROR struct bw_error *error = bw_lookup_number(
         rescue->fs, bw_subvolume_by_id(rescue->fs, info->id), BW_TOP_DIRECTORY, &place);
+    rescue_note_memory(rescue, error);
     char *path = info->path ? strndup(info->path, info->path_length) : NULL;
     if (info->path && !path)
         return bw_error_no_memory();
@@ -54,6 +55,13 @@ static struct rescue_subvolume *find_subvolume(const struct rescue *rescue, uint
 bool rescue_has_damage(const struct rescue *rescue)
 {
     return rescue->missed_total || bw_fs_status(rescue->fs).damages;
+}
+
+bool rescue_is_older(const struct rescue *rescue)
+{
+    const struct bw_generation_choice *chosen = &rescue->common.input.state;
+    return !chosen->generation && !chosen->tree_root &&
+           bw_fs_status(rescue->fs).generation < rescue->super.generation;
 }
 
 struct rescue_subvolume rescue_total(const struct rescue *rescue)
@@ -90,11 +98,19 @@ static bool visit_extents(struct bw_extent_reader *reader, const struct bw_expor
     bw_extent_reader_seek(reader, &file, 0, item->inode.size);
     for (;;) {
         BW_AUTO_ERROR struct bw_error *error = bw_extent_reader_next(reader, &extent);
+        rescue_note_memory(rescue, error);
         if (error || (extent && !visit(rescue, extent)))
             return false;
         if (!extent)
             return true;
     }
+}
+
+/* Whether reading the file's range has decoded all of an extent. Of a compressed one of which
+ * another file needs more, the rest may not decompress. */
+static bool is_decoded(const struct bw_extent *extent)
+{
+    return extent->compression == BW_COMPRESS_NONE || extent->length >= extent->ram_bytes;
 }
 
 static bool was_verified(struct rescue *rescue, const struct bw_extent *extent)
@@ -104,7 +120,7 @@ static bool was_verified(struct rescue *rescue, const struct bw_extent *extent)
 
 static bool add_verified(struct rescue *rescue, const struct bw_extent *extent)
 {
-    return rescue_verified_add(&rescue->verified, extent);
+    return !is_decoded(extent) || rescue_verified_add(&rescue->verified, extent);
 }
 
 static bool was_read(struct rescue *rescue, const struct bw_extent *extent)
@@ -114,7 +130,7 @@ static bool was_read(struct rescue *rescue, const struct bw_extent *extent)
 
 static bool add_read(struct rescue *rescue, const struct bw_extent *extent)
 {
-    return rescue_verified_add(&rescue->unverified, extent);
+    return !is_decoded(extent) || rescue_verified_add(&rescue->unverified, extent);
 }
 
 /* Without reading data, parity is no help in chunks of which too many devices are missing. */
@@ -139,6 +155,7 @@ static bool is_present(struct rescue *rescue, uint64_t logical, uint64_t length,
     for (unsigned copy = 1; copy <= mapping.copies && !present; copy++) {
         BW_AUTO_ERROR struct bw_error *error =
             bw_fs_map(rescue->fs, logical, length, copy, &mapping);
+        rescue_note_memory(rescue, error);
         present = !error && mapping.present && !(mapping.rebuilt && incomplete);
         if (mapping.length && mapping.length < *known)
             *known = mapping.length;
@@ -216,6 +233,7 @@ static enum bw_recoverable_kind kind_of_link(struct rescue *rescue,
     BW_AUTO_FREE char *target = NULL;
     BW_AUTO_ERROR struct bw_error *error =
         bw_inode_readlink(rescue->fs, &item->place, &target, NULL);
+    rescue_note_memory(rescue, error);
     return error ? BW_RECOVERABLE_LOST : BW_RECOVERABLE_VERIFIED;
 }
 

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/escape.h"
 #include "btrfs-walk/file.h"
@@ -22,10 +23,7 @@
 #include "cli/common/monitor.h"
 #include "cli/rescue/kernel_messages.h"
 
-enum {
-    MOST_PATHS = 20, /* of a message; more are counted */
-    SECTOR = 512,    /* unit of sectors in messages of disks */
-};
+enum { SECTOR = 512 /* unit of sectors in messages of disks */ };
 
 /* Whether a good copy of a block exists. */
 enum copies { COPIES_UNKNOWN, COPIES_GOOD, COPIES_BAD };
@@ -38,9 +36,10 @@ struct explained {
     uint64_t subvolume, inode, file_offset;
     const struct explained *same; /**< an earlier message about the same address, or NULL */
     enum copies copies;
-    char *paths[MOST_PATHS];
-    size_t path_count;
-    uint64_t more_paths;
+    bool has_data;          /**< `searched` is where the data of the file are */
+    uint64_t searched;      /**< logical address whose owners are searched for */
+    struct bw_bytes *paths; /**< allocated, with their bytes */
+    size_t path_count, path_capacity;
 };
 
 struct dmesg {
@@ -156,19 +155,19 @@ static struct bw_error *locate_item(struct dmesg *dmesg, struct explained *item)
 
 /* Paths. */
 
+/* The owners of an address contain the path that the message names, which is the first, and repeat
+ * a path only at once. */
 static struct bw_error *add_path(struct explained *item, const char *path, size_t length)
 {
-    for (size_t i = 0; i < item->path_count; i++)
-        if (strlen(item->paths[i]) == length && memcmp(item->paths[i], path, length) == 0)
+    for (size_t i = 0; i<item->path_count; i += item->path_count> 1 ? item->path_count - 1 : 1)
+        if (item->paths[i].length == length && memcmp(item->paths[i].data, path, length) == 0)
             return NULL;
-    if (item->path_count == MOST_PATHS) {
-        item->more_paths++;
-        return NULL;
-    }
+    if (!BW_ARRAY_RESERVE(item->paths, item->path_count, item->path_capacity))
+        return bw_error_no_memory();
     char *copy = strndup(path, length);
     if (!copy)
         return bw_error_no_memory();
-    item->paths[item->path_count++] = copy;
+    item->paths[item->path_count++] = (struct bw_bytes){copy, length};
     return NULL;
 }
 
@@ -194,6 +193,26 @@ static enum copies read_file(struct dmesg *dmesg, const struct bw_place *place, 
     return error ? COPIES_UNKNOWN : copies;
 }
 
+/* Finds the address of the data at the file's offset, which other files may share. */
+static struct bw_error *find_data(struct dmesg *dmesg, const struct bw_place *place,
+                                  struct explained *item)
+{
+    struct bw_file *file;
+    const struct bw_extent *extent = NULL;
+    const uint64_t offset = item->file_offset;
+    BW_TRY(bw_file_open(dmesg->fs, place, NULL, &file));
+    bw_file_seek_extent(file, offset);
+    struct bw_error *error = bw_file_next_extent(file, &extent);
+    item->has_data = !error && extent && extent->kind == BW_EXTENT_REGULAR &&
+                     offset >= extent->offset && offset - extent->offset < extent->length;
+    if (item->has_data) {
+        const bool compressed = extent->compression != BW_COMPRESS_NONE;
+        item->searched = extent->used_logical + (compressed ? 0 : offset - extent->offset);
+    }
+    bw_file_close(file);
+    return error;
+}
+
 static bool is_subvolume(uint64_t tree)
 {
     return tree == BW_TOP_SUBVOLUME || (tree >= BW_FIRST_SUBVOLUME && tree <= BW_LAST_SUBVOLUME);
@@ -217,12 +236,15 @@ static struct bw_error *find_file(struct dmesg *dmesg, struct explained *item)
         return NULL;
     BW_AUTO_ERROR struct bw_error *error =
         bw_lookup_number(dmesg->fs, subvolume, item->inode, &place);
-    if (error)
-        return NULL;
-    if (place.type == BW_FILE_REGULAR && has_value(item, KERNEL_OFFSET))
+    if (!error && place.type == BW_FILE_REGULAR && has_value(item, KERNEL_OFFSET)) {
         item->copies = read_file(dmesg, &place, item->file_offset);
-    error = bw_inode_path(dmesg->fs, &place, &path, &length);
-    return error ? NULL : add_path(item, path, length);
+        error = find_data(dmesg, &place, item);
+    }
+    if (!error)
+        error = bw_inode_path(dmesg->fs, &place, &path, &length);
+    if (error)
+        return error->code == BW_ERROR_NO_MEMORY ? BW_TAKE(error) : NULL;
+    return add_path(item, path, length);
 }
 
 /* Whether any copy of a tree block is good. An older generation than the expected one is bad. */
@@ -291,15 +313,15 @@ static struct bw_error *find_owners(struct dmesg *dmesg)
 static struct bw_error *add_searched_address(struct dmesg *dmesg, struct explained *item)
 {
     const size_t number = (size_t)(item - dmesg->items);
-    const uint32_t first = bw_map_get(&dmesg->addresses, item->logical);
+    const uint32_t first = bw_map_get(&dmesg->addresses, item->searched);
     if (first != UINT32_MAX) {
         item->same = &dmesg->items[first];
         return NULL;
     }
     dmesg->item_of_range[dmesg->range_count] = number;
-    dmesg->ranges[dmesg->range_count++] = (struct bw_address_range){item->logical, 1};
-    return bw_map_put(&dmesg->addresses, item->logical, (uint32_t)number) ? NULL
-                                                                          : bw_error_no_memory();
+    dmesg->ranges[dmesg->range_count++] = (struct bw_address_range){item->searched, 1};
+    return bw_map_put(&dmesg->addresses, item->searched, (uint32_t)number) ? NULL
+                                                                           : bw_error_no_memory();
 }
 
 static struct bw_error *find_all(struct dmesg *dmesg)
@@ -309,7 +331,9 @@ static struct bw_error *find_all(struct dmesg *dmesg)
         item->entry = &dmesg->log->entries[i];
         BW_TRY(locate_item(dmesg, item));
         BW_TRY(find_file(dmesg, item));
-        if (item->has_logical && !item->has_file && item->logical != UINT64_MAX)
+        if (!item->has_data)
+            item->searched = item->logical;
+        if ((item->has_logical || item->has_data) && item->searched != UINT64_MAX)
             BW_TRY(add_searched_address(dmesg, item));
     }
     return find_owners(dmesg);
@@ -321,10 +345,8 @@ static struct bw_error *write_item(struct cmd_answer *answer, const struct dmesg
                                    const struct explained *item)
 {
     const struct kernel_entry *entry = item->entry->message.entry;
-    const struct explained *found = item->same ? item->same : item;
-    struct bw_bytes paths[MOST_PATHS];
-    for (size_t i = 0; i < found->path_count; i++)
-        paths[i] = (struct bw_bytes){found->paths[i], strlen(found->paths[i])};
+    const struct explained *owners = item->same ? item->same : item;
+    const struct explained *found = item->has_file ? item : owners;
     const struct bw_kernelmessageinfo row = {
         .kernel_message = entry->word,
         .severity = entry->is_error ? "error" : "warning",
@@ -339,8 +361,7 @@ static struct bw_error *write_item(struct cmd_answer *answer, const struct dmesg
         .inode = found->inode,
         .file_offset = found->file_offset,
         .readable = found->copies == COPIES_GOOD,
-        .paths = {found->path_count ? paths : NULL, found->path_count},
-        .more_paths = found->more_paths,
+        .paths = {owners->paths, owners->path_count},
         .description = entry->explanation,
         .advice = entry->advice,
     };
@@ -361,22 +382,17 @@ static struct bw_error *write_item(struct cmd_answer *answer, const struct dmesg
 /* The text for people: the line, its meaning, the files, and what to do. */
 static struct bw_error *print_item(struct cmd_answer *answer, const void *record, uint64_t absent)
 {
-    enum { SHOWN_PATHS = 5 };
     const struct bw_kernelmessageinfo *row = record;
     struct bw_buffer *text = &answer->text;
     bw_escape_words(text, row->message);
     if (row->occurrences > 1)
         bw_buffer_format(text, " (%" PRIu64 " times)", row->occurrences);
     bw_buffer_format(text, "\n  %s\n", row->description);
-    for (size_t i = 0; i < row->paths.length && i < SHOWN_PATHS; i++) {
+    for (size_t i = 0; i < row->paths.length; i++) {
         bw_buffer_format(text, "  affected: ");
         bw_escape_line(text, row->paths.data[i].data, row->paths.data[i].length);
         bw_buffer_append_byte(text, '\n');
     }
-    if (row->paths.length > SHOWN_PATHS || row->more_paths)
-        bw_buffer_format(text, "  and %" PRIu64 " more\n",
-                         row->paths.length + row->more_paths -
-                             (row->paths.length < SHOWN_PATHS ? row->paths.length : SHOWN_PATHS));
     if (!(absent & BW_MEMBER(kernelmessageinfo, readable)))
         bw_buffer_format(text, "  %s\n",
                          row->readable ? "A good copy exists." : "No good copy exists.");
@@ -426,9 +442,11 @@ static int run_with(const struct cmd_common *common, struct dmesg *dmesg)
     const int status = dmesg->items && dmesg->ranges && dmesg->item_of_range
                            ? cmd_answer_run(&own, &plan)
                            : cmd_fail(common, bw_error_no_memory());
-    for (size_t i = 0; dmesg->items && i < count; i++)
+    for (size_t i = 0; dmesg->items && i < count; i++) {
         for (size_t path = 0; path < dmesg->items[i].path_count; path++)
-            free(dmesg->items[i].paths[path]);
+            free((char *)(uintptr_t)dmesg->items[i].paths[path].data);
+        free(dmesg->items[i].paths);
+    }
     free(dmesg->items);
     free(dmesg->ranges);
     free(dmesg->item_of_range);

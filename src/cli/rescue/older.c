@@ -42,6 +42,7 @@ static bool find_file(struct search *search, struct rescue_missed *missed, struc
         bw_lookup(search->fs, NULL, path_of(search->rescue, missed), false, place);
     if (!error)
         error = bw_inode_get(search->fs, place, inode);
+    rescue_note_memory(search->rescue, error);
     return !error && S_ISREG(inode->mode) && !is_same_version(missed, inode);
 }
 
@@ -118,7 +119,7 @@ static struct bw_error *search_generation(struct rescue *rescue,
                                      .context = &search};
     BW_AUTO_ERROR struct bw_error *unreadable = bw_fs_open(options, &search.fs);
     if (unreadable)
-        return NULL;
+        return unreadable->code == BW_ERROR_NO_MEMORY ? BW_TAKE(unreadable) : NULL;
     search.found.choice.generation = bw_fs_status(search.fs).generation;
     if (!is_unique)
         search.found.choice.tree_root = options->state.tree_root;

@@ -10,13 +10,16 @@
 #include "btrfs-walk/space.h"
 #include "cli/rescue/rescue.h"
 
+/* `message` NULL: memory ran out. */
 static void add_problem(struct rescue *rescue, enum bw_severity severity, const char *message,
                         const struct cmd_message_kind *kind)
 {
     if (rescue->problem_count == RESCUE_PROBLEMS)
         return;
-    char *copy = strdup(message);
-    if (copy)
+    char *copy = message ? strdup(message) : NULL;
+    if (!copy)
+        atomic_store(&rescue->no_memory, true);
+    else
         rescue->problems[rescue->problem_count++] = (struct rescue_problem){severity, copy, kind};
 }
 
@@ -83,6 +86,8 @@ static struct bw_error *add_chunk(void *context, const struct bw_chunk_info *chu
         return NULL;
     BW_AUTO_ERROR struct bw_error *error =
         bw_block_groups_find(incomplete->groups, chunk->logical, &group);
+    if (error && error->code == BW_ERROR_NO_MEMORY)
+        return BW_TAKE(error);
     const uint64_t used = error ? chunk->length : group.used;
     incomplete->chunks += used != 0;
     *(chunk->type & BW_GROUP_DATA ? &incomplete->data : &incomplete->metadata) += used;
@@ -110,8 +115,7 @@ static void describe_incomplete(struct rescue *rescue, const struct incomplete *
         append_size(&text, incomplete->metadata, "metadata");
     bw_buffer_format(&text, " cannot be read completely without %s", several ? "them" : "it");
     bw_buffer_append_byte(&text, '\0');
-    if (!text.failed)
-        add_problem(rescue, BW_DAMAGE, text.data, NULL);
+    add_problem(rescue, BW_DAMAGE, text.failed ? NULL : text.data, NULL);
 }
 
 static struct bw_error *find_incomplete(struct rescue *rescue)
@@ -132,7 +136,7 @@ static void describe_generation(struct rescue *rescue)
 {
     char text[160];
     const uint64_t generation = bw_fs_status(rescue->fs).generation;
-    if (generation >= rescue->super.generation)
+    if (!rescue_is_older(rescue))
         return;
     snprintf(text, sizeof text,
              "the current generation %" PRIu64 " cannot be read; this is generation %" PRIu64,

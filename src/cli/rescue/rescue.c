@@ -3,6 +3,7 @@
 #include "cli/rescue/rescue.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -10,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/human.h"
 #include "cli/common/monitor.h"
 #include "cli/rescue/dmesg.h"
 
@@ -162,9 +164,12 @@ static struct bw_error *rescue_all(struct rescue *rescue)
     BW_TRY(rescue_open(rescue));
     BW_TRY(rescue_find_problems(rescue));
     BW_TRY(rescue_assess(rescue));
+    if (!rescue->settings->list)
+        BW_TRY(rescue_look_back(rescue));
+    if (atomic_load(&rescue->no_memory))
+        return bw_error_no_memory();
     if (rescue->settings->list)
         return NULL;
-    BW_TRY(rescue_look_back(rescue));
     make_plan(rescue);
     return write_answer(rescue);
 }
@@ -198,11 +203,32 @@ static void free_rescue(struct rescue *rescue)
     cmd_answer_free(&rescue->answer);
 }
 
-static int status_of(const struct rescue *rescue)
+/* The exit status after an answer. Reports losses on stderr. */
+static int report_status(const struct rescue *rescue)
 {
     const struct bw_fs_status status = bw_fs_status(rescue->fs);
-    return rescue->missed_total || status.damages || status.unused_images ? STATUS_PARTIAL
-                                                                          : STATUS_OK;
+    const struct rescue_subvolume total = rescue_total(rescue);
+    struct bw_error *error;
+    if (rescue->missed_total)
+        error = bw_error_create(BW_ERROR_CORRUPT, "%" PRIu64 " file%s cannot be read completely",
+                                rescue->missed_total, bw_plural(rescue->missed_total));
+    else if (!total.is_readable)
+        error = bw_error_create(BW_ERROR_CORRUPT, "the top directory of a subvolume is lost");
+    else if (rescue_is_older(rescue))
+        error = bw_error_create(BW_ERROR_CORRUPT,
+                                "generation %" PRIu64 " cannot be read, only generation %" PRIu64,
+                                rescue->super.generation, status.generation);
+    else if (rescue->hidden_files || status.damages)
+        error = bw_error_create(BW_ERROR_CORRUPT, "metadata are damaged; files may be missing");
+    else if (status.unused_images)
+        error = bw_error_create(BW_ERROR_CORRUPT, "not all of the given images could be used");
+    else
+        return STATUS_OK;
+    if (rescue->common.messages.quiet)
+        bw_error_free(error);
+    else
+        cmd_fail(&rescue->common, error);
+    return STATUS_PARTIAL;
 }
 
 /* Only the images are open in the session: the file system is opened with one attempt after the
@@ -218,7 +244,7 @@ static int run_in_session(struct rescue *rescue)
         status = cmd_fail_to_open(&rescue->common, error);
     } else {
         error = cmd_answer_end(&rescue->answer, error);
-        status = error ? cmd_fail_answer(&rescue->common, error) : status_of(rescue);
+        status = error ? cmd_fail_answer(&rescue->common, error) : report_status(rescue);
     }
     cmd_monitor_watch(rescue->answer.session.fs, NULL, NULL);
     const int closed = cmd_close_outputs(&rescue->common, &rescue->answer.session);
@@ -302,6 +328,9 @@ static int save_files(const struct cmd_common *common, struct rescue_settings *s
     if (error)
         return cmd_fail(common, error);
     int status = answer_in_child(common, settings, &plan, &found);
+    if (!found && status < STATUS_CANNOT)
+        status = cmd_fail(common, bw_error_create(BW_ERROR_SYSTEM, "the process that reads the "
+                                                                   "file system returned no plan"));
     if (found && status < STATUS_CANNOT && rescue_step_count(&plan) &&
         rescue_apply_plan(&plan, &own.input)) {
         const int saved = rescue_run_steps(&plan, &own, &base);

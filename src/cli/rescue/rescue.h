@@ -12,6 +12,8 @@
 #ifndef BW_CLI_RESCUE_RESCUE_H
 #define BW_CLI_RESCUE_RESCUE_H
 
+#include <stdatomic.h>
+
 #include "base/range_set.h"
 #include "btrfs-walk/history.h"
 #include "btrfs-walk/row_records.h"
@@ -95,7 +97,16 @@ struct rescue {
     struct rescue_generation *generations;
     size_t generation_count, generation_capacity;
     uint64_t hidden_files, deleted_files;
+    atomic_bool no_memory; /**< memory ran out where an error cannot be returned */
 };
+
+/** Remembers an error (NULL: none) that is no damage: that memory ran out. rescue_all() fails
+ * then. */
+static inline void rescue_note_memory(struct rescue *rescue, const struct bw_error *error)
+{
+    if (error && error->code == BW_ERROR_NO_MEMORY)
+        atomic_store(&rescue->no_memory, true);
+}
 
 /** Opens the file system, with the first options that succeed; sets rescue->fs, and the options in
  * rescue->common and rescue->plan. Returns the error of the first attempt if all fail. */
@@ -112,6 +123,8 @@ struct bw_error *rescue_list_problems(void *context, struct bw_record_sink *sink
 struct bw_error *rescue_assess(struct rescue *rescue);
 /** Whether files or tree blocks are lost. */
 bool rescue_has_damage(const struct rescue *rescue);
+/** Whether an older generation is read because the current one cannot be. */
+bool rescue_is_older(const struct rescue *rescue);
 /** The sum over all subvolumes. */
 struct rescue_subvolume rescue_total(const struct rescue *rescue);
 

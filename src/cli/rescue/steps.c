@@ -367,7 +367,7 @@ static struct bw_error *open_list(const struct cmd_base *base, const char *name,
 }
 
 /* Calls `visit` for the paths in a list, each of which ends with a NUL. Sets `*complete` unless the
- * list says that it is not complete, or does not exist. */
+ * list ends with the mark, or does not exist. */
 static struct bw_error *read_list(const struct cmd_base *base, const char *name,
                                   struct bw_error *(*visit)(void *context, const char *path,
                                                             size_t length),
@@ -400,8 +400,8 @@ static struct bw_error *read_list(const struct cmd_base *base, const char *name,
 
 /*
  * The files that no step has saved: those in the list of the first step that are in the lists of
- * all steps that tried again. The list of a step that did not end says nothing about the files that
- * are not in it, so it is left out.
+ * all steps that tried again. If a step did not end, it may not have tried files that are not in
+ * its list, so that list is ignored.
  */
 struct unsaved {
     struct bw_map lists; /* by hash of the path: how many lists have it, if all before have */

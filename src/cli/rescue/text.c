@@ -169,7 +169,9 @@ static void append_steps(struct cmd_answer *answer, const struct rescue *rescue)
     if (rescue->settings->folder && count)
         return; /* the commands are printed when they run */
     if (!count) {
-        append_heading(text, "Nothing can be saved.");
+        const bool is_empty = !rescue_has_damage(rescue) && !rescue_is_older(rescue) &&
+                              rescue_total(rescue).is_readable;
+        append_heading(text, is_empty ? "There are no files." : "Nothing can be saved.");
         return;
     }
     append_heading(text, "Save everything to a folder on another disk:");
