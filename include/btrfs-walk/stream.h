@@ -40,6 +40,8 @@ enum bw_send_reason {
     BW_SEND_PAST,     /**< it is read from an older generation, or from a root tree that was rebuilt
                          and may be older */
     BW_SEND_NO_UUID,  /**< it has none, as those made by old kernels */
+    BW_SEND_CHANGED,  /**< it was changed after it was received, and the UUID identifies its earlier
+                         contents; see bw_subvolume_is_changed() */
 };
 
 /** The identity of a subvolume in streams. */

@@ -86,6 +86,18 @@ struct bw_error *bw_subvolume_by_uuid(struct bw_fs *fs, const uint8_t uuid[BW_UU
 struct bw_error *bw_subvolume_get(struct bw_fs *fs, const struct bw_subvolume *subvolume,
                                   struct bw_subvolume_info *info);
 
+/**
+ * Whether a subvolume was changed after it was received. It still has the received UUID, but other
+ * contents than the subvolume of that UUID at the sender, so incremental streams that are based on
+ * it do not fit other copies of that subvolume. The transaction of the last change is not enough to
+ * detect this: the kernel writes the data of received files when the subvolume is already complete.
+ * So the inodes that were written later are examined: a change sets the time of change of at least
+ * one of them to a time after receiving. Blocks that cannot be read are ignored. `info` is from
+ * bw_subvolume_get(). Fails only if memory runs out.
+ */
+struct bw_error *bw_subvolume_is_changed(struct bw_fs *fs, const struct bw_subvolume *subvolume,
+                                         const struct bw_subvolume_info *info, bool *is_changed);
+
 /** Receives a subvolume; the view ends with the call. An error ends the iteration and is returned.
  */
 typedef struct bw_error *bw_subvolume_visitor(void *context, const struct bw_subvolume_info *info);

@@ -566,6 +566,30 @@ static struct bw_error *check_relocation_key(struct bw_check *check)
                : NULL;
 }
 
+/* Received subvolumes are read-only. Tools that make one writable remove its received UUID, but the
+ * kernel's call does not. */
+static struct bw_error *check_received(const struct root_list *list, const struct root_facts *root)
+{
+    struct bw_fs *fs = list->check->fs;
+    const struct bw_subvolume *subvolume = bw_subvolume_by_id(fs, root->id);
+    const struct bw_finding_location location =
+        root_location(root->id, BW_ROOT_ITEM, root->key.offset);
+    struct bw_subvolume_info info;
+    bool is_changed = false;
+    if (!subvolume || !root->references)
+        return NULL;
+    BW_AUTO_ERROR struct bw_error *bad = bw_subvolume_get(fs, subvolume, &info);
+    if (bad)
+        return bad->code == BW_ERROR_NO_MEMORY ? BW_TAKE(bad) : NULL;
+    BW_TRY(bw_subvolume_is_changed(fs, subvolume, &info, &is_changed));
+    if (is_changed)
+        bw_check_find(list->check, BW_CODE_received_changed, &location,
+                      "subvolume %" PRIu64 " was received in transaction %" PRIu64
+                      " and changed up to transaction %" PRIu64,
+                      root->id, info.rtransid, info.ctransid);
+    return NULL;
+}
+
 static void check_relocation(const struct root_list *list)
 {
     if (list->relocations)
@@ -589,6 +613,7 @@ static struct bw_error *check_book(struct root_list *list)
     for (size_t i = 0; i < list->root_count && bw_check_should_continue(list->check, 0); i++) {
         check_root(list, &list->roots[i]);
         BW_TRY(check_inode_cache(list, &list->roots[i]));
+        BW_TRY(check_received(list, &list->roots[i]));
     }
     check_default(list);
     check_relocation(list);

@@ -19,7 +19,8 @@ struct bw_item_pair {
 struct bw_pairs {
     struct bw_tree_reader readers[2];
     struct bw_tree trees[2];
-    /** Equal pointers lead to equal blocks: both trees are in one file system. */
+    /** Equal pointers lead to equal blocks and data: both trees are in one file system. Otherwise,
+     * items that refer to data are visited even if they are equal. */
     bool shared;
     /** Receives a pair, a view that ends with the call. An error ends the comparison. */
     struct bw_error *(*visit)(void *context, const struct bw_item_pair *pair);

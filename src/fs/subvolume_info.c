@@ -9,6 +9,7 @@
 #include "base/cleanup.h"
 #include "btree/find_leaf.h"
 #include "btree/memory.h"
+#include "btree/scan.h"
 #include "fs/fs.h"
 #include "fs/subvolume_paths.h"
 #include "ondisk/items.h"
@@ -127,6 +128,49 @@ struct bw_error *bw_subvolume_get(struct bw_fs *fs, const struct bw_subvolume *s
     while (!error && bw_item_range_next(&range))
         error = range.error ? BW_TAKE(range.error) : decode_root_item(&range.item, info);
     return bw_item_range_end(&range, error);
+}
+
+/* A search for inodes that were changed after their subvolume was received. */
+struct change_search {
+    const struct bw_subvolume_info *info;
+    bool found;
+};
+
+static bool is_newer_block(void *context, const struct bw_block_pointer *pointer)
+{
+    const struct change_search *search = context;
+    return pointer->expectation.generation > search->info->rtransid && !search->found;
+}
+
+static struct bw_error *find_changed_inode(void *context, const struct bw_node *leaf)
+{
+    struct change_search *search = context;
+    const struct timespec *received = &search->info->rtime;
+    struct bw_item item;
+    struct bw_inode inode;
+    for (uint32_t slot = 0; bw_leaf_next(leaf, &slot, &item);)
+        if (item.key.type == BW_INODE_ITEM && bw_inode_decode(&item, &inode) &&
+            inode.transid > search->info->rtransid &&
+            (inode.ctime.tv_sec > received->tv_sec ||
+             (inode.ctime.tv_sec == received->tv_sec && inode.ctime.tv_nsec > received->tv_nsec)))
+            search->found = true;
+    return NULL;
+}
+
+struct bw_error *bw_subvolume_is_changed(struct bw_fs *fs, const struct bw_subvolume *subvolume,
+                                         const struct bw_subvolume_info *info, bool *is_changed)
+{
+    static const uint8_t none[BW_UUID_SIZE];
+    struct change_search search = {info, false};
+    const struct bw_scan scan = {BW_SCAN_ALL, .wants = is_newer_block, .leaf = find_changed_inode,
+                                 .lost = bw_scan_ignore_lost, .context = &search};
+    *is_changed = false;
+    if (memcmp(info->received_uuid, none, BW_UUID_SIZE) == 0 || !info->rtransid ||
+        info->ctransid <= info->rtransid)
+        return NULL;
+    BW_TRY(bw_tree_scan(&fs->reader, &subvolume->tree, &scan));
+    *is_changed = search.found;
+    return NULL;
 }
 
 /* An iteration over all root items. */

@@ -304,7 +304,7 @@ static struct bw_error *find_part(struct search *search, const struct source *so
     return bw_item_range_stop(range, NULL);
 }
 
-/* Reads the inode of a source, unless it is that of the search before. One that cannot be read has
+/* Reads the inode of a source, unless the search before has read the same. An unreadable inode has
  * no links. */
 static struct bw_error *read_source_inode(const struct source *source)
 {
@@ -325,10 +325,11 @@ static struct bw_error *read_source_inode(const struct source *source)
 
 /*
  * How many bytes of a source can be cloned. Receivers refuse a range that does not end at a sector,
- * unless it is the end of both files; and a source of one sector at the beginning of a file may be
- * inline there.
+ * unless it is the end of both files. An extent of one sector at the beginning of a file may be
+ * inline there, if the receiver compresses; the kernel risks that.
  */
-static uint64_t cloneable_length(const struct search *search, const struct bw_send_clone *clone)
+static uint64_t cloneable_length(const struct search *search, const struct bw_file_extent *part,
+                                 const struct bw_send_clone *clone)
 {
     const struct bw_sender *sender = search->sender;
     const uint32_t sectorsize = sender->sent->fs->superblock.sectorsize;
@@ -341,7 +342,9 @@ static uint64_t cloneable_length(const struct search *search, const struct bw_se
         length -= length % LARGEST_SECTOR;
     else if (!ends_source || !ends_file)
         length -= length % sectorsize;
-    return clone->offset == 0 && length == sectorsize ? 0 : length;
+    const bool may_be_inline =
+        clone->offset == 0 && length == sectorsize && part->num_bytes <= sectorsize;
+    return may_be_inline ? 0 : length;
 }
 
 /* Looks for the position in a source, and keeps it if it is better than those before. */
@@ -359,7 +362,7 @@ static struct bw_error *try_source(struct search *search, const struct source *s
     if (!inode->link_count || (inode->flags ^ current->inode.flags) & BW_INODE_NODATASUM)
         return NULL;
 
-    /* Of the current file, the receiver has only what was sent before. */
+    /* The receiver has only the sent part of the current file. */
     uint64_t limit = inode->size;
     if (source->root == sender->sent && source->inode == current->number &&
         current->written < limit)
@@ -383,7 +386,7 @@ static struct bw_error *try_source(struct search *search, const struct source *s
         clone.length = search->length;
     if (clone.length > limit - clone.offset)
         clone.length = limit - clone.offset;
-    clone.length = cloneable_length(search, &clone);
+    clone.length = cloneable_length(search, &part, &clone);
     if (clone.length && part.num_bytes > search->best) {
         search->best = part.num_bytes;
         *search->clone = clone;

@@ -241,8 +241,8 @@ static struct bw_error *add_change(struct incremental *order, enum kind kind,
     return NULL;
 }
 
-/* Whether the file of the parent can become the one of the sent subvolume. `contents`: the targets
- * of symbolic links may differ. */
+/* Whether the parent's file can become the file of the sent subvolume. `contents`: the targets of
+ * symbolic links may differ. */
 static struct bw_error *can_survive(const struct bw_diff_file files[2], bool contents,
                                     bool *survives)
 {

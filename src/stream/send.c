@@ -31,9 +31,12 @@ struct bw_error *bw_send_identity(struct bw_fs *fs, const struct bw_subvolume *s
     memcpy(identity->uuid, is_zero(info.received_uuid) ? info.uuid : info.received_uuid,
            BW_UUID_SIZE);
     identity->ctransid = info.ctransid;
+    bool is_changed;
+    BW_TRY(bw_subvolume_is_changed(fs, subvolume, &info, &is_changed));
     identity->reason = !info.read_only           ? BW_SEND_WRITABLE
                        : is_zero(identity->uuid) ? BW_SEND_NO_UUID
                        : may_be_older(fs)        ? BW_SEND_PAST
+                       : is_changed              ? BW_SEND_CHANGED
                                                  : BW_SEND_OWN;
     return NULL;
 }

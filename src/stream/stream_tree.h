@@ -20,7 +20,7 @@ struct bw_stream_tree {
     struct bw_tree_editor editor;
     uint64_t transid; /**< transaction of new inodes and extents */
     /** Number of items that commands may still copy or remove, which decreases. A short command can
-     * concern any number of them, so all streams together have a limit. NULL: there is none. */
+     * concern any number of them, so all streams together have a limit. NULL: no limit. */
     uint64_t *budget;
     /* Private: the directory that was looked up last; 0: none. */
     struct bw_buffer directory;

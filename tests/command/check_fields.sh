@@ -9,7 +9,7 @@ set -uo pipefail
 fixtures=$BUILD/fixtures
 "$ROOT/scripts/unpack-fixtures" "$fixtures" plain subvolumes verity quota quota-groups orphans \
     dup empty relocation deletion-begun log-tree data-raid0-3 raid5-3 stale-raid1-1 differences \
-    block-group-tree compressed simple-quota || exit 1
+    block-group-tree compressed simple-quota subvolume-kinds || exit 1
 
 # finds CODES NAME CHANGE...: the changed image must have findings of exactly these kinds, which are
 # separated by commas.
@@ -171,6 +171,12 @@ finds root-orphan deletion-begun 1 -5 48 - key -5 48 999
 finds root-item subvolumes 1 260 132 7 key 260 132 8
 finds inode-cache orphans 5 -5 48 282 key -12 48 282
 holds "which is a warning" out_has '^warning inode-cache '
+
+# A received subvolume whose data were written later is not changed; one with a younger time is.
+expect "received, and written later" 0 '0 errors' check "$fixtures/subvolume-kinds/dev1.img"
+holds "is as it was" bash -c "! grep -q received-changed '$WORK/out'"
+finds received-changed subvolume-kinds 1 262 132 - add 363 8 -9
+holds "which is a warning, too" out_has '^warning received-changed '
 finds qgroup-count quota-groups 8 0 242 256 add 8 8 16384
 finds qgroup-missing quota-groups 8 0 242 281474976710658 delete
 finds qgroup-missing quota-groups 8 562949953421412 246 281474976710658 \

@@ -112,6 +112,12 @@ cp --sparse=always "$BUILD/fixtures/plain/dev1.img" "$WORK/copy"
 holds "the second of two attributes" change "$WORK/copy" 5 408 24 3260154230 set 40 1 112
 expect "is compared" 0 - diff --json --other "$WORK/copy" "$BUILD/fixtures/plain/dev1.img" / /
 holds "as the first one" out_has '"path":"/data/inline","changes":\["xattrs"\]'
+cp --sparse=always "$BUILD/fixtures/plain/dev1.img" "$WORK/copy"
+dd if=/dev/zero of="$WORK/copy" bs=4096 seek=$((13651968 / 4096)) count=1 conv=notrunc status=none
+change "$WORK/copy" 7 -10 128 13631488 set 20 4 2566472073
+expect "other data at the same address" 0 - diff --other "$WORK/copy" \
+    "$BUILD/fixtures/plain/dev1.img" / /
+is "differ" "$(cat "$WORK/out")" $'M\tF\t/data/hole-then-data'
 expect "a file that is no image" 2 'no btrfs' diff --other "$PROGRAM" "$image" first home
 "$PROGRAM" diff --other "$others" "$image" first home 2> "$WORK/err" 1<> "$others"
 is "nothing is written to the other image" $? 2

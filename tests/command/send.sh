@@ -6,8 +6,8 @@
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
-"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" streams laptop bad-data subvolumes siblings ||
-    exit 1
+"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" streams laptop bad-data subvolumes siblings \
+    subvolume-kinds || exit 1
 image=$BUILD/fixtures/streams/dev1.img
 bad=$BUILD/fixtures/bad-data/dev1.img
 laptop=$BUILD/fixtures/laptop/dev1.img
@@ -123,6 +123,22 @@ expect "a read-only one" 0 - send "$image" first
 holds "keeps its UUID" dump_has "^subvol .*uuid=$("$PROGRAM" subvolumes -o uuid,subvolume_path \
     "$image" | awk '$2 == "/first" { print $1 }')"
 expect "an older generation" 0 'sent under a new UUID' send -v "$laptop" @home@14
+
+# Parents that the receiver may have with other contents.
+cp --sparse=always "$BUILD/fixtures/subvolume-kinds/dev1.img" "$WORK/changed.img"
+expect "a parent that was received" 0 - \
+    send -p received/read-only "$WORK/changed.img" read-only
+change "$WORK/changed.img" 1 262 132 - add 363 8 -9
+expect "and changed" 2 'UUID of read-only: it was changed after it was received; --force' \
+    send -p received/read-only "$WORK/changed.img" read-only
+expect "or a clone source" 2 'changed after it was received' \
+    send -c received/read-only "$WORK/changed.img" read-only
+expect "the user knows better" 0 - \
+    send --force -p received/read-only "$WORK/changed.img" read-only
+expect "sent itself" 0 'read-only is sent under a new UUID: it was changed' \
+    send -v "$WORK/changed.img" received/read-only
+expect "a writable parent" 2 'UUID of two: it is writable' \
+    send -p folder/deep/two "$WORK/changed.img" read-only
 
 # Damage.
 expect "unreadable data" 1 'no good copy' send "$bad" 5

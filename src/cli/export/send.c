@@ -25,7 +25,7 @@ struct send_state {
     const char **sources;
     size_t source_count, source_capacity;
     uint64_t version;
-    bool has_version, compressed, no_data, joined, recursive;
+    bool has_version, compressed, no_data, joined, recursive, force;
     unsigned on_error, threads;
 };
 
@@ -69,6 +69,10 @@ static const struct cmd_option options[] = {
      .store = store_source},
     {'e', "joined", NULL, "write several subvolumes as one stream, with one header and one end",
      CMD_FLAG(struct send_state, joined)},
+    {0, "force", NULL,
+     "accept a parent or clone source although the receiver may have other contents under its "
+     "UUID",
+     CMD_FLAG(struct send_state, force)},
     {0, "proto", "N", "version of the protocol: 1 (default), 2, or 0 for the latest",
      .store = store_version},
     {0, "compressed-data", NULL, "send compressed data as they are stored; implies --proto 2",
@@ -106,7 +110,7 @@ static struct bw_error *find_subvolume(struct sending *sending, const char *text
     return cmd_send_list_add(&sending->list, past ? past : sending->fs, subvolume, past);
 }
 
-/* The name that a receiver would use. The top-level subvolume has none of its own. */
+/* The name that a receiver would use. The top-level subvolume has no name. */
 static struct bw_bytes usual_name(const struct cmd_sent *sent)
 {
     static const char top[] = "toplevel";
@@ -153,6 +157,37 @@ static struct bw_error *name_apart(struct sending *sending)
     return NULL;
 }
 
+static const char *reason_of(enum bw_send_reason reason)
+{
+    switch (reason) {
+    case BW_SEND_WRITABLE:
+        return "it is writable, and may change under the same UUID";
+    case BW_SEND_PAST:
+        return "it is an older state of the subvolume";
+    case BW_SEND_NO_UUID:
+        return "it has none";
+    case BW_SEND_CHANGED:
+        return "it was changed after it was received";
+    default:
+        return "contents that cannot be read are replaced or left out";
+    }
+}
+
+/* The receiver finds a parent or clone source by its UUID. If it has other contents under this
+ * UUID, the result is wrong without an error. */
+static struct bw_error *check_base(const struct sending *sending, const struct cmd_sent *base)
+{
+    struct bw_send_identity identity;
+    const struct bw_bytes name = name_of(base);
+    BW_TRY(bw_send_identity(base->side.fs, base->side.subvolume, &identity));
+    return identity.reason == BW_SEND_OWN || sending->state->force
+               ? NULL
+               : bw_error_create(BW_ERROR_USAGE,
+                                 "the receiver may have other contents under the UUID of %.*s: %s; "
+                                 "--force uses it nevertheless",
+                                 (int)name.length, name.data, reason_of(identity.reason));
+}
+
 static struct bw_error *find_all(struct sending *sending)
 {
     const struct send_state *state = sending->state;
@@ -170,8 +205,10 @@ static struct bw_error *find_all(struct sending *sending)
         BW_TRY(find_subvolume(sending, state->sources[i]));
     if (state->parent)
         BW_TRY(find_subvolume(sending, state->parent));
-    for (size_t i = sending->send_count; i < list->count; i++)
+    for (size_t i = sending->send_count; i < list->count; i++) {
+        BW_TRY(check_base(sending, &list->items[i]));
         list->items[i].is_there = true;
+    }
     return NULL;
 }
 
@@ -184,20 +221,6 @@ static struct bw_error *write_bytes(void *context, const void *bytes, size_t len
     return sending->state->folder
                ? cmd_write_file(sending->descriptor, sending->state->folder, bytes, length)
                : cmd_output_file_add(&sending->file, bytes, length);
-}
-
-static const char *reason_of(enum bw_send_reason reason)
-{
-    switch (reason) {
-    case BW_SEND_WRITABLE:
-        return "it is writable, and may change under the same UUID";
-    case BW_SEND_PAST:
-        return "it is an older state of the subvolume";
-    case BW_SEND_NO_UUID:
-        return "it has none";
-    default:
-        return "contents that cannot be read are replaced or left out";
-    }
 }
 
 /* Reports why a stream has another UUID than the subvolume: a stream that has this one as its
