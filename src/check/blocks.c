@@ -214,8 +214,8 @@ static bool find_good_copy(struct batch *batch, unsigned i, unsigned from)
     return true;
 }
 
-/* A copy is bad or unreadable. If no good copy is known yet, the later ones are searched at once,
- * so that the finding can say whether it is repairable. */
+/* A copy is bad or unreadable. If no good copy is known yet, the later ones are searched at once:
+ * with a good one, the finding is repairable. */
 static void add_bad_copy(struct batch *batch, unsigned i, unsigned copy, struct verdict verdict)
 {
     BW_AUTO_ERROR struct bw_error *error = verdict.error;

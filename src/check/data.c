@@ -229,7 +229,7 @@ enum {
     BATCH = 512 << 10,       /* bytes read at once: they are still in the cache when compared */
     TASK = 4 << 20,          /* bytes of a task */
     TASKS_AHEAD = 2,         /* of each worker: announced */
-    WINDOW = 1 << 30,        /* bytes of a window, unless the options say how many */
+    WINDOW = 1 << 30,        /* bytes of a window, unless an option sets them */
     WINDOW_PIECES = 1 << 16, /* and pieces: data may lie scattered */
 };
 

@@ -15,7 +15,7 @@
 #include "ondisk/disk_items.h"
 #include "ondisk/items.h"
 
-/** Random odd numbers, so that no image can be crafted whose facts cancel out. */
+/** Random odd numbers: no image can be crafted with facts that cancel out. */
 struct bw_fact_secrets {
     uint64_t name, number[6];
 };
@@ -191,7 +191,7 @@ static inline bool bw_extent_fact_of(const struct bw_item *item, uint32_t sector
 
 /*
  * The sum of all facts in the items of a subvolume about its inodes: links, names, sizes and
- * extents. A consistent subvolume adds up to zero, in whatever order its leaves are read. The sum
+ * extents. A consistent subvolume adds up to zero, in any order of its leaves. The sum
  * of a node is the sum of its children, so blocks shared by snapshots are read once. inodes.c
  * examines a tree whose sum is not zero.
  *

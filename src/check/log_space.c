@@ -191,7 +191,7 @@ static struct bw_key key_before(const struct bw_key *key)
     return (struct bw_key){key->objectid - 1, UINT8_MAX, UINT64_MAX};
 }
 
-/* Finds the last extent that begins before an address; `extent->length` is 0 if there is none, or
+/* Finds the last extent that begins before an address; `extent->length` is 0 if no extent does, or
  * if it may be lost. Its references, and block groups, come after its item, a few leaves at most.
  */
 static struct bw_error *find_before(const struct bw_check *check, struct bw_leaf_finder *finder,

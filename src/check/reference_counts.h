@@ -2,7 +2,7 @@
 /*
  * Reference counts as multiset hashes. The hash of each reference in the extent tree is added, and
  * the hash of each existing reference is subtracted. If the sum is zero, both sides agree, in
- * whatever order they were read, and nothing had to be remembered or searched. References are
+ * any order of reading, and nothing had to be remembered or searched. References are
  * spread over buckets by extent: only those in a nonzero bucket are read again.
  */
 #ifndef BW_CHECK_REFERENCE_COUNTS_H

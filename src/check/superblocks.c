@@ -176,7 +176,7 @@ static void check_backup_root(const struct backup *backup, struct reading *readi
         report_backup(backup, "level", backup->root.level, found.level);
 }
 
-/* Whether the block that a backup names is there, and of this generation. */
+/* Whether a backup root names this generation, and a block with this generation. */
 static bool is_confirmed(struct reading *reading, uint64_t tree, const struct bw_root_pointer *root,
                          uint64_t generation)
 {

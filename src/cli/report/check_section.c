@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The section about the check. It opens the file system again and reads the trees as they are on
- * disk. There, damage becomes findings, not messages. */
+/* The section about the check. It opens the file system again, without replaying the log, and
+ * damage becomes findings, not messages. */
 #include <inttypes.h>
 
 #include "base/cleanup.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The treemap of the report. Directories are visited after their contents; until then,
- * subdirectories and large files wait in lists for each depth. Of these, the largest are drawn.
+ * subdirectories and large files wait in lists for each depth. The largest are drawn.
  */
 #include <inttypes.h>
 #include <stdlib.h>
