@@ -317,7 +317,12 @@ static struct bw_error *choose_copy(struct bw_fs *fs, struct bw_image *image, in
         report_newer(fs, image, &copies);
         best = choose_among(fs, image, &copies);
     }
-    struct bw_error *error = best == 0 ? NULL : look_for_disk(fs, image, false);
+    struct bw_error *error = NULL;
+    for (unsigned copy = 0; copy < BW_SUPERBLOCK_COPIES; copy++)
+        if (copies.rejected[copy] && copies.rejected[copy]->code == BW_ERROR_NO_MEMORY)
+            error = bw_error_no_memory(); /* the copy may be good */
+    if (!error && best != 0)
+        error = look_for_disk(fs, image, false);
     if (error || (image->disk && image->disk->has_btrfs && !image->partition))
         free_rejected(&copies);
     else if (best >= 0)

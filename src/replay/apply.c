@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Applying the items of a log: directory entries, extents, inodes, names, link counts. */
+#include <inttypes.h>
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
@@ -626,6 +627,41 @@ static struct bw_error *count_names(struct bw_replay *replay, uint64_t inode, ui
     }
 }
 
+/*
+ * Warns about a directory with several names. The kernel's replay makes it without complaint, but
+ * its tree checker refuses the leaf when the replay is committed, which aborts the mount.
+ */
+static struct bw_error *warn_of_names(struct bw_replay *replay, uint64_t inode, uint32_t count)
+{
+    BW_AUTO_BUFFER struct bw_buffer names = {0};
+    struct bw_key key = {inode, BW_INODE_REF, 0};
+    for (;;) {
+        struct bw_item item;
+        struct bw_inode_ref ref;
+        BW_TRY(bw_edit_first(&replay->tree, &key, &item));
+        if (!item.data || item.key.objectid != inode || item.key.type > BW_INODE_EXTREF)
+            break;
+        struct bw_cursor cursor = bw_cursor_of(&item);
+        while (names.length < 1000 && bw_inode_ref_next(&cursor, &item.key, &ref)) {
+            bw_buffer_format(&names, "%s'", names.length ? ", " : "");
+            bw_buffer_append(&names, ref.name, ref.name_length);
+            bw_buffer_format(&names, "' in directory %" PRIu64, ref.parent);
+        }
+        key = item.key;
+        if (key.offset++ == UINT64_MAX)
+            break;
+    }
+    if (names.failed)
+        return bw_error_no_memory();
+    bw_fs_report(replay->fs, BW_WARNING,
+                 bw_error_create(BW_ERROR_CORRUPT,
+                                 "the kernel cannot replay the log, so the next mount fails: "
+                                 "directory %" PRIu64 " of subvolume %" PRIu64
+                                 " gets %u names: %.*s",
+                                 inode, replay->subvolume, count, (int)names.length, names.data));
+    return NULL;
+}
+
 /* fixup_inode_link_count() */
 static struct bw_error *set_count(struct bw_replay *replay, uint64_t inode)
 {
@@ -638,6 +674,8 @@ static struct bw_error *set_count(struct bw_replay *replay, uint64_t inode)
         return NULL;
     BW_TRY(count_names(replay, inode, BW_INODE_REF, &count));
     BW_TRY(count_names(replay, inode, BW_INODE_EXTREF, &count));
+    if (count > 1 && (bw_get32(item.mode) & S_IFMT) == S_IFDIR)
+        BW_TRY(warn_of_names(replay, inode, count));
     item.link_count = bw_put32(count);
     BW_TRY(bw_edit_set_inode(&replay->tree, inode, &item));
     if (count)

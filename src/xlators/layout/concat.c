@@ -18,10 +18,10 @@ static struct bw_error *init(struct bw_xlator *xlator)
 {
     struct concat *concat = bw_xlator_private(xlator);
     uint64_t end = 0;
-    concat->count = bw_xlator_child_count(xlator);
-    concat->ends = calloc(concat->count, sizeof *concat->ends);
+    concat->ends = calloc(bw_xlator_child_count(xlator), sizeof *concat->ends);
     if (!concat->ends)
         return bw_error_no_memory();
+    concat->count = bw_xlator_child_count(xlator);
     for (size_t i = 0; i < concat->count; i++) {
         uint64_t length = bw_xlator_size(bw_xlator_child(xlator, i));
         if (length > INT64_MAX - end)

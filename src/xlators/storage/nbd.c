@@ -193,7 +193,8 @@ static void cut_run(const struct batch *batch, struct run *run, struct bw_connec
 /* Reports a warning about the given image rather than its contents. */
 static void report_warning(const struct batch *batch, struct bw_error *warning)
 {
-    warning->code = BW_ERROR_USAGE;
+    if (warning->code != BW_ERROR_NO_MEMORY) /* which is constant */
+        warning->code = BW_ERROR_USAGE;
     bw_xlator_report(batch->xlator, BW_WARNING, warning);
 }
 

@@ -105,6 +105,36 @@ static void test_names_of_one_hash(void **state)
     close_fixture(&fixture);
 }
 
+/* The log adds a name to a directory, and does not remove the other one. */
+static void test_directory_with_two_names(void **state)
+{
+    static const char name[] = "second";
+    const struct {
+        struct bw_disk_inode_ref ref;
+        char name[sizeof name - 1];
+    } __attribute__((packed)) added = {{bw_put64(60), bw_put16(sizeof name - 1)}, "second"};
+    (void)state;
+    struct fixture fixture = make_fixture();
+    struct iw_image *image = fixture.image;
+    const uint64_t other = iw_directory(image, FS, TOP, "other");
+    const uint64_t directory = iw_directory(image, FS, TOP, "first");
+    log_item_of(image, (struct bw_key){directory, BW_INODE_ITEM, 0});
+    add_log_item(image, (struct bw_key){directory, BW_INODE_REF, other}, &added, sizeof added);
+    end_log(image);
+    iw_write_memory(image);
+    attach_log(image);
+    open_written(&fixture);
+    assert_true(bw_fs_status(fixture.fs).log_replayed);
+    assert_int_equal(fixture.log.counts[BW_WARNING], 1);
+    char expected[160];
+    snprintf(expected, sizeof expected,
+             "so the next mount fails: directory %u of subvolume 5 gets 2 names: 'first' in "
+             "directory 256, 'second' in directory %u",
+             (unsigned)directory, (unsigned)other);
+    assert_int_equal(report_log_count(&fixture.log, expected), 1);
+    close_fixture(&fixture);
+}
+
 /* Checksums of the log lie in the middle of an item of the checksum tree, which keeps the others.
  */
 static void test_checksums_within_an_item(void **state)
@@ -150,6 +180,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_names_of_one_hash),
+        cmocka_unit_test(test_directory_with_two_names),
         cmocka_unit_test(test_checksums_within_an_item),
     };
     return cmocka_run_group_tests(tests, limit_time, NULL);
