@@ -239,6 +239,26 @@ static struct bw_error *check_logs(struct trees *trees)
     return NULL;
 }
 
+static struct bw_error *report_refused(void *context, uint64_t subvolume, uint64_t inode,
+                                       const char *names)
+{
+    const struct bw_finding_location location = {
+        .finding = {.known = BW_KNOWN_TREE | BW_KNOWN_INODE, .tree = subvolume, .inode = inode},
+        .touches = BW_TOUCHES_INODE};
+    bw_check_find(context, BW_CODE_log_refused, &location,
+                  "the log gives the directory several names: %s", names);
+    return NULL;
+}
+
+/* Replays the log in memory. Lost blocks of it are findings already. */
+static struct bw_error *rehearse(struct bw_check *check, uint64_t lost)
+{
+    const struct bw_rehearsal rehearsal = {report_refused, check};
+    return check->fs->ignores_log && check->fs->damages == lost
+               ? bw_replay_rehearse(check->fs, &rehearsal)
+               : NULL;
+}
+
 struct bw_error *bw_pass_log(struct bw_check *check)
 {
     const struct bw_superblock *superblock = &check->fs->superblock;
@@ -249,6 +269,7 @@ struct bw_error *bw_pass_log(struct bw_check *check)
                  0}};
     if (!superblock->log_root || check->fs->is_past)
         return NULL;
+    const uint64_t damages = check->fs->damages;
     check->log_space = bw_log_space_create();
     struct bw_error *error =
         check->log_space ? bw_walk_trees(check, &root, 1, true) : bw_error_no_memory();
@@ -257,6 +278,8 @@ struct bw_error *bw_pass_log(struct bw_check *check)
                             &trees);
     if (!error)
         error = check_logs(&trees);
+    if (!error)
+        error = rehearse(check, damages);
     if (!error && check->extents_known)
         error = bw_log_space_check(check->log_space, check);
     free(trees.trees);

@@ -653,6 +653,9 @@ static struct bw_error *warn_of_names(struct bw_replay *replay, uint64_t inode, 
     }
     if (names.failed)
         return bw_error_no_memory();
+    const struct bw_rehearsal *rehearsal = replay->rehearsal;
+    if (rehearsal)
+        return rehearsal->visit(rehearsal->context, replay->subvolume, inode, names.data);
     bw_fs_report(replay->fs, BW_WARNING,
                  bw_error_create(BW_ERROR_CORRUPT,
                                  "the kernel cannot replay the log, so the next mount fails: "

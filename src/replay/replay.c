@@ -63,8 +63,8 @@ struct replays {
     bool has_checksums;
 };
 
-static struct bw_error *begin_replay(struct bw_fs *fs, struct replays *replays,
-                                     const struct bw_item *item)
+static struct bw_error *begin_replay(struct bw_fs *fs, const struct bw_rehearsal *rehearsal,
+                                     struct replays *replays, const struct bw_item *item)
 {
     struct bw_root_item root;
     const struct bw_subvolume *subvolume = bw_subvolume_by_id(fs, item->key.offset);
@@ -79,6 +79,7 @@ static struct bw_error *begin_replay(struct bw_fs *fs, struct replays *replays,
     }
     struct bw_replay *replay = &replays->items[replays->count++];
     *replay = (struct bw_replay){.fs = fs,
+                                 .rehearsal = rehearsal,
                                  .subvolume = item->key.offset,
                                  .checksums = replays->has_checksums ? &replays->checksums : NULL};
     BW_TRY(bw_editor_create(&replay->tree, &fs->reader, &fs->memory, &subvolume->tree,
@@ -86,7 +87,8 @@ static struct bw_error *begin_replay(struct bw_fs *fs, struct replays *replays,
     return bw_log_load(fs, &root.root, name, &replay->log);
 }
 
-static struct bw_error *begin_replays(struct bw_fs *fs, struct replays *replays)
+static struct bw_error *begin_replays(struct bw_fs *fs, const struct bw_rehearsal *rehearsal,
+                                      struct replays *replays)
 {
     const struct bw_root_pointer pointer = {fs->superblock.log_root, fs->superblock.generation + 1,
                                             fs->superblock.log_root_level};
@@ -107,7 +109,7 @@ static struct bw_error *begin_replays(struct bw_fs *fs, struct replays *replays)
                                  &fs->checksum_trees.trees[0], fs->superblock.generation + 1);
     }
     for (size_t i = 0; !error && i < roots.count; i++)
-        error = begin_replay(fs, replays, &roots.items[i]);
+        error = begin_replay(fs, rehearsal, replays, &roots.items[i]);
     bw_log_free(&roots);
     return error;
 }
@@ -147,16 +149,17 @@ static void free_replays(struct replays *replays)
     free(replays->items);
 }
 
-static struct bw_error *replay_logs(struct bw_fs *fs)
+/* Without a rehearsal (NULL), the result is published. */
+static struct bw_error *replay_logs(struct bw_fs *fs, const struct bw_rehearsal *rehearsal)
 {
     struct replays replays = {0};
     fs->memory.nodesize = fs->reader.nodesize;
     fs->reader.memory = &fs->memory;
-    struct bw_error *error = begin_replays(fs, &replays);
+    struct bw_error *error = begin_replays(fs, rehearsal, &replays);
     for (enum pass pass = 0; pass < PASSES; pass++)
         for (size_t i = 0; !error && i < replays.count; i++)
             error = run_pass(&replays.items[i], pass);
-    if (!error)
+    if (!error && !rehearsal)
         publish_trees(fs, &replays);
     free_replays(&replays);
     return error;
@@ -183,7 +186,12 @@ struct bw_error *bw_replay(struct bw_fs *fs)
                  bw_error_create(BW_ERROR_UNSUPPORTED,
                                  "the log tree has data fsynced after generation %" PRIu64 ": %s",
                                  fs->superblock.generation, against ? against : "it is replayed"));
-    return against ? NULL : replay_logs(fs);
+    return against ? NULL : replay_logs(fs, NULL);
+}
+
+struct bw_error *bw_replay_rehearse(struct bw_fs *fs, const struct bw_rehearsal *rehearsal)
+{
+    return replay_logs(fs, rehearsal);
 }
 
 /* The inodes that the replay has changed. */

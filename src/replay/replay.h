@@ -56,9 +56,21 @@ const struct bw_item *bw_log_find(const struct bw_log *log, const struct bw_key 
 /** Whether an item with this key may be missing because a part of the log is lost. */
 bool bw_log_is_lost(const struct bw_log *log, const struct bw_key *key);
 
+/** Receives a directory to which the kernel's replay would give several names, after which the
+ * mount fails; `names` is a list of them. */
+typedef struct bw_error *bw_refused_visitor(void *context, uint64_t subvolume, uint64_t inode,
+                                            const char *names);
+
+/** A rehearsal: the replay has no effect and reports nothing else. */
+struct bw_rehearsal {
+    bw_refused_visitor *visit;
+    void *context;
+};
+
 /** The replay of one log tree. */
 struct bw_replay {
     struct bw_fs *fs;
+    const struct bw_rehearsal *rehearsal; /**< NULL: it is none */
     uint64_t subvolume;
     struct bw_log log;
     struct bw_tree_editor tree;       /**< of the subvolume */
@@ -75,6 +87,9 @@ struct bw_replay {
  * fs->checksum_trees contain the roots of the changed trees. Items that cannot be applied are
  * reported as damage, and skipped. Fails only if memory runs out. */
 struct bw_error *bw_replay(struct bw_fs *fs);
+
+/** Finds out what the kernel cannot replay. Only for file systems that ignore the log. */
+struct bw_error *bw_replay_rehearse(struct bw_fs *fs, const struct bw_rehearsal *rehearsal);
 
 /* The subvolume (subvolume.c). */
 

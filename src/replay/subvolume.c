@@ -29,7 +29,7 @@ struct bw_error *bw_replay_try(struct bw_replay *replay, const struct bw_key *ke
 {
     if (!error || error->code == BW_ERROR_NO_MEMORY)
         return error;
-    if (replay->reported == key->objectid) {
+    if (replay->reported == key->objectid || replay->rehearsal) {
         bw_error_free(error);
         return NULL;
     }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* src/replay: logs that the kernel rarely writes. The image writer does not know logs: it writes a
  * tree with another number, whose owner is then changed. */
+#include "btrfs-walk/check.h"
 #include "replay/replay.h"
 #include "support/data_image.h"
 
@@ -105,6 +106,12 @@ static void test_names_of_one_hash(void **state)
     close_fixture(&fixture);
 }
 
+static struct bw_error *count_refused(void *context, const struct bw_finding *finding)
+{
+    *(unsigned *)context += strcmp(finding->code->word, "log-refused") == 0;
+    return NULL;
+}
+
 /* The log adds a name to a directory, and does not remove the other one. */
 static void test_directory_with_two_names(void **state)
 {
@@ -132,6 +139,24 @@ static void test_directory_with_two_names(void **state)
              "directory 256, 'second' in directory %u",
              (unsigned)directory, (unsigned)other);
     assert_int_equal(report_log_count(&fixture.log, expected), 1);
+    bw_fs_close(fixture.fs);
+
+    /* check, which shows the trees without the log */
+    const char *const path = iw_path(image, 0);
+    const struct bw_fs_options options = {.struct_size = sizeof options,
+                                          .paths = &path,
+                                          .path_count = 1,
+                                          .log = BW_LOG_IGNORE,
+                                          .reporter = report_log_reporter(&fixture.log)};
+    unsigned refused = 0;
+    const struct bw_check_options how = {
+        .struct_size = sizeof how, .visit = count_refused, .context = &refused};
+    struct bw_check_summary *summary;
+    expect_success(bw_fs_open(&options, &fixture.fs));
+    expect_success(bw_check(fixture.fs, &how, &summary));
+    assert_int_equal(refused, 1);
+    assert_int_equal(fixture.log.counts[BW_WARNING], 1);
+    bw_check_summary_free(summary);
     close_fixture(&fixture);
 }
 
