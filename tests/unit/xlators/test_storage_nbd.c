@@ -5,6 +5,7 @@
 #include "base/thread.h"
 
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "servers/formats.h"
 #include "servers/range_cache.h"
