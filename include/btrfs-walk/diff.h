@@ -73,7 +73,9 @@ struct bw_difference {
     uint64_t bytes; /**< bytes of content that differ: everything if the file was added or deleted;
                        of a modified file whole sectors, and the bytes beyond the end of the shorter
                        one; 0 for all but regular files */
-    uint64_t reserved[4]; /**< zeros: room for more members */
+    uint64_t old_subvolume, subvolume; /**< ids of the compared subvolumes; 0: only one side has it
+                                        */
+    uint64_t reserved[2];              /**< zeros: room for more members */
 };
 
 /** Receives a difference, a view that ends with the call. An error ends the comparison and is
@@ -99,9 +101,11 @@ struct bw_diff_side {
 struct bw_diff_options {
     size_t struct_size; /**< sizeof(struct bw_diff_options) */
     const char *path;   /**< only files at or below this path, before or after; NULL: everything */
-    bool by_path;       /**< compare path by path, even if the subvolumes have a common origin */
-    bool states; /**< both file systems were opened from the same images, as states of one: what
-                    they share is not read */
+    bool nested;  /**< also compare the subvolumes nested in both: those at the same path, or with
+                     the  same UUID; all files of one that only one side has are added or deleted */
+    bool by_path; /**< compare path by path, even if the subvolumes have a common origin */
+    bool states;  /**< both file systems were opened from the same images, as states of one: what
+                     they share is not read */
     enum bw_diff_reading reading;
     bw_difference_visitor *visit;
     void *context;
@@ -114,12 +118,18 @@ struct bw_diff_summary {
     bool by_path;    /**< whether it was made path by path */
     uint64_t blocks; /**< tree blocks that the subvolumes do not share, both sides counted; 0 if
                         it was made path by path */
-    uint64_t reserved[6]; /**< zeros: room for more members */
+    /** Entries before and after that were compared; of subvolumes with a common origin, only files
+     * with items that differ. */
+    uint64_t entries[2];
+    uint64_t subvolumes;  /**< comparisons of subvolumes, at least 1 */
+    uint64_t left_out[2]; /**< nested subvolumes before and after that were not compared */
+    uint64_t reserved[1]; /**< zeros: room for more members */
 };
 
 /**
  * Compares the subvolume `before` with `after`, and passes the differences on in the order of their
- * paths. Nested subvolumes are not entered: they count as empty directories, as in a snapshot.
+ * paths, subvolume by subvolume. Unless options->nested is set, nested subvolumes count as empty
+ * directories, as in a snapshot.
  *
  * All differences are collected first, in about 200 bytes each. `summary` may be NULL. Other
  * threads may use both file systems at the same time.

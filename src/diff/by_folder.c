@@ -125,6 +125,7 @@ static struct bw_error *add_row(struct folder_diff *diff, const struct pair *pai
     if (pair->entry) {
         difference.old_type =
             pair->inode.mode ? bw_file_type_of_mode(pair->inode.mode) : pair->entry->place.type;
+        difference.old_subvolume = bw_subvolume_id(pair->entry->place.subvolume);
         difference.old_inode = pair->entry->place.inode;
         difference.old_size = image_size(pair);
     }
@@ -424,6 +425,10 @@ static struct bw_error *read_and_compare_pair(struct folder_diff *diff, struct p
 {
     bool is_readable;
     const size_t kept = diff->row_count + diff->depth;
+    if (is_selected(diff, pair->path, pair->length)) {
+        diff->summary.entries[0] += pair->entry != NULL;
+        diff->summary.entries[1] += pair->is_live;
+    }
     BW_TRY(read_pair(diff, pair, &is_readable));
     if (is_readable)
         BW_TRY(compare_pair(diff, pair));
@@ -559,7 +564,7 @@ struct bw_error *bw_diff_folder(struct bw_fs *fs, const struct bw_place *directo
                                 const char *folder, const struct bw_diff_options *options,
                                 struct bw_diff_summary *summary)
 {
-    struct folder_diff diff = {.fs = fs, .summary = {.by_path = true}};
+    struct folder_diff diff = {.fs = fs, .summary = {.by_path = true, .subvolumes = 1}};
     BW_TRY(BW_TAKE_OPTIONS(&diff.options, options));
     BW_TRY(bw_folder_open(folder, &diff.folder));
     struct bw_error *error = compare_all(&diff, directory);

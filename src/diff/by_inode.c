@@ -196,6 +196,8 @@ static struct bw_error *compare_inode(struct pair *pair)
     struct bw_diff_file *files = pair->files;
     for (unsigned side = 0; side < 2; side++)
         BW_TRY(bw_diff_file_read(&pair->diff->trees[side], number, &files[side]));
+    for (unsigned side = 0; side < 2; side++)
+        pair->diff->summary.entries[side] += files[side].exists;
     BW_TRY(read_names(pair));
     bool same = files[0].exists && files[1].exists &&
                 (number == BW_SUBVOLUME_ROOT_INODE ||

@@ -251,6 +251,7 @@ static struct bw_error *compare_match(struct walk *walk, const struct match *mat
     for (unsigned side = 0; side < 2; side++) {
         if (!match->entries[side])
             continue;
+        diff->summary.entries[side] += bw_diff_is_selected(diff, path);
         BW_TRY(read_file(walk, side, match->entries[side], &files[side]));
         bool is_directory = files[side].exists ? S_ISDIR(files[side].inode.mode)
                                                : match->entries[side]->type == BW_FILE_DIRECTORY;
@@ -290,12 +291,20 @@ static struct bw_error *compare_directory(struct walk *walk)
 
 static struct bw_error *compare_top(struct walk *walk)
 {
-    const uint64_t inodes[2] = {BW_SUBVOLUME_ROOT_INODE, BW_SUBVOLUME_ROOT_INODE};
     struct bw_diff *diff = walk->diff;
+    const uint64_t inodes[2] = {diff->exists[0] ? BW_SUBVOLUME_ROOT_INODE : 0,
+                                diff->exists[1] ? BW_SUBVOLUME_ROOT_INODE : 0};
     struct bw_diff_text path = {diff->rows.texts.length, 1};
     struct bw_diff_file files[2];
     struct bw_diff_row row;
     bw_buffer_append_byte(&diff->rows.texts, '/');
+    if (diff->rows.texts.failed)
+        return bw_error_no_memory();
+    /* the directory that contains a nested subvolume has it as an entry, which was compared */
+    for (unsigned side = 0; side < 2; side++)
+        diff->summary.entries[side] += !*diff->prefix && bw_diff_is_selected(diff, path);
+    if (!inodes[0] || !inodes[1])
+        return push_directory(walk, inodes, path, false);
     for (unsigned side = 0; side < 2; side++)
         BW_TRY(bw_diff_file_read(&diff->trees[side], inodes[side], &files[side]));
     BW_TRY(compare_files(diff, files, &row));

@@ -131,7 +131,9 @@ struct bw_error *bw_diff_set_filter(const char *path, struct bw_buffer *filter)
 static struct bw_error *compare_trees(struct bw_diff *diff)
 {
     BW_TRY(bw_diff_set_filter(diff->options.path, &diff->filter));
-    BW_TRY(choose_method(diff));
+    diff->by_path = true;
+    if (diff->exists[0] && diff->exists[1])
+        BW_TRY(choose_method(diff));
     diff->summary.by_path = diff->by_path;
     BW_TRY(diff->by_path ? bw_diff_by_path(diff) : bw_diff_by_inode(diff));
     return bw_diff_rows_visit(diff);
@@ -139,8 +141,11 @@ static struct bw_error *compare_trees(struct bw_diff *diff)
 
 static void free_all(struct bw_diff *diff)
 {
-    for (unsigned side = 0; side < 2; side++)
-        bw_diff_tree_free(&diff->trees[side]);
+    for (unsigned side = 0; side < 2; side++) {
+        if (diff->exists[side])
+            bw_diff_tree_free(&diff->trees[side]);
+        bw_buffer_free(&diff->paths[side]);
+    }
     bw_touched_free(&diff->touched);
     bw_diff_content_free(diff->content);
     free(diff->rows.items);
@@ -149,18 +154,205 @@ static void free_all(struct bw_diff *diff)
     bw_buffer_free(&diff->filter);
 }
 
-struct bw_error *bw_diff(const struct bw_diff_side *before, const struct bw_diff_side *after,
-                         const struct bw_diff_options *options, struct bw_diff_summary *summary)
+static void add_summary(struct bw_diff_summary *sum, const struct bw_diff_summary *part)
 {
-    struct bw_diff diff = {.options.struct_size = sizeof diff.options};
-    BW_TRY(BW_TAKE_OPTIONS(&diff.options, options));
-    if (!diff.options.visit)
-        return bw_error_create(BW_ERROR_USAGE, "no callback was given");
-    bw_diff_tree_init(&diff.trees[0], before);
-    bw_diff_tree_init(&diff.trees[1], after);
+    sum->added += part->added;
+    sum->deleted += part->deleted;
+    sum->modified += part->modified;
+    sum->renamed += part->renamed;
+    sum->types += part->types;
+    sum->unknown += part->unknown;
+    sum->bytes += part->bytes;
+    sum->blocks += part->blocks;
+    sum->by_path |= part->by_path;
+    sum->subvolumes++;
+    for (unsigned side = 0; side < 2; side++)
+        sum->entries[side] += part->entries[side];
+}
+
+/* Compares two subvolumes; one of them may be NULL. `prefix` is their path. */
+static struct bw_error *compare_subvolumes(const struct bw_diff_side sides[2],
+                                           const struct bw_diff_options *options,
+                                           const char *prefix, struct bw_diff_summary *summary)
+{
+    struct bw_diff diff = {.options = *options, .prefix = prefix};
+    for (unsigned side = 0; side < 2; side++) {
+        diff.exists[side] = sides[side].subvolume;
+        if (diff.exists[side])
+            bw_diff_tree_init(&diff.trees[side], &sides[side]);
+    }
     struct bw_error *error = compare_trees(&diff);
     free_all(&diff);
+    add_summary(summary, &diff.summary);
+    return error;
+}
+
+/* Nested subvolumes. */
+
+/* A subvolume that is nested in a compared one. */
+struct nested {
+    uint64_t id;
+    uint8_t uuid[BW_UUID_SIZE];
+    char *path; /* from the top of the compared subvolume, with a '/' before it */
+    bool is_matched;
+};
+
+/* The subvolumes nested in one side. */
+struct nested_list {
+    uint64_t start; /* id of the compared subvolume */
+    char *start_path;
+    size_t start_length; /* 0 for the top-level subvolume */
+    bool with_paths;     /* otherwise, those directly in it are only counted */
+    struct nested *items;
+    size_t count, capacity;
+    uint64_t left_out;
+};
+
+static struct bw_error *add_nested(void *context, const struct bw_subvolume_info *info)
+{
+    struct nested_list *list = context;
+    const size_t start = list->start_length;
+    if (info->is_deleted || info->id == list->start || info->id == BW_TOP_SUBVOLUME)
+        return NULL;
+    if (!list->with_paths || !info->path) {
+        list->left_out += info->parent == list->start;
+        return NULL;
+    }
+    if (info->path_length <= start || memcmp(info->path, list->start_path, start) != 0 ||
+        info->path[start] != '/')
+        return NULL;
+    if (!BW_ARRAY_RESERVE(list->items, list->count, list->capacity))
+        return bw_error_no_memory();
+    struct nested *nested = &list->items[list->count];
+    *nested = (struct nested){.id = info->id,
+                              .path = strndup(info->path + start, info->path_length - start)};
+    memcpy(nested->uuid, info->uuid, BW_UUID_SIZE);
+    list->count += nested->path != NULL;
+    return nested->path ? NULL : bw_error_no_memory();
+}
+
+static struct bw_error *list_nested(const struct bw_diff_side *side, bool with_paths,
+                                    struct nested_list *list)
+{
+    *list =
+        (struct nested_list){.start = bw_subvolume_id(side->subvolume), .with_paths = with_paths};
+    if (with_paths) {
+        struct bw_error *error =
+            bw_subvolume_path(side->fs, side->subvolume, &list->start_path, &list->start_length);
+        if (error && error->code != BW_ERROR_NO_MEMORY) { /* it has no path: neither have they */
+            bw_error_free(error);
+            list->with_paths = false;
+        } else if (error) {
+            return error;
+        }
+        list->start_length = list->start_length == 1 ? 0 : list->start_length;
+    }
+    return bw_fs_subvolumes(side->fs, list->with_paths, add_nested, list);
+}
+
+static void free_nested(struct nested_list *list)
+{
+    for (size_t i = 0; i < list->count; i++)
+        free(list->items[i].path);
+    free(list->items);
+    free(list->start_path);
+}
+
+static int by_nested_path(const void *left, const void *right)
+{
+    const struct nested *a = left, *b = right;
+    return strcmp(a->path, b->path);
+}
+
+static struct nested *find_by_uuid(const struct nested_list *list, const uint8_t *uuid)
+{
+    for (size_t i = 0; i < list->count && is_set(uuid); i++)
+        if (!list->items[i].is_matched && memcmp(list->items[i].uuid, uuid, BW_UUID_SIZE) == 0)
+            return &list->items[i];
+    return NULL;
+}
+
+/* Sets the path that limits the results in a nested subvolume; false if none can be in it. */
+static bool narrow_filter(const char *filter, const char *prefix, struct bw_diff_options *options)
+{
+    const size_t wanted = strlen(filter), length = strlen(prefix);
+    options->path = NULL;
+    if (!wanted ||
+        (strncmp(prefix, filter, wanted) == 0 && (!prefix[wanted] || prefix[wanted] == '/')))
+        return true;
+    options->path = filter + length;
+    return strncmp(filter, prefix, length) == 0 && filter[length] == '/';
+}
+
+/* Compares nested subvolumes in the order of their paths. Subvolumes at the same path are compared
+ * first; a subvolume of the same UUID at another path was moved. */
+static struct bw_error *compare_nested(const struct bw_diff_side tops[2],
+                                       const struct bw_diff_options *options, const char *filter,
+                                       struct nested_list lists[2], struct bw_diff_summary *summary)
+{
+    for (unsigned side = 0; side < 2; side++)
+        if (lists[side].count)
+            qsort(lists[side].items, lists[side].count, sizeof *lists[side].items, by_nested_path);
+    for (size_t i = 0, j = 0; i < lists[0].count && j < lists[1].count;) {
+        const int order = strcmp(lists[0].items[i].path, lists[1].items[j].path);
+        if (!order)
+            lists[0].items[i].is_matched = lists[1].items[j].is_matched = true;
+        i += order <= 0;
+        j += order >= 0;
+    }
+    for (size_t i = 0, j = 0; i < lists[0].count || j < lists[1].count;) {
+        struct nested *a = i < lists[0].count ? &lists[0].items[i] : NULL,
+                      *b = j < lists[1].count ? &lists[1].items[j] : NULL;
+        const int order = !a ? 1 : !b ? -1 : strcmp(a->path, b->path);
+        i += order <= 0;
+        j += order >= 0;
+        if (order > 0) {
+            a = b->is_matched ? NULL : find_by_uuid(&lists[0], b->uuid);
+            if (a)
+                a->is_matched = true;
+        } else if (order < 0) {
+            /* a moved one is compared at its new path */
+            b = a->is_matched ? NULL : find_by_uuid(&lists[1], a->uuid);
+            if (a->is_matched || b)
+                continue;
+        }
+        struct bw_diff_options inner = *options;
+        const char *prefix = b ? b->path : a->path;
+        if (!narrow_filter(filter, prefix, &inner))
+            continue;
+        const struct bw_diff_side sides[2] = {
+            {tops[0].fs, a ? bw_subvolume_by_id(tops[0].fs, a->id) : NULL},
+            {tops[1].fs, b ? bw_subvolume_by_id(tops[1].fs, b->id) : NULL}};
+        BW_TRY(compare_subvolumes(sides, &inner, prefix, summary));
+    }
+    return NULL;
+}
+
+struct bw_error *bw_diff(const struct bw_diff_side *before, const struct bw_diff_side *after,
+                         const struct bw_diff_options *given, struct bw_diff_summary *summary)
+{
+    struct bw_diff_options options = {.struct_size = sizeof options};
+    struct bw_diff_summary sum = {0};
+    const struct bw_diff_side sides[2] = {*before, *after};
+    struct nested_list lists[2] = {{0}};
+    BW_AUTO_BUFFER struct bw_buffer filter = {0};
+    BW_TRY(BW_TAKE_OPTIONS(&options, given));
+    if (!options.visit)
+        return bw_error_create(BW_ERROR_USAGE, "no callback was given");
+    BW_TRY(bw_diff_set_filter(options.path, &filter));
+    bw_buffer_append_byte(&filter, '\0');
+    struct bw_error *error = filter.failed ? bw_error_no_memory() : NULL;
+    if (!error)
+        error = compare_subvolumes(sides, &options, "", &sum);
+    for (unsigned side = 0; side < 2 && !error && (options.nested || summary); side++)
+        error = list_nested(&sides[side], options.nested, &lists[side]);
+    if (!error && options.nested)
+        error = compare_nested(sides, &options, filter.data, lists, &sum);
+    for (unsigned side = 0; side < 2; side++) {
+        sum.left_out[side] = lists[side].left_out;
+        free_nested(&lists[side]);
+    }
     if (summary)
-        *summary = diff.summary;
+        *summary = sum;
     return error;
 }

@@ -105,7 +105,7 @@ struct bw_diff_rows {
     struct bw_map replaced; /**< inodes that took the place of another: number of its row */
 };
 
-/** A comparison. */
+/** A comparison of two subvolumes. */
 struct bw_diff {
     struct bw_diff_options options;
     struct bw_diff_tree trees[2]; /**< before and after */
@@ -117,6 +117,9 @@ struct bw_diff {
     struct bw_diff_content *content;
     struct bw_diff_ranges *ranges; /**< collects the ranges of contents that differ, or may differ;
                                       NULL: they are only counted */
+    bool exists[2];                /**< whether there is such a subvolume before and after */
+    const char *prefix;            /**< path of the nested subvolume; otherwise "" */
+    struct bw_buffer paths[2];     /**< the old and the new path of a row, with the prefix */
     struct bw_buffer filter;       /**< options.path with a '/' before it and none after it */
     struct bw_diff_summary summary;
 };

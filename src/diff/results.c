@@ -195,16 +195,32 @@ static void count_row(struct bw_diff_summary *summary, const struct bw_diff_row 
     summary->bytes += row->bytes;
 }
 
+/* The path of a row from the top of the compared subvolumes. The top of a nested one has no '/'. */
+static struct bw_error *whole_path(struct bw_diff *diff, bool is_old, struct bw_diff_text text,
+                                   const char **path, size_t *length)
+{
+    const size_t prefix = strlen(diff->prefix);
+    *path = text.length ? text_of(diff, text.at) : NULL;
+    *length = text.length;
+    if (!prefix || !text.length)
+        return NULL;
+    struct bw_buffer *whole = &diff->paths[is_old];
+    whole->length = 0;
+    bw_buffer_append(whole, diff->prefix, prefix);
+    bw_buffer_append(whole, *path, *length > 1 ? *length : 0);
+    *path = whole->data;
+    *length = whole->length;
+    return whole->failed ? bw_error_no_memory() : NULL;
+}
+
 static struct bw_error *visit_difference(struct bw_diff *diff, const struct bw_diff_row *row)
 {
-    const struct bw_difference difference = {
+    const struct bw_diff_text path = {row->path, row->path_length},
+                              old_path = {row->old_path, row->old_path_length};
+    struct bw_difference difference = {
         .status = row->status,
         .changes = row->changes,
         .unknown = row->unknown,
-        .path = text_of(diff, row->path),
-        .path_length = row->path_length,
-        .old_path = row->old_path_length ? text_of(diff, row->old_path) : NULL,
-        .old_path_length = row->old_path_length,
         .type = row->type,
         .old_type = row->old_type,
         .old_inode = row->old_inode,
@@ -212,7 +228,11 @@ static struct bw_error *visit_difference(struct bw_diff *diff, const struct bw_d
         .old_size = row->old_size,
         .size = row->size,
         .bytes = row->bytes,
+        .old_subvolume = diff->exists[0] ? diff->trees[0].subvolume->tree.id : 0,
+        .subvolume = diff->exists[1] ? diff->trees[1].subvolume->tree.id : 0,
     };
+    BW_TRY(whole_path(diff, false, path, &difference.path, &difference.path_length));
+    BW_TRY(whole_path(diff, true, old_path, &difference.old_path, &difference.old_path_length));
     count_row(&diff->summary, row);
     return diff->options.visit(diff->options.context, &difference);
 }

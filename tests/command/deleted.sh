@@ -150,7 +150,7 @@ is "is used" "$(grep -c 7 "$WORK/out")" 1
 expect "both" 2 'exclude each other' deleted --scan --no-scan "$image"
 
 # Differences.
-expect "since a generation" 0 - diff "$image" "/@$generation"
+expect "since a generation" 0 'compared' diff "$image" "/@$generation"
 holds "what has changed" out_is << 'END'
 M	/	/
 M	/	/top
@@ -161,7 +161,7 @@ M	F	/top/kept/edited
 -	F	/top/unsummed
 -	/	/volume
 END
-expect "between two states" 0 - diff --only R "$image" "5@$((generation - 1))" "5@$generation"
+expect "between two states" 0 'compared' diff --only R "$image" "5@$((generation - 1))" "5@$generation"
 holds "renames" out_is <<< $'R\tF\t/top/kept/moved\t/top/kept/moved-on'
 expect "with what is gone" 2 'no subvolume' diff "$image" "volume@$generation"
 expect "with nothing" 2 'give two subvolumes' diff "$image" /

@@ -42,47 +42,47 @@ R	F	/tab\tand newline\n	/tab\tonly
 T	/	/type
 +	F	/type/file
 END
-expect "two snapshots" 0 - diff "$image" first second
+expect "two snapshots" 0 'compared: ' diff "$image" first second
 holds "all changes" out_is "$WORK/changes"
-expect "by their ids" 0 - diff "$image" /first \
+expect "by their ids" 0 'compared: ' diff "$image" /first \
     "$("$PROGRAM" subvolumes -o subvolume_path,subvolume "$image" |
     awk '$1 == "/second" { print $2 }')"
 holds "are the same" out_is "$WORK/changes"
 cp --sparse=always "$image" "$WORK/copy"
 holds "top directories without a time of birth" change "$WORK/copy" 256 256 1 0 set 148 8 0 \
     and 256 256 1 0 set 156 4 0
-expect "snapshots of one origin, by their UUIDs" 0 - diff "$WORK/copy" first second
+expect "snapshots of one origin, by their UUIDs" 0 'compared: ' diff "$WORK/copy" first second
 holds "have the same inodes" out_is "$WORK/changes"
-expect "a snapshot and itself" 0 - diff "$image" first first
+expect "a snapshot and itself" 0 'compared: ' diff "$image" first first
 holds "nothing" out_is /dev/null
-expect "a snapshot and its origin" 0 - diff "$image" third live
+expect "a snapshot and its origin" 0 'compared: ' diff "$image" third live
 holds "nothing either" out_is /dev/null
 
 # These differ only in the location of data.
-expect "moved data" 0 - diff "$image" second third
+expect "moved data" 0 'compared: ' diff "$image" second third
 holds "are no change" out_is /dev/null
-expect "all data are read" 0 - diff --content always "$image" second third
+expect "all data are read" 0 'compared: ' diff --content always "$image" second third
 holds "with the same result" out_is /dev/null
-expect "data are not read" 0 - diff --content never "$image" second third
+expect "data are not read" 0 'compared: ' diff --content never "$image" second third
 holds "what is not known is said" out_is - <<< $'?\tF\t/papers/large\n?\tF\t/unsummed'
-expect "moved data, path by path" 0 - diff --by-path "$image" second third
+expect "moved data, path by path" 0 'compared: ' diff --by-path "$image" second third
 holds "are no change either" out_is /dev/null
 
 # Output formats.
-expect "below a path" 0 - diff "$image" first second papers/deep/
+expect "below a path" 0 'compared: ' diff "$image" first second papers/deep/
 is "below a path" "$(count .)" 3
-expect "a path that is only in A" 0 - diff --only D "$image" first second /gone/below/file
+expect "a path that is only in A" 0 'compared: ' diff --only D "$image" first second /gone/below/file
 is "one line" "$(cat "$WORK/out")" $'-\tF\t/gone/below/file'
 expect "a path that is nowhere" 1 'nowhere' diff "$image" first second /nowhere
-expect "names as they are" 0 - diff -0 --only R "$image" first second
+expect "names as they are" 0 'compared: ' diff -0 --only R "$image" first second
 is "fields end with NUL" "$(tr '\0' '!' < "$WORK/out" | tail -c 32)" \
     $'R!F!/tab\tand newline\n!/tab\tonly!'
-expect "a list for a backup" 0 - diff -0 -o path --only AMT "$image" first second /type
+expect "a list for a backup" 0 'compared: ' diff -0 -o path --only AMT "$image" first second /type
 is "paths alone" "$(tr '\0' ' ' < "$WORK/out")" '/type /type/file '
 expect "bytes" 0 '^btrfs-walk: .* 12 modified, 6 renamed, 1 of another type; 4143 bytes; ' \
     diff --stat "$image" first second
 holds "of what was added" out_has $'^\\+\tF\t4\t/new$'
-expect "JSON" 0 - diff --json "$image" first second
+expect "JSON" 0 'compared: ' diff --json "$image" first second
 holds "attributes" out_has \
     '"path":"/attributes","changes":\["mode","owner","xattrs"\],"changed_bytes":0'
 holds "a sector" out_has \
@@ -93,24 +93,24 @@ holds "a hard link" out_has \
 holds "another type" out_has '"change":"type","type":"directory","path":"/type".*"old_type":"file"'
 holds "bytes that are no UTF-8" out_has \
     '"change":"deleted","type":"file","path_bytes":"L2J5dGVz/w=="'
-expect "path by path" 0 - diff --by-path "$image" first second
+expect "path by path" 0 'compared: ' diff --by-path "$image" first second
 is "no renames" "$(count '^R')" 0
 is "but both names" "$(count '/(docs|papers)/large$')" 2
-expect "two subvolumes" 0 - diff "$others" home docs/third
+expect "two subvolumes" 0 'compared: ' diff "$others" home docs/third
 holds "with a common origin" out_has $'^-\tF\t/docs/letters/09.txt$'
 expect "too few" 2 'give two subvolumes' diff "$image" first
 expect "unknown" 2 'no subvolume nowhere' diff "$image" first nowhere
 expect "letters" 2 'invalid argument of --only' diff --only X "$image" first second
 
 # Between images. A copy has the same inodes; in another file system only paths count.
-expect "an image and itself" 0 - diff --other "$image" "$image" first second
+expect "an image and itself" 0 'compared: ' diff --other "$image" "$image" first second
 holds "the same changes" out_is "$WORK/changes"
-expect "another file system" 0 - diff --other "$others" "$image" first home
+expect "another file system" 0 'compared: ' diff --other "$others" "$image" first home
 is "is compared by paths" "$(count '^R')" 0
 holds "and has other files" out_has $'^\\+\tF\t/docs/letters/09.txt$'
 cp --sparse=always "$BUILD/fixtures/plain/dev1.img" "$WORK/copy"
 holds "the second of two attributes" change "$WORK/copy" 5 408 24 3260154230 set 40 1 112
-expect "is compared" 0 - diff --json --other "$WORK/copy" "$BUILD/fixtures/plain/dev1.img" / /
+expect "is compared" 0 'compared: ' diff --json --other "$WORK/copy" "$BUILD/fixtures/plain/dev1.img" / /
 holds "as the first one" out_has '"path":"/data/inline","changes":\["xattrs"\]'
 cp --sparse=always "$BUILD/fixtures/plain/dev1.img" "$WORK/copy"
 dd if=/dev/zero of="$WORK/copy" bs=4096 seek=$((13651968 / 4096)) count=1 conv=notrunc status=none
@@ -121,6 +121,41 @@ is "differ" "$(cat "$WORK/out")" $'M\tF\t/data/hole-then-data'
 expect "a file that is no image" 2 'no btrfs' diff --other "$PROGRAM" "$image" first home
 "$PROGRAM" diff --other "$others" "$image" first home 2> "$WORK/err" 1<> "$others"
 is "nothing is written to the other image" $? 2
+
+# Whole file systems: all subvolumes, also created, deleted and renamed ones.
+cp --sparse=always "$image" "$WORK/copy"
+expect "a copy of all subvolumes" 0 'compared: 0 changed files of A with 0 of B, in [5-9] comp' \
+    diff --other "$WORK/copy" "$image"
+holds "is the same" out_is /dev/null
+live=$("$PROGRAM" subvolumes -o subvolume_path,subvolume "$image" |
+    awk '$1 == "/live" { print $2 }')
+inode=$("$PROGRAM" ls -i --subvol live "$image" /saved | awk '{ print $1 }')
+holds "a changed file" change "$WORK/copy" "$live" "$inode" 1 0 set 52 4 33152
+printf 'M\tF\t/%s/saved\n' live second third > "$WORK/want" # they share its leaf
+expect "an image and its copy" 0 'compared: 3 changed files of A with 3 of B' \
+    diff --other "$WORK/copy" "$image"
+holds "the file in each subvolume" out_is "$WORK/want"
+expect "as JSON" 0 'compared' diff --json --other "$WORK/copy" "$image"
+holds "with its subvolume" out_has \
+    "\"path\":\"/live/saved\",\"changes\":\[\"mode\"\].*\"old_subvolume\":$live,"
+expect "the same path by path" 0 'compared: ([0-9]+) entries of A with \1 of B, in' \
+    diff --by-path --other "$WORK/copy" "$image"
+holds "has the same differences" out_is "$WORK/want"
+expect "without nested ones" 0 'not compared: [3-9] subvolumes nested in A' \
+    diff --nested no --other "$WORK/copy" "$image"
+holds "nothing" out_is /dev/null
+expect "below a path in one" 0 'compared' diff --other "$WORK/copy" "$image" / / /third/saved
+is "it alone" "$(cat "$WORK/out")" $'M\tF\t/third/saved'
+expect "A in both images" 0 'compared: 1 changed file' diff --other "$WORK/copy" "$image" live
+is "its path from A" "$(cat "$WORK/out")" $'M\tF\t/saved'
+expect "other file systems" 0 'in [0-9]+ comparisons of subvolumes' diff --other "$others" "$image"
+is "files of a subvolume that only A has" "$(count $'^-\tF\t/first/saved$')" 1
+is "files of a subvolume that only B has" "$(count $'^\\+\tF\t/home/top-file$')" 1
+expect "snapshots of one image" 0 'not compared: [0-9]+ subvolumes? nested in B' \
+    diff "$others" home /
+"$PROGRAM" diff -q "$image" first second > "$WORK/out" 2> "$WORK/err"
+is "quiet" "$(cat "$WORK/err")" ""
+expect "nothing to compare with" 2 'no subvolumes given' diff "$image"
 
 # A lost block: no difference is reported that does not exist.
 sort "$WORK/changes" > "$WORK/true"
@@ -145,7 +180,7 @@ compressed=$BUILD/fixtures/compressed/dev1.img
 mkdir "$WORK/folder"
 "$PROGRAM" extract -q -C "$WORK/folder" "$compressed"
 changes_of() { grep -v $'^/\t' "$WORK/out" | sed 's/owner,\|,owner//; /\towner$/d'; }
-expect "a copy in a directory" 0 - \
+expect "a copy in a directory" 0 'compared: ' \
     diff -o path,change,changes --other "$WORK/folder" "$compressed" /
 is "is the same" "$(changes_of)" ""
 at=$WORK/folder/zlib
@@ -154,20 +189,20 @@ printf X | dd of="$at/large" bs=1 seek=5000 conv=notrunc status=none
 touch -r "$WORK/folder/lzo/large" "$at/large"
 mkdir "$at/new" && : > "$at/new/file"; rm -r "$WORK/folder/zstd"; rm "$WORK/folder/lzo/inline"
 ln -s x "$WORK/folder/lzo/inline"
-expect "changes in a directory" 0 - diff --other "$WORK/folder" "$compressed" /
+expect "changes in a directory" 0 'compared: ' diff --other "$WORK/folder" "$compressed" /
 for line in 'M	F	/zlib/inline' 'M	F	/zlib/top-file' 'M	/	/zlib/empty' 'M	F	/zlib/large' \
     '\+	/	/zlib/new' '\+	F	/zlib/new/file' '-	/	/zstd' '-	F	/zstd/large' 'T	@	/lzo/inline'; do
     holds "$line" out_has "^$line\$"
 done
 holds "no others" [ "$(grep -c '/lzo/large' "$WORK/out")" -eq 0 ]
-expect "its columns" 0 - diff --json --other "$WORK/folder" "$compressed" / / /zlib/large
+expect "its columns" 0 'compared: ' diff --json --other "$WORK/folder" "$compressed" / / /zlib/large
 holds "one changed sector" out_has '"changes":\["content".*"changed_bytes":4096'
-expect "a part of both" 0 - diff --other "$WORK/folder/zlib" "$compressed" /zlib
+expect "a part of both" 0 'compared: ' diff --other "$WORK/folder/zlib" "$compressed" /zlib
 holds "by paths from there on" out_has '^M	F	/inline$'
 cp "$WORK/out" "$WORK/part"
-expect "a part of a directory" 0 - diff --other "$WORK/folder" "$compressed" /zlib zlib
+expect "a part of a directory" 0 'compared: ' diff --other "$WORK/folder" "$compressed" /zlib zlib
 holds "is the same" cmp "$WORK/out" "$WORK/part"
-expect "contents that are not read" 0 - \
+expect "contents that are not read" 0 'compared: ' \
     diff --content never --json --other "$WORK/folder" "$compressed" / / /zlib/large
 holds "are unknown" out_has '"unknown":\["content"\]'
 bad="debug/error-gen@chunk-map,kind=data,action=flip"

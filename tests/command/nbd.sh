@@ -118,7 +118,7 @@ disks() {
     same "a partition" --partition 1 two.qcow2
     expect "one has to be chosen" 2 'Choose one with --partition' two.qcow2
     holds "of a list" [ "$(grep -cE '^ *[12] .* btrfs' "$WORK/err")" -eq 2 ]
-    expect "another image, beside a plain one" 0 - diff "$plain" / / --other disk
+    expect "another image, beside a plain one" 0 'compared' diff "$plain" / / --other disk
 }
 
 # Backing files are read only if the user asked for that.

@@ -38,11 +38,11 @@ each "subvolumes | ls" ls
 while IFS= read -r path; do
     expect "subvolumes | walk --subvol: $path" 0 - -q --subvol "$path" "$image"
 done < "$WORK/out.list"
-expect "diff" 0 - diff -o path --only AM "$image" home-snapshot home
+expect "diff" 0 'compared' diff -o path --only AM "$image" home-snapshot home
 cp "$WORK/out" "$WORK/out.list"
 each "diff | stat --subvol" "stat --subvol home"
 while IFS= read -r path; do
-    expect "diff | diff PATH: $path" 0 - diff "$image" home-snapshot home "$path"
+    expect "diff | diff PATH: $path" 0 'compared' diff "$image" home-snapshot home "$path"
 done < "$WORK/out.list"
 image=$images/bad-data/dev1.img
 run_json check -q --data --json "$image" 2> /dev/null |

@@ -20,8 +20,8 @@ cd "$WORK" || exit 1
 same() {
     local what=$1 subvolume=$2
     shift 2
-    expect "$what" 0 - diff --by-path --content always --other "$image" "$@" "/$subvolume" \
-        "/$subvolume"
+    expect "$what" 0 'compared' diff --by-path --content always --other "$image" "$@" \
+        "/$subvolume" "/$subvolume"
     holds "$what: no difference" [ ! -s "$WORK/out" ]
 }
 same "a full stream" first full

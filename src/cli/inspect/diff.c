@@ -15,16 +15,19 @@
 #include "btrfs-walk/image.h"
 #include "btrfs-walk/probe_records.h"
 #include "btrfs-walk/row_records.h"
+#include "btrfs-walk/walk.h"
 #include "cli/common/answer.h"
 #include "cli/common/changes.h"
 #include "cli/common/generations.h"
 #include "cli/common/monitor.h"
+#include "cli/common/selection.h"
 
 struct diff_state {
     const char **others; /* images of the second file system */
     size_t other_count, other_capacity;
     const char *only; /* the letters to print; NULL: all */
     unsigned reading; /* enum bw_diff_reading */
+    unsigned nested;  /* enum bw_nested */
     bool null_terminated, stat, by_path;
     bool with_folder; /* `others` is a directory of this machine */
 };
@@ -36,7 +39,6 @@ struct diffing {
     struct bw_fs *other;     /* NULL: both subvolumes are in one file system */
     struct cmd_common own;   /* settings of `other`; its messages name its image */
     struct bw_fs *states[2]; /* historic states of A and B, opened if requested with @GENERATION */
-    uint64_t subvolumes[2];  /* ids of A and B */
 };
 
 static struct bw_error *store_other(void *target, const struct cmd_option *option,
@@ -70,6 +72,8 @@ static const struct cmd_option options[] = {
      "read data to compare them: only if checksums are not enough (needed, the default), never, "
      "or always",
      CMD_WORD(struct diff_state, reading, readings)},
+    {0, "nested", "WORD", "also compare nested subvolumes: yes (the default with --other), or no",
+     CMD_WORD(struct diff_state, nested, cmd_nested_words)},
     {0, "by-path", NULL, "compare path by path, even if A and B have a common origin",
      CMD_FLAG(struct diff_state, by_path)},
     {0, "only", "LETTERS",
@@ -182,10 +186,11 @@ static struct bw_error *write_row(struct diffing *diffing, const struct bw_diffe
         .old_type = changed ? bw_file_type_name(difference->old_type) : NULL,
         .old_inode = difference->old_inode,
         .inode = difference->inode,
-        .old_subvolume = diffing->subvolumes[0],
-        .subvolume = diffing->subvolumes[1],
+        .old_subvolume = difference->old_subvolume,
+        .subvolume = difference->subvolume,
     };
-    const uint64_t absent = diffing->state->with_folder ? BW_MEMBER(diffinfo, subvolume) : 0;
+    const uint64_t absent = (difference->old_subvolume ? 0 : BW_MEMBER(diffinfo, old_subvolume)) |
+                            (difference->subvolume ? 0 : BW_MEMBER(diffinfo, subvolume));
     return cmd_answer_write(diffing->answer, &row, sizeof row, absent | absent_members(difference));
 }
 
@@ -200,8 +205,34 @@ static struct bw_error *write_difference(void *context, const struct bw_differen
 
 /* Opening and closing. */
 
-static void print_summary(const struct bw_diff_summary *summary)
+static void print_left_out(const char *name, uint64_t count)
 {
+    if (count)
+        fprintf(stderr,
+                "btrfs-walk: not compared: %" PRIu64 " subvolume%s nested in %s (--nested yes "
+                "compares nested subvolumes)\n",
+                count, bw_plural(count), name);
+}
+
+/* Reports how much was compared, because an empty output alone proves little. */
+static void print_summary(const struct diffing *diffing, const struct bw_diff_summary *summary)
+{
+    const bool is_one = summary->entries[0] == 1;
+    const char *files = is_one ? "changed file" : "changed files";
+    if (diffing->answer->common->messages.quiet)
+        return;
+    if (summary->by_path)
+        files = is_one ? "entry" : "entries";
+    fprintf(stderr,
+            "btrfs-walk: compared: %" PRIu64 " %s of A with %" PRIu64 " of B, in %" PRIu64
+            " comparison%s of subvolumes%s\n",
+            summary->entries[0], files, summary->entries[1], summary->subvolumes,
+            bw_plural(summary->subvolumes),
+            summary->by_path ? "" : "; all other files have the same items in both");
+    print_left_out("A", summary->left_out[0]);
+    print_left_out("B", summary->left_out[1]);
+    if (!diffing->state->stat)
+        return;
     fprintf(stderr,
             "btrfs-walk: %" PRIu64 " added, %" PRIu64 " deleted, %" PRIu64 " modified, %" PRIu64
             " renamed, %" PRIu64 " of another type; %" PRIu64 " byte%s; %" PRIu64
@@ -232,14 +263,20 @@ static struct bw_error *find_side(struct diffing *diffing, unsigned number, cons
     return NULL;
 }
 
-/* If B is not given, A must have a @GENERATION; B is then its current state. */
+/* If B is not given, it is A in the other image, or the current state of a A@GENERATION. */
 static struct bw_error *find_sides(struct diffing *diffing, struct bw_diff_side sides[2])
 {
     const struct cmd_common *common = diffing->answer->common;
+    if (!common->path_count) { /* whole file systems */
+        BW_TRY(find_side(diffing, 0, "/", &sides[0]));
+        return find_side(diffing, 1, "/", &sides[1]);
+    }
     const char *at = strrchr(common->paths[0], '@');
     BW_TRY(find_side(diffing, 0, common->paths[0], &sides[0]));
     if (common->path_count > 1)
         return find_side(diffing, 1, common->paths[1], &sides[1]);
+    if (!diffing->states[0] && diffing->other)
+        return find_side(diffing, 1, common->paths[0], &sides[1]);
     if (!diffing->states[0])
         return bw_error_create(BW_ERROR_USAGE,
                                "give two subvolumes, or NAME@N to compare with the current NAME");
@@ -271,14 +308,14 @@ static struct bw_error *compare_sides(struct diffing *diffing)
         .struct_size = sizeof how,
         .path = common->path_count > 2 ? common->paths[2] : NULL,
         .by_path = state->by_path,
+        .nested = state->nested == BW_NESTED_ENTER ||
+                  (state->nested == BW_NESTED_DEFAULT && diffing->other),
         .states = !diffing->other,
         .reading = (enum bw_diff_reading)state->reading,
         .visit = write_difference,
         .context = diffing,
     };
     BW_TRY(find_sides(diffing, sides));
-    for (unsigned i = 0; i < 2; i++)
-        diffing->subvolumes[i] = bw_subvolume_id(sides[i].subvolume);
     struct bw_error *error = how.path ? check_path(sides, how.path) : NULL;
     if (error) {
         cmd_fail(common, error);
@@ -290,8 +327,7 @@ static struct bw_error *compare_sides(struct diffing *diffing)
     for (unsigned i = 0; i < 2; i++)
         if (sides[i].fs != fs && bw_fs_status(sides[i].fs).damages)
             diffing->answer->status = STATUS_PARTIAL;
-    if (state->stat && !common->messages.quiet)
-        print_summary(&summary);
+    print_summary(diffing, &summary);
     return NULL;
 }
 
@@ -301,7 +337,8 @@ static struct bw_error *compare_sides(struct diffing *diffing)
 static struct bw_error *find_directory(struct diffing *diffing, struct bw_fs **fs,
                                        struct bw_place *place)
 {
-    const char *text = diffing->answer->common->paths[0];
+    const struct cmd_common *common = diffing->answer->common;
+    const char *text = common->path_count ? common->paths[0] : "/";
     const struct bw_subvolume *subvolume;
     *fs = diffing->answer->session.fs;
     struct bw_error *error =
@@ -340,12 +377,10 @@ static struct bw_error *compare_folder(struct diffing *diffing)
     bw_buffer_append_byte(&folder, '\0');
     if (folder.failed)
         return bw_error_no_memory();
-    diffing->subvolumes[0] = bw_subvolume_id(place.subvolume);
     BW_TRY(bw_diff_folder(fs, &place, folder.data, &how, &summary));
     if (fs != diffing->answer->session.fs && bw_fs_status(fs).damages)
         diffing->answer->status = STATUS_PARTIAL;
-    if (state->stat && !common->messages.quiet)
-        print_summary(&summary);
+    print_summary(diffing, &summary);
     return NULL;
 }
 
@@ -371,6 +406,11 @@ static struct bw_error *list(struct cmd_answer *answer, void *context)
     return error;
 }
 
+static bool needs_no_path(const void *state)
+{
+    return ((const struct diff_state *)state)->other_count;
+}
+
 static int run(const struct cmd_common *common, void *state)
 {
     struct diff_state *diff = state;
@@ -386,11 +426,14 @@ static int run(const struct cmd_common *common, void *state)
     with_others.input.folder = diff->with_folder ? *diff->others : NULL;
     with_others.input.others = diff->others;
     with_others.input.other_count = diff->with_folder ? 0 : diff->other_count;
-    int result =
-        common->path_count < 1 || common->path_count > 3
-            ? cmd_fail(common, bw_error_create(BW_ERROR_USAGE, "give two subvolumes and at most "
-                                                               "one path: IMAGE A B [PATH]"))
-            : cmd_answer_run(&with_others, &plan);
+    struct bw_error *error = NULL;
+    if (common->path_count > 3 || (!common->path_count && !diff->other_count))
+        error = bw_error_create(BW_ERROR_USAGE, "give two subvolumes and at most one path: IMAGE A "
+                                                "B [PATH]; or --other");
+    else if (diff->with_folder && diff->nested == BW_NESTED_SKIP)
+        error = bw_error_create(BW_ERROR_USAGE,
+                                "nested subvolumes are always compared with a directory");
+    const int result = error ? cmd_fail(common, error) : cmd_answer_run(&with_others, &plan);
     free(diff->others);
     return result;
 }
@@ -398,15 +441,16 @@ static int run(const struct cmd_common *common, void *state)
 const struct command cmd_diff = {
     .name = "diff",
     .topic = cmd_topic_subvolumes,
-    .operands = "IMAGE A [B [PATH]]",
+    .operands = "IMAGE [A [B [PATH]]]",
     .summary = "Lists the differences between subvolumes, snapshots or images.",
     .details =
         "\n"
         "A and B are subvolumes: a path from the top-level subvolume, or an id. With --other,\n"
-        "B belongs to another image. NAME@N is subvolume NAME as of transaction N, if that is\n"
+        "B belongs to another image, and nested subvolumes are compared, too; without A and B,\n"
+        "the whole file systems. NAME@N is subvolume NAME as of transaction N, if that is\n"
         "still on the disk; without B, it is compared with the current one. With PATH, only\n"
         "differences at or below that path are listed. Each line is a sign, a type and a path\n"
-        "from the top of the subvolume, separated by tabs:\n\n"
+        "from the top of A and B, separated by tabs:\n\n"
         "  +  added         -  deleted\n"
         "  M  modified      R  renamed: the old path, then the new one\n"
         "  T  another type  ?  could not be compared, or only with --content\n\n"
@@ -428,7 +472,7 @@ const struct command cmd_diff = {
         "  btrfs-walk diff disk.img home@1234                     since transaction 1234\n"
         "  btrfs-walk diff -0 -o path --only AM disk.img 257 258  for a backup\n"
         "  btrfs-walk diff --json disk.img 257 258 /etc | jq .changes\n"
-        "  btrfs-walk diff --other copy.img disk.img / /          an image and its copy\n"
+        "  btrfs-walk diff --other copy.img disk.img              an image and its copy\n"
         "  btrfs-walk diff --other /mnt/copy disk.img /home       an image and a directory\n",
     .options = options,
     .record = "diffinfo",
@@ -436,4 +480,5 @@ const struct command cmd_diff = {
     .state_size = sizeof(struct diff_state),
     .takes_paths = true,
     .missing = "no subvolumes given",
+    .needs_no_path = needs_no_path,
 };
