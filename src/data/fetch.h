@@ -29,8 +29,7 @@ struct bw_stored_extent {
 
 /**
  * Decompresses an extent whose bytes do not decompress, from its other mirrors (mirrors.c).
- * Checksums, if the requests have them, say nothing about that: they may be absent, lost, or of bad
- * bytes. Consumes `first`, the error of the bytes that were read. On success, the bytes of the
+ * Checksums cannot replace this test: they may be absent, lost, or of bad bytes. Consumes `first`, the error of the bytes that were read. On success, the bytes of the
  * extent are those that were used, and the replacement is reported. Otherwise the error names the
  * extent, and its causes the mirrors.
  */

@@ -47,7 +47,7 @@ static void count_mirrors(struct mirrors *mirrors, struct bw_fs *fs,
     }
 }
 
-/* The mirror of a request in an attempt, counted from 0; 0 if there is no such attempt. */
+/* The mirror of a request in an attempt, counted from 0; 0 after the last attempt. */
 static unsigned mirror_of(const struct mirrors *mirrors, unsigned request, unsigned attempt)
 {
     unsigned combinations = 1;

@@ -126,7 +126,7 @@ static struct bw_error *choose_root(struct bw_fs *fs, const struct bw_found_inde
     return NULL;
 }
 
-/* Whether a superblock of the present generation was read that names the log, if there is one. */
+/* Whether a superblock of the present generation was read that would name a log. */
 static bool is_named(const struct bw_fs *fs)
 {
     for (size_t i = 0; i < fs->image_count; i++) {
