@@ -36,7 +36,7 @@ static struct bw_error *find_present_root(struct bw_fs *fs, enum bw_super_root w
     struct bw_error *error = bw_root_try(fs, tree);
     if (error)
         error = bw_root_fall_back(fs, which, tree->root.generation, tree, error);
-    if (error)
+    if (error && error->code != BW_ERROR_NO_MEMORY)
         error = chunks ? bw_rescue_chunk_tree(fs, error) : bw_rescue_root_tree(fs, error);
     return error ? bw_root_fall_back(fs, which, 0, tree, error) : NULL;
 }
@@ -58,7 +58,7 @@ static struct bw_error *find_chunk_root(struct bw_fs *fs)
     if (!tree->root.bytenr)
         return find_present_root(fs, BW_SUPER_CHUNK_ROOT, tree);
     struct bw_error *error = bw_root_try(fs, tree);
-    if (!error || fs->choice.chunk_root)
+    if (!error || fs->choice.chunk_root || error->code == BW_ERROR_NO_MEMORY)
         return error;
     /* Chunks seldom move. But chunks that tree blocks and checksums cannot prove may be wrong. */
     bw_fs_report(fs, BW_DAMAGE,

@@ -108,6 +108,8 @@ struct bw_error *bw_root_fall_back(struct bw_fs *fs, enum bw_super_root which, u
 {
     const struct bw_root_pointer present = tree->root;
     bool tried[BW_BACKUP_ROOTS] = {false};
+    if (why->code == BW_ERROR_NO_MEMORY)
+        return why; /* the root is not lost */
     for (;;) {
         const struct bw_root_pointer *backup = next_backup(fs, which, since, tried);
         if (!backup) {
@@ -118,6 +120,10 @@ struct bw_error *bw_root_fall_back(struct bw_fs *fs, enum bw_super_root which, u
         BW_AUTO_ERROR struct bw_error *again = bw_root_try(fs, tree);
         if (!again)
             break;
+        if (again->code == BW_ERROR_NO_MEMORY) {
+            bw_error_free(why);
+            return BW_TAKE(again);
+        }
     }
     bw_fs_report(fs, BW_DAMAGE,
                  bw_error_prefix(why, "using the %s tree of generation %" PRIu64 " instead",

@@ -73,7 +73,9 @@ def complaint(whole, got, ignored):
         return "status %d, invents %s" % (status, invented[0].decode(errors="replace"))
     if status == 0:
         return "status 0, but the output lacks %d lines" % (len(whole[1]) - len(lines))
-    if not errors:
+    # A command that lists problems in its output needs no message about them.
+    as_usual = status == whole[0] and not whole[2] and len(lines) == len(whole[1])
+    if not errors and not as_usual:
         return "status %d, without a message" % status
     return None
 

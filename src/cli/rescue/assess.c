@@ -25,7 +25,8 @@ static struct bw_error *add_subvolume(void *context, const struct bw_subvolume_i
         return bw_error_no_memory();
     BW_AUTO_ERROR struct bw_error *error = bw_lookup_number(
         rescue->fs, bw_subvolume_by_id(rescue->fs, info->id), BW_TOP_DIRECTORY, &place);
-    rescue_note_memory(rescue, error);
+    if (error && error->code == BW_ERROR_NO_MEMORY)
+        return BW_TAKE(error);
     char *path = info->path ? strndup(info->path, info->path_length) : NULL;
     if (info->path && !path)
         return bw_error_no_memory();
@@ -227,14 +228,16 @@ static enum bw_recoverable_kind kind_unread(const struct bw_export_entry *item)
                                                   : BW_RECOVERABLE_VERIFIED;
 }
 
-static enum bw_recoverable_kind kind_of_link(struct rescue *rescue,
-                                             const struct bw_export_entry *item)
+static struct bw_error *find_kind_of_link(struct rescue *rescue, const struct bw_export_entry *item,
+                                          enum bw_recoverable_kind *kind)
 {
     BW_AUTO_FREE char *target = NULL;
     BW_AUTO_ERROR struct bw_error *error =
         bw_inode_readlink(rescue->fs, &item->place, &target, NULL);
-    rescue_note_memory(rescue, error);
-    return error ? BW_RECOVERABLE_LOST : BW_RECOVERABLE_VERIFIED;
+    if (error && error->code == BW_ERROR_NO_MEMORY)
+        return BW_TAKE(error);
+    *kind = error ? BW_RECOVERABLE_LOST : BW_RECOVERABLE_VERIFIED;
+    return NULL;
 }
 
 static struct bw_error *add_part(void *context, const struct bw_data_part *part)
@@ -268,17 +271,19 @@ static struct bw_error *read_unchecked(struct rescue *rescue, const struct bw_ex
     return NULL;
 }
 
-static enum bw_recoverable_kind kind_of(struct rescue *rescue, const struct bw_export_entry *item)
+static struct bw_error *find_kind(struct rescue *rescue, const struct bw_export_entry *item,
+                                  enum bw_recoverable_kind *kind)
 {
+    *kind = BW_RECOVERABLE_VERIFIED;
     if (!item->has_inode || !item->type)
-        return BW_RECOVERABLE_LOST;
-    if (item->type == S_IFLNK)
-        return kind_of_link(rescue, item);
-    if (item->type != S_IFREG)
-        return BW_RECOVERABLE_VERIFIED;
-    if (item->checked)
-        return kind_unread(item);
-    return bw_recoverable_kind(&rescue->read, item->inode.flags & BW_INODE_NODATASUM);
+        *kind = BW_RECOVERABLE_LOST;
+    else if (item->type == S_IFLNK)
+        return find_kind_of_link(rescue, item, kind);
+    else if (item->type == S_IFREG && item->checked)
+        *kind = kind_unread(item);
+    else if (item->type == S_IFREG)
+        *kind = bw_recoverable_kind(&rescue->read, item->inode.flags & BW_INODE_NODATASUM);
+    return NULL;
 }
 
 static struct bw_error *remember_missed(struct rescue *rescue, const struct bw_export_entry *item)
@@ -326,8 +331,9 @@ static struct bw_error *count_file(struct rescue *rescue, const struct bw_export
     if (rescue->settings->no_data && item->type == S_IFREG && item->has_inode)
         visit_extents(rescue->finished_extents, item, map_extent, rescue);
     const bool is_unverified = unchecked && !rescue->read.bad;
-    const enum bw_recoverable_kind kind =
-        is_unverified ? BW_RECOVERABLE_UNVERIFIED : kind_of(rescue, item);
+    enum bw_recoverable_kind kind = BW_RECOVERABLE_UNVERIFIED;
+    if (!is_unverified)
+        BW_TRY(find_kind(rescue, item, &kind));
     struct rescue_subvolume *subvolume =
         find_subvolume(rescue, bw_subvolume_id(item->place.subvolume));
     if (subvolume) {

@@ -80,6 +80,7 @@ static void append_count(struct cmd_answer *answer, uint64_t files, uint64_t byt
     BW_AUTO_BUFFER struct bw_buffer size = {0};
     if (files)
         append_size(answer, &size, bytes);
+    answer->text.failed |= size.failed;
     bw_buffer_format(&answer->text, "%10" PRIu64 " %-11.*s", files, (int)size.length,
                      size.length ? size.data : "");
 }
