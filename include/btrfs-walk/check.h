@@ -105,9 +105,7 @@ struct bw_check_progress {
     uint64_t bytes;       /**< read so far by the whole check */
     uint64_t expected;    /**< by the whole check, estimated; 0: not known */
     uint64_t counts[3];   /**< findings so far, by enum bw_finding_severity */
-    uint64_t data_done;   /**< all data before this logical address have been read, and their
-                             findings handed out; 0: unknown, or none yet */
-    uint64_t reserved[3]; /**< zeros: room for more members */
+    uint64_t reserved[4]; /**< zeros: room for more members */
 };
 
 /** How to check. All zeros but the size: everything except data. */
@@ -128,13 +126,6 @@ struct bw_check_options {
      * The parts get ranges of 1 GiB in turn. Part 1 includes everything else that is checked. 0 and
      * 0: all of it. */
     unsigned part, parts;
-    /** With `data`: continue a check that was stopped, with the last bw_check_progress.data_done:
-     * omit data before this address and the checks of metadata, unless verity needs these. 0: start
-     * at the beginning. */
-    uint64_t data_from;
-    /** With `data`: bytes of data that are read before their findings are handed out and
-     * bw_check_progress.data_done advances. 0: 1 GiB. */
-    uint64_t data_step;
 };
 
 /** How often a kind of finding occurred. */

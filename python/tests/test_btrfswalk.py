@@ -556,17 +556,6 @@ class Life(Opened):
         del stream
         self.assertEqual(btrfswalk.arrow._sources, set())
 
-    def test_continued_check(self):
-        for name in ("bad-data", "lost-leaf-first"):
-            fs = self.opened(name, log="ignore")
-            whole = list(fs.check(data=True, all=True))
-            data = [one for one in whole if one.code.pass_ == "data" and one.logical]
-            for start in {0, 1, 1 << 62, *(one.logical for one in data)}:
-                rest = [one.asdict() for one in fs.check(data=True, all=True, data_from=start)]
-                self.assertEqual(rest, [one.asdict() for one in whole if not start or (
-                    one.code.pass_ == "data" and (one.logical or start) >= start)])
-            self.assertTrue(data or name != "bad-data")
-
     def test_parts(self):
         fs = self.opened("plain")
         parts = [path for i in range(3) for path in fs.paths(part=i + 1, parts=3)]

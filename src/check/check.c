@@ -122,7 +122,6 @@ bool bw_check_should_continue(struct bw_check *check, unsigned worker)
             .pass = bw_check_passes(&count)[check->pass].name,
             .bytes = bw_fs_bytes_read(check->fs),
             .expected = check->expected,
-            .data_done = check->data_done,
         };
         count_findings(check, progress.counts);
         if (!options->progress(options->context, &progress))

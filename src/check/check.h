@@ -105,7 +105,6 @@ struct bw_check {
     atomic_bool unfinished;          /**< something could not be checked; see bw_check_summary */
     atomic_uint_fast64_t blocks;     /**< checked so far */
     atomic_uint_fast64_t data_bytes; /**< checked so far */
-    uint64_t data_done;              /**< bw_check_progress.data_done */
     pthread_mutex_t bad_lock;
     struct bw_map bad_places; /**< 4 KiB of logical addresses each, with a bad copy that has been
                                  reported; under the lock */

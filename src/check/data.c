@@ -116,12 +116,11 @@ static bool has_own_parts(void *context, const struct bw_block_pointer *pointer)
     return is_ours;
 }
 
-struct bw_error *bw_summed_scan(struct bw_check *check, uint64_t from, bw_summed_visitor *visit,
-                                void *context)
+struct bw_error *bw_summed_scan(struct bw_check *check, bw_summed_visitor *visit, void *context)
 {
     const struct bw_checksum_trees *trees = &check->fs->checksum_trees;
     for (size_t i = 0; i < trees->count; i++) {
-        struct reading reading = {check, from, visit, context};
+        struct reading reading = {check, 0, visit, context};
         const struct bw_scan scan = {BW_SCAN_ALL,
                                      .announce = true,
                                      .wants = has_own_parts,
@@ -229,7 +228,7 @@ enum {
     BATCH = 512 << 10,       /* bytes read at once: they are still in the cache when compared */
     TASK = 4 << 20,          /* bytes of a task */
     TASKS_AHEAD = 2,         /* of each worker: announced */
-    WINDOW = 1 << 30,        /* bytes of a window, unless an option sets them */
+    WINDOW = 1 << 30,        /* bytes of a window */
     WINDOW_PIECES = 1 << 16, /* and pieces: data may lie scattered */
 };
 
@@ -261,8 +260,7 @@ struct bw_data_check {
     size_t piece_count, piece_capacity;
     uint8_t *checksums;
     size_t checksums_used, checksums_capacity;
-    uint64_t bytes;  /* of all pieces */
-    uint64_t window; /* the most that they may have */
+    uint64_t bytes; /* of all pieces */
     struct task *tasks;
     size_t task_count, task_capacity;
     struct worker *workers;
@@ -527,12 +525,8 @@ static struct bw_error *check_window(struct bw_data_check *data)
     BW_TRY(make_tasks(data));
     bw_pool_run(data->check->pool, data->task_count, run_task, data);
     const struct piece *last = data->piece_count ? &data->pieces[data->piece_count - 1] : NULL;
-    const bool is_complete = !data->check->stopped;
-    if (is_complete)
+    if (!data->check->stopped)
         bw_bad_ranges_report(data->check, &data->bad, last ? last->logical + last->length : 0);
-    /* Several trees are not in one order of addresses. */
-    if (last && is_complete && data->check->fs->checksum_trees.count == 1)
-        data->check->data_done = last->logical + last->length;
     data->piece_count = data->checksums_used = 0;
     data->bytes = 0;
     return data->bad.no_memory ? bw_error_no_memory() : NULL;
@@ -542,11 +536,7 @@ static struct bw_error *check_window(struct bw_data_check *data)
 static uint32_t piece_length(const struct bw_data_check *data, const struct bw_summed *range,
                              uint64_t logical)
 {
-    const uint64_t sectors = data->window / data->sectorsize;
-    const uint64_t whole = (!sectors                  ? 1
-                            : sectors < PIECE_SECTORS ? sectors
-                                                      : PIECE_SECTORS) *
-                           data->sectorsize;
+    const uint64_t whole = (uint64_t)PIECE_SECTORS * data->sectorsize;
     uint64_t unit = range->chunk->striped ? BW_STRIPE_LENGTH : PIECE;
     unit = whole < unit ? whole : unit;
     const uint64_t left = unit - (logical - range->chunk->logical) % unit;
@@ -582,7 +572,7 @@ struct bw_error *bw_data_check_add(void *context, const struct bw_summed *range)
         if (!add_piece(data, range, next, length))
             return bw_error_no_memory();
         next += length;
-        if (data->bytes >= data->window || data->piece_count >= WINDOW_PIECES)
+        if (data->bytes >= WINDOW || data->piece_count >= WINDOW_PIECES)
             BW_TRY(check_window(data));
     }
     return bw_check_should_continue(data->check, 0)
@@ -607,14 +597,12 @@ static void free_data_check(struct bw_data_check *data)
 struct bw_data_check *bw_data_check_begin(struct bw_check *check)
 {
     const struct bw_superblock *superblock = &check->fs->superblock;
-    const uint64_t step = check->options->data_step;
     struct bw_data_check *data = calloc(1, sizeof *data);
     if (!data)
         return NULL;
     *data = (struct bw_data_check){.check = check,
                                    .sectorsize = superblock->sectorsize,
                                    .checksum_size = bw_checksum_size(superblock->checksum_type),
-                                   .window = step ? step : WINDOW,
                                    .workers = calloc(check->workers, sizeof *data->workers)};
     bool complete = data->workers != NULL;
     bw_bad_ranges_init(&data->bad);
@@ -628,24 +616,12 @@ struct bw_data_check *bw_data_check_begin(struct bw_check *check)
     return NULL;
 }
 
-/* Removes the ranges that a check which continues from an address will find again. */
-static void drop_from(struct bw_bad_ranges *bad, uint64_t logical)
-{
-    size_t kept = 0;
-    for (size_t i = 0; i < bad->count; i++)
-        if (bad->ranges[i].logical < logical)
-            bad->ranges[kept++] = bad->ranges[i];
-    bad->count = kept;
-}
-
 struct bw_error *bw_data_check_end(struct bw_data_check *data, struct bw_error *error)
 {
     if (!data)
         return error;
     if (!error)
         error = check_window(data);
-    if (data->check->stopped && data->check->data_done)
-        drop_from(&data->bad, data->check->data_done);
     bw_bad_ranges_report(data->check, &data->bad, 0);
     free_data_check(data);
     return error;
@@ -661,7 +637,6 @@ struct bw_error *bw_pass_data(struct bw_check *check)
     struct bw_data_check *data = bw_data_check_begin(check);
     if (!data)
         return bw_error_no_memory();
-    BW_TRY(bw_data_check_end(
-        data, bw_summed_scan(check, check->options->data_from, bw_data_check_add, data)));
+    BW_TRY(bw_data_check_end(data, bw_summed_scan(check, bw_data_check_add, data)));
     return bw_check_compressed(check);
 }

@@ -27,8 +27,7 @@ struct bw_error *bw_summed_item(const struct bw_check *check, const struct bw_it
 
 /** Visits the ranges of all checksum trees, of each in ascending order and without overlap. Lost
  * parts of the trees are skipped. */
-struct bw_error *bw_summed_scan(struct bw_check *check, uint64_t from, bw_summed_visitor *visit,
-                                void *context);
+struct bw_error *bw_summed_scan(struct bw_check *check, bw_summed_visitor *visit, void *context);
 
 /*
  * Ranges of data that are bad in a copy. Many threads find them sector by sector; adjacent ones are

@@ -136,7 +136,7 @@ static struct bw_error *collect_rows(struct gathering *gathering)
             check->chunks[i].type & (BW_GROUP_METADATA | BW_GROUP_SYSTEM))
             BW_TRY(add_blocks(gathering, &check->chunks[i]));
     if (check->options->data)
-        BW_TRY(bw_summed_scan(gathering->check, 0, on_summed, gathering));
+        BW_TRY(bw_summed_scan(gathering->check, on_summed, gathering));
     return visit_rows(gathering);
 }
 

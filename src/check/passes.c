@@ -53,19 +53,12 @@ static const struct pass {
     [BW_PASS_parity] = {bw_pass_parity, NEEDS_NOTHING, 0},
 };
 
-/* The pass `verity` needs the results of passes over the metadata. */
-static bool continues_with_data(const struct bw_check *check)
-{
-    return check->options->data_from &&
-           !(check->fs->superblock.compat_ro_flags & BW_COMPAT_RO_VERITY);
-}
-
 static bool is_wanted(const struct bw_check *check, const struct bw_check_pass *pass)
 {
     const struct bw_check_options *options = check->options;
-    return options->quick                                    ? pass->quick
-           : options->part > 1 || continues_with_data(check) ? options->data && pass->data
-                                                             : options->data || !pass->data;
+    if (options->quick)
+        return pass->quick;
+    return options->part > 1 ? options->data && pass->data : options->data || !pass->data;
 }
 
 static struct bw_error *run_passes(struct bw_check *check, unsigned count)

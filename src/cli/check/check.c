@@ -2,7 +2,6 @@
 /* The check command: opens the file system, or at least its images, runs the check and the
  * comparison with a list, and returns an exit status like fsck(8). */
 #include "cli/check/check.h"
-#include "cli/common/resume.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,12 +34,6 @@ static const struct cmd_option options[] = {
     {0, "part", "I/N",
      "with --data, read only part I of N parts of the data; part 1 also checks everything else",
      CMD_PART(struct check_arguments, part)},
-    {0, "resume", "TOKEN", "with --data, continue a check that a signal has stopped",
-     CMD_TEXT(struct check_arguments, resume)},
-    {0, "step", "SIZE",
-     "with --data, print findings after each SIZE of data, where --resume can continue (default: "
-     "1G)",
-     CMD_BYTES(struct check_arguments, step)},
     {0, "all", NULL, "print every finding and path, not only the first 20 of a code in a pass",
      CMD_FLAG(struct check_arguments, all)},
     {0, "tolerate", "WORD",
@@ -105,15 +98,11 @@ static struct bw_error *check_all(struct check_run *check, const struct bw_error
                                       .all = settings->all,
                                       .part = settings->part.number,
                                       .parts = settings->part.count,
-                                      .data_step = settings->step,
                                       .threads = settings->threads,
                                       .visit = check_on_finding,
                                       .progress = check_show_progress,
                                       .context = check};
     struct bw_fs *fs = check->session.fs;
-    if (!why && settings->data)
-        BW_TRY(cmd_resume_position(check->common, settings->resume, fs, &wanted.data_from));
-    check->data_done = wanted.data_from;
     if (!why)
         check_find_devices(check);
     BW_TRY(why ? bw_check_images(fs, why, &wanted, &check->summary)
@@ -140,8 +129,6 @@ static int end_check(struct check_run *check, struct bw_error *error, bool opene
         status |= CHECK_UNFINISHED;
     if (!check->common->messages.quiet && failed != CHECK_USAGE)
         check_print_summary(check);
-    if (check_is_stopped() && check->data_done)
-        cmd_resume_print(check->data_done, 0);
     if (cmd_close_outputs(check->common, session) != STATUS_OK)
         status |= CHECK_UNFINISHED;
     return failed == CHECK_USAGE ? CHECK_USAGE : status;
@@ -206,11 +193,6 @@ static struct bw_error *check_settings_error(const struct cmd_common *common,
         (!settings->data || settings->manifest || settings->stream_of_count))
         return bw_error_create(BW_ERROR_USAGE,
                                "--part needs --data, and excludes --manifest and --stream-of");
-    if (settings->resume && (!settings->data || settings->manifest || settings->stream_of_count))
-        return bw_error_create(BW_ERROR_USAGE,
-                               "--resume needs --data, and excludes --manifest and --stream-of");
-    if (settings->step && !settings->data)
-        return bw_error_create(BW_ERROR_USAGE, "--step needs --data");
     if (!settings->manifest && settings->subvolume && !settings->stream_of_count)
         return bw_error_create(BW_ERROR_USAGE, "--subvol needs --manifest or --stream-of");
     if (!settings->manifest && settings->no_snapshots)

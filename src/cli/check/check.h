@@ -30,8 +30,6 @@ struct check_arguments {
     unsigned tolerate; /**< 1: repairable errors do not count as errors */
     unsigned threads;
     struct cmd_part part;
-    const char *resume;
-    uint64_t step; /* 0: the default */
     const char *manifest, *subvolume;
     const char **stream_of; /* the images that streams are compared with */
     size_t stream_of_count, stream_of_capacity;
@@ -98,8 +96,7 @@ struct check_run {
         bool begun;
         int64_t began; /**< nanoseconds, monotonic */
     } passes[CHECK_PASSES];
-    size_t last_pass;   /**< the pass that began last */
-    uint64_t data_done; /**< for --resume: bw_check_progress.data_done */
+    size_t last_pass; /**< the pass that began last */
     int64_t ended;
 };
 

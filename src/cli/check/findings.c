@@ -378,7 +378,6 @@ bool check_show_progress(void *context, const struct bw_check_progress *progress
 {
     struct check_run *check = context;
     check_begin_pass(check, progress->pass);
-    check->data_done = progress->data_done;
     cmd_progress_set(progress->pass, progress->bytes, progress->expected,
                      progress->counts[BW_FINDING_ERROR] + progress->counts[BW_FINDING_WARNING]);
     return !check_is_stopped();

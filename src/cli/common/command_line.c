@@ -19,7 +19,6 @@
 #include "base/buffer.h"
 #include "base/cleanup.h"
 #include "base/escape.h"
-#include "base/hash_mix.h"
 #include "base/map.h"
 #include "cli/command.h"
 #include "cli/common/keys.h"
@@ -298,20 +297,6 @@ static int bad_option(const struct command *command, const struct cmd_option_lis
                            is_short ? letter : argument);
 }
 
-/* Adds an option to the hash of those that may change the output. */
-static void hash_option(struct cmd_common *common, const char *name, const char *argument)
-{
-    static const char *const neutral[] = {"resume",  "threads", "quiet",
-                                          "verbose", "summary", "sandbox"};
-    for (size_t i = 0; i < sizeof neutral / sizeof *neutral; i++)
-        if (strcmp(name, neutral[i]) == 0)
-            return;
-    common->options_hash = bw_hash_mix(common->options_hash, bw_hash_path(name, strlen(name)));
-    if (argument)
-        common->options_hash =
-            bw_hash_mix(common->options_hash, bw_hash_path(argument, strlen(argument)));
-}
-
 static int parse_options(const struct command *command, int argc, char **argv,
                          struct cmd_common *common, void *state)
 {
@@ -321,7 +306,6 @@ static int parse_options(const struct command *command, int argc, char **argv,
     struct shown later = {NULL, NULL};
     int result, status = SHOWED_NOTHING, index = 0;
     fill_tables(&tables, &list);
-    hash_option(common, command->name, NULL);
     const char *of_find = replace_find_words(argc, argv, tables.letters, tables.names);
     opterr = 0;
     while (status == SHOWED_NOTHING && (!later.option || later.option->store) &&
@@ -332,7 +316,6 @@ static int parse_options(const struct command *command, int argc, char **argv,
             result < LONG_FORM ? cmd_find_letter(&list, result) : (size_t)(result - LONG_FORM);
         const char *name = result < LONG_FORM ? NULL : tables.names[index].name;
         status = store_option(command, &list, number, name, optarg, &later);
-        hash_option(common, list.items[number].option->name, optarg);
     }
     return status == SHOWED_NOTHING && later.option
                ? show_option(command, common, state, later.option, later.argument)

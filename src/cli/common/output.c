@@ -23,7 +23,6 @@
 #include "base/escape.h"
 #include "cli/common/monitor.h"
 #include "cli/common/repeats.h"
-#include "cli/common/resume.h"
 
 /* Messages. */
 
@@ -207,8 +206,6 @@ struct bw_error *cmd_close_file(const struct cmd_common *common, int descriptor,
 
 static struct bw_error *write_stdout(const char *bytes, size_t length)
 {
-    if (cmd_resume_is_active())
-        return cmd_resume_write(bytes, length);
     struct bw_error *error = cmd_write_file(STDOUT_FILENO, "stdout", bytes, length);
     if (error && error->system == EPIPE) {
         /* SIGPIPE is ignored so that writing to other files fails with an error. It ends the
@@ -243,7 +240,6 @@ struct bw_error *cmd_write(void *context, const char *bytes, size_t length)
 {
     struct cmd_output *output = context;
     bool large = length >= GATHER_BYTES || output->at_once;
-    cmd_resume_count(length);
     if (output->gathered.length && (large || output->gathered.length + length > GATHER_BYTES ||
                                     now() - output->since > GATHER_NANOSECONDS))
         BW_TRY(flush_gathered(output));

@@ -15,11 +15,13 @@ struct removed {
 };
 
 static const struct removed options[] = {
+    {"check", "step", "run a long check as parts: --part 1/100 to --part 100/100"},
     {"copy", "bmap", "run 'bmaptool create' on the sparse copy"},
     {"copy", "output", "-f FILE is the file that copy writes"},
     {"ls", "full-time", "-l prints full times"},
     {NULL, "probe-filter",
      "filter with 'jq': --probe PATTERN --probe-format json --probe-output FILE"},
+    {NULL, "resume", "run a long command as parts: --part 1/100 to --part 100/100"},
     {NULL, "shard", "use --part I/N"},
     {NULL, "verity-root-hash", "run 'veritysetup verify' before btrfs-walk"},
 };

@@ -88,7 +88,7 @@ struct cmd_writing {
                         * open_outputs; NULL: it makes none */
     const struct cmd_base *base; /**< paths that begin with base->path are opened below its
                                   * descriptor, and no link is followed; NULL: none */
-    bool has_receiver; /**< a child makes the files; the command itself needs no folder */
+    bool has_receiver;           /**< a child makes the files; the command itself needs no folder */
     bool fsync;                  /**< wait until the written files are on the disk */
     bool preserves; /**< these files get setuid and setgid bits, capabilities and flags */
     /** Opens the outputs after the files to be read are known and before the sandbox, which would
@@ -111,7 +111,6 @@ struct cmd_common {
     struct cmd_probe_settings probes;
     const char *statedump;             /**< file for statedumps; NULL: none */
     struct cmd_answer_settings answer; /**< if the command has a record */
-    uint64_t options_hash; /**< of the command and the options that may change its output */
 };
 
 #endif

@@ -163,10 +163,6 @@ struct bw_error *cmd_export_next(struct cmd_export *export, struct bw_stream_fil
 {
     struct bw_export_entry *item;
     BW_TRY(cmd_export_next_item(export, &item));
-    for (; item && export->left_out; export->left_out--) {
-        bw_entry_queue_release(export->queue, item);
-        BW_TRY(cmd_export_next_item(export, &item));
-    }
     *got = item;
     if (item)
         *file = bw_export_entry_stream_file(item);

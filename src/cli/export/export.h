@@ -51,7 +51,6 @@ struct cmd_export {
                               void *visitor);
     void *bring_context;
     struct bw_entry_queue *queue;
-    uint64_t left_out;               /**< cmd_export_next() skips this number of files */
     atomic_int status;               /**< the worst so far */
     struct bw_buffer missing_starts; /**< the PATHs that were not found, each with its NUL; complete
                                       * after cmd_export_stop() */

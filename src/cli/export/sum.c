@@ -7,7 +7,6 @@
 #include "base/escape.h"
 #include "btrfs-walk/row_records.h"
 #include "cli/common/answer.h"
-#include "cli/common/resume.h"
 #include "cli/export/hashing.h"
 #include "cli/export/sum_tree.h"
 
@@ -15,7 +14,6 @@ struct sum_state {
     struct cmd_export_settings export;
     enum bw_hash_algorithm algorithm;
     bool null_terminated, tag;
-    const char *resume;
     struct cmd_sum_tree tree;
 };
 
@@ -41,7 +39,6 @@ static const struct cmd_option options[] = {
     CMD_EXPORT_CHECKSUMS_OPTION(struct sum_state),
     CMD_GROUP(cmd_export_options, struct sum_state, export),
     CMD_PART_OPTION(struct sum_state, export.selection),
-    CMD_RESUME_OPTION(struct sum_state, resume),
     {0},
 };
 
@@ -128,7 +125,6 @@ static struct bw_error *write_file(void *context, struct bw_export_entry *item)
         BW_TRY(sum->answer.rows ? write_row(sum, item) : write_line(sum, item));
     else
         cmd_export_miss_item(&sum->export, item);
-    cmd_resume_add_unit();
     return NULL;
 }
 
@@ -139,10 +135,7 @@ static struct bw_error *sum_files(struct sum *sum)
                                            .before_part = flush_lines,
                                            .visit = write_file,
                                            .context = sum};
-    struct bw_error *error = cmd_resume_start(sum->export.session.fs, &sum->export.left_out);
-    if (!error)
-        error = cmd_hash_files(&sum->export, &files);
-    return cmd_answer_end(&sum->answer, error);
+    return cmd_answer_end(&sum->answer, cmd_hash_files(&sum->export, &files));
 }
 
 /* Whether the options make sense together. */
@@ -154,9 +147,9 @@ static struct bw_error *check_options(const struct sum_state *state)
                    ? bw_error_create(BW_ERROR_USAGE, "--compare and --ignore are for --tree")
                    : NULL;
     if (state->algorithm || state->tag || state->null_terminated ||
-        state->export.naming.components || state->export.selection.part.count || state->resume)
+        state->export.naming.components || state->export.selection.part.count)
         return bw_error_create(BW_ERROR_USAGE, "--tree excludes --algorithm, --tag, --zero, "
-                                               "--strip-components, --part and --resume");
+                                               "--strip-components and --part");
     return NULL;
 }
 
@@ -170,9 +163,7 @@ static int run(const struct cmd_common *common, void *state)
         return cmd_sum_tree(common, &sum.state->tree, &sum.state->export, cmd_sum.record);
     const struct cmd_answer_plan plan = {.record = cmd_sum.record,
                                          .null_terminated = sum.state->null_terminated};
-    struct bw_error *error = cmd_resume_prepare(common, sum.state->resume);
-    if (!error)
-        error = cmd_answer_begin(&sum.answer, common, &plan);
+    struct bw_error *error = cmd_answer_begin(&sum.answer, common, &plan);
     int status =
         error ? cmd_fail(common, error) : cmd_export_open(common, &sum.state->export, &sum.export);
     if (!status)

@@ -15,7 +15,6 @@
 #include "base/cleanup.h"
 #include "base/compare.h"
 #include "base/pair_set.h"
-#include "cli/common/resume.h"
 #include "cli/inspect/ls.h"
 
 /* Entries with their paths, for filters and rows. */
@@ -405,7 +404,6 @@ static struct bw_error *prepare_lister(struct lister *ls)
     struct ls_state *state = ls->options;
     struct bw_fs *fs = ls->paths.session.fs;
     BW_TRY(cmd_selection_prepare(&state->selection, fs, state->subvolume));
-    BW_TRY(cmd_resume_start(fs, NULL));
     const char *columns = ls->paths.common->answer.columns;
     columns = columns ? columns : "";
     if ((state->names && !state->numeric) || strstr(columns, "user") || strstr(columns, "group"))
@@ -505,7 +503,6 @@ static const struct cmd_option options[] = {
     {'1', "one", NULL, "print one name per line (always the case)", CMD_FLAG(struct ls_state, one)},
     CMD_SELECTION(struct ls_state, selection),
     CMD_PART_OPTION(struct ls_state, selection),
-    CMD_RESUME_OPTION(struct ls_state, resume),
     CMD_SUBVOLUME_OPTION(struct ls_state, subvolume),
     CMD_NESTED_OPTION(struct ls_state, nested),
     {0},
@@ -548,8 +545,6 @@ static struct bw_error *make_ready(const struct cmd_common *common, struct ls_st
         return bw_error_create(BW_ERROR_USAGE, "invalid argument of --time-style: %s (allowed: %s)",
                                ls->time_style, BW_TIME_STYLES);
     ls->color = ls->color && ls_colors_read(common, &ls->colors) ? ls->color : NEVER;
-    if (ls->recursive || ls->resume)
-        BW_TRY(cmd_resume_prepare(common, ls->resume));
     return cmd_answer_rows(&common->answer, cmd_ls.record, '\n', terminal, rows);
 }
 

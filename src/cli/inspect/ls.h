@@ -74,7 +74,6 @@ struct ls_state {
     const char *time_style;
     unsigned color; /**< enum ls_when */
     struct cmd_selection selection;
-    const char *resume;
     bool selects; /**< there are filters */
     struct bw_time_style times;
     struct ls_colors colors;

@@ -14,7 +14,6 @@
 #include "cli/common/answer.h"
 #include "cli/common/monitor.h"
 #include "cli/common/paths.h"
-#include "cli/common/resume.h"
 #include "cli/common/selection.h"
 
 struct walk_state {
@@ -22,7 +21,6 @@ struct walk_state {
     const char *time_style;
     struct bw_walk_options options;
     struct cmd_selection selection;
-    const char *resume;
     bool null_terminated;
     bool summary;
     bool falls; /* --sort begins with '-': descending */
@@ -79,7 +77,6 @@ static const struct cmd_option options[] = {
      CMD_FLAG(struct walk_state, options.reverse)},
     CMD_SELECTION(struct walk_state, selection),
     CMD_PART_OPTION(struct walk_state, selection),
-    CMD_RESUME_OPTION(struct walk_state, resume),
     CMD_SUBVOLUME_OPTION(struct walk_state, options.subvolume),
     CMD_NESTED_OPTION(struct walk_state, options.nested),
     {0, "no-snapshots", NULL, "exclude snapshots",
@@ -127,8 +124,6 @@ static struct bw_error *walk_to_stdout(struct bw_fs *fs, struct walk_state *walk
     walk->options.consume = bw_rows_take;
     walk->options.context = &stream;
     struct bw_error *error = cmd_selection_prepare(&walk->selection, fs, walk->options.subvolume);
-    if (!error)
-        error = cmd_resume_start(fs, NULL);
     cmd_progress_expect_trees(fs, true);
     if (!error)
         error = bw_walk(fs, &walk->options, summary);
@@ -190,7 +185,7 @@ static struct bw_error *make_ready(const struct cmd_common *common, struct walk_
     if (walk->options.reverse && !walk->options.order)
         return bw_error_create(BW_ERROR_USAGE, "--reverse needs --sort");
     walk->options.reverse ^= walk->falls;
-    return cmd_resume_prepare(common, walk->resume);
+    return NULL;
 }
 
 static int run(const struct cmd_common *common, void *state)

@@ -241,9 +241,9 @@ static void test_summed_scan(void **state)
                 checksums(10 * i), 8 * 4);
     make_bed(&bed, image);
     assert_int_equal(bed.data, data);
-    expect_success(bw_summed_scan(&bed.check, 0, take_summed, &bed));
+    expect_success(bw_summed_scan(&bed.check, take_summed, &bed));
     expect_text(&bed, "0+8 of chunk 0: 0\n16+8 of chunk 0: 10\n32+8 of chunk 0: 20\n");
-    expect_error(bw_summed_scan(&bed.check, 0, refuse, NULL), BW_ERROR_STOPPED, "enough");
+    expect_error(bw_summed_scan(&bed.check, refuse, NULL), BW_ERROR_STOPPED, "enough");
     free_bed(&bed);
 }
 
