@@ -161,7 +161,8 @@ M	F	/top/kept/edited
 -	F	/top/unsummed
 -	/	/volume
 END
-expect "between two states" 0 'compared' diff --only R "$image" "5@$((generation - 1))" "5@$generation"
+expect "between two states" 0 'compared' \
+    diff --only R "$image" "5@$((generation - 1))" "5@$generation"
 holds "renames" out_is <<< $'R\tF\t/top/kept/moved\t/top/kept/moved-on'
 expect "with what is gone" 2 'no subvolume' diff "$image" "volume@$generation"
 expect "with nothing" 2 'give two subvolumes' diff "$image" /
