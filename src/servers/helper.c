@@ -17,6 +17,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -113,11 +114,21 @@ static _Noreturn void watch_helper(struct bw_helper *helper, const char *path,
 
 /* Preparing them. */
 
+/* Whether no other user can replace what this one makes in a directory. */
+static bool is_safe_directory(const char *path)
+{
+    struct stat status;
+    if (stat(path, &status) || !S_ISDIR(status.st_mode))
+        return false;
+    return (status.st_uid == 0 || status.st_uid == geteuid()) &&
+           (!(status.st_mode & (S_IWGRP | S_IWOTH)) || status.st_mode & S_ISVTX);
+}
+
 static struct bw_error *make_socket(struct bw_helper *helper)
 {
     const char *given = getenv("TMPDIR");
     size_t room = sizeof helper->folder - sizeof "/btrfs-walk-XXXXXX";
-    bool fits = given && *given == '/' && strlen(given) < room;
+    bool fits = given && *given == '/' && strlen(given) < room && is_safe_directory(given);
     snprintf(helper->folder, sizeof helper->folder, "%s/btrfs-walk-XXXXXX", fits ? given : "/tmp");
     if (!mkdtemp(helper->folder)) {
         helper->folder[0] = '\0';

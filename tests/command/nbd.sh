@@ -94,6 +94,9 @@ containers() {
     same "without a sandbox" --sandbox=off disk
     expect "facts, of what cannot be opened otherwise" 0 - info disk
     gone "helpers"
+    mkdir shared && chmod 777 shared && touch -d @1 shared
+    TMPDIR=$WORK/shared same "a TMPDIR that others may change" disk
+    is "it is not used" "$(stat -c %Y shared)" 1
     for name in -d json:x 'nbd:x' 'a,b=c "\d'; do
         cp -- disk "$name"
         same "a file called $name" -- "$name"
