@@ -532,12 +532,15 @@ class Arguments(unittest.TestCase):
     def test_nul(self):
         """C would see the end of the text there."""
         fs, nul = self.fs, FILE + "\0x"
+        types = structures.fields_of("struct bw_fs_options")
+        texts = [name for name in options.names("struct bw_fs_options") if name != "paths"
+                 and types[name].cname in ("char *", "char * *")]
+        self.assertIn("inside", texts)
         for use in (
                 lambda: btrfswalk.FileSystem(str(IMAGE) + "\0x"),
                 lambda: btrfswalk.FileSystem(os.fsencode(IMAGE) + b"\0x"),
                 lambda: btrfswalk.FileSystem(IMAGE, nul),
-                *(lambda name=name: btrfswalk.FileSystem(IMAGE, **{name: nul}) for name in (
-                    "partition", "volume", "header", "verity_root_hash", "inside", "maps")),
+                *(lambda name=name: btrfswalk.FileSystem(IMAGE, **{name: nul}) for name in texts),
                 lambda: btrfswalk.FileSystem(IMAGE, inside=["/a", nul]),
                 lambda: btrfswalk.FileSystem(IMAGE, graph={"file": nul}),
                 lambda: btrfswalk.FileSystem(IMAGE, graph={"xlator_path": nul}),
