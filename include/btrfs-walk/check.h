@@ -124,7 +124,7 @@ struct bw_check_options {
     void *context;
     /** With `data`: read only part `part` of `parts` of the data and their parity, counted from 1.
      * The parts get ranges of 1 GiB in turn. Part 1 includes everything else that is checked. 0 and
-     * 0: all of it. */
+     * 0: read everything. */
     unsigned part, parts;
 };
 
@@ -151,8 +151,8 @@ struct bw_check_summary {
 
 /**
  * Checks a file system. `*summary` is always set, to NULL if there is no summary; the caller frees
- * it with bw_check_summary_free(). Open the file system with BW_LOG_IGNORE to check the trees as
- * they are on disk.
+ * it with bw_check_summary_free(). Open the file system with BW_LOG_IGNORE to check the trees on
+ * disk, without the changes of the log.
  *
  * Damage is not an error of this function. Errors: BW_ERROR_STOPPED if options->progress returned
  * false; the error of options->visit; BW_ERROR_USAGE if the options are wrong.

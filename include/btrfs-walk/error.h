@@ -66,7 +66,8 @@ struct bw_error_hop {
 struct bw_error {
     enum bw_error_code code;
     int system;    /**< errno of a failed system call, 0 otherwise */
-    char *message; /**< what is corrupt, where, why and the bad value; no newline at the end */
+    char *message; /**< the damaged structure, its place, the reason and the bad value; no newline
+                      at the end */
     struct bw_error_hop *way; /**< the layer that detected it, then those that it passed; NULL if
                                  it was not detected by a layer */
     struct bw_error *causes;  /**< errors that led to this one, for example one for each copy that

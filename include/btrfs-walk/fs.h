@@ -126,8 +126,8 @@ struct bw_fs_options {
     /** Several images of the same device are copies of it, of which each may have bytes that the
      * others lack (cluster/alternatives). Otherwise only the newest one is read. */
     bool alternatives;
-    /** For each of the first images, the map file of ddrescue that says which ranges were read from
-     * the disk (layout/unread); NULL: none. */
+    /** For each of the first images, the map file of ddrescue, which lists the ranges that were
+     * read from the disk (layout/unread); NULL: none. */
     const char *const *maps;
     size_t map_count;              /**< at most `path_count` */
     bool streams_as_is;            /**< if the images are send streams: open the files only, for
@@ -144,9 +144,9 @@ struct bw_fs_options {
     size_t inside_count;
     const char *header; /**< file with the header of an encrypted volume, for images that have none
                            and are not recognized; NULL: none */
-    /** Bytes of memory that deriving the key of an encrypted volume may take (Argon2); keyslots
-     * that need more are not tried. 0: 4 GiB. Never more than the machine has, and less than
-     * 4 GiB. */
+    /** Bytes of memory that deriving the key of an encrypted volume may use (Argon2); keyslots that
+     * need more are not tried. 0: 4 GiB. The limit never exceeds the memory of the machine, and is
+     * below 4 GiB. */
     uint64_t key_memory;
     /** The same as searched, with its context, while a compressed image is decompressed; `done` and
      * `total` are bytes of the compressed file. May be NULL. */

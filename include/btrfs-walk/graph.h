@@ -249,8 +249,8 @@ struct bw_control_device {
     uint64_t devid;
     uint8_t uuid[16];
     bool stale;            /**< the device missed writes: read it only as a last resort */
-    unsigned alternatives; /**< images of it that the child can be asked for, by the number in
-                              bw_request.copy; 0 or 1: the child has only one */
+    unsigned alternatives; /**< number of images of the device, which bw_request.copy selects; 0 or
+                              1: the child has only one */
 };
 
 /** BW_CONTROL_MOVED_RANGE: the contents of logical addresses from..from+length-1 are now at logical

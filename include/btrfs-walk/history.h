@@ -192,7 +192,7 @@ struct bw_deleted_options {
     /** How the current file system was opened. Its functions, probes and choice of a generation are
      * not used. It must outlive the search. */
     const struct bw_fs_options *images;
-    /** The older generations, the newest first; NULL: the ones that bw_history_open() finds. */
+    /** The older generations, the newest first; NULL: all that bw_history_open() finds. */
     const struct bw_generation_choice *states;
     size_t state_count;
     uint64_t since;   /**< the oldest generation to search; 0: all */
@@ -323,7 +323,7 @@ struct bw_versions_options {
     /** How the current file system was opened. Its functions, probes and choice of a generation are
      * not used. */
     const struct bw_fs_options *images;
-    /** The older generations, the newest first; NULL: the ones that bw_history_open() finds. */
+    /** The older generations, the newest first; NULL: all that bw_history_open() finds. */
     const struct bw_generation_choice *states;
     size_t state_count;
     const char *path; /**< from `subvolume`; a link at its end is not followed */

@@ -150,8 +150,8 @@ void bw_probe_printer_flush(struct bw_probe_printer *printer);
  *     {"mode":"xlator","layers":[{"xlator":"verify","type":"features/verify","share_permille":1000,
  *      "own_ns":5,"total_ns":7,"calls":2,"requests":2,"errors":0,"bytes":8192,...}],"uncounted":0}
  *
- * `share_permille` is there if any time has passed; `uncounted` are calls of layers beyond the 4096
- * that there is room for.
+ * `share_permille` is present if any time has passed. `uncounted` is the number of calls of layers
+ * that were not counted, because there were more than 4096 layers.
  */
 struct bw_probe_stats;
 

@@ -231,7 +231,7 @@ void bw_json_hex(struct bw_json *json, const char *name, const void *bytes, size
  *
  * bw_rows_create() chooses members of a record and a way to write them. A struct bw_rows_stream
  * then passes the rows on to their reader, with a header before the first one and brackets around
- * an array if they were asked for. Its rows come from
+ * an array if these were requested. Its rows come from
  *
  * - a walk: bw_walk_options.rows makes it write a row of the record `fileinfo` for each file. Pass
  *   bw_rows_take() as its consumer and the stream as its context;

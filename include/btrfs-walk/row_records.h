@@ -776,7 +776,7 @@ struct bw_rescueinfo {
     const char *state;
     struct bw_names open_options; /**< options that were needed to open it */
     uint64_t problem_count; /**< number of problems */
-    struct bw_records problems; /**< what is wrong */
+    struct bw_records problems; /**< the problems found */
     struct bw_records by_subvolume; /**< files by subvolume */
     /** older generations with whole versions of files that cannot be read */
     struct bw_records generations;

@@ -135,9 +135,9 @@ struct bw_error *bw_device_map_find(const struct bw_device_map *map, uint64_t de
 enum bw_used_kind {
     BW_USED_SUPERBLOCK, /**< a copy of the superblock, or the zones of its log */
     BW_USED_RESERVED,   /**< the first MiB; boot loaders may be there */
-    BW_USED_SYSTEM,     /**< chunks of the chunk tree, which are in use as a whole; and those of the
-                           remap tree */
-    BW_USED_LOG,        /**< tree blocks and data of the log, which no other tree refers to */
+    BW_USED_SYSTEM, /**< chunks of the chunk tree and of the remap tree, which are in use as a whole
+                     */
+    BW_USED_LOG,    /**< tree blocks and data of the log, which no other tree refers to */
     BW_USED_METADATA,
     BW_USED_DATA,
     BW_USED_HISTORY, /**< added by the caller, and otherwise free or unallocated */
@@ -655,7 +655,7 @@ struct bw_du_options {
     void *context;     /**< passed to `visit` */
     unsigned mindepth; /**< entries less deep are counted, but not handed out */
     unsigned nested;   /**< enum bw_nested (walk.h): whether subvolumes below `start` are entered */
-    bool sizes_only;   /**< do not find out what is shared: `sharing_known` is false */
+    bool sizes_only;   /**< do not read which extents are shared: `sharing_known` is false */
 };
 
 /**

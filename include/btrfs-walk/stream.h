@@ -97,7 +97,7 @@ struct bw_send_summary {
     uint64_t cloned;      /**< bytes of contents that are cloned by the receiver */
     uint64_t lost;        /**< number of unreadable ranges that were replaced by zeros, or of files
                              that were left out */
-    int64_t growth;       /**< sum of the sizes of the regular files, minus that of the parent */
+    int64_t growth;       /**< sum of the sizes of the regular files, minus the parent's sum */
     uint64_t reserved[7]; /**< zeros: room for more members */
 };
 
@@ -121,8 +121,8 @@ struct bw_error *bw_send(const struct bw_send_side *side, const struct bw_send_o
  * bw_send_options.write. On btrfs, subvolumes become subvolumes, snapshots become snapshots, and
  * clones share extents; elsewhere, they become directories, hard links and copies.
  *
- * Nothing outside of the folder is made, changed or read, whatever the stream contains: paths are
- * resolved below descriptors, and links are not followed. This needs Linux 5.6.
+ * Nothing outside of the folder is made, changed or read, regardless of the stream's contents:
+ * paths are resolved below descriptors, and links are not followed. This needs Linux 5.6.
  */
 
 /** Receives streams. One thread at a time may use it. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Trees as they are on disk: the items of any tree in a range of keys, and single tree blocks;
- * dumps and statistics of trees. Items contain the bytes of the format, little-endian and packed,
- * as struct btrfs_*_item in the kernel's uapi/linux/btrfs_tree.h describes them. Each of these
- * bytes may be hostile.
+ * The trees on disk: the items of any tree in a range of keys, and single tree blocks; dumps and
+ * statistics of trees. Items contain the bytes of the format, little-endian and packed, as struct
+ * btrfs_*_item in the kernel's uapi/linux/btrfs_tree.h describes them. Each of these bytes may be
+ * hostile.
  */
 #ifndef BTRFS_WALK_TREE_H
 #define BTRFS_WALK_TREE_H
@@ -162,7 +162,7 @@ struct bw_dump_options {
     const struct bw_key *first, *last;
     /** If the log was replayed (struct bw_fs_status): show the trees of subvolumes and the checksum
      * tree with its changes. Changed blocks exist only in memory; their addresses begin at 1 << 63,
-     * and their checksums and UUIDs are zeros. Otherwise trees are shown as they are on disk. */
+     * and their checksums and UUIDs are zeros. Otherwise the trees on disk are shown. */
     bool replayed;
     /** Rows of the record iteminfo (record.h): writes one for each item and pointer. Pass
      * bw_rows_take() as the consumer, and the stream as its context. NULL: text, or with `json`
@@ -240,11 +240,11 @@ struct bw_metadump_options {
     unsigned compression; /**< level of zlib, 1 to 9; 0: none */
     bool checksums;       /**< keep the checksums of data and the hashes of fs-verity, with which
                                guessed contents can be confirmed */
-    /** Write only bytes that are known to be numbers, and replace the names of files and subvolumes
-     * and of the attributes of users by others of the same length and with the same hash. All other
-     * bytes become zeros: values of attributes, the label, the space cache of version 1, reserved
-     * and unused bytes, items of unknown types or with impossible contents. Names of up to 4 bytes
-     * are kept, because their hash determines them. */
+    /** Write only the bytes of known numbers, and replace the names of files and subvolumes and of
+     * the attributes of users by others of the same length and with the same hash. All other bytes
+     * become zeros: values of attributes, the label, the space cache of version 1, reserved and
+     * unused bytes, items of unknown types or with impossible contents. Names of up to 4 bytes are
+     * kept, because their hash determines them. */
     bool sanitize;
     /** Bytes that determine the replacements: with the same key, a name is always replaced by the
      * same name. Names can be computed from their replacements with it, so it must be secret. NULL:

@@ -123,12 +123,12 @@ struct bw_walk_options {
     unsigned nested;   /**< enum bw_nested */
     /** List only part `part` of `parts`, counted from 1, as bw_part_contains() divides the entries;
      * 0 parts: list everything. Each part reads the names of all entries, but only the inodes of
-     * its own. */
+     * its entries. */
     unsigned part, parts;
 };
 
 /** Whether an inode belongs to part `part` of `parts`, counted from 1: each belongs to exactly one,
- * with all its names, whatever is damaged. Always true if `parts` is 0. */
+ * with all its names, also in a damaged file system. Always true if `parts` is 0. */
 bool bw_part_contains(unsigned part, unsigned parts, uint64_t subvolume, uint64_t inode);
 
 /** The result of a walk. */
@@ -168,7 +168,7 @@ struct bw_error *bw_walk_start_path(struct bw_fs *fs, const struct bw_walk_optio
 
 /** Sets of conditions: a file must meet all conditions of at least one set (bw_selection_or()). A
  * condition may be a group of such sets in parentheses (bw_selection_open()). Several threads may
- * use a selection at once, as long as it is not changed. */
+ * use a selection at once while none of them changes it. */
 struct bw_selection;
 
 /** Creates an empty selection, which every file meets. Conditions on ages are relative to

@@ -26,8 +26,8 @@ void bw_map_free(struct bw_map *map);
 /** Forgets all entries but keeps the memory. */
 void bw_map_clear(struct bw_map *map);
 
-/** The value of a key, or UINT32_MAX. Several threads may call it at once while the map stays as
- * it is. */
+/** The value of a key, or UINT32_MAX. Several threads may call it at once while none of them
+ * changes the map. */
 uint32_t bw_map_get(const struct bw_map *map, uint64_t key);
 
 /** The next entry from `*position` on, in no order; `*position`, which begins as 0, moves past it.

@@ -51,7 +51,7 @@ struct bw_pool *bw_pool_create(unsigned threads)
     return pool;
 }
 
-/* Returns when no task is left to start; called and left with the lock held. */
+/* Runs tasks until all have been started. The caller holds the lock, also after the return. */
 static void run_tasks(struct bw_pool *pool, unsigned worker)
 {
     while (pool->next < pool->count) {

@@ -8,10 +8,10 @@
 #include "btrfs-walk/error.h"
 
 /**
- * Copies the option structure of a caller, which begins with its size in bytes, into one of this
- * library's version: members that the caller does not know are zero, and the size is that of the
- * copy. BW_ERROR_USAGE if the size is not set, or if the caller has set members that this version
- * does not know.
+ * Copies a caller's option structure, which begins with its size in bytes, into a structure of this
+ * library's version. Members that the caller's version lacks become zero, and the size becomes
+ * `our_size`. BW_ERROR_USAGE if the size is not set, or if the caller has set members that this
+ * version lacks.
  */
 struct bw_error *bw_take_options(void *ours, size_t our_size, const void *given);
 

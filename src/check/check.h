@@ -148,8 +148,8 @@ void bw_check_find(struct bw_check *check, enum bw_code_number code,
  * message becomes a finding. Safe from any thread. */
 void bw_check_unable(struct bw_check *check, struct bw_error *error);
 
-/** Whether an error, which may be NULL and remains the caller's, is one of memory. That is no
- * damage but leaves the check unfinished, which this reports. */
+/** Whether an error, which may be NULL and remains the caller's, is a lack of memory. In this case,
+ * reports that the check is unfinished: it is no damage. */
 bool bw_check_lacks_memory(struct bw_check *check, const struct bw_error *error);
 
 /** Whether to continue. Passes call this for each piece of work; worker 0 also reports the

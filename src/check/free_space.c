@@ -451,7 +451,7 @@ static struct bw_error *begin_tree(struct bw_free_space *self)
  * Space caches of version 1 as a source of ranges: for each block group a file in the root tree,
  * found through a FREE_SPACE item. Its first page begins with a checksum for each page and a
  * generation; entries follow, page by page, then a page for each entry that is a bitmap. The page
- * size is that of the machine that wrote it.
+ * size depends on the machine that wrote the file.
  *
  * Kernels ignore and rebuild a cache with another generation, or one whose total differs from the
  * free space of its block group. Source: __load_free_space_cache() in the kernel's fs/btrfs/free-

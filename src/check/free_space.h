@@ -50,7 +50,7 @@ struct bw_free_space {
     struct bw_key first_extra;
     struct bw_key extra;     /* the last one: everything before its end belongs to it */
     uint32_t extra_promised; /* number of records according to its information item */
-    bool extra_is_free;      /* one record marks all of it as free */
+    bool extra_is_free;      /* one record marks the whole range as free */
     size_t stray_count;      /* records of no block group, and none that mkfs.btrfs leaves */
     struct bw_key first_stray;
     size_t ahead_count; /* those behind all block groups */

@@ -187,7 +187,7 @@ static bool is_confirmed(struct reading *reading, uint64_t tree, const struct bw
 
 /*
  * The earliest transaction that can have made a backup. Its root tree belongs to this transaction
- * or the next. Two facts tell more, even if a generation in the backup is wrong, because each
+ * or the next. Two facts determine which, even if a generation in the backup is wrong, because each
  * transaction rewrites the root tree and the extent tree:
  * - If both are the current ones, it is the current transaction.
  * - Each transaction fills the next of the four backups. If a backup's place among them fits the

@@ -19,7 +19,7 @@ struct bw_decompressor;
 
 /** A compressed extent whose stored bytes were requested. */
 struct bw_stored_extent {
-    uint64_t logical; /**< 0: it is inline, and there are no requests */
+    uint64_t logical;     /**< 0: it is inline, and there are no requests */
     const uint8_t *bytes; /**< `length` of them, which the requests read */
     size_t length;
     unsigned compression;
@@ -29,9 +29,10 @@ struct bw_stored_extent {
 
 /**
  * Decompresses an extent whose bytes do not decompress, from its other mirrors (mirrors.c).
- * Checksums cannot replace this test: they may be absent, lost, or of bad bytes. Consumes `first`, the error of the bytes that were read. On success, the bytes of the
- * extent are those that were used, and the replacement is reported. Otherwise the error names the
- * extent, and its causes the mirrors.
+ * Checksums cannot replace this test: they may be absent, lost, or computed from bad bytes.
+ * Consumes `first`, the error of the bytes that were read. On success, the extent has the bytes of
+ * the good mirrors, and the replacement is reported. Otherwise the error names the extent, and its
+ * causes the mirrors.
  */
 struct bw_error *bw_data_try_mirrors(struct bw_fs *fs, struct bw_decompressor *decompressor,
                                      const struct bw_stored_extent *extent, uint8_t *output,

@@ -2,12 +2,12 @@
 /*
  * Compressed data that do not decompress are a bad mirror, like data that do not match their
  * checksums. features/verify replaces the latter, but cannot recognize the former: it gets the
- * requests of an extent one by one, and only here is it known where a stream begins and ends.
+ * requests of an extent one by one, and only the code here can find the beginning and the end of a
+ * stream.
  *
- * An extent has up to three requests, which may lie in different stripes, so that each has mirrors
- * of its own. First all requests read the same mirror, then all combinations are tried, up to a
- * limit. A request for a certain mirror is still verified if its checksums are known, but not
- * repaired.
+ * An extent has up to three requests, which may lie in different stripes, and then have different
+ * mirrors. First all requests read the same mirror, then all combinations are tried, up to a limit.
+ * A request for a certain mirror is still verified if its checksums are known, but not repaired.
  */
 #include <inttypes.h>
 
@@ -100,7 +100,7 @@ static struct bw_error *name_mirror(const struct mirrors *mirrors, unsigned copy
                            reply.location.devid, reply.location.offset);
 }
 
-/* Reports that mirrors were replaced; consumes the error of those. */
+/* Reports that mirrors were replaced; consumes their error. */
 static void report_replaced(const struct mirrors *mirrors, unsigned first_copy, unsigned attempt,
                             struct bw_error *first)
 {

@@ -59,7 +59,7 @@ static struct bw_error *decoder_create(struct bw_fs *fs, struct bw_data_decoder 
     return error;
 }
 
-/* Decompresses an extent, from another mirror if the one that was read does not decompress. */
+/* Decompresses an extent. If the mirror that was read does not decompress, tries the others. */
 static struct bw_error *decode_extent(struct bw_data_decoder *decoder,
                                       const struct bw_data_file *file,
                                       const struct bw_stored_extent *stored, uint8_t *output,

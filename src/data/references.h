@@ -59,7 +59,7 @@ bool bw_extent_entry_decode(const struct bw_fs *fs, const struct bw_item *item,
  * at an invalid reference. */
 bool bw_extent_reference_step(struct bw_extent_entry *extent, struct bw_reference *reference);
 
-/** A reference to the extent in an item of its own; false for other items. */
+/** Decodes a reference to the extent that is a separate item; false for other items. */
 bool bw_extent_keyed(const struct bw_extent_entry *extent, const struct bw_item *item,
                      struct bw_reference *reference);
 

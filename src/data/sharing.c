@@ -21,8 +21,8 @@
 
 /*
  * Whether extents and tree blocks are shared, according to the extent tree. Addresses are requested
- * first, then the extent tree is read at these addresses. If there are many, all of it is read,
- * once.
+ * first, then the extent tree is read at these addresses. If there are many, the whole tree is
+ * read, once.
  *
  * As in the kernel's btrfs_is_data_extent_shared(), the number of reference records counts, not the
  * number of references: one EXTENT_DATA_REF with a count of 2 is one extent of one file that was
@@ -218,8 +218,8 @@ static void report_lost_blocks(const struct sharing_table *table)
 
 /*
  * The space of files, batch by batch. The extents of a batch are read twice: first to find the
- * addresses to look up in the extent tree (unless there are so many that all of it is read, once),
- * then to add up the sums of each file.
+ * addresses to look up in the extent tree (unless there are so many that the whole tree is read,
+ * once), then to add up the sums of each file.
  */
 
 /* A part of an extent of which all references are from this file: if one of them is on a shared

@@ -2,7 +2,7 @@
 /*
  * The space of files: which of their extents are shared with other files or subvolumes, according
  * to the extent tree. It is read at the requested addresses only, until there are many of them;
- * then all of it is read, once. Memory: the requested addresses, and those of shared extents.
+ * then the whole tree is read, once. Memory: the requested addresses, and those of shared extents.
  */
 #ifndef BW_DATA_SHARING_H
 #define BW_DATA_SHARING_H
@@ -15,7 +15,7 @@ struct bw_range_set;
 struct bw_file_space {
     uint64_t total, exclusive, shared; /**< bytes of the file */
     uint64_t extent_count, disk;       /**< as in struct bw_extent_sums */
-    uint64_t shared_id; /**< of a file: a hash of its shared ranges, whatever their order */
+    uint64_t shared_id; /**< of a file: a hash of its shared ranges that ignores their order */
 };
 
 struct bw_sharing;
@@ -39,7 +39,7 @@ struct bw_error *bw_sharing_compute(struct bw_sharing *sharing, const struct bw_
 /** Whether exclusive and shared bytes are known: false if the extent tree is lost. */
 bool bw_sharing_is_known(const struct bw_sharing *sharing);
 
-/** Reports what is missing, after the last file. */
+/** Reports losses, after the last file. */
 void bw_sharing_report(struct bw_sharing *sharing);
 
 #endif

@@ -56,7 +56,8 @@ static bool find_origin(const struct family *family, uint8_t uuid[BW_UUID_SIZE])
     return false;
 }
 
-/* The top directory of a snapshot was created at the same nanosecond as that of its origin. */
+/* A snapshot's top directory has the creation time of its origin's top directory, down to the
+ * nanosecond. */
 static struct bw_error *have_same_top(struct bw_diff *diff, bool *same)
 {
     struct bw_diff_file tops[2];

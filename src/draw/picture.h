@@ -53,8 +53,8 @@ struct bw_picture {
     uint64_t missing[BW_PICTURE_MISSING]; /**< ids of missing devices */
     size_t missing_count;
     char unallocated[BW_PICTURE_LABEL]; /**< label of the background; "": there is none */
-    char unused[BW_PICTURE_LABEL]; /**< label of allocated space that is not used; "": it has no
-                                      paint of its own */
+    char unused[BW_PICTURE_LABEL]; /**< label of allocated space that is not used; "": it is not
+                                      painted separately */
     struct bw_paint unused_paint;
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The folder that an extraction writes to. Whatever names an image contains, and whatever links
- * other processes create meanwhile, nothing outside of the folder is made, changed or read.
+ * The folder that an extraction writes to. Nothing outside of the folder is made, changed or read,
+ * regardless of the names in the image and of links that other processes create meanwhile.
  * Directories are opened relative to a descriptor of the folder without following links. Files are
  * made in them by their last names only. Attributes are restored through descriptors of the new
  * files. Nothing that exists is opened for writing or replaced. System calls cannot prevent one

@@ -424,8 +424,8 @@ struct bw_error *bw_target_file_finish(struct bw_target_file *file, const char *
         error = bw_target_error(errno, "cannot set its size", path, length);
     if (!error)
         bw_target_restore(file->target, file->descriptor, path, length, attributes);
-    /* Some systems, as NFS, report only here that a disk is full. A file without a name must get
-     * its name before. */
+    /* Some file systems, such as NFS, report only here that a disk is full. A file without a name
+     * must get its name first. */
     if (!error && file->named)
         error = close_written(file, path, length);
     if (!error && (file->named ? rename_temporary(file) : link_unnamed(file)))

@@ -38,7 +38,7 @@ struct bw_error *bw_disk_refuse(const struct bw_disk *disk);
  * the partitions of the other devices of its file system. Puts a layer for one partition above each
  * disk, and adds a child to `map` for each further partition. Images of partitions have `partition`
  * set, and have to be read again. BW_ERROR_AMBIGUOUS if there are several file systems and the user
- * selected none, or if several partitions are the same device and cannot be told apart. */
+ * selected none, or if several partitions are the same device and nothing distinguishes them. */
 struct bw_error *bw_disks_use(struct bw_fs *fs, struct bw_xlator *map, struct bw_image_set *set,
                               const char *wanted);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The paths of many inodes, including all hard links of each. The paths of subvolumes, and of the
  * directories of the current subvolume, are cached; therefore, request all inodes of one subvolume
- * before those of the next. */
+ * before any inode of the next. */
 #ifndef BW_FS_INODE_PATHS_H
 #define BW_FS_INODE_PATHS_H
 

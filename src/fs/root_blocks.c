@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Root blocks of the chunk tree and the root tree: those of a selected generation, and those of
- * older transactions if a root is lost.
+ * Root blocks of the chunk tree and the root tree, for a selected generation or, if a root is lost,
+ * from older transactions.
  */
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Looking up extents in the raid stripe tree: with this feature, the locations of data on devices
- * are stored for each extent, in addition to those of the chunk.
+ * Looking up extents in the raid stripe tree: with this feature, the file system stores the
+ * locations on devices for each extent of data, and not only for each chunk.
  */
 #include "fs/opening.h"
 

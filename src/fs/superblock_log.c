@@ -79,7 +79,7 @@ static bool has_entry_since(const struct search *search, uint64_t offset, uint64
  * too far. */
 static uint64_t find_end(const struct search *search, uint64_t start, uint64_t generation)
 {
-    uint64_t low = 0, high = 1; /* in entries: there is one at `low`, but none at `high` */
+    uint64_t low = 0, high = 1; /* in entries: an entry exists at `low`, but not at `high` */
     const uint64_t limit = UINT64_C(2) << LARGEST_ZONE >> 12;
     while (high < limit && has_entry_since(search, start + high * BW_SUPERBLOCK_SIZE, generation)) {
         low = high;

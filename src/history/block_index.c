@@ -242,8 +242,8 @@ const struct bw_found_block *bw_found_find(const struct bw_found_index *index, u
 /*
  * The index of a scan as a file, little-endian: a header, the ids of owners, the blocks. It is
  * valid only for the same superblocks and sizes of images, because any transaction may overwrite
- * older blocks. Its bytes are as untrusted as those of an image: they only contain addresses, and
- * the blocks at these addresses are verified below.
+ * older blocks. It is as untrusted as an image: it only contains addresses, and the blocks at these
+ * addresses are verified below.
  */
 
 enum { VERSION = 2, BATCH = 1024 };

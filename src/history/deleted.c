@@ -381,8 +381,8 @@ static struct bw_error *find_orphans(struct finding *finding)
     return error;
 }
 
-/* Finds what is being deleted in the current generation: orphans, and subvolumes that no older
- * generation has. Fails only if memory runs out. */
+/* Finds inodes and subvolumes whose deletion has begun, but not ended, in the current generation:
+ * orphans, and subvolumes that no older generation has. Fails only if memory runs out. */
 static struct bw_error *deleted_find_present(struct bw_deleted *deleted, struct examined *examined)
 {
     const struct bw_subvolume_table *table = &deleted->present->subvolumes;

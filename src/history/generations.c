@@ -368,9 +368,9 @@ static void report_rest(struct bw_history *history)
                                  "more than %d root trees: the others are ignored", MOST_STATES));
 }
 
-/* Looking ahead: servers are asked for the blocks of all historic roots together. */
+/* Read-ahead: requests the blocks of all historic roots together, which saves round trips. */
 
-/* The greatest number of searches that look ahead. */
+/* The maximum number of searches with read-ahead. */
 enum { SEARCHES = 1 << 14 };
 
 /* Adds the searches of bw_generation_status() and state_chunk_root(). */

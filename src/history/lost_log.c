@@ -2,10 +2,10 @@
 /*
  * Finding the log tree without the superblock that names it.
  *
- * An fsync writes the log and then only superblock copy 0, of every device. If no copy 0 of the
- * present generation can be read, the others look as if there were no log. But its blocks are still
- * there, in the free space of the chunks with metadata: their owner is the log tree, and their
- * generation is that of the next transaction, which was never committed.
+ * An fsync writes the log and then only superblock copy 0, of every device. The other copies name
+ * no log. If no copy 0 of the present generation can be read, the log's blocks still exist, in the
+ * free space of the metadata chunks: their owner is the log tree, and their generation is the next
+ * one, which was never committed.
  *
  * Each fsync of a transaction writes a new root of the log, and the earlier ones remain until the
  * commit. The newest one contains the latest change of an inode, and with the same change, more
@@ -22,7 +22,7 @@
 #include "history/scan.h"
 #include "ondisk/disk_items.h"
 
-/* Without being requested, at most so much is read. */
+/* The limit for a search that the user has not requested. */
 enum { QUICK_BYTES = 256 << 20 };
 
 /* A root of the log, and what its trees contain. */

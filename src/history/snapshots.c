@@ -22,7 +22,7 @@ struct bw_snapshots {
 /* A subvolume, while its relatives are searched. */
 struct relative {
     struct bw_snapshot snapshot;
-    uint64_t uuids[3]; /* the beginnings of its own UUID, its source's, the sent one's; 0: none */
+    uint64_t uuids[3]; /* the first bytes of its UUID, parent UUID and received UUID; 0: none */
     bool is_related;
 };
 

@@ -7,9 +7,9 @@
  *
  * Programs open and close directories without a request to this program, if the kernel supports
  * that: a request identifies a directory by its number. A listing that has not reached the end is
- * kept for the next request of the directory. If it is gone by then, the directory is read from its
- * beginning again. A listing at the end is used for another directory; it has probably read the
- * tree block with the entries already.
+ * kept for the next request of the directory. If it no longer exists by then, the directory is read
+ * from its beginning again. A listing at the end is used for another directory; it has probably
+ * read the tree block with the entries already.
  *
  * The kernel accepts attributes with the first entries of each directory, even if no program needs
  * them, and creating an inode for each takes more time than everything else. Therefore, it always
@@ -137,7 +137,7 @@ static struct listing *take_listing(struct bw_listings *listings, fuse_ino_t nod
     return taken;
 }
 
-/* Keeps a listing; if there are too many, frees the one that was unused for the longest time. */
+/* Keeps a listing; if there are too many, frees the least recently used one. */
 static void keep_listing(struct bw_listings *listings, struct listing *listing)
 {
     struct listing *oldest = NULL;

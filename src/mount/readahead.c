@@ -174,8 +174,8 @@ const uint8_t *bw_readahead_bytes(const struct bw_readahead_window *window)
     return window->bytes;
 }
 
-/* The window for an offset. If there is none, reuses the one that was unused for the longest time;
- * NULL if all are in use. */
+/* The window for an offset. Otherwise reuses the least recently used window; NULL if all are in
+ * use. */
 static struct bw_readahead_window *find_window(struct bw_readahead *readahead,
                                                const struct bw_data_file *file, uint64_t offset)
 {

@@ -5,7 +5,7 @@
  * One thread at a time has the turn: it receives a request, handles it, and receives the next one.
  * A program mostly waits for a reply before it causes the next request, and a thread that still
  * runs replies sooner than one that has to be woken. Another thread gets the turn before data are
- * read, and if a request takes longer than a moment, such as one that waits for a slow disk.
+ * read, and when a request takes longer than a moment, for example because the disk is slow.
  */
 #include <errno.h>
 #include <semaphore.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Tree blocks: header, and bounds-checked access to what they hold, in place. A block goes through
- * bw_node_check() once, when it is read; after that the accessors here need no further checks, with
- * one exception: bw_leaf_item() checks for each item whether its bytes are inside the leaf, so that
- * a bad item does not cost the whole leaf.
+ * Tree blocks: header, and bounds-checked access to their contents in place. bw_node_check() checks
+ * a block once, when it is read. After that, the accessors here need no further checks, with one
+ * exception: bw_leaf_item() checks for each item whether its bytes are inside the leaf, so that a
+ * bad item does not cost the whole leaf.
  */
 #ifndef BW_ONDISK_NODE_H
 #define BW_ONDISK_NODE_H

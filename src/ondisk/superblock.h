@@ -80,8 +80,8 @@ unsigned bw_superblock_block_ids(const struct bw_superblock *superblock,
 /** Whether its tree blocks may carry an id. */
 bool bw_superblock_has_block_id(const struct bw_superblock *superblock, const uint8_t *id);
 
-/** Makes copy 0 of a superblock whose bytes are lost, as far as it is known, except for its
- * checksum and the backup roots. */
+/** Encodes copy 0 of a superblock whose bytes are lost. The checksum and the backup roots become
+ * zeros. */
 void bw_superblock_encode(const struct bw_superblock *superblock, struct bw_disk_superblock *disk);
 
 /* Incompatible features. Source: BTRFS_FEATURE_INCOMPAT_* in the kernel's uapi/linux/btrfs.h. */

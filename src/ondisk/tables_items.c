@@ -258,7 +258,7 @@ BW_STRUCTURE_OF(verity_descriptor, sizeof(struct bw_disk_verity_descriptor),
                 BW_NUMBER(verity_descriptor, size, "bytes of the descriptor"),
                 BW_NUMBER(verity_descriptor, encryption, "unused"));
 
-/* Not the structure of a type: the first of the following items begins with it. */
+/* No item type has this structure: the first item after VERITY_DESC_ITEM begins with it. */
 BW_STRUCTURE_OF(fsverity_descriptor, sizeof(struct bw_disk_fsverity), "a fs-verity descriptor",
                 NULL, BW_NUMBER(fsverity, version, "1"),
                 BW_NUMBER(fsverity, algorithm, "of the hashes"),

@@ -20,7 +20,7 @@
 enum {
     /* The minimum that one item of a compressed extent can represent. */
     LONGEST_COMPRESSED = 1 << 20,
-    /* Blocks read for one extent, relative to those of a pass over all trees. */
+    /* The cost of one extent, in blocks of a pass over all trees. */
     BLOCKS_PER_EXTENT = 32,
     ALWAYS_FOLLOWED = 64,
 };

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Listing files. Directories are read in the order of readdir(3), some thousand entries at a time.
- * The remaining entries of a directory wait on a stack, above those of its parent directories.
+ * The remaining entries of a directory wait on a stack, above the entries of its parent
+ * directories.
  */
 #include <inttypes.h>
 #include <stdlib.h>

@@ -35,8 +35,9 @@ struct bw_found_nodes {
 /** All zeros: no blocks. */
 struct bw_level_order {
     struct bw_found_nodes found[BW_MAX_LEVEL];
-    /** Of the current level, in order: for blocks with one reference, their indices in the order of
-     * requests; for others, the count of these plus the block's index in the table. */
+    /** The blocks of the current level, in order. A block with one reference has its index in the
+     * order of requests. Other blocks follow: the number of the former, plus the block's index in
+     * the table. */
     uint32_t *numbers;
 };
 

@@ -149,7 +149,7 @@ static struct bw_error *add_block(struct descent *descent, const struct bw_block
 /* Where the bytes of a file extent are stored. */
 struct piece {
     uint64_t extent, extent_length; /* the whole extent */
-    uint64_t start, length;       /* the part that the file uses; all of it, if it is compressed */
+    uint64_t start, length; /* the part that the file uses; the whole extent if it is compressed */
     uint64_t offset, file_length; /* in the file */
     bool is_compressed;
 };

@@ -296,8 +296,8 @@ static struct bw_error *add_extents(struct bw_space_map *map)
 }
 
 /*
- * The places of devices and chunks in a map. Overlapping chunks are cut first, so that no byte of a
- * device counts twice, and making a map takes time in proportion to its cells and chunks.
+ * The places of devices and chunks in a map. Overlapping chunks are cut first: then each byte of a
+ * device counts only once, and making a map takes time in proportion to its cells and chunks.
  */
 
 static unsigned kind_of(uint64_t type)

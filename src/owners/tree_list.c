@@ -65,7 +65,7 @@ struct bw_error *bw_tree_list_load(struct bw_fs *fs, struct bw_tree_list *list)
     return bw_fs_scan(fs, &fs->root_tree, "root tree", on_root_item, list);
 }
 
-/* The root of the log belongs to the transaction after that of the superblock. Its level is in the
+/* The root of the log belongs to the transaction after the superblock's. Its level is in the
  * superblock, but no kernel has ever set it; the block has the right level. */
 struct bw_error *bw_log_tree_find(struct bw_fs *fs, struct bw_tree *tree)
 {

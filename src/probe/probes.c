@@ -10,8 +10,7 @@
 
 enum { GRAIN_FINE = false, GRAIN_COARSE = true };
 
-/* The attributes of a probe are those of its record, because no translator makes a member less
- * stable. */
+/* A probe has the attributes of its record, because no translator makes a member less stable. */
 static const struct bw_probe table[] = {
 #define PROBE(id, name, record, translator, primary, secondary, grain, documentation) \
     {name,                                                                            \

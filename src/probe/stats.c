@@ -381,8 +381,8 @@ enum column_number {
     COLUMNS,
 };
 
-/* A heading is NULL if there is no such column. Wide numbers shift the rest of the line to the
- * right. */
+/* A heading is NULL where the report lacks the column. Wide numbers shift the rest of the line to
+ * the right. */
 static const struct column {
     const char *member, *of_probes, *of_layers;
     int width;

@@ -585,7 +585,7 @@ static char *write_nested(const struct bw_row *row, const void *value, char *at)
     return long_row->error ? NULL : bw_row_end(row, 0);
 }
 
-/* Columns like those of the row before. */
+/* Columns with the same value as in the row before. */
 
 static bool is_repeated(const struct bw_repeated_text *repeated, const void *value)
 {
@@ -686,7 +686,7 @@ union any_record {
     struct bw_bytes members[BW_RECORD_MEMBERS];
 };
 
-/* The row of what a translator sets, of the members that are `known`. */
+/* Appends a row of the members that a translator sets and that are `known`. */
 static void append_translated(const struct bw_rows *rows, const struct bw_xlate *xlate,
                               const void *in, uint64_t known, struct bw_repeated *repeated,
                               struct bw_buffer *text)

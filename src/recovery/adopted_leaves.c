@@ -154,8 +154,7 @@ void bw_adoptions_destroy(struct bw_adoptions *adoptions)
  * Such another tree has other blocks, too, also in ranges of other lost nodes: its leaves count
  * only in the range of the node that it shares. The extent tree is read once for each level, from
  * the top down, and then the nodes that were found: if a snapshot shares a node, the extent tree
- * gives the blocks below it to the other tree only. Of the leaves found, those are adopted whose
- * first key was lost.
+ * gives the blocks below it to the other tree only. A leaf is adopted if its first key was lost.
  */
 
 /* Another tree, and the range of keys in which its leaves count as leaves of this one. */

@@ -80,7 +80,7 @@ struct bw_cached_range *bw_range_cache_add(struct bw_range_cache *cache, uint64_
         return NULL;
     const uint32_t length = end - *begin < most ? (uint32_t)(end - *begin) : most;
     if (!make_room(cache, length)) {
-        cache->requested += length; /* so that ranges that nobody reads get old nevertheless */
+        cache->requested += length; /* so that unread ranges get old, too */
         return NULL;
     }
     if (!BW_ARRAY_RESERVE(cache->ranges, cache->count, cache->capacity))

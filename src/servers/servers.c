@@ -153,7 +153,7 @@ static void advise_first_reads(struct bw_connection *connection)
         bw_connection_advise(connection, bw_superblock_offset(copy), BW_SUPERBLOCK_SIZE, true);
 }
 
-/* Layers report read errors, except if the server is gone. */
+/* Layers report read errors, except if the connection was lost. */
 static struct bw_error *read_beginning_of_server(struct bw_connection *connection,
                                                  struct beginning *beginning)
 {

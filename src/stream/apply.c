@@ -252,7 +252,8 @@ static struct bw_error *on_mknod(struct applier *applier, const struct bw_stream
     const uint64_t rdev = bw_command_number(command, BW_ATTRIBUTE_RDEV);
     const uint64_t major = rdev >> 8 & 0xfff, minor = (rdev & 0xff) | (rdev >> 12 & 0xfff00);
     if (!S_ISCHR(mode) && !S_ISBLK(mode) && !S_ISFIFO(mode) && !S_ISSOCK(mode))
-        return bw_error_create(BW_ERROR_CORRUPT, "mode %" PRIo32 " is not that of a device", mode);
+        return bw_error_create(BW_ERROR_CORRUPT, "mode %" PRIo32 " is not the mode of a device",
+                               mode);
     return make_inode(applier, command, mode & (S_IFMT | 07777), major << 20 | minor);
 }
 
@@ -370,8 +371,8 @@ static struct bw_error *on_write(struct applier *applier, const struct bw_stream
     return bw_stream_write(&applier->tree, path_of(command), &range, &extent);
 }
 
-/* The compressions of streams and of extents have different numbers. LZO compresses sectors; those
- * of all streams must have the same size. */
+/* The compressions of streams and of extents have different numbers. LZO compresses sectors, whose
+ * size must be the same in all streams. */
 static struct bw_error *set_compression(struct applier *applier,
                                         const struct bw_stream_command *command,
                                         struct bw_disk_file_extent *extent)

@@ -25,7 +25,7 @@ struct bw_received_set {
     size_t count, capacity;
     struct bw_map by_uuid;   /**< hash of the UUID to the index */
     uint64_t budget;         /**< as in struct bw_stream_tree, for all of them */
-    uint32_t lzo_sectorsize; /**< of compressed data; 0: there was none */
+    uint32_t lzo_sectorsize; /**< of compressed data; 0 until the first such data */
 };
 
 /** The subvolume with a UUID; NULL if it was not read yet. */

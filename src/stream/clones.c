@@ -2,14 +2,14 @@
 /*
  * Sources of clones. The extent tree says where an extent begins in which inodes. A snapshot has
  * the extent at the same place of the same inode as its origin, so each of these places is looked
- * up in every subvolume that the receiver has: what the trees there say counts, not the reference.
+ * up in every subvolume that the receiver has. The items there count, not the reference.
  *
  * The bytes of an extent can come from several sources, because parts of a source may have been
  * overwritten. So a source is searched for one position in the extent; the caller clones as far as
  * that source goes, and then searches for the next position. The order of preference is the
  * kernel's: the source of the position before, otherwise the one with the largest part of the
  * extent, and of equal ones the last by the subvolume that the reference names, the inode and the
- * offset. So most streams have the same clones as those of the kernel, as far as these go.
+ * offset. So most streams contain all clones of the kernel's streams.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * A full stream, in the order in which the kernel writes it: one pass over the items of the
- * subvolume in key order. The inode of a file may precede that of the directory which contains it.
- * In that case, the directory is created early under a temporary name, and renamed when its own
- * inode is reached.
+ * subvolume in key order. The inode of a file may precede the inode of its directory. In that case,
+ * the directory is created early under a temporary name, and renamed when its own inode is reached.
  *
  * The times of a directory are sent after its last entry. As in the kernel, the 64 directories used
- * most recently wait. Streams can therefore be compared with those of the kernel byte by byte.
+ * most recently wait. Streams can therefore be compared byte by byte with the kernel's.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -187,7 +186,7 @@ static struct bw_error *remove_unplaced(struct bw_sender *sender)
     full->has_inode = false;
     return bw_send_lose(sender, bw_error_create(BW_ERROR_CORRUPT,
                                                 "inode %" PRIu64 " of subvolume %" PRIu64
-                                                " is left out: it has no path",
+                                                " is omitted: it has no path",
                                                 current->number, sender->sent->subvolume->tree.id));
 }
 

@@ -300,7 +300,7 @@ static struct bw_error *collect_one(struct bw_sender *sender, size_t touched,
     if (lost)
         return bw_send_lose(sender, bw_error_create(BW_ERROR_CORRUPT,
                                                     "inode %" PRIu64
-                                                    " is left as it was: parts of it are lost",
+                                                    " remains unchanged: parts of it are lost",
                                                     number));
     bool survives;
     BW_TRY(can_survive(files, order->diff.touched.items[touched].flags & BW_TOUCHED_CONTENT,

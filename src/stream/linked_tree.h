@@ -20,7 +20,7 @@ struct bw_linked_tree {
     uint64_t links;             /**< number of hard links between trees */
     uint64_t copied;            /**< bytes of files that were copied */
     char copy[32];              /**< name of the file that was copied last, in its directory */
-    unsigned depth;             /**< number of directories above the one that is being linked */
+    unsigned depth;             /**< number of directories above the current one */
 };
 
 /** Makes the directory `name` in `folder`, with links to all files of the directory `from`. Two

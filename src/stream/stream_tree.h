@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A subvolume that is made from a stream: a tree in memory, changed by operations like those of the
- * system calls that a receiver makes. Contents are not copied; extents refer to the bytes in the
- * streams. They need not be aligned.
+ * A subvolume that is made from a stream: a tree in memory, changed by operations that correspond
+ * to a receiver's system calls. Contents are not copied; extents refer to the bytes in the streams.
+ * They need not be aligned.
  *
  * Every path may be hostile. The functions refuse paths that are not relative to the subvolume, and
  * never follow symbolic links. After an error, the tree is still valid, but the operation may be

@@ -272,7 +272,7 @@ static struct bw_error *choose_inode(struct bw_stream_tree *tree, uint64_t wante
     *inode = item.key.objectid + 1;
     return *inode < LAST_INODE
                ? NULL
-               : bw_error_create(BW_ERROR_CORRUPT, "no inode number is left for a new file");
+               : bw_error_create(BW_ERROR_CORRUPT, "no free inode number for a new file");
 }
 
 static struct bw_error *make_inode(struct bw_stream_tree *tree, struct bw_bytes path,
@@ -477,5 +477,5 @@ struct bw_error *bw_stream_remove_xattr(struct bw_stream_tree *tree, struct bw_b
     bool existed;
     BW_TRY(find_xattr(tree, path, name, &key));
     BW_TRY(drop_xattr(tree, &key, name, &existed));
-    return existed ? NULL : path_error(path, "there is no such extended attribute");
+    return existed ? NULL : path_error(path, "the extended attribute does not exist");
 }

@@ -380,7 +380,8 @@ static struct bw_error *load_known(struct writer *writer)
     rules->generation = fs->superblock.generation + 1; /* a log tree has it */
     rules->sectorsize = fs->superblock.sectorsize;
     rules->checksum_size = (uint32_t)bw_checksum_size(rules->checksum_type);
-    /* If it cannot be read, blocks have none in the metadump, which no reader minds. */
+    /* If the chunk root cannot be read, the blocks of the metadump have no chunk tree UUID, which
+     * no reader requires. */
     BW_AUTO_ERROR struct bw_error *bad =
         bw_block_copy_read(writer->fs, fs->superblock.chunk_root.bytenr, 0, block);
     const uint8_t *uuid = ((const struct bw_disk_header *)block)->chunk_tree_uuid;

@@ -30,8 +30,8 @@ struct item_copy {
 
 /* Names. */
 
-/* Copies a name and replaces its end after `prefix`, whose hash is `seed`. Short ends have no
- * replacement. False: none was found. */
+/* Copies a name and replaces the part after `prefix` bytes, whose hash is `seed`. If the part is
+ * short, it is copied unchanged. False: no replacement was found. */
 static bool copy_name(const struct item_copy *copy, uint32_t seed, size_t prefix,
                       const uint8_t *name, uint8_t *target, size_t length, bool *replaced)
 {
@@ -331,8 +331,8 @@ static bool is_uuid(const struct bw_key *key)
     return key->type == BW_UUID_SUBVOLUME || key->type == BW_UUID_RECEIVED;
 }
 
-/* Counts entries at the begin of a block that are good. If two keys are not in order, both are bad:
- * either of them may be no key. `is_good` looks at the rest of an entry. */
+/* Counts the good entries at the beginning of a block. If two keys are not in order, both are bad:
+ * either of them may be no key. `is_good` verifies the rest of an entry. */
 static uint32_t count_good(const struct bw_node *node,
                            bool (*is_good)(const struct bw_node *node, uint32_t slot))
 {

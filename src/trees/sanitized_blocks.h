@@ -5,8 +5,8 @@
 
 #include "trees/dumped_items.h"
 
-/** Copies the known bytes of a block to `target`, which are zeros, and counts what they are. Not
- * the checksum. */
+/** Copies the known bytes of a block, without the checksum, to `target`, which are zeros. Counts
+ * the copied, replaced and removed bytes in `facts`. */
 void bw_sanitized_block_copy(const struct bw_dump_rules *rules, const struct bw_node *node,
                              uint8_t *target, struct bw_dumped_facts *facts);
 

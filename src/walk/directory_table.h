@@ -4,9 +4,9 @@
  * path is built by following parents. A parent is always added before its children, so there are no
  * cycles.
  *
- * There may be millions of directories. A directory whose entries have been listed, with those of
- * all directories below it, is closed: the walk no longer needs its path, and keeps one bit to
- * detect a second entry. Every other directory is a packed record of some twenty bytes.
+ * There may be millions of directories. A directory is closed when its entries, and the entries of
+ * all directories below it, have been listed: the walk no longer needs its path, and keeps one bit
+ * to detect a second entry. Every other directory is a packed record of some twenty bytes.
  */
 #ifndef BW_WALK_DIRECTORY_TABLE_H
 #define BW_WALK_DIRECTORY_TABLE_H

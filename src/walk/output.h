@@ -113,7 +113,7 @@ struct bw_file_writer {
                                          */
 };
 
-/** Sets what is known of the space of a file. */
+/** Sets the known values of a file's space. */
 void bw_walked_file_set_space(struct bw_walked_file *file, const struct bw_sharing *sharing,
                               const struct bw_file_space *space);
 

@@ -739,7 +739,7 @@ static_assert(BW_WALK_FILES == 1 << BW_FILE_REGULAR &&
                   BW_WALK_BLOCK_DEVICES == 1 << BW_FILE_BLOCK_DEVICE &&
                   BW_WALK_FIFOS == 1 << BW_FILE_FIFO && BW_WALK_SOCKETS == 1 << BW_FILE_SOCKET &&
                   BW_WALK_SYMLINKS == 1 << BW_FILE_SYMLINK,
-              "masks of types are made of the numbers of types");
+              "the masks of types shift a bit by the number of the type");
 
 struct bw_choice bw_choice_of(const struct bw_walk_options *options)
 {

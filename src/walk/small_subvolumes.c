@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Walking small subvolumes. A group of them is a task of the outer walk: a worker walks them one
- * after the other with a walk of its own, which writes into the text of the task. What they have
- * found is merged in their order when all groups are done.
+ * after the other with a separate walk, which writes into the text of the task. Their results are
+ * merged in their order when all groups are done.
  */
 #include "walk/small_subvolumes.h"
 
@@ -17,7 +17,7 @@ struct worker {
     uint8_t *roots; /* blocks of a batch */
 };
 
-/* Consecutive subvolumes, and what was found in them. */
+/* Consecutive subvolumes, and their results. */
 struct group {
     size_t first, count;
     struct bw_subvolume_entries found;
@@ -84,8 +84,8 @@ static struct bw_error *get_worker(struct bw_small_subvolumes *small, unsigned n
     return error;
 }
 
-/* Reads the roots that are leaves. One that cannot be read is requested again by its walk, which
- * knows what to do then. */
+/* Reads the roots that are leaves. The walk of a subvolume requests an unreadable root again, and
+ * handles the error. */
 static void read_roots(const struct worker *worker, struct bw_walk_top *tops, size_t count)
 {
     const struct bw_tree_reader *reader = &worker->walk.fs->reader;

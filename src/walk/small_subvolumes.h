@@ -2,7 +2,7 @@
 /*
  * Small subvolumes: the tree of each has at most one node, so its waves have one task. Many of them
  * are walked at once, each by one worker, and a worker reads the roots of several with one batch.
- * They are listed in their order, as if they were walked one after the other.
+ * They are listed in their order, as by separate walks one after the other.
  */
 #ifndef BW_WALK_SMALL_SUBVOLUMES_H
 #define BW_WALK_SMALL_SUBVOLUMES_H

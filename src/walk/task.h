@@ -5,7 +5,7 @@
  *
  * The node names its leaves with their first keys, which shows which leaves contain entries of the
  * known directories; only those are read, in batches. A directory that is found there and stored
- * below the same node is walked at once; all others are left to a later wave of tasks. Files whose
+ * below the same node is walked at once; all others wait for a later wave of tasks. Files whose
  * rows need inodes are collected until their inodes have been looked up (collect.c).
  */
 #ifndef BW_WALK_TASK_H
@@ -136,7 +136,6 @@ struct bw_error *bw_collector_add(struct bw_collector *collector, const struct b
  * runs out. */
 bool bw_collector_add_file(struct bw_collector *collector, const struct bw_disk_dir_item *entry);
 
-/** Whether there is nothing to flush. */
 bool bw_collector_is_empty(const struct bw_collector *collector);
 
 /** Whether to flush while the leaves with the entries are still in memory: they may contain inodes,

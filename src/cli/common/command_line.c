@@ -331,7 +331,7 @@ struct operands {
     const char *stray;     /* the first path that is or may be an image, or NULL */
     bool stray_is_image;   /* `stray` has a superblock */
     bool nothing;          /* --files-from was given, and there are no paths at all */
-    bool is_incomplete;    /* the list says that it is not complete */
+    bool is_incomplete;    /* the list ends with the mark of an incomplete list */
 };
 
 /* Whether a file is large enough to be a device that has lost its superblocks. */

@@ -16,7 +16,7 @@
 
 const struct bw_bytes cmd_incomplete_paths = {INCOMPLETE_PATHS, sizeof INCOMPLETE_PATHS};
 
-/* Allocates space after the entries. Where this fails, the list may become incomplete, no more. */
+/* Allocates space after the entries. If this fails, the only risk is an incomplete list. */
 static void allocate_ahead(struct cmd_list_file *list)
 {
     static const uint64_t sizes[] = {1 << 20, 64 << 10, 4 << 10};

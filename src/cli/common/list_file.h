@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Lists that a command writes entry by entry while it works, and from which a user or another
- * command continues. A list that is not complete says so: until it is closed as complete, its last
- * entry is a mark. Each write contains new entries and the mark, so this also holds if the process
- * is killed. Space for the next entries is allocated in advance, because a full disk is a reason
- * why lists are needed.
+ * command continues. An incomplete list is marked: until it is closed as complete, its last entry
+ * is a mark. Each write contains new entries and the mark, so this also holds if the process is
+ * killed. Space for the next entries is allocated in advance, because lists are needed most when
+ * the disk is full.
  */
 #ifndef BW_CLI_COMMON_LIST_FILE_H
 #define BW_CLI_COMMON_LIST_FILE_H
@@ -40,8 +40,8 @@ struct bw_error *cmd_list_file_add(void *list, const char *bytes, size_t length)
 /** Writes all entries that were added. */
 struct bw_error *cmd_list_file_flush(struct cmd_list_file *list);
 
-/** Closes a list, of which nothing needs to have been opened. If it is `complete` and everything
- * could be written, the mark is removed. */
+/** Closes a list, which may be all zeros. If it is `complete` and everything could be written, the
+ * mark is removed. */
 struct bw_error *cmd_list_file_close(const struct cmd_common *common, struct cmd_list_file *list,
                                      bool complete);
 

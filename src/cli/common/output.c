@@ -357,8 +357,8 @@ static void remove_on_exit(void)
 }
 
 /* Starts a process that watches the regular file `descriptor`; `ours`: the program created it.
- * Returns -1 if there is no such process; then nothing will be removed. It is the child of a child,
- * because its parent could not wait for it in the sandbox. */
+ * Returns -1 if it cannot be started; then nothing will be removed. It is a grandchild, because its
+ * parent could not wait for it in the sandbox. */
 static int start_watcher(const char *name, int descriptor, bool ours)
 {
     int channel[2], status = 0;

@@ -74,7 +74,7 @@ struct cmd_messages {
 /** --sandbox. */
 enum cmd_sandbox_mode { CMD_SANDBOX_ON, CMD_SANDBOX_OFF };
 
-/** The folder of a command that runs others. Other users may be able to change what is in it. */
+/** The folder of a command that runs others. Other users may be able to change its contents. */
 struct cmd_base {
     const char *path;
     int descriptor;

@@ -53,7 +53,7 @@ static void append_decoded(struct bw_buffer *text, const char *at, const char *e
     }
 }
 
-/* Appends the contents of an element; nothing if there is no such element. */
+/* Appends the contents of an element, if the file contains it. */
 static void append_element(struct bw_buffer *text, const char *xml, const char *before,
                            const char *name)
 {
@@ -98,7 +98,8 @@ static bool append_snapper(struct bw_buffer *text, struct bw_fs *fs, const char 
 
 /* btrbk and Timeshift. */
 
-/* Whether a text begins like a pattern, in which 0 is any digit. Returns what follows, or NULL. */
+/* Matches the beginning of a text with a pattern, in which 0 is any digit. Returns the rest of the
+ * text, or NULL. */
 static const char *match_digits(const char *text, const char *pattern)
 {
     for (; *pattern; pattern++, text++)

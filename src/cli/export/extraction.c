@@ -219,8 +219,8 @@ static bool ends_extraction(const struct bw_error *error)
                                                error->system == EIO || error->system == EROFS));
 }
 
-/* If an error ends the extraction, and the missing files are listed, the rest of the files is only
- * listed. Consumes the error, which may be NULL; returns it if it ends the walk, too. */
+/* If an error ends the extraction, and missing files are listed, lists the remaining files without
+ * extracting them. Consumes the error, which may be NULL; returns it if it ends the walk, too. */
 static struct bw_error *list_rest_after(struct extract *extract, struct bw_error *error)
 {
     if (!error || error->code == BW_ERROR_NO_MEMORY || !extract->lists.missed.name)

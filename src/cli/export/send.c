@@ -75,7 +75,8 @@ static const struct cmd_option options[] = {
      CMD_FLAG(struct send_state, force)},
     {0, "proto", "N", "version of the protocol: 1 (default), 2, or 0 for the latest",
      .store = store_version},
-    {0, "compressed-data", NULL, "send compressed data as they are stored; implies --proto 2",
+    {0, "compressed-data", NULL,
+     "send compressed data without decompressing them; implies --proto 2",
      CMD_FLAG(struct send_state, compressed)},
     {0, "no-data", NULL, "send only the changed ranges of files, without their contents",
      CMD_FLAG(struct send_state, no_data)},
@@ -405,7 +406,7 @@ const struct command cmd_send = {
         "receiver rejects it; with --on-error=zero or --on-error=skip, the stream is complete.\n",
     .examples =
         "  btrfs-walk send disk.img snapshots/1 | btrfs receive /mnt  a whole snapshot\n"
-        "  btrfs-walk send -p snapshots/1 disk.img snapshots/2 > 2.btrfs  what has changed\n"
+        "  btrfs-walk send -p snapshots/1 disk.img snapshots/2 > 2.btrfs  the changes\n"
         "  btrfs-walk send --compressed-data disk.img 256 > 256.btrfs  without decompressing\n"
         "  btrfs-walk send -R -C backup disk.img @     a subvolume with all its snapshots\n"
         "  btrfs-walk send --on-error=skip disk.img @ | btrfs receive /mnt\n"

@@ -45,7 +45,7 @@ enum { SORT_NONE, SORT_NAME };
 
 static const char *const sorts[] = {[SORT_NONE] = "none", [SORT_NAME] = "name", NULL};
 
-/* A date, or the time of a file, if that begins like a path. */
+/* A date, or a path whose modification time is used. */
 static struct bw_error *store_mtime(void *target, const struct cmd_option *option,
                                     const char *argument)
 {

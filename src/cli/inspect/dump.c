@@ -221,7 +221,7 @@ const struct command cmd_dump = {
         "message follows on stderr.\n\n"
         "--hex prints the bytes of each block in their order, below the lines of its header:\n"
         "header, entries of items, unused space, data of items. With --key, it prints only the\n"
-        "data of these items. The offsets are those in the block. A \"*\" stands for lines that\n"
+        "data of these items. The offsets are those in the block. A \"*\" replaces lines that\n"
         "are equal to the line before. In -o and --json, the column hex has the bytes of an "
         "item.\n\n"
         "-o and --json print a row for each item of a leaf and each pointer of a node. In\n"

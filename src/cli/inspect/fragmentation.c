@@ -265,8 +265,8 @@ const struct command cmd_fragmentation = {
         "them, and one of the free ranges in chunks of each type by length. Each row covers\n"
         "the values from the one shown to below twice that value. A file with several names\n"
         "counts once; a file in a snapshot counts again.\n\n"
-        "--svg draws both: the bar of files is as long as there are files, that of free\n"
-        "ranges as they are together.\n",
+        "--svg draws both. The length of a bar is the number of files, or the total size of the\n"
+        "free ranges.\n",
     .examples =
         "  btrfs-walk fragmentation disk.img\n"
         "  btrfs-walk fragmentation --svg picture.svg disk.img\n"

@@ -84,7 +84,7 @@ static bool is_allocated(const struct bw_usage *usage)
     return usage->unallocated < (int64_t)least;
 }
 
-/* Part of the metadata is always reserved, so it is full before all of it is used. */
+/* Part of the metadata space is always reserved, so it is full before it is completely used. */
 static bool is_metadata_full(const struct sum *metadata)
 {
     enum { RESERVE = 512 << 20 };

@@ -257,8 +257,8 @@ const struct command cmd_mount = {
         "lost data fails with an input/output error; other files are not affected. The\n"
         "command runs until DIR is unmounted (fusermount3 -u DIR, or umount DIR by root), or\n"
         "until it receives SIGINT, SIGTERM or SIGHUP. Without --allow-other, only the user\n"
-        "who mounts can use DIR, and may read everything in it. Devices and setuid bits have\n"
-        "no effect. All subvolumes have the same device number; inode numbers are the\n"
+        "of the command can use DIR, and may read everything in it. Devices and setuid bits\n"
+        "have no effect. All subvolumes have the same device number; inode numbers are the\n"
         "original ones only in the subvolume at DIR.\n",
     .examples = "  btrfs-walk mount disk.img /mnt/old              until Ctrl-C\n"
                 "  btrfs-walk mount --background disk.img ~/old    until fusermount3 -u ~/old\n"

@@ -107,8 +107,8 @@ static bool visit_extents(struct bw_extent_reader *reader, const struct bw_expor
     }
 }
 
-/* Whether reading the file's range has decoded all of an extent. Of a compressed one of which
- * another file needs more, the rest may not decompress. */
+/* Whether reading the file's range has decoded the whole extent. If another file needs more of a
+ * compressed extent, the rest may not decompress. */
 static bool is_decoded(const struct bw_extent *extent)
 {
     return extent->compression == BW_COMPRESS_NONE || extent->length >= extent->ram_bytes;

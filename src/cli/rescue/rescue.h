@@ -86,7 +86,8 @@ struct rescue {
     struct rescue_verified unverified; /**< data without checksums that were read for another file
                                         */
     struct bw_extent_reader *extents, *finished_extents; /**< one for each thread */
-    struct bw_data_reader *reader; /**< of files without checksums; NULL: there was none yet */
+    struct bw_data_reader *reader; /**< of files without checksums; NULL until the first such file
+                                    */
     struct bw_recoverable read;    /**< of the file whose parts are being delivered */
     struct bw_buffer paths;
     struct rescue_missed *missed;
@@ -100,8 +101,8 @@ struct rescue {
     atomic_bool no_memory; /**< memory ran out where an error cannot be returned */
 };
 
-/** Remembers an error (NULL: none) that is no damage: that memory ran out. rescue_all() fails
- * then. */
+/** Remembers that memory ran out, which is no damage: rescue_all() fails then. Ignores NULL and all
+ * other errors. */
 static inline void rescue_note_memory(struct rescue *rescue, const struct bw_error *error)
 {
     if (error && error->code == BW_ERROR_NO_MEMORY)

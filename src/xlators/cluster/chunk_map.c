@@ -37,8 +37,9 @@ struct row {
     enum bw_request_kind kind; /* of the reads */
 };
 
-/* The kind of reads that together serve a request. Raw bytes are verified above, after they have
- * been joined. If nothing verifies the request, cluster/alternatives must not read older images. */
+/* The kind of the reads that a request is divided into. Layers above verify raw bytes, after they
+ * have been joined. If nothing verifies the request, cluster/alternatives must not read older
+ * images. */
 static enum bw_request_kind kind_of_part(const struct bw_request *whole)
 {
     return whole->kind == BW_REQUEST_DATA && !whole->data ? BW_REQUEST_DATA : BW_REQUEST_RAW;
@@ -112,8 +113,8 @@ static bool choose_sources(struct row *row)
     return true;
 }
 
-/* The error if too few stripes are left. `failed` is the error of a stripe that could not be read;
- * NULL if devices are missing. */
+/* The error if too few stripes are readable. `failed` is the error of a stripe that could not be
+ * read; NULL if devices are missing. */
 static struct bw_error *too_few(const struct row *row, struct bw_error *failed)
 {
     if (failed && failed->code == BW_ERROR_NO_MEMORY)
@@ -295,7 +296,7 @@ static struct bw_error *missing_device(struct bw_xlator *xlator,
         return bw_error_create(BW_ERROR_MISSING_DEVICE, "the position of its stripe is unknown");
     const bool doubtful = bw_xlator_child_count(xlator) > layout_of(xlator)->device_count;
     return bw_error_create(BW_ERROR_MISSING_DEVICE,
-                           doubtful ? "no image is known to be device %" PRIu64
+                           doubtful ? "no image was identified as device %" PRIu64
                                     : "device %" PRIu64 " is missing",
                            stripe->devid);
 }

@@ -85,8 +85,8 @@ struct bw_piece_copy {
     unsigned alternative; /**< image of each device, from 1 on; 0: any, or the only one */
 };
 
-/** Splits the number of a copy (0: any). Stored copies come first, those of the first images before
- * those of others; then the ways to compute them, in the same order. */
+/** Splits the number of a copy (0: any). Stored copies come first, beginning with the first image
+ * of each device; then the ways to compute them, in the same order. */
 struct bw_piece_copy bw_piece_split_copy(const struct bw_piece *piece, unsigned copy);
 
 /** The stripe that a copy (counted from 1, at most direct_copies) lies on. */

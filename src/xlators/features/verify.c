@@ -311,7 +311,7 @@ static unsigned first_read(const struct repair *repair)
     return repair->request->copy_read ? repair->request->copy_read : 1;
 }
 
-/* Tries each copy once, beginning with the one that was read. */
+/* Tries each copy once, beginning with the copy that was read. */
 static void try_data_copies(struct repair *repair)
 {
     const unsigned begin = first_read(repair);

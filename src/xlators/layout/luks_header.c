@@ -257,7 +257,7 @@ static struct json_object *array_of(struct json_object *object, const char *name
                : NULL;
 }
 
-/* A digest without a segment is that of an unbound key, which does not decrypt the data. */
+/* A digest without a segment belongs to an unbound key, which does not decrypt the data. */
 static struct bw_error *add_digest(struct bw_luks_header *header, const char *name,
                                    struct json_object *from)
 {

@@ -413,9 +413,9 @@ static struct bw_error *set_layout(struct bw_xlator *xlator)
     if (md->layout.zone_count > 1 && !md->array.has_layout)
         bw_xlator_report(xlator, BW_WARNING,
                          bw_error_create(BW_ERROR_UNSUPPORTED,
-                                         "the MD array does not say which layout its RAID0 over "
-                                         "devices of different sizes has: that of Linux 3.14 and "
-                                         "later is assumed"));
+                                         "the metadata of the MD array lack the layout of RAID0 "
+                                         "over devices of different sizes: assuming the layout "
+                                         "of Linux 3.14 and later"));
     return NULL;
 }
 

@@ -45,7 +45,7 @@ static uint64_t next_stored(struct bw_xlator *xlator, uint64_t address)
     return next >= 0 ? (uint64_t)next : errno == ENXIO ? UINT64_MAX : address;
 }
 
-/* What to do if a block device may not be opened; errno says why it was not. */
+/* Advice if permissions prevent opening a block device; errno is the reason. */
 static const char *advice(const char *path)
 {
     struct stat status;

@@ -58,7 +58,7 @@ static const struct bw_option options[] = {
 static const char page[] =
     "Reads an image that is a file of another btrfs, such as the disk of a virtual machine on its "
     "host. It replaces the storage layers of the default graph with --inside, which names the "
-    "file. What is read is verified by the checksums of the outer file system.\n\n"
+    "file. The checksums of the outer file system verify its data.\n\n"
     "    btrfs-walk --inside /vm/disk.raw host.img\n";
 
 const struct bw_xlator_class bw_storage_inside_class = {
