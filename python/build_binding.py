@@ -23,19 +23,6 @@ extern "Python" void python_report(void *context, enum bw_severity severity,
 extern "Python" bool python_progress(void *context, const struct bw_check_progress *progress);
 extern "Python" struct bw_error *python_write(void *context, const void *bytes, size_t length);
 void free(void *memory);
-struct ArrowArrayStream {
-    int (*get_schema)(struct ArrowArrayStream *stream, struct ArrowSchema *schema);
-    int (*get_next)(struct ArrowArrayStream *stream, struct ArrowArray *array);
-    const char *(*get_last_error)(struct ArrowArrayStream *stream);
-    void (*release)(struct ArrowArrayStream *stream);
-    void *private_data;
-};
-extern "Python" int arrow_schema(void *handle, struct ArrowSchema *schema, char *message,
-                                 size_t size);
-extern "Python" int arrow_next(void *handle, struct ArrowArray *array, char *message, size_t size);
-extern "Python" void arrow_release(void *handle);
-struct ArrowArrayStream *arrow_stream_create(void *handle);
-uintptr_t arrow_destructor(void);
 """
 
 

@@ -14,7 +14,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "btrfs-walk/arrow.h"
 #include "btrfs-walk/error.h"
 #include "btrfs-walk/format.h"
 
@@ -255,25 +254,6 @@ enum bw_rows_style {
     BW_ROWS_JSON_ARRAY, /**< the same objects as elements of one array */
     BW_ROWS_PATHS,      /**< of fileinfo: the path alone */
     BW_ROWS_LONG,       /**< of fileinfo: a line in the format of `ls -l`, with the path */
-    /**
-     * An Arrow IPC stream. Numbers are uint64 or int64, times timestamps, truth values bool. WORD
-     * and FLAGS are dictionaries of text, with int32 as the type of indices; a dictionary is
-     * written again, with all its words, before the first batch that needs more of them.
-     * Everything else is text: records, keys, stripes and lists of names as in JSON, the rest as in
-     * columns. Absent values are null. A name is a column of text, which is null if it is not
-     * UTF-8, and a column NAME_bytes, which then has it. Some thousand rows are in memory, but the
-     * records within a record are, too. `terminator`, `header`, `escape`, `units` and `times` are
-     * not used.
-     */
-    BW_ROWS_ARROW,
-    /**
-     * The same as structures (arrow.h), for consumers in the same process: `bytes` is a struct
-     * ArrowSchema of sizeof(struct ArrowSchema) bytes first, then a struct ArrowArray for each
-     * batch. To keep one, the consumer copies it and sets `release` in `bytes` to NULL; it may then
-     * be used and released by any thread. Otherwise it is released when `consume` returns.
-     * BW_ERROR_UNSUPPORTED on big-endian machines.
-     */
-    BW_ROWS_ARROW_STRUCTURES,
 };
 
 /** How sizes are shown in columns. With a unit they are rounded. */
@@ -333,8 +313,7 @@ struct bw_rows_stream {
     bool not_first;       /**< an element of the array has been passed on */
     char *row;            /**< where bw_rows_write() builds rows; freed by bw_rows_end() */
     size_t row_capacity;  /**< bytes of `row` */
-    void *batch;          /**< private: rows that wait for others; freed by bw_rows_end() */
-    uint64_t reserved[3]; /**< zeros: room for more members */
+    uint64_t reserved[4]; /**< zeros: room for more members */
 };
 
 /** Passes on rows that a walk made; `stream` is a struct bw_rows_stream. Returns the error of its

@@ -9,7 +9,6 @@ from typing import Any, Callable, Iterable, Iterator, NamedTuple
 
 from . import options, records, structures
 from ._binding import ffi, lib
-from .arrow import ArrowStream, Source, take_structure
 from .errors import Error, check
 from .files import Entry, File, Inode, Items, owned_text
 from .handles import OpenFileSystem, owned
@@ -211,36 +210,8 @@ class FileSystem(OpenFileSystem):
         return self._walk(start, given, ffi.NULL,
                           lambda chunk: structures.decode(chunk[:-1]).split("\0"))
 
-    def arrow(self, start: Any = None, *, fields: "str | Iterable[str]" = "",
-              **given: Any) -> ArrowStream:
-        """The files that `walk()` finds as a table of Arrow, for `pyarrow.table()`, polars, pandas
-        or DuckDB; or as an Arrow IPC stream, in pieces: `b"".join(...)` is read by
-        `pyarrow.ipc.open_stream()`. `fields` are the columns, by default all of
-        records.FileInfo."""
-        columns = fields.split(",") if isinstance(fields, str) else list(fields)
-        columns = columns if any(columns) else []
-        pieces = make_rows("fileinfo", columns, "arrow")
-        arrays = make_rows("fileinfo", columns, "arrow_structures")
-        made: ArrowStream = self._walk_columns(start, given, pieces, kind=ArrowStream)
-        made.source = lambda: Source(arrays, self._walk_columns(start, given, arrays,
-                                                                convert=take_structure))
-        return made
-
-    def _walk_columns(self, start: Any, given: "dict[str, Any]", rows: Any,
-                      **how: Any) -> Any:
-        sink = ffi.new("struct bw_rows_stream *", {"rows": rows, "consume": lib.python_consumer})
-
-        def begin(walk: Any, receiver: Any) -> None:
-            sink.context = receiver.context
-            walk.consume, walk.context = ffi.addressof(lib, "bw_rows_take"), sink
-
-        return self._walk(start, given, rows, lambda piece: [piece], begin,
-                          lambda: lib.bw_rows_end(sink), **how)
-
-    def _walk(self, start: Any, given: "dict[str, Any]", rows: Any, expand: Any,
-              begin: Any = None, end: Any = None, *,
-              convert: "Callable[..., Any] | None" = None,
-              kind: "type[Stream[Any]]" = Stream) -> "Stream[Any]":
+    def _walk(self, start: Any, given: "dict[str, Any]", rows: Any,
+              expand: Any) -> "Stream[Any]":
         known, conditions = options.split("struct bw_walk_options", given)
         walk = options.fill("struct bw_walk_options", {"start": start, **known})
         selection = self._select(conditions, known.get("subvolume"))
@@ -250,16 +221,10 @@ class FileSystem(OpenFileSystem):
 
         def run(receiver: Any, fs: Any) -> Any:
             walk.context = receiver.context
-            if begin:
-                begin(walk, receiver)
-            try:
-                receiver.check(lib.bw_walk(fs, walk, summary))
-            finally:
-                if end:
-                    receiver.check(end())
+            receiver.check(lib.bw_walk(fs, walk, summary))
             return structures.convert("struct bw_walk_summary", summary)
 
-        return kind(self, run, convert or take_bytes, expand, limit=16)
+        return Stream(self, run, take_bytes, expand, limit=16)
 
     def _select(self, conditions: "dict[str, Any]", subvolume: Any) -> Any:
         """A selection of files; NULL if there are no conditions."""
@@ -501,11 +466,10 @@ def make_servers(helpers: Any, timeout: "float | None") -> Any:
     return owned(made[0], lib.bw_servers_destroy)
 
 
-def make_rows(record: str, members: "list[str]", style: str = "json_lines") -> Any:
-    """Rows of a record: lines of JSON, or another style."""
+def make_rows(record: str, members: "list[str]") -> Any:
+    """Rows of a record, as lines of JSON."""
     made = options.fill("struct bw_rows_options", {
-        "members": ",".join(members) if members else None, "style": style,
-        **({"terminator": b"\n"} if style == "json_lines" else {})})
+        "members": ",".join(members), "style": "json_lines", "terminator": b"\n"})
     rows = ffi.new("struct bw_rows **")
     check(lib.bw_rows_create(structures.encode(record), made, rows))
     return owned(rows[0], lib.bw_rows_destroy)

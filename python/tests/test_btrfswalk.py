@@ -74,53 +74,6 @@ def program(*arguments, status=(0,)):
     return [json.loads(line) for line in run.stdout.splitlines()]
 
 
-class ArrowReader:
-    """Reads an Arrow C stream from its capsule, as pyarrow does."""
-
-    def __init__(self, table):
-        self.capsule = table.__arrow_c_stream__()
-        get = ctypes.pythonapi.PyCapsule_GetPointer
-        get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-        self.stream = ffi.cast("struct ArrowArrayStream *",
-                               get(self.capsule, b"arrow_array_stream"))
-
-    def source(self):
-        """The object of the package that it reads from."""
-        return ffi.from_handle(ffi.cast("void **", self.stream.private_data)[0])
-
-    def schema(self):
-        schema = ffi.new("struct ArrowSchema *")
-        assert self.stream.get_schema(self.stream, schema) == 0
-        found = [(ffi.string(one.name).decode(), ffi.string(one.format).decode())
-                 for one in schema.children[0:schema.n_children]]
-        schema.release(schema)
-        return found
-
-    def rows(self):
-        array = ffi.new("struct ArrowArray *")
-        while True:
-            if self.stream.get_next(self.stream, array):
-                raise OSError(ffi.string(self.stream.get_last_error(self.stream)).decode())
-            if not array.release:
-                return
-            for row in range(array.length):
-                yield [self.value(array.children[i], row) for i in range(array.n_children)]
-            array.release(array)
-
-    @classmethod
-    def value(cls, column, row):
-        bits = ffi.cast("uint8_t *", column.buffers[0])
-        if bits and not bits[row // 8] >> row % 8 & 1:
-            return None
-        if column.dictionary:
-            return cls.value(column.dictionary, ffi.cast("int32_t *", column.buffers[1])[row])
-        if column.n_buffers == 2:
-            return ffi.cast("int64_t *", column.buffers[1])[row]
-        ends = ffi.cast("int32_t *", column.buffers[1])
-        data = ffi.cast("char *", column.buffers[2])
-        return bytes(ffi.buffer(data + ends[row], ends[row + 1] - ends[row]))
-
-
 class Opened(unittest.TestCase):
     """A test that closes the file systems that it opens."""
 
@@ -513,48 +466,6 @@ class Life(Opened):
                                check=True)
                 with btrfswalk.FileSystem(path, helpers="on") as fs:
                     self.assertEqual(list(fs.paths()), expected)
-
-    def test_arrow(self):
-        fs, program = self.opened("plain"), os.environ["PROGRAM"]
-        for fields, words in (("", []), ("path,size", ["-o", "path,size"])):
-            stream = fs.arrow(fields=fields, types=("files", "directories"))
-            self.assertEqual(b"".join(stream), subprocess.run(
-                [program, "walk", "--arrow", "--type", "f,d", *words, image("plain")],
-                check=True, stdout=subprocess.PIPE).stdout)
-            self.assertEqual(stream.summary.files, len(list(fs.walk(
-                types=("files", "directories")))))
-
-    def test_arrow_c_stream(self):
-        fields = "path,type,size,mtime,flags"
-        for name in ("plain", "big-directory"):
-            fs, rows = self.opened(name), []
-            table = fs.arrow(fields=fields, types=("files", "directories"))
-            for _ in range(2):  # each capsule is a list of its own
-                stream = ArrowReader(table)
-                self.assertEqual(stream.schema(), [
-                    ("path", "u"), ("path_bytes", "z"), ("type", "i"), ("size", "L"),
-                    ("mtime", "tsn:UTC"), ("flags", "i")])
-                rows = list(stream.rows())
-                self.assertEqual(list(stream.rows()), [])
-                del stream
-            self.assertEqual(rows, [
-                [None if "\udc80" <= max(one.path) <= "\udcff" else one.path.encode(),
-                 one.path.encode("utf-8", "surrogateescape")
-                 if "\udc80" <= max(one.path) <= "\udcff" else None,
-                 one.info.type.encode(), one.info.size, one.info.mtime,
-                 "|".join(one.info.flags or ["none"]).encode()]
-                for one in fs.walk(fields=fields, types=("files", "directories"))])
-        fs = self.opened("plain")
-        with self.assertRaisesRegex(OSError, "udcff|xff"):
-            list(ArrowReader(fs.arrow(start="/\udcff")).rows())
-        unread, stream = ArrowReader(fs.arrow()), ArrowReader(fs.arrow())
-        fs.close()
-        with self.assertRaisesRegex(OSError, "closed"):
-            list(stream.rows())
-        del unread
-        self.assertEqual(btrfswalk.arrow._sources, {stream.source()})
-        del stream
-        self.assertEqual(btrfswalk.arrow._sources, set())
 
     def test_parts(self):
         fs = self.opened("plain")

@@ -66,7 +66,6 @@ OPEN = {
     "subvolume": (lambda fs: fs.subvolume(), lambda subvolume: (subvolume.info, subvolume.path)),
     "entry": (lambda fs: fs.lookup(FILE), lambda entry: (entry.stat(), entry.subvolume.path)),
     "row": (lambda fs: next(fs.walk()), lambda entry: entry.stat()),
-    "table": (lambda fs: fs.arrow().__arrow_c_stream__(), id),
     "file system": (lambda fs: fs, lambda fs: (fs.status, fs.subvolume(), fs.stat(FILE)))}
 
 
@@ -550,9 +549,9 @@ class Arguments(unittest.TestCase):
                 lambda: fs.lookup(nul), lambda: fs.lookup(nul.encode()),
                 lambda: fs.lookup("/", nul), lambda: fs.subvolume(nul), lambda: fs.open(nul),
                 lambda: fs.stat(nul), lambda: fs.iterdir(nul), lambda: fs.inode(256, nul),
-                lambda: fs.walk(nul), lambda: fs.paths(nul), lambda: fs.arrow(nul),
+                lambda: fs.walk(nul), lambda: fs.paths(nul),
                 lambda: fs.walk(subvolume=nul), lambda: fs.walk(fields="size\0"),
-                lambda: fs.walk(fields=["size\0"]), lambda: fs.arrow(fields="size\0"),
+                lambda: fs.walk(fields=["size\0"]),
                 lambda: fs.walk(name=nul), lambda: fs.walk(name=["a", nul]),
                 lambda: fs.walk(not_path=nul), lambda: fs.walk(**{"name\0x": "a"}),
                 lambda: fs.items("fs\0x"), lambda: fs.items("fs", keys="256\0"),

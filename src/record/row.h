@@ -50,7 +50,6 @@ struct bw_column {
                           names, of which pointers are compared */
     bw_column_writer *write;
     bw_column_writer *write_value; /**< of a structure on disk: writes what `write` has read */
-    bw_column_writer *write_text;  /**< of packed rows: writes the text, without its length */
     struct bw_lead lead;
     struct bw_lead bytes_lead; /**< in JSON, of a name that is not UTF-8: before its base64 */
     struct bw_rows *nested;    /**< rows of the records within the record; NULL: it contains no
@@ -87,16 +86,10 @@ static inline bool bw_rows_are_text(const struct bw_rows *rows)
     return (int)rows->style == BW_ROWS_STRUCTURE;
 }
 
-/** Whether rows are packed, and become columns of Arrow. */
-static inline bool bw_style_is_packed(enum bw_rows_style style)
-{
-    return style == BW_ROWS_ARROW || style == BW_ROWS_ARROW_STRUCTURES;
-}
-
 /** Whether a row of records in memory is an object of JSON. */
 static inline bool bw_rows_are_objects(const struct bw_rows *rows)
 {
-    return rows->style != BW_ROWS_TEXT && !bw_style_is_packed(rows->style);
+    return rows->style != BW_ROWS_TEXT;
 }
 
 static inline char *bw_lead_write(char *at, const struct bw_lead *lead)

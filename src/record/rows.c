@@ -12,7 +12,6 @@
 #include "record/fields.h"
 #include "record/long_line.h"
 #include "record/row.h"
-#include "record/row_arrow.h"
 
 #ifndef BW_VERSION
 #define BW_VERSION "unknown"
@@ -157,13 +156,6 @@ static bool is_json(const struct bw_rows_options *options)
     return options->style == BW_ROWS_JSON_LINES || options->style == BW_ROWS_JSON_ARRAY;
 }
 
-/* Whether JSON has an object, or an array of more than words. */
-static bool is_compound(const struct bw_member *member)
-{
-    return member->type == BW_TYPE_NAMES || member->type == BW_TYPE_STRIPES ||
-           member->type == BW_TYPE_KEY;
-}
-
 /* Whether equal values have equal texts. Texts are compared by their pointers. */
 static bool can_repeat(const struct bw_member *member)
 {
@@ -183,11 +175,10 @@ static struct bw_error *add_column(struct bw_rows *rows, unsigned member,
     rows->members |= column->bit;
     if (element && !described->field)
         return add_nested(column, element, described->type == BW_TYPE_RECORDS, options->times);
-    column->write = is_json(options) || described->type == BW_TYPE_JSON ||
-                            (bw_style_is_packed(options->style) && is_compound(described))
+    column->write = is_json(options) || described->type == BW_TYPE_JSON
                         ? bw_json_writer(described, options)
                         : bw_text_writer(described, options);
-    if (can_repeat(described) && !bw_style_is_packed(options->style))
+    if (can_repeat(described))
         rows->repeats |= column->bit;
     column->can_repeat = rows->repeats & column->bit;
     if (!described->field)
@@ -248,27 +239,6 @@ static struct bw_error *add_json_columns(struct bw_rows *rows, const struct choi
     return NULL;
 }
 
-/* Leads are the number of the column and, before text, room for its length. */
-static struct bw_error *add_packed_columns(struct bw_rows *rows, const struct choice *choice,
-                                           const struct bw_rows_options *options, char *left)
-{
-    struct bw_rows_options packed = {.style = BW_ROWS_ARROW};
-    (void)options;
-    rows->terminator = (char)BW_PACKED_END;
-    for (unsigned i = 0; i < choice->count; i++) {
-        const struct bw_member *member = &rows->record->members[choice->members[i]];
-        const char lead[5] = {(char)rows->column_count};
-        struct bw_column *column;
-        if (is_twin(rows, choice, choice->members[i]))
-            continue;
-        BW_TRY(add_column(rows, choice->members[i], &packed, &column));
-        column->optional = true;
-        column->lead = take_lead(&left, lead, bw_arrow_is_text(member) ? sizeof lead : 1);
-        bw_arrow_column(column);
-    }
-    return NULL;
-}
-
 /* The maximum size of a row with its begin and end, without values of unlimited size. */
 static size_t room_of(const struct bw_rows *rows)
 {
@@ -296,10 +266,9 @@ static struct bw_error *create_rows(const struct bw_record *record,
     rows->escape = options->escape;
     rows->times = options->times;
     rows->terminator = options->terminator;
-    struct bw_error *error = (is_json(options) ? add_json_columns
-                              : bw_style_is_packed(options->style)
-                                  ? add_packed_columns
-                                  : add_text_columns)(rows, &choice, options, (char *)rows + size);
+    struct bw_error *error = is_json(options)
+                                 ? add_json_columns(rows, &choice, options, (char *)rows + size)
+                                 : add_text_columns(rows, &choice, options, (char *)rows + size);
     if (error) {
         bw_rows_destroy(rows);
         return error;
@@ -561,9 +530,7 @@ static struct bw_error *append_nested(struct bw_record_sink *sink, const void *r
     }
     *at++ = '}';
     text->length = (size_t)(at - text->data);
-    return text->length < WORTH_PASSING_ON || bw_style_is_packed(row->stream->rows->style)
-               ? NULL
-               : pass_on(row);
+    return text->length < WORTH_PASSING_ON ? NULL : pass_on(row);
 }
 
 /* Only rows of bw_rows_write() contain records: the buffer is part of a long row. */
@@ -765,8 +732,6 @@ static struct bw_error *begin_stream(struct bw_rows_stream *stream)
     struct bw_buffer text = {0};
     stream->begun = true;
     stream->not_first = stream->rows->header;
-    if (bw_style_is_packed(stream->rows->style))
-        return bw_arrow_begin(stream);
     struct bw_error *error = append_front(stream->rows, &text);
     if (!error && text.failed)
         error = bw_error_no_memory();
@@ -783,8 +748,6 @@ struct bw_error *bw_rows_take(void *context, const char *rows, size_t length)
     struct bw_error *error = stream->begun ? NULL : begin_stream(stream);
     if (error || !length)
         return error;
-    if (bw_style_is_packed(stream->rows->style))
-        return bw_arrow_take(stream, rows, length);
     size_t comma = stream->not_first ? 0 : stream->rows->begin.length;
     stream->not_first = true;
     return stream->consume(stream->context, rows + comma, length - comma);
@@ -835,8 +798,6 @@ struct bw_error *bw_rows_end(struct bw_rows_stream *stream)
     struct bw_error *error = stream->begun ? NULL : begin_stream(stream);
     free(BW_TAKE(stream->row));
     stream->row_capacity = 0;
-    if (stream->batch)
-        return bw_error_first(error, bw_arrow_end(stream));
     if (error || stream->rows->style != BW_ROWS_JSON_ARRAY)
         return error;
     return stream->not_first ? stream->consume(stream->context, "\n]\n", 3)

@@ -56,28 +56,10 @@ static int show_columns(const struct command *command, const void *state, const 
     return STATUS_OK;
 }
 
-static struct bw_error *arrow_and_json(void)
-{
-    return bw_error_create(BW_ERROR_USAGE, "--arrow and --json exclude each other");
-}
-
-static struct bw_error *store_arrow(void *target, const struct cmd_option *option, const char *none)
-{
-    struct cmd_answer_settings *settings = target;
-    (void)option;
-    (void)none;
-    if (settings->style == BW_ROWS_JSON_LINES || settings->style == BW_ROWS_JSON_ARRAY)
-        return arrow_and_json();
-    settings->style = BW_ROWS_ARROW;
-    return NULL;
-}
-
 static struct bw_error *store_json(void *target, const struct cmd_option *option, const char *form)
 {
     struct cmd_answer_settings *settings = target;
     bool array = form && strcmp(form, "array") == 0;
-    if (settings->style == BW_ROWS_ARROW)
-        return arrow_and_json();
     settings->style = array ? BW_ROWS_JSON_ARRAY : BW_ROWS_JSON_LINES;
     return array || !form || strcmp(form, "lines") == 0
                ? NULL
@@ -114,9 +96,6 @@ const struct cmd_option cmd_answer_options[] = {
     {0, "json", "[=array]",
      "write all columns, or the -o columns, as JSON: one object per line, or one array",
      .store = store_json},
-    {0, "arrow", NULL,
-     "write all columns, or the -o columns, as an Arrow IPC stream of typed columns",
-     .store = store_arrow},
     {0, "json-header", NULL, "begin with a JSON object: versions of the program and the record",
      CMD_FLAG(struct cmd_answer_settings, json_header)},
     {0, "header", NULL, "begin with the names of the columns",
@@ -140,15 +119,10 @@ static const char *find_contradiction(const struct cmd_answer_settings *settings
 {
     bool json = settings->style != BW_ROWS_TEXT;
     bool units = settings->iec || settings->si;
-    bool arrow = settings->style == BW_ROWS_ARROW;
     const struct {
         bool is_so;
         const char *reason;
     } cases[] = {
-        {arrow && (settings->header || settings->json_header || settings->separator || units ||
-                   settings->times_given || !terminator),
-         "--arrow has its own header and types: it excludes --header, --json-header, --separator, "
-         "--times, --iec, --si and -0"},
         {settings->header && json, "--header is for columns; with --json it is --json-header"},
         {settings->separator && json, "--separator is for columns, not for --json"},
         {units && json, "--iec and --si are for columns; with --json all numbers are decimal"},
@@ -217,8 +191,6 @@ struct bw_error *cmd_answer_rows(const struct cmd_answer_settings *settings, con
         return bw_error_create(BW_ERROR_USAGE, "%s", reason);
     if (!settings->columns && settings->style == BW_ROWS_TEXT)
         return NULL;
-    if (settings->style == BW_ROWS_ARROW && terminal)
-        return bw_error_create(BW_ERROR_USAGE, "--arrow is not written to a terminal");
     if (settings->separator) {
         separator = malloc(strlen(settings->separator) + 1);
         if (!separator)

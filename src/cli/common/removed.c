@@ -21,6 +21,7 @@ static const struct removed options[] = {
     {"ls", "full-time", "-l prints full times"},
     {NULL, "probe-filter",
      "filter with 'jq': --probe PATTERN --probe-format json --probe-output FILE"},
+    {NULL, "arrow", "pandas, polars and DuckDB read the lines of --json"},
     {NULL, "resume", "run a long command as parts: --part 1/100 to --part 100/100"},
     {NULL, "shard", "use --part I/N"},
     {NULL, "verity-root-hash", "run 'veritysetup verify' before btrfs-walk"},
