@@ -71,7 +71,8 @@ holds "are no change either" out_is /dev/null
 # Output formats.
 expect "below a path" 0 'compared: ' diff "$image" first second papers/deep/
 is "below a path" "$(count .)" 3
-expect "a path that is only in A" 0 'compared: ' diff --only D "$image" first second /gone/below/file
+expect "a path that is only in A" 0 'compared: ' \
+    diff --only D "$image" first second /gone/below/file
 is "one line" "$(cat "$WORK/out")" $'-\tF\t/gone/below/file'
 expect "a path that is nowhere" 1 'nowhere' diff "$image" first second /nowhere
 expect "names as they are" 0 'compared: ' diff -0 --only R "$image" first second
@@ -110,7 +111,8 @@ is "is compared by paths" "$(count '^R')" 0
 holds "and has other files" out_has $'^\\+\tF\t/docs/letters/09.txt$'
 cp --sparse=always "$BUILD/fixtures/plain/dev1.img" "$WORK/copy"
 holds "the second of two attributes" change "$WORK/copy" 5 408 24 3260154230 set 40 1 112
-expect "is compared" 0 'compared: ' diff --json --other "$WORK/copy" "$BUILD/fixtures/plain/dev1.img" / /
+expect "is compared" 0 'compared: ' \
+    diff --json --other "$WORK/copy" "$BUILD/fixtures/plain/dev1.img" / /
 holds "as the first one" out_has '"path":"/data/inline","changes":\["xattrs"\]'
 cp --sparse=always "$BUILD/fixtures/plain/dev1.img" "$WORK/copy"
 dd if=/dev/zero of="$WORK/copy" bs=4096 seek=$((13651968 / 4096)) count=1 conv=notrunc status=none
