@@ -83,7 +83,7 @@ struct bw_usagesuminfo {
     uint64_t device_missing; /**< size of the missing devices */
     uint64_t device_slack; /**< bytes of the images that the file system does not use */
     uint64_t used; /**< used, with all copies */
-    /** free space for data: unused in data chunks, and what new data chunks can take */
+    /** free space for data: unused space in data chunks, and the capacity of new ones */
     uint64_t free_estimated;
     uint64_t free_min; /**< the same, with unallocated space by the worst ratio of all groups */
     uint64_t data_ratio_percent; /**< raw size of data chunks, as a percentage of their size */

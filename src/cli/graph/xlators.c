@@ -176,7 +176,7 @@ static int run(const struct cmd_common *common, void *state)
 }
 
 static const struct cmd_status meanings[] = {
-    {STATUS_OK, "All is shown."},
+    {STATUS_OK, "The output is complete."},
     {STATUS_PARTIAL, "A layer cannot be used, or the output cannot be written."},
     {STATUS_CANNOT, "Wrong usage, or no such type."},
     {0},

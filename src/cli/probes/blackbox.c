@@ -152,7 +152,7 @@ static int run(const struct cmd_common *common, void *state)
 }
 
 static const struct cmd_status meanings[] = {
-    {STATUS_OK, "The events are shown."},
+    {STATUS_OK, "All events were printed."},
     {STATUS_PARTIAL, "The output cannot be written."},
     {STATUS_CANNOT, "Wrong usage, or FILE cannot be read, is not a recording, or is damaged."},
     {0},
