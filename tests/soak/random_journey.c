@@ -144,11 +144,13 @@ static void decorate(struct dice *dice, struct journey *journey)
         "performance/node-cache@%s",
         "performance/read-ahead@%s,gap=64K",
     };
+    enum { ANYWHERE = 6 }; /* the first layers fit below the chunk map, too */
     static const char *const logical[] = {"chunk-map", "verify", "read-ahead", "node-cache"};
     static const char *const options[] = {"read-ahead.gap=0", "node-cache.size=0",
                                           "node-cache.size=64K", "read-ahead.gap=1M"};
     for (unsigned count = roll(dice, DECORATIONS_AT_MOST + 1); count; count--) {
-        unsigned layer = roll(dice, COUNT(layers)), kinds_of_place = COUNT(logical) + (layer < 8);
+        unsigned layer = roll(dice, COUNT(layers)),
+                 kinds_of_place = COUNT(logical) + (layer < ANYWHERE);
         unsigned place = roll(dice, kinds_of_place);
         char text[128];
         snprintf(text, sizeof text, layers[layer],
