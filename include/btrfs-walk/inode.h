@@ -49,7 +49,7 @@ uint8_t bw_file_type_of_mode(uint32_t mode);
 struct bw_place {
     const struct bw_subvolume *subvolume; /**< the subvolume it is in */
     uint64_t inode;                       /**< its number there, or BW_EMPTY_DIRECTORY */
-    uint8_t type;       /**< enum bw_file_type, as its directory entry says; the inode may differ */
+    uint8_t type;       /**< enum bw_file_type, from its directory entry; the inode may differ */
     uint64_t directory; /**< inode of the directory it was found in; 0 for the top directory of a
                              subvolume, or if the place was found by number */
 };

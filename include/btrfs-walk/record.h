@@ -88,7 +88,7 @@ struct bw_json_value {
 /** How a member is shown as text. In JSON numbers are decimal, except for BOOL, WORD and FLAGS. */
 enum bw_member_format {
     BW_FORMAT_NUMBER,   /**< decimal */
-    BW_FORMAT_SIZE,     /**< bytes: decimal, or with a unit if the reader wants units */
+    BW_FORMAT_SIZE,     /**< bytes: decimal, or with a unit on request */
     BW_FORMAT_OCTAL,    /**< a file's mode */
     BW_FORMAT_HEX,      /**< flags: 0x...; bytes: hexadecimal digits */
     BW_FORMAT_TIME,     /**< nanoseconds since 1970 */

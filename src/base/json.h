@@ -11,7 +11,7 @@
 
 enum { BW_JSON_DEPTH = 32 };
 
-/** A writer; lives where its owner wants. Begins with bw_json_start(). */
+/** A writer, in memory of the caller. Begins with bw_json_start(). */
 struct bw_json {
     struct bw_buffer *buffer; /**< receives the text; its `failed` is set if memory ran out */
     bool indent;              /**< one member a line, indented; otherwise all in one line */

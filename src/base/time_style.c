@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Writing times by strftime(3), which knows no nanoseconds: %N is written here. */
+/* Writing times by strftime(3), which does not support nanoseconds: %N is written here. */
 #include "base/time_style.h"
 
 #include <stdint.h>

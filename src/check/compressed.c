@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Whether compressed data can be decompressed. Checksums are of the stored bytes: they match even
- * if those are no valid stream, or of another algorithm than the file extent says.
+ * if those are no valid stream, or of another algorithm than in the file extent.
  *
  * The file extents of all subvolumes are gathered in a window, which the threads check in the
  * order of addresses. They read one copy, without its checksums: most streams are good. A stream

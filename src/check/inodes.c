@@ -429,7 +429,7 @@ static struct bw_error *enter_entries(struct examination *examination, const str
     return bw_cursor_bad(&cursor) ? add_lost_item(examination, &item->key) : NULL;
 }
 
-/* Enters the names that an item tells, or that an inode exists or is an orphan. */
+/* Enters the names in an item, or that an inode exists or is an orphan. */
 static struct bw_error *enter_names(struct examination *examination, const struct bw_item *item)
 {
     switch (item->key.type) {

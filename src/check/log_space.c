@@ -93,7 +93,7 @@ static struct bw_finding_location location_of(const struct claim *claim)
     return location;
 }
 
-/* The data of all log trees, without what the pass `log` knows about them. */
+/* The data of all log trees, without the results of the pass `log`. */
 
 struct log_data {
     struct bw_check *check;

@@ -176,7 +176,7 @@ static struct bw_inode_sums check_children(struct walk *walk, unsigned number,
     return sums;
 }
 
-/* Reads a node and checks what it says by itself. False: it is lost, or was met before. */
+/* Reads a node and checks its own contents. False: it is lost, or was visited before. */
 static bool read_node(struct walk *walk, struct worker *worker,
                       const struct bw_block_pointer *pointer, uint8_t *buffer,
                       struct bw_inode_sums *sums)

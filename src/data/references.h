@@ -36,7 +36,7 @@ void bw_references_of_block(const struct bw_node *node, uint32_t first_slot, boo
  * tree. */
 bool bw_reference_to_root(const struct bw_tree *tree, struct bw_reference *reference);
 
-/** Whether the extent tree knows the blocks of a tree. */
+/** Whether the extent tree contains the blocks of a tree. */
 bool bw_tree_has_references(uint64_t tree);
 
 /** An EXTENT_ITEM or METADATA_ITEM. */

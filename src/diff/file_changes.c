@@ -429,7 +429,8 @@ const char *bw_difference_change_name(unsigned bit)
     return bit < BW_DIFFERENCE_CHANGES ? names[bit] : NULL;
 }
 
-/* Extended attributes. An item also tells when it was written: their values are compared. */
+/* Extended attributes. Items also contain the transaction that wrote them, so only the values are
+ * compared. */
 
 struct attribute {
     size_t at, length; /* in the bytes: the length of the name, the name, the value */

@@ -388,8 +388,9 @@ static struct bw_error *visit_single_item(struct cursor *cursor, bool unknown)
     return NULL;
 }
 
-/* Whether the contents of a file are where the item says. Two copies of a file system that changed
- * separately can have different contents at the same address, written in the same transaction. */
+/* Whether the contents of a file are at the addresses in the item. Two copies of a file system that
+ * changed separately can have different contents at the same address, written in the same
+ * transaction. */
 static bool refers_to_data(const struct bw_item *item)
 {
     const struct bw_disk_file_extent *disk = (const void *)item->data;

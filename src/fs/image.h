@@ -32,7 +32,7 @@ struct bw_image {
     bool is_rebuilt;                 /**< the superblock was made from tree blocks */
     struct bw_error *bad;            /**< why there is no superblock; NULL if there is one */
     enum bw_image_role role;
-    bool has_failed;   /**< `bad` says why what it contains cannot be read */
+    bool has_failed;   /**< `bad` is the reason why the contents cannot be read */
     bool is_foreign;   /**< it is certainly not a device of a btrfs */
     bool is_known;     /**< the chunk tree contains this device */
     bool is_unclaimed; /**< `bad`, but its tree blocks may show which device it is */

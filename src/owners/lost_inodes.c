@@ -90,7 +90,7 @@ static bool is_searched_block(void *context, const struct bw_block_pointer *poin
     struct naming *naming = context;
     bool new = false;
     naming->path[pointer->expectation.level] = pointer->bytenr;
-    /* Without memory, blocks are read again: the next allocation says so. */
+    /* Without memory, blocks are read again: the next allocation reports the error. */
     return !bw_block_set_add(&naming->seen, pointer->bytenr, &new) || new ||
            bw_block_set_has(&naming->marks, pointer->bytenr);
 }

@@ -339,7 +339,7 @@ static struct bw_error *visit_lost_inode(void *context, const struct bw_lost_ino
 
 /* Tree blocks. */
 
-/* The block itself knows best which tree it was written for, and its first key. */
+/* The block itself is the best source for its tree and its first key. */
 static struct bw_error *read_block(const struct bw_owner_search *search,
                                    struct bw_owned_block *block, uint8_t *buffer)
 {

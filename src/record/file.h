@@ -26,7 +26,7 @@ struct bw_walked_file {
     size_t path_length;
     uint64_t subvolume;           /**< id of the tree it is in */
     uint64_t number;              /**< of its inode in that tree */
-    uint8_t type;                 /**< BW_FILE_*, as its directory says */
+    uint8_t type;                 /**< BW_FILE_*, from its directory entry */
     const struct bw_inode *inode; /**< NULL: not needed, or lost */
     const char *compression; /**< value of the property, not terminated; NULL: none, or not needed
                               */

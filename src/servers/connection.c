@@ -119,7 +119,8 @@ static struct pollfd events_to_await(const struct libnbd *nbd, struct nbd_handle
     return (struct pollfd){.fd = nbd->aio_get_fd(handle), .events = (short)events};
 }
 
-/* Lets libnbd do what its socket is ready for, as poll() tells; false if the handle has ended. */
+/* Lets libnbd read and write as its socket is ready according to poll(); false if the handle has
+ * ended. */
 static bool continue_handle(const struct libnbd *nbd, struct nbd_handle *handle, int ready)
 {
     unsigned direction = nbd->aio_get_direction(handle);

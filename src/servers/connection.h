@@ -42,7 +42,8 @@ struct bw_connection_read {
     uint64_t offset; /**< see bw_connection_facts; offset + length is at most the size */
     uint32_t length;
     void *buffer;
-    int problem; /**< reply: 0 or a number of errno; ENOTCONN: bw_connection_lost() says why */
+    int problem; /**< reply: 0 or a number of errno; ENOTCONN: bw_connection_lost() returns the
+                    reason */
     bool done;   /**< for the connection's own use, and so is the next one */
     struct bw_connection_call *call;
 };

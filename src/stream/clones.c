@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Sources of clones. The extent tree says where an extent begins in which inodes. A snapshot has
- * the extent at the same place of the same inode as its origin, so each of these places is looked
- * up in every subvolume that the receiver has. The items there count, not the reference.
+ * Sources of clones. The extent tree lists the inodes and offsets at which an extent begins. A
+ * snapshot has the extent at the same place of the same inode as its origin, so each of these
+ * places is looked up in every subvolume that the receiver has. The items there count, not the
+ * reference.
  *
  * The bytes of an extent can come from several sources, because parts of a source may have been
  * overwritten. So a source is searched for one position in the extent; the caller clones as far as

@@ -320,7 +320,7 @@ static void load_superblock(const struct writer *writer, const struct bw_image *
     uint64_t offset;
     BW_AUTO_ERROR struct bw_error *bad =
         bw_image_copy_bytes(writer->fs, image, image->copy, (uint8_t *)disk, &offset);
-    /* on zoned devices, it is elsewhere than it says */
+    /* in the log of a zoned device, bytenr is not the address of the entry */
     if (!bad)
         bad = bw_superblock_decode(disk, bw_get64(disk->bytenr), &decoded);
     if (bad)

@@ -287,7 +287,7 @@ static bool has_bounded_path(struct running_task *run, const struct directory_re
     return false;
 }
 
-/* Does with an entry what the choice says: finds directories and subvolumes, collects files. */
+/* Handles an entry according to the choice: finds directories and subvolumes, collects files. */
 static void choose_entry(struct running_task *run, const struct directory_record *directory,
                          const struct bw_dir_entry *entry)
 {

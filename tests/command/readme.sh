@@ -25,8 +25,6 @@ zstd -q -d --sparse "$ROOT/tests/data/containers/host.img.zst" -o host.img
 python3 "$ROOT/tests/support/wrap.py" lvm image.img pv1.img pv2.img
 python3 "$ROOT/tests/support/wrap.py" md image.img md1.img md2.img md3.img level=5
 python3 "$ROOT/tests/support/wrap.py" partclone image.img backup.img
-python3 "$ROOT/tests/support/wrap.py" verity image.img data.img hash.img
-mv hash.img.root root.hash
 echo 'BTRFS error (device sda1): open_ctree failed' > kernel.log
 for table in gpt:whole-disk:2 two:two:1 two:two:130; do
     IFS=: read -r table disk offset <<< "$table"

@@ -3,7 +3,7 @@
  * Lists that an extraction writes: a manifest with the status and the hash of each extracted file,
  * and the paths of the others. The manifest is appended to, so after an interrupted extraction and
  * its continuation it contains all files: those that were extracted, but not listed, are read again
- * and listed then. A list that is not complete says so at its end (cli/common/list_file.h).
+ * and listed then. An incomplete list ends with a mark (cli/common/list_file.h).
  */
 #ifndef BW_CLI_EXPORT_EXTRACTION_LISTS_H
 #define BW_CLI_EXPORT_EXTRACTION_LISTS_H

@@ -374,10 +374,10 @@ const struct command cmd_rescue = {
         "generations, and the commands that save these files.\n\n"
         "--extract runs these commands. It saves whole files to DEST/whole, older versions of\n"
         "the others to DEST/generation-N, their remains, with zeros for unreadable ranges, to\n"
-        "DEST/partly, and files that only older generations know to DEST/lost and\n"
+        "DEST/partly, and files that only older generations have to DEST/lost and\n"
         "DEST/deleted. DEST/NAME.json lists the files in DEST/NAME with their SHA-256;\n"
         "DEST/NAME.missed has the paths that are missing there, and DEST/unsaved the paths of\n"
-        "files that could not be saved at all. A list that is not complete says so at its end.\n"
+        "files that could not be saved at all. An incomplete list is marked at its end.\n"
         "Run it again to continue. Links in DEST are not followed.\n\n"
         "Nothing is written to the images.\n",
     .examples = "  btrfs-walk rescue disk.img                     problems and readable files\n"

@@ -50,7 +50,7 @@ struct bw_piece {
     uint64_t row;           /**< with striping: which row of pieces */
     uint64_t stripe_offset; /**< offset from the beginning of the stripe */
     uint32_t length;
-    bool is_placed; /**< the copies are not where the chunk says, but at these places */
+    bool is_placed; /**< the copies are at these places, not at the places in the chunk */
     struct bw_layout_stripe places[BW_STRIPE_PLACES];
 };
 

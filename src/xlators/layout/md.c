@@ -23,7 +23,7 @@
 struct member {
     struct bw_xlator *layer; /* NULL: it is missing */
     uint64_t offset;         /* of its data */
-    uint64_t data_size;      /* as its superblock says */
+    uint64_t data_size;      /* according to its superblock */
     uint64_t size;           /* less if the device was cut off */
     uint64_t current;        /* its data are valid up to here */
 };
