@@ -55,9 +55,8 @@ static const struct cmd_option options[] = {
     CMD_NESTED_OPTION(struct check_arguments, nested),
     {0, "no-snapshots", NULL, "exclude snapshots from the comparison",
      CMD_FLAG(struct check_arguments, no_snapshots)},
-    {0, "report", "FORM=FILE",
-     "also write a report for CI systems: junit=FILE or sarif=FILE (repeatable)",
-     .store = check_add_report},
+    {0, "report", "junit=FILE", "also write a report for CI systems in the XML of JUnit",
+     .store = check_set_report},
     {'j', "threads", "N", "check with N threads (default: one per processor, at most 8)",
      CMD_THREADS(struct check_arguments, threads)},
     {0},
@@ -103,8 +102,6 @@ static struct bw_error *check_all(struct check_run *check, const struct bw_error
                                       .progress = check_show_progress,
                                       .context = check};
     struct bw_fs *fs = check->session.fs;
-    if (!why)
-        check_find_devices(check);
     BW_TRY(why ? bw_check_images(fs, why, &wanted, &check->summary)
                : bw_check(fs, &wanted, &check->summary));
     if (settings->manifest && !why)
@@ -125,7 +122,7 @@ static int end_check(struct check_run *check, struct bw_error *error, bool opene
         error = bw_error_first(error, bw_fs_find_change(session->fs));
     check->unfinished |= error || !opened || bw_fs_status(session->fs).unused_images;
     int failed = report_failure(check, error), status = check_status(check) | failed;
-    if (!check_reports_close(check, status))
+    if (!check_report_close(check))
         status |= CHECK_UNFINISHED;
     if (!check->common->messages.quiet && failed != CHECK_USAGE)
         check_print_summary(check);
@@ -154,7 +151,7 @@ static struct bw_error *open_images(struct check_run *check)
 static int end_early(struct check_run *check, struct bw_error *error)
 {
     int status = report_failure(check, error);
-    check_reports_close(check, status);
+    check_report_close(check);
     return status;
 }
 
@@ -217,7 +214,7 @@ static int run(const struct cmd_common *common, void *settings)
     own.messages.is_selected = is_printed;
     own.input.others = given->stream_of;
     own.input.other_count = given->stream_of_count;
-    own.writing.open_outputs = check_reports_open;
+    own.writing.open_outputs = check_report_open;
     own.writing.outputs = &check;
     struct bw_error *error = check_settings_error(common, settings);
     if (!error)

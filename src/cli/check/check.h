@@ -8,7 +8,6 @@
 #ifndef BW_CLI_CHECK_CHECK_H
 #define BW_CLI_CHECK_CHECK_H
 
-#include "base/json.h"
 #include "btrfs-walk/check.h"
 #include "btrfs-walk/inode.h"
 #include "cli/common/answer.h"
@@ -19,10 +18,7 @@
 /** The exit statuses are combinations of these bits, as in fsck(8). */
 enum { CHECK_ERRORS = 4, CHECK_UNFINISHED = 8, CHECK_USAGE = 16 };
 
-enum {
-    CHECK_REPORTS = 8, /**< maximum number of reports */
-    CHECK_PASSES = 32, /**< more than there are passes */
-};
+enum { CHECK_PASSES = 32 }; /**< more than there are passes */
 
 /** Settings from the options. */
 struct check_arguments {
@@ -35,11 +31,7 @@ struct check_arguments {
     size_t stream_of_count, stream_of_capacity;
     unsigned nested; /* enum bw_nested */
     bool no_snapshots;
-    struct {
-        const struct check_report_form *form;
-        const char *file;
-    } reports[CHECK_REPORTS];
-    size_t report_count;
+    const char *report; /**< file; NULL: none */
 };
 
 /** Codes of findings of the comparisons with a list and with an image. */
@@ -58,21 +50,6 @@ extern const struct bw_finding_code check_differences[CHECK_DIFFERENCES];
 enum { CHECK_MANIFEST_PASS, CHECK_STREAM_PASS, CHECK_COMPARISON_PASSES };
 extern const struct bw_check_pass check_comparison_passes[CHECK_COMPARISON_PASSES];
 
-/** A device and its image. */
-struct check_device_image {
-    uint64_t devid;
-    const char *path; /**< lives as long as the file system */
-};
-
-/** A report that is being written. */
-struct check_report {
-    const struct check_report_form *form;
-    struct cmd_output_file file;
-    struct bw_buffer text;
-    struct bw_json json;
-    struct bw_error *error; /**< the first error; nothing is written after it */
-};
-
 /** A running check. */
 struct check_run {
     const struct cmd_common *common;
@@ -87,11 +64,10 @@ struct check_run {
     uint64_t compared;  /**< entries of the list that were compared, or reported as missing */
     bool list_compared; /**< the comparison has begun */
     bool unfinished;    /**< something could not be checked, apart from the summary */
-    struct check_report reports[CHECK_REPORTS];
+    struct cmd_output_file report;
+    bool has_report;         /**< `report` may be open */
     struct bw_buffer *lines; /**< for each code, the findings that make the check fail; then for
-                              * each code, the others; NULL: no report needs them */
-    struct check_device_image *devices;
-    size_t device_count, device_capacity;
+                              * each code, the others; NULL: there is no report */
     struct {
         bool begun;
         int64_t began; /**< nanoseconds, monotonic */
@@ -141,14 +117,12 @@ bool check_show_progress(void *check, const struct bw_check_progress *progress);
 bool check_is_stopped(void);
 void check_catch_signals(void);
 
-/** The option --report and its files, which are opened when the images to be read are known. */
-struct bw_error *check_add_report(void *target, const struct cmd_option *option,
+/** The option --report and its file, which is opened when the images to be read are known. */
+struct bw_error *check_set_report(void *target, const struct cmd_option *option,
                                   const char *argument);
-struct bw_error *check_reports_open(void *check, const struct bw_fs *planned);
-/** Finds the image of each device, for the reports. */
-void check_find_devices(struct check_run *check);
-/** Completes and closes the reports; false, with a message, if one could not be written. */
-bool check_reports_close(struct check_run *check, int status);
+struct bw_error *check_report_open(void *check, const struct bw_fs *planned);
+/** Writes and closes the report; false, with a message, if it could not be written. */
+bool check_report_close(struct check_run *check);
 
 /** Reads settings->manifest. The comparison passes findings to check_on_finding(). */
 struct bw_error *check_read_list(struct check_run *check);

@@ -314,7 +314,6 @@ static void add_reports(struct completion *complete, const struct command *comma
 {
     if (!strchr(complete->value, '=')) {
         complete_add(complete, COMPLETE_BEGIN, "junit", 5, "=", "JUnit XML");
-        complete_add(complete, COMPLETE_BEGIN, "sarif", 5, "=", "SARIF 2.1.0");
         return;
     }
     complete_skip(complete, "=");
