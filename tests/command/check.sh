@@ -176,9 +176,7 @@ expect "all of them" 4 'manifest-changed' check --all -o code --manifest "$WORK/
 is "as many" "$(grep -oE '[0-9]+ error +manifest-changed' "$WORK/err" | cut -d' ' -f1)" \
     "$(grep -c ^manifest-changed "$WORK/out")"
 expect "reports of a list" 4 'manifest' check --all "${reports[@]}" --manifest "$WORK/list" "$plain"
-reported "a list" \
-    "manifest-changed:1 | manifest-changed:$(grep -oE '[0-9]+ error +manifest-changed' "$WORK/err" |
-    cut -d' ' -f1)"
+reported "a list" manifest-changed:1
 
 # Lists of other programs: indented, with /set, continued lines and other escapes.
 cat > "$WORK/list" << 'END'
