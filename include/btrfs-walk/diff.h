@@ -119,7 +119,7 @@ struct bw_diff_summary {
     uint64_t blocks; /**< tree blocks that the subvolumes do not share, both sides counted; 0 if
                         it was made path by path */
     /** Entries before and after that were compared; of subvolumes with a common origin, only files
-     * with items that differ. */
+     * with items that differ, and between images also those with extents. */
     uint64_t entries[2];
     uint64_t subvolumes;  /**< comparisons of subvolumes, at least 1 */
     uint64_t left_out[2]; /**< nested subvolumes before and after that were not compared */

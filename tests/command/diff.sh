@@ -5,7 +5,7 @@
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
-"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" differences subvolumes plain || exit 1
+"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" differences subvolumes plain gone || exit 1
 image=$BUILD/fixtures/differences/dev1.img
 others=$BUILD/fixtures/subvolumes/dev1.img
 out_is() { diff "$WORK/out" "$1"; }
@@ -117,16 +117,23 @@ holds "as the first one" out_has '"path":"/data/inline","changes":\["xattrs"\]'
 cp --sparse=always "$BUILD/fixtures/plain/dev1.img" "$WORK/copy"
 dd if=/dev/zero of="$WORK/copy" bs=4096 seek=$((13651968 / 4096)) count=1 conv=notrunc status=none
 change "$WORK/copy" 7 -10 128 13631488 set 20 4 2566472073
-expect "other data at the same address" 0 - diff --other "$WORK/copy" \
-    "$BUILD/fixtures/plain/dev1.img" / /
+expect "other data at the same address" 0 'compared: 4 files of A with 4 of B, in 1 comparison' \
+    diff --other "$WORK/copy" "$BUILD/fixtures/plain/dev1.img" / /
 is "differ" "$(cat "$WORK/out")" $'M\tF\t/data/hole-then-data'
+expect "a subvolume that only A has" 2 "$image: there is no subvolume home" \
+    diff --other "$image" "$others" home
+expect "or only B" 2 "$others: there is no subvolume first" diff --other "$image" "$others" first
+expect "B at a generation" 0 'compared: ' \
+    diff --other "$BUILD/fixtures/gone/dev1.img" "$BUILD/fixtures/plain/dev1.img" / /@9
+holds "is that of the other image" out_has $'^-\tF\t/data/hole-then-data$'
 expect "a file that is no image" 2 'no btrfs' diff --other "$PROGRAM" "$image" first home
 "$PROGRAM" diff --other "$others" "$image" first home 2> "$WORK/err" 1<> "$others"
 is "nothing is written to the other image" $? 2
 
-# Whole file systems: all subvolumes, also created, deleted and renamed ones.
+# Whole file systems: all subvolumes, also created, deleted and renamed ones. Files with different
+# items are compared, and those with extents.
 cp --sparse=always "$image" "$WORK/copy"
-expect "a copy of all subvolumes" 0 'compared: 0 changed files of A with 0 of B, in [5-9] comp' \
+expect "a copy of all subvolumes" 0 'compared: 10 files of A with 10 of B, in 7 comp' \
     diff --other "$WORK/copy" "$image"
 holds "is the same" out_is /dev/null
 live=$("$PROGRAM" subvolumes -o subvolume_path,subvolume "$image" |
@@ -134,7 +141,7 @@ live=$("$PROGRAM" subvolumes -o subvolume_path,subvolume "$image" |
 inode=$("$PROGRAM" ls -i --subvol live "$image" /saved | awk '{ print $1 }')
 holds "a changed file" change "$WORK/copy" "$live" "$inode" 1 0 set 52 4 33152
 printf 'M\tF\t/%s/saved\n' live second third > "$WORK/want" # they share its leaf
-expect "an image and its copy" 0 'compared: 3 changed files of A with 3 of B' \
+expect "an image and its copy" 0 'compared: 13 files of A with 13 of B' \
     diff --other "$WORK/copy" "$image"
 holds "the file in each subvolume" out_is "$WORK/want"
 expect "as JSON" 0 'compared' diff --json --other "$WORK/copy" "$image"
@@ -148,7 +155,8 @@ expect "without nested ones" 0 'not compared: [3-9] subvolumes nested in A' \
 holds "nothing" out_is /dev/null
 expect "below a path in one" 0 'compared' diff --other "$WORK/copy" "$image" / / /third/saved
 is "it alone" "$(cat "$WORK/out")" $'M\tF\t/third/saved'
-expect "A in both images" 0 'compared: 1 changed file' diff --other "$WORK/copy" "$image" live
+expect "A in both images" 0 'compared: 4 files of A with 4 of B' \
+    diff --other "$WORK/copy" "$image" live
 is "its path from A" "$(cat "$WORK/out")" $'M\tF\t/saved'
 expect "other file systems" 0 'in [0-9]+ comparisons of subvolumes' diff --other "$others" "$image"
 is "files of a subvolume that only A has" "$(count $'^-\tF\t/first/saved$')" 1

@@ -16,7 +16,8 @@ ln -s "$BUILD/fixtures/gone/dev1.img" lived.img
 ln -s "$BUILD/fixtures/raid5-3/dev1.img" a.img
 ln -s "$BUILD/fixtures/raid5-3/dev2.img" b.img
 ln -s "$BUILD/fixtures/raid5-3/dev3.img" c.img
-cp --sparse=always "$BUILD/fixtures/plain/dev1.img" copy1.img
+cp --sparse=always disk.img copy.img
+cp --sparse=always image.img copy1.img
 cp --sparse=always copy1.img copy2.img
 printf '0x0 +\n0x0 0x40000000 +\n' | tee copy1.map > copy2.map
 zstd -q -d "$ROOT/tests/data/containers/l2.img.zst" -o luks.img

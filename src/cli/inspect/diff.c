@@ -218,15 +218,17 @@ static void print_left_out(const char *name, uint64_t count)
 static void print_summary(const struct diffing *diffing, const struct bw_diff_summary *summary)
 {
     const bool is_one = summary->entries[0] == 1;
-    const char *files = is_one ? "changed file" : "changed files";
+    /* Between images, files with extents are compared even if their items are equal. */
+    const char *changed = summary->by_path || diffing->other ? "" : "changed ";
+    const char *files = is_one ? "file" : "files";
     if (diffing->answer->common->messages.quiet)
         return;
     if (summary->by_path)
         files = is_one ? "entry" : "entries";
     fprintf(stderr,
-            "btrfs-walk: compared: %" PRIu64 " %s of A with %" PRIu64 " of B, in %" PRIu64
+            "btrfs-walk: compared: %" PRIu64 " %s%s of A with %" PRIu64 " of B, in %" PRIu64
             " comparison%s of subvolumes%s\n",
-            summary->entries[0], files, summary->entries[1], summary->subvolumes,
+            summary->entries[0], changed, files, summary->entries[1], summary->subvolumes,
             bw_plural(summary->subvolumes),
             summary->by_path ? "" : "; all other files have the same items in both");
     print_left_out("A", summary->left_out[0]);
@@ -256,33 +258,31 @@ static struct bw_error *check_path(const struct bw_diff_side sides[2], const cha
 static struct bw_error *find_side(struct diffing *diffing, unsigned number, const char *text,
                                   struct bw_diff_side *side)
 {
-    BW_TRY(cmd_find_subvolume(diffing->answer->common, side->fs, text, &diffing->states[number],
-                              &side->subvolume));
+    const struct cmd_common *common =
+        side->fs == diffing->other ? &diffing->own : diffing->answer->common;
+    BW_TRY(cmd_find_subvolume(common, side->fs, text, &diffing->states[number], &side->subvolume));
     if (diffing->states[number])
         side->fs = diffing->states[number];
     return NULL;
 }
 
-/* If B is not given, it is A in the other image, or the current state of a A@GENERATION. */
-static struct bw_error *find_sides(struct diffing *diffing, struct bw_diff_side sides[2])
+/* Finds B, after A. If it is not given, it is A in the other image, or the current state of a
+ * A@GENERATION. */
+static struct bw_error *find_b(struct diffing *diffing, struct bw_diff_side *side)
 {
     const struct cmd_common *common = diffing->answer->common;
-    if (!common->path_count) { /* whole file systems */
-        BW_TRY(find_side(diffing, 0, "/", &sides[0]));
-        return find_side(diffing, 1, "/", &sides[1]);
-    }
+    if (!common->path_count) /* whole file systems */
+        return find_side(diffing, 1, "/", side);
     const char *at = strrchr(common->paths[0], '@');
-    BW_TRY(find_side(diffing, 0, common->paths[0], &sides[0]));
     if (common->path_count > 1)
-        return find_side(diffing, 1, common->paths[1], &sides[1]);
+        return find_side(diffing, 1, common->paths[1], side);
     if (!diffing->states[0] && diffing->other)
-        return find_side(diffing, 1, common->paths[0], &sides[1]);
+        return find_side(diffing, 1, common->paths[0], side);
     if (!diffing->states[0])
         return bw_error_create(BW_ERROR_USAGE,
                                "give two subvolumes, or NAME@N to compare with the current NAME");
     BW_AUTO_FREE char *name = strndup(common->paths[0], (size_t)(at - common->paths[0]));
-    return name ? bw_subvolume_by_name(sides[1].fs, name, &sides[1].subvolume)
-                : bw_error_no_memory();
+    return name ? bw_subvolume_by_name(side->fs, name, &side->subvolume) : bw_error_no_memory();
 }
 
 /* An upper bound for the trees. How much of the contents will be read is not known in advance. */
@@ -315,8 +315,14 @@ static struct bw_error *compare_sides(struct diffing *diffing)
         .visit = write_difference,
         .context = diffing,
     };
-    BW_TRY(find_sides(diffing, sides));
-    struct bw_error *error = how.path ? check_path(sides, how.path) : NULL;
+    BW_TRY(find_side(diffing, 0, common->path_count ? common->paths[0] : "/", &sides[0]));
+    struct bw_error *error = find_b(diffing, &sides[1]);
+    if (error && diffing->other) {
+        diffing->answer->status = cmd_fail_answer(&diffing->own, error);
+        return NULL;
+    }
+    BW_TRY(error);
+    error = how.path ? check_path(sides, how.path) : NULL;
     if (error) {
         cmd_fail(common, error);
         diffing->answer->status = STATUS_PARTIAL;
