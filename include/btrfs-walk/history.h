@@ -338,6 +338,19 @@ struct bw_versions_options {
 };
 
 /**
+ * Finds a file in an older generation under any name: by its subvolume, its inode number and the
+ * generation of its inode. `place` and `inode` are those of the file in a newer generation. `*path`
+ * is the absolute path of its first name in the older one, NULL if it has none; the caller frees it
+ * with free(). `path` may be NULL.
+ *
+ * BW_ERROR_NOT_FOUND if the older generation lacks the file; other errors if it cannot be read. It
+ * also works in the other direction: whether a newer generation still has a file.
+ */
+struct bw_error *bw_lookup_older(struct bw_fs *older, const struct bw_place *place,
+                                 const struct bw_inode *inode, struct bw_place *found,
+                                 struct bw_inode *found_inode, char **path);
+
+/**
  * Calls `visit` for the versions of a file, the newest first. If a generation has no file at the
  * path, the file is searched by its subvolume, its inode number and the generation of its inode.
  * Contents are compared by extents and checksums, and read only if these are not enough.

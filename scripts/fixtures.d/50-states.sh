@@ -240,6 +240,31 @@ make_past() {
 	rm -r "$work/inner" "$work/inside"
 }
 
+# Files that were renamed and rewritten in the same transaction: one by itself, one below a renamed
+# directory, one onto another file, and one whose old path a new file has got.
+make_renamed() {
+	local path
+	live_store
+	devices 1 128M
+	format -m single
+	attach max_inline=0
+	mkdir "$mnt/folder"
+	for path in name folder/file source target place; do
+		printf "$path%.0s\n" {1..900} > "$mnt/$path"
+	done
+	sync -f "$mnt"
+	mv "$mnt/name" "$mnt/new-name"
+	mv "$mnt/folder" "$mnt/new-folder"
+	mv "$mnt/source" "$mnt/target"
+	mv "$mnt/place" "$mnt/elsewhere"
+	for path in new-name new-folder/file target elsewhere place; do
+		printf "new $path%.0s\n" {1..900} > "$mnt/$path"
+	done
+	sync -f "$mnt"
+	copy_live
+	keep_copy
+}
+
 # A deleted subvolume that the cleaner has not started to drop, because a file in it is open.
 make_deletion_pending() {
 	local fd
@@ -382,6 +407,7 @@ fixture laptop 'snapshots as Snapper makes them, and deleted files' make_laptop
 fixture snapshots-with-quotas 'generations with two complete root trees' \
 	make_snapshots_with_quotas
 fixture past 'states before a balance, and a file that is another btrfs' make_past
+fixture renamed 'files that were renamed and rewritten' make_renamed
 fixture orphans 'deleted files which were still open' make_orphans
 fixture deletion-pending 'deleted subvolume, cleaning up not begun' \
 	make_deletion_pending

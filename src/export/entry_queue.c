@@ -10,14 +10,32 @@
 #include "base/path.h"
 #include "base/pool.h"
 #include "base/thread.h"
+#include "btrfs-walk/history.h"
 #include "export/entry_queue.h"
 
 /* Starting points are sorted by their absolute paths, so each one follows those that contain it. */
 
+static void free_point(struct bw_starting_point *point)
+{
+    free(point->older);
+    free(point->name);
+}
+
+void bw_starting_point_apply(const struct bw_starting_point *point, struct bw_walk_options *options)
+{
+    options->start = point->older ? point->older : point->path;
+    if (!point->older)
+        return;
+    options->nested =
+        bw_nested_enters(options->nested, options->subvolume) ? BW_NESTED_ENTER : BW_NESTED_SKIP;
+    options->subvolume = NULL; /* the older path is absolute */
+}
+
 /* A path given by the caller. */
 struct named {
-    size_t number;         /* its index */
-    struct bw_buffer path; /* absolute, with '/' at both ends; empty if the path does not exist */
+    size_t number;          /* its index */
+    struct bw_buffer path;  /* absolute, with '/' at both ends; empty if the path does not exist */
+    struct bw_buffer older; /* the same of bw_starting_point.older; empty: it has the same path */
     const struct named *around; /* the nearest starting point above it or equal to it; NULL: none */
 };
 
@@ -33,10 +51,22 @@ static int compare_named(const void *left, const void *right)
     return order ? order : (one->number > other->number) - (one->number < other->number);
 }
 
+static bool begins_with(const struct bw_buffer *path, const struct bw_buffer *start)
+{
+    return start->length && start->length <= path->length &&
+           memcmp(path->data, start->data, start->length) == 0;
+}
+
+/* Whether a walk from `around` finds a starting point: it is there, and was there in the generation
+ * that is read. */
 static bool is_below(const struct named *named, const struct named *around)
 {
-    return around->path.length && around->path.length <= named->path.length &&
-           memcmp(named->path.data, around->path.data, around->path.length) == 0;
+    const struct bw_buffer *from = named->older.length ? &named->older : &named->path;
+    const struct bw_buffer *top = around->older.length ? &around->older : &around->path;
+    return begins_with(&named->path, &around->path) && begins_with(from, top) &&
+           from->length - top->length == named->path.length - around->path.length &&
+           memcmp(from->data + top->length, named->path.data + around->path.length,
+                  from->length - top->length) == 0;
 }
 
 static void find_around(struct named *all, size_t count)
@@ -66,19 +96,72 @@ static bool has_own_entries(const struct named *named, const struct bw_walk_opti
 }
 
 static void choose_starts(const struct named *all, size_t count,
-                          const struct bw_walk_options *options, const char *const *paths,
-                          struct bw_starting_points *starts)
+                          const struct bw_walk_options *options, struct bw_starting_points *starts)
 {
     for (size_t i = 0; i < count; i++) {
-        size_t number = all[i].number;
-        starts->paths[number] =
-            has_own_entries(&all[i], options, &starts->least_names[number]) ? paths[number] : NULL;
-    }
-    for (size_t i = 0; i < count; i++)
-        if (starts->paths[i]) {
-            starts->least_names[starts->count] = starts->least_names[i];
-            starts->paths[starts->count++] = starts->paths[i];
+        struct bw_starting_point *point = &starts->points[all[i].number];
+        if (!has_own_entries(&all[i], options, &point->least_names)) {
+            free_point(point);
+            *point = (struct bw_starting_point){.path = NULL};
         }
+    }
+    starts->count = 0;
+    for (size_t i = 0; i < count; i++)
+        if (starts->points[i].path)
+            starts->points[starts->count++] = starts->points[i];
+}
+
+/* Finds the file of the newer generation in this one: sets the names if it has another one here,
+ * and `is_another` if this generation only has a different file at the path. */
+static struct bw_error *find_older_name(struct bw_fs *fs, struct bw_fs *newer,
+                                        const struct bw_walk_options *given,
+                                        struct bw_starting_point *point)
+{
+    struct bw_walk_options options = *given;
+    const struct bw_subvolume *from = NULL, *from_newer = NULL;
+    struct bw_place place, same, found;
+    struct bw_inode inode, found_inode;
+    BW_AUTO_FREE char *name = NULL, *older = NULL;
+    options.struct_size = sizeof options;
+    options.start = point->path;
+    BW_AUTO_ERROR struct bw_error *error = bw_walk_start_path(newer, &options, &name, NULL);
+    if (!error && options.subvolume)
+        error = bw_subvolume_by_name(newer, options.subvolume, &from_newer);
+    if (error)
+        return error->code == BW_ERROR_NO_MEMORY ? BW_TAKE(error) : NULL;
+    BW_AUTO_ERROR struct bw_error *missing =
+        options.subvolume ? bw_subvolume_by_name(fs, options.subvolume, &from) : NULL;
+    if (!missing)
+        missing = bw_lookup(fs, from, name, false, &same);
+    BW_AUTO_ERROR struct bw_error *unknown = bw_lookup(newer, from_newer, name, false, &place);
+    if (!unknown)
+        unknown = bw_inode_get(newer, &place, &inode);
+    if (!unknown)
+        unknown = bw_lookup_older(fs, &place, &inode, &found, &found_inode, &older);
+    if (unknown && unknown->code == BW_ERROR_NO_MEMORY)
+        return BW_TAKE(unknown);
+    if (missing && missing->code == BW_ERROR_NO_MEMORY)
+        return BW_TAKE(missing);
+    if (!unknown && !missing && same.subvolume == found.subvolume && same.inode == found.inode)
+        return NULL;
+    if (!unknown && older) {
+        point->older = BW_TAKE(older);
+        point->name = BW_TAKE(name);
+        return NULL;
+    }
+    if (!missing)
+        missing = bw_inode_get(fs, &same, &inode);
+    if (!missing)
+        missing = bw_lookup_older(newer, &same, &inode, &found, &found_inode, NULL);
+    point->is_another = !missing && found_inode.link_count;
+    return missing && missing->code == BW_ERROR_NO_MEMORY ? BW_TAKE(missing) : NULL;
+}
+
+static void append_text(struct bw_buffer *path, const char *text)
+{
+    bw_buffer_append(path, text, strlen(text));
+    if (path->length > 1)
+        bw_buffer_append_byte(path, '/');
 }
 
 /* Finds the absolute path of a starting point. Leaves `path` empty if it does not exist; the walk
@@ -94,26 +177,34 @@ static struct bw_error *find_absolute_path(struct bw_fs *fs, const struct bw_wal
     if (error && error->code == BW_ERROR_NO_MEMORY)
         return error;
     if (!error)
-        bw_buffer_append(path, text, strlen(text));
-    if (!error && path->length > 1)
-        bw_buffer_append_byte(path, '/');
+        append_text(path, text);
     bw_error_free(error);
     return path->failed ? bw_error_no_memory() : NULL;
 }
 
-static struct bw_error *find_paths(struct bw_fs *fs, const struct bw_walk_options *options,
-                                   const char *const *paths, size_t count, struct named *all)
+static struct bw_error *find_paths(struct bw_fs *fs, struct bw_fs *newer,
+                                   const struct bw_walk_options *options, size_t count,
+                                   struct bw_starting_point *points, struct named *all)
 {
     for (size_t i = 0; i < count; i++) {
         all[i].number = i;
-        if (count > 1)
-            BW_TRY(find_absolute_path(fs, options, paths[i], &all[i].path));
+        if (newer)
+            BW_TRY(find_older_name(fs, newer, options, &points[i]));
+        if (points[i].older) {
+            append_text(&all[i].path, points[i].name);
+            append_text(&all[i].older, points[i].older);
+            if (all[i].path.failed || all[i].older.failed)
+                return bw_error_no_memory();
+        } else if (count > 1 && !points[i].is_another) {
+            BW_TRY(find_absolute_path(fs, options, points[i].path, &all[i].path));
+        }
     }
     find_around(all, count);
     return NULL;
 }
 
-struct bw_error *bw_starting_points_find(struct bw_fs *fs, const struct bw_walk_options *options,
+struct bw_error *bw_starting_points_find(struct bw_fs *fs, struct bw_fs *newer,
+                                         const struct bw_walk_options *options,
                                          const char *const *paths, size_t count,
                                          struct bw_starting_points *starts)
 {
@@ -121,22 +212,27 @@ struct bw_error *bw_starting_points_find(struct bw_fs *fs, const struct bw_walk_
     if (!count)
         return NULL;
     BW_AUTO_FREE struct named *all = calloc(count, sizeof *all);
-    starts->paths = calloc(count, sizeof *starts->paths);
-    starts->least_names = calloc(count, sizeof *starts->least_names);
-    struct bw_error *error = all && starts->paths && starts->least_names
-                                 ? find_paths(fs, options, paths, count, all)
-                                 : bw_error_no_memory();
+    starts->points = calloc(count, sizeof *starts->points);
+    if (!all || !starts->points)
+        return bw_error_no_memory();
+    starts->count = count;
+    for (size_t i = 0; i < count; i++)
+        starts->points[i].path = paths[i];
+    struct bw_error *error = find_paths(fs, newer, options, count, starts->points, all);
     if (!error)
-        choose_starts(all, count, options, paths, starts);
-    for (size_t i = 0; all && i < count; i++)
+        choose_starts(all, count, options, starts);
+    for (size_t i = 0; i < count; i++) {
         bw_buffer_free(&all[i].path);
+        bw_buffer_free(&all[i].older);
+    }
     return error;
 }
 
 void bw_starting_points_free(struct bw_starting_points *starts)
 {
-    free(starts->paths);
-    free(starts->least_names);
+    for (size_t i = 0; i < starts->count; i++)
+        free_point(&starts->points[i]);
+    free(starts->points);
     *starts = (struct bw_starting_points){0};
 }
 
@@ -173,8 +269,9 @@ struct bw_entry_queue {
     struct bw_error *error; /* the error that ended the walk; NULL after bw_entry_queue_next()
                              * returned it */
     size_t start_length;    /* length of the starting point's path */
-    size_t least_names;     /* minimum number of names in paths of this walk; only for the walk's
-                             * thread */
+    /* Only for the walk's thread: */
+    const struct bw_starting_point *start; /* of this walk; NULL: the top */
+    struct bw_buffer renamed;              /* the newer path of an entry */
 };
 
 /* Entries that wait to be sorted. */
@@ -301,10 +398,31 @@ static struct bw_error *append_item(struct bw_entry_queue *queue, struct bw_expo
     return stop ? bw_error_create(BW_ERROR_STOPPED, "the queue was closed") : NULL;
 }
 
-static struct bw_error *enqueue_entry(void *context, const struct bw_entry *entry)
+/* Replaces the path that the starting point has in this generation with its newer one. */
+static struct bw_error *rename_entry(struct bw_entry_queue *queue, struct bw_entry *entry)
+{
+    const struct bw_starting_point *start = queue->start;
+    const size_t length = strlen(start->older);
+    struct bw_buffer *path = &queue->renamed;
+    if (entry->path_length < length || memcmp(entry->path, start->older, length) != 0)
+        return NULL;
+    path->length = 0;
+    bw_buffer_append(path, start->name, strlen(start->name));
+    bw_buffer_append(path, entry->path + length, entry->path_length - length);
+    entry->path = path->data;
+    entry->path_length = path->length;
+    return path->failed ? bw_error_no_memory() : NULL;
+}
+
+static struct bw_error *enqueue_entry(void *context, const struct bw_entry *given)
 {
     struct bw_entry_queue *queue = context;
-    if (queue->least_names && bw_path_names(entry->path, entry->path_length) < queue->least_names)
+    struct bw_entry own = *given, *entry = &own;
+    const struct bw_starting_point *start = queue->start;
+    if (start && start->older)
+        BW_TRY(rename_entry(queue, entry));
+    if (start && start->least_names &&
+        bw_path_names(entry->path, entry->path_length) < start->least_names)
         return NULL;
     size_t name;
     if (!find_name(queue, entry, &name))
@@ -377,6 +495,10 @@ static struct bw_error *find_start(struct bw_entry_queue *queue,
     queue->start_length = 0;
     if (!queue->options.naming.relative)
         return NULL;
+    if (queue->start && queue->start->older) {
+        queue->start_length = strlen(queue->start->name);
+        return NULL;
+    }
     struct bw_error *error = bw_walk_start_path(queue->fs, options, &path, &queue->start_length);
     if (error && error->code == BW_ERROR_NO_MEMORY)
         return error;
@@ -385,11 +507,15 @@ static struct bw_error *find_start(struct bw_entry_queue *queue,
 }
 
 /* Runs one walk. If its starting point does not exist, reports that; the other walks continue. */
-static struct bw_error *walk_from(struct bw_entry_queue *queue, const char *start, unsigned types)
+static struct bw_error *walk_from(struct bw_entry_queue *queue,
+                                  const struct bw_starting_point *start, unsigned types)
 {
     struct bw_walk_options options = queue->options.walk;
+    queue->start = start;
     options.struct_size = sizeof options;
-    options.start = start;
+    options.start = NULL;
+    if (start)
+        bw_starting_point_apply(start, &options);
     options.types = types;
     struct sorting sorting = {0};
     options.visit = queue->options.sorted ? add_to_sort : enqueue_entry;
@@ -399,7 +525,13 @@ static struct bw_error *walk_from(struct bw_entry_queue *queue, const char *star
     if (options.threads > WALK_THREADS)
         options.threads = WALK_THREADS;
     BW_TRY(find_start(queue, &options));
-    struct bw_error *error = bw_walk(queue->fs, &options, NULL);
+    struct bw_error *error = NULL;
+    if (start && start->is_another)
+        error = bw_error_create(BW_ERROR_NOT_FOUND,
+                                "%s: this generation has another file there, renamed since",
+                                start->path);
+    else
+        error = bw_walk(queue->fs, &options, NULL);
     if (!error)
         error = enqueue_sorted(queue, &sorting);
     free(sorting.entries);
@@ -409,7 +541,7 @@ static struct bw_error *walk_from(struct bw_entry_queue *queue, const char *star
     if (!another)
         return error;
     if (types == queue->options.passes[0])
-        queue->options.missed(queue->options.context, start, error);
+        queue->options.missed(queue->options.context, start->path, error);
     else
         bw_error_free(error);
     return NULL;
@@ -426,10 +558,8 @@ static struct bw_error *walk_all(struct bw_entry_queue *queue)
         }
         if (!starts->count)
             BW_TRY(walk_from(queue, NULL, *types));
-        for (size_t i = 0; i < starts->count; i++) {
-            queue->least_names = starts->least_names[i];
-            BW_TRY(walk_from(queue, starts->paths[i], *types));
-        }
+        for (size_t i = 0; i < starts->count; i++)
+            BW_TRY(walk_from(queue, &starts->points[i], *types));
     }
     return NULL;
 }
@@ -522,6 +652,7 @@ void bw_entry_queue_destroy(struct bw_entry_queue *queue)
     free_items(queue->first);
     free_items(queue->spare);
     bw_error_free(queue->error);
+    bw_buffer_free(&queue->renamed);
     pthread_cond_destroy(&queue->changed);
     pthread_mutex_destroy(&queue->lock);
     free(queue);

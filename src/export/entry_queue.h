@@ -111,21 +111,40 @@ struct bw_error *bw_salvaged_error(const char *path);
 /** The data of an entry for a stream; empty if it is not a regular file, or is skipped. */
 struct bw_stream_file bw_export_entry_stream_file(struct bw_export_entry *item);
 
+/** A starting point. */
+struct bw_starting_point {
+    const char *path; /**< as given; not copied */
+    char *older; /**< the absolute path that the file had in the generation that is read; NULL: the
+                  * same */
+    char *name;  /**< with `older`: the path under which it is exported, from the subvolume of the
+                  * options */
+    bool is_another; /**< the generation that is read has a different file at this path, which the
+                      * newer one has under another name: it is not exported */
+    size_t least_names; /**< entries with fewer names in their absolute path belong to another
+                         * starting point; not 0 only if the depth of walks is limited */
+};
+
 /** Starting points, in the order of the command line. */
 struct bw_starting_points {
-    const char **paths; /**< not copied */
-    /** For each: entries with fewer names in their absolute path belong to another starting point.
-     * Not 0 only if the depth of walks is limited. */
-    size_t *least_names;
+    struct bw_starting_point *points;
     size_t count;
 };
 
 /** Selects from `paths` those that no other path includes. `options` are the options of the walks.
  * A path that does not exist is kept, so that the walk reports it. Fails only if memory runs out.
- */
-struct bw_error *bw_starting_points_find(struct bw_fs *fs, const struct bw_walk_options *options,
+ *
+ * If `newer` is not NULL, it is a newer generation, and the paths are those of its files: `fs` is
+ * searched for the inodes, and the files there are exported under the paths in `newer`. If `fs`
+ * does not have the inode, or `newer` does not have the path, the path is one of `fs`, unless
+ * `newer` has that file under another name. */
+struct bw_error *bw_starting_points_find(struct bw_fs *fs, struct bw_fs *newer,
+                                         const struct bw_walk_options *options,
                                          const char *const *paths, size_t count,
                                          struct bw_starting_points *starts);
+
+/** Sets where a walk starts. `options` have those that were used to find the starting points. */
+void bw_starting_point_apply(const struct bw_starting_point *point,
+                             struct bw_walk_options *options);
 
 void bw_starting_points_free(struct bw_starting_points *starts);
 

@@ -40,7 +40,7 @@ static void drop_found(const struct searching *searching, struct found *found)
 
 /* Finding the file. */
 
-static struct bw_error *take_path(void *context, const char *path, size_t length)
+static struct bw_error *keep_first_path(void *context, const char *path, size_t length)
 {
     struct bw_buffer *first = context;
     if (!first->length)
@@ -63,27 +63,46 @@ static struct bw_error *begin_at(struct bw_fs *fs, const struct bw_subvolume *fr
     return NULL;
 }
 
+struct bw_error *bw_lookup_older(struct bw_fs *older, const struct bw_place *place,
+                                 const struct bw_inode *inode, struct bw_place *found,
+                                 struct bw_inode *found_inode, char **path)
+{
+    if (path)
+        *path = NULL;
+    const struct bw_subvolume *subvolume =
+        place->subvolume ? bw_subvolume_by_id(older, place->subvolume->tree.id) : NULL;
+    if (!subvolume || subvolume->deleted)
+        return bw_error_create(BW_ERROR_NOT_FOUND, "no such subvolume");
+    *found = (struct bw_place){.subvolume = subvolume, .inode = place->inode, .type = place->type};
+    BW_TRY(bw_inode_get(older, found, found_inode));
+    if (found_inode->generation != inode->generation)
+        return bw_error_create(BW_ERROR_NOT_FOUND, "another file has its number");
+    if (!path)
+        return NULL;
+    struct bw_buffer first = {0};
+    struct bw_inode_paths paths = {.fs = older};
+    struct bw_error *error =
+        bw_inode_paths_list(&paths, subvolume, found->inode, keep_first_path, &first);
+    bw_inode_paths_free(&paths);
+    if (!error && !first.length)
+        return NULL;
+    return bw_give_text(&first, error, path, NULL);
+}
+
 /* Finds the file by its inode number, under any name or without one. */
 static struct bw_error *find_by_number(const struct bw_version *newer,
                                        const struct bw_subvolume *from, struct found *found)
 {
     struct bw_version *version = &found->version;
+    BW_AUTO_FREE char *path = NULL;
     if (!newer->fs)
         return bw_error_create(BW_ERROR_NOT_FOUND, "no such file");
-    const struct bw_subvolume *subvolume =
-        bw_subvolume_by_id(version->fs, newer->place.subvolume->tree.id);
-    if (!subvolume || subvolume->deleted)
-        return bw_error_create(BW_ERROR_NOT_FOUND, "no such subvolume");
-    version->place = newer->place;
-    version->place.subvolume = subvolume;
-    BW_TRY(bw_inode_get(version->fs, &version->place, &version->inode));
-    if (version->inode.generation != newer->inode.generation)
-        return bw_error_create(BW_ERROR_NOT_FOUND, "another file has its number");
-    struct bw_inode_paths paths = {.fs = version->fs};
-    struct bw_error *error =
-        bw_inode_paths_list(&paths, subvolume, version->place.inode, take_path, &found->path);
-    bw_inode_paths_free(&paths);
-    return error ? error : begin_at(version->fs, from, &found->path);
+    BW_TRY(bw_lookup_older(version->fs, &newer->place, &newer->inode, &version->place,
+                           &version->inode, &path));
+    if (!path)
+        return NULL;
+    bw_buffer_append(&found->path, path, strlen(path));
+    return found->path.failed ? bw_error_no_memory() : begin_at(version->fs, from, &found->path);
 }
 
 static struct bw_error *find_file(const struct searching *searching, struct found *found)

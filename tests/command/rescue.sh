@@ -6,7 +6,7 @@ set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
 "$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" laptop superblocks-gone raid0-2 raid1-3 past \
-    empty raid5-3 plain subvolumes streams incomplete lost-tree-csum compressed || exit 1
+    empty raid5-3 plain subvolumes streams incomplete lost-tree-csum compressed renamed || exit 1
 cd "$WORK" || exit 1
 sound=$BUILD/fixtures/laptop/dev1.img
 cp --sparse=always "$sound" bad.img
@@ -250,6 +250,47 @@ damage "$("$PROGRAM" map -o offset "$image" 13639680)"
 expect "a stream that is damaged, too" 1 "files cannot be read completely" rescue --list bad.img
 holds "it is read in part" grep -q '^partly  *[0-9]* *131072  */zlib/large$' out
 expect "by all commands" 1 "extent at 13639680: copy 1 on device 1" sum --no-checksums bad.img
+
+# Files that were renamed after the last generation in which they are good: by themselves, with
+# their directory, onto another file, and away from a path that a new file has now.
+image=$BUILD/fixtures/renamed/dev1.img
+cp --sparse=always "$image" bad.img
+for file in new-name new-folder/file target elsewhere place; do
+    logical=$(run_json extents --json "$image" "/$file" |
+        sed 's/.*"logical":\([0-9]*\).*/\1/' | head -n 1)
+    # shellcheck disable=SC2046 # several words
+    damage $("$PROGRAM" map -o offset --raw "$image" "$logical")
+done
+# first_lines FOLDER: the files of the fixture there, each with the first line of its contents.
+first_lines() { (cd "$1" && find . -type f -exec head -qn 1 {} \; -print | paste - - | sort); }
+renamed='folder/file	./new-folder/file
+name	./new-name
+place	./elsewhere
+source	./target'
+expect "renamed files" 1 "5 files cannot be read completely$" rescue --json bad.img
+older=$(member 'answer["generations"][0]["generation"]')
+is "older versions" "$(member '[row["files"] for row in answer["generations"]]')" '[4]'
+expect "saved" 1 '/place: this generation has another file there' rescue --extract renamed bad.img
+is "under their new names" "$(first_lines "renamed/generation-$older")" "$renamed"
+is "all others have only remains" "$(tr '\0' ' ' < "renamed/generation-$older.missed")" "/place "
+is "the file that was replaced" "$(first_lines renamed/deleted)" "target	./target"
+holds "no message of directories" sh -c "! grep -q 'new-folder: ' '$WORK/err'"
+expect "the command by hand" 0 - extract --generation "$older" --follow-renames -C by-hand bad.img \
+    /new-folder /new-folder/file /elsewhere target new-name
+is "the same files" "$(first_lines by-hand)" "$renamed"
+expect "relative names" 0 - extract --generation "$older" --follow-renames --relative \
+    --subvol 5 -C relative bad.img /new-folder
+is "without the directory" "$(first_lines relative)" "folder/file	./file"
+expect "paths of that generation" 1 '/new-name: no such file' \
+    extract --generation "$older" -C without bad.img /new-name /place
+is "its file at the path" "$(first_lines without)" "place	./place"
+expect "a path of no generation" 1 '/nowhere: no such file' \
+    extract --generation "$older" --follow-renames -C none bad.img /nowhere
+expect "no older generation" 2 'follow-renames needs --generation' \
+    extract --follow-renames -C none bad.img /place
+# Files with other paths cannot be found if an older generation was selected by hand.
+holds "not after --generation" sh -c \
+    "! '$PROGRAM' rescue --generation '$older' '$image' | grep -q follow-renames"
 
 # What is no file system.
 echo text > text

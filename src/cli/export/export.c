@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
+#include "cli/common/generations.h"
 #include "cli/common/monitor.h"
 #include "cli/common/paths.h"
 #include "cli/export/export.h"
@@ -63,6 +64,32 @@ static void report_missed(void *context, const char *start, struct bw_error *err
     cmd_export_miss(export, error);
 }
 
+/* Finds the PATHs. With --follow-renames, the current generation is open meanwhile; its damage is
+ * not reported, since nothing else is read from it. */
+static struct bw_error *find_starts(struct cmd_export *export)
+{
+    const struct cmd_common *common = export->common;
+    const struct cmd_export_settings *settings = export->settings;
+    struct bw_fs *current = NULL;
+    if (settings->follow_renames && common->path_count) {
+        struct bw_fs_options options = cmd_fs_options(common);
+        options.planned = NULL;
+        options.state = (struct bw_generation_choice){0};
+        struct bw_error *error = bw_fs_open(&options, &current);
+        if (error && error->code == BW_ERROR_NO_MEMORY)
+            return error;
+        if (error)
+            bw_fs_report(
+                export->session.fs, BW_WARNING,
+                bw_error_prefix(error, "renames are not followed: the current generation"));
+    }
+    struct bw_error *error =
+        bw_starting_points_find(export->session.fs, current, &settings->walk, common->paths,
+                                common->path_count, &export->starts);
+    bw_fs_close(current);
+    return error;
+}
+
 int cmd_export_open(const struct cmd_common *common, struct cmd_export_settings *settings,
                     struct cmd_export *export)
 {
@@ -74,8 +101,7 @@ int cmd_export_open(const struct cmd_common *common, struct cmd_export_settings 
     struct bw_error *error =
         cmd_selection_prepare(&settings->selection, export->session.fs, settings->walk.subvolume);
     if (!error)
-        error = bw_starting_points_find(export->session.fs, &settings->walk, common->paths,
-                                        common->path_count, &export->starts);
+        error = find_starts(export);
     if (!error)
         return STATUS_OK;
     bw_starting_points_free(&export->starts);
@@ -106,7 +132,12 @@ static uint64_t count_all(void *context)
     wanted.visit_inodes = true;
     wanted.context = &bytes;
     for (size_t i = 0; i < starts->count || i == 0; i++) {
-        wanted.start = starts->count ? starts->paths[i] : NULL;
+        if (starts->count && starts->points[i].is_another)
+            continue;
+        wanted.subvolume = export->settings->walk.subvolume;
+        wanted.nested = export->settings->walk.nested;
+        if (starts->count)
+            bw_starting_point_apply(&starts->points[i], &wanted);
         bw_error_free(bw_walk(export->session.fs, &wanted, NULL));
     }
     return bytes;

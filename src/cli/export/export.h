@@ -20,9 +20,10 @@ struct cmd_export_settings {
     struct bw_walk_options walk; /**< `types` is 0 unless --type was given */
     struct cmd_selection selection;
     struct bw_export_naming naming;
-    bool unchecked; /**< do not verify data */
-    bool sorted;    /**< walk each PATH in the order of names, a directory before its contents */
-    bool salvage;   /**< include files whose inodes are lost, if anything is recoverable */
+    bool unchecked;      /**< do not verify data */
+    bool follow_renames; /**< PATHs are those of the current generation */
+    bool sorted;  /**< walk each PATH in the order of names, a directory before its contents */
+    bool salvage; /**< include files whose inodes are lost, if anything is recoverable */
 };
 
 /** The options for a struct cmd_export_settings. */

@@ -17,6 +17,8 @@ static const struct cmd_option options[] = {
     {0, "link-snapshots", NULL,
      "with --subvolumes where there are no snapshots: hard links to files that are the same",
      CMD_FLAG(struct extract_state, link_snapshots)},
+    {0, "follow-renames", NULL, "with --generation: find PATHs under older names",
+     CMD_FLAG(struct extract_settings, export.follow_renames)},
     {.group = extract_options},
     CMD_GROUP(cmd_naming_options, struct extract_settings, export),
     CMD_EXPORT_CHECKSUMS_OPTION(struct extract_settings),
@@ -37,10 +39,17 @@ static int run(const struct cmd_common *common, void *settings)
     struct extract_settings *extract = &state->extract;
     const struct extract_subvolumes how = {extract->folder, state->link_snapshots,
                                            extract->on_error, extract->export.walk.threads};
-    const char *wrong = !extract->folder ? "no target directory given; use -C DEST"
-                        : state->link_snapshots && !state->subvolumes
-                            ? "--link-snapshots needs --subvolumes"
-                            : NULL;
+    const struct bw_generation_choice *chosen = &common->input.state;
+    const char *wrong = NULL;
+    if (!extract->folder)
+        wrong = "no target directory given; use -C DEST";
+    else if (state->link_snapshots && !state->subvolumes)
+        wrong = "--link-snapshots needs --subvolumes";
+    else if (extract->export.follow_renames && state->subvolumes)
+        wrong = "--follow-renames and --subvolumes exclude each other";
+    else if (extract->export.follow_renames && !chosen->generation && !chosen->tree_root &&
+             !chosen->backup)
+        wrong = "--follow-renames needs --generation, --tree-root or --backup";
     if (wrong)
         return cmd_fail(common, bw_error_create(BW_ERROR_USAGE, "%s", wrong));
     return state->subvolumes ? extract_subvolumes(common, &how)

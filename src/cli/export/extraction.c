@@ -293,6 +293,9 @@ static struct bw_error *make_missing_directory(void *context, const char *path, 
     struct bw_error *error =
         find_directory_inode(extract, item->path.data, item->name + length, &place, &inode);
     bool known = !error, ours;
+    /* an older generation need not have the directory that the file is in today */
+    if (error && error->code == BW_ERROR_NOT_FOUND && extract->export.settings->follow_renames)
+        bw_error_free(BW_TAKE(error));
     if (error)
         error = bw_error_prefix(error, "%.*s", (int)length, path);
     BW_TRY(tolerate_error(extract, error));

@@ -293,10 +293,13 @@ static struct bw_error *remember_missed(struct rescue *rescue, const struct bw_e
         return NULL;
     if (!BW_ARRAY_RESERVE(rescue->missed, rescue->missed_count, rescue->missed_capacity))
         return bw_error_no_memory();
-    rescue->missed[rescue->missed_count++] = (struct rescue_missed){.path = rescue->paths.length,
-                                                                    .size = item->inode.size,
-                                                                    .transid = item->inode.transid,
-                                                                    .has_inode = item->has_inode};
+    rescue->missed[rescue->missed_count++] =
+        (struct rescue_missed){.path = rescue->paths.length,
+                               .place = item->place,
+                               .generation = item->inode.generation,
+                               .size = item->inode.size,
+                               .transid = item->inode.transid,
+                               .has_inode = item->has_inode};
     bw_buffer_append(&rescue->paths, item->path.data, item->path.length + 1);
     return rescue->paths.failed || !bw_map_put(&rescue->missed_paths,
                                                bw_hash_path(item->path.data, item->path.length), 0)

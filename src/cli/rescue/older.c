@@ -34,16 +34,37 @@ static bool is_same_version(const struct rescue_missed *missed, const struct bw_
     return missed->has_inode && missed->transid == inode->transid && missed->size == inode->size;
 }
 
-/* Finds a file by its path. False if it does not exist, or is the unreadable version. */
+/* Finds a file as `extract --follow-renames` does: by its inode, under any name; otherwise by its
+ * path, unless that was the path of another file that was renamed since. False if it does not
+ * exist, or is the unreadable version. */
 static bool find_file(struct search *search, struct rescue_missed *missed, struct bw_place *place,
                       struct bw_inode *inode)
 {
+    struct rescue *rescue = search->rescue;
+    const bool follows = rescue->plan.follows_renames;
+    if (follows && missed->has_inode) {
+        const struct bw_inode current = {.generation = missed->generation};
+        BW_AUTO_ERROR struct bw_error *unknown =
+            bw_lookup_older(search->fs, &missed->place, &current, place, inode, NULL);
+        rescue_note_memory(rescue, unknown);
+        if (!unknown && inode->link_count)
+            return S_ISREG(inode->mode) && !is_same_version(missed, inode);
+    }
     BW_AUTO_ERROR struct bw_error *error =
-        bw_lookup(search->fs, NULL, path_of(search->rescue, missed), false, place);
+        bw_lookup(search->fs, NULL, path_of(rescue, missed), false, place);
     if (!error)
         error = bw_inode_get(search->fs, place, inode);
-    rescue_note_memory(search->rescue, error);
-    return !error && S_ISREG(inode->mode) && !is_same_version(missed, inode);
+    rescue_note_memory(rescue, error);
+    if (error || !S_ISREG(inode->mode) || is_same_version(missed, inode))
+        return false;
+    if (!follows)
+        return true;
+    struct bw_place renamed;
+    struct bw_inode now;
+    BW_AUTO_ERROR struct bw_error *gone =
+        bw_lookup_older(rescue->fs, place, inode, &renamed, &now, NULL);
+    rescue_note_memory(rescue, gone);
+    return gone || !now.link_count;
 }
 
 static struct bw_error *next(void *context, struct bw_stream_file *file, bool *got)
@@ -218,6 +239,10 @@ static struct bw_error *search_generations(struct rescue *rescue,
 /* A search that fails costs only what it would have found. */
 struct bw_error *rescue_look_back(struct rescue *rescue)
 {
+    const struct bw_generation_choice *chosen = &rescue->common.input.state;
+    /* `extract --follow-renames` opens the current generation, whose paths these have to be */
+    rescue->plan.follows_renames =
+        !chosen->generation && !chosen->tree_root && !chosen->chunk_root && !chosen->backup;
     struct cmd_generations states;
     const struct cmd_common *before = rescue->index.before;
     rescue->index.before = &rescue->common;

@@ -54,6 +54,8 @@ struct rescue_subvolume {
 /** A file that cannot be read completely. */
 struct rescue_missed {
     size_t path; /**< where its path begins in rescue.paths; a NUL ends it */
+    struct bw_place place;
+    uint64_t generation; /**< of its inode */
     uint64_t size, transid;
     bool has_inode;
     bool found; /**< an older generation has it */

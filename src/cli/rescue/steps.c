@@ -34,6 +34,7 @@ static const char *const kind_names[] = {"whole",  "unverified", "older",
 struct step {
     enum kind kind;
     struct rescue_choice generation; /* of OLDER */
+    bool follows_renames;
 };
 
 /* The step with a number; `*step` stays unchanged behind the last. Returns their number. */
@@ -46,7 +47,7 @@ static size_t find_step(const struct rescue_plan *plan, size_t number, struct st
     if (plan->unverified)
         steps[count++] = (struct step){.kind = UNVERIFIED};
     for (unsigned i = 0; i < plan->generation_count && i < RESCUE_GENERATIONS; i++)
-        steps[count++] = (struct step){OLDER, plan->generations[i]};
+        steps[count++] = (struct step){OLDER, plan->generations[i], plan->follows_renames};
     if (plan->partly)
         steps[count++] = (struct step){.kind = PARTLY};
     if (plan->lost)
@@ -237,6 +238,8 @@ static void add_step(struct words *words, const struct step *step, const char *f
         add_word(words, "--on-error=zero");
     if (step->kind == UNVERIFIED)
         add_word(words, "--no-checksums");
+    if (step->kind == OLDER && step->follows_renames)
+        add_word(words, "--follow-renames");
     if (!is_deleted(step))
         add_word(words, "--missed=%s/%s.missed", folder, target);
     if (is_repeated(step)) {

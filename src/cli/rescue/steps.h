@@ -26,6 +26,7 @@ struct rescue_plan {
     bool whole, unverified, partly, lost, deleted; /**< there are such files */
     struct rescue_choice generations[RESCUE_GENERATIONS];
     unsigned generation_count;
+    bool follows_renames; /**< these steps look for the files under their older names, too */
     /** Options that were needed to open the file system, as in struct cmd_input. */
     int superblock_copy;
     unsigned backup;

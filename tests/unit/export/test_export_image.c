@@ -28,7 +28,7 @@ static void expect_feed(struct bw_fs *fs, const struct bw_walk_options *walk,
     struct bw_entry_queue *feed;
     struct bw_export_entry *item;
     unsigned missed = 0;
-    expect_success(bw_starting_points_find(fs, walk, paths, count, &starts));
+    expect_success(bw_starting_points_find(fs, NULL, walk, paths, count, &starts));
     const struct bw_entry_queue_options options = {
         .walk = *walk, .starts = &starts, .passes = passes, .missed = ignore, .context = &missed};
     expect_success(bw_entry_queue_create(fs, &options, &feed));
