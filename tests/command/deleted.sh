@@ -6,7 +6,7 @@
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
-"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" gone past plain laptop || exit 1
+"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" gone past plain laptop bad-data || exit 1
 image=$BUILD/fixtures/gone/dev1.img
 recorded=$ROOT/fixtures/gone/gone
 out_is() { diff "$WORK/out" -; }

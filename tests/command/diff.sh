@@ -5,7 +5,8 @@
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
-"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" differences subvolumes plain gone || exit 1
+"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" differences subvolumes plain gone \
+    compressed || exit 1
 image=$BUILD/fixtures/differences/dev1.img
 others=$BUILD/fixtures/subvolumes/dev1.img
 out_is() { diff "$WORK/out" "$1"; }
