@@ -7,7 +7,7 @@ set -uo pipefail
 
 "$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" plain raid5-3 raid6-4 stale-raid1-1 \
     block-group-tree extent-tree-v2 lost-tree-extent stripe-tree-raid1 sprout \
-    conversion-raid1-raid5 || exit 1
+    conversion-raid1-raid5 quota || exit 1
 plain=$BUILD/fixtures/plain/dev1.img
 fixtures=$BUILD/fixtures
 raid5=$BUILD/fixtures/raid5-3/dev stale=$BUILD/fixtures/stale-raid1-1/dev
