@@ -192,7 +192,7 @@ done
 zstd -q -d -c "$ROOT/fixtures/lost-tree-extent/sums0.zst" > "$WORK/want"
 if cmp -s "$WORK/want" "$WORK/have"; then pass; else fail "other contents without a root"; fi
 
-# Every second allocation of a command fails once; with WORST=1, every one. Then the output is
+# Every third allocation of a command fails once; with WORST=1, every one. Then the output is
 # complete, or a part of it with a message and an exit status: memory that runs out is neither a
 # difference nor damage.
 no_memory() { # ARGUMENTS...
@@ -213,7 +213,7 @@ elif [ -z "${SANITIZE:-}" ] && "${COMPILER[@]}" -O1 -shared -fPIC -o "$WORK/fail
     image() { printf '%s/%s/dev1.img' "$images" "$1"; }
     # Something could not be checked: that is true.
     export ALLOC_IGNORE='error unfinished|.*"code":"unfinished"'
-    export ALLOC_EVERY=$((${WORST:-0} ? 1 : 2))
+    export ALLOC_EVERY=$((${WORST:-0} ? 1 : 3))
     no_memory -j1 "$(image plain)"
     no_memory -j1 --json --sort size "$(image subvolumes)"
     no_memory -j1 -o path,compression,disk,shared "$(image compressed)"
@@ -229,7 +229,7 @@ elif [ -z "${SANITIZE:-}" ] && "${COMPILER[@]}" -O1 -shared -fPIC -o "$WORK/fail
     no_memory diff --json "$(image differences)" first live
     # The messages of problems are part of the output; those about a block can be shorter.
     export ALLOC_IGNORE='.*(no good copy|out of memory|checksum mismatch)'
-    export ALLOC_EVERY=$((${WORST:-0} ? 1 : 5))
+    export ALLOC_EVERY=$((${WORST:-0} ? 1 : 6))
     no_memory rescue -j1 "$(image lost-tree-fs)"
     unset ALLOC_IGNORE ALLOC_EVERY
 else
