@@ -246,6 +246,7 @@ check: build-tests ## run all tests (TIMES=1 names the slowest)
 check-long: check ## the same, and minutes of random and hostile images
 	WORST=1 BUILD=$(BUILD) bash tests/command/bounds.sh
 	WORST=1 BUILD=$(BUILD) bash tests/command/faults.sh
+	WORST=1 BUILD=$(BUILD) bash tests/command/log.sh
 	$(SOAK) --rounds 5000 --seed $(or $(SEED),1)
 
 # kernel.py and history.py are modules of the others.
