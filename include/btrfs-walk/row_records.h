@@ -456,6 +456,15 @@ struct bw_freerangeinfo {
     uint64_t offset; /**< offset on that device; only of unallocated ranges */
 };
 
+/** Version 1, Evolving/Evolving/Common: ranges of similar lengths whose contents no file shows. */
+struct bw_freesizeinfo {
+    const char *kind; /**< as freerangeinfo.kind */
+    const char *chunk_type; /**< Data, Metadata, System, ...; absent for unallocated ranges */
+    uint64_t length; /**< the ranges have at least this length, and less than twice the length */
+    uint64_t ranges; /**< number of ranges */
+    uint64_t bytes; /**< bytes of all these ranges */
+};
+
 /** Version 2, Evolving/Evolving/Common: subvolumes, and the space that exactly these share. */
 struct bw_sharedinfo {
     uint64_t shared; /**< bytes that each of them reaches, and no other subvolume does */
@@ -621,20 +630,6 @@ struct bw_duinfo {
     /** pieces of files on the disk, as filefrag(8) counts them by logical address */
     uint64_t extent_count;
     uint64_t disk; /**< stored bytes of the extents, whole and compressed, each once for a file */
-};
-
-/** Version 1, Evolving/Evolving/Common: files with similar numbers of extents, or free ranges of
- *  similar lengths. */
-struct bw_fragmentinfo {
-    const char *kind; /**< files, or free */
-    const char *chunk_type; /**< free: Data, Metadata, System, ... */
-    /** files: they have at least this many extents, and less than twice as many */
-    uint64_t extent_count;
-    /** free: the ranges have at least this length, and less than twice the length */
-    uint64_t length;
-    uint64_t files; /**< files: how many there are */
-    uint64_t holes; /**< free: how many ranges there are */
-    uint64_t bytes; /**< bytes of these files in extents, or of these ranges */
 };
 
 /** Version 2, Evolving/Evolving/Common: the extents of files with one type of compression. */

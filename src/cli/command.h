@@ -52,7 +52,7 @@ extern const struct command cmd_ls, cmd_stat, cmd_xattr;
 extern const struct command cmd_devices, cmd_subvolumes, cmd_qgroups, cmd_tree_stats, cmd_log;
 extern const struct command cmd_space, cmd_free;
 extern const struct command cmd_chunks, cmd_map, cmd_usage, cmd_check, cmd_owner, cmd_du,
-    cmd_compression, cmd_fragmentation;
+    cmd_compression;
 extern const struct command cmd_diff, cmd_deleted, cmd_versions, cmd_roots;
 
 extern const struct command cmd_picture, cmd_report, cmd_rescue;

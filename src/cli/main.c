@@ -34,7 +34,7 @@ const struct command *const cmd_table[] = {
     &cmd_rescue,      &cmd_metadump,
     &cmd_usage,       &cmd_du,
     &cmd_space,       &cmd_free,
-    &cmd_compression, &cmd_fragmentation,
+    &cmd_compression,
     &cmd_qgroups,     &cmd_picture,
     &cmd_subvolumes,  &cmd_diff,
     &cmd_super,       &cmd_chunks,

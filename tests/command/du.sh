@@ -146,6 +146,48 @@ expect "du of a replayed log" 0 'data that it shares may be counted as exclusive
     du -s "$fixtures/log-tree/dev1.img"
 expect "du without replaying" 0 - du -q -s --log ignore "$fixtures/log-tree/dev1.img"
 
+# As on a mount: filefrag counts the same extents of files that are not compressed, and compsize the
+# same stored bytes of all.
+expect "extents of files" 0 - du --name 'plain*' --type f -o extent_count,disk,path "$clones"
+holds "are pieces on the disk" [ "$(cat "$WORK/out")" = \
+    $'6\t544768\t/plain\n3\t405504\t/plain-clone\n8\t401408\t/plain-parts' ]
+expect "compressed extents" 0 - du -o disk,path "$clones" /zstd /lzo-clone /volume/zstd-parts
+holds "have stored bytes" [ "$(cat "$WORK/out")" = \
+    $'28672\t/zstd\n16384\t/lzo-clone\n32768\t/volume/zstd-parts' ]
+expect "extents of directories" 0 - du -s -o extent_count,disk,files \
+    "$fixtures/data-shapes/dev1.img"
+holds "are sums" [ "$(cat "$WORK/out")" = $'35\t2240512\t40' ]
+expect "the most fragmented file" 0 - du --top 1 --sort -extent_count --type f -o path "$clones"
+holds "comes first" [ "$(cat "$WORK/out")" = /volume/zstd-parts ]
+
+# walk and ls have the same columns as du, and those about shared data with any number of threads.
+for name in data-shapes data-clones; do
+    expect "du of $name" 0 - du --type f -o extent_count,disk,path,shared "$fixtures/$name/dev1.img"
+    sort "$WORK/out" > "$WORK/du"
+    expect "walk of $name" 0 - walk -j 3 -o extent_count,disk,path,shared \
+        "$fixtures/$name/dev1.img"
+    is "the same as du" "$(sort "$WORK/out" | cksum)" "$(cksum < "$WORK/du")"
+    expect "sorted" 0 - walk --sort -shared -o shared "$fixtures/$name/dev1.img"
+    is "by shared bytes" "$(cat "$WORK/out")" "$(cut -f 4 "$WORK/du" | sort -rn)"
+    cut -f 1-3 "$WORK/du" | sort > "$WORK/du3" && mv "$WORK/du3" "$WORK/du"
+    expect "walk of $name" 0 - walk -o extent_count,disk,path "$fixtures/$name/dev1.img"
+    is "the same as du" "$(sort "$WORK/out" | cksum)" "$(cksum < "$WORK/du")"
+    expect "sorted" 0 - walk --sort -extent_count -o extent_count "$fixtures/$name/dev1.img"
+    is "by number of extents" "$(cat "$WORK/out")" "$(cut -f 1 "$WORK/du" | sort -rn)"
+    expect "sorted" 0 - walk --sort disk -o path "$fixtures/$name/dev1.img"
+    is "by stored bytes" "$(head -n 1 "$WORK/out")" \
+        "$(sort -k 2,2n -t $'\t' -s "$WORK/du" | grep -Fm 1 "$(head -n 1 "$WORK/out")" | cut -f 3)"
+done
+expect "ls" 0 - ls -o extent_count,disk,path "$clones" /plain-clone
+is "ls: the same as du" "$(cat "$WORK/out")" $'3\t405504\t/plain-clone'
+expect "du" 0 - du -o shared,path "$clones" /plain-clone
+cp "$WORK/out" "$WORK/du"
+expect "ls -o shared" 0 - ls -o shared,path "$clones" /plain-clone
+holds "ls: the same as du" cmp "$WORK/out" "$WORK/du"
+
+expect "a lost block of the extent tree" 1 'sizes are lower bounds' \
+    walk -o shared "$fixtures/lost-tree-extent/dev1.img"
+
 # Comparison with a mount of the same image, where mounting is possible.
 if [ "$(id -u)" = 0 ] && have losetup btrfs compsize && mkdir "$WORK/mnt" &&
     mount -o loop,ro "$clones" "$WORK/mnt" 2> /dev/null; then

@@ -69,6 +69,34 @@ mapfile -t hidden < <(awk -F'\t' '$3 == "hidden" {print $4 "+" $2}' "$WORK/out")
 expect "what owner prints" 0 - owner -o kind "$shapes" "${hidden[@]}"
 is "is hidden, too" "$(sort -u "$WORK/out")" hidden
 
+# Sizes: the sums of the list. chunks reads other items, which have the types.
+for fixture in plain raid5-3 mixed data-shapes; do
+    expect "$fixture: the list" 0 - free -o $columns "$F/$fixture"/dev*.img
+    awk -F'\t' '{for (size = 1; size * 2 <= $2; size *= 2); ranges[$3 " " size]++
+        bytes[$3 " " size] += $2} END {for (i in ranges) print i, ranges[i], bytes[i]}' \
+        "$WORK/out" | sort > "$WORK/list"
+    expect "$fixture: its sizes" 0 - free --sizes -o kind,length,ranges,bytes,chunk_type \
+        "$F/$fixture"/dev*.img
+    holds "$fixture: are counted" diff "$WORK/list" <(awk -F'\t' \
+        '{ranges[$1 " " $2] += $3; bytes[$1 " " $2] += $4}
+        END {for (i in ranges) print i, ranges[i], bytes[i]}' "$WORK/out" | sort)
+    is "$fixture: by type of chunk" \
+        "$(awk -F'\t' '$1 == "free" || $1 == "unused" {left[$5] += $4}
+            END {for (i in left) print i, left[i]}' "$WORK/out" | sort)" \
+        "$("$PROGRAM" chunks -o chunk_type,length,used "$F/$fixture"/dev*.img |
+            awk -F'\t' '$2 != $3 {left[$1] += $2 - $3} END {for (i in left) print i, left[i]}' |
+            sort)"
+done
+expect "sizes of a kind" 0 - free --sizes --kind unallocated --json "$plain"
+is "have no chunk" "$(sed 's/[0-9]\+/N/g' "$WORK/out")" \
+    '{"kind":"unallocated","length":N,"ranges":N,"bytes":N}'
+expect "a table of sizes" 0 - free --sizes "$plain"
+holds "has names" out_has '^kind +chunk_type +length +ranges +bytes$'
+expect "sizes and a stream" 2 'exclude each other' free --sizes --extract - "$plain"
+expect "sizes without an extent tree" 1 'tree block .* of the extent tree' \
+    free --sizes "$F/lost-tree-extent/dev1.img"
+holds "other trees show what is free" out_has '^free +Data '
+
 # A missing device.
 expect "a missing device" 1 'bytes [0-9]* to [0-9]* cannot be read, zeros .*device 3 is missing' \
     free --extract "$WORK/degraded" "$F/raid5-3/dev1.img" "$F/raid5-3/dev2.img"

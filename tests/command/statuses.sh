@@ -97,7 +97,6 @@ du             0 1 2 2 2 3 1 IMAGE
 space          0 1 2 2 2 3 1 IMAGE
 free           0 1 2 2 2 3 1 IMAGE
 compression    0 1 2 2 2 3 1 IMAGE
-fragmentation  0 1 2 2 2 3 1 IMAGE
 qgroups        0 - 2 2 2 3 1 IMAGE
 picture        0 1 2 2 2 3 1 IMAGE
 subvolumes     0 1 2 2 2 3 1 IMAGE

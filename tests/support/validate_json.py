@@ -66,6 +66,7 @@ OTHERS = {
     ("rescue", "--list"): "rescuefileinfo",
     ("rescue", "--dmesg"): "kernelmessageinfo",
     ("owner", "--dmesg"): "kernelmessageinfo",
+    ("free", "--sizes"): "freesizeinfo",
     ("map", "--used"): "usedinfo",
 }
 

@@ -28,6 +28,7 @@ static const struct removed options[] = {
 };
 
 static const struct removed commands[] = {
+    {NULL, "fragmentation", "use 'du --top 20 --sort -extent_count --type f' and 'free --sizes'"},
     {NULL, "readlink", "use 'stat -o target IMAGE PATH...'"},
     {NULL, "shell", "use 'mount' and your own shell; --index keeps a scan for the next command"},
 };

@@ -3,10 +3,12 @@
  * search for files without a file system. */
 #include <errno.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/zeros.h"
 #include "btrfs-walk/row_records.h"
@@ -18,6 +20,7 @@
 struct free_state {
     const char *file; /* NULL: only list */
     unsigned kinds;   /* bits of enum bw_free_kind; 0: all */
+    bool sizes;       /* only a table of lengths */
 };
 
 /* A running free command. */
@@ -57,6 +60,8 @@ static const struct cmd_option options[] = {
     {0, "kind", "KIND,...",
      "only ranges that are free, unused, hidden, preallocated or unallocated", .store = store_kinds,
      .offset = CMD_AT(struct free_state, kinds, unsigned), .words = bw_free_kind_names},
+    {0, "sizes", NULL, "only count the ranges by kind, type of chunk and length",
+     CMD_FLAG(struct free_state, sizes)},
     {0},
 };
 
@@ -137,6 +142,93 @@ static struct bw_error *write_range(void *context, const struct bw_free_range *r
     return NULL;
 }
 
+/* Sizes: ranges are counted by powers of two. */
+
+enum { POWERS = 64, MOST_TYPES = 8 };
+
+/* A chunk, whose type its free ranges have. */
+struct chunk {
+    uint64_t end;
+    const char *type;
+};
+
+struct sizes {
+    struct chunk *chunks; /* ascending */
+    size_t chunk_count, chunk_capacity;
+    size_t chunk;                  /* the chunk of the last range */
+    const char *types[MOST_TYPES]; /* [0]: of ranges without a chunk; NULL: not used yet */
+    struct {
+        uint64_t ranges, bytes;
+    } counts[BW_FREE_KINDS][MOST_TYPES][POWERS];
+};
+
+static struct bw_error *on_chunk(void *context, const struct bw_chunk_info *chunk)
+{
+    struct sizes *sizes = context;
+    if (!BW_ARRAY_RESERVE(sizes->chunks, sizes->chunk_count, sizes->chunk_capacity))
+        return bw_error_no_memory();
+    sizes->chunks[sizes->chunk_count++] =
+        (struct chunk){chunk->logical + chunk->length, bw_chunk_type_name(chunk->type)};
+    return NULL;
+}
+
+/* Ranges are listed chunk by chunk. */
+static struct bw_error *count_range(void *context, const struct bw_free_range *range)
+{
+    struct sizes *sizes = context;
+    size_t type = 0;
+    if (range->kind != BW_FREE_UNALLOCATED && sizes->chunk_count) {
+        while (sizes->chunk + 1 < sizes->chunk_count &&
+               sizes->chunks[sizes->chunk].end <= range->logical)
+            sizes->chunk++;
+        const char *name = sizes->chunks[sizes->chunk].type;
+        for (type = 1; type + 1 < MOST_TYPES && sizes->types[type]; type++)
+            if (strcmp(sizes->types[type], name) == 0)
+                break;
+        sizes->types[type] = name;
+    }
+    const int power = POWERS - 1 - __builtin_clzll(range->length);
+    sizes->counts[range->kind][type][power].ranges++;
+    sizes->counts[range->kind][type][power].bytes += range->length;
+    return NULL;
+}
+
+static struct bw_error *write_sizes(struct cmd_answer *answer, const struct sizes *sizes)
+{
+    for (unsigned kind = 0; kind < BW_FREE_KINDS; kind++)
+        for (unsigned type = 0; type < MOST_TYPES; type++)
+            for (unsigned power = 0; power < POWERS; power++) {
+                const struct bw_freesizeinfo row = {
+                    .kind = bw_free_kind_names[kind],
+                    .chunk_type = sizes->types[type],
+                    .length = UINT64_C(1) << power,
+                    .ranges = sizes->counts[kind][type][power].ranges,
+                    .bytes = sizes->counts[kind][type][power].bytes,
+                };
+                if (row.ranges)
+                    BW_TRY(cmd_answer_write(answer, &row, sizeof row,
+                                            type ? 0 : BW_MEMBER(freesizeinfo, chunk_type)));
+            }
+    return NULL;
+}
+
+/* What is counted is printed, even if damage ends the list. */
+static struct bw_error *list_sizes(struct cmd_answer *answer, void *context)
+{
+    const struct free_state *state = context;
+    BW_AUTO_FREE struct sizes *sizes = calloc(1, sizeof *sizes);
+    if (!sizes)
+        return bw_error_no_memory();
+    const struct bw_free_options how = {
+        .struct_size = sizeof how, .kinds = state->kinds, .visit = count_range, .context = sizes};
+    cmd_progress_expect_trees(answer->session.fs, false);
+    struct bw_error *error = bw_fs_chunks(answer->session.fs, on_chunk, sizes);
+    if (!error)
+        error = bw_free_ranges(answer->session.fs, &how);
+    free(sizes->chunks);
+    return bw_error_first(error, write_sizes(answer, sizes));
+}
+
 /* The file. */
 
 static struct bw_error *start_file(struct freeing *freeing)
@@ -187,6 +279,16 @@ static int run(const struct cmd_common *common, void *state)
         .context = &freeing,
     };
     struct cmd_common writing = *common;
+    if (wanted->sizes) {
+        const struct cmd_answer_plan table = {.record = cmd_record_of(&cmd_free, state),
+                                              .columns = "kind,chunk_type,length,ranges,bytes",
+                                              .list = list_sizes,
+                                              .context = state};
+        if (wanted->file)
+            return cmd_fail(common, bw_error_create(BW_ERROR_USAGE,
+                                                    "--sizes and --extract exclude each other"));
+        return cmd_answer_run(common, &table);
+    }
     if (writes_stdout(wanted) && !cmd_answer_is_for_people(common))
         return cmd_fail(common, bw_error_create(BW_ERROR_USAGE,
                                                 "--extract=- writes no list; without --extract, "
@@ -199,6 +301,12 @@ static int run(const struct cmd_common *common, void *state)
     if (wanted->file && !freeing.answer)
         bw_error_free(cmd_output_file_close(&freeing.file, NULL));
     return status;
+}
+
+static const char *record_of(const void *state)
+{
+    const struct free_state *wanted = state;
+    return wanted->sizes ? "freesizeinfo" : cmd_free.record;
 }
 
 const struct command cmd_free = {
@@ -219,12 +327,16 @@ const struct command cmd_free = {
         "stream_offset is the offset of a range. Ranges with a logical address are read through\n"
         "the RAID profile, so files that were striped over devices are contiguous again.\n"
         "Compressed data are not decompressed. Nothing verifies the contents; unreadable parts\n"
-        "become zeros. Zeros become holes in FILE.\n",
+        "become zeros. Zeros become holes in FILE.\n\n"
+        "--sizes shows how fragmented the space is: each line counts the ranges of a kind, in\n"
+        "chunks of a type, from the shown length to below twice that length.\n",
     .examples = "  btrfs-walk free disk.img                           a table\n"
                 "  btrfs-walk free --extract free.raw disk.img > map  for carving, with its map\n"
-                "  btrfs-walk free --kind hidden --extract - disk.img | strings -n 20\n",
+                "  btrfs-walk free --kind hidden --extract - disk.img | strings -n 20\n"
+                "  btrfs-walk free --sizes --kind free disk.img       how fragmented it is\n",
     .options = options,
     .record = "freerangeinfo",
+    .record_of = record_of,
     .run = run,
     .state_size = sizeof(struct free_state),
 };
