@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* --xlator-option and --insert: parses the argument, finds the layers that match, and changes their
  * descriptions. */
+#include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/buffer.h"
 #include "base/cleanup.h"
-#include "base/glob.h"
 #include "graph/graph.h"
 
 /* The source of an argument for error messages. */
@@ -40,8 +40,7 @@ static bool matches_pattern(const struct bw_graph *graph, size_t index, const ch
     const struct bw_xlator *volume = graph->layers[index];
     if (is_name)
         return strcmp(volume->name.text, pattern) == 0;
-    return bw_glob_matches(pattern, strlen(pattern), volume->name.text,
-                           strlen(volume->name.text)) ||
+    return fnmatch(pattern, volume->name.text, 0) == 0 ||
            (volume->type_name.text && strcmp(volume->type_name.text, pattern) == 0);
 }
 

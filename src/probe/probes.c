@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The table of probes, generated from probes.def; sets of probes and consumers; firing. */
+#include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "base/cleanup.h"
-#include "base/glob.h"
 #include "probe/probe.h"
 
 enum { GRAIN_FINE = false, GRAIN_COARSE = true };
@@ -97,7 +97,7 @@ static struct bw_error *select_one(const char *pattern, bool selected[BW_PROBES_
     bool found = false, add = *pattern != '!';
     const char *glob = pattern + !add;
     for (unsigned i = 0; i < BW_PROBE_COUNT; i++) {
-        if (!bw_glob_matches(glob, strlen(glob), table[i].name, strlen(table[i].name)))
+        if (fnmatch(glob, table[i].name, 0) != 0)
             continue;
         selected[i] = add;
         found = true;

@@ -5,6 +5,7 @@
  * Names are decided first, when the tests of inodes pass; then everything is decided again, if an
  * inode is needed.
  */
+#include <fnmatch.h>
 #include <regex.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -60,8 +61,7 @@ struct bw_file_test {
     enum test_class class;        /* the class of the kind; NAME for a negated name */
     unsigned types;               /* a bit for each BW_FILE_* */
     char *text;                   /* a pattern, or the name of a user or group; owned */
-    size_t text_length;
-    regex_t *regex; /* owned */
+    regex_t *regex;               /* owned */
     enum { EQUAL, MORE, LESS } comparison;
     enum { MODE_IS, MODE_HAS_ALL, MODE_HAS_ANY } mode_test;
     bool is_unknown;         /* a user or group that has no number: no file is theirs */
@@ -82,16 +82,7 @@ static struct bw_error *refuse_argument(const char *reason)
 static struct bw_error *keep_text(const char *argument, struct bw_file_test *test)
 {
     test->text = strdup(argument);
-    test->text_length = strlen(argument);
     return test->text ? NULL : bw_error_no_memory();
-}
-
-static struct bw_error *read_pattern(const char *argument, struct bw_file_test *test)
-{
-    const char *problem = bw_glob_problem(argument, strlen(argument));
-    if (problem)
-        return refuse_argument(problem);
-    return keep_text(argument, test);
 }
 
 static struct bw_error *read_regex(const char *argument, struct bw_file_test *test)
@@ -176,34 +167,24 @@ static struct bw_error *read_time(const char *argument, struct bw_file_test *tes
                      "or @SECONDS since 1970");
 }
 
-/* Tests of names. */
+/* Tests of names. A NUL follows each path. */
 
-static bool matches_name(const struct candidate *candidate, const struct bw_file_test *test)
+static bool matches_glob(const struct candidate *candidate, const struct bw_file_test *test,
+                         const char *text)
 {
-    const struct bw_named *named = candidate->named;
-    return bw_glob_matches(test->text, test->text_length,
-                           named->path + named->path_length - named->name_length,
-                           named->name_length);
-}
-
-static bool matches_folded(const struct candidate *candidate, const struct bw_file_test *test)
-{
-    const struct bw_named *named = candidate->named;
-    return bw_glob_matches_folded(candidate->selection->locale, test->text, test->text_length,
-                                  named->path + named->path_length - named->name_length,
-                                  named->name_length);
+    const int flags = *test->kind->name == 'i' ? FNM_CASEFOLD : 0;
+    return bw_glob_matches(&candidate->selection->glob, test->text, text, flags);
 }
 
 static bool matches_path(const struct candidate *candidate, const struct bw_file_test *test)
 {
-    return bw_glob_matches(test->text, test->text_length, candidate->named->path,
-                           candidate->named->path_length);
+    return matches_glob(candidate, test, candidate->named->path);
 }
 
-static bool matches_folded_path(const struct candidate *candidate, const struct bw_file_test *test)
+static bool matches_name(const struct candidate *candidate, const struct bw_file_test *test)
 {
-    return bw_glob_matches_folded(candidate->selection->locale, test->text, test->text_length,
-                                  candidate->named->path, candidate->named->path_length);
+    const struct bw_named *named = candidate->named;
+    return matches_glob(candidate, test, named->path + named->path_length - named->name_length);
 }
 
 static bool matches_either(const struct candidate *candidate, const struct bw_file_test *test)
@@ -327,15 +308,15 @@ static bool is_empty(const struct candidate *candidate, const struct bw_file_tes
 #define MEMBER(name) offsetof(struct bw_inode, name)
 
 static const struct test_kind kinds[] = {
-    {"name", ANY_NAME, read_pattern, matches_name, 0},
-    {"iname", ANY_NAME, read_pattern, matches_folded, 0},
-    {"path", NAME, read_pattern, matches_path, 0},
-    {"wholename", NAME, read_pattern, matches_path, 0},
-    {"ipath", NAME, read_pattern, matches_folded_path, 0},
+    {"name", ANY_NAME, keep_text, matches_name, 0},
+    {"iname", ANY_NAME, keep_text, matches_name, 0},
+    {"path", NAME, keep_text, matches_path, 0},
+    {"wholename", NAME, keep_text, matches_path, 0},
+    {"ipath", NAME, keep_text, matches_path, 0},
     {"regex", NAME, read_regex, matches_regex, 0},
     {"iregex", NAME, read_regex, matches_regex, 0},
     {"inum", NAME, read_number, has_number, 0},
-    {"exclude", EXCLUDE, read_pattern, matches_either, 0},
+    {"exclude", EXCLUDE, keep_text, matches_either, 0},
     {"size", INODE, read_size, has_size, 0},
     {"empty", INODE, NULL, is_empty, 0},
     {"newer", INODE, read_time, is_newer, MEMBER(mtime)},
@@ -408,7 +389,7 @@ struct bw_error *bw_selection_create(struct bw_selection **result)
     selection->default_types = BW_WALK_ALL;
     clock_gettime(CLOCK_REALTIME, &now);
     selection->now = now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
-    selection->locale = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
+    bw_glob_open(&selection->glob);
     *result = selection;
     return NULL;
 }
@@ -421,8 +402,7 @@ void bw_selection_destroy(struct bw_selection *selection)
         release_test(&selection->tests[i]);
     free(selection->tests);
     bw_condition_free(&selection->condition);
-    if (selection->locale)
-        freelocale(selection->locale);
+    bw_glob_close(&selection->glob);
     free(selection);
 }
 

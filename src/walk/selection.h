@@ -10,9 +10,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <wctype.h>
 
 #include "base/condition.h"
+#include "base/glob.h"
 #include "btrfs-walk/walk.h"
 #include "record/file.h"
 
@@ -49,7 +49,7 @@ struct bw_selection {
     const char *pending; /**< the operator that needs a test after it; NULL: none */
     bool negates;        /**< the next test or group is to be negated */
     int64_t now;         /**< nanoseconds since 1970 */
-    locale_t locale;     /**< knows the case of all letters; 0: only those of ASCII are known */
+    struct bw_glob glob;
 };
 
 /** Whether an "exclude" matches; false if `selection` is NULL. */

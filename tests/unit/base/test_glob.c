@@ -1,19 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* src/base/glob.c: single patterns, random ones compared with fnmatch(3), and invalid ones. */
+/* src/base/glob.c: single patterns, bytes that are not UTF-8, case, time; the same without a locale
+ * that has UTF-8. */
 #include "support/walk_helpers.h"
 
 #include <fnmatch.h>
 
 #include "base/glob.h"
 
+static struct bw_glob glob;
+
 static bool matches(const char *pattern, const char *text)
 {
-    return bw_glob_matches(pattern, strlen(pattern), text, strlen(text));
+    return bw_glob_matches(&glob, pattern, text, 0);
 }
 
 static bool matches_folded(const char *pattern, const char *text)
 {
-    return bw_glob_matches_folded((locale_t)0, pattern, strlen(pattern), text, strlen(text));
+    return bw_glob_matches(&glob, pattern, text, FNM_CASEFOLD);
 }
 
 static void test_patterns(void **state)
@@ -53,7 +56,9 @@ static void test_patterns(void **state)
         {"[![:alpha:]]", "5", "q"},
         {"x[[:digit:]_]y", "x_y", "x-y"},
         {"[[:space:]]", "\v", "x"},
-        {"[[:alpha:]]", "Z", "\xc3\xa4"},
+        {"[[:alpha:]]", "\xc3\xa4", "\xc2\xbf"},
+        {"[", "[", "a"},
+        {"[abc", "[abc", "a"},
         {"[[:upper:][:digit:]]*", "7x", "x7"},
         {"[[:]", ":", "a"},
         {"[[:x]]", "x]", "x"},
@@ -63,7 +68,6 @@ static void test_patterns(void **state)
         {"a]", "a]", "a"},
     };
     for (size_t i = 0; i < COUNT(cases); i++) {
-        assert_null(bw_glob_problem(cases[i].pattern, strlen(cases[i].pattern)));
         if (!matches(cases[i].pattern, cases[i].fits))
             fail_msg("'%s' and '%s'", cases[i].pattern, cases[i].fits);
         if (cases[i].fits_not && matches(cases[i].pattern, cases[i].fits_not))
@@ -71,166 +75,92 @@ static void test_patterns(void **state)
     }
 }
 
-/* Lengths count: a NUL is an ordinary byte, and nothing after the end is read. */
-static void test_lengths(void **state)
-{
-    (void)state;
-    assert_true(bw_glob_matches("a?b", 3, "a\0b", 3));
-    assert_true(bw_glob_matches("*b", 2, "a\0b", 3));
-    assert_true(bw_glob_matches("a\0*", 3, "a\0b", 3));
-    assert_false(bw_glob_matches("a", 1, "a\0", 2));
-    assert_true(bw_glob_matches("abc", 1, "abc", 1));
-    assert_true(bw_glob_matches("?", 1, "\xc3\xa4", 1));
-    assert_true(bw_glob_matches("*", 1, "", 0));
-    assert_false(matches("[c-a]", "b"));
-}
-
-/* Each pattern and text of a few letters. */
-static void test_against_the_library(void **state)
-{
-    (void)state;
-    static const char pattern_letters[] = "ab*?", text_letters[] = "ab";
-    char pattern[6] = "", text[6] = "";
-    for (unsigned p = 0; p < 4 * 4 * 4 * 4 * 4; p++) {
-        for (unsigned i = 0, rest = p; i < 5; i++, rest /= 4)
-            pattern[i] = pattern_letters[rest % 4];
-        for (unsigned t = 0; t < 6 * 32; t++) {
-            memset(text, 0, sizeof text);
-            for (unsigned i = 0; i < t / 32; i++)
-                text[i] = text_letters[t >> i & 1];
-            assert_int_equal(matches(pattern, text), fnmatch(pattern, text, 0) == 0);
-        }
-    }
-}
-
-/* Random patterns and texts with all special characters, in both cases. */
-static void test_many_against_the_library(void **state)
-{
-    static const char *const pieces[] = {
-        "*",
-        "?",
-        "[",
-        "]",
-        "[!",
-        "[^",
-        "-",
-        "\\",
-        "a",
-        "b",
-        "Z",
-        "5",
-        " ",
-        ".",
-        "/",
-        "_",
-        "[:alpha:]",
-        "[:digit:]",
-        "[:upper:]",
-        "[:lower:]",
-        "a-c",
-        "A-F",
-        "[[:punct:]]",
-        "[[:space:]x]",
-        "[![:alnum:]]",
-        "[:xdigit:]",
-        "[:cntrl:]",
-        "[:print:]",
-        "[:graph:]",
-        "[:blank:]",
-        ":",
-    };
-    static const char letters[] = "aAbBzZ59 ._-/]:[\\\t\x01";
-    uint32_t random = 1;
-    unsigned compared = 0, fitted = 0;
-    (void)state;
-    for (unsigned round = 0; round < 300000; round++) {
-        char pattern[128] = "", text[4] = "";
-        for (unsigned i = random >> 16 & 7; i-- > 0;)
-            strcat(pattern, pieces[(random = random * 1664525 + 1013904223) % 0x7fffffff / 65536 %
-                                   COUNT(pieces)]);
-        for (unsigned i = 0; i < round % 4; i++)
-            text[i] =
-                letters[((random = random * 1664525 + 1013904223) >> 16) % (sizeof letters - 1)];
-        random = random * 1664525 + 1013904223;
-        if (bw_glob_problem(pattern, strlen(pattern)))
-            continue;
-        compared++;
-        fitted += matches(pattern, text);
-        if (matches(pattern, text) != (fnmatch(pattern, text, 0) == 0) ||
-            matches_folded(pattern, text) != (fnmatch(pattern, text, FNM_CASEFOLD) == 0))
-            fail_msg("'%s' and '%s'", pattern, text);
-    }
-    assert_true(compared > 100000 && fitted > 10000);
-}
-
 static void test_folding(void **state)
 {
-    locale_t locale = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
     (void)state;
     assert_true(matches_folded("aBc", "AbC"));
     assert_true(matches_folded("[A-C]", "b"));
     assert_false(matches_folded("[[:upper:]]", "b"));
     assert_true(matches_folded("[[:upper:]]", "B"));
-    assert_false(matches_folded("\xc3\xa4", "\xc3\x84"));
-    if (locale) {
-        assert_true(bw_glob_matches_folded(locale, "\xc3\xa4*", 3, "\xc3\x84\xff", 3));
-        freelocale(locale);
-    }
+    assert_true(matches_folded("\xc3\xa4*", "\xc3\x84x"));
+    assert_false(matches_folded("\xc3\xa4*", "\xc3\x84\xff")); /* bytes have no case */
+    assert_true(matches_folded("A\xff*", "a\xff\xfe"));
 }
 
-static void test_problems(void **state)
+/* A name with one byte that is not UTF-8 consists of bytes, so that `?` is one of them. */
+static void test_bytes(void **state)
 {
     (void)state;
-    static const struct {
-        const char *pattern, *problem;
-    } cases[] = {
-        {"[", "a '[' without its ']'"},
-        {"a[]", "a '[' without its ']'"},
-        {"[!]", "a '[' without its ']'"},
-        {"[a-", "a '[' without its ']'"},
-        {"[a\\]", "a '[' without its ']'"},
-        {"[\\", "a '[' without its ']'"},
-        {"[[:alpha:]", "a '[' without its ']'"},
-        {"[[:", "a '[' without its ']'"},
-        {"[[:letter:]]", "no class has that name: they are like [:alpha:]"},
-        {"[[::]]", "no class has that name: they are like [:alpha:]"},
-        {"[[=a=]]", "[.x.] and [=x=] are not known"},
-        {"[[.a.]]", "[.x.] and [=x=] are not known"},
-        {"\\", "a '\\' with nothing after it"},
-        {"\\\\\\", "a '\\' with nothing after it"},
-    };
-    for (size_t i = 0; i < COUNT(cases); i++) {
-        assert_string_equal(bw_glob_problem(cases[i].pattern, strlen(cases[i].pattern)),
-                            cases[i].problem);
-        matches(cases[i].pattern, "abc"); /* reads nothing that is not there */
-    }
+    assert_true(matches("\xc3\xa4?", "\xc3\xa4\xff"));
+    assert_false(matches("?\xff", "\xc3\xa4\xff"));
+    assert_true(matches("??\xff", "\xc3\xa4\xff"));
+    assert_true(matches("*\xa4\xff", "\xc3\xa4\xff"));
+    assert_false(matches("\xa4", "\xc3\xa4"));
 }
 
-/* Patterns that make others take forever. */
+static void test_without_utf8(void **state)
+{
+    struct bw_glob bytes = {.bytes = glob.bytes};
+    (void)state;
+    assert_true(bw_glob_matches(&bytes, "*.o", "\xc3\xa4.o", 0));
+    assert_true(bw_glob_matches(&bytes, "??.o", "\xc3\xa4.o", 0));
+    assert_false(bw_glob_matches(&bytes, "?.o", "\xc3\xa4.o", 0));
+    assert_true(bw_glob_matches(&bytes, "\xc3\xa4.O", "\xc3\xa4.o", FNM_CASEFOLD));
+}
+
+/* The locale of the thread has no influence, and stays. */
+static void test_locale_of_the_thread(void **state)
+{
+    (void)state;
+    const locale_t previous = uselocale(glob.bytes);
+    assert_true(matches("?", "\xc3\xa4"));
+    assert_ptr_equal(uselocale(glob.characters), glob.bytes);
+    assert_true(matches("??", "\xff\xfe"));
+    assert_ptr_equal(uselocale(previous), glob.characters);
+}
+
+/* Patterns that make some others take forever, and the longest name. */
 static void test_time(void **state)
 {
+    static const char *const pieces[] = {"*a", "*?", "*[ab]", "*[", "*\xc3\xa4", "*"};
     (void)state;
-    static char pattern[2001], text[20001];
-    for (size_t i = 0; i + 1 < sizeof pattern; i += 2)
-        memcpy(pattern + i, "*a", 2);
-    pattern[sizeof pattern - 2] = 'b';
-    memset(text, 'a', sizeof text - 1);
-    assert_false(matches(pattern, text));
-    memset(pattern, 'a', sizeof pattern - 1);
-    pattern[0] = '*';
-    assert_true(matches(pattern, text));
+    for (size_t piece = 0; piece < COUNT(pieces); piece++) {
+        char pattern[256] = "", text[256];
+        while (strlen(pattern) + strlen(pieces[piece]) < sizeof pattern - 2)
+            strcat(pattern, pieces[piece]);
+        strcat(pattern, "b");
+        memset(text, 'a', sizeof text - 1);
+        text[sizeof text - 1] = '\0';
+        assert_false(matches(pattern, text));
+        for (size_t i = 0; i + 1 < sizeof text - 1; i += 2)
+            memcpy(text + i, "\xc3\xa4", 2);
+        assert_false(matches(pattern, text));
+    }
+}
+
+static int open_glob(void **state)
+{
+    (void)state;
+    bw_glob_open(&glob);
+    return 0;
+}
+
+static int close_glob(void **state)
+{
+    (void)state;
+    bw_glob_close(&glob);
+    return 0;
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_patterns),
-        cmocka_unit_test(test_lengths),
-        cmocka_unit_test(test_against_the_library),
-        cmocka_unit_test(test_many_against_the_library),
         cmocka_unit_test(test_folding),
-        cmocka_unit_test(test_problems),
+        cmocka_unit_test(test_bytes),
+        cmocka_unit_test(test_without_utf8),
+        cmocka_unit_test(test_locale_of_the_thread),
         cmocka_unit_test(test_time),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, open_glob, close_glob);
 }
