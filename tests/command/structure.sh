@@ -65,7 +65,7 @@ rule "a licence line in every source file" \
 # edited [PATH...]: the text files that people edit. What is generated, and what others have
 # printed, is as long as it is, and a table is as long as what it describes.
 edited() {
-    git ls-files -co --exclude-standard -- "${@:-.}" ':!fixtures' ':!tests/abi' ':!tests/data' \
+    git ls-files -co --exclude-standard -- "${@:-.}" ':!fixtures' ':!tests/data' \
         ':!tests/fuzz/codec' ':!tests/fuzz/containers' ':!tests/fuzz/found' ':!docs/probes' \
         ':!docs/xlators' ':!docs/schema.json' \
         ':!src/record/records.def' | while IFS= read -r file; do
