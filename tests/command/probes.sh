@@ -7,7 +7,7 @@ set -uo pipefail
 
 images=$BUILD/fixtures
 "$ROOT/scripts/unpack-fixtures" "$images" plain levels-3 raid1-2 dup-metadata-0 lost-leaf-first \
-    superblock-copy-lost || exit 1
+    superblock-copy-lost bad-copy-dup bad-data || exit 1
 plain=$images/plain/dev1.img
 deep=$images/levels-3/dev1.img
 mirror=("$images"/raid1-2/dev1.img "$images"/raid1-2/dev2.img)
@@ -152,6 +152,25 @@ run 1 "a block without a good copy" --probe 'error,block-read-done' \
     "$images/lost-leaf-first/dev1.img"
 said "damage" " error .*severity=damage layer_type=features/verify"
 said "a lost block" " block-read-done call=[0-9]+ error=-117 "
+
+# A bad sector of data is read once of each copy: with its range, and not again to repair or explain
+# it.
+run 0 "a bad copy of data" sum -v -j 1 --probe dev-read-done --probe-output "$WORK/reads" \
+    "$images/bad-copy-dup/dev1.img"
+offsets=$(sed -nE 's/.*used copy 2 instead of a bad one \(copy 1 on device 1 at ([0-9]+):.*/\1/p' \
+    "$WORK/err")
+[ -n "$offsets" ] && pass || fail "no bad copy of data"
+# reads_of OFFSET: the number of reads of the device that contain this offset.
+reads_of() {
+    sed -nE 's/.* dev-read-done .* offset=([0-9]+) bytes=([0-9]+) .*/\1 \2/p' "$WORK/reads" |
+        awk -v at="$1" '$1 <= at && at < $1 + $2' | wc -l
+}
+for offset in $offsets; do equal "reads of $offset" "$(reads_of "$offset")" 1; done
+run 1 "data without a good copy" sum -j 1 --probe dev-read-done --probe-output "$WORK/reads" \
+    "$images/bad-data/dev1.img"
+offset=$(sed -nE 's/.* \/bad-zstd: .*no good copy: copy 1 on device 1 at ([0-9]+):.*/\1/p' \
+    "$WORK/err")
+equal "reads of a sector without a good copy" "$(reads_of "$offset")" 1
 run 2 "what ends the work" --probe error "$WORK/nowhere"
 said "what ends the work" " error .*severity=fatal"
 
