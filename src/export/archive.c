@@ -16,12 +16,6 @@
 
 static const char zeros[64 << 10];
 
-/* Appends zeros up to the next multiple of `unit`. */
-static void append_padding(struct bw_buffer *text, size_t unit)
-{
-    bw_buffer_append(text, zeros, (unit - text->length % unit) % unit);
-}
-
 /*
  * Entries of pax archives (POSIX.1-2008, pax, "pax Interchange Format"), in a form that both GNU
  * tar and bsdtar restore completely: a ustar header, preceded by another one whose data are records
@@ -31,6 +25,12 @@ static void append_padding(struct bw_buffer *text, size_t unit)
  */
 
 enum { PAX_UNIT = 512, NANOSECONDS = 1000000000 };
+
+/* Appends zeros up to the next unit. */
+static void append_padding(struct bw_buffer *text)
+{
+    bw_buffer_append(text, zeros, (PAX_UNIT - text->length % PAX_UNIT) % PAX_UNIT);
+}
 
 struct ustar {
     char name[100], mode[8], uid[8], gid[8], size[12], mtime[12], checksum[8], type, link[100];
@@ -103,7 +103,7 @@ static void append_long_path(struct bw_buffer *text, char type, const char *path
     const struct ustar header = extension_header(type, length, "././@LongLink");
     bw_buffer_append(text, &header, sizeof header);
     bw_buffer_append(text, path, length);
-    append_padding(text, PAX_UNIT);
+    append_padding(text);
 }
 
 /* Completes a record: "KEY=VALUE" was appended since `start`. The length of the whole record,
@@ -217,7 +217,7 @@ static void append_map(struct bw_buffer *text, const struct bw_archive_entry *en
         bw_buffer_format(text, "%" PRIu64 "\n%" PRIu64 "\n", entry->ranges[i].offset,
                          entry->ranges[i].length);
     bw_buffer_format(text, "%" PRIu64 "\n0\n", entry->inode->size);
-    append_padding(text, PAX_UNIT);
+    append_padding(text);
 }
 
 static char type_of(const struct bw_archive_entry *entry)
@@ -347,7 +347,7 @@ static void append_headers(struct bw_buffer *text, struct ustar *header,
     }
     snprintf(name, sizeof name, "PaxHeaders/%s", entry->path);
     const struct ustar first = extension_header('x', text->length - start - sizeof none, name);
-    append_padding(text, PAX_UNIT);
+    append_padding(text);
     if (!text->failed)
         memcpy(text->data + start, &first, sizeof first);
     bw_buffer_append(text, complete_header(header), sizeof *header);
@@ -376,60 +376,6 @@ static struct bw_error *append_pax(struct bw_buffer *text, const struct bw_archi
     append_headers(text, &header, entry, map.length + *data);
     bw_buffer_append(text, map.data, map.length);
     text->failed |= map.failed;
-    return NULL;
-}
-
-/*
- * Entries of cpio archives in the format "newc" (cpio(5)): thirteen numbers of eight hexadecimal
- * digits, the name, the data. Every hard link has its own copy of the data.
- */
-
-enum { CPIO_UNIT = 4 /* alignment of names and data */ };
-
-static uint32_t clamp_seconds(int64_t seconds)
-{
-    return seconds < 0 ? 0 : seconds > UINT32_MAX ? UINT32_MAX : (uint32_t)seconds;
-}
-
-static void append_hexadecimal(struct bw_buffer *text, uint64_t number)
-{
-    bw_buffer_format(text, "%08" PRIX32, (uint32_t)number);
-}
-
-static struct bw_error *append_cpio(struct bw_buffer *text, const struct bw_archive_entry *entry,
-                                    uint64_t *data)
-{
-    const struct bw_inode *inode = entry->inode;
-    bool is_device = S_ISBLK(inode->mode) || S_ISCHR(inode->mode);
-    uint64_t size = entry->symlink         ? strlen(entry->symlink)
-                    : S_ISREG(inode->mode) ? inode->size
-                                           : 0;
-    if (size > UINT32_MAX)
-        return bw_error_create(BW_ERROR_USAGE, "too large for cpio: %" PRIu64 " bytes", size);
-    const uint64_t numbers[] = {
-        entry->number,
-        inode->mode,
-        inode->uid,
-        inode->gid,
-        inode->link_count,
-        clamp_seconds(entry->inode->mtime.tv_sec),
-        size,
-        0, /* device number of the file system */
-        0,
-        is_device ? bw_inode_major(inode) : 0,
-        is_device ? bw_inode_minor(inode) : 0,
-        strlen(entry->path) + 1,
-        0, /* checksum: not used in this format */
-    };
-    bw_buffer_format(text, "070701");
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        append_hexadecimal(text, numbers[i]);
-    bw_buffer_append(text, entry->path, strlen(entry->path) + 1);
-    append_padding(text, CPIO_UNIT);
-    *data = S_ISREG(inode->mode) ? size : 0;
-    if (entry->symlink)
-        bw_buffer_append(text, entry->symlink, (size_t)size);
-    append_padding(text, CPIO_UNIT);
     return NULL;
 }
 
@@ -478,29 +424,16 @@ static struct bw_error *append_mtree(struct bw_buffer *text, const struct bw_arc
 
 /* Writing entries and their data. */
 
-/* The last entry of a cpio archive. */
-static const struct bw_inode no_inode = {.link_count = 1};
-static const struct bw_archive_entry trailer = {.path = "TRAILER!!!", .inode = &no_inode};
-
 static const struct format {
     struct bw_error *(*append)(struct bw_buffer *, const struct bw_archive_entry *, uint64_t *);
     const char *head;
-    const struct bw_archive_entry *last;
     size_t last_zeros; /* zeros at the end of the archive */
     size_t data_unit;  /* alignment of data */
     size_t end_unit;   /* alignment of the end of the archive */
 } formats[] = {
-    [BW_ARCHIVE_PAX] = {.append = append_pax, "", NULL, 1024, 512, 10240},
-    [BW_ARCHIVE_CPIO] = {.append = append_cpio, "", &trailer, 0, 4, 512},
-    [BW_ARCHIVE_MTREE] = {.append = append_mtree, "#mtree\n", NULL, 0, 1, 1},
+    [BW_ARCHIVE_PAX] = {.append = append_pax, "", 1024, 512, 10240},
+    [BW_ARCHIVE_MTREE] = {.append = append_mtree, "#mtree\n", 0, 1, 1},
 };
-
-struct bw_error *bw_archive_append_entry(enum bw_archive_format format, struct bw_buffer *text,
-                                         const struct bw_archive_entry *entry, uint64_t *data)
-{
-    *data = 0;
-    return formats[format].append(text, entry, data);
-}
 
 struct bw_archive {
     const struct format *format;
@@ -636,9 +569,6 @@ struct bw_error *bw_archive_add_zeros(struct bw_archive *archive, uint64_t lengt
 struct bw_error *bw_archive_end(struct bw_archive *archive)
 {
     const struct format *format = archive->format;
-    uint64_t wanted;
-    if (format->last)
-        BW_TRY(bw_archive_begin(archive, format->last, &wanted));
     BW_TRY(end_entry(archive));
     BW_TRY(put_text(archive)); /* the head of the archive, if it has no entries */
     BW_TRY(put_zeros(archive, format->last_zeros));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Writing archives: pax (for tar), cpio, and manifests as in mtree(5). Only one thread at a time
+ * Writing archives: pax (for tar), and manifests as in mtree(5). Only one thread at a time
  * may use an archive.
  */
 #ifndef BW_EXPORT_ARCHIVE_H
@@ -16,7 +16,6 @@
 
 enum bw_archive_format {
     BW_ARCHIVE_PAX,
-    BW_ARCHIVE_CPIO, /**< "newc" */
     BW_ARCHIVE_MTREE,
 };
 
@@ -28,7 +27,6 @@ struct bw_archive_range {
 /** An entry. All strings are NUL-terminated. */
 struct bw_archive_entry {
     const char *path; /**< path in the archive; pax: ends with '/' for a directory */
-    uint64_t number;  /**< for files with several names: the same number for all of them, not 0 */
     const struct bw_inode *inode;
     bool has_atime, has_ctime;     /**< pax: store these times, too */
     const char *user, *group;      /**< pax: names of the owners; NULL: none */
@@ -70,11 +68,6 @@ struct bw_error *bw_archive_add(struct bw_archive *archive, const void *bytes, s
 struct bw_error *bw_archive_add_zeros(struct bw_archive *archive, uint64_t length);
 /** Completes an archive. */
 struct bw_error *bw_archive_end(struct bw_archive *archive);
-
-/** Appends the headers of an entry, and sets `*data` to the number of bytes of data that the
- * archive stores for it. Errors of bw_archive_begin(). */
-struct bw_error *bw_archive_append_entry(enum bw_archive_format format, struct bw_buffer *text,
-                                         const struct bw_archive_entry *entry, uint64_t *data);
 
 /** Finds the ranges of data of a file. Only one thread at a time may use it. */
 struct bw_ranges {

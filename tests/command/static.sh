@@ -47,7 +47,6 @@ sum @
 sum --algorithm blake2b @
 tar @
 tar --format mtree @
-tar --format cpio @
 deleted @
 bodyfile @
 info @

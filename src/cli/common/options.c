@@ -123,7 +123,11 @@ struct bw_error *cmd_store_bytes(void *bytes, const struct cmd_option *option, c
 
 static struct bw_error *bad_word(const struct cmd_option *option, const char *argument)
 {
-    BW_AUTO_BUFFER struct bw_buffer allowed = {0};
+    BW_AUTO_BUFFER struct bw_buffer allowed = {0}, given = {0};
+    bw_buffer_format(&given, "%s=%s%c", option->name, argument, '\0');
+    const char *instead = given.failed ? NULL : cmd_instead_of_option("", given.data);
+    if (instead)
+        return bw_error_create(BW_ERROR_USAGE, "--%s was removed: %s", given.data, instead);
     for (size_t i = 0; option->words[i]; i++)
         if (*option->words[i]) /* the default may have no name */
             bw_buffer_format(&allowed, "%s%s", allowed.length ? ", " : "", option->words[i]);

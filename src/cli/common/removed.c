@@ -10,7 +10,7 @@
 
 struct removed {
     const char *command; /* of the option; NULL: any command */
-    const char *word;
+    const char *word;    /* a command, an option, or OPTION=WORD */
     const char *instead; /* completes: "WORD was removed: ..." */
 };
 
@@ -19,6 +19,7 @@ static const struct removed options[] = {
     {"copy", "bmap", "run 'bmaptool create' on the sparse copy"},
     {"copy", "output", "-f FILE is the file that copy writes"},
     {"ls", "full-time", "-l prints full times"},
+    {NULL, "format=cpio", "run 'cpio -o -H newc' in a folder of 'mount' or 'extract'"},
     {NULL, "probe-filter",
      "filter with 'jq': --probe PATTERN --probe-format json --probe-output FILE"},
     {NULL, "arrow", "pandas, polars and DuckDB read the lines of --json"},

@@ -132,13 +132,11 @@ static struct bw_error *store_group(void *target, const struct cmd_option *optio
     return store_owner(target, option, argument, find_group);
 }
 
-static const char *const formats[] = {
-    [BW_ARCHIVE_PAX] = "pax", [BW_ARCHIVE_CPIO] = "cpio", [BW_ARCHIVE_MTREE] = "mtree", NULL};
+static const char *const formats[] = {[BW_ARCHIVE_PAX] = "pax", [BW_ARCHIVE_MTREE] = "mtree", NULL};
 
 static const struct cmd_option options[] = {
     {'f', "file", "FILE", "write to this file instead of stdout", CMD_TEXT(struct tar_state, file)},
-    {0, "format", "WORD",
-     "write pax (default), cpio (newc), or mtree (a manifest with SHA-256 sums)",
+    {0, "format", "WORD", "write pax (default), or mtree (a manifest with SHA-256 sums)",
      CMD_WORD(struct tar_state, format, formats)},
     {0, "on-error", "WORD",
      "at unreadable data: stop (fail, the default), write zeros (zero), or skip the file (skip)",
@@ -241,7 +239,6 @@ static struct bw_error *set_links(struct tar *tar, const struct bw_export_entry 
     struct bw_link link;
     tar->target.length = 0;
     if (bw_export_entry_has_names(item) && bw_links_find(&tar->links, &item->place, &link)) {
-        entry->number = link.number + 1;
         if (item->skipped && link.state == BW_LINK_MADE) {
             bw_links_append_path(&tar->links, link.number, &tar->target);
             bw_buffer_append_byte(&tar->target, '\0');

@@ -263,18 +263,28 @@ static void test_leaves(void **state)
     bw_made_directories_free(&directories);
 }
 
+static struct bw_error *append_bytes(void *text, const char *bytes, size_t length)
+{
+    bw_buffer_append(text, bytes, length);
+    return NULL;
+}
+
 static void test_mtree(void **state)
 {
     const struct bw_inode inode = {
         .mode = S_IFREG | 0644, .size = 3, .uid = 7, .link_count = 1, .mtime = {-1, 999999999}};
     const struct bw_archive_entry entry = {.path = "a b\n\\\xff", .inode = &inode, .hash = "00ff"};
     struct bw_buffer text = {0};
-    uint64_t data = 0;
+    struct bw_archive *archive;
+    uint64_t wanted = 0;
     (void)state;
-    assert_null(bw_archive_append_entry(BW_ARCHIVE_MTREE, &text, &entry, &data));
+    assert_null(bw_archive_create(BW_ARCHIVE_MTREE, append_bytes, &text, &archive));
+    assert_null(bw_archive_begin(archive, &entry, &wanted));
+    bw_archive_destroy(archive);
+    assert_int_equal(wanted, 0);
     bw_buffer_append_byte(&text, '\0');
     assert_string_equal(text.data,
-                        "./a\\040b\\012\\134\\377 type=file mode=0644 uid=7 gid=0 nlink=1 "
+                        "#mtree\n./a\\040b\\012\\134\\377 type=file mode=0644 uid=7 gid=0 nlink=1 "
                         "time=-1.999999999 size=3 sha256digest=00ff\n");
     bw_buffer_free(&text);
 }
