@@ -10,54 +10,49 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include "base/array.h"
 #include "base/block_device.h"
 #include "base/cleanup.h"
 
 /* How many devices may lie one on another: a partition of a loop device over a file of ... */
 enum { LEVELS = 8 };
 
-struct bw_file_identity {
-    bool is_block_device;
-    dev_t device;
-    ino_t inode; /* 0 for a block device */
-    bool below;  /* not in the set itself: a device of the set gets its bytes from it */
-    char *path;  /* NULL if it is below */
-};
+static struct bw_error *add_file(struct bw_file_set *set, const struct stat *status,
+                                 unsigned level);
 
-static bool add_file(struct bw_file_set *set, const struct stat *status, unsigned level);
-
-static bool add_numbered(struct bw_file_set *set, const char *number_file, unsigned level)
+static struct bw_error *add_numbered(struct bw_file_set *set, const char *number_file,
+                                     unsigned level)
 {
     struct stat status = {.st_mode = S_IFBLK};
-    return !bw_block_device_number(number_file, &status.st_rdev) || add_file(set, &status, level);
+    if (!bw_block_device_number(number_file, &status.st_rdev))
+        return NULL;
+    return add_file(set, &status, level);
 }
 
 /* Adds everything below a block device: the file of a loop device, the disk of a partition, the
  * devices of a mapped one. */
-static bool add_below(struct bw_file_set *set, dev_t device, unsigned level)
+static struct bw_error *add_below(struct bw_file_set *set, dev_t device, unsigned level)
 {
     char pattern[96];
     glob_t found;
     struct stat status, partition;
-    bool added = true;
     if (bw_loop_file(device, &status))
-        added = add_file(set, &status, level);
+        BW_TRY(add_file(set, &status, level));
     snprintf(pattern, sizeof pattern, "/sys/dev/block/%u:%u/partition", major(device),
              minor(device));
     if (stat(pattern, &partition) == 0) {
         snprintf(pattern, sizeof pattern, "/sys/dev/block/%u:%u/../dev", major(device),
                  minor(device));
-        added &= add_numbered(set, pattern, level);
+        BW_TRY(add_numbered(set, pattern, level));
     }
     snprintf(pattern, sizeof pattern, "/sys/dev/block/%u:%u/slaves/*/dev", major(device),
              minor(device));
     if (glob(pattern, 0, NULL, &found))
-        return added;
-    for (size_t i = 0; i < found.gl_pathc; i++)
-        added &= add_numbered(set, found.gl_pathv[i], level);
+        return NULL;
+    struct bw_error *error = NULL;
+    for (size_t i = 0; i < found.gl_pathc && !error; i++)
+        error = add_numbered(set, found.gl_pathv[i], level);
     globfree(&found);
-    return added;
+    return error;
 }
 
 static struct bw_file_identity identity_of(const struct stat *status, unsigned level)
@@ -69,27 +64,28 @@ static struct bw_file_identity identity_of(const struct stat *status, unsigned l
                                      .below = level > 0};
 }
 
-static bool add_file(struct bw_file_set *set, const struct stat *status, unsigned level)
+static struct bw_error *add_file(struct bw_file_set *set, const struct stat *status, unsigned level)
 {
-    if (!BW_ARRAY_RESERVE(set->files, set->count, set->capacity))
-        return false;
-    set->files[set->count++] = identity_of(status, level);
-    return !S_ISBLK(status->st_mode) || level == LEVELS ||
-           add_below(set, status->st_rdev, level + 1);
+    BW_TRY(bw_file_identities_push(&set->files, identity_of(status, level)));
+    if (!S_ISBLK(status->st_mode) || level == LEVELS)
+        return NULL;
+    return add_below(set, status->st_rdev, level + 1);
 }
 
-bool bw_file_set_add(struct bw_file_set *set, const char *path)
+struct bw_error *bw_file_set_insert(struct bw_file_set *set, const char *path)
 {
     struct stat status;
-    size_t number = set->count;
+    const size_t number = set->files.count;
     if (stat(path, &status))
-        return true;
-    return add_file(set, &status, 0) && (set->files[number].path = strdup(path));
+        return NULL;
+    BW_TRY(add_file(set, &status, 0));
+    set->files.items[number].path = strdup(path);
+    return set->files.items[number].path ? NULL : bw_error_no_memory();
 }
 
 const char *bw_file_set_path(const struct bw_file_set *set, size_t number)
 {
-    return set->files[number].path;
+    return set->files.items[number].path;
 }
 
 /* Two partitions of one disk are different files, although the same disk is below both. */
@@ -101,8 +97,8 @@ static bool is_same(const struct bw_file_identity *a, const struct bw_file_ident
 
 static bool holds_one(const struct bw_file_set *set, const struct bw_file_identity *wanted)
 {
-    for (size_t i = 0; i < set->count; i++)
-        if (is_same(wanted, &set->files[i]))
+    for (size_t i = 0; i < set->files.count; i++)
+        if (is_same(wanted, &set->files.items[i]))
             return true;
     return false;
 }
@@ -115,17 +111,17 @@ bool bw_file_set_holds(const struct bw_file_set *set, const struct stat *status)
     if (!S_ISBLK(status->st_mode))
         return holds_one(set, &file);
     struct bw_file_set wanted = {0};
-    bool held = !add_file(&wanted, status, 0);
-    for (size_t i = 0; i < wanted.count && !held; i++)
-        held = holds_one(set, &wanted.files[i]);
+    BW_AUTO_ERROR struct bw_error *error = add_file(&wanted, status, 0);
+    bool held = error;
+    for (size_t i = 0; i < wanted.files.count && !held; i++)
+        held = holds_one(set, &wanted.files.items[i]);
     bw_file_set_free(&wanted);
     return held;
 }
 
 void bw_file_set_free(struct bw_file_set *set)
 {
-    for (size_t i = 0; i < set->count; i++)
-        free(set->files[i].path);
-    free(set->files);
-    *set = (struct bw_file_set){0};
+    for (size_t i = 0; i < set->files.count; i++)
+        free(set->files.items[i].path);
+    bw_file_identities_free(&set->files);
 }

@@ -10,15 +10,29 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/stat.h>
+#include <sys/types.h>
+
+#include "base/vector.h"
+
+/** A file, by its numbers. */
+struct bw_file_identity {
+    bool is_block_device;
+    dev_t device;
+    ino_t inode; /**< 0 for a block device */
+    bool below;  /**< not in the set itself: a device of the set gets its bytes from it */
+    char *path;  /**< NULL if it is below */
+};
+
+BW_VECTOR(bw_file_identities, struct bw_file_identity);
 
 /** All zeros is an empty set. */
 struct bw_file_set {
-    struct bw_file_identity *files;
-    size_t count, capacity;
+    struct bw_file_identities files;
 };
 
-/** Adds the file with a name, if it exists; false if memory runs out. */
-bool bw_file_set_add(struct bw_file_set *set, const char *path);
+/** Adds the file with a name, if it exists. BW_ERROR_NO_MEMORY. */
+struct bw_error *bw_file_set_insert(struct bw_file_set *set, const char *path)
+    __attribute__((warn_unused_result));
 /** The name that a file was added with, by its number in the set; NULL if it has none, because it
  * lies below another one. */
 const char *bw_file_set_path(const struct bw_file_set *set, size_t number);

@@ -4,7 +4,8 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
+
+#include "base/hash_table.h"
 
 struct bw_map_entry {
     uint32_t key_low, key_high; /* split, so that an entry takes 12 bytes; 0 is free */
@@ -22,13 +23,9 @@ static uint64_t stored_key(uint64_t key)
     return key ? key : UINT64_MAX;
 }
 
-/* Keys follow one another closely: one multiplication lays them out evenly, but now and then in
- * clusters. */
 size_t bw_map_hash(uint64_t key, uint64_t multiplier)
 {
-    uint64_t hash = key * multiplier;
-    hash = (hash ^ hash >> 32) * UINT64_C(0x9E3779B97F4A7C15);
-    return (size_t)(hash >> 32);
+    return bw_key_hash(key, multiplier);
 }
 
 /* The entry that holds a key or, if it is not there, the free one where it would go. */
@@ -76,20 +73,11 @@ bool bw_map_next(const struct bw_map *map, size_t *position, uint64_t *key, uint
     return false;
 }
 
-uint64_t bw_map_random_multiplier(const void *map)
-{
-    uint64_t number;
-    if (getrandom(&number, sizeof number, GRND_NONBLOCK) != sizeof number)
-        number = (uintptr_t)map * UINT64_C(0x9E3779B97F4A7C15);
-    return number | 1;
-}
-
 static bool grow_map(struct bw_map *map)
 {
     struct bw_map larger = {.capacity = map->capacity ? map->capacity * 2 : 16,
                             .count = map->count,
-                            .multiplier =
-                                map->multiplier ? map->multiplier : bw_map_random_multiplier(map)};
+                            .multiplier = map->multiplier ? map->multiplier : bw_hash_seed(map)};
     larger.entries = calloc(larger.capacity, sizeof *larger.entries);
     if (!larger.entries)
         return false;

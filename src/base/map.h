@@ -40,10 +40,6 @@ bool bw_map_put(struct bw_map *map, uint64_t key, uint32_t value);
 /** Where a key goes in a table, modulo its size: for maps and sets. */
 size_t bw_map_hash(uint64_t key, uint64_t multiplier);
 
-/** A multiplier for it. Keys come from images, which may be hostile: a random one keeps it
- * unpredictable which of them collide. `map` is any address of the caller's. */
-uint64_t bw_map_random_multiplier(const void *map);
-
 /** A number for a path or other text, as a key: FNV-1a. */
 uint64_t bw_hash_path(const char *path, size_t length);
 

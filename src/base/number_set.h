@@ -6,21 +6,19 @@
 #ifndef BW_BASE_NUMBER_SET_H
 #define BW_BASE_NUMBER_SET_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "base/hash_table.h"
 
-struct bw_number_group;
+/** From numbers divided by 64 to a bit for each number of the group. */
+BW_MAP(bw_number_groups, uint64_t, uint64_t, bw_key);
 
 /** An empty set is all zeros. */
 struct bw_number_set {
-    struct bw_number_group *groups; /**< capacity of them; a power of two, or NULL */
-    size_t capacity, count;         /**< groups: room for them, and those with a number in them */
-    uint64_t multiplier;            /**< of the hash; random */
+    struct bw_number_groups groups;
 };
 
-/** Adds a number; `*is_new`: it was not there before. False if memory runs out. */
-bool bw_number_set_add(struct bw_number_set *set, uint64_t number, bool *is_new);
+/** Adds a number; `*is_new`: it was not there before. BW_ERROR_NO_MEMORY. */
+struct bw_error *bw_number_set_insert(struct bw_number_set *set, uint64_t number, bool *is_new)
+    __attribute__((warn_unused_result));
 
 /** Whether a number is in the set. */
 bool bw_number_set_has(const struct bw_number_set *set, uint64_t number);

@@ -11,8 +11,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "base/array.h"
-#include "base/map.h"
+#include "base/hash_table.h"
 
 enum {
     CHUNK = BW_PACKED_UNIT << BW_PACKED_CHUNK_BITS,
@@ -39,19 +38,19 @@ static void free_index(struct bw_packed *packed)
 
 void bw_packed_free(struct bw_packed *packed)
 {
-    for (size_t i = 0; i < packed->count; i++)
-        free_chunk(&packed->chunks[i]);
-    free(packed->chunks);
+    for (size_t i = 0; i < packed->chunks.count; i++)
+        free_chunk(&packed->chunks.items[i]);
+    bw_packed_chunks_free(&packed->chunks);
     free_index(packed);
     *packed = (struct bw_packed){0};
 }
 
 void bw_packed_clear(struct bw_packed *packed)
 {
-    while (packed->count > 1)
-        free_chunk(&packed->chunks[--packed->count]);
-    if (packed->count)
-        packed->chunks[0].used = 0;
+    while (packed->chunks.count > 1)
+        free_chunk(&packed->chunks.items[--packed->chunks.count]);
+    if (packed->chunks.count)
+        packed->chunks.items[0].used = 0;
     if (packed->slots > KEPT_SLOTS)
         free_index(packed);
     else if (packed->indexed)
@@ -89,18 +88,17 @@ static bool grow_first(struct bw_packed_chunk *chunk, size_t length)
 /* The chunk that has room for a record; NULL if memory or places run out. */
 static struct bw_packed_chunk *find_room(struct bw_packed *packed, size_t length)
 {
-    struct bw_packed_chunk *last = packed->count ? &packed->chunks[packed->count - 1] : NULL;
+    struct bw_packed_chunk *last =
+        packed->chunks.count ? &packed->chunks.items[packed->chunks.count - 1] : NULL;
     if (last && last->used + length <= CHUNK)
         return grow_first(last, length) ? last : NULL;
-    if (packed->count == UINT32_MAX >> BW_PACKED_CHUNK_BITS ||
-        !BW_ARRAY_RESERVE(packed->chunks, packed->count, packed->capacity))
+    struct bw_packed_chunk chunk = {0};
+    if (packed->chunks.count == UINT32_MAX >> BW_PACKED_CHUNK_BITS ||
+        bw_packed_chunks_reserve(&packed->chunks, 1) ||
+        !grow_first(&chunk, packed->chunks.count ? CHUNK : length))
         return NULL;
-    last = &packed->chunks[packed->count];
-    *last = (struct bw_packed_chunk){0};
-    if (!grow_first(last, packed->count ? CHUNK : length))
-        return NULL;
-    packed->count++;
-    return last;
+    packed->chunks.items[packed->chunks.count++] = chunk;
+    return &packed->chunks.items[packed->chunks.count - 1];
 }
 
 uint32_t bw_packed_begin(struct bw_packed *packed, size_t longest, uint8_t **bytes)
@@ -110,19 +108,20 @@ uint32_t bw_packed_begin(struct bw_packed *packed, size_t longest, uint8_t **byt
     if (!chunk)
         return BW_NO_RECORD;
     *bytes = chunk->bytes + chunk->used;
-    return (uint32_t)((packed->count - 1) << BW_PACKED_CHUNK_BITS) + chunk->used / BW_PACKED_UNIT;
+    return (uint32_t)((packed->chunks.count - 1) << BW_PACKED_CHUNK_BITS) +
+           chunk->used / BW_PACKED_UNIT;
 }
 
 void bw_packed_end(struct bw_packed *packed, const uint8_t *end)
 {
-    struct bw_packed_chunk *chunk = &packed->chunks[packed->count - 1];
+    struct bw_packed_chunk *chunk = &packed->chunks.items[packed->chunks.count - 1];
     const size_t used = (size_t)(end - chunk->bytes) + BW_PACKED_UNIT - 1;
     chunk->used = (uint32_t)(used - used % BW_PACKED_UNIT);
 }
 
 uint32_t bw_packed_first(const struct bw_packed *packed, size_t chunk)
 {
-    return chunk < packed->count && packed->chunks[chunk].used
+    return chunk < packed->chunks.count && packed->chunks.items[chunk].used
                ? (uint32_t)(chunk << BW_PACKED_CHUNK_BITS)
                : BW_NO_RECORD;
 }
@@ -132,7 +131,7 @@ uint32_t bw_packed_next_in_chunk(const struct bw_packed *packed, uint32_t place,
     const size_t chunk = place >> BW_PACKED_CHUNK_BITS;
     const size_t next = place + (length + BW_PACKED_UNIT - 1) / BW_PACKED_UNIT;
     const size_t end =
-        (chunk << BW_PACKED_CHUNK_BITS) + packed->chunks[chunk].used / BW_PACKED_UNIT;
+        (chunk << BW_PACKED_CHUNK_BITS) + packed->chunks.items[chunk].used / BW_PACKED_UNIT;
     return next < end ? (uint32_t)next : BW_NO_RECORD;
 }
 
@@ -160,7 +159,7 @@ bool bw_packed_enlarge(struct bw_packed *packed)
     packed->tags = (uint8_t *)(packed->places + slots);
     packed->slots = slots;
     if (!packed->multiplier)
-        packed->multiplier = bw_map_random_multiplier(packed);
+        packed->multiplier = bw_hash_seed(packed);
     return true;
 }
 

@@ -12,6 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/vector.h"
+
 enum { BW_NO_RECORD = UINT32_MAX };
 
 enum {
@@ -25,10 +27,11 @@ struct bw_packed_chunk {
     uint32_t used, size; /**< in bytes */
 };
 
+BW_VECTOR(bw_packed_chunks, struct bw_packed_chunk);
+
 /** An empty one is all zeros. */
 struct bw_packed {
-    struct bw_packed_chunk *chunks;
-    size_t count, capacity;
+    struct bw_packed_chunks chunks;
     uint32_t *places; /**< of the index: `slots` of them, and after them as many tags */
     uint8_t *tags;    /**< some bits of the hash; 0: the slot is free */
     size_t slots, indexed;
@@ -53,7 +56,7 @@ void bw_packed_end(struct bw_packed *packed, const uint8_t *end);
 /** The bytes at a place. */
 static inline uint8_t *bw_packed_at(const struct bw_packed *packed, uint32_t place)
 {
-    return packed->chunks[place >> BW_PACKED_CHUNK_BITS].bytes +
+    return packed->chunks.items[place >> BW_PACKED_CHUNK_BITS].bytes +
            (size_t)(place & ((1u << BW_PACKED_CHUNK_BITS) - 1)) * BW_PACKED_UNIT;
 }
 

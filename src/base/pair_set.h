@@ -3,18 +3,20 @@
 #ifndef BW_BASE_PAIR_SET_H
 #define BW_BASE_PAIR_SET_H
 
-#include "base/map.h"
 #include "base/number_set.h"
+#include "base/vector.h"
+
+BW_VECTOR(bw_number_sets, struct bw_number_set);
 
 /** An empty set is all zeros. */
 struct bw_pair_set {
-    struct bw_map firsts;          /**< first numbers: where the second ones are */
-    struct bw_number_set *seconds; /**< a set for each first number */
-    size_t count, capacity;
+    struct bw_key_map firsts;      /**< first numbers: where the second ones are */
+    struct bw_number_sets seconds; /**< a set for each first number */
 };
 
-/** Adds a pair; `*is_new`: it was not there before. False if memory runs out. */
-bool bw_pair_set_add(struct bw_pair_set *set, uint64_t first, uint64_t second, bool *is_new);
+/** Adds a pair; `*is_new`: it was not there before. BW_ERROR_NO_MEMORY. */
+struct bw_error *bw_pair_set_insert(struct bw_pair_set *set, uint64_t first, uint64_t second,
+                                    bool *is_new) __attribute__((warn_unused_result));
 
 /** Removes all pairs with a first number. */
 void bw_pair_set_forget(struct bw_pair_set *set, uint64_t first);

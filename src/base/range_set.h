@@ -10,22 +10,26 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/vector.h"
+
 struct bw_span {
     uint64_t start, end; /**< the end is exclusive */
 };
 
+BW_VECTOR(bw_spans, struct bw_span);
+
 /** An empty set is all zeros. */
 struct bw_range_set {
-    struct bw_span *items;
-    size_t count, capacity;
+    struct bw_spans ranges;
     size_t joined; /**< how many of them are sorted and joined, from the first on */
 };
 
 /** Frees the memory and leaves an empty set. */
 void bw_range_set_free(struct bw_range_set *set);
 
-/** Adds the numbers from `start` to before `end`; false if memory runs out. */
-bool bw_range_set_add(struct bw_range_set *set, uint64_t start, uint64_t end);
+/** Adds the numbers from `start` to before `end`. BW_ERROR_NO_MEMORY. */
+struct bw_error *bw_range_set_insert(struct bw_range_set *set, uint64_t start, uint64_t end)
+    __attribute__((warn_unused_result));
 
 /** Sorts and joins the added ranges. */
 void bw_range_set_join(struct bw_range_set *set);

@@ -25,8 +25,7 @@
 
 static struct bw_error *add_superblock(struct bw_free_space *self, uint64_t start, uint64_t length)
 {
-    return bw_range_set_add(&self->superblocks, start, start + length) ? NULL
-                                                                       : bw_error_no_memory();
+    return bw_range_set_insert(&self->superblocks, start, start + length);
 }
 
 /* The stripes of a chunk in which superblocks lie, as the kernel sets them apart. Source:
@@ -95,14 +94,14 @@ static bool next_joined(struct bw_free_space *self, struct bw_span *run)
 /* Takes the first piece without a superblock from a range; false if the rest is empty. */
 static bool cut_piece(const struct bw_free_space *self, struct bw_span *run, struct bw_span *piece)
 {
-    const struct bw_span *superblocks = self->superblocks.items;
-    size_t i = BW_FIRST_INDEX(k, self->superblocks.count, superblocks[k].end > run->start);
-    while (i < self->superblocks.count && superblocks[i].start <= run->start) {
+    const struct bw_span *superblocks = self->superblocks.ranges.items;
+    size_t i = BW_FIRST_INDEX(k, self->superblocks.ranges.count, superblocks[k].end > run->start);
+    while (i < self->superblocks.ranges.count && superblocks[i].start <= run->start) {
         run->start = superblocks[i].end > run->start ? superblocks[i].end : run->start;
         i++;
     }
     *piece = *run;
-    if (i < self->superblocks.count && superblocks[i].start < run->end)
+    if (i < self->superblocks.ranges.count && superblocks[i].start < run->end)
         piece->end = superblocks[i].start;
     run->start = piece->end;
     return piece->start < piece->end;

@@ -123,9 +123,8 @@ static struct bw_error *add_data_ranges(void *context, const struct bw_node *lea
             disk->type == BW_FILE_EXTENT_INLINE)
             continue;
         const uint64_t start = bw_get64(disk->disk_bytenr), length = bw_get64(disk->disk_num_bytes);
-        if (start && length <= UINT64_MAX - start &&
-            !bw_range_set_add(data->ranges, start, start + length))
-            return bw_error_no_memory();
+        if (start && length <= UINT64_MAX - start)
+            BW_TRY(bw_range_set_insert(data->ranges, start, start + length));
     }
     return NULL;
 }

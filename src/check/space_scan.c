@@ -117,21 +117,16 @@ static void checksum_runs_skip(struct checksum_runs *self, uint64_t address, boo
     }
 }
 
-/* From `start` up to `end` there are no checksums, or they are lost. */
-static bool add_unsummed(struct checksum_runs *self, uint64_t start, uint64_t end)
+/* There is an extent of data, after all others: its ranges without checksums are added to
+ * check->unsummed, unless the checksums are lost. */
+static struct bw_error *checksum_runs_cover(struct checksum_runs *self, uint64_t start,
+                                            uint64_t end)
 {
-    return self->after_loss || bw_range_set_add(&self->check->unsummed, start, end);
-}
-
-/* There is an extent of data, after all others: what of it has no checksums is added to
- * check->unsummed. False if memory runs out. */
-static bool checksum_runs_cover(struct checksum_runs *self, uint64_t start, uint64_t end)
-{
-    bool added = true;
-    while (added && start < end) {
+    while (start < end) {
         if (self->start > start) {
             const uint64_t until = self->start < end ? self->start : end;
-            added = add_unsummed(self, start, until);
+            if (!self->after_loss)
+                BW_TRY(bw_range_set_insert(&self->check->unsummed, start, until));
             start = until;
         } else {
             start = self->end < end ? self->end : end;
@@ -140,7 +135,7 @@ static bool checksum_runs_cover(struct checksum_runs *self, uint64_t start, uint
         if (self->start == self->end && !self->stream.ended)
             next_run(self);
     }
-    return added;
+    return NULL;
 }
 
 /* Ends; returns `error`, or one of memory. */
@@ -289,10 +284,9 @@ static struct bw_error *add_extent(struct space *space)
         bw_check_find(space->check, BW_CODE_extent_outside, &location,
                       "the extent is not inside a block group");
     }
-    return extent->is_block || checksum_runs_cover(&space->checksums, extent->bytenr,
-                                                   extent->bytenr + extent->length)
-               ? NULL
-               : bw_error_no_memory();
+    if (extent->is_block)
+        return NULL;
+    return checksum_runs_cover(&space->checksums, extent->bytenr, extent->bytenr + extent->length);
 }
 
 /* References. */

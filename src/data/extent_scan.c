@@ -91,8 +91,7 @@ static struct bw_error *on_lost_block(void *context, const struct bw_block_point
     struct bw_extent_scan *scan = context;
     bool is_new;
     bw_fs_report_lost(scan->fs, pointer->bytenr, error);
-    if (!bw_pair_set_add(&scan->lost_blocks, tree_of(scan)->id, pointer->bytenr, &is_new))
-        return bw_error_no_memory();
+    BW_TRY(bw_pair_set_insert(&scan->lost_blocks, tree_of(scan)->id, pointer->bytenr, &is_new));
     scan->lost += is_new;
     return NULL;
 }

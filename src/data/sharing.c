@@ -131,10 +131,8 @@ static struct bw_error *end_extent(struct sharing_table *table)
         return NULL;
     bool is_new;
     table->extent.references = 0;
-    return bw_number_set_add(table->records > 1 ? &table->shared : &table->split,
-                             table->extent.bytenr / BW_MIN_SECTORSIZE, &is_new)
-               ? NULL
-               : bw_error_no_memory();
+    return bw_number_set_insert(table->records > 1 ? &table->shared : &table->split,
+                                table->extent.bytenr / BW_MIN_SECTORSIZE, &is_new);
 }
 
 static struct bw_error *on_extent_item(struct sharing_table *table, const struct bw_item *item)
@@ -174,15 +172,12 @@ static struct bw_error *on_lost_block(void *context, const struct bw_block_point
     const struct bw_tree_block_expectation *keys = &pointer->expectation;
     bool is_new;
     bw_fs_report_lost(table->fs, pointer->bytenr, error);
-    if (!bw_number_set_add(&table->lost_blocks, pointer->bytenr, &is_new))
-        return bw_error_no_memory();
+    BW_TRY(bw_number_set_insert(&table->lost_blocks, pointer->bytenr, &is_new));
     if (!is_new)
         return NULL;
     table->lost_count++;
     const uint64_t last = keys->end_key.objectid; /* it may have items of this extent, too */
-    return bw_range_set_add(&table->lost, keys->first_key.objectid, last + (last != UINT64_MAX))
-               ? NULL
-               : bw_error_no_memory();
+    return bw_range_set_insert(&table->lost, keys->first_key.objectid, last + (last != UINT64_MAX));
 }
 
 /* Reads the extent tree; lost blocks are reported. Call it again after more requests.
@@ -328,9 +323,7 @@ static struct bw_error *add_range(struct bw_sharing *sharing, const struct bw_wa
         return NULL;
     const uint64_t room = UINT64_MAX - range->address;
     const uint64_t length = range->length < room ? range->length : room;
-    return bw_range_set_add(sharing->ranges, range->address, range->address + length)
-               ? NULL
-               : bw_error_no_memory();
+    return bw_range_set_insert(sharing->ranges, range->address, range->address + length);
 }
 
 /* Shared extents come first. */

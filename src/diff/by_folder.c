@@ -475,9 +475,8 @@ static struct bw_error *read_entries(struct folder_diff *diff, const struct pend
     diff->is_incomplete = false;
     if (!at->place.subvolume)
         return NULL;
-    if (!bw_pair_set_add(&diff->entered, bw_subvolume_id(at->place.subvolume), at->place.inode,
-                         &is_new))
-        return bw_error_no_memory();
+    BW_TRY(bw_pair_set_insert(&diff->entered, bw_subvolume_id(at->place.subvolume), at->place.inode,
+                              &is_new));
     diff->is_incomplete = !is_new;
     if (!is_new)
         return tolerate_error(diff, bw_error_create(BW_ERROR_CORRUPT,

@@ -237,8 +237,8 @@ static bool store_leaves(struct bw_made_directories *directories)
 /* A number that is greater than all numbers in the store. */
 static uint32_t end_of(const struct bw_packed *records)
 {
-    return (uint32_t)((records->count - 1) << BW_PACKED_CHUNK_BITS) +
-           records->chunks[records->count - 1].used / BW_PACKED_UNIT;
+    return (uint32_t)((records->chunks.count - 1) << BW_PACKED_CHUNK_BITS) +
+           records->chunks.items[records->chunks.count - 1].used / BW_PACKED_UNIT;
 }
 
 static bool add_leaf(struct bw_made_directories *directories, uint32_t parent, const char *name,
@@ -263,8 +263,8 @@ static bool add_leaf(struct bw_made_directories *directories, uint32_t parent, c
  * the marks of the store. */
 static bool may_be_leaf(const struct bw_made_directories *directories, const struct bw_inode *inode)
 {
-    return directories->complete && directories->paths.records.count && S_ISDIR(inode->mode) &&
-           !inode->size && (inode->mode & S_IRWXU) == S_IRWXU;
+    return directories->complete && directories->paths.records.chunks.count &&
+           S_ISDIR(inode->mode) && !inode->size && (inode->mode & S_IRWXU) == S_IRWXU;
 }
 
 static bool add_directory(struct bw_made_directories *directories, const char *path, size_t length,
@@ -275,7 +275,7 @@ static bool add_directory(struct bw_made_directories *directories, const char *p
     struct bw_path_details details;
     size_t known = 0, end;
     uint32_t number = 0;
-    if (directories->paths.records.count)
+    if (directories->paths.records.chunks.count)
         number = bw_path_store_find_nearest(&directories->paths, path, length, &known);
     if (known == above && length > above && may_be_leaf(directories, inode)) {
         const char *name = bw_path_next(path, length, above, &end);
@@ -344,7 +344,7 @@ static struct bw_error *visit_marked(const struct bw_made_directories *directori
                                      bw_made_directory_visitor *visit, void *context)
 {
     BW_AUTO_BUFFER struct bw_buffer path = {0};
-    for (size_t chunk = directories->paths.records.count; chunk--;)
+    for (size_t chunk = directories->paths.records.chunks.count; chunk--;)
         BW_TRY(visit_chunk(directories, chunk, marks, &path, visit, context));
     return NULL;
 }

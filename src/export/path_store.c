@@ -132,7 +132,7 @@ uint32_t bw_path_store_find_nearest(struct bw_path_store *store, const char *pat
 uint32_t bw_path_store_find(struct bw_path_store *store, const char *path, size_t length)
 {
     size_t known;
-    if (!store->records.count)
+    if (!store->records.chunks.count)
         return BW_NO_RECORD;
     const uint32_t number = bw_path_store_find_nearest(store, path, length, &known);
     return known == length ? number : BW_NO_RECORD;
@@ -211,7 +211,7 @@ bool bw_path_store_describe(struct bw_path_store *store, const char *path, size_
                             const struct bw_path_details *details, uint32_t *number)
 {
     size_t known, end;
-    if (!store->records.count && add_name(store, 0, "", 0, HAS_LINK, NULL) == BW_NO_RECORD)
+    if (!store->records.chunks.count && add_name(store, 0, "", 0, HAS_LINK, NULL) == BW_NO_RECORD)
         return false;
     *number = bw_path_store_find_nearest(store, path, length, &known);
     if (known == length) {

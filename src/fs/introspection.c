@@ -57,7 +57,7 @@ bw_fs_files(const struct bw_fs *fs,
             struct bw_error *(*visit)(void *context, const char *path, bool written), void *context)
 {
     struct file_visitor visitor = {visit, context};
-    for (size_t i = 0; i < fs->inputs.count; i++) {
+    for (size_t i = 0; i < fs->inputs.files.count; i++) {
         const char *path = bw_file_set_path(&fs->inputs, i);
         if (path)
             BW_TRY(visit(context, path, false));

@@ -26,10 +26,11 @@ static struct bw_error *split_inputs(const char *path, struct bw_file_set *input
 {
     const char *suffix = bw_part_suffix(path);
     BW_AUTO_FREE char *part = suffix ? strdup(path) : NULL;
-    bool added = !suffix || part;
-    while (added && part && bw_part_next(part, (size_t)(suffix - path)))
-        added = bw_file_set_add(inputs, part);
-    return added ? NULL : bw_error_no_memory();
+    if (suffix && !part)
+        return bw_error_no_memory();
+    while (part && bw_part_next(part, (size_t)(suffix - path)))
+        BW_TRY(bw_file_set_insert(inputs, part));
+    return NULL;
 }
 
 /* Reports an error if a part exists after the first missing one, up to a limited distance. After
@@ -277,8 +278,7 @@ static struct bw_error *read_volfile(struct bw_graph *graph, const struct bw_fs_
                                      struct bw_file_set *inputs)
 {
     BW_TRY(bw_volfile_read(graph, options->graph->file));
-    if (!bw_file_set_add(inputs, options->graph->file))
-        return bw_error_no_memory();
+    BW_TRY(bw_file_set_insert(inputs, options->graph->file));
     return options->path_count ? replace_paths(graph, options) : NULL;
 }
 
@@ -334,8 +334,8 @@ static struct bw_error *describe_graph(struct bw_fs *fs, const struct bw_fs_opti
         BW_TRY(edit->kind == BW_EDIT_OPTION ? bw_graph_edit_option(fs->graph, edit->text)
                                             : bw_graph_edit_insert(fs->graph, edit->text));
     }
-    if (options->header && !bw_file_set_add(&fs->inputs, options->header))
-        return bw_error_no_memory();
+    if (options->header)
+        BW_TRY(bw_file_set_insert(&fs->inputs, options->header));
     for (size_t i = 0; i < options->path_count; i++)
         BW_TRY(split_inputs(options->paths[i], &fs->inputs));
     return bw_graph_check(fs->graph, &fs->inputs);

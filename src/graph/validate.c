@@ -257,7 +257,7 @@ static struct bw_error *add_input(void *inputs, const struct bw_xlator *layer,
 {
     (void)layer;
     (void)option;
-    return bw_file_set_add(inputs, path) ? NULL : bw_error_no_memory();
+    return bw_file_set_insert(inputs, path);
 }
 
 /* Compares an output with every file that is read, by device and inode. A file that does not exist

@@ -234,8 +234,8 @@ static struct bw_error *add_lacking(struct finding *finding, uint64_t number, ui
         return NULL;
     /* inode numbers are hardly ever reused, and few generations are involved */
     const uint64_t identity = number ^ generation << 40 ^ generation >> 24 ^ (uint64_t)!named << 63;
-    if (!bw_pair_set_add(&finding->deleted->known, finding->subvolume->tree.id, identity, &is_new))
-        return bw_error_no_memory();
+    BW_TRY(bw_pair_set_insert(&finding->deleted->known, finding->subvolume->tree.id, identity,
+                              &is_new));
     return is_new ? add_inode(finding, number) : NULL;
 }
 

@@ -26,9 +26,7 @@ static struct bw_error *add_range(void *context, const struct bw_used_range *ran
                    end = (range->offset + range->length + SECTOR - 1) / SECTOR * SECTOR;
     if (!range->in_use)
         return NULL;
-    return bw_range_set_add(&device->used, start, end < device->size ? end : device->size)
-               ? NULL
-               : bw_error_no_memory();
+    return bw_range_set_insert(&device->used, start, end < device->size ? end : device->size);
 }
 
 static struct bw_error *open_device(void *context, const struct bw_device_info *info)
@@ -86,8 +84,9 @@ static struct fuse_attr attributes_of(const struct bw_mount *mount, fuse_ino_t n
                                    .uid = options->squash_user ? options->user : getuid(),
                                    .gid = options->squash_group ? options->group : getgid(),
                                    .blksize = SECTOR};
-    for (size_t i = 0; device && i < device->used.count; i++)
-        attributes.blocks += (device->used.items[i].end - device->used.items[i].start) / 512;
+    for (size_t i = 0; device && i < device->used.ranges.count; i++)
+        attributes.blocks +=
+            (device->used.ranges.items[i].end - device->used.ranges.items[i].start) / 512;
     attributes.size = device ? device->size : 0;
     return attributes;
 }

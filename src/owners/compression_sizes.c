@@ -9,6 +9,7 @@
 
 #include <stdlib.h>
 
+#include "base/map.h"
 #include "base/cleanup.h"
 #include "base/struct_size.h"
 #include "owners/file_list.h"
@@ -70,7 +71,7 @@ static struct bw_error *add_extent(struct bw_compression_count *count, uint32_t 
     if (count->is_alone) {
         info->extents++;
         add_whole(&info->types[type], extent, 1);
-        return bw_number_set_add(&count->counted, sector, &is_new) ? NULL : bw_error_no_memory();
+        return bw_number_set_insert(&count->counted, sector, &is_new);
     }
     const uint32_t first = bw_map_get(&count->extents, sector);
     const uint32_t ours =
@@ -114,8 +115,7 @@ static struct bw_error *end_batch(struct bw_compression_count *count)
     uint32_t order;
     bool is_new;
     while (bw_map_next(&count->extents, &position, &sector, &order))
-        if (!bw_number_set_add(&count->counted, sector, &is_new))
-            return bw_error_no_memory();
+        BW_TRY(bw_number_set_insert(&count->counted, sector, &is_new));
     bw_map_clear(&count->extents);
     return NULL;
 }

@@ -254,9 +254,9 @@ static struct bw_error *add_step(struct lister *lister, enum bw_listed_kind kind
     bool is_new = true;
     if (lister->count == lister->room)
         BW_TRY(visit_batch(lister));
-    if (wanted && lister->options->once &&
-        !bw_pair_set_add(&lister->listed, bw_subvolume_id(place->subvolume), place->inode, &is_new))
-        return bw_error_no_memory();
+    if (wanted && lister->options->once)
+        BW_TRY(bw_pair_set_insert(&lister->listed, bw_subvolume_id(place->subvolume), place->inode,
+                                  &is_new));
     lister->files[lister->count++] = (struct bw_listed_file){.subvolume = place->subvolume,
                                                              .inode = place->inode,
                                                              .name = (uint32_t)lister->names.length,
@@ -287,8 +287,8 @@ static struct bw_error *enter_once(struct lister *lister, const struct bw_place 
         return NULL;
     if (bw_map_get(&lister->left, tree) != UINT32_MAX && !is_inside_subvolume(lister, tree))
         *enters = false;
-    else if (!bw_pair_set_add(&lister->entered, tree, place->inode, enters))
-        return bw_error_no_memory();
+    else
+        BW_TRY(bw_pair_set_insert(&lister->entered, tree, place->inode, enters));
     if (!*enters)
         bw_fs_report(lister->fs, BW_DAMAGE,
                      bw_error_create(BW_ERROR_CORRUPT,

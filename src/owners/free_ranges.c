@@ -37,7 +37,7 @@ static struct bw_error *add_span(struct bw_range_set *set, uint64_t start, uint6
 {
     if (!length || length > UINT64_MAX - start)
         return NULL;
-    return bw_range_set_add(set, start, start + length) ? NULL : bw_error_no_memory();
+    return bw_range_set_insert(set, start, start + length);
 }
 
 /* A file needs all bytes of a compressed extent, even if it shows only a part. */

@@ -28,8 +28,7 @@ bool bw_owner_mark(struct bw_owner_search *search, uint64_t bytenr, bool *new)
 
 struct bw_error *bw_owner_allocate(struct bw_owner_search *search, uint64_t start, uint64_t length)
 {
-    return bw_range_set_add(&search->allocated, start, start + length) ? NULL
-                                                                       : bw_error_no_memory();
+    return bw_range_set_insert(&search->allocated, start, start + length);
 }
 
 struct bw_error *bw_owner_add_block(struct bw_owner_search *search,

@@ -192,8 +192,7 @@ static struct bw_error *visit_piece(struct descent *descent, const struct piece 
     const bool all = whole || piece->is_compressed;
     owner->offset = piece->offset + (all ? 0 : start - piece->start);
     owner->file_length = all ? piece->file_length : end - start;
-    if (!bw_range_set_add(&search->shown, start, end))
-        return bw_error_no_memory();
+    BW_TRY(bw_range_set_insert(&search->shown, start, end));
     return bw_owner_visit(search, owner);
 }
 
@@ -379,8 +378,7 @@ static struct bw_error *visit_blocks(struct bw_owner_search *search)
                                        .has_key = block->has_key,
                                        .key = block->key};
         BW_TRY(search->options->visit(search->options->context, &owner));
-        if (!bw_range_set_add(&search->shown, owner.logical, owner.logical + owner.length))
-            return bw_error_no_memory();
+        BW_TRY(bw_range_set_insert(&search->shown, owner.logical, owner.logical + owner.length));
     }
     return NULL;
 }
@@ -492,7 +490,7 @@ static void forget_marks(struct bw_owner_search *search)
 {
     bw_map_clear(&search->marks);
     bw_map_clear(&search->block_numbers);
-    search->allocated.count = search->allocated.joined = search->block_count = 0;
+    search->allocated.ranges.count = search->allocated.joined = search->block_count = 0;
 }
 
 static struct bw_error *find_all(struct bw_owner_search *search)

@@ -207,10 +207,9 @@ static struct bw_error *add_stripe_extent(struct bw_range_set *set, uint64_t dev
     if (bad)
         *complete = false;
     for (unsigned i = 0; !bad && i < extent.count; i++)
-        if (extent.places[i].devid == devid &&
-            !bw_range_set_add(set, extent.places[i].offset,
-                              extent.places[i].offset + extent.length))
-            return bw_error_no_memory();
+        if (extent.places[i].devid == devid)
+            BW_TRY(bw_range_set_insert(set, extent.places[i].offset,
+                                       extent.places[i].offset + extent.length));
     return NULL;
 }
 

@@ -126,7 +126,7 @@ static struct bw_error *add_range(struct bw_range_set *set, uint64_t start, uint
     const uint64_t mask = BW_MIN_SECTORSIZE - 1;
     start &= ~mask;
     end = end > UINT64_MAX - mask ? UINT64_MAX : (end + mask) & ~mask;
-    return start >= end || bw_range_set_add(set, start, end) ? NULL : bw_error_no_memory();
+    return start < end ? bw_range_set_insert(set, start, end) : NULL;
 }
 
 /* The free space tree. */
@@ -423,9 +423,9 @@ static void join_sets(struct bw_used_map *map)
 struct bw_error *bw_used_map_join(struct bw_used_map *map)
 {
     for (unsigned kind = 0; kind < BW_USED_SETS; kind++)
-        for (size_t i = 0; i < map->added[kind].count; i++)
-            BW_TRY(add_range(&map->sets[kind], map->added[kind].items[i].start,
-                             map->added[kind].items[i].end));
+        for (size_t i = 0; i < map->added[kind].ranges.count; i++)
+            BW_TRY(add_range(&map->sets[kind], map->added[kind].ranges.items[i].start,
+                             map->added[kind].ranges.items[i].end));
     join_sets(map);
     return NULL;
 }
@@ -443,9 +443,9 @@ static struct bw_error *add_moved_parts(const struct bw_range_set *set,
                                         struct bw_range_set *added)
 {
     const uint64_t from = range->from, end = from + range->length;
-    size_t i = BW_FIRST_INDEX(k, set->count, set->items[k].end > from);
-    for (; i < set->count && set->items[i].start < end; i++) {
-        const struct bw_span span = set->items[i];
+    size_t i = BW_FIRST_INDEX(k, set->ranges.count, set->ranges.items[k].end > from);
+    for (; i < set->ranges.count && set->ranges.items[i].start < end; i++) {
+        const struct bw_span span = set->ranges.items[i];
         const uint64_t first = span.start > from ? span.start - from : 0,
                        last = (span.end < end ? span.end : end) - from;
         BW_TRY(add_range(added, range->to + first, range->to + last));

@@ -130,8 +130,7 @@ static struct bw_error *make_early(struct bw_sender *sender, uint64_t directory)
     struct full *full = sender->order;
     struct bw_inode inode;
     bool is_new;
-    if (!bw_number_set_add(&full->early, directory, &is_new))
-        return bw_error_no_memory();
+    BW_TRY(bw_number_set_insert(&full->early, directory, &is_new));
     if (!is_new)
         return NULL;
     BW_TRY(bw_inode_read(sender->sent->fs, &sender->sent->subvolume->tree, directory, &inode));

@@ -237,7 +237,7 @@ static struct bw_error *note_inode(struct bw_number_set *set, int directory, con
     bool is_new;
     if (fstatat(directory, name, &status, AT_SYMLINK_NOFOLLOW))
         return errno == ENOENT ? NULL : system_error("cannot read", name); /* was not made */
-    return bw_number_set_add(set, status.st_ino, &is_new) ? NULL : bw_error_no_memory();
+    return bw_number_set_insert(set, status.st_ino, &is_new);
 }
 
 struct bw_error *bw_linked_tree_add(struct bw_linked_tree *tree, int directory, const char *name)

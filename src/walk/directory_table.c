@@ -72,8 +72,7 @@ struct bw_error *bw_directories_add(struct bw_directory_table *table, uint64_t i
 struct bw_error *bw_directories_close(struct bw_directory_table *table, uint64_t inode,
                                       bool *is_new)
 {
-    if (!bw_number_set_add(&table->closed, inode, is_new))
-        return bw_error_no_memory();
+    BW_TRY(bw_number_set_insert(&table->closed, inode, is_new));
     table->count += *is_new;
     return NULL;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The names of differences between two files, for rows. */
-#ifndef BW_CMD_CHANGES_H
-#define BW_CMD_CHANGES_H
+#ifndef BW_CLI_COMMON_CHANGES_H
+#define BW_CLI_COMMON_CHANGES_H
 
 #include <string.h>
 

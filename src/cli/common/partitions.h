@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Partition tables as text for people, and as records. */
-#ifndef BW_CMD_PARTITIONS_H
-#define BW_CMD_PARTITIONS_H
+#ifndef BW_CLI_COMMON_PARTITIONS_H
+#define BW_CLI_COMMON_PARTITIONS_H
 
 #include "base/buffer.h"
 #include "btrfs-walk/image.h"

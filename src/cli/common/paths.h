@@ -3,8 +3,8 @@
  * Common code of commands that print facts about paths: opens the image, looks up each path,
  * continues after a missing one, and returns the right exit status.
  */
-#ifndef BW_CMD_PATHS_H
-#define BW_CMD_PATHS_H
+#ifndef BW_CLI_COMMON_PATHS_H
+#define BW_CLI_COMMON_PATHS_H
 
 #include "btrfs-walk/inode.h"
 #include "cli/common/answer.h"

@@ -2,8 +2,8 @@
 /*
  * The filters of find(1), for all commands that list or export a tree.
  */
-#ifndef BW_CMD_SELECTION_H
-#define BW_CMD_SELECTION_H
+#ifndef BW_CLI_COMMON_SELECTION_H
+#define BW_CLI_COMMON_SELECTION_H
 
 #include "btrfs-walk/walk.h"
 #include "cli/command.h"

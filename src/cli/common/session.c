@@ -124,15 +124,12 @@ static struct bw_error *check_streams(const struct bw_fs *fs, const struct bw_fi
  * image. */
 static struct bw_error *check_streams_first(const struct cmd_common *common)
 {
-    struct bw_file_set images = {0};
-    bool added = true;
+    BW_SCOPED(bw_file_set) struct bw_file_set images = {0};
     for (size_t i = 0; i < common->input.image_count; i++)
-        added &= bw_file_set_add(&images, common->input.images[i]);
+        BW_TRY(bw_file_set_insert(&images, common->input.images[i]));
     for (size_t i = 0; i < common->input.other_count; i++)
-        added &= bw_file_set_add(&images, common->input.others[i]);
-    struct bw_error *error = added ? check_streams(NULL, &images) : bw_error_no_memory();
-    bw_file_set_free(&images);
-    return error;
+        BW_TRY(bw_file_set_insert(&images, common->input.others[i]));
+    return check_streams(NULL, &images);
 }
 
 /* A session that is being opened. */

@@ -3,8 +3,8 @@
  * Completion for all shells. The scripts in completions/ pass the words of a command line, and
  * receive the completions of the last word.
  */
-#ifndef BW_CMD_COMPLETE_H
-#define BW_CMD_COMPLETE_H
+#ifndef BW_CLI_COMPLETE_COMPLETE_H
+#define BW_CLI_COMPLETE_COMPLETE_H
 
 #include "cli/command.h"
 

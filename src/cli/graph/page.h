@@ -4,8 +4,8 @@
  * and options. For `btrfs-walk xlators TYPE`; scripts/make-docs makes the pages in docs/xlators and
  * in the manual.
  */
-#ifndef BW_CMD_PAGE_H
-#define BW_CMD_PAGE_H
+#ifndef BW_CLI_GRAPH_PAGE_H
+#define BW_CLI_GRAPH_PAGE_H
 
 #include "base/buffer.h"
 #include "btrfs-walk/graph.h"

@@ -166,9 +166,9 @@ static struct bw_error *push_directory(struct lister *ls, size_t above, const ch
 static struct bw_error *enter_once(struct lister *ls, const struct bw_place *place, bool *again)
 {
     bool first = true;
-    if (ls->options->recursive && place->inode != BW_EMPTY_DIRECTORY &&
-        !bw_pair_set_add(&ls->listed, bw_subvolume_id(place->subvolume), place->inode, &first))
-        return bw_error_no_memory();
+    if (ls->options->recursive && place->inode != BW_EMPTY_DIRECTORY)
+        BW_TRY(bw_pair_set_insert(&ls->listed, bw_subvolume_id(place->subvolume), place->inode,
+                                  &first));
     *again = !first;
     return NULL;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The ls command: ls.c has the order of directories and the filters, ls_listing.c reads and sorts
  * entries, ls_print.c prints them, in colours. */
-#ifndef BW_CMD_LS_H
-#define BW_CMD_LS_H
+#ifndef BW_CLI_INSPECT_LS_H
+#define BW_CLI_INSPECT_LS_H
 
 #include "base/time_style.h"
 #include "btrfs-walk/inode.h"

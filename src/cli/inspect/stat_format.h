@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The formats of stat(1). */
-#ifndef BW_CMD_STAT_FORMAT_H
-#define BW_CMD_STAT_FORMAT_H
+#ifndef BW_CLI_INSPECT_STAT_FORMAT_H
+#define BW_CLI_INSPECT_STAT_FORMAT_H
 
 #include "base/buffer.h"
 #include "btrfs-walk/inode.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The tree of `subvolumes --tree`: each subvolume below the one it is nested in. */
-#ifndef BW_CMD_SUBVOLUME_TREE_H
-#define BW_CMD_SUBVOLUME_TREE_H
+#ifndef BW_CLI_INSPECT_SUBVOLUME_TREE_H
+#define BW_CLI_INSPECT_SUBVOLUME_TREE_H
 
 #include "btrfs-walk/subvolume.h"
 #include "cli/command.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Writes zeros to stdout, as holes if it is a file. */
-#ifndef BW_CMD_ZEROS_H
-#define BW_CMD_ZEROS_H
+#ifndef BW_CLI_INSPECT_ZEROS_H
+#define BW_CLI_INSPECT_ZEROS_H
 
 #include <stdint.h>
 

@@ -4,8 +4,8 @@
  * sections from affected.c (affected files), sections.c, folders.c (the treemap) and
  * check_section.c (the check). page.c writes HTML, and style.c is the style of the page.
  */
-#ifndef BW_CMD_REPORT_H
-#define BW_CMD_REPORT_H
+#ifndef BW_CLI_REPORT_REPORT_H
+#define BW_CLI_REPORT_REPORT_H
 
 #include "base/buffer.h"
 #include "btrfs-walk/check.h"

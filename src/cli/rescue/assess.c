@@ -138,11 +138,10 @@ static bool add_read(struct rescue *rescue, const struct bw_extent *extent)
 static struct bw_error *add_incomplete(void *context, const struct bw_chunk_info *chunk)
 {
     struct rescue *rescue = context;
-    return bw_chunk_condition(rescue->fs, chunk, NULL) != BW_CHUNK_INCOMPLETE ||
-                   bw_range_set_add(&rescue->incomplete, chunk->logical,
-                                    chunk->logical + chunk->length)
-               ? NULL
-               : bw_error_no_memory();
+    if (bw_chunk_condition(rescue->fs, chunk, NULL) != BW_CHUNK_INCOMPLETE)
+        return NULL;
+    return bw_range_set_insert(&rescue->incomplete, chunk->logical,
+                               chunk->logical + chunk->length);
 }
 
 /* Whether a copy of the data at an address is present; sets how many bytes that is true for. */

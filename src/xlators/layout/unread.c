@@ -16,7 +16,7 @@ struct unread {
 
 static struct bw_error *add_range(void *context, uint64_t start, uint64_t length)
 {
-    return bw_range_set_add(context, start, start + length) ? NULL : bw_error_no_memory();
+    return bw_range_set_insert(context, start, start + length);
 }
 
 static struct bw_error *init(struct bw_xlator *xlator)
@@ -61,7 +61,7 @@ static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator
 static void dump(struct bw_xlator *xlator, struct bw_json *json)
 {
     struct unread *unread = bw_xlator_private(xlator);
-    bw_json_number(json, "unread_ranges", unread->ranges.count);
+    bw_json_number(json, "unread_ranges", unread->ranges.ranges.count);
 }
 
 static const struct bw_option options[] = {

@@ -248,15 +248,15 @@ static void test_number_set(void **state)
     assert_false(bw_number_set_has(&set, 0));
     for (unsigned round = 0; round < 2; round++) {
         for (uint64_t i = 0; i < 10000; i++) {
-            assert_true(bw_number_set_add(&set, i * 2, &is_new));
+            assert_null(bw_number_set_insert(&set, i * 2, &is_new));
             assert_int_equal(is_new, !round);
-            assert_true(bw_number_set_add(&set, UINT64_MAX - i * 1000003, &is_new));
+            assert_null(bw_number_set_insert(&set, UINT64_MAX - i * 1000003, &is_new));
             assert_int_equal(is_new, !round);
         }
     }
     for (uint64_t i = 0; i < 20000; i++)
         assert_int_equal(bw_number_set_has(&set, i), i % 2 == 0);
-    assert_true(set.count < 10000 + 20000 / 64 + 2);
+    assert_true(set.groups.count < 10000 + 20000 / 64 + 2);
     bw_number_set_free(&set);
     assert_false(bw_number_set_has(&set, 2));
 }
@@ -266,13 +266,18 @@ static void test_pair_set_forgets(void **state)
     (void)state;
     struct bw_pair_set set = {0};
     bool is_new;
-    for (uint64_t first = 5; first < 300; first++)
-        assert_true(bw_pair_set_add(&set, first, 256, &is_new) && is_new);
+    for (uint64_t first = 5; first < 300; first++) {
+        assert_null(bw_pair_set_insert(&set, first, 256, &is_new));
+        assert_true(is_new);
+    }
     bw_pair_set_forget(&set, 7);
     bw_pair_set_forget(&set, 4711);
-    assert_true(bw_pair_set_add(&set, 8, 256, &is_new) && !is_new);
-    assert_true(bw_pair_set_add(&set, 7, 256, &is_new) && is_new);
-    assert_true(bw_pair_set_add(&set, 7, 256, &is_new) && !is_new);
+    assert_null(bw_pair_set_insert(&set, 8, 256, &is_new));
+    assert_true(!is_new);
+    assert_null(bw_pair_set_insert(&set, 7, 256, &is_new));
+    assert_true(is_new);
+    assert_null(bw_pair_set_insert(&set, 7, 256, &is_new));
+    assert_true(!is_new);
     bw_pair_set_free(&set);
 }
 
