@@ -109,6 +109,12 @@ struct bw_diff_options {
     enum bw_diff_reading reading;
     bw_difference_visitor *visit;
     void *context;
+    /** The generation of the state `before`: lists what changed since that transaction in `after`
+     * and in all subvolumes nested in it; see below. 0: an ordinary comparison. */
+    uint64_t since;
+    /** With `since`, where only generations prove changes: omit inodes that last changed before
+     * this time. */
+    struct timespec since_time;
 };
 
 /** The outcome of a comparison. */
@@ -121,15 +127,25 @@ struct bw_diff_summary {
     /** Entries before and after that were compared; of subvolumes with a common origin, only files
      * with items that differ, and between images also those with extents. */
     uint64_t entries[2];
-    uint64_t subvolumes;  /**< comparisons of subvolumes, at least 1 */
-    uint64_t left_out[2]; /**< nested subvolumes before and after that were not compared */
-    uint64_t reserved[1]; /**< zeros: room for more members */
+    uint64_t subvolumes;    /**< comparisons of subvolumes, at least 1 */
+    uint64_t left_out[2];   /**< nested subvolumes before and after that were not compared */
+    uint64_t unchanged;     /**< with `since`: subvolumes that did not change, and were not read */
+    uint64_t by_generation; /**< with `since`: subvolumes that existed then, but whose older tree is
+                               not available: what was deleted from them is unknown */
+    uint64_t reserved[4];   /**< zeros: room for more members */
 };
 
 /**
  * Compares the subvolume `before` with `after`, and passes the differences on in the order of their
  * paths, subvolume by subvolume. Unless options->nested is set, nested subvolumes count as empty
  * directories, as in a snapshot.
+ *
+ * With options->since, `before` is the state of the file system that this transaction committed.
+ * Subvolumes that did not change since then are not read. A new snapshot is one difference; of its
+ * files, only those that changed after it was made are listed. If the state is not available,
+ * before->fs is NULL, and generations decide: an inode that was created or changed by a later
+ * transaction is added or modified, under its present name, and deletions are unknown. The same
+ * holds for files in lost parts of the state.
  *
  * All differences are collected first, in about 200 bytes each. `summary` may be NULL. Other
  * threads may use both file systems at the same time.

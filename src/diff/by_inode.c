@@ -190,12 +190,67 @@ static struct bw_error *read_names(struct pair *pair)
     return NULL;
 }
 
+static bool is_before(struct timespec time, struct timespec limit)
+{
+    return time.tv_sec < limit.tv_sec ||
+           (time.tv_sec == limit.tv_sec && time.tv_nsec < limit.tv_nsec);
+}
+
+/* A file whose older inode is lost, with all that could show what differs: its own generations
+ * prove whether a later transaction created or changed it. If none did, it is the same. */
+static struct bw_error *report_newer(struct pair *pair)
+{
+    const struct bw_diff_options *options = &pair->diff->options;
+    const struct bw_diff_file *file = &pair->files[1];
+    const bool added = file->inode.generation > options->since &&
+                       !is_before(file->inode.otime, options->since_time);
+    const struct bw_touched_list *list = &pair->diff->touched;
+    const struct bw_touched *next = pair->touched + 1;
+    struct bw_diff_row row =
+        bw_diff_row_of(added ? BW_DIFFERENCE_ADDED : BW_DIFFERENCE_MODIFIED, NULL, file);
+    if (file->inode.transid <= options->since || is_before(file->inode.ctime, options->since_time))
+        return NULL;
+    pair->diff->summary.entries[1]++;
+    row.proven = true;
+    if (!added) {
+        const size_t end = next < list->items + list->count ? next->range : list->range_count;
+        row.old_inode = row.inode;
+        row.bytes = 0;
+        for (size_t i = pair->touched->range; i < end && S_ISREG(file->inode.mode); i++)
+            if (list->ranges[i].start < row.size)
+                row.bytes += (list->ranges[i].end < row.size ? list->ranges[i].end : row.size) -
+                             list->ranges[i].start;
+        row.changes = row.bytes ? BW_CHANGE_CONTENT : 0;
+        row.unknown = (uint16_t)(((1U << BW_DIFFERENCE_CHANGES) - 1) & ~row.changes);
+        if (S_ISDIR(file->inode.mode))
+            row.unknown &= (uint16_t) ~(BW_CHANGE_CONTENT | BW_CHANGE_SIZE);
+    }
+    if (file->number == BW_SUBVOLUME_ROOT_INODE) {
+        struct bw_diff_text top = {pair->diff->rows.texts.length, 1};
+        bw_buffer_append_byte(&pair->diff->rows.texts, '/');
+        if (pair->diff->rows.texts.failed)
+            return bw_error_no_memory();
+        return added ? NULL : add_row(pair, row, top);
+    }
+    BW_TRY(bw_diff_names_read(&pair->diff->trees[1], file->number, &pair->own[1]));
+    pair->names[1] = &pair->own[1];
+    for (size_t i = 0; i < pair->names[1]->count; i++) {
+        struct bw_diff_text path;
+        BW_TRY(path_of(pair, 1, i, &path));
+        row.directory = pair->names[1]->items[i].parent;
+        BW_TRY(add_row(pair, row, path));
+    }
+    return NULL;
+}
+
 static struct bw_error *compare_inode(struct pair *pair)
 {
     const uint64_t number = pair->touched->number;
     struct bw_diff_file *files = pair->files;
     for (unsigned side = 0; side < 2; side++)
         BW_TRY(bw_diff_file_read(&pair->diff->trees[side], number, &files[side]));
+    if (pair->diff->options.since && files[0].lost && files[1].exists)
+        return report_newer(pair);
     for (unsigned side = 0; side < 2; side++)
         pair->diff->summary.entries[side] += files[side].exists;
     BW_TRY(read_names(pair));
@@ -231,6 +286,18 @@ static struct bw_error *report_nested(struct bw_diff *diff, const struct bw_nest
                                       const struct bw_nested_entry *entry)
 {
     struct bw_diff_text path, old = {0};
+    bool proven = false;
+    if (entry->unknown && entry->side && diff->options.since) {
+        struct bw_fs *fs = diff->trees[1].fs;
+        const struct bw_subvolume *subvolume = bw_subvolume_by_id(fs, entry->id);
+        struct bw_subvolume_info info;
+        struct bw_error *error = subvolume ? bw_subvolume_get(fs, subvolume, &info) : NULL;
+        if (error)
+            bw_fs_report(fs, BW_DAMAGE, error);
+        proven = subvolume && !error && info.otransid > diff->options.since;
+        if (subvolume && !error && !proven)
+            return NULL;
+    }
     BW_TRY(nested_path(diff, entry, &path));
     if (before)
         BW_TRY(nested_path(diff, before, &old));
@@ -238,10 +305,11 @@ static struct bw_error *report_nested(struct bw_diff *diff, const struct bw_nest
         return NULL;
     bool was = before || !entry->side, is = entry->side;
     const struct bw_diff_row row = {
-        .status = entry->unknown ? BW_DIFFERENCE_UNKNOWN
-                  : before       ? BW_DIFFERENCE_RENAMED
-                  : is           ? BW_DIFFERENCE_ADDED
-                                 : BW_DIFFERENCE_DELETED,
+        .status = entry->unknown && !proven ? BW_DIFFERENCE_UNKNOWN
+                  : before                  ? BW_DIFFERENCE_RENAMED
+                  : is                      ? BW_DIFFERENCE_ADDED
+                                            : BW_DIFFERENCE_DELETED,
+        .proven = proven,
         .path = path.at,
         .path_length = path.length,
         .old_path = old.at,

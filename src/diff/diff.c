@@ -101,7 +101,9 @@ static struct bw_error *choose_method(struct bw_diff *diff)
     const struct bw_tree *trees[2] = {&diff->trees[0].subvolume->tree,
                                       &diff->trees[1].subvolume->tree};
     diff->shared = fs[0] == fs[1] || diff->options.states;
-    diff->by_path = true;
+    diff->by_path = !diff->trees[0].unavailable;
+    if (!diff->by_path)
+        return NULL;
     if (diff->options.by_path ||
         memcmp(fs[0]->superblock.fsid, fs[1]->superblock.fsid, BW_UUID_SIZE) != 0)
         return NULL;
@@ -166,12 +168,15 @@ static void add_summary(struct bw_diff_summary *sum, const struct bw_diff_summar
     sum->bytes += part->bytes;
     sum->blocks += part->blocks;
     sum->by_path |= part->by_path;
+    sum->unchanged += part->unchanged;
+    sum->by_generation += part->by_generation;
     sum->subvolumes++;
     for (unsigned side = 0; side < 2; side++)
         sum->entries[side] += part->entries[side];
 }
 
-/* Compares two subvolumes; one of them may be NULL. `prefix` is their path. */
+/* Compares two subvolumes; one of them may be NULL. `prefix` is their path. With options->since, a
+ * subvolume without an older one is compared with its state then, which is not available. */
 static struct bw_error *compare_subvolumes(const struct bw_diff_side sides[2],
                                            const struct bw_diff_options *options,
                                            const char *prefix, struct bw_diff_summary *summary)
@@ -181,6 +186,10 @@ static struct bw_error *compare_subvolumes(const struct bw_diff_side sides[2],
         diff.exists[side] = sides[side].subvolume;
         if (diff.exists[side])
             bw_diff_tree_init(&diff.trees[side], &sides[side]);
+    }
+    if (options->since && !diff.exists[0]) {
+        bw_diff_tree_init(&diff.trees[0], &sides[1]);
+        diff.exists[0] = diff.trees[0].unavailable = diff.trees[0].lost = true;
     }
     struct bw_error *error = compare_trees(&diff);
     free_all(&diff);
@@ -194,8 +203,9 @@ static struct bw_error *compare_subvolumes(const struct bw_diff_side sides[2],
 struct nested {
     uint64_t id;
     uint8_t uuid[BW_UUID_SIZE];
-    char *path; /* from the top of the compared subvolume, with a '/' before it */
-    bool is_matched;
+    char *path;                /* from the top of the compared subvolume, with a '/' before it */
+    uint64_t created, changed; /* by these transactions */
+    bool is_snapshot, is_matched;
 };
 
 /* The subvolumes nested in one side. */
@@ -226,7 +236,10 @@ static struct bw_error *add_nested(void *context, const struct bw_subvolume_info
         return bw_error_no_memory();
     struct nested *nested = &list->items[list->count];
     *nested = (struct nested){.id = info->id,
-                              .path = strndup(info->path + start, info->path_length - start)};
+                              .path = strndup(info->path + start, info->path_length - start),
+                              .created = info->otransid,
+                              .changed = info->generation,
+                              .is_snapshot = info->is_snapshot};
     memcpy(nested->uuid, info->uuid, BW_UUID_SIZE);
     list->count += nested->path != NULL;
     return nested->path ? NULL : bw_error_no_memory();
@@ -285,6 +298,27 @@ static bool narrow_filter(const char *filter, const char *prefix, struct bw_diff
     return strncmp(filter, prefix, length) == 0 && filter[length] == '/';
 }
 
+/* Whether a subvolume is to be compared with its state at options->since; sets the transaction from
+ * which on its own generations count. The directory that contains it shows that it was created or
+ * deleted; a snapshot has the files of another subvolume. */
+static bool select_since(const struct nested *before, const struct nested *after,
+                         struct bw_diff_options *options, struct bw_diff_summary *summary)
+{
+    if (!after)
+        return !before->is_snapshot;
+    const bool is_new = !before && after->created > options->since;
+    if (is_new && !after->is_snapshot)
+        options->since = 0;
+    else if (is_new)
+        options->since = after->created;
+    if (after->changed <= options->since) {
+        summary->unchanged += !is_new;
+        return false;
+    }
+    summary->by_generation += !before && !is_new;
+    return true;
+}
+
 /* Compares nested subvolumes in the order of their paths. Subvolumes at the same path are compared
  * first; a subvolume of the same UUID at another path was moved. */
 static struct bw_error *compare_nested(const struct bw_diff_side tops[2],
@@ -321,6 +355,8 @@ static struct bw_error *compare_nested(const struct bw_diff_side tops[2],
         const char *prefix = b ? b->path : a->path;
         if (!narrow_filter(filter, prefix, &inner))
             continue;
+        if (options->since && !select_since(a, b, &inner, summary))
+            continue;
         const struct bw_diff_side sides[2] = {
             {tops[0].fs, a ? bw_subvolume_by_id(tops[0].fs, a->id) : NULL},
             {tops[1].fs, b ? bw_subvolume_by_id(tops[1].fs, b->id) : NULL}};
@@ -334,7 +370,7 @@ struct bw_error *bw_diff(const struct bw_diff_side *before, const struct bw_diff
 {
     struct bw_diff_options options = {.struct_size = sizeof options};
     struct bw_diff_summary sum = {0};
-    const struct bw_diff_side sides[2] = {*before, *after};
+    struct bw_diff_side sides[2] = {*before, *after};
     struct nested_list lists[2] = {{0}};
     BW_AUTO_BUFFER struct bw_buffer filter = {0};
     BW_TRY(BW_TAKE_OPTIONS(&options, given));
@@ -343,9 +379,18 @@ struct bw_error *bw_diff(const struct bw_diff_side *before, const struct bw_diff
     BW_TRY(bw_diff_set_filter(options.path, &filter));
     bw_buffer_append_byte(&filter, '\0');
     struct bw_error *error = filter.failed ? bw_error_no_memory() : NULL;
-    if (!error)
+    if (options.since) {
+        options.nested = options.states = true;
+        sides[0].subvolume = sides[0].fs ? sides[0].subvolume : NULL;
+    }
+    if (options.since && after->subvolume->tree.root.generation <= options.since) {
+        sum.unchanged++;
+    } else if (!error) {
+        sum.by_generation = options.since && !sides[0].fs;
         error = compare_subvolumes(sides, &options, "", &sum);
-    for (unsigned side = 0; side < 2 && !error && (options.nested || summary); side++)
+    }
+    for (unsigned side = !sides[0].subvolume; side < 2 && !error && (options.nested || summary);
+         side++)
         error = list_nested(&sides[side], options.nested, &lists[side]);
     if (!error && options.nested)
         error = compare_nested(sides, &options, filter.data, lists, &sum);

@@ -37,6 +37,7 @@ struct bw_diff_tree {
     size_t part_count, part_capacity;
     struct bw_buffer names; /**< of the parts */
     bool lost;              /**< some items that were requested */
+    bool unavailable;       /**< all items: it is a state that is no longer on the disk */
 };
 
 /** The parts of an inode that differ. */
@@ -95,6 +96,7 @@ struct bw_diff_row {
     uint64_t old_inode, inode, old_size, size, bytes;
     uint16_t changes, unknown;
     uint8_t status, type, old_type;
+    bool proven; /**< by generations, although the other tree is lost there */
 };
 
 /** The rows, and the paths in them. All zeros is none. */
@@ -153,7 +155,8 @@ struct bw_error *bw_diff_file_read(struct bw_diff_tree *tree, uint64_t number,
 
 /* Inodes that differ (touched.c). */
 
-/** Compares the trees of the subvolumes. Fails only if memory runs out. */
+/** Compares the trees of the subvolumes; without the older one, finds the items in blocks that are
+ * newer than options.since. Fails only if memory runs out. */
 struct bw_error *bw_touched_find(struct bw_diff *diff);
 
 /** The record of an inode; NULL if it is the same in both trees. */

@@ -426,7 +426,13 @@ static struct bw_error *step_at_loss(struct cursor *lost, struct cursor *other)
         pass_slot(bw_key_compare(end, other_end) <= 0 ? lost : other);
         return NULL;
     }
-    return other->front == AT_POINTER ? open_block(other) : visit_single_item(other, true);
+    if (other->front != AT_POINTER)
+        return visit_single_item(other, true);
+    if (other->side == 1 && other->pointer.expectation.generation <= lost->pairs->since) {
+        pass_slot(other); /* the lost block referred to it, too */
+        return NULL;
+    }
+    return open_block(other);
 }
 
 static struct bw_error *step_cursors(struct cursor *a, struct cursor *b, struct read_ahead *ahead)

@@ -22,6 +22,9 @@ struct bw_pairs {
     /** Equal pointers lead to equal blocks and data: both trees are in one file system. Otherwise,
      * items that refer to data are visited even if they are equal. */
     bool shared;
+    /** The second tree is a later state of the first, which this transaction committed: where the
+     * first has lost a block, blocks of the second that are no newer are skipped. 0: unknown. */
+    uint64_t since;
     /** Receives a pair, a view that ends with the call. An error ends the comparison. */
     struct bw_error *(*visit)(void *context, const struct bw_item_pair *pair);
     /** Receives an unreadable part of a tree (0 or 1), with the key at which it begins, and takes

@@ -171,7 +171,7 @@ static struct bw_error *mark_doubtful(struct bw_diff *diff, struct bw_diff_row *
 {
     struct bw_diff_tree *other = &diff->trees[row->status == BW_DIFFERENCE_DELETED];
     bool possible;
-    if (!other->lost ||
+    if (!other->lost || row->proven ||
         (row->status != BW_DIFFERENCE_DELETED && row->status != BW_DIFFERENCE_ADDED))
         return NULL;
     BW_TRY(bw_diff_may_have(other, text_of(diff, row->path), row->path_length, &possible));

@@ -67,6 +67,10 @@ struct bw_error *bw_diff_items(struct bw_diff_tree *tree, struct bw_leaf_finder 
 {
     const struct bw_key no_limit = BW_KEY_MAX;
     bool missing = false;
+    if (tree->unavailable) {
+        *lost = true;
+        return NULL;
+    }
     for (struct bw_key at = first;; at = finder->end) {
         BW_TRY(bw_fs_find_leaf(tree->fs, finder, &at));
         missing |= finder->lost || (bw_key_compare(&finder->unknown, &finder->end) < 0 &&

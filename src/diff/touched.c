@@ -9,6 +9,7 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/search.h"
+#include "btree/scan.h"
 #include "diff/diff.h"
 
 /* Numbers of inodes end here; above are those of orphans and the like. */
@@ -56,8 +57,24 @@ static uint64_t end_of_extent(const struct bw_diff_tree *tree, const struct bw_i
                                                                                      : end;
 }
 
+/* Whether an extent was there before: transactions set their generation in the extents that they
+ * write, clone or split. */
+static bool is_older(const struct bw_diff *diff, const struct bw_item *item)
+{
+    struct bw_file_extent extent;
+    BW_AUTO_ERROR struct bw_error *error =
+        bw_file_extent_decode(item, bw_fs_alignment(diff->trees[1].fs), &extent);
+    return !error && extent.generation <= diff->options.since;
+}
+
 static struct bw_error *add_extent_range(struct bw_diff *diff, const struct bw_item_pair *pair)
 {
+    if (diff->trees[0].unavailable) {
+        if (is_older(diff, pair->items[1]))
+            return NULL;
+        return touch_range(&diff->touched, pair->key.objectid, pair->key.offset,
+                           end_of_extent(&diff->trees[1], pair->items[1]));
+    }
     uint64_t before = end_of_extent(&diff->trees[0], pair->items[0]);
     uint64_t after = end_of_extent(&diff->trees[1], pair->items[1]);
     uint64_t end = pair->unknown ? UINT64_MAX : before > after ? before : after;
@@ -142,10 +159,41 @@ static struct bw_error *on_lost_block(void *context, unsigned side,
                        first->type == BW_EXTENT_DATA ? first->offset : 0, UINT64_MAX);
 }
 
+/* Without the older tree. */
+
+static bool is_newer(void *context, const struct bw_block_pointer *pointer)
+{
+    const struct bw_diff *diff = context;
+    return pointer->expectation.generation > diff->options.since;
+}
+
+static struct bw_error *on_newer_leaf(void *context, const struct bw_node *leaf)
+{
+    struct bw_item item;
+    for (uint32_t slot = 0; bw_leaf_next(leaf, &slot, &item);) {
+        const struct bw_item_pair pair = {.key = item.key, .items = {NULL, &item}, .unknown = true};
+        BW_TRY(on_pair(context, &pair));
+    }
+    return NULL;
+}
+
+static struct bw_error *on_lost_newer(void *context, const struct bw_block_pointer *pointer,
+                                      struct bw_error *error)
+{
+    return on_lost_block(context, 1, pointer, error);
+}
+
 struct bw_error *bw_touched_find(struct bw_diff *diff)
 {
-    struct bw_pairs pairs = {
-        .shared = diff->shared, .visit = on_pair, .lost = on_lost_block, .context = diff};
+    const struct bw_scan newer = {BW_SCAN_ALL,           .announce = true,      .wants = is_newer,
+                                  .leaf = on_newer_leaf, .lost = on_lost_newer, .context = diff};
+    if (diff->trees[0].unavailable)
+        return bw_tree_scan(&diff->trees[1].fs->reader, &diff->trees[1].subvolume->tree, &newer);
+    struct bw_pairs pairs = {.shared = diff->shared,
+                             .since = diff->options.since,
+                             .visit = on_pair,
+                             .lost = on_lost_block,
+                             .context = diff};
     for (unsigned side = 0; side < 2; side++) {
         pairs.readers[side] = diff->trees[side].fs->reader;
         pairs.trees[side] = diff->trees[side].subvolume->tree;

@@ -21,6 +21,7 @@
 #include "cli/common/generations.h"
 #include "cli/common/monitor.h"
 #include "cli/common/selection.h"
+#include "cli/inspect/diff_since.h"
 
 struct diff_state {
     const char **others; /* images of the second file system */
@@ -30,12 +31,14 @@ struct diff_state {
     unsigned nested;  /* enum bw_nested */
     bool null_terminated, stat, by_path;
     bool with_folder; /* `others` is a directory of this machine */
+    struct cmd_since since;
+    struct cmd_index index; /* of --since */
 };
 
 /* A running comparison. */
 struct diffing {
     struct cmd_answer *answer;
-    const struct diff_state *state;
+    struct diff_state *state;
     struct bw_fs *other;     /* NULL: both subvolumes are in one file system */
     struct cmd_common own;   /* settings of `other`; its messages name its image */
     struct bw_fs *states[2]; /* historic states of A and B, opened if requested with @GENERATION */
@@ -81,6 +84,7 @@ static const struct cmd_option options[] = {
      .store = store_only, .offset = CMD_AT(struct diff_state, only, const char *)},
     {0, "stat", NULL, "also print the number of differing bytes, and the totals on stderr",
      CMD_FLAG(struct diff_state, stat)},
+    CMD_GROUP(cmd_since_options, struct diff_state, since),
     {'0', "null", NULL, "end each field of a line with NUL, and do not escape names",
      CMD_FLAG(struct diff_state, null_terminated)},
     {0},
@@ -214,6 +218,19 @@ static void print_left_out(const char *name, uint64_t count)
                 count, bw_plural(count), name);
 }
 
+static void print_totals(const struct diffing *diffing, const struct bw_diff_summary *summary)
+{
+    if (!diffing->state->stat)
+        return;
+    fprintf(stderr,
+            "btrfs-walk: %" PRIu64 " added, %" PRIu64 " deleted, %" PRIu64 " modified, %" PRIu64
+            " renamed, %" PRIu64 " of another type; %" PRIu64 " byte%s; %" PRIu64
+            " tree block%s not shared\n",
+            summary->added, summary->deleted, summary->modified, summary->renamed, summary->types,
+            summary->bytes, bw_plural(summary->bytes), summary->blocks,
+            summary->blocks == 1 ? " is" : "s are");
+}
+
 /* Reports how much was compared, because an empty output alone proves little. */
 static void print_summary(const struct diffing *diffing, const struct bw_diff_summary *summary)
 {
@@ -233,15 +250,7 @@ static void print_summary(const struct diffing *diffing, const struct bw_diff_su
             summary->by_path ? "" : "; all other files have the same items in both");
     print_left_out("A", summary->left_out[0]);
     print_left_out("B", summary->left_out[1]);
-    if (!diffing->state->stat)
-        return;
-    fprintf(stderr,
-            "btrfs-walk: %" PRIu64 " added, %" PRIu64 " deleted, %" PRIu64 " modified, %" PRIu64
-            " renamed, %" PRIu64 " of another type; %" PRIu64 " byte%s; %" PRIu64
-            " tree block%s not shared\n",
-            summary->added, summary->deleted, summary->modified, summary->renamed, summary->types,
-            summary->bytes, bw_plural(summary->bytes), summary->blocks,
-            summary->blocks == 1 ? " is" : "s are");
+    print_totals(diffing, summary);
 }
 
 /* Checks that PATH exists on at least one side. */
@@ -337,6 +346,47 @@ static struct bw_error *compare_sides(struct diffing *diffing)
     return NULL;
 }
 
+/* Since a generation. */
+
+static struct bw_error *compare_since(struct diffing *diffing)
+{
+    const struct cmd_common *common = diffing->answer->common;
+    struct diff_state *state = diffing->state;
+    struct bw_fs *fs = diffing->answer->session.fs;
+    struct bw_diff_side sides[2] = {{0}, {.fs = fs}};
+    struct bw_diff_summary summary = {0};
+    struct bw_diff_options how = {
+        .struct_size = sizeof how,
+        .path = common->path_count > 1 ? common->paths[1] : NULL,
+        .by_path = state->by_path,
+        .reading = (enum bw_diff_reading)state->reading,
+        .visit = write_difference,
+        .context = diffing,
+    };
+    const char *name = common->path_count ? common->paths[0] : "/";
+    BW_TRY(bw_subvolume_by_name(fs, name, &sides[1].subvolume));
+    BW_TRY(cmd_since_open(&state->since, &state->index, fs, &how, &diffing->states[0]));
+    sides[0].fs = diffing->states[0];
+    if (sides[0].fs)
+        BW_TRY(bw_subvolume_by_name(sides[0].fs, name, &sides[0].subvolume));
+    const struct bw_diff_side known[2] = {sides[!sides[0].fs], sides[1]};
+    struct bw_error *error = how.path ? check_path(known, how.path) : NULL;
+    if (error) {
+        cmd_fail(common, error);
+        diffing->answer->status = STATUS_PARTIAL;
+        return NULL;
+    }
+    cmd_progress_expect_trees(fs, false);
+    BW_TRY(bw_diff(&sides[0], &sides[1], &how, &summary));
+    if (summary.by_generation || (sides[0].fs && bw_fs_status(sides[0].fs).damages))
+        diffing->answer->status = STATUS_PARTIAL;
+    if (!common->messages.quiet) {
+        cmd_since_print_summary(&how, &summary);
+        print_totals(diffing, &summary);
+    }
+    return NULL;
+}
+
 /* A directory of this machine. */
 
 /* Finds A: a subvolume, or any directory. */
@@ -393,6 +443,11 @@ static struct bw_error *compare_folder(struct diffing *diffing)
 static struct bw_error *list(struct cmd_answer *answer, void *context)
 {
     struct diffing diffing = {.answer = answer, .state = context};
+    if (diffing.state->since.given) {
+        struct bw_error *failure = compare_since(&diffing);
+        bw_fs_close(diffing.states[0]);
+        return failure;
+    }
     if (diffing.state->with_folder) {
         struct bw_error *failure = compare_folder(&diffing);
         bw_fs_close(diffing.states[0]);
@@ -414,7 +469,8 @@ static struct bw_error *list(struct cmd_answer *answer, void *context)
 
 static bool needs_no_path(const void *state)
 {
-    return ((const struct diff_state *)state)->other_count;
+    const struct diff_state *diff = state;
+    return diff->other_count || diff->since.given;
 }
 
 static int run(const struct cmd_common *common, void *state)
@@ -433,13 +489,25 @@ static int run(const struct cmd_common *common, void *state)
     with_others.input.others = diff->others;
     with_others.input.other_count = diff->with_folder ? 0 : diff->other_count;
     struct bw_error *error = NULL;
-    if (common->path_count > 3 || (!common->path_count && !diff->other_count))
+    if (diff->since.given)
+        error = cmd_index_begin(&diff->index, common, &diff->since.scan, &with_others);
+    if (error)
+        ;
+    else if (diff->since.given && (diff->other_count || diff->nested || common->path_count > 2))
+        error = bw_error_create(BW_ERROR_USAGE, "--since compares one file system with itself: it "
+                                                "excludes --other, --nested and B");
+    else if (!diff->since.given && (diff->since.scan.index || diff->since.scan.no_scan))
+        error = bw_error_create(BW_ERROR_USAGE, "--index and --no-scan are for --since");
+    else if (common->path_count > 3 ||
+             (!common->path_count && !diff->other_count && !diff->since.given))
         error = bw_error_create(BW_ERROR_USAGE, "give two subvolumes and at most one path: IMAGE A "
                                                 "B [PATH]; or --other");
     else if (diff->with_folder && diff->nested == BW_NESTED_SKIP)
         error = bw_error_create(BW_ERROR_USAGE,
                                 "nested subvolumes are always compared with a directory");
     const int result = error ? cmd_fail(common, error) : cmd_answer_run(&with_others, &plan);
+    if (diff->since.given)
+        cmd_index_end(&diff->index);
     free(diff->others);
     return result;
 }
@@ -469,6 +537,12 @@ const struct command cmd_diff = {
         "extended attributes and links. Contents are equal if their bytes are equal, even if\n"
         "they are stored in different places. Checksums are compared first; the data are read\n"
         "only where checksums do not decide it.\n\n"
+        "--since lists what changed in all subvolumes, or in A and those below it, since a\n"
+        "transaction, or since the newest one on the disk before a date. New subvolumes are\n"
+        "listed with their files, new snapshots alone, and then only with files that changed in\n"
+        "them later. If that generation is no longer on the disk, the generations of inodes\n"
+        "show which files were added or modified; what was deleted or renamed is unknown, and\n"
+        "the exit status is 1.\n\n"
         "With --other DIR, A is compared with a directory of this machine, such as a mount or a\n"
         "copy. A may then be any directory, B is a path below DIR, and all contents are read.\n"
         "Hard links, access and change times, and the attributes trusted.* and btrfs.* are not\n"
@@ -476,6 +550,7 @@ const struct command cmd_diff = {
     .examples =
         "  btrfs-walk diff disk.img snapshots/1 home              since a snapshot\n"
         "  btrfs-walk diff disk.img home@1234                     since transaction 1234\n"
+        "  btrfs-walk diff --since 2026-11-21 disk.img            what happened since that day\n"
         "  btrfs-walk diff -0 -o path --only AM disk.img 257 258  for a backup\n"
         "  btrfs-walk diff --json disk.img 257 258 /etc | jq .changes\n"
         "  btrfs-walk diff --other copy.img disk.img              an image and its copy\n"
