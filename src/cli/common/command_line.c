@@ -253,6 +253,13 @@ static int store_option(const struct command *command, const struct cmd_option_l
     return error ? cmd_usage_error(command, error->message, NULL) : SHOWED_NOTHING;
 }
 
+/* Reports an option that was removed, and its replacement. */
+static int removed_option(const struct command *command, const char *argument, const char *instead)
+{
+    fprintf(stderr, "btrfs-walk: the option %s was removed: %s\n", argument, instead);
+    return cmd_exit_status(command, STATUS_CANNOT);
+}
+
 /* Reports an unknown long option and suggests similar ones. */
 static int unknown_option(const struct command *command, const struct cmd_option_list *list,
                           const char *argument)
@@ -261,10 +268,8 @@ static int unknown_option(const struct command *command, const struct cmd_option
     BW_AUTO_FREE char *word = strndup(argument, strcspn(argument, "="));
     const char *name = word ? word + strspn(word, "-") : "";
     const char *instead = cmd_instead_of_option(command->name, name);
-    if (instead) {
-        fprintf(stderr, "btrfs-walk: the option --%s was removed: %s\n", name, instead);
-        return cmd_exit_status(command, STATUS_CANNOT);
-    }
+    if (instead)
+        return removed_option(command, word, instead);
     struct cmd_suggestion suggestion = {.message = &reason, .word = name, .prefix = "--"};
     bw_buffer_format(&reason, "unknown option: %s", argument);
     for (size_t i = 0; i < list->count; i++)
@@ -292,6 +297,9 @@ static int bad_option(const struct command *command, const struct cmd_option_lis
         return unknown_option(command, list, argument);
     if (is_short && of_find && strchr(of_find, optopt))
         return cmd_usage_error(command, of_find, find_advice(of_find));
+    const char *instead = is_short ? cmd_instead_of_option(command->name, letter + 1) : NULL;
+    if (instead)
+        return removed_option(command, letter, instead);
     return cmd_usage_error(command,
                            result == ':' ? "option without its argument" : "unknown option",
                            is_short ? letter : argument);

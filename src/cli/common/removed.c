@@ -14,6 +14,9 @@ struct removed {
     const char *instead; /* completes: "WORD was removed: ..." */
 };
 
+#define XATTR_ENCODING "values in base64 are 'value_bytes' of --json"
+#define XATTR_MATCH    "use -n NAME, or 'jq' on the lines of --json"
+
 static const struct removed options[] = {
     {"check", "step", "run a long check as parts: --part 1/100 to --part 100/100"},
     {"copy", "bmap", "run 'bmaptool create' on the sparse copy"},
@@ -22,6 +25,11 @@ static const struct removed options[] = {
     {NULL, "format=cpio", "run 'cpio -o -H newc' in a folder of 'mount' or 'extract'"},
     {NULL, "probe-filter",
      "filter with 'jq': --probe PATTERN --probe-format json --probe-output FILE"},
+    {"xattr", "dump", "a file or a pipe gets what setfattr --restore reads"},
+    {"xattr", "e", XATTR_ENCODING},
+    {"xattr", "encoding", XATTR_ENCODING},
+    {"xattr", "m", XATTR_MATCH},
+    {"xattr", "match", XATTR_MATCH},
     {NULL, "arrow", "pandas, polars and DuckDB read the lines of --json"},
     {NULL, "resume", "run a long command as parts: --part 1/100 to --part 100/100"},
     {NULL, "shard", "use --part I/N"},

@@ -2,12 +2,10 @@
 /* The xattr command: extended attributes, in the format of getfattr(1), which setfattr --restore
  * reads, or as records. */
 #include <inttypes.h>
-#include <regex.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"
-#include "base/base64.h"
 #include "base/cleanup.h"
 #include "base/utf8.h"
 #include "btrfs-walk/probe_records.h"
@@ -15,18 +13,11 @@
 #include "cli/common/paths.h"
 #include "cli/common/selection.h"
 
-enum encoding { ENCODING_BEST, ENCODING_TEXT, ENCODING_HEX, ENCODING_BASE64 };
-
-static const char *const encodings[] = {"best", "text", "hex", "base64", NULL};
-
 struct xattr_state {
-    const char *subvolume, *pattern, *attribute;
+    const char *subvolume, *attribute;
     unsigned nested; /* enum bw_nested */
-    bool follow, recursive, dump, absolute;
-    enum encoding encoding;
+    bool follow, recursive, absolute;
     struct cmd_selection selection;
-    regex_t regex; /* compiled `pattern` */
-    bool has_regex;
 };
 
 static const struct cmd_option options[] = {
@@ -34,16 +25,7 @@ static const struct cmd_option options[] = {
      CMD_FLAG(struct xattr_state, follow)},
     {'R', "recursive", NULL, "also list the contents of directories that match the filters",
      CMD_FLAG(struct xattr_state, recursive)},
-    {'d', "dump", NULL,
-     "like getfattr -d: only user attributes (user.*) unless -m is given, and no comments",
-     CMD_FLAG(struct xattr_state, dump)},
-    {'m', "match", "REGEX", "only attributes whose name matches; '-' is all of them",
-     CMD_TEXT(struct xattr_state, pattern)},
     {'n', "attribute", "NAME", "only this attribute", CMD_TEXT(struct xattr_state, attribute)},
-    {'e', "encoding", "WORD",
-     "values as text, hex or base64; or the best for each (best, the default): text, or else hex, "
-     "with -d base64",
-     CMD_WORD(struct xattr_state, encoding, encodings)},
     {0, "absolute-names", NULL, "keep the leading '/' of paths",
      CMD_FLAG(struct xattr_state, absolute)},
     CMD_SUBVOLUME_OPTION(struct xattr_state, subvolume),
@@ -73,18 +55,6 @@ struct walk {
     struct bw_buffer *text;
 };
 
-/* Whether an attribute is selected. Names have at most 255 bytes. */
-static bool is_wanted(const struct xattr_state *state, const struct bw_xattr *xattr)
-{
-    char name[UINT8_MAX + 1];
-    size_t length = xattr->name_length < sizeof name ? xattr->name_length : sizeof name - 1;
-    memcpy(name, xattr->name, length);
-    name[length] = '\0';
-    if (state->attribute)
-        return strcmp(name, state->attribute) == 0;
-    return !state->has_regex || regexec(&state->regex, name, 0, NULL, 0) == 0;
-}
-
 static bool is_text(const uint8_t *bytes, size_t length)
 {
     for (size_t i = 0; i < length; i++)
@@ -106,63 +76,28 @@ static void append_quoted(struct bw_buffer *text, const uint8_t *bytes, size_t l
     }
 }
 
-/* Appends a value as text without control characters. If it is not valid text, all bytes above
- * ASCII are escaped. */
+/* Appends valid text without control characters. */
 static void append_text(struct bw_buffer *text, const uint8_t *bytes, size_t length)
 {
-    const bool ascii_only = !is_text(bytes, length);
     bw_buffer_append_byte(text, '"');
     for (size_t i = 0; i < length; i++) {
         if (bytes[i] == '\\' || bytes[i] == '"')
             bw_buffer_format(text, "\\%c", bytes[i]);
-        else if (ascii_only && bytes[i] >= 0x80)
-            bw_buffer_format(text, "\\%03o", bytes[i]);
         else
             append_quoted(text, bytes + i, 1, '"');
     }
     bw_buffer_append_byte(text, '"');
 }
 
-static void append_base64(struct bw_buffer *text, const uint8_t *bytes, size_t length)
+/* As text, or in hexadecimal if it is none. */
+static void append_value(struct bw_buffer *text, const struct bw_xattr *xattr)
 {
-    bw_buffer_append(text, "0s", 2);
-    if (bw_buffer_reserve(text, bw_base64_length(length)))
-        text->length = (size_t)(bw_base64(text->data + text->length, bytes, length) - text->data);
-}
-
-static void append_hex(struct bw_buffer *text, const uint8_t *bytes, size_t length)
-{
+    if (is_text(xattr->value, xattr->value_length)) {
+        append_text(text, xattr->value, xattr->value_length);
+        return;
+    }
     bw_buffer_append(text, "0x", 2);
-    bw_buffer_append_hex(text, bytes, length);
-}
-
-/* getfattr treats a value as text if at most one byte in eight is not printable ASCII, except for a
- * trailing NUL. */
-static bool is_text_to_getfattr(const uint8_t *bytes, size_t length)
-{
-    size_t others = 0;
-    length -= length && !bytes[length - 1];
-    for (size_t i = 0; i < length; i++)
-        others += bytes[i] < ' ' || bytes[i] >= 0x7f;
-    return length >= 8 * others;
-}
-
-static enum encoding best_encoding(const struct xattr_state *state, const struct bw_xattr *xattr)
-{
-    if (state->dump)
-        return is_text_to_getfattr(xattr->value, xattr->value_length) ? ENCODING_TEXT
-                                                                      : ENCODING_BASE64;
-    return is_text(xattr->value, xattr->value_length) ? ENCODING_TEXT : ENCODING_HEX;
-}
-
-static void append_value(const struct answer *answer, const struct bw_xattr *xattr)
-{
-    enum encoding encoding = answer->state->encoding;
-    if (encoding == ENCODING_BEST)
-        encoding = best_encoding(answer->state, xattr);
-    (encoding == ENCODING_TEXT  ? append_text
-     : encoding == ENCODING_HEX ? append_hex
-                                : append_base64)(answer->text, xattr->value, xattr->value_length);
+    bw_buffer_append_hex(text, xattr->value, xattr->value_length);
 }
 
 /* Appends a name or path, escaped for a terminal, or for setfattr, which treats `special` as the
@@ -175,7 +110,7 @@ static void append_name(const struct answer *answer, const void *name, size_t le
         append_quoted(answer->text, name, length, special);
 }
 
-/* Repeats an access control list as readable comments. */
+/* Repeats an access control list as readable comments, which setfattr does not read. */
 static void append_comments(struct bw_buffer *text, const struct bw_xattr *xattr, const char *list)
 {
     static const char name[] = BW_ACL_DEFAULT;
@@ -192,9 +127,9 @@ static struct bw_error *append_xattr(struct answer *answer, const struct bw_xatt
     BW_AUTO_FREE char *list = NULL;
     append_name(answer, xattr->name, xattr->name_length, '=');
     bw_buffer_append_byte(answer->text, '=');
-    append_value(answer, xattr);
+    append_value(answer->text, xattr);
     bw_buffer_append_byte(answer->text, '\n');
-    if (!answer->state->dump)
+    if (answer->paths->terminal)
         BW_TRY(bw_acl_text(xattr, &list));
     if (list)
         append_comments(answer->text, xattr, list);
@@ -204,7 +139,9 @@ static struct bw_error *append_xattr(struct answer *answer, const struct bw_xatt
 static struct bw_error *add_attribute(void *context, const struct bw_xattr *xattr)
 {
     struct answer *answer = context;
-    if (!is_wanted(answer->state, xattr))
+    const char *only = answer->state->attribute;
+    if (only &&
+        (strlen(only) != xattr->name_length || memcmp(only, xattr->name, xattr->name_length) != 0))
         return NULL;
     if (!BW_ARRAY_RESERVE(answer->kept, answer->kept_count, answer->kept_capacity))
         return bw_error_no_memory();
@@ -373,17 +310,9 @@ static struct bw_error *answer_path(void *context, struct cmd_paths *paths, cons
 
 static int run(const struct cmd_common *common, void *state)
 {
-    struct xattr_state *xattr = state;
-    const char *pattern = xattr->pattern ? xattr->pattern : xattr->dump ? "^user\\." : "-";
-    xattr->has_regex = strcmp(pattern, "-") != 0;
-    if (xattr->has_regex && regcomp(&xattr->regex, pattern, REG_EXTENDED | REG_NOSUB))
-        return cmd_fail(common, bw_error_create(BW_ERROR_USAGE,
-                                                "-m '%s': invalid regular expression", pattern));
+    const struct xattr_state *xattr = state;
     const struct cmd_answer_plan plan = {.record = cmd_xattr.record};
-    int status = cmd_paths_run(common, xattr->subvolume, xattr->follow, &plan, answer_path, state);
-    if (xattr->has_regex)
-        regfree(&xattr->regex);
-    return status;
+    return cmd_paths_run(common, xattr->subvolume, xattr->follow, &plan, answer_path, state);
 }
 
 const struct command cmd_xattr = {
@@ -393,13 +322,12 @@ const struct command cmd_xattr = {
     .summary = "Prints the extended attributes of files.",
     .details = CMD_PATHS_DETAILS
     "The format is that of getfattr: name=\"text\", or hexadecimal if the value is not\n"
-    "text; setfattr --restore reads it. Comments explain access control lists. -d prints\n"
-    "the same as getfattr -d, except that control characters are always written as \\ooo.\n"
-    "Links in a directory are not followed.\n",
-    .examples = "  btrfs-walk xattr disk.img /users/me/file       all attributes of a file\n"
-                "  btrfs-walk xattr -R -m '^security' disk.img /  SELinux labels and capabilities\n"
-                "  btrfs-walk xattr -dR disk.img / > attributes   for setfattr --restore\n"
-                "  btrfs-walk xattr --json disk.img / | jq .xattr  the names\n",
+    "text; setfattr --restore reads it. On a terminal, comments explain access control\n"
+    "lists. Links in a directory are not followed.\n",
+    .examples = "  btrfs-walk xattr disk.img /users/me/file            all attributes of a file\n"
+                "  btrfs-walk xattr -R -n security.selinux disk.img /  labels of all files\n"
+                "  btrfs-walk xattr -R disk.img / > attributes         for setfattr --restore\n"
+                "  btrfs-walk xattr --json disk.img / | jq .xattr      the names\n",
     .options = options,
     .record = "xattrinfo",
     .run = run,
