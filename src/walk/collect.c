@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Collecting files until their inodes are looked up. Names and the paths of directories are kept in
- * one buffer; the inode numbers are sorted by a radix sort, so that one scan finds all inodes.
+ * Collecting files until their inodes are looked up.
+ *
+ * Names, and the paths of directories, are kept in one buffer. A flush sorts the inode numbers by a
+ * radix sort, so that one scan finds all inodes and reads each leaf once, and then writes the files
+ * in the order in which they came. Where hard links scatter the inodes over many leaves, batches
+ * grow.
  */
+#include "walk/task.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -15,7 +21,6 @@
 #include "fs/inode.h"
 #include "fs/lookup.h"
 #include "walk/path_text.h"
-#include "walk/task.h"
 
 enum {
     FIRST_ROWS = 4096,
@@ -57,9 +62,8 @@ struct bw_collector {
     size_t entered_count, entered_capacity;
     struct row *items;
     size_t count, capacity;
-    size_t full;                 /* the count at which it is flushed */
-    struct order *order, *other; /* the rows in the order of their numbers, and a second array for
-                                    sorting */
+    size_t full;         /* the count at which it is flushed */
+    struct order *order; /* two arrays for sorting the rows by their numbers */
     size_t order_capacity;
     struct bw_inode_attributes *attributes;
     size_t attributes_capacity;
@@ -193,18 +197,6 @@ bool bw_collector_is_full(const struct bw_collector *collector)
 
 /* Sorting. */
 
-static struct bw_error *reserve_order(struct bw_collector *collector)
-{
-    if (collector->count <= collector->order_capacity)
-        return NULL;
-    struct order *order = realloc(collector->order, 2 * collector->capacity * sizeof *order);
-    if (!order)
-        return bw_error_no_memory();
-    collector->order = order;
-    collector->order_capacity = collector->capacity;
-    return NULL;
-}
-
 /* Sorts by one byte of the numbers, from one array into the other. */
 static void sort_by_byte(const struct order *from, struct order *to, size_t count, unsigned shift)
 {
@@ -220,9 +212,18 @@ static void sort_by_byte(const struct order *from, struct order *to, size_t coun
         to[places[from[i].number >> shift & 255]++] = from[i];
 }
 
-/* Sorts the rows by their numbers. Often they are sorted already. */
-static const struct order *sort_rows(const struct bw_collector *collector)
+/* Sorts the rows by their numbers; often they are sorted already. Makes one entry of attributes for
+ * each inode, even if it has several names, and sets its index in the rows. `*inodes`: how many. */
+static struct bw_error *prepare_attributes(struct bw_collector *collector, size_t *inodes)
 {
+    if (collector->count > collector->order_capacity) {
+        const size_t size = 2 * collector->capacity * sizeof *collector->order;
+        struct order *grown = realloc(collector->order, size);
+        if (!grown)
+            return bw_error_no_memory();
+        collector->order = grown;
+        collector->order_capacity = collector->capacity;
+    }
     struct order *order = collector->order, *other = order + collector->order_capacity;
     uint64_t differing = 0;
     bool sorted = true;
@@ -239,22 +240,22 @@ static const struct order *sort_rows(const struct bw_collector *collector)
         order = other;
         other = swap;
     }
-    return order;
-}
 
-/* Attributes. */
-
-/* Makes one entry for each inode, even if it has several names, and sets its index in the rows. */
-static size_t prepare_attributes(struct bw_collector *collector, const struct order *order)
-{
-    struct bw_inode_attributes *attributes = collector->attributes;
+    if (collector->capacity > collector->attributes_capacity) {
+        free(collector->attributes);
+        collector->attributes = malloc(collector->capacity * sizeof *collector->attributes);
+        collector->attributes_capacity = collector->attributes ? collector->capacity : 0;
+    }
+    if (!collector->attributes)
+        return bw_error_no_memory();
     size_t count = 0;
     for (size_t i = 0; i < collector->count; i++) {
         if (i == 0 || order[i].number != order[i - 1].number)
-            attributes[count++].number = order[i].number;
+            collector->attributes[count++].number = order[i].number;
         collector->items[order[i].row].attributes = (uint32_t)count - 1;
     }
-    return count;
+    *inodes = count;
+    return NULL;
 }
 
 static void report_inode(const struct bw_task_scope *scope, uint64_t inode, const char *what)
@@ -289,25 +290,6 @@ static void complain_of(const struct bw_task_scope *scope,
         report_inode(scope, attributes->number, "its compression property is cut off");
 }
 
-/* A batch reads each leaf once. If its inodes are scattered, as those of hard links may be, larger
- * batches read fewer leaves. */
-static void choose_full(struct bw_collector *collector)
-{
-    if (collector->query.leaves > collector->count / SCATTERED && collector->full < MOST_ROWS &&
-        is_large(collector))
-        collector->full *= 2;
-}
-
-static struct bw_error *reserve_attributes(struct bw_collector *collector)
-{
-    if (collector->capacity > collector->attributes_capacity) {
-        free(collector->attributes);
-        collector->attributes = malloc(collector->capacity * sizeof *collector->attributes);
-        collector->attributes_capacity = collector->attributes ? collector->capacity : 0;
-    }
-    return collector->attributes ? NULL : bw_error_no_memory();
-}
-
 static struct bw_error *find_space(struct bw_collector *collector,
                                    const struct bw_task_scope *scope, size_t count)
 {
@@ -330,11 +312,6 @@ static struct bw_error *find_space(struct bw_collector *collector,
 static struct bw_error *count_extents(struct bw_collector *collector,
                                       const struct bw_task_scope *scope, size_t count)
 {
-    const unsigned needs = collector->writer->needs;
-    if (!count || !(needs & (BW_FILE_NEEDS_EXTENTS | BW_FILE_NEEDS_SHARED)))
-        return NULL;
-    if (needs & BW_FILE_NEEDS_SHARED)
-        return find_space(collector, scope, count);
     if (count > collector->extents_capacity) {
         free(collector->numbers);
         free(collector->extents);
@@ -350,18 +327,29 @@ static struct bw_error *count_extents(struct bw_collector *collector,
                                  count, collector->extents);
 }
 
+/* Looks up the inodes of the rows, and what else the writer needs of them. */
 static struct bw_error *look_up(struct bw_collector *collector, const struct bw_task_scope *scope)
 {
-    BW_TRY(reserve_order(collector));
-    BW_TRY(reserve_attributes(collector));
-    size_t count = prepare_attributes(collector, sort_rows(collector));
-    collector->query.lost_blocks = scope->lost_blocks;
+    struct bw_inode_query *query = &collector->query;
+    size_t count;
+    BW_TRY(prepare_attributes(collector, &count));
+    query->lost_blocks = scope->lost_blocks;
     collector->scope = scope;
-    BW_TRY(bw_inode_query_run(&collector->query, scope->tree, collector->attributes, count));
+    BW_TRY(bw_inode_query_run(query, scope->tree, collector->attributes, count));
     for (size_t i = 0; i < count; i++)
         complain_of(scope, &collector->attributes[i]);
-    choose_full(collector);
-    return count_extents(collector, scope, count);
+    /* If the inodes are scattered, as those of hard links may be, larger batches read fewer leaves.
+     */
+    if (query->leaves > collector->count / SCATTERED && collector->full < MOST_ROWS &&
+        is_large(collector))
+        collector->full *= 2;
+    if (!count)
+        return NULL;
+    if (collector->writer->needs & BW_FILE_NEEDS_SHARED)
+        return find_space(collector, scope, count);
+    if (collector->writer->needs & BW_FILE_NEEDS_EXTENTS)
+        return count_extents(collector, scope, count);
+    return NULL;
 }
 
 /* Rows. */
@@ -411,35 +399,14 @@ static void set_path(struct bw_collector *collector, const struct row *row,
     file->path_length = directory->length + row->name_length;
 }
 
-/* In place of a subvolume that is not there, a mount shows an empty directory. */
-static void make_up(struct bw_walked_file *file, struct bw_inode *inode)
-{
-    file->number = BW_EMPTY_DIRECTORY;
-    if (!file->inode)
-        return;
-    *inode = bw_empty_directory_inode(file->inode);
-    file->inode = inode;
-}
-
-/* Writes a file, unless the selection rejects its inode. */
-static bool write_row(struct bw_collector *collector, const struct bw_task_scope *scope,
-                      const struct bw_walked_file *file, struct bw_buffer *text)
-{
-    if (collector->selection && !bw_selection_takes_inode(collector->selection, file))
-        return false;
-    BW_PROBE(scope->fs->graph->probes, path__emit, path,
-             &(struct bw_path_event){scope->tree->id, file->number, file->path, file->path_length});
-    collector->writer->append(collector->writer, file, &collector->repeated, text);
-    return true;
-}
-
+/* Writes the files whose inodes the selection does not reject. */
 static struct bw_error *write_rows(struct bw_collector *collector,
                                    const struct bw_task_scope *scope, size_t number,
                                    struct bw_buffer *text, uint64_t *written)
 {
     struct bw_walked_file file = {.subvolume = scope->tree->id};
     struct bw_inode made_up;
-    for (size_t i = 0; i < collector->count; i++) {
+    for (size_t i = 0; i < collector->count; i++, bw_output_offer(scope->output, number, text)) {
         const struct row *row = &collector->items[i];
         set_path(collector, row, i ? row - 1 : NULL, &file);
         if (collector->path.failed)
@@ -448,10 +415,21 @@ static struct bw_error *write_rows(struct bw_collector *collector,
         file.type = row->type;
         if (collector->looks_up)
             set_attributes(collector, row, &file);
-        if (row->made_up)
-            make_up(&file, &made_up);
-        *written += write_row(collector, scope, &file, text);
-        bw_output_offer(scope->output, number, text);
+        if (row->made_up) {
+            /* In place of a subvolume that is not there, a mount shows an empty directory. */
+            file.number = BW_EMPTY_DIRECTORY;
+            if (file.inode) {
+                made_up = bw_empty_directory_inode(file.inode);
+                file.inode = &made_up;
+            }
+        }
+        if (collector->selection && !bw_selection_takes_inode(collector->selection, &file))
+            continue;
+        BW_PROBE(
+            scope->fs->graph->probes, path__emit, path,
+            &(struct bw_path_event){scope->tree->id, file.number, file.path, file.path_length});
+        collector->writer->append(collector->writer, &file, &collector->repeated, text);
+        ++*written;
     }
     return NULL;
 }

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The leaves below a node: choosing and reading them, and the entry lists that replace them. */
+/*
+ * The leaves below a node: entry lists, which replace leaves that snapshots share; the cache that
+ * keeps them; and the window of leaves that have been read.
+ */
+#include "walk/leaves.h"
+
 #include <pthread.h>
 #include <stdlib.h>
 
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/short_copy.h"
-#include "walk/leaves.h"
 #include "walk/path_text.h"
 #include "xlators/classes.h"
 
@@ -27,17 +31,17 @@ enum { KIND_FILE = BW_LISTED_FILE, KIND_SUBVOLUME, KIND_TYPE };
 
 static void append_entry(struct bw_buffer *list, const struct bw_dir_entry *entry, bool numbered)
 {
-    bool subvolume = entry->location.type == BW_ROOT_ITEM,
-         directory = entry->type == BW_FILE_DIRECTORY;
-    if (!subvolume && !directory && entry->type != BW_FILE_REGULAR && !numbered)
+    uint8_t kind = (uint8_t)(KIND_TYPE + entry->type);
+    if (entry->location.type == BW_ROOT_ITEM)
+        kind = KIND_SUBVOLUME;
+    else if (entry->type == BW_FILE_REGULAR)
+        kind = KIND_FILE;
+    else if (entry->type != BW_FILE_DIRECTORY && !numbered)
         return;
-    const uint8_t head[2] = {subvolume                        ? KIND_SUBVOLUME
-                             : entry->type == BW_FILE_REGULAR ? KIND_FILE
-                                                              : (uint8_t)(KIND_TYPE + entry->type),
-                             (uint8_t)entry->name_length};
+    const uint8_t head[2] = {kind, (uint8_t)entry->name_length};
     bw_buffer_append(list, head, sizeof head);
     bw_buffer_append(list, entry->name, entry->name_length);
-    if (head[0] != KIND_FILE || numbered)
+    if (kind != KIND_FILE || numbered)
         bw_buffer_append(list, &entry->location.objectid, sizeof entry->location.objectid);
 }
 
@@ -131,16 +135,18 @@ bool bw_entry_list_next_entry(struct bw_entry_list_cursor *cursor, struct bw_dir
 {
     if (cursor->next == cursor->end)
         return false;
-    uint8_t kind = (uint8_t)cursor->next[0];
+    const uint8_t kind = (uint8_t)cursor->next[0];
     *entry = (struct bw_dir_entry){.location = {0, BW_INODE_ITEM, 0},
                                    .name = (const uint8_t *)cursor->next + 2,
                                    .name_length = (uint8_t)cursor->next[1],
-                                   .type = kind == KIND_FILE        ? BW_FILE_REGULAR
-                                           : kind == KIND_SUBVOLUME ? BW_FILE_DIRECTORY
-                                                                    : (uint8_t)(kind - KIND_TYPE)};
+                                   .type = (uint8_t)(kind - KIND_TYPE)};
     cursor->next += 2 + entry->name_length;
-    if (kind == KIND_SUBVOLUME)
+    if (kind == KIND_FILE)
+        entry->type = BW_FILE_REGULAR;
+    if (kind == KIND_SUBVOLUME) {
+        entry->type = BW_FILE_DIRECTORY;
         entry->location.type = BW_ROOT_ITEM;
+    }
     if (kind != KIND_FILE || cursor->number_size) {
         memcpy(&entry->location.objectid, cursor->next, sizeof entry->location.objectid);
         cursor->next += sizeof entry->location.objectid;
@@ -322,13 +328,11 @@ struct bw_key bw_leaves_key(const struct bw_leaves *leaves, uint32_t leaf)
                                    : leaves->pointer.expectation.first_key;
 }
 
-static struct bw_block_pointer bw_leaves_pointer(const struct bw_leaves *leaves, uint32_t leaf);
-
-static void skip_lost(struct bw_leaves *leaves, const struct bw_map *lost)
+static struct bw_block_pointer pointer_to(const struct bw_leaves *leaves, uint32_t leaf)
 {
-    for (uint32_t leaf = 0; lost->count && leaf < leaves->count; leaf++)
-        if (bw_map_get(lost, bw_leaves_pointer(leaves, leaf).bytenr) != UINT32_MAX)
-            leaves->slot_of[leaf] = BW_LOST_SLOT;
+    if (leaves->pointer.expectation.level == 0)
+        return leaves->pointer;
+    return bw_tree_child_pointer(&leaves->pointer, &leaves->node, leaf);
 }
 
 struct bw_error *bw_leaves_open(struct bw_leaves *leaves, const struct bw_tree *tree,
@@ -349,8 +353,9 @@ struct bw_error *bw_leaves_open(struct bw_leaves *leaves, const struct bw_tree *
     memset(leaves->wanted, 0, sizeof leaves->wanted);
     memset(leaves->slot_of, BW_NO_SLOT, leaves->count + 1);
     memset(leaves->slot_leaf, 0xff, leaves->batch * sizeof *leaves->slot_leaf);
-    if (pointer->expectation.level > 0)
-        skip_lost(leaves, lost);
+    for (uint32_t leaf = 0; leaves->node.item_count && lost->count && leaf < leaves->count; leaf++)
+        if (bw_map_get(lost, pointer_to(leaves, leaf).bytenr) != UINT32_MAX)
+            leaves->slot_of[leaf] = BW_LOST_SLOT;
     return NULL;
 }
 
@@ -382,13 +387,6 @@ bool bw_leaves_begins_by(const struct bw_leaves *leaves, uint32_t leaf, const st
         return false;
     const struct bw_key first = bw_node_key(&leaves->node, leaf);
     return bw_key_compare(&first, key) <= 0;
-}
-
-static struct bw_block_pointer bw_leaves_pointer(const struct bw_leaves *leaves, uint32_t leaf)
-{
-    if (leaves->pointer.expectation.level == 0)
-        return leaves->pointer;
-    return bw_tree_child_pointer(&leaves->pointer, &leaves->node, leaf);
 }
 
 /* The next wanted leaf from `from` on; at least leaves->count if no more leaf is wanted. */
@@ -425,7 +423,7 @@ void bw_leaves_advise(struct bw_leaves *leaves)
     size_t count = 0;
     for (uint32_t leaf = next_wanted(leaves, 0); leaf < leaves->count;
          leaf = next_wanted(leaves, leaf + 1)) {
-        struct bw_block_pointer pointer = bw_leaves_pointer(leaves, leaf);
+        struct bw_block_pointer pointer = pointer_to(leaves, leaf);
         if (!has_list(leaves, &pointer))
             leaves->ranges[count++] = (struct bw_range){pointer.bytenr, leaves->reader->nodesize};
     }
@@ -448,7 +446,7 @@ static unsigned find_missing(const struct bw_leaves *leaves, uint32_t first,
             slots++;
             continue;
         }
-        pointers[count] = bw_leaves_pointer(leaves, leaf);
+        pointers[count] = pointer_to(leaves, leaf);
         if (leaf != first && has_list(leaves, &pointers[count]))
             continue;
         missing[count++] = leaf;
@@ -494,7 +492,7 @@ static void read_missing(struct bw_leaves *leaves, uint32_t first, bw_leaf_lost 
 
 static bool get_list(struct bw_leaves *leaves, struct bw_wanted_leaf *leaf)
 {
-    struct bw_block_pointer pointer = bw_leaves_pointer(leaves, leaf->number);
+    struct bw_block_pointer pointer = pointer_to(leaves, leaf->number);
     return is_shared(leaves, &pointer) &&
            bw_entry_cache_get(leaves->lists, &pointer, &leaf->list) &&
            bw_buffer_reserve(&leaf->list, BW_COPY_SLACK);
@@ -503,7 +501,7 @@ static bool get_list(struct bw_leaves *leaves, struct bw_wanted_leaf *leaf)
 /* Makes the list of a shared leaf that was read, for this walk and for later ones. */
 static bool make_list(struct bw_leaves *leaves, struct bw_wanted_leaf *leaf)
 {
-    struct bw_block_pointer pointer = bw_leaves_pointer(leaves, leaf->number);
+    struct bw_block_pointer pointer = pointer_to(leaves, leaf->number);
     leaf->list.length = 0;
     if (!is_shared(leaves, &pointer) ||
         !bw_entry_list_make(&leaf->view, leaves->numbered, &leaf->list))
@@ -530,7 +528,7 @@ const uint8_t *bw_leaves_block(struct bw_leaves *leaves, const struct bw_block_p
     const uint8_t slot = leaves->slot_of[leaf];
     if (slot == BW_NO_SLOT || slot == BW_LOST_SLOT)
         return NULL;
-    const struct bw_block_pointer known = bw_leaves_pointer(leaves, leaf);
+    const struct bw_block_pointer known = pointer_to(leaves, leaf);
     return known.bytenr == pointer->bytenr &&
                    known.expectation.generation == pointer->expectation.generation
                ? block_in(leaves, slot)

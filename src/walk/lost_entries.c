@@ -1,6 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Listing the entries of lost blocks, as far as the rest of the tree has them. */
-#include "walk/lost_entries.h"
+/*
+ * Listing what lost blocks held, as far as the rest of the tree has it.
+ *
+ * Leaves below lost nodes come first: they hold whole directories, in order, and are walked like
+ * others. Then names: each name of a directory is also stored with its inode, so most names whose
+ * directory entries were lost with a block are in the rest of the tree (recovery/lost_names.c). A
+ * directory among them is added to the table, with those above it, and walked; a file is listed. A
+ * name waits while the path of its directory is not known. The root tree has the names of
+ * subvolumes.
+ *
+ * The search may find more lost blocks. It is repeated for their contents until nothing new is
+ * lost.
+ */
+#include "walk/walk.h"
 
 #include <stdlib.h>
 
@@ -8,15 +20,6 @@
 #include "base/cleanup.h"
 #include "fs/fs.h"
 #include "fs/lookup.h"
-#include "walk/listing.h"
-#include "walk/waves.h"
-
-/*
- * Recovery in a walk. Each name of a directory is also stored with its inode, so most names whose
- * directory entries were lost with a block can be found in the rest of the tree
- * (recovery/lost_names.c). Directories among them are walked like any other. If the search finds
- * more lost blocks, it is repeated for their contents.
- */
 
 /* A name whose directory was not known when it was found. The bytes are in the recovery's buffer.
  */
@@ -45,44 +48,6 @@ static uint32_t wave_of(void *context, uint64_t directory)
     return bw_directories_is_closed(table, directory) ? 0 : UINT32_MAX;
 }
 
-/* A directory above, and its name in the next one. */
-struct ancestor {
-    uint64_t inode;
-    struct bw_parent_step up;
-};
-
-struct ancestors {
-    struct ancestor *steps;
-    size_t count, capacity;
-};
-
-/* Follows parents from an unknown directory up to one in the table; `*index` is BW_NO_DIRECTORY if
- * none is reached. Directories are marked on the way, and unmarked when the table is reached: a
- * circle ends at its own mark. */
-static struct bw_error *find_known_ancestor(struct recovery *recovery, uint64_t inode,
-                                            struct ancestors *above, uint32_t *index)
-{
-    const struct bw_subvolume_walk *walk = recovery->walk;
-    while ((*index = bw_directories_find(&walk->directories, inode)) == BW_NO_DIRECTORY) {
-        if (inode <= BW_SUBVOLUME_ROOT_INODE || bw_map_get(&recovery->unreachable, inode) == 1)
-            return NULL;
-        if (!bw_map_put(&recovery->unreachable, inode, 1) ||
-            !BW_ARRAY_RESERVE(above->steps, above->count, above->capacity))
-            return bw_error_no_memory();
-        struct ancestor *ancestor = &above->steps[above->count];
-        ancestor->inode = inode;
-        struct bw_error *error = bw_inode_step_up(walk->fs, walk->scope.tree, inode, &ancestor->up);
-        if (error && error->code == BW_ERROR_NO_MEMORY)
-            return error;
-        bw_error_free(error);
-        if (error)
-            return NULL;
-        inode = ancestor->up.parent;
-        above->count++;
-    }
-    return NULL;
-}
-
 /* The outcome for a name. */
 enum { LISTED = 1, LEFT_OUT = 2 };
 
@@ -99,10 +64,10 @@ static struct bw_error *list_once(struct recovery *recovery, uint32_t directory,
     *included = state == LISTED;
     if (state != UINT32_MAX)
         return NULL;
-    BW_TRY(bw_listing_add_entry(walk, directory, what, name, name_length, included));
-    return bw_map_put(&recovery->listed, hash, *included ? LISTED : LEFT_OUT)
-               ? NULL
-               : bw_error_no_memory();
+    BW_TRY(bw_subvolume_walk_list(walk, directory, what, name, name_length, included));
+    if (!bw_map_put(&recovery->listed, hash, *included ? LISTED : LEFT_OUT))
+        return bw_error_no_memory();
+    return NULL;
 }
 
 /* Lists a directory, unless that was done before, and adds it to the table; `*index` is
@@ -118,40 +83,49 @@ static struct bw_error *restore_directory(struct recovery *recovery, uint64_t in
                                      index);
     *index = BW_NO_DIRECTORY;
     BW_TRY(list_once(recovery, parent, &what, name, name_length, &included));
-    if (!included || !bw_listing_enters(recovery->walk, parent))
+    if (!included || !bw_subvolume_walk_enters(recovery->walk, parent))
         return NULL;
     if (!bw_map_put(&recovery->unreachable, inode, 0))
         return bw_error_no_memory();
     return bw_waves_add_directory(recovery->walk, inode, parent, name, name_length, index);
 }
 
+/* A directory above, and its name in the next one. */
+struct ancestor {
+    uint64_t inode;
+    struct bw_parent_step up;
+};
+
 /* The table index of a directory, which is added with all the unknown ones above it;
- * BW_NO_DIRECTORY if that cannot be done. */
+ * BW_NO_DIRECTORY if that cannot be done. Directories are marked as unreachable on the way up, and
+ * unmarked when they are restored: a circle ends at its own mark. */
 static struct bw_error *ensure_directory(struct recovery *recovery, uint64_t inode, uint32_t *index)
 {
-    struct ancestors above = {0};
-    struct bw_error *error = find_known_ancestor(recovery, inode, &above, index);
-    while (!error && *index != BW_NO_DIRECTORY && above.count) {
-        const struct ancestor *ancestor = &above.steps[--above.count];
-        recovery->index = ancestor->up.index;
-        error = restore_directory(recovery, ancestor->inode, *index, ancestor->up.name,
-                                  ancestor->up.name_length, index);
+    const struct bw_subvolume_walk *walk = recovery->walk;
+    BW_AUTO_FREE struct ancestor *above = NULL;
+    size_t count = 0, capacity = 0;
+    while ((*index = bw_directories_find(&walk->directories, inode)) == BW_NO_DIRECTORY) {
+        if (inode <= BW_SUBVOLUME_ROOT_INODE || bw_map_get(&recovery->unreachable, inode) == 1)
+            return NULL;
+        if (!bw_map_put(&recovery->unreachable, inode, 1) ||
+            !BW_ARRAY_RESERVE(above, count, capacity))
+            return bw_error_no_memory();
+        struct ancestor *ancestor = &above[count++];
+        ancestor->inode = inode;
+        struct bw_error *error = bw_inode_step_up(walk->fs, walk->scope.tree, inode, &ancestor->up);
+        if (error && error->code == BW_ERROR_NO_MEMORY)
+            return error;
+        bw_error_free(error);
+        if (error)
+            return NULL;
+        inode = ancestor->up.parent;
     }
-    free(above.steps);
-    return error;
-}
-
-/* A directory may become known when others that were brought back are walked, in this search or a
- * later one: its names wait. */
-static struct bw_error *wait_for_directory(struct recovery *recovery,
-                                           const struct bw_lost_name *found)
-{
-    size_t offset = recovery->waiting_bytes.length;
-    bw_buffer_append(&recovery->waiting_bytes, found->name, found->name_length);
-    if (recovery->waiting_bytes.failed ||
-        !BW_ARRAY_RESERVE(recovery->waiting, recovery->waiting_count, recovery->waiting_capacity))
-        return bw_error_no_memory();
-    recovery->waiting[recovery->waiting_count++] = (struct waiting_name){*found, offset};
+    while (*index != BW_NO_DIRECTORY && count) {
+        const struct ancestor *ancestor = &above[--count];
+        recovery->index = ancestor->up.index;
+        BW_TRY(restore_directory(recovery, ancestor->inode, *index, ancestor->up.name,
+                                 ancestor->up.name_length, index));
+    }
     return NULL;
 }
 
@@ -168,8 +142,17 @@ static struct bw_error *restore_name(void *context, const struct bw_lost_name *f
         return NULL;
     recovery->index = 0;
     BW_TRY(ensure_directory(recovery, found->directory, &directory));
-    if (directory == BW_NO_DIRECTORY)
-        return wait_for_directory(recovery, found);
+    if (directory == BW_NO_DIRECTORY) {
+        /* It may become known when others that were brought back are walked, now or later. */
+        const size_t offset = recovery->waiting_bytes.length;
+        bw_buffer_append(&recovery->waiting_bytes, found->name, found->name_length);
+        if (recovery->waiting_bytes.failed ||
+            !BW_ARRAY_RESERVE(recovery->waiting, recovery->waiting_count,
+                              recovery->waiting_capacity))
+            return bw_error_no_memory();
+        recovery->waiting[recovery->waiting_count++] = (struct waiting_name){*found, offset};
+        return NULL;
+    }
     recovery->index = found->index;
     const bool known = bw_directories_find(&walk->directories, found->inode) != BW_NO_DIRECTORY ||
                        bw_directories_is_closed(&walk->directories, found->inode);
@@ -187,36 +170,29 @@ static struct bw_error *on_lost_range(void *context, const struct bw_lost_range 
     return bw_waves_lose(((struct recovery *)context)->walk, range);
 }
 
-/* Adds a subvolume whose entry was lost, once its directory is known. */
-static struct bw_error *recover_subvolume(struct recovery *recovery,
-                                          const struct bw_subvolume *subvolume)
-{
-    struct bw_subvolume_walk *walk = recovery->walk;
-    const char *name = bw_subvolume_name(&walk->fs->subvolumes, subvolume);
-    const uint64_t hash =
-        bw_fs_name_hash(walk->fs, subvolume->directory, name, subvolume->name_length);
-    uint32_t directory;
-    if (bw_map_get(&recovery->listed, hash) != UINT32_MAX)
-        return NULL;
-    BW_TRY(ensure_directory(recovery, subvolume->directory, &directory));
-    if (directory == BW_NO_DIRECTORY)
-        return NULL;
-    if (!bw_map_put(&recovery->listed, hash, LISTED))
-        return bw_error_no_memory();
-    return bw_waves_add_subvolume(walk, subvolume->tree.id, directory, name,
-                                  subvolume->name_length);
-}
-
-/* Subvolumes whose entry was lost: the root tree has their names. */
+/* Adds the subvolumes whose entries were lost and whose directories are known. */
 static struct bw_error *recover_subvolumes(struct recovery *recovery)
 {
-    const struct bw_subvolume_walk *walk = recovery->walk;
+    struct bw_subvolume_walk *walk = recovery->walk;
     const struct bw_subvolume_table *table = &walk->fs->subvolumes;
     for (size_t i = 0; i < table->count; i++) {
         const struct bw_subvolume *subvolume = &table->items[i];
-        if (!subvolume->deleted && subvolume->parent == walk->scope.tree->id &&
-            bw_lost_names_has(&recovery->names, subvolume->directory, subvolume->index))
-            BW_TRY(recover_subvolume(recovery, subvolume));
+        if (subvolume->deleted || subvolume->parent != walk->scope.tree->id ||
+            !bw_lost_names_has(&recovery->names, subvolume->directory, subvolume->index))
+            continue;
+        const char *name = bw_subvolume_name(table, subvolume);
+        const uint64_t hash =
+            bw_fs_name_hash(walk->fs, subvolume->directory, name, subvolume->name_length);
+        uint32_t directory;
+        if (bw_map_get(&recovery->listed, hash) != UINT32_MAX)
+            continue;
+        BW_TRY(ensure_directory(recovery, subvolume->directory, &directory));
+        if (directory == BW_NO_DIRECTORY)
+            continue;
+        if (!bw_map_put(&recovery->listed, hash, LISTED))
+            return bw_error_no_memory();
+        BW_TRY(bw_waves_add_subvolume(walk, subvolume->tree.id, directory, name,
+                                      subvolume->name_length));
     }
     return NULL;
 }
@@ -240,25 +216,12 @@ static struct bw_error *retry_waiting_names(struct recovery *recovery, bool *any
     return NULL;
 }
 
-static struct bw_error *recover_once(struct recovery *recovery)
-{
-    bool again = true;
-    BW_TRY(bw_lost_names_find(&recovery->names));
-    while (again) {
-        const size_t known = recovery->walk->directories.count;
-        BW_TRY(recover_subvolumes(recovery));
-        BW_TRY(bw_waves_run(recovery->walk));
-        BW_TRY(retry_waiting_names(recovery, &again));
-        again |= recovery->walk->directories.count > known;
-    }
-    return NULL;
-}
-
 /* A round may find that more is lost. Each block is lost only once, so that ends; hostile keys get
  * no more rounds than this. */
 enum { MAX_ROUNDS = 8 };
 
-static struct bw_error *repeat_recovery(struct recovery *recovery)
+/* Recovers names in rounds, each for the blocks that were lost before it. */
+static struct bw_error *recover_names(struct recovery *recovery)
 {
     struct bw_subvolume_walk *walk = recovery->walk;
     struct bw_lost_names *names = &recovery->names;
@@ -269,13 +232,21 @@ static struct bw_error *repeat_recovery(struct recovery *recovery)
         BW_TRY(bw_lost_list_make(&walk->lost, 0, &names->lost));
         if (bw_lost_lists_equal(&names->lost, &names->handled))
             break;
-        BW_TRY(recover_once(recovery));
+        BW_TRY(bw_lost_names_find(names));
+        /* Each directory that becomes known may be that of others. */
+        for (bool again = true; again;) {
+            const size_t known = walk->directories.count;
+            BW_TRY(recover_subvolumes(recovery));
+            BW_TRY(bw_waves_run(walk));
+            BW_TRY(retry_waiting_names(recovery, &again));
+            again |= walk->directories.count > known;
+        }
     }
     return NULL;
 }
 
-/* Leaves below lost nodes first: they hold whole directories, in order. The walk has read only the
- * nodes it needed. */
+/* Walks the leaves below lost nodes. The walk has read only the nodes it needed, so the others are
+ * looked at now. */
 static struct bw_error *adopt_leaves(struct bw_subvolume_walk *walk)
 {
     struct bw_lost_ranges nodes = {0};
@@ -291,8 +262,6 @@ static struct bw_error *adopt_leaves(struct bw_subvolume_walk *walk)
     return bw_waves_run(walk);
 }
 
-/* Lists what lost blocks held, as far as the rest of the tree has it. Costs nothing if no block
- * was lost. */
 struct bw_error *bw_lost_entries_list(struct bw_subvolume_walk *walk)
 {
     if (!walk->lost.count)
@@ -308,7 +277,7 @@ struct bw_error *bw_lost_entries_list(struct bw_subvolume_walk *walk)
                                             .context = &recovery};
     struct bw_error *error = adopt_leaves(walk);
     if (!error)
-        error = repeat_recovery(&recovery);
+        error = recover_names(&recovery);
     walk->summary->lost_blocks += walk->lost_blocks.count;
     bw_lost_list_free(&recovery.names.lost);
     bw_lost_list_free(&recovery.names.handled);

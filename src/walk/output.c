@@ -1,6 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The output of a walk: writers of files, the order of tasks, sorting, and rows of single entries.
+/*
+ * The output of a walk.
+ *
+ * Workers write the files of their tasks into buffers of their own, as text or as records. Only the
+ * task whose turn it is passes its buffer on, so the order does not depend on the number of
+ * threads. A sorted walk writes a key before the text of each file, keeps everything, and sorts
+ * pointers to the keys at the end.
  */
+#include "walk/output.h"
+
+#include <assert.h>
 #include <stdlib.h>
 
 #include "base/cleanup.h"
@@ -13,7 +22,6 @@
 #include "fs/fs.h"
 #include "fs/inode.h"
 #include "record/rows.h"
-#include "walk/output.h"
 
 /* Writers: text for people and programs, and records in memory, so in the machine's own byte order.
  */
@@ -44,7 +52,8 @@ void bw_walked_file_set_space(struct bw_walked_file *file, const struct bw_shari
     file->shared_known = bw_sharing_is_known(sharing);
 }
 
-struct bw_file_writer bw_text_file_writer(const struct bw_rows *rows)
+/* Rows; without any, paths with a NUL after each. */
+static struct bw_file_writer text_writer(const struct bw_rows *rows)
 {
     struct bw_file_writer writer = {.append = append_path, .rows = rows};
     writer.is_path = bw_rows_are_paths(rows, &writer.escape, &writer.terminator);
@@ -55,50 +64,60 @@ struct bw_file_writer bw_text_file_writer(const struct bw_rows *rows)
     return writer;
 }
 
-/* Comes before the path. */
-struct entry_header {
+/* Comes before the path, and before the inode, if there is one. The record ends at a multiple of
+ * eight bytes, so that the next one is aligned. */
+struct entry_record {
     uint64_t subvolume, number;
     uint32_t path_length;
     uint8_t type;
-    bool has_inode; /* it follows the header */
+    bool has_inode;
 };
 
 static void append_entry(const struct bw_file_writer *writer, const struct bw_walked_file *file,
                          struct bw_repeated *repeated, struct bw_buffer *text)
 {
-    const struct entry_header header = {file->subvolume, file->number, (uint32_t)file->path_length,
+    static const char zeros[8];
+    const struct entry_record record = {file->subvolume, file->number, (uint32_t)file->path_length,
                                         file->type, file->inode != NULL};
     (void)writer, (void)repeated;
     /* A record is written completely or not at all: the reader does not check where it ends. */
-    if (!bw_buffer_reserve(text, sizeof header + sizeof *file->inode + file->path_length))
+    if (!bw_buffer_reserve(text,
+                           sizeof record + sizeof *file->inode + file->path_length + sizeof zeros))
         return;
-    bw_buffer_append(text, &header, sizeof header);
+    bw_buffer_append(text, &record, sizeof record);
     if (file->inode)
         bw_buffer_append(text, file->inode, sizeof *file->inode);
     bw_buffer_append(text, file->path, file->path_length);
+    bw_buffer_append(text, zeros, -file->path_length % sizeof zeros);
 }
 
-struct bw_file_writer bw_entry_file_writer(unsigned needs)
-{
-    return (struct bw_file_writer){.append = append_entry, .needs = needs, .is_records = true};
-}
+static_assert(sizeof(struct entry_record) % 8 == 0 && sizeof(struct bw_inode) % 8 == 0,
+              "records follow each other without gaps");
 
-void bw_entry_read(const char **bytes, struct bw_walked_file *file, struct bw_inode *inode)
+/* Passes the records that tasks have written to the visitor, which sees them where they are. */
+static struct bw_error *visit_records(void *context, const char *bytes, size_t length)
 {
-    struct entry_header header;
-    memcpy(&header, *bytes, sizeof header);
-    *bytes += sizeof header;
-    if (header.has_inode) {
-        memcpy(inode, *bytes, sizeof *inode);
-        *bytes += sizeof *inode;
+    struct bw_receiver *receiver = context;
+    for (const char *at = bytes, *end = bytes + length; at < end;) {
+        const struct entry_record *record = (const void *)at;
+        const struct bw_inode *inode = NULL;
+        at += sizeof *record;
+        if (record->has_inode) {
+            inode = (const void *)at;
+            at += sizeof *inode;
+        }
+        if (!receiver->subvolume || bw_subvolume_id(receiver->subvolume) != record->subvolume)
+            receiver->subvolume = bw_subvolume_by_id(receiver->fs, record->subvolume);
+        const struct bw_entry entry = {
+            .path = at,
+            .path_length = record->path_length,
+            .place = {receiver->subvolume, record->number, record->type, 0},
+            .inode = inode,
+        };
+        BW_TRY(receiver->options->visit(receiver->options->context, &entry));
+        at += (record->path_length + 7u) / 8 * 8;
     }
-    *file = (struct bw_walked_file){.path = *bytes,
-                                    .path_length = header.path_length,
-                                    .subvolume = header.subvolume,
-                                    .number = header.number,
-                                    .type = header.type,
-                                    .inode = header.has_inode ? inode : NULL};
-    *bytes += header.path_length;
+    return NULL;
 }
 
 /*
@@ -336,8 +355,9 @@ static void append_sortable(const struct bw_file_writer *writer, const struct bw
         memcpy(text->data + start, &sort_header, sizeof sort_header);
 }
 
-struct bw_file_writer bw_sorted_writer(const struct bw_file_writer *inner,
-                                       const struct bw_walk_options *options)
+/* Writes the text of `inner` after its key. */
+static struct bw_file_writer sorted_writer(const struct bw_file_writer *inner,
+                                           const struct bw_walk_options *options)
 {
     const enum bw_walk_order order = options->order;
     const bool by_name = has_bytes(order) || keys[order].kind == INODE;
@@ -352,7 +372,8 @@ struct bw_file_writer bw_sorted_writer(const struct bw_file_writer *inner,
                                    .inner = inner};
 }
 
-struct bw_error *bw_sorted_take(void *context, const char *bytes, size_t length)
+/* Keeps the texts of a sorted walk. */
+static struct bw_error *keep_texts(void *context, const char *bytes, size_t length)
 {
     struct bw_buffer *sorted = context;
     bw_buffer_append(sorted, bytes, length);
@@ -394,46 +415,108 @@ static int compare_reversed(const void *a, const void *b)
     return compare_in(a, b, -1);
 }
 
-static size_t whole_length(const struct sort_header *sort_header)
+/* Passes the texts on in their order, many at a time. */
+static struct bw_error *pass_sorted(const struct bw_buffer *sorted, bool reverse,
+                                    bw_bytes_visitor *consume, void *context)
 {
-    return sizeof *sort_header + sort_header->path_length + sort_header->text_length;
-}
-
-/* Where each begins; returns how many. */
-static size_t find_texts(const struct bw_buffer *bytes, const char **places)
-{
-    size_t count = 0;
-    for (size_t at = 0; at < bytes->length; count++) {
-        const struct sort_header sort_header = header_at(bytes->data + at);
-        if (places)
-            places[count] = bytes->data + at;
-        at += whole_length(&sort_header);
+    struct sort_header header;
+    size_t count = 0, kept = 0;
+    for (size_t at = 0; at < sorted->length; count++) {
+        header = header_at(sorted->data + at);
+        at += sizeof header + header.path_length + header.text_length;
     }
-    return count;
-}
-
-struct bw_error *bw_sorted_end(struct bw_buffer *sorted, bool reverse, bw_bytes_visitor *consume,
-                               void *context)
-{
-    const size_t count = find_texts(sorted, NULL);
     BW_AUTO_FREE const char **places = malloc((count + 1) * sizeof *places);
-    struct bw_buffer chunk = {0};
-    struct bw_error *error = places ? NULL : bw_error_no_memory();
-    if (!error) {
-        find_texts(sorted, places);
-        qsort(places, count, sizeof *places, reverse ? compare_reversed : compare_forward);
+    BW_AUTO_BUFFER struct bw_buffer chunk = {0};
+    if (!places)
+        return bw_error_no_memory();
+    for (size_t at = 0; at < sorted->length;) {
+        header = header_at(sorted->data + at);
+        places[kept++] = sorted->data + at;
+        at += sizeof header + header.path_length + header.text_length;
     }
-    for (size_t i = 0; i < count && !error; i++) {
-        const struct sort_header sort_header = header_at(places[i]);
-        bw_buffer_append(&chunk, places[i] + sizeof sort_header + sort_header.path_length,
-                         sort_header.text_length);
+    qsort(places, count, sizeof *places, reverse ? compare_reversed : compare_forward);
+    for (size_t i = 0; i < count; i++) {
+        header = header_at(places[i]);
+        bw_buffer_append(&chunk, places[i] + sizeof header + header.path_length,
+                         header.text_length);
         if (chunk.length < CHUNK && i + 1 < count)
             continue;
-        error = chunk.failed ? bw_error_no_memory() : consume(context, chunk.data, chunk.length);
+        if (chunk.failed)
+            return bw_error_no_memory();
+        BW_TRY(consume(context, chunk.data, chunk.length));
         chunk.length = 0;
     }
-    bw_buffer_free(&chunk);
-    bw_buffer_free(sorted);
+    return NULL;
+}
+
+/* The receiver. */
+
+/* Chooses the writer and the consumer of its text; `inner` has those that the options ask for. */
+static struct bw_error *open_receiver(struct bw_receiver *receiver)
+{
+    const struct bw_walk_options *options = receiver->options;
+    const struct bw_rows *rows = options->rows;
+    const struct bw_subvolume *from = NULL;
+    if (options->visit) {
+        receiver->inner = (struct bw_file_writer){.append = append_entry, .is_records = true};
+        receiver->inner.needs = options->visit_inodes ? BW_FILE_NEEDS_INODE : 0;
+        receiver->consume = visit_records;
+        receiver->context = receiver;
+    } else {
+        if (rows && bw_rows_record(rows) != &bw_fileinfo_record)
+            return bw_error_create(BW_ERROR_USAGE, "a walk writes rows of the record %s, not %s",
+                                   bw_fileinfo_record.name, bw_rows_record(rows)->name);
+        receiver->inner = text_writer(rows);
+        receiver->consume = options->consume;
+        receiver->context = options->context;
+    }
+    if (receiver->inner.needs & BW_FILE_NEEDS_USER_NAMES) {
+        if (options->subvolume)
+            BW_TRY(bw_subvolume_by_name(receiver->fs, options->subvolume, &from));
+        BW_TRY(bw_user_names_open(receiver->fs, from, &receiver->user_names));
+        receiver->inner.user_names = receiver->user_names;
+    }
+
+    receiver->writer = receiver->inner;
+    if (options->order) {
+        receiver->writer = sorted_writer(&receiver->inner, options);
+        receiver->pass = receiver->consume;
+        receiver->pass_context = receiver->context;
+        receiver->consume = keep_texts;
+        receiver->context = &receiver->sorted;
+    }
+    if (!(receiver->writer.needs & BW_FILE_NEEDS_SHARED))
+        return NULL;
+    BW_TRY(bw_sharing_create(receiver->fs, false, NULL, &receiver->sharing));
+    receiver->writer.sharing = receiver->sharing;
+    return NULL;
+}
+
+static void free_receiver(struct bw_receiver *receiver)
+{
+    bw_sharing_destroy(receiver->sharing);
+    bw_user_names_close(receiver->user_names);
+    bw_buffer_free(&receiver->sorted);
+}
+
+struct bw_error *bw_receiver_open(struct bw_receiver *receiver, struct bw_fs *fs,
+                                  const struct bw_walk_options *options)
+{
+    *receiver = (struct bw_receiver){.fs = fs, .options = options};
+    struct bw_error *error = open_receiver(receiver);
+    if (error)
+        free_receiver(receiver);
+    return error;
+}
+
+struct bw_error *bw_receiver_close(struct bw_receiver *receiver, struct bw_error *error)
+{
+    if (receiver->sharing && !error)
+        bw_sharing_report(receiver->sharing);
+    if (receiver->options->order)
+        error = bw_error_first(error, pass_sorted(&receiver->sorted, receiver->options->reverse,
+                                                  receiver->pass, receiver->pass_context));
+    free_receiver(receiver);
     return error;
 }
 

@@ -117,30 +117,37 @@ struct bw_file_writer {
 void bw_walked_file_set_space(struct bw_walked_file *file, const struct bw_sharing *sharing,
                               const struct bw_file_space *space);
 
-/** Rows, which must outlive the writer; NULL: paths with a NUL after each. */
-struct bw_file_writer bw_text_file_writer(const struct bw_rows *rows);
+/* Receivers. */
 
-/** Records that bw_entry_read() reads; with `needs` inodes or without. */
-struct bw_file_writer bw_entry_file_writer(unsigned needs);
+/** Receives the entries of a walk: the writer that the tasks use, and the consumer that what they
+ * have written is passed to, in order. */
+struct bw_receiver {
+    struct bw_file_writer writer;
+    bw_bytes_visitor *consume;
+    void *context;
 
-/** Reads the entry at `*bytes`, which must contain one, and moves past it. `inode` is room for its
- * inode; the path is a view of the bytes. */
-void bw_entry_read(const char **bytes, struct bw_walked_file *file, struct bw_inode *inode);
+    /* For its own functions. */
+    struct bw_fs *fs;
+    const struct bw_walk_options *options;
+    struct bw_user_names *user_names;
+    struct bw_sharing *sharing;
+    const struct bw_subvolume *subvolume; /**< of the last entry: usually that of the next one */
+    struct bw_file_writer inner;          /**< without sorting */
+    struct bw_buffer sorted;              /**< texts with their keys */
+    bw_bytes_visitor *pass;               /**< receives the sorted texts */
+    void *pass_context;
+};
 
-/* Sorting: each text is written after its key, and all is kept until the walk has ended. */
+/** Opens the receiver that the options, which must outlive it, ask for: rows, paths or a visitor.
+ * It must not be moved. Nothing is to be closed after an error. */
+struct bw_error *bw_receiver_open(struct bw_receiver *receiver, struct bw_fs *fs,
+                                  const struct bw_walk_options *options);
 
-/** A writer that writes the text of `inner`, which must outlive it, for bw_sorted_take(). */
-struct bw_file_writer bw_sorted_writer(const struct bw_file_writer *inner,
-                                       const struct bw_walk_options *options);
+/** Closes it at the end of a walk, which `error` (taken) has ended, or NULL; returns the first
+ * error. Sorted entries are passed on now; also after an error, those that were found before it. */
+struct bw_error *bw_receiver_close(struct bw_receiver *receiver, struct bw_error *error);
 
 /** Whether a number is a valid order. */
 bool bw_order_is_known(enum bw_walk_order order);
-
-/** Collects the output (`sorted` is a struct bw_buffer): a consumer of the walk. */
-struct bw_error *bw_sorted_take(void *sorted, const char *bytes, size_t length);
-
-/** Passes everything on in its order, some texts of the inner writer at a time; then frees it. */
-struct bw_error *bw_sorted_end(struct bw_buffer *sorted, bool reverse, bw_bytes_visitor *consume,
-                               void *context);
 
 #endif

@@ -4,12 +4,11 @@
  * after the other with a separate walk, which writes into the text of the task. Their results are
  * merged in their order when all groups are done.
  */
-#include "walk/small_subvolumes.h"
+#include "walk/walk.h"
 
 #include <stdlib.h>
 
 #include "base/cleanup.h"
-#include "walk/waves.h"
 
 /* The walk of a worker. */
 struct worker {
@@ -110,33 +109,27 @@ static void read_roots(const struct worker *worker, struct bw_walk_top *tops, si
     }
 }
 
-static struct bw_error *walk_group(struct worker *worker, struct group *group,
-                                   struct bw_walk_top *tops)
-{
-    struct bw_subvolume_walk *walk = &worker->walk;
-    struct bw_error *error = NULL;
-    walk->summary = &group->summary;
-    read_roots(worker, tops, group->count);
-    for (size_t i = 0; i < group->count && !error && !bw_output_stopped(&walk->output); i++)
-        error = bw_subvolume_walk_run(walk, &tops[i]);
-    group->found = walk->found;
-    walk->found = (struct bw_subvolume_entries){0};
-    return error;
-}
-
 /* Walks a group as a task of the outer walk. */
 static void run_group(void *context, unsigned number, size_t task)
 {
     struct bw_small_subvolumes *small = context;
     struct group *group = &small->groups[task];
+    struct bw_walk_top *tops = small->tops + group->first;
     struct bw_ordered_output none = {0}, *output = &none;
     struct worker *worker;
     struct bw_error *error = get_worker(small, number, &worker);
     if (!error)
         output = &worker->walk.output;
     bw_output_enter(output, &small->walk->output, task);
-    if (!error)
-        error = walk_group(worker, group, small->tops + group->first);
+    if (!error) {
+        struct bw_subvolume_walk *walk = &worker->walk;
+        walk->summary = &group->summary;
+        read_roots(worker, tops, group->count);
+        for (size_t i = 0; i < group->count && !error && !bw_output_stopped(output); i++)
+            error = bw_subvolume_walk_run(walk, &tops[i]);
+        group->found = walk->found;
+        walk->found = (struct bw_subvolume_entries){0};
+    }
     if (error)
         bw_output_fail(output, error);
     bw_output_leave(output);
@@ -149,7 +142,9 @@ static void make_groups(struct bw_small_subvolumes *small, size_t count)
     enum { GROUPS_A_WORKER = 4 };
     const size_t share = count / GROUPS_A_WORKER / small->walk->threads;
     const unsigned batch = bw_block_batch(&small->walk->fs->reader);
-    const size_t most = share < 1 ? 1 : share < batch ? share : batch;
+    size_t most = share < batch ? share : batch;
+    if (most < 1)
+        most = 1;
     small->group_count = 0;
     for (size_t first = 0, end; first < count; first = end) {
         for (end = first + 1; end < count && end - first < most; end++)
@@ -159,31 +154,7 @@ static void make_groups(struct bw_small_subvolumes *small, size_t count)
     }
 }
 
-static void announce_roots(struct bw_small_subvolumes *small, size_t count)
-{
-    const struct bw_tree_reader *reader = &small->walk->fs->reader;
-    size_t roots = 0;
-    for (size_t i = 0; i < count; i++)
-        if (!small->tops[i].shallow)
-            small->ranges[roots++] =
-                (struct bw_range){small->tops[i].subvolume->tree.root.bytenr, reader->nodesize};
-    if (roots > 1)
-        bw_blocks_advise(reader, small->ranges, roots);
-}
-
-static struct bw_error *merge_found(struct bw_subvolume_walk *walk,
-                                    const struct bw_subvolume_entries *found)
-{
-    for (size_t i = 0; i < found->count; i++) {
-        const struct bw_subvolume_entry *entry = &found->items[i];
-        const size_t offset = walk->found.paths.length;
-        bw_buffer_append(&walk->found.paths, found->paths.data + entry->path_offset,
-                         entry->path_length);
-        BW_TRY(bw_subvolume_entries_add(&walk->found, entry->id, offset));
-    }
-    return NULL;
-}
-
+/* Adds what a group has found and counted to the walk. */
 static struct bw_error *merge_group(struct bw_subvolume_walk *walk, const struct group *group)
 {
     struct bw_walk_summary *summary = walk->summary;
@@ -191,16 +162,33 @@ static struct bw_error *merge_group(struct bw_subvolume_walk *walk, const struct
     summary->directories += group->summary.directories;
     summary->subvolumes += group->summary.subvolumes;
     summary->lost_blocks += group->summary.lost_blocks;
-    return merge_found(walk, &group->found);
+    for (size_t i = 0; i < group->found.count; i++) {
+        const struct bw_subvolume_entry *entry = &group->found.items[i];
+        const size_t offset = walk->found.paths.length;
+        bw_buffer_append(&walk->found.paths, group->found.paths.data + entry->path_offset,
+                         entry->path_length);
+        BW_TRY(bw_subvolume_entries_add(&walk->found, entry->id, offset));
+    }
+    return NULL;
 }
 
 struct bw_error *bw_small_subvolumes_run(struct bw_small_subvolumes *small,
                                          struct bw_walk_top *tops, size_t count)
 {
+    const struct bw_tree_reader *reader = &small->walk->fs->reader;
     struct bw_error *error = NULL;
+    size_t roots = 0;
     small->tops = tops;
     make_groups(small, count);
-    announce_roots(small, count);
+
+    /* Workers read the roots of their groups; the devices hear of all of them now. */
+    for (size_t i = 0; i < count; i++)
+        if (!tops[i].shallow)
+            small->ranges[roots++] =
+                (struct bw_range){tops[i].subvolume->tree.root.bytenr, reader->nodesize};
+    if (roots > 1)
+        bw_blocks_advise(reader, small->ranges, roots);
+
     bw_output_restart(&small->walk->output);
     bw_pool_run(small->walk->pool, small->group_count, run_group, small);
     for (size_t i = 0; i < small->group_count; i++) {

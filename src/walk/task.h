@@ -80,24 +80,20 @@ struct bw_task {
     struct bw_task_result result;
 };
 
-/** Buffers that a worker keeps from task to task. */
-struct bw_task_scratch;
-/** Allocates them. `lists` is NULL if no leaf is shared. */
-struct bw_error *bw_task_scratch_create(struct bw_fs *fs, struct bw_entry_cache *lists,
-                                        const struct bw_file_writer *writer,
-                                        const struct bw_choice *choice,
-                                        struct bw_task_scratch **scratch);
-/** Frees them; NULL is allowed. */
-void bw_task_scratch_destroy(struct bw_task_scratch *scratch);
+/** What a worker keeps from task to task, and the state of the task that it runs. */
+struct bw_task_worker;
+/** Allocates it. `lists` is NULL if no leaf is shared. */
+struct bw_error *bw_task_worker_create(struct bw_fs *fs, struct bw_entry_cache *lists,
+                                       const struct bw_file_writer *writer,
+                                       const struct bw_choice *choice,
+                                       struct bw_task_worker **worker);
+/** Frees it; NULL is allowed. */
+void bw_task_worker_destroy(struct bw_task_worker *worker);
 
 /** Runs task `number` of a wave. Text and errors go to the scope's output, everything else to
  * task->result. */
-void bw_task_run(const struct bw_task_scope *scope, struct bw_task_scratch *scratch,
+void bw_task_run(const struct bw_task_scope *scope, struct bw_task_worker *worker,
                  struct bw_task *task, size_t number);
-
-/** Leaves in `found` the directories whose paths are needed later, and closes all others. False if
- * memory runs out. */
-bool bw_task_result_close_directories(struct bw_task_result *result);
 
 /** Frees a result. */
 void bw_task_result_free(struct bw_task_result *result);

@@ -1,7 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Waves: cutting the pending directories into tasks, running these, and merging what they have
- * found. */
-#include "walk/waves.h"
+/*
+ * The waves of a subvolume's walk.
+ *
+ * The pending directories are sorted by inode, and a scan of the internal nodes shows below which
+ * nodes of level 1 their entries are stored: each of these nodes is a task, with the directories
+ * that it has entries of. Worker threads run the tasks; each follows the directories that it finds
+ * below its own node at once. When all have ended, their results are merged in the order of the
+ * tasks: directories that are stored elsewhere are pending for the next wave, entries of subvolumes
+ * join the queue of the walk, lost blocks are noted for recovery.
+ *
+ * Leaves below lost nodes that were found in another way ("adopted" leaves) are tasks, too.
+ */
+#include "walk/walk.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -12,7 +22,47 @@
 #include "base/search.h"
 #include "btree/scan.h"
 #include "fs/fs.h"
-#include "walk/listing.h"
+
+/* What the next wave and recovery will need. */
+
+struct bw_error *bw_waves_add_pending(struct bw_subvolume_walk *walk, uint64_t inode,
+                                      uint32_t index)
+{
+    if (!BW_ARRAY_RESERVE(walk->pending, walk->pending_count, walk->pending_capacity))
+        return bw_error_no_memory();
+    walk->pending[walk->pending_count++] = (struct bw_pending){inode, index};
+    return NULL;
+}
+
+struct bw_error *bw_waves_add_directory(struct bw_subvolume_walk *walk, uint64_t inode,
+                                        uint32_t parent, const void *name, size_t name_length,
+                                        uint32_t *index)
+{
+    BW_TRY(bw_directories_add(&walk->directories, inode, parent, name, name_length, walk->wave,
+                              index));
+    return bw_waves_add_pending(walk, inode, *index);
+}
+
+struct bw_error *bw_waves_add_subvolume(struct bw_subvolume_walk *walk, uint64_t id,
+                                        uint32_t directory, const char *name, size_t name_length)
+{
+    struct bw_buffer *paths = &walk->found.paths;
+    const size_t offset = paths->length;
+    bw_buffer_append(paths, walk->scope.prefix, walk->scope.prefix_length);
+    bw_directories_path(&walk->directories, directory, paths);
+    bw_buffer_append(paths, name, name_length);
+    bw_buffer_append_byte(paths, '/');
+    return bw_subvolume_entries_add(&walk->found, id, offset);
+}
+
+struct bw_error *bw_waves_lose(struct bw_subvolume_walk *walk, const struct bw_lost_range *range)
+{
+    if (range->bytenr != BW_NO_BLOCK && !bw_map_put(&walk->lost_blocks, range->bytenr, 1))
+        return bw_error_no_memory();
+    return bw_lost_ranges_add(&walk->lost, range);
+}
+
+/* Making tasks. */
 
 /* The first pending directory that may have entries at or after `key`. */
 static size_t first_reaching(const struct bw_subvolume_walk *walk, const struct bw_key *key)
@@ -54,16 +104,8 @@ static struct bw_error *add_task(void *context, const struct bw_block_pointer *p
     return NULL;
 }
 
-/* Notes that a block is lost, and which keys with it. */
-struct bw_error *bw_waves_lose(struct bw_subvolume_walk *walk, const struct bw_lost_range *range)
-{
-    if (range->bytenr != BW_NO_BLOCK && !bw_map_put(&walk->lost_blocks, range->bytenr, 1))
-        return bw_error_no_memory();
-    return bw_lost_ranges_add(&walk->lost, range);
-}
-
-struct bw_error *bw_waves_lose_node(void *context, const struct bw_block_pointer *pointer,
-                                    struct bw_error *error)
+static struct bw_error *lose_node(void *context, const struct bw_block_pointer *pointer,
+                                  struct bw_error *error)
 {
     struct bw_subvolume_walk *walk = context;
     const struct bw_lost_range range = bw_lost_range_of(pointer, walk->wave);
@@ -71,78 +113,42 @@ struct bw_error *bw_waves_lose_node(void *context, const struct bw_block_pointer
     return bw_waves_lose(walk, &range);
 }
 
-static void run_task(void *context, unsigned worker, size_t number)
+/* Cuts the pending directories into tasks: by the nodes of the tree, unless only the adopted leaves
+ * are to be walked, and by those. */
+static struct bw_error *make_tasks(struct bw_subvolume_walk *walk, bool only_adopted)
 {
-    struct bw_subvolume_walk *walk = context;
-    struct bw_task_scratch **scratch = &walk->scratch[worker];
-    struct bw_error *error = *scratch ? NULL
-                                      : bw_task_scratch_create(walk->fs, walk->lists, walk->writer,
-                                                               &walk->choice, scratch);
-    if (!error) {
-        bw_task_run(&walk->scope, *scratch, &walk->tasks[number], number);
-        return;
+    const struct bw_scan scan = {BW_SCAN_ALL, .wants = has_pending_entries, .pointer = add_task,
+                                 .lost = lose_node, .context = walk};
+    const struct bw_pending *pending = walk->pending;
+    size_t sorted = 1;
+    walk->task_count = 0;
+
+    /* They are often sorted already, and qsort() may allocate a copy of them. */
+    while (sorted < walk->pending_count && pending[sorted - 1].inode <= pending[sorted].inode)
+        sorted++;
+    if (sorted < walk->pending_count)
+        qsort(walk->pending, walk->pending_count, sizeof *pending, bw_compare_first);
+
+    if (!only_adopted)
+        BW_TRY(bw_tree_scan(&walk->fs->reader, walk->scope.tree, &scan));
+    for (size_t i = 0; i < walk->adopted.count; i++) {
+        const struct bw_adopted_leaf *leaf = &walk->adopted.leaves[i];
+        if (!has_pending_entries(walk, &leaf->pointer))
+            continue;
+        BW_TRY(add_task(walk, &leaf->pointer));
+        walk->tasks[walk->task_count - 1].since = leaf->wave;
     }
-    struct bw_buffer none;
-    bw_output_fail(&walk->output, error);
-    bw_output_begin(&walk->output, number, &none);
-    bw_output_finish(&walk->output, number, &none);
-}
-
-struct bw_error *bw_waves_add_pending(struct bw_subvolume_walk *walk, uint64_t inode,
-                                      uint32_t index)
-{
-    if (!BW_ARRAY_RESERVE(walk->pending, walk->pending_count, walk->pending_capacity))
-        return bw_error_no_memory();
-    walk->pending[walk->pending_count++] = (struct bw_pending){inode, index};
     return NULL;
 }
 
-/* Adds a directory to the table, at `*index`, and to the next wave. */
-struct bw_error *bw_waves_add_directory(struct bw_subvolume_walk *walk, uint64_t inode,
-                                        uint32_t parent, const void *name, size_t name_length,
-                                        uint32_t *index)
-{
-    BW_TRY(bw_directories_add(&walk->directories, inode, parent, name, name_length, walk->wave,
-                              index));
-    return bw_waves_add_pending(walk, inode, *index);
-}
-
-struct bw_error *bw_subvolume_entries_add(struct bw_subvolume_entries *entries, uint64_t id,
-                                          size_t path_offset)
-{
-    if (entries->paths.failed ||
-        !BW_ARRAY_RESERVE(entries->items, entries->count, entries->capacity))
-        return bw_error_no_memory();
-    entries->items[entries->count++] =
-        (struct bw_subvolume_entry){id, path_offset, entries->paths.length - path_offset};
-    return NULL;
-}
-
-void bw_subvolume_entries_free(struct bw_subvolume_entries *entries)
-{
-    free(entries->items);
-    bw_buffer_free(&entries->paths);
-    *entries = (struct bw_subvolume_entries){0};
-}
-
-/* Notes that a subvolume has the entry `name` in directory `directory` (index in the table). */
-struct bw_error *bw_waves_add_subvolume(struct bw_subvolume_walk *walk, uint64_t id,
-                                        uint32_t directory, const char *name, size_t name_length)
-{
-    struct bw_buffer *paths = &walk->found.paths;
-    const size_t offset = paths->length;
-    bw_buffer_append(paths, walk->scope.prefix, walk->scope.prefix_length);
-    bw_directories_path(&walk->directories, directory, paths);
-    bw_buffer_append(paths, name, name_length);
-    bw_buffer_append_byte(paths, '/');
-    return bw_subvolume_entries_add(&walk->found, id, offset);
-}
+/* Merging results. */
 
 /* The number in the table of a directory that may be the task's own. */
 static uint32_t directory_number(uint32_t parent, const struct bw_packed *found)
 {
-    return parent & BW_FOUND_LOCAL ? bw_found_directory_place(found, parent & ~BW_FOUND_LOCAL)
-                                   : parent;
+    if (parent & BW_FOUND_LOCAL)
+        return bw_found_directory_place(found, parent & ~BW_FOUND_LOCAL);
+    return parent;
 }
 
 /* Two tasks of a wave have found the same directory. */
@@ -154,28 +160,37 @@ static void report_second_entry(const struct bw_subvolume_walk *walk, uint64_t i
                                                 walk->scope.tree->id, inode));
 }
 
-/* Adds a directory that a task has found to the table; `place` gets its number. */
-static struct bw_error *merge_directory(struct bw_subvolume_walk *walk,
-                                        const struct bw_found_directory *found, uint32_t parent,
-                                        uint32_t *place)
+/* Adds the directories that a task has found to the table, and notes their numbers there. */
+static struct bw_error *merge_directories(struct bw_subvolume_walk *walk,
+                                          const struct bw_packed *found)
 {
     struct bw_directory_table *table = &walk->directories;
-    *place = bw_directories_find(table, found->inode);
-    if (*place != BW_NO_DIRECTORY || bw_directories_is_closed(table, found->inode))
-        report_second_entry(walk, found->inode);
-    if (*place != BW_NO_DIRECTORY)
-        return NULL;
-    return found->walked ? bw_directories_add(table, found->inode, parent, found->name,
-                                              found->name_length, walk->scope.wave, place)
-                         : bw_waves_add_directory(walk, found->inode, parent, found->name,
-                                                  found->name_length, place);
+    for (uint32_t number = bw_packed_first(found, 0); number != BW_NO_DIRECTORY;) {
+        const struct bw_found_directory directory = bw_found_directory_get(found, number);
+        const uint32_t parent = directory_number(directory.parent, found);
+        uint32_t place = bw_directories_find(table, directory.inode);
+        if (place != BW_NO_DIRECTORY || bw_directories_is_closed(table, directory.inode))
+            report_second_entry(walk, directory.inode);
+        if (place == BW_NO_DIRECTORY && directory.walked)
+            BW_TRY(bw_directories_add(table, directory.inode, parent, directory.name,
+                                      directory.name_length, walk->scope.wave, &place));
+        else if (place == BW_NO_DIRECTORY)
+            BW_TRY(bw_waves_add_directory(walk, directory.inode, parent, directory.name,
+                                          directory.name_length, &place));
+        bw_found_directory_set_place(found, number, place);
+        number = bw_packed_next(found, number, directory.size);
+    }
+    return NULL;
 }
 
-static struct bw_error *merge_closed(struct bw_subvolume_walk *walk, const struct bw_buffer *closed)
+static struct bw_error *merge_result(struct bw_subvolume_walk *walk,
+                                     const struct bw_task_result *result)
 {
-    const uint8_t *at = (const uint8_t *)closed->data;
-    uint64_t inode = 0;
-    while ((size_t)(at - (const uint8_t *)closed->data) < closed->length) {
+    BW_TRY(merge_directories(walk, &result->found));
+
+    const uint8_t *at = (const uint8_t *)result->closed.data;
+    const uint8_t *end = at ? at + result->closed.length : at;
+    for (uint64_t inode = 0; at < end;) {
         inode += bw_varint_get(&at);
         const bool known = bw_directories_find(&walk->directories, inode) != BW_NO_DIRECTORY;
         bool is_new;
@@ -183,28 +198,7 @@ static struct bw_error *merge_closed(struct bw_subvolume_walk *walk, const struc
         if (known || !is_new)
             report_second_entry(walk, inode);
     }
-    return NULL;
-}
 
-static struct bw_error *merge_directories(struct bw_subvolume_walk *walk,
-                                          const struct bw_packed *found)
-{
-    for (uint32_t number = bw_packed_first(found, 0); number != BW_NO_DIRECTORY;) {
-        const struct bw_found_directory directory = bw_found_directory_get(found, number);
-        uint32_t place;
-        BW_TRY(
-            merge_directory(walk, &directory, directory_number(directory.parent, found), &place));
-        bw_found_directory_set_place(found, number, place);
-        number = bw_packed_next(found, number, directory.size);
-    }
-    return NULL;
-}
-
-static struct bw_error *merge_result(struct bw_subvolume_walk *walk, const struct bw_task *task)
-{
-    const struct bw_task_result *result = &task->result;
-    BW_TRY(merge_directories(walk, &result->found));
-    BW_TRY(merge_closed(walk, &result->closed));
     for (size_t i = 0; i < result->subvolume_count; i++) {
         const struct bw_found_subvolume *found = &result->subvolumes[i];
         BW_TRY(bw_waves_add_subvolume(walk, found->id,
@@ -216,45 +210,29 @@ static struct bw_error *merge_result(struct bw_subvolume_walk *walk, const struc
     return NULL;
 }
 
-static struct bw_error *add_adopted_tasks(struct bw_subvolume_walk *walk)
+/* Running waves. */
+
+static void run_task(void *context, unsigned number, size_t task)
 {
-    for (size_t i = 0; i < walk->adopted.count; i++) {
-        const struct bw_adopted_leaf *leaf = &walk->adopted.leaves[i];
-        if (!has_pending_entries(walk, &leaf->pointer))
-            continue;
-        BW_TRY(add_task(walk, &leaf->pointer));
-        walk->tasks[walk->task_count - 1].since = leaf->wave;
+    struct bw_subvolume_walk *walk = context;
+    struct bw_task_worker **worker = &walk->workers[number];
+    struct bw_error *error = NULL;
+    if (!*worker)
+        error = bw_task_worker_create(walk->fs, walk->lists, walk->writer, &walk->choice, worker);
+    if (!error) {
+        bw_task_run(&walk->scope, *worker, &walk->tasks[task], task);
+        return;
     }
-    return NULL;
+    struct bw_buffer none;
+    bw_output_fail(&walk->output, error);
+    bw_output_begin(&walk->output, task, &none);
+    bw_output_finish(&walk->output, task, &none);
 }
 
-/* Pending directories are often sorted already, and qsort() may allocate a copy of them. */
-static void sort_pending(struct bw_subvolume_walk *walk)
+static struct bw_error *run_wave(struct bw_subvolume_walk *walk, bool only_adopted)
 {
-    const struct bw_pending *pending = walk->pending;
-    size_t i = 1;
-    while (i < walk->pending_count && pending[i - 1].inode <= pending[i].inode)
-        i++;
-    if (i < walk->pending_count)
-        qsort(walk->pending, walk->pending_count, sizeof *pending, bw_compare_first);
-}
-
-/* Cuts the pending directories into tasks: by the nodes of the tree, unless only the adopted leaves
- * are to be walked, and by those. */
-static struct bw_error *make_tasks(struct bw_subvolume_walk *walk, bool only_adopted)
-{
-    const struct bw_scan scan = {BW_SCAN_ALL, .wants = has_pending_entries, .pointer = add_task,
-                                 .lost = bw_waves_lose_node, .context = walk};
-    walk->task_count = 0;
-    sort_pending(walk);
-    if (!only_adopted)
-        BW_TRY(bw_tree_scan(&walk->fs->reader, walk->scope.tree, &scan));
-    return add_adopted_tasks(walk);
-}
-
-/* Runs the tasks of a wave, and merges their results. */
-struct bw_error *bw_waves_run_tasks(struct bw_subvolume_walk *walk)
-{
+    BW_TRY(bw_subvolume_walk_flush(walk));
+    BW_TRY(make_tasks(walk, only_adopted));
     walk->scope.wave = walk->wave;
     walk->scope.complete = !walk->lost.count;
     bw_output_restart(&walk->output);
@@ -264,22 +242,15 @@ struct bw_error *bw_waves_run_tasks(struct bw_subvolume_walk *walk)
     /* If a task has failed or was stopped, its result may be incomplete and nothing needs it. */
     struct bw_error *error = NULL;
     for (size_t i = 0; i < walk->task_count; i++) {
-        walk->summary->files += walk->tasks[i].result.files;
+        struct bw_task_result *result = &walk->tasks[i].result;
+        walk->summary->files += result->files;
         if (!error && !bw_output_stopped(&walk->output))
-            error = merge_result(walk, &walk->tasks[i]);
-        bw_task_result_free(&walk->tasks[i].result);
+            error = merge_result(walk, result);
+        bw_task_result_free(result);
     }
     return error;
 }
 
-static struct bw_error *run_wave(struct bw_subvolume_walk *walk, bool only_adopted)
-{
-    BW_TRY(bw_listing_flush(walk));
-    BW_TRY(make_tasks(walk, only_adopted));
-    return bw_waves_run_tasks(walk);
-}
-
-/* Walks all directories known so far through the adopted leaves alone. */
 struct bw_error *bw_waves_walk_adopted(struct bw_subvolume_walk *walk)
 {
     walk->pending_count = 0;
@@ -291,7 +262,6 @@ struct bw_error *bw_waves_walk_adopted(struct bw_subvolume_walk *walk)
     return run_wave(walk, true);
 }
 
-/* Runs waves until no directory is pending. */
 struct bw_error *bw_waves_run(struct bw_subvolume_walk *walk)
 {
     while (walk->pending_count && !bw_output_stopped(&walk->output))
