@@ -166,9 +166,8 @@ struct bw_error *bw_walk_start_path(struct bw_fs *fs, const struct bw_walk_optio
  * only if another condition needs it.
  */
 
-/** Sets of conditions: a file must meet all conditions of at least one set (bw_selection_or()). A
- * condition may be a group of such sets in parentheses (bw_selection_open()). Several threads may
- * use a selection at once while none of them changes it. */
+/** A list of conditions, all of which a file must meet. Several threads may use a selection at once
+ * while none of them changes it. */
 struct bw_selection;
 
 /** Creates an empty selection, which every file meets. Conditions on ages are relative to
@@ -179,65 +178,37 @@ struct bw_error *bw_selection_create(struct bw_selection **selection);
 void bw_selection_destroy(struct bw_selection *selection);
 
 /**
- * Adds a condition. `argument` is copied.
+ * Adds a condition. `argument` is copied. Several patterns or owners of one condition, such as two
+ * calls with "name", are alternatives.
  *
- * - "name", "iname": a pattern for the last component of the path; "iname" ignores case. Of several
- *   such patterns a file must match at least one.
- * - "path", "wholename", "ipath": a pattern for the whole path, in which '*' also matches '/';
- *   "ipath" ignores case
+ * - "name", "iname": a pattern for the last component of the path; "iname" ignores case
+ * - "path", "ipath": a pattern for the whole path, in which '*' also matches '/'; "ipath" ignores
+ *   case
  * - "regex", "iregex": an extended regular expression for the whole path, matched byte by byte;
  *   "iregex" ignores the case of ASCII
  * - "exclude": omit files whose name or path matches this pattern, and for directories also
  *   everything in them, regardless of other conditions
  * - "size": [+-]N in blocks of 512 bytes, or with a suffix c w b k M G T, or MiB or MB and the
  *   like; rounded up as find does
- * - "newer", "newermt": modified after YYYY-MM-DD[ HH:MM[:SS[.N]]][Z|+HH:MM] (UTC by default), or
+ * - "newer": modified after YYYY-MM-DD[ HH:MM[:SS[.N]]][Z|+HH:MM] (UTC by default), or
  *   @SECONDS; "newerat", "newerct", "newerBt": the same for the times of the last access, the last
  *   change of the inode, and the creation
  * - "mtime", "atime", "ctime": [+-]N whole days ago
  * - "mmin", "amin", "cmin": [+-]N minutes ago; N alone is the minute that ended N - 1 minutes ago
- * - "uid", "gid", "links", "inum": [+-]N
+ * - "uid", "gid", "links": [+-]N
  * - "user", "group": a number, or a name that bw_selection_prepare() looks up in the image
  * - "perm": MODE, octal or symbolic as of chmod(1): exactly these permissions; -MODE: all of them;
  *   /MODE: any of them
  * - "empty": a file of size 0 or a directory without entries; takes no argument
  *
- * A file whose inode is lost does not meet conditions that need the inode, negated or not.
+ * A file whose inode is lost does not meet conditions that need the inode.
  * BW_ERROR_USAGE if there is no such condition or its argument is wrong; BW_ERROR_NO_MEMORY.
  */
 struct bw_error *bw_selection_add(struct bw_selection *selection, const char *condition,
                                   const char *argument);
 
-/** Adds a condition on the type: types of enum bw_walk_types. Several conditions of this kind are
- * alternatives. BW_ERROR_NO_MEMORY. */
-struct bw_error *bw_selection_add_types(struct bw_selection *selection, unsigned types);
-
-/** Negates the next condition or parentheses. A second call cancels the first. */
-struct bw_error *bw_selection_not(struct bw_selection *selection);
-
-/** Begins another set of conditions. BW_ERROR_USAGE if the set before it has none;
- * BW_ERROR_NO_MEMORY. */
-struct bw_error *bw_selection_or(struct bw_selection *selection);
-
-/** Requires a match of the names and types before it, and of those after it; without it, one of
- * several names or types is enough. Errors as bw_selection_or(). */
-struct bw_error *bw_selection_and(struct bw_selection *selection);
-
-/** Opens parentheses: everything up to bw_selection_close() is one condition. "exclude" applies
- * everywhere, even if it is in parentheses. BW_ERROR_USAGE if too many are open;
- * BW_ERROR_NO_MEMORY. */
-struct bw_error *bw_selection_open(struct bw_selection *selection);
-
-/** Closes parentheses. BW_ERROR_USAGE if none are open, or they contain no condition. */
-struct bw_error *bw_selection_close(struct bw_selection *selection);
-
-/** Sets the types that sets of conditions without a type select. Returns all types that can then be
- * selected. */
-unsigned bw_selection_default_types(struct bw_selection *selection, unsigned types);
-
 /** Looks up the names of "user" and "group" in an image (bw_user_names_open()), if there are such
  * conditions. Call it once, after the last condition; without it, such names select nothing.
- * BW_ERROR_USAGE if a condition is missing after an operator, or parentheses are open;
  * BW_ERROR_NOT_FOUND if a name is unknown; errors as bw_user_names_open(). */
 struct bw_error *bw_selection_prepare(struct bw_selection *selection, struct bw_fs *fs,
                                       const struct bw_subvolume *from);

@@ -186,8 +186,7 @@ class FileSystem(OpenFileSystem):
         Options are the members of struct bw_walk_options (walk.h): `subvolume`, `types`,
         `maxdepth`, `order="by_size"`, `nested="skip"` and so on. All other arguments are conditions
         of bw_selection_add() (walk.h) with the names that find(1) uses: `name="*.c"`, `size="+1M"`,
-        `newer="2026-01-31"`, `empty=True`. `not_name` and so on negate one; a list of names needs
-        one of them.
+        `newer="2026-01-31"`, `empty=True`. Of a list of names, one has to match.
 
         `fields` are columns of records.FileInfo for `Entry.info`, or "all". Without any that needs
         inodes, a walk is several times as fast.
@@ -237,12 +236,9 @@ class FileSystem(OpenFileSystem):
             for one in options.listed(argument):
                 if one is None or one is False:
                     continue
-                if name.startswith("not_"):
-                    check(lib.bw_selection_not(selection))
                 text = "" if one is True else str(one) if isinstance(one, int) else one
                 check(lib.bw_selection_add(
-                    selection, structures.encode(name.removeprefix("not_")),
-                    structures.encode(text)))
+                    selection, structures.encode(name), structures.encode(text)))
         start = self.subvolume(subvolume)._pointer if subvolume is not None else ffi.NULL
         check(lib.bw_selection_prepare(selection, self._handle, start))
         return selection

@@ -108,9 +108,9 @@ class Listing(Opened):
         fs = self.opened("plain")
         for arguments, options in (
                 (["-name", "*.txt"], {"name": "*.txt"}),
-                (["-not", "-name", "*.txt"], {"not_name": "*.txt"}),
+                (["--exclude", "*.txt"], {"exclude": "*.txt"}),
                 (["-size", "+10k"], {"size": "+10k"}),
-                (["-name", "0*", "-o", "-name", "1*"], {"name": ["0*", "1*"]}),
+                (["-name", "0*", "-name", "1*"], {"name": ["0*", "1*"]}),
                 (["-type", "d", "-empty"], {"types": "directories", "empty": True}),
                 (["-type", "l,p"], {"types": ("symlinks", "fifos")}),
                 (["--maxdepth", "1"], {"maxdepth": 1}),

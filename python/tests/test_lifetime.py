@@ -553,7 +553,7 @@ class Arguments(unittest.TestCase):
                 lambda: fs.walk(subvolume=nul), lambda: fs.walk(fields="size\0"),
                 lambda: fs.walk(fields=["size\0"]),
                 lambda: fs.walk(name=nul), lambda: fs.walk(name=["a", nul]),
-                lambda: fs.walk(not_path=nul), lambda: fs.walk(**{"name\0x": "a"}),
+                lambda: fs.walk(exclude=nul), lambda: fs.walk(**{"name\0x": "a"}),
                 lambda: fs.items("fs\0x"), lambda: fs.items("fs", keys="256\0"),
                 lambda: fs.versions(nul), lambda: fs.versions("/", subvolume=nul),
                 lambda: fs.owners(1, subvolume=nul),

@@ -13,6 +13,7 @@
 
 #include <locale.h>
 #include <stdbool.h>
+#include <stddef.h>
 
 /** The locales in which patterns are matched. */
 struct bw_glob {
@@ -24,8 +25,9 @@ struct bw_glob {
 void bw_glob_open(struct bw_glob *glob);
 void bw_glob_close(struct bw_glob *glob);
 
-/** Whether the whole text matches the pattern, with the flags of fnmatch(3). Safe from any thread.
- */
-bool bw_glob_matches(const struct bw_glob *glob, const char *pattern, const char *text, int flags);
+/** Whether the whole text, after which there is a NUL, matches the pattern, with the flags of
+ * fnmatch(3). Safe from any thread. */
+bool bw_glob_matches(const struct bw_glob *glob, const char *pattern, const char *text,
+                     size_t length, int flags);
 
 #endif

@@ -2,8 +2,9 @@
 /*
  * Selections: the tests of find(1), how arguments are read, and how files are tested.
  *
- * Names are decided first, when the tests of inodes pass; then everything is decided again, if an
- * inode is needed.
+ * A selection is one list of tests. A file must pass all of them, but of several patterns or owners
+ * for one test, one is enough. Tests of names are decided when a directory is read; those of inodes
+ * later, for files whose names have passed.
  */
 #include <fnmatch.h>
 #include <regex.h>
@@ -36,20 +37,18 @@ struct candidate {
     const struct bw_walked_file *file; /* for those of inodes */
 };
 
-/* The input of a test, and its role in a set of tests. */
+/* The input of a test. */
 enum test_class {
-    ANY_NAME, /* of these one has to pass, if there are any; up to the next "and" */
-    ANY_TYPE, /* likewise */
     NAME,
-    TYPE,
     INODE,
-    EXCLUDE, /* no part of the test: none of these may pass, wherever they stand */
+    EXCLUDE, /* no part of the list: none of these may pass */
 };
 
 /* A kind of test, by the name it has on the command line. */
 struct test_kind {
     const char *name;
     enum test_class class;
+    bool has_alternatives; /* of several tests of this kind, one has to pass; otherwise all */
     struct bw_error *(*read)(const char *argument, struct bw_file_test *test); /* NULL: it has no
                                                                                   argument */
     bool (*passes)(const struct candidate *candidate, const struct bw_file_test *test);
@@ -57,11 +56,9 @@ struct test_kind {
 };
 
 struct bw_file_test {
-    const struct test_kind *kind; /* NULL: it is about the type */
-    enum test_class class;        /* the class of the kind; NAME for a negated name */
-    unsigned types;               /* a bit for each BW_FILE_* */
-    char *text;                   /* a pattern, or the name of a user or group; owned */
-    regex_t *regex;               /* owned */
+    const struct test_kind *kind;
+    char *text;     /* a pattern, or the name of a user or group; owned */
+    regex_t *regex; /* owned */
     enum { EQUAL, MORE, LESS } comparison;
     enum { MODE_IS, MODE_HAS_ALL, MODE_HAS_ANY } mode_test;
     bool is_unknown;         /* a user or group that has no number: no file is theirs */
@@ -170,21 +167,22 @@ static struct bw_error *read_time(const char *argument, struct bw_file_test *tes
 /* Tests of names. A NUL follows each path. */
 
 static bool matches_glob(const struct candidate *candidate, const struct bw_file_test *test,
-                         const char *text)
+                         const char *text, size_t length)
 {
     const int flags = *test->kind->name == 'i' ? FNM_CASEFOLD : 0;
-    return bw_glob_matches(&candidate->selection->glob, test->text, text, flags);
+    return bw_glob_matches(&candidate->selection->glob, test->text, text, length, flags);
 }
 
 static bool matches_path(const struct candidate *candidate, const struct bw_file_test *test)
 {
-    return matches_glob(candidate, test, candidate->named->path);
+    return matches_glob(candidate, test, candidate->named->path, candidate->named->path_length);
 }
 
 static bool matches_name(const struct candidate *candidate, const struct bw_file_test *test)
 {
     const struct bw_named *named = candidate->named;
-    return matches_glob(candidate, test, named->path + named->path_length - named->name_length);
+    return matches_glob(candidate, test, named->path + named->path_length - named->name_length,
+                        named->name_length);
 }
 
 static bool matches_either(const struct candidate *candidate, const struct bw_file_test *test)
@@ -206,11 +204,6 @@ static bool compares_as_wanted(const struct bw_file_test *test, uint64_t value)
     return test->comparison == MORE   ? value > test->number
            : test->comparison == LESS ? value < test->number
                                       : value == test->number;
-}
-
-static bool has_number(const struct candidate *candidate, const struct bw_file_test *test)
-{
-    return compares_as_wanted(test, candidate->named->number);
 }
 
 /* Tests of inodes. */
@@ -308,34 +301,31 @@ static bool is_empty(const struct candidate *candidate, const struct bw_file_tes
 #define MEMBER(name) offsetof(struct bw_inode, name)
 
 static const struct test_kind kinds[] = {
-    {"name", ANY_NAME, keep_text, matches_name, 0},
-    {"iname", ANY_NAME, keep_text, matches_name, 0},
-    {"path", NAME, keep_text, matches_path, 0},
-    {"wholename", NAME, keep_text, matches_path, 0},
-    {"ipath", NAME, keep_text, matches_path, 0},
-    {"regex", NAME, read_regex, matches_regex, 0},
-    {"iregex", NAME, read_regex, matches_regex, 0},
-    {"inum", NAME, read_number, has_number, 0},
-    {"exclude", EXCLUDE, keep_text, matches_either, 0},
-    {"size", INODE, read_size, has_size, 0},
-    {"empty", INODE, NULL, is_empty, 0},
-    {"newer", INODE, read_time, is_newer, MEMBER(mtime)},
-    {"newermt", INODE, read_time, is_newer, MEMBER(mtime)},
-    {"newerat", INODE, read_time, is_newer, MEMBER(atime)},
-    {"newerct", INODE, read_time, is_newer, MEMBER(ctime)},
-    {"newerBt", INODE, read_time, is_newer, MEMBER(otime)},
-    {"mtime", INODE, read_number, has_days, MEMBER(mtime)},
-    {"atime", INODE, read_number, has_days, MEMBER(atime)},
-    {"ctime", INODE, read_number, has_days, MEMBER(ctime)},
-    {"mmin", INODE, read_number, has_minutes, MEMBER(mtime)},
-    {"amin", INODE, read_number, has_minutes, MEMBER(atime)},
-    {"cmin", INODE, read_number, has_minutes, MEMBER(ctime)},
-    {"uid", INODE, read_number, has_value, MEMBER(uid)},
-    {"gid", INODE, read_number, has_value, MEMBER(gid)},
-    {"user", INODE, read_owner, is_of, MEMBER(uid)},
-    {"group", INODE, read_owner, is_of, MEMBER(gid)},
-    {"links", INODE, read_number, has_value, MEMBER(link_count)},
-    {"perm", INODE, read_mode, has_mode, 0},
+    {"name", NAME, true, keep_text, matches_name, 0},
+    {"iname", NAME, true, keep_text, matches_name, 0},
+    {"path", NAME, true, keep_text, matches_path, 0},
+    {"ipath", NAME, true, keep_text, matches_path, 0},
+    {"regex", NAME, true, read_regex, matches_regex, 0},
+    {"iregex", NAME, true, read_regex, matches_regex, 0},
+    {"exclude", EXCLUDE, true, keep_text, matches_either, 0},
+    {"size", INODE, false, read_size, has_size, 0},
+    {"empty", INODE, false, NULL, is_empty, 0},
+    {"newer", INODE, false, read_time, is_newer, MEMBER(mtime)},
+    {"newerat", INODE, false, read_time, is_newer, MEMBER(atime)},
+    {"newerct", INODE, false, read_time, is_newer, MEMBER(ctime)},
+    {"newerBt", INODE, false, read_time, is_newer, MEMBER(otime)},
+    {"mtime", INODE, false, read_number, has_days, MEMBER(mtime)},
+    {"atime", INODE, false, read_number, has_days, MEMBER(atime)},
+    {"ctime", INODE, false, read_number, has_days, MEMBER(ctime)},
+    {"mmin", INODE, false, read_number, has_minutes, MEMBER(mtime)},
+    {"amin", INODE, false, read_number, has_minutes, MEMBER(atime)},
+    {"cmin", INODE, false, read_number, has_minutes, MEMBER(ctime)},
+    {"uid", INODE, false, read_number, has_value, MEMBER(uid)},
+    {"gid", INODE, false, read_number, has_value, MEMBER(gid)},
+    {"user", INODE, true, read_owner, is_of, MEMBER(uid)},
+    {"group", INODE, true, read_owner, is_of, MEMBER(gid)},
+    {"links", INODE, false, read_number, has_value, MEMBER(link_count)},
+    {"perm", INODE, false, read_mode, has_mode, 0},
 };
 
 static const struct test_kind *find_kind(const char *name)
@@ -356,37 +346,12 @@ static void release_test(struct bw_file_test *test)
 
 /* Building a selection. */
 
-static struct bw_error *begin_set(struct bw_selection *selection, uint32_t *set)
-{
-    selection->open[selection->depth].has_test = false;
-    selection->open[selection->depth].run[0] = selection->open[selection->depth].run[1] = 0;
-    return bw_condition_add(&selection->condition, BW_CONDITION_ALL, 0, set);
-}
-
-/* At the level that the caller has chosen. */
-static struct bw_error *begin_group(struct bw_selection *selection)
-{
-    struct bw_selection_level *level = &selection->open[selection->depth];
-    level->negated = selection->negates;
-    selection->negates = false;
-    BW_TRY(begin_set(selection, &level->group));
-    level->set = level->group;
-    return NULL;
-}
-
 struct bw_error *bw_selection_create(struct bw_selection **result)
 {
     struct bw_selection *selection = calloc(1, sizeof *selection);
     struct timespec now;
     if (!selection)
         return bw_error_no_memory();
-    struct bw_error *error = begin_group(selection);
-    if (error) {
-        bw_selection_destroy(selection);
-        return error;
-    }
-    selection->is_flat = true;
-    selection->default_types = BW_WALK_ALL;
     clock_gettime(CLOCK_REALTIME, &now);
     selection->now = now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
     bw_glob_open(&selection->glob);
@@ -401,140 +366,25 @@ void bw_selection_destroy(struct bw_selection *selection)
     for (size_t i = 0; i < selection->count; i++)
         release_test(&selection->tests[i]);
     free(selection->tests);
-    bw_condition_free(&selection->condition);
     bw_glob_close(&selection->glob);
     free(selection);
 }
 
-/* Operators. */
-
-/* An error if an operator waits for a test after it. */
-static struct bw_error *expect_no_operator(const struct bw_selection *selection)
+/* Takes over what the test owns. Tests of one kind lie next to each other. */
+static struct bw_error *add_test(struct bw_selection *selection, const struct bw_file_test *test)
 {
-    if (selection->negates)
-        return bw_error_create(BW_ERROR_USAGE, "--not: no condition follows");
-    if (selection->pending)
-        return bw_error_create(BW_ERROR_USAGE, "%s has to be between two conditions",
-                               selection->pending);
+    size_t at = selection->count;
+    if (!BW_ARRAY_RESERVE(selection->tests, selection->count, selection->capacity))
+        return bw_error_no_memory();
+    for (size_t i = 0; i < selection->count; i++)
+        if (selection->tests[i].kind == test->kind)
+            at = i;
+    memmove(&selection->tests[at + 1], &selection->tests[at],
+            (selection->count++ - at) * sizeof *selection->tests);
+    selection->tests[at] = *test;
+    selection->has_exclude |= test->kind->class == EXCLUDE;
+    selection->has_inodes |= test->kind->class == INODE;
     return NULL;
-}
-
-/* "or" and "and" stand between two tests. */
-static struct bw_error *add_operator(struct bw_selection *selection, const char *operator)
-{
-    BW_TRY(expect_no_operator(selection));
-    selection->pending = operator;
-    return selection->open[selection->depth].has_test ? NULL : expect_no_operator(selection);
-}
-
-struct bw_error *bw_selection_not(struct bw_selection *selection)
-{
-    selection->negates = !selection->negates;
-    return NULL;
-}
-
-struct bw_error *bw_selection_or(struct bw_selection *selection)
-{
-    struct bw_selection_level *level = &selection->open[selection->depth];
-    BW_TRY(add_operator(selection, "--or"));
-    selection->is_flat = false;
-    BW_TRY(begin_set(selection, &level->set));
-    return bw_condition_join(&selection->condition, BW_CONDITION_ANY, level->group, level->set);
-}
-
-struct bw_error *bw_selection_and(struct bw_selection *selection)
-{
-    BW_TRY(add_operator(selection, "--and"));
-    memset(selection->open[selection->depth].run, 0, sizeof selection->open->run);
-    return NULL;
-}
-
-struct bw_error *bw_selection_open(struct bw_selection *selection)
-{
-    if (selection->depth + 1 == BW_MOST_GROUPS)
-        return bw_error_create(BW_ERROR_USAGE, "more than %u nested parentheses",
-                               BW_MOST_GROUPS - 1);
-    selection->is_flat = false;
-    selection->pending = NULL;
-    struct bw_selection_level *outer = &selection->open[selection->depth++];
-    BW_TRY(begin_group(selection));
-    outer->has_test = true;
-    return bw_condition_join(&selection->condition, BW_CONDITION_ALL, outer->set,
-                             selection->open[selection->depth].group);
-}
-
-struct bw_error *bw_selection_close(struct bw_selection *selection)
-{
-    const struct bw_selection_level *level = &selection->open[selection->depth];
-    if (!selection->depth)
-        return bw_error_create(BW_ERROR_USAGE, "a ')' has no '(' before it");
-    BW_TRY(expect_no_operator(selection));
-    if (!level->has_test)
-        return bw_error_create(BW_ERROR_USAGE, "the parentheses are empty");
-    selection->condition.nodes[level->group].negated = level->negated;
-    selection->depth--;
-    return NULL;
-}
-
-/* Tests. */
-
-/* Adds a test to the current set. Of names and of types one has to pass, up to the next "and". */
-static struct bw_error *add_node(struct bw_selection *selection, const struct bw_file_test *test)
-{
-    struct bw_selection_level *level = &selection->open[selection->depth];
-    struct bw_condition *condition = &selection->condition;
-    const bool joins_run = test->class == ANY_NAME || test->class == ANY_TYPE;
-    uint32_t *run = &level->run[test->class == ANY_TYPE], node;
-    level->has_test = true;
-    if (test->class == EXCLUDE)
-        return NULL;
-    BW_TRY(bw_condition_add(condition, BW_CONDITION_TEST, (uint32_t)selection->count, &node));
-    condition->nodes[node].negated = selection->negates;
-    if (joins_run && *run)
-        return bw_condition_join(condition, BW_CONDITION_ANY, *run, node);
-    if (joins_run)
-        *run = node;
-    return bw_condition_join(condition, BW_CONDITION_ALL, level->set, node);
-}
-
-/* Takes over what the test owns. */
-static struct bw_error *add_test(struct bw_selection *selection, struct bw_file_test *test)
-{
-    struct bw_error *error =
-        BW_ARRAY_RESERVE(selection->tests, selection->count, selection->capacity)
-            ? add_node(selection, test)
-            : bw_error_no_memory();
-    if (error) {
-        release_test(test);
-        return error;
-    }
-    selection->tests[selection->count++] = *test;
-    selection->has_exclude |= test->class == EXCLUDE;
-    selection->has_inodes |= test->class == INODE;
-    selection->negates = false;
-    selection->pending = NULL;
-    return NULL;
-}
-
-struct bw_error *bw_selection_add_types(struct bw_selection *selection, unsigned types)
-{
-    return add_test(selection, &(struct bw_file_test){.class = selection->negates ? TYPE : ANY_TYPE,
-                                                      .types = types});
-}
-
-unsigned bw_selection_default_types(struct bw_selection *selection, unsigned types)
-{
-    selection->default_types = types;
-    return bw_selection_types(selection);
-}
-
-static struct bw_error *read_argument(struct bw_file_test *test, const char *name,
-                                      const char *argument)
-{
-    struct bw_error *error = test->kind->read ? test->kind->read(argument, test) : NULL;
-    return error && error->code == BW_ERROR_USAGE
-               ? bw_error_prefix(error, "--%s '%s'", name, argument)
-               : error;
 }
 
 struct bw_error *bw_selection_add(struct bw_selection *selection, const char *name,
@@ -543,13 +393,14 @@ struct bw_error *bw_selection_add(struct bw_selection *selection, const char *na
     struct bw_file_test test = {.kind = find_kind(name)};
     if (!test.kind)
         return bw_error_create(BW_ERROR_USAGE, "unknown condition %s", name);
-    test.class = test.kind->class;
-    if (selection->negates && test.class == EXCLUDE)
-        return bw_error_create(BW_ERROR_USAGE, "--not goes before a condition, not --%s", name);
-    if (selection->negates && test.class == ANY_NAME)
-        test.class = NAME;
-    BW_TRY(read_argument(&test, name, argument));
-    return add_test(selection, &test);
+    struct bw_error *error = test.kind->read ? test.kind->read(argument, &test) : NULL;
+    if (error && error->code == BW_ERROR_USAGE)
+        error = bw_error_prefix(error, "--%s '%s'", name, argument);
+    if (!error)
+        error = add_test(selection, &test);
+    if (error)
+        release_test(&test);
+    return error;
 }
 
 /* Names of users and groups. */
@@ -579,9 +430,6 @@ struct bw_error *bw_selection_prepare(struct bw_selection *selection, struct bw_
 {
     struct bw_user_names *user_names = NULL;
     struct bw_error *error = NULL;
-    BW_TRY(expect_no_operator(selection));
-    if (selection->depth)
-        return bw_error_create(BW_ERROR_USAGE, "a '(' has no ')' after it");
     for (size_t i = 0; i < selection->count && !error; i++) {
         if (!has_owner_name(&selection->tests[i]))
             continue;
@@ -593,47 +441,22 @@ struct bw_error *bw_selection_prepare(struct bw_selection *selection, struct bw_
     bw_user_names_close(user_names);
     return error;
 }
+
 /* Testing a file. */
 
-/* A file that passes a test of its type is selected independently of the default types. Without a
- * name or file, its tests are not known yet, or no longer matter: then they pass. */
-static enum bw_verdict evaluate_test(const void *context, uint32_t number, bool negated)
+static bool passes_all(const struct candidate *candidate, enum test_class class)
 {
-    const struct candidate *candidate = context;
-    const struct bw_named *named = candidate->named;
-    const struct bw_file_test *test = &candidate->selection->tests[number];
-    bool passes;
-    switch (test->class) {
-    case ANY_TYPE:
-    case TYPE:
-        return !named || (test->types >> named->type & 1) != negated ? BW_STRONG_YES : BW_NO;
-    case INODE:
-        passes = !candidate->file ||
-                 (candidate->file->inode && test->kind->passes(candidate, test) != negated);
-        break;
-    default:
-        passes = !named || !named->path || test->kind->passes(candidate, test) != negated;
+    const struct bw_file_test *test = candidate->selection->tests;
+    const struct bw_file_test *const end = test + candidate->selection->count;
+    while (test < end) {
+        const struct test_kind *kind = test->kind;
+        bool passes = kind->class != class || kind->passes(candidate, test);
+        for (test++; kind->has_alternatives && test < end && test->kind == kind; test++)
+            passes = passes || kind->passes(candidate, test);
+        if (!passes)
+            return false;
     }
-    return passes ? BW_YES : BW_NO;
-}
-
-static bool accepts_candidate(const struct candidate *candidate)
-{
-    const struct bw_selection *selection = candidate->selection;
-    const enum bw_verdict verdict =
-        bw_condition_evaluate(&selection->condition, evaluate_test, candidate);
-    const unsigned types = verdict == BW_STRONG_YES ? BW_WALK_ALL : selection->default_types;
-    return verdict && (!candidate->named || types >> candidate->named->type & 1);
-}
-
-unsigned bw_selection_types(const struct bw_selection *selection)
-{
-    unsigned types = 0;
-    for (unsigned type = 0; type <= BW_FILE_SYMLINK; type++) {
-        const struct bw_named named = {.type = (uint8_t)type};
-        types |= (unsigned)accepts_candidate(&(struct candidate){selection, &named, NULL}) << type;
-    }
-    return types;
+    return true;
 }
 
 bool bw_selection_needs_inode(const struct bw_selection *selection)
@@ -645,7 +468,7 @@ bool bw_selection_excludes(const struct bw_selection *selection, const struct bw
 {
     const struct candidate candidate = {selection, named, NULL};
     for (size_t i = 0; selection && selection->has_exclude && i < selection->count; i++)
-        if (selection->tests[i].class == EXCLUDE &&
+        if (selection->tests[i].kind->class == EXCLUDE &&
             selection->tests[i].kind->passes(&candidate, &selection->tests[i]))
             return true;
     return false;
@@ -653,40 +476,25 @@ bool bw_selection_excludes(const struct bw_selection *selection, const struct bw
 
 bool bw_selection_takes_name(const struct bw_selection *selection, const struct bw_named *named)
 {
-    return accepts_candidate(&(struct candidate){selection, named, NULL});
-}
-
-static struct bw_named name_of(const char *path, size_t length)
-{
-    const char *slash = memrchr(path, '/', length);
-    size_t before = slash && length > 1 ? (size_t)(slash + 1 - path) : 0;
-    return (struct bw_named){path, length, length - before, 0, 0};
+    return passes_all(&(struct candidate){selection, named, NULL}, NAME);
 }
 
 bool bw_selection_takes_inode(const struct bw_selection *selection,
                               const struct bw_walked_file *file)
 {
-    struct bw_named named;
-    struct candidate candidate = {selection, NULL, file};
-    if (!selection->has_inodes)
-        return true;
-    if (!selection->is_flat) {
-        named = name_of(file->path, file->path_length);
-        named.number = file->number;
-        named.type = file->type;
-        candidate.named = &named;
-    }
-    return accepts_candidate(&candidate);
+    return !selection->has_inodes ||
+           (file->inode && passes_all(&(struct candidate){selection, NULL, file}, INODE));
 }
 
 /* The same for entries of the public headers. */
 
 static struct bw_named name_of_entry(const struct bw_entry *entry)
 {
-    struct bw_named named = name_of(entry->path, entry->path_length);
-    named.number = entry->place.inode;
-    named.type = bw_known_type(entry->place.type);
-    return named;
+    const char *slash = memrchr(entry->path, '/', entry->path_length);
+    size_t before = slash && entry->path_length > 1 ? (size_t)(slash + 1 - entry->path) : 0;
+    return (struct bw_named){.path = entry->path,
+                             .path_length = entry->path_length,
+                             .name_length = entry->path_length - before};
 }
 
 bool bw_selection_excludes_entry(const struct bw_selection *selection, const struct bw_entry *entry)
@@ -703,10 +511,7 @@ bool bw_selection_accepts_name(const struct bw_selection *selection, const struc
 
 bool bw_selection_accepts_inode(const struct bw_selection *selection, const struct bw_entry *entry)
 {
-    const struct bw_walked_file file = {.path = entry->path,
-                                        .path_length = entry->path_length,
-                                        .number = entry->place.inode,
-                                        .type = bw_known_type(entry->place.type),
+    const struct bw_walked_file file = {.type = bw_known_type(entry->place.type),
                                         .inode = entry->inode};
     return bw_selection_takes_inode(selection, &file);
 }

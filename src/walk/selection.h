@@ -11,7 +11,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/condition.h"
 #include "base/glob.h"
 #include "btrfs-walk/walk.h"
 #include "record/file.h"
@@ -25,30 +24,11 @@ struct bw_named {
     uint8_t type;       /**< BW_FILE_*, less than 8 */
 };
 
-/** The maximum nesting of parentheses. */
-enum { BW_MOST_GROUPS = 64 };
-
-/** A level of parentheses, while the selection is built. */
-struct bw_selection_level {
-    uint32_t group, set; /**< nodes of the condition: all sets, and the set to which tests are added
-                          */
-    uint32_t run[2];     /**< nodes of names and of types, of which one has to pass; 0: none */
-    bool has_test;       /**< the set is not empty */
-    bool negated;
-};
-
 struct bw_selection {
-    struct bw_condition condition; /**< the tests but for "exclude" */
     struct bw_file_test *tests;
     size_t count, capacity;
-    struct bw_selection_level open[BW_MOST_GROUPS];
-    unsigned depth;         /**< of the level that tests are added to */
-    unsigned default_types; /**< of files that pass a set without a type */
-    bool is_flat;           /**< one set only: names need not be tested again */
     bool has_exclude, has_inodes;
-    const char *pending; /**< the operator that needs a test after it; NULL: none */
-    bool negates;        /**< the next test or group is to be negated */
-    int64_t now;         /**< nanoseconds since 1970 */
+    int64_t now; /**< nanoseconds since 1970 */
     struct bw_glob glob;
 };
 
@@ -59,13 +39,10 @@ bool bw_selection_excludes(const struct bw_selection *selection, const struct bw
  * others. */
 bool bw_selection_takes_name(const struct bw_selection *selection, const struct bw_named *named);
 
-/** Whether those are met that need one. False if there are any and the inode is not known. Where
- * sets are joined, all is tested, and a NUL must follow the path. */
+/** Whether the conditions are met that need one. False if there are any and the inode is not known.
+ */
 bool bw_selection_takes_inode(const struct bw_selection *selection,
                               const struct bw_walked_file *file);
-
-/** The types that a selection can select, for any names and inodes. */
-unsigned bw_selection_types(const struct bw_selection *selection);
 
 /*
  * The choice of a walk: types, depth, a selection. Tasks and recovery use it for each entry that

@@ -146,14 +146,13 @@ while IFS= read -r filter; do
     holds "-R $filter: something" [ -s "$WORK/out" ]
 done << 'FILTERS'
 --name *.txt
---iname *.TXT --name large*
+--iname *.TXT --name 0*
 --path /volume/*
 --regex /.*/part-0[1-3]\.c
 --size +20
 --empty
 --type d
 --type f,l
---inum 257
 --perm 644 --links 2
 --uid 0 --maxdepth 2
 --exclude docs --exclude *.c

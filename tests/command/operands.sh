@@ -47,7 +47,7 @@ expect "the same elsewhere" 2 'not a btrfs' ls --offset 1M "$plain"
 # Suggestions.
 expect "a misspelt option" 2 "unknown option: --exlude=x; did you mean '--exclude'\?" \
     sum --exlude=x "$plain"
-expect "several" 2 "did you mean '--newer' or '--newermt' or" ls --newe "$plain"
+expect "several" 2 "did you mean '--newer' or '--newerat' or" ls --newe "$plain"
 expect "none like it" 2 "unknown option: --qwertz$" ls --qwertz "$plain"
 expect "a short one" 2 "unknown option: -%$" ls -% "$plain"
 

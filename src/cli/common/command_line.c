@@ -34,49 +34,13 @@
  * still means -l -a. For actions of find, such as -exec, the program prints advice.
  */
 
-/* Words of find and the long options that replace them. getopt_long() does not change the
- * constants. Names with three dashes differ in meaning from the options with two (selection.c). */
-static const struct {
-    const char *word, *option;
-} find_words[] = {
-    {"!", "--not"},
-    {"(", "--open"},
-    {")", "--close"},
-    {"-amin", "--amin"},
-    {"-and", "--and"},
-    {"-atime", "--atime"},
-    {"-cmin", "--cmin"},
-    {"-ctime", "--ctime"},
-    {"-empty", "--empty"},
-    {"-gid", "--gid"},
-    {"-group", "--group"},
-    {"-iname", "---iname"},
-    {"-inum", "--inum"},
-    {"-ipath", "--ipath"},
-    {"-iregex", "--iregex"},
-    {"-iwholename", "--ipath"},
-    {"-links", "--links"},
-    {"-maxdepth", "--maxdepth"},
-    {"-mindepth", "--mindepth"},
-    {"-mmin", "--mmin"},
-    {"-mtime", "--mtime"},
-    {"-name", "---name"},
-    {"-newer", "--newer"},
-    {"-newerBt", "--newerBt"},
-    {"-newerat", "--newerat"},
-    {"-newerct", "--newerct"},
-    {"-newermt", "--newermt"},
-    {"-not", "--not"},
-    {"-or", "--or"},
-    {"-path", "--path"},
-    {"-perm", "--perm"},
-    {"-print0", "--print0"},
-    {"-regex", "--regex"},
-    {"-size", "--size"},
-    {"-type", "---type"},
-    {"-uid", "--uid"},
-    {"-user", "--user"},
-    {"-wholename", "--wholename"},
+/* The long options, without their first dash: words of find. getopt_long() does not change the
+ * constants. */
+static const char *const find_options[] = {
+    "--amin",  "--atime",  "--cmin",   "--ctime",   "--empty",    "--gid",      "--group",
+    "--iname", "--ipath",  "--iregex", "--links",   "--maxdepth", "--mindepth", "--mmin",
+    "--mtime", "--name",   "--newer",  "--newerBt", "--newerat",  "--newerct",  "--path",
+    "--perm",  "--print0", "--regex",  "--size",    "--type",     "--uid",      "--user",
 };
 
 static bool is_option(const char *name, const struct option *names)
@@ -86,34 +50,13 @@ static bool is_option(const char *name, const struct option *names)
     return names->name;
 }
 
-static const char *find_word(const char *word)
+/* The option that replaces a word of find, if the command has it; else NULL. */
+static const char *option_of_find_word(const char *word, const struct option *names)
 {
-    for (size_t i = 0; i < sizeof find_words / sizeof *find_words; i++)
-        if (strcmp(find_words[i].word, word) == 0)
-            return find_words[i].option;
+    for (size_t i = 0; i < sizeof find_options / sizeof *find_options; i++)
+        if (strcmp(find_options[i] + 1, word) == 0)
+            return is_option(find_options[i] + 2, names) ? find_options[i] : NULL;
     return NULL;
-}
-
-/* -o and -a are operators if the command has no such option, or if the option takes an argument and
- * a test of find follows, which cannot be that argument. */
-static const char *find_letter(const char *word, const char *next, const char *letters)
-{
-    const char *letter = strchr(letters, word[1]);
-    const bool is_free = !letter || (letter[1] == ':' && next && find_word(next));
-    return strcmp(word, "-o") == 0 && is_free   ? "--or"
-           : strcmp(word, "-a") == 0 && is_free ? "--and"
-                                                : NULL;
-}
-
-/* The option that replaces a word of find, if the command has it; else NULL. `next`: the word after
- * it, or NULL. */
-static const char *option_of_find_word(const char *word, const char *next, const char *letters,
-                                       const struct option *names)
-{
-    const char *option = find_word(word);
-    if (!option && word[0] == '-' && word[1])
-        option = find_letter(word, next, letters);
-    return option && is_option(option + 2, names) ? option : NULL;
 }
 
 /* Whether the last of these short options takes the next word as its argument. */
@@ -145,7 +88,7 @@ static const char *find_advice(const char *word)
         {"-delete", "images are never changed"},
         {"-exec", "pipe -0 into 'xargs -0'"},
         {"-fprint", "send stdout to a file"},
-        {"-ls", "lines like those of ls are --long"},
+        {"-ls", "'ls -lR' prints long lines"},
         {"-ok", "pipe -0 into 'xargs -0'"},
         {"-print", "paths are printed anyway"},
         {"-printf", "use -o or --json to print file attributes"},
@@ -162,21 +105,45 @@ static const char *find_advice(const char *word)
     return NULL;
 }
 
-/* Replaces words like "-name", which getopt_long() would parse as short options. `letters` and
- * `names` are its tables. Returns the first word that find_advice() has advice for, or NULL. */
-static const char *replace_find_words(int argc, char **argv, const char *letters,
-                                      const struct option *names)
+/* Reports that an option, or a word of find, was removed; false if no earlier version had it. */
+static bool report_removed(const struct command *command, const char *word, const char *name)
 {
-    const char *other = NULL;
+    const char *instead = cmd_instead_of_option(command->name, name);
+    if (instead)
+        fprintf(stderr, "btrfs-walk: the option %s was removed: %s\n", word, instead);
+    return instead;
+}
+
+/* The name in the list of removed options of a word that joins tests of find, or that is a synonym
+ * of one; "" for other words. `next`: the word after it, or NULL. */
+static const char *name_of_find_word(const char *word, const char *next, const struct option *names)
+{
+    if (strcmp(word, "-o") == 0 || strcmp(word, "-a") == 0)
+        return next && option_of_find_word(next, names) ? "or" : "";
+    if (strlen(word) == 1)
+        return strchr("!()", *word) ? word : "";
+    return word[0] == '-' && word[1] != '-' ? word + 1 : "";
+}
+
+/* Replaces words like "-name", which getopt_long() would parse as short options. `letters` and
+ * `names` are its tables. `*other` becomes the first word that find_advice() has advice for. False,
+ * with a message, if there is a word that was removed. */
+static bool replace_find_words(const struct command *command, int argc, char **argv,
+                               const char *letters, const struct option *names, const char **other)
+{
+    const bool has_tests = is_option("exclude", names);
     for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
-        const char *option = option_of_find_word(argv[i], argv[i + 1], letters, names);
+        const char *option = option_of_find_word(argv[i], names);
         if (option)
             argv[i] = (char *)(size_t)option;
-        else if (!other && find_advice(argv[i]))
-            other = argv[i];
+        else if (!*other && find_advice(argv[i]))
+            *other = argv[i];
+        else if (has_tests &&
+                 report_removed(command, argv[i], name_of_find_word(argv[i], argv[i + 1], names)))
+            return false;
         i += needs_argument(argv[i], letters, names);
     }
-    return other;
+    return true;
 }
 
 /* Options. */
@@ -253,13 +220,6 @@ static int store_option(const struct command *command, const struct cmd_option_l
     return error ? cmd_usage_error(command, error->message, NULL) : SHOWED_NOTHING;
 }
 
-/* Reports an option that was removed, and its replacement. */
-static int removed_option(const struct command *command, const char *argument, const char *instead)
-{
-    fprintf(stderr, "btrfs-walk: the option %s was removed: %s\n", argument, instead);
-    return cmd_exit_status(command, STATUS_CANNOT);
-}
-
 /* Reports an unknown long option and suggests similar ones. */
 static int unknown_option(const struct command *command, const struct cmd_option_list *list,
                           const char *argument)
@@ -267,9 +227,8 @@ static int unknown_option(const struct command *command, const struct cmd_option
     BW_AUTO_BUFFER struct bw_buffer reason = {0};
     BW_AUTO_FREE char *word = strndup(argument, strcspn(argument, "="));
     const char *name = word ? word + strspn(word, "-") : "";
-    const char *instead = cmd_instead_of_option(command->name, name);
-    if (instead)
-        return removed_option(command, word, instead);
+    if (word && report_removed(command, word, name))
+        return cmd_exit_status(command, STATUS_CANNOT);
     struct cmd_suggestion suggestion = {.message = &reason, .word = name, .prefix = "--"};
     bw_buffer_format(&reason, "unknown option: %s", argument);
     for (size_t i = 0; i < list->count; i++)
@@ -295,11 +254,10 @@ static int bad_option(const struct command *command, const struct cmd_option_lis
     }
     if (result == '?' && !is_short)
         return unknown_option(command, list, argument);
+    if (is_short && report_removed(command, letter, letter + 1))
+        return cmd_exit_status(command, STATUS_CANNOT);
     if (is_short && of_find && strchr(of_find, optopt))
         return cmd_usage_error(command, of_find, find_advice(of_find));
-    const char *instead = is_short ? cmd_instead_of_option(command->name, letter + 1) : NULL;
-    if (instead)
-        return removed_option(command, letter, instead);
     return cmd_usage_error(command,
                            result == ':' ? "option without its argument" : "unknown option",
                            is_short ? letter : argument);
@@ -314,7 +272,9 @@ static int parse_options(const struct command *command, int argc, char **argv,
     struct shown later = {NULL, NULL};
     int result, status = SHOWED_NOTHING, index = 0;
     fill_tables(&tables, &list);
-    const char *of_find = replace_find_words(argc, argv, tables.letters, tables.names);
+    const char *of_find = NULL;
+    if (!replace_find_words(command, argc, argv, tables.letters, tables.names, &of_find))
+        return cmd_exit_status(command, STATUS_CANNOT);
     opterr = 0;
     while (status == SHOWED_NOTHING && (!later.option || later.option->store) &&
            (result = getopt_long(argc, argv, tables.letters, tables.names, &index)) != -1) {

@@ -571,8 +571,9 @@ static const struct help_topic topics[] = {
      "which files: --name, --type, --size and others, as in find(1)",
      "\n"
      "The filters are those of find(1) and may be written with one dash, as in find. A file must\n"
-     "meet all of them, up to an --or; of several --name options, one is enough. With --type,\n"
-     "directories and other types are listed as find shows them; subvolumes are directories.\n",
+     "meet all of them; of several patterns for one filter, such as --name, one is enough. With\n"
+     "--type, directories and other types are listed as find shows them; subvolumes are\n"
+     "directories.\n",
      {"Filters", NULL}},
     {"layers",
      "the layers through which images are read, and probes",

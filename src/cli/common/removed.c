@@ -16,24 +16,41 @@ struct removed {
 
 #define XATTR_ENCODING "values in base64 are 'value_bytes' of --json"
 #define XATTR_MATCH    "use -n NAME, or 'jq' on the lines of --json"
+#define FILTER         "use --exclude, or filter the lines of --json with jq; --files-from reads paths"
 
 static const struct removed options[] = {
     {"check", "step", "run a long check as parts: --part 1/100 to --part 100/100"},
     {"copy", "bmap", "run 'bmaptool create' on the sparse copy"},
     {"copy", "output", "-f FILE is the file that copy writes"},
+    {"ls", "X", "sort the lines of -o path,..., for example with 'sort -t.'"},
+    {"ls", "c", "--time=ctime"},
+    {"ls", "f", "-aU lists everything, unsorted"},
     {"ls", "full-time", "-l prints full times"},
+    {"ls", "u", "--time=atime"},
     {NULL, "format=cpio", "run 'cpio -o -H newc' in a folder of 'mount' or 'extract'"},
-    {NULL, "probe-filter",
-     "filter with 'jq': --probe PATTERN --probe-format json --probe-output FILE"},
     {"xattr", "dump", "a file or a pipe gets what setfattr --restore reads"},
     {"xattr", "e", XATTR_ENCODING},
     {"xattr", "encoding", XATTR_ENCODING},
     {"xattr", "m", XATTR_MATCH},
     {"xattr", "match", XATTR_MATCH},
+    {NULL, "probe-filter",
+     "filter with 'jq': --probe PATTERN --probe-format json --probe-output FILE"},
+    {NULL, "!", FILTER},
+    {NULL, "(", FILTER},
+    {NULL, ")", FILTER},
+    {NULL, "and", "all filters have to match; several patterns of one filter are alternatives"},
     {NULL, "arrow", "pandas, polars and DuckDB read the lines of --json"},
+    {NULL, "close", FILTER},
+    {NULL, "inum", FILTER},
+    {NULL, "iwholename", "use --ipath"},
+    {NULL, "newermt", "use --newer"},
+    {NULL, "not", FILTER},
+    {NULL, "open", FILTER},
+    {NULL, "or", "several patterns of one filter are alternatives; or filter --json with jq"},
     {NULL, "resume", "run a long command as parts: --part 1/100 to --part 100/100"},
     {NULL, "shard", "use --part I/N"},
     {NULL, "verity-root-hash", "run 'veritysetup verify' before btrfs-walk"},
+    {NULL, "wholename", "use --path"},
 };
 
 static const struct removed commands[] = {

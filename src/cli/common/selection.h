@@ -41,9 +41,7 @@ extern const char *const cmd_nested_words[];
 /** The filters of a command line. All zeros: the defaults of the command. */
 struct cmd_selection {
     struct bw_selection *selection;
-    unsigned types;     /**< of --type without operators; with operators, types are part of the
-                         * selection */
-    bool has_operators; /**< --not, --or or the like was given */
+    unsigned types; /**< of --type: enum bw_walk_types; 0: the default of the command */
     bool has_maxdepth;
     unsigned maxdepth, mindepth;
     struct cmd_part part;
@@ -57,10 +55,8 @@ static inline bool cmd_selection_is_set(const struct cmd_selection *selection)
 }
 
 /** Copies the settings into the options of a walk, which must not outlive the selection. Without
- * --type, the walk's `types` do not change, except with operators: then `types` are the types that
- * filters without --type select. */
-void cmd_selection_apply(const struct cmd_selection *selection, unsigned types,
-                         struct bw_walk_options *options);
+ * --type, the walk's `types` do not change. */
+void cmd_selection_apply(const struct cmd_selection *selection, struct bw_walk_options *options);
 
 /** To be called after the file system was opened, before the selection is used. Looks up the names
  * of users and groups in the image, in `subvolume` (as of --subvol; NULL: none) if it has the

@@ -94,7 +94,7 @@ int cmd_export_open(const struct cmd_common *common, struct cmd_export_settings 
                     struct cmd_export *export)
 {
     *export = (struct cmd_export){.common = common, .settings = settings};
-    cmd_selection_apply(&settings->selection, BW_WALK_ALL, &settings->walk);
+    cmd_selection_apply(&settings->selection, &settings->walk);
     int status = cmd_open(common, &export->session);
     if (status)
         return status;

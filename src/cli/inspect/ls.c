@@ -530,17 +530,14 @@ static void resolve_options(struct ls_state *ls)
 static struct bw_error *make_ready(const struct cmd_common *common, struct ls_state *ls,
                                    struct bw_rows **rows)
 {
-    const struct cmd_selection *selection = &ls->selection;
     const char *no_color = getenv("NO_COLOR");
     const bool terminal = isatty(STDOUT_FILENO);
     resolve_options(ls);
     if (ls->color == AUTO && (!terminal || (no_color && *no_color)))
         ls->color = NEVER;
-    ls->selects = cmd_selection_is_set(selection);
+    ls->selects = cmd_selection_is_set(&ls->selection);
     if (ls->selects && !ls->recursive)
         return bw_error_create(BW_ERROR_USAGE, "filters and --part need -R");
-    if (selection->has_operators)
-        bw_selection_default_types(selection->selection, BW_WALK_ALL);
     if (ls->time_style && !bw_time_style_parse(ls->time_style, &ls->times))
         return bw_error_create(BW_ERROR_USAGE, "invalid argument of --time-style: %s (allowed: %s)",
                                ls->time_style, BW_TIME_STYLES);

@@ -179,7 +179,7 @@ static struct bw_error *make_ready(const struct cmd_common *common, struct walk_
                                    struct bw_rows **rows)
 {
     walk->options.struct_size = sizeof walk->options;
-    cmd_selection_apply(&walk->selection, BW_WALK_FILES, &walk->options);
+    cmd_selection_apply(&walk->selection, &walk->options);
     BW_TRY(make_rows(common, walk, rows));
     walk->options.rows = *rows;
     if (walk->options.reverse && !walk->options.order)

@@ -301,7 +301,7 @@ static struct bw_error *answer_path(void *context, struct cmd_paths *paths, cons
                                   .visit = visit_entry,
                                   .context = &walk};
     BW_TRY(cmd_selection_prepare(&state->selection, paths->session.fs, state->subvolume));
-    cmd_selection_apply(&state->selection, BW_WALK_ALL, &how);
+    cmd_selection_apply(&state->selection, &how);
     how.has_maxdepth |= !state->recursive;
     struct bw_error *error = walk_path(&walk, &how);
     bw_buffer_free(&walk.one);

@@ -336,7 +336,6 @@ static void test_selection(void **state)
         "f 258:257 /snapshot/in sub\nd 258:2 /snapshot/inner\nf 256:257 /a/b/sub/in sub\n"
         "d 257:256 /a/b/sub/inner\nf 257:257 /a/b/sub/inner/in inner\n");
     expect_selected(image, "name", "/", "d 5:256 /\n");
-    expect_selected(image, "inum", "2", "d 258:2 /snapshot/inner\n");
     expect_selected(image, "links", "2", "f 5:259 /hard\nf 5:259 /a/b/file\n");
     expect_selected(
         image, "exclude", "b",
