@@ -22,6 +22,7 @@ struct command {
                          * NULL */
     /** The record that the options in the state select; NULL: always `record`. */
     const char *(*record_of)(const void *state);
+    bool sorts_rows; /**< with `record`: it has cmd_order_options, which cmd_answer_write() obeys */
     /** Runs the command; returns the exit status. */
     int (*run)(const struct cmd_common *common, void *state);
     size_t state_size;    /**< size of the state, which the options set and `run` reads */

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Every command that prints records has the options of records: --json, --json=array,
-# --json-header, -o, --header, --separator, --raw and --times. The program lists the commands.
+# --json-header, -o, --header, --separator, --raw and --times, many also --sort and --top. The
+# program lists the commands.
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 . "$(dirname "$0")/fixtures.bash"
@@ -26,9 +27,10 @@ arrange() {
     esac
 }
 
-# One process of Python answers two questions: "column" is the first name of a column in
-# $WORK/lines, one of plain values if there is any, or "different" if $WORK/array holds other
-# objects; "names" are the names of all members in $WORK/out.
+# One process of Python answers questions: "column" is the first name of a column in $WORK/lines,
+# one of plain values if there is any, or "different" if $WORK/array holds other objects; "names"
+# are the names of all members in $WORK/out; "sorted NAME" is "yes" if $WORK/out has the rows of
+# $WORK/lines with the largest NAME first, and those without it last.
 cat > "$WORK/rows.py" << 'END'
 import json, sys
 for question in sys.stdin:
@@ -37,6 +39,16 @@ for question in sys.stdin:
         members = {(isinstance(value, (list, dict)), name) for row in lines
                    for name, value in row.items()}
         print(min(members)[1] if lines == json.load(open("array")) else "different", flush=True)
+    elif question.startswith("sorted "):
+        name = question.split()[1]
+        lines, out = ([json.loads(line) for line in open(file)] for file in ("lines", "out"))
+        def order(row):
+            value = row[name] if name in row else row.get(name + "_bytes")
+            return (value is not None, str(value).encode() if isinstance(value, str) else value)
+        is_same = sorted(map(str, lines)) == sorted(map(str, out))
+        keys = [order(row) for row in out]
+        is_sorted = all(not b[0] or (a[0] and a[1] >= b[1]) for a, b in zip(keys, keys[1:]))
+        print("yes" if is_same and is_sorted else "no", flush=True)
     else:
         names = {name for line in open("out") for name in json.loads(line)}
         print(*sorted(names), sep=",", flush=True)
@@ -95,13 +107,24 @@ try_command() {
     if [ "$dated" = True ] && ! cmp -s "$WORK/out" "$WORK/lines"; then
         holds "$command: dates" grep -q '"[0-9]\{4\}-[0-9-]*T[0-9:.]*Z"' "$WORK/out"
     fi
+    if [[ $("$PROGRAM" "$command" --help=all) == *"--sort COLUMN"* ]]; then
+        sorted=$((sorted + 1))
+        holds "$command: --sort" print out --json --sort "-$column"
+        ask "sorted $column"
+        is "$command: by $column" "$answer" yes
+        holds "$command: --top" print array --json=array --sort "-$column" --top 2
+        is "$command: the first rows" "$(tr -d '\n' < "$WORK/array")" \
+            "[$(head -n 2 "$WORK/out" | paste -sd ,)]"
+        expect "$command: no such order" 2 '--sort: there is no column nothing' \
+            "$command" --sort nothing "$image" "${operands[@]}"
+    fi
     expect "$command: a column that there is not" "$([ "$command" = check ] && echo 16 || echo 2)" \
         "unknown column nothing; '-o help'" "$command" -o nothing "$image" "${operands[@]}"
     expect "$command: its columns" 0 - "$command" -o help
     holds "$command: $column is one" grep -q "^$column " "$WORK/out"
 }
 
-commands=0
+commands=0 sorted=0
 while read -r command record dated; do
     arrange "$command"
     if [ ! -e "$ROOT/fixtures/$fixture" ]; then fail "$command: no fixture $fixture"; continue; fi
@@ -116,6 +139,7 @@ while read -r command record dated; do
     commands=$((commands + 1))
 done < <("$PROGRAM" --dump-tables | python3 "$WORK/records.py")
 holds "there are commands" [ "$commands" -ge 28 ]
+holds "of which many sort rows" [ "$sorted" -ge 11 ]
 
 # Other records of some commands, and the schema itself: it refuses what is not in it.
 while read -r fixture words; do

@@ -104,6 +104,11 @@ expect "too few" 2 'give two subvolumes' diff "$image" first
 expect "unknown" 2 'no subvolume nowhere' diff "$image" first nowhere
 expect "letters" 2 'invalid argument of --only' diff --only X "$image" first second
 
+expect "the largest changes" 0 'compared: ' diff --top 2 --stat "$image" first second
+is "are listed, by their bytes" "$(cut -f3 "$WORK/out" | tr '\n' ' ')" '4096 12 '
+expect "the last paths" 0 'compared: ' diff --sort -path --top 2 "$image" first second
+is "are listed in falling order" "$(cut -f3 "$WORK/out" | tr '\n' ' ')" '/type/file /type '
+
 # Between images. A copy has the same inodes; in another file system only paths count.
 expect "an image and itself" 0 'compared: ' diff --other "$image" "$image" first second
 holds "the same changes" out_is "$WORK/changes"

@@ -114,6 +114,22 @@ const struct cmd_option cmd_answer_options[] = {
     {0},
 };
 
+static struct bw_error *store_top(void *target, const struct cmd_option *option,
+                                  const char *argument)
+{
+    struct cmd_answer_settings *settings = target;
+    return cmd_parse_number(argument, 1, 1 << 20, &settings->top)
+               ? NULL
+               : cmd_bad_argument(option, argument, "1 to 1048576");
+}
+
+const struct cmd_option cmd_order_options[] = {
+    {0, "sort", "COLUMN", "sort the rows in memory by this column; -COLUMN: largest first",
+     CMD_TEXT(struct cmd_answer_settings, sort), .heading = "Columns and JSON"},
+    {0, "top", "N", "print only the first N rows", .store = store_top},
+    {0},
+};
+
 /* The reason why the settings contradict each other; NULL if they do not. */
 static const char *find_contradiction(const struct cmd_answer_settings *settings, char terminator)
 {
@@ -254,9 +270,30 @@ static struct bw_error *print_record(struct cmd_answer *answer, const void *reco
     return cmd_answer_pass_on(answer, 1);
 }
 
+/* Keeps the text of a record. What surrounds the rows follows when they are passed on. */
+static struct bw_error *keep_row(struct cmd_answer *answer, const void *record, size_t size,
+                                 uint64_t absent)
+{
+    struct bw_rows_stream *stream = &answer->stream;
+    const struct bw_rows_stream passing = *stream;
+    BW_TRY(cmd_row_order_add(&answer->order, record, size, absent));
+    stream->begun = stream->not_first = true;
+    stream->consume = append_rows;
+    stream->context = &answer->order.bytes;
+    struct bw_error *error = stream->rows ? bw_rows_write(stream, record, size, absent)
+                                          : print_record(answer, record, absent);
+    stream->begun = passing.begun;
+    stream->not_first = passing.not_first;
+    stream->consume = passing.consume;
+    stream->context = passing.context;
+    return error ? error : cmd_row_order_end_row(&answer->order);
+}
+
 struct bw_error *cmd_answer_write(struct cmd_answer *answer, const void *record, size_t size,
                                   uint64_t absent)
 {
+    if (answer->order.is_used)
+        return keep_row(answer, record, size, absent);
     return answer->stream.rows ? bw_rows_write(&answer->stream, record, size, absent)
                                : print_record(answer, record, absent);
 }
@@ -282,7 +319,7 @@ static struct bw_error *make_rows(struct cmd_answer *answer)
     answer->stream.rows = answer->rows;
     answer->stream.consume = aligned ? append_rows : cmd_write;
     answer->stream.context = aligned ? (void *)&answer->text : &answer->output;
-    return NULL;
+    return cmd_row_order_begin(&answer->order, settings, plan->record, plan->largest);
 }
 
 struct bw_error *cmd_answer_begin(struct cmd_answer *answer, const struct cmd_common *common,
@@ -298,6 +335,12 @@ struct bw_error *cmd_answer_begin(struct cmd_answer *answer, const struct cmd_co
 struct bw_error *cmd_answer_end(struct cmd_answer *answer, struct bw_error *error)
 {
     const bool aligned = answer->stream.consume == append_rows;
+    if (answer->order.is_used && !(error && error->code == BW_ERROR_USAGE))
+        error = bw_error_first(
+            error, answer->rows
+                       ? cmd_row_order_pass_on(&answer->order, bw_rows_take, &answer->stream)
+                       : cmd_row_order_pass_on(&answer->order, answer->stream.consume,
+                                               answer->stream.context));
     if (answer->rows && !(error && error->code == BW_ERROR_USAGE)) {
         error = bw_error_first(error, bw_rows_end(&answer->stream));
         if (aligned)
@@ -309,6 +352,7 @@ struct bw_error *cmd_answer_end(struct cmd_answer *answer, struct bw_error *erro
 void cmd_answer_free(struct cmd_answer *answer)
 {
     free(answer->stream.row);
+    cmd_row_order_free(&answer->order);
     bw_buffer_free(&answer->text);
     bw_rows_destroy(answer->rows);
 }

@@ -17,6 +17,7 @@
 
 #include "btrfs-walk/record.h"
 #include "cli/command.h"
+#include "cli/common/row_order.h"
 
 /** The output of a command while it is being written. */
 struct cmd_answer {
@@ -27,6 +28,7 @@ struct cmd_answer {
     struct cmd_output output;     /**< stdout */
     struct bw_rows *rows;         /**< NULL: plan->print formats the records */
     struct bw_rows_stream stream; /**< destination of the rows, or of the text from plan->print */
+    struct cmd_row_order order;   /**< rows of --sort and --top, which wait in memory */
     struct bw_buffer text;        /**< text of the current record from plan->print; or the table
                                    * before it is aligned */
     int status;                   /**< set by the command's own errors */
@@ -45,6 +47,7 @@ struct cmd_answer_plan {
     struct bw_error *(*list)(struct cmd_answer *answer, void *context);
     void *context;
     bool null_terminated; /**< rows that are not a table end with NUL */
+    const char *largest;  /**< the column by which --top selects rows without --sort; may be NULL */
 };
 
 /** Opens the images, writes all records, and closes; returns the exit status. */

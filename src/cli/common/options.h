@@ -106,6 +106,8 @@ extern const struct cmd_option cmd_probe_options[], cmd_generation_options[];
 extern const struct cmd_option cmd_no_options[];
 /** The options of a command that prints records, for a struct cmd_answer_settings. */
 extern const struct cmd_option cmd_answer_options[];
+/** The options of a command with sorts_rows, for a struct cmd_answer_settings. */
+extern const struct cmd_option cmd_order_options[];
 
 /** The options of a command with takes_list, for a struct cmd_common. */
 extern const struct cmd_option cmd_list_options[];

@@ -20,6 +20,8 @@ struct cmd_answer_settings {
     bool iec, si, raw;
     unsigned times; /**< enum bw_rows_times */
     bool times_given;
+    const char *sort; /**< a column, with a '-' before it for descending order; NULL: unsorted */
+    uint64_t top;     /**< how many rows to print; 0: all */
 };
 
 /** Which file systems a command works on, and how to open them; for session.h. */

@@ -475,6 +475,7 @@ const struct command cmd_deleted = {
                 "  btrfs-walk cat --generation 1233 disk.img /users/joe/notes  one of them\n",
     .options = options,
     .record = "deletedinfo",
+    .sorts_rows = true,
     .run = run,
     .state_size = sizeof(struct deleted_state),
     .defaults = &(const struct deleted_state){.extract.on_error = CMD_ON_ERROR_SKIP},

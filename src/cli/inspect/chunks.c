@@ -142,6 +142,7 @@ const struct command cmd_chunks = {
                 "  btrfs-walk chunks -o logical,chunk_type,used disk.img  columns\n",
     .options = options,
     .record = "spaceinfo",
+    .sorts_rows = true,
     .run = run,
     .state_size = sizeof(struct chunks_state),
 };

@@ -197,6 +197,7 @@ const struct command cmd_compression = {
                 "  btrfs-walk compression --json disk.img | jq .disk       for programs\n",
     .options = options,
     .record = "compressioninfo",
+    .sorts_rows = true,
     .run = run,
     .state_size = sizeof(struct compression_state),
     .takes_paths = true,

@@ -480,6 +480,7 @@ static int run(const struct cmd_common *common, void *state)
                                          .print = print_line,
                                          .list = list,
                                          .context = state,
+                                         .largest = "changed_bytes",
                                          .null_terminated = diff->null_terminated};
     struct stat status;
     diff->with_folder = diff->other_count == 1 && stat(*diff->others, &status) == 0 &&
@@ -557,6 +558,7 @@ const struct command cmd_diff = {
         "  btrfs-walk diff --other /mnt/copy disk.img /home       an image and a directory\n",
     .options = options,
     .record = "diffinfo",
+    .sorts_rows = true,
     .run = run,
     .state_size = sizeof(struct diff_state),
     .takes_paths = true,

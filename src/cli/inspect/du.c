@@ -13,15 +13,13 @@
 #include "cli/common/paths.h"
 #include "cli/common/selection.h"
 #include "cli/inspect/du_ncdu.h"
-#include "cli/inspect/du_order.h"
 
 struct du_state {
     struct cmd_selection selection;
     const char *subvolume;
     unsigned nested; /* enum bw_nested */
     bool summarize, ncdu;
-    struct du_order order; /* unsorted unless --sort or --top was given */
-    int status;            /* the worst so far */
+    int status; /* the worst so far */
 };
 
 /* A running du command. */
@@ -31,37 +29,8 @@ struct du {
     struct du_ncdu ncdu;
 };
 
-static const char *const columns[] = {
-    [DU_UNSORTED] = "none",    [DU_BY_TOTAL] = "total", [DU_BY_EXCLUSIVE] = "exclusive",
-    [DU_BY_SHARED] = "shared", [DU_BY_FILES] = "files", [DU_BY_EXTENTS] = "extent_count",
-    [DU_BY_DISK] = "disk",     [DU_BY_PATH] = "path",   NULL};
-
-/* A '-' before the word reverses the order. */
-static struct bw_error *store_order(void *target, const struct cmd_option *option,
-                                    const char *argument)
-{
-    struct du_state *du = target;
-    du->order.falls = *argument == '-';
-    return cmd_store_word(&du->order.column, option, argument + du->order.falls);
-}
-
-static struct bw_error *store_top(void *target, const struct cmd_option *option,
-                                  const char *argument)
-{
-    struct du_state *du = target;
-    return cmd_parse_number(argument, 1, 1 << 20, &du->order.most)
-               ? NULL
-               : cmd_bad_argument(option, argument, "1 to 1048576");
-}
-
 static const struct cmd_option options[] = {
     {'s', "summarize", NULL, "only a total for each PATH", CMD_FLAG(struct du_state, summarize)},
-    {0, "sort", "WORD",
-     "sort in memory by this column, for example total, or -total: largest first; none: "
-     "directories after their contents (default)",
-     .store = store_order, .words = columns},
-    {0, "top", "N", "print only the first N lines in the order of --sort (default: -total)",
-     .store = store_top},
     {0, "ncdu", NULL, "write a file for 'ncdu -f', with shared data as hard links",
      CMD_FLAG(struct du_state, ncdu)},
     CMD_SELECTION(struct du_state, selection),
@@ -129,9 +98,7 @@ static struct bw_error *write_entry(void *context, const struct bw_du_entry *ent
     const unsigned types = du->state->selection.types;
     if (types && !(types & 1u << entry->place.type))
         return NULL;
-    return du->state->ncdu           ? du_ncdu_write(&du->ncdu, entry)
-           : du->state->order.column ? du_order_add(&du->state->order, entry)
-                                     : write_row(du, entry);
+    return du->state->ncdu ? du_ncdu_write(&du->ncdu, entry) : write_row(du, entry);
 }
 
 static struct bw_error *list_path(struct du *du, const char *path)
@@ -187,17 +154,12 @@ static struct bw_error *list(struct cmd_answer *answer, void *context)
 {
     static const char heading[] = "     Total   Exclusive  Set shared  Filename\n";
     struct du du = {.state = context, .answer = answer};
-    struct du_order *order = &du.state->order;
     BW_TRY(cmd_selection_prepare(&du.state->selection, answer->session.fs, du.state->subvolume));
     if (du.state->ncdu)
         return export_ncdu(&du);
     if (!answer->stream.rows)
         BW_TRY(cmd_write(&answer->output, heading, sizeof heading - 1));
-    struct bw_error *error = list_paths(&du);
-    if (order->column && !(error && error->code == BW_ERROR_USAGE))
-        error = bw_error_first(error, du_order_pass_on(order, write_row, &du));
-    du_order_free(order);
-    return error;
+    return list_paths(&du);
 }
 
 /* The reason why the options contradict each other; NULL if they do not. */
@@ -210,8 +172,8 @@ static const char *find_contradiction(const struct cmd_common *common, const str
         return "--ncdu shows one PATH";
     if (!cmd_answer_is_for_people(common) || common->answer.iec || common->answer.si)
         return "--ncdu has its own format: it excludes -o, --json, --iec and --si";
-    if (du->summarize || du->order.column || selection->has_maxdepth || selection->mindepth ||
-        selection->types)
+    if (du->summarize || common->answer.sort || common->answer.top || selection->has_maxdepth ||
+        selection->mindepth || selection->types)
         return "--ncdu needs all files: it excludes -s, --sort, --top, --type, --mindepth and "
                "--maxdepth";
     return NULL;
@@ -224,11 +186,8 @@ static int run(const struct cmd_common *common, void *state)
                                          .print = print_line,
                                          .has_units = true,
                                          .list = list,
-                                         .context = du};
-    if (du->order.most && !du->order.column) {
-        du->order.column = DU_BY_TOTAL;
-        du->order.falls = true;
-    }
+                                         .context = du,
+                                         .largest = "total"};
     const char *reason = find_contradiction(common, du);
     if (reason)
         return cmd_fail(common, bw_error_create(BW_ERROR_USAGE, "%s", reason));
@@ -258,7 +217,8 @@ const struct command cmd_du = {
         "shows stored sizes by type, 'qgroups' the numbers of quotas.\n\n"
         "With --ncdu, files with the same shared data are hard links of one inode, so that\n"
         "ncdu counts these data once in each directory. A file that also has exclusive data\n"
-        "is shown as two entries: NAME and 'NAME (shared)'.\n",
+        "is shown as two entries: NAME and 'NAME (shared)'. --top alone means the lines with\n"
+        "the largest total.\n",
     .examples =
         "  btrfs-walk du disk.img /home               a directory\n"
         "  btrfs-walk du -s disk.img /snap/1 /snap/2  a line each\n"
@@ -268,6 +228,7 @@ const struct command cmd_du = {
         "  btrfs-walk du --ncdu disk.img | ncdu -f-   browse the sizes\n",
     .options = options,
     .record = "duinfo",
+    .sorts_rows = true,
     .run = run,
     .state_size = sizeof(struct du_state),
     .takes_paths = true,

@@ -336,6 +336,7 @@ const struct command cmd_free = {
                 "  btrfs-walk free --sizes --kind free disk.img       how fragmented it is\n",
     .options = options,
     .record = "freerangeinfo",
+    .sorts_rows = true,
     .record_of = record_of,
     .run = run,
     .state_size = sizeof(struct free_state),

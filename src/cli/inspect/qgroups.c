@@ -189,6 +189,7 @@ const struct command cmd_qgroups = {
                 "  btrfs-walk qgroups --status --json disk.img       are the numbers consistent?\n",
     .options = options,
     .record = "qgroupinfo",
+    .sorts_rows = true,
     .record_of = record_of,
     .run = run,
     .state_size = sizeof(struct qgroups_state),

@@ -187,6 +187,7 @@ const struct command cmd_roots = {
                 "  btrfs-walk ls --generation 17 disk.img /    one of them\n",
     .options = options,
     .record = "stateinfo",
+    .sorts_rows = true,
     .record_of = record_of,
     .run = run,
     .state_size = sizeof(struct roots_state),

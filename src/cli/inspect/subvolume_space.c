@@ -276,6 +276,7 @@ const struct command cmd_space = {
                 "  btrfs-walk space -o exclusive,subvolume_path disk.img | sort -n\n",
     .options = options,
     .record = "shareinfo",
+    .sorts_rows = true,
     .record_of = record_of,
     .run = run,
     .state_size = sizeof(struct space_state),

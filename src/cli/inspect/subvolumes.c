@@ -189,6 +189,7 @@ const struct command cmd_subvolumes = {
         "  btrfs-walk subvolumes --json disk.img | jq .uuid  for programs\n",
     .options = options,
     .record = "subvolinfo",
+    .sorts_rows = true,
     .run = run,
     .state_size = sizeof(struct subvolumes_state),
 };

@@ -337,6 +337,7 @@ const struct command cmd_versions = {
                 "  btrfs-walk versions -o generation,size --raw disk.img /etc/fstab\n",
     .options = options,
     .record = "versioninfo",
+    .sorts_rows = true,
     .run = run,
     .state_size = sizeof(struct versions_state),
     .takes_paths = true,
