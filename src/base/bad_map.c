@@ -15,11 +15,12 @@
 #include "base/buffer.h"
 #include "base/cleanup.h"
 
+enum { BLOCK = 1024 /* of a list of badblocks */ };
+
 /* The parser of a file. */
 struct reader {
     const char *file;
     unsigned line;
-    uint64_t block_size;
     bool has_state;  /* the line with ddrescue's state was read, so it is a map file */
     uint64_t ranges; /* found so far */
     bw_bad_range_visitor *visit;
@@ -64,9 +65,8 @@ static struct bw_error *parse_words(struct reader *reader, char *const words[], 
         errno = 0;
         const bool is_number = *words[0] >= '0' && *words[0] <= '9';
         start = strtoull(words[0], &end, 10);
-        return is_number && !*end && !errno &&
-                       !__builtin_mul_overflow(start, reader->block_size, &start)
-                   ? visit_range(reader, start, reader->block_size)
+        return is_number && !*end && !errno && !__builtin_mul_overflow(start, BLOCK, &start)
+                   ? visit_range(reader, start, BLOCK)
                    : malformed_line(reader);
     }
     if (count < 2 || !parse_number(words[0], &start))
@@ -93,12 +93,10 @@ static struct bw_error *parse_line(struct reader *reader, char *line)
     return count ? parse_words(reader, words, count) : NULL;
 }
 
-struct bw_error *bw_bad_map_read(const char *file, uint64_t block_size, bw_bad_range_visitor *visit,
-                                 void *context)
+struct bw_error *bw_bad_map_read(const char *file, bw_bad_range_visitor *visit, void *context)
 {
     BW_AUTO_BUFFER struct bw_buffer text = {0};
-    struct reader reader = {
-        .file = file, .block_size = block_size, .visit = visit, .context = context};
+    struct reader reader = {.file = file, .visit = visit, .context = context};
     BW_TRY(bw_buffer_read_file(&text, file));
     bw_buffer_append_byte(&text, '\0');
     if (text.failed)

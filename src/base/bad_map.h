@@ -13,10 +13,9 @@ typedef struct bw_error *bw_bad_range_visitor(void *context, uint64_t start, uin
 
 /**
  * Reads a map file of ddrescue, where everything not marked as rescued counts as bad, or a list of
- * badblocks: numbers of blocks of `block_size` bytes. The ranges are in the order of the file.
+ * badblocks(8): numbers of blocks of 1024 bytes. The ranges are in the order of the file.
  * BW_ERROR_USAGE, with the line, if it is neither; BW_ERROR_SYSTEM if it cannot be read.
  */
-struct bw_error *bw_bad_map_read(const char *file, uint64_t block_size, bw_bad_range_visitor *visit,
-                                 void *context);
+struct bw_error *bw_bad_map_read(const char *file, bw_bad_range_visitor *visit, void *context);
 
 #endif

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# rescue --dmesg and owner --dmesg: every kind of message, and the files that messages are about.
+# rescue --dmesg: every kind of message, and the files that messages are about.
 # tests/kernel/dmesg.py does this with the messages of the running kernel.
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
@@ -16,7 +16,7 @@ member() { sed -n "s/.*\"$1\":\"\{0,1\}\([^,\"}]*\).*/\1/p" "$WORK/out"; }
 while IFS=$'\t' read -r word line; do
     case $word in '#'*) continue ;; esac
     printf '%s\n' "$line" > log
-    expect "$line" 0 . owner --json --dmesg log "$image"
+    expect "$line" 0 . rescue --json --dmesg log "$image"
     is "$line" "$(member kernel_message)" "${word#-}"
 done < "$lines"
 holds "a line for every message" diff <(grep -v '^[#-]' "$lines" | cut -f 1 | sort -u) \
@@ -41,10 +41,10 @@ expect "three messages" 0 '1 of 5 lines were passed over, 1 of them errors' \
 is "each with the file" "$(grep -c "^  affected: /@home/anna/Pictures/holiday-3.jpg" "$WORK/out")" 3
 is "without a good copy" "$(grep -c '^  No good copy' "$WORK/out")" 3
 holds "two lines are one message" out_has '\(2 times\)$'
-expect "with the sound image" 0 . owner --dmesg - "$image" < log
-expect "from a file" 0 . owner --dmesg log "$image"
+expect "with the sound image" 0 . rescue --dmesg - "$image" < log
+expect "from a file" 0 . rescue --dmesg log "$image"
 is "a good copy" "$(grep -c '^  A good copy exists\.$' "$WORK/out")" 3
-expect "as columns" 0 . owner --dmesg log -o kernel_message,occurrences,line,readable bad.img
+expect "as columns" 0 . rescue --dmesg log -o kernel_message,occurrences,line,readable bad.img
 is "of three rows" "$(cat "$WORK/out")" $'csum-failed\t2\t1\t0
 scrub-unfixable\t1\t3\t0\ndisk-read-error\t1\t4\t0'
 
@@ -58,15 +58,12 @@ block=$("$PROGRAM" dump -t fs disk.img -d "$other" |
 sector=$(($("$PROGRAM" map -o devid,offset disk.img -d "$other" "$block" |
     sed -n 's/^1\t//p') / 512))
 printf 'I/O error, dev disk.img, sector %s op 0x0:(READ)\n' $((sector + 4096)) > log
-expect "a sector of a disk" 0 . owner --json --dmesg log disk.img -d "$other"
+expect "a sector of a disk" 0 . rescue --json --dmesg log disk.img -d "$other"
 is "is that of its partition" "$(member logical)" "$block"
 printf 'I/O error, dev disk.img, sector 100 op 0x0:(READ)\n' > log
-expect "a sector before the partition" 0 . owner --json --dmesg log disk.img -d "$other"
+expect "a sector before the partition" 0 . rescue --json --dmesg log disk.img -d "$other"
 is "has no address" "$(member logical)" ""
-printf 'I/O error, dev dev1.img, sector %s op 0x0:(READ)\n' $((sector + 4096)) > log
-expect "of a partition" 0 . owner --json --dmesg log --map-offset 2M \
-    "$BUILD/fixtures/raid1-2/dev1.img" -d "$other"
-is "the same" "$(member logical)" "$block"
+expect "the other command" 2 'option --dmesg was removed: use .rescue' owner --dmesg log disk.img
 
 # A tree block, of which one copy is good or none.
 leaf=$("$PROGRAM" dump -t "$home" "$image" | awk '$1 == "leaf" { print $2 }' | tail -n 1)
@@ -75,29 +72,29 @@ printf 'BTRFS: checksum verify failed on logical %s mirror 1 wanted 0x1 found 0x
 mapfile -t places < <("$PROGRAM" map -o offset --raw "$image" "$leaf")
 damage() { printf 'xxxx' | dd of=bad.img bs=1 seek="$1" conv=notrunc status=none; }
 damage "${places[0]}"
-expect "a bad copy of a tree block" 0 . owner --json --dmesg log bad.img
+expect "a bad copy of a tree block" 0 . rescue --json --dmesg log bad.img
 is "the other copy is good" "$(member readable)" true
 holds "the files in it" out_has '"/@home/anna/'
 damage "${places[1]}"
-expect "two bad copies" 1 . owner --json --dmesg log bad.img
+expect "two bad copies" 1 . rescue --json --dmesg log bad.img
 is "no copy is good" "$(member readable)" false
 
 # A device by its name.
 printf 'I/O error, dev dev2.img, sector %s op\n' 2048 > log
-expect "the second device" 0 . owner --dmesg log -o devid,offset \
+expect "the second device" 0 . rescue --dmesg log -o devid,offset \
     "$BUILD/fixtures/raid1-2/dev1.img" "$BUILD/fixtures/raid1-2/dev2.img"
 is "its id" "$(cat "$WORK/out")" $'2\t1048576'
 printf 'I/O error, dev sdx, sector %s op\n' 2048 > log
-expect "an unknown device" 0 . owner --dmesg log -o devid "$BUILD/fixtures/raid1-2/dev1.img" \
+expect "an unknown device" 0 . rescue --dmesg log -o devid "$BUILD/fixtures/raid1-2/dev1.img" \
     "$BUILD/fixtures/raid1-2/dev2.img"
 is "has none" "$(cat "$WORK/out")" -
 
 # Hostile logs.
 head -c 3000000 /dev/zero > log
-expect "zeros" 0 '1 of 1 lines' owner --dmesg log "$image"
+expect "zeros" 0 '1 of 1 lines' rescue --dmesg log "$image"
 head -c 1000000 /dev/urandom > log
-expect "anything" 0 'lines were passed over' owner --dmesg log "$image"
+expect "anything" 0 'lines were passed over' rescue --dmesg log "$image"
 python3 -c 'print("csum failed root " * 5000)' > log
-expect "beginnings of messages" 0 '1 of 1 lines' owner --dmesg log "$image"
+expect "beginnings of messages" 0 '1 of 1 lines' rescue --dmesg log "$image"
 expect "no log" 2 'cannot open missing' rescue --dmesg missing "$image"
 finish

@@ -78,14 +78,14 @@ printf '%s\n' '# Mapfile. Created by GNU ddrescue' '0x0D100000 +  1' '0x00000000
     '0x00D00000 0x00001000 -' '0x00D01000 0x00FFF000 +' '0x01D00000 4096 ?' \
     '0x01D01000 0x01000000 +' > "$WORK/map"
 at=$("$PROGRAM" map -o offset "$(image plain)" 13631488)
-expect "a map of ddrescue" 0 - owner --bad-map "$WORK/map" -o kind,logical,file_offset,length,path \
+expect "a map of ddrescue" 0 - owner --map "$WORK/map" -o kind,logical,file_offset,length,path \
     "$(image plain)"
 holds "files that are hit" out_has $'^data\t13631488\t[0-9]+\t[0-9]+\t/'
 cp "$WORK/out" "$WORK/by-map"
 printf '%s\n' $((at / 1024)) $((at / 1024 + 3)) $((at / 1024 + 1)) $((at / 1024 + 2)) \
     $((0x1d00000 / 1024)) $((0x1d00000 / 1024 + 1)) $((0x1d00000 / 1024 + 2)) \
     $((0x1d00000 / 1024 + 3)) > "$WORK/blocks"
-expect "a list of badblocks" 0 - owner --bad-map "$WORK/blocks" \
+expect "a list of badblocks" 0 - owner --map "$WORK/blocks" \
     -o kind,logical,file_offset,length,path "$(image plain)"
 holds "the same" diff "$WORK/by-map" "$WORK/out"
 
@@ -104,22 +104,46 @@ done
 leaf=$("$PROGRAM" dump -t fs "$(image plain)" | awk '$1 == "leaf" { print $2; exit }')
 mapfile -t copies < <("$PROGRAM" map -o offset "$(image plain)" "$leaf")
 printf '%s\n' '0 +' "${copies[0]} 4096 -" > "$WORK/map"
-expect "one copy of a leaf" 0 - owner --bad-map "$WORK/map" -o kind,repairable "$(image plain)"
+expect "one copy of a leaf" 0 - owner --map "$WORK/map" -o kind,repairable "$(image plain)"
 holds "is mended by the other" [ "$(sort -u "$WORK/out")" = $'block\t1\nmetadata\t1' ]
 printf '%s\n' "${copies[1]} 4096 -" >> "$WORK/map"
-expect "both copies" 0 - owner --bad-map "$WORK/map" -o kind,repairable "$(image plain)"
+expect "both copies" 1 'both copies are bad' owner --map "$WORK/map" -o kind,repairable \
+    "$(image plain)"
 holds "are lost" [ "$(sort -u "$WORK/out")" = $'block\t0\nmetadata\t0' ]
-printf '%s\n' $(((at + 1048576) / 4096)) > "$WORK/blocks"
-expect "of a disk" 0 - owner --bad-map "$WORK/blocks" --block-size 4K --map-offset 1M \
-    -o kind,logical "$(image plain)"
-holds "shifted" out_has $'^data\t13631488$'
+zstd -q -d --sparse "$ROOT/fixtures/disks/gpt.img.zst" -o "$WORK/disk.img"
+truncate -s 600M "$WORK/disk.img"
+dd if="$(image plain)" of="$WORK/disk.img" bs=1M seek=2 conv=notrunc,sparse status=none
+printf '%s\n' '0 +' "$((at + 2097152)) 4096 -" '1048576 4096 -' > "$WORK/map"
+expect "of a disk" 0 - owner --map "$WORK/map" -o kind,logical "$WORK/disk.img"
+holds "shifted, without what is before" [ "$(sort -u "$WORK/out")" = $'data\t13631488' ]
 for line in '0 x' '12 13' '-1' '99999999999999999999' $'0 +\n0 1' $'0 +\n0 1 X'; do
     echo "$line" > "$WORK/bad"
-    expect "no list: $line" 2 'bad:[12]: neither' owner --bad-map "$WORK/bad" "$(image plain)"
+    expect "no list: $line" 2 'bad:[12]: neither' owner --map "$WORK/bad" "$(image plain)"
 done
-expect "which device" 2 'does not name its device' owner --bad-map "$WORK/map" \
-    "$(image raid5-3)" -d "$BUILD/fixtures/raid5-3/dev2.img" -d "$BUILD/fixtures/raid5-3/dev3.img"
-expect "no such list" 2 'cannot open' owner --bad-map "$WORK/none" "$(image plain)"
+
+# One map for each image. With both maps, both copies are bad.
+raid1=("$BUILD/fixtures/raid1-2/dev1.img" "$BUILD/fixtures/raid1-2/dev2.img")
+leaf=$("$PROGRAM" dump -t fs "${raid1[@]}" | awk '$1 == "leaf" { print $2; exit }')
+for devid in 1 2; do
+    place=$("$PROGRAM" map -o devid,offset "${raid1[@]}" "$leaf" | sed -n "s/^$devid\t//p")
+    printf '%s\n' '0 +' "$place 4096 -" '0 4096 -' > "$WORK/map$devid"
+done
+expect "the second image" 0 - owner --map '' --map "$WORK/map2" -o kind,devid,repairable \
+    "${raid1[@]}"
+is "one copy, and a reserved range of it" "$(sort -u "$WORK/out")" \
+    $'block\t-\t1\nmetadata\t-\t1\nreserved\t2\t-'
+expect "both images" 1 'both copies are bad' owner --map "$WORK/map1" --map "$WORK/map2" \
+    -o kind,devid,repairable "${raid1[@]}"
+is "both copies" "$(sort -u "$WORK/out")" \
+    $'block\t-\t0\nmetadata\t-\t0\nreserved\t1\t-\nreserved\t2\t-'
+expect "a map and addresses" 0 - owner --map "$WORK/map1" -o kind "${raid1[@]}" "$leaf"
+is "the addresses" "$(sort -u "$WORK/out")" $'block\nmetadata'
+expect "a map and --devid" 2 'devid is for addresses' owner --map "$WORK/map1" --devid 1 \
+    "${raid1[@]}"
+expect "copies of a device" 2 'one of the images' owner --alternatives --map "$WORK/map1" \
+    "$(image plain)"
+expect "the option of before" 2 'use --map FILE' owner --bad-map "$WORK/map" "$(image plain)"
+expect "no such list" 2 'cannot open' owner --map "$WORK/none" "$(image plain)"
 expect "no address" 2 "Try 'btrfs-walk owner --help'" owner "$(image plain)"
 expect "a bad address" 2 'invalid address' owner "$(image plain)" 12x
 expect "an empty range" 2 'invalid address' owner "$(image plain)" 12+0

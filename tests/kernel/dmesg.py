@@ -5,7 +5,7 @@
 usage: sudo tests/kernel/dmesg.py [--count N] [--seed S] [--program PROGRAM] [--keep DIR]
 
 Makes file systems, damages copies of them, and lets the kernel mount, read and scrub these. The
-kernel's messages about them are given to `owner --dmesg`: it must recognize all errors and
+kernel's messages about them are given to `rescue --dmesg`: it must recognize all errors and
 warnings, name the files that a mount of the sound file system shows for the inode or the address,
 and say that a good copy exists exactly if the kernel has read the file correctly. Needs root,
 btrfs-progs and a kernel with btrfs.
@@ -164,7 +164,7 @@ def compare(options, case, directory):
         file.write("\n".join(lines) + "\n")
     if not names["error"] + names["warning"]:
         raise kernel.NotMade("the kernel has printed nothing, because it limits its messages")
-    answer = kernel.Program(options.program, damaged).ask("owner", "--json", "--dmesg", path)
+    answer = kernel.Program(options.program, damaged).ask("rescue", "--json", "--dmesg", path)
     rows = kernel.json_rows(answer)
     is_complete = what != LEAF or copies == "one copy"
     wrong = [line for row in rows

@@ -65,7 +65,6 @@ OTHERS = {
     ("roots", "--trees"): "statetreeinfo",
     ("rescue", "--list"): "rescuefileinfo",
     ("rescue", "--dmesg"): "kernelmessageinfo",
-    ("owner", "--dmesg"): "kernelmessageinfo",
     ("free", "--sizes"): "freesizeinfo",
     ("map", "--used"): "usedinfo",
 }

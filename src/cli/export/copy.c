@@ -279,7 +279,7 @@ const struct command cmd_copy = {
         "'deleted' and 'versions', which search for older generations, find less without\n"
         "--history. Damage never makes a copy smaller: if it is unknown whether space is in\n"
         "use, it is copied. Bytes that cannot be read become zeros, and are listed with the\n"
-        "files that they belong to, as 'owner --bad-map' does. Nothing is verified: bad blocks\n"
+        "files that they belong to, as 'owner --map' does. Nothing is verified: bad blocks\n"
         "are copied, too.\n\n"
         "In DIR, an image has the suffix .part until it is complete. --continue continues\n"
         "after an interruption, if neither the devices nor --history have changed. Existing\n"

@@ -43,9 +43,9 @@ static struct bw_error *add_range(void *ranges, uint64_t start, uint64_t length)
     return bad_ranges_add(ranges, start, length) ? NULL : bw_error_no_memory();
 }
 
-struct bw_error *bad_map_read(const char *file, uint64_t block_size, struct bad_ranges *ranges)
+struct bw_error *bad_map_read(const char *file, struct bad_ranges *ranges)
 {
-    BW_TRY(bw_bad_map_read(file, block_size, add_range, ranges));
+    BW_TRY(bw_bad_map_read(file, add_range, ranges));
     bad_ranges_join(ranges);
     return NULL;
 }

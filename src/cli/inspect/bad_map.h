@@ -22,6 +22,6 @@ bool bad_ranges_add(struct bad_ranges *ranges, uint64_t start, uint64_t length);
 void bad_ranges_join(struct bad_ranges *ranges);
 
 /** Reads a list of bad sectors (bw_bad_map_read()); the ranges are sorted and joined. */
-struct bw_error *bad_map_read(const char *file, uint64_t block_size, struct bad_ranges *ranges);
+struct bw_error *bad_map_read(const char *file, struct bad_ranges *ranges);
 
 #endif

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The owner command: from addresses to files, and from lists of bad sectors to the affected
- * files. */
+/*
+ * The owner command: from addresses to files, and from the maps of --map to the affected files.
+ * Ranges of a device are converted to logical addresses, whose owners are searched for; the other
+ * ranges of the device are listed as they are.
+ */
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
@@ -16,12 +20,16 @@
 #include "cli/common/answer.h"
 #include "cli/common/monitor.h"
 #include "cli/inspect/owner.h"
-#include "cli/rescue/dmesg.h"
 
 struct owner_state {
-    const char *devid, *bad_map, *subvolume, *dmesg;
-    uint64_t block_size, map_offset;
+    const char *devid, *subvolume;
     bool extent, scan;
+};
+
+/* Ranges of a device. */
+struct device_ranges {
+    uint64_t devid;
+    struct bad_ranges bad; /* sorted and joined if they come from a map */
 };
 
 /* A running owner command. */
@@ -29,29 +37,21 @@ struct search {
     const struct owner_state *state;
     struct cmd_answer *answer;
     struct bw_fs *fs;
-    size_t subvolume_length;      /* length of the path of --subvol, which is removed from printed
-                                   * paths */
-    struct bad_ranges given;      /* the ranges from the command line or the list */
+    size_t subvolume_length; /* length of the path of --subvol, which is removed from printed
+                              * paths */
+    bool by_map;             /* the ranges are bad, so some may be repairable */
+    struct bad_ranges given; /* the ranges from the command line */
+    struct device_ranges *devices;
+    size_t device_count;
     struct bad_ranges ranges;     /* logical ranges; first those that no other copy has */
     struct bad_ranges repairable; /* ranges that another copy or parity has */
     size_t lost;                  /* number of `ranges` that no other copy has */
-    uint64_t devid, devices;
     struct bw_device_map *device_map;
 };
 
 static const struct cmd_option options[] = {
     {0, "devid", "DEVID", "addresses are offsets on the device with this id",
      CMD_TEXT(struct owner_state, devid)},
-    {0, "bad-map", "FILE",
-     "read bad ranges from a ddrescue(1) map (everything not rescued) or a badblocks(8) list",
-     CMD_TEXT(struct owner_state, bad_map)},
-    {0, "dmesg", "FILE",
-     "explain the messages in this kernel log ('-': stdin), with the affected files",
-     CMD_TEXT(struct owner_state, dmesg)},
-    {0, "block-size", "BYTES", "block size of the badblocks list (default: 1024)",
-     CMD_BYTES(struct owner_state, block_size)},
-    {0, "map-offset", "BYTES", "offset of the device within the disk that the list describes",
-     CMD_BYTES(struct owner_state, map_offset)},
     {0, "extent", NULL, "also list files that use other bytes of the same extent",
      CMD_FLAG(struct owner_state, extent)},
     {0, "subvol", "NAME|ID",
@@ -188,17 +188,17 @@ static struct bw_error *write_owner(void *context, const struct bw_owner *owner)
         .path_bytes = path,
         .level = owner->level,
         .key = owner->key,
-        .repairable = search->state->bad_map && owner->range >= search->lost,
+        .repairable = search->by_map && owner->range >= search->lost,
     };
     return write_row(context, &row,
-                     (search->state->bad_map ? 0 : BW_MEMBER(ownerinfo, repairable)) | no_device |
+                     (search->by_map ? 0 : BW_MEMBER(ownerinfo, repairable)) | no_device |
                          (is_subvolume(owner->tree) ? 0 : BW_MEMBER(ownerinfo, subvolume)) |
                          absent_members(lacks[owner->kind], owner->has_key));
 }
 
 /* Devices. */
 
-static struct bw_error *write_place(struct search *search, uint64_t offset,
+static struct bw_error *write_place(struct search *search, uint64_t devid, uint64_t offset,
                                     const struct bw_device_place *place)
 {
     static const char *const uses[] = {[BW_USE_CHUNK] = "unused",
@@ -208,7 +208,7 @@ static struct bw_error *write_place(struct search *search, uint64_t offset,
                                        [BW_USE_OUTSIDE] = "outside"};
     const struct bw_ownerinfo row = {.kind = place->parity ? "parity" : uses[place->use],
                                      .length = place->length,
-                                     .devid = search->devid,
+                                     .devid = devid,
                                      .offset = offset};
     return write_row(search, &row,
                      BW_MEMBER(ownerinfo, repairable) | BW_MEMBER(ownerinfo, logical) |
@@ -221,11 +221,17 @@ static void limit_length(struct bw_device_place *place, uint64_t length)
         place->length = length;
 }
 
-/* Whether an offset on the device is bad. Shortens the place so that the answer holds for its whole
+/* Whether an offset on a device is bad. Shortens the place so that the answer holds for its whole
  * length. */
-static bool is_bad(const struct search *search, uint64_t offset, struct bw_device_place *place)
+static bool is_bad(const struct search *search, uint64_t devid, uint64_t offset,
+                   struct bw_device_place *place)
 {
-    const struct bad_ranges *bad = &search->given;
+    const struct device_ranges *device = search->devices, *behind = device + search->device_count;
+    while (device < behind && device->devid != devid)
+        device++;
+    if (device == behind)
+        return false;
+    const struct bad_ranges *bad = &device->bad;
     const size_t next = BW_FIRST_INDEX(i, bad->count, bad->items[i].logical > offset);
     const uint64_t end = next ? bad->items[next - 1].logical + bad->items[next - 1].length : 0;
     if (end > offset)
@@ -247,23 +253,22 @@ static bool is_repairable(const struct search *search, struct bw_device_place *p
         if (copy == place->copy || !other.present)
             continue;
         limit_length(place, other.length);
-        if (other.devid != search->devid || !is_bad(search, other.offset, place))
+        if (!is_bad(search, other.devid, other.offset, place))
             return true;
     }
 }
 
-/* Iterates over the places on a range of the device. With `places`, writes those without a logical
+/* Iterates over the places on a range of a device. With `places`, writes those without a logical
  * address; otherwise gathers the logical addresses. */
-static struct bw_error *map_range(struct search *search, struct bw_address_range range, bool places)
+static struct bw_error *map_range(struct search *search, uint64_t devid,
+                                  struct bw_address_range range, bool places)
 {
     while (range.length) {
         struct bw_device_place place;
-        BW_TRY(bw_device_map_find(search->device_map, search->devid, range.logical, range.length,
-                                  &place));
+        BW_TRY(bw_device_map_find(search->device_map, devid, range.logical, range.length, &place));
         if (!place.copy && places)
-            BW_TRY(write_place(search, range.logical, &place));
-        const bool repairable =
-            place.copy && search->state->bad_map && is_repairable(search, &place);
+            BW_TRY(write_place(search, devid, range.logical, &place));
+        const bool repairable = place.copy && search->by_map && is_repairable(search, &place);
         if (place.copy && !places &&
             !bad_ranges_add(repairable ? &search->repairable : &search->ranges, place.logical,
                             place.length))
@@ -276,41 +281,60 @@ static struct bw_error *map_range(struct search *search, struct bw_address_range
 
 static struct bw_error *map_ranges(struct search *search, bool places)
 {
-    for (size_t i = 0; i < search->given.count; i++)
-        BW_TRY(map_range(search, search->given.items[i], places));
+    for (size_t i = 0; i < search->device_count; i++)
+        for (size_t k = 0; k < search->devices[i].bad.count; k++)
+            BW_TRY(map_range(search, search->devices[i].devid, search->devices[i].bad.items[k],
+                             places));
     return NULL;
 }
 
-static struct bw_error *count_device(void *context, const struct bw_device_info *device)
-{
-    struct search *search = context;
-    search->devices++;
-    if (!search->state->devid)
-        search->devid = device->devid;
-    return NULL;
-}
+/* The steps of the command. */
 
-static struct bw_error *find_device(struct search *search)
+/* Reads the list of --devid: the operands are offsets on one device. */
+static struct bw_error *select_device(struct search *search)
 {
     const char *rest = search->state->devid;
-    BW_TRY(bw_fs_devices(search->fs, count_device, search));
-    if (rest && (!cmd_parse_bytes(&rest, &search->devid) || *rest))
+    struct device_ranges *device = calloc(1, sizeof *device);
+    struct bw_device_place place;
+    if (!device)
+        return bw_error_no_memory();
+    search->devices = device;
+    search->device_count = 1;
+    device->bad = search->given;
+    search->given = (struct bad_ranges){0};
+    if (!cmd_parse_bytes(&rest, &device->devid) || *rest)
         return bw_error_create(BW_ERROR_USAGE, "invalid argument of --devid: %s",
                                search->state->devid);
-    if (!rest && search->devices != 1)
-        return bw_error_create(BW_ERROR_USAGE, "the list does not name its device; "
-                                               "select it with --devid ('devices' lists them)");
-    struct bw_device_place place;
-    BW_TRY(bw_device_map_open(search->fs, &search->device_map));
-    struct bw_error *error = bw_device_map_find(search->device_map, search->devid, 0, 1, &place);
+    struct bw_error *error = bw_device_map_find(search->device_map, device->devid, 0, 1, &place);
     if (error && error->code == BW_ERROR_NOT_FOUND)
         error->code = BW_ERROR_USAGE;
     return error;
 }
 
-/* The steps of the command. */
+/* The device in an image. */
+struct image_device {
+    const char *image;
+    size_t count, matches;
+    uint64_t devid, offset;
+    bool is_shifted; /* it begins at `offset` of the image, and is stored there unchanged */
+};
 
-/* Converts offsets on a disk to offsets on a partition that begins at `by`. */
+static struct bw_error *compare_device(void *context, const struct bw_device_info *device)
+{
+    struct image_device *found = context;
+    const bool is_named = device->path && strcmp(device->path, found->image) == 0;
+    found->count++;
+    found->matches += is_named;
+    if (!is_named)
+        return NULL;
+    found->devid = device->devid;
+    found->offset = device->partition_offset;
+    found->is_shifted =
+        !device->container || (device->partition && !strchr(device->container, '>'));
+    return NULL;
+}
+
+/* Converts offsets in an image to offsets on a device that begins at `by`. */
 static void shift_ranges(struct bad_ranges *ranges, uint64_t by)
 {
     size_t kept = 0;
@@ -323,6 +347,32 @@ static void shift_ranges(struct bad_ranges *ranges, uint64_t by)
             (struct bw_address_range){range.logical + cut - by, range.length - cut};
     }
     ranges->count = kept;
+}
+
+/* Reads the maps, each of which describes an image. */
+static struct bw_error *read_maps(struct search *search, const struct cmd_common *common)
+{
+    search->devices = calloc(common->input.map_count, sizeof *search->devices);
+    if (!search->devices)
+        return bw_error_no_memory();
+    if (common->input.alternatives)
+        return bw_error_create(BW_ERROR_USAGE, "--alternatives: run owner with one of the images");
+    for (size_t i = 0; i < common->input.map_count; i++) {
+        struct image_device found = {.image = common->input.images[i]};
+        struct device_ranges *device = &search->devices[search->device_count];
+        if (!common->input.maps[i])
+            continue;
+        search->device_count++;
+        BW_TRY(bad_map_read(common->input.maps[i], &device->bad));
+        BW_TRY(bw_fs_devices(search->fs, compare_device, &found));
+        if (found.matches != 1 || !found.is_shifted)
+            return bw_error_create(
+                BW_ERROR_UNSUPPORTED,
+                "%s: a map needs an image of one device or disk, not a container", found.image);
+        device->devid = found.devid;
+        shift_ranges(&device->bad, found.offset + common->input.offset);
+    }
+    return NULL;
 }
 
 static struct bw_error *join_ranges(struct search *search)
@@ -371,11 +421,11 @@ static struct bw_error *find_owners(struct search *search)
                                       .no_extent_tree = state->scan,
                                       .visit = write_owner,
                                       .context = search};
-    const bool by_device = state->devid || state->bad_map;
     if (state->subvolume)
         BW_TRY(find_subvolume(search, state->subvolume, &owners.subvolume));
-    if (by_device) {
-        BW_TRY(find_device(search));
+    if (state->devid || search->by_map) {
+        BW_TRY(bw_device_map_open(search->fs, &search->device_map));
+        BW_TRY(search->by_map ? read_maps(search, search->answer->common) : select_device(search));
         return find_owners_on_device(search, &owners);
     }
     owners.ranges = search->given.items;
@@ -384,20 +434,36 @@ static struct bw_error *find_owners(struct search *search)
     return bw_owners_find(search->fs, &owners);
 }
 
+static void free_search(struct search *search)
+{
+    bw_device_map_close(search->device_map);
+    for (size_t i = 0; i < search->device_count; i++)
+        free(search->devices[i].bad.items);
+    free(search->devices);
+    free(search->given.items);
+    free(search->ranges.items);
+    free(search->repairable.items);
+}
+
 struct bw_error *cmd_list_bad_owners(struct cmd_answer *answer, uint64_t devid,
                                      const struct bad_ranges *bad)
 {
-    static const struct owner_state state = {.bad_map = ""};
-    struct search search = {
-        .state = &state, .answer = answer, .fs = answer->session.fs, .given = *bad, .devid = devid};
+    static const struct owner_state state = {.devid = NULL};
+    struct device_ranges device = {devid, *bad};
+    struct search search = {.state = &state,
+                            .answer = answer,
+                            .fs = answer->session.fs,
+                            .by_map = true,
+                            .devices = &device,
+                            .device_count = 1};
     struct bw_owner_options owners = {
         .struct_size = sizeof owners, .visit = write_owner, .context = &search};
     struct bw_error *error = bw_device_map_open(search.fs, &search.device_map);
     if (!error)
         error = find_owners_on_device(&search, &owners);
-    bw_device_map_close(search.device_map);
-    free(search.ranges.items);
-    free(search.repairable.items);
+    search.devices = NULL;
+    search.device_count = 0;
+    free_search(&search);
     return error;
 }
 
@@ -406,54 +472,35 @@ static struct bw_error *list(struct cmd_answer *answer, void *context)
     struct search *search = context;
     search->answer = answer;
     search->fs = answer->session.fs;
-    struct bw_error *error = find_owners(search);
-    bw_device_map_close(search->device_map);
-    return error;
-}
-
-static struct bw_error *parse_operands(const struct cmd_common *common, struct search *search)
-{
-    const struct owner_state *state = search->state;
-    if (state->bad_map)
-        BW_TRY(bad_map_read(state->bad_map, state->block_size, &search->given));
-    shift_ranges(&search->given, state->map_offset);
-    for (size_t i = 0; i < common->path_count; i++) {
-        uint64_t address, length;
-        BW_TRY(cmd_parse_range(common->paths[i], &address, &length));
-        if (address == UINT64_MAX)
-            return bw_error_create(BW_ERROR_USAGE, "invalid address: %s", common->paths[i]);
-        if (!bad_ranges_add(&search->given, address, length ? length : 1))
-            return bw_error_no_memory();
-    }
-    return NULL;
+    return find_owners(search);
 }
 
 /* Unless --log is given, the log is ignored: replaying it would create tree blocks that are not in
  * the image. */
 static int run(const struct cmd_common *common, void *state)
 {
-    struct search search = {.state = state};
+    struct search search = {.state = state, .by_map = !common->path_count};
     const struct cmd_answer_plan plan = {
         .record = cmd_owner.record, .print = cmd_print_owner, .list = list, .context = &search};
     struct cmd_common own = *common;
-    if (search.state->dmesg)
-        return dmesg_run(common, search.state->dmesg, search.state->map_offset);
-    if (!common->path_count && !search.state->bad_map)
-        return cmd_usage_error(&cmd_owner, "no address given", NULL);
+    struct bw_error *error = NULL;
+    if (search.by_map && !common->input.map_count)
+        return cmd_usage_error(&cmd_owner, "no address given, and no --map", NULL);
+    if (search.by_map && search.state->devid)
+        return cmd_usage_error(&cmd_owner, "--devid is for addresses; --map names its image", NULL);
     if (!common->input.log_given)
         own.input.log = BW_LOG_IGNORE;
-    struct bw_error *error = parse_operands(common, &search);
+    for (size_t i = 0; !error && i < common->path_count; i++) {
+        uint64_t address, length;
+        error = cmd_parse_range(common->paths[i], &address, &length);
+        if (!error && address == UINT64_MAX)
+            error = bw_error_create(BW_ERROR_USAGE, "invalid address: %s", common->paths[i]);
+        if (!error && !bad_ranges_add(&search.given, address, length ? length : 1))
+            error = bw_error_no_memory();
+    }
     const int status = error ? cmd_fail(common, error) : cmd_answer_run(&own, &plan);
-    free(search.given.items);
-    free(search.ranges.items);
-    free(search.repairable.items);
+    free_search(&search);
     return status;
-}
-
-static const char *record_of(const void *state)
-{
-    const struct owner_state *settings = state;
-    return settings->dmesg ? "kernelmessageinfo" : cmd_owner.record;
 }
 
 const struct command cmd_owner = {
@@ -468,11 +515,11 @@ const struct command cmd_owner = {
         "the file and the number of bytes. With --devid, addresses are offsets on a device.\n"
         "An ADDRESS is a decimal number with an optional K, M, G, T, P or E, or 0x and\n"
         "hexadecimal digits.\n\n"
-        "--bad-map lists what bad sectors of a dying disk destroyed: the files that lost\n"
-        "data, each with its bad ranges, and the files that depend on lost metadata. If the\n"
-        "file system has several devices, --devid selects the device that the list describes.\n"
-        "Sectors that were not tried count as bad. A range is repairable if a copy or parity\n"
-        "outside of the bad sectors still has its contents.\n\n"
+        "With --map and without ADDRESS, lists what the bad sectors of a dying disk destroyed:\n"
+        "the files that lost data, each with its bad ranges, and the files that depend on lost\n"
+        "metadata. Everything that the map does not mark as rescued counts as bad. A range is\n"
+        "repairable if a copy or parity outside of the bad sectors still has its contents.\n"
+        "'rescue --dmesg' names the files in the messages of the kernel.\n\n"
         "Lines are of these kinds:\n"
         "  data       data of a file; for compressed data, the whole compressed extent\n"
         "  metadata   a tree block with items of the file, or a node above such a block\n"
@@ -488,13 +535,11 @@ const struct command cmd_owner = {
     .examples =
         "  btrfs-walk owner disk.img 13631488               users of this byte\n"
         "  btrfs-walk owner --extent disk.img 0xd00000+64K  all users of the extents\n"
-        "  btrfs-walk owner --bad-map rescue.map disk.img   files hit by bad sectors\n"
-        "  btrfs-walk owner --bad-map rescue.map -o path disk.img | sort -u  files to restore\n",
+        "  btrfs-walk owner --map rescue.map disk.img       files hit by bad sectors\n"
+        "  btrfs-walk owner --map rescue.map -o path disk.img | sort -u  files to restore\n",
     .options = options,
     .record = "ownerinfo",
-    .record_of = record_of,
     .run = run,
     .state_size = sizeof(struct owner_state),
-    .defaults = &(const struct owner_state){.block_size = 1024},
     .takes_paths = true,
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The rows of `owner --bad-map`, for commands that find bad ranges themselves. */
+/* The rows of `owner --map`, for commands that find bad ranges themselves. */
 #ifndef BW_CLI_INSPECT_OWNER_H
 #define BW_CLI_INSPECT_OWNER_H
 

@@ -45,7 +45,6 @@ struct explained {
 struct dmesg {
     const struct kernel_log *log;
     struct bw_fs *fs;
-    uint64_t map_offset;
     struct bw_superblock_info super;
     struct bw_device_map *devices;
     struct explained *items;
@@ -122,9 +121,9 @@ static bool find_offset(struct explained *item)
 /* Sectors in messages of btrfs count from the beginning of the file system, those of disks from the
  * beginning of the disk. False if an offset is before the file system. An image of the whole disk
  * shows where its partition begins. */
-static bool shift_to_device(const struct dmesg *dmesg, struct explained *item)
+static bool shift_to_device(struct explained *item)
 {
-    const uint64_t by = dmesg->map_offset ? dmesg->map_offset : item->partition_offset;
+    const uint64_t by = item->partition_offset;
     if (strncmp(item->entry->message.entry->word, "disk-", 5) != 0)
         return true;
     if (item->offset < by)
@@ -138,8 +137,7 @@ static struct bw_error *locate_item(struct dmesg *dmesg, struct explained *item)
     struct bw_device_place place;
     item->has_logical = has_value(item, KERNEL_LOGICAL);
     item->logical = item->has_logical ? value_of(item, KERNEL_LOGICAL) : 0;
-    item->has_device =
-        find_offset(item) && find_device(dmesg, item) && shift_to_device(dmesg, item);
+    item->has_device = find_offset(item) && find_device(dmesg, item) && shift_to_device(item);
     if (!item->has_device || item->has_logical)
         return NULL;
     struct bw_error *error =
@@ -453,10 +451,10 @@ static int run_with(const struct cmd_common *common, struct dmesg *dmesg)
     return status;
 }
 
-int dmesg_run(const struct cmd_common *common, const char *file, uint64_t map_offset)
+int dmesg_run(const struct cmd_common *common, const char *file)
 {
     struct kernel_log log = {.lines = 0};
-    struct dmesg dmesg = {.log = &log, .map_offset = map_offset};
+    struct dmesg dmesg = {.log = &log};
     struct bw_error *error = kernel_log_read(file, &log);
     const int status = error ? cmd_fail(common, error) : run_with(common, &dmesg);
     if (!error)

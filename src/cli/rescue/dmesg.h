@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Explaining the messages of a kernel log: the affected files of a file system, whether a good copy
- * exists, and what to do. For `rescue --dmesg` and `owner --dmesg`. */
+ * exists, and what to do. For `rescue --dmesg`. */
 #ifndef BW_CLI_RESCUE_DMESG_H
 #define BW_CLI_RESCUE_DMESG_H
 
 #include "cli/command.h"
 
 /** Reads a log ("-": stdin), opens the file system, and writes a row of the record
- * `kernelmessageinfo` for each message. `map_offset`: where the file system begins on the disk,
- * for the sectors in messages of the disk. Returns the exit status. */
-int dmesg_run(const struct cmd_common *common, const char *file, uint64_t map_offset);
+ * `kernelmessageinfo` for each message. Returns the exit status. */
+int dmesg_run(const struct cmd_common *common, const char *file);
 
 #endif

@@ -348,7 +348,7 @@ static int run(const struct cmd_common *common, void *state)
         return cmd_fail(common,
                         bw_error_create(BW_ERROR_USAGE, "--extract and --list exclude each other"));
     if (settings->dmesg)
-        return dmesg_run(common, settings->dmesg, 0);
+        return dmesg_run(common, settings->dmesg);
     return settings->folder ? save_files(common, settings) : report_files(common, settings, &plan);
 }
 

@@ -21,10 +21,9 @@ static struct bw_error *add_range(void *context, uint64_t start, uint64_t length
 
 static struct bw_error *init(struct bw_xlator *xlator)
 {
-    enum { BLOCK = 1024 /* of a list of badblocks */ };
     struct unread *unread = bw_xlator_private(xlator);
     const char *file = bw_xlator_option_text(xlator, "map");
-    BW_TRY(bw_bad_map_read(file, BLOCK, add_range, &unread->ranges));
+    BW_TRY(bw_bad_map_read(file, add_range, &unread->ranges));
     bw_range_set_join(&unread->ranges);
     return NULL;
 }
