@@ -2,7 +2,8 @@
 /*
  * cluster/alternatives: several images of the same device as one device. Its children are the
  * images, the preferred one first. A request names the image to read, or leaves the choice to this
- * layer, which reads the first image that has the range.
+ * layer, which reads the first image that has the range: one that can be read and, if nothing above
+ * verifies the bytes, one whose sectors are not zeros.
  *
  * Checksums are verified above: features/verify requests one image after the other, as it does with
  * mirrors. Data without checksums cannot be verified. A range of zeros may be a place that was not
@@ -45,7 +46,9 @@ static size_t image_count(struct bw_xlator *xlator, bool is_verified)
 {
     const struct alternatives *alternatives = bw_xlator_private(xlator);
     const size_t count = bw_xlator_child_count(xlator);
-    return is_verified || alternatives->as_new > count ? count : (size_t)alternatives->as_new;
+    if (is_verified || alternatives->as_new > count)
+        return count;
+    return (size_t)alternatives->as_new;
 }
 
 static uint64_t size(struct bw_xlator *xlator)
@@ -53,7 +56,8 @@ static uint64_t size(struct bw_xlator *xlator)
     uint64_t largest = 0;
     for (size_t i = 0; i < bw_xlator_child_count(xlator); i++) {
         const uint64_t bytes = bw_xlator_size(bw_xlator_child(xlator, i));
-        largest = bytes > largest ? bytes : largest;
+        if (bytes > largest)
+            largest = bytes;
     }
     return largest;
 }
@@ -63,17 +67,13 @@ static uint64_t next_stored(struct bw_xlator *xlator, uint64_t address)
     uint64_t first = UINT64_MAX;
     for (size_t i = 0; i < bw_xlator_child_count(xlator); i++) {
         struct bw_xlator *child = bw_xlator_child(xlator, i);
-        const uint64_t next =
-            address < bw_xlator_size(child) ? bw_xlator_next_stored(child, address) : UINT64_MAX;
-        first = next < first ? next : first;
+        if (address >= bw_xlator_size(child))
+            continue;
+        const uint64_t next = bw_xlator_next_stored(child, address);
+        if (next < first)
+            first = next;
     }
     return first;
-}
-
-static struct bw_error *no_image(const struct bw_xlator *xlator, unsigned number)
-{
-    return bw_error_create(BW_ERROR_USAGE, "there is no image %u of %s", number,
-                           bw_xlator_name(xlator));
 }
 
 /* Reads the same range from another image. */
@@ -150,57 +150,44 @@ static void replace_zeros(const struct bw_frame *frame, struct bw_xlator *xlator
     }
 }
 
-/* A map below the first image marks the zeros that were read. */
-static bool marks_zeros(struct bw_xlator *xlator)
-{
-    return strcmp(bw_xlator_type(bw_xlator_child(xlator, 0)), "layout/unread") == 0;
-}
-
 /* Reading. */
-
-/* Completes requests without a choice of the image. */
-static void read_any(const struct bw_frame *frame, struct bw_xlator *xlator,
-                     struct bw_request *requests, size_t count)
-{
-    const bool trusts_zeros = marks_zeros(xlator);
-    bw_wind(frame, bw_xlator_child(xlator, 0), requests, count);
-    for (size_t i = 0; i < count; i++) {
-        try_others(frame, xlator, &requests[i]);
-        if (!requests[i].error && !trusts_zeros &&
-            (is_unverified(&requests[i]) || requests[i].kind == BW_REQUEST_RAW))
-            replace_zeros(frame, xlator, &requests[i]);
-    }
-}
-
-static void read_image(const struct bw_frame *frame, struct bw_xlator *xlator,
-                       struct bw_request *request)
-{
-    if (request->copy > bw_xlator_child_count(xlator)) {
-        request->error = no_image(xlator, request->copy);
-        return;
-    }
-    if (request->copy > image_count(xlator, !is_unverified(request))) {
-        request->error = bw_error_create(BW_ERROR_CORRUPT,
-                                         "not read from image %u, which is older: there is no "
-                                         "checksum",
-                                         request->copy);
-        return;
-    }
-    struct bw_request part =
-        read_other(frame, xlator, request, request->copy - 1U, request->buffer);
-    bw_request_answer(request, &part);
-}
 
 static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator,
                           struct bw_request *requests, size_t count)
 {
-    for (size_t i = 0, run; i < count; i += run) {
-        for (run = 0; i + run < count && !requests[i + run].copy; run++)
+    /* A map below the first image marks the zeros that were read. */
+    const bool trusts_zeros =
+        strcmp(bw_xlator_type(bw_xlator_child(xlator, 0)), "layout/unread") == 0;
+    for (size_t begin = 0, end; begin < count; begin = end) {
+        /* Requests without a choice of the image, together. */
+        for (end = begin; end < count && !requests[end].copy; end++)
             ;
-        if (run)
-            read_any(frame, xlator, requests + i, run);
-        else
-            read_image(frame, xlator, &requests[i + run++]);
+        bw_wind(frame, bw_xlator_child(xlator, 0), requests + begin, end - begin);
+        for (size_t i = begin; i < end; i++) {
+            struct bw_request *request = &requests[i];
+            try_others(frame, xlator, request);
+            if (!request->error && !trusts_zeros &&
+                (is_unverified(request) || request->kind == BW_REQUEST_RAW))
+                replace_zeros(frame, xlator, request);
+        }
+        if (end > begin)
+            continue;
+
+        /* One for a certain image. */
+        struct bw_request *request = &requests[end++];
+        if (request->copy > bw_xlator_child_count(xlator)) {
+            request->error = bw_error_create(BW_ERROR_USAGE, "there is no image %u of %s",
+                                             request->copy, bw_xlator_name(xlator));
+        } else if (request->copy > image_count(xlator, !is_unverified(request))) {
+            request->error = bw_error_create(BW_ERROR_CORRUPT,
+                                             "not read from image %u, which is older: there is no "
+                                             "checksum",
+                                             request->copy);
+        } else {
+            const struct bw_request part =
+                read_other(frame, xlator, request, request->copy - 1U, request->buffer);
+            bw_request_answer(request, &part);
+        }
     }
 }
 

@@ -1,8 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * cluster/chunk-map: turns logical addresses into offsets on devices. Its children are the devices.
- * Requests of a batch are passed on grouped by device. Requests that cross a stripe boundary, or
- * must be computed from parity, are handled piece by piece.
+ *
+ * The chunk table (layout.h) divides each request into pieces that lie in one stripe of each copy.
+ * With the raid-stripe-tree feature, that tree then contains the places of data. A request is
+ * mostly one piece of a stripe that can be read; all such requests of a batch are passed on
+ * together for each device. Other requests are read piece by piece, in read_pieces().
+ *
+ * If any copy will do, locate() takes the first one whose device is present and not stale. For data
+ * with copies on several devices, it is the one on the device for which the fewest bytes are
+ * awaited. Without such a copy, a piece of RAID5 or RAID6 is computed from the other stripes of its
+ * row, and one of other profiles is read from a stale device.
+ *
+ * Parity: a row of n data pieces is a vector D over GF(2^8). P is the sum of all D[i], Q the sum of
+ * g^i D[i] with g = 2. Either equation yields one unknown piece, both together yield two. In each
+ * case the wanted piece is a linear combination of the remaining pieces; only the coefficients
+ * differ.
  */
 #include <inttypes.h>
 #include <stdatomic.h>
@@ -15,26 +28,21 @@
 #include "xlators/classes.h"
 #include "xlators/cluster/layout.h"
 
-/*
- * Parity. A row of n data pieces is a vector D over GF(2^8). P is the sum of all D[i], Q the sum of
- * g^i D[i] with g = 2. Either equation yields one unknown piece, both together yield two. In each
- * case the wanted piece is a linear combination of the remaining pieces; only the coefficients
- * differ.
- */
+/* Parity. */
 
 enum { MAX_PARTS = BW_FIELD_VECTORS, WITH_STALE = 2 };
 
+/* A row of stripes from which a piece is computed. Its parts are the data, in order, then P and Q.
+ */
 struct row {
     const struct bw_piece *piece;
     unsigned data_parts;
     unsigned parts;
-    bool bad[MAX_PARTS];        /* parts that must not be used; parity parts last */
+    bool bad[MAX_PARTS];        /* parts that must not be used */
     bool without_stale;         /* some of the bad parts are only stale */
-    uint8_t sources[MAX_PARTS]; /* the parts chosen */
+    uint8_t sources[MAX_PARTS]; /* the parts to read */
     uint8_t coefficients[MAX_PARTS];
     unsigned source_count;
-    unsigned alternative;      /* image of each device to read; 0: any */
-    enum bw_request_kind kind; /* of the reads */
 };
 
 /* The kind of the reads that a request is divided into. Layers above verify raw bytes, after they
@@ -45,21 +53,26 @@ static enum bw_request_kind kind_of_part(const struct bw_request *whole)
     return whole->kind == BW_REQUEST_DATA && !whole->data ? BW_REQUEST_DATA : BW_REQUEST_RAW;
 }
 
+/* Marks the parts that copy `copy` must not use. */
 static void mark_bad(struct row *row, unsigned copy)
 {
     const struct bw_piece *piece = row->piece;
     for (unsigned part = 0; part < row->parts; part++) {
         const struct bw_layout_stripe *stripe =
             bw_layout_row_stripe(piece->chunk, piece->row, part);
-        bool missing = stripe->child == BW_NO_CHILD, stale = !missing && copy == 0 && stripe->stale;
+        const bool missing = stripe->child == BW_NO_CHILD;
+        const bool stale = !missing && copy == 0 && stripe->stale;
         row->bad[part] = missing || stale;
         row->without_stale |= stale && part != piece->data_stripe;
     }
     row->bad[piece->data_stripe] = true;
     if (copy < 3)
         return;
+    /* From copy 3 on, one part after the other except the wanted one. */
     unsigned other = copy - 3;
-    row->bad[other < piece->data_stripe ? other : other + 1] = true;
+    if (other >= piece->data_stripe)
+        other++;
+    row->bad[other] = true;
 }
 
 static uint8_t power_of_two(unsigned exponent)
@@ -113,99 +126,77 @@ static bool choose_sources(struct row *row)
     return true;
 }
 
-/* The error if too few stripes are readable. `failed` is the error of a stripe that could not be
- * read; NULL if devices are missing. */
-static struct bw_error *too_few(const struct row *row, struct bw_error *failed)
-{
-    if (failed && failed->code == BW_ERROR_NO_MEMORY)
-        return failed;
-    struct bw_error *error =
-        bw_error_create(failed ? failed->code : BW_ERROR_MISSING_DEVICE,
-                        "too few good stripes in row %" PRIu64, row->piece->row);
-    bw_error_add_cause(error, failed);
-    return error;
-}
-
 /* The image to request from a device, as bw_request.copy. Devices with fewer images are read from
  * the first. */
 static uint8_t image_of(const struct bw_layout_stripe *stripe, unsigned alternative)
 {
-    return stripe->alternatives <= 1            ? 0
-           : alternative > stripe->alternatives ? 1
-                                                : (uint8_t)alternative;
-}
-
-/* Reads the chosen stripes. Stripes that fail are marked bad; false: choose again. */
-static bool read_sources(const struct bw_frame *frame, struct bw_xlator *xlator, struct row *row,
-                         uint8_t *bytes, struct bw_error **failed)
-{
-    const struct bw_piece *piece = row->piece;
-    bool complete = true;
-    for (unsigned i = 0; i < row->source_count; i++) {
-        const struct bw_layout_stripe *stripe =
-            bw_layout_row_stripe(piece->chunk, piece->row, row->sources[i]);
-        struct bw_request request = {.kind = row->kind,
-                                     .copy = image_of(stripe, row->alternative),
-                                     .length = piece->length,
-                                     .address = stripe->offset + piece->stripe_offset,
-                                     .buffer = bytes + (size_t)i * piece->length};
-        bw_wind(frame, bw_xlator_child(xlator, stripe->child), &request, 1);
-        if (!request.error)
-            continue;
-        /* One error is enough to explain the failure. */
-        bw_error_free(*failed);
-        *failed = request.error;
-        row->bad[row->sources[i]] = true;
-        complete = false;
-    }
-    return complete;
-}
-
-static void combine_sources(const struct row *row, uint8_t *bytes, uint8_t *buffer)
-{
-    const size_t length = row->piece->length;
-    uint8_t *sources[MAX_PARTS];
-    for (size_t i = 0; i < row->source_count; i++)
-        sources[i] = bytes + i * length;
-    bw_field_combine(row->source_count, length, row->coefficients, sources, buffer);
+    if (stripe->alternatives <= 1)
+        return 0;
+    return alternative > stripe->alternatives ? 1 : (uint8_t)alternative;
 }
 
 /*
- * Computes a piece of a RAID5 or RAID6 row without reading its own stripe. `copy` selects the
- * method: 2 prefers P; so does 0, which also avoids stale devices if possible; from 3 on, one more
- * stripe of the row is regarded as bad, a different one for each copy, and Q replaces it. Stripes
- * that are missing or cannot be read are bad as well. If too few stripes remain, the error is
- * BW_ERROR_MISSING_DEVICE if devices are missing, which is true of the whole row; if a stripe could
- * not be read, it has the code of that error, and other sectors of the piece may still be readable.
+ * Computes a piece of a RAID5 or RAID6 row without reading its own stripe. `wanted.number` selects
+ * the method: 2 prefers P; so does 0, which also avoids stale devices if possible; from 3 on, one
+ * more stripe of the row is regarded as bad, a different one for each copy, and Q replaces it.
+ * Stripes that are missing or cannot be read are bad as well. If too few stripes remain, the error
+ * is BW_ERROR_MISSING_DEVICE if devices are missing, which is true of the whole row; if a stripe
+ * could not be read, it has the code of that error, and other sectors of the piece may still be
+ * readable.
  */
 static struct bw_error *rebuild_piece(const struct bw_frame *frame, struct bw_xlator *xlator,
                                       const struct bw_piece *piece, struct bw_piece_copy wanted,
                                       enum bw_request_kind kind, uint8_t *buffer)
 {
-    const unsigned copy = wanted.number;
+    const size_t length = piece->length;
     struct row row = {.piece = piece,
                       .data_parts = bw_layout_data_stripes(piece->chunk),
-                      .parts = piece->chunk->stripe_count,
-                      .alternative = wanted.alternative,
-                      .kind = kind};
-    BW_AUTO_FREE uint8_t *bytes = malloc((size_t)row.parts * piece->length + 1); /* not 0 */
+                      .parts = piece->chunk->stripe_count};
+    BW_AUTO_FREE uint8_t *bytes = malloc(row.parts * length + 1); /* not 0 */
     if (!bytes)
         return bw_error_no_memory();
-    mark_bad(&row, copy);
+    mark_bad(&row, wanted.number);
     BW_AUTO_ERROR struct bw_error *failed = NULL;
-    for (;;) {
-        bool enough = choose_sources(&row);
-        if (enough && read_sources(frame, xlator, &row, bytes, &failed)) {
-            combine_sources(&row, bytes, buffer);
-            return NULL;
+    for (bool complete = false; !complete;) {
+        if (!choose_sources(&row)) {
+            if (row.without_stale) {
+                row.without_stale = false;
+                mark_bad(&row, WITH_STALE);
+                continue;
+            }
+            if (failed && failed->code == BW_ERROR_NO_MEMORY)
+                return BW_TAKE(failed);
+            struct bw_error *error =
+                bw_error_create(failed ? failed->code : BW_ERROR_MISSING_DEVICE,
+                                "too few good stripes in row %" PRIu64, piece->row);
+            bw_error_add_cause(error, BW_TAKE(failed));
+            return error;
         }
-        if (enough)
-            continue;
-        if (!row.without_stale)
-            return too_few(&row, BW_TAKE(failed));
-        row.without_stale = false;
-        mark_bad(&row, WITH_STALE);
+        /* Stripes that fail become bad parts, and others are chosen. */
+        complete = true;
+        for (unsigned i = 0; i < row.source_count; i++) {
+            const struct bw_layout_stripe *stripe =
+                bw_layout_row_stripe(piece->chunk, piece->row, row.sources[i]);
+            struct bw_request request = {.kind = kind,
+                                         .copy = image_of(stripe, wanted.alternative),
+                                         .length = piece->length,
+                                         .address = stripe->offset + piece->stripe_offset,
+                                         .buffer = bytes + i * length};
+            bw_wind(frame, bw_xlator_child(xlator, stripe->child), &request, 1);
+            if (!request.error)
+                continue;
+            /* One error is enough to explain the failure. */
+            bw_error_free(failed);
+            failed = request.error;
+            row.bad[row.sources[i]] = true;
+            complete = false;
+        }
     }
+    uint8_t *sources[MAX_PARTS];
+    for (size_t i = 0; i < row.source_count; i++)
+        sources[i] = bytes + i * length;
+    bw_field_combine(row.source_count, length, row.coefficients, sources, buffer);
+    return NULL;
 }
 
 /* The layer. */
@@ -216,7 +207,7 @@ enum { CHILDREN = 64, CHOICES = 256 };
 struct chunk_map {
     struct bw_layout layout;
     atomic_uint_fast64_t awaited[CHILDREN]; /* bytes of data that threads wait for */
-    atomic_uint_fast64_t choices[CHOICES];  /* see preferred_copy() */
+    atomic_uint_fast64_t choices[CHOICES];  /* see choose_copy() */
     const struct bw_stripe_source *stripes; /* NULL: there is no raid stripe tree, or it is not
                                                known yet */
 };
@@ -243,30 +234,24 @@ static struct bw_error *control(struct bw_xlator *xlator, const struct bw_contro
     return NULL;
 }
 
-/* Looks a piece up in the stripe tree. */
-static struct bw_error *place_by_stripe_tree(const struct bw_frame *frame,
-                                             const struct bw_stripe_source *source,
-                                             uint64_t address, struct bw_piece *piece)
+/* Finds where an address is stored, and the length to which the result, or the failure, applies.
+ * Metadata are not looked up in the stripe tree: the blocks of that tree are metadata themselves.
+ */
+static struct bw_error *find_piece(const struct bw_frame *frame, const struct bw_xlator *xlator,
+                                   uint64_t address, uint32_t length, struct bw_piece *piece)
 {
+    const struct chunk_map *map = bw_xlator_private(xlator);
+    const struct bw_stripe_source *stripes = map->stripes;
     struct bw_stripe_extent extent;
-    struct bw_error *error = source->find(source->context, frame, address, &extent);
+    BW_TRY(bw_layout_find(&map->layout, address, length, piece));
+    if (!stripes || !piece->chunk->in_stripe_tree || frame->metadata)
+        return NULL;
+    struct bw_error *error = stripes->find(stripes->context, frame, address, &extent);
     if (!error)
         bw_layout_place(piece, address, &extent);
     else if (piece->length > extent.length)
         piece->length = (uint32_t)extent.length;
     return error;
-}
-
-/* Finds where an address is stored, and the length to which the result, or the failure, applies.
- * Metadata are not looked up in the stripe tree: the blocks of that tree are metadata themselves.
- * */
-static struct bw_error *find_piece(const struct bw_frame *frame, const struct bw_xlator *xlator,
-                                   uint64_t address, uint32_t length, struct bw_piece *piece)
-{
-    const struct chunk_map *map = bw_xlator_private(xlator);
-    BW_TRY(bw_layout_find(&map->layout, address, length, piece));
-    bool placed = map->stripes && piece->chunk->in_stripe_tree && !frame->metadata;
-    return placed ? place_by_stripe_tree(frame, map->stripes, address, piece) : NULL;
 }
 
 /* Reports where a piece is stored. If it is computed from parity, the stripe is its own, bad one.
@@ -286,19 +271,6 @@ static void probe_piece(const struct bw_frame *frame, const struct bw_xlator *xl
                                     bw_piece_copies(piece),
                                     !stripe,
                                     place->child == BW_NO_CHILD});
-}
-
-/* A child without a known device may turn out to be the missing device. */
-static struct bw_error *missing_device(struct bw_xlator *xlator,
-                                       const struct bw_layout_stripe *stripe)
-{
-    if (stripe->devid == BW_UNKNOWN_DEVICE)
-        return bw_error_create(BW_ERROR_MISSING_DEVICE, "the position of its stripe is unknown");
-    const bool doubtful = bw_xlator_child_count(xlator) > layout_of(xlator)->device_count;
-    return bw_error_create(BW_ERROR_MISSING_DEVICE,
-                           doubtful ? "no image was identified as device %" PRIu64
-                                    : "device %" PRIu64 " is missing",
-                           stripe->devid);
 }
 
 /* The first copy, beginning with number `first`, on a device that is present and, unless `stale`,
@@ -328,13 +300,6 @@ struct lead {
     uint64_t address;
 };
 
-static uint64_t find_lead(struct lead *lead, const struct bw_piece *piece, uint64_t address)
-{
-    if (lead->chunk != piece->chunk || address - lead->address >= MIRROR_PART)
-        *lead = (struct lead){piece->chunk, address};
-    return lead->address;
-}
-
 static atomic_uint_fast64_t *awaited_from(struct chunk_map *map, uint32_t child)
 {
     return &map->awaited[child % CHILDREN];
@@ -353,214 +318,187 @@ static bool is_mirrored(const struct bw_frame *frame, const struct bw_piece *pie
     return mirrored;
 }
 
-/* The copy on the device with the fewest awaited bytes, beginning with another one in each part. */
-static unsigned choose_device(struct chunk_map *map, const struct bw_piece *piece, uint64_t part)
-{
-    unsigned best = 0;
-    uint64_t least = UINT64_MAX;
-    for (unsigned i = 0; i < piece->direct_copies; i++) {
-        const unsigned copy = (unsigned)((part + i) % piece->direct_copies) + 1;
-        const uint32_t child = bw_piece_stripe(piece, copy)->child;
-        const uint64_t awaited =
-            child == BW_NO_CHILD
-                ? UINT64_MAX
-                : atomic_load_explicit(awaited_from(map, child), memory_order_relaxed);
-        if (!best || awaited < least) {
-            best = copy;
-            least = awaited;
-        }
-    }
-    return best;
-}
-
-/* The copy to read first if any will do. */
-static unsigned preferred_copy(const struct bw_frame *frame, struct chunk_map *map,
-                               const struct bw_piece *piece, uint64_t lead)
-{
-    if (!is_mirrored(frame, piece))
-        return 1;
-    const uint64_t part = lead / MIRROR_PART;
-    atomic_uint_fast64_t *choice = &map->choices[part % CHOICES];
-    const uint64_t known = atomic_load_explicit(choice, memory_order_relaxed);
-    const unsigned copy = (unsigned)(known & ((1U << COPY_BITS) - 1));
-    if (known >> COPY_BITS == part && copy && copy <= piece->direct_copies)
-        return copy;
-    const unsigned chosen = choose_device(map, piece, part);
-    atomic_store_explicit(choice, part << COPY_BITS | chosen, memory_order_relaxed);
-    return chosen;
-}
-
-/* The copy to read if any will do; 0 if it has to be computed. */
-static unsigned choose_copy(const struct bw_frame *frame, struct bw_xlator *xlator,
+/* The copy to read if any will do; 0 if it has to be computed. `lead` is the beginning of its part.
+ */
+static unsigned choose_copy(const struct bw_frame *frame, struct chunk_map *map,
                             const struct bw_piece *piece, uint64_t lead)
 {
-    const unsigned first = preferred_copy(frame, bw_xlator_private(xlator), piece, lead);
-    const unsigned copy = first_copy(piece, first, false);
+    unsigned preferred = 1;
+    if (is_mirrored(frame, piece)) {
+        const uint64_t part = lead / MIRROR_PART;
+        atomic_uint_fast64_t *choice = &map->choices[part % CHOICES];
+        const uint64_t known = atomic_load_explicit(choice, memory_order_relaxed);
+        preferred = (unsigned)(known & ((1U << COPY_BITS) - 1));
+        if (known >> COPY_BITS != part || !preferred || preferred > piece->direct_copies) {
+            /* The device with the fewest awaited bytes, beginning with another one in each part. */
+            uint64_t least = UINT64_MAX;
+            preferred = (unsigned)(part % piece->direct_copies) + 1;
+            for (unsigned i = 0; i < piece->direct_copies; i++) {
+                const unsigned copy = (unsigned)((part + i) % piece->direct_copies) + 1;
+                const uint32_t child = bw_piece_stripe(piece, copy)->child;
+                if (child == BW_NO_CHILD)
+                    continue;
+                const uint64_t awaited =
+                    atomic_load_explicit(awaited_from(map, child), memory_order_relaxed);
+                if (awaited < least) {
+                    preferred = copy;
+                    least = awaited;
+                }
+            }
+            atomic_store_explicit(choice, part << COPY_BITS | preferred, memory_order_relaxed);
+        }
+    }
+    const unsigned copy = first_copy(piece, preferred, false);
     if (copy || piece->chunk->profile->parity_stripes)
         return copy;
-    const unsigned stale = first_copy(piece, first, true);
+    const unsigned stale = first_copy(piece, preferred, true);
     return stale ? stale : 1;
 }
 
-/* The stripe of a copy; NULL if it has to be computed or does not exist. `copy` is the number
- * without alternatives. */
-static const struct bw_layout_stripe *stripe_of(const struct bw_piece *piece, unsigned copy)
-{
-    return copy && copy <= piece->direct_copies ? bw_piece_stripe(piece, copy) : NULL;
-}
-
-/* Computes a piece. If that fails and any copy will do, `*stripe` gets a stale stripe to read. */
-static struct bw_error *compute_piece(const struct bw_frame *frame, struct bw_xlator *xlator,
-                                      const struct bw_request *whole, const struct bw_piece *piece,
-                                      uint8_t *buffer, const struct bw_layout_stripe **stripe)
-{
-    if (whole->copy > bw_piece_copies(piece))
-        return bw_error_create(BW_ERROR_USAGE, "there is no copy %u", whole->copy);
-    struct bw_error *error = rebuild_piece(
-        frame, xlator, piece, bw_piece_split_copy(piece, whole->copy), kind_of_part(whole), buffer);
-    *stripe = error && !whole->copy ? stripe_of(piece, first_copy(piece, 1, true)) : NULL;
-    if (!*stripe)
-        return error;
-    bw_error_free(error);
-    return NULL;
-}
-
-/* Reads one piece of a request: the slow path, for split requests and for parity. */
-static struct bw_error *read_piece(const struct bw_frame *frame, struct bw_xlator *xlator,
-                                   struct bw_request *whole, const struct bw_piece *piece,
-                                   uint32_t done)
-{
-    const struct bw_piece_copy copy = bw_piece_split_copy(piece, whole->copy);
-    const unsigned number =
-        copy.number ? copy.number : choose_copy(frame, xlator, piece, whole->address + done);
-    const struct bw_layout_stripe *stripe = stripe_of(piece, number);
-    uint8_t *buffer = (uint8_t *)whole->buffer + done;
-    probe_piece(frame, xlator, whole->address + done, whole->copy, piece, stripe);
-    if (!stripe) {
-        BW_TRY(compute_piece(frame, xlator, whole, piece, buffer, &stripe));
-        if (!stripe) {
-            whole->rebuilt = true;
-            return NULL;
-        }
-    }
-    if (stripe->child == BW_NO_CHILD)
-        return missing_device(xlator, stripe);
-    bool is_whole = piece->length == whole->length;
-    struct bw_request part = {.kind = is_whole ? whole->kind : kind_of_part(whole),
-                              .copy = image_of(stripe, copy.alternative),
-                              .expectation = is_whole ? whole->expectation : NULL,
-                              .data = is_whole ? whole->data : NULL,
-                              .length = piece->length,
-                              .address = stripe->offset + piece->stripe_offset,
-                              .buffer = buffer};
-    bw_wind(frame, bw_xlator_child(xlator, stripe->child), &part, 1);
-    return part.error;
-}
-
-static struct bw_error *read_pieces(const struct bw_frame *frame, struct bw_xlator *xlator,
-                                    struct bw_request *request)
-{
-    for (uint32_t done = 0; done < request->length;) {
-        struct bw_piece piece;
-        BW_TRY(find_piece(frame, xlator, request->address + done, request->length - done, &piece));
-        BW_TRY(read_piece(frame, xlator, request, &piece, done));
-        done += piece.length;
-    }
-    return NULL;
-}
-
-/* The child that a request can be read from in one piece, and the address there; BW_NO_CHILD if it
- * cannot, and the request is completed. */
-static uint32_t locate_request(const struct bw_frame *frame, struct bw_xlator *xlator,
-                               struct lead *lead, struct bw_request *request, uint64_t *address,
-                               uint8_t *image)
-{
+/* Where a piece is read. */
+struct place {
     struct bw_piece piece;
-    request->error = find_piece(frame, xlator, request->address, request->length, &piece);
-    if (request->error)
-        return BW_NO_CHILD;
-    const struct bw_piece_copy copy = bw_piece_split_copy(&piece, request->copy);
-    const unsigned number =
-        copy.number ? copy.number
-                    : choose_copy(frame, xlator, &piece, find_lead(lead, &piece, request->address));
-    const struct bw_layout_stripe *stripe = stripe_of(&piece, number);
-    if (!request->copy)
-        request->copy_read = (uint8_t)number;
-    if (piece.length < request->length || !stripe || stripe->child == BW_NO_CHILD) {
-        request->error = read_pieces(frame, xlator, request);
-        return BW_NO_CHILD;
-    }
-    probe_piece(frame, xlator, request->address, request->copy, &piece, stripe);
-    *address = stripe->offset + piece.stripe_offset;
-    *image = image_of(stripe, copy.alternative);
-    return stripe->child;
-}
-
-/* The requests of a batch that can be read in one piece each. */
-struct located {
-    uint32_t children[BW_BATCH]; /* BW_NO_CHILD once the request is answered */
-    uint64_t addresses[BW_BATCH];
-    uint8_t images[BW_BATCH]; /* bw_request.copy for the child */
+    struct bw_piece_copy wanted;
+    unsigned copy;                         /* its number without alternatives; 0: computed */
+    const struct bw_layout_stripe *stripe; /* NULL: computed, or there is no such copy */
 };
 
-/* Reads all requests that have the same child as the one at `first`. */
-static void read_from_child(const struct bw_frame *frame, struct bw_xlator *xlator,
-                            struct bw_request *requests, size_t count, size_t first,
-                            struct located *located)
+/* Finds the piece at an address, and the place of a copy of it (0: any). */
+static struct bw_error *locate(const struct bw_frame *frame, struct bw_xlator *xlator,
+                               struct lead *lead, uint64_t address, uint32_t length, unsigned copy,
+                               struct place *place)
 {
-    struct bw_request parts[BW_BATCH], *wholes[BW_BATCH];
-    const uint32_t child = located->children[first];
-    atomic_uint_fast64_t *awaited = awaited_from(bw_xlator_private(xlator), child);
-    uint64_t bytes = 0;
-    size_t found = 0;
-    for (size_t i = first; i < count; i++) {
-        if (located->children[i] != child)
-            continue;
-        parts[found] = requests[i];
-        parts[found].address = located->addresses[i];
-        parts[found].copy = located->images[i];
-        wholes[found++] = &requests[i];
-        located->children[i] = BW_NO_CHILD;
-        bytes += requests[i].length;
+    struct bw_piece *piece = &place->piece;
+    BW_TRY(find_piece(frame, xlator, address, length, piece));
+    place->wanted = bw_piece_split_copy(piece, copy);
+    place->copy = place->wanted.number;
+    if (!place->copy) {
+        if (lead->chunk != piece->chunk || address - lead->address >= MIRROR_PART)
+            *lead = (struct lead){piece->chunk, address};
+        place->copy = choose_copy(frame, bw_xlator_private(xlator), piece, lead->address);
     }
-    atomic_fetch_add_explicit(awaited, bytes, memory_order_relaxed);
-    bw_wind(frame, bw_xlator_child(xlator, child), parts, found);
-    atomic_fetch_sub_explicit(awaited, bytes, memory_order_relaxed);
-    for (size_t i = 0; i < found; i++)
-        bw_request_answer(wholes[i], &parts[i]);
+    place->stripe = NULL;
+    if (place->copy && place->copy <= piece->direct_copies)
+        place->stripe = bw_piece_stripe(piece, place->copy);
+    return NULL;
 }
 
-static void read_slice(const struct bw_frame *frame, struct bw_xlator *xlator,
-                       struct bw_request *requests, size_t count)
+/* Reads a request piece by piece: the slow path, for split requests and for parity. */
+static struct bw_error *read_pieces(const struct bw_frame *frame, struct bw_xlator *xlator,
+                                    struct bw_request *whole)
 {
-    struct located located;
-    struct lead lead = {0};
-    for (size_t i = 0; i < count; i++)
-        located.children[i] = locate_request(frame, xlator, &lead, &requests[i],
-                                             &located.addresses[i], &located.images[i]);
-    for (size_t i = 0; i < count; i++)
-        if (located.children[i] != BW_NO_CHILD)
-            read_from_child(frame, xlator, requests, count, i, &located);
+    struct place place;
+    const struct bw_piece *piece = &place.piece;
+    for (uint32_t done = 0; done < whole->length; done += piece->length) {
+        const uint64_t address = whole->address + done;
+        uint8_t *buffer = (uint8_t *)whole->buffer + done;
+        struct lead lead = {0};
+        BW_TRY(locate(frame, xlator, &lead, address, whole->length - done, whole->copy, &place));
+        const struct bw_layout_stripe *stripe = place.stripe;
+        probe_piece(frame, xlator, address, whole->copy, piece, stripe);
+
+        if (!stripe) {
+            if (whole->copy > bw_piece_copies(piece))
+                return bw_error_create(BW_ERROR_USAGE, "there is no copy %u", whole->copy);
+            struct bw_error *error =
+                rebuild_piece(frame, xlator, piece, place.wanted, kind_of_part(whole), buffer);
+            if (!error) {
+                whole->rebuilt = true;
+                continue;
+            }
+            const unsigned stale = whole->copy ? 0 : first_copy(piece, 1, true);
+            if (!stale)
+                return error;
+            bw_error_free(error);
+            stripe = bw_piece_stripe(piece, stale);
+        }
+
+        if (stripe->child == BW_NO_CHILD && stripe->devid == BW_UNKNOWN_DEVICE)
+            return bw_error_create(BW_ERROR_MISSING_DEVICE,
+                                   "the position of its stripe is unknown");
+        /* A child without a known device may turn out to be the missing device. */
+        if (stripe->child == BW_NO_CHILD &&
+            bw_xlator_child_count(xlator) > layout_of(xlator)->device_count)
+            return bw_error_create(BW_ERROR_MISSING_DEVICE,
+                                   "no image was identified as device %" PRIu64, stripe->devid);
+        if (stripe->child == BW_NO_CHILD)
+            return bw_error_create(BW_ERROR_MISSING_DEVICE, "device %" PRIu64 " is missing",
+                                   stripe->devid);
+
+        struct bw_request part = {.kind = kind_of_part(whole),
+                                  .copy = image_of(stripe, place.wanted.alternative),
+                                  .length = piece->length,
+                                  .address = stripe->offset + piece->stripe_offset,
+                                  .buffer = buffer};
+        if (piece->length == whole->length) {
+            part.kind = whole->kind;
+            part.expectation = whole->expectation;
+            part.data = whole->data;
+        }
+        bw_wind(frame, bw_xlator_child(xlator, stripe->child), &part, 1);
+        if (part.error)
+            return part.error;
+    }
+    return NULL;
 }
 
 static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator,
-                          struct bw_request *requests, size_t count)
+                          struct bw_request *all, size_t total)
 {
-    for (size_t done = 0; done < count; done += BW_BATCH)
-        read_slice(frame, xlator, requests + done, bw_next_batch(count - done));
-}
+    for (size_t done = 0; done < total; done += BW_BATCH) {
+        struct bw_request *requests = all + done;
+        const size_t count = bw_next_batch(total - done);
+        uint32_t children[BW_BATCH]; /* BW_NO_CHILD once the request is completed */
+        uint64_t addresses[BW_BATCH];
+        uint8_t images[BW_BATCH]; /* bw_request.copy for the child */
+        struct lead lead = {0};
+        struct place place;
+        for (size_t i = 0; i < count; i++) {
+            struct bw_request *request = &requests[i];
+            children[i] = BW_NO_CHILD;
+            request->error = locate(frame, xlator, &lead, request->address, request->length,
+                                    request->copy, &place);
+            if (request->error)
+                continue;
+            if (!request->copy)
+                request->copy_read = (uint8_t)place.copy;
+            if (place.piece.length < request->length || !place.stripe ||
+                place.stripe->child == BW_NO_CHILD) {
+                request->error = read_pieces(frame, xlator, request);
+                continue;
+            }
+            probe_piece(frame, xlator, request->address, request->copy, &place.piece, place.stripe);
+            children[i] = place.stripe->child;
+            addresses[i] = place.stripe->offset + place.piece.stripe_offset;
+            images[i] = image_of(place.stripe, place.wanted.alternative);
+        }
 
-/* The stripe in the reply of `map`: the copy's stripe or, if the copy is computed, the stripe of
- * its parity. */
-static const struct bw_layout_stripe *stripe_to_name(const struct bw_piece *piece, unsigned copy)
-{
-    const struct bw_layout_chunk *chunk = piece->chunk;
-    if (copy <= piece->direct_copies)
-        return bw_piece_stripe(piece, copy ? copy : 1);
-    unsigned parity = chunk->profile->parity_stripes;
-    if (!parity)
-        return bw_piece_stripe(piece, 1);
-    return bw_layout_row_stripe(chunk, piece->row, chunk->stripe_count - (copy == 2 ? parity : 1));
+        /* Together, all requests with the same child. */
+        for (size_t first = 0; first < count; first++) {
+            struct bw_request parts[BW_BATCH], *wholes[BW_BATCH];
+            const uint32_t child = children[first];
+            uint64_t bytes = 0;
+            size_t found = 0;
+            if (child == BW_NO_CHILD)
+                continue;
+            for (size_t i = first; i < count; i++) {
+                if (children[i] != child)
+                    continue;
+                parts[found] = requests[i];
+                parts[found].address = addresses[i];
+                parts[found].copy = images[i];
+                wholes[found++] = &requests[i];
+                children[i] = BW_NO_CHILD;
+                bytes += requests[i].length;
+            }
+            atomic_uint_fast64_t *awaited = awaited_from(bw_xlator_private(xlator), child);
+            atomic_fetch_add_explicit(awaited, bytes, memory_order_relaxed);
+            bw_wind(frame, bw_xlator_child(xlator, child), parts, found);
+            atomic_fetch_sub_explicit(awaited, bytes, memory_order_relaxed);
+            for (size_t i = 0; i < found; i++)
+                bw_request_answer(wholes[i], &parts[i]);
+        }
+    }
 }
 
 static struct bw_error *map(const struct bw_frame *frame, struct bw_xlator *xlator,
@@ -575,7 +513,14 @@ static struct bw_error *map(const struct bw_frame *frame, struct bw_xlator *xlat
     }
     const struct bw_piece_copy wanted = bw_piece_split_copy(&piece, copy);
     const bool rebuilt = wanted.number > piece.direct_copies;
-    const struct bw_layout_stripe *stripe = stripe_to_name(&piece, wanted.number);
+    const struct bw_layout_stripe *stripe = bw_piece_stripe(&piece, 1);
+    if (wanted.number && !rebuilt) {
+        stripe = bw_piece_stripe(&piece, wanted.number);
+    } else if (rebuilt && piece.chunk->profile->parity_stripes) {
+        /* The parity from which the copy is computed: P for copy 2, Q for others. */
+        const unsigned from_end = wanted.number == 2 ? piece.chunk->profile->parity_stripes : 1;
+        stripe = bw_layout_row_stripe(piece.chunk, piece.row, piece.chunk->stripe_count - from_end);
+    }
     probe_piece(frame, xlator, address, copy, &piece, rebuilt ? NULL : stripe);
     *reply = (struct bw_map_reply){
         .copies = bw_piece_copies(&piece),
@@ -587,53 +532,29 @@ static struct bw_error *map(const struct bw_frame *frame, struct bw_xlator *xlat
     return NULL;
 }
 
-/* Announces the beginning of a range that lies in one piece; returns its length, or 0 if it is
- * nowhere. */
-static uint32_t advise_piece(const struct bw_frame *frame, struct bw_xlator *xlator,
-                             struct lead *lead, uint64_t address, uint32_t length, unsigned copy)
-{
-    struct bw_piece piece;
-    BW_AUTO_ERROR struct bw_error *error = find_piece(frame, xlator, address, length, &piece);
-    if (error)
-        return 0;
-    const struct bw_piece_copy wanted = bw_piece_split_copy(&piece, copy);
-    const unsigned number =
-        wanted.number ? wanted.number
-                      : choose_copy(frame, xlator, &piece, find_lead(lead, &piece, address));
-    const struct bw_layout_stripe *stripe = stripe_of(&piece, number);
-    const struct bw_range below = {stripe ? stripe->offset + piece.stripe_offset : 0, piece.length};
-    if (stripe && stripe->child != BW_NO_CHILD)
-        bw_wind_advise(frame, bw_xlator_child(xlator, stripe->child), &below, 1,
-                       image_of(stripe, wanted.alternative));
-    return piece.length;
-}
-
 static void advise(const struct bw_frame *frame, struct bw_xlator *xlator,
                    const struct bw_range *ranges, size_t count, unsigned copy)
 {
     struct lead lead = {0};
+    struct place place;
     for (size_t i = 0; i < count; i++) {
-        uint64_t address = ranges[i].address, end = address + ranges[i].length;
-        for (uint32_t done = 1; address < end && done; address += done) {
+        const uint64_t end = ranges[i].address + ranges[i].length;
+        for (uint64_t address = ranges[i].address; address < end; address += place.piece.length) {
             const uint64_t left = end - address;
             const uint32_t length = left > MIRROR_PART ? MIRROR_PART : (uint32_t)left;
-            done = advise_piece(frame, xlator, &lead, address, length, copy);
+            BW_AUTO_ERROR struct bw_error *error =
+                locate(frame, xlator, &lead, address, length, copy, &place);
+            if (error)
+                break; /* no chunk */
+            const struct bw_layout_stripe *stripe = place.stripe;
+            if (!stripe || stripe->child == BW_NO_CHILD)
+                continue;
+            const struct bw_range below = {stripe->offset + place.piece.stripe_offset,
+                                           place.piece.length};
+            bw_wind_advise(frame, bw_xlator_child(xlator, stripe->child), &below, 1,
+                           image_of(stripe, place.wanted.alternative));
         }
     }
-}
-
-static void dump_devices(struct bw_xlator *xlator, const struct bw_layout *layout,
-                         struct bw_json *json)
-{
-    bw_json_begin_array(json, "devices");
-    for (size_t i = 0; i < layout->device_count; i++) {
-        bw_json_begin_object(json, NULL);
-        bw_json_number(json, "devid", layout->devices[i].devid);
-        bw_json_text(json, "volume",
-                     bw_xlator_name(bw_xlator_child(xlator, layout->devices[i].child)));
-        bw_json_end(json);
-    }
-    bw_json_end(json);
 }
 
 static void dump(struct bw_xlator *xlator, struct bw_json *json)
@@ -648,7 +569,15 @@ static void dump(struct bw_xlator *xlator, struct bw_json *json)
     bw_json_number(json, "chunks", layout->chunk_count);
     bw_json_number(json, "bytes", bytes);
     bw_json_number(json, "missing_stripes", missing_stripes);
-    dump_devices(xlator, layout, json);
+    bw_json_begin_array(json, "devices");
+    for (size_t i = 0; i < layout->device_count; i++) {
+        const struct bw_control_device *device = &layout->devices[i];
+        bw_json_begin_object(json, NULL);
+        bw_json_number(json, "devid", device->devid);
+        bw_json_text(json, "volume", bw_xlator_name(bw_xlator_child(xlator, device->child)));
+        bw_json_end(json);
+    }
+    bw_json_end(json);
 }
 
 const struct bw_xlator_class bw_cluster_chunk_map_class = {

@@ -1,5 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The chunk table and the arithmetic of the RAID profiles. */
+/*
+ * The chunk table and the arithmetic of the RAID profiles.
+ *
+ * Chunks are sorted by logical address, so one is found by a binary search. Profiles without
+ * striping have each byte at the same offset of all their stripes. The others divide a chunk into
+ * pieces of one stripe length (64 KiB) that rotate over the columns: its stripes, or in RAID10
+ * pairs of them. With parity, the first column of a row is one stripe further than in the row
+ * before.
+ */
 #include "xlators/cluster/layout.h"
 
 #include <inttypes.h>
@@ -46,61 +54,55 @@ static size_t lower_bound(const struct bw_layout *layout, uint64_t address)
                               address - chunks[i].logical < chunks[i].length);
 }
 
-static bool make_room(struct bw_layout *layout, size_t index)
-{
-    if (!BW_ARRAY_RESERVE(layout->chunks, layout->chunk_count, layout->chunk_capacity))
-        return false;
-    memmove(layout->chunks + index + 1, layout->chunks + index,
-            (layout->chunk_count - index) * sizeof *layout->chunks);
-    layout->chunk_count++;
-    return true;
-}
-
-static struct bw_layout_stripe *convert_stripes(const struct bw_layout *layout,
-                                                const struct bw_chunk_info *chunk)
-{
-    struct bw_layout_stripe *stripes = calloc(chunk->stripe_count, sizeof *stripes);
-    for (uint16_t i = 0; stripes && i < chunk->stripe_count; i++) {
-        const struct bw_stripe_info *from = &chunk->stripes[i];
-        const struct bw_control_device *device =
-            find_device(layout, from->devid, from->device_uuid);
-        stripes[i] = (struct bw_layout_stripe){
-            from->devid, from->offset, device ? (uint32_t)device->child : BW_NO_CHILD,
-            device && device->stale,
-            device && device->alternatives > 1 ? (uint8_t)device->alternatives : 1};
-    }
-    return stripes;
-}
-
 struct bw_error *bw_layout_add_chunk(struct bw_layout *layout, const struct bw_chunk_info *chunk)
 {
-    size_t index = lower_bound(layout, chunk->logical);
+    size_t index = lower_bound(layout, chunk->logical), next = index;
     bool same = index < layout->chunk_count && layout->chunks[index].logical == chunk->logical;
-    size_t next = same ? index + 1 : index;
+    next += same;
     if (next < layout->chunk_count && layout->chunks[next].logical - chunk->logical < chunk->length)
         return bw_error_create(BW_ERROR_CORRUPT, "chunk %" PRIu64 " overlaps chunk %" PRIu64,
                                chunk->logical, layout->chunks[next].logical);
     if (!same && index < layout->chunk_count && layout->chunks[index].logical < chunk->logical)
         return bw_error_create(BW_ERROR_CORRUPT, "chunk %" PRIu64 " lies in chunk %" PRIu64,
                                chunk->logical, layout->chunks[index].logical);
-    struct bw_layout_stripe *stripes = convert_stripes(layout, chunk);
-    uint8_t alternatives = 1;
-    for (unsigned i = 0; stripes && i < chunk->stripe_count; i++)
-        alternatives =
-            stripes[i].alternatives > alternatives ? stripes[i].alternatives : alternatives;
-    if (!stripes || (!same && !make_room(layout, index))) {
-        free(stripes);
+    struct bw_layout_chunk added = {.logical = chunk->logical,
+                                    .length = chunk->length,
+                                    .profile = bw_raid_profile_of(chunk->type),
+                                    .stripe_count = (uint16_t)chunk->stripe_count,
+                                    .in_stripe_tree = bw_chunk_in_stripe_tree(chunk->type),
+                                    .alternatives = 1};
+    added.stripes = calloc(chunk->stripe_count, sizeof *added.stripes);
+    if (!added.stripes ||
+        (!same && !BW_ARRAY_RESERVE(layout->chunks, layout->chunk_count, layout->chunk_capacity))) {
+        free(added.stripes);
         return bw_error_no_memory();
     }
-    if (same)
+
+    /* The devices of the stripes. */
+    for (uint16_t i = 0; i < chunk->stripe_count; i++) {
+        const struct bw_stripe_info *from = &chunk->stripes[i];
+        const struct bw_control_device *device =
+            find_device(layout, from->devid, from->device_uuid);
+        struct bw_layout_stripe *stripe = &added.stripes[i];
+        *stripe = (struct bw_layout_stripe){from->devid, from->offset, BW_NO_CHILD, false, 1};
+        if (!device)
+            continue;
+        stripe->child = (uint32_t)device->child;
+        stripe->stale = device->stale;
+        if (device->alternatives > 1)
+            stripe->alternatives = (uint8_t)device->alternatives;
+        if (stripe->alternatives > added.alternatives)
+            added.alternatives = stripe->alternatives;
+    }
+
+    if (same) {
         free(layout->chunks[index].stripes);
-    layout->chunks[index] = (struct bw_layout_chunk){chunk->logical,
-                                                     chunk->length,
-                                                     bw_raid_profile_of(chunk->type),
-                                                     stripes,
-                                                     (uint16_t)chunk->stripe_count,
-                                                     bw_chunk_in_stripe_tree(chunk->type),
-                                                     alternatives};
+    } else {
+        memmove(layout->chunks + index + 1, layout->chunks + index,
+                (layout->chunk_count - index) * sizeof *layout->chunks);
+        layout->chunk_count++;
+    }
+    layout->chunks[index] = added;
     return NULL;
 }
 
@@ -122,8 +124,9 @@ static void find_striped(uint64_t offset, struct bw_piece *piece)
     const struct bw_layout_chunk *chunk = piece->chunk;
     uint64_t number = offset / BW_STRIPE_LENGTH, within = offset % BW_STRIPE_LENGTH;
     unsigned copies = chunk->profile->copies;
-    unsigned columns = chunk->profile->parity_stripes ? bw_layout_data_stripes(chunk)
-                                                      : chunk->stripe_count / copies;
+    unsigned columns = chunk->stripe_count / copies;
+    if (chunk->profile->parity_stripes)
+        columns = bw_layout_data_stripes(chunk);
     piece->row = number / columns;
     piece->data_stripe = (uint16_t)(number % columns);
     if (chunk->profile->parity_stripes)
@@ -141,9 +144,9 @@ struct bw_error *bw_layout_find(const struct bw_layout *layout, uint64_t address
 {
     size_t index = lower_bound(layout, address);
     if (index == layout->chunk_count || layout->chunks[index].logical > address) {
-        uint64_t gap =
-            index < layout->chunk_count ? layout->chunks[index].logical - address : length;
-        *piece = (struct bw_piece){.length = gap < length ? (uint32_t)gap : length};
+        *piece = (struct bw_piece){.length = length};
+        if (index < layout->chunk_count && layout->chunks[index].logical - address < length)
+            piece->length = (uint32_t)(layout->chunks[index].logical - address);
         return bw_error_create(BW_ERROR_CORRUPT,
                                "the chunk tree has no chunk for logical address %" PRIu64, address);
     }
@@ -182,9 +185,11 @@ void bw_layout_place(struct bw_piece *piece, uint64_t address,
     for (unsigned i = 0; i < extent->count; i++) {
         uint64_t devid = extent->places[i].devid;
         const struct bw_layout_stripe *stripe = stripe_on(piece->chunk, devid);
-        piece->places[i] = (struct bw_layout_stripe){
-            devid, extent->places[i].offset + skip, stripe ? stripe->child : BW_NO_CHILD,
-            stripe && stripe->stale, stripe ? stripe->alternatives : 1};
+        struct bw_layout_stripe *place = &piece->places[i];
+        *place = (struct bw_layout_stripe){devid, 0, BW_NO_CHILD, false, 1};
+        if (stripe)
+            *place = *stripe;
+        place->offset = extent->places[i].offset + skip;
     }
 }
 

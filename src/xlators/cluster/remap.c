@@ -51,7 +51,9 @@ static uint64_t translate_address(const struct remap *remap, uint64_t address, u
         limit = range->length - (address - range->from);
     if (*length > limit)
         *length = (uint32_t)limit;
-    return moved ? range->to + (address - range->from) : address;
+    if (moved)
+        address = range->to + (address - range->from);
+    return address;
 }
 
 static struct bw_error *read_parts(const struct bw_frame *frame, struct bw_xlator *xlator,
