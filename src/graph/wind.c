@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Winding: passing an operation to a layer. All common steps of calls between layers are here:
- * passing on operations that a layer does not implement, counting, and recording in errors which
- * layers they passed.
+ * Winding: passing an operation to a layer. All common steps of calls between layers are here. An
+ * operation that a layer does not implement goes to its first child. Each call gets a frame with a
+ * number, which connects the records of probes; its time is taken only if a probe needs it. After a
+ * read, the layer's counters increase, and errors get a hop: the layer that they have passed.
  */
 #include "graph/wind.h"
 
@@ -23,34 +24,6 @@ const char *const bw_request_kind_choices[] = {
 const char *bw_request_kind_name(enum bw_request_kind kind)
 {
     return bw_request_kind_choices[1 + kind];
-}
-
-static void add_counters(struct bw_atomic_counters *counters, const struct bw_counters *more)
-{
-    atomic_fetch_add_explicit(&counters->calls, more->calls, memory_order_relaxed);
-    atomic_fetch_add_explicit(&counters->requests, more->requests, memory_order_relaxed);
-    atomic_fetch_add_explicit(&counters->bytes, more->bytes, memory_order_relaxed);
-    if (more->errors)
-        atomic_fetch_add_explicit(&counters->errors, more->errors, memory_order_relaxed);
-}
-
-/* Nearly all batches contain requests of one kind, so totals are kept for ranges of equal kinds. */
-static void count_requests(struct bw_xlator *xlator, struct bw_request *requests, size_t total)
-{
-    for (size_t i = 0; i < total;) {
-        enum bw_request_kind kind = requests[i].kind;
-        struct bw_counters run = {.calls = 1};
-        for (; i < total && requests[i].kind == kind; i++) {
-            run.requests++;
-            run.bytes += requests[i].length;
-            if (requests[i].error) {
-                run.errors++;
-                bw_error_add_hop(requests[i].error, xlator->type->type, xlator->name.text,
-                                 &requests[i].address);
-            }
-        }
-        add_counters(&xlator->counters[kind], &run);
-    }
 }
 
 /* The time of the calls of a layer from another one, added up by these calls; several threads may
@@ -131,23 +104,6 @@ static void end_call(struct call *call, const struct bw_frame *parent, const str
     BW_PROBE(call->probes, fop__unwind, unwind, &call->event);
 }
 
-static const struct bw_error *first_error(const struct bw_request *requests, size_t total)
-{
-    for (size_t i = 0; i < total; i++)
-        if (requests[i].error)
-            return requests[i].error;
-    return NULL;
-}
-
-static void describe_read(struct call *call, const struct bw_request *requests, size_t total)
-{
-    call->event = (struct bw_fop_event){.operation = "read",
-                                        .kind = bw_request_kind_name(requests->kind),
-                                        .requests = requests,
-                                        .count = total,
-                                        .address = requests->address};
-}
-
 void bw_wind(const struct bw_frame *parent, struct bw_xlator *xlator, struct bw_request *requests,
              size_t total)
 {
@@ -157,36 +113,45 @@ void bw_wind(const struct bw_frame *parent, struct bw_xlator *xlator, struct bw_
     if (!xlator) {
         for (size_t i = 0; i < total; i++)
             requests[i].error =
-                bw_error_create(BW_ERROR_USAGE, "a layer asked a child that it does not have");
+                bw_error_create(BW_ERROR_USAGE, "internal error: a layer has no such child");
         return;
     }
     while (!xlator->type->operations.read)
         xlator = xlator->children[0].layer;
     if (begin_call(&call, parent, xlator)) {
-        describe_read(&call, requests, total);
+        call.event = (struct bw_fop_event){.operation = "read",
+                                           .kind = bw_request_kind_name(requests->kind),
+                                           .requests = requests,
+                                           .count = total,
+                                           .address = requests->address};
         watch_call(&call, parent, xlator);
     }
     xlator->type->operations.read(&call.frame, xlator, requests, total);
-    count_requests(xlator, requests, total);
-    if (call.timed)
-        end_call(&call, parent, first_error(requests, total));
-}
 
-static void wind_some_copies(const struct bw_frame *frame, struct bw_xlator *xlator,
-                             struct bw_request *requests, size_t count,
-                             bool (*change)(const struct bw_frame *frame, struct bw_xlator *xlator,
-                                            struct bw_request *request, struct bw_request *copy))
-{
-    struct bw_request copies[BW_BATCH], *originals[BW_BATCH];
-    size_t wound = 0;
-    for (size_t i = 0; i < count; i++) {
-        copies[wound] = requests[i];
-        if (change(frame, xlator, &requests[i], &copies[wound]))
-            originals[wound++] = &requests[i];
+    /* Counters. Nearly all batches contain requests of one kind, so totals are kept for ranges of
+     * equal kinds. */
+    const struct bw_error *first_error = NULL;
+    for (size_t i = 0, begin; i < total;) {
+        const enum bw_request_kind kind = requests[i].kind;
+        struct bw_atomic_counters *counters = &xlator->counters[kind];
+        uint64_t bytes = 0, errors = 0;
+        for (begin = i; i < total && requests[i].kind == kind; i++) {
+            bytes += requests[i].length;
+            if (!requests[i].error)
+                continue;
+            errors++;
+            if (!first_error)
+                first_error = requests[i].error;
+            bw_error_add_hop(requests[i].error, xlator->type->type, xlator->name.text,
+                             &requests[i].address);
+        }
+        atomic_fetch_add_explicit(&counters->calls, 1, memory_order_relaxed);
+        atomic_fetch_add_explicit(&counters->requests, i - begin, memory_order_relaxed);
+        atomic_fetch_add_explicit(&counters->bytes, bytes, memory_order_relaxed);
+        if (errors)
+            atomic_fetch_add_explicit(&counters->errors, errors, memory_order_relaxed);
     }
-    bw_wind(frame, bw_xlator_child(xlator, 0), copies, wound);
-    for (size_t i = 0; i < wound; i++)
-        bw_request_answer(originals[i], &copies[i]);
+    end_call(&call, parent, first_error);
 }
 
 void bw_wind_copies(const struct bw_frame *frame, struct bw_xlator *xlator,
@@ -194,8 +159,19 @@ void bw_wind_copies(const struct bw_frame *frame, struct bw_xlator *xlator,
                     bool (*change)(const struct bw_frame *frame, struct bw_xlator *xlator,
                                    struct bw_request *request, struct bw_request *copy))
 {
-    for (size_t done = 0; done < count; done += BW_BATCH)
-        wind_some_copies(frame, xlator, requests + done, bw_next_batch(count - done), change);
+    for (size_t done = 0; done < count; done += BW_BATCH) {
+        const size_t end = done + bw_next_batch(count - done);
+        struct bw_request copies[BW_BATCH], *originals[BW_BATCH];
+        size_t wound = 0;
+        for (size_t i = done; i < end; i++) {
+            copies[wound] = requests[i];
+            if (change(frame, xlator, &requests[i], &copies[wound]))
+                originals[wound++] = &requests[i];
+        }
+        bw_wind(frame, bw_xlator_child(xlator, 0), copies, wound);
+        for (size_t i = 0; i < wound; i++)
+            bw_request_answer(originals[i], &copies[i]);
+    }
 }
 
 struct bw_error *bw_wind_map(const struct bw_frame *parent, struct bw_xlator *xlator,
