@@ -83,39 +83,19 @@ static struct bw_error *check_block(const struct bw_request *request)
     if (expectation->level) {
         struct bw_error *error =
             bw_node_check(request->buffer, request->length, request->address, expectation);
-        return error ? bw_error_prefix(error, "tree block %" PRIu64 " of %s", request->address,
-                                       bw_tree_title(expectation->owner).text)
-                     : NULL;
+        if (error)
+            error = bw_error_prefix(error, "tree block %" PRIu64 " of %s", request->address,
+                                    bw_tree_title(expectation->owner).text);
+        return error;
     }
-    struct bw_node leaf = bw_node_view(request->buffer, request->length);
-    uint32_t room = (request->length - (uint32_t)sizeof(struct bw_disk_header)) /
-                    (uint32_t)sizeof(struct bw_disk_item);
+    const struct bw_node leaf = bw_node_view(request->buffer, request->length);
+    const uint32_t room = (request->length - (uint32_t)sizeof(struct bw_disk_header)) /
+                          (uint32_t)sizeof(struct bw_disk_item);
     const struct bw_disk_header *header = request->buffer;
-    return bw_get64(header->bytenr) == request->address && leaf.level == 0 &&
-                   leaf.item_count <= room
-               ? NULL
-               : bw_error_create(BW_ERROR_CORRUPT,
-                                 "tree block %" PRIu64
-                                 ": another block, or none, came in its place",
-                                 request->address);
-}
-
-static void probe_start(struct bw_probes *probes, uint64_t call, const struct bw_request *requests,
-                        size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        BW_PROBE(probes, block__read__start, block_start,
-                 &(struct bw_block_event){{.call = call}, &requests[i], requests[i].copy});
-}
-
-static void probe_done(struct bw_probes *probes, uint64_t call, uint64_t start,
-                       const struct bw_request *requests, size_t count)
-{
-    uint64_t ns = start ? bw_probes_now(probes) - start : 0;
-    for (size_t i = 0; i < count; i++)
-        BW_PROBE(probes, block__read__done, block_done,
-                 &(struct bw_block_event){
-                     {call, ns, requests[i].error}, &requests[i], requests[i].copy});
+    if (bw_get64(header->bytenr) == request->address && leaf.level == 0 && leaf.item_count <= room)
+        return NULL;
+    return bw_error_create(BW_ERROR_CORRUPT, "tree block %" PRIu64 ": wrong block returned",
+                           request->address);
 }
 
 static struct bw_frame frame_of_blocks(const struct bw_tree_reader *reader)
@@ -135,34 +115,36 @@ void bw_blocks_advise(const struct bw_tree_reader *reader, const struct bw_range
     }
 }
 
-/* Copies blocks in memory, and requests the ranges of blocks between them from the layers. */
-static void read_all(const struct bw_tree_reader *reader, const struct bw_frame *frame,
-                     struct bw_request *requests, size_t count)
+void bw_blocks_read(const struct bw_tree_reader *reader, struct bw_request *requests, size_t count)
 {
+    struct bw_probes *probes = bw_xlator_probes(reader->top);
+    const struct bw_frame frame = frame_of_blocks(reader);
+    const uint64_t start = BW_PROBE_START(probes, block__read__done);
+    for (size_t i = 0; BW_PROBE_ON(probes, block__read__start) && i < count; i++)
+        BW_PROBE(probes, block__read__start, block_start,
+                 &(struct bw_block_event){{.call = frame.call}, &requests[i], requests[i].copy});
+
+    /* Blocks in memory are copied, and the ranges between them requested from the layers. */
     for (size_t i = 0, end; i < count; i = end + 1) {
         const uint8_t *block = NULL;
         for (end = i; end < count && !block; end += !block)
             block = bw_memory_block(reader->memory, requests[end].address);
         if (end > i)
-            bw_wind(frame, reader->top, requests + i, end - i);
+            bw_wind(&frame, reader->top, requests + i, end - i);
         if (block)
             memcpy(requests[end].buffer, block, reader->nodesize);
     }
-}
-
-void bw_blocks_read(const struct bw_tree_reader *reader, struct bw_request *requests, size_t count)
-{
-    struct bw_probes *probes = bw_xlator_probes(reader->top);
-    const struct bw_frame frame = frame_of_blocks(reader);
-    uint64_t start = BW_PROBE_START(probes, block__read__done);
-    if (BW_PROBE_ON(probes, block__read__start))
-        probe_start(probes, frame.call, requests, count);
-    read_all(reader, &frame, requests, count);
     for (size_t i = 0; i < count; i++)
         if (!requests[i].error)
             requests[i].error = check_block(&requests[i]);
-    if (BW_PROBE_ON(probes, block__read__done))
-        probe_done(probes, frame.call, start, requests, count);
+
+    if (!BW_PROBE_ON(probes, block__read__done))
+        return;
+    const uint64_t ns = start ? bw_probes_now(probes) - start : 0;
+    for (size_t i = 0; i < count; i++)
+        BW_PROBE(probes, block__read__done, block_done,
+                 &(struct bw_block_event){
+                     {frame.call, ns, requests[i].error}, &requests[i], requests[i].copy});
 }
 
 struct bw_error *bw_block_read(const struct bw_tree_reader *reader,
