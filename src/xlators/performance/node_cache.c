@@ -3,9 +3,13 @@
  * performance/node-cache: caches verified tree blocks that will be requested again (`keep` in the
  * request): the internal nodes. Everything else passes, so that a scan does not flush it.
  *
- * The cache is cut into shards with a lock each. In a shard the clock algorithm chooses the block
- * to evict; a block comes in unmarked and is marked when it is hit, so that a scan larger than the
- * cache replaces its own tail and a second scan still finds most of the first.
+ * The cache is cut into shards with a lock each, by a hash of the address. In a shard, the clock
+ * algorithm chooses the block to evict: its hand passes over blocks that were hit, and takes the
+ * mark of the hit from them. A block comes in unmarked, so that a scan larger than the cache
+ * replaces its own tail, and a second scan still finds most of the first.
+ *
+ * A block in the cache is compared with what the request expects, because a damaged parent may
+ * expect another block at the same address. Then the request passes, and the layers below decide.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -74,25 +78,21 @@ static struct shard *shard_of(struct node_cache *cache, uint64_t address)
     return &cache->shards[hash_of(address) >> 60];
 }
 
-static struct slot **bucket_of(struct shard *shard, uint64_t address)
+/* The link to the block with this address, or the NULL at the end of its bucket. */
+static struct slot **find_link(struct shard *shard, uint64_t address)
 {
-    return &shard->buckets[hash_of(address) >> 52 & (BUCKETS - 1)];
-}
-
-static struct slot *find_slot(struct shard *shard, uint64_t address)
-{
-    struct slot *slot = *bucket_of(shard, address);
-    while (slot && slot->address != address)
-        slot = slot->next;
-    return slot;
+    struct slot **link = &shard->buckets[hash_of(address) >> 52 & (BUCKETS - 1)];
+    while (*link && (*link)->address != address)
+        link = &(*link)->next;
+    return link;
 }
 
 /* Copies the block from the cache if it contains the expected one. */
-static bool answer_from_cache(struct node_cache *cache, struct bw_request *request)
+static bool look_up(struct node_cache *cache, const struct bw_request *request)
 {
     struct shard *shard = shard_of(cache, request->address);
     pthread_mutex_lock(&shard->lock);
-    struct slot *slot = find_slot(shard, request->address);
+    struct slot *slot = *find_link(shard, request->address);
     bool found = slot && slot->length == request->length &&
                  bw_node_meets_expectation(slot->block, slot->length, request->address,
                                            request->expectation);
@@ -101,19 +101,10 @@ static bool answer_from_cache(struct node_cache *cache, struct bw_request *reque
         slot->hit = true;
     }
     pthread_mutex_unlock(&shard->lock);
-    if (found)
-        request->error = NULL;
     return found;
 }
 
-static void unlink_slot(struct shard *shard, const struct slot *slot)
-{
-    struct slot **link = bucket_of(shard, slot->address);
-    while (*link != slot)
-        link = &(*link)->next;
-    *link = slot->next;
-}
-
+/* A new slot; NULL if memory runs out. */
 static struct slot *add_slot(struct shard *shard, uint32_t length)
 {
     struct slot **slots = realloc(shard->slots, (shard->count + 1) * sizeof *slots);
@@ -134,45 +125,41 @@ static struct slot *add_slot(struct shard *shard, uint32_t length)
     return slot;
 }
 
-/* Advances the hand to a block that was not hit since the hand last passed it, and evicts it. */
-static struct slot *reuse_slot(struct shard *shard, uint32_t length, struct bw_cache_event *evicted)
-{
-    if (!shard->count)
-        return NULL;
-    while (shard->slots[shard->hand]->hit) {
-        shard->slots[shard->hand]->hit = false;
-        shard->hand = (shard->hand + 1) % shard->count;
-    }
-    struct slot *slot = shard->slots[shard->hand];
-    if (slot->length != length)
-        return NULL;
-    *evicted = (struct bw_cache_event){.logical = slot->address,
-                                       .level = ((const struct bw_disk_header *)slot->block)->level,
-                                       .bytes = slot->length};
-    unlink_slot(shard, slot);
-    return slot;
-}
-
 /* Adds a block to the cache. If another one is evicted for it, describes that in `evicted`;
- * otherwise sets its `bytes` to 0. */
+ * otherwise its `bytes` stay 0. */
 static void add_block(struct node_cache *cache, const struct bw_request *request,
                       struct bw_cache_event *evicted)
 {
     struct shard *shard = shard_of(cache, request->address);
     pthread_mutex_lock(&shard->lock);
     struct slot *slot = NULL;
-    if (!find_slot(shard, request->address)) {
-        bool room = shard->bytes + request->length <= cache->shard_size;
-        slot =
-            room ? add_slot(shard, request->length) : reuse_slot(shard, request->length, evicted);
+    if (*find_link(shard, request->address)) {
+        /* Another thread has added it, or it is not the expected one. */
+    } else if (shard->bytes + request->length <= cache->shard_size) {
+        slot = add_slot(shard, request->length);
+    } else if (shard->count) {
+        /* The hand stops at a block that was not hit since it last passed. */
+        while (shard->slots[shard->hand]->hit) {
+            shard->slots[shard->hand]->hit = false;
+            shard->hand = (shard->hand + 1) % shard->count;
+        }
+        slot = shard->slots[shard->hand];
+        if (slot->length == request->length) {
+            *evicted = (struct bw_cache_event){
+                .logical = slot->address,
+                .level = ((const struct bw_disk_header *)slot->block)->level,
+                .bytes = slot->length};
+            *find_link(shard, slot->address) = slot->next;
+        } else {
+            slot = NULL;
+        }
     }
     if (slot) {
-        struct slot **bucket = bucket_of(shard, request->address);
         slot->address = request->address;
         slot->hit = false;
+        slot->next = NULL;
         memcpy(slot->block, request->buffer, request->length);
-        slot->next = *bucket;
-        *bucket = slot;
+        *find_link(shard, request->address) = slot;
     }
     pthread_mutex_unlock(&shard->lock);
 }
@@ -183,69 +170,47 @@ static bool is_cacheable(const struct bw_request *request)
            !request->expectation->lenient && request->length >= sizeof(struct bw_disk_header);
 }
 
-static const struct bw_cache_event *describe_event(struct bw_cache_event *event,
-                                                   const struct bw_frame *frame,
-                                                   const struct bw_request *request)
-{
-    *event = (struct bw_cache_event){{.call = frame->call},
-                                     request->address,
-                                     request->expectation->level,
-                                     request->length,
-                                     request->expectation->owner};
-    return event;
-}
-
-/* Looks up a block with `keep` set; true if it was found. */
-static bool look_up_block(const struct bw_frame *frame, struct bw_xlator *xlator,
-                          struct bw_request *request)
+static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator,
+                          struct bw_request *requests, size_t total)
 {
     struct node_cache *cache = bw_xlator_private(xlator);
     struct bw_probes *probes = bw_xlator_probes(xlator);
-    struct bw_cache_event event;
-    bool found = answer_from_cache(cache, request);
-    atomic_fetch_add_explicit(found ? &cache->hits : &cache->misses, 1, memory_order_relaxed);
-    if (found)
-        BW_PROBE(probes, cache__hit, cache, describe_event(&event, frame, request));
-    else
-        BW_PROBE(probes, cache__miss, cache, describe_event(&event, frame, request));
-    return found;
-}
-
-static void cache_block(const struct bw_frame *frame, struct bw_xlator *xlator,
-                        const struct bw_request *request)
-{
-    struct bw_cache_event evicted = {.bytes = 0};
-    add_block(bw_xlator_private(xlator), request, &evicted);
-    evicted.event.call = frame->call;
-    if (evicted.bytes)
-        BW_PROBE(bw_xlator_probes(xlator), cache__evict, cache_evict, &evicted);
-}
-
-static void read_slice(const struct bw_frame *frame, struct bw_xlator *xlator,
-                       struct bw_request *requests, size_t count)
-{
-    struct bw_request misses[BW_BATCH];
-    struct bw_request *wholes[BW_BATCH];
-    size_t missed = 0;
-    for (size_t i = 0; i < count; i++) {
-        if (is_cacheable(&requests[i]) && look_up_block(frame, xlator, &requests[i]))
-            continue;
-        misses[missed] = requests[i];
-        wholes[missed++] = &requests[i];
+    for (size_t done = 0; done < total; done += BW_BATCH) {
+        const size_t end = done + bw_next_batch(total - done);
+        struct bw_request misses[BW_BATCH], *wholes[BW_BATCH];
+        size_t missed = 0;
+        for (size_t i = done; i < end; i++) {
+            struct bw_request *request = &requests[i];
+            if (is_cacheable(request)) {
+                const struct bw_cache_event event = {{.call = frame->call},
+                                                     request->address,
+                                                     request->expectation->level,
+                                                     request->length,
+                                                     request->expectation->owner};
+                if (look_up(cache, request)) {
+                    request->error = NULL;
+                    atomic_fetch_add_explicit(&cache->hits, 1, memory_order_relaxed);
+                    BW_PROBE(probes, cache__hit, cache, &event);
+                    continue;
+                }
+                atomic_fetch_add_explicit(&cache->misses, 1, memory_order_relaxed);
+                BW_PROBE(probes, cache__miss, cache, &event);
+            }
+            misses[missed] = *request;
+            wholes[missed++] = request;
+        }
+        bw_wind(frame, bw_xlator_child(xlator, 0), misses, missed);
+        for (size_t i = 0; i < missed; i++) {
+            bw_request_answer(wholes[i], &misses[i]);
+            if (misses[i].error || !is_cacheable(&misses[i]))
+                continue;
+            struct bw_cache_event evicted = {.event.call = 0};
+            add_block(cache, &misses[i], &evicted);
+            evicted.event.call = frame->call;
+            if (evicted.bytes)
+                BW_PROBE(probes, cache__evict, cache_evict, &evicted);
+        }
     }
-    bw_wind(frame, bw_xlator_child(xlator, 0), misses, missed);
-    for (size_t i = 0; i < missed; i++) {
-        bw_request_answer(wholes[i], &misses[i]);
-        if (!misses[i].error && is_cacheable(&misses[i]))
-            cache_block(frame, xlator, &misses[i]);
-    }
-}
-
-static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator,
-                          struct bw_request *requests, size_t count)
-{
-    for (size_t done = 0; done < count; done += BW_BATCH)
-        read_slice(frame, xlator, requests + done, bw_next_batch(count - done));
 }
 
 static void dump(struct bw_xlator *xlator, struct bw_json *json)
