@@ -267,7 +267,7 @@ class Structures(Opened):
         fs = self.opened("plain")
         for tree, keys in (("fs", ".."), ("extent", ".."), ("root", "5,ROOT_ITEM"),
                            ("chunk", "256,CHUNK_ITEM..")):
-            rows = program("dump", "-t", tree, "--key", keys, image("plain"))
+            rows = program("dump", "--tree", tree, "--key", keys, image("plain"))
             found = list(fs.items(tree, keys=keys))
             self.assertEqual(
                 [(one.key.objectid, one.key.type.name, one.key.offset) for one in found],

@@ -68,11 +68,11 @@ restore() {
 }
 
 dump_text() {
-	"$walk" dump -t fs "$(image "$1")"
+	"$walk" dump --tree fs "$(image "$1")"
 }
 
 dump_json() {
-	"$walk" dump --json -t fs "$(image "$1")"
+	"$walk" dump --json --tree fs "$(image "$1")"
 }
 
 dump_tree() {

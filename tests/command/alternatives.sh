@@ -87,10 +87,10 @@ else
 fi
 "$PROGRAM" sum "$image" 2> /dev/null | sort > sums
 for form in "${forms[@]}"; do
-    expect "with $form" 0 . sum -v --alternatives -d "$form" a.img
+    expect "with $form" 0 . sum -v --alternatives --device "$form" a.img
     holds "$form: everything" diff sums <(sort "$WORK/out")
     expect "$form in the list" 0 - \
-        devices -q -o alternative_paths,device --alternatives -d "$form" a.img
+        devices -q -o alternative_paths,device --alternatives --device "$form" a.img
     is "$form: two images" "$(tr '\t' '\n' < "$WORK/out" | sort | tr '\n' ' ')" "a.img $form "
 done
 
@@ -99,7 +99,7 @@ for number in 1 2 3; do
     cp --sparse=always "$BUILD/fixtures/raid5-3/dev$number.img" "p$number.img"
     cp --sparse=always "p$number.img" "q$number.img"
 done
-data=$("$PROGRAM" dump -t csum -o key p?.img |
+data=$("$PROGRAM" dump --tree csum -o key p?.img |
     sed -n 's/.*EXTENT_CSUM \([0-9]*\))/\1/p' | head -n 1)
 expect "the places of data and parity" 0 - map -o kind,device --alternatives p?.img q?.img "$data"
 is "two copies, one parity" "$(cut -f 1 "$WORK/out" | tr '\n' ' ')" 'copy copy P '
@@ -156,7 +156,7 @@ expect "no superblock, given last" 1 'new.img: no superblock' \
 # cannot be read.
 cp --sparse=always "$image" new.img
 file=/without-checksums
-generation=$(run_json super --json -i 0 "$image" | grep -oP '"generation":\K[0-9]+')
+generation=$(run_json super --json --copy 0 "$image" | grep -oP '"generation":\K[0-9]+')
 holds "an older image" change old.img super 72 8 $((generation - 1))
 sector() { dd of="$1" bs=4096 seek=$((place / 4096)) count=1 conv=notrunc status=none; }
 logical=$(run_json extents --json "$image" $file | grep -oP -m 1 '"logical":\K[0-9]+')
@@ -168,14 +168,14 @@ for order in 'new.img old.img' 'old.img new.img'; do
     # shellcheck disable=SC2086 # two words
     expect "zeros of the newer one" 0 \
         'old.img is older than new.img .*data without checksums are not read from it' \
-        cat --alternatives -d $order $file
+        cat --alternatives --device $order $file
     holds "stay zeros" cmp -s "$WORK/out" wanted
 done
 printf '0x0 +\n0 %d +\n%d 4096 -\n%d 0x40000000 +\n' "$place" "$place" $((place + 4096)) > new.map
 expect "a sector that was not read" 1 'without-checksums' \
-    cat -vv --on-error=zero --alternatives --map new.map -d old.img new.img $file
+    cat -vv --on-error=zero --alternatives --map new.map --device old.img new.img $file
 holds "is lost" cmp -s "$WORK/out" wanted
 holds "an image of the same generation" change old.img super 72 8 "$generation"
-expect "replaces it" 0 - cat --alternatives --map new.map -d old.img new.img $file
+expect "replaces it" 0 - cat --alternatives --map new.map --device old.img new.img $file
 is "with its bytes" "$(tr -dc x < "$WORK/out" | wc -c)" 4096
 finish

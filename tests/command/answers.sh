@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Every command that prints records has the options of records: --json, --json=array,
-# --json-header, -o, --header, --separator, --raw and --times, many also --sort and --top. The
-# program lists the commands.
+# -o, --header, --separator, --raw, --times and -0, many also --sort and --top. The program lists
+# the commands.
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 . "$(dirname "$0")/fixtures.bash"
@@ -98,6 +98,8 @@ try_command() {
     holds "$command: --raw" print out --raw
     holds "$command: -o $column --raw" print out -o "$column" --raw
     holds "$command: numbers are plain without a terminal" cmp -s "$WORK/out" "$WORK/column"
+    holds "$command: -0" print out -o "$column" -0
+    holds "$command: a NUL after each row" [ "$(tr -cd '\0' < "$WORK/out" | wc -c)" -ge 1 ]
     holds "$command: --separator" print out -o "$column" --separator :
     holds "$command: --json -o" print out --json -o "$column"
     ask names

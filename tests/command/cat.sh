@@ -25,7 +25,7 @@ err_has() { grep -qE -- "$1" "$WORK/err"; }
 devices() {
     local image
     for image in "$F/$1"/dev*.img; do
-        [ "$image" = "$F/$1/dev1.img" ] || printf -- '-d\n%s\n' "$image"
+        [ "$image" = "$F/$1/dev1.img" ] || printf -- '--device\n%s\n' "$image"
     done
 }
 # all FIXTURE [OPTIONS]: the contents of all its files, in the order of the list.
@@ -71,14 +71,14 @@ holds "a directory" err_has 'not a regular file'
 
 # Without a checksum nobody can tell whether data that were rebuilt from parity are right: one
 # warning per file, and the exit status does not change.
-degraded=("$F/raid5-3/dev2.img" -d "$F/raid5-3/dev3.img")
+degraded=("$F/raid5-3/dev2.img" --device "$F/raid5-3/dev3.img")
 rebuilt=/source/large.bin
 warnings() { grep -c 'warning: .* computed from parity' "$WORK/err"; }
 status 0 cat --no-checksums "${degraded[@]}" "$rebuilt" "$rebuilt"
 holds "one warning" [ "$(warnings)" -eq 1 ]
 status 0 cat "${degraded[@]}" "$rebuilt"
 holds "none with checksums" [ "$(warnings)" -eq 0 ]
-status 0 cat --no-checksums "${degraded[@]}" -d "$F/raid5-3/dev1.img" "$rebuilt"
+status 0 cat --no-checksums "${degraded[@]}" --device "$F/raid5-3/dev1.img" "$rebuilt"
 holds "none with all devices" [ "$(warnings)" -eq 0 ]
 for command in sum tar; do
     status 0 "$command" --no-checksums "${degraded[@]}" "$rebuilt"
@@ -119,7 +119,7 @@ fi
 mapfile -t more < <(devices raid6-4)
 mapfile -d '' paths < <("$PROGRAM" -0q "$F/raid6-4/dev1.img" "${more[@]}" | sort -z)
 "$PROGRAM" cat "${more[@]}" "$F/raid6-4/dev1.img" "${paths[@]}" > "$WORK/whole" 2> "$WORK/err"
-"$PROGRAM" cat -q -d "$F/raid6-4/dev4.img" "$F/raid6-4/dev2.img" \
+"$PROGRAM" cat -q --device "$F/raid6-4/dev4.img" "$F/raid6-4/dev2.img" \
     "${paths[@]}" > "$WORK/out" 2> "$WORK/err"
 holds "two of four devices of a RAID6" cmp "$WORK/whole" "$WORK/out"
 
@@ -152,7 +152,7 @@ stored() {
     tail -c +"$(($("$PROGRAM" map -o mirror,offset "$1" "$2" |
         sed -n "s/^${4:-1}\t//p") + 1))" "$1" | head -c "$3"
 }
-leaf=$("$PROGRAM" dump -t fs "$plain" | sed -n 's/^leaf \([0-9]*\) items.*/\1/p' | head -n 1)
+leaf=$("$PROGRAM" dump --tree fs "$plain" | sed -n 's/^leaf \([0-9]*\) items.*/\1/p' | head -n 1)
 status 0 cat --block "$leaf" "$plain"
 holds "a tree block" cmp "$WORK/out" <(stored "$plain" "$leaf" 16384)
 cp --sparse=always "$plain" "$WORK/block.img"

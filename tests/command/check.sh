@@ -16,7 +16,7 @@ lost=$BUILD/fixtures/lost-tree-fs/dev1.img
 # An image with one bad copy of one tree block: the root of the filesystem tree.
 half=$WORK/half.img
 cp --sparse=always "$BUILD/fixtures/dup/dev1.img" "$half"
-block=$("$PROGRAM" dump -t fs "$half" | sed -n '2s/^[a-z]* \([0-9]*\) .*/\1/p')
+block=$("$PROGRAM" dump --tree fs "$half" | sed -n '2s/^[a-z]* \([0-9]*\) .*/\1/p')
 offset=$(run_json map --json -o offset,mirror "$half" "$block" | python3 -c 'import json, sys
 print(next(o["offset"] for o in map(json.loads, sys.stdin) if o["mirror"] == 2))')
 printf 'XXXX' | dd of="$half" bs=1 seek=$((offset + 200)) conv=notrunc status=none
@@ -112,7 +112,7 @@ for image in "$plain" "$subvolumes" "$BUILD/fixtures/log-tree/dev1.img"; do
         expect "$form of $image" 0 ' 0 errors' check --manifest "$WORK/list" "$image"
     done
 done
-list sum -a sha512 --name '0*.txt' "$plain"
+list sum --algorithm sha512 --name '0*.txt' "$plain"
 sed -i '2,$s/^./0/' "$WORK/list"
 expect "all but one have changed" 4 manifest-changed check --manifest "$WORK/list" "$plain"
 holds "by SHA-512" out_has 'sha512 is [0-9a-f]*, not 0'

@@ -10,7 +10,7 @@ profiles='raid1c4-4 raid10-4 raid5-3 raid6-4 compressed-blake2 compressed-sha256
     differences compressed data-clones || exit 1
 
 # others IMAGE...: the options that name the devices after the first.
-others() { shift; printf -- '-d\n%s\n' "$@"; }
+others() { shift; printf -- '--device\n%s\n' "$@"; }
 
 # flip IMAGE OFFSET: inverts a byte; a second call restores it.
 flip() {
@@ -82,10 +82,10 @@ for profile in $profiles; do
     done
     expect "$profile is healthy" 0 'btrfs-walk: checked: ' check --data "${images[@]}"
     holds "no errors in $profile" [ "$(grep -c ^error "$WORK/out")" -eq 0 ]
-    data=$("$PROGRAM" dump -t csum "${images[@]:0:1}" \
+    data=$("$PROGRAM" dump --tree csum "${images[@]:0:1}" \
         $([ ${#images[@]} -gt 1 ] && others "${images[@]}") |
         awk '/range start/ { print $3; exit }')
-    block=$("$PROGRAM" dump -t fs "${images[@]:0:1}" \
+    block=$("$PROGRAM" dump --tree fs "${images[@]:0:1}" \
         $([ ${#images[@]} -gt 1 ] && others "${images[@]}") | awk '/^leaf/ { print $2; exit }')
     all_found "data of $profile" --data "$data" data-checksum "${images[@]}"
     all_found "a block of $profile" '' "$block" block-checksum "${images[@]}"
@@ -165,6 +165,6 @@ pair=("$WORK"/streams-[12].img)
 expect 'bad streams on a mirror' 4 'btrfs-walk: checked: ' check --data "${pair[@]}"
 is 'they are repairable' "$(grep -c '^error data-compressed .*repairable' "$WORK/out")" 10
 expect 'they are read' 0 'note: .*: used copy 2 instead of a bad one: copy 1 on device 1' \
-    cat -v --no-checksums "$WORK/streams-1.img" -d "$WORK/streams-2.img" /log
+    cat -v --no-checksums "$WORK/streams-1.img" --device "$WORK/streams-2.img" /log
 holds 'from the other mirror' [ "$(sha256sum < "$WORK/out")" = "$log_sum  -" ]
 finish

@@ -154,7 +154,7 @@ finds block-empty empty 5 256 1 0 block 96 4 0
 finds block-crossed plain 1 10 132 0 set 176 8 31195136 and 1 7 132 0 set 176 8 31195136
 finds block-foreign plain 1 7 132 0 set 176 8 31195136
 finds block-keys plain 5 257 1 0 key 255 1 0
-logical=$("$PROGRAM" dump -t fs "$fixtures/dup/dev1.img" | awk '/^leaf/ { print $2; exit }')
+logical=$("$PROGRAM" dump --tree fs "$fixtures/dup/dev1.img" | awk '/^leaf/ { print $2; exit }')
 place=$("$PROGRAM" map -o offset "$fixtures/dup/dev1.img" "$logical" | tail -n 1)
 finds block-differs dup at "$place" 5 256 1 0 set 112 8 0
 says block-missing,data-unreadable --data "$fixtures"/data-raid0-3/dev[12].img

@@ -59,7 +59,7 @@ holds "its directory" out_has '/dir-3[: ]'
 nested=$fixtures/subvolumes/dev1.img
 snapshot=$("$PROGRAM" subvolumes -o subvolume,subvolume_path "$nested" |
         awk -F '\t' '$2 == "/home-snapshot" { print $1 }')
-leaf=$("$PROGRAM" dump -t "$snapshot" "$nested" | awk '$1 == "leaf" { print $2; exit }')
+leaf=$("$PROGRAM" dump --tree "$snapshot" "$nested" | awk '$1 == "leaf" { print $2; exit }')
 mapfile -t offsets < <(places "$nested" "$leaf")
 damage "$nested" "$WORK/one.img" "${offsets[0]}"
 expect "a bad copy of a leaf" 4 - check -q "$WORK/one.img"

@@ -29,7 +29,7 @@ expect "two devices" 0 - -0 "$first" "$second"
 holds "paths of two devices" same_list raid1-2
 expect "devices in the other order" 0 - -0 "$second" "$first"
 holds "paths in the other order" same_list raid1-2
-expect "a device by -d" 0 - -0 "$first" -d "$second"
+expect "a device by -d" 0 - -0 "$first" --device "$second"
 holds "paths with -d" same_list raid1-2
 expect "degraded, without an option" 0 'warning: .*device 2 .*missing' -0 "$first"
 holds "paths when degraded" same_list raid1-2
@@ -53,10 +53,10 @@ expect "repairs with -v" 0 'note: .*tree block [0-9]+ .*used copy' \
     -v "$BUILD/fixtures/dup-system-0/dev1.img"
 holds "each repair said once" [ -z "$(sort "$WORK/err" | uniq -d)" ]
 
-expect "superblock copy 0" 0 - -s 0 "$plain"
+expect "superblock copy 0" 0 - --super 0 "$plain"
 expect "superblock copy 1" 0 - --super 1 "$plain"
-expect "superblock copy that is not there" 2 'not a btrfs|superblock' -s 2 "$plain"
-expect "superblock copy 3" 2 'invalid argument' -s 3 "$plain"
+expect "superblock copy that is not there" 2 'not a btrfs|superblock' --super 2 "$plain"
+expect "superblock copy 3" 2 'invalid argument' --super 3 "$plain"
 expect "control characters in an argument" 2 '^btrfs-walk: --newer .a.033b' --newer $'a\033b' \
     "$plain"
 expect "threads" 0 - -j 5 "$plain"

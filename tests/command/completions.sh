@@ -40,7 +40,7 @@ for command in $("$PROGRAM" --dump-tables | python3 -c "$names"); do
     offers_also --verbose "$command" --v
 done
 offers_also FILES w
-offers_also --print0 --
+offers_also --null --
 offers_also --insert -
 offers FILES ima
 offers FILES --device ima
@@ -67,7 +67,7 @@ offers debug/error-gen@verify,seed= --insert debug/error-gen@verify,se
 offers $'1\n2\n5\n6' "$WORK/disk.img" --partition ""
 offers --partition=5 ls "$WORK/disk.img" --partition=5
 offers "" --partition 1
-offers $'1\n2\n3' map "${raid5}1.img" -d "${raid5}2.img" --devid ""
+offers $'1\n2\n3' map "${raid5}1.img" --device "${raid5}2.img" --devid ""
 offers "" map --devid ""
 all=$'/\n/one\n/folder/deep/two\n/one/nested\n/one/nested/folder/inner\n/read-only'
 offers "$all"$'\n/folder/writable\n/received/read-only\ndefault' ls "$kinds" --subvol ""

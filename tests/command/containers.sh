@@ -270,7 +270,7 @@ same "without these data" - --image-offset 32768 dirty.img
 wrap bcache cache.img version=3
 expect "a cache" 2 'cache.img: it is a caching device of bcache: give its backing device' cache.img
 expect "a cache next to its backing device" 1 'cache.img is not used: it is a caching device' \
-    sum backing.img -d cache.img
+    sum backing.img --device cache.img
 holds "the contents" cmp want out
 
 # dm-verity: its hashes are not verified, and the data are read without them.

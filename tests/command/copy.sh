@@ -21,7 +21,7 @@ answers() {
     local folder=$1 file first
     shift
     local images=()
-    for file in "${files[@]}"; do images+=(-d "${file##*/}"); done
+    for file in "${files[@]}"; do images+=(--device "${file##*/}"); done
     first=${images[1]}
     (cd "$folder" && timeout 60 "$PROGRAM" "$@" "${arguments[@]}" "$first" "${images[@]:2}" 2>&1
         echo "status $?")
@@ -137,7 +137,7 @@ else
     expect "devices as files: of a subvolume" 2 'shows no subvolume' mount --devices --subvol 5 \
         "${files[0]}" "$mnt"
     holds "devices as files" timeout 20 "$PROGRAM" mount --background --devices "${files[0]}" \
-        -d "${files[1]}" "$mnt"
+        --device "${files[1]}" "$mnt"
     is "devices as files: names" "$(cd "$mnt" && echo *)" "1 2"
     for devid in 1 2; do
         holds "device $devid as a file" cmp "$mnt/$devid" "$WORK/two/$devid.img"

@@ -20,7 +20,7 @@ images() {
 # block that this member of the superblock points to.
 places() {
     local logical=$1 devices=() copy
-    for copy in "${copies[@]:1}"; do devices+=(-d "$copy"); done
+    for copy in "${copies[@]:1}"; do devices+=(--device "$copy"); done
     [[ $1 != *[!0-9]* ]] ||
         logical=$(run_json super --json "${copies[0]}" | grep -o "\"$1\":[0-9]*" | head -n 1)
     "$PROGRAM" map -o kind,offset,device "${devices[@]}" "${copies[0]}" "${logical##*:}" |
@@ -70,11 +70,12 @@ expect "the log" 1 'after generation 7: it is replayed' sum -v "${copies[0]}"
 "$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" log-tree
 holds "is replayed on what was put together" \
     cmp <("$PROGRAM" sum "$BUILD/fixtures/log-tree/dev1.img") "$WORK/out"
-expect "root items" 1 'the root tree is lost' dump -t root "${copies[0]}"
+expect "root items" 1 'the root tree is lost' dump --tree root "${copies[0]}"
 is "say that all blocks may be shared with snapshots" "$(awk '$3 == "root_dirid" { latest = $2 }
     $1 == "last_snapshot" { print $2 == latest }' "$WORK/out" | sort | uniq -c | xargs)" '8 1'
 images levels-3 # the remaining part of the extent tree is used, but is not complete
-erase root "$("$PROGRAM" dump -t extent "${copies[0]}" | sed -nE 's/^node ([0-9]+) level.*/\1/p')"
+erase root "$("$PROGRAM" dump --tree extent "${copies[0]}" |
+    sed -nE 's/^node ([0-9]+) level.*/\1/p')"
 all "neither a root tree nor the root of the extent tree" levels-3 \
     'some may be older or deleted'
 images subvolumes # the top-level subvolume is lost
@@ -122,11 +123,11 @@ dd if=/dev/zero of="${copies[2]}" bs=64K count=613 conv=notrunc status=none
 dd if=/dev/zero of="${copies[2]}" bs=4K seek=16384 count=1 conv=notrunc status=none
 "$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" data-raid0-3
 expect "a device with nothing but data" 0 'data-raid0-3-2 is device 3: blocks of it' \
-    sum "${copies[0]}" -d "${copies[1]}" -d "${copies[2]}"
+    sum "${copies[0]}" --device "${copies[1]}" --device "${copies[2]}"
 is "and is not called missing before" "$(grep -c 'is missing' "$WORK/err")" 0
 sound=("$BUILD/fixtures/data-raid0-3"/dev*.img)
 holds "has them all" cmp "$WORK/out" \
-    <("$PROGRAM" sum "${sound[0]}" -d "${sound[1]}" -d "${sound[2]}")
+    <("$PROGRAM" sum "${sound[0]}" --device "${sound[1]}" --device "${sound[2]}")
 dd if=/dev/zero of="${copies[2]}" bs=1M count=96 conv=notrunc status=none
 expect "one has no superblock" 1 'data-raid0-3-2 is not used: no superblock' "${copies[@]}"
 is "it is missing" "$(grep -c 'device 3 (uuid .*-.*) is missing' "$WORK/err")" 1

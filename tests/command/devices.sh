@@ -53,7 +53,7 @@ mount -o ro "${loops[0]}" "$WORK/mnt" 2> /dev/null ||
     { skip "a kernel with btrfs" "mounted devices"; finish; }
 for image in "${loops[0]}" "$WORK/1.img"; do
     expect "mounted: walk $image" 0 "warning: $image is mounted at $WORK/mnt" "$image" \
-        -d "${loops[1]}"
+        --device "${loops[1]}"
     expect "mounted: ls $image" 0 "warning: $image is mounted at $WORK/mnt" ls \
         --device "${loops[1]}" "$image" /
 done

@@ -176,7 +176,7 @@ expect "nothing to compare with" 2 'no subvolumes given' diff "$image"
 # A lost block: no difference is reported that does not exist.
 sort "$WORK/changes" > "$WORK/true"
 leaves() {
-    "$PROGRAM" dump -t "$("$PROGRAM" subvolumes -o subvolume_path,subvolume "$image" |
+    "$PROGRAM" dump --tree "$("$PROGRAM" subvolumes -o subvolume_path,subvolume "$image" |
         awk -v p="/$1" '$1 == p { print $2 }')" "$image" | sed -nE 's/^leaf ([0-9]+) items.*/\1/p'
 }
 lost=0

@@ -52,7 +52,7 @@ expect "a disk with another file system" 1 \
     --partition alpha raid.img gpt.img
 expect "any command takes a disk" 0 - cat gpt.img "$("$PROGRAM" gpt.img | head -n 1)"
 expect "a disk and a device of another one" 1 'gpt.img is not used: none of its partitions' \
-    -d "$images/subvolumes/dev1.img" gpt.img
+    --device "$images/subvolumes/dev1.img" gpt.img
 disk left.img two 1 "$images/raid1-2/dev1.img"
 disk right.img two 130 "$images/raid1-2/dev2.img"
 reads "devices on two disks" raid1-2 left.img right.img

@@ -132,7 +132,7 @@ expect "compression of nothing" 1 'no such file' compression --json "$clones" /n
 holds "has no percentage" out_is '{"compression":"total","disk":0,"uncompressed":0,"referenced":0,'\
 '"files":0,"extent_count":0,"references":0,"inline":0}'
 expect "several devices" 0 'is missing' compression "$fixtures/raid5-3/dev1.img" \
-    -d "$fixtures/raid5-3/dev2.img"
+    --device "$fixtures/raid5-3/dev2.img"
 
 # Damage.
 lost='sizes are lower bounds: 1 tree block of'

@@ -20,76 +20,76 @@ done < <("$ROOT/tests/support/dump_text.py" --sums "$images" < "$ROOT/tests/data
 is "all recorded answers" "$passed" "$(wc -l < "$ROOT/tests/data/dump.sums")"
 
 # Items that the reference does not support.
-expect "simple quotas" 0 - dump -t quota "$images/simple-quota/dev1.img"
+expect "simple quotas" 0 - dump --tree quota "$images/simple-quota/dev1.img"
 holds "their state" out_has '^		version 1 generation 8 flags ON\|SIMPLE_MODE scan 0 enable_gen 8$'
-expect "their owners" 0 - dump -t extent "$images/simple-quota/dev1.img"
+expect "their owners" 0 - dump --tree extent "$images/simple-quota/dev1.img"
 holds "of extents" out_has '^		extent owner root [0-9]+$'
-expect "stripes" 0 - dump -t raid-stripe "$images"/stripe-tree-raid1/dev*.img
+expect "stripes" 0 - dump --tree raid-stripe "$images"/stripe-tree-raid1/dev*.img
 holds "of data" out_has '^			stripe 1 devid 2 physical [0-9]+$'
-expect "a replaced device" 0 - dump -t dev "$images"/replaced/dev*.img
+expect "a replaced device" 0 - dump --tree dev "$images"/replaced/dev*.img
 holds "the state of the replacement" out_has '^		state FINISHED write errors 0 '
-expect "several trees of extents" 0 - dump -t extent "$images/extent-tree-v2/dev1.img"
+expect "several trees of extents" 0 - dump --tree extent "$images/extent-tree-v2/dev1.img"
 holds "all of them" [ "$(grep -c '^extent tree key' "$WORK/out")" -gt 1 ]
-expect "the log" 0 - dump -t log "$images/log-tree/dev1.img"
+expect "the log" 0 - dump --tree log "$images/log-tree/dev1.img"
 holds "its root" out_has '^log root tree$'
 holds "those of subvolumes" out_has '^log tree key \(TREE_LOG ROOT_ITEM 256\) $'
 holds "directories in it" out_has '^		dir log end '
-expect "trees as they are on disk" 0 - dump -t 256 "$images/log-tree/dev1.img"
+expect "trees as they are on disk" 0 - dump --tree 256 "$images/log-tree/dev1.img"
 holds "the removed entry is there" out_has 'name: 01.txt$'
 holds "no block is in memory" out_lacks '^(node|leaf) 9223372036[0-9]+ '
 mv "$WORK/out" "$WORK/committed"
-expect "trees without the log" 0 - dump -t 256 --log=ignore "$images/log-tree/dev1.img"
+expect "trees without the log" 0 - dump --tree 256 --log=ignore "$images/log-tree/dev1.img"
 holds "the same" cmp "$WORK/out" "$WORK/committed"
-expect "trees with the log replayed" 0 - dump -t 256 --log=replay "$images/log-tree/dev1.img"
+expect "trees with the log replayed" 0 - dump --tree 256 --log=replay "$images/log-tree/dev1.img"
 holds "the removed entry is gone" out_lacks 'name: 01.txt$'
 holds "the new one is there" out_has 'name: logged-19$'
 holds "changed blocks are in memory" out_has '^leaf 9223372036[0-9]+ '
 
 # Selected trees, blocks and keys.
-expect "a tree" 0 - dump -t fs "$plain"
+expect "a tree" 0 - dump --tree fs "$plain"
 mv "$WORK/out" "$WORK/fs"
 for name in 5 FS_TREE fs-tree BTRFS_FS_TREE_OBJECTID Fs; do
-    expect "the same as $name" 0 - dump -t "$name" "$plain"
+    expect "the same as $name" 0 - dump --tree "$name" "$plain"
     holds "the same" cmp "$WORK/out" "$WORK/fs"
 done
-expect "a negative id" 0 - dump -t -9 "$plain"
+expect "a negative id" 0 - dump --tree -9 "$plain"
 holds "is a special tree" out_has '^data reloc tree key'
-expect "two trees" 0 - dump -t dev -t uuid "$plain"
+expect "two trees" 0 - dump --tree dev --tree uuid "$plain"
 holds "in their order" [ "$(grep -o '^[a-z]* tree' "$WORK/out" |
         tr '\n' ,)" = 'device tree,uuid tree,' ]
-expect "a key" 0 - dump -t fs --key 257,INODE_ITEM,0 "$plain"
+expect "a key" 0 - dump --tree fs --key 257,INODE_ITEM,0 "$plain"
 holds "one item" [ "$(grep -c '^	item' "$WORK/out")" = 1 ]
-expect "an inode" 0 - dump -t fs --key 257 "$plain"
+expect "an inode" 0 - dump --tree fs --key 257 "$plain"
 holds "all of its items" [ "$(grep -c '^	item' "$WORK/out")" = "$(grep -c '^	item .* key (257 ' \
         "$WORK/fs")" ]
-expect "a type in small letters, and a range" 0 - dump -t 5 --key 257,dir_item..258,1,0 "$plain"
+expect "a type in small letters, and a range" 0 - dump --tree 5 --key 257,dir_item..258,1,0 "$plain"
 holds "ends with that" [ "$(grep '^	item' "$WORK/out" | tail -n 1 |
         grep -c '(258 INODE_ITEM 0)')" = 1 ]
-expect "a range without an end" 0 - dump -t csum --key EXTENT_CSUM.. "$plain"
+expect "a range without an end" 0 - dump --tree csum --key EXTENT_CSUM.. "$plain"
 holds "by name" out_has 'key \(EXTENT_CSUM EXTENT_CSUM '
 # reads ARGUMENT...: how many tree blocks a dump reads.
 reads() {
     "$PROGRAM" dump --probe block-read-done --probe-output "$WORK/reads" "$@" > "$WORK/out"
     grep -c block-read-done "$WORK/reads"
 }
-expect "a key of a large tree" 0 - dump -t fs --key 300,INODE_ITEM,0 "$levels"
+expect "a key of a large tree" 0 - dump --tree fs --key 300,INODE_ITEM,0 "$levels"
 holds "is there" out_has 'key \(300 INODE_ITEM 0\)'
-opening=$(reads --key 1 -t fs "$levels") found=$(reads -t fs --key 300,INODE_ITEM,0 "$levels") \
-    all=$(reads -t fs "$levels")
+opening=$(reads --key 1 --tree fs "$levels") found=$(reads --tree fs --key 300,INODE_ITEM,0 "$levels") \
+    all=$(reads --tree fs "$levels")
 holds "costs a search: $opening to open it, $found to find the key, $all in all" \
     [ "$opening" -gt 0 -a "$found" -le $((opening + 4)) -a "$all" -gt $((found + 50)) ]
 expect "no such name" 2 "unknown tree 'nope': give an id or one of root, extent" \
-    dump -t nope "$plain"
-expect "no such tree" 2 'no tree 999; there are ROOT_TREE, CHUNK_TREE, ' dump -t 999 "$plain"
+    dump --tree nope "$plain"
+expect "no such tree" 2 'no tree 999; there are ROOT_TREE, CHUNK_TREE, ' dump --tree 999 "$plain"
 holds "nothing is printed" [ ! -s "$WORK/out" ]
-expect "no such type" 2 'the type is unknown' dump -t fs --key 256,FOO "$plain"
-expect "too many parts" 2 'more than three parts' dump -t fs --key 1,2,3,4 "$plain"
-expect "no number" 2 'the object id is not a number' dump -t fs --key x "$plain"
-expect "an empty part" 2 'nothing follows the comma' dump -t fs --key 1, "$plain"
-expect "a range backwards" 2 'ends before it begins' dump -t fs --key 7..6 "$plain"
-expect "no address" 2 'invalid argument of --block: x' dump -b x "$plain"
-expect "an address outside of chunks" 2 'the chunk tree has no chunk' dump -b 4096 "$plain"
-expect "an unaligned address" 2 'multiple of the sector size' dump -b 12345 "$plain"
+expect "no such type" 2 'the type is unknown' dump --tree fs --key 256,FOO "$plain"
+expect "too many parts" 2 'more than three parts' dump --tree fs --key 1,2,3,4 "$plain"
+expect "no number" 2 'the object id is not a number' dump --tree fs --key x "$plain"
+expect "an empty part" 2 'nothing follows the comma' dump --tree fs --key 1, "$plain"
+expect "a range backwards" 2 'ends before it begins' dump --tree fs --key 7..6 "$plain"
+expect "no address" 2 'invalid argument of --block: x' dump -B x "$plain"
+expect "an address outside of chunks" 2 'the chunk tree has no chunk' dump -B 4096 "$plain"
+expect "an unaligned address" 2 'multiple of the sector size' dump -B 12345 "$plain"
 
 # JSON.
 "$PROGRAM" dump "$plain" > /dev/full 2> "$WORK/err"
@@ -98,7 +98,7 @@ expect "everything" 0 - dump "$plain"
 text=$(grep -c '^	\(item\|key\)' "$WORK/out")
 expect "everything as JSON" 0 - dump --json "$plain"
 is "an object for each item and pointer" "$(wc -l < "$WORK/out")" "$text"
-expect "checksums as JSON" 0 - dump --json --csum-items -t csum "$plain"
+expect "checksums as JSON" 0 - dump --json --csum-items --tree csum "$plain"
 holds "one for each sector" \
     out_has '"length":24576,"checksums":\[("1fb26aa4",){4}"df06ec11","f437cf12"\]'
 expect "everything as JSON, again" 0 - dump --json "$plain"
@@ -113,20 +113,21 @@ if have jq; then
         "$(jq \
         -s 'map(select(.tree == 5 and .key.type == "INODE_ITEM" and .key.objectid == 256 and '\
 '.item) | .item.size)[0]' "$WORK/out")" 140
-    expect "hidden names" 0 - dump --json --hide-names -t fs "$plain"
+    expect "hidden names" 0 - dump --json --hide-names --tree fs "$plain"
     is "there are none" "$(jq -r '.. | .name? // .name_bytes? // .data? // empty' "$WORK/out" |
             wc -l)" 0
 fi
-expect "columns" 0 - dump -t fs --key 257,INODE_ITEM,0 -o key,key_type_name,size --header "$plain"
+expect "columns" 0 - \
+    dump --tree fs --key 257,INODE_ITEM,0 -o key,key_type_name,size --header "$plain"
 row=$(printf '(257 INODE_ITEM 0)\tINODE_ITEM\t160')
 holds "their names and values" out_is "$(printf 'key\tkey_type_name\tsize\n%s' "$row")"
-expect "an item as a column" 0 - dump -t fs --key 257,INODE_ITEM,0 -o item "$plain"
+expect "an item as a column" 0 - dump --tree fs --key 257,INODE_ITEM,0 -o item "$plain"
 holds "is JSON, with flags by name" out_has '^{"generation":.*"flags":\[.*"atime":[0-9]*,'
-expect "dates in items" 0 - dump -t fs --key 257,INODE_ITEM,0 --json --times=iso "$plain"
+expect "dates in items" 0 - dump --tree fs --key 257,INODE_ITEM,0 --json --times=iso "$plain"
 holds "are ISO dates" out_has '"mtime":"20[0-9-]*T[0-9:.]*Z"'
 expect "hidden names" 0 - dump --hide-names "$plain"
 holds "no names" out_lacks 'top-file'
-expect "names that would move the cursor" 0 - dump -t fs "$plain"
+expect "names that would move the cursor" 0 - dump --tree fs "$plain"
 holds "are escaped" [ "$(tr -d '\n\t' < "$WORK/out" | tr -cd '\000-\037\177' | wc -c)" -eq 0 ]
 
 # Damage.
@@ -136,18 +137,18 @@ for name in leaf-first tree-csum; do
 done
 leaf=$(sed -n 's/^leaf \([0-9]*\) items.*/\1/p' "$WORK/fs" | sed -n 2p)
 bad="debug/error-gen@chunk-map,kind=tree-block,start=$leaf,end=$((leaf + 1)),action=flip"
-expect "a damaged leaf" 1 "damage: .*$leaf" dump -t fs --insert "$bad" "$plain"
+expect "a damaged leaf" 1 "damage: .*$leaf" dump --tree fs --insert "$bad" "$plain"
 holds "is printed as it is" cmp "$WORK/out" "$WORK/fs"
-expect "a damaged leaf as JSON" 1 "damage: .*$leaf" dump -t fs --json --insert "$bad" "$plain"
+expect "a damaged leaf as JSON" 1 "damage: .*$leaf" dump --tree fs --json --insert "$bad" "$plain"
 holds "says so" out_has "^.\"tree\":5,\"logical\":$leaf,\"level\":0,\"slot\":0,\"damaged\":true,"
-expect "a damaged block" 1 "damage: .*$leaf" dump -b "$leaf" --insert "$bad" "$plain"
+expect "a damaged block" 1 "damage: .*$leaf" dump -B "$leaf" --insert "$bad" "$plain"
 holds "is printed as it is" grep -q "^leaf $leaf items [1-9]" "$WORK/out"
 garbage="debug/error-gen@chunk-map,start=$leaf,end=$((leaf + 1)),action=zero"
-expect "zeros in place of a leaf" 1 "damage: .*$leaf" dump -t fs --insert "$garbage" "$plain"
+expect "zeros in place of a leaf" 1 "damage: .*$leaf" dump --tree fs --insert "$garbage" "$plain"
 holds "a header" out_has '^leaf 0 items 0 '
 
 # Bytes.
-expect "bytes of a leaf" 0 - dump -b "$leaf" --hex "$plain"
+expect "bytes of a leaf" 0 - dump -B "$leaf" --hex "$plain"
 holds "header, entries, unused space and data, in the order of the bytes" python3 - "$WORK/out" \
     "$plain" "$("$PROGRAM" map -o offset "$plain" "$leaf" | head -n 1)" <<'END'
 import re, sys
@@ -171,15 +172,15 @@ image.seek(int(sys.argv[3]))
 assert bytes(block[i] for i in range(len(block))) == image.read(16384)
 assert titles[0] == 'header' and 'unused' in titles and titles[-1] == 'data'
 END
-expect "bytes of an item" 0 - dump -t fs --key 257,INODE_ITEM --hex "$plain"
+expect "bytes of an item" 0 - dump --tree fs --key 257,INODE_ITEM --hex "$plain"
 digits=$(sed -n 's/^\t\t[0-9a-f]* *\([^|]*\)|.*/\1/p' "$WORK/out" | head -n 3 | tr -d ' \n')
-expect "as a column" 0 - dump -t fs --key 257,INODE_ITEM -o hex "$plain"
+expect "as a column" 0 - dump --tree fs --key 257,INODE_ITEM -o hex "$plain"
 is "the same bytes" "$(head -c 96 "$WORK/out")" "$digits"
 is "all of them" "$(tr -d '\n' < "$WORK/out" | wc -c)" 320
-expect "none with hidden names" 0 - dump -t fs --key 257,INODE_ITEM -o hex --hide-names "$plain"
+expect "none with hidden names" 0 - dump --tree fs --key 257,INODE_ITEM -o hex --hide-names "$plain"
 is "no bytes" "$(cat "$WORK/out")" -
 expect "zeros in place of a leaf" 1 "damage: .*$leaf" \
-    dump -b "$leaf" --hex --insert "$garbage" "$plain"
+    dump -B "$leaf" --hex --insert "$garbage" "$plain"
 holds "are unused space" out_has '^	unused space 16283 bytes$'
 expect "bytes as JSON" 2 'there is the column hex' dump --hex --json "$plain"
 expect "bytes without names" 2 '^btrfs-walk: --hex excludes --hide-names' \

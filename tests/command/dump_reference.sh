@@ -36,20 +36,20 @@ done
 
 plain=$images/plain/dev1.img levels=$images/levels-3/dev1.img
 compare "depth first" --dfs -- "$levels"
-compare "one tree" -t fs -- "$plain"
-compare "a tree by its number" -t 7 -- "$plain"
-compare "a tree in capitals" -t FREE_SPACE_TREE -- "$plain"
-compare "the root tree" -t root -- "$plain"
-compare "the chunk tree" -t CHUNK_TREE -- "$plain"
+compare "one tree" --tree fs -- "$plain"
+compare "a tree by its number" --tree 7 -- "$plain"
+compare "a tree in capitals" --tree FREE_SPACE_TREE -- "$plain"
+compare "the root tree" --tree root -- "$plain"
+compare "the chunk tree" --tree CHUNK_TREE -- "$plain"
 compare "checksums of blocks" --csum-headers -- "$images/checksum-sha256/dev1.img"
 for sum in checksum-sha256 checksum-xxhash64 plain; do
     compare "checksums of data: $sum" --csum-items -t csum -- "$images/$sum/dev1.img"
 done
-compare "no names" --hide-names -t fs -- "$plain"
-root=$("$PROGRAM" dump -t fs "$levels" | sed -n '2s/node \([0-9]*\) .*/\1/p')
-compare "a block" -b "$root" -- "$levels"
-compare "a block and those below" -b "$root" --follow -- "$levels"
-compare "the same, depth first" -b "$root" --follow --bfs -- "$levels"
+compare "no names" --hide-names --tree fs -- "$plain"
+root=$("$PROGRAM" dump --tree fs "$levels" | sed -n '2s/node \([0-9]*\) .*/\1/p')
+compare "a block" --block "$root" -- "$levels"
+compare "a block and those below" --block "$root" --follow -- "$levels"
+compare "the same, depth first" --block "$root" --follow --bfs -- "$levels"
 "$ROOT/tests/support/dump_text.py" --compare < "$WORK/cases" > "$WORK/results"
 while IFS= read -r result; do
     if [[ $result == same* ]]; then pass; else fail "$result"; fi

@@ -29,7 +29,7 @@ read_about() {
         [[ " ${about[missing]:-} " == *" ${number%.img} "* ]] || files+=("$file")
     done
     image=${files[0]}
-    for file in "${files[@]:1}"; do devices+=(-d "$file"); done
+    for file in "${files[@]:1}"; do devices+=(--device "$file"); done
 }
 
 # says NAME EXPRESSION...: whether stderr matches all of these expressions.

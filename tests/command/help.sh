@@ -25,6 +25,30 @@ for command in $commands; do
     holds "$command: at most 90 lines" [ "$(wc -l < "$WORK/out")" -le 90 ]
 done
 
+# A letter has one meaning in all commands: it is the short form of one long option.
+cat > "$WORK/letters.py" << 'END'
+import json, sys
+tables = json.load(open(sys.argv[1]))
+names = {}
+for table in [*(one["options"] for one in tables["commands"] if one["name"] != "xattr"),
+              tables["image_options"], tables["common_options"], tables["filter_options"]]:
+    for option in table:
+        if option.get("letter"):
+            names.setdefault(option["letter"], set()).add(option["name"])
+print(*(f"-{letter}: {sorted(found)}" for letter, found in sorted(names.items())
+        if len(found) > 1), sep="\n")
+print(len(names))
+END
+python3 "$WORK/letters.py" "$WORK/tables" > "$WORK/letters"
+is "letters with several meanings" "$(grep -e - "$WORK/letters")" ""
+holds "there are letters" [ "$(tail -n 1 "$WORK/letters")" -gt 20 ]
+for removed in "-d disk.img" "-s 1"; do
+    # shellcheck disable=SC2086 # words
+    expect "a letter of before" 2 "^btrfs-walk: the option -. was removed: .* --" info $removed
+done
+expect "the letter of one command" 2 '-t was removed: use --tree' dump -t fs disk.img
+expect "the letter for help" 2 '-h was removed: use --help' tar -h
+
 # Topics: of a command with such options, and on their own.
 for topic in images columns filters layers general; do
     expect "help $topic" 0 - help "$topic"

@@ -53,20 +53,20 @@ zstd -q -d --sparse "$ROOT/fixtures/disks/gpt.img.zst" -o disk.img
 truncate -s 600M disk.img
 dd if="$BUILD/fixtures/raid1-2/dev1.img" of=disk.img bs=1M seek=2 conv=notrunc,sparse status=none
 other=$BUILD/fixtures/raid1-2/dev2.img
-block=$("$PROGRAM" dump -t fs disk.img -d "$other" |
+block=$("$PROGRAM" dump --tree fs disk.img --device "$other" |
     sed -n 's/^leaf \([0-9]*\) items.*/\1/p' | head -n 1)
-sector=$(($("$PROGRAM" map -o devid,offset disk.img -d "$other" "$block" |
+sector=$(($("$PROGRAM" map -o devid,offset disk.img --device "$other" "$block" |
     sed -n 's/^1\t//p') / 512))
 printf 'I/O error, dev disk.img, sector %s op 0x0:(READ)\n' $((sector + 4096)) > log
-expect "a sector of a disk" 0 . rescue --json --dmesg log disk.img -d "$other"
+expect "a sector of a disk" 0 . rescue --json --dmesg log disk.img --device "$other"
 is "is that of its partition" "$(member logical)" "$block"
 printf 'I/O error, dev disk.img, sector 100 op 0x0:(READ)\n' > log
-expect "a sector before the partition" 0 . rescue --json --dmesg log disk.img -d "$other"
+expect "a sector before the partition" 0 . rescue --json --dmesg log disk.img --device "$other"
 is "has no address" "$(member logical)" ""
 expect "the other command" 2 'option --dmesg was removed: use .rescue' owner --dmesg log disk.img
 
 # A tree block, of which one copy is good or none.
-leaf=$("$PROGRAM" dump -t "$home" "$image" | awk '$1 == "leaf" { print $2 }' | tail -n 1)
+leaf=$("$PROGRAM" dump --tree "$home" "$image" | awk '$1 == "leaf" { print $2 }' | tail -n 1)
 printf 'BTRFS: checksum verify failed on logical %s mirror 1 wanted 0x1 found 0x2 level 0\n' \
     "$leaf" > log
 mapfile -t places < <("$PROGRAM" map -o offset --raw "$image" "$leaf")

@@ -34,7 +34,7 @@ done
 have python3 || { skip python3 "many lost blocks"; finish; }
 cp --sparse=always "$images/levels-3/dev1.img" "$WORK/image"
 "$PROGRAM" check --all "$WORK/image" > /dev/null 2>&1
-"$PROGRAM" dump -t fs "$WORK/image" 2> /dev/null | sed -n 's/^leaf \([0-9]*\) .*/\1/p' |
+"$PROGRAM" dump --tree fs "$WORK/image" 2> /dev/null | sed -n 's/^leaf \([0-9]*\) .*/\1/p' |
     sed -n '1~3p' > "$WORK/leaves"
 while read -r logical; do
     "$PROGRAM" map "$WORK/image" -o devid,offset "$logical" 2> /dev/null | tail -n +1

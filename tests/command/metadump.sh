@@ -49,9 +49,9 @@ with open(sys.argv[1], "r+b") as image:
 PYTHON
 expect "elsewhere, that is a bad checksum" 2 'sha256 checksum mismatch' plain.img
 
-expect "a tree of a dump" 0 - dump -t fs raid10-4.bti
+expect "a tree of a dump" 0 - dump --tree fs raid10-4.bti
 cp out dumped
-expect "a tree of the image" 0 - dump -t fs "$BUILD/fixtures/raid10-4"/dev*.img
+expect "a tree of the image" 0 - dump --tree fs "$BUILD/fixtures/raid10-4"/dev*.img
 holds "the same" cmp dumped out
 expect "contents are not there" 1 'a metadump of btrfs-image has no data' sum raid10-4.bti
 holds "but those of empty files" out_has '^e3b0c44298fc1c149afbf4c8996fb924'

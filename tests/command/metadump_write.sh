@@ -49,10 +49,10 @@ holds "compressed" [ "$(stat -c %s level9.bti)" -lt "$(($(stat -c %s level0.bti)
 columns=path,size,mode,uid,gid,mtime,inode
 for name in subvolumes log-tree people space-cache-v1 nodesize-64k raid10-4; do
     "$PROGRAM" -q -o "$columns" "$fixtures/$name"/dev*.img > wanted
-    expect "$name: with names" 0 - metadump -c 1 -f again.bti "$fixtures/$name"/dev*.img
+    expect "$name: with names" 0 - metadump --compress 1 -f again.bti "$fixtures/$name"/dev*.img
     expect "$name: is read" 0 - -q -o "$columns" again.bti
     holds "$name: as the image" cmp wanted out
-    expect "$name: a metadump of a metadump" 0 - metadump -c 1 -f second.bti again.bti
+    expect "$name: a metadump of a metadump" 0 - metadump --compress 1 -f second.bti again.bti
     is "$name: is the same" "$(items compare again.bti second.bti)" ""
 done
 expect "the space cache is in it" 0 - metadump -f cache.bti "$fixtures/space-cache-v1/dev1.img"
@@ -76,15 +76,15 @@ holds "has secrets" [ "$(items find plain.bti secrets | grep -c .)" -gt 50 ]
 "$PROGRAM" stat -o target plain.img /docs/symbolic-link > contents
 is "but no contents" "$(items find plain.bti contents)" ""
 head -c 32 /dev/urandom > names.key
-expect "without names" 0 - metadump -s --name-key names.key -f first.bti plain.img
+expect "without names" 0 - metadump --sanitize --name-key names.key -f first.bti plain.img
 holds "names are replaced" out_has '^names  *replaced  *[1-9]'
 holds "short names are listed" out_has '^short-names  *kept  *[1-9]'
 holds "the label is removed" out_has '^label  *removed  *1 '
 holds "values are removed" out_has '^xattr-values  *removed  *[1-9]'
 is "no secret is in it" "$(items find first.bti secrets)" ""
-expect "again" 0 - metadump -s --name-key names.key -f second.bti plain.img
+expect "again" 0 - metadump --sanitize --name-key names.key -f second.bti plain.img
 holds "with the same key, the same" cmp first.bti second.bti
-expect "with another key" 0 - metadump --sanitize -c 3 -f other.bti plain.img
+expect "with another key" 0 - metadump --sanitize --compress 3 -f other.bti plain.img
 holds "others" [ -n "$(items compare first.bti other.bti)" ]
 is "no secret is in it, either" "$(items find other.bti secrets)" ""
 expect "the names agree with their hashes" 0 ' 0 errors, 0 warnings' check first.bti
@@ -133,7 +133,7 @@ expect "to stdout" 2 'no output file given: use -f FILE' metadump -f - "${raid[0
 expect "a key without names" 2 'name-key is only for --sanitize' \
     metadump --name-key plain.bti -f x.bti "${raid[@]}"
 expect "a bad level" 2 "must be a number from 0 to 9|a number from 0 to 9" \
-    metadump -c 10 -f x.bti "${raid[@]}"
+    metadump --compress 10 -f x.bti "${raid[@]}"
 holds "writes no file" [ ! -e x.bti ]
 expect "not over an image" 2 'image' metadump -f "$fixtures/people/dev1.img" "${raid[@]}"
 expect "JSON" 0 - metadump --json -f json.bti "$fixtures/people/dev1.img"

@@ -90,7 +90,7 @@ expect "a list of badblocks" 0 - owner --map "$WORK/blocks" \
 holds "the same" diff "$WORK/by-map" "$WORK/out"
 
 # Blocks of the log tree, which are not in the extent tree.
-mapfile -t blocks < <("$PROGRAM" dump -t log "$(image log-tree)" 2> "$WORK/messages" |
+mapfile -t blocks < <("$PROGRAM" dump --tree log "$(image log-tree)" 2> "$WORK/messages" |
     awk '$1 == "leaf" && $3 == "items" { print $2 }')
 holds "the root of the log, and two logs" [ "${#blocks[@]}" -eq 3 ]
 for way in '' --log=replay --all-trees; do
@@ -101,7 +101,7 @@ for way in '' --log=replay --all-trees; do
 done
 
 # Metadata have two copies: what the other copy still has is not lost.
-leaf=$("$PROGRAM" dump -t fs "$(image plain)" | awk '$1 == "leaf" { print $2; exit }')
+leaf=$("$PROGRAM" dump --tree fs "$(image plain)" | awk '$1 == "leaf" { print $2; exit }')
 mapfile -t copies < <("$PROGRAM" map -o offset "$(image plain)" "$leaf")
 printf '%s\n' '0 +' "${copies[0]} 4096 -" > "$WORK/map"
 expect "one copy of a leaf" 0 - owner --map "$WORK/map" -o kind,repairable "$(image plain)"
@@ -123,7 +123,7 @@ done
 
 # One map for each image. With both maps, both copies are bad.
 raid1=("$BUILD/fixtures/raid1-2/dev1.img" "$BUILD/fixtures/raid1-2/dev2.img")
-leaf=$("$PROGRAM" dump -t fs "${raid1[@]}" | awk '$1 == "leaf" { print $2; exit }')
+leaf=$("$PROGRAM" dump --tree fs "${raid1[@]}" | awk '$1 == "leaf" { print $2; exit }')
 for devid in 1 2; do
     place=$("$PROGRAM" map -o devid,offset "${raid1[@]}" "$leaf" | sed -n "s/^$devid\t//p")
     printf '%s\n' '0 +' "$place 4096 -" '0 4096 -' > "$WORK/map$devid"

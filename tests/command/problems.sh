@@ -44,7 +44,7 @@ cp --sparse=always disk.img dead.img
 damage dead.img 65536
 cp --sparse=always disk.img lost.img
 # shellcheck disable=SC2046
-damage lost.img $(places_of "$(btrfs-walk dump -t chunk disk.img |
+damage lost.img $(places_of "$(btrfs-walk dump --tree chunk disk.img |
     sed -n 's/^leaf \([0-9]*\) items .*/\1/p')")
 
 mode=check

@@ -47,7 +47,7 @@ is "deleted files" "$(member 'answer["deleted_files"]')" \
 expect "where the data of a file are" 0 - extents --json "$sound" /@home/anna/Pictures/holiday-3.jpg
 # shellcheck disable=SC2046 # several words
 damage $(places_of "$(sed 's/.*"logical":\([0-9]*\).*/\1/' "$WORK/out" | head -n 1)")
-leaf=$("$PROGRAM" dump -t "$("$PROGRAM" subvolumes -o subvolume,subvolume_path "$sound" |
+leaf=$("$PROGRAM" dump --tree "$("$PROGRAM" subvolumes -o subvolume,subvolume_path "$sound" |
     sed -n 's,\t/@home$,,p')" "$sound" | awk '$1 == "leaf" { print $2 }' | tail -n 1)
 # shellcheck disable=SC2046
 damage $(places_of "$leaf")
@@ -204,7 +204,7 @@ is "the same counts" "$(member "$counts")" "$read_counts"
 expect "no files" 0 - rescue "$BUILD/fixtures/empty/dev1.img"
 holds "that is no damage" out_has '^There are no files\.$'
 cp --sparse=always "$BUILD/fixtures/empty/dev1.img" nothing.img
-for block in $("$PROGRAM" dump -t 5 nothing.img | awk '$1 == "leaf" { print $2 }'); do
+for block in $("$PROGRAM" dump --tree 5 nothing.img | awk '$1 == "leaf" { print $2 }'); do
     for place in $("$PROGRAM" map -o offset --raw nothing.img "$block"); do
         head -c 4096 /dev/zero | dd of=nothing.img bs=4096 seek=$((place / 4096)) conv=notrunc \
             status=none
@@ -241,7 +241,7 @@ is "nothing is left" "$(wc -c < unverified/unsaved)" 0
 # Data without checksums that do not decompress are not whole.
 image=$BUILD/fixtures/compressed/dev1.img
 cp --sparse=always "$image" bad.img
-csums=$("$PROGRAM" dump -t csum "$image" | sed -n 's/^leaf \([0-9]*\) items.*/\1/p')
+csums=$("$PROGRAM" dump --tree csum "$image" | sed -n 's/^leaf \([0-9]*\) items.*/\1/p')
 mapfile -t places < <("$PROGRAM" map -o offset "$image" "$csums")
 damage "${places[@]}"
 expect "without checksums" 1 "files cannot be read completely" rescue --list bad.img

@@ -56,7 +56,7 @@ expect "an image" 2 'never written to|is an input' roots --index "$image" "$imag
 # Blocks of an index are read again: a leaf that was overwritten since is missing.
 cp --sparse=always "$image" "$WORK/hurt"
 expect "an index is made" 0 - roots --index "$WORK/index" "$WORK/hurt"
-leaf=$("$PROGRAM" dump -t 5 "$image" | sed -nE 's/^leaf ([0-9]+) items.*/\1/p' | head -n 1)
+leaf=$("$PROGRAM" dump --tree 5 "$image" | sed -nE 's/^leaf ([0-9]+) items.*/\1/p' | head -n 1)
 offset=$("$PROGRAM" map -o offset "$image" "$leaf" | head -n 1)
 cp "$WORK/index" "$WORK/kept"
 head -c 16384 /dev/zero |

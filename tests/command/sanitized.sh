@@ -24,7 +24,8 @@ is "no marker at a random place" \
 codes() { run_json check --json "$@" 2> /dev/null | grep -o '"code":"[^"]*"' | sort | uniq -c; }
 for name in "${names[@]}" "${more[@]}"; do
     "$PROGRAM" metadump --checksums -f "$name.plain" "$fixtures/$name"/dev*.img > /dev/null 2>&1
-    "$PROGRAM" metadump --checksums -s -f "$name.bti" "$fixtures/$name"/dev*.img > /dev/null 2>&1
+    "$PROGRAM" metadump --checksums --sanitize -f "$name.bti" "$fixtures/$name"/dev*.img \
+        > /dev/null 2>&1
     holds "$name: there are codes" grep -q metadump <(codes "$name.bti")
     is "$name: check finds the same" "$(codes "$name.bti")" "$(codes "$name.plain")"
 done
@@ -34,7 +35,7 @@ while read -r code command; do
     cp --sparse=always "$fixtures/plain/dev1.img" bad.img
     # shellcheck disable=SC2086
     holds "$code: changed" change bad.img $command
-    "$PROGRAM" metadump -s -f bad.bti bad.img > /dev/null 2>&1
+    "$PROGRAM" metadump --sanitize -f bad.bti bad.img > /dev/null 2>&1
     holds "$code: in the image" grep -q "\"$code\"" <(codes bad.img)
     holds "$code: in the metadump" grep -q "\"$code\"" <(codes bad.bti)
 done << 'END'

@@ -42,7 +42,7 @@ holds "holes are punched" dump_has 'fallocate +\./second/types/random-3 .*offset
 expect "back to the parent" 0 - send -p second "$image" first
 holds "a fifo" dump_has 'mkfifo +\./first/o[0-9]+-[0-9]+-0$'
 expect "the nearest of several sources is the parent" 0 - \
-    send -c first -c second "$image" third
+    send --clone-source first --clone-source second "$image" third
 holds "it is the second" dump_has "parent_uuid=$("$PROGRAM" subvolumes -o uuid,subvolume_path \
     "$image" | awk '$2 == "/second" { print $1 }')"
 expect "no contents" 0 - send --no-data -p first "$image" second
@@ -98,7 +98,7 @@ is "is removed while inodes are made" \
 # Several subvolumes.
 expect "one after the other" 0 - send "$image" first second
 is "two ends" "$(dumped && grep -c '^subvol ' "$WORK/dump")" 2
-"$PROGRAM" send -e -c first -c second "$image" second third > "$WORK/out"
+"$PROGRAM" send -e --clone-source first --clone-source second "$image" second third > "$WORK/out"
 is "in one stream" "$(dumped && grep -c '^snapshot ' "$WORK/dump")" 2
 expect "a subvolume with its snapshots" 0 - send -R -C "$WORK/folder" "$laptop" @
 holds "a file for each" test -s "$WORK/folder/0001-@snapshots-1-snapshot.btrfs"
@@ -132,7 +132,7 @@ change "$WORK/changed.img" 1 262 132 - add 363 8 -9
 expect "and changed" 2 'UUID of read-only: it was changed after it was received; --force' \
     send -p received/read-only "$WORK/changed.img" read-only
 expect "or a clone source" 2 'changed after it was received' \
-    send -c received/read-only "$WORK/changed.img" read-only
+    send --clone-source received/read-only "$WORK/changed.img" read-only
 expect "the user knows better" 0 - \
     send --force -p received/read-only "$WORK/changed.img" read-only
 expect "sent itself" 0 'read-only is sent under a new UUID: it was changed' \

@@ -49,7 +49,7 @@ destroy() {
             status=none
     done
 }
-root_of() { "$PROGRAM" dump -t "$1" "$clones" | awk '$1 == "leaf" { print $2; exit }'; }
+root_of() { "$PROGRAM" dump --tree "$1" "$clones" | awk '$1 == "leaf" { print $2; exit }'; }
 
 # Without the extent tree the answer is the same.
 run_json space --shared --json "$clones" > "$WORK/whole"

@@ -47,10 +47,10 @@ is "status with a full disk" "$?" 1
 
 # Devices.
 expect "a missing device" 0 'device 3 .* is missing' devices --raw "${raid5}2.img" \
-    -d "${raid5}1.img"
+    --device "${raid5}1.img"
 holds "is listed without image and generation" out_has \
     '^    3  missing       134217728  109051904           -  [-0-9a-f]{36}  -$'
-expect "the same in JSON" 0 '' devices --json "${raid5}2.img" -d "${raid5}1.img"
+expect "the same in JSON" 0 '' devices --json "${raid5}2.img" --device "${raid5}1.img"
 holds "leaves them out" out_has \
     '^\{"devid":3,"device_state":"missing","size":134217728,"allocated":109051904,'\
 '"uuid":"[-0-9a-f]{36}",'\
@@ -89,7 +89,7 @@ holds "with the holes" out_is \
     1  105906176       16777216  Data         single   63963136  16777216  462848
     1  122683392       11534336  unallocated  -               -         -       -'
 expect "a degraded RAID5" 0 'is missing' chunks -o length,profile,stripe_length,used \
-    "${raid5}1.img" -d "${raid5}2.img"
+    "${raid5}1.img" --device "${raid5}2.img"
 holds "is complete" out_is \
     $'16777216\tRAID5\t8388608\t16384\n67108864\tRAID5\t33554432\t720896\n134217728\tRAID5\t6710'\
 $'8864\t20480'
@@ -181,7 +181,7 @@ holds "is not complete" out_has '"used":0,.*"complete":false'
 expect "an address with two copies" 0 - map -o kind,mirror,devid,offset,length "$plain" 0x1d00000
 holds "has both" out_is $'copy\t1\t1\t38797312\t33554432\ncopy\t2\t1\t72351744\t33554432'
 raid6=$fixtures/raid6-4/dev
-six=("${raid6}1.img" -d "${raid6}3.img" -d "${raid6}4.img")
+six=("${raid6}1.img" --device "${raid6}3.img" --device "${raid6}4.img")
 expect "a range of a degraded RAID6" 0 'is missing' map -o logical,length,kind,mirror,devid,offset \
     "${six[@]}" 105971712+68K
 holds "is cut at the stripes, with the parity of each row" out_is \
@@ -203,7 +203,7 @@ expect "a range that ends after the last chunk" 0 - map -o logical,length,kind,d
     80740351+2
 holds "is outside there" out_is $'80740351\t1\tcopy\t1\n80740352\t1\toutside\t-'
 one=$fixtures/stripe-tree-raid1/dev
-pair=("${one}1.img" -d "${one}2.img")
+pair=("${one}1.img" --device "${one}2.img")
 logical=$("$PROGRAM" chunks -o chunk_type,logical "${one}1.img" "${one}2.img" |
         sed -n 's/^Data\t//p' | tail -n 1)
 expect "a raid stripe tree" 0 - map -o devid,offset,length,mirror "${pair[@]}" "$logical"

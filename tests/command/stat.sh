@@ -59,7 +59,7 @@ if have python3; then
     for name in "${compared[@]}"; do
         folder=$BUILD/fixtures/$name/
         devices=()
-        for device in "$folder"dev*.img; do devices+=(-d "$device"); done
+        for device in "$folder"dev*.img; do devices+=(--device "$device"); done
         image=${devices[1]}
         run_json --json "${devices[@]:2}" "$image" 2> /dev/null > "$WORK/walked"
         [ $? -eq 0 ] && [ -s "$WORK/walked" ] || continue

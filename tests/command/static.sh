@@ -63,7 +63,7 @@ super @
 chunks @
 map @ 30408704
 tree-stats @
-dump -t fs @
+dump --tree fs @
 diff @ 256 260
 picture --color always @
 picture --format svg @

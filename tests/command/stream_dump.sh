@@ -102,6 +102,6 @@ printf 'end\nraw garbage\n' | stream garbage
 expect 'data after END' 1 'there is no send stream at 27' dump garbage
 head -c 13 full > version && printf '\4\0\0\0' >> version
 expect 'an unknown version' 3 'has version 4' dump version
-expect 'options for trees' 2 'send streams have no trees' dump -t fs full
+expect 'options for trees' 2 'send streams have no trees' dump --tree fs full
 expect 'other commands see what precedes an error' 1 'is incomplete' ls full
 finish

@@ -13,8 +13,8 @@ cd "$WORK" || exit 1
 "$PROGRAM" send -f full.z --compressed-data "$image" first
 "$PROGRAM" send -f second -p first "$image" second
 "$PROGRAM" send -f second.2 --proto 2 -p first "$image" second
-"$PROGRAM" send -f third -p second -c first "$image" third
-"$PROGRAM" send -e -f joined -c first "$image" second third
+"$PROGRAM" send -f third -p second --clone-source first "$image" third
+"$PROGRAM" send -e -f joined --clone-source first "$image" second third
 
 # same DESCRIPTION SUBVOLUME STREAM...: whether the streams yield the snapshot.
 same() {
@@ -26,14 +26,14 @@ same() {
 }
 same "a full stream" first full
 same "a compressed one" first full.z
-same "with an incremental one" second full -d second
-same "in the other order" second second -d full
+same "with an incremental one" second full --device second
+same "in the other order" second second --device full
 zstd -q full -o full.zst
 same "a file of zstd" first full.zst
-same "of protocol 2" second second.2 -d full
-same "a chain" third third -d second -d full
-same "the parent in a chain" first third -d second -d full
-same "one stream of two subvolumes" third joined -d full
+same "of protocol 2" second second.2 --device full
+same "a chain" third third --device second --device full
+same "the parent in a chain" first third --device second --device full
+same "one stream of two subvolumes" third joined --device full
 
 # Several streams, and folders.
 same "a chain as operands" third third full second
@@ -43,7 +43,7 @@ echo "no stream" > folder/notes
 gzip < folder/notes > folder/notes.gz
 same "a folder" third folder
 mkdir older && mv folder/full older
-same "two folders" third folder -d older
+same "two folders" third folder --device older
 mv older/full folder
 expect "streams before a path" 0 - ls second full /second
 expect "a stream that is called like a path" 0 - ls third -d full -d second third
@@ -70,7 +70,7 @@ done
 
 expect "paths" 0 - walk full
 holds "begin with the subvolume" out_has '^/first/swap/3$'
-expect "subvolumes" 0 - subvolumes -o subvolume_path,ro,snapshot full -d second
+expect "subvolumes" 0 - subvolumes -o subvolume_path,ro,snapshot full --device second
 holds "a snapshot" out_has '/second.*(1|yes|true).*(1|yes|true)'
 expect "contents" 0 - cat full /first/swap/3
 is "are right" "$(sha256sum < "$WORK/out")" "$("$PROGRAM" cat "$image" /first/swap/3 | sha256sum)"

@@ -185,7 +185,7 @@ expect "unreadable data" 1 'no hash, because the tree is not complete' \
     sum --tree --insert "$bad" "$compressed"
 is "no hash" "$(cat "$WORK/out")" ""
 expect "two trees" 2 'for one PATH' sum --tree "$compressed" /zlib /lzo
-expect "an algorithm" 2 'excludes --algorithm' sum --tree -a md5 "$compressed"
+expect "an algorithm" 2 'excludes --algorithm' sum --tree --algorithm md5 "$compressed"
 expect "no tree" 2 'are for --tree' sum --ignore times "$compressed"
 expect "an unknown part" 2 'allowed: modes, owners' sum --tree --ignore size "$compressed"
 expect "a folder that is not there" 1 'No such file' \

@@ -35,38 +35,38 @@ fi
 
 # Trees by name and id, and their contents.
 plain=$(image plain)
-expect "columns" 0 - tree-stats -o tree,tree_name,levels,blocks,on_levels -t FS_TREE -t 10 -t dev \
-    "$plain"
+expect "columns" 0 - tree-stats -o tree,tree_name,levels,blocks,on_levels \
+    --tree FS_TREE --tree 10 --tree dev "$plain"
 holds "of the trees named" out_is $'5\tFS_TREE\t2\t19\t18,1\n10\t10\t1\t1\t1\n4\tdev\t1\t1\t1'
 for name in root extent chunk device fs csum uuid free-space data-reloc BTRFS_CHUNK_TREE_OBJECTID \
     csum-tree -9; do
-    expect "the tree $name" 0 - tree-stats -t "$name" "$plain"
+    expect "the tree $name" 0 - tree-stats --tree "$name" "$plain"
 done
-expect "a tree by id" 0 - tree-stats -t 5 "$plain"
+expect "a tree by id" 0 - tree-stats --tree 5 "$plain"
 holds "is called so" out_has '^Calculating size of tree 5$'
 holds "sizes with units" out_has '^	Total size: [0-9.]+KiB$'
-expect "items" 0 - tree-stats --items -t dev -o key_type_name,key_type,items "$plain"
+expect "items" 0 - tree-stats --items --tree dev -o key_type_name,key_type,items "$plain"
 holds "by type" out_has $'^DEV_EXTENT\t204\t[0-9]+$'
-expect "items of a tree as JSON" 0 - tree-stats --items --json -t fs "$plain"
+expect "items of a tree as JSON" 0 - tree-stats --items --json --tree fs "$plain"
 holds "objects" out_has \
     '^\{"tree":5,"key_type_name":"INODE_ITEM","key_type":1,"items":[0-9]+,"bytes":[0-9]+\}$'
-expect "levels" 0 - tree-stats -t fs -o levels,blocks,leaves,on_levels,lost_blocks,fill_percent \
-    "$(image levels-3)"
+expect "levels" 0 - \
+    tree-stats --tree fs -o levels,blocks,leaves,on_levels,lost_blocks,fill_percent "$(image levels-3)"
 holds "from the leaves up" out_has $'^3\t([0-9]+)\t([0-9]+)\t\\2,[0-9]+,1\t0\t[1-9][0-9]$'
 expect "no such name" 2 "unknown tree 'fss': give an id or one of root, extent, chunk" \
-    tree-stats -t fss "$plain"
-expect "no such tree" 2 'there is no tree 99; there are ROOT_TREE, CHUNK_TREE, ' tree-stats -t 99 \
-    "$plain"
+    tree-stats --tree fss "$plain"
+expect "no such tree" 2 'there is no tree 99; there are ROOT_TREE, CHUNK_TREE, ' \
+    tree-stats --tree 99 "$plain"
 holds "prints nothing" [ ! -s "$WORK/out" ]
-expect "no such tree among many" 2 ' 266, 267, \.\.\.$' tree-stats -t 99 "$(image subvolumes)"
-expect "the log tree, which is read as part of others" 2 'there is no tree -6$' tree-stats -t log \
-    "$(image log-tree)"
-expect "a control byte" 2 'unknown tree' tree-stats -t $'\e' "$plain"
+expect "no such tree among many" 2 ' 266, 267, \.\.\.$' tree-stats --tree 99 "$(image subvolumes)"
+expect "the log tree, which is read as part of others" 2 'there is no tree -6$' \
+    tree-stats --tree log "$(image log-tree)"
+expect "a control byte" 2 'unknown tree' tree-stats --tree $'\e' "$plain"
 
 # Damage.
 expect "a lost root" 1 'damage' tree-stats -o tree_name,blocks,lost_blocks "$(image lost-tree-csum)"
 holds "the others are counted" out_has $'^fs\t[0-9]+\t0$'
 holds "it is not" out_has $'^csum\t0\t1$'
-expect "a lost leaf" 1 'damage' tree-stats -t fs "$(image lost-leaf-first)"
+expect "a lost leaf" 1 'damage' tree-stats --tree fs "$(image lost-leaf-first)"
 holds "is told in text" out_has '^		Lost: 1$'
 finish

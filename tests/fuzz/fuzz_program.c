@@ -81,12 +81,12 @@ static const struct {
     {TEXT, "map % 0 5242880 22020096+1M 30408704 1G 18446744073709551615"},
     {JSON, "map --json --devid 1 % 0 65536+64K 1M+20M 5242880 30408704 18446744073709551615"},
     {TEXT, "tree-stats --items %"},
-    {JSON, "tree-stats --json -t root -t fs -t chunk -t extent -t dev %"},
+    {JSON, "tree-stats --json --tree root --tree fs --tree chunk --tree extent --tree dev %"},
     {TEXT, "dump --log ignore %"},
     {JSON, "dump --json %"},
-    {TEXT, "dump -t fs -t log -t csum --csum-items --csum-headers --dfs %"},
-    {TEXT, "dump -b 30408704 -b 22020096 -b 5242880 --follow --bfs %"},
-    {JSON, "dump --json -t fs --key 256..260 --hide-names %"},
+    {TEXT, "dump --tree fs --tree log --tree csum --csum-items --csum-headers --dfs %"},
+    {TEXT, "dump -B 30408704 -B 22020096 -B 5242880 --follow --bfs %"},
+    {JSON, "dump --json --tree fs --key 256..260 --hide-names %"},
     {TEXT, "graph %"},
     {TEXT, "check -j 2 %"},
     {JSON, "check -j 1 --data --all --json %"},
@@ -126,7 +126,7 @@ static const struct {
     {TEXT, "copy --history -C + %"},
     {TEXT, "copy --history -f qcow2 -C + %"},
     {TEXT, "copy --format qcow2 --compress -C + %"},
-    {TEXT, "metadump -c 1 -f +/dump %"},
+    {TEXT, "metadump --compress 1 -f +/dump %"},
     {JSON, "metadump --json --checksums -f +/dump %"},
     {JSON, "metadump --json --sanitize --name-key /proc/sys/kernel/ostype -f +/dump %"},
 };
@@ -158,7 +158,7 @@ static void add_word(struct arguments *arguments, char *word)
 
 static void add_images(struct arguments *arguments, const struct packed_image *image)
 {
-    static char device[] = "-d";
+    static char device[] = "--device";
     for (unsigned i = 0; i < image->device_count; i++) {
         snprintf(arguments->images[i], sizeof arguments->images[i], "/proc/self/fd/%d",
                  image->devices[i].file);

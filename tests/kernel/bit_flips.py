@@ -35,7 +35,7 @@ class Images(kernel.Program):
                  if l.startswith(("leaf ", "node ")) and " level " in l
                  or l.startswith("leaf ") and " items " in l}
         result = [(logical, self.node, True) for logical in sorted(found)]
-        for item in self.rows("dump", "-t", "csum"):
+        for item in self.rows("dump", "--tree", "csum"):
             if item["key"]["type"] == "EXTENT_CSUM":
                 start, length = item["item"]["start"], item["item"]["length"]
                 result += [(at, self.sector, False)

@@ -93,7 +93,7 @@ def by_kernel(folder, images):
 
 def destroy_blocks(history, program):
     """Overwrites some tree blocks, in one mirror or all of them."""
-    dump = program.text("dump", "-t", "extent") + program.text("dump", "-t", "5")
+    dump = program.text("dump", "--tree", "extent") + program.text("dump", "--tree", "5")
     blocks = sorted(set(re.findall(r"^(?:leaf|node) (\d+) ", dump, re.M)))
     for block in history.random.sample(blocks, min(len(blocks), 2)):
         places = [row for row in program.rows("map", block, statuses=(0, 1))

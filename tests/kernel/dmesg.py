@@ -85,7 +85,7 @@ def choose(program, what, files, seed):
                 program.ask("extents", "--json", *rng.sample(large, 5)).stdout.splitlines()]
         return [row["extents"][0]["extent_logical"] for row in rows]
     tree = "chunk" if what == CHUNKS else "fs"
-    rows = program.rows("dump", "-t", tree, "-o", "logical,level")
+    rows = program.rows("dump", "--tree", tree, "-o", "logical,level")
     blocks = sorted({row["logical"] for row in rows if row["level"] == 0})
     return blocks if what == CHUNKS else [rng.choice(blocks)]
 

@@ -52,7 +52,7 @@ def resolve(mount, address, *options):
 
 def choose_addresses(program, count, chance):
     """Addresses in extents and tree blocks, and some in neither."""
-    dump = program.text("dump", "-t", "extent")
+    dump = program.text("dump", "--tree", "extent")
     data = [(int(a), int(b)) for a, b in re.findall(r"key \((\d+) EXTENT_ITEM (\d+)\)", dump)]
     blocks = [int(a) for a in re.findall(r"key \((\d+) METADATA_ITEM", dump)]
     addresses = {chance.choice(blocks) for _ in range(min(count // 20, len(blocks)))}
@@ -92,7 +92,7 @@ def by_address(rows):
 def destroy_extent_tree(program, directory):
     """The program with copies of the images in which the root of the extent tree is zeroed."""
     lost = kernel.Program(program.path, kernel.copy_images(program.images, directory))
-    dump = program.text("dump", "-t", "root")
+    dump = program.text("dump", "--tree", "root")
     part = dump[re.search(r"key \(EXTENT_TREE ROOT_ITEM 0\)", dump).start():]
     root = re.search(r"bytenr (\d+)", part).group(1)
     for place in kernel.json_rows(program.ask("map", "--json", root)):

@@ -126,7 +126,7 @@ class Images(kernel.Program):
         return json.loads(self.lines("super", "--json")[0][0])
 
     def blocks(self, tree):
-        lines = self.lines("dump", "-t", tree)[0]
+        lines = self.lines("dump", "--tree", tree)[0]
         return sorted({int(found.group(1)) for line in lines
                        for found in [re.match(r"(?:leaf|node) (\d+) (?:items|level)", line)]
                        if found})

@@ -101,13 +101,15 @@ const struct cmd_option cmd_answer_options[] = {
     {0, "header", NULL, "begin with the names of the columns",
      CMD_FLAG(struct cmd_answer_settings, header)},
     {0, "separator", "TEXT", "separator of columns (default: a tab)", .store = store_separator},
+    {'0', "null", NULL, "end each row with NUL instead of a newline, and do not escape names",
+     CMD_FLAG(struct cmd_answer_settings, null), .also = "print0"},
     {0, "times", "WORD",
      "times in columns and JSON: since 1970 in nanoseconds (ns, the default) or seconds (s), or "
      "dates "
      "in UTC (iso or utc) or local time (local, the default of columns on a terminal)",
      .store = store_times, .words = times},
-    {0, "iec", NULL, "print sizes like 1.50MiB (default on a terminal, together with dates)",
-     CMD_FLAG(struct cmd_answer_settings, iec)},
+    {'h', "iec", NULL, "print sizes like 1.50MiB (default on a terminal, together with dates)",
+     CMD_FLAG(struct cmd_answer_settings, iec), .also = "human-readable"},
     {0, "si", NULL, "print sizes like 1.57MB", CMD_FLAG(struct cmd_answer_settings, si)},
     {'b', "raw", NULL, "print sizes and times as plain numbers (default unless on a terminal)",
      CMD_FLAG(struct cmd_answer_settings, raw)},
@@ -131,7 +133,7 @@ const struct cmd_option cmd_order_options[] = {
 };
 
 /* The reason why the settings contradict each other; NULL if they do not. */
-static const char *find_contradiction(const struct cmd_answer_settings *settings, char terminator)
+static const char *find_contradiction(const struct cmd_answer_settings *settings)
 {
     bool json = settings->style != BW_ROWS_TEXT;
     bool units = settings->iec || settings->si;
@@ -150,7 +152,7 @@ static const char *find_contradiction(const struct cmd_answer_settings *settings
          "--header, --separator, --iec and --si are for columns, which -o chooses"},
         {!json && !settings->columns && settings->times_given,
          "--times is for columns and JSON, which -o and --json choose"},
-        {settings->style == BW_ROWS_JSON_ARRAY && !terminator,
+        {settings->style == BW_ROWS_JSON_ARRAY && settings->null,
          "-0 is for lines, not for --json=array"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
@@ -160,17 +162,16 @@ static const char *find_contradiction(const struct cmd_answer_settings *settings
 }
 
 /* On a terminal, sizes have units and times are dates, unless options select something else. */
-static struct bw_rows_options options_of(const struct cmd_answer_settings *settings,
-                                         char terminator, bool terminal)
+static struct bw_rows_options options_of(const struct cmd_answer_settings *settings, bool terminal)
 {
     bool readable = terminal && !settings->raw;
     return (struct bw_rows_options){
         .struct_size = sizeof(struct bw_rows_options),
         .members = settings->columns,
         .style = settings->style,
-        .terminator = terminator,
+        .terminator = settings->null ? '\0' : '\n',
         .header = settings->header || settings->json_header,
-        .escape = terminal,
+        .escape = terminal && !settings->null,
         .units = settings->si                ? BW_ROWS_SI
                  : settings->iec || readable ? BW_ROWS_IEC
                                              : BW_ROWS_BYTES,
@@ -191,22 +192,33 @@ static struct bw_error *with_hint(struct bw_error *error)
     return hinted;
 }
 
+static bool is_for_people(const struct cmd_answer_settings *settings)
+{
+    return !settings->columns && settings->style == BW_ROWS_TEXT;
+}
+
 bool cmd_answer_is_for_people(const struct cmd_common *common)
 {
-    return !common->answer.columns && common->answer.style == BW_ROWS_TEXT;
+    return is_for_people(&common->answer);
+}
+
+static struct bw_error *null_needs_rows(void)
+{
+    return bw_error_create(BW_ERROR_USAGE,
+                           "-0 is for columns and JSON, which -o and --json choose");
 }
 
 struct bw_error *cmd_answer_rows(const struct cmd_answer_settings *settings, const char *record,
-                                 char terminator, bool terminal, struct bw_rows **rows)
+                                 bool has_null, bool terminal, struct bw_rows **rows)
 {
-    struct bw_rows_options options = options_of(settings, terminator, terminal);
-    const char *reason = find_contradiction(settings, terminator);
+    struct bw_rows_options options = options_of(settings, terminal);
+    const char *reason = find_contradiction(settings);
     BW_AUTO_FREE char *separator = NULL;
     *rows = NULL;
     if (reason)
         return bw_error_create(BW_ERROR_USAGE, "%s", reason);
-    if (!settings->columns && settings->style == BW_ROWS_TEXT)
-        return NULL;
+    if (is_for_people(settings))
+        return settings->null && !has_null ? null_needs_rows() : NULL;
     if (settings->separator) {
         separator = malloc(strlen(settings->separator) + 1);
         if (!separator)
@@ -305,17 +317,19 @@ static struct bw_error *make_rows(struct cmd_answer *answer)
     const struct cmd_answer_settings *settings = &answer->settings;
     const struct cmd_answer_plan *plan = answer->plan;
     struct cmd_answer_settings chosen = *settings;
-    bool for_people = !settings->columns && settings->style == BW_ROWS_TEXT;
+    bool for_people = is_for_people(settings);
     bool table = plan->columns && for_people;
     bool aligned = table && !settings->separator;
+    if (table && settings->null)
+        return null_needs_rows();
     if (table)
         chosen.columns = plan->columns;
     chosen.header |= aligned;
     chosen.raw |= table && !answer->output.at_once && !settings->iec && !settings->si;
     if (for_people && plan->has_units)
         chosen.iec = chosen.si = false;
-    BW_TRY(cmd_answer_rows(&chosen, plan->record, plan->null_terminated ? '\0' : '\n',
-                           table || answer->output.at_once, &answer->rows));
+    BW_TRY(cmd_answer_rows(&chosen, plan->record, plan->has_null, table || answer->output.at_once,
+                           &answer->rows));
     answer->stream.rows = answer->rows;
     answer->stream.consume = aligned ? append_rows : cmd_write;
     answer->stream.context = aligned ? (void *)&answer->text : &answer->output;

@@ -46,8 +46,8 @@ struct cmd_answer_plan {
      * STATUS_CANNOT. */
     struct bw_error *(*list)(struct cmd_answer *answer, void *context);
     void *context;
-    bool null_terminated; /**< rows that are not a table end with NUL */
-    const char *largest;  /**< the column by which --top selects rows without --sort; may be NULL */
+    bool has_null;       /**< `print` ends its lines with NUL for --null */
+    const char *largest; /**< the column by which --top selects rows without --sort; may be NULL */
 };
 
 /** Opens the images, writes all records, and closes; returns the exit status. */
@@ -85,10 +85,10 @@ struct bw_error *cmd_answer_write(struct cmd_answer *answer, const void *record,
 bool cmd_answer_is_for_people(const struct cmd_common *common);
 
 /** For commands that have their own stream. Creates rows for a record with the format that the
- * options select; NULL if they select neither columns nor JSON. `terminator` ends each row;
- * `terminal`: the rows are written to a terminal. BW_ERROR_USAGE if the options contradict each
- * other. */
+ * options select; NULL if they select neither columns nor JSON. `has_null`: the command can then
+ * end its lines with NUL; `terminal`: the rows are written to a terminal. BW_ERROR_USAGE if the
+ * options contradict each other. */
 struct bw_error *cmd_answer_rows(const struct cmd_answer_settings *settings, const char *record,
-                                 char terminator, bool terminal, struct bw_rows **rows);
+                                 bool has_null, bool terminal, struct bw_rows **rows);
 
 #endif

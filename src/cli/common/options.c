@@ -272,9 +272,9 @@ static const char *const log_modes[] = {"replay", "ignore", NULL};        /* enu
 
 /* Options of every command that opens a file system. */
 const struct cmd_option cmd_image_options[] = {
-    {'d', "device", "FILE", "add another device of the same file system (repeatable)",
+    {0, "device", "FILE", "add another device of the same file system (repeatable)",
      .store = store_device, .heading = "Images"},
-    {'s', "super", "N", "use superblock copy N: 0, 1 or 2 (default: the best)",
+    {0, "super", "N", "use superblock copy N: 0, 1 or 2 (default: the best)",
      .store = store_superblock},
     {0, "partition", "PARTITION",
      "select a partition of a disk by number, name or UUID, or by its file system's label or UUID",
@@ -362,7 +362,7 @@ const struct cmd_option cmd_common_options[] = {
      "also report bad copies that good ones replaced, and all of many similar messages; -vv: the "
      "layers each error passed",
      .store = store_verbose},
-    {'h', "help", "[=TOPIC]", "print this help, or help about a topic or all options",
+    {0, "help", "[=TOPIC]", "print this help, or help about a topic or all options",
      .show = show_help},
     {'V', "version", NULL, "print the version of the program", .show = show_version},
     {0},

@@ -156,7 +156,7 @@ void cmd_suggest(struct cmd_suggestion *suggestion, const char *candidate);
 /** Prints `word`, the reason why it is wrong, and similar command names to stderr. */
 void cmd_print_unknown_command(const char *word, const char *reason);
 
-/** Advice for a removed long option of a command, given without dashes; NULL if no earlier version
+/** Advice for a removed option of a command, given without dashes; NULL if no earlier version
  * had it. */
 const char *cmd_instead_of_option(const char *command, const char *option);
 

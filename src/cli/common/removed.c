@@ -10,7 +10,7 @@
 
 struct removed {
     const char *command; /* of the option; NULL: any command */
-    const char *word;    /* a command, an option, or OPTION=WORD */
+    const char *word;    /* a command, an option or its letter, or OPTION=WORD */
     const char *instead; /* completes: "WORD was removed: ..." */
 };
 
@@ -19,6 +19,15 @@ struct removed {
 #define FILTER         "use --exclude, or filter the lines of --json with jq; --files-from reads paths"
 
 static const struct removed options[] = {
+    {"dump", "t", "use --tree TREE"},
+    {"metadump", "c", "use --compress LEVEL"},
+    {"metadump", "s", "use --sanitize"},
+    {"send", "c", "use --clone-source SUBVOLUME"},
+    {"sum", "a", "use --algorithm WORD"},
+    {"sum", "zero", "use -0"},
+    {"super", "F", "use --force"},
+    {"super", "i", "use --copy N"},
+    {"tree-stats", "t", "use --tree TREE"},
     {"check", "step", "run a long check as parts: --part 1/100 to --part 100/100"},
     {"copy", "bmap", "run 'bmaptool create' on the sparse copy"},
     {"copy", "output", "-f FILE is the file that copy writes"},
@@ -32,11 +41,15 @@ static const struct removed options[] = {
     {"owner", "block-size", "--map reads maps of ddrescue, and lists of 'badblocks -b 1024'"},
     {"owner", "dmesg", "use 'rescue --dmesg FILE'"},
     {"owner", "map-offset", "the partition table of the disk's image has the offset"},
+    {"xattr", "d", "a file or a pipe gets what setfattr --restore reads"},
     {"xattr", "dump", "a file or a pipe gets what setfattr --restore reads"},
     {"xattr", "e", XATTR_ENCODING},
     {"xattr", "encoding", XATTR_ENCODING},
     {"xattr", "m", XATTR_MATCH},
     {"xattr", "match", XATTR_MATCH},
+    {NULL, "d", "name further devices after IMAGE, or with --device FILE"},
+    {NULL, "h", "use --help"},
+    {NULL, "s", "use --super N"},
     {NULL, "probe-filter",
      "filter with 'jq': --probe PATTERN --probe-format json --probe-output FILE"},
     {NULL, "!", FILTER},

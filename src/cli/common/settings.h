@@ -17,6 +17,7 @@ struct cmd_answer_settings {
     const char *separator; /**< as given; NULL: a tab */
     enum bw_rows_style style;
     bool json_header, header;
+    bool null; /**< rows, or the lines that replace them, end with NUL */
     bool iec, si, raw;
     unsigned times; /**< enum bw_rows_times */
     bool times_given;
@@ -26,8 +27,8 @@ struct cmd_answer_settings {
 
 /** Which file systems a command works on, and how to open them; for session.h. */
 struct cmd_input {
-    const char **images; /**< IMAGE, then the arguments of -d; all operands if the command needs no
-                          * image */
+    const char **images; /**< IMAGE, then the arguments of --device; all operands if the command
+                          * needs no image */
     size_t image_count;
     const char *const *others; /**< images of another file system, which cmd_open_other() opens */
     size_t other_count;

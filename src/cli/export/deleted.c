@@ -20,7 +20,7 @@ struct deleted_state {
     struct extract_settings extract;
     struct cmd_generations_settings states;
     uint64_t since;
-    bool no_data, unverified, null_terminated, lost;
+    bool no_data, unverified, lost;
 };
 
 /* A running deleted command. */
@@ -71,8 +71,6 @@ static const struct cmd_option options[] = {
     CMD_GROUP(extract_options, struct deleted_state, extract),
     {'j', "threads", "N", "read with N threads (default: one per processor, at most 8)",
      CMD_THREADS(struct deleted_state, extract.export.walk.threads)},
-    {'0', "null", NULL, "end each row with NUL; without -o and --json, rows are paths",
-     CMD_FLAG(struct deleted_state, null_terminated)},
     CMD_SELECTION(struct deleted_state, extract.export.selection),
     {0},
 };
@@ -407,22 +405,19 @@ static int run_extract(struct deleting *deleting, const struct cmd_common *commo
     return extract_run(&without_path, &settings->extract, extract_all, deleting);
 }
 
-static int run_list(struct deleting *deleting, const struct cmd_common *common,
-                    struct deleted_state *settings)
+static int run_list(struct deleting *deleting, const struct cmd_common *common)
 {
     const struct cmd_answer_plan plan = {
         .record = cmd_deleted.record,
         .columns = "recoverable,generation,changed,type,size,path,snapshot_path",
         .list = list,
         .context = deleting,
-        .null_terminated = settings->null_terminated,
     };
-    const bool for_people = !settings->null_terminated && cmd_answer_is_for_people(common);
     struct cmd_common own = *common;
-    if (settings->null_terminated && !own.answer.columns)
+    if (own.answer.null && cmd_answer_is_for_people(common))
         own.answer.columns = "path";
     const int status = cmd_answer_run(&own, &plan);
-    if (for_people)
+    if (cmd_answer_is_for_people(&own))
         report_unverifiable(deleting);
     return status;
 }
@@ -437,7 +432,7 @@ static int run(const struct cmd_common *common, void *state)
     struct bw_error *error = cmd_index_begin(&deleting.index, common, &settings->states, &own);
     const int status = error                      ? cmd_fail(common, error)
                        : settings->extract.folder ? run_extract(&deleting, &own, settings)
-                                                  : run_list(&deleting, &own, settings);
+                                                  : run_list(&deleting, &own);
     cmd_index_end(&deleting.index);
     return status;
 }

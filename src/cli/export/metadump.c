@@ -31,9 +31,9 @@ static struct bw_error *store_level(void *target, const struct cmd_option *optio
 
 static const struct cmd_option options[] = {
     {'f', "file", "FILE", "write the metadump to FILE", CMD_TEXT(struct metadump_state, file)},
-    {'c', "compress", "LEVEL", "compress with zlib at this level, 1 to 9 (default: 0, not at all)",
+    {0, "compress", "LEVEL", "compress with zlib at this level, 1 to 9 (default: 0, not at all)",
      .store = store_level},
-    {'s', "sanitize", NULL,
+    {0, "sanitize", NULL,
      "replace names by others of the same length and hash; keep only known numbers otherwise",
      CMD_FLAG(struct metadump_state, sanitize)},
     {0, "name-key", "FILE",
@@ -133,11 +133,11 @@ const struct command cmd_metadump = {
         "entries determine them.\n\n"
         "Two metadumps of the same file system are equal. With --sanitize, this needs the same\n"
         "--name-key; otherwise each metadump has different names.\n",
-    .examples =
-        "  btrfs-walk metadump -c 9 -f dump.bti /dev/sdb1      compressed\n"
-        "  btrfs-walk metadump -s -c 9 -f dump.bti a.img b.img  without names\n"
-        "  btrfs-walk check dump.bti                           what a developer sees\n"
-        "  btrfs-walk metadump -s -f dump.bti --json disk.img | jq -r .information  the list\n",
+    .examples = "  btrfs-walk metadump --compress 9 -f dump.bti /dev/sdb1   compressed\n"
+                "  btrfs-walk metadump --sanitize -f dump.bti a.img b.img   without names\n"
+                "  btrfs-walk check dump.bti                           what a developer sees\n"
+                "  btrfs-walk metadump --sanitize -f dump.bti --json disk.img | jq -r .information "
+                " the list\n",
     .options = options,
     .record = "disclosureinfo",
     .run = run,

@@ -63,7 +63,7 @@ static const struct cmd_option options[] = {
      "send only the differences from this subvolume, which the "
      "receiver has",
      CMD_TEXT(struct send_state, parent)},
-    {'c', "clone-source", "SUBVOLUME",
+    {0, "clone-source", "SUBVOLUME",
      "clone data from this subvolume, which the receiver also has; the best one becomes the "
      "parent",
      .store = store_source},

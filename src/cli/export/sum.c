@@ -13,7 +13,7 @@
 struct sum_state {
     struct cmd_export_settings export;
     enum bw_hash_algorithm algorithm;
-    bool null_terminated, tag;
+    bool tag;
     struct cmd_sum_tree tree;
 };
 
@@ -26,14 +26,11 @@ struct sum {
 };
 
 static const struct cmd_option options[] = {
-    {'a', "algorithm", "WORD",
+    {0, "algorithm", "WORD",
      "sha256 (default), sha512, sha384, blake2b (512 bits), sha1, md5 or xxh64",
      CMD_WORD(struct sum_state, algorithm, bw_hash_names)},
     {0, "tag", NULL, "write 'SHA256 (NAME) = HASH', like BSD and sha256sum --tag",
      CMD_FLAG(struct sum_state, tag)},
-    {'0', "zero", NULL,
-     "end each line with a NUL byte instead of a newline, and do not escape names",
-     CMD_FLAG(struct sum_state, null_terminated)},
     CMD_GROUP(cmd_sum_tree_options, struct sum_state, tree),
     CMD_GROUP(cmd_naming_options, struct sum_state, export),
     CMD_EXPORT_CHECKSUMS_OPTION(struct sum_state),
@@ -84,7 +81,7 @@ static struct bw_error *write_line(struct sum *sum, const struct bw_export_entry
     const struct sum_state *state = sum->state;
     const struct bw_bytes name = name_of(sum, item);
     struct bw_buffer *line = &sum->answer.text;
-    bool plain = state->null_terminated || (!sum->terminal && !needs_escapes(name));
+    bool plain = sum->answer.settings.null || (!sum->terminal && !needs_escapes(name));
     line->length = 0;
     if (!plain && !sum->terminal)
         bw_buffer_append_byte(line, '\\');
@@ -100,7 +97,7 @@ static struct bw_error *write_line(struct sum *sum, const struct bw_export_entry
         append_escaped(line, name);
     if (state->tag)
         bw_buffer_format(line, ") = %s", item->hash);
-    bw_buffer_append_byte(line, state->null_terminated ? '\0' : '\n');
+    bw_buffer_append_byte(line, sum->answer.settings.null ? '\0' : '\n');
     return line->failed ? bw_error_no_memory()
                         : cmd_write(&sum->answer.output, line->data, line->length);
 }
@@ -139,16 +136,17 @@ static struct bw_error *sum_files(struct sum *sum)
 }
 
 /* Whether the options make sense together. */
-static struct bw_error *check_options(const struct sum_state *state)
+static struct bw_error *check_options(const struct cmd_common *common,
+                                      const struct sum_state *state)
 {
     const struct cmd_sum_tree *tree = &state->tree;
     if (!tree->wanted)
         return tree->folder || tree->ignored
                    ? bw_error_create(BW_ERROR_USAGE, "--compare and --ignore are for --tree")
                    : NULL;
-    if (state->algorithm || state->tag || state->null_terminated ||
-        state->export.naming.components || state->export.selection.part.count)
-        return bw_error_create(BW_ERROR_USAGE, "--tree excludes --algorithm, --tag, --zero, "
+    if (state->algorithm || state->tag || common->answer.null || state->export.naming.components ||
+        state->export.selection.part.count)
+        return bw_error_create(BW_ERROR_USAGE, "--tree excludes --algorithm, --tag, --null, "
                                                "--strip-components and --part");
     return NULL;
 }
@@ -156,13 +154,12 @@ static struct bw_error *check_options(const struct sum_state *state)
 static int run(const struct cmd_common *common, void *state)
 {
     struct sum sum = {.state = state, .terminal = isatty(STDOUT_FILENO)};
-    struct bw_error *wrong = check_options(state);
+    struct bw_error *wrong = check_options(common, state);
     if (wrong)
         return cmd_fail(common, wrong);
     if (sum.state->tree.wanted)
         return cmd_sum_tree(common, &sum.state->tree, &sum.state->export, cmd_sum.record);
-    const struct cmd_answer_plan plan = {.record = cmd_sum.record,
-                                         .null_terminated = sum.state->null_terminated};
+    const struct cmd_answer_plan plan = {.record = cmd_sum.record, .has_null = true};
     struct bw_error *error = cmd_answer_begin(&sum.answer, common, &plan);
     int status =
         error ? cmd_fail(common, error) : cmd_export_open(common, &sum.state->export, &sum.export);

@@ -29,7 +29,7 @@ struct diff_state {
     const char *only; /* the letters to print; NULL: all */
     unsigned reading; /* enum bw_diff_reading */
     unsigned nested;  /* enum bw_nested */
-    bool null_terminated, stat, by_path;
+    bool stat, by_path;
     bool with_folder; /* `others` is a directory of this machine */
     struct cmd_since since;
     struct cmd_index index; /* of --since */
@@ -85,8 +85,6 @@ static const struct cmd_option options[] = {
     {0, "stat", NULL, "also print the number of differing bytes, and the totals on stderr",
      CMD_FLAG(struct diff_state, stat)},
     CMD_GROUP(cmd_since_options, struct diff_state, since),
-    {'0', "null", NULL, "end each field of a line with NUL, and do not escape names",
-     CMD_FLAG(struct diff_state, null_terminated)},
     {0},
 };
 
@@ -140,7 +138,8 @@ static struct bw_error *print_line(struct cmd_answer *answer, const void *record
     const struct bw_diffinfo *row = record;
     const struct diff_state *state = answer->plan->context;
     struct bw_buffer *line = &answer->text;
-    const char separator = state->null_terminated ? '\0' : '\t';
+    const bool null = answer->settings.null;
+    const char separator = null ? '\0' : '\t';
     (void)absent;
     bw_buffer_append_byte(line, sign_of(row->change));
     bw_buffer_append_byte(line, separator);
@@ -150,9 +149,9 @@ static struct bw_error *print_line(struct cmd_answer *answer, const void *record
         bw_buffer_format(line, "%" PRIu64, row->changed_bytes);
     }
     if (row->old_path.data)
-        append_name(line, state->null_terminated, row->old_path);
-    append_name(line, state->null_terminated, row->path);
-    bw_buffer_append_byte(line, state->null_terminated ? '\0' : '\n');
+        append_name(line, null, row->old_path);
+    append_name(line, null, row->path);
+    bw_buffer_append_byte(line, null ? '\0' : '\n');
     return NULL;
 }
 
@@ -481,7 +480,7 @@ static int run(const struct cmd_common *common, void *state)
                                          .list = list,
                                          .context = state,
                                          .largest = "changed_bytes",
-                                         .null_terminated = diff->null_terminated};
+                                         .has_null = true};
     struct stat status;
     diff->with_folder = diff->other_count == 1 && stat(*diff->others, &status) == 0 &&
                         S_ISDIR(status.st_mode) && !bw_folder_holds_streams(*diff->others);
@@ -530,7 +529,8 @@ const struct command cmd_diff = {
         "  M  modified      R  renamed: the old path, then the new one\n"
         "  T  another type  ?  could not be compared, or only with --content\n\n"
         "  F file  / directory  @ link  B C device  | pipe  = socket\n\n"
-        "Names are escaped as by ls -b, except for spaces; -0 turns escaping off. A renamed\n"
+        "Names are escaped as by ls -b, except for spaces; with -0, each field ends with NUL\n"
+        "and names are not escaped. A renamed\n"
         "directory is one line; its entries are listed only if they changed themselves. If a\n"
         "renamed file was also modified, a second line lists that. Data and metadata that A\n"
         "and B share are not read.\n\n"

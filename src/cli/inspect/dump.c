@@ -67,10 +67,10 @@ static void release_numbers(void *numbers)
 }
 
 static const struct cmd_option options[] = {
-    {'t', "tree", "TREE", "print this tree: its name or id (repeatable)", .store = store_tree,
+    {0, "tree", "TREE", "print this tree: its name or id (repeatable)", .store = store_tree,
      .offset = offsetof(struct dump_state, trees), .words = bw_tree_names,
      .release = release_numbers},
-    {'b', "block", "LOGICAL", "print the tree block at this logical address (repeatable)",
+    {'B', "block", "LOGICAL", "print the tree block at this logical address (repeatable)",
      .store = store_block, .offset = offsetof(struct dump_state, blocks),
      .release = release_numbers},
     {0, "follow", NULL, "with --block: also print everything below it",
@@ -210,7 +210,8 @@ const struct command cmd_dump = {
     .details =
         "\n"
         "The output has the lines, labels and order of 'btrfs inspect-internal dump-tree'.\n"
-        "Without -t and -b all trees are printed. TREE is a name (root, chunk, extent, dev, fs,\n"
+        "Without --tree and --block all trees are printed. TREE is a name (root, chunk, extent, "
+        "dev, fs,\n"
         "csum, quota, uuid, free-space, block-group, raid-stripe, remap, log, reloc,\n"
         "data-reloc), also as FS_TREE, or an id.\n\n"
         "With --key, only leaves that contain matching keys are read. Omitted parts of a key\n"
@@ -234,11 +235,11 @@ const struct command cmd_dump = {
         "--json print a row for each, with the columns of the record commandinfo. Neither its\n"
         "parent nor other streams are needed.\n",
     .examples = "  btrfs-walk dump disk.img                       all trees\n"
-                "  btrfs-walk dump -t fs --key 257 disk.img       everything about an inode\n"
-                "  btrfs-walk dump -t chunk --json disk.img       for programs\n"
-                "  btrfs-walk dump -t fs -o key,size disk.img     columns\n"
-                "  btrfs-walk dump -b 30408704 --follow disk.img  a block and all below it\n"
-                "  btrfs-walk dump -b 30408704 --hex disk.img     its bytes\n"
+                "  btrfs-walk dump --tree fs --key 257 disk.img   everything about an inode\n"
+                "  btrfs-walk dump --tree chunk --json disk.img   for programs\n"
+                "  btrfs-walk dump --tree fs -o key,size disk.img columns\n"
+                "  btrfs-walk dump -B 30408704 --follow disk.img  a block and all below it\n"
+                "  btrfs-walk dump -B 30408704 --hex disk.img     its bytes\n"
                 "  btrfs-walk dump backup.send                    the commands of a send stream\n",
     .options = options,
     .record = "iteminfo",

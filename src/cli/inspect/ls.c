@@ -481,7 +481,6 @@ static const struct cmd_option options[] = {
     {'R', "recursive", NULL, "also list the contents of directories, at any depth",
      CMD_FLAG(struct ls_state, recursive)},
     {'i', "inode", NULL, "the inode number before each name", CMD_FLAG(struct ls_state, inodes)},
-    {'h', "human-readable", NULL, "sizes as 1.5K", CMD_FLAG(struct ls_state, human_readable)},
     {'F', "classify", NULL, "one of */=@| after each name, by its type",
      CMD_FLAG(struct ls_state, classify)},
     {'t', "by-time", NULL, "sort by time, the newest first", CMD_FLAG(struct ls_state, by_time)},
@@ -542,7 +541,12 @@ static struct bw_error *make_ready(const struct cmd_common *common, struct ls_st
         return bw_error_create(BW_ERROR_USAGE, "invalid argument of --time-style: %s (allowed: %s)",
                                ls->time_style, BW_TIME_STYLES);
     ls->color = ls->color && ls_colors_read(common, &ls->colors) ? ls->color : NEVER;
-    return cmd_answer_rows(&common->answer, cmd_ls.record, '\n', terminal, rows);
+    struct cmd_answer_settings answer = common->answer;
+    if (cmd_answer_is_for_people(common)) {
+        ls->human_readable = answer.iec; /* sizes of -l */
+        answer.iec = false;
+    }
+    return cmd_answer_rows(&answer, cmd_ls.record, false, terminal, rows);
 }
 
 static int run(const struct cmd_common *common, void *state)

@@ -30,9 +30,9 @@ static struct bw_error *store_copy(void *target, const struct cmd_option *option
 }
 
 static const struct cmd_option options[] = {
-    {'i', "copy", "N", "print only copy N: 0, 1 or 2", .store = store_copy,
+    {0, "copy", "N", "print only copy N: 0, 1 or 2", .store = store_copy,
      .offset = offsetof(struct super_state, copy)},
-    {'F', "force", NULL, "also print copies without the btrfs magic",
+    {0, "force", NULL, "also print copies without the btrfs magic",
      CMD_FLAG(struct super_state, force)},
     {'x', "hex", NULL, "print the bytes in hexadecimal digits", CMD_FLAG(struct super_state, hex)},
     {0},
@@ -113,9 +113,10 @@ static bool is_printed(struct supers *supers, size_t image, unsigned copy,
         return true;
     supers->bad++;
     bool magic = strstr(bad->message, "magic") == NULL;
-    print_warning(supers, bw_error_create(bad->code, "%s: superblock copy %u: %s%s",
-                                          bw_fs_image_path(supers->fs, image), copy, bad->message,
-                                          magic || supers->state->force ? "" : " (-F prints it)"));
+    print_warning(supers,
+                  bw_error_create(bad->code, "%s: superblock copy %u: %s%s",
+                                  bw_fs_image_path(supers->fs, image), copy, bad->message,
+                                  magic || supers->state->force ? "" : " (--force prints it)"));
     return magic || supers->state->force;
 }
 
@@ -223,8 +224,8 @@ const struct command cmd_super = {
         "copy, and differences between copies, are reported on stderr. With --hex, offsets begin\n"
         "at the beginning of each copy.\n",
     .examples = "  btrfs-walk super disk.img                               all copies\n"
-                "  btrfs-walk super -i 1 disk.img                          one of them\n"
-                "  btrfs-walk super -i 0 --hex disk.img                    its bytes\n"
+                "  btrfs-walk super --copy 1 disk.img                      one of them\n"
+                "  btrfs-walk super --copy 0 --hex disk.img                 its bytes\n"
                 "  btrfs-walk super -o device,copy,generation a.img b.img  columns\n"
                 "  btrfs-walk super --json a.img b.img | jq .label         for programs\n",
     .options = options,

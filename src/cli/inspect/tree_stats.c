@@ -45,7 +45,7 @@ static void release_trees(void *state)
 }
 
 static const struct cmd_option options[] = {
-    {'t', "tree", "TREE",
+    {0, "tree", "TREE",
      "this tree: its name or id (repeatable; default: root, extent, csum and fs)",
      .store = store_tree, .words = bw_tree_names, .release = release_trees},
     {0, "items", NULL, "list the items of each tree by type",
@@ -309,8 +309,8 @@ const struct command cmd_tree_stats = {
         "is an estimate for a hard disk that seeks in 8 ms and reads 160 MB per second. --items\n"
         "has other columns: tree, key_type_name, items and bytes.\n",
     .examples = "  btrfs-walk tree-stats disk.img                          root, extent, csum, fs\n"
-                "  btrfs-walk tree-stats -b -t 256 -t uuid disk.img        other trees\n"
-                "  btrfs-walk tree-stats --items -t fs disk.img            items by type\n"
+                "  btrfs-walk tree-stats -b --tree 256 --tree uuid disk.img other trees\n"
+                "  btrfs-walk tree-stats --items --tree fs disk.img         items by type\n"
                 "  btrfs-walk tree-stats -o tree_name,bytes,fill_percent disk.img  columns\n",
     .options = options,
     .record = "treeinfo",

@@ -21,7 +21,6 @@ struct walk_state {
     const char *time_style;
     struct bw_walk_options options;
     struct cmd_selection selection;
-    bool null_terminated;
     bool summary;
     bool falls; /* --sort begins with '-': descending */
 };
@@ -59,8 +58,6 @@ static struct bw_error *store_order(void *target, const struct cmd_option *optio
 }
 
 static const struct cmd_option options[] = {
-    {'0', "print0", NULL, "end each path or row with a NUL byte instead of a newline",
-     CMD_FLAG(struct walk_state, null_terminated)},
     {0, "long", NULL, "print lines like those of 'ls -l', with times in UTC and whole paths",
      CMD_FLAG(struct walk_state, long_lines)},
     {0, "names", NULL,
@@ -155,16 +152,16 @@ static int walk_image(const struct cmd_common *common, struct walk_state *walk)
 static struct bw_error *make_rows(const struct cmd_common *common, const struct walk_state *walk,
                                   struct bw_rows **rows)
 {
-    const bool terminal = !walk->null_terminated && isatty(STDOUT_FILENO);
+    const bool terminal = !common->answer.null && isatty(STDOUT_FILENO);
     const struct bw_rows_options lines = {
         .struct_size = sizeof lines,
         .style = walk->long_lines ? BW_ROWS_LONG : BW_ROWS_PATHS,
-        .terminator = walk->null_terminated ? '\0' : '\n',
+        .terminator = common->answer.null ? '\0' : '\n',
         .escape = terminal,
         .names = walk->names,
         .time_style = walk->time_style,
     };
-    BW_TRY(cmd_answer_rows(&common->answer, cmd_walk.record, lines.terminator, terminal, rows));
+    BW_TRY(cmd_answer_rows(&common->answer, cmd_walk.record, true, terminal, rows));
     if (*rows && walk->long_lines)
         return bw_error_create(BW_ERROR_USAGE, "--long excludes -o and --json");
     if (!walk->long_lines && (walk->names || walk->time_style))

@@ -200,7 +200,7 @@ static void append_command(const struct report_page *report, struct bw_buffer *p
     const struct bw_fs *fs = report->session.fs;
     bw_buffer_format(page, "<li><code>btrfs-walk %s", beginning);
     for (size_t i = 0; i < bw_fs_image_count(fs); i++) {
-        bw_buffer_format(page, "%s", i ? " -d " : " ");
+        bw_buffer_format(page, "%s", i ? " --device " : " ");
         append_word(page, bw_fs_image_path(fs, i));
     }
     bw_buffer_format(page, "%s</code> %s</li>\n", end, purpose);

@@ -28,8 +28,6 @@ static const struct cmd_option options[] = {
     CMD_GROUP(cmd_generations_options, struct rescue_settings, states),
     {'j', "threads", "N", "read with N threads (default: one per processor, at most 8)",
      CMD_THREADS(struct rescue_settings, export.walk.threads)},
-    {'0', "null", NULL, "with --list, end each row with NUL; without -o and --json, rows are paths",
-     CMD_FLAG(struct rescue_settings, null_terminated)},
     {0},
 };
 
@@ -261,7 +259,7 @@ static struct bw_error *begin_rescue(struct rescue *rescue, const struct cmd_com
     rescue->common.messages.listener = (struct bw_reporter){rescue_note_problem, rescue};
     if (!common->messages.verbose)
         rescue->common.messages.is_selected = print_only_with_verbose;
-    if (rescue->settings->null_terminated && !rescue->common.answer.columns)
+    if (rescue->settings->list && common->answer.null && cmd_answer_is_for_people(common))
         rescue->common.answer.columns = "path";
     return cmd_answer_begin(&rescue->answer, &rescue->common, plan);
 }
@@ -271,8 +269,7 @@ static int report_files(const struct cmd_common *common, struct rescue_settings 
                         struct rescue_plan *found)
 {
     const struct cmd_answer_plan list = {.record = "rescuefileinfo",
-                                         .columns = "recoverable,size,bad_bytes,path",
-                                         .null_terminated = settings->null_terminated};
+                                         .columns = "recoverable,size,bad_bytes,path"};
     const struct cmd_answer_plan screen = {
         .record = "rescueinfo", .print = rescue_print, .has_units = true};
     BW_AUTO_FREE struct rescue *rescue = calloc(1, sizeof *rescue);

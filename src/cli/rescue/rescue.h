@@ -30,7 +30,7 @@ struct rescue_settings {
     struct cmd_generations_settings states;
     const char *folder; /**< of --extract; NULL: nothing is extracted */
     const char *dmesg;  /**< a kernel log; NULL: none */
-    bool list, no_data, null_terminated;
+    bool list, no_data;
 };
 
 /** Kinds of problems that are kept; more are only counted. */

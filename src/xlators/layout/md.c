@@ -529,7 +529,7 @@ static const char page[] =
     "Shows an array of Linux software RAID (MD) as a device, without the kernel's part of it. The "
     "default graph contains it for images, or partitions, with a superblock of MD. All devices of "
     "the array are given, in any order:\n\n"
-    "    btrfs-walk disk1.img -d disk2.img -d disk3.img\n\n"
+    "    btrfs-walk disk1.img disk2.img disk3.img\n\n"
     "It reads superblocks of the versions 0.90, 1.0, 1.1 and 1.2, and linear arrays, RAID0, RAID1, "
     "RAID4, RAID5, RAID6 and RAID10 in all layouts. Data on a missing device are read from a "
     "copy, or computed from parity. A device that missed changes of the others is not used. Arrays "
