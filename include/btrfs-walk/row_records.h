@@ -957,7 +957,7 @@ struct bw_disclosureinfo {
     const char *details; /**< a remark, in which names are escaped as by ls -b; may be absent */
 };
 
-/** Version 1, Evolving/Evolving/Common: the record that --json-header writes first. */
+/** Version 1, Evolving/Evolving/Common: the record that --json --header writes first. */
 struct bw_headerinfo {
     const char *record; /**< always "header" */
     const char *tool; /**< name of the program */

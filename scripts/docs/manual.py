@@ -179,7 +179,8 @@ def program_page(tables):
     text += name_section("btrfs-walk", manual_text.SUMMARY) + manual_text.SYNOPSIS
     text += section("DESCRIPTION", paragraphs(manual_text.DESCRIPTION))
     text += section("COMMANDS", command_list(commands))
-    text += section("OPTIONS", options_text(tables["image_options"] + tables["common_options"]))
+    text += section("OPTIONS", options_text(
+        tables["image_options"] + tables["answer_options"] + tables["common_options"]))
     text += statuses(tables["exit_statuses"]) + environment(every) + files()
     text += diagnostics(tables, every) + examples(manual_text.EXAMPLES)
     return text + see_also(("btrfs-walk-xlators", 7), ("btrfs-walk-probes", 7), ("btrfs", 5),

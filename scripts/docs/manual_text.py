@@ -32,7 +32,7 @@ MORE_OPTIONS = """\
 .SS Options of all commands
 .BR btrfs\\-walk (1)
 describes the options for images, older generations, layers, probes and messages, which all commands
-have.
+have; 'btrfs\\-walk help options' prints them on one page.
 """
 
 COLUMNS = "The columns for -o, and the members of --json:"

@@ -1,11 +1,22 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Pages in Markdown: docs/xlators and the tables of docs/probes/README.md."""
+"""Pages in Markdown: docs/options.md, docs/xlators and the tables of docs/probes/README.md."""
 import re
 from pathlib import Path
 
 from docs.words import default_of, file_of, prose, wrap
 
 MARK = "<!-- Made by scripts/make-docs. Change the text in the source of the layer. -->"
+
+
+OPTIONS = """\
+# Common options
+
+All commands that open an image have these options; those under "Columns and JSON" belong to the
+commands that print records. `btrfs-walk help options` prints this list. [Listing files](listing.md)
+and [Disks](disks.md) explain many of them.
+
+<!-- Made by scripts/make-docs. -->
+"""
 
 
 def escaped(text):
@@ -37,6 +48,21 @@ def layer_page(layer):
         text += row(f"`{option['name']}`", option["type"], escaped(default_of(option)),
                     escaped(option["range"] or "any"), escaped(option["description"]))
     return text + f"\n[All layers](README.md)\n\n{MARK}\n"
+
+
+def options_page(tables):
+    """The options that commands share: a table for each heading."""
+    text = OPTIONS
+    heading = None
+    for option in [*tables["image_options"], *tables["answer_options"], *tables["common_options"]]:
+        if option["heading"] != heading:
+            heading = option["heading"]
+            text += f"\n## {heading}\n\n" + row("option", "meaning") + row("---", "---")
+        argument = option["argument"] or ""
+        name = f"--{option['name']}" + ("" if argument[:1] in ("", "[") else " ") + argument
+        letter = f"`-{option['letter']}`, " if option["letter"] else ""
+        text += row(f"{letter}`{name}`".replace("|", "\\|"), escaped(option["description"]))
+    return text
 
 
 def layer_list(layers):

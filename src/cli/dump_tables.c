@@ -211,6 +211,7 @@ int cmd_dump_tables(void)
     bw_json_end(&json);
     add_options(&json, "image_options", cmd_image_options);
     add_options(&json, "filter_options", cmd_selection_options);
+    add_options(&json, "answer_options", cmd_answer_options);
     add_options(&json, "common_options", cmd_common_options);
     add_statuses(&json, cmd_statuses);
     struct bw_error *error = add_layers(&json);

@@ -156,7 +156,7 @@ expect "no superblock, given last" 1 'new.img: no superblock' \
 # cannot be read.
 cp --sparse=always "$image" new.img
 file=/without-checksums
-generation=$(run_json super --json --copy 0 "$image" | grep -oP '"generation":\K[0-9]+')
+generation=$(run_json super --json --super 0 "$image" | grep -oP '"generation":\K[0-9]+')
 holds "an older image" change old.img super 72 8 $((generation - 1))
 sector() { dd of="$1" bs=4096 seek=$((place / 4096)) count=1 conv=notrunc status=none; }
 logical=$(run_json extents --json "$image" $file | grep -oP -m 1 '"logical":\K[0-9]+')

@@ -88,7 +88,7 @@ try_command() {
     ask column
     column=$answer
     holds "$command: both are the same" [ "${column:-different}" != different ]
-    holds "$command: --json-header" print out --json --json-header
+    holds "$command: --json --header" print out --json --header
     holds "$command: its header" grep -q "^{\"record\":\"header\",.*\"of\":\"$3\"" "$WORK/out"
     holds "$command: -o $column" print out -o "$column"
     cp "$WORK/out" "$WORK/column"

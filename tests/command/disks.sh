@@ -172,16 +172,16 @@ reads "layout/partition by hand" plain --insert layout/partition@device-1,partit
 expect "no table below it" 2 'no partition table \[layout/partition' -v \
     --insert layout/partition@device-1,partition=1 "$plain"
 
-# --offset.
-reads "an offset" plain --offset 2M gpt.img
-reads "in hexadecimal" plain --offset 0x200000 gpt.img
+# --image-offset.
+reads "an offset" plain --image-offset 2M gpt.img
+reads "in hexadecimal" plain --image-offset 0x200000 gpt.img
 { dd if=/dev/zero bs=1M count=1 status=none; cat two.img; } |
     dd of=late.img bs=1M conv=sparse status=none
-reads "a disk at an offset" subvolumes --offset 1M --partition 2 late.img
-expect "no number" 2 'invalid argument of --offset: 1x' --offset 1x gpt.img
-expect "too large a number" 2 '99E .allowed: bytes below 16E' --offset 99E gpt.img
-expect "after the end" 2 'the window begins at .* after the end' --offset 1T gpt.img
-expect "cat has an option of that name" 0 - cat --offset 1 "$plain" \
+reads "a disk at an offset" subvolumes --image-offset 1M --partition 2 late.img
+expect "no number" 2 'invalid argument of --image-offset: 1x' --offset 1x gpt.img
+expect "too large a number" 2 '99E .allowed: bytes below 16E' --image-offset 99E gpt.img
+expect "after the end" 2 'the window begins at .* after the end' --image-offset 1T gpt.img
+expect "cat has an option of that name" 0 - cat --image-offset 1 "$plain" \
     "$("$PROGRAM" "$plain" | head -n 1)"
 
 # Split images.
@@ -195,7 +195,7 @@ expect "joining is said" 0 'note: gpt.part.001 is joined with the parts after it
 expect "its graph" 0 - graph gpt.part.001
 cp out split.vol
 reads "can be given back, too" plain --graph split.vol
-reads "parts at an offset" plain --offset 2M gpt.part.001
+reads "parts at an offset" plain --image-offset 2M gpt.part.001
 mv gpt.part.002 aside
 expect "a part is missing" 2 'gpt.part.002 is missing: the image continues in gpt.part.003' \
     gpt.part.001

@@ -174,7 +174,7 @@ is "members in pages that do not exist" \
 cat > "$WORK/options.py" << 'END'
 import json, re, sys
 tables, folder = json.load(open(sys.argv[1])), sys.argv[2]
-shared = tables["image_options"] + tables["common_options"]
+shared = tables["image_options"] + tables["answer_options"] + tables["common_options"]
 
 def lacks(name, options):
     page = re.sub(r"\\f[BIR]", "", open(f"{folder}/man/{name}.1").read()).replace("\\-", "-")
@@ -209,8 +209,6 @@ holds "the manual of check has the codes" grep -qxF '.B super\-bad' \
 expect "help" 0 - ls --help=all
 is "lines of options that are too long" \
     "$(sed -n '/^Options:/,/^Exit status/p' "$WORK/out" | grep -E '.{80}')" ""
-expect "layers are what graph is about" 0 - graph --help
-holds "their options" grep -q -- '^      --insert LAYER' "$WORK/out"
 d=$ROOT/docs/probes/btrfs-walk.d
 holds "the provider has all probes" \
     [ "$(grep -c '^    probe ' "$d")" -eq "$(query 't["probes"]' | wc -l)" ]

@@ -74,7 +74,8 @@ reads() {
 }
 expect "a key of a large tree" 0 - dump --tree fs --key 300,INODE_ITEM,0 "$levels"
 holds "is there" out_has 'key \(300 INODE_ITEM 0\)'
-opening=$(reads --key 1 --tree fs "$levels") found=$(reads --tree fs --key 300,INODE_ITEM,0 "$levels") \
+opening=$(reads --key 1 --tree fs "$levels") \
+    found=$(reads --tree fs --key 300,INODE_ITEM,0 "$levels") \
     all=$(reads --tree fs "$levels")
 holds "costs a search: $opening to open it, $found to find the key, $all in all" \
     [ "$opening" -gt 0 -a "$found" -le $((opening + 4)) -a "$all" -gt $((found + 50)) ]

@@ -13,11 +13,12 @@ unset LS_COLORS NO_COLOR
 out_is() { [ "$(cat "$WORK/out")" = "$1" ]; }
 
 # Same output as ls and stat. A line that begins with '$ ' is a command; '--' is replaced by the
-# image.
+# image, and -n by -l, which prints numbers here.
 compare() {
     local command=$1
     [ -n "$command" ] || return
     command=${command/ -- / \"\$image\" }
+    command=${command/ -n/ -l}
     eval "${command/#stat/run stat}" > "$WORK/have" 2>&1
     holds "$1" cmp "$WORK/want" "$WORK/have"
 }

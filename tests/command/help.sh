@@ -50,19 +50,30 @@ expect "the letter of one command" 2 '-t was removed: use --tree' dump -t fs dis
 expect "the letter for help" 2 '-h was removed: use --help' tar -h
 
 # Topics: of a command with such options, and on their own.
-for topic in images columns filters layers general; do
+for topic in options filters; do
     expect "help $topic" 0 - help "$topic"
     holds "$topic: options" grep -qE '^  (-., |    )--[a-z]' "$WORK/out"
     expect "ls --help=$topic" 0 - ls "--help=$topic"
     expect "help of ls" 0 - ls --help
     holds "it names $topic" out_has "^      --help=$topic "
 done
+expect "what images can be" 0 - help images
+holds "servers, too" out_has '^  nbd://'
+expect "the common options" 0 - help options
+holds "they are on one page" [ "$(wc -l < "$WORK/out")" -le 66 ]
+is "lines of it that are too long" "$(grep -E '^.{80}' "$WORK/out")" ""
+is "options that it lacks" "$(python3 -c 'import json, sys
+tables = json.load(open(sys.argv[1]))
+page = open(sys.argv[2]).read()
+print(*(one["name"] for table in ("image_options", "answer_options", "common_options")
+        for one in tables[table] if "  --" + one["name"] not in page.replace(", --", "  --")))' \
+    "$WORK/tables" "$WORK/out")" ""
 expect "a command without filters" 2 'no options of that topic: filters' info --help=filters
 expect "no such topic" 2 'invalid argument of --help \(allowed: .*\): some' ls --help=some
 expect "nor for help" 2 'some is neither a command nor a topic of help' help some
 expect "everything" 0 - ls --help=all
 is "has the options of all topics" "$(grep -E '^[A-Z][A-Za-z ]*:$' "$WORK/out" | paste -sd' ')" \
-    'Examples: Options: Images: Generations: Columns and JSON: Filters: Layers: Probes: General: '\
+    'Examples: Options: Images: Generations: Columns and JSON: Layers: Probes: General: Filters: '\
 'Exit status:'
 
 # The examples. A usage error ends with where to find help; other errors are about the image.

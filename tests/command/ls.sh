@@ -51,7 +51,7 @@ expect "everything" 0 - ls -R "$subvolumes"
 holds "a heading a directory" out_has '^/home/.*:$'
 holds "the first one is the top" [ "$(head -n 1 "$WORK/out")" = /: ]
 expect "help" 0 - ls --help
-holds "help has -h for sizes" grep -q -- '^  -h, --iec ' <("$PROGRAM" ls --help=columns)
+holds "help has -h for sizes" grep -q -- '^  -h, --iec ' <("$PROGRAM" ls --help=options)
 holds "help has no letter" out_has '^      --help\b'
 "$PROGRAM" ls -lR "$plain" > /dev/full 2> "$WORK/err"
 status=$?

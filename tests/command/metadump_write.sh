@@ -39,7 +39,8 @@ holds "names are kept" grep -q '^names  *kept  *248 ' out
 # The same blocks, whatever the compression and the order of the devices.
 raid=("$fixtures"/raid10-4/dev{3,1,4,2}.img)
 for level in 0 1 9; do
-    expect "level $level" 0 - metadump --checksums -c "$level" -f "level$level.bti" "${raid[@]}"
+    expect "level $level" 0 - \
+        metadump --checksums --compress "$level" -f "level$level.bti" "${raid[@]}"
     is "level $level: the same" "$(items compare "level$level.bti" raid10-4.bti)" ""
 done
 holds "and bytes" cmp level0.bti raid10-4.bti

@@ -42,7 +42,7 @@ cp "$plain" "$WORK/top-file"
     top-file)
 expect "where the image begins" 0 - cat --image-offset 0 --offset 3 "$plain" /top-file
 holds "is not where the file does" out_is "the top"
-expect "the same elsewhere" 2 'not a btrfs' ls --offset 1M "$plain"
+expect "the same elsewhere" 2 'not a btrfs' ls --image-offset 1M "$plain"
 
 # Suggestions.
 expect "a misspelt option" 2 "unknown option: --exlude=x; did you mean '--exclude'\?" \

@@ -67,7 +67,7 @@ expect "JSON of columns" 0 - --json -o size,path "$plain"
 holds "these two" out_has '^\{"size":11,"path":"/top-file"\}$'
 expect "JSON behind NUL" 0 - --json -0 "$plain"
 holds "the same rows" cmp "$WORK/lines" <(tr '\0' '\n' < "$WORK/out")
-expect "a header record" 0 - --json --json-header "$plain"
+expect "a header record" 0 - --json --header "$plain"
 holds "it is the first line" [ "$(head -n 1 "$WORK/out" | sed 's/"version":"[^"]*"/V/')" = \
     '{"record":"header","tool":"btrfs-walk",V,"schema":2,"of":"fileinfo","of_version":2}' ]
 holds "the others follow" cmp "$WORK/lines" <(tail -n +2 "$WORK/out")
@@ -82,9 +82,9 @@ if have python3; then
         [ $? -le 1 ] && python3 -m json.tool "$WORK/document"
     }
     holds "an array is one document" valid --json=array "$plain"
-    holds "with a header too" valid --json=array --json-header "$plain"
+    holds "with a header too" valid --json=array --header "$plain"
     holds "without files" valid --json=array "$empty"
-    holds "without files, with a header" valid --json=array --json-header "$empty"
+    holds "without files, with a header" valid --json=array --header "$empty"
     holds "if part is lost" valid --json=array "$BUILD/fixtures/lost-leaf-first/dev1.img"
     holds "each line is a document" python '[json.loads(line) for line in open(sys.argv[1])]' \
         "$WORK/lines"
@@ -103,10 +103,9 @@ expect "an unknown form of JSON" 2 'invalid argument of --json: tree' --json=tre
 expect "a bad separator" 2 'invalid argument of --separator' -o path,size --separator '\x' "$plain"
 expect "a separator that ends with a backslash" 2 'invalid argument of --separator' -o path,size \
     --separator '\' "$plain"
-expect "a header of columns with JSON" 2 'json-header' --json --header "$plain"
 expect "a separator with JSON" 2 'not for --json' --json --separator , "$plain"
 expect "units with JSON" 2 'decimal' --json --iec "$plain"
-expect "a header of JSON without it" 2 'json-header is for --json' --json-header "$plain"
+expect "the header of before" 2 'removed: use --header with --json' --json --json-header "$plain"
 expect "two units" 2 'exclude each other' -o size --iec --si "$plain"
 expect "units and none" 2 'raw excludes' -o size --raw --si "$plain"
 expect "units without columns" 2 'which -o chooses' --iec "$plain"

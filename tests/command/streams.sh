@@ -137,7 +137,8 @@ is "of a file with two names" "$(cut -f 1 "$WORK/out" | tr '\n' ' ')" '/v/a /v/c
 # Streams that are made of streams.
 for options in '' '--proto 2' '--proto 2 --compressed-data'; do
     # shellcheck disable=SC2086 # several words
-    for words in 'full first' 'full.z first' '-p first folder second' '-c first folder third'; do
+    for words in 'full first' 'full.z first' '-p first folder second' \
+        '--clone-source first folder third'; do
         "$PROGRAM" send -q $options -f again.${words// /} ${words} || fail "send $options $words"
     done
     mkdir -p again

@@ -104,7 +104,7 @@ rule "no function of more than 150 lines in tests" \
 rule "no function of more than 150 lines in shell" "$(edited .ci scripts tests bench completions \
     ':!*.[ch]' ':!*.py' | long_functions '^[a-z_]+[(][)] [{]$')"
 rule "no function of more than 150 lines in Python" "$(edited scripts tests bench python \
-    ':!*.[ch]' | xargs -d '\n' grep -lE '^#!.*python|^"""' | xargs --device '\n' python3 -c '
+    ':!*.[ch]' | xargs -d '\n' grep -lE '^#!.*python|^"""' | xargs -d '\n' python3 -c '
 import ast, sys
 for path in sys.argv[1:]:
     for node in ast.walk(ast.parse(open(path, encoding="utf-8").read())):

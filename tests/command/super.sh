@@ -16,10 +16,11 @@ for line in 'csum_type		0 \(crc32c\)' 'csum			0x[0-9a-f]{8} \[match\]' \
     '			  SKINNY_METADATA \|' '	backup 3:' '		backup_tree_root:	[0-9]+	gen: [0-9]+	level: 0'; do
     holds "'$line'" out_has "^$line\$"
 done
-expect "one copy" 0 - super --copy 1 "$plain"
+expect "one copy" 0 - super --super 1 "$plain"
 is "it alone" "$(grep -c '^superblock: bytenr=67108864' "$WORK/out")" 1
-expect "a copy that is not there" 2 'too small' super --copy 2 "$plain"
-expect "no such copy" 2 'invalid argument of --copy: 3 .allowed: 0, 1 or 2.' super --copy 3 "$plain"
+expect "a copy that is not there" 2 'too small' super --super 2 "$plain"
+expect "no such copy" 2 'invalid argument of --super: 3 .allowed: 0, 1 or 2.' \
+    super --super 3 "$plain"
 expect "JSON" 0 - super --json "$plain"
 holds "flags by name" out_has \
     '"flags":\["WRITTEN"\].*"compat_flags":\[\],"compat_ro_flags":\["FREE_SPACE_TREE",'
@@ -32,7 +33,7 @@ fi
 
 expect "columns" 0 - super -o copy,csum_name,flags,magic,nodesize "$plain"
 is "two rows" "$(cat "$WORK/out")" "$(printf '%s\tcrc32c\tWRITTEN\t_BHRfS_M\t16384\n' 0 1)"
-expect "units" 0 - super --copy 0 -o total_bytes --iec "$plain"
+expect "units" 0 - super --super 0 -o total_bytes --iec "$plain"
 is "one size" "$(cat "$WORK/out")" 128.00MiB
 
 cp --sparse=always "$plain" "$WORK/image"
@@ -40,14 +41,14 @@ printf 'x' | dd of="$WORK/image" bs=1 seek=$((65536 + 3000)) conv=notrunc status
 expect "a bad checksum" 1 'image: superblock copy 0: crc32c checksum mismatch' super "$WORK/image"
 holds "which is shown" out_has "^csum			0x[0-9a-f]{8} \[DON'T MATCH\]\$"
 printf 'XXXXXXXX' | dd of="$WORK/image" bs=1 seek=$((65536 + 64)) conv=notrunc status=none
-expect "a bad magic" 1 'magic is damaged \(-F prints it\)' super "$WORK/image"
+expect "a bad magic" 1 'magic is damaged \(--force prints it\)' super "$WORK/image"
 is "the other copy" "$(grep -c '^magic' "$WORK/out")" 1
 expect "with force" 1 'magic is damaged' super --force "$WORK/image"
 holds "the magic" out_has "^magic			XXXXXXXX \[DON'T MATCH\]\$"
 expect "two file systems" 0 'belongs to another file system' super "$plain" \
     "$BUILD/fixtures/subvolumes/dev1.img"
 if have python3; then
-    generation=$(run_json super --json --copy 0 "$plain" | grep -oP '"generation":\K[0-9]+')
+    generation=$(run_json super --json --super 0 "$plain" | grep -oP '"generation":\K[0-9]+')
     cp --sparse=always "$BUILD/fixtures/subvolumes/dev1.img" "$WORK/second"
     holds "two file systems of one generation" change "$WORK/second" super 72 8 "$generation"
     expect "are two" 0 'second: superblock copy 0 belongs to another' super "$plain" "$WORK/second"
@@ -85,7 +86,7 @@ else
     skip btrfs-progs "a comparison with dump-super"
 fi
 
-expect "bytes" 0 - super --copy 1 --hex "$plain"
+expect "bytes" 0 - super --super 1 --hex "$plain"
 holds "the magic at its offset" out_has '^00000040  5f 42 48 52 66 53 5f 4d  .*[|]_BHRfS_M'
 is "to the last one" "$(sed -n '/^00000ff0/p' "$WORK/out" | cut -c 11-12)" 00
 expect "bytes as JSON" 2 'not for -o and --json' super --hex --json "$plain"

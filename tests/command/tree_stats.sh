@@ -51,7 +51,8 @@ expect "items of a tree as JSON" 0 - tree-stats --items --json --tree fs "$plain
 holds "objects" out_has \
     '^\{"tree":5,"key_type_name":"INODE_ITEM","key_type":1,"items":[0-9]+,"bytes":[0-9]+\}$'
 expect "levels" 0 - \
-    tree-stats --tree fs -o levels,blocks,leaves,on_levels,lost_blocks,fill_percent "$(image levels-3)"
+    tree-stats --tree fs -o levels,blocks,leaves,on_levels,lost_blocks,fill_percent \
+    "$(image levels-3)"
 holds "from the leaves up" out_has $'^3\t([0-9]+)\t([0-9]+)\t\\2,[0-9]+,1\t0\t[1-9][0-9]$'
 expect "no such name" 2 "unknown tree 'fss': give an id or one of root, extent, chunk" \
     tree-stats --tree fss "$plain"

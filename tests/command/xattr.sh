@@ -23,7 +23,7 @@ expect "JSON" 0 - xattr --json "$plain" /data/inline
 holds "an object an attribute" [ "$(grep -c '^{.*}$' "$WORK/out")" -eq 2 ]
 holds "path, inode, name, value" out_has \
     '^\{"path":"/data/inline","subvolume":5,"inode":[0-9]+,"xattr":"user.other","value":"o"\}$'
-expect "several, sorted" 0 - xattr --attribute user.other "$plain" /data/inline
+expect "several, sorted" 0 - xattr -n user.other "$plain" /data/inline
 holds "one" [ "$(grep -c = "$WORK/out")" -eq 1 ]
 expect "a pattern" 2 'option -m was removed: use -n NAME' xattr -m '^user.n' "$plain" /data/inline
 expect "all below a directory" 0 - xattr -R "$plain" /

@@ -121,7 +121,7 @@ def secrets(case):
 
 
 def compare_secrets(case, dump):
-    case.dump("again.bti", "--sanitize", "--name-key", case.path("key"), "-c", "1")
+    case.dump("again.bti", "--sanitize", "--name-key", case.path("key"), "--compress", "1")
     if kernel.digest(case.path("again.bti")) != kernel.digest(dump.images[0]):
         yield "two metadumps without names differ"
     everything = b"\n".join(data for _, data in metadump_items.pieces(dump.images[0]))
@@ -178,8 +178,9 @@ def compare_restored(case, dumps):
 def compare(options, seed, directory):
     case = Case(options, seed, directory)
     yield from compare_blocks(case)
-    named = case.dump("named.bti", "-c", "1")
-    nameless = case.dump("nameless.bti", "--sanitize", "--name-key", case.path("key"), "-c", "1")
+    named = case.dump("named.bti", "--compress", "1")
+    nameless = case.dump("nameless.bti", "--sanitize", "--name-key", case.path("key"),
+                         "--compress", "1")
     yield from compare_listing(case, named, "with names", "path," + COLUMNS)
     yield from compare_listing(case, nameless, "without names", COLUMNS, OF_CACHES)
     yield from compare_secrets(case, nameless)

@@ -183,7 +183,7 @@ def choose_options(source, names, at):
         words += ["-p", r.choice(names[:at])]
     if at and r.random() < 0.4:
         for other in r.sample(names[:at], r.randint(1, at)):
-            words += ["-c", other]
+            words += ["--clone-source", other]
     return options + words
 
 

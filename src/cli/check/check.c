@@ -57,8 +57,7 @@ static const struct cmd_option options[] = {
      CMD_FLAG(struct check_arguments, no_snapshots)},
     {0, "report", "junit=FILE", "also write a report for CI systems in the XML of JUnit",
      .store = check_set_report},
-    {'j', "threads", "N", "check with N threads (default: one per processor, at most 8)",
-     CMD_THREADS(struct check_arguments, threads)},
+    CMD_THREADS_OPTION(struct check_arguments, threads),
     {0},
 };
 

@@ -76,42 +76,32 @@ static struct bw_error *store_separator(void *target, const struct cmd_option *o
                : cmd_bad_argument(option, text, "a text; escapes in it are \\t, \\n, \\0 and \\\\");
 }
 
-/* enum bw_rows_times; utc is another name of iso */
-static const char *const times[] = {"ns", "iso", "s", "local", "utc", NULL};
+static const char *const times[] = {"ns", "iso", "s", "local", NULL}; /* enum bw_rows_times */
 
 static struct bw_error *store_times(void *target, const struct cmd_option *option, const char *word)
 {
     struct cmd_answer_settings *settings = target;
     settings->times_given = true;
-    BW_TRY(cmd_store_word(&settings->times, option, word));
-    if (settings->times > BW_ROWS_LOCAL)
-        settings->times = BW_ROWS_ISO;
-    return NULL;
+    return cmd_store_word(&settings->times, option, word);
 }
 
 const struct cmd_option cmd_answer_options[] = {
-    {'o', "output", "COLUMNS", "write these columns, separated by commas ('-o help' lists all)",
+    {'o', "output", "COLUMNS", "print these columns ('-o help' lists all)",
      CMD_TEXT(struct cmd_answer_settings, columns), .show = show_columns,
      .heading = "Columns and JSON"},
-    {0, "json", "[=array]",
-     "write all columns, or the -o columns, as JSON: one object per line, or one array",
-     .store = store_json},
-    {0, "json-header", NULL, "begin with a JSON object: versions of the program and the record",
-     CMD_FLAG(struct cmd_answer_settings, json_header)},
-    {0, "header", NULL, "begin with the names of the columns",
+    {0, "json", "[=array]", "print JSON: one object per line, or one array", .store = store_json},
+    {0, "header", NULL, "begin with column names, or in JSON with versions",
      CMD_FLAG(struct cmd_answer_settings, header)},
-    {0, "separator", "TEXT", "separator of columns (default: a tab)", .store = store_separator},
-    {'0', "null", NULL, "end each row with NUL instead of a newline, and do not escape names",
+    {0, "separator", "TEXT", "separator of columns instead of a tab, such as \\0",
+     .store = store_separator},
+    {'0', "null", NULL, "end rows with NUL, and do not escape names",
      CMD_FLAG(struct cmd_answer_settings, null), .also = "print0"},
-    {0, "times", "WORD",
-     "times in columns and JSON: since 1970 in nanoseconds (ns, the default) or seconds (s), or "
-     "dates "
-     "in UTC (iso or utc) or local time (local, the default of columns on a terminal)",
-     .store = store_times, .words = times},
-    {'h', "iec", NULL, "print sizes like 1.50MiB (default on a terminal, together with dates)",
+    {0, "times", "WORD", "times as ns (default), s, iso (in UTC) or local", .store = store_times,
+     .words = times},
+    {'h', "iec", NULL, "sizes like 1.50MiB (default on a terminal)",
      CMD_FLAG(struct cmd_answer_settings, iec), .also = "human-readable"},
-    {0, "si", NULL, "print sizes like 1.57MB", CMD_FLAG(struct cmd_answer_settings, si)},
-    {'b', "raw", NULL, "print sizes and times as plain numbers (default unless on a terminal)",
+    {0, "si", NULL, "sizes like 1.57MB", CMD_FLAG(struct cmd_answer_settings, si)},
+    {'b', "raw", NULL, "plain numbers (default unless on a terminal)",
      CMD_FLAG(struct cmd_answer_settings, raw)},
     {0},
 };
@@ -141,11 +131,8 @@ static const char *find_contradiction(const struct cmd_answer_settings *settings
         bool is_so;
         const char *reason;
     } cases[] = {
-        {settings->header && json, "--header is for columns; with --json it is --json-header"},
         {settings->separator && json, "--separator is for columns, not for --json"},
         {units && json, "--iec and --si are for columns; with --json all numbers are decimal"},
-        {settings->json_header && !json,
-         "--json-header is for --json; with columns it is --header"},
         {settings->iec && settings->si, "--iec and --si exclude each other"},
         {settings->raw && units, "--raw excludes --iec and --si"},
         {!json && !settings->columns && (settings->header || settings->separator || units),
@@ -170,7 +157,7 @@ static struct bw_rows_options options_of(const struct cmd_answer_settings *setti
         .members = settings->columns,
         .style = settings->style,
         .terminator = settings->null ? '\0' : '\n',
-        .header = settings->header || settings->json_header,
+        .header = settings->header,
         .escape = terminal && !settings->null,
         .units = settings->si                ? BW_ROWS_SI
                  : settings->iec || readable ? BW_ROWS_IEC

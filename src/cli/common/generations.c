@@ -50,10 +50,10 @@ static struct bw_error *store_tree_root(void *target, const struct cmd_option *o
 }
 
 const struct cmd_option cmd_generation_options[] = {
-    {0, "generation", "N", "read the generation that transaction N committed, if it still exists",
+    {0, "generation", "N", "read the generation of transaction N, if it exists",
      .store = store_generation, .heading = "Generations"},
-    {0, "tree-root", "LOGICAL[@GENERATION]",
-     "read the generation whose root tree is at this address", .store = store_tree_root},
+    {0, "tree-root", "LOGICAL[@GENERATION]", "read the generation with this root tree",
+     .store = store_tree_root},
     {0, "chunk-root", "LOGICAL", "use the chunk tree at this address",
      CMD_BYTES(struct bw_generation_choice, chunk_root)},
     {0, "backup", "N", "read the generation of backup root N in the superblock: 0 to 3",

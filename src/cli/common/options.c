@@ -150,7 +150,7 @@ const struct cmd_option cmd_list_options[] = {
     {'T', "files-from", "FILE", "also read paths from FILE, one per line; '-' is stdin",
      CMD_TEXT(struct cmd_common, files_from)},
     {0, "from0", NULL, "paths in that FILE end with a NUL byte instead of a newline",
-     CMD_FLAG(struct cmd_common, null_separated), .also = "from0"},
+     CMD_FLAG(struct cmd_common, null_separated)},
     {0},
 };
 
@@ -272,74 +272,42 @@ static const char *const log_modes[] = {"replay", "ignore", NULL};        /* enu
 
 /* Options of every command that opens a file system. */
 const struct cmd_option cmd_image_options[] = {
-    {0, "device", "FILE", "add another device of the same file system (repeatable)",
+    {0, "device", "FILE", "add a device of the same file system (repeatable)",
      .store = store_device, .heading = "Images"},
-    {0, "super", "N", "use superblock copy N: 0, 1 or 2 (default: the best)",
+    {0, "super", "N", "use superblock copy 0, 1 or 2 (default: the best)",
      .store = store_superblock},
-    {0, "partition", "PARTITION",
-     "select a partition of a disk by number, name or UUID, or by its file system's label or UUID",
+    {0, "partition", "PARTITION", "partition of a disk: number, name, label or UUID",
      CMD_TEXT(struct cmd_common, input.partition)},
-    {0, "volume", "VOLUME",
-     "select a logical volume, as GROUP/VOLUME or VOLUME, of a volume group (LVM)",
+    {0, "volume", "VOLUME", "logical volume (LVM): VOLUME or GROUP/VOLUME",
      CMD_TEXT(struct cmd_common, input.volume)},
-    {0, "key-file", "FILE",
-     "read the key or passphrase of encrypted volumes (LUKS) from FILE, or from stdin (-) "
-     "(repeatable)",
+    {0, "key-file", "FILE", "keys or passphrases of LUKS volumes; -: stdin",
      .store = store_key_file},
-    {0, "key-fd", "N", "read it from the open file descriptor N (repeatable)",
-     .store = store_key_descriptor},
-    {0, "key-memory", "BYTES",
-     "skip keyslots that need more memory for Argon2, such as 1G (default: 4G, and never more than "
-     "the machine has)",
-     CMD_BYTES(struct cmd_common, input.key_memory)},
-    {0, "key-work", "BYTES",
-     "most work for all keyslots: memory times passes of Argon2, 1K for a round of PBKDF2 "
-     "(default: 1T, about ten minutes)",
+    {0, "key-fd", "N", "the same from the open file descriptor N", .store = store_key_descriptor},
+    {0, "key-work", "BYTES", "limit of work for keyslots (default: 10 minutes)",
      CMD_BYTES(struct cmd_common, input.key_work)},
-    {0, "luks-header", "FILE", "file with the detached header of an encrypted volume",
+    {0, "luks-header", "FILE", "detached header of an encrypted volume",
      CMD_TEXT(struct cmd_common, input.header)},
-    {0, "inside", "PATH",
-     "open this file of the file system as an image, such as the disk of a virtual machine "
-     "(repeatable: a file in that one)",
-     .store = store_inside},
-    {0, "image-offset", "BYTES", "byte offset of the image in its file, such as 1M (or: --offset)",
-     CMD_BYTES(struct cmd_common, input.offset), .also = "offset"},
-    {0, "log", "WORD",
-     "replay the log of changes fsynced after the last transaction, as a mount does (replay, the "
-     "default), or ignore it (ignore)",
-     .store = store_log, .words = log_modes},
-    CMD_GROUP(cmd_generation_options, struct cmd_common, input.state),
-    {0, "helpers", "WORD",
-     "start qemu-nbd or nbdkit for an image that needs one (on, the default), also if the image "
-     "refers to backing files (backing), or never (off)",
+    {0, "inside", "PATH", "open this file in it as an image (repeatable)", .store = store_inside},
+    {0, "image-offset", "BYTES", "offset of the image within its file, such as 1M",
+     CMD_BYTES(struct cmd_common, input.offset)},
+    {0, "log", "WORD", "replay the log of fsync (default), or ignore it", .store = store_log,
+     .words = log_modes},
+    {0, "helpers", "WORD", "run qemu-nbd or nbdkit: on (default), backing, off",
      CMD_WORD(struct cmd_common, input.helpers, helper_modes)},
-    {0, "timeout", "TIME",
-     "fail if a server does not respond for this time, in seconds or like 500ms or 2m (default: "
-     "30s)",
+    {0, "timeout", "TIME", "limit for servers, such as 500ms (default: 30s)",
      .store = store_timeout},
-    {0, "alternatives", NULL,
-     "several images of the same device are copies of it: read each block from one in which it is "
-     "good (default: read only the newest image)",
+    {0, "alternatives", NULL, "images of the same device: use the good blocks",
      CMD_FLAG(struct cmd_common, input.alternatives)},
-    {0, "map", "FILE",
-     "ddrescue map of the first image: ranges that were not read from the disk count as lost, not "
-     "as zeros (repeatable, for the next images)",
-     .store = store_map},
-    {0, "scan", NULL,
-     "if superblocks, tree roots or the log are lost, search the whole devices for them; otherwise "
-     "search the metadata for a newer generation than in the superblock",
+    {0, "map", "FILE", "ddrescue map: unread ranges are lost (repeatable)", .store = store_map},
+    {0, "scan", NULL, "search the disks for lost trees and newer roots",
      CMD_FLAG(struct cmd_common, input.scan)},
-    {0, "graph", "FILE",
-     "read through the graph in this volfile, and its images unless IMAGE is given",
-     CMD_TEXT(struct cmd_common, input.graph.file), .heading = "Layers", .rare = true},
-    {0, "xlator-option", "SETTING",
-     "NAME.KEY=VALUE: set an option of a layer (repeatable; see 'btrfs-walk graph --help')",
+    CMD_GROUP(cmd_generation_options, struct cmd_common, input.state),
+    {0, "graph", "FILE", "read through the graph in this volfile",
+     CMD_TEXT(struct cmd_common, input.graph.file), .heading = "Layers"},
+    {0, "xlator-option", "SETTING", "set an option of a layer: NAME.KEY=VALUE",
      .store = store_edit},
-    {0, "insert", "LAYER", "TYPE@VOLUME[,KEY=VALUE...]: insert a layer above a volume (repeatable)",
-     .store = store_edit},
-    {0, "statedump", "FILE",
-     "write the state of all layers to FILE, or to stderr (-), at the end and on SIGUSR1, which "
-     "then shows no progress",
+    {0, "insert", "LAYER", "put TYPE@VOLUME[,KEY=VALUE...] above a volume", .store = store_edit},
+    {0, "statedump", "FILE", "state of all layers, at the end and on SIGUSR1",
      CMD_TEXT(struct cmd_common, statedump)},
     CMD_GROUP(cmd_probe_options, struct cmd_common, probes),
     {0},
@@ -349,21 +317,15 @@ static const char *const sandbox_modes[] = {"on", "off", NULL}; /* enum cmd_sand
 
 /* Options of every command. */
 const struct cmd_option cmd_common_options[] = {
-    {0, "sandbox", "WORD",
-     "restrict file access and system calls to those needed to read the images (on, the "
-     "default), or do not (off)",
+    {0, "sandbox", "WORD", "restrict files and system calls: on (default), off",
      CMD_WORD(struct cmd_common, writing.sandbox, sandbox_modes), .heading = "General"},
-    {0, "fsync", NULL,
-     "wait until all written files are on the disk; otherwise the system writes them later",
+    {0, "fsync", NULL, "wait until written files are on the disk",
      CMD_FLAG(struct cmd_common, writing.fsync)},
     {'q', "quiet", NULL, "print no warnings, only fatal errors",
      CMD_FLAG(struct cmd_common, messages.quiet)},
-    {'v', "verbose", NULL,
-     "also report bad copies that good ones replaced, and all of many similar messages; -vv: the "
-     "layers each error passed",
+    {'v', "verbose", NULL, "more messages; -vv: the layers each error passed",
      .store = store_verbose},
-    {0, "help", "[=TOPIC]", "print this help, or help about a topic or all options",
-     .show = show_help},
+    {0, "help", "[=TOPIC]", "print help, also about a topic or all options", .show = show_help},
     {'V', "version", NULL, "print the version of the program", .show = show_version},
     {0},
 };
@@ -384,17 +346,14 @@ bool cmd_has_option(const struct cmd_option_list *list, const char *name)
 static void list_options(struct cmd_option_list *list, const struct cmd_option *table,
                          void *settings, const char *heading, bool plain)
 {
-    bool rare = false;
     for (; table->name || (table->group && !plain); table++) {
         heading = table->heading ? table->heading : heading;
-        rare |= table->rare;
         if (table->group) {
             list_options(list, table->group, settings ? (char *)settings + table->offset : NULL,
                          heading, false);
         } else if (list->count < CMD_MAX_OPTIONS && !cmd_has_option(list, table->name)) {
             list->items[list->count].option = table;
             list->items[list->count].heading = heading;
-            list->items[list->count].rare = rare;
             list->items[list->count++].settings = settings;
         }
     }
@@ -534,21 +493,33 @@ int cmd_usage_error(const struct command *command, const char *reason, const cha
 }
 
 /*
- * The text of --help: usage, a sentence, examples, the command's own options. Options that many
- * commands share are described by topic.
+ * The text of --help: usage, a sentence, examples, the command's own options. Options that
+ * commands share have a page of their own.
  */
 
-/* Options that are described apart from the commands that have them. */
+/* Texts that are printed apart from the commands that they concern. */
 struct help_topic {
     const char *name;
     const char *summary;
     const char *text;        /* before the options */
-    const char *headings[3]; /* of these options; ends with NULL */
+    const char *headings[7]; /* of these options; ends with NULL */
 };
 
 static const struct help_topic topics[] = {
+    {"options",
+     "common options, of images, columns, JSON, layers, messages",
+     "",
+     {"Images", "Generations", "Columns and JSON", "Layers", "Probes", "General", NULL}},
+    {"filters",
+     "which files: --name, --type, --size and others, as in find(1)",
+     "\n"
+     "The filters are those of find(1) and may be written with one dash, as in find. A file must\n"
+     "meet all of them; of several patterns for one filter, such as --name, one is enough. With\n"
+     "--type, directories and other types are listed as find shows them; subvolumes are\n"
+     "directories.\n",
+     {"Filters", NULL}},
     {"images",
-     "devices, partitions, containers, servers, older generations",
+     "what IMAGE can be: files, disks, containers, servers",
      "\n"
      "IMAGE is an image file, a block device or the address of a server. Several of them are the\n"
      "devices of one file system, in any order. They are opened read-only.\n\n"
@@ -559,29 +530,7 @@ static const struct help_topic topics[] = {
      "  nbd://server/disk             an NBD server; also nbds:// and nbd+unix://\n"
      "  https://server/disk.img       also s3://bucket/key; with nbdkit\n"
      "  rbd:pool/disk                 a Ceph cluster; with qemu-nbd\n",
-     {"Images", "Generations", NULL}},
-    {"columns",
-     "columns, JSON, units and times",
-     "\n"
-     "Numbers are exact with --raw, -o, --json and in a pipe. An unknown value is '-' in a column "
-     "and is\n"
-     "omitted in JSON. In the TEXT of --separator, \\t, \\n, \\0 and \\\\ are a tab, a newline, "
-     "NUL\n"
-     "and a backslash. '-o help' lists the columns of a command.\n",
-     {"Columns and JSON", NULL}},
-    {"filters",
-     "which files: --name, --type, --size and others, as in find(1)",
-     "\n"
-     "The filters are those of find(1) and may be written with one dash, as in find. A file must\n"
-     "meet all of them; of several patterns for one filter, such as --name, one is enough. With\n"
-     "--type, directories and other types are listed as find shows them; subvolumes are\n"
-     "directories.\n",
-     {"Filters", NULL}},
-    {"layers",
-     "the layers through which images are read, and probes",
-     "\n'btrfs-walk graph' prints the layers, 'btrfs-walk xlators' describes them.\n",
-     {"Layers", "Probes", NULL}},
-    {"general", "messages, sandbox, version", "", {"General", NULL}},
+     {NULL}},
 };
 
 enum { INDENT = 29, WIDTH = 79, TOPICS = sizeof topics / sizeof *topics };
@@ -656,19 +605,14 @@ static bool print_heading(const struct cmd_option_list *list, const char *headin
     return any;
 }
 
-static bool has_heading(const struct cmd_option_list *list, const char *heading)
+/* Whether a command has options of a topic. */
+static bool has_topic(const struct cmd_option_list *list, const struct help_topic *topic)
 {
     for (size_t i = 0; i < list->count; i++)
-        if (have_same_heading(list->items[i].heading, heading))
-            return true;
+        for (size_t k = 0; topic->headings[k]; k++)
+            if (have_same_heading(list->items[i].heading, topic->headings[k]))
+                return true;
     return false;
-}
-
-/* Commands about layers and probes describe these options themselves. */
-static bool is_described(const struct command *command, const struct help_topic *topic, bool all)
-{
-    return all ||
-           (command->topic == cmd_topic_program && strcmp(topic->headings[0], "Layers") == 0);
 }
 
 static void print_topic_options(const struct cmd_option_list *list, const struct help_topic *topic)
@@ -677,26 +621,21 @@ static void print_topic_options(const struct cmd_option_list *list, const struct
         print_heading(list, topic->headings[i]);
 }
 
-static void print_options(const struct command *command, const struct cmd_option_list *list,
-                          bool all)
+static void print_options(const struct cmd_option_list *list, bool all)
 {
-    bool more = false;
     print_heading(list, NULL);
-    for (size_t i = 0; i < TOPICS; i++)
-        if (is_described(command, &topics[i], all))
-            print_topic_options(list, &topics[i]);
+    for (size_t i = 0; all && i < TOPICS; i++)
+        print_topic_options(list, &topics[i]);
+    if (all)
+        return;
+    puts("\nOther options:");
     for (size_t i = 0; i < TOPICS; i++) {
-        if (!has_heading(list, topics[i].headings[0]) || is_described(command, &topics[i], all))
-            continue;
         char left[32];
-        if (!more)
-            puts("\nOther options:");
-        more = true;
         snprintf(left, sizeof left, "    --help=%s", topics[i].name);
-        print_left(left, topics[i].summary);
+        if (has_topic(list, &topics[i]))
+            print_left(left, topics[i].summary);
     }
-    if (more)
-        print_left("    --help=all", "all options");
+    print_left("    --help=all", "all options");
 }
 
 static void print_statuses(const struct command *command)
@@ -728,7 +667,7 @@ static void print_help(const struct command *command, bool all)
            is_default ? "]" : "", command->operands);
     print_words(command->summary, strlen(command->summary), 0);
     printf("\nExamples:\n%s", command->examples);
-    print_options(command, &list, all);
+    print_options(&list, all);
     print_details(command->details);
     print_statuses(command);
 }
@@ -755,12 +694,11 @@ static int show_help(const struct command *command, const void *state, const cha
     const struct help_topic *topic = argument && !all ? find_topic(argument) : NULL;
     const struct cmd_option_list list = cmd_options_of(command, NULL, NULL);
     (void)state;
-    if (topic && !has_heading(&list, topic->headings[0]))
+    if (topic && topic->headings[0] && !has_topic(&list, topic))
         return cmd_usage_error(command, "the command has no options of that topic", argument);
     if (argument && !all && !topic)
         return cmd_usage_error(
-            command,
-            "invalid argument of --help (allowed: images, columns, filters, layers, general, all)",
+            command, "invalid argument of --help (allowed: options, filters, images, all)",
             argument);
     if (topic)
         print_topic(command, topic);
@@ -841,10 +779,10 @@ const struct command cmd_help = {
     .summary = "Lists all commands, or describes a command or topic.",
     .details =
         "\n'btrfs-walk help COMMAND' and 'btrfs-walk COMMAND --help' print the same. The topics\n"
-        "are images, columns, filters, layers and general.\n",
-    .examples = "  btrfs-walk help         list all commands\n"
-                "  btrfs-walk help check   what check does, and its options\n"
-                "  btrfs-walk help images  what IMAGE can be\n",
+        "are options, filters and images.\n",
+    .examples = "  btrfs-walk help          list all commands\n"
+                "  btrfs-walk help check    what check does, and its options\n"
+                "  btrfs-walk help options  the options that commands share\n",
     .options = options,
     .meanings = meanings,
     .run = run,

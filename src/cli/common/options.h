@@ -41,7 +41,6 @@ struct cmd_option {
                                      * begin at `offset` */
     const char *heading; /**< in --help and the manual, of this option and those after it in the
                           * table; NULL: unchanged */
-    bool rare;           /**< only --help=all shows this option and those after it in the table */
     void (*release)(void *settings); /**< for a group: frees the allocations of its options after
                                       * the command has run; may be NULL */
 };
@@ -67,6 +66,30 @@ struct cmd_part {
 /** A word of a list, stored as its index: the value of an enumeration. */
 #define CMD_WORD(type, member, list) \
     .store = cmd_store_word, .offset = CMD_AT(type, member, unsigned), .words = (list)
+/* Options that several commands have; each is an entry of the table of a `type`. */
+#define CMD_THREADS_OPTION(type, member)                                                \
+    {                                                                                   \
+        'j', "threads", "N",                                                            \
+            "use N threads, 1 to 32 (default: one per processor, at most 8; more help " \
+            "with slow storage)",                                                       \
+            CMD_THREADS(type, member)                                                   \
+    }
+#define CMD_FILE_OPTION(type, member)                                                \
+    {                                                                                \
+        'f', "file", "FILE", "write the output to this file", CMD_TEXT(type, member) \
+    }
+#define CMD_FOLDER_OPTION(type, member)                                \
+    {                                                                  \
+        'C', "directory", "DIR",                                       \
+            "write into this directory; it is created if it does not " \
+            "exist",                                                   \
+            CMD_TEXT(type, member)                                     \
+    }
+#define CMD_FOLLOW_OPTION(type, member)                                                           \
+    {                                                                                             \
+        'L', "dereference", NULL, "follow a PATH that is a symbolic link", CMD_FLAG(type, member) \
+    }
+
 /** An entry that includes the options of a shared table. */
 #define CMD_GROUP(table, type, member)                     \
     {                                                      \
@@ -120,7 +143,6 @@ struct cmd_option_list {
         const struct cmd_option *option;
         char *settings;      /**< the structure that the option's table fills */
         const char *heading; /**< NULL: an option of the command itself */
-        bool rare;           /**< only --help=all shows it */
     } items[CMD_MAX_OPTIONS];
 };
 

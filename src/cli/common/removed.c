@@ -16,7 +16,8 @@ struct removed {
 
 #define XATTR_ENCODING "values in base64 are 'value_bytes' of --json"
 #define XATTR_MATCH    "use -n NAME, or 'jq' on the lines of --json"
-#define FILTER         "use --exclude, or filter the lines of --json with jq; --files-from reads paths"
+#define FILTER \
+    "use --exclude, or filter the lines of --json with jq; --files-from reads paths"
 
 static const struct removed options[] = {
     {"dump", "t", "use --tree TREE"},
@@ -26,14 +27,21 @@ static const struct removed options[] = {
     {"sum", "a", "use --algorithm WORD"},
     {"sum", "zero", "use -0"},
     {"super", "F", "use --force"},
-    {"super", "i", "use --copy N"},
+    {"super", "copy", "use --super N"},
+    {"super", "i", "use --super N"},
     {"tree-stats", "t", "use --tree TREE"},
+    {NULL, "json-header", "use --header with --json"},
+    {NULL, "key-memory", "no limit below the machine's memory is useful"},
+    {NULL, "offset", "use --image-offset BYTES"},
+    {NULL, "times=utc", "use --times=iso"},
     {"check", "step", "run a long check as parts: --part 1/100 to --part 100/100"},
     {"copy", "bmap", "run 'bmaptool create' on the sparse copy"},
     {"copy", "output", "-f FILE is the file that copy writes"},
     {"ls", "X", "sort the lines of -o path,..., for example with 'sort -t.'"},
     {"ls", "c", "--time=ctime"},
     {"ls", "f", "-aU lists everything, unsorted"},
+    {"ls", "n", "-l prints numbers; --names prints names"},
+    {"ls", "numeric-uid-gid", "-l prints numbers; --names prints names"},
     {"ls", "full-time", "-l prints full times"},
     {"ls", "u", "--time=atime"},
     {NULL, "format=cpio", "run 'cpio -o -H newc' in a folder of 'mount' or 'extract'"},

@@ -9,6 +9,7 @@
 
 #include "base/cleanup.h"
 #include "base/human.h"
+#include "cli/common/paths.h"
 
 static struct bw_error *store_condition(void *target, const struct cmd_option *option,
                                         const char *argument)
@@ -101,17 +102,26 @@ const struct cmd_option cmd_selection_options[] = {
     {0},
 };
 
-struct bw_error *cmd_selection_prepare(const struct cmd_selection *selection, struct bw_fs *fs,
-                                       const char *subvolume)
+const struct cmd_option cmd_tree_options[] = {
+    CMD_SUBVOLUME_OPTION(struct cmd_selection, subvolume),
+    CMD_NESTED_OPTION(struct cmd_selection, nested),
+    {.group = cmd_selection_options},
+    {0},
+};
+
+struct bw_error *cmd_selection_prepare(const struct cmd_selection *selection, struct bw_fs *fs)
 {
     const struct bw_subvolume *from = NULL;
-    if (subvolume)
-        BW_TRY(bw_subvolume_by_name(fs, subvolume, &from));
+    if (selection->subvolume)
+        BW_TRY(bw_subvolume_by_name(fs, selection->subvolume, &from));
     return selection->selection ? bw_selection_prepare(selection->selection, fs, from) : NULL;
 }
 
 void cmd_selection_apply(const struct cmd_selection *selection, struct bw_walk_options *options)
 {
+    options->subvolume = selection->subvolume;
+    options->nested = selection->nested;
+    options->no_snapshots = selection->no_snapshots;
     options->selection = selection->selection;
     options->has_maxdepth = selection->has_maxdepth;
     options->maxdepth = selection->maxdepth;
@@ -128,11 +138,15 @@ void cmd_selection_free(void *settings)
     bw_selection_destroy(selection->selection);
 }
 
-void cmd_report_nested(const struct cmd_common *common, struct bw_fs *fs, const char *subvolume)
+void cmd_report_nested(const struct cmd_common *common, struct bw_fs *fs,
+                       const struct cmd_selection *selection)
 {
+    const char *subvolume = selection->subvolume;
     const struct bw_subvolume *named, *next = NULL;
     struct bw_subvolume_info info;
     uint64_t count = 0;
+    if (!subvolume || bw_nested_enters(selection->nested, subvolume) || selection->selection)
+        return;
     BW_AUTO_ERROR struct bw_error *error = bw_subvolume_by_name(fs, subvolume, &named);
     while (!error && (next = bw_subvolume_next(fs, next))) {
         error = bw_subvolume_get(fs, next, &info);

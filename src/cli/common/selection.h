@@ -8,8 +8,9 @@
 #include "btrfs-walk/walk.h"
 #include "cli/command.h"
 
-/** The options for a struct cmd_selection. */
-extern const struct cmd_option cmd_selection_options[];
+/** The options for a struct cmd_selection: the filters alone, and with --subvol and --nested, which
+ * say where a walk begins and what it enters. */
+extern const struct cmd_option cmd_selection_options[], cmd_tree_options[];
 
 /** The entry for --nested in the option table of a command whose state is a `type`. */
 #define CMD_NESTED_OPTION(type, member)                                                      \
@@ -28,23 +29,36 @@ extern const struct cmd_option cmd_selection_options[];
             CMD_PART(type, member.part)                                                    \
     }
 
+/** The entry for --no-snapshots. */
+#define CMD_NO_SNAPSHOTS_OPTION(type, member)                                             \
+    {                                                                                     \
+        0, "no-snapshots", NULL, "exclude snapshots", CMD_FLAG(type, member.no_snapshots) \
+    }
+
 /** The words of --nested, in the order of enum bw_nested. */
 extern const char *const cmd_nested_words[];
 
-/** The entry for cmd_selection_options in the option table of a command whose state is a `type`. */
+/** The entries for these tables in the option table of a command whose state is a `type`. */
 #define CMD_SELECTION(type, member)                                       \
     {                                                                     \
         .group = cmd_selection_options, .offset = offsetof(type, member), \
         .release = cmd_selection_free                                     \
     }
+#define CMD_TREE(type, member)                                                                     \
+    {                                                                                              \
+        .group = cmd_tree_options, .offset = offsetof(type, member), .release = cmd_selection_free \
+    }
 
-/** The filters of a command line. All zeros: the defaults of the command. */
+/** Which files a command line selects. All zeros: the defaults of the command. */
 struct cmd_selection {
     struct bw_selection *selection;
     unsigned types; /**< of --type: enum bw_walk_types; 0: the default of the command */
     bool has_maxdepth;
     unsigned maxdepth, mindepth;
     struct cmd_part part;
+    const char *subvolume; /**< where paths begin; NULL: at the top-level subvolume */
+    unsigned nested;       /**< enum bw_nested */
+    bool no_snapshots;
 };
 
 /** Whether any filter was given. */
@@ -59,14 +73,14 @@ static inline bool cmd_selection_is_set(const struct cmd_selection *selection)
 void cmd_selection_apply(const struct cmd_selection *selection, struct bw_walk_options *options);
 
 /** To be called after the file system was opened, before the selection is used. Looks up the names
- * of users and groups in the image, in `subvolume` (as of --subvol; NULL: none) if it has the
- * files. BW_ERROR_NOT_FOUND if there is no such subvolume; errors of bw_selection_prepare(). */
-struct bw_error *cmd_selection_prepare(const struct cmd_selection *selection, struct bw_fs *fs,
-                                       const char *subvolume);
+ * of users and groups in the image, in the subvolume of --subvol if it has the files.
+ * BW_ERROR_NOT_FOUND if there is no such subvolume; errors of bw_selection_prepare(). */
+struct bw_error *cmd_selection_prepare(const struct cmd_selection *selection, struct bw_fs *fs);
 
-/** Reports that a subvolume itself contains no files but other subvolumes are nested in it, unless
- * -q was given. */
-void cmd_report_nested(const struct cmd_common *common, struct bw_fs *fs, const char *subvolume);
+/** After a walk that found nothing: reports that the subvolume of --subvol itself contains no files
+ * but other subvolumes are nested in it, unless these were entered, or filters or -q were given. */
+void cmd_report_nested(const struct cmd_common *common, struct bw_fs *fs,
+                       const struct cmd_selection *selection);
 
 /** Frees the settings; for CMD_SELECTION(). */
 void cmd_selection_free(void *selection);

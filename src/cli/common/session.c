@@ -200,7 +200,6 @@ static struct bw_fs_options options_for(const struct cmd_common *common, struct 
         .keys = common->input.keys ? common->input.keys->keys : NULL,
         .key_count = common->input.keys ? common->input.keys->count : 0,
         .ask = cmd_keys_prompt,
-        .key_memory = common->input.key_memory,
         .key_work = common->input.key_work,
         .header = common->input.header,
         .inside = common->input.inside,
@@ -331,7 +330,6 @@ struct bw_error *cmd_open_other(const struct cmd_common *common, struct cmd_comm
         .keys = common->input.keys ? common->input.keys->keys : NULL,
         .key_count = common->input.keys ? common->input.keys->count : 0,
         .ask = cmd_keys_prompt,
-        .key_memory = common->input.key_memory,
         .key_work = common->input.key_work,
     };
     return bw_fs_open(&options, fs);

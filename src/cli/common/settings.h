@@ -16,7 +16,7 @@ struct cmd_answer_settings {
     const char *columns;   /**< as given; NULL: all columns, if the output is JSON */
     const char *separator; /**< as given; NULL: a tab */
     enum bw_rows_style style;
-    bool json_header, header;
+    bool header;
     bool null; /**< rows, or the lines that replace them, end with NUL */
     bool iec, si, raw;
     unsigned times; /**< enum bw_rows_times */
@@ -40,7 +40,6 @@ struct cmd_input {
     const char **inside;   /**< bw_fs_options.inside: room for one per argument */
     size_t inside_count;
     const char *header;                /**< bw_fs_options.header */
-    uint64_t key_memory;               /**< bw_fs_options.key_memory */
     uint64_t key_work;                 /**< bw_fs_options.key_work */
     uint64_t offset;                   /**< of the file system within each image file */
     unsigned log;                      /**< enum bw_log_mode */

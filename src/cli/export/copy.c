@@ -45,10 +45,8 @@ struct copy {
 };
 
 static const struct cmd_option options[] = {
-    {'C', "directory", "DIR", "write an image of each device into this directory",
-     CMD_TEXT(struct copy_state, target.folder)},
-    {'f', "file", "FILE", "write the image of the only device to this file",
-     CMD_TEXT(struct copy_state, target.file)},
+    CMD_FOLDER_OPTION(struct copy_state, target.folder),
+    CMD_FILE_OPTION(struct copy_state, target.file),
     {0, "format", "WORD", "raw (the default): with holes where nothing is in use; or qcow2",
      CMD_WORD(struct copy_state, target.format, copy_formats)},
     {0, "compress", NULL, "with qcow2: compress with zstd, for QEMU 5.1 and newer",

@@ -69,8 +69,7 @@ static const struct cmd_option options[] = {
      CMD_FLAG(struct deleted_state, unverified)},
     CMD_GROUP(cmd_generations_options, struct deleted_state, states),
     CMD_GROUP(extract_options, struct deleted_state, extract),
-    {'j', "threads", "N", "read with N threads (default: one per processor, at most 8)",
-     CMD_THREADS(struct deleted_state, extract.export.walk.threads)},
+    CMD_THREADS_OPTION(struct deleted_state, extract.export.walk.threads),
     CMD_SELECTION(struct deleted_state, extract.export.selection),
     {0},
 };
@@ -80,7 +79,7 @@ static const struct cmd_option options[] = {
 static struct bw_error *open_deleted(struct deleting *deleting, struct bw_fs *present)
 {
     const struct cmd_selection *selection = &deleting->settings->extract.export.selection;
-    BW_TRY(cmd_selection_prepare(selection, present, NULL));
+    BW_TRY(cmd_selection_prepare(selection, present));
     BW_TRY(cmd_generations_find(&deleting->index, present, &deleting->settings->states,
                                 &deleting->states));
     const struct bw_deleted_options how = {

@@ -14,13 +14,9 @@
 #include "cli/export/export.h"
 
 const struct cmd_option cmd_export_options[] = {
-    CMD_SUBVOLUME_OPTION(struct cmd_export_settings, walk.subvolume),
-    CMD_NESTED_OPTION(struct cmd_export_settings, walk.nested),
-    {0, "no-snapshots", NULL, "exclude snapshots",
-     CMD_FLAG(struct cmd_export_settings, walk.no_snapshots)},
-    {'j', "threads", "N", "read with N threads (default: one per processor, at most 8)",
-     CMD_THREADS(struct cmd_export_settings, walk.threads)},
-    CMD_SELECTION(struct cmd_export_settings, selection),
+    CMD_THREADS_OPTION(struct cmd_export_settings, walk.threads),
+    CMD_TREE(struct cmd_export_settings, selection),
+    CMD_NO_SNAPSHOTS_OPTION(struct cmd_export_settings, selection),
     {0},
 };
 
@@ -98,8 +94,7 @@ int cmd_export_open(const struct cmd_common *common, struct cmd_export_settings 
     int status = cmd_open(common, &export->session);
     if (status)
         return status;
-    struct bw_error *error =
-        cmd_selection_prepare(&settings->selection, export->session.fs, settings->walk.subvolume);
+    struct bw_error *error = cmd_selection_prepare(&settings->selection, export->session.fs);
     if (!error)
         error = find_starts(export);
     if (!error)
@@ -249,10 +244,8 @@ void cmd_export_miss_item(struct cmd_export *export, struct bw_export_entry *ite
 
 int cmd_export_close(struct cmd_export *export, struct bw_error *error)
 {
-    const char *subvolume = export->settings->walk.subvolume;
-    if (!error && subvolume && !bw_nested_enters(export->settings->walk.nested, subvolume) &&
-        !export->found_any && !export->starts.count && !export->settings->walk.selection)
-        cmd_report_nested(export->common, export->session.fs, subvolume);
+    if (!error && !export->found_any && !export->starts.count)
+        cmd_report_nested(export->common, export->session.fs, &export->settings->selection);
     cmd_export_stop(export);
     cmd_progress_expect(0); /* the queue, which counted the bytes to read, has ended */
     bw_starting_points_free(&export->starts);

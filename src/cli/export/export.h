@@ -31,10 +31,19 @@ extern const struct cmd_option cmd_export_options[];
 
 /** The entry for --no-checksums in the option table of a command that reads data and whose state is
  * a `type`. */
-#define CMD_EXPORT_CHECKSUMS_OPTION(type)                                                      \
+#define CMD_NO_CHECKSUMS_OPTION(type, member)                                                  \
     {                                                                                          \
         0, "no-checksums", NULL, "do not verify data; for images whose checksum tree is lost", \
-            CMD_FLAG(type, export.unchecked)                                                   \
+            CMD_FLAG(type, member)                                                             \
+    }
+
+/** The entry for --on-error: `part` is what `skip` omits, `by_default` a word. */
+#define CMD_ON_ERROR_OPTION(type, member, part, by_default)                         \
+    {                                                                               \
+        0, "on-error", "WORD",                                                      \
+            "at unreadable data: stop (fail), write zeros (zero) or omit the " part \
+            " (skip); default: " by_default,                                        \
+            CMD_WORD(type, member, cmd_on_error_words)                              \
     }
 
 /** The options for the names of exported files, for a struct cmd_export_settings. */

@@ -9,8 +9,7 @@ struct extract_state {
 };
 
 static const struct cmd_option options[] = {
-    {'C', "directory", "DEST", "write into this directory; it is created if it does not exist",
-     CMD_TEXT(struct extract_settings, folder)},
+    CMD_FOLDER_OPTION(struct extract_settings, folder),
     {0, "subvolumes", NULL,
      "keep subvolumes, snapshots and shared data; operands are subvolumes instead of paths",
      CMD_FLAG(struct extract_state, subvolumes)},
@@ -21,7 +20,7 @@ static const struct cmd_option options[] = {
      CMD_FLAG(struct extract_settings, export.follow_renames)},
     {.group = extract_options},
     CMD_GROUP(cmd_naming_options, struct extract_settings, export),
-    CMD_EXPORT_CHECKSUMS_OPTION(struct extract_settings),
+    CMD_NO_CHECKSUMS_OPTION(struct extract_settings, export.unchecked),
     CMD_GROUP(cmd_export_options, struct extract_settings, export),
     {0},
 };

@@ -27,9 +27,7 @@ const struct cmd_option extract_options[] = {
      "also restore setuid, setgid and sticky bits, capabilities, device nodes, and the "
      "immutable and append-only flags",
      CMD_FLAG(struct extract_settings, target.preserve)},
-    {0, "on-error", "WORD",
-     "at unreadable data: skip the file (skip, the default), write zeros (zero), or stop (fail)",
-     CMD_WORD(struct extract_settings, on_error, cmd_on_error_words)},
+    CMD_ON_ERROR_OPTION(struct extract_settings, on_error, "file", "skip"),
     CMD_GROUP(extract_list_options, struct extract_settings, lists),
     {0},
 };
@@ -252,7 +250,7 @@ static struct bw_error *find_directory_inode(struct extract *extract, const char
                                              struct bw_inode *inode)
 {
     struct bw_fs *fs = extract->export.session.fs;
-    const char *subvolume = extract->export.settings->walk.subvolume;
+    const char *subvolume = extract->export.settings->selection.subvolume;
     const struct bw_subvolume *from = NULL;
     BW_AUTO_BUFFER struct bw_buffer text = {0};
     bw_buffer_append(&text, path, length);

@@ -30,7 +30,7 @@ static struct bw_error *store_level(void *target, const struct cmd_option *optio
 }
 
 static const struct cmd_option options[] = {
-    {'f', "file", "FILE", "write the metadump to FILE", CMD_TEXT(struct metadump_state, file)},
+    CMD_FILE_OPTION(struct metadump_state, file),
     {0, "compress", "LEVEL", "compress with zlib at this level, 1 to 9 (default: 0, not at all)",
      .store = store_level},
     {0, "sanitize", NULL,

@@ -51,11 +51,8 @@ static struct bw_error *store_version(void *target, const struct cmd_option *opt
 }
 
 static const struct cmd_option options[] = {
-    {'f', "file", "FILE", "write to this file instead of stdout",
-     CMD_TEXT(struct send_state, file)},
-    {'C', "directory", "FOLDER",
-     "write a file for each subvolume into this folder, numbered in the order of receiving",
-     CMD_TEXT(struct send_state, folder)},
+    CMD_FILE_OPTION(struct send_state, file),
+    CMD_FOLDER_OPTION(struct send_state, folder),
     {'R', "recursive", NULL,
      "also send all snapshots and nested subvolumes, as differences where possible",
      CMD_FLAG(struct send_state, recursive)},
@@ -80,11 +77,8 @@ static const struct cmd_option options[] = {
      CMD_FLAG(struct send_state, compressed)},
     {0, "no-data", NULL, "send only the changed ranges of files, without their contents",
      CMD_FLAG(struct send_state, no_data)},
-    {0, "on-error", "WORD",
-     "at unreadable data: stop (fail, the default), write zeros (zero), or skip the file (skip)",
-     CMD_WORD(struct send_state, on_error, cmd_on_error_words)},
-    {'j', "threads", "N", "read with N threads (default: one per processor, at most 8)",
-     CMD_THREADS(struct send_state, threads)},
+    CMD_ON_ERROR_OPTION(struct send_state, on_error, "file", "fail"),
+    CMD_THREADS_OPTION(struct send_state, threads),
     {0},
 };
 

@@ -33,7 +33,7 @@ static const struct cmd_option options[] = {
      CMD_FLAG(struct sum_state, tag)},
     CMD_GROUP(cmd_sum_tree_options, struct sum_state, tree),
     CMD_GROUP(cmd_naming_options, struct sum_state, export),
-    CMD_EXPORT_CHECKSUMS_OPTION(struct sum_state),
+    CMD_NO_CHECKSUMS_OPTION(struct sum_state, export.unchecked),
     CMD_GROUP(cmd_export_options, struct sum_state, export),
     CMD_PART_OPTION(struct sum_state, export.selection),
     {0},

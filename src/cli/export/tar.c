@@ -135,12 +135,10 @@ static struct bw_error *store_group(void *target, const struct cmd_option *optio
 static const char *const formats[] = {[BW_ARCHIVE_PAX] = "pax", [BW_ARCHIVE_MTREE] = "mtree", NULL};
 
 static const struct cmd_option options[] = {
-    {'f', "file", "FILE", "write to this file instead of stdout", CMD_TEXT(struct tar_state, file)},
+    CMD_FILE_OPTION(struct tar_state, file),
     {0, "format", "WORD", "write pax (default), or mtree (a manifest with SHA-256 sums)",
      CMD_WORD(struct tar_state, format, formats)},
-    {0, "on-error", "WORD",
-     "at unreadable data: stop (fail, the default), write zeros (zero), or skip the file (skip)",
-     CMD_WORD(struct tar_state, on_error, cmd_on_error_words)},
+    CMD_ON_ERROR_OPTION(struct tar_state, on_error, "file", "fail"),
     {0, "sort", "WORD",
      "order of the entries: none (the default), or name: by names, a directory and then everything "
      "in it",
@@ -157,7 +155,7 @@ static const struct cmd_option options[] = {
     {0, "atime", NULL, "also store access times, which reading on a mount changes",
      CMD_FLAG(struct tar_state, has_atime)},
     CMD_GROUP(cmd_naming_options, struct tar_state, export),
-    CMD_EXPORT_CHECKSUMS_OPTION(struct tar_state),
+    CMD_NO_CHECKSUMS_OPTION(struct tar_state, export.unchecked),
     CMD_GROUP(cmd_export_options, struct tar_state, export),
     {0},
 };

@@ -18,15 +18,11 @@
 
 struct compression_state {
     struct cmd_selection selection;
-    const char *subvolume;
-    unsigned nested; /* enum bw_nested */
-    int status;      /* the worst so far */
+    int status; /* the worst so far */
 };
 
 static const struct cmd_option options[] = {
-    CMD_SELECTION(struct compression_state, selection),
-    CMD_SUBVOLUME_OPTION(struct compression_state, subvolume),
-    CMD_NESTED_OPTION(struct compression_state, nested),
+    CMD_TREE(struct compression_state, selection),
     {0},
 };
 
@@ -117,7 +113,7 @@ static struct bw_error *write_rows(struct cmd_answer *answer,
 static struct bw_error *add_path(const struct cmd_common *common, struct compression_state *state,
                                  struct bw_compression_count *count, const char *path)
 {
-    struct bw_error *error = bw_compression_add(count, state->subvolume, path);
+    struct bw_error *error = bw_compression_add(count, state->selection.subvolume, path);
     if (!error || error->code != BW_ERROR_NOT_FOUND)
         return error;
     cmd_fail(common, error);
@@ -147,11 +143,11 @@ static struct bw_error *list(struct cmd_answer *answer, void *context)
         .has_maxdepth = state->selection.has_maxdepth,
         .maxdepth = state->selection.maxdepth,
         .mindepth = state->selection.mindepth,
-        .nested = state->nested,
+        .nested = state->selection.nested,
     };
     struct bw_compression_info info = {0};
     struct bw_compression_count *count;
-    BW_TRY(cmd_selection_prepare(&state->selection, answer->session.fs, state->subvolume));
+    BW_TRY(cmd_selection_prepare(&state->selection, answer->session.fs));
     cmd_progress_expect_trees(answer->session.fs, true);
     BW_TRY(bw_compression_open(answer->session.fs, &wanted, &count));
     struct bw_error *error = add_all(answer->common, state, count);

@@ -16,8 +16,6 @@
 
 struct du_state {
     struct cmd_selection selection;
-    const char *subvolume;
-    unsigned nested; /* enum bw_nested */
     bool summarize, ncdu;
     int status; /* the worst so far */
 };
@@ -33,9 +31,7 @@ static const struct cmd_option options[] = {
     {'s', "summarize", NULL, "only a total for each PATH", CMD_FLAG(struct du_state, summarize)},
     {0, "ncdu", NULL, "write a file for 'ncdu -f', with shared data as hard links",
      CMD_FLAG(struct du_state, ncdu)},
-    CMD_SELECTION(struct du_state, selection),
-    CMD_SUBVOLUME_OPTION(struct du_state, subvolume),
-    CMD_NESTED_OPTION(struct du_state, nested),
+    CMD_TREE(struct du_state, selection),
     {0},
 };
 
@@ -106,9 +102,9 @@ static struct bw_error *list_path(struct du *du, const char *path)
     const struct cmd_selection *selection = &du->state->selection;
     const struct bw_du_options wanted = {
         .struct_size = sizeof wanted,
-        .subvolume = du->state->subvolume,
+        .subvolume = selection->subvolume,
         .start = path,
-        .nested = du->state->nested,
+        .nested = selection->nested,
         .selection = selection->selection,
         .has_maxdepth = du->state->summarize || selection->has_maxdepth,
         .maxdepth = du->state->summarize ? 0 : selection->maxdepth,
@@ -154,7 +150,7 @@ static struct bw_error *list(struct cmd_answer *answer, void *context)
 {
     static const char heading[] = "     Total   Exclusive  Set shared  Filename\n";
     struct du du = {.state = context, .answer = answer};
-    BW_TRY(cmd_selection_prepare(&du.state->selection, answer->session.fs, du.state->subvolume));
+    BW_TRY(cmd_selection_prepare(&du.state->selection, answer->session.fs));
     if (du.state->ncdu)
         return export_ncdu(&du);
     if (!answer->stream.rows)

@@ -187,7 +187,8 @@ static struct bw_error *enter_directories(struct lister *ls, const struct ls_lis
     const unsigned depth = directory->depth + 1;
     if (!ls->options->recursive || !lists_contents(ls, depth))
         return NULL;
-    const bool stays = !bw_nested_enters(ls->options->nested, ls->options->subvolume);
+    const bool stays =
+        !bw_nested_enters(ls->options->selection.nested, ls->options->selection.subvolume);
     size_t above = ls->path.length;
     above -= above && ls->path.data[above - 1] == '/';
     for (size_t i = listing->count; i-- > 0;) {
@@ -403,11 +404,12 @@ static struct bw_error *prepare_lister(struct lister *ls)
 {
     struct ls_state *state = ls->options;
     struct bw_fs *fs = ls->paths.session.fs;
-    BW_TRY(cmd_selection_prepare(&state->selection, fs, state->subvolume));
+    BW_TRY(cmd_selection_prepare(&state->selection, fs));
     const char *columns = ls->paths.common->answer.columns;
     columns = columns ? columns : "";
-    if ((state->names && !state->numeric) || strstr(columns, "user") || strstr(columns, "group"))
-        BW_TRY(bw_user_names_open(fs, state->subvolume ? ls->paths.from : NULL, &state->owners));
+    if (state->names || strstr(columns, "user") || strstr(columns, "group"))
+        BW_TRY(bw_user_names_open(fs, state->selection.subvolume ? ls->paths.from : NULL,
+                                  &state->owners));
     return NULL;
 }
 
@@ -423,7 +425,8 @@ static struct bw_error *skip_subvolume(void *context, const struct bw_subvolume_
 static struct bw_error *report_unreachable(const struct lister *ls)
 {
     const struct ls_state *state = ls->options;
-    const bool lists_all = state->recursive && !state->subvolume && !ls->paths.common->path_count;
+    const bool lists_all =
+        state->recursive && !state->selection.subvolume && !ls->paths.common->path_count;
     return lists_all ? bw_fs_subvolumes(ls->paths.session.fs, true, skip_subvolume, NULL) : NULL;
 }
 
@@ -441,7 +444,7 @@ static int list_image(const struct cmd_common *common, struct ls_state *state,
                       const struct bw_rows *rows)
 {
     struct lister ls = {.options = state};
-    int status = cmd_paths_open(common, state->subvolume, &ls.paths);
+    int status = cmd_paths_open(common, state->selection.subvolume, &ls.paths);
     if (status)
         return status;
     ls.stream =
@@ -470,8 +473,6 @@ static struct bw_error *set_color(void *target, const struct cmd_option *option,
 static const struct cmd_option options[] = {
     {'l', "long", NULL, "print mode, links, user, group, size, time and target of links",
      CMD_FLAG(struct ls_state, lines)},
-    {'n', "numeric-uid-gid", NULL, "the same with numeric users and groups, even with --names",
-     CMD_FLAG(struct ls_state, numeric)},
     {0, "names", NULL, "print names of users and groups, from the image, instead of numbers",
      CMD_FLAG(struct ls_state, names)},
     {'a', "all", NULL, "also list names that begin with a dot", CMD_FLAG(struct ls_state, all)},
@@ -500,10 +501,8 @@ static const struct cmd_option options[] = {
      "is set",
      .store = set_color, .offset = CMD_AT(struct ls_state, color, unsigned), .words = whens},
     {'1', "one", NULL, "print one name per line (always the case)", CMD_FLAG(struct ls_state, one)},
-    CMD_SELECTION(struct ls_state, selection),
+    CMD_TREE(struct ls_state, selection),
     CMD_PART_OPTION(struct ls_state, selection),
-    CMD_SUBVOLUME_OPTION(struct ls_state, subvolume),
-    CMD_NESTED_OPTION(struct ls_state, nested),
     {0},
 };
 
@@ -515,7 +514,6 @@ static void resolve_options(struct ls_state *ls)
                                            LS_OTIME, LS_OTIME, LS_OTIME};
     static const enum ls_order by_order[] = {LS_BY_NAME, LS_BY_NAME, LS_UNSORTED, LS_BY_SIZE,
                                              LS_BY_TIME};
-    ls->lines |= ls->numeric;
     ls->time = by_word[ls->time_word];
     ls->order = ls->by_time    ? LS_BY_TIME
                 : ls->by_size  ? LS_BY_SIZE

@@ -61,9 +61,7 @@ struct ls_colors {
 
 /** Settings of the options. */
 struct ls_state {
-    const char *subvolume;
-    unsigned nested; /**< enum bw_nested */
-    bool all, almost_all, lines, human_readable, inodes, recursive, numeric, names;
+    bool all, almost_all, lines, human_readable, inodes, recursive, names;
     bool itself;   /**< list directories given as PATH, not their contents */
     bool classify; /**< -F */
     bool reverse, unsorted;

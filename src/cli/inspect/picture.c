@@ -49,8 +49,7 @@ static struct bw_error *store_size(void *target, const struct cmd_option *option
 }
 
 static const struct cmd_option options[] = {
-    {'f', "file", "FILE", "write to FILE, whose name ends with .svg or .png (default: stdout)",
-     CMD_TEXT(struct picture_state, file)},
+    CMD_FILE_OPTION(struct picture_state, file),
     {0, "format", "WORD", "write svg, png or text, regardless of the file name",
      CMD_WORD(struct picture_state, format, formats)},
     {0, "by", "WORD", "colour by type (default), fill, age, owner, or heatmap (like btrfs-heatmap)",

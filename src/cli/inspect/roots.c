@@ -30,8 +30,7 @@ struct roots {
 static const struct cmd_option options[] = {
     CMD_GROUP(cmd_generations_options, struct roots_state, states),
     {0, "trees", NULL, "list the trees of each root", CMD_FLAG(struct roots_state, trees)},
-    {'j', "threads", "N", "scan with N threads (default: one per processor, at most 8)",
-     CMD_THREADS(struct roots_state, threads)},
+    CMD_THREADS_OPTION(struct roots_state, threads),
     {0},
 };
 

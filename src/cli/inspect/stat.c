@@ -48,8 +48,7 @@ static const struct cmd_option options[] = {
      .store = store_format},
     {0, "printf", "FORMAT", "like --format, but with escapes like \\n and without the newline",
      .store = store_format},
-    {'L', "dereference", NULL, "follow a PATH that is a symbolic link",
-     CMD_FLAG(struct stat_state, follow)},
+    CMD_FOLLOW_OPTION(struct stat_state, follow),
     CMD_SUBVOLUME_OPTION(struct stat_state, subvolume),
     {0},
 };

@@ -48,8 +48,7 @@ static const struct cmd_option options[] = {
      .store = store_free_if, .release = release_state},
     {0, "shared", NULL, "list the sets of subvolumes that share data, and how much",
      CMD_FLAG(struct space_state, shared)},
-    {'j', "threads", "N", "number of threads, 1 to 32 (default: processors, at most 8)",
-     CMD_THREADS(struct space_state, threads)},
+    CMD_THREADS_OPTION(struct space_state, threads),
     {0},
 };
 

@@ -15,23 +15,10 @@
 #include "cli/common/answer.h"
 
 struct super_state {
-    unsigned copy; /* number of the copy, plus 1; 0: all */
     bool force, hex;
 };
 
-static struct bw_error *store_copy(void *target, const struct cmd_option *option,
-                                   const char *argument)
-{
-    uint64_t number;
-    if (!cmd_parse_number(argument, 0, BW_SUPERBLOCK_NUMBERS - 1, &number))
-        return cmd_bad_argument(option, argument, "0, 1 or 2");
-    *(unsigned *)target = (unsigned)number + 1;
-    return NULL;
-}
-
 static const struct cmd_option options[] = {
-    {0, "copy", "N", "print only copy N: 0, 1 or 2", .store = store_copy,
-     .offset = offsetof(struct super_state, copy)},
     {0, "force", NULL, "also print copies without the btrfs magic",
      CMD_FLAG(struct super_state, force)},
     {'x', "hex", NULL, "print the bytes in hexadecimal digits", CMD_FLAG(struct super_state, hex)},
@@ -126,7 +113,7 @@ static struct bw_error *print_copy(struct supers *supers, size_t image, unsigned
     uint64_t offset;
     struct bw_superblock_info super;
     struct bw_error *error = bw_fs_copy_superblock(supers->fs, image, copy, bytes, &offset);
-    if (error && error->code == BW_ERROR_NOT_FOUND && !supers->state->copy) {
+    if (error && error->code == BW_ERROR_NOT_FOUND && !supers->common->input.superblock_copy) {
         bw_error_free(error);
         return NULL;
     }
@@ -158,7 +145,8 @@ static struct bw_error *print_copy(struct supers *supers, size_t image, unsigned
 static struct bw_error *print_image(struct supers *supers, size_t image)
 {
     for (unsigned copy = 0; copy < BW_SUPERBLOCK_NUMBERS; copy++) {
-        if (supers->state->copy && copy + 1 != supers->state->copy)
+        const int only = supers->common->input.superblock_copy;
+        if (only && copy != (only == BW_SUPERBLOCK_COPY_0 ? 0 : (unsigned)only))
             continue;
         BW_TRY(print_copy(supers, image, copy));
         if (!supers->answer.rows)
@@ -195,6 +183,7 @@ static int run(const struct cmd_common *common, void *state)
     const struct cmd_answer_plan plan = {.record = cmd_super.record};
     struct supers supers = {.common = common, .state = state};
     silent.messages.quiet = true; /* errors of a copy are reported when it is printed */
+    silent.input.superblock_copy = 0;
     struct bw_error *error =
         supers.state->hex && !cmd_answer_is_for_people(common)
             ? bw_error_create(BW_ERROR_USAGE, "--hex is for text, not for -o and --json")
@@ -222,10 +211,10 @@ const struct command cmd_super = {
         "\n"
         "The output has the format of 'btrfs inspect-internal dump-super -fa'. Errors in a\n"
         "copy, and differences between copies, are reported on stderr. With --hex, offsets begin\n"
-        "at the beginning of each copy.\n",
+        "at the beginning of each copy. --super N prints only copy N.\n",
     .examples = "  btrfs-walk super disk.img                               all copies\n"
-                "  btrfs-walk super --copy 1 disk.img                      one of them\n"
-                "  btrfs-walk super --copy 0 --hex disk.img                 its bytes\n"
+                "  btrfs-walk super --super 1 disk.img                     one of them\n"
+                "  btrfs-walk super --super 0 --hex disk.img                 its bytes\n"
                 "  btrfs-walk super -o device,copy,generation a.img b.img  columns\n"
                 "  btrfs-walk super --json a.img b.img | jq .label         for programs\n",
     .options = options,

@@ -72,15 +72,10 @@ static const struct cmd_option options[] = {
      .store = store_order, .words = orders},
     {0, "reverse", NULL, "reverse the order of --sort",
      CMD_FLAG(struct walk_state, options.reverse)},
-    CMD_SELECTION(struct walk_state, selection),
+    CMD_TREE(struct walk_state, selection),
     CMD_PART_OPTION(struct walk_state, selection),
-    CMD_SUBVOLUME_OPTION(struct walk_state, options.subvolume),
-    CMD_NESTED_OPTION(struct walk_state, options.nested),
-    {0, "no-snapshots", NULL, "exclude snapshots",
-     CMD_FLAG(struct walk_state, options.no_snapshots)},
-    {'j', "threads", "N",
-     "read with N threads (default: one per processor, at most 8; use more for slow storage)",
-     CMD_THREADS(struct walk_state, options.threads)},
+    CMD_NO_SNAPSHOTS_OPTION(struct walk_state, selection),
+    CMD_THREADS_OPTION(struct walk_state, options.threads),
     {0, "summary", NULL, "print counts, bytes of metadata read, round trips and seconds to stderr",
      CMD_FLAG(struct walk_state, summary)},
     {0},
@@ -120,7 +115,7 @@ static struct bw_error *walk_to_stdout(struct bw_fs *fs, struct walk_state *walk
         .rows = walk->options.rows, .consume = cmd_write, .context = &output};
     walk->options.consume = bw_rows_take;
     walk->options.context = &stream;
-    struct bw_error *error = cmd_selection_prepare(&walk->selection, fs, walk->options.subvolume);
+    struct bw_error *error = cmd_selection_prepare(&walk->selection, fs);
     cmd_progress_expect_trees(fs, true);
     if (!error)
         error = bw_walk(fs, &walk->options, summary);
@@ -139,9 +134,8 @@ static int walk_image(const struct cmd_common *common, struct walk_state *walk)
     if (status)
         return status;
     struct bw_error *error = walk_to_stdout(session.fs, walk, &summary);
-    if (!error && !bw_nested_enters(walk->options.nested, walk->options.subvolume) &&
-        walk->options.subvolume && !summary.files && !walk->options.selection)
-        cmd_report_nested(common, session.fs, walk->options.subvolume);
+    if (!error && !summary.files)
+        cmd_report_nested(common, session.fs, &walk->selection);
     if (walk->summary)
         print_summary(session.fs, &summary, seconds_since(&start));
     status = cmd_close(common, &session);

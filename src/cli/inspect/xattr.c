@@ -14,23 +14,20 @@
 #include "cli/common/selection.h"
 
 struct xattr_state {
-    const char *subvolume, *attribute;
-    unsigned nested; /* enum bw_nested */
+    const char *attribute;
     bool follow, recursive, absolute;
     struct cmd_selection selection;
 };
 
 static const struct cmd_option options[] = {
-    {'L', "dereference", NULL, "follow a PATH that is a symbolic link",
-     CMD_FLAG(struct xattr_state, follow)},
+    CMD_FOLLOW_OPTION(struct xattr_state, follow),
     {'R', "recursive", NULL, "also list the contents of directories that match the filters",
      CMD_FLAG(struct xattr_state, recursive)},
     {'n', "attribute", "NAME", "only this attribute", CMD_TEXT(struct xattr_state, attribute)},
     {0, "absolute-names", NULL, "keep the leading '/' of paths",
      CMD_FLAG(struct xattr_state, absolute)},
-    CMD_SUBVOLUME_OPTION(struct xattr_state, subvolume),
-    CMD_NESTED_OPTION(struct xattr_state, nested),
-    CMD_SELECTION(struct xattr_state, selection),
+    CMD_TREE(struct xattr_state, selection),
+    CMD_NO_SNAPSHOTS_OPTION(struct xattr_state, selection),
     {0},
 };
 
@@ -294,13 +291,11 @@ static struct bw_error *answer_path(void *context, struct cmd_paths *paths, cons
         return answer_one(state, paths, path, place, text);
     struct walk walk = {.state = state, .paths = paths, .path = path, .text = text};
     struct bw_walk_options how = {.struct_size = sizeof how,
-                                  .subvolume = state->subvolume,
                                   .start = path,
-                                  .nested = state->nested,
                                   .types = BW_WALK_ALL,
                                   .visit = visit_entry,
                                   .context = &walk};
-    BW_TRY(cmd_selection_prepare(&state->selection, paths->session.fs, state->subvolume));
+    BW_TRY(cmd_selection_prepare(&state->selection, paths->session.fs));
     cmd_selection_apply(&state->selection, &how);
     how.has_maxdepth |= !state->recursive;
     struct bw_error *error = walk_path(&walk, &how);
@@ -312,7 +307,8 @@ static int run(const struct cmd_common *common, void *state)
 {
     const struct xattr_state *xattr = state;
     const struct cmd_answer_plan plan = {.record = cmd_xattr.record};
-    return cmd_paths_run(common, xattr->subvolume, xattr->follow, &plan, answer_path, state);
+    return cmd_paths_run(common, xattr->selection.subvolume, xattr->follow, &plan, answer_path,
+                         state);
 }
 
 const struct command cmd_xattr = {

@@ -297,21 +297,18 @@ static struct bw_error *set_maximum(void *target, const struct cmd_option *optio
 static const char *const formats[] = {"text", "json", NULL};
 
 const struct cmd_option cmd_probe_options[] = {
-    {0, "probe", "PATTERN",
-     "print each event of these probes: 'block-*,!block-verify' (repeatable)", .store = add_pattern,
-     .heading = "Probes", .rare = true},
-    {0, "probe-list", "[=long|json|bpftrace]",
-     "list the names of the probes, all details, the same as JSON, or the records for bpftrace",
+    {0, "probe", "PATTERN", "print each event of these probes, such as 'block-*'",
+     .store = add_pattern, .heading = "Probes"},
+    {0, "probe-list", "[=long|json|bpftrace]", "list the probes and their records",
      .show = show_list},
     {0, "probe-format", "FORMAT", "format of events and statistics: text or json",
      CMD_WORD(struct cmd_probe_settings, format, formats)},
-    {0, "probe-output", "FILE", "write events and statistics to FILE (default: stderr)",
+    {0, "probe-output", "FILE", "write events and statistics to FILE, not to stderr",
      CMD_TEXT(struct cmd_probe_settings, output)},
-    {0, "probe-stats", "[=probe|xlator]",
-     "count and time the events of each probe, or the calls of each layer", .store = set_stats},
+    {0, "probe-stats", "[=probe|xlator]", "count and time the events of probes or layers",
+     .store = set_stats},
     {0, "probe-max", "N", "stop printing after N events", .store = set_maximum},
-    {0, "blackbox", "FILE",
-     "record the last events in FILE, even after a crash ('btrfs-walk blackbox FILE' prints them)",
+    {0, "blackbox", "FILE", "record the last events in FILE, even after a crash",
      CMD_TEXT(struct cmd_probe_settings, blackbox)},
     {0},
 };

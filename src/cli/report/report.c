@@ -15,12 +15,10 @@
 static const char *const checks[] = {"full", "quick", "none", "data", NULL}; /* enum report_check */
 
 static const struct cmd_option options[] = {
-    {'f', "file", "FILE", "write the report to FILE (default: stdout)",
-     CMD_TEXT(struct report_settings, file)},
+    CMD_FILE_OPTION(struct report_settings, file),
     {0, "check", "WORD", "extent of the check: full (default), quick, none, or data",
      CMD_WORD(struct report_settings, check, checks)},
-    {'j', "threads", "N", "number of threads, 1 to 32 (default: processors, at most 8)",
-     CMD_THREADS(struct report_settings, threads)},
+    CMD_THREADS_OPTION(struct report_settings, threads),
     {0},
 };
 

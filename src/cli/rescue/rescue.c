@@ -26,8 +26,7 @@ static const struct cmd_option options[] = {
      "do not read data: only missing devices and lost metadata are taken into account",
      CMD_FLAG(struct rescue_settings, no_data)},
     CMD_GROUP(cmd_generations_options, struct rescue_settings, states),
-    {'j', "threads", "N", "read with N threads (default: one per processor, at most 8)",
-     CMD_THREADS(struct rescue_settings, export.walk.threads)},
+    CMD_THREADS_OPTION(struct rescue_settings, export.walk.threads),
     {0},
 };
 

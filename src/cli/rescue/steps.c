@@ -154,8 +154,6 @@ static void add_generation(struct words *words, const struct bw_generation_choic
 static void add_keys(struct words *words, const struct cmd_input *input)
 {
     const struct cmd_keys *keys = input->keys;
-    if (input->key_memory)
-        add_word(words, "--key-memory=%" PRIu64, input->key_memory);
     if (input->key_work)
         add_word(words, "--key-work=%" PRIu64, input->key_work);
     for (size_t i = 0; i < keys->count; i++) {
