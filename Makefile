@@ -77,7 +77,7 @@ override CFLAGS   += -std=gnu11 $(WARNINGS) -fPIC -pthread $(if $(SANITIZE),\
 override CPPFLAGS += -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -D_TIME_BITS=64 \
     -DBW_VERSION='"$(VERSION)"' \
     $(foreach feature,$(FEATURES),$(if $(filter 1,$($(feature))),-DBW_$(feature))) \
-    -Iinclude -Isrc
+    -Iinclude -I$(BUILD)/include -Isrc
 override LDFLAGS  += -pthread $(if $(SANITIZE),-fsanitize=$(SANITIZE))
 
 ifeq ($(filter clean help uninstall,$(MAKECMDGOALS)),)
@@ -133,6 +133,8 @@ FUZZ_OBJECTS    := $(call objects,$(filter-out tests/fuzz/entry.c,$(wildcard tes
 SOAK_OBJECTS    := $(call objects,$(wildcard tests/soak/*.c))
 
 PROGRAM := $(BUILD)/btrfs-walk
+# The records as structures: a public header that is made from their table.
+RECORDS := $(BUILD)/include/btrfs-walk/records.h
 EXPORT  := $(BUILD)/libexport.a
 ARCHIVE := $(BUILD)/libbtrfs-walk.a
 SONAME  := libbtrfs-walk.so.2
@@ -151,9 +153,13 @@ quiet = $(if $(filter 0,$(V)),@,$(if $(V),,@printf '  %-4s %s\n' $(1) $@;))
 
 all: $(PROGRAM) $(ARCHIVE) $(SHARED) $(MANUAL) ## build the program, the library and the manual
 
-$(BUILD)/%.o: %.c $(BUILD)/features
+$(BUILD)/%.o: %.c $(BUILD)/features | $(RECORDS)
 	@mkdir -p $(@D)
 	$(call quiet,CC)$(CC) $(CPPFLAGS) $(if $(filter tests/%,$<),-Itests) $(CFLAGS) -MMD -MP -c -o $@ $<
+
+# Objects that include it depend on it once it exists.
+$(RECORDS): src/record/records.def scripts/make-records scripts/docs/words.py
+	$(call quiet,GEN)scripts/make-records $@ $(CC)
 
 # All objects depend on the features and the version.
 FEATURE_LIST := VERSION=$(VERSION) $(foreach feature,$(FEATURES),$(feature)=$($(feature)))
@@ -174,7 +180,7 @@ $(ARCHIVE): $(LIBRARY_OBJECTS)
 	$(call quiet,AR)$(AR) rcs $@ $^
 
 # The library exports what the public headers declare.
-HEADERS := $(wildcard include/btrfs-walk/*.h)
+HEADERS := $(wildcard include/btrfs-walk/*.h) $(RECORDS)
 $(BUILD)/symbols.map: Makefile scripts/make-symbols $(HEADERS)
 	@mkdir -p $(@D)
 	$(call quiet,MAP)scripts/make-symbols BTRFS_WALK_2 $(HEADERS) > $@
@@ -297,11 +303,13 @@ PYTHON_SANITIZER := $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recove
     $(if $(findstring clang,$(CC)),-shared-libasan))
 SANITIZER_FILE   := $(if $(findstring clang,$(CC)),libclang_rt.asan-$(shell uname -m).so,libasan.so)
 PYTHON_PRELOAD    = $(if $(SANITIZE),$(shell $(CC) -print-file-name=$(SANITIZER_FILE)))
+PYTHON_CPPFLAGS = -I$(abspath include) -I$(abspath $(BUILD)/include) -D_GNU_SOURCE \
+    -D_FILE_OFFSET_BITS=64 -D_TIME_BITS=64
 # In the folder python/, with the flags that setup.py passes on.
 PYTHON_SETUP = mkdir -p $(PYTHON_BUILD) && cd python && CC='$(CC)' \
     CFLAGS='$(PYTHON_CFLAGS) $(PYTHON_SANITIZER)' LD_LIBRARY_PATH=$(abspath $(BUILD)) \
     BTRFS_WALK_PRELOAD='$(PYTHON_PRELOAD)' \
-    BTRFS_WALK_CFLAGS='-I$(abspath include) -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -D_TIME_BITS=64' \
+    BTRFS_WALK_CFLAGS='$(PYTHON_CPPFLAGS)' \
     BTRFS_WALK_LIBS='$(PYTHON_SANITIZER) $(PYTHON_LIBRARIES)' $(PYTHON) -W ignore setup.py -q \
     egg_info --egg-base $(PYTHON_BUILD) \
     build --build-base $(PYTHON_BUILD)/temporary --build-lib $(PYTHON_BUILD)/lib

@@ -22,7 +22,7 @@ class Headers:
     def __init__(self, compiler, flags, folder):
         command = [*compiler, "-E", *flags, f"-I{folder}", "-include", HEADER, "-x", "c",
                    "/dev/null"]
-        self.text = own_lines(run(command[:-3] + ["-C"] + command[-3:]), f"{folder}/btrfs-walk/")
+        self.text = own_lines(run(command[:-3] + ["-C"] + command[-3:]))
         self.macros = re.findall(r"^#define (BW_\w+) (.+)$",
                                  run(command[:-3] + ["-dM"] + command[-3:]), re.M)
 
@@ -100,13 +100,13 @@ def plain(comment):
     return re.sub(r"\s*\n\s*\*?\s*", " ", comment).strip(" *")
 
 
-def own_lines(text, folder):
-    """The lines that come from the files of a folder."""
+def own_lines(text):
+    """The lines that come from the headers of the library, which may be in several folders."""
     kept, own = [], False
     for line in text.splitlines():
         marker = re.match(r'# \d+ "(.*?)"', line)
         if marker:
-            own = marker[1].startswith(folder)
+            own = re.search(r"/btrfs-walk/\w+\.h$", marker[1])
         elif own and not line.startswith("#"):
             kept.append(line)
     return "\n".join(kept) + "\n"

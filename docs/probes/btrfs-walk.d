@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The provider btrfswalk in the language of DTrace. This is documentation: nothing is built from
- * this file. The records are structures of btrfs-walk/probe_records.h (blockinfo_t is struct
+ * this file. The records are structures of btrfs-walk/records.h (blockinfo_t is struct
  * bw_blockinfo). An argument is 0 if the probe has no translation for it.
  *
  * Made by scripts/make-docs. Change src/probe/probes.def and src/record/records.def.

@@ -3,7 +3,7 @@
  * Records: the form in which facts leave the library. A record is a versioned structure with a
  * table of its members: name, type, format, documentation, stability. Everything that prints,
  * filters or documents records works from these tables. The structures are in
- * btrfs-walk/row_records.h.
+ * btrfs-walk/records.h.
  *
  * Records only grow at their end; any other change raises `version`.
  */
@@ -176,7 +176,7 @@ int bw_record_member(const struct bw_record *record, const char *name, size_t le
 const struct bw_record *bw_record_element(const struct bw_record *record, unsigned member);
 
 /** Whether the members of a record are read from the bytes of an image: it has no structure in
- * row_records.h, and bw_rows_write() does not accept it. */
+ * records.h, and bw_rows_write() does not accept it. */
 bool bw_record_is_on_disk(const struct bw_record *record);
 
 /** Words for the parts of attributes: "Evolving", "Common". */
@@ -226,7 +226,7 @@ void bw_json_hex(struct bw_json *json, const char *name, const void *bytes, size
 
 /*
  * Rows: records written as columns of text or as JSON. btrfs-walk/record.h has the tables of the
- * records, btrfs-walk/row_records.h their structures.
+ * records, btrfs-walk/records.h their structures.
  *
  * bw_rows_create() chooses members of a record and a way to write them. A struct bw_rows_stream
  * then passes the rows on to their reader, with a header before the first one and brackets around

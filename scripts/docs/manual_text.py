@@ -115,7 +115,7 @@ Tracers find the probes as USDT sites of the provider btrfswalk;
 there, block\\-read\\-done is called block__read__done.
 .PP
 A site has six arguments.
-arg0 is the address of the record, a structure of btrfs\\-walk/probe_records.h.
+arg0 is the address of the record, a structure of btrfs\\-walk/records.h.
 arg1 and arg2 are its keys, which are listed below.
 arg3 is 0 or a negative error number, arg4 is the time in nanoseconds, and
 arg5 is the number of the call in which it happened.

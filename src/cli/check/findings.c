@@ -10,8 +10,7 @@
 #include "base/cleanup.h"
 #include "base/escape.h"
 #include "base/human.h"
-#include "btrfs-walk/probe_records.h"
-#include "btrfs-walk/row_records.h"
+#include "btrfs-walk/records.h"
 #include "btrfs-walk/tree.h"
 #include "cli/check/check.h"
 

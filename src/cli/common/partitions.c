@@ -9,8 +9,7 @@
 #include "base/escape.h"
 #include "base/human.h"
 #include "base/table.h"
-#include "btrfs-walk/probe_records.h"
-#include "btrfs-walk/row_records.h"
+#include "btrfs-walk/records.h"
 
 static void append_size(struct bw_buffer *text, uint64_t bytes)
 {

@@ -12,7 +12,7 @@
 #include "base/beneath.h"
 #include "base/cleanup.h"
 #include "base/json.h"
-#include "btrfs-walk/row_records.h"
+#include "btrfs-walk/records.h"
 #include "cli/common/answer.h"
 #include "cli/export/hashing.h"
 

@@ -4,8 +4,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "btrfs-walk/probe_records.h"
-#include "btrfs-walk/row_records.h"
+#include "btrfs-walk/records.h"
 #include "btrfs-walk/tree.h"
 #include "cli/common/answer.h"
 #include "cli/common/keys.h"

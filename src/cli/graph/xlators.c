@@ -11,7 +11,7 @@
 #include "base/cleanup.h"
 #include "base/table.h"
 #include "btrfs-walk/graph.h"
-#include "btrfs-walk/row_records.h"
+#include "btrfs-walk/records.h"
 #include "cli/common/answer.h"
 #include "cli/graph/page.h"
 

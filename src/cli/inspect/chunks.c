@@ -2,8 +2,7 @@
 /* The chunks command: chunks and how much of each is used, or devices and how much of each is
  * allocated. */
 #include "base/cleanup.h"
-#include "btrfs-walk/probe_records.h"
-#include "btrfs-walk/row_records.h"
+#include "btrfs-walk/records.h"
 #include "btrfs-walk/space.h"
 #include "cli/common/answer.h"
 

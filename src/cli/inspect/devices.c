@@ -4,8 +4,7 @@
 #include <uuid/uuid.h>
 
 #include "base/cleanup.h"
-#include "btrfs-walk/probe_records.h"
-#include "btrfs-walk/row_records.h"
+#include "btrfs-walk/records.h"
 #include "btrfs-walk/space.h"
 #include "cli/common/answer.h"
 #include "cli/inspect/alternatives.h"

@@ -5,7 +5,7 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/human.h"
-#include "btrfs-walk/row_records.h"
+#include "btrfs-walk/records.h"
 #include "btrfs-walk/stream.h"
 #include "btrfs-walk/tree.h"
 #include "cli/common/answer.h"

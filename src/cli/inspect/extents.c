@@ -12,8 +12,7 @@
 #include "base/escape.h"
 #include "base/human.h"
 #include "btrfs-walk/file.h"
-#include "btrfs-walk/probe_records.h"
-#include "btrfs-walk/row_records.h"
+#include "btrfs-walk/records.h"
 #include "cli/common/paths.h"
 
 enum { WORTH_WRITING = 64 << 10 };

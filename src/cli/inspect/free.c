@@ -11,7 +11,7 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/zeros.h"
-#include "btrfs-walk/row_records.h"
+#include "btrfs-walk/records.h"
 #include "btrfs-walk/space.h"
 #include "cli/common/answer.h"
 #include "cli/common/monitor.h"

@@ -14,8 +14,7 @@
 #include "base/cleanup.h"
 #include "btrfs-walk/file.h"
 #include "btrfs-walk/history.h"
-#include "btrfs-walk/probe_records.h"
-#include "btrfs-walk/row_records.h"
+#include "btrfs-walk/records.h"
 #include "btrfs-walk/subvolume.h"
 #include "cli/common/answer.h"
 

@@ -5,8 +5,7 @@
 #include <inttypes.h>
 
 #include "base/cleanup.h"
-#include "btrfs-walk/probe_records.h"
-#include "btrfs-walk/row_records.h"
+#include "btrfs-walk/records.h"
 #include "cli/common/answer.h"
 
 struct qgroups_state {

@@ -9,7 +9,7 @@
 
 #include "base/escape.h"
 #include "base/human.h"
-#include "btrfs-walk/row_records.h"
+#include "btrfs-walk/records.h"
 
 enum { TITLE = 16, PATH = 32 }; /* widths of the first two columns */
 

@@ -5,8 +5,7 @@
 
 #include "base/cleanup.h"
 #include "btrfs-walk/inode.h"
-#include "btrfs-walk/probe_records.h"
-#include "btrfs-walk/row_records.h"
+#include "btrfs-walk/records.h"
 #include "cli/common/answer.h"
 #include "cli/inspect/plans.h"
 #include "cli/inspect/subvolume_tree.h"

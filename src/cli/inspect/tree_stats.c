@@ -9,8 +9,7 @@
 #include "base/cleanup.h"
 #include "base/escape.h"
 #include "base/human.h"
-#include "btrfs-walk/probe_records.h"
-#include "btrfs-walk/row_records.h"
+#include "btrfs-walk/records.h"
 #include "cli/common/answer.h"
 #include "cli/common/monitor.h"
 

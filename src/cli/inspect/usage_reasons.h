@@ -5,7 +5,7 @@
 
 #include "base/buffer.h"
 #include "btrfs-walk/record.h"
-#include "btrfs-walk/row_records.h"
+#include "btrfs-walk/records.h"
 #include "btrfs-walk/space.h"
 
 enum { USAGE_REASONS = 4 };

@@ -7,8 +7,7 @@
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
-#include "btrfs-walk/probe_records.h"
-#include "btrfs-walk/row_records.h"
+#include "btrfs-walk/records.h"
 #include "cli/common/answer.h"
 #include "cli/common/changes.h"
 #include "cli/common/generations.h"

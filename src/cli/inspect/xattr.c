@@ -8,8 +8,7 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/utf8.h"
-#include "btrfs-walk/probe_records.h"
-#include "btrfs-walk/row_records.h"
+#include "btrfs-walk/records.h"
 #include "cli/common/paths.h"
 #include "cli/common/selection.h"
 

@@ -16,7 +16,7 @@
 #include "base/escape.h"
 #include "btrfs-walk/file.h"
 #include "btrfs-walk/format.h"
-#include "btrfs-walk/row_records.h"
+#include "btrfs-walk/records.h"
 #include "btrfs-walk/space.h"
 #include "btrfs-walk/tree.h"
 #include "cli/common/answer.h"

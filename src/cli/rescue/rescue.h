@@ -16,7 +16,7 @@
 
 #include "base/range_set.h"
 #include "btrfs-walk/history.h"
-#include "btrfs-walk/row_records.h"
+#include "btrfs-walk/records.h"
 #include "cli/common/answer.h"
 #include "cli/common/generations.h"
 #include "cli/common/repeats.h"

@@ -2,7 +2,7 @@
 /*
  * Compares the public structures of records with the tables, which describe the private ones, and
  * tests rules for all records and probes. record_types.h is not included here: each structure is
- * that of btrfs-walk/row_records.h.
+ * that of btrfs-walk/records.h.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,8 +12,7 @@
 #include <cmocka.h>
 
 #include "btrfs-walk/probe.h"
-#include "btrfs-walk/probe_records.h"
-#include "btrfs-walk/row_records.h"
+#include "btrfs-walk/records.h"
 
 /* A member as the public header has it. */
 struct public_member {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* bw_rows_write(): records that a program fills, by the public headers alone. */
-#include "btrfs-walk/probe_records.h"
+#include "btrfs-walk/records.h"
 #include "btrfs-walk/record.h"
-#include "btrfs-walk/row_records.h"
 #include "support/walk_helpers.h"
 
 static struct bw_error *collect(void *context, const char *bytes, size_t length)
