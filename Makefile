@@ -199,8 +199,10 @@ $(PROGRAM): $(PROGRAM_OBJECTS) $(EXPORT) $(ARCHIVE)
 	$(call quiet,LD)$(CC) $(LDFLAGS) $(if $(filter 1,$(STATIC)),-static,$(EXPORTS)) -o $@ $^ \
 	    -lc $(LIBRARIES) $(PROGRAM_LIBRARIES)
 
-# Generated from the tables of the program; one run generates all pages.
+# Generated from the tables of the program; one run generates all pages, and those of commands that
+# no longer exist go.
 $(MANUAL) &: $(PROGRAM) scripts/make-docs packaging/debian/changelog $(wildcard scripts/docs/*.py)
+	@rm -rf $(BUILD)/man
 	$(call quiet,MAN)scripts/make-docs --man $(PROGRAM) $(BUILD)/man
 
 # Without optimization, because compiling the tests takes longer than running them.
@@ -249,10 +251,11 @@ build-tests: all $(TESTS) $(BUILD)/tests/worst-images ## build the tests
 check: build-tests ## run all tests (TIMES=1 names the slowest)
 	@BUILD=$(BUILD) scripts/run-tests $(TIMES:%=--times) $(TESTS) $(COMMAND_TESTS)
 
+# Tests that otherwise try only a part of their cases.
+SWEEPS := $(BUILD)/tests/test_faults $(BUILD)/tests/test_faults_above \
+    $(patsubst %,tests/command/%.sh,bounds faults hostile log ls messages python rows)
 check-long: check ## the same, and minutes of random and hostile images
-	WORST=1 BUILD=$(BUILD) bash tests/command/bounds.sh
-	WORST=1 BUILD=$(BUILD) bash tests/command/faults.sh
-	WORST=1 BUILD=$(BUILD) bash tests/command/log.sh
+	WORST=1 BUILD=$(BUILD) scripts/run-tests $(SWEEPS)
 	$(SOAK) --rounds 5000 --seed $(or $(SEED),1)
 
 # kernel.py and history.py are modules of the others.

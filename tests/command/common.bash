@@ -45,6 +45,10 @@ holds() {
 # is DESCRIPTION VALUE EXPECTED
 is() { if [ "$2" = "$3" ]; then pass; else fail "$1: '$2', not '$3'"; fi; }
 
+# sweep STEP: passes on every STEPth line, from the first; all of them with WORST=1, which
+# `make check-long` sets.
+sweep() { awk -v step="$([ -n "${WORST:-}" ] && echo 1 || echo "$1")" 'NR % step == 1 % step'; }
+
 # keep_json ARGUMENTS... < OUTPUT: keeps the JSON of the program with these arguments, so that
 # `finish` can compare it with docs/schema.json. The first rows are enough.
 keep_json() {

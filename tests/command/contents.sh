@@ -81,7 +81,7 @@ check_extents() {
 }
 
 unlisted=()
-for name in */about; do
+for name in $(printf '%s\n' */about | sweep "${SWEEP:-1}"); do
     name=${name%/about}
     read_about "$name"
     check_sums "$name"

@@ -17,7 +17,7 @@ documented() {
 lacks_tool() {
     local tool
     for tool in btrfs duckdb journalctl jq nbdkit parallel rsync sqlite3 xxd; do
-        if grep -qE "(^|[| ])$tool " <<< "$1" && ! have "$tool"; then
+        if [[ " ${1//[$'\n|']/ }" == *" $tool "* ]] && ! have "$tool"; then
             echo "$tool"
             return 0
         fi

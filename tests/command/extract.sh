@@ -414,7 +414,9 @@ if [ -e "$WORK/image" ] && mount -o loop,compress=zstd "$WORK/image" \
     umount "$mount_point"
 
     # More hard links than the target file system allows for one file: ext4 ends at 65000.
-    if have mkfs.ext4 && mkfs.ext4 -qF "$WORK/target" > /dev/null 2>&1 &&
+    if [ -n "${SWEEP:-}" ]; then
+        skip "a build without sanitizers" "more hard links than ext4 allows"
+    elif have mkfs.ext4 && mkfs.ext4 -qF "$WORK/target" > /dev/null 2>&1 &&
         mount -o loop "$WORK/target" "$WORK/on" 2> /dev/null; then
         truncate -s 2G "$WORK/odd"
         mkfs.btrfs -qf "$WORK/odd" > /dev/null 2>&1

@@ -35,7 +35,7 @@ check_fixture() {
     pass
 }
 
-for fixture in */about; do
+for fixture in $(printf '%s\n' */about | sweep "${SWEEP:-1}"); do
     check_fixture "${fixture%/about}"
 done
 finish

@@ -67,7 +67,7 @@ END
     list() { find "$WORK/elsewhere" -printf '%p %m %U:%G %C@ %l\n' | LC_ALL=C sort; }
     local before round
     before=$(list)
-    for round in on off on off on off; do
+    for round in on off; do
         rm -rf "$WORK/swapped"
         mkdir "$WORK/swapped"
         ln -s "$WORK/elsewhere" "$WORK/swapped/link"
@@ -103,7 +103,7 @@ shrinking() {
 # Invalid sizes; test_storage_nbd has servers that send nonsense or do not answer.
 servers() {
     local size
-    for size in 0 1 65536 69631 1000000 9223372036854774784 9223372036854775807; do
+    for size in 0 65536 69631 9223372036854775807; do
         # with names of its own, which it may remove after the next one has started
         nbdkit -U "$WORK/server$size" -P "$WORK/$size.pid" -r --filter=truncate file "$plain" \
             truncate=$size > /dev/null 2>&1 || continue
@@ -133,7 +133,7 @@ mounts() {
         return
     fi
     trap 'fusermount3 -uqz "$mnt"; rm -rf "$WORK"' EXIT
-    for seed in 1 2 3 4 5 6; do
+    for seed in $(seq 6 | sweep 3); do
         cp --sparse=always "$plain" "$WORK/image"
         python3 "$ROOT/tests/support/mutate_image.py" "$WORK/image" $seed 6
         timeout 100 "$PROGRAM" mount "$WORK/image" "$mnt" > /dev/null 2> "$WORK/err" &

@@ -187,9 +187,9 @@ else
     skip mkfs.btrfs "a deep tree"
 fi
 
-# All fixtures, damaged or not: as many regular files as the walk lists; if the result is partial,
-# no more than that.
-for folder in "$BUILD"/fixtures/*/; do
+# Fixtures, damaged or not: as many regular files as the walk lists; if the result is partial, no
+# more than that.
+while read -r folder; do
     name=$(basename "$folder")
     devices=()
     for device in "$folder"dev*.img; do devices+=(--device "$device"); done
@@ -207,7 +207,7 @@ for folder in "$BUILD"/fixtures/*/; do
     1) holds "$name: a partial answer says why" grep -qE 'damage: |no inode' "$WORK/err" ;;
     *) holds "$name: exit status $status, $walked of the walk" [ "$status" -eq "$walked" ] ;;
     esac
-done
+done < <(printf '%s\n' "$BUILD"/fixtures/*/ | sweep 3)
 
 # A subvolume that contains itself: no path leads to it, which is reported.
 cp --sparse=always "$subvolumes" "$WORK/cycle.img"

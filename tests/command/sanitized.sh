@@ -7,9 +7,9 @@ set -uo pipefail
 . "$(dirname "$0")/common.bash"
 if ! have python3; then skip python3 "markers in sanitized metadumps"; finish; fi
 
-names=(plain log-tree verity lost-leaf-directory)
-more=(subvolumes quota relocation rootdir-shrink default-subvolume metadata-uuid raid10-4)
-"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" "${names[@]}" "${more[@]}" || exit 1
+names=(log-tree verity)
+more=(lost-leaf-directory subvolumes quota relocation rootdir-shrink raid10-4)
+"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" plain "${names[@]}" "${more[@]}" || exit 1
 cd "$WORK" || exit 1
 fixtures=$BUILD/fixtures
 plant() { python3 -B "$ROOT/tests/support/plant_markers.py" "$@"; }

@@ -21,7 +21,7 @@
 #include "fuzz/tool.h"
 #include "support/walk_helpers.h"
 
-enum { INPUTS = 600, SECONDS_AT_MOST = 120, SECONDS_EACH = 5 };
+enum { INPUTS = 300, SECONDS_AT_MOST = 120, SECONDS_EACH = 5 };
 
 static uint64_t random_state;
 

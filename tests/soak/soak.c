@@ -16,7 +16,7 @@
 #include "soak/round.h"
 #include "support/walk_helpers.h"
 
-enum { SECONDS_EACH = 60, ROUNDS = 400 };
+enum { SECONDS_EACH = 60, ROUNDS = 200 };
 
 /* A round that takes so long hangs; the alarm ends it. */
 static int run_limited(uint64_t seed, bool verbose)

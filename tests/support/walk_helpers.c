@@ -335,6 +335,11 @@ struct iw_image *spread_image(struct iw_options options)
 #define ADDRESS_SPACE_LIMITED 1
 #endif
 
+size_t sweep_step(size_t step)
+{
+    return getenv("WORST") ? 1 : step;
+}
+
 void limit_seconds(unsigned seconds)
 {
     const char *slowness = getenv("SLOWNESS");

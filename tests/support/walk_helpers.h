@@ -127,6 +127,10 @@ struct iw_image *spread_image(struct iw_options options);
 /** The paths that can be recovered without the leaves below `lost`: see recoverable.c. */
 struct iw_paths recoverable_paths(const struct iw_image *image, const struct iw_block *lost);
 
+/** The step of a sweep: one of so many cases is enough for each test run. With WORST in the
+ * environment, which `make check-long` sets, the step is 1. */
+size_t sweep_step(size_t step);
+
 /** Ends the program after so many seconds of processor time, or ten times as many of real time, of
  * which a busy machine may need more; that times the SLOWNESS of the environment: a machine that is
  * emulated takes longer. */

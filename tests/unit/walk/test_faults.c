@@ -122,7 +122,7 @@ static void expect_notes(const struct iw_image *image, unsigned device, size_t n
 static void fail_tree_blocks(const struct subject *subject)
 {
     for (unsigned device = 0; device < subject->profile->devices; device++)
-        for (size_t i = 0; i < COUNT(actions); i++) {
+        for (size_t i = device % 2; i < COUNT(actions); i += sweep_step(2)) {
             struct graph_changes changes = {0};
             struct report_log log = {0};
             insert_layer(&changes, "debug/error-gen@device-%u,kind=tree-block,action=%s",
@@ -145,7 +145,7 @@ static void test_tree_blocks_of_a_device_fail(void **state)
 static void fail_raw_reads(const struct subject *subject)
 {
     for (unsigned device = 0; device < subject->profile->devices; device++)
-        for (size_t i = 0; i < COUNT(actions); i++) {
+        for (size_t i = device % 2; i < COUNT(actions); i += sweep_step(2)) {
             struct graph_changes alone = {0}, both = {0};
             struct report_log log = {0};
             insert_layer(&alone, "debug/error-gen@device-%u,kind=raw,action=%s", device + 1,
@@ -171,7 +171,7 @@ static void fail_superblock(const struct subject *subject)
 {
     static const char *const kinds[] = {"super", "any"};
     for (unsigned device = 0; device < subject->profile->devices; device++)
-        for (size_t i = 0; i < COUNT(actions) * COUNT(kinds); i++) {
+        for (size_t i = device % 3; i < COUNT(actions) * COUNT(kinds); i += sweep_step(3)) {
             struct graph_changes changes = {0};
             struct report_log log = {0};
             const char *action = actions[i / COUNT(kinds)];
@@ -284,8 +284,8 @@ static void test_all_copies_but_one_fail(void **state)
 
 static void fail_pair(const struct subject *subject, unsigned first, unsigned second)
 {
-    for (size_t i = 0; i < COUNT(actions); i++)
-        for (size_t turn = 0; turn < 2; turn++) {
+    for (size_t i = (first + second) % 2; i < COUNT(actions); i += sweep_step(2))
+        for (size_t turn = 0; turn < 2; turn += sweep_step(2)) {
             struct graph_changes changes = {0};
             struct report_log log = {0};
             fail_device(&changes, first, actions[i]);
@@ -314,7 +314,7 @@ static void miss_one_fail_one(const struct subject *subject)
     unsigned devices = subject->profile->devices;
     for (unsigned missing = 0; missing < devices; missing++)
         for (unsigned failing = 1; failing < devices; failing++)
-            for (size_t i = 0; i < COUNT(actions); i++) {
+            for (size_t i = (missing + failing) % 3; i < COUNT(actions); i += sweep_step(3)) {
                 struct graph_changes changes = {0};
                 struct report_log log = {0};
                 fail_device(&changes, failing, actions[i]);
@@ -336,7 +336,7 @@ static void fail_now_and_then(const struct subject *subject)
     static const char *const how_often[] = {"rate=30%,seed=1", "rate=30%,seed=2", "rate=5%,seed=3",
                                             "nth=2",           "nth=3",           "nth=5,once=on"};
     for (unsigned device = 1; device <= subject->profile->devices; device++)
-        for (size_t i = 0; i < COUNT(how_often) * COUNT(actions); i++) {
+        for (size_t i = device % 7; i < COUNT(how_often) * COUNT(actions); i += sweep_step(7)) {
             struct graph_changes changes = {0};
             struct report_log log = {0};
             insert_layer(&changes, "debug/error-gen@device-%u,kind=tree-block,%s,action=%s", device,

@@ -68,12 +68,12 @@ static void for_rules(const char *const *actions, size_t count,
 {
     static const char *const rates[] = {"2%", "10%", "40%", "100%"};
     struct iw_image *image = make_image();
-    for (unsigned seed = 0; seed < 25; seed++)
+    for (size_t seed = 0; seed < 25; seed += sweep_step(5))
         for (size_t i = 0; i < count * COUNT(layers) * COUNT(rates); i++) {
             struct report_log log = {0};
             const char *action = actions[i % count], *rate = rates[i / count / COUNT(layers)];
-            struct walk_result result =
-                walk_with(image, action, layers[i / count % COUNT(layers)], seed, rate, &log);
+            struct walk_result result = walk_with(image, action, layers[i / count % COUNT(layers)],
+                                                  (unsigned)seed, rate, &log);
             check(image, &result, action, &log);
             walk_result_free(&result);
             report_log_free(&log);
@@ -194,10 +194,10 @@ static void test_damage_without_verify(void **state)
 {
     (void)state;
     struct iw_image *image = make_image();
-    for (unsigned seed = 0; seed < 1000; seed++) {
+    for (size_t seed = 0; seed < 1000; seed += sweep_step(5)) {
         damage(image, seed);
         struct walk_result result =
-            walk_unverified(image, top_layers[seed % COUNT(top_layers)], 1 + seed % 3);
+            walk_unverified(image, top_layers[seed % COUNT(top_layers)], 1 + (unsigned)seed % 3);
         walk_result_free(&result);
         damage(image, seed);
     }
