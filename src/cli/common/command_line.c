@@ -1,7 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * From a command line to a running command: options, parsed by getopt_long(), with the words of
- * find(1); and operands, which are images or paths.
+ * From a command line to a running command, and its exit status:
+ *
+ *     btrfs-walk [COMMAND] [OPTIONS] IMAGE... [PATH...]
+ *
+ * 1. Tests of find(1), such as -name, become the long options of the same names.
+ * 2. getopt_long() parses the options; each stores its argument in the settings of its table: those
+ *    of the command, or those that all commands share.
+ * 3. The operands at the beginning that are images of one file system are its devices; the others
+ *    are paths. --files-from adds paths.
+ * 4. The command runs. If it fails although a path looks like an image, a message suggests the
+ *    option for images.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -148,83 +157,39 @@ static bool replace_find_words(const struct command *command, int argc, char **a
 
 /* Options. */
 
-/* The options as getopt_long() expects them. */
-struct getopt_tables {
-    char letters[2 * CMD_MAX_OPTIONS + 2];
-    struct option names[2 * CMD_MAX_OPTIONS + 1];
-};
-
 /* getopt_long() returns this plus the option's number for a long option. */
 enum { LONG_FORM = 256 };
 
-static void fill_tables(struct getopt_tables *tables, const struct cmd_option_list *list)
-{
-    char *letter = tables->letters;
-    struct option *name = tables->names;
-    *letter++ = ':'; /* distinguishes a missing argument from an unknown option */
-    for (size_t i = 0; i < list->count; i++) {
-        const struct cmd_option *option = list->items[i].option;
-        int kind = !option->argument          ? no_argument
-                   : *option->argument == '[' ? optional_argument
-                                              : required_argument;
-        *name++ = (struct option){option->name, kind, NULL, LONG_FORM + (int)i};
-        if (option->also && !cmd_has_option(list, option->also))
-            *name++ = (struct option){option->also, kind, NULL, LONG_FORM + (int)i};
-        if (option->letter)
-            *letter++ = option->letter;
-        if (option->letter && kind == required_argument)
-            *letter++ = ':';
-    }
-}
-
-/* Writes only to stdout, so SIGPIPE may end the program: see cmd_write(). */
-static int show_option(const struct command *command, const struct cmd_common *common,
-                       const void *state, const struct cmd_option *option, const char *argument)
-{
-    signal(SIGPIPE, SIG_DFL);
-    int status = option->show(command, state, argument);
-    if (status == STATUS_OK)
-        status = cmd_flush_stdout(common);
-    signal(SIGPIPE, SIG_IGN);
-    return cmd_exit_status(command, status);
-}
-
-enum { SHOWED_NOTHING = -1 };
-
-/* An option like --help, whose output waits until all options are parsed. */
-struct shown {
-    const struct cmd_option *option; /* NULL: nothing */
-    const char *argument;
-};
-
-/* Handles one option, which the user wrote as `name`. Returns SHOWED_NOTHING to continue with the
- * command, else the exit status. */
-static int store_option(const struct command *command, const struct cmd_option_list *list,
-                        size_t number, const char *name, const char *argument, struct shown *later)
-{
-    const struct cmd_option *option = list->items[number].option;
-    struct cmd_option other;
-    /* list->items[number] exists for every result.
-     * NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
-    if (option->show && (!option->store || strcmp(argument, "help") == 0)) {
-        *later = (struct shown){option, argument};
-        return SHOWED_NOTHING;
-    }
-    if (name && option->also && strcmp(name, option->also) == 0) {
-        other = *option;
-        other.name = name;
-        option = &other;
-    }
-    BW_AUTO_ERROR struct bw_error *error =
-        option->store(list->items[number].settings + option->offset, option, argument);
-    return error ? cmd_usage_error(command, error->message, NULL) : SHOWED_NOTHING;
-}
-
-/* Reports an unknown long option and suggests similar ones. */
-static int unknown_option(const struct command *command, const struct cmd_option_list *list,
-                          const char *argument)
+/* Reports an option that getopt_long() has rejected with `result`. `of_find`: a word of find(1) to
+ * give advice for; may be NULL. Returns the exit status. */
+static int bad_option(const struct command *command, const struct cmd_option_list *list, int result,
+                      const char *argument, const char *of_find)
 {
     BW_AUTO_BUFFER struct bw_buffer reason = {0};
+    const char letter[] = {'-', (char)optopt, '\0'};
+    if (result == '?' && optopt >= LONG_FORM) {
+        const struct cmd_option *option = list->items[optopt - LONG_FORM].option;
+        /* list->items has an entry for every result of getopt_long().
+         * NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
+        bw_buffer_format(&reason, "--%s takes no argument, and is: %s%c", option->name,
+                         option->description, '\0');
+        return cmd_usage_error(command, reason.failed ? "" : reason.data, argument);
+    }
+
+    /* A letter. */
+    if (optopt > 0 && optopt < LONG_FORM && strncmp(argument, "--", 2) != 0) {
+        if (report_removed(command, letter, letter + 1))
+            return cmd_exit_status(command, STATUS_CANNOT);
+        if (of_find && strchr(of_find, optopt))
+            return cmd_usage_error(command, of_find, find_advice(of_find));
+        argument = letter;
+    }
+    if (result == ':')
+        return cmd_usage_error(command, "option without its argument", argument);
+    if (argument == letter)
+        return cmd_usage_error(command, "unknown option", letter);
+
+    /* A word: an option of an earlier version, or one that is misspelt. */
     BW_AUTO_FREE char *word = strndup(argument, strcspn(argument, "="));
     const char *name = word ? word + strspn(word, "-") : "";
     if (word && report_removed(command, word, name))
@@ -237,68 +202,83 @@ static int unknown_option(const struct command *command, const struct cmd_option
     return cmd_usage_error(command, reason.failed ? "" : reason.data, NULL);
 }
 
-/* Reports an unknown option. `of_find`: a word of find(1) to give advice for; may be NULL. */
-static int bad_option(const struct command *command, const struct cmd_option_list *list, int result,
-                      const char *argument, const char *of_find)
-{
-    const char letter[] = {'-', (char)optopt, '\0'};
-    bool is_short = optopt > 0 && optopt < LONG_FORM && strncmp(argument, "--", 2) != 0;
-    if (result == '?' && optopt >= LONG_FORM) {
-        const struct cmd_option *option = list->items[optopt - LONG_FORM].option;
-        BW_AUTO_BUFFER struct bw_buffer reason = {0};
-        /* As above. NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
-        bw_buffer_format(&reason, "--%s takes no argument, and is: %s", option->name,
-                         option->description);
-        bw_buffer_append_byte(&reason, '\0');
-        return cmd_usage_error(command, reason.failed ? "" : reason.data, argument);
-    }
-    if (result == '?' && !is_short)
-        return unknown_option(command, list, argument);
-    if (is_short && report_removed(command, letter, letter + 1))
-        return cmd_exit_status(command, STATUS_CANNOT);
-    if (is_short && of_find && strchr(of_find, optopt))
-        return cmd_usage_error(command, of_find, find_advice(of_find));
-    return cmd_usage_error(command,
-                           result == ':' ? "option without its argument" : "unknown option",
-                           is_short ? letter : argument);
-}
+enum { SHOWED_NOTHING = -1 };
 
+/* Stores the options of a command line. Returns SHOWED_NOTHING to continue with the operands, which
+ * begin at `optind`; otherwise the exit status, after an error or an option like --help. */
 static int parse_options(const struct command *command, int argc, char **argv,
                          struct cmd_common *common, void *state)
 {
     const struct cmd_option_list list = cmd_options_of(command, common, state);
-    struct getopt_tables tables = {.letters = ""};
-    optind = 0; /* begins again, if a command runs another one */
-    struct shown later = {NULL, NULL};
-    int result, status = SHOWED_NOTHING, index = 0;
-    fill_tables(&tables, &list);
+
+    /* The tables of getopt_long(). The first ':' distinguishes a missing argument from an unknown
+     * option. */
+    char letters[2 * CMD_MAX_OPTIONS + 2] = ":", *letter = letters + 1;
+    struct option names[2 * CMD_MAX_OPTIONS + 1] = {{0}}, *name = names;
+    for (size_t i = 0; i < list.count; i++) {
+        const struct cmd_option *option = list.items[i].option;
+        int kind = no_argument;
+        if (option->argument)
+            kind = *option->argument == '[' ? optional_argument : required_argument;
+        *name++ = (struct option){option->name, kind, NULL, LONG_FORM + (int)i};
+        if (option->also && !cmd_has_option(&list, option->also))
+            *name++ = (struct option){option->also, kind, NULL, LONG_FORM + (int)i};
+        if (option->letter)
+            *letter++ = option->letter;
+        if (option->letter && kind == required_argument)
+            *letter++ = ':';
+    }
+
     const char *of_find = NULL;
-    if (!replace_find_words(command, argc, argv, tables.letters, tables.names, &of_find))
+    if (!replace_find_words(command, argc, argv, letters, names, &of_find))
         return cmd_exit_status(command, STATUS_CANNOT);
+
+    /* Output like that of '-o help', which depends on other options, waits until all are parsed. */
+    const struct cmd_option *shown = NULL;
+    const char *shown_argument = NULL;
+    int result, index = 0;
+    optind = 0; /* begins again, if a command runs another one */
     opterr = 0;
-    while (status == SHOWED_NOTHING && (!later.option || later.option->store) &&
-           (result = getopt_long(argc, argv, tables.letters, tables.names, &index)) != -1) {
+    while ((!shown || shown->store) &&
+           (result = getopt_long(argc, argv, letters, names, &index)) != -1) {
         if (result == '?' || result == ':')
             return bad_option(command, &list, result, argv[optind - 1], of_find);
-        size_t number =
-            result < LONG_FORM ? cmd_find_letter(&list, result) : (size_t)(result - LONG_FORM);
-        const char *name = result < LONG_FORM ? NULL : tables.names[index].name;
-        status = store_option(command, &list, number, name, optarg, &later);
+        const bool is_long = result >= LONG_FORM;
+        const size_t number =
+            is_long ? (size_t)(result - LONG_FORM) : cmd_find_letter(&list, result);
+        struct cmd_option option = *list.items[number].option;
+        if (option.show && (!option.store || strcmp(optarg, "help") == 0)) {
+            shown = list.items[number].option;
+            shown_argument = optarg;
+            continue;
+        }
+        if (is_long)
+            option.name = names[index].name; /* messages name it as the user wrote it */
+        BW_AUTO_ERROR struct bw_error *error =
+            option.store(list.items[number].settings + option.offset, &option, optarg);
+        if (error)
+            return cmd_usage_error(command, error->message, NULL);
     }
-    return status == SHOWED_NOTHING && later.option
-               ? show_option(command, common, state, later.option, later.argument)
-               : status;
+    if (!shown)
+        return SHOWED_NOTHING;
+
+    /* Only stdout is written from here on, so SIGPIPE may end the program: see cmd_write(). */
+    signal(SIGPIPE, SIG_DFL);
+    int status = shown->show(command, state, shown_argument);
+    if (status == STATUS_OK)
+        status = cmd_flush_stdout(common);
+    signal(SIGPIPE, SIG_IGN);
+    return cmd_exit_status(command, status);
 }
 
 /* Operands: images and paths, and the list of paths in a file. */
 
-/* The operands of a command. */
+/* The operands of a command, apart from those in the common settings. */
 struct operands {
     const char **paths;    /* allocated if --files-from adds paths */
     struct bw_buffer list; /* contents of the --files-from file */
     const char *stray;     /* the first path that is or may be an image, or NULL */
     bool stray_is_image;   /* `stray` has a superblock */
-    bool nothing;          /* --files-from was given, and there are no paths at all */
     bool is_incomplete;    /* the list ends with the mark of an incomplete list */
 };
 
@@ -336,40 +316,33 @@ static size_t count_devices(const struct cmd_common *common, char **given, size_
     return images;
 }
 
-static bool is_same_file(const char *one, const char *other)
-{
-    struct stat a, b;
-    return stat(one, &a) == 0 && stat(other, &b) == 0 && a.st_dev == b.st_dev &&
-           a.st_ino == b.st_ino;
-}
-
 /* Counts the send streams at the beginning. A stream is often named after its subvolume, so a
- * second operand of the same name is a path. */
+ * second operand that is the same file is a path. */
 static size_t count_streams(char **given, size_t count)
 {
-    size_t streams = 0;
-    bool is_new = true;
-    while (is_new && streams < count && bw_file_holds_stream(given[streams])) {
-        for (size_t i = 0; is_new && i < streams; i++)
-            is_new = !is_same_file(given[i], given[streams]);
-        streams += is_new;
+    struct stat stream, before;
+    for (size_t streams = 0; streams < count; streams++) {
+        if (!bw_file_holds_stream(given[streams]) || stat(given[streams], &stream))
+            return streams;
+        for (size_t i = 0; i < streams; i++)
+            if (stat(given[i], &before) == 0 && before.st_dev == stream.st_dev &&
+                before.st_ino == stream.st_ino)
+                return streams;
     }
-    return streams;
+    return count;
 }
 
-static size_t count_images(const struct cmd_common *common, char **given, size_t count)
-{
-    if (common->input.graph.file || !count)
-        return 0;
-    const size_t streams = count_streams(given, count);
-    return streams ? streams : count_devices(common, given, count);
-}
-
-/* IMAGE comes first, because its file system is opened; the devices of --device follow. */
+/* Separates the images, which come first, from the paths. Images of --device follow IMAGE, because
+ * IMAGE decides which file system is opened. */
 static void sort_operands(const struct command *command, struct cmd_common *common, char **given,
                           size_t count, struct operands *operands)
 {
-    size_t images = command->takes_paths ? count_images(common, given, count) : count;
+    size_t images = count;
+    if (command->takes_paths) {
+        images = common->input.graph.file ? 0 : count_streams(given, count);
+        if (!images && count && !common->input.graph.file)
+            images = count_devices(common, given, count);
+    }
     memmove(common->input.images + images, common->input.images,
             common->input.image_count * sizeof *common->input.images);
     for (size_t i = 0; i < images; i++)
@@ -377,33 +350,19 @@ static void sort_operands(const struct command *command, struct cmd_common *comm
     common->input.image_count += images;
     common->paths = (const char *const *)given + images;
     common->path_count = count - images;
+
     for (size_t i = images; i < count && !operands->stray; i++) {
         uint8_t fsid[BW_UUID_SIZE];
         operands->stray_is_image = bw_file_holds_superblock(given[i], common->input.offset, fsid) ||
                                    bw_file_holds_container(given[i], common->input.offset) ||
                                    bw_file_holds_stream(given[i]);
-        operands->stray = operands->stray_is_image || may_be_device(given[i]) ? given[i] : NULL;
+        if (operands->stray_is_image || may_be_device(given[i]))
+            operands->stray = given[i];
     }
 }
 
-/* Splits a NUL-terminated text into paths and counts them; empty lines are ignored. `paths` may be
- * NULL, to count only. */
-static size_t split_lines(struct bw_buffer *text, char separator, const char **paths)
-{
-    char *end = text->data + text->length - 1;
-    size_t count = 0;
-    for (char *line = text->data, *next; line < end; line = next + 1) {
-        next = memchr(line, separator, (size_t)(end - line));
-        next = next ? next : end;
-        if (paths)
-            *next = '\0';
-        if (next > line && paths)
-            paths[count] = line;
-        count += next > line;
-    }
-    return count;
-}
-
+/* Reads the file of --files-from. In the folder of a command that runs others, no link is followed,
+ * and only a regular file is read. */
 static struct bw_error *read_list(const struct cmd_common *common, struct bw_buffer *list)
 {
     const char *name = common->files_from, *in_base = cmd_name_in_base(common, name);
@@ -425,45 +384,61 @@ static struct bw_error *read_list(const struct cmd_common *common, struct bw_buf
     return error;
 }
 
-/* Removes the mark of an incomplete list from its end, and reports it. Empty lines are ignored, so
- * the mark may be the only one. */
-static void remove_mark(const struct cmd_common *common, struct operands *operands)
+/* Splits a NUL-terminated text into paths and counts them; empty lines are ignored. `paths` may be
+ * NULL, to count only. */
+static size_t split_lines(struct bw_buffer *text, char separator, const char **paths)
 {
-    const struct bw_bytes *mark = &cmd_incomplete_paths;
-    struct bw_buffer *list = &operands->list;
-    if (!common->null_separated || list->length < mark->length)
-        return;
-    const size_t at = list->length - mark->length;
-    if (memcmp(list->data + at, mark->data, mark->length) != 0 || (at && list->data[at - 1]))
-        return;
-    list->length = at;
-    operands->is_incomplete = true;
-    BW_AUTO_BUFFER struct bw_buffer name = {0};
-    bw_escape_words(&name, common->files_from);
-    fprintf(stderr,
-            "btrfs-walk: %.*s is incomplete: the extraction that wrote it did not end; repeat it\n",
-            (int)name.length, name.data ? name.data : "");
+    char *end = text->data + text->length - 1;
+    size_t count = 0;
+    for (char *line = text->data, *next; line < end; line = next + 1) {
+        next = memchr(line, separator, (size_t)(end - line));
+        next = next ? next : end;
+        if (paths)
+            *next = '\0';
+        if (next > line && paths)
+            paths[count] = line;
+        count += next > line;
+    }
+    return count;
 }
 
 /* Appends the paths of --files-from to the operands. */
 static struct bw_error *add_list(struct cmd_common *common, struct operands *operands)
 {
+    const struct bw_bytes *mark = &cmd_incomplete_paths;
     const char separator = common->null_separated ? '\0' : '\n';
-    BW_TRY(read_list(common, &operands->list));
-    remove_mark(common, operands);
-    bw_buffer_append_byte(&operands->list, '\0');
-    if (operands->list.failed)
+    struct bw_buffer *list = &operands->list;
+    BW_TRY(read_list(common, list));
+
+    /* The mark of an incomplete list is at its end. Empty lines are ignored, so it may be all. */
+    if (common->null_separated && list->length >= mark->length) {
+        const size_t at = list->length - mark->length;
+        operands->is_incomplete =
+            memcmp(list->data + at, mark->data, mark->length) == 0 && (!at || !list->data[at - 1]);
+        if (operands->is_incomplete)
+            list->length = at;
+    }
+    if (operands->is_incomplete) {
+        BW_AUTO_BUFFER struct bw_buffer name = {0};
+        bw_escape_words(&name, common->files_from);
+        fprintf(stderr,
+                "btrfs-walk: %.*s is incomplete: the extraction that wrote it did not end; repeat "
+                "it\n",
+                (int)name.length, name.data ? name.data : "");
+    }
+
+    bw_buffer_append_byte(list, '\0');
+    if (list->failed)
         return bw_error_no_memory();
-    size_t before = common->path_count, count = split_lines(&operands->list, separator, NULL);
+    const size_t before = common->path_count, count = split_lines(list, separator, NULL);
     operands->paths = calloc(before + count + 1, sizeof *operands->paths);
     if (!operands->paths)
         return bw_error_no_memory();
     for (size_t i = 0; i < before; i++)
         operands->paths[i] = common->paths[i];
-    split_lines(&operands->list, separator, operands->paths + before);
+    split_lines(list, separator, operands->paths + before);
     common->paths = operands->paths;
     common->path_count = before + count;
-    operands->nothing = !common->path_count;
     return NULL;
 }
 
@@ -473,92 +448,65 @@ bool cmd_works_on_paths(const struct command *command)
     return cmd_has_option(&list, "subvol") && strstr(command->operands, "PATH");
 }
 
-/* Separates images from paths, and reads the paths of --files-from. */
-static struct bw_error *read_operands(const struct command *command, struct cmd_common *common,
-                                      char **given, size_t count, struct operands *operands)
+/* Suggests the option that accepts another image, for a path that looks like one. */
+static void report_stray_image(const struct command *command, const struct operands *operands)
 {
-    sort_operands(command, common, given, count, operands);
-    if (common->files_from)
-        BW_TRY(add_list(common, operands));
-    if (operands->nothing && !common->messages.quiet)
-        fprintf(stderr, "btrfs-walk: warning: the list of paths is empty: nothing to do\n");
-    return NULL;
-}
-
-/* The option that accepts another image: --other if the command has it, else --device. */
-static const char *option_for_image(const struct command *command)
-{
-    for (const struct cmd_option *option = command->options; option->name || option->group;
-         option++)
-        if (option->name && strcmp(option->name, "other") == 0)
-            return "other";
-    return "device";
-}
-
-/* If the command failed and a path looks like an image, suggests the option for images. */
-static void report_stray_image(const struct command *command, const struct operands *operands,
-                               int status)
-{
+    const struct cmd_option_list list = cmd_options_of(command, NULL, NULL);
     BW_AUTO_BUFFER struct bw_buffer name = {0};
-    if (!status || !operands->stray)
-        return;
     bw_escape_words(&name, operands->stray);
     const char *text = name.data ? name.data : "";
     fprintf(stderr, "btrfs-walk: %.*s %s an image; did you mean --%s %.*s?\n", (int)name.length,
-            text, operands->stray_is_image ? "is" : "may be", option_for_image(command),
-            (int)name.length, text);
-}
-
-static void free_operands(struct operands *operands)
-{
-    free(operands->paths);
-    bw_buffer_free(&operands->list);
+            text, operands->stray_is_image ? "is" : "may be",
+            cmd_has_option(&list, "other") ? "other" : "device", (int)name.length, text);
 }
 
 /* Running the command. */
 
+/* Runs a command whose images and paths are known. Returns the exit status. */
 static int run_sorted(const struct command *command, struct cmd_common *common, void *state,
                       const struct operands *operands)
 {
     const bool needs_path =
         command->missing && !(command->needs_no_path && command->needs_no_path(state));
+    if (common->files_from && !common->path_count) {
+        if (!common->messages.quiet)
+            fprintf(stderr, "btrfs-walk: warning: the list of paths is empty: nothing to do\n");
+        return STATUS_OK;
+    }
     if (needs_path && !common->path_count)
         return cmd_usage_error(command, command->missing, NULL);
+
     struct bw_error *error =
         bw_servers_create((enum bw_helper_mode)common->input.helpers, &common->input.servers);
-    if (!error)
-        bw_servers_set_timeout(common->input.servers, common->input.timeout);
-    int status = error ? cmd_fail(common, error) : command->run(common, state);
+    if (error)
+        return cmd_fail(common, error);
+    bw_servers_set_timeout(common->input.servers, common->input.timeout);
+    const int status = command->run(common, state);
     bw_servers_destroy(common->input.servers);
-    report_stray_image(command, operands, status);
+    if (status && operands->stray)
+        report_stray_image(command, operands);
     return status;
 }
 
-/* Returns an operand that is the name of a command, if the command line does not begin with one. */
-static const char *misplaced_command(const struct command *command, char **given, size_t count)
-{
-    for (size_t i = 0; command == cmd_table[0] && i < count; i++)
-        if (cmd_find(given[i]) && access(given[i], F_OK) != 0)
-            return given[i];
-    return NULL;
-}
-
+/* Runs a command whose options are parsed. Returns the exit status. */
 static int run_on_operands(const struct command *command, struct cmd_common *common, void *state,
                            char **given, size_t count)
 {
-    struct operands operands = {0};
     if (!count && !command->needs_no_image && !common->input.graph.file)
         return cmd_usage_error(command, "no image given", NULL);
-    const char *misplaced = misplaced_command(command, given, count);
-    if (misplaced)
-        return cmd_usage_error(command, "the command has to come first", misplaced);
-    struct bw_error *error = read_operands(command, common, given, count, &operands);
-    int status = error              ? cmd_fail(common, error)
-                 : operands.nothing ? STATUS_OK
-                                    : run_sorted(command, common, state, &operands);
+    for (size_t i = 0; command == cmd_table[0] && i < count; i++)
+        if (cmd_find(given[i]) && access(given[i], F_OK) != 0)
+            return cmd_usage_error(command, "the command has to come first", given[i]);
+
+    struct operands operands = {0};
+    sort_operands(command, common, given, count, &operands);
+    struct bw_error *error = common->files_from ? add_list(common, &operands) : NULL;
+    int status = error ? cmd_fail(common, error) : run_sorted(command, common, state, &operands);
     if (status == STATUS_OK && operands.is_incomplete)
-        status = command->statuses ? command->statuses[STATUS_PARTIAL] : STATUS_PARTIAL;
-    free_operands(&operands);
+        status = cmd_exit_status(command, STATUS_PARTIAL);
+    free(operands.paths);
+    bw_buffer_free(&operands.list);
+
     error = cmd_sync_file(common, STDOUT_FILENO, "stdout");
     if (!error)
         return status;
@@ -576,69 +524,45 @@ static void release_settings(const struct cmd_option *table, void *settings)
     }
 }
 
-static int run_command(const struct command *command, struct cmd_common *common, void *state,
-                       int argc, char **argv)
-{
-    if (command->defaults)
-        memcpy(state, command->defaults, command->state_size);
-    int status = parse_options(command, argc, argv, common, state);
-    if (status == SHOWED_NOTHING)
-        status = run_on_operands(command, common, state, argv + optind, (size_t)(argc - optind));
-    release_settings(command->options, state);
-    return status;
-}
-
-/* Arrays that the options of a command line fill. */
-struct room {
-    const char **images, **patterns, **maps, **inside;
-    struct bw_graph_edit *edits;
-};
-
-static bool make_room(struct room *room, int argc)
-{
-    const size_t words = (size_t)argc + 1;
-    room->images = calloc(words, sizeof *room->images);
-    room->edits = calloc(words, sizeof *room->edits);
-    room->patterns = calloc(words, sizeof *room->patterns);
-    room->maps = calloc(words, sizeof *room->maps);
-    room->inside = calloc(words, sizeof *room->inside);
-    return room->images && room->edits && room->patterns && room->maps && room->inside;
-}
-
-static void free_room(struct room *room)
-{
-    free(room->images);
-    free(room->edits);
-    free(room->patterns);
-    free(room->maps);
-    free(room->inside);
-}
-
 int cmd_run_step(struct cmd_keys *given, const struct cmd_base *base, const struct command *command,
                  int argc, char **argv)
 {
+    /* Each option that may be repeated has room for all words of the command line. */
+    const size_t words = (size_t)argc + 1;
+    BW_AUTO_FREE const char **images = calloc(words, sizeof *images);
+    BW_AUTO_FREE const char **patterns = calloc(words, sizeof *patterns);
+    BW_AUTO_FREE const char **maps = calloc(words, sizeof *maps);
+    BW_AUTO_FREE const char **inside = calloc(words, sizeof *inside);
+    BW_AUTO_FREE struct bw_graph_edit *edits = calloc(words, sizeof *edits);
+    BW_AUTO_FREE void *state = calloc(1, command->state_size);
+
     struct cmd_repeats repeats = {.lock = PTHREAD_MUTEX_INITIALIZER};
     struct cmd_keys keys = {.count = 0};
-    struct cmd_common common = {.messages.repeats = &repeats,
-                                .input.keys = given ? given : &keys,
-                                .input.helpers = BW_HELPERS_ON,
-                                .writing.base = base};
-    struct room room = {.images = NULL};
-    BW_AUTO_FREE void *state = calloc(1, command->state_size);
+    struct cmd_common common = {
+        .messages.repeats = &repeats,
+        .input = {.keys = given ? given : &keys,
+                  .helpers = BW_HELPERS_ON,
+                  .images = images,
+                  .maps = maps,
+                  .inside = inside,
+                  .edits = edits,
+                  .graph = {.struct_size = sizeof common.input.graph, .edits = edits}},
+        .probes.patterns = patterns,
+        .writing.base = base,
+    };
     int status;
     cmd_monitor_prepare();
-    if (make_room(&room, argc) && state) {
-        common.input.images = room.images;
-        common.input.graph.struct_size = sizeof common.input.graph;
-        common.input.graph.edits = common.input.edits = room.edits;
-        common.input.maps = room.maps;
-        common.input.inside = room.inside;
-        common.probes.patterns = room.patterns;
-        status = run_command(command, &common, state, argc, argv);
+    if (images && patterns && maps && inside && edits && state) {
+        if (command->defaults)
+            memcpy(state, command->defaults, command->state_size);
+        status = parse_options(command, argc, argv, &common, state);
+        if (status == SHOWED_NOTHING)
+            status =
+                run_on_operands(command, &common, state, argv + optind, (size_t)(argc - optind));
+        release_settings(command->options, state);
     } else {
         status = cmd_fail(&common, bw_error_no_memory());
     }
-    free_room(&room);
     cmd_keys_free(&keys);
     cmd_repeats_print(&repeats);
     return status;

@@ -157,6 +157,9 @@ bool cmd_has_option(const struct cmd_option_list *list, const char *name);
  * options take precedence over shared ones, as -h of ls does. */
 size_t cmd_find_letter(const struct cmd_option_list *list, int letter);
 
+/** Prints the help of a command, or about a topic; `show` of --help. */
+int cmd_show_help(const struct command *command, const void *state, const char *argument);
+
 /** The command's own exit status for a common one. */
 int cmd_exit_status(const struct command *command, int status);
 
