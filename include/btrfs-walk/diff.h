@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Differences between two subvolumes: two snapshots of one file system, or subvolumes of two file
- * systems.
+ * Differences between two trees of files. Each side is a subvolume or a directory of an open file
+ * system, which may have been opened from send streams, or a directory of this machine.
  *
  * Subvolumes with a common origin are compared without reading the tree blocks that they share. A
  * file is the same in both if its inode number and the generation of its inode are equal, so a
- * renamed file is recognized. All other subvolumes are compared path by path.
+ * renamed file is recognized. All other sides are compared path by path.
  *
  * Contents are compared, not places on disk: an extent that was moved, or written again with the
- * same bytes, is no difference, and holes equal zeros.
+ * same bytes, is no difference, and holes equal zeros. The cheapest proof that both sides have
+ * decides: shared extents, checksums on disk, hashes, or bytes. Facts that one of the sides does
+ * not know are not compared; the summary names them.
  */
 #ifndef BTRFS_WALK_DIFF_H
 #define BTRFS_WALK_DIFF_H
@@ -16,6 +18,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include <time.h>
 
 #include "btrfs-walk/inode.h"
 #include "btrfs-walk/subvolume.h"
@@ -55,6 +59,40 @@ enum { BW_DIFFERENCE_CHANGES = 7 };
  * invalid. */
 const char *bw_difference_change_name(unsigned bit);
 
+/** Facts about a file: bits of bw_diff_entry.known. */
+enum bw_diff_facts {
+    BW_KNOWS_TYPE = 1 << 0,
+    BW_KNOWS_MODE = 1 << 1,
+    BW_KNOWS_UID = 1 << 2,
+    BW_KNOWS_GID = 1 << 3,
+    BW_KNOWS_TIME = 1 << 4,
+    BW_KNOWS_SIZE = 1 << 5,   /**< not of directories */
+    BW_KNOWS_LINKS = 1 << 6,  /**< not of directories */
+    BW_KNOWS_TARGET = 1 << 7, /**< of a symbolic link */
+    BW_KNOWS_DEVICE = 1 << 8, /**< of a device node */
+    BW_KNOWS_XATTRS = 1 << 9,
+    BW_KNOWS_BYTES = 1 << 10, /**< of a regular file: they can be read */
+    BW_KNOWS_HASH = 1 << 11,  /**< of the bytes */
+};
+
+/** A file as one side has it. Members whose fact is not known are zero. */
+struct bw_diff_entry {
+    unsigned known; /**< bits of enum bw_diff_facts */
+    uint8_t type;   /**< enum bw_file_type */
+    uint32_t mode;  /**< permissions, up to 07777 */
+    uint64_t uid, gid, links, size;
+    struct timespec mtime;
+    uint64_t major, minor;
+    const char *target; /**< NULL unless it is known and was compared */
+    size_t target_length;
+    const char *hash; /**< hexadecimal digits; NULL unless it is known, or was computed to compare
+                         it with the hash of the other side */
+    const char *hash_name;     /**< its algorithm: "sha256", ... */
+    unsigned line;             /**< of the list that describes the file; 0: there is none */
+    uint64_t subvolume, inode; /**< of an image; 0: there are none */
+    uint64_t reserved[2];      /**< zeros: room for more members */
+};
+
 /** A difference. A file may have several: one for each of its names, and a renamed file with other
  * changes has a second one for these. */
 struct bw_difference {
@@ -73,9 +111,12 @@ struct bw_difference {
     uint64_t bytes; /**< bytes of content that differ: everything if the file was added or deleted;
                        of a modified file whole sectors, and the bytes beyond the end of the shorter
                        one; 0 for all but regular files */
-    uint64_t old_subvolume, subvolume; /**< ids of the compared subvolumes; 0: only one side has it
-                                        */
-    uint64_t reserved[2];              /**< zeros: room for more members */
+    /** Ids of the compared subvolumes; 0: the side does not have it, or is not an image. */
+    uint64_t old_subvolume, subvolume;
+    /** The facts that were compared path by path; NULL: the side lacks the file, or the subvolumes
+     * have a common origin. */
+    const struct bw_diff_entry *old_entry, *entry;
+    uint64_t reserved[2]; /**< zeros: room for more members */
 };
 
 /** Receives a difference, a view that ends with the call. An error ends the comparison and is
@@ -91,21 +132,26 @@ enum bw_diff_reading {
     BW_DIFF_READ_ALWAYS, /**< equal checksums are not believed */
 };
 
-/** A subvolume to be compared. */
+/** One side of a comparison: either `fs` or `folder` is set. */
 struct bw_diff_side {
     struct bw_fs *fs;
     const struct bw_subvolume *subvolume;
+    uint64_t directory;   /**< inode of the compared directory; 0: the top of the subvolume */
+    const char *folder;   /**< path of a directory of this machine */
+    uint64_t reserved[4]; /**< zeros: room for more members */
 };
 
 /** How to compare. All zeros but the size and `visit`: everything, in the best way. */
 struct bw_diff_options {
     size_t struct_size; /**< sizeof(struct bw_diff_options) */
     const char *path;   /**< only files at or below this path, before or after; NULL: everything */
-    bool nested;  /**< also compare the subvolumes nested in both: those at the same path, or with
-                     the  same UUID; all files of one that only one side has are added or deleted */
-    bool by_path; /**< compare path by path, even if the subvolumes have a common origin */
-    bool states;  /**< both file systems were opened from the same images, as states of one: what
-                     they share is not read */
+    bool nested;        /**< also compare nested subvolumes; otherwise they count as empty
+                             directories, as in a snapshot */
+    bool no_snapshots;  /**< with `nested`: except snapshots */
+    bool by_path;       /**< compare path by path, even if the subvolumes have a common origin */
+    bool states; /**< both file systems were opened from the same images, as states of one: what
+                    they share is not read */
+    unsigned threads; /**< that read files; 0: one for each processor, at most 8 */
     enum bw_diff_reading reading;
     bw_difference_visitor *visit;
     void *context;
@@ -115,6 +161,9 @@ struct bw_diff_options {
     /** With `since`, where only generations prove changes: omit inodes that last changed before
      * this time. */
     struct timespec since_time;
+    /** Returns whether to continue; called now and then, by any thread, while files are read path
+     * by path. If not, the comparison ends with BW_ERROR_STOPPED. NULL: always. */
+    bool (*proceed)(void *context);
 };
 
 /** The outcome of a comparison. */
@@ -129,6 +178,7 @@ struct bw_diff_summary {
     uint64_t entries[2];
     uint64_t subvolumes;    /**< comparisons of subvolumes, at least 1 */
     uint64_t left_out[2];   /**< nested subvolumes before and after that were not compared */
+    unsigned not_compared;  /**< bits of enum bw_difference_changes that a side does not know */
     uint64_t unchanged;     /**< with `since`: subvolumes that did not change, and were not read */
     uint64_t by_generation; /**< with `since`: subvolumes that existed then, but whose older tree is
                                not available: what was deleted from them is unknown */
@@ -136,9 +186,9 @@ struct bw_diff_summary {
 };
 
 /**
- * Compares the subvolume `before` with `after`, and passes the differences on in the order of their
- * paths, subvolume by subvolume. Unless options->nested is set, nested subvolumes count as empty
- * directories, as in a snapshot.
+ * Compares `before` with `after`, and passes the differences on in the order of their paths, name
+ * by name: a directory, then everything in it. Nested subvolumes of subvolumes with a common origin
+ * follow one by one: those at the same path or with the same UUID are compared with each other.
  *
  * With options->since, `before` is the state of the file system that this transaction committed.
  * Subvolumes that did not change since then are not read. A new snapshot is one difference; of its
@@ -147,30 +197,22 @@ struct bw_diff_summary {
  * transaction is added or modified, under its present name, and deletions are unknown. The same
  * holds for files in lost parts of the state.
  *
- * All differences are collected first, in about 200 bytes each. `summary` may be NULL. Other
- * threads may use both file systems at the same time.
+ * Between subvolumes with a common origin, all differences are collected first, in about 200 bytes
+ * each. All other comparisons keep the names in the directories of the current path. `summary` may
+ * be NULL. Other threads may use both file systems at the same time.
  *
- * Damage is not an error of this function: it goes to the reporter of the file system, and files
- * of unknown state are never reported as added or deleted. Errors: the error of options->visit;
+ * With a directory of this machine, these are not compared: numbers of hard links, the attributes
+ * "trusted.*", which only privileged processes may see, properties of btrfs ("btrfs.*"), and
+ * attributes of the empty directories in place of subvolumes within snapshots. At least one side
+ * must have a file system.
+ *
+ * Damage is not an error of this function: it goes to the reporter of the file system, as do files
+ * of this machine that cannot be read. Files of unknown state are never reported as added or
+ * deleted. Errors: the error of options->visit; BW_ERROR_SYSTEM if a folder cannot be opened;
  * BW_ERROR_USAGE if the options are wrong; BW_ERROR_NO_MEMORY.
  */
 struct bw_error *bw_diff(const struct bw_diff_side *before, const struct bw_diff_side *after,
                          const struct bw_diff_options *options, struct bw_diff_summary *summary);
-
-/**
- * Compares a directory of an image with the directory `folder` of this machine, and everything
- * below both, path by path, nested subvolumes among it. The image is the
- * state before, the folder the state after; paths begin at both directories with a '/'. Contents
- * are compared byte by byte, or with BW_DIFF_READ_NEVER by their sizes. Not compared: numbers of
- * hard links, properties of btrfs ("btrfs.*"), and attributes of the empty directories in place of
- * subvolumes within snapshots. options->by_path and states are ignored.
- *
- * Files that cannot be read are unknown; the reason goes to the reporter of the file system, as
- * damage does. BW_ERROR_SYSTEM if the folder cannot be opened; else as bw_diff().
- */
-struct bw_error *bw_diff_folder(struct bw_fs *fs, const struct bw_place *directory,
-                                const char *folder, const struct bw_diff_options *options,
-                                struct bw_diff_summary *summary);
 
 #ifdef __cplusplus
 }

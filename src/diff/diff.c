@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* bw_diff(): whether two subvolumes have a common origin, and the method that follows from it. */
+/*
+ * bw_diff(): whether two subvolumes have a common origin, and the method that follows from it. Of
+ * subvolumes with a common origin, the nested ones are compared one by one, because a nested
+ * subvolume may have been moved. A comparison path by path enters nested subvolumes like
+ * directories.
+ */
 #include "diff/diff.h"
 
 #include <stdlib.h>
@@ -8,6 +13,7 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/struct_size.h"
+#include "diff/entries.h"
 
 /* Origins. A snapshot records the uuid of its origin. */
 
@@ -131,14 +137,39 @@ struct bw_error *bw_diff_set_filter(const char *path, struct bw_buffer *filter)
     return filter->failed ? bw_error_no_memory() : NULL;
 }
 
-static struct bw_error *compare_trees(struct bw_diff *diff)
+static struct bw_error *open_entries(const struct bw_diff_side sides[2], unsigned side,
+                                     const struct bw_diff_options *options,
+                                     struct bw_entries **entries)
+{
+    if (sides[side].folder)
+        return bw_entries_open_folder(sides[side].folder, sides[!side].fs, entries);
+    return sides[side].subvolume ? bw_entries_open_image(&sides[side], options, entries) : NULL;
+}
+
+static struct bw_error *compare_by_path(struct bw_diff *diff, const struct bw_diff_side sides[2])
+{
+    struct bw_entries *entries[2] = {NULL, NULL};
+    struct bw_error *error = open_entries(sides, 0, &diff->options, &entries[0]);
+    if (!error)
+        error = open_entries(sides, 1, &diff->options, &entries[1]);
+    if (!error)
+        error = bw_diff_merge(diff, entries);
+    for (unsigned side = 0; side < 2; side++)
+        if (entries[side])
+            entries[side]->class->close(entries[side]);
+    return error;
+}
+
+static struct bw_error *compare_trees(struct bw_diff *diff, const struct bw_diff_side sides[2])
 {
     BW_TRY(bw_diff_set_filter(diff->options.path, &diff->filter));
     diff->by_path = true;
-    if (diff->exists[0] && diff->exists[1])
+    if (diff->exists[0] && diff->exists[1] && !sides[0].directory && !sides[1].directory)
         BW_TRY(choose_method(diff));
     diff->summary.by_path = diff->by_path;
-    BW_TRY(diff->by_path ? bw_diff_by_path(diff) : bw_diff_by_inode(diff));
+    if (diff->by_path)
+        return compare_by_path(diff, sides);
+    BW_TRY(bw_diff_by_inode(diff));
     return bw_diff_rows_visit(diff);
 }
 
@@ -170,16 +201,18 @@ static void add_summary(struct bw_diff_summary *sum, const struct bw_diff_summar
     sum->by_path |= part->by_path;
     sum->unchanged += part->unchanged;
     sum->by_generation += part->by_generation;
+    sum->not_compared |= part->not_compared;
     sum->subvolumes++;
     for (unsigned side = 0; side < 2; side++)
         sum->entries[side] += part->entries[side];
 }
 
-/* Compares two subvolumes; one of them may be NULL. `prefix` is their path. With options->since, a
- * subvolume without an older one is compared with its state then, which is not available. */
-static struct bw_error *compare_subvolumes(const struct bw_diff_side sides[2],
-                                           const struct bw_diff_options *options,
-                                           const char *prefix, struct bw_diff_summary *summary)
+/* Compares two sides; the subvolume of one of them may be NULL. `prefix` is their path. With
+ * options->since, a subvolume without an older one is compared with its state then, which is not
+ * available. */
+static struct bw_error *compare_sides(const struct bw_diff_side sides[2],
+                                      const struct bw_diff_options *options, const char *prefix,
+                                      struct bw_diff_summary *summary)
 {
     struct bw_diff diff = {.options = *options, .prefix = prefix};
     for (unsigned side = 0; side < 2; side++) {
@@ -191,7 +224,7 @@ static struct bw_error *compare_subvolumes(const struct bw_diff_side sides[2],
         bw_diff_tree_init(&diff.trees[0], &sides[1]);
         diff.exists[0] = diff.trees[0].unavailable = diff.trees[0].lost = true;
     }
-    struct bw_error *error = compare_trees(&diff);
+    struct bw_error *error = compare_trees(&diff, sides);
     free_all(&diff);
     add_summary(summary, &diff.summary);
     return error;
@@ -214,6 +247,7 @@ struct nested_list {
     char *start_path;
     size_t start_length; /* 0 for the top-level subvolume */
     bool with_paths;     /* otherwise, those directly in it are only counted */
+    bool no_snapshots;   /* which are only counted */
     struct nested *items;
     size_t count, capacity;
     uint64_t left_out;
@@ -225,7 +259,7 @@ static struct bw_error *add_nested(void *context, const struct bw_subvolume_info
     const size_t start = list->start_length;
     if (info->is_deleted || info->id == list->start || info->id == BW_TOP_SUBVOLUME)
         return NULL;
-    if (!list->with_paths || !info->path) {
+    if (!list->with_paths || !info->path || (list->no_snapshots && info->is_snapshot)) {
         list->left_out += info->parent == list->start;
         return NULL;
     }
@@ -245,12 +279,13 @@ static struct bw_error *add_nested(void *context, const struct bw_subvolume_info
     return nested->path ? NULL : bw_error_no_memory();
 }
 
-static struct bw_error *list_nested(const struct bw_diff_side *side, bool with_paths,
-                                    struct nested_list *list)
+static struct bw_error *list_nested(const struct bw_diff_side *side,
+                                    const struct bw_diff_options *options, struct nested_list *list)
 {
-    *list =
-        (struct nested_list){.start = bw_subvolume_id(side->subvolume), .with_paths = with_paths};
-    if (with_paths) {
+    *list = (struct nested_list){.start = bw_subvolume_id(side->subvolume),
+                                 .with_paths = options->nested,
+                                 .no_snapshots = options->no_snapshots};
+    if (list->with_paths) {
         struct bw_error *error =
             bw_subvolume_path(side->fs, side->subvolume, &list->start_path, &list->start_length);
         if (error && error->code != BW_ERROR_NO_MEMORY) { /* it has no path: neither have they */
@@ -352,15 +387,16 @@ static struct bw_error *compare_nested(const struct bw_diff_side tops[2],
                 continue;
         }
         struct bw_diff_options inner = *options;
+        inner.nested = false;
         const char *prefix = b ? b->path : a->path;
         if (!narrow_filter(filter, prefix, &inner))
             continue;
         if (options->since && !select_since(a, b, &inner, summary))
             continue;
         const struct bw_diff_side sides[2] = {
-            {tops[0].fs, a ? bw_subvolume_by_id(tops[0].fs, a->id) : NULL},
-            {tops[1].fs, b ? bw_subvolume_by_id(tops[1].fs, b->id) : NULL}};
-        BW_TRY(compare_subvolumes(sides, &inner, prefix, summary));
+            {.fs = tops[0].fs, .subvolume = a ? bw_subvolume_by_id(tops[0].fs, a->id) : NULL},
+            {.fs = tops[1].fs, .subvolume = b ? bw_subvolume_by_id(tops[1].fs, b->id) : NULL}};
+        BW_TRY(compare_sides(sides, &inner, prefix, summary));
     }
     return NULL;
 }
@@ -376,6 +412,8 @@ struct bw_error *bw_diff(const struct bw_diff_side *before, const struct bw_diff
     BW_TRY(BW_TAKE_OPTIONS(&options, given));
     if (!options.visit)
         return bw_error_create(BW_ERROR_USAGE, "no callback was given");
+    if (!before->fs && !after->fs)
+        return bw_error_create(BW_ERROR_USAGE, "one side must be a file system");
     BW_TRY(bw_diff_set_filter(options.path, &filter));
     bw_buffer_append_byte(&filter, '\0');
     struct bw_error *error = filter.failed ? bw_error_no_memory() : NULL;
@@ -383,16 +421,19 @@ struct bw_error *bw_diff(const struct bw_diff_side *before, const struct bw_diff
         options.nested = options.states = true;
         sides[0].subvolume = sides[0].fs ? sides[0].subvolume : NULL;
     }
+    struct bw_diff_options top = options;
+    top.nested &= !options.since; /* nested subvolumes are compared one by one */
     if (options.since && after->subvolume->tree.root.generation <= options.since) {
         sum.unchanged++;
     } else if (!error) {
         sum.by_generation = options.since && !sides[0].fs;
-        error = compare_subvolumes(sides, &options, "", &sum);
+        error = compare_sides(sides, &top, "", &sum);
     }
-    for (unsigned side = !sides[0].subvolume; side < 2 && !error && (options.nested || summary);
-         side++)
-        error = list_nested(&sides[side], options.nested, &lists[side]);
-    if (!error && options.nested)
+    const bool is_done = sum.by_path && top.nested; /* nested subvolumes were entered */
+    for (unsigned side = 0; side < 2 && !error && !is_done; side++)
+        if (sides[side].subvolume)
+            error = list_nested(&sides[side], &options, &lists[side]);
+    if (!error && options.nested && !is_done)
         error = compare_nested(sides, &options, filter.data, lists, &sum);
     for (unsigned side = 0; side < 2; side++) {
         sum.left_out[side] = lists[side].left_out;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A comparison of two subvolumes, as its parts share it:
+ * A comparison, as its parts share it:
  *
- *     pairs.c: items that differ --> touched.c: inodes --> by_inode.c --+
- *                                                                       +--> results.c --> caller
- *     by_path.c: directories side by side ------------------------------+
+ *     pairs.c: items that differ --> touched.c: inodes --> by_inode.c --> results.c --> caller
+ *     entries.h: entries of both sides --> merge.c: pairs of entries ----------------> caller
  *
- * Both read items, names and paths with side.c, and compare files with file_changes.c.
+ * The first way is for subvolumes with a common origin. Both read items, names and paths with
+ * side.c, and compare files of images with file_changes.c.
  */
 #ifndef BW_DIFF_DIFF_H
 #define BW_DIFF_DIFF_H
@@ -18,6 +18,8 @@
 #include "fs/inode.h"
 
 struct bw_diff_content;
+struct bw_entries;
+struct bw_xattr_list;
 
 /** A part of a path: the first name of a directory. */
 struct bw_diff_part {
@@ -131,6 +133,9 @@ struct bw_diff {
 /** Starts with a subvolume. */
 void bw_diff_tree_init(struct bw_diff_tree *tree, const struct bw_diff_side *side);
 
+/** Continues with another subvolume of the same file system. Not for paths. */
+void bw_diff_tree_set(struct bw_diff_tree *tree, const struct bw_subvolume *subvolume);
+
 /** Frees what it holds. */
 void bw_diff_tree_free(struct bw_diff_tree *tree);
 
@@ -231,7 +236,10 @@ void bw_diff_content_free(struct bw_diff_content *content);
 struct bw_error *bw_diff_rows_add(struct bw_diff *diff, const struct bw_diff_row *row);
 
 /** Whether a path is the requested one, or below it. */
-bool bw_diff_is_selected(const struct bw_diff *diff, struct bw_diff_text path);
+bool bw_diff_selects(const struct bw_diff *diff, const char *path, size_t length);
+
+/** Counts a difference. */
+void bw_diff_count(struct bw_diff_summary *summary, const struct bw_difference *difference);
 
 /** A row about a file on either side; NULL: it is not there. */
 struct bw_diff_row bw_diff_row_of(enum bw_difference_status status,
@@ -241,13 +249,18 @@ struct bw_diff_row bw_diff_row_of(enum bw_difference_status status,
 /** Sorts the rows, joins a deletion and an addition at the same path, and visits them. */
 struct bw_error *bw_diff_rows_visit(struct bw_diff *diff);
 
-/* The two methods (by_inode.c, by_path.c). */
+/* The two methods (by_inode.c, merge.c). */
 
 /** By what the trees do not share. */
 struct bw_error *bw_diff_by_inode(struct bw_diff *diff);
 
-/** By paths. */
-struct bw_error *bw_diff_by_path(struct bw_diff *diff);
+/** By paths. A side may be NULL: it has no entries. Without the top if diff->prefix is not empty
+ * and only one side has entries. */
+struct bw_error *bw_diff_merge(struct bw_diff *diff, struct bw_entries *const sides[2]);
+
+/** Reads the extended attributes of a file; `*lost` is set if some may be lost. */
+struct bw_error *bw_diff_xattrs_read(const struct bw_diff_file *file, struct bw_xattr_list *list,
+                                     bool *lost);
 
 /** Sets `filter` to the path that results are limited to: with a '/' before it and none after it,
  * or empty for the top directory. `path` may be NULL. */

@@ -22,6 +22,7 @@
 #include "base/compare.h"
 #include "data/fetch.h"
 #include "diff/diff.h"
+#include "diff/entries.h"
 #include "ondisk/checksum.h"
 
 enum {
@@ -429,85 +430,40 @@ const char *bw_difference_change_name(unsigned bit)
     return bit < BW_DIFFERENCE_CHANGES ? names[bit] : NULL;
 }
 
-/* Extended attributes. Items also contain the transaction that wrote them, so only the values are
- * compared. */
-
-struct attribute {
-    size_t at, length; /* in the bytes: the length of the name, the name, the value */
-};
-
-struct attributes {
-    struct attribute *items;
-    size_t count, capacity;
-    struct bw_buffer bytes;
-};
-
-static struct bw_error *add_attributes(void *context, const struct bw_item *item)
+static struct bw_error *add_xattrs(void *context, const struct bw_item *item)
 {
-    struct attributes *attributes = context;
     struct bw_cursor cursor = bw_cursor_of(item);
-    struct bw_buffer *bytes = &attributes->bytes;
     struct bw_xattr xattr;
-    while (bw_xattr_next(&cursor, &xattr)) {
-        if (!BW_ARRAY_RESERVE(attributes->items, attributes->count, attributes->capacity))
+    while (bw_xattr_next(&cursor, &xattr))
+        if (!bw_xattr_list_add(context, xattr.name, xattr.name_length, xattr.value,
+                               xattr.value_length))
             return bw_error_no_memory();
-        const size_t at = bytes->length;
-        bw_buffer_append(bytes, &xattr.name_length, sizeof xattr.name_length);
-        bw_buffer_append(bytes, xattr.name, xattr.name_length);
-        bw_buffer_append(bytes, xattr.value, xattr.value_length);
-        attributes->items[attributes->count++] = (struct attribute){at, bytes->length - at};
-    }
-    return bytes->failed ? bw_error_no_memory() : NULL;
-}
-
-static int by_bytes(const void *a, const void *b, void *bytes)
-{
-    const struct attribute *left = a, *right = b;
-    const char *text = bytes;
-    return bw_compare_bytes(text + left->at, left->length, text + right->at, right->length);
-}
-
-static struct bw_error *read_attributes(const struct bw_diff_file *file,
-                                        struct attributes *attributes, bool *lost)
-{
-    BW_TRY(bw_diff_items(file->tree, &file->tree->finder,
-                         (struct bw_key){file->number, BW_XATTR_ITEM, 0},
-                         (struct bw_key){file->number, BW_XATTR_ITEM, UINT64_MAX}, add_attributes,
-                         attributes, lost));
-    if (attributes->count)
-        qsort_r(attributes->items, attributes->count, sizeof *attributes->items, by_bytes,
-                attributes->bytes.data);
     return NULL;
 }
 
-static bool are_equal(const struct attributes *a, const struct attributes *b)
+struct bw_error *bw_diff_xattrs_read(const struct bw_diff_file *file, struct bw_xattr_list *list,
+                                     bool *lost)
 {
-    if (a->count != b->count || a->bytes.length != b->bytes.length)
-        return false;
-    for (size_t i = 0; i < a->count; i++)
-        if (a->items[i].length != b->items[i].length ||
-            memcmp(a->bytes.data + a->items[i].at, b->bytes.data + b->items[i].at,
-                   a->items[i].length) != 0)
-            return false;
-    return true;
+    return bw_diff_items(
+        file->tree, &file->tree->finder, (struct bw_key){file->number, BW_XATTR_ITEM, 0},
+        (struct bw_key){file->number, BW_XATTR_ITEM, UINT64_MAX}, add_xattrs, list, lost);
 }
 
+/* Items also contain the transaction that wrote them, so only the values are compared. */
 static struct bw_error *compare_xattrs(const struct bw_diff_file files[2],
                                        struct bw_diff_result *result)
 {
-    struct attributes attributes[2] = {{0}};
+    struct bw_xattr_list lists[2] = {{.count = 0}};
     bool lost = false;
-    struct bw_error *error = read_attributes(&files[0], &attributes[0], &lost);
+    struct bw_error *error = bw_diff_xattrs_read(&files[0], &lists[0], &lost);
     if (!error)
-        error = read_attributes(&files[1], &attributes[1], &lost);
+        error = bw_diff_xattrs_read(&files[1], &lists[1], &lost);
     if (!error && lost)
         result->unknown |= BW_CHANGE_XATTRS;
-    else if (!error && !are_equal(&attributes[0], &attributes[1]))
+    else if (!error && !bw_xattr_list_equals(&lists[0], &lists[1], false))
         result->changes |= BW_CHANGE_XATTRS;
-    for (unsigned side = 0; side < 2; side++) {
-        free(attributes[side].items);
-        bw_buffer_free(&attributes[side].bytes);
-    }
+    bw_xattr_list_free(&lists[0]);
+    bw_xattr_list_free(&lists[1]);
     return error;
 }
 

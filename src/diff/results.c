@@ -9,29 +9,28 @@
 #include "base/cleanup.h"
 #include "base/compare.h"
 #include "diff/diff.h"
+#include "diff/entries.h"
 
 static const char *text_of(const struct bw_diff *diff, size_t at)
 {
     return diff->rows.texts.data + at;
 }
 
-bool bw_diff_is_selected(const struct bw_diff *diff, struct bw_diff_text path)
+bool bw_diff_selects(const struct bw_diff *diff, const char *path, size_t length)
 {
     const struct bw_buffer *filter = &diff->filter;
-    const size_t length = filter->length;
-    if (!length)
-        return path.length;
-    const char *text = text_of(diff, path.at);
-    return path.length >= length && memcmp(text, filter->data, length) == 0 &&
-           (path.length == length || text[length] == '/');
+    if (!filter->length)
+        return true;
+    return length >= filter->length && memcmp(path, filter->data, filter->length) == 0 &&
+           (length == filter->length || path[filter->length] == '/');
 }
 
 struct bw_error *bw_diff_rows_add(struct bw_diff *diff, const struct bw_diff_row *row)
 {
     struct bw_diff_rows *rows = &diff->rows;
-    if (!bw_diff_is_selected(diff, (struct bw_diff_text){row->path, row->path_length}) &&
+    if (!bw_diff_selects(diff, text_of(diff, row->path), row->path_length) &&
         !(row->old_path_length &&
-          bw_diff_is_selected(diff, (struct bw_diff_text){row->old_path, row->old_path_length})))
+          bw_diff_selects(diff, text_of(diff, row->old_path), row->old_path_length)))
         return NULL;
     if (!BW_ARRAY_RESERVE(rows->items, rows->count, rows->capacity))
         return bw_error_no_memory();
@@ -65,8 +64,8 @@ static int by_path(const void *a, const void *b, void *texts)
 {
     const struct bw_diff_row *left = a, *right = b;
     const char *text = texts;
-    int order = bw_compare_bytes(text + left->path, left->path_length, text + right->path,
-                                 right->path_length);
+    int order = bw_entries_compare(text + left->path, left->path_length, text + right->path,
+                                   right->path_length);
     /* A deleted object comes before the object that replaces it. */
     if (!order)
         order = (right->status == BW_DIFFERENCE_DELETED) - (left->status == BW_DIFFERENCE_DELETED);
@@ -180,10 +179,10 @@ static struct bw_error *mark_doubtful(struct bw_diff *diff, struct bw_diff_row *
     return NULL;
 }
 
-static void count_row(struct bw_diff_summary *summary, const struct bw_diff_row *row)
+void bw_diff_count(struct bw_diff_summary *summary, const struct bw_difference *difference)
 {
     const struct {
-        uint8_t status;
+        enum bw_difference_status status;
         uint64_t *count;
     } counts[] = {
         {BW_DIFFERENCE_ADDED, &summary->added},       {BW_DIFFERENCE_DELETED, &summary->deleted},
@@ -191,8 +190,8 @@ static void count_row(struct bw_diff_summary *summary, const struct bw_diff_row 
         {BW_DIFFERENCE_TYPE, &summary->types},        {BW_DIFFERENCE_UNKNOWN, &summary->unknown},
     };
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
-        *counts[i].count += counts[i].status == row->status;
-    summary->bytes += row->bytes;
+        *counts[i].count += counts[i].status == difference->status;
+    summary->bytes += difference->bytes;
 }
 
 /* The path of a row from the top of the compared subvolumes. The top of a nested one has no '/'. */
@@ -233,7 +232,7 @@ static struct bw_error *visit_difference(struct bw_diff *diff, const struct bw_d
     };
     BW_TRY(whole_path(diff, false, path, &difference.path, &difference.path_length));
     BW_TRY(whole_path(diff, true, old_path, &difference.old_path, &difference.old_path_length));
-    count_row(&diff->summary, row);
+    bw_diff_count(&diff->summary, &difference);
     return diff->options.visit(diff->options.context, &difference);
 }
 

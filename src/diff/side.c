@@ -24,6 +24,13 @@ void bw_diff_tree_init(struct bw_diff_tree *tree, const struct bw_diff_side *sid
     bw_leaf_finder_init(&tree->directories, &reader, &side->subvolume->tree);
 }
 
+void bw_diff_tree_set(struct bw_diff_tree *tree, const struct bw_subvolume *subvolume)
+{
+    tree->subvolume = subvolume;
+    bw_leaf_finder_set_tree(&tree->finder, &subvolume->tree);
+    bw_leaf_finder_set_tree(&tree->directories, &subvolume->tree);
+}
+
 void bw_diff_tree_free(struct bw_diff_tree *tree)
 {
     bw_leaf_finder_free(&tree->finder);
@@ -228,7 +235,7 @@ static struct bw_error *add_part(struct bw_diff_tree *tree, uint64_t inode)
 static struct bw_error *get_part(struct bw_diff *diff, unsigned side, uint64_t inode,
                                  const struct bw_diff_tree **in, uint32_t *part)
 {
-    bool same = !diff->by_path && diff->shared && !bw_touched_get(&diff->touched, inode);
+    bool same = diff->shared && !bw_touched_get(&diff->touched, inode);
     struct bw_diff_tree *tree = &diff->trees[same ? 1 : side];
     *in = tree;
     *part = bw_map_get(&tree->part_of, inode);

@@ -11,7 +11,7 @@
 #include "base/buffer.h"
 #include "btrfs-walk/file.h"
 #include "btrfs-walk/walk.h"
-#include "export/hash.h"
+#include "base/hash.h"
 
 struct bw_fs;
 

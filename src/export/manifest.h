@@ -9,7 +9,7 @@
 #include <stdbool.h>
 
 #include "base/buffer.h"
-#include "export/hash.h"
+#include "base/hash.h"
 
 /** Properties of an expected file: bits of bw_manifest_entry.given. */
 enum bw_manifest_keyword {

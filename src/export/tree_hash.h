@@ -21,7 +21,7 @@
 #include <time.h>
 
 #include "btrfs-walk/error.h"
-#include "export/hash.h"
+#include "base/hash.h"
 
 /** Parts of a record that may be left empty. */
 enum bw_tree_hash_parts {

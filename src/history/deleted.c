@@ -334,7 +334,7 @@ static struct bw_error *find_in(struct bw_deleted *deleted, struct examined *exa
     if (!other)
         return deleted->options.lost ? NULL : add_all(&finding);
     if (present) {
-        const struct bw_diff_side side = {deleted->present, present};
+        const struct bw_diff_side side = {.fs = deleted->present, .subvolume = present};
         bw_diff_tree_init(&finding.present, &side);
         finding.has_present = true;
     }
@@ -371,7 +371,7 @@ static struct bw_error *take_orphan(void *context, const struct bw_item *item)
 static struct bw_error *find_orphans(struct finding *finding)
 {
     struct bw_fs *present = finding->deleted->present;
-    const struct bw_diff_side side = {present, finding->subvolume};
+    const struct bw_diff_side side = {.fs = present, .subvolume = finding->subvolume};
     finding->has_present = true;
     bw_diff_tree_init(&finding->present, &side);
     struct bw_error *error = bw_fs_items(

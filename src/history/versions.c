@@ -155,7 +155,8 @@ static struct bw_error *compare_versions(const struct bw_version *older,
     struct bw_error *error = NULL;
     for (unsigned side = 0; side < 2; side++) {
         const struct bw_version *version = versions[side];
-        const struct bw_diff_side place = {version->fs, version->place.subvolume};
+        const struct bw_diff_side place = {.fs = version->fs,
+                                           .subvolume = version->place.subvolume};
         bw_diff_tree_init(&diff.trees[side], &place);
         files[side] = (struct bw_diff_file){.tree = &diff.trees[side],
                                             .number = version->place.inode,

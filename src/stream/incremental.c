@@ -855,8 +855,9 @@ struct bw_error *bw_send_incremental_begin(struct bw_sender *sender)
     sender->may_clash = true;
     struct bw_send_root *const roots[2] = {sender->parent, sender->sent};
     for (unsigned side = 0; side < 2; side++) {
-        bw_diff_tree_init(&order->diff.trees[side],
-                          &(struct bw_diff_side){roots[side]->fs, roots[side]->subvolume});
+        bw_diff_tree_init(
+            &order->diff.trees[side],
+            &(struct bw_diff_side){.fs = roots[side]->fs, .subvolume = roots[side]->subvolume});
         BW_TRY(bw_xattr_reader_create(roots[side]->fs, &order->xattrs[side]));
     }
     bw_extents_init(&order->cursor, sender->sent->fs);

@@ -70,16 +70,17 @@ expect "moved data, path by path" 0 'compared: ' diff --by-path "$image" second 
 holds "are no change either" out_is /dev/null
 
 # Output formats.
-expect "below a path" 0 'compared: ' diff "$image" first second papers/deep/
+expect "below a path" 0 'compared: ' diff --below papers/deep/ "$image" first second
 is "below a path" "$(count .)" 3
 expect "a path that is only in A" 0 'compared: ' \
-    diff --only D "$image" first second /gone/below/file
+    diff --only D --below /gone/below/file "$image" first second
 is "one line" "$(cat "$WORK/out")" $'-\tF\t/gone/below/file'
-expect "a path that is nowhere" 1 'nowhere' diff "$image" first second /nowhere
+expect "a path that is nowhere" 1 'nowhere' diff --below /nowhere "$image" first second
 expect "names as they are" 0 'compared: ' diff -0 --only R "$image" first second
 is "fields end with NUL" "$(tr '\0' '!' < "$WORK/out" | tail -c 32)" \
     $'R!F!/tab\tand newline\n!/tab\tonly!'
-expect "a list for a backup" 0 'compared: ' diff -0 -o path --only AMT "$image" first second /type
+expect "a list for a backup" 0 'compared: ' \
+    diff -0 -o path --only AMT --below /type "$image" first second
 is "paths alone" "$(tr '\0' ' ' < "$WORK/out")" '/type /type/file '
 expect "bytes" 0 '^btrfs-walk: .* 12 modified, 6 renamed, 1 of another type; 4143 bytes; ' \
     diff --stat "$image" first second
@@ -102,6 +103,11 @@ expect "two subvolumes" 0 'compared: ' diff "$others" home docs/third
 holds "with a common origin" out_has $'^-\tF\t/docs/letters/09.txt$'
 expect "too few" 2 'give two subvolumes' diff "$image" first
 expect "unknown" 2 'no subvolume nowhere' diff "$image" first nowhere
+expect "a third path" 2 'use --below /gone' diff "$image" first second /gone
+expect "differences as a status" 1 'compared: ' diff --exit-code "$image" first second
+expect "none" 0 'compared: ' diff --exit-code "$image" first first
+expect "none of the listed ones" 0 'compared: ' diff --exit-code --only T --below /gone "$image" \
+    first second
 expect "letters" 2 'invalid argument of --only' diff --only X "$image" first second
 
 expect "the largest changes" 0 'compared: ' diff --top 2 --stat "$image" first second
@@ -159,12 +165,14 @@ holds "has the same differences" out_is "$WORK/want"
 expect "without nested ones" 0 'not compared: [3-9] subvolumes nested in A' \
     diff --nested no --other "$WORK/copy" "$image"
 holds "nothing" out_is /dev/null
-expect "below a path in one" 0 'compared' diff --other "$WORK/copy" "$image" / / /third/saved
+expect "below a path in one" 0 'compared' \
+    diff --below /third/saved --other "$WORK/copy" "$image" / /
 is "it alone" "$(cat "$WORK/out")" $'M\tF\t/third/saved'
 expect "A in both images" 0 'compared: 4 files of A with 4 of B' \
     diff --other "$WORK/copy" "$image" live
 is "its path from A" "$(cat "$WORK/out")" $'M\tF\t/saved'
-expect "other file systems" 0 'in [0-9]+ comparisons of subvolumes' diff --other "$others" "$image"
+expect "other file systems" 0 '[0-9]+ entries of A with [0-9]+ of B, in 1 comparison$' \
+    diff --other "$others" "$image"
 is "files of a subvolume that only A has" "$(count $'^-\tF\t/first/saved$')" 1
 is "files of a subvolume that only B has" "$(count $'^\\+\tF\t/home/top-file$')" 1
 expect "snapshots of one image" 0 'not compared: [0-9]+ subvolumes? nested in B' \
@@ -211,7 +219,8 @@ for line in 'M	F	/zlib/inline' 'M	F	/zlib/top-file' 'M	/	/zlib/empty' 'M	F	/zlib
     holds "$line" out_has "^$line\$"
 done
 holds "no others" [ "$(grep -c '/lzo/large' "$WORK/out")" -eq 0 ]
-expect "its columns" 0 'compared: ' diff --json --other "$WORK/folder" "$compressed" / / /zlib/large
+expect "its columns" 0 'compared: ' \
+    diff --json --below /zlib/large --other "$WORK/folder" "$compressed"
 holds "one changed sector" out_has '"changes":\["content".*"changed_bytes":4096'
 expect "a part of both" 0 'compared: ' diff --other "$WORK/folder/zlib" "$compressed" /zlib
 holds "by paths from there on" out_has '^M	F	/inline$'
@@ -219,12 +228,25 @@ cp "$WORK/out" "$WORK/part"
 expect "a part of a directory" 0 'compared: ' diff --other "$WORK/folder" "$compressed" /zlib zlib
 holds "is the same" cmp "$WORK/out" "$WORK/part"
 expect "contents that are not read" 0 'compared: ' \
-    diff --content never --json --other "$WORK/folder" "$compressed" / / /zlib/large
+    diff --content never --json --below /zlib/large --other "$WORK/folder" "$compressed"
 holds "are unknown" out_has '"unknown":\["content"\]'
 bad="debug/error-gen@chunk-map,kind=data,action=flip"
 expect "unreadable data" 1 'damage: .*/lzo/large' diff --insert "$bad" --other "$WORK/folder" \
-    "$compressed" / / /lzo/large
+    --below /lzo/large "$compressed"
 holds "are unknown, too" out_has '^\?	F	/lzo/large'
+# Nested subvolumes are directories of a copy.
+mkdir "$WORK/copied"
+"$PROGRAM" extract -q -C "$WORK/copied" "$others"
+rm -r "$WORK/copied/home/docs/nested"; : > "$WORK/copied/home/docs-new"
+: > "$WORK/copied/home-snapshot/new"
+listed() { grep -E $'^(\\+|-)\t' "$WORK/out" | cut -f 3; }
+expect "a copy with nested subvolumes" 0 'not compared, because .* not know them: links' \
+    diff --other "$WORK/copied" "$others"
+is "all in the order of names" "$(listed | sed 's|^/home|H|' | sed '2,6d' | xargs)" \
+    "H/docs/nested H/docs-new H-snapshot/new"
+expect "without them" 0 'not compared: 12 subvolumes nested in A' \
+    diff --nested no --other "$WORK/copied" "$others"
+is "nothing below them" "$(listed)" ""
 expect "no directory" 2 'nowhere: No such file' diff --other "$WORK/nowhere" "$compressed" /
 expect "a file as A" 2 'not a directory' diff --other "$WORK/folder" "$compressed" /zlib/inline
 finish

@@ -41,7 +41,8 @@ expect "diff" 0 'compared' diff -o path --only AM "$image" home-snapshot home
 cp "$WORK/out" "$WORK/out.list"
 each "diff | stat --subvol" "stat --subvol home"
 while IFS= read -r path; do
-    expect "diff | diff PATH: $path" 0 'compared' diff "$image" home-snapshot home "$path"
+    expect "diff | diff --below: $path" 0 'compared' \
+        diff --below "$path" "$image" home-snapshot home
 done < "$WORK/out.list"
 image=$images/bad-data/dev1.img
 run_json check -q --data --json "$image" 2> /dev/null |

@@ -16,7 +16,7 @@
 #include "cli/check/check.h"
 #include "cli/export/hashing.h"
 #include "export/entry_queue.h"
-#include "export/hash.h"
+#include "base/hash.h"
 
 /*
  * Lists of sha512sum and b2sum look the same. To find out which it is, both hashes of a few small

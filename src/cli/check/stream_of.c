@@ -174,8 +174,9 @@ static void forget_twins(struct comparison *comparison)
 static struct bw_error *compare_pair(struct comparison *comparison)
 {
     struct bw_fs *streams = comparison->check->session.fs;
-    const struct bw_diff_side sides[2] = {{comparison->image, comparison->stored},
-                                          {streams, comparison->streamed}};
+    const struct bw_diff_side sides[2] = {
+        {.fs = comparison->image, .subvolume = comparison->stored},
+        {.fs = streams, .subvolume = comparison->streamed}};
     const struct bw_diff_options how = {.struct_size = sizeof how,
                                         .by_path = true,
                                         .reading = BW_DIFF_READ_ALWAYS,

@@ -300,8 +300,11 @@ int cmd_fail_to_open(const struct cmd_common *common, struct bw_error *error)
     const struct bw_fs_options options = cmd_fs_options(common);
     bool has_partitions = false;
     error = bw_partition_tables(&options, print_table, &has_partitions);
-    fprintf(stderr, "Choose one with %s.\n",
-            has_partitions ? "--partition N, NAME, LABEL or UUID" : "--volume GROUP/NAME");
+    fprintf(stderr, "Choose one with %s%s.\n",
+            common->input.is_other ? "--other-partition"
+            : has_partitions       ? "--partition"
+                                   : "--volume",
+            has_partitions ? " N, NAME, LABEL or UUID" : " GROUP/NAME");
     return error ? cmd_fail(common, error) : status;
 }
 
@@ -319,11 +322,14 @@ struct bw_error *cmd_open_other(const struct cmd_common *common, struct cmd_comm
     *own = *common;
     own->input.images = (const char **)(uintptr_t)common->input.others;
     own->input.image_count = common->input.other_count;
+    own->input.partition = common->input.other_partition;
+    own->input.is_other = true;
     const struct bw_fs_options options = {
         .struct_size = sizeof options,
         .paths = common->input.others,
         .path_count = common->input.other_count,
         .reporter = {cmd_print_message, own},
+        .partition = common->input.other_partition,
         .log = (enum bw_log_mode)common->input.log,
         .servers = common->input.servers,
         .volume = common->input.volume,

@@ -32,6 +32,8 @@ struct cmd_input {
     size_t image_count;
     const char *const *others; /**< images of another file system, which cmd_open_other() opens */
     size_t other_count;
+    const char *other_partition; /**< NULL: not given */
+    bool is_other;               /**< these are the settings of cmd_open_other() */
     const char *folder; /**< a directory of this machine that the command also reads; NULL: none */
     int superblock_copy;
     const char *partition; /**< NULL: not given */

@@ -11,6 +11,7 @@
 enum {
     STATUS_OK = 0,
     STATUS_PARTIAL = 1,     /**< the output is incomplete */
+    STATUS_DIFFERENT = 1,   /**< diff --exit-code: there are differences */
     STATUS_CANNOT = 2,      /**< wrong usage, or the file system cannot be opened */
     STATUS_UNSUPPORTED = 3, /**< the image needs a feature that is not supported */
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The diff command: differences between two subvolumes, in the format of `zfs diff -FH` or as
- * rows. */
+/* The diff command: differences between two subvolumes, or between a subvolume and a folder or send
+ * streams, in the format of `zfs diff -FH` or as rows. */
 #include "btrfs-walk/diff.h"
 
 #include <inttypes.h>
@@ -14,6 +14,7 @@
 #include "base/human.h"
 #include "btrfs-walk/image.h"
 #include "btrfs-walk/records.h"
+#include "btrfs-walk/stream.h"
 #include "btrfs-walk/walk.h"
 #include "cli/common/answer.h"
 #include "cli/common/changes.h"
@@ -23,12 +24,13 @@
 #include "cli/inspect/diff_since.h"
 
 struct diff_state {
-    const char **others; /* images of the second file system */
+    const char **others; /* images or streams of the second file system, or one folder */
     size_t other_count, other_capacity;
+    const char *other_partition, *below;
     const char *only; /* the letters to print; NULL: all */
     unsigned reading; /* enum bw_diff_reading */
     unsigned nested;  /* enum bw_nested */
-    bool stat, by_path;
+    bool stat, by_path, exit_code;
     bool with_folder; /* `others` is a directory of this machine */
     struct cmd_since since;
     struct cmd_index index; /* of --since */
@@ -41,6 +43,10 @@ struct diffing {
     struct bw_fs *other;     /* NULL: both subvolumes are in one file system */
     struct cmd_common own;   /* settings of `other`; its messages name its image */
     struct bw_fs *states[2]; /* historic states of A and B, opened if requested with @GENERATION */
+    struct bw_diff_summary sum;
+    bool is_different;                 /* a difference was listed */
+    struct bw_buffer prefix, paths[2]; /* path of the compared subvolume of streams; with the paths
+                                        * below it */
 };
 
 static struct bw_error *store_other(void *target, const struct cmd_option *option,
@@ -67,9 +73,13 @@ static struct bw_error *store_only(void *target, const struct cmd_option *option
 static const char *const readings[] = {"needed", "never", "always", NULL};
 
 static const struct cmd_option options[] = {
-    {0, "other", "IMAGE|DIR",
-     "B is in this other image (repeatable: one for each device), or is this directory",
+    {0, "other", "IMAGE|DIR|STREAM",
+     "B is in this other image or send stream (repeatable), or is this directory",
      .store = store_other},
+    {0, "other-partition", "PARTITION", "B is in this partition of the disk of --other",
+     CMD_TEXT(struct diff_state, other_partition)},
+    {0, "below", "PATH", "list only differences at or below this path of A and B",
+     CMD_TEXT(struct diff_state, below)},
     {0, "content", "WORD",
      "read data to compare them: only if checksums are not enough (needed, the default), never, "
      "or always",
@@ -81,6 +91,8 @@ static const struct cmd_option options[] = {
     {0, "only", "LETTERS",
      "list only these changes: added (A), deleted (D), modified (M), renamed (R), ...",
      .store = store_only, .offset = CMD_AT(struct diff_state, only, const char *)},
+    {0, "exit-code", NULL, "exit with 1 if differences were listed",
+     CMD_FLAG(struct diff_state, exit_code)},
     {0, "stat", NULL, "also print the number of differing bytes, and the totals on stderr",
      CMD_FLAG(struct diff_state, stat)},
     CMD_GROUP(cmd_since_options, struct diff_state, since),
@@ -158,19 +170,41 @@ static struct bw_error *print_line(struct cmd_answer *answer, const void *record
 
 static uint64_t absent_members(const struct bw_difference *difference)
 {
-    const bool sized[2] = {difference->old_type && difference->old_type != BW_FILE_DIRECTORY,
-                           difference->type && difference->type != BW_FILE_DIRECTORY};
+    const struct bw_diff_entry *old = difference->old_entry, *new = difference->entry;
+    const bool sized[2] = {
+        difference->old_type && difference->old_type != BW_FILE_DIRECTORY &&
+            !(old && !(old->known & BW_KNOWS_SIZE)),
+        difference->type && difference->type != BW_FILE_DIRECTORY &&
+            !(new && !(new->known &BW_KNOWS_SIZE)),
+    };
     return (sized[0] ? 0 : BW_MEMBER(diffinfo, old_size)) |
            (sized[1] ? 0 : BW_MEMBER(diffinfo, size)) |
            (difference->old_inode ? 0 : BW_MEMBER(diffinfo, old_inode)) |
-           (difference->inode ? 0 : BW_MEMBER(diffinfo, inode));
+           (difference->inode ? 0 : BW_MEMBER(diffinfo, inode)) |
+           (difference->old_subvolume ? 0 : BW_MEMBER(diffinfo, old_subvolume)) |
+           (difference->subvolume ? 0 : BW_MEMBER(diffinfo, subvolume));
+}
+
+/* The path from the top of the compared subvolumes; with several of them, from the top of all. */
+static struct bw_bytes whole_path(struct diffing *diffing, unsigned number, const char *path,
+                                  size_t length)
+{
+    struct bw_buffer *whole = &diffing->paths[number];
+    if (!path || !diffing->prefix.length)
+        return (struct bw_bytes){path, length};
+    whole->length = 0;
+    bw_buffer_append(whole, diffing->prefix.data, diffing->prefix.length);
+    if (length > 1)
+        bw_buffer_append(whole, path, length);
+    return (struct bw_bytes){whole->data, whole->length};
 }
 
 static struct bw_error *write_row(struct diffing *diffing, const struct bw_difference *difference)
 {
     struct bw_bytes changes[BW_DIFFERENCE_CHANGES], unknown[BW_DIFFERENCE_CHANGES];
-    const struct bw_bytes path = {difference->path, difference->path_length};
-    const struct bw_bytes old_path = {difference->old_path, difference->old_path_length};
+    const struct bw_bytes path = whole_path(diffing, 0, difference->path, difference->path_length);
+    const struct bw_bytes old_path =
+        whole_path(diffing, 1, difference->old_path, difference->old_path_length);
     const uint8_t type = difference->type ? difference->type : difference->old_type;
     const bool changed = difference->status == BW_DIFFERENCE_TYPE;
     const struct bw_diffinfo row = {
@@ -191,9 +225,10 @@ static struct bw_error *write_row(struct diffing *diffing, const struct bw_diffe
         .old_subvolume = difference->old_subvolume,
         .subvolume = difference->subvolume,
     };
-    const uint64_t absent = (difference->old_subvolume ? 0 : BW_MEMBER(diffinfo, old_subvolume)) |
-                            (difference->subvolume ? 0 : BW_MEMBER(diffinfo, subvolume));
-    return cmd_answer_write(diffing->answer, &row, sizeof row, absent | absent_members(difference));
+    if (diffing->paths[0].failed || diffing->paths[1].failed)
+        return bw_error_no_memory();
+    diffing->is_different = true;
+    return cmd_answer_write(diffing->answer, &row, sizeof row, absent_members(difference));
 }
 
 static struct bw_error *write_difference(void *context, const struct bw_difference *difference)
@@ -230,8 +265,9 @@ static void print_totals(const struct diffing *diffing, const struct bw_diff_sum
 }
 
 /* Reports how much was compared, because an empty output alone proves little. */
-static void print_summary(const struct diffing *diffing, const struct bw_diff_summary *summary)
+static void print_summary(const struct diffing *diffing)
 {
+    const struct bw_diff_summary *summary = &diffing->sum;
     const bool is_one = summary->entries[0] == 1;
     /* Between images, files with extents are compared even if their items are equal. */
     const char *changed = summary->by_path || diffing->other ? "" : "changed ";
@@ -242,24 +278,49 @@ static void print_summary(const struct diffing *diffing, const struct bw_diff_su
         files = is_one ? "entry" : "entries";
     fprintf(stderr,
             "btrfs-walk: compared: %" PRIu64 " %s%s of A with %" PRIu64 " of B, in %" PRIu64
-            " comparison%s of subvolumes%s\n",
+            " comparison%s%s\n",
             summary->entries[0], changed, files, summary->entries[1], summary->subvolumes,
             bw_plural(summary->subvolumes),
-            summary->by_path ? "" : "; all other files have the same items in both");
+            summary->by_path ? "" : " of subvolumes; all other files have the same items in both");
+    const char *separator = "btrfs-walk: not compared, because one side does not know them: ";
+    for (unsigned bit = 0; bit < BW_DIFFERENCE_CHANGES; bit++) {
+        if (!(summary->not_compared >> bit & 1))
+            continue;
+        fprintf(stderr, "%s%s", separator, bw_difference_change_name(bit));
+        separator = ", ";
+    }
+    if (summary->not_compared)
+        fputc('\n', stderr);
     print_left_out("A", summary->left_out[0]);
     print_left_out("B", summary->left_out[1]);
     print_totals(diffing, summary);
 }
 
-/* Checks that PATH exists on at least one side. */
-static struct bw_error *check_path(const struct bw_diff_side sides[2], const char *path)
+/* Checks that the path of --below exists on at least one side. */
+static struct bw_error *check_below(const struct bw_diff_side sides[2], const char *path)
 {
-    struct bw_place place;
-    struct bw_error *error = bw_lookup(sides[0].fs, sides[0].subvolume, path, false, &place);
-    if (!error)
+    struct bw_error *error = NULL;
+    for (unsigned i = 0; i < 2; i++) {
+        struct bw_place place;
+        BW_AUTO_BUFFER struct bw_buffer text = {0};
+        struct stat status;
+        bool exists = false;
+        if (sides[i].folder) {
+            bw_buffer_format(&text, "%s/%s%c", sides[i].folder, path, '\0');
+            exists = !text.failed && lstat(text.data, &status) == 0;
+        } else if (sides[i].directory) {
+            exists = true; /* bw_lookup() starts at the top of a subvolume */
+        } else {
+            bw_error_free(BW_TAKE(error));
+            error = bw_lookup(sides[i].fs, sides[i].subvolume, path, false, &place);
+            exists = !error;
+        }
+        if (!exists)
+            continue;
+        bw_error_free(error);
         return NULL;
-    bw_error_free(error);
-    return bw_lookup(sides[1].fs, sides[1].subvolume, path, false, &place);
+    }
+    return error;
 }
 
 static struct bw_error *find_side(struct diffing *diffing, unsigned number, const char *text,
@@ -304,24 +365,53 @@ static void expect_bytes(const struct bw_diff_side sides[2])
     cmd_progress_expect(bytes);
 }
 
-static struct bw_error *compare_sides(struct diffing *diffing)
+/* Compares A with B. */
+static struct bw_error *compare_sides(struct diffing *diffing, const struct bw_diff_side sides[2])
 {
     const struct cmd_common *common = diffing->answer->common;
     const struct diff_state *state = diffing->state;
-    struct bw_fs *fs = diffing->answer->session.fs;
-    struct bw_diff_side sides[2] = {{.fs = fs}, {.fs = diffing->other ? diffing->other : fs}};
     struct bw_diff_summary summary = {0};
     const struct bw_diff_options how = {
         .struct_size = sizeof how,
-        .path = common->path_count > 2 ? common->paths[2] : NULL,
+        .path = state->below,
         .by_path = state->by_path,
         .nested = state->nested == BW_NESTED_ENTER ||
-                  (state->nested == BW_NESTED_DEFAULT && diffing->other),
-        .states = !diffing->other,
+                  (state->nested == BW_NESTED_DEFAULT && state->other_count),
+        .states = !state->other_count,
         .reading = (enum bw_diff_reading)state->reading,
         .visit = write_difference,
         .context = diffing,
     };
+    struct bw_error *error = how.path ? check_below(sides, how.path) : NULL;
+    if (error) {
+        cmd_fail(common, error);
+        diffing->answer->status = STATUS_PARTIAL;
+        return NULL;
+    }
+    BW_TRY(bw_diff(&sides[0], &sides[1], &how, &summary));
+    struct bw_diff_summary *sum = &diffing->sum;
+    const uint64_t before = sum->subvolumes;
+    uint64_t *const totals[] = {&sum->added,      &sum->deleted,    &sum->modified,  &sum->renamed,
+                                &sum->types,      &sum->unknown,    &sum->bytes,     &sum->blocks,
+                                &sum->entries[0], &sum->entries[1], &sum->subvolumes};
+    const uint64_t parts[] = {summary.added,      summary.deleted,   summary.modified,
+                              summary.renamed,    summary.types,     summary.unknown,
+                              summary.bytes,      summary.blocks,    summary.entries[0],
+                              summary.entries[1], summary.subvolumes};
+    if (!before)
+        *sum = summary;
+    else
+        for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+            *totals[i] += parts[i];
+    return NULL;
+}
+
+/* Finds A and B among subvolumes, and compares them. */
+static struct bw_error *compare_subvolumes(struct diffing *diffing)
+{
+    const struct cmd_common *common = diffing->answer->common;
+    struct bw_fs *fs = diffing->answer->session.fs;
+    struct bw_diff_side sides[2] = {{.fs = fs}, {.fs = diffing->other ? diffing->other : fs}};
     BW_TRY(find_side(diffing, 0, common->path_count ? common->paths[0] : "/", &sides[0]));
     struct bw_error *error = find_b(diffing, &sides[1]);
     if (error && diffing->other) {
@@ -329,18 +419,11 @@ static struct bw_error *compare_sides(struct diffing *diffing)
         return NULL;
     }
     BW_TRY(error);
-    error = how.path ? check_path(sides, how.path) : NULL;
-    if (error) {
-        cmd_fail(common, error);
-        diffing->answer->status = STATUS_PARTIAL;
-        return NULL;
-    }
     expect_bytes(sides);
-    BW_TRY(bw_diff(&sides[0], &sides[1], &how, &summary));
+    BW_TRY(compare_sides(diffing, sides));
     for (unsigned i = 0; i < 2; i++)
         if (sides[i].fs != fs && bw_fs_status(sides[i].fs).damages)
             diffing->answer->status = STATUS_PARTIAL;
-    print_summary(diffing, &summary);
     return NULL;
 }
 
@@ -351,11 +434,11 @@ static struct bw_error *compare_since(struct diffing *diffing)
     const struct cmd_common *common = diffing->answer->common;
     struct diff_state *state = diffing->state;
     struct bw_fs *fs = diffing->answer->session.fs;
-    struct bw_diff_side sides[2] = {{0}, {.fs = fs}};
+    struct bw_diff_side sides[2] = {{.fs = NULL}, {.fs = fs}};
     struct bw_diff_summary summary = {0};
     struct bw_diff_options how = {
         .struct_size = sizeof how,
-        .path = common->path_count > 1 ? common->paths[1] : NULL,
+        .path = state->below,
         .by_path = state->by_path,
         .reading = (enum bw_diff_reading)state->reading,
         .visit = write_difference,
@@ -368,7 +451,7 @@ static struct bw_error *compare_since(struct diffing *diffing)
     if (sides[0].fs)
         BW_TRY(bw_subvolume_by_name(sides[0].fs, name, &sides[0].subvolume));
     const struct bw_diff_side known[2] = {sides[!sides[0].fs], sides[1]};
-    struct bw_error *error = how.path ? check_path(known, how.path) : NULL;
+    struct bw_error *error = how.path ? check_below(known, how.path) : NULL;
     if (error) {
         cmd_fail(common, error);
         diffing->answer->status = STATUS_PARTIAL;
@@ -385,83 +468,138 @@ static struct bw_error *compare_since(struct diffing *diffing)
     return NULL;
 }
 
-/* A directory of this machine. */
-
-/* Finds A: a subvolume, or any directory. */
-static struct bw_error *find_directory(struct diffing *diffing, struct bw_fs **fs,
-                                       struct bw_place *place)
-{
-    const struct cmd_common *common = diffing->answer->common;
-    const char *text = common->path_count ? common->paths[0] : "/";
-    const struct bw_subvolume *subvolume;
-    *fs = diffing->answer->session.fs;
-    struct bw_error *error =
-        cmd_find_subvolume(diffing->answer->common, *fs, text, &diffing->states[0], &subvolume);
-    *fs = diffing->states[0] ? diffing->states[0] : *fs;
-    if (error && error->code == BW_ERROR_NOT_FOUND) {
-        bw_error_free(error);
-        BW_TRY(bw_lookup(*fs, NULL, text, true, place));
-        return place->type == BW_FILE_DIRECTORY
-                   ? NULL
-                   : bw_error_create(BW_ERROR_NOT_FOUND, "%s: not a directory", text);
-    }
-    if (!error)
-        *place = (struct bw_place){subvolume, BW_TOP_DIRECTORY, BW_FILE_DIRECTORY, 0};
-    return error;
-}
-
+/* A directory of this machine. A is a subvolume or any directory, B a path below the folder. */
 static struct bw_error *compare_folder(struct diffing *diffing)
 {
     const struct cmd_common *common = diffing->answer->common;
-    const struct diff_state *state = diffing->state;
-    struct bw_diff_summary summary = {0};
-    struct bw_place place;
-    struct bw_fs *fs;
-    const struct bw_diff_options how = {
-        .struct_size = sizeof how,
-        .path = common->path_count > 2 ? common->paths[2] : NULL,
-        .reading = (enum bw_diff_reading)state->reading,
-        .visit = write_difference,
-        .context = diffing,
-    };
-    BW_TRY(find_directory(diffing, &fs, &place));
+    const char *text = common->path_count ? common->paths[0] : "/";
     BW_AUTO_BUFFER struct bw_buffer folder = {0};
-    bw_buffer_format(&folder, "%s%s%s", common->input.folder, common->path_count > 1 ? "/" : "",
-                     common->path_count > 1 ? common->paths[1] : "");
-    bw_buffer_append_byte(&folder, '\0');
+    struct bw_diff_side sides[2] = {{.fs = diffing->answer->session.fs}, {0}};
+    struct bw_error *error = find_side(diffing, 0, text, &sides[0]);
+    if (error && error->code == BW_ERROR_NOT_FOUND) {
+        struct bw_place place;
+        bw_error_free(error);
+        BW_TRY(bw_lookup(sides[0].fs, NULL, text, true, &place));
+        if (place.type != BW_FILE_DIRECTORY)
+            return bw_error_create(BW_ERROR_NOT_FOUND, "%s: not a directory", text);
+        sides[0].subvolume = place.subvolume;
+        sides[0].directory = place.inode;
+        error = NULL;
+    }
+    BW_TRY(error);
+    bw_buffer_format(&folder, "%s%s%s%c", common->input.folder, common->path_count > 1 ? "/" : "",
+                     common->path_count > 1 ? common->paths[1] : "", '\0');
     if (folder.failed)
         return bw_error_no_memory();
-    BW_TRY(bw_diff_folder(fs, &place, folder.data, &how, &summary));
-    if (fs != diffing->answer->session.fs && bw_fs_status(fs).damages)
+    sides[1].folder = folder.data;
+    BW_TRY(compare_sides(diffing, sides));
+    if (diffing->states[0] && bw_fs_status(sides[0].fs).damages)
         diffing->answer->status = STATUS_PARTIAL;
-    print_summary(diffing, &summary);
+    return NULL;
+}
+
+/* Send streams. A received subvolume is found by the UUID that streams give it, and may have
+ * another name. */
+
+static struct bw_error *find_identity(struct bw_fs *fs, const uint8_t uuid[BW_UUID_SIZE],
+                                      const struct bw_subvolume **found)
+{
+    static const uint8_t none[BW_UUID_SIZE];
+    *found = NULL;
+    if (memcmp(uuid, none, sizeof none) == 0)
+        return NULL;
+    while ((*found = bw_subvolume_next(fs, *found))) {
+        struct bw_send_identity identity;
+        struct bw_error *error = bw_send_identity(fs, *found, &identity);
+        if (!error && memcmp(identity.uuid, uuid, BW_UUID_SIZE) == 0)
+            return NULL;
+        if (error && error->code == BW_ERROR_NO_MEMORY)
+            return error;
+        bw_error_free(error); /* a damaged subvolume has no identity */
+    }
+    return NULL;
+}
+
+/* Compares A with the streams' subvolume that has its identity. A stream of a writable subvolume
+ * has an identity of its own: then it is the last one. */
+static struct bw_error *compare_one_streamed(struct diffing *diffing)
+{
+    const char *name = diffing->answer->common->paths[0];
+    struct bw_diff_side sides[2] = {{.fs = diffing->answer->session.fs}, {.fs = diffing->other}};
+    struct bw_send_identity identity;
+    BW_TRY(find_side(diffing, 0, name, &sides[0]));
+    BW_TRY(bw_send_identity(sides[0].fs, sides[0].subvolume, &identity));
+    BW_TRY(find_identity(diffing->other, identity.uuid, &sides[1].subvolume));
+    for (const struct bw_subvolume *next = NULL;
+         !sides[1].subvolume && (next = bw_subvolume_next(diffing->other, next));)
+        if (!bw_subvolume_next(diffing->other, next))
+            sides[1].subvolume = next;
+    return compare_sides(diffing, sides);
+}
+
+/* Compares each subvolume of the streams with that of the image; paths begin with its path in the
+ * streams. */
+static struct bw_error *compare_all_streamed(struct diffing *diffing)
+{
+    struct bw_diff_side sides[2] = {{.fs = diffing->answer->session.fs}, {.fs = diffing->other}};
+    const struct bw_subvolume *top = bw_subvolume_by_id(diffing->other, BW_TOP_SUBVOLUME);
+    while ((sides[1].subvolume = bw_subvolume_next(diffing->other, sides[1].subvolume))) {
+        BW_AUTO_FREE char *path = NULL;
+        struct bw_send_identity identity;
+        if (sides[1].subvolume == top)
+            continue;
+        BW_TRY(bw_subvolume_path(diffing->other, sides[1].subvolume, &path, NULL));
+        BW_TRY(bw_send_identity(diffing->other, sides[1].subvolume, &identity));
+        BW_TRY(find_identity(sides[0].fs, identity.uuid, &sides[0].subvolume));
+        diffing->prefix.length = 0;
+        bw_buffer_append(&diffing->prefix, path, strlen(path));
+        if (diffing->prefix.failed)
+            return bw_error_no_memory();
+        if (sides[0].subvolume) {
+            BW_TRY(compare_sides(diffing, sides));
+            continue;
+        }
+        cmd_fail(&diffing->own,
+                 bw_error_create(BW_ERROR_NOT_FOUND, "%s: no subvolume of %s has its UUID", path,
+                                 diffing->answer->common->input.images[0]));
+        diffing->answer->status = STATUS_PARTIAL;
+    }
     return NULL;
 }
 
 static struct bw_error *list(struct cmd_answer *answer, void *context)
 {
     struct diffing diffing = {.answer = answer, .state = context};
-    if (diffing.state->since.given) {
-        struct bw_error *failure = compare_since(&diffing);
-        bw_fs_close(diffing.states[0]);
-        return failure;
-    }
-    if (diffing.state->with_folder) {
-        struct bw_error *failure = compare_folder(&diffing);
-        bw_fs_close(diffing.states[0]);
-        return failure;
-    }
-    struct bw_error *error = answer->common->input.other_count
-                                 ? cmd_open_other(answer->common, &diffing.own, &diffing.other)
-                                 : NULL;
+    const struct cmd_common *common = answer->common;
+    struct bw_error *error =
+        common->input.other_count ? cmd_open_other(common, &diffing.own, &diffing.other) : NULL;
     if (error) {
-        answer->status = cmd_fail(&diffing.own, error);
+        answer->status = cmd_fail_to_open(&diffing.own, error);
         return NULL;
     }
-    error = compare_sides(&diffing);
+    const bool has_streams = diffing.other && bw_fs_is_stream(diffing.other);
+    if (diffing.state->since.given)
+        error = compare_since(&diffing);
+    else if (diffing.state->with_folder)
+        error = compare_folder(&diffing);
+    else if (has_streams && !common->path_count)
+        error = compare_all_streamed(&diffing);
+    else if (has_streams && common->path_count == 1)
+        error = compare_one_streamed(&diffing);
+    else
+        error = compare_subvolumes(&diffing);
+    if (diffing.other && bw_fs_status(diffing.other).damages)
+        answer->status = STATUS_PARTIAL;
+    if (!error && diffing.sum.subvolumes)
+        print_summary(&diffing);
+    if (diffing.is_different && diffing.state->exit_code && !answer->status)
+        answer->status = STATUS_DIFFERENT;
     bw_fs_close(diffing.states[0]);
     bw_fs_close(diffing.states[1]);
     bw_fs_close(diffing.other);
+    bw_buffer_free(&diffing.prefix);
+    bw_buffer_free(&diffing.paths[0]);
+    bw_buffer_free(&diffing.paths[1]);
     return error;
 }
 
@@ -487,23 +625,24 @@ static int run(const struct cmd_common *common, void *state)
     with_others.input.folder = diff->with_folder ? *diff->others : NULL;
     with_others.input.others = diff->others;
     with_others.input.other_count = diff->with_folder ? 0 : diff->other_count;
+    with_others.input.other_partition = diff->other_partition;
     struct bw_error *error = NULL;
     if (diff->since.given)
         error = cmd_index_begin(&diff->index, common, &diff->since.scan, &with_others);
     if (error)
         ;
-    else if (diff->since.given && (diff->other_count || diff->nested || common->path_count > 2))
+    else if (common->path_count > 2)
+        error = bw_error_create(BW_ERROR_USAGE, "a third path was replaced: use --below %s",
+                                common->paths[2]);
+    else if (diff->since.given && (diff->other_count || diff->nested || common->path_count > 1))
         error = bw_error_create(BW_ERROR_USAGE, "--since compares one file system with itself: it "
                                                 "excludes --other, --nested and B");
     else if (!diff->since.given && (diff->since.scan.index || diff->since.scan.no_scan))
         error = bw_error_create(BW_ERROR_USAGE, "--index and --no-scan are for --since");
-    else if (common->path_count > 3 ||
-             (!common->path_count && !diff->other_count && !diff->since.given))
-        error = bw_error_create(BW_ERROR_USAGE, "give two subvolumes and at most one path: IMAGE A "
-                                                "B [PATH]; or --other");
-    else if (diff->with_folder && diff->nested == BW_NESTED_SKIP)
-        error = bw_error_create(BW_ERROR_USAGE,
-                                "nested subvolumes are always compared with a directory");
+    else if (!common->path_count && !diff->other_count && !diff->since.given)
+        error = bw_error_create(BW_ERROR_USAGE, "give two subvolumes: IMAGE A B; or --other");
+    else if (diff->other_partition && !with_others.input.other_count)
+        error = bw_error_create(BW_ERROR_USAGE, "--other-partition needs the disk as --other");
     const int result = error ? cmd_fail(common, error) : cmd_answer_run(&with_others, &plan);
     if (diff->since.given)
         cmd_index_end(&diff->index);
@@ -511,19 +650,29 @@ static int run(const struct cmd_common *common, void *state)
     return result;
 }
 
+static const struct cmd_status meanings[] = {
+    {STATUS_OK, "The comparison is complete, even if there are differences."},
+    {STATUS_PARTIAL,
+     "Part of the comparison is missing: lost blocks, files that cannot be read; with --exit-code, "
+     "also: differences were listed."},
+    {STATUS_CANNOT, "Wrong usage, or no file system that can be opened."},
+    {STATUS_UNSUPPORTED, "An image needs a feature that is not supported; the message names it."},
+    {0},
+};
+
 const struct command cmd_diff = {
     .name = "diff",
     .topic = cmd_topic_subvolumes,
-    .operands = "IMAGE [A [B [PATH]]]",
+    .operands = "IMAGE [A [B]]",
     .summary = "Lists the differences between subvolumes, snapshots or images.",
     .details =
         "\n"
-        "A and B are subvolumes: a path from the top-level subvolume, or an id. With --other,\n"
-        "B belongs to another image, and nested subvolumes are compared, too; without A and B,\n"
-        "the whole file systems. NAME@N is subvolume NAME as of transaction N, if that is\n"
-        "still on the disk; without B, it is compared with the current one. With PATH, only\n"
-        "differences at or below that path are listed. Each line is a sign, a type and a path\n"
-        "from the top of A and B, separated by tabs:\n\n"
+        "A and B are subvolumes: a path from the top-level subvolume, or an id. NAME@N is\n"
+        "subvolume NAME as of transaction N, if that is still on the disk; without B, it is\n"
+        "compared with the current one. --other names what contains B: another image, send\n"
+        "streams, or a directory of this machine. Then nested subvolumes are compared, too;\n"
+        "without B, B is A in the other one; without both, the whole file systems. Each line is\n"
+        "a sign, a type and a path from the top of A and B, separated by tabs:\n\n"
         "  +  added         -  deleted\n"
         "  M  modified      R  renamed: the old path, then the new one\n"
         "  T  another type  ?  could not be compared, or only with --content\n\n"
@@ -531,33 +680,32 @@ const struct command cmd_diff = {
         "Names are escaped as by ls -b, except for spaces; with -0, each field ends with NUL\n"
         "and names are not escaped. A renamed\n"
         "directory is one line; its entries are listed only if they changed themselves. If a\n"
-        "renamed file was also modified, a second line lists that. Data and metadata that A\n"
-        "and B share are not read.\n\n"
+        "renamed file was also modified, a second line lists that.\n\n"
         "The comparison covers contents, sizes, permissions, owners, modification times,\n"
-        "extended attributes and links. Contents are equal if their bytes are equal, even if\n"
-        "they are stored in different places. Checksums are compared first; the data are read\n"
-        "only where checksums do not decide it.\n\n"
+        "extended attributes and links. The data are read only where checksums do not decide\n"
+        "whether contents are equal.\n\n"
         "--since lists what changed in all subvolumes, or in A and those below it, since a\n"
-        "transaction, or since the newest one on the disk before a date. New subvolumes are\n"
-        "listed with their files, new snapshots alone, and then only with files that changed in\n"
-        "them later. If that generation is no longer on the disk, the generations of inodes\n"
-        "show which files were added or modified; what was deleted or renamed is unknown, and\n"
-        "the exit status is 1.\n\n"
-        "With --other DIR, A is compared with a directory of this machine, such as a mount or a\n"
-        "copy. A may then be any directory, B is a path below DIR, and all contents are read.\n"
-        "Hard links, access and change times, and the attributes trusted.* and btrfs.* are not\n"
-        "compared.\n",
+        "transaction, or since the newest one on the disk before a date. Of new snapshots, only\n"
+        "files that changed in them later are listed. If that generation is no longer on the\n"
+        "disk, generations of inodes show which files were added or modified; what was deleted\n"
+        "or renamed is unknown, and the exit status is 1.\n\n"
+        "Others than subvolumes with a common origin are compared path by path, so a renamed\n"
+        "file is deleted and added. With --other DIR, A may be any directory, and B is a path\n"
+        "below DIR; the attributes trusted.* and btrfs.* are not compared. With streams, A, or\n"
+        "each subvolume of the streams, is compared with the one that has its UUID.\n",
     .examples =
         "  btrfs-walk diff disk.img snapshots/1 home              since a snapshot\n"
         "  btrfs-walk diff disk.img home@1234                     since transaction 1234\n"
         "  btrfs-walk diff --since 2026-11-21 disk.img            what happened since that day\n"
         "  btrfs-walk diff -0 -o path --only AM disk.img 257 258  for a backup\n"
-        "  btrfs-walk diff --json disk.img 257 258 /etc | jq .changes\n"
+        "  btrfs-walk diff --json --below /etc disk.img 257 258   only below /etc\n"
         "  btrfs-walk diff --other copy.img disk.img              an image and its copy\n"
-        "  btrfs-walk diff --other /mnt/copy disk.img /home       an image and a directory\n",
+        "  btrfs-walk diff --other /mnt/copy disk.img /home       an image and a directory\n"
+        "  btrfs-walk diff --other backup.send disk.img           an image and a backup\n",
     .options = options,
     .record = "diffinfo",
     .sorts_rows = true,
+    .meanings = meanings,
     .run = run,
     .state_size = sizeof(struct diff_state),
     .takes_paths = true,

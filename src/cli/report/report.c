@@ -10,7 +10,7 @@
 #include "base/escape.h"
 #include "cli/common/output.h"
 #include "draw/markup.h"
-#include "export/hash.h"
+#include "base/hash.h"
 
 static const char *const checks[] = {"full", "quick", "none", "data", NULL}; /* enum report_check */
 

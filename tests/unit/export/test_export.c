@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #include "export/archive.h"
-#include "export/hash.h"
+#include "base/hash.h"
 #include "export/links.h"
 #include "export/made_directories.h"
 #include "export/target_files.h"

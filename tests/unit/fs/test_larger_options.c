@@ -138,21 +138,10 @@ static struct bw_error *call_check_images(struct scene *scene)
 
 static struct bw_error *call_diff(struct scene *scene)
 {
-    const struct bw_diff_side side = {scene->fs, bw_subvolume_by_id(scene->fs, FS)};
+    const struct bw_diff_side side = {.fs = scene->fs,
+                                      .subvolume = bw_subvolume_by_id(scene->fs, FS)};
     return bw_diff(&side, &side, LARGER_OPTIONS(scene, bw_diff_options, .visit = ignore_difference),
                    NULL);
-}
-
-static struct bw_error *call_diff_folder(struct scene *scene)
-{
-    struct bw_place top;
-    struct bw_error *error =
-        bw_lookup_number(scene->fs, bw_subvolume_by_id(scene->fs, FS), BW_TOP_DIRECTORY, &top);
-    return error
-               ? error
-               : bw_diff_folder(scene->fs, &top, scene->folder,
-                                LARGER_OPTIONS(scene, bw_diff_options, .visit = ignore_difference),
-                                NULL);
 }
 
 static struct bw_error *find_file(const struct scene *scene, struct bw_place *place)
@@ -384,7 +373,6 @@ static struct bw_error *(*const calls[])(struct scene *) = {
     call_check,
     call_check_images,
     call_diff,
-    call_diff_folder,
     call_file_open,
     call_stream,
     call_logical_read,

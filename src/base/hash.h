@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Hashes of whole files, as printed by sha256sum(1) and similar programs. Unrelated to the
  * checksums of btrfs. */
-#ifndef BW_EXPORT_HASH_H
-#define BW_EXPORT_HASH_H
+#ifndef BW_BASE_HASH_H
+#define BW_BASE_HASH_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Hashes of files, by libgcrypt or libxxhash. */
-#include "export/hash.h"
+#include "base/hash.h"
 
 #include <gcrypt.h>
 #include <stdlib.h>

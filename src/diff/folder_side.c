@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A directory of this machine as one side of a comparison. It does not know which subvolumes are
+ * nested in it, and numbers of hard links depend on what was copied, so they do not count.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/sysmacros.h>
+
+#include "base/cleanup.h"
+#include "base/folder.h"
+#include "diff/entries.h"
+#include "fs/fs.h"
+
+struct folder_side {
+    struct bw_entries entries; /* the first member */
+    struct bw_fs *reporter;
+    struct bw_folder folder;
+    struct bw_descent descent;
+    struct bw_folder_names names;
+    struct bw_folder_xattrs attributes;
+    bool has_begun;
+};
+
+/* The path of an entry below the folder. */
+static const char *path_below(const struct bw_side_entry *entry)
+{
+    return entry->path + (*entry->path == '/');
+}
+
+/* Only missing memory ends the comparison. `error` is consumed. */
+static struct bw_error *tolerate_error(const struct folder_side *side, struct bw_error *error)
+{
+    if (error && error->code == BW_ERROR_NO_MEMORY)
+        return error;
+    if (error)
+        bw_fs_report(side->reporter, BW_DAMAGE, error);
+    return NULL;
+}
+
+static struct bw_error *list_directory(struct folder_side *side)
+{
+    const struct bw_place none = {0};
+    struct bw_error *error =
+        bw_folder_list(&side->folder, path_below(&side->entries.entry), &side->names);
+    if (error) {
+        side->entries.entry.may_have_more = true;
+        return tolerate_error(side, error);
+    }
+    struct bw_level *level = bw_descent_enter(&side->descent);
+    if (!level)
+        return bw_error_no_memory();
+    for (size_t i = 0; i < side->names.count; i++) {
+        const char *name = side->names.text.data + side->names.offsets[i];
+        if (!bw_level_add(level, name, strlen(name), &none))
+            return bw_error_no_memory();
+    }
+    return NULL; /* the names are sorted */
+}
+
+static void set_facts(struct bw_diff_entry *facts, const struct stat *status)
+{
+    facts->known |= BW_KNOWS_TYPE | BW_KNOWS_MODE | BW_KNOWS_UID | BW_KNOWS_GID | BW_KNOWS_TIME |
+                    BW_KNOWS_XATTRS;
+    facts->type = bw_file_type_of_mode(status->st_mode);
+    facts->mode = status->st_mode & 07777;
+    facts->uid = status->st_uid;
+    facts->gid = status->st_gid;
+    facts->mtime = status->st_mtim;
+    facts->inode = status->st_ino;
+    if (S_ISDIR(status->st_mode))
+        return;
+    facts->known |= BW_KNOWS_SIZE;
+    facts->size = (uint64_t)status->st_size;
+    if (S_ISREG(status->st_mode))
+        facts->known |= BW_KNOWS_BYTES;
+    if (S_ISLNK(status->st_mode))
+        facts->known |= BW_KNOWS_TARGET;
+    if (S_ISCHR(status->st_mode) || S_ISBLK(status->st_mode)) {
+        facts->known |= BW_KNOWS_DEVICE;
+        facts->major = major(status->st_rdev);
+        facts->minor = minor(status->st_rdev);
+    }
+}
+
+static struct bw_error *next_entry(struct bw_entries *entries)
+{
+    struct folder_side *side = (struct folder_side *)entries;
+    struct bw_side_entry *entry = &entries->entry;
+    struct bw_buffer *path = &side->descent.path;
+    struct stat status;
+    entries->ended = side->has_begun && !bw_descent_next(&side->descent);
+    side->has_begun = true;
+    if (path->failed || !bw_buffer_reserve(path, 1))
+        return bw_error_no_memory();
+    if (entries->ended)
+        return NULL;
+    path->data[path->length] = '\0';
+    *entry = (struct bw_side_entry){.path = path->data, .path_length = path->length};
+    struct bw_error *error = bw_folder_stat(&side->folder, path_below(entry), &status);
+    entry->is_lost = entry->may_have_more = error;
+    if (error)
+        return tolerate_error(side, error);
+    entry->is_empty = bw_folder_is_empty_subvolume(&side->folder, path_below(entry), &status);
+    set_facts(&entry->facts, &status);
+    return S_ISDIR(status.st_mode) ? list_directory(side) : NULL;
+}
+
+static void skip_directory(struct bw_entries *entries)
+{
+    bw_descent_skip(&((struct folder_side *)entries)->descent);
+}
+
+static struct bw_error *read_target(struct bw_entries *entries, const struct bw_side_entry *entry,
+                                    struct bw_buffer *target, bool *lost)
+{
+    struct folder_side *side = (struct folder_side *)entries;
+    struct bw_error *error = bw_folder_readlink(&side->folder, path_below(entry), target);
+    *lost = error;
+    return tolerate_error(side, error);
+}
+
+static struct bw_error *read_xattrs(struct bw_entries *entries, const struct bw_side_entry *entry,
+                                    struct bw_xattr_list *list, bool *lost)
+{
+    struct folder_side *side = (struct folder_side *)entries;
+    struct bw_folder_xattrs *found = &side->attributes;
+    struct bw_error *error = bw_folder_xattrs_read(&side->folder, path_below(entry), found);
+    *lost |= error != NULL;
+    if (error)
+        return tolerate_error(side, error);
+    for (size_t i = 0; i < found->count; i++) {
+        const char *name = found->text.data + found->items[i].name;
+        if (!bw_xattr_list_add(list, name, strlen(name), found->text.data + found->items[i].value,
+                               found->items[i].length))
+            return bw_error_no_memory();
+    }
+    return NULL;
+}
+
+static struct bw_error *open_file(struct bw_entries *entries, const struct bw_side_entry *entry,
+                                  int *descriptor)
+{
+    struct folder_side *side = (struct folder_side *)entries;
+    return bw_folder_open_file(&side->folder, path_below(entry), descriptor);
+}
+
+static void close_folder(struct bw_entries *entries)
+{
+    struct folder_side *side = (struct folder_side *)entries;
+    bw_folder_close(&side->folder);
+    bw_descent_free(&side->descent);
+    bw_folder_names_free(&side->names);
+    bw_folder_xattrs_free(&side->attributes);
+    free(side);
+}
+
+static const struct bw_entries_class folder_class = {
+    .next = next_entry,
+    .skip = skip_directory,
+    .target = read_target,
+    .xattrs = read_xattrs,
+    .open_file = open_file,
+    .close = close_folder,
+};
+
+struct bw_error *bw_entries_open_folder(const char *path, struct bw_fs *reporter,
+                                        struct bw_entries **result)
+{
+    struct folder_side *side = calloc(1, sizeof *side);
+    if (!side)
+        return bw_error_no_memory();
+    struct bw_error *error = bw_folder_open(path, &side->folder);
+    if (error) {
+        free(side);
+        return error;
+    }
+    side->reporter = reporter;
+    side->entries = (struct bw_entries){
+        .class = &folder_class,
+        .knows = ((BW_KNOWS_BYTES << 1) - 1) & ~(unsigned)BW_KNOWS_LINKS,
+        .types = BW_ENTRIES_ALL_TYPES,
+        .ordinary = true,
+    };
+    *result = &side->entries;
+    return NULL;
+}
