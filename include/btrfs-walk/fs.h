@@ -30,20 +30,14 @@ extern "C" {
  * older generation are damage; they are never replaced by parts of another generation.
  */
 
-/** Number of backup roots in the superblock. */
-enum { BW_GENERATION_BACKUPS = 4 };
-
-/** The choice of a generation. All zeros: the current one. At most one of `generation`, `tree_root`
- * and `backup` may be set. */
+/** The choice of a generation. All zeros: the current one. At most one of `generation` and
+ * `tree_root` may be set. */
 struct bw_generation_choice {
     uint64_t generation;           /**< the transaction that committed it */
     uint64_t tree_root;            /**< logical address of the root of its root tree */
     uint64_t tree_root_generation; /**< required generation of that root; 0: any */
     uint64_t chunk_root; /**< logical address of the root of its chunk tree; 0: the chunk tree that
                             the superblock records for this generation, otherwise the current one */
-    /** A backup root in the superblock, counted from 1: one more than the number that `btrfs
-     * inspect-internal dump-super --full` prints. */
-    unsigned backup;
     bool knows_chunk_root; /**< with `tree_root`: if `chunk_root` is 0, the current chunk tree is
                               the right one */
     uint64_t reserved[4];  /**< zeros: room for more members */

@@ -82,7 +82,7 @@ struct bw_generation_info {
     uint64_t tree_root;  /**< logical address of the root of its root tree */
     uint64_t chunk_root; /**< and of its chunk tree; 0: the current chunk tree */
     unsigned sources;    /**< bits of enum bw_generation_source */
-    unsigned backup;     /**< its backup root, as bw_generation_choice.backup; 0: none */
+    unsigned backup;     /**< its backup root in the superblock, counted from 1; 0: none */
     enum bw_generation_status status;
     struct timespec date; /**< newest time of a change in the list of subvolumes; 0: unknown */
     bool assessed;        /**< the next five members are known */

@@ -96,7 +96,7 @@ class FileSystem(OpenFileSystem):
         return f"<FileSystem {', '.join(map(str, self.images))}>"
 
     def at(self, **choice: Any) -> "FileSystem":
-        """The same file system in another generation: `at(generation=77)`, `at(backup=1)` or
+        """The same file system in another generation: `at(generation=77)` or
         `at(tree_root=version.tree_root)`. Close it, too."""
         return FileSystem(*self.images, **{**self._given, **choice})
 

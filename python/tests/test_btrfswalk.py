@@ -453,7 +453,7 @@ class Life(Opened):
         expected = list(self.opened("plain").paths())
         with btrfswalk.FileSystem(image("plain"), helpers="on", timeout=5) as fs:
             self.assertEqual(list(fs.paths()), expected)
-            with fs.at(backup=0) as older:
+            with fs.at(generation=fs.status.generation) as older:
                 self.assertEqual(older.status.damages, 0)
         with self.assertRaisesRegex(ValueError, "never is none of: backing, "):
             btrfswalk.FileSystem(image("plain"), helpers="never")

@@ -11,15 +11,10 @@
 #include "fs/opening.h"
 #include "ondisk/tree_title.h"
 
-_Static_assert((int)BW_GENERATION_BACKUPS == (int)BW_BACKUP_ROOTS,
-               "all backup roots can be chosen");
-
 struct bw_error *bw_generation_choice_check(const struct bw_generation_choice *choice)
 {
-    if (!!choice->generation + !!choice->tree_root + !!choice->backup > 1)
+    if (choice->generation && choice->tree_root)
         return bw_error_create(BW_ERROR_USAGE, "more than one generation is selected");
-    if (choice->backup > BW_GENERATION_BACKUPS)
-        return bw_error_create(BW_ERROR_USAGE, "there are %d backup roots", BW_GENERATION_BACKUPS);
     return NULL;
 }
 
@@ -55,8 +50,6 @@ static const struct bw_backup_root *backup_of(const struct bw_fs *fs, uint64_t g
 const struct bw_backup_root *bw_chosen_backup(const struct bw_fs *fs)
 {
     const struct bw_generation_choice *choice = &fs->choice;
-    if (choice->backup)
-        return &fs->superblock.backup_roots[choice->backup - 1];
     if (!choice->generation || choice->generation == fs->superblock.root.generation)
         return NULL;
     return backup_of(fs, choice->generation);

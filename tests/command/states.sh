@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Older states of a file system, chosen by their roots: --generation, --backup, --tree-root and
+# Older states of a file system, chosen by their roots: --generation, --tree-root and
 # --chunk-root of every command.
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
@@ -13,11 +13,11 @@ entries() { tr '\n' ' ' < "$WORK/out"; }
 
 expect "the present" 0 - ls "$image"
 is "its entries" "$(entries)" "$now"
-for state in --generation=13 --backup=0 --tree-root=46239744 --tree-root=0x2c19000@13; do
+for state in --generation=13 --tree-root=46239744 --tree-root=0x2c19000@13; do
     expect "$state" 0 - ls $state "$image"
     is "entries with $state" "$(entries)" "$before"
 done
-expect "an older chunk tree" 0 - ls --backup=0 --chunk-root=22024192 "$image"
+expect "an older chunk tree" 0 - ls --generation=13 --chunk-root=22024192 "$image"
 is "its entries" "$(entries)" "$before"
 expect "the present by its number" 0 - ls --generation=15 "$image"
 is "entries by the number" "$(entries)" "$now"
@@ -31,16 +31,19 @@ expect "data in that chunk" 0 - cat --tree-root=5455872 "$past" /stays
 is "are right" "$(cksum < "$WORK/out")" "$(seq 3000 | cksum)"
 expect "without that chunk tree" 1 'no chunk for logical address 13' \
     cat --tree-root=5455872 --chunk-root=1097728 "$past" /stays
-expect "check" 0 '0 errors, 0 warnings' check --backup=0 "$image"
-expect "no log of the present" 0 - ls --backup=1 "$BUILD/fixtures/log-tree/dev1.img"
+expect "check" 0 '0 errors, 0 warnings' check --generation=13 "$image"
+log=$BUILD/fixtures/log-tree/dev1.img
+older=$("$PROGRAM" roots --no-scan -o generation "$log" | sed -n 2p)
+expect "no log of the present" 0 - ls --generation="$older" "$log"
 
 expect "another generation" 2 'has generation 13' ls --tree-root=46239744@12 "$image"
 expect "a block of another tree" 2 'belongs to the chunk tree, not to the root tree' \
     ls --tree-root=22024192 "$image"
 expect "no block" 2 'there is no tree block at 65536|has no chunk' ls --tree-root=65536 "$image"
 expect "no chunk tree" 2 'no chunk for logical address 46239744' ls --chunk-root=46239744 "$image"
-expect "two states" 2 'more than one generation' ls --backup=0 --generation=13 "$image"
-for bad in --backup=4 --generation=0 --tree-root=x --tree-root=1@ --chunk-root=1x; do
+expect "two states" 2 'more than one generation' ls --tree-root=46239744 --generation=13 "$image"
+expect "a backup root by its number" 2 'backup was removed: .roots. lists' ls --backup=0 "$image"
+for bad in --generation=0 --tree-root=x --tree-root=1@ --chunk-root=1x; do
     expect "$bad" 2 "invalid argument of ${bad%=*}" ls "$bad" "$image"
 done
 finish

@@ -103,7 +103,7 @@ static const struct {
     {JSON, "deleted --json --scan %"},
     {RAW, "deleted --unproven --on-error zero --extract + %"},
     {JSON, "versions --json --all % /top-file"},
-    {RAW, "ls -Ra --backup 1 %"},
+    {RAW, "ls -Ra --generation 6 %"},
     {RAW, "walk -j 1 --generation 7 %"},
     {RAW, "ls -R --tree-root 30408704 --chunk-root 22020096 %"},
     {TEXT, "picture --by owner --order 4 %"},

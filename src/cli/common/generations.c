@@ -22,16 +22,6 @@ static struct bw_error *store_generation(void *target, const struct cmd_option *
     return NULL;
 }
 
-static struct bw_error *store_backup(void *target, const struct cmd_option *option,
-                                     const char *argument)
-{
-    uint64_t number;
-    if (!cmd_parse_number(argument, 0, BW_GENERATION_BACKUPS - 1, &number))
-        return cmd_bad_argument(option, argument, "0 to 3");
-    ((struct bw_generation_choice *)target)->backup = (unsigned)number + 1;
-    return NULL;
-}
-
 static struct bw_error *store_tree_root(void *target, const struct cmd_option *option,
                                         const char *argument)
 {
@@ -56,8 +46,6 @@ const struct cmd_option cmd_generation_options[] = {
      .store = store_tree_root},
     {0, "chunk-root", "LOGICAL", "use the chunk tree at this address",
      CMD_BYTES(struct bw_generation_choice, chunk_root)},
-    {0, "backup", "N", "read the generation of backup root N in the superblock: 0 to 3",
-     .store = store_backup},
     {0},
 };
 

@@ -65,6 +65,7 @@ static const struct removed options[] = {
     {NULL, ")", FILTER},
     {NULL, "and", "all filters have to match; several patterns of one filter are alternatives"},
     {NULL, "arrow", "pandas, polars and DuckDB read the lines of --json"},
+    {NULL, "backup", "'roots' lists the generations of the backup roots, for --generation N"},
     {NULL, "close", FILTER},
     {NULL, "inum", FILTER},
     {NULL, "iwholename", "use --ipath"},

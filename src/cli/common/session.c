@@ -232,7 +232,7 @@ static struct bw_error *look_for_newer(const struct cmd_common *common, struct b
                                            .only_list = true};
     struct bw_history *history = NULL;
     if (!common->input.scan || common->input.lists_states || state->generation ||
-        state->tree_root || state->backup || bw_fs_status(fs).damages)
+        state->tree_root || bw_fs_status(fs).damages)
         return NULL;
     struct bw_error *error = bw_history_open(fs, &how, &history);
     cmd_progress_expect(0);

@@ -46,9 +46,8 @@ static int run(const struct cmd_common *common, void *settings)
         wrong = "--link-snapshots needs --subvolumes";
     else if (extract->export.follow_renames && state->subvolumes)
         wrong = "--follow-renames and --subvolumes exclude each other";
-    else if (extract->export.follow_renames && !chosen->generation && !chosen->tree_root &&
-             !chosen->backup)
-        wrong = "--follow-renames needs --generation, --tree-root or --backup";
+    else if (extract->export.follow_renames && !chosen->generation && !chosen->tree_root)
+        wrong = "--follow-renames needs --generation or --tree-root";
     if (wrong)
         return cmd_fail(common, bw_error_create(BW_ERROR_USAGE, "%s", wrong));
     return state->subvolumes ? extract_subvolumes(common, &how)

@@ -242,7 +242,7 @@ struct bw_error *rescue_look_back(struct rescue *rescue)
     const struct bw_generation_choice *chosen = &rescue->common.input.state;
     /* `extract --follow-renames` opens the current generation, whose paths these have to be */
     rescue->plan.follows_renames =
-        !chosen->generation && !chosen->tree_root && !chosen->chunk_root && !chosen->backup;
+        !chosen->generation && !chosen->tree_root && !chosen->chunk_root;
     struct cmd_generations states;
     const struct cmd_common *before = rescue->index.before;
     rescue->index.before = &rescue->common;

@@ -16,10 +16,6 @@ static const struct rescue_plan attempts[] = {
     {.superblock_copy = BW_SUPERBLOCK_COPY_2},
     {.superblock_copy = BW_SUPERBLOCK_COPY_0},
     {.ignores_log = true},
-    {.backup = 1},
-    {.backup = 2},
-    {.backup = 3},
-    {.backup = 4},
     {.scan = true},
 };
 

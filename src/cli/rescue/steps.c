@@ -109,15 +109,11 @@ static void free_words(struct words *words)
 
 bool rescue_apply_plan(const struct rescue_plan *plan, struct cmd_input *input)
 {
-    const struct bw_generation_choice *state = &input->state;
-    const bool chosen = state->generation || state->tree_root || state->backup;
-    if ((plan->superblock_copy && input->superblock_copy) || (plan->backup && chosen) ||
+    if ((plan->superblock_copy && input->superblock_copy) ||
         (plan->ignores_log && input->log_given) || (plan->scan && input->scan))
         return false;
     if (plan->superblock_copy)
         input->superblock_copy = plan->superblock_copy;
-    if (plan->backup)
-        input->state.backup = plan->backup;
     if (plan->ignores_log)
         input->log = BW_LOG_IGNORE;
     input->scan |= plan->scan;
@@ -127,10 +123,7 @@ bool rescue_apply_plan(const struct rescue_plan *plan, struct cmd_input *input)
 const char *rescue_open_option(const struct rescue_plan *plan)
 {
     static const char *const copies[] = {NULL, "--super 1", "--super 2", "--super 0"};
-    static const char *const backups[] = {NULL, "--backup 0", "--backup 1", "--backup 2",
-                                          "--backup 3"};
     return plan->superblock_copy ? copies[plan->superblock_copy]
-           : plan->backup        ? backups[plan->backup]
            : plan->ignores_log   ? "--log=ignore"
            : plan->scan          ? "--scan"
                                  : NULL;
@@ -147,8 +140,6 @@ static void add_generation(struct words *words, const struct bw_generation_choic
         add_word(words, "--tree-root=%" PRIu64, state->tree_root);
     if (state->chunk_root)
         add_word(words, "--chunk-root=%" PRIu64, state->chunk_root);
-    if (state->backup)
-        add_word(words, "--backup=%u", state->backup - 1);
 }
 
 static void add_keys(struct words *words, const struct cmd_input *input)

@@ -29,7 +29,6 @@ struct rescue_plan {
     bool follows_renames; /**< these steps look for the files under their older names, too */
     /** Options that were needed to open the file system, as in struct cmd_input. */
     int superblock_copy;
-    unsigned backup;
     bool scan, ignores_log;
 };
 
