@@ -253,7 +253,6 @@ enum bw_rows_style {
     BW_ROWS_JSON_LINES, /**< an object a row; absent values are omitted */
     BW_ROWS_JSON_ARRAY, /**< the same objects as elements of one array */
     BW_ROWS_PATHS,      /**< of fileinfo: the path alone */
-    BW_ROWS_LONG,       /**< of fileinfo: a line in the format of `ls -l`, with the path */
 };
 
 /** How sizes are shown in columns. With a unit they are rounded. */
@@ -288,10 +287,6 @@ struct bw_rows_options {
                   */
     enum bw_rows_units units; /**< of sizes in columns; numbers in JSON are always decimal */
     enum bw_rows_times times; /**< times in columns and JSON */
-    bool names; /**< with BW_ROWS_LONG: names of owners instead of numbers (subvolume.h) */
-    /** With BW_ROWS_LONG: the format of times, as in `ls --time-style`: "full-iso", "long-iso",
-     * "iso" or "+FORMAT". NULL: like full-iso, but in UTC and without a zone. */
-    const char *time_style;
 };
 
 /** Selects members of the record with a name ("fileinfo"). Copies the options. On success the

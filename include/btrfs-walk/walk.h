@@ -53,20 +53,7 @@ enum bw_walk_order {
     BW_WALK_BY_PATH,  /**< by the bytes of the path */
     BW_WALK_BY_SIZE,  /**< smallest first, unknown sizes last; equal ones unsorted */
     BW_WALK_BY_MTIME, /**< oldest first, otherwise like BW_WALK_BY_SIZE */
-    BW_WALK_BY_NAME,  /**< by the bytes of the last name of the path */
-    BW_WALK_BY_ATIME, /**< by other times and numbers, like BW_WALK_BY_SIZE */
-    BW_WALK_BY_CTIME,
-    BW_WALK_BY_OTIME,
-    BW_WALK_BY_GENERATION,
-    BW_WALK_BY_TRANSID,
-    BW_WALK_BY_INODE,
-    BW_WALK_BY_LINKS,
-    BW_WALK_BY_BYTES, /**< by allocated bytes */
-    BW_WALK_BY_UID,
-    BW_WALK_BY_GID,
-    BW_WALK_BY_EXTENTS, /**< by the number of extents, as in struct bw_du_entry */
-    BW_WALK_BY_DISK,    /**< by the stored bytes of extents, as there */
-    BW_WALK_BY_SHARED,  /**< by the shared bytes, as there */
+    BW_WALK_BY_INODE, /**< by number, otherwise like BW_WALK_BY_SIZE */
 };
 
 /** Whether a walk enters nested subvolumes. Subvolumes that it does not enter are listed as empty

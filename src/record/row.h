@@ -11,7 +11,6 @@
 #ifndef BW_RECORD_ROW_H
 #define BW_RECORD_ROW_H
 
-#include "base/time_style.h"
 #include "ondisk/structure.h"
 #include "record/rows.h"
 
@@ -66,14 +65,11 @@ struct bw_rows {
     bool header;
     bool escape;
     char terminator;
-    bool names; /**< of owners, in long lines */
-    bool has_time_style;
-    struct bw_time_style time_style; /**< of long lines */
-    size_t room;                     /**< of a row, without what values of unlimited size need */
-    uint64_t members;                /**< mask of those that must be evaluated */
-    struct bw_lead begin;            /**< what each row begins with */
-    struct bw_lead absent;           /**< in text: replaces an absent value */
-    struct bw_lead end;              /**< in the text of a structure: follows the last member */
+    size_t room;           /**< of a row, without what values of unlimited size need */
+    uint64_t members;      /**< mask of those that must be evaluated */
+    struct bw_lead begin;  /**< what each row begins with */
+    struct bw_lead absent; /**< in text: replaces an absent value */
+    struct bw_lead end;    /**< in the text of a structure: follows the last member */
     const struct bw_structure *structure; /**< on disk; NULL: the record is in memory */
     uint64_t repeats;                     /**< mask of the members that can be repeated */
     unsigned column_count;

@@ -10,7 +10,6 @@
 #include "base/short_copy.h"
 #include "base/struct_size.h"
 #include "record/fields.h"
-#include "record/long_line.h"
 #include "record/row.h"
 
 #ifndef BW_VERSION
@@ -364,19 +363,13 @@ struct bw_error *bw_rows_of_structure(const struct bw_structure *structure, bool
     return create_structure(structure, &options, rows);
 }
 
-/* Lines that are not columns: paths, and what `ls -l` writes. */
+/* Paths alone. */
 
-static bool is_line(enum bw_rows_style style)
-{
-    return style == BW_ROWS_PATHS || style == BW_ROWS_LONG;
-}
-
-static struct bw_error *create_line(const struct bw_record *record,
-                                    const struct bw_rows_options *options, struct bw_rows **result)
+static struct bw_error *create_paths(const struct bw_record *record,
+                                     const struct bw_rows_options *options, struct bw_rows **result)
 {
     if (record != &bw_fileinfo_record || options->members || options->header)
-        return bw_error_create(BW_ERROR_USAGE,
-                               "paths and long lines are of fileinfo, without columns");
+        return bw_error_create(BW_ERROR_USAGE, "paths are of fileinfo, without columns");
     struct bw_rows *rows = calloc(1, sizeof *rows);
     if (!rows)
         return bw_error_no_memory();
@@ -384,27 +377,8 @@ static struct bw_error *create_line(const struct bw_record *record,
     rows->style = options->style;
     rows->escape = options->escape;
     rows->terminator = options->terminator;
-    rows->names = options->names;
-    rows->has_time_style = options->time_style;
-    if (options->time_style && !bw_time_style_parse(options->time_style, &rows->time_style)) {
-        free(rows);
-        return bw_error_create(BW_ERROR_USAGE, "unknown time style %s (allowed: %s)",
-                               options->time_style, BW_TIME_STYLES);
-    }
     *result = rows;
     return NULL;
-}
-
-static void append_line(const struct bw_rows *rows, const struct bw_walked_file *file,
-                        struct bw_buffer *text)
-{
-    if (rows->style == BW_ROWS_LONG)
-        bw_long_line_append(file, rows->has_time_style ? &rows->time_style : NULL, text);
-    if (rows->escape)
-        bw_escape_append(text, file->path, file->path_length);
-    else
-        bw_buffer_append(text, file->path, file->path_length);
-    bw_buffer_append_byte(text, rows->terminator);
 }
 
 bool bw_rows_are_paths(const struct bw_rows *rows, bool *escape, char *terminator)
@@ -422,8 +396,8 @@ struct bw_error *bw_rows_create(const char *record, const struct bw_rows_options
     BW_TRY(BW_TAKE_OPTIONS(&options, given));
     if (!found)
         return bw_error_create(BW_ERROR_USAGE, "unknown record %s", record);
-    return is_line(options.style) ? create_line(found, &options, result)
-                                  : create_rows(found, &options, result);
+    return options.style == BW_ROWS_PATHS ? create_paths(found, &options, result)
+                                          : create_rows(found, &options, result);
 }
 
 void bw_rows_destroy(struct bw_rows *rows)
@@ -444,10 +418,8 @@ const struct bw_record *bw_rows_record(const struct bw_rows *rows)
 
 unsigned bw_rows_needs(const struct bw_rows *rows)
 {
-    if (is_line(rows->style))
-        return rows->style == BW_ROWS_PATHS
-                   ? 0
-                   : BW_FILE_NEEDS_INODE | (rows->names ? BW_FILE_NEEDS_USER_NAMES : 0);
+    if (rows->style == BW_ROWS_PATHS)
+        return 0;
     uint64_t more = rows->members & ~bw_file_name_xlate.members;
     const uint64_t user_names = UINT64_C(1) << BW_fileinfo_user | UINT64_C(1) << BW_fileinfo_group;
     const unsigned compression =
@@ -680,11 +652,16 @@ void bw_rows_append_file(const struct bw_rows *rows, const struct bw_walked_file
                          struct bw_repeated *repeated, struct bw_buffer *text)
 {
     const uint64_t shared = UINT64_C(1) << BW_fileinfo_shared;
-    if (is_line(rows->style))
-        append_line(rows, file, text);
-    else
+    if (rows->style != BW_ROWS_PATHS) {
         append_translated(rows, file->inode ? &bw_file_xlate : &bw_file_name_xlate, file,
                           file->shared_known ? UINT64_MAX : ~shared, repeated, text);
+        return;
+    }
+    if (rows->escape)
+        bw_escape_append(text, file->path, file->path_length);
+    else
+        bw_buffer_append(text, file->path, file->path_length);
+    bw_buffer_append_byte(text, rows->terminator);
 }
 
 /* Names of columns, the header, and the brackets of an array. */

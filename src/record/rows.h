@@ -16,7 +16,7 @@
 enum {
     /** " NAME=VALUE" for each member. Values are single words; an absent value is "-", or omitted
      * if the member is lazy. For events; no terminator. */
-    BW_ROWS_WORDS = BW_ROWS_LONG + 1,
+    BW_ROWS_WORDS = BW_ROWS_PATHS + 1,
     /** The template of a structure on disk. */
     BW_ROWS_STRUCTURE,
 };

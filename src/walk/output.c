@@ -268,71 +268,28 @@ void bw_output_leave(struct bw_ordered_output *output)
 /* Worth passing on. */
 enum { CHUNK = 128 << 10 };
 
-/* Comes before the path or name (if entries are sorted by it) and the text. It is not aligned in
- * the buffer, so it is copied before it is used. */
+/* Comes before the path (if entries are sorted by it) and the text. It is not aligned in the
+ * buffer, so it is copied before it is used. */
 struct sort_header {
     uint64_t key;
     uint32_t path_length, text_length;
 };
 
-/* The sort keys, by enum bw_walk_order. */
-static const struct {
-    enum { NUMBER, SMALL_NUMBER, TIME, PATH, NAME, INODE, EXTENTS, SHARED } kind;
-    size_t member; /* of struct bw_inode; with EXTENTS and SHARED, of struct bw_walked_file */
-} keys[] = {
-    [BW_WALK_BY_PATH] = {PATH, 0},
-    [BW_WALK_BY_NAME] = {NAME, 0},
-    [BW_WALK_BY_INODE] = {INODE, 0},
-    [BW_WALK_BY_SIZE] = {NUMBER, offsetof(struct bw_inode, size)},
-    [BW_WALK_BY_BYTES] = {NUMBER, offsetof(struct bw_inode, bytes)},
-    [BW_WALK_BY_GENERATION] = {NUMBER, offsetof(struct bw_inode, generation)},
-    [BW_WALK_BY_TRANSID] = {NUMBER, offsetof(struct bw_inode, transid)},
-    [BW_WALK_BY_LINKS] = {SMALL_NUMBER, offsetof(struct bw_inode, link_count)},
-    [BW_WALK_BY_UID] = {SMALL_NUMBER, offsetof(struct bw_inode, uid)},
-    [BW_WALK_BY_GID] = {SMALL_NUMBER, offsetof(struct bw_inode, gid)},
-    [BW_WALK_BY_MTIME] = {TIME, offsetof(struct bw_inode, mtime)},
-    [BW_WALK_BY_ATIME] = {TIME, offsetof(struct bw_inode, atime)},
-    [BW_WALK_BY_CTIME] = {TIME, offsetof(struct bw_inode, ctime)},
-    [BW_WALK_BY_OTIME] = {TIME, offsetof(struct bw_inode, otime)},
-    [BW_WALK_BY_EXTENTS] = {EXTENTS, offsetof(struct bw_walked_file, extent_count)},
-    [BW_WALK_BY_DISK] = {EXTENTS, offsetof(struct bw_walked_file, disk)},
-    [BW_WALK_BY_SHARED] = {SHARED, offsetof(struct bw_walked_file, shared)},
-};
-
 bool bw_order_is_known(enum bw_walk_order order)
 {
-    return order < sizeof keys / sizeof *keys;
+    return order <= BW_WALK_BY_INODE;
 }
 
-static bool has_bytes(enum bw_walk_order order)
-{
-    return keys[order].kind == PATH || keys[order].kind == NAME;
-}
-
-/* Times before 1970 come first. */
-static uint64_t number_of(enum bw_walk_order order, const struct bw_walked_file *file)
-{
-    if (keys[order].kind == INODE)
-        return file->number;
-    const void *owner = keys[order].kind >= EXTENTS ? (const void *)file : file->inode;
-    const void *member = (const char *)owner + keys[order].member;
-    switch (keys[order].kind) {
-    case SMALL_NUMBER:
-        return *(const uint32_t *)member;
-    case TIME:
-        return (uint64_t)bw_time_nanoseconds(member) ^ UINT64_C(1) << 63;
-    default:
-        return *(const uint64_t *)member;
-    }
-}
-
-/* Unknown values come last in both directions. */
+/* Unknown values come last in both directions, and times before 1970 first. */
 static uint64_t key_of(const struct bw_file_writer *writer, const struct bw_walked_file *file)
 {
-    if (has_bytes(writer->order) || (!file->inode && keys[writer->order].kind != INODE) ||
-        (keys[writer->order].kind == SHARED && !file->shared_known))
+    uint64_t number = file->number;
+    if (writer->order == BW_WALK_BY_PATH || (!file->inode && writer->order != BW_WALK_BY_INODE))
         return UINT64_MAX;
-    const uint64_t number = number_of(writer->order, file);
+    if (writer->order == BW_WALK_BY_SIZE)
+        number = file->inode->size;
+    else if (writer->order == BW_WALK_BY_MTIME)
+        number = (uint64_t)bw_time_nanoseconds(&file->inode->mtime) ^ UINT64_C(1) << 63;
     return writer->reverse ? ~number : number;
 }
 
@@ -341,13 +298,10 @@ static void append_sortable(const struct bw_file_writer *writer, const struct bw
 {
     struct sort_header sort_header = {.key = key_of(writer, file)};
     const size_t start = text->length;
-    const char *bytes = file->path;
-    if (keys[writer->order].kind == NAME && file->path_length > 1)
-        bytes = (const char *)memrchr(file->path, '/', file->path_length) + 1;
-    if (has_bytes(writer->order))
-        sort_header.path_length = (uint32_t)(file->path + file->path_length - bytes);
+    if (writer->order == BW_WALK_BY_PATH)
+        sort_header.path_length = (uint32_t)file->path_length;
     bw_buffer_append(text, &sort_header, sizeof sort_header);
-    bw_buffer_append(text, bytes, sort_header.path_length);
+    bw_buffer_append(text, file->path, sort_header.path_length);
     const size_t begin = text->length;
     writer->inner->append(writer->inner, file, repeated, text);
     sort_header.text_length = (uint32_t)(text->length - begin);
@@ -359,15 +313,11 @@ static void append_sortable(const struct bw_file_writer *writer, const struct bw
 static struct bw_file_writer sorted_writer(const struct bw_file_writer *inner,
                                            const struct bw_walk_options *options)
 {
-    const enum bw_walk_order order = options->order;
-    const bool by_name = has_bytes(order) || keys[order].kind == INODE;
-    const unsigned needs = (by_name ? 0 : BW_FILE_NEEDS_INODE) |
-                           (keys[order].kind == EXTENTS ? BW_FILE_NEEDS_EXTENTS : 0) |
-                           (keys[order].kind == SHARED ? BW_FILE_NEEDS_SHARED : 0);
+    const bool has_inode = options->order == BW_WALK_BY_SIZE || options->order == BW_WALK_BY_MTIME;
     return (struct bw_file_writer){.append = append_sortable,
-                                   .needs = inner->needs | needs,
+                                   .needs = inner->needs | (has_inode ? BW_FILE_NEEDS_INODE : 0),
                                    .user_names = inner->user_names,
-                                   .order = order,
+                                   .order = options->order,
                                    .reverse = options->reverse,
                                    .inner = inner};
 }

@@ -52,7 +52,7 @@ offers --format=volfile graph --format=v
 offers --json=array --json=a
 offers $'--color=never\n--color=auto\n--color=always' ls --color=
 offers $'name\nnone\nsize\ntime' ls --sort ""
-offers $'full-iso\nlong-iso\niso\n+' --time-style ""
+offers $'full-iso\nlong-iso\niso\n+' ls --time-style ""
 offers $'path\npath_bytes' -o pa
 offers size,mtime walk --output size,mt
 offers -osize,mtime walk -osize,mt

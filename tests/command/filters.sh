@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# The filters of walk: types, conditions, depth, long lines, sorting, invalid options. As root, and
+# The filters of walk: types, conditions, depth, sorting, invalid options. As root, and
 # with btrfs in the kernel, also compared with find(1) on a mount.
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
@@ -93,16 +93,6 @@ holds "names cost no inodes" \
 holds "the summary counts what is listed" \
     grep -q '^8 files' <("$PROGRAM" --name '0?.txt' --summary "$plain" 2>&1 > /dev/null)
 
-# Long lines.
-holds "a long line of a file" grep -qxE -- \
-    '-rw-r--r-- +2 +0 +0 +20000 [0-9]{4}-[0-9]{2}-[0-9]{2} [0-9:]{8}\.[0-9]{9} /source/large.bin' \
-    <("$PROGRAM" --long "$plain")
-holds "of a device" grep -qE '^crw------- +1 +0 +0 +1, 3 .* /kinds/character-device$' \
-    <("$PROGRAM" --long --type c "$plain")
-holds "of a directory" grep -qE '^drwx.* /$' <("$PROGRAM" --long --type d "$plain")
-refused "--long excludes" --long -o path
-refused "--long excludes" --long --json
-
 # Sorting.
 holds "by path" cmp <("$PROGRAM" -0 --sort path --type "$all" "$plain") \
     <("$PROGRAM" -0 --type "$all" "$plain" | LC_ALL=C sort -z)
@@ -132,6 +122,10 @@ for mode in u=y +222 - / u,g+x 1755,; do refused "--perm '$mode'" --perm "$mode"
 for word in --not -not '!' '(' ')' --open --close --or -or --inum --and -and; do
     refused "the option $word was removed: " -name x "$word"
 done
+refused "--sort=name was removed: run sort(1)" --sort -name
+refused "--sort=disk was removed: use 'du" --sort disk
+refused "the option --long was removed: use 'ls -lR'" --long
+refused 'the option --reverse was removed: --sort -size' --sort size --reverse
 refused 'the option -o was removed: several patterns' -name x -o -name y
 refused 'the option -wholename was removed: use --path' -wholename x
 refused 'the option --newermt was removed: use --newer' --newermt=2026-01-01

@@ -240,7 +240,7 @@ static struct outcome look(struct log_image *image)
     struct outcome outcome = {0}, dump = {0};
     struct bw_fs *fs;
     const struct bw_rows_options lines = {
-        .struct_size = sizeof lines, .style = BW_ROWS_LONG, .terminator = '\n'};
+        .struct_size = sizeof lines, .members = "path,size,mtime", .terminator = '\n'};
     struct bw_rows *rows = NULL;
     bw_error_free(bw_rows_create("fileinfo", &lines, &rows));
     const struct bw_walk_options walk = {.struct_size = sizeof walk,

@@ -36,7 +36,7 @@ static const struct {
 } lines[] = {
     {RAW, "walk -j 1 %"},
     {JSON, "walk -j 2 --json -v %"},
-    {RAW, "walk -j 1 --long --sort path --type f,d,l,c,b,p,s %"},
+    {RAW, "walk -j 1 -o size,path --sort path --type f,d,l,c,b,p,s %"},
     {JSON, "walk -j 1 --json=array --type f,d,l --sort size --subvol default %"},
     {RAW, "walk -j 2 --log ignore --no-snapshots --empty -vv %"},
     {RAW, "ls -lRai %"},

@@ -131,7 +131,7 @@ static const char *name_of_find_word(const char *word, const char *next, const s
         return next && option_of_find_word(next, names) ? "or" : "";
     if (strlen(word) == 1)
         return strchr("!()", *word) ? word : "";
-    return word[0] == '-' && word[1] != '-' ? word + 1 : "";
+    return strlen(word) > 2 && word[0] == '-' && word[1] != '-' ? word + 1 : "";
 }
 
 /* Replaces words like "-name", which getopt_long() would parse as short options. `letters` and

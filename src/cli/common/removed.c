@@ -16,8 +16,8 @@ struct removed {
 
 #define XATTR_ENCODING "values in base64 are 'value_bytes' of --json"
 #define XATTR_MATCH    "use -n NAME, or 'jq' on the lines of --json"
-#define FILTER \
-    "use --exclude, or filter the lines of --json with jq; --files-from reads paths"
+#define FILTER         "use --exclude, or 'jq' on the lines of --json; --files-from reads paths"
+#define SORT           "run sort(1) on columns, for example -o COLUMN,path"
 
 static const struct removed options[] = {
     {"dump", "t", "use --tree TREE"},
@@ -49,6 +49,10 @@ static const struct removed options[] = {
     {"owner", "block-size", "--map reads maps of ddrescue, and lists of 'badblocks -b 1024'"},
     {"owner", "dmesg", "use 'rescue --dmesg FILE'"},
     {"owner", "map-offset", "the partition table of the disk's image has the offset"},
+    {"walk", "long", "use 'ls -lR'"},
+    {"walk", "names", "use 'ls -lR --names', or -o user,group,path"},
+    {"walk", "reverse", "--sort -size has the largest first"},
+    {"walk", "time-style", "use 'ls -lR --time-style STYLE', or --times with columns"},
     {"xattr", "d", "a file or a pipe gets what setfattr --restore reads"},
     {"xattr", "dump", "a file or a pipe gets what setfattr --restore reads"},
     {"xattr", "e", XATTR_ENCODING},
@@ -72,9 +76,22 @@ static const struct removed options[] = {
     {NULL, "newermt", "use --newer"},
     {NULL, "not", FILTER},
     {NULL, "open", FILTER},
-    {NULL, "or", "several patterns of one filter are alternatives; or filter --json with jq"},
+    {NULL, "or", "several patterns of one filter are alternatives; or use jq"},
     {NULL, "resume", "run a long command as parts: --part 1/100 to --part 100/100"},
     {NULL, "shard", "use --part I/N"},
+    {NULL, "sort=allocated", SORT},
+    {NULL, "sort=atime", SORT},
+    {NULL, "sort=ctime", SORT},
+    {NULL, "sort=disk", "use 'du --type f --sort disk'"},
+    {NULL, "sort=extent_count", "use 'du --type f --sort extent_count'"},
+    {NULL, "sort=generation", SORT},
+    {NULL, "sort=gid", SORT},
+    {NULL, "sort=name", SORT},
+    {NULL, "sort=nlink", SORT},
+    {NULL, "sort=otime", SORT},
+    {NULL, "sort=shared", "use 'du --type f --sort shared'"},
+    {NULL, "sort=transid", SORT},
+    {NULL, "sort=uid", SORT},
     {NULL, "verity-root-hash", "run 'veritysetup verify' before btrfs-walk"},
     {NULL, "wholename", "use --path"},
 };

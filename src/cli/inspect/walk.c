@@ -17,33 +17,14 @@
 #include "cli/common/selection.h"
 
 struct walk_state {
-    bool long_lines, names;
-    const char *time_style;
     struct bw_walk_options options;
     struct cmd_selection selection;
     bool summary;
-    bool falls; /* --sort begins with '-': descending */
 };
 
-static const char *const orders[] = {[BW_WALK_UNSORTED] = "none",
-                                     [BW_WALK_BY_PATH] = "path",
-                                     [BW_WALK_BY_NAME] = "name",
-                                     [BW_WALK_BY_SIZE] = "size",
-                                     [BW_WALK_BY_BYTES] = "allocated",
-                                     [BW_WALK_BY_MTIME] = "mtime",
-                                     [BW_WALK_BY_ATIME] = "atime",
-                                     [BW_WALK_BY_CTIME] = "ctime",
-                                     [BW_WALK_BY_OTIME] = "otime",
-                                     [BW_WALK_BY_GENERATION] = "generation",
-                                     [BW_WALK_BY_TRANSID] = "transid",
-                                     [BW_WALK_BY_INODE] = "inode",
-                                     [BW_WALK_BY_LINKS] = "nlink",
-                                     [BW_WALK_BY_UID] = "uid",
-                                     [BW_WALK_BY_GID] = "gid",
-                                     [BW_WALK_BY_EXTENTS] = "extent_count",
-                                     [BW_WALK_BY_DISK] = "disk",
-                                     [BW_WALK_BY_SHARED] = "shared",
-                                     NULL};
+static const char *const orders[] = {
+    [BW_WALK_UNSORTED] = "none",  [BW_WALK_BY_PATH] = "path",   [BW_WALK_BY_SIZE] = "size",
+    [BW_WALK_BY_MTIME] = "mtime", [BW_WALK_BY_INODE] = "inode", NULL};
 
 /* A '-' before the word reverses the order. */
 static struct bw_error *store_order(void *target, const struct cmd_option *option,
@@ -51,27 +32,17 @@ static struct bw_error *store_order(void *target, const struct cmd_option *optio
 {
     struct walk_state *walk = target;
     unsigned order;
-    walk->falls = *argument == '-';
-    BW_TRY(cmd_store_word(&order, option, argument + walk->falls));
+    walk->options.reverse = *argument == '-';
+    BW_TRY(cmd_store_word(&order, option, argument + walk->options.reverse));
     walk->options.order = order;
     return NULL;
 }
 
 static const struct cmd_option options[] = {
-    {0, "long", NULL, "print lines like those of 'ls -l', with times in UTC and whole paths",
-     CMD_FLAG(struct walk_state, long_lines)},
-    {0, "names", NULL,
-     "with --long, print names of users and groups, from the image, instead of numbers",
-     CMD_FLAG(struct walk_state, names)},
-    {0, "time-style", "STYLE",
-     "format of times with --long: full-iso, long-iso, iso, or +FORMAT as in date(1)",
-     CMD_TEXT(struct walk_state, time_style)},
     {0, "sort", "WORD",
-     "sort in memory by this column, for example size, or -size: largest first; none: in the "
-     "order of the walk (default)",
+     "sort in memory by path, size, mtime or inode, or -size: largest first; none: in the order of "
+     "the walk (default)",
      .store = store_order, .words = orders},
-    {0, "reverse", NULL, "reverse the order of --sort",
-     CMD_FLAG(struct walk_state, options.reverse)},
     CMD_TREE(struct walk_state, selection),
     CMD_PART_OPTION(struct walk_state, selection),
     CMD_NO_SNAPSHOTS_OPTION(struct walk_state, selection),
@@ -142,48 +113,25 @@ static int walk_image(const struct cmd_common *common, struct walk_state *walk)
     return error ? cmd_fail_answer(common, error) : status;
 }
 
-/* Creates rows: as -o and --json select, or paths, or long lines. */
-static struct bw_error *make_rows(const struct cmd_common *common, const struct walk_state *walk,
-                                  struct bw_rows **rows)
-{
-    const bool terminal = !common->answer.null && isatty(STDOUT_FILENO);
-    const struct bw_rows_options lines = {
-        .struct_size = sizeof lines,
-        .style = walk->long_lines ? BW_ROWS_LONG : BW_ROWS_PATHS,
-        .terminator = common->answer.null ? '\0' : '\n',
-        .escape = terminal,
-        .names = walk->names,
-        .time_style = walk->time_style,
-    };
-    BW_TRY(cmd_answer_rows(&common->answer, cmd_walk.record, true, terminal, rows));
-    if (*rows && walk->long_lines)
-        return bw_error_create(BW_ERROR_USAGE, "--long excludes -o and --json");
-    if (!walk->long_lines && (walk->names || walk->time_style))
-        return bw_error_create(BW_ERROR_USAGE,
-                               "--names and --time-style are for --long; with -o and --json there "
-                               "are the columns user and group, and --times");
-    return *rows ? NULL : bw_rows_create(cmd_walk.record, &lines, rows);
-}
-
-/* Completes the options of the walk. */
-static struct bw_error *make_ready(const struct cmd_common *common, struct walk_state *walk,
-                                   struct bw_rows **rows)
-{
-    walk->options.struct_size = sizeof walk->options;
-    cmd_selection_apply(&walk->selection, &walk->options);
-    BW_TRY(make_rows(common, walk, rows));
-    walk->options.rows = *rows;
-    if (walk->options.reverse && !walk->options.order)
-        return bw_error_create(BW_ERROR_USAGE, "--reverse needs --sort");
-    walk->options.reverse ^= walk->falls;
-    return NULL;
-}
-
+/* Rows as -o and --json select them, or else paths. */
 static int run(const struct cmd_common *common, void *state)
 {
     struct walk_state *walk = state;
     struct bw_rows *rows = NULL;
-    struct bw_error *error = make_ready(common, walk, &rows);
+    const bool terminal = !common->answer.null && isatty(STDOUT_FILENO);
+    const struct bw_rows_options paths = {
+        .struct_size = sizeof paths,
+        .style = BW_ROWS_PATHS,
+        .terminator = common->answer.null ? '\0' : '\n',
+        .escape = terminal,
+    };
+    struct bw_error *error =
+        cmd_answer_rows(&common->answer, cmd_walk.record, true, terminal, &rows);
+    if (!error && !rows)
+        error = bw_rows_create(cmd_walk.record, &paths, &rows);
+    walk->options.struct_size = sizeof walk->options;
+    walk->options.rows = rows;
+    cmd_selection_apply(&walk->selection, &walk->options);
     int status = error ? cmd_fail(common, error) : walk_image(common, walk);
     bw_rows_destroy(rows);
     return status;
