@@ -46,7 +46,7 @@ struct place {
 static const struct bw_lvm_segment *segment_at(const struct bw_lvm_group *group,
                                                const struct bw_lvm_volume *volume, uint64_t address)
 {
-    const struct bw_lvm_segment *segments = group->segments + volume->first_segment;
+    const struct bw_lvm_segment *segments = group->segments.items + volume->first_segment;
     size_t low = 0, high = volume->segment_count;
     while (high - low > 1) {
         const size_t middle = low + (high - low) / 2;
@@ -69,7 +69,7 @@ static const struct bw_lvm_area *area_at(const struct bw_lvm_group *group,
                                          const struct bw_lvm_segment *segment, uint64_t inside,
                                          size_t copy, struct place *place)
 {
-    const struct bw_lvm_area *areas = group->areas + segment->first_area;
+    const struct bw_lvm_area *areas = group->areas.items + segment->first_area;
     place->offset = inside;
     place->length = segment->length - inside;
     if (segment->is_mirror)
@@ -109,12 +109,12 @@ static struct bw_error *locate_below(const struct bw_lvm_group *group,
         length = place->length < length ? place->length : length;
         address = area->begin + place->offset;
         if (!area->is_logical) {
-            place->physical = &group->physicals[area->index];
+            place->physical = &group->physicals.items[area->index];
             place->offset = place->physical->begin + address;
             place->length = length;
             return NULL;
         }
-        volume = &group->volumes[area->index];
+        volume = &group->volumes.items[area->index];
     }
     return bw_error_create(BW_ERROR_CORRUPT, "the logical volume %s contains itself", volume->name);
 }
@@ -130,8 +130,8 @@ struct address {
 static const struct bw_lvm_volume *area_volume(const struct lvm *lvm,
                                                const struct bw_lvm_segment *segment, size_t index)
 {
-    const struct bw_lvm_area *area = &lvm->group->areas[segment->first_area + index];
-    return &lvm->group->volumes[area->index];
+    const struct bw_lvm_area *area = &lvm->group->areas.items[segment->first_area + index];
+    return &lvm->group->volumes.items[area->index];
 }
 
 /* In a thin volume, finds the address in the data of its pool. */
@@ -364,27 +364,28 @@ static bool is_named(const struct bw_lvm_group *group, const struct bw_lvm_volum
 
 static void append_names(const struct bw_lvm_groups *groups, struct bw_buffer *text)
 {
-    for (size_t i = 0; i < groups->count; i++)
-        for (size_t k = 0; k < groups->groups[i].volume_count; k++)
-            if (groups->groups[i].volumes[k].is_visible)
-                bw_buffer_format(text, "%s%s/%s", text->length ? ", " : "", groups->groups[i].name,
-                                 groups->groups[i].volumes[k].name);
+    for (size_t i = 0; i < groups->list.count; i++)
+        for (size_t k = 0; k < groups->list.items[i].volumes.count; k++)
+            if (groups->list.items[i].volumes.items[k].is_visible)
+                bw_buffer_format(text, "%s%s/%s", text->length ? ", " : "",
+                                 groups->list.items[i].name,
+                                 groups->list.items[i].volumes.items[k].name);
 }
 
 static struct bw_error *choose_volume(struct lvm *lvm, const char *wanted)
 {
     BW_AUTO_BUFFER struct bw_buffer names = {0};
-    for (size_t i = 0; i < lvm->groups.count; i++) {
-        const struct bw_lvm_group *group = &lvm->groups.groups[i];
-        for (size_t k = 0; k < group->volume_count; k++) {
-            if (!is_named(group, &group->volumes[k], wanted))
+    for (size_t i = 0; i < lvm->groups.list.count; i++) {
+        const struct bw_lvm_group *group = &lvm->groups.list.items[i];
+        for (size_t k = 0; k < group->volumes.count; k++) {
+            if (!is_named(group, &group->volumes.items[k], wanted))
                 continue;
             if (lvm->volume)
                 return bw_error_create(BW_ERROR_AMBIGUOUS,
                                        "the volume groups %s and %s both have a logical volume %s",
                                        lvm->group->name, group->name, wanted);
             lvm->group = group;
-            lvm->volume = &group->volumes[k];
+            lvm->volume = &group->volumes.items[k];
         }
     }
     if (lvm->volume)
@@ -412,7 +413,7 @@ static bool read_legs(const struct lvm *lvm, const struct bw_lvm_area *leg, stru
     if (leg->state == SIZE_MAX)
         return false;
     BW_AUTO_ERROR struct bw_error *error =
-        locate_below(lvm->group, &lvm->group->volumes[leg->state], 0, 0, &place);
+        locate_below(lvm->group, &lvm->group->volumes.items[leg->state], 0, 0, &place);
     if (error || !is_usable(&place) || place.length < sizeof *legs)
         return false;
     struct bw_request request = {
@@ -427,7 +428,7 @@ static bool read_legs(const struct lvm *lvm, const struct bw_lvm_area *leg, stru
 static void find_stale_legs(struct bw_xlator *xlator, const struct bw_lvm_segment *segment)
 {
     const struct lvm *lvm = bw_xlator_private(xlator);
-    struct bw_lvm_area *areas = lvm->group->areas + segment->first_area;
+    struct bw_lvm_area *areas = lvm->group->areas.items + segment->first_area;
     struct disk_legs found, newest = {0};
     bool is_known = false;
     for (size_t i = 0; i < segment->area_count; i++)
@@ -450,7 +451,8 @@ static struct bw_error *check_volume(struct bw_xlator *xlator, const struct bw_l
 {
     const struct lvm *lvm = bw_xlator_private(xlator);
     for (size_t i = 0; i < volume->segment_count; i++) {
-        const struct bw_lvm_segment *segment = &lvm->group->segments[volume->first_segment + i];
+        const struct bw_lvm_segment *segment =
+            &lvm->group->segments.items[volume->first_segment + i];
         if (segment->is_mirror)
             find_stale_legs(xlator, segment);
         for (size_t copy = 0; copy < (segment->area_count ? segment->area_count : 1); copy++) {
@@ -493,7 +495,7 @@ static uint64_t room_of(struct measuring *measuring, const struct bw_lvm_area *a
         end = measuring->depth < DEEPEST ? measure_volume(measuring, area->index) : 0;
         measuring->depth--;
     } else {
-        const struct bw_lvm_physical *physical = &measuring->group->physicals[area->index];
+        const struct bw_lvm_physical *physical = &measuring->group->physicals.items[area->index];
         begin += physical->begin;
         end = physical->layer ? bw_xlator_size(physical->layer) : UINT64_MAX;
     }
@@ -522,7 +524,7 @@ static uint64_t measure_segment(struct measuring *measuring, const struct bw_lvm
     if (!segment->is_known || segment->is_thin || segment->is_pool)
         return segment->length;
     for (size_t i = 0; i < segment->area_count && most < segment->length; i++) {
-        const struct bw_lvm_area *area = &measuring->group->areas[segment->first_area + i];
+        const struct bw_lvm_area *area = &measuring->group->areas.items[segment->first_area + i];
         const uint64_t end = end_in_segment(segment, i, room_of(measuring, area));
         most = end > most ? end : most;
     }
@@ -531,14 +533,14 @@ static uint64_t measure_segment(struct measuring *measuring, const struct bw_lvm
 
 static uint64_t measure_volume(struct measuring *measuring, size_t index)
 {
-    const struct bw_lvm_volume *volume = &measuring->group->volumes[index];
+    const struct bw_lvm_volume *volume = &measuring->group->volumes.items[index];
     struct measured *measured = &measuring->volumes[index];
     if (measured->is_known)
         return measured->end;
     measured->is_known = true;
     for (size_t i = volume->segment_count; i-- > 0 && !measured->end;) {
         const struct bw_lvm_segment *segment =
-            &measuring->group->segments[volume->first_segment + i];
+            &measuring->group->segments.items[volume->first_segment + i];
         const uint64_t end = measure_segment(measuring, segment);
         measured->end = end ? segment->begin + end : 0;
     }
@@ -548,11 +550,11 @@ static uint64_t measure_volume(struct measuring *measuring, size_t index)
 static struct bw_error *set_size(struct lvm *lvm)
 {
     struct measuring measuring = {.group = lvm->group};
-    BW_AUTO_FREE struct measured *volumes = calloc(lvm->group->volume_count, sizeof *volumes);
+    BW_AUTO_FREE struct measured *volumes = calloc(lvm->group->volumes.count, sizeof *volumes);
     if (!volumes)
         return bw_error_no_memory();
     measuring.volumes = volumes;
-    lvm->size = measure_volume(&measuring, (size_t)(lvm->volume - lvm->group->volumes));
+    lvm->size = measure_volume(&measuring, (size_t)(lvm->volume - lvm->group->volumes.items));
     return NULL;
 }
 
@@ -582,12 +584,12 @@ static struct bw_error *read_metadata(void *context, const struct bw_frame *fram
 static const struct bw_lvm_segment *find_pool(const struct lvm *lvm,
                                               const struct bw_lvm_segment *segment)
 {
-    const struct bw_lvm_area *area = &lvm->group->areas[segment->first_area];
-    const struct bw_lvm_volume *volume = &lvm->group->volumes[area->index];
+    const struct bw_lvm_area *area = &lvm->group->areas.items[segment->first_area];
+    const struct bw_lvm_volume *volume = &lvm->group->volumes.items[area->index];
     if (!area->is_logical || !volume->segment_count)
         return NULL;
-    const struct bw_lvm_segment *pool = &lvm->group->segments[volume->first_segment];
-    const struct bw_lvm_area *areas = &lvm->group->areas[pool->first_area];
+    const struct bw_lvm_segment *pool = &lvm->group->segments.items[volume->first_segment];
+    const struct bw_lvm_area *areas = &lvm->group->areas.items[pool->first_area];
     return pool->is_pool && areas[0].is_logical && areas[1].is_logical ? pool : NULL;
 }
 
@@ -613,7 +615,7 @@ static struct bw_error *set_up(struct bw_xlator *xlator)
     const struct lvm *lvm = bw_xlator_private(xlator);
     const struct bw_lvm_volume *volume = lvm->volume;
     const struct bw_lvm_segment *first =
-        volume->segment_count ? &lvm->group->segments[volume->first_segment] : NULL;
+        volume->segment_count ? &lvm->group->segments.items[volume->first_segment] : NULL;
     if (volume->is_snapshot)
         return unknown_type(volume, "snapshot");
     bool is_thin = first && first->is_thin && first->is_known;
@@ -677,9 +679,9 @@ static struct bw_error *check_count(const struct bw_lvm_groups *groups)
 {
     enum { MOST_VOLUMES = 4096, MOST_BYTES = 256 << 20 };
     size_t count = 0;
-    for (size_t i = 0; i < groups->count; i++)
-        for (size_t k = 0; k < groups->groups[i].volume_count; k++)
-            count += groups->groups[i].volumes[k].is_visible;
+    for (size_t i = 0; i < groups->list.count; i++)
+        for (size_t k = 0; k < groups->list.items[i].volumes.count; k++)
+            count += groups->list.items[i].volumes.items[k].is_visible;
     return count <= MOST_VOLUMES && count * groups->text_length <= MOST_BYTES
                ? NULL
                : bw_error_create(BW_ERROR_UNSUPPORTED,
@@ -695,12 +697,12 @@ static struct bw_error *list(const struct bw_frame *frame, struct bw_xlator *con
     struct bw_error *error = bw_lvm_groups_read(frame, devices, count, &groups);
     if (!error)
         error = check_count(&groups);
-    for (size_t i = 0; !error && i < groups.count; i++)
-        for (size_t k = 0; !error && k < groups.groups[i].volume_count; k++) {
+    for (size_t i = 0; !error && i < groups.list.count; i++)
+        for (size_t k = 0; !error && k < groups.list.items[i].volumes.count; k++) {
             char name[2 * BW_LVM_NAME + 1];
-            snprintf(name, sizeof name, "%s/%s", groups.groups[i].name,
-                     groups.groups[i].volumes[k].name);
-            if (groups.groups[i].volumes[k].is_visible)
+            snprintf(name, sizeof name, "%s/%s", groups.list.items[i].name,
+                     groups.list.items[i].volumes.items[k].name);
+            if (groups.list.items[i].volumes.items[k].is_visible)
                 error = visit(context, name);
         }
     bw_lvm_groups_free(&groups);

@@ -4,6 +4,14 @@
  * area is a ring of texts, of which a header at its beginning names the current one. A text
  * consists of sections ("vg0 { ... }") and values ("extent_size = 8192"): numbers, strings and
  * lists of both.
+ *
+ * All texts on all devices are read. Each is parsed into a tree of nodes, in one array, whose
+ * strings stay in the text. The nodes of the group then become its volumes, segments and areas, so
+ * that nothing else needs the tree. Of several descriptions of a group, the one with the highest
+ * number is kept.
+ *
+ * Texts are as hostile as images, although they have a checksum: sections are nested to a limited
+ * depth, and nodes and volumes are counted. Numbers are validated before they are multiplied.
  */
 #include "xlators/layout/lvm_metadata.h"
 
@@ -13,9 +21,9 @@
 #include <string.h>
 #include <zlib.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/endian.h"
+#include "base/hash_table.h"
 
 enum {
     SECTOR = 512,
@@ -42,7 +50,7 @@ struct disk_physical {
     bw_le64 size;
     struct {
         bw_le64 offset, size;
-    } areas[1]; /* of data; after one with offset 0, of metadata */
+    } areas[1]; /* data areas, then one with offset 0, then the metadata areas */
 };
 
 struct disk_location {
@@ -128,19 +136,20 @@ struct node {
     uint32_t first, next; /* index of the first member, and of the next node; 0: none */
 };
 
-/* The name of a volume; they are sorted. */
-struct name {
-    const char *text;
-    size_t length;
-    struct bw_lvm_area place; /* begins at 0 */
+BW_VECTOR(nodes, struct node);
+
+/* The volume with a name. */
+struct named {
+    bool is_logical;
+    size_t index; /* SIZE_MAX: none */
 };
+
+BW_MAP(names, struct bw_bytes, struct named, bw_bytes);
 
 struct parser {
     const char *at, *end;
-    struct node *nodes; /* the first one is the whole text, a section */
-    size_t count, room;
-    struct name *names;
-    size_t name_count, name_room;
+    struct nodes nodes; /* the first one is the whole text, a section */
+    struct names names;
     unsigned depth;
 };
 
@@ -182,34 +191,34 @@ static bool skip_character(struct parser *parser, char wanted)
 
 static struct bw_error *add_node(struct parser *parser, uint32_t *index)
 {
-    if (parser->count == MOST_NODES)
+    if (parser->nodes.count == MOST_NODES)
         return bad_text(parser, "too many values");
-    if (!BW_ARRAY_RESERVE(parser->nodes, parser->count, parser->room))
-        return bw_error_no_memory();
-    parser->nodes[parser->count] = (struct node){.kind = KIND_SECTION};
-    *index = (uint32_t)parser->count++;
-    return NULL;
+    *index = (uint32_t)parser->nodes.count;
+    return nodes_push(&parser->nodes, (struct node){.kind = KIND_SECTION});
 }
 
-/* Escapes occur in descriptions only, so their backslashes stay. */
-static struct bw_error *parse_string(struct parser *parser, struct node *node)
+/* Parses a string or a number. */
+static struct bw_error *parse_scalar(struct parser *parser, uint32_t index)
 {
-    node->kind = KIND_STRING;
-    node->text = parser->at;
-    while (parser->at < parser->end && *parser->at != '"')
-        parser->at += *parser->at == '\\' && parser->at + 1 < parser->end ? 2 : 1;
-    if (parser->at >= parser->end)
-        return bad_text(parser, "an open string");
-    node->length = (uint32_t)(parser->at++ - node->text);
-    return NULL;
-}
-
-static struct bw_error *parse_number(struct parser *parser, struct node *node)
-{
-    node->kind = KIND_NUMBER;
-    if (!is_digit(*parser->at) && *parser->at != '-')
+    struct node *node = &parser->nodes.items[index];
+    if (skip_character(parser, '"')) {
+        /* Escapes occur in descriptions only, so their backslashes stay. */
+        node->kind = KIND_STRING;
+        node->text = parser->at;
+        while (parser->at < parser->end && *parser->at != '"') {
+            if (*parser->at == '\\' && parser->at + 1 < parser->end)
+                parser->at++;
+            parser->at++;
+        }
+        if (parser->at >= parser->end)
+            return bad_text(parser, "an open string");
+        node->length = (uint32_t)(parser->at++ - node->text);
+        return NULL;
+    }
+    if (parser->at >= parser->end || (!is_digit(*parser->at) && *parser->at != '-'))
         return bad_text(parser, "no value");
-    bool is_negative = skip_character(parser, '-');
+    node->kind = KIND_NUMBER;
+    const bool is_negative = skip_character(parser, '-');
     while (parser->at < parser->end && is_digit(*parser->at)) {
         const unsigned digit = (unsigned)(*parser->at++ - '0');
         if (node->number > (UINT64_MAX - digit) / 10)
@@ -221,27 +230,19 @@ static struct bw_error *parse_number(struct parser *parser, struct node *node)
     return NULL;
 }
 
-static struct bw_error *parse_scalar(struct parser *parser, uint32_t index)
-{
-    if (skip_character(parser, '"'))
-        return parse_string(parser, &parser->nodes[index]);
-    return parser->at < parser->end ? parse_number(parser, &parser->nodes[index])
-                                    : bad_text(parser, "no value");
-}
-
 static void append_member(struct parser *parser, uint32_t parent, uint32_t *last, uint32_t member)
 {
     if (*last)
-        parser->nodes[*last].next = member;
+        parser->nodes.items[*last].next = member;
     else
-        parser->nodes[parent].first = member;
+        parser->nodes.items[parent].first = member;
     *last = member;
 }
 
 static struct bw_error *parse_list(struct parser *parser, uint32_t list)
 {
     uint32_t last = 0, member;
-    parser->nodes[list].kind = KIND_LIST;
+    parser->nodes.items[list].kind = KIND_LIST;
     while (!skip_character(parser, ']')) {
         BW_TRY(add_node(parser, &member));
         BW_TRY(parse_scalar(parser, member));
@@ -259,33 +260,7 @@ static bool is_name(char letter)
            (letter && strchr("_.+-/@", letter));
 }
 
-static struct bw_error *parse_name(struct parser *parser, struct node *node)
-{
-    node->name = parser->at;
-    while (parser->at < parser->end && is_name(*parser->at))
-        parser->at++;
-    node->name_length = (uint32_t)(parser->at - node->name);
-    return node->name_length ? NULL : bad_text(parser, "no name");
-}
-
-static struct bw_error *parse_members(struct parser *parser, uint32_t section);
-
-static struct bw_error *parse_member(struct parser *parser, uint32_t member)
-{
-    BW_TRY(parse_name(parser, &parser->nodes[member]));
-    if (skip_character(parser, '=')) {
-        skip_space(parser);
-        return skip_character(parser, '[') ? parse_list(parser, member)
-                                           : parse_scalar(parser, member);
-    }
-    if (!skip_character(parser, '{') || parser->depth == DEEPEST)
-        return bad_text(parser, "no section");
-    parser->depth++;
-    BW_TRY(parse_members(parser, member));
-    parser->depth--;
-    return skip_character(parser, '}') ? NULL : bad_text(parser, "an open section");
-}
-
+/* Parses the members of a section, and the sections in it. */
 static struct bw_error *parse_members(struct parser *parser, uint32_t section)
 {
     uint32_t last = 0, member;
@@ -294,19 +269,39 @@ static struct bw_error *parse_members(struct parser *parser, uint32_t section)
         if (parser->at >= parser->end || *parser->at == '}')
             return NULL;
         BW_TRY(add_node(parser, &member));
-        BW_TRY(parse_member(parser, member));
+        struct node *node = &parser->nodes.items[member];
+        node->name = parser->at;
+        while (parser->at < parser->end && is_name(*parser->at))
+            parser->at++;
+        node->name_length = (uint32_t)(parser->at - node->name);
+        if (!node->name_length)
+            return bad_text(parser, "no name");
+        if (skip_character(parser, '=')) {
+            if (skip_character(parser, '['))
+                BW_TRY(parse_list(parser, member));
+            else
+                BW_TRY(parse_scalar(parser, member));
+        } else {
+            if (!skip_character(parser, '{') || parser->depth == DEEPEST)
+                return bad_text(parser, "no section");
+            parser->depth++;
+            BW_TRY(parse_members(parser, member));
+            parser->depth--;
+            if (!skip_character(parser, '}'))
+                return bad_text(parser, "an open section");
+        }
         append_member(parser, section, &last, member);
     }
 }
 
 static const struct node *first_of(const struct parser *parser, const struct node *node)
 {
-    return node && node->first ? &parser->nodes[node->first] : NULL;
+    return node && node->first ? &parser->nodes.items[node->first] : NULL;
 }
 
 static const struct node *next_of(const struct parser *parser, const struct node *node)
 {
-    return node->next ? &parser->nodes[node->next] : NULL;
+    return node->next ? &parser->nodes.items[node->next] : NULL;
 }
 
 static const struct node *member_of(const struct parser *parser, const struct node *section,
@@ -327,7 +322,9 @@ static uint64_t number_of(const struct parser *parser, const struct node *sectio
 
 static void copy_text(char *to, size_t size, const char *text, size_t length)
 {
-    const size_t copied = strnlen(text, length < size ? length : size - 1);
+    if (length >= size)
+        length = size - 1;
+    const size_t copied = strnlen(text, length);
     memcpy(to, text, copied);
     to[copied] = '\0';
 }
@@ -336,8 +333,9 @@ static void copy_string(const struct parser *parser, const struct node *section,
                         char *to, size_t size)
 {
     const struct node *member = member_of(parser, section, name);
-    bool is_one = member && member->kind == KIND_STRING;
-    copy_text(to, size, is_one ? member->text : "", is_one ? member->length : 0);
+    to[0] = '\0';
+    if (member && member->kind == KIND_STRING)
+        copy_text(to, size, member->text, member->length);
 }
 
 /* Ids have hyphens in texts, but not in labels. */
@@ -352,75 +350,6 @@ static void copy_id(const struct parser *parser, const struct node *section, cha
     id[length] = '\0';
 }
 
-static bool has_word(const struct parser *parser, const struct node *section, const char *name,
-                     const char *word)
-{
-    const struct node *at = first_of(parser, member_of(parser, section, name));
-    for (; at; at = next_of(parser, at))
-        if (at->kind == KIND_STRING && at->length == strlen(word) &&
-            memcmp(at->text, word, at->length) == 0)
-            return true;
-    return false;
-}
-
-/* Names. */
-
-static int compare_texts(const char *a, size_t a_length, const char *b, size_t b_length)
-{
-    const size_t length = a_length < b_length ? a_length : b_length;
-    const int order = length ? memcmp(a, b, length) : 0;
-    return order ? order : (a_length > b_length) - (a_length < b_length);
-}
-
-/* If a name occurs several times, the first volume with it counts, and logical ones come first. */
-static int compare_names(const void *a, const void *b)
-{
-    const struct name *one = a, *other = b;
-    const int order = compare_texts(one->text, one->length, other->text, other->length);
-    return order ? order
-           : one->place.is_logical != other->place.is_logical
-               ? (one->place.is_logical ? -1 : 1)
-               : (one->place.index > other->place.index) - (one->place.index < other->place.index);
-}
-
-static struct bw_error *add_name(struct parser *parser, const struct node *from, bool is_logical,
-                                 size_t index)
-{
-    if (index == MOST_VOLUMES)
-        return bw_error_create(BW_ERROR_CORRUPT, "LVM metadata: more than %u volumes",
-                               MOST_VOLUMES);
-    if (!BW_ARRAY_RESERVE(parser->names, parser->name_count, parser->name_room))
-        return bw_error_no_memory();
-    parser->names[parser->name_count++] =
-        (struct name){.text = from->name,
-                      .length = from->name_length,
-                      .place = {.is_logical = is_logical, .index = index}};
-    return NULL;
-}
-
-static void sort_names(struct parser *parser)
-{
-    if (parser->name_count)
-        qsort(parser->names, parser->name_count, sizeof *parser->names, compare_names);
-}
-
-/* The first volume with a name; NULL: none. */
-static const struct name *find_name(const struct parser *parser, const struct node *wanted)
-{
-    size_t low = 0, high = parser->name_count;
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        const struct name *name = &parser->names[middle];
-        const bool is_less =
-            compare_texts(name->text, name->length, wanted->text, wanted->length) < 0;
-        *(is_less ? &low : &high) = middle + is_less;
-    }
-    const struct name *name = low < parser->name_count ? &parser->names[low] : NULL;
-    return name && compare_texts(name->text, name->length, wanted->text, wanted->length) == 0
-               ? name
-               : NULL;
-}
-
 /* The group. */
 
 static struct bw_error *impossible_numbers(const char *section)
@@ -428,103 +357,54 @@ static struct bw_error *impossible_numbers(const char *section)
     return bw_error_create(BW_ERROR_CORRUPT, "LVM metadata: impossible numbers in %s", section);
 }
 
-static struct bw_error *add_physical(struct parser *parser, struct bw_lvm_group *group,
-                                     const struct node *from)
+/* If a name occurs several times, the first volume with it counts, and logical ones come first. */
+static struct bw_error *add_name(struct parser *parser, const struct node *from,
+                                 struct named volume)
 {
-    BW_TRY(add_name(parser, from, false, group->physical_count));
-    if (!BW_ARRAY_RESERVE(group->physicals, group->physical_count, group->physical_room))
-        return bw_error_no_memory();
-    struct bw_lvm_physical *physical = &group->physicals[group->physical_count];
-    const uint64_t begin = number_of(parser, from, "pe_start");
-    *physical = (struct bw_lvm_physical){.begin = begin * SECTOR};
-    copy_text(physical->name, sizeof physical->name, from->name, from->name_length);
-    copy_id(parser, from, physical->id);
-    copy_string(parser, from, "device", physical->device, sizeof physical->device);
-    if (begin > INT64_MAX / SECTOR)
-        return impossible_numbers(physical->name);
-    group->physical_count++;
-    return NULL;
+    const struct bw_bytes name = {from->name, from->name_length};
+    if (volume.index == MOST_VOLUMES)
+        return bw_error_create(BW_ERROR_CORRUPT, "LVM metadata: more than %u volumes",
+                               MOST_VOLUMES);
+    const struct named known = names_get(&parser->names, name, (struct named){false, SIZE_MAX});
+    if (known.index != SIZE_MAX && (known.is_logical || !volume.is_logical))
+        return NULL;
+    return names_put(&parser->names, name, volume);
 }
 
-static struct bw_error *add_volume(struct parser *parser, struct bw_lvm_group *group,
-                                   const struct node *from)
+/* The volume whose name a node contains. */
+static struct named find_name(const struct parser *parser, const struct node *node)
 {
-    BW_TRY(add_name(parser, from, true, group->volume_count));
-    if (!BW_ARRAY_RESERVE(group->volumes, group->volume_count, group->volume_room))
-        return bw_error_no_memory();
-    struct bw_lvm_volume *volume = &group->volumes[group->volume_count++];
-    *volume = (struct bw_lvm_volume){.is_visible = has_word(parser, from, "status", "VISIBLE")};
-    copy_text(volume->name, sizeof volume->name, from->name, from->name_length);
-    return NULL;
+    const struct named none = {false, SIZE_MAX};
+    if (!node || node->kind != KIND_STRING)
+        return none;
+    return names_get(&parser->names, (struct bw_bytes){node->text, node->length}, none);
 }
 
+/* Adds an area of a segment, in the volume with this name. */
 static struct bw_error *add_area(const struct parser *parser, struct bw_lvm_group *group,
                                  const struct node *name, uint64_t extents)
 {
-    const struct name *found = name->kind == KIND_STRING ? find_name(parser, name) : NULL;
-    if (!found || extents > INT64_MAX / group->extent)
+    const struct named volume = find_name(parser, name);
+    if (!name)
+        return impossible_numbers("a segment");
+    if (name->kind != KIND_STRING)
+        return bw_error_create(BW_ERROR_CORRUPT, "LVM metadata: there is no volume ''");
+    if (volume.index == SIZE_MAX || extents > INT64_MAX / group->extent)
         return bw_error_create(BW_ERROR_CORRUPT, "LVM metadata: there is no volume '%.*s'",
-                               name->kind == KIND_STRING ? (int)name->length : 0,
-                               name->kind == KIND_STRING ? name->text : "");
-    if (!BW_ARRAY_RESERVE(group->areas, group->area_count, group->area_room))
-        return bw_error_no_memory();
-    struct bw_lvm_area *area = &group->areas[group->area_count++];
-    *area = found->place;
-    area->begin = extents * group->extent;
-    area->state = SIZE_MAX;
-    area->valid = UINT64_MAX;
-    return NULL;
+                               (int)name->length, name->text);
+    return bw_lvm_areas_push(&group->areas, (struct bw_lvm_area){.is_logical = volume.is_logical,
+                                                                 .index = volume.index,
+                                                                 .begin = extents * group->extent,
+                                                                 .state = SIZE_MAX,
+                                                                 .valid = UINT64_MAX});
 }
 
-/* A list of pairs: a volume and the number of an extent. */
-static struct bw_error *add_areas(const struct parser *parser, struct bw_lvm_group *group,
-                                  const struct node *list)
-{
-    for (const struct node *at = first_of(parser, list); at;) {
-        const struct node *extent = next_of(parser, at);
-        if (!extent || extent->kind != KIND_NUMBER)
-            return impossible_numbers("a segment");
-        BW_TRY(add_area(parser, group, at, extent->number));
-        at = next_of(parser, extent);
-    }
-    return NULL;
-}
-
-static void set_state(const struct parser *parser, struct bw_lvm_area *area,
-                      const struct node *name)
-{
-    const struct name *found = name->kind == KIND_STRING ? find_name(parser, name) : NULL;
-    if (found && found->place.is_logical)
-        area->state = found->place.index;
-}
-
-/* A list of volumes; every second one if each follows the volume with its metadata. */
-static struct bw_error *add_images(const struct parser *parser, struct bw_lvm_group *group,
-                                   const struct node *list, bool has_metadata)
-{
-    for (const struct node *at = first_of(parser, list); at; at = next_of(parser, at)) {
-        const struct node *image = has_metadata ? next_of(parser, at) : at;
-        if (!image)
-            return impossible_numbers("a segment");
-        BW_TRY(add_area(parser, group, image, 0));
-        if (has_metadata)
-            set_state(parser, &group->areas[group->area_count - 1], at);
-        at = image;
-    }
-    return NULL;
-}
-
-/* One name, in a thin volume; two, in a pool. */
-static struct bw_error *add_named(const struct parser *parser, struct bw_lvm_group *group,
-                                  const struct node *from, const char *name)
-{
-    const struct node *volume = member_of(parser, from, name);
-    return volume ? add_area(parser, group, volume, 0) : impossible_numbers("a segment");
-}
-
+/* What the list of the areas of a segment consists of: pairs of a volume and the number of an
+ * extent; volumes; pairs of a volume with metadata and the volume with its data; or it is no list,
+ * but one name. */
 enum list_kind { LIST_EXTENTS, LIST_IMAGES, LIST_METADATA_AND_IMAGES, LIST_NAME };
 
-/* The types of segments that are read, the list of their areas, and what it consists of. */
+/* The types of segments that are read, and the list of their areas. */
 static const struct segment_type {
     const char *name, *list;
     enum list_kind kind;
@@ -540,30 +420,49 @@ static const struct segment_type {
     {"thin-pool", "pool", LIST_NAME, false},
 };
 
-static struct bw_error *set_areas(const struct parser *parser, struct bw_lvm_group *group,
+/* Adds the areas of a segment whose type is read. */
+static struct bw_error *add_areas(const struct parser *parser, struct bw_lvm_group *group,
                                   const struct node *from, struct bw_lvm_segment *segment)
 {
-    segment->first_area = group->area_count;
-    for (size_t i = 0; i < sizeof segment_types / sizeof *segment_types; i++) {
-        const struct segment_type *type = &segment_types[i];
-        if (strcmp(type->name, segment->type) != 0)
+    const struct segment_type *type = segment_types;
+    const struct segment_type *end = type + sizeof segment_types / sizeof *segment_types;
+    segment->first_area = group->areas.count;
+    while (type < end && strcmp(type->name, segment->type) != 0)
+        type++;
+    if (type == end)
+        return NULL;
+    segment->is_known = true;
+    segment->is_mirror = type->is_mirror;
+
+    const struct node *list = member_of(parser, from, type->list);
+    if (type->kind == LIST_NAME) {
+        BW_TRY(add_area(parser, group, list, 0));
+        list = NULL;
+    }
+    for (const struct node *at = first_of(parser, list); at; at = next_of(parser, at)) {
+        const struct node *first = at;
+        if (type->kind != LIST_IMAGES)
+            at = next_of(parser, at);
+        if (!at || (type->kind == LIST_EXTENTS && at->kind != KIND_NUMBER))
+            return impossible_numbers("a segment");
+        if (type->kind == LIST_EXTENTS) {
+            BW_TRY(add_area(parser, group, first, at->number));
             continue;
-        const struct node *list = member_of(parser, from, type->list);
-        segment->is_known = true;
-        segment->is_mirror = type->is_mirror;
-        BW_TRY(type->kind == LIST_NAME ? add_named(parser, group, from, type->list)
-               : type->kind == LIST_EXTENTS
-                   ? add_areas(parser, group, list)
-                   : add_images(parser, group, list, type->kind == LIST_METADATA_AND_IMAGES));
+        }
+        BW_TRY(add_area(parser, group, at, 0));
+        const struct named state = find_name(parser, first);
+        if (type->kind == LIST_METADATA_AND_IMAGES && state.is_logical)
+            group->areas.items[group->areas.count - 1].state = state.index;
     }
     if (segment->is_pool)
-        BW_TRY(add_named(parser, group, from, "metadata"));
-    segment->area_count = group->area_count - segment->first_area;
-    bool is_striped = segment->area_count > 1 && !segment->is_mirror && !segment->is_pool;
-    return segment->is_known && (!segment->area_count || (is_striped && !segment->stripe) ||
-                                 (segment->is_mirror && segment->area_count > MOST_COPIES))
-               ? impossible_numbers("a segment")
-               : NULL;
+        BW_TRY(add_area(parser, group, member_of(parser, from, "metadata"), 0));
+
+    segment->area_count = group->areas.count - segment->first_area;
+    const bool is_striped = segment->area_count > 1 && !segment->is_mirror && !segment->is_pool;
+    if (!segment->area_count || (is_striped && !segment->stripe) ||
+        (segment->is_mirror && segment->area_count > MOST_COPIES))
+        return impossible_numbers("a segment");
+    return NULL;
 }
 
 static struct bw_error *add_segment(const struct parser *parser, struct bw_lvm_group *group,
@@ -572,67 +471,34 @@ static struct bw_error *add_segment(const struct parser *parser, struct bw_lvm_g
     const uint64_t begin = number_of(parser, from, "start_extent");
     const uint64_t count = number_of(parser, from, "extent_count");
     const uint64_t stripe = number_of(parser, from, "stripe_size");
+    const uint64_t chunk = number_of(parser, from, "chunk_size");
     const uint64_t most = INT64_MAX / group->extent / 2;
-    if (begin > most || count > most || stripe > UINT32_MAX || !count ||
+    if (begin > most || count > most || stripe > UINT32_MAX || !count || chunk > UINT32_MAX ||
         begin * group->extent != volume->size)
         return impossible_numbers(volume->name);
-    struct bw_lvm_segment segment = {
-        .begin = begin * group->extent, .length = count * group->extent, .stripe = stripe * SECTOR};
+    struct bw_lvm_segment segment = {.begin = begin * group->extent,
+                                     .length = count * group->extent,
+                                     .stripe = stripe * SECTOR,
+                                     .chunk = chunk * SECTOR,
+                                     .device = number_of(parser, from, "device_id")};
     copy_string(parser, from, "type", segment.type, sizeof segment.type);
     segment.is_thin = strcmp(segment.type, "thin") == 0;
     segment.is_pool = strcmp(segment.type, "thin-pool") == 0;
-    segment.device = number_of(parser, from, "device_id");
-    segment.chunk = number_of(parser, from, "chunk_size");
-    if (segment.chunk > UINT32_MAX)
-        return impossible_numbers(volume->name);
-    segment.chunk *= SECTOR;
     if (segment.is_thin && member_of(parser, from, "external_origin"))
         copy_text(segment.type, sizeof segment.type, "thin with an external origin", 28);
-    BW_TRY(set_areas(parser, group, from, &segment));
-    if (!BW_ARRAY_RESERVE(group->segments, group->segment_count, group->segment_room))
-        return bw_error_no_memory();
-    group->segments[group->segment_count++] = segment;
+    BW_TRY(add_areas(parser, group, from, &segment));
+    BW_TRY(bw_lvm_segments_push(&group->segments, segment));
     volume->segment_count++;
     volume->size += segment.length;
     return NULL;
 }
 
-/* The store of a snapshot has a name, but is not a device. */
-static void mark_snapshot(const struct parser *parser, struct bw_lvm_group *group,
-                          const struct node *from)
-{
-    const struct node *store = member_of(parser, from, "cow_store");
-    const struct name *found =
-        store && store->kind == KIND_STRING ? find_name(parser, store) : NULL;
-    if (found && found->place.is_logical)
-        group->volumes[found->place.index].is_snapshot = true;
-}
-
-static struct bw_error *add_segments(const struct parser *parser, struct bw_lvm_group *group,
-                                     size_t index, const struct node *from)
-{
-    group->volumes[index].first_segment = group->segment_count;
-    for (const struct node *at = first_of(parser, from); at; at = next_of(parser, at)) {
-        if (at->kind != KIND_SECTION || strncmp(at->name, "segment", 7) != 0)
-            continue;
-        mark_snapshot(parser, group, at);
-        BW_TRY(add_segment(parser, group, &group->volumes[index], at));
-    }
-    return NULL;
-}
-
-/* Members of sections have names, unlike those of lists. */
-static bool is_section(const struct node *node)
-{
-    return !node || node->kind == KIND_SECTION;
-}
-
+/* Adds the volumes of a section with a group. Names are complete before the first segment. */
 static struct bw_error *fill_group(struct parser *parser, const struct node *from,
                                    struct bw_lvm_group *group)
 {
     const struct node *physicals = member_of(parser, from, "physical_volumes");
     const struct node *volumes = member_of(parser, from, "logical_volumes");
-    size_t index = 0;
     copy_text(group->name, sizeof group->name, from->name, from->name_length);
     copy_id(parser, from, group->id);
     group->number = number_of(parser, from, "seqno");
@@ -640,28 +506,62 @@ static struct bw_error *fill_group(struct parser *parser, const struct node *fro
     if (!extent || extent > LARGEST_EXTENT)
         return impossible_numbers(group->name);
     group->extent = extent * SECTOR;
-    if (!is_section(physicals) || !is_section(volumes))
+    /* Members of sections have names, unlike those of lists. */
+    if ((physicals && physicals->kind != KIND_SECTION) ||
+        (volumes && volumes->kind != KIND_SECTION))
         return impossible_numbers(group->name);
-    for (const struct node *at = first_of(parser, physicals); at; at = next_of(parser, at))
-        BW_TRY(add_physical(parser, group, at));
-    for (const struct node *at = first_of(parser, volumes); at; at = next_of(parser, at))
-        BW_TRY(add_volume(parser, group, at));
-    sort_names(parser);
-    for (const struct node *at = first_of(parser, volumes); at; at = next_of(parser, at))
-        BW_TRY(add_segments(parser, group, index++, at));
+
+    for (const struct node *at = first_of(parser, physicals); at; at = next_of(parser, at)) {
+        const uint64_t begin = number_of(parser, at, "pe_start");
+        struct bw_lvm_physical physical = {.begin = begin * SECTOR};
+        BW_TRY(add_name(parser, at, (struct named){false, group->physicals.count}));
+        copy_text(physical.name, sizeof physical.name, at->name, at->name_length);
+        copy_id(parser, at, physical.id);
+        copy_string(parser, at, "device", physical.device, sizeof physical.device);
+        if (begin > INT64_MAX / SECTOR)
+            return impossible_numbers(physical.name);
+        BW_TRY(bw_lvm_physicals_push(&group->physicals, physical));
+    }
+
+    for (const struct node *at = first_of(parser, volumes); at; at = next_of(parser, at)) {
+        struct bw_lvm_volume volume = {.size = 0};
+        BW_TRY(add_name(parser, at, (struct named){true, group->volumes.count}));
+        copy_text(volume.name, sizeof volume.name, at->name, at->name_length);
+        const struct node *word = first_of(parser, member_of(parser, at, "status"));
+        for (; word; word = next_of(parser, word))
+            if (word->kind == KIND_STRING && word->length == 7 &&
+                memcmp(word->text, "VISIBLE", 7) == 0)
+                volume.is_visible = true;
+        BW_TRY(bw_lvm_volumes_push(&group->volumes, volume));
+    }
+
+    struct bw_lvm_volume *volume = group->volumes.items;
+    for (const struct node *at = first_of(parser, volumes); at; at = next_of(parser, at)) {
+        const struct node *segment = first_of(parser, at);
+        volume->first_segment = group->segments.count;
+        for (; segment; segment = next_of(parser, segment)) {
+            if (segment->kind != KIND_SECTION || strncmp(segment->name, "segment", 7) != 0)
+                continue;
+            /* The store of a snapshot has a name, but is not a device. */
+            const struct named store = find_name(parser, member_of(parser, segment, "cow_store"));
+            if (store.is_logical)
+                group->volumes.items[store.index].is_snapshot = true;
+            BW_TRY(add_segment(parser, group, volume, segment));
+        }
+        volume++;
+    }
     return NULL;
 }
 
 static void free_group(struct bw_lvm_group *group)
 {
-    free(group->physicals);
-    free(group->volumes);
-    free(group->segments);
-    free(group->areas);
-    *group = (struct bw_lvm_group){.number = 0};
+    bw_lvm_physicals_free(&group->physicals);
+    bw_lvm_volumes_free(&group->volumes);
+    bw_lvm_segments_free(&group->segments);
+    bw_lvm_areas_free(&group->areas);
 }
 
-/* The group is the only section with an extent size. */
+/* Parses a text, in which the group is the only section with a sequence number. */
 static struct bw_error *parse_group(const char *text, size_t length, struct bw_lvm_group *group)
 {
     struct parser parser = {.at = text, .end = text + length};
@@ -669,30 +569,21 @@ static struct bw_error *parse_group(const char *text, size_t length, struct bw_l
     struct bw_error *error = add_node(&parser, &root);
     if (!error)
         error = parse_members(&parser, root);
-    const struct node *section = error ? NULL : first_of(&parser, &parser.nodes[root]);
-    while (section && !(section->kind == KIND_SECTION && member_of(&parser, section, "seqno")))
-        section = next_of(&parser, section);
-    if (!error)
-        error = section ? fill_group(&parser, section, group)
-                        : bw_error_create(BW_ERROR_CORRUPT, "LVM metadata without a group");
-    free(parser.nodes);
-    free(parser.names);
+    if (!error) {
+        const struct node *section = first_of(&parser, &parser.nodes.items[root]);
+        while (section && !(section->kind == KIND_SECTION && member_of(&parser, section, "seqno")))
+            section = next_of(&parser, section);
+        if (section)
+            error = fill_group(&parser, section, group);
+        else
+            error = bw_error_create(BW_ERROR_CORRUPT, "LVM metadata without a group");
+    }
+    nodes_free(&parser.nodes);
+    names_free(&parser.names);
     return error;
 }
 
 /* Metadata areas. */
-
-/* Reads a text. At the end of the ring, it continues after the header. */
-static bool read_ring(const struct bw_frame *frame, struct bw_xlator *device,
-                      const struct disk_area *area, char *text, uint64_t length)
-{
-    const uint64_t start = bw_get64(area->start), size = bw_get64(area->size);
-    const uint64_t offset = bw_get64(area->current.offset);
-    const uint64_t first = offset + length > size ? size - offset : length;
-    return read_bytes(frame, device, start + offset, first, text) &&
-           (first == length ||
-            read_bytes(frame, device, start + SECTOR, length - first, text + first));
-}
 
 static bool is_area(const struct disk_area *area, uint64_t offset)
 {
@@ -704,12 +595,42 @@ static bool is_area(const struct disk_area *area, uint64_t offset)
            size > SECTOR && size < INT64_MAX && bw_get64(area->current.offset) < size;
 }
 
-/* Replaces an older description of the same group. */
-static struct bw_error *add_or_replace_group(struct bw_lvm_groups *groups,
-                                             struct bw_lvm_group *found)
+/* Reads the current text of a metadata area; NULL if the physical volume is not in a group. */
+static struct bw_error *read_text(const struct bw_frame *frame, struct bw_xlator *device,
+                                  uint64_t offset, char **text, size_t *text_length)
 {
-    for (size_t i = 0; i < groups->count; i++) {
-        struct bw_lvm_group *known = &groups->groups[i];
+    struct disk_area area;
+    *text = NULL;
+    if (!read_bytes(frame, device, offset, sizeof area, &area) || !is_area(&area, offset))
+        return bw_error_create(BW_ERROR_CORRUPT, "the LVM metadata area at %" PRIu64 " is damaged",
+                               offset);
+    const uint64_t length = bw_get64(area.current.size), size = bw_get64(area.size);
+    if (!length)
+        return NULL;
+    if (length > LONGEST || length > size - SECTOR)
+        return impossible_numbers("a metadata area");
+    BW_AUTO_FREE char *bytes = malloc(length);
+    if (!bytes)
+        return bw_error_no_memory();
+    /* At the end of the ring, the text continues after the header. */
+    const uint64_t start = bw_get64(area.start), begin = bw_get64(area.current.offset);
+    const uint64_t first = begin + length > size ? size - begin : length;
+    if (!read_bytes(frame, device, start + begin, first, bytes) ||
+        (first < length &&
+         !read_bytes(frame, device, start + SECTOR, length - first, bytes + first)) ||
+        checksum_of(bytes, length) != bw_get32(area.current.checksum))
+        return bw_error_create(BW_ERROR_CORRUPT,
+                               "the LVM metadata in the area at %" PRIu64 " are damaged", offset);
+    *text = BW_TAKE(bytes);
+    *text_length = length;
+    return NULL;
+}
+
+/* Adds a group, or replaces an older description of it. Consumes the group. */
+static struct bw_error *add_group(struct bw_lvm_groups *groups, struct bw_lvm_group *found)
+{
+    for (size_t i = 0; i < groups->list.count; i++) {
+        struct bw_lvm_group *known = &groups->list.items[i];
         if (strcmp(known->id, found->id) != 0)
             continue;
         if (found->number > known->number) {
@@ -720,108 +641,83 @@ static struct bw_error *add_or_replace_group(struct bw_lvm_groups *groups,
         free_group(found);
         return NULL;
     }
-    if (!BW_ARRAY_RESERVE(groups->groups, groups->count, groups->room)) {
-        free_group(found);
-        return bw_error_no_memory();
-    }
-    groups->groups[groups->count++] = *found;
-    return NULL;
-}
-
-static struct bw_error *add_text(struct bw_lvm_groups *groups, const char *text, uint64_t length)
-{
-    struct bw_lvm_group found = {.number = 0};
-    struct bw_error *error = parse_group(text, length, &found);
-    groups->text_length += length;
+    struct bw_error *error = bw_lvm_group_list_push(&groups->list, *found);
     if (error)
-        free_group(&found);
-    return error ? error : add_or_replace_group(groups, &found);
+        free_group(found);
+    return error;
 }
 
-static struct bw_error *read_area(const struct bw_frame *frame, struct bw_xlator *device,
-                                  uint64_t offset, struct bw_lvm_groups *groups)
-{
-    struct disk_area area;
-    if (!read_bytes(frame, device, offset, sizeof area, &area) || !is_area(&area, offset))
-        return bw_error_create(BW_ERROR_CORRUPT, "the LVM metadata area at %" PRIu64 " is damaged",
-                               offset);
-    const uint64_t length = bw_get64(area.current.size);
-    if (!length)
-        return NULL; /* the physical volume is not in a group */
-    BW_AUTO_FREE char *text = length <= LONGEST ? malloc(length) : NULL;
-    if (length > LONGEST || length > bw_get64(area.size) - SECTOR)
-        return impossible_numbers("a metadata area");
-    if (!text)
-        return bw_error_no_memory();
-    if (!read_ring(frame, device, &area, text, length) ||
-        checksum_of(text, length) != bw_get32(area.current.checksum))
-        return bw_error_create(BW_ERROR_CORRUPT,
-                               "the LVM metadata in the area at %" PRIu64 " are damaged", offset);
-    return add_text(groups, text, length);
-}
-
-/* Reads the metadata areas that a label lists behind the data areas. */
-static struct bw_error *read_areas(const struct bw_frame *frame, struct bw_xlator *device,
-                                   struct bw_lvm_groups *groups)
+/* Reads the groups in the metadata areas that a label lists behind the data areas. */
+static struct bw_error *read_device(const struct bw_frame *frame, struct bw_xlator *device,
+                                    struct bw_lvm_groups *groups)
 {
     struct disk_label label;
     struct bw_error *error = NULL;
     if (!read_label(frame, device, &label))
         return bw_error_create(BW_ERROR_NOT_FOUND, "%s is not a physical volume of LVM",
                                bw_xlator_image(device));
-    const size_t header = bw_get32(label.header);
+    const size_t size = sizeof((struct disk_physical){0}).areas[0];
+    size_t at = bw_get32(label.header) + offsetof(struct disk_physical, areas);
     bool is_metadata = false;
-    for (size_t at = header + offsetof(struct disk_physical, areas);
-         at + sizeof((struct disk_physical){0}).areas[0] <= sizeof label;
-         at += sizeof((struct disk_physical){0}).areas[0]) {
+    for (; at + size <= sizeof label; at += size) {
         bw_le64 offset;
         memcpy(&offset, (const uint8_t *)&label + at, sizeof offset);
         if (!bw_get64(offset) && is_metadata)
             break;
         if (!bw_get64(offset))
             is_metadata = true;
-        else if (is_metadata)
-            error = bw_error_first(error, read_area(frame, device, bw_get64(offset), groups));
+        if (!bw_get64(offset) || !is_metadata)
+            continue;
+        struct bw_lvm_group group = {.number = 0};
+        BW_AUTO_FREE char *text;
+        size_t length;
+        struct bw_error *failure = read_text(frame, device, bw_get64(offset), &text, &length);
+        if (text) {
+            groups->text_length += length;
+            failure = parse_group(text, length, &group);
+            if (failure)
+                free_group(&group);
+            else
+                failure = add_group(groups, &group);
+        }
+        error = bw_error_first(error, failure);
     }
     return error;
-}
-
-/* Finds the devices of the physical volumes. */
-static void set_layers(const struct bw_frame *frame, struct bw_xlator *const *devices, size_t count,
-                       struct bw_lvm_groups *groups)
-{
-    for (size_t i = 0; i < count; i++) {
-        char id[BW_LVM_ID + 1];
-        if (!bw_lvm_find_label(frame, devices[i], id))
-            continue;
-        for (size_t k = 0; k < groups->count; k++)
-            for (size_t p = 0; p < groups->groups[k].physical_count; p++)
-                if (strcmp(groups->groups[k].physicals[p].id, id) == 0)
-                    groups->groups[k].physicals[p].layer = devices[i];
-    }
 }
 
 struct bw_error *bw_lvm_groups_read(const struct bw_frame *frame, struct bw_xlator *const *devices,
                                     size_t count, struct bw_lvm_groups *groups)
 {
     struct bw_error *error = NULL;
-    *groups = (struct bw_lvm_groups){.count = 0};
+    *groups = (struct bw_lvm_groups){.text_length = 0};
     for (size_t i = 0; i < count; i++)
-        error = bw_error_first(error, read_areas(frame, devices[i], groups));
-    set_layers(frame, devices, count, groups);
-    if (error && groups->count && error->code != BW_ERROR_NO_MEMORY) {
+        error = bw_error_first(error, read_device(frame, devices[i], groups));
+
+    /* The devices of the physical volumes. */
+    for (size_t i = 0; i < count; i++) {
+        char id[BW_LVM_ID + 1];
+        if (!bw_lvm_find_label(frame, devices[i], id))
+            continue;
+        for (size_t k = 0; k < groups->list.count; k++) {
+            struct bw_lvm_physicals *physicals = &groups->list.items[k].physicals;
+            for (size_t p = 0; p < physicals->count; p++)
+                if (strcmp(physicals->items[p].id, id) == 0)
+                    physicals->items[p].layer = devices[i];
+        }
+    }
+
+    if (error && groups->list.count && error->code != BW_ERROR_NO_MEMORY) {
         bw_error_free(error);
         error = NULL;
     }
-    if (error || groups->count)
+    if (error || groups->list.count)
         return error;
     return bw_error_create(BW_ERROR_NOT_FOUND, "the physical volumes belong to no volume group");
 }
 
 void bw_lvm_groups_free(struct bw_lvm_groups *groups)
 {
-    for (size_t i = 0; i < groups->count; i++)
-        free_group(&groups->groups[i]);
-    free(groups->groups);
-    *groups = (struct bw_lvm_groups){.count = 0};
+    for (size_t i = 0; i < groups->list.count; i++)
+        free_group(&groups->list.items[i]);
+    bw_lvm_group_list_free(&groups->list);
 }

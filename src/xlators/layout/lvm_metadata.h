@@ -6,6 +6,7 @@
 #ifndef BW_XLATORS_LAYOUT_LVM_METADATA_H
 #define BW_XLATORS_LAYOUT_LVM_METADATA_H
 
+#include "base/vector.h"
 #include "graph/wind.h"
 
 enum {
@@ -54,25 +55,29 @@ struct bw_lvm_volume {
     size_t first_segment, segment_count;
 };
 
+BW_VECTOR(bw_lvm_physicals, struct bw_lvm_physical);
+BW_VECTOR(bw_lvm_volumes, struct bw_lvm_volume);
+BW_VECTOR(bw_lvm_segments, struct bw_lvm_segment);
+BW_VECTOR(bw_lvm_areas, struct bw_lvm_area);
+
 /** A volume group. */
 struct bw_lvm_group {
     char name[BW_LVM_NAME];
     char id[BW_LVM_ID + 1];
     uint64_t number; /**< counts changes of the metadata */
     uint64_t extent; /**< bytes */
-    struct bw_lvm_physical *physicals;
-    struct bw_lvm_volume *volumes;
-    struct bw_lvm_segment *segments;
-    struct bw_lvm_area *areas;
-    size_t physical_count, volume_count, segment_count, area_count;
-    size_t physical_room, volume_room, segment_room, area_room;
+    struct bw_lvm_physicals physicals;
+    struct bw_lvm_volumes volumes;
+    struct bw_lvm_segments segments;
+    struct bw_lvm_areas areas;
 };
+
+BW_VECTOR(bw_lvm_group_list, struct bw_lvm_group);
 
 /** The groups on some devices. */
 struct bw_lvm_groups {
-    struct bw_lvm_group *groups;
-    size_t count, room;
-    uint64_t text_length; /**< bytes of all texts that were read */
+    struct bw_lvm_group_list list;
+    uint64_t text_length; /**< sum of the lengths of all texts that were read, in bytes */
 };
 
 /** Whether a device is a physical volume; `id` may be NULL. */
