@@ -46,8 +46,8 @@ struct bw_piece {
     const struct bw_layout_chunk *chunk;
     uint16_t first_stripe;  /**< stripe of the first copy; the other copies follow it */
     uint16_t direct_copies; /**< copies that can be read directly */
-    uint16_t data_stripe;   /**< with parity: number of the data piece in its row */
-    uint64_t row;           /**< with striping: which row of pieces */
+    uint16_t data_stripe;   /**< number of the data piece in its row, with parity */
+    uint64_t row;           /**< number of the row of pieces, with striping */
     uint64_t stripe_offset; /**< offset from the beginning of the stripe */
     uint32_t length;
     bool is_placed; /**< the copies are at these places, not at the places in the chunk */

@@ -41,7 +41,7 @@ static double negative_logarithm(uint64_t number)
 {
     const double ln2 = 0.69314718055994530942;
     unsigned whole = 63 - (unsigned)__builtin_clzll(number);
-    uint64_t mantissa = number << (63 - whole) >> 32; /* from 1 to 2, in units of 2^-31 */
+    uint64_t mantissa = number << (63 - whole) >> 32; /* the mantissa, 1 to 2, in units of 2^-31 */
     double logarithm = whole, bit = 1;
     for (unsigned count = 0; count < 33; count++) {
         bit /= 2;

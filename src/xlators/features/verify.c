@@ -162,7 +162,7 @@ struct repair {
     struct bw_request *request;
     uint32_t sectorsize, count; /* sectors; the last one may be shorter if there are no checksums */
     bool *bad;                  /* the result of each sector */
-    struct attempt *attempts;   /* in the order of time, so those of a copy follow each other */
+    struct attempt *attempts;   /* ordered by time, so those of a copy follow each other */
     size_t attempt_count, attempt_room;
     unsigned begin; /* the copy to try first: the one that was read, or 1 */
     unsigned used;  /* the last copy that a sector was taken from */
@@ -230,7 +230,7 @@ static struct bw_error *name_copy(const struct repair *repair, const struct bw_r
 struct bad_copies {
     unsigned count;
     struct bw_error *first, *last;
-    enum bw_error_code code; /* of the last reason */
+    enum bw_error_code code; /* the code of the last reason */
 };
 
 static void add_copy(struct bad_copies *bad, struct bw_error *reason)
@@ -438,7 +438,7 @@ static struct bw_error *try_copies(struct repair *repair, bool was_read)
     repair->missing = reason->code == BW_ERROR_MISSING_DEVICE;
     repair->begin = request->copy_read ? request->copy_read : 1;
 
-    /* What the first read has shown. */
+    /* The result of the first read. */
     memset(repair->bad, true, repair->count);
     for (uint32_t i = 0; was_read && request->data && i < repair->count; i++)
         repair->bad[i] = !sector_is_good(bw_xlator_private(repair->xlator), request, i);

@@ -34,7 +34,7 @@ struct disk_superblock {
     uint8_t magic[16], uuid[16], set[16];
     char label[32];
     bw_le64 flags, sequence, padding[8];
-    bw_le64 begin; /* of the data, in sectors; since version 4 */
+    bw_le64 begin; /* where the data begin, in sectors; since version 4 */
     bw_le16 block, bucket, count, number;
     bw_le32 last_mount;
     bw_le16 first_bucket, keys;

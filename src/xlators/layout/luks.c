@@ -36,7 +36,7 @@ enum { BLOCK = 16 /* bytes of an initialization vector */ };
 enum vector { VECTOR_PLAIN, VECTOR_PLAIN64, VECTOR_PLAIN64BE, VECTOR_ESSIV, VECTOR_ZERO };
 
 struct cipher {
-    int algorithm, mode; /* of libgcrypt */
+    int algorithm, mode; /* numbers of libgcrypt */
     enum vector vector;
     int essiv_hash, essiv_algorithm;
 };
@@ -272,7 +272,7 @@ struct search {
     const struct bw_luks_header *header;
     struct luks *luks;
     struct bw_error *skipped; /* why a keyslot could not be tried */
-    uint64_t work;            /* of all keyslots and keys that were tried, as in work_of() */
+    uint64_t work;            /* sum of work_of() of all keyslots and keys that were tried */
 };
 
 /* libgcrypt refuses more, in KiB. */

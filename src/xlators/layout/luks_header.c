@@ -17,7 +17,7 @@
 #include "base/cleanup.h"
 
 enum {
-    HEADER = 4096, /* of LUKS2: the block of numbers */
+    HEADER = 4096, /* the binary header of LUKS2 */
     LARGEST = 4 << 20,
     SLOTS_1 = 8,
     SLOT_1_USED = 0x00ac71f3,
@@ -228,7 +228,7 @@ static struct bw_error *add_slot(struct bw_luks_header *header, const char *name
     struct json_object *area, *split, *kdf;
     uint64_t key, area_key;
     if (strcmp(text_of(from, "type"), "luks2") != 0)
-        return NULL; /* for a reencryption */
+        return NULL; /* a keyslot of a reencryption */
     if (header->slot_count == BW_LUKS_SLOTS)
         return bad_json("list of keyslots");
     *slot = (struct bw_luks_slot){.number = (unsigned)strtoul(name, NULL, 10)};

@@ -24,9 +24,9 @@ struct bw_luks_cipher {
 /** A function from a passphrase to a key. */
 struct bw_luks_kdf {
     char type[16]; /**< "pbkdf2", "argon2i" or "argon2id" */
-    char hash[32]; /**< for pbkdf2 */
+    char hash[32]; /**< the hash function of pbkdf2 */
     uint64_t rounds;
-    uint64_t memory, threads; /**< for argon2; memory in KiB */
+    uint64_t memory, threads; /**< parameters of argon2; memory in KiB */
     uint8_t salt[BW_LUKS_SALT];
     size_t salt_length;
 };
@@ -35,7 +35,7 @@ struct bw_luks_kdf {
 struct bw_luks_slot {
     unsigned number;
     struct bw_luks_kdf kdf;
-    uint64_t offset, length;    /**< of the key material */
+    uint64_t offset, length;    /**< where the key material is, in bytes */
     struct bw_luks_cipher area; /**< the encryption of the key material */
     size_t area_key, key;       /**< bytes of the key for it, and of the volume key */
     uint64_t stripes;           /**< the key material is that many times as long as the key */
@@ -52,7 +52,7 @@ struct bw_luks_digest {
 
 struct bw_luks_header {
     unsigned version;        /**< 1 or 2 */
-    uint64_t offset, length; /**< of the data; length 0: up to the end of the device */
+    uint64_t offset, length; /**< where the data are; length 0: up to the end of the device */
     uint64_t first_sector;   /**< number of the first sector of the data, for the cipher */
     uint32_t sector_size;
     struct bw_luks_cipher cipher;

@@ -27,9 +27,9 @@ struct lvm {
     struct bw_lvm_groups groups;
     const struct bw_lvm_group *group;
     const struct bw_lvm_volume *volume;
-    uint64_t size;                     /* of the volume, without a part after the end of devices */
-    struct bw_thin *thin;              /* NULL: the volume is not a thin one */
-    const struct bw_lvm_segment *pool; /* of the thin volume */
+    uint64_t size;        /* size of the volume, without a part after the end of devices */
+    struct bw_thin *thin; /* NULL: the volume is not a thin one */
+    const struct bw_lvm_segment *pool; /* the pool of the thin volume */
     char title[16 + 2 * BW_LVM_NAME];
 };
 

@@ -129,7 +129,7 @@ struct node {
     uint32_t name_length;
     const char *name; /* not in lists */
     union {
-        const char *text; /* of a string */
+        const char *text; /* the bytes of a string */
         uint64_t number;
     };
     uint32_t length;

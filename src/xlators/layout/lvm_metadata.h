@@ -16,19 +16,19 @@ enum {
 
 /** A physical volume of a group. Sizes and offsets are in bytes. */
 struct bw_lvm_physical {
-    char name[BW_LVM_NAME]; /**< in the text: "pv0" */
+    char name[BW_LVM_NAME]; /**< its name in the text: "pv0" */
     char id[BW_LVM_ID + 1];
     char device[BW_LVM_NAME]; /**< where it was last seen: "/dev/sda2" */
-    uint64_t begin;           /**< of its first extent */
+    uint64_t begin;           /**< where its first extent begins */
     struct bw_xlator *layer;  /**< NULL: it is missing */
-    bool is_reported;         /**< that it is missing */
+    bool is_reported;         /**< a message said that it is missing */
 };
 
 /** A part of a segment: a range of a physical volume, or of another logical one. */
 struct bw_lvm_area {
     bool is_logical;
-    size_t index;   /**< of that volume in the group */
-    uint64_t begin; /**< in that volume; from the first extent of a physical one */
+    size_t index;   /**< index of that volume in the group */
+    uint64_t begin; /**< offset in that volume; in a physical one, from its first extent */
     size_t state;   /**< the volume with the state of this leg of RAID1; SIZE_MAX: none */
     uint64_t valid; /**< bytes from `begin` that are not out of date */
 };
@@ -36,13 +36,13 @@ struct bw_lvm_area {
 /** A range of a logical volume. */
 struct bw_lvm_segment {
     char type[32];          /**< as in the text: "striped", "raid1", "thin" */
-    uint64_t begin, length; /**< in the volume */
+    uint64_t begin, length; /**< its place in the volume */
     uint64_t stripe; /**< bytes of a stripe, if there are several areas with different data */
     uint64_t chunk;  /**< bytes of a block of a thin pool */
     uint64_t device; /**< number of a thin volume in its pool, which is its only area */
     bool is_mirror;  /**< all areas have the same data */
     bool is_thin;
-    bool is_pool;  /**< of thin volumes: its areas are its data, and the metadata */
+    bool is_pool;  /**< a pool of thin volumes: its areas are its data, and the metadata */
     bool is_known; /**< this library reads the type */
     size_t first_area, area_count;
 };

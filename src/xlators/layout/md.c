@@ -22,15 +22,15 @@
 /* A device of the array. */
 struct member {
     struct bw_xlator *layer; /* NULL: it is missing */
-    uint64_t offset;         /* of its data */
+    uint64_t offset;         /* where its data begin */
     uint64_t data_size;      /* according to its superblock */
     uint64_t size;           /* less if the device was cut off */
     uint64_t current;        /* its data are valid up to here */
 };
 
 struct md {
-    struct bw_md_superblock array; /* of the newest member */
-    struct member *members;        /* by their role */
+    struct bw_md_superblock array; /* the superblock of the newest member */
+    struct member *members;        /* indexed by role */
     uint32_t given;                /* members that are not missing */
     struct bw_md_layout layout;
     char title[64];
@@ -49,9 +49,9 @@ struct rebuilding {
     const struct md *md;
     struct bw_md_row row;
     uint32_t wanted;   /* the role of the piece */
-    uint64_t offset;   /* of the piece in the data of each device */
+    uint64_t offset;   /* where the piece is in the data of each device */
     uint32_t length;   /* bytes */
-    uint8_t **vectors; /* by role; NULL: not read */
+    uint8_t **vectors; /* indexed by role; NULL: not read */
     uint8_t *exponents;
 };
 
@@ -397,7 +397,7 @@ static struct bw_error *check_members(struct bw_xlator *xlator)
     return NULL;
 }
 
-/* Whatever the superblocks say, an array cannot be much larger than its devices. */
+/* An array cannot be much larger than its devices, even if the superblocks claim so. */
 static struct bw_error *set_layout(struct bw_xlator *xlator)
 {
     struct md *md = bw_xlator_private(xlator);

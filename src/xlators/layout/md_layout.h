@@ -13,14 +13,14 @@ struct bw_md_zone {
     uint64_t end;   /**< on the array */
     uint64_t begin; /**< on each device */
     uint32_t first; /**< index of its first device in `striped` */
-    uint32_t count; /**< of its devices */
+    uint32_t count; /**< number of devices */
 };
 
 /** The layout of RAID10. */
 struct bw_md_mirrors {
-    uint32_t near_copies, far_copies; /**< of each chunk: side by side, and far apart */
+    uint32_t near_copies, far_copies; /**< copies of each chunk, side by side and far apart */
     uint32_t set_size;                /**< devices in a set, in which far copies move */
-    uint64_t stride;                  /**< from one far copy to the next */
+    uint64_t stride;                  /**< distance between far copies */
     bool interleaves;                 /**< far copies follow directly: the layout "offset" */
 };
 
@@ -30,7 +30,7 @@ struct bw_md_layout {
     uint32_t number; /**< depends on the level; of RAID0 only if `has_number` */
     bool has_number;
     uint64_t chunk;     /**< bytes; 0 if the level has none */
-    uint32_t count;     /**< of devices */
+    uint32_t count;     /**< number of devices */
     uint64_t used_size; /**< bytes of each device; not in linear arrays and RAID0 */
     uint64_t *sizes;    /**< bytes of each device, in linear arrays and RAID0 */
     uint64_t size;      /**< bytes of the array */
@@ -43,7 +43,7 @@ struct bw_md_layout {
 /** Where a byte of the array is. */
 struct bw_md_place {
     uint32_t role;
-    uint64_t offset; /**< in the data of that device */
+    uint64_t offset; /**< offset in the data of that device */
     uint64_t length; /**< bytes that follow there */
 };
 

@@ -19,14 +19,14 @@ enum { BW_MD_DEVICES = 1024 /**< the most devices of an array */ };
 /** A device of an array. Sizes and offsets are in bytes. */
 struct bw_md_superblock {
     const char *version;   /**< "0.90", "1.0", "1.1" or "1.2" */
-    uint64_t offset;       /**< of the superblock on the device */
-    uint8_t id[16];        /**< of the array */
-    char name[33];         /**< of the array; "" if it has none */
+    uint64_t offset;       /**< where the superblock is on the device */
+    uint8_t id[16];        /**< id of the array */
+    char name[33];         /**< name of the array; "" if it has none */
     int level;             /**< 0, 1, 4, 5, 6, 10 or BW_MD_LINEAR */
     uint32_t layout;       /**< depends on the level */
     uint64_t chunk;        /**< 0 if the level has none */
     uint32_t device_count; /**< devices of the whole array, without spares */
-    uint32_t role;         /**< of this device, or BW_MD_NO_ROLE */
+    uint32_t role;         /**< the role of this device, or BW_MD_NO_ROLE */
     uint64_t data_offset;  /**< where its data begin */
     uint64_t data_size;    /**< room for data; 0: unknown */
     uint64_t used_size;    /**< bytes of each device that the array uses; 0 for linear and RAID0 */

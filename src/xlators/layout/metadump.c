@@ -26,9 +26,9 @@
 /* A piece of the metadump. */
 struct piece {
     uint64_t logical; /* its first address */
-    uint64_t offset;  /* of its bytes in the dump */
+    uint64_t offset;  /* where its bytes are in the dump */
     uint32_t stored;  /* bytes there */
-    bool compressed;  /* by zlib; only decompression yields its length */
+    bool compressed;  /* compressed with zlib; only decompression yields its length */
 };
 
 struct piece_index {

@@ -26,7 +26,8 @@ enum {
 };
 
 static const char magic[15] = "partclone-image";
-static const char map_end[8] = {'B', 'i', 'T', 'm', 'A', 'g', 'I', 'c'}; /* in format 0001 */
+static const char map_end[8] = {'B', 'i', 'T', 'm',
+                                'A', 'g', 'I', 'c'}; /* ends the bitmap in format 0001 */
 
 struct disk_1 {
     char magic[15], file_system[15], version[4], padding[2];
@@ -66,7 +67,7 @@ struct partclone {
     uint32_t checksum_size, checksum_blocks; /* a checksum follows each of so many blocks */
     uint64_t *ranks;                         /* blocks in the image before each page of the map */
     uint64_t page_count;
-    pthread_mutex_t lock; /* of the slots */
+    pthread_mutex_t lock; /* protects the slots */
     bool has_lock;
     struct slot slots[SLOTS];
 };

@@ -28,7 +28,7 @@
  */
 
 enum {
-    END_BYTES = 64 << 10,    /* of the beginning and the end */
+    END_BYTES = 64 << 10,    /* bytes that are read at the beginning and at the end */
     ENTRIES_BYTES = 1 << 20, /* maximum size of the entries of a GPT: libblkid would read up to 4
                               * GiB */
     BOOT_RECORD_BYTES = 512,
@@ -62,7 +62,7 @@ _Static_assert(offsetof(struct gpt_header, entries_sector) == 72, "layout of a G
 struct disk_copy {
     const struct bw_frame *frame;
     struct bw_xlator *disk;
-    uint64_t size; /* of the disk, in bytes */
+    uint64_t size; /* size of the disk, in bytes */
     uint32_t sector_size;
     int file; /* sparse, in memory; -1: none */
     bool failed;

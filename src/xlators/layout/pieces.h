@@ -10,7 +10,7 @@
 
 /** A part of a request that is on one device. */
 struct bw_piece {
-    struct bw_request *request; /**< of which it is a part */
+    struct bw_request *request; /**< the request that contains it */
     uint64_t address;           /**< above the layer */
     struct bw_xlator *layer;    /**< the device; NULL: it is missing */
     struct bw_request below;    /**< to the device */

@@ -36,7 +36,7 @@ struct disk_superblock {
     bw_le64 transaction, held;
     uint8_t space_maps[2][128];
     bw_le64 mapping_root, details_root;
-    bw_le32 chunk, metadata_block; /* in sectors */
+    bw_le32 chunk, metadata_block; /* sizes in sectors */
     bw_le64 blocks;
     bw_le32 compat, compat_ro, incompat;
 } __attribute__((packed));
@@ -62,7 +62,7 @@ struct slot {
 struct bw_thin {
     struct bw_thin_target target;
     uint64_t root;
-    pthread_mutex_t lock; /* of the slots */
+    pthread_mutex_t lock; /* protects the slots */
     struct slot slots[SLOTS];
 };
 

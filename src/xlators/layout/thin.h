@@ -22,7 +22,7 @@ struct bw_thin;
 /** The volume to open. */
 struct bw_thin_target {
     bw_thin_reader *read;
-    void *context;   /**< for `read` */
+    void *context;   /**< passed to `read` */
     uint64_t device; /**< its number in the pool */
     uint64_t chunk;  /**< bytes of a block of the pool, for comparison */
 };
@@ -37,8 +37,8 @@ void bw_thin_close(struct bw_thin *thin);
 /** A range of a volume. */
 struct bw_thin_run {
     bool is_mapped;  /**< otherwise, it was never written, and contains zeros */
-    uint64_t offset; /**< in the data of the pool */
-    uint64_t length; /**< from the address on; UINT64_MAX: nothing is mapped after it */
+    uint64_t offset; /**< offset in the data of the pool */
+    uint64_t length; /**< bytes that follow the address; UINT64_MAX: nothing is mapped after it */
 };
 
 /** Locates an address. Any number of threads may call it. BW_ERROR_CORRUPT. */

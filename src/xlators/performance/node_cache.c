@@ -23,7 +23,7 @@
 enum { SHARDS = 16, BUCKETS = 256 };
 
 struct slot {
-    struct slot *next; /* in its bucket */
+    struct slot *next; /* the next slot of the bucket */
     uint64_t address;
     uint32_t length;
     bool hit;
@@ -40,7 +40,7 @@ struct shard {
 
 struct node_cache {
     uint64_t shard_size;               /* maximum number of bytes in a shard */
-    atomic_uint_fast64_t hits, misses; /* for requests with `keep` set */
+    atomic_uint_fast64_t hits, misses; /* lookups; other requests are not counted */
     struct shard shards[SHARDS];
 };
 

@@ -31,7 +31,7 @@ struct file {
     uint64_t size;
     bool regular;             /* not a block device */
     atomic_bool cold;         /* reads miss the page cache */
-    atomic_uint hits, misses; /* in the page cache, until `cold` is set */
+    atomic_uint hits, misses; /* reads that the page cache had or lacked, until `cold` is set */
 };
 
 static uint64_t size(struct bw_xlator *xlator)

@@ -47,7 +47,7 @@ struct batch {
     size_t sent; /* number of requests to be sent to the server */
     struct run runs[BW_BATCH];
     size_t run_count;
-    uint64_t start; /* for probes */
+    uint64_t start; /* the time when the reads started, for probes */
 };
 
 static uint64_t size(struct bw_xlator *xlator)
