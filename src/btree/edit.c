@@ -42,7 +42,8 @@ void bw_memory_free(struct bw_block_memory *memory)
 struct path {
     struct {
         uint8_t *block;
-        uint32_t slot; /* of the child; in a leaf, of the last item whose key is at most the key */
+        uint32_t slot; /* slot of the child; in a leaf, slot of the last item that is not after the
+                          key */
     } at[BW_MAX_LEVEL + 1];
     struct bw_key end; /* the leaf's key range ends before this key */
     bool exact;        /* the item in the slot has exactly the key */

@@ -18,7 +18,7 @@ struct bw_tree_editor {
     struct bw_tree tree; /**< its current root */
     struct bw_tree_reader reader;
     struct bw_block_memory *memory;
-    uint64_t generation; /**< of new blocks */
+    uint64_t generation; /**< the generation of new blocks */
     size_t shared; /**< so many blocks in memory may be part of other trees: they are copied before
                       a change, like blocks of the image */
     /* Private: a leaf before a change, and its items. */

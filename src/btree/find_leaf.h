@@ -18,7 +18,7 @@ struct bw_leaf_finder {
     bool lost; /**< the leaf or a node above it cannot be read: all keys in [first, end) are lost */
     struct bw_error *error; /**< the reason; owned by the finder, unless the caller takes it and
                              * sets NULL */
-    uint64_t bytenr;        /**< of the leaf, or of the lost block */
+    uint64_t bytenr;        /**< address of the leaf, or of the lost block */
     bool found;             /**< the members above are valid */
     bool ordered;           /**< the keys of the leaf ascend, as in every valid leaf */
 
@@ -27,11 +27,11 @@ struct bw_leaf_finder {
     bool has_root;
     struct bw_block_pointer above;
     bool has_above;
-    const struct bw_adopted *adopted;  /* for the last lost node; may be NULL */
+    const struct bw_adopted *adopted;  /* leaves below the last lost node; may be NULL */
     struct bw_block_pointer lost_node; /* the last lost node */
     struct bw_error *node_error;       /* the reason why it is lost */
     struct bw_key advised;             /* leaves that begin before this key have been announced */
-    struct bw_key previous_end;        /* of the leaf that was found before */
+    struct bw_key previous_end;        /* end of the leaf that was found before */
 };
 
 /** Initializes a finder for a tree. */
@@ -76,7 +76,7 @@ struct bw_item_range {
     struct bw_leaf_finder finder;
     struct bw_key next, last; /* the keys still to be read */
     uint32_t slot;
-    bool in_leaf; /* in the finder's leaf, or in the lost range in its place */
+    bool in_leaf; /* the key is in the finder's leaf, or in the lost range in its place */
     bool ended;
     bool reads;               /* started and not stopped */
     struct bw_error *failure; /* memory ran out; not private: the rest of the range is unknown */
