@@ -61,7 +61,7 @@ struct libnbd {
     BW_LIBNBD_FUNCTIONS(BW_LIBRARY_MEMBER)
 };
 
-/* That of all versions since 1.0. */
+/* The name of the library in all versions since 1.0. */
 #define SONAME "libnbd.so.0"
 
 BW_LIBRARY_NOTE("nbd", "Images on NBD servers, and in formats that need a helper",
@@ -80,7 +80,7 @@ static struct bw_error *load_libnbd(struct libnbd *nbd)
  */
 
 enum {
-    USUAL_MAXIMUM = 32 << 20, /* of a server that names none, as the protocol has it */
+    USUAL_MAXIMUM = 32 << 20, /* the protocol's maximum for servers that do not name one */
     SMALLEST_MAXIMUM = 512,
     LARGEST_MINIMUM = 64 << 10, /* likewise from the protocol */
 };
@@ -195,7 +195,7 @@ struct bw_connection {
     struct bw_helper *helper;
     unsigned timeout, attempts;
     struct bw_connection_facts facts;
-    pthread_mutex_t lock; /* of all members below */
+    pthread_mutex_t lock; /* protects all members below */
     pthread_cond_t changed;
     struct nbd_handle *handles[HANDLES]; /* the first can be used, others may not be ready yet */
     unsigned handle_count;               /* 0: the server has gone */
@@ -223,7 +223,7 @@ static struct bw_error *describe_failure(const struct bw_connection *connection,
 {
     if (!connection->helper)
         return bw_error_create(BW_ERROR_SYSTEM, "cannot connect to %s: %s", connection->name, why);
-    return bw_helper_blame(connection->helper, connection->name, why);
+    return bw_helper_add_error(connection->helper, connection->name, why);
 }
 
 /* A helper may take its time: it may have to unpack the image first. A server that comes back must
@@ -380,7 +380,7 @@ static struct bw_error *describe_loss(const struct bw_connection *connection,
 {
     const char *reason = connection->reason ? connection->reason : "memory ran out";
     if (connection->helper)
-        return bw_helper_blame(connection->helper, connection->name, reason);
+        return bw_helper_add_error(connection->helper, connection->name, reason);
     struct bw_error *error =
         attempt ? bw_error_create(BW_ERROR_SYSTEM,
                                   "lost the connection to %s (%s), and could not reconnect: %s",

@@ -19,14 +19,14 @@ struct bw_helper;
 /** The server to connect to. Texts are copied. */
 struct bw_connection_target {
     const char *name;         /**< the image, as messages call it */
-    const char *uri;          /**< of a server; NULL: `helper` serves it */
+    const char *uri;          /**< address of a server; NULL: `helper` serves the image */
     struct bw_helper *helper; /**< outlives the connection; NULL: none */
     unsigned timeout;         /**< as of bw_connection_limit(), and not 0 */
 };
 
 /** The description that the server sent. */
 struct bw_connection_facts {
-    uint64_t size;    /**< of the image, in bytes */
+    uint64_t size;    /**< size of the image, in bytes */
     uint32_t minimum; /**< offsets and lengths of reads must be multiples of it */
     uint32_t maximum; /**< bytes of a read; at least 512, and a multiple of `minimum` */
 };
@@ -44,7 +44,7 @@ struct bw_connection_read {
     void *buffer;
     int problem; /**< reply: 0 or a number of errno; ENOTCONN: bw_connection_lost() returns the
                     reason */
-    bool done;   /**< for the connection's own use, and so is the next one */
+    bool done;   /**< used by the connection only, like the next member */
     struct bw_connection_call *call;
 };
 

@@ -32,7 +32,7 @@ enum { MESSAGE = 400 /* bytes of a helper's message that are shown */ };
 struct bw_helper {
     char *program;                 /* its name */
     char folder[64];               /* "": none yet */
-    struct sockaddr_un address;    /* of the socket, in it */
+    struct sockaddr_un address;    /* address of the socket in the folder */
     int listening, life, messages; /* socket; our end of the watcher's pipe; what the helper says */
     pid_t watcher;
     char process[32]; /* "LISTEN_PID=" and room for a number */
@@ -240,7 +240,8 @@ const char *bw_helper_socket(const struct bw_helper *helper)
     return helper->address.sun_path;
 }
 
-struct bw_error *bw_helper_blame(const struct bw_helper *helper, const char *image, const char *why)
+struct bw_error *bw_helper_add_error(const struct bw_helper *helper, const char *image,
+                                     const char *why)
 {
     char said[MESSAGE];
     size_t name = strlen(helper->program);

@@ -23,7 +23,7 @@ void bw_helper_stop(struct bw_helper *helper);
 const char *bw_helper_socket(const struct bw_helper *helper);
 
 /** An error for an image that it cannot serve: with the helper's own message, or else `why`. */
-struct bw_error *bw_helper_blame(const struct bw_helper *helper, const char *image,
-                                 const char *why);
+struct bw_error *bw_helper_add_error(const struct bw_helper *helper, const char *image,
+                                     const char *why);
 
 #endif

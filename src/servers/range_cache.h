@@ -25,8 +25,8 @@ struct bw_cached_range {
 struct bw_range_cache {
     struct bw_cached_range **ranges; /**< ascending, without overlap */
     size_t count, capacity;
-    size_t hand;        /**< of the clock algorithm */
-    uint64_t bytes;     /**< of the ranges */
+    size_t hand;        /**< where the clock algorithm goes on */
+    uint64_t bytes;     /**< sum of the lengths of all ranges */
     uint64_t requested; /**< bytes requested so far, also in vain */
 };
 

@@ -12,8 +12,8 @@
 #include "base/cleanup.h"
 #include "base/zeros.h"
 
-enum { PIECE = 64 << 10 /* that much of zeros becomes a hole */ };
-static const uint64_t largest_size = UINT64_C(16) << 40; /* of a file of ext4 */
+enum { PIECE = 64 << 10 /* as many zeros become a hole */ };
+static const uint64_t largest_size = UINT64_C(16) << 40; /* the limit of ext4 */
 
 struct bw_spool {
     int file;
