@@ -81,7 +81,7 @@ struct bw_graph {
     struct bw_probes silent;              /**< used unless the caller sets others */
     struct bw_servers *servers;           /**< servers of images; may be NULL */
     const struct bw_image_source *source; /**< replaces the images; NULL: none; not owned */
-    struct bw_keys *keys;                 /**< of encrypted volumes; may be NULL; not owned */
+    struct bw_keys *keys;                 /**< keys of encrypted volumes; may be NULL; not owned */
     /** bw_fs_options.decompressed; may be NULL */
     void (*decompressed)(void *context, uint64_t done, uint64_t total);
     void *decompressed_context;

@@ -23,8 +23,8 @@
 static const struct bw_unit no_units[] = {{"", 1}, {NULL, 0}};
 
 static const struct type {
-    const char *name;    /* in the documentation of layers */
-    const char *article; /* in "'x' is not ..." */
+    const char *name;    /* its name in the documentation of layers */
+    const char *article; /* as in "'x' is not a size" */
     const struct bw_unit *units;
 } types[] = {
     [BW_OPTION_BOOL] = {"bool", "one", NULL},
@@ -444,7 +444,7 @@ struct bw_registry {
     char *path;
     struct bw_plugin *types; /* built-in types have no handle */
     size_t count, capacity;
-    char **names; /* of all types, sorted; filled on the first request */
+    char **names; /* names of all types, sorted; filled on the first request */
     size_t name_count, name_capacity;
 };
 

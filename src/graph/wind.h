@@ -21,7 +21,7 @@ struct bw_servers *bw_xlator_servers(const struct bw_xlator *xlator);
 
 /** An image that is read by calling functions. They must be safe from any thread. */
 struct bw_image_source {
-    const char *name; /**< for messages */
+    const char *name; /**< the name in messages */
     uint64_t size;    /**< bytes */
     /** Reads `length` bytes; the range is inside of the image. */
     struct bw_error *(*read)(void *context, uint64_t offset, void *buffer, size_t length);
