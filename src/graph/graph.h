@@ -264,12 +264,4 @@ struct bw_error *bw_option_check(const struct bw_option *option, const char *tex
 /** Whether a word without quotes would be a keyword of volfiles. */
 bool bw_volfile_is_keyword(const char *word);
 
-/* Layers from shared objects. */
-
-/** A type of layer. */
-struct bw_plugin {
-    void *handle; /**< its shared object; NULL if it is built-in */
-    const struct bw_xlator_class *xlator;
-};
-
 #endif

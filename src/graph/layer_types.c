@@ -2,6 +2,11 @@
 /*
  * Types of layers: validating and parsing the options of a class; classes from shared objects; and
  * the registry of all classes.
+ *
+ * A class may come from somebody else's shared object, so nothing in it is taken on trust: first
+ * the number of the interface is compared, then check_plugin() verifies each rule of
+ * btrfs-walk/graph.h on which the graph relies. A shared object is loaded when its type is looked
+ * up, and never for a list of the types.
  */
 #include <dirent.h>
 #include <dlfcn.h>
@@ -12,10 +17,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/array.h"
 #include "base/buffer.h"
 #include "base/cleanup.h"
 #include "base/human.h"
+#include "base/vector.h"
 #include "graph/graph.h"
 
 /* Options. */
@@ -179,13 +184,15 @@ struct bw_error *bw_option_check(const struct bw_option *option, const char *tex
     BW_AUTO_FREE char *range = bw_option_range(option);
     if (!range)
         return bw_error_no_memory();
-    bool list = option->type == BW_OPTION_ENUM || option->type == BW_OPTION_BOOL;
-    return bw_error_create(BW_ERROR_USAGE, "option %s: '%s' is not %s%s%s%s", option->name, text,
-                           types[option->type].article,
-                           !*range ? ""
-                           : list  ? " of: "
-                                   : " (",
-                           range, list || !*range ? "" : ")");
+    const char *article = types[option->type].article;
+    if (!*range)
+        return bw_error_create(BW_ERROR_USAGE, "option %s: '%s' is not %s", option->name, text,
+                               article);
+    if (option->type == BW_OPTION_ENUM || option->type == BW_OPTION_BOOL)
+        return bw_error_create(BW_ERROR_USAGE, "option %s: '%s' is not %s of: %s", option->name,
+                               text, article, range);
+    return bw_error_create(BW_ERROR_USAGE, "option %s: '%s' is not %s (%s)", option->name, text,
+                           article, range);
 }
 
 /* Finds an option of a layer's own class. Reports a programming error in the layer if there is no
@@ -277,16 +284,6 @@ static const char *option_fault(const struct bw_xlator_class *xlator,
     return NULL;
 }
 
-static struct bw_error *check_options(const struct bw_xlator_class *xlator)
-{
-    for (const struct bw_option *option = xlator->options; option && option->name; option++) {
-        const char *fault = option_fault(xlator, option);
-        if (fault)
-            return bw_error_create(BW_ERROR_USAGE, "its option '%s': %s", option->name, fault);
-    }
-    return NULL;
-}
-
 static bool has_good_spaces(const struct bw_xlator_class *xlator)
 {
     if (xlator->above == BW_ADDRESS_NONE || xlator->above > BW_ADDRESS_ANY ||
@@ -307,25 +304,8 @@ static bool has_good_operations(const struct bw_xlator_class *xlator)
     return passes || (xlator->operations.read && measures);
 }
 
-static struct bw_error *check_class(const struct bw_xlator_class *xlator, const char *type)
-{
-    if (!xlator || !xlator->type || !xlator->description || !xlator->page)
-        return bw_error_create(BW_ERROR_USAGE, "its class lacks a type, a description or a page");
-    if (strcmp(xlator->type, type) != 0)
-        return bw_error_create(BW_ERROR_USAGE, "it holds the layer %s", xlator->type);
-    BW_TRY(check_options(xlator));
-    if (!has_good_spaces(xlator))
-        return bw_error_create(BW_ERROR_USAGE,
-                               "its address spaces and children break the rules of graph.h");
-    if (!has_good_operations(xlator))
-        return bw_error_create(BW_ERROR_USAGE, "it lacks the operation read or size");
-    if (xlator->takes && !xlator->operations.control)
-        return bw_error_create(BW_ERROR_USAGE,
-                               "it takes messages, but lacks the operation control");
-    return NULL;
-}
-
-static struct bw_error *check_api(const struct bw_xlator_api *api, const char *type)
+/* Verifies what a shared object exports. */
+static struct bw_error *check_plugin(const struct bw_xlator_api *api, const char *type)
 {
     if (!api)
         return bw_error_create(BW_ERROR_USAGE, "it exports no bw_xlator_api");
@@ -338,99 +318,24 @@ static struct bw_error *check_api(const struct bw_xlator_api *api, const char *t
         return bw_error_create(BW_ERROR_USAGE,
                                "its bw_xlator_api has %u bytes, not %zu: rebuild it", api->size,
                                sizeof *api);
-    return check_class(api->xlator, type);
-}
-
-static void unload_plugin(struct bw_plugin *plugin);
-
-static struct bw_error *load_plugin(const char *file, const char *type, struct bw_plugin *plugin)
-{
-    if (IS_STATIC)
-        return bw_error_create(BW_ERROR_UNSUPPORTED,
-                               "cannot load the layer %s: this program is linked statically", file);
-    /* never unloaded: a confined program could not load it again */
-    plugin->handle = dlopen(file, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-    if (!plugin->handle)
-        return bw_error_create(BW_ERROR_USAGE, "cannot load a layer: %s", dlerror());
-    const struct bw_xlator_api *api = dlsym(plugin->handle, "bw_xlator_api");
-    struct bw_error *error = check_api(api, type);
-    if (error) {
-        unload_plugin(plugin);
-        return bw_error_prefix(error, "cannot use the layer %s", file);
+    const struct bw_xlator_class *xlator = api->xlator;
+    if (!xlator || !xlator->type || !xlator->description || !xlator->page)
+        return bw_error_create(BW_ERROR_USAGE, "its class lacks a type, a description or a page");
+    if (strcmp(xlator->type, type) != 0)
+        return bw_error_create(BW_ERROR_USAGE, "it holds the layer %s", xlator->type);
+    for (const struct bw_option *option = xlator->options; option && option->name; option++) {
+        const char *fault = option_fault(xlator, option);
+        if (fault)
+            return bw_error_create(BW_ERROR_USAGE, "its option '%s': %s", option->name, fault);
     }
-    plugin->xlator = api->xlator;
-    return NULL;
-}
-
-/*
- * Loads a type from the first directory of `path` that contains its file. BW_ERROR_USAGE: no such
- * file, it cannot be loaded, it does not export bw_xlator_api, its ABI differs, or its class is
- * invalid.
- */
-static struct bw_error *plugin_load(const char *path, const char *type, struct bw_plugin *plugin)
-{
-    *plugin = (struct bw_plugin){0};
-    BW_AUTO_FREE char *file = NULL;
-    if (is_type_name(type))
-        BW_TRY(find_file(path, type, &file));
-    return file ? load_plugin(file, type, plugin)
-                : bw_error_create(BW_ERROR_USAGE, "unknown type %s", type);
-}
-
-static void unload_plugin(struct bw_plugin *plugin)
-{
-    if (plugin->handle)
-        dlclose(plugin->handle);
-    *plugin = (struct bw_plugin){0};
-}
-
-/* Calls `visit` for the files CATEGORY/NAME.so of a category. */
-static struct bw_error *search_category(const char *directory, const char *category,
-                                        bw_type_visitor *visit, void *context)
-{
-    BW_AUTO_FREE char *path = NULL;
-    struct bw_error *error = NULL;
-    DIR *files = asprintf(&path, "%s/%s", directory, category) < 0 ? NULL : opendir(path);
-    for (struct dirent *entry; files && !error && (entry = readdir(files));) {
-        BW_AUTO_FREE char *type = NULL;
-        size_t length = strlen(entry->d_name);
-        if (length < 4 || strcmp(entry->d_name + length - 3, ".so") != 0 ||
-            asprintf(&type, "%s/%.*s", category, (int)length - 3, entry->d_name) < 0)
-            continue;
-        if (is_type_name(type))
-            error = visit(context, type);
-    }
-    if (files)
-        closedir(files);
-    return error;
-}
-
-static struct bw_error *search_directory(const char *directory, bw_type_visitor *visit,
-                                         void *context)
-{
-    struct bw_error *error = NULL;
-    DIR *categories = opendir(directory);
-    for (struct dirent *entry; categories && !error && (entry = readdir(categories));)
-        if (strspn(entry->d_name, TYPE_LETTERS) == strlen(entry->d_name))
-            error = search_category(directory, entry->d_name, visit, context);
-    if (categories)
-        closedir(categories);
-    return error;
-}
-
-/* Calls `visit` for every file below `path` whose name is a type; a type may be visited several
- * times. Returns the first error of `visit`. */
-static struct bw_error *search_path(const char *path, bw_type_visitor *visit, void *context)
-{
-    while (*path) {
-        size_t length = strcspn(path, ":");
-        BW_AUTO_FREE char *directory = strndup(path, length);
-        if (!directory)
-            return bw_error_no_memory();
-        if (length)
-            BW_TRY(search_directory(directory, visit, context));
-        path += length + (path[length] == ':');
-    }
+    if (!has_good_spaces(xlator))
+        return bw_error_create(BW_ERROR_USAGE,
+                               "its address spaces and children break the rules of graph.h");
+    if (!has_good_operations(xlator))
+        return bw_error_create(BW_ERROR_USAGE, "it lacks the operation read or size");
+    if (xlator->takes && !xlator->operations.control)
+        return bw_error_create(BW_ERROR_USAGE,
+                               "it takes messages, but lacks the operation control");
     return NULL;
 }
 
@@ -440,12 +345,19 @@ static struct bw_error *search_path(const char *path, bw_type_visitor *visit, vo
 #define BW_XLATOR_DIRECTORY "/usr/local/lib/btrfs-walk/xlator"
 #endif
 
+/* A type of layer. */
+struct plugin {
+    void *handle; /* its shared object; NULL if it is built-in */
+    const struct bw_xlator_class *xlator;
+};
+
+BW_VECTOR(plugins, struct plugin);
+BW_VECTOR(names, char *);
+
 struct bw_registry {
     char *path;
-    struct bw_plugin *types; /* built-in types have no handle */
-    size_t count, capacity;
-    char **names; /* names of all types, sorted; filled on the first request */
-    size_t name_count, name_capacity;
+    struct plugins types;
+    struct names names; /* names of all types, sorted; filled on the first request */
 };
 
 /* Joins BTRFS_WALK_XLATOR_PATH and the library's own directory; NULL if memory runs out. */
@@ -453,10 +365,11 @@ static char *default_path(void)
 {
     const char *given = secure_getenv("BTRFS_WALK_XLATOR_PATH");
     char *path = NULL;
-    return asprintf(&path, "%s%s%s", given ? given : "", given && *given ? ":" : "",
-                    BW_XLATOR_DIRECTORY) < 0
-               ? NULL
-               : path;
+    if (!given || !*given)
+        return strdup(BW_XLATOR_DIRECTORY);
+    if (asprintf(&path, "%s:%s", given, BW_XLATOR_DIRECTORY) < 0)
+        return NULL;
+    return path;
 }
 
 struct bw_error *bw_registry_create(const char *path, struct bw_registry **registry)
@@ -475,11 +388,8 @@ struct bw_error *bw_registry_create(const char *path, struct bw_registry **regis
 struct bw_error *bw_registry_add(struct bw_registry *registry,
                                  const struct bw_xlator_class *const *classes)
 {
-    for (; *classes; classes++) {
-        if (!BW_ARRAY_RESERVE(registry->types, registry->count, registry->capacity))
-            return bw_error_no_memory();
-        registry->types[registry->count++] = (struct bw_plugin){NULL, *classes};
-    }
+    for (; *classes; classes++)
+        BW_TRY(plugins_push(&registry->types, (struct plugin){NULL, *classes}));
     return NULL;
 }
 
@@ -487,12 +397,13 @@ void bw_registry_close(struct bw_registry *registry)
 {
     if (!registry)
         return;
-    while (registry->count)
-        unload_plugin(&registry->types[--registry->count]);
-    while (registry->name_count)
-        free(registry->names[--registry->name_count]);
-    free(registry->names);
-    free(registry->types);
+    for (size_t i = 0; i < registry->types.count; i++)
+        if (registry->types.items[i].handle)
+            dlclose(registry->types.items[i].handle);
+    while (registry->names.count)
+        free(names_pop(&registry->names));
+    names_free(&registry->names);
+    plugins_free(&registry->types);
     free(registry->path);
     free(registry);
 }
@@ -500,35 +411,75 @@ void bw_registry_close(struct bw_registry *registry)
 struct bw_error *bw_registry_find(struct bw_registry *registry, const char *type,
                                   const struct bw_xlator_class **found)
 {
-    for (size_t i = 0; i < registry->count; i++) {
-        *found = registry->types[i].xlator;
+    for (size_t i = 0; i < registry->types.count; i++) {
+        *found = registry->types.items[i].xlator;
         if (strcmp((*found)->type, type) == 0)
             return NULL;
     }
     *found = NULL;
-    if (!BW_ARRAY_RESERVE(registry->types, registry->count, registry->capacity))
-        return bw_error_no_memory();
-    struct bw_plugin *plugin = &registry->types[registry->count];
-    BW_TRY(plugin_load(registry->path, type, plugin));
-    registry->count++;
-    *found = plugin->xlator;
-    return NULL;
+    BW_AUTO_FREE char *file = NULL;
+    if (is_type_name(type))
+        BW_TRY(find_file(registry->path, type, &file));
+    if (!file)
+        return bw_error_create(BW_ERROR_USAGE, "unknown type %s", type);
+    if (IS_STATIC)
+        return bw_error_create(BW_ERROR_UNSUPPORTED,
+                               "cannot load the layer %s: this program is linked statically", file);
+    BW_TRY(plugins_reserve(&registry->types, 1));
+    /* It is never unloaded, because a confined program could not load it again. */
+    void *handle = dlopen(file, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    if (!handle)
+        return bw_error_create(BW_ERROR_USAGE, "cannot load a layer: %s", dlerror());
+    const struct bw_xlator_api *api = dlsym(handle, "bw_xlator_api");
+    struct bw_error *error = check_plugin(api, type);
+    if (error) {
+        dlclose(handle);
+        return bw_error_prefix(error, "cannot use the layer %s", file);
+    }
+    *found = api->xlator;
+    return plugins_push(&registry->types, (struct plugin){handle, api->xlator});
 }
 
-static struct bw_error *add_name(void *context, const char *type)
+/* Adds a name that is not there yet. */
+static struct bw_error *add_name(struct bw_registry *registry, const char *type)
 {
-    struct bw_registry *registry = context;
-    for (size_t i = 0; i < registry->name_count; i++)
-        if (strcmp(registry->names[i], type) == 0)
+    for (size_t i = 0; i < registry->names.count; i++)
+        if (strcmp(registry->names.items[i], type) == 0)
             return NULL;
     char *copy = strdup(type);
-    if (!copy ||
-        !BW_ARRAY_RESERVE(registry->names, registry->name_count, registry->name_capacity)) {
-        free(copy);
+    if (!copy)
         return bw_error_no_memory();
+    struct bw_error *error = names_push(&registry->names, copy);
+    if (error)
+        free(copy);
+    return error;
+}
+
+/* Adds the names of the files CATEGORY/NAME.so in a directory. */
+static struct bw_error *add_names_of(struct bw_registry *registry, const char *directory)
+{
+    struct bw_error *error = NULL;
+    DIR *categories = opendir(directory);
+    for (struct dirent *category; categories && !error && (category = readdir(categories));) {
+        BW_AUTO_FREE char *path = NULL;
+        if (strspn(category->d_name, TYPE_LETTERS) != strlen(category->d_name) ||
+            asprintf(&path, "%s/%s", directory, category->d_name) < 0)
+            continue;
+        DIR *files = opendir(path);
+        for (struct dirent *file; files && !error && (file = readdir(files));) {
+            BW_AUTO_FREE char *type = NULL;
+            const size_t length = strlen(file->d_name);
+            if (length >= 4 && strcmp(file->d_name + length - 3, ".so") == 0 &&
+                asprintf(&type, "%s/%.*s", category->d_name, (int)length - 3, file->d_name) >= 0 &&
+                is_type_name(type))
+                error = add_name(registry, type);
+        }
+        if (files)
+            closedir(files);
     }
-    registry->names[registry->name_count++] = copy;
-    return NULL;
+    if (categories)
+        closedir(categories);
+    return error;
 }
 
 static int by_name(const void *a, const void *b)
@@ -536,22 +487,26 @@ static int by_name(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* Adds missing names: of types added meanwhile, or those missing because of an earlier error. */
-static struct bw_error *find_names(struct bw_registry *registry)
-{
-    for (size_t i = 0; i < registry->count; i++)
-        BW_TRY(add_name(registry, registry->types[i].xlator->type));
-    BW_TRY(search_path(registry->path, add_name, registry));
-    if (registry->name_count)
-        qsort(registry->names, registry->name_count, sizeof *registry->names, by_name);
-    return NULL;
-}
-
 struct bw_error *bw_registry_each(struct bw_registry *registry, bw_type_visitor *visit,
                                   void *context)
 {
-    BW_TRY(find_names(registry));
-    for (size_t i = 0; i < registry->name_count; i++)
-        BW_TRY(visit(context, registry->names[i]));
+    /* Names may be missing: types may have been added meanwhile, or an error has ended the last
+     * search. */
+    for (size_t i = 0; i < registry->types.count; i++)
+        BW_TRY(add_name(registry, registry->types.items[i].xlator->type));
+    for (const char *path = registry->path; *path;) {
+        const size_t length = strcspn(path, ":");
+        BW_AUTO_FREE char *directory = strndup(path, length);
+        if (!directory)
+            return bw_error_no_memory();
+        if (length)
+            BW_TRY(add_names_of(registry, directory));
+        path += length + (path[length] == ':');
+    }
+    if (registry->names.count)
+        qsort(registry->names.items, registry->names.count, sizeof *registry->names.items, by_name);
+
+    for (size_t i = 0; i < registry->names.count; i++)
+        BW_TRY(visit(context, registry->names.items[i]));
     return NULL;
 }

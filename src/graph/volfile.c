@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The grammar of volfiles, parsed by recursive descent with one token of lookahead. validate.c
- * checks the meaning of the words.
+ * The grammar of volfiles, parsed by recursive descent with one token of lookahead. graph.h shows
+ * an example. Each function begins at the token of its rule, and ends behind it. A statement needs
+ * no end of line, so a keyword is only recognized where one is allowed, and in quotes it is a word
+ * like any other. validate.c checks the meaning of the words.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -101,39 +103,21 @@ static struct bw_error *expect_name(struct parser *parser, const char *expected,
     return NULL;
 }
 
-static struct bw_error *parse_type(struct parser *parser)
-{
-    struct bw_token type;
-    const struct bw_word *first = &parser->volume->type_name;
-    if (first->text)
-        return BW_REFUSE(parser->token.at, "volume %s has a second type; the first is in line %u",
-                         parser->volume->name.text, first->at.line);
-    BW_TRY(next_token(parser));
-    BW_TRY(expect_word(parser, "a type", &type));
-    return bw_layer_set_type(parser->volume, type.text, type.at);
-}
-
-static struct bw_error *check_option_name(const struct bw_xlator *volume,
-                                          const struct bw_token *name)
-{
-    for (size_t i = 0; i < volume->setting_count; i++)
-        if (strcmp(volume->settings[i].name.text, name->text) == 0)
-            return BW_REFUSE(name->at, "volume %s has option %s twice; the first is in line %u",
-                             volume->name.text, name->text, volume->settings[i].name.at.line);
-    if (volume->setting_count == OPTIONS_AT_MOST)
-        return BW_REFUSE(name->at, "volume %s has more than %d options", volume->name.text,
-                         OPTIONS_AT_MOST);
-    return NULL;
-}
-
 static struct bw_error *parse_option(struct parser *parser)
 {
+    struct bw_xlator *volume = parser->volume;
     struct bw_token name, value;
     BW_TRY(next_token(parser));
     BW_TRY(expect_word(parser, "the name of an option", &name));
-    BW_TRY(check_option_name(parser->volume, &name));
+    for (size_t i = 0; i < volume->setting_count; i++)
+        if (strcmp(volume->settings[i].name.text, name.text) == 0)
+            return BW_REFUSE(name.at, "volume %s has option %s twice; the first is in line %u",
+                             volume->name.text, name.text, volume->settings[i].name.at.line);
+    if (volume->setting_count == OPTIONS_AT_MOST)
+        return BW_REFUSE(name.at, "volume %s has more than %d options", volume->name.text,
+                         OPTIONS_AT_MOST);
     BW_TRY(expect_word(parser, "the value of an option", &value));
-    return bw_layer_set_option(parser->volume, name.text, name.at, value.text, value.at);
+    return bw_layer_set_option(volume, name.text, name.at, value.text, value.at);
 }
 
 /* Parses a list that may span several lines: it ends at the next keyword. */
@@ -153,27 +137,12 @@ static struct bw_error *parse_subvolumes(struct parser *parser)
     return NULL;
 }
 
-/* A word after a complete statement was probably meant as a part of it. */
-static struct bw_error *refuse_surplus(const struct parser *parser)
-{
-    const struct bw_token *token = &parser->token;
-    const struct bw_xlator *volume = parser->volume;
-    if (parser->statement == OPTION) {
-        const struct bw_setting *option = &volume->settings[volume->setting_count - 1];
-        return BW_REFUSE(
-            token->at,
-            "'%s' follows the value of option %s: a value with white space needs quotes, "
-            "like \"%s %s\"",
-            token->text, option->name.text, option->value.text, token->text);
-    }
-    return BW_REFUSE(token->at, "unexpected '%s' after the %s of volume %s", token->text,
-                     parser->statement == TYPE ? "type" : "name", volume->name.text);
-}
-
+/* The error of a token that does not begin a statement of the volume. */
 static struct bw_error *refuse_statement(const struct parser *parser)
 {
     const struct bw_token *token = &parser->token;
-    const struct bw_word *name = &parser->volume->name;
+    const struct bw_xlator *volume = parser->volume;
+    const struct bw_word *name = &volume->name;
     if (token->kind == BW_TOKEN_END)
         return BW_REFUSE(token->at,
                          "the file ends inside volume %s of line %u: end-volume is missing",
@@ -181,8 +150,18 @@ static struct bw_error *refuse_statement(const struct parser *parser)
     if (keyword_of(token) == VOLUME)
         return BW_REFUSE(token->at, "volume %s of line %u is still open: end-volume is missing",
                          name->text, name->at.line);
+    /* A word after a complete statement was probably meant as a part of it. */
+    if (token->at.line == parser->statement_line && parser->statement == OPTION) {
+        const struct bw_setting *option = &volume->settings[volume->setting_count - 1];
+        return BW_REFUSE(
+            token->at,
+            "'%s' follows the value of option %s: a value with white space needs quotes, "
+            "like \"%s %s\"",
+            token->text, option->name.text, option->value.text, token->text);
+    }
     if (token->at.line == parser->statement_line)
-        return refuse_surplus(parser);
+        return BW_REFUSE(token->at, "unexpected '%s' after the %s of volume %s", token->text,
+                         parser->statement == TYPE ? "type" : "name", name->text);
     if (token->kind == BW_TOKEN_QUOTED)
         return BW_REFUSE(token->at,
                          "type, option, subvolumes or end-volume expected, without quotes");
@@ -193,10 +172,18 @@ static struct bw_error *refuse_statement(const struct parser *parser)
 
 static struct bw_error *parse_statement(struct parser *parser)
 {
-    enum keyword keyword = keyword_of(&parser->token);
+    const enum keyword keyword = keyword_of(&parser->token);
+    const struct bw_word *type = &parser->volume->type_name;
+    struct bw_token word;
     switch (keyword) {
     case TYPE:
-        BW_TRY(parse_type(parser));
+        if (type->text)
+            return BW_REFUSE(parser->token.at,
+                             "volume %s has a second type; the first is in line %u",
+                             parser->volume->name.text, type->at.line);
+        BW_TRY(next_token(parser));
+        BW_TRY(expect_word(parser, "a type", &word));
+        BW_TRY(bw_layer_set_type(parser->volume, word.text, word.at));
         break;
     case OPTION:
         BW_TRY(parse_option(parser));
@@ -211,30 +198,26 @@ static struct bw_error *parse_statement(struct parser *parser)
     return NULL;
 }
 
-static struct bw_error *parse_volume(struct parser *parser)
+static struct bw_error *parse_volumes(struct parser *parser)
 {
-    struct bw_token name;
-    BW_TRY(next_token(parser));
-    BW_TRY(expect_name(parser, "the name of a volume", &name));
-    BW_TRY(bw_graph_add(parser->graph, parser->graph->size, name.text, name.at, &parser->volume));
-    parser->statement = VOLUME;
-    while (keyword_of(&parser->token) != END_VOLUME)
-        BW_TRY(parse_statement(parser));
-    if (!parser->volume->type_name.text)
-        return BW_REFUSE(name.at, "volume %s has no type", name.text);
-    return next_token(parser);
-}
-
-static struct bw_error *parse_file(struct parser *parser)
-{
+    struct bw_graph *graph = parser->graph;
     BW_TRY(next_token(parser));
     while (parser->token.kind != BW_TOKEN_END) {
+        struct bw_token name;
         if (keyword_of(&parser->token) != VOLUME)
             return BW_REFUSE(parser->token.at, "the keyword volume expected, not '%s'",
                              parser->token.text);
-        BW_TRY(parse_volume(parser));
+        BW_TRY(next_token(parser));
+        BW_TRY(expect_name(parser, "the name of a volume", &name));
+        BW_TRY(bw_graph_add(graph, graph->size, name.text, name.at, &parser->volume));
+        parser->statement = VOLUME;
+        while (keyword_of(&parser->token) != END_VOLUME)
+            BW_TRY(parse_statement(parser));
+        if (!parser->volume->type_name.text)
+            return BW_REFUSE(name.at, "volume %s has no type", name.text);
+        BW_TRY(next_token(parser));
     }
-    if (!parser->graph->size)
+    if (!graph->size)
         return BW_REFUSE(parser->token.at, "the file contains no volume");
     return NULL;
 }
@@ -253,7 +236,7 @@ struct bw_error *bw_volfile_parse(struct bw_graph *graph, const char *source, co
     if (!begin.source)
         return bw_error_no_memory();
     BW_TRY(bw_lexer_open(&rules, begin, text + skipped, length - skipped, &parser.lexer));
-    struct bw_error *error = parse_file(&parser);
+    struct bw_error *error = parse_volumes(&parser);
     bw_lexer_close(&parser.lexer);
     return error;
 }
@@ -268,8 +251,10 @@ struct bw_error *bw_volfile_read(struct bw_graph *graph, const char *path)
     /* one more byte, to detect volfiles that are too large */
     struct bw_error *error = bw_buffer_read(&text, descriptor, BW_VOLFILE_SIZE + 1);
     close(descriptor);
-    error = error ? bw_error_prefix(error, "%s", path)
-                  : bw_volfile_parse(graph, path, text.data, text.length);
+    if (error)
+        error = bw_error_prefix(error, "%s", path);
+    else
+        error = bw_volfile_parse(graph, path, text.data, text.length);
     bw_buffer_free(&text);
     return error;
 }
