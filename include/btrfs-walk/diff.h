@@ -132,14 +132,32 @@ enum bw_diff_reading {
     BW_DIFF_READ_ALWAYS, /**< equal checksums are not believed */
 };
 
-/** One side of a comparison: either `fs` or `folder` is set. */
+/** One side of a comparison: either `fs`, `folder` or `list` is set. */
 struct bw_diff_side {
     struct bw_fs *fs;
     const struct bw_subvolume *subvolume;
-    uint64_t directory;   /**< inode of the compared directory; 0: the top of the subvolume */
-    const char *folder;   /**< path of a directory of this machine */
-    uint64_t reserved[4]; /**< zeros: room for more members */
+    uint64_t directory;         /**< inode of the compared directory; 0: the top of the subvolume */
+    const char *folder;         /**< path of a directory of this machine */
+    const struct bw_list *list; /**< a list of files */
+    uint64_t reserved[4];       /**< zeros: room for more members */
 };
+
+/** A list of files: lines of mtree(5), or of a hash and a path as from sha256sum(1) and similar
+ * programs. It does not change: any number of comparisons may use it. */
+struct bw_list;
+
+/** Parses a list. BW_ERROR_USAGE, with the number of the line, if it is none. The caller closes
+ * `*list`. */
+struct bw_error *bw_list_open(const void *text, size_t length, struct bw_list **list);
+
+/** Closes it; NULL is allowed. */
+void bw_list_close(struct bw_list *list);
+
+/** Keywords in a list that are not compared, separated by commas; "" if there are none. */
+const char *bw_list_ignored(const struct bw_list *list);
+
+/** Whether the beginning of a file looks like a list; no image does. 4096 bytes are enough. */
+bool bw_list_detect(const void *start, size_t length);
 
 /** How to compare. All zeros but the size and `visit`: everything, in the best way. */
 struct bw_diff_options {

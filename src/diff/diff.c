@@ -143,6 +143,8 @@ static struct bw_error *open_entries(const struct bw_diff_side sides[2], unsigne
 {
     if (sides[side].folder)
         return bw_entries_open_folder(sides[side].folder, sides[!side].fs, entries);
+    if (sides[side].list)
+        return bw_entries_open_list(sides[side].list, entries);
     return sides[side].subvolume ? bw_entries_open_image(&sides[side], options, entries) : NULL;
 }
 

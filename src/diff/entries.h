@@ -5,7 +5,7 @@
  *     entries.c: order of paths, descent into directories
  *     image_side.c: a directory of an image, or of send streams -+
  *     folder_side.c: a directory of this machine ----------------+--> merge.c --> differences
- *     (a list of files: sorted in memory) -----------------------+
+ *     list_side.c: a list of files, sorted in memory ------------+
  *
  * next() returns the entries in the order of bw_entries_compare(): the top first, and each
  * directory before everything in it, names ordered by their bytes. A path is "" for the top, "/a",
@@ -121,6 +121,9 @@ struct bw_diff_file bw_entries_image_file(struct bw_entries *entries,
 /** Opens a directory of this machine. Errors go to the reporter of `reporter`. */
 struct bw_error *bw_entries_open_folder(const char *path, struct bw_fs *reporter,
                                         struct bw_entries **result);
+
+/** Opens a list of files. */
+struct bw_error *bw_entries_open_list(const struct bw_list *list, struct bw_entries **result);
 
 /* Contents of files of an image, compared with a file of this machine or with hashes
  * (contents.c). */

@@ -117,18 +117,11 @@ sed -i '2,$s/^./0/' "$WORK/list"
 expect "all but one have changed" 4 manifest-changed check --manifest "$WORK/list" "$plain"
 holds "by SHA-512" out_has 'sha512 is [0-9a-f]*, not 0'
 sed 's/^./0/' "$WORK/list" > "$WORK/B2SUMS"
-expect "all have: the name tells" 4 manifest-changed check --manifest "$WORK/B2SUMS" "$plain"
-holds "that it is BLAKE2b" out_has 'blake2b is '
+expect "all have" 4 manifest-changed check --manifest "$WORK/B2SUMS" "$plain"
 list tar --format mtree --subvol 257 "$subvolumes"
 expect "a subvolume" 0 ' 0 errors' check --manifest "$WORK/list" --subvol 257 "$subvolumes"
-sed -i -e 's|^\./|./home/docs/nested/|' -e 's|^\. |./home/docs/nested |' "$WORK/list"
-expect "a subvolume, from the top-level one on" 0 ' 0 errors' check --manifest "$WORK/list" \
-    --subvol 257 "$subvolumes"
 list sum --subvol home "$subvolumes"
 expect "sums of a subvolume" 0 ' 0 errors' check --manifest "$WORK/list" --subvol home "$subvolumes"
-sed -i 's,  /,  /home/,' "$WORK/list"
-expect "from the top-level subvolume on" 0 ' 0 errors' check --manifest "$WORK/list" --subvol home \
-    "$subvolumes"
 sed -i 1d "$WORK/list"
 expect "findings have whole paths" 4 'manifest-extra' check --manifest "$WORK/list" --subvol home \
     "$subvolumes"
@@ -200,8 +193,9 @@ holds "what is not compared" grep -q 'not compared: flags,uname$' "$WORK/err"
 for text in 'top-file colour=red' 'top-file mode=rwx' 'top-file type=folder' \
     'top-file sha256=abc' "$(printf '%064d' 0) x"; do
     printf '%s\n' "$text" > "$WORK/list"
-    expect "no list: $text" 16 'list, line 1: ' check --manifest "$WORK/list" "$plain"
+    expect "no list: $text" 16 'list: line 1: ' check --manifest "$WORK/list" "$plain"
 done
+expect "a device without an end" 16 'a list has at most 1 GiB' check --manifest /dev/zero "$plain"
 expect "a list that is not there" 8 'cannot open' check --manifest "$WORK/nowhere" "$plain"
 expect "a subvolume that is not there" 16 'no subvolume' check --manifest "$WORK/good" --subvol \
     999 "$plain"

@@ -223,7 +223,7 @@ static int run(const struct cmd_common *common, void *settings)
     check_catch_signals();
     int status = error ? report_failure(&check, error) : check_images(&check);
     bw_check_summary_free(check.summary);
-    bw_manifest_free(&check.list);
+    bw_list_close(check.list);
     bw_rows_destroy(rows);
     free(check.stream.row);
     bw_buffer_free(&check.line);

@@ -13,7 +13,7 @@
 #include "cli/common/answer.h"
 #include "cli/common/monitor.h"
 #include "cli/common/output.h"
-#include "export/manifest.h"
+#include "btrfs-walk/diff.h"
 
 /** The exit statuses are combinations of these bits, as in fsck(8). */
 enum { CHECK_ERRORS = 4, CHECK_UNFINISHED = 8, CHECK_USAGE = 16 };
@@ -59,7 +59,7 @@ struct check_run {
     struct bw_rows_stream stream; /**< `rows` is NULL if findings are printed as lines */
     struct bw_buffer line, message;
     struct bw_check_summary *summary;
-    struct bw_manifest list; /**< of settings->manifest */
+    struct bw_list *list; /**< of settings->manifest */
     struct bw_finding_count differences[CHECK_DIFFERENCES];
     uint64_t compared;  /**< entries of the list that were compared, or reported as missing */
     bool list_compared; /**< the comparison has begun */

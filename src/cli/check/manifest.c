@@ -1,451 +1,152 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The comparison with a list: a separate pass after the library's passes. It walks all files, and
- * hashes those whose hash is in the list. Differences are findings. Unlike the check, it reads the
- * files as after a mount, with the log replayed, unless --log=ignore is given.
+ * The comparison with a list: a separate pass after the library's passes, by bw_diff(), of which
+ * every difference is a finding. Unlike the check, it reads the files as after a mount, with the
+ * log replayed, unless --log=ignore is given.
  */
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/stat.h>
 
 #include "base/cleanup.h"
-#include "btrfs-walk/file.h"
+#include "btrfs-walk/walk.h"
 #include "cli/check/check.h"
-#include "cli/export/hashing.h"
-#include "export/entry_queue.h"
-#include "base/hash.h"
-
-/*
- * Lists of sha512sum and b2sum look the same. To find out which it is, both hashes of a few small
- * files are computed until one matches the list. If all of these files have changed, the name of
- * the list decides.
- */
-
-enum { MOST_FILES = 64, MOST_BYTES = 1 << 20 };
-
-/* One of the two algorithms, applied to a file. */
-struct candidate {
-    enum bw_hash_algorithm algorithm;
-    struct bw_hash *hash;
-    bool is_bad;
-};
-
-static struct bw_error *add_part(void *context, const struct bw_data_part *part)
-{
-    struct candidate *candidate = context;
-    if (part->kind == BW_DATA_BYTES)
-        bw_hash_add(candidate->hash, part->bytes, (size_t)part->length);
-    else if (part->kind == BW_DATA_HOLE)
-        bw_hash_add_zeros(candidate->hash, part->length);
-    candidate->is_bad |= part->kind == BW_DATA_BAD;
-    return NULL;
-}
-
-static struct bw_error *has_hash(struct bw_file *file, struct candidate *candidate,
-                                 const char *wanted, bool *same)
-{
-    char text[BW_HASH_TEXT];
-    BW_TRY(bw_hash_create(candidate->algorithm, &candidate->hash));
-    struct bw_error *error = bw_file_read_parts(file, 0, UINT64_MAX, add_part, candidate);
-    if (!error)
-        bw_hash_end(candidate->hash, text);
-    bw_hash_destroy(candidate->hash);
-    *same = !error && !candidate->is_bad && strcasecmp(text, wanted) == 0;
-    return error;
-}
-
-/* Sets `found` if one of the two hashes matches the entry. */
-static struct bw_error *try_file(struct bw_fs *fs, const struct bw_place *place, const char *wanted,
-                                 enum bw_hash_algorithm *algorithm, bool *found)
-{
-    static const enum bw_hash_algorithm both[] = {BW_HASH_SHA512, BW_HASH_BLAKE2B};
-    struct bw_file *file;
-    BW_TRY(bw_file_open(fs, place, NULL, &file));
-    struct bw_error *error = NULL;
-    for (size_t i = 0; i < 2 && !error && !*found; i++) {
-        struct candidate candidate = {.algorithm = *algorithm = both[i]};
-        error = has_hash(file, &candidate, wanted, found);
-    }
-    bw_file_close(file);
-    return error;
-}
-
-static struct bw_error *try_entry(struct bw_fs *fs, const char *prefix,
-                                  const struct bw_manifest_entry *entry,
-                                  enum bw_hash_algorithm *algorithm, bool *found)
-{
-    BW_AUTO_BUFFER struct bw_buffer path = {0};
-    struct bw_place place;
-    struct bw_inode inode;
-    bw_buffer_format(&path, "%s/%s%c", prefix, entry->path, '\0');
-    if (path.failed)
-        return bw_error_no_memory();
-    BW_TRY(bw_lookup(fs, bw_subvolume_by_id(fs, BW_TOP_SUBVOLUME), path.data, false, &place));
-    BW_TRY(bw_inode_get(fs, &place, &inode));
-    return place.type == BW_FILE_REGULAR && inode.size <= MOST_BYTES
-               ? try_file(fs, &place, entry->hash, algorithm, found)
-               : NULL;
-}
-
-static enum bw_hash_algorithm algorithm_of_name(const char *file)
-{
-    const char *slash = strrchr(file, '/');
-    const char *name = slash ? slash + 1 : file;
-    return strcasestr(name, "b2") || strcasestr(name, "blake") ? BW_HASH_BLAKE2B : BW_HASH_SHA512;
-}
-
-static struct bw_error *determine_list_algorithm(struct check_run *check, struct bw_fs *fs,
-                                                 const char *prefix)
-{
-    struct bw_manifest *list = &check->list;
-    enum bw_hash_algorithm algorithm;
-    bool found = false;
-    unsigned tries = 0;
-    for (size_t i = 0; i < list->count && tries < MOST_FILES && !found; i++) {
-        if (!list->entries[i].is_doubtful)
-            continue;
-        struct bw_error *error = try_entry(fs, prefix, &list->entries[i], &algorithm, &found);
-        if (error && error->code == BW_ERROR_NO_MEMORY)
-            return error;
-        bw_error_free(error); /* the comparison will report errors of this file */
-        tries++;
-    }
-    if (list->is_doubtful)
-        bw_manifest_settle(list, found ? algorithm : algorithm_of_name(check->settings->manifest));
-    return NULL;
-}
+#include "cli/common/list_file.h"
 
 /* A running comparison. */
 struct comparison {
     struct check_run *check;
     struct bw_fs *fs;
-    struct bw_entry_queue *queue;
-    struct cmd_hashing hashing;
-    struct bw_buffer message;
-    char *top;               /* path of the subvolume of --subvol; "" for the top-level subvolume */
-    bool list_begins_at_top; /* the paths in the list begin with `top` */
-    /* Paths from the top-level subvolume on, with a NUL: of the file that ends, and of the next one
-     * to read, which another thread may look up at the same time. */
-    struct bw_buffer path, next_path;
+    char *top; /* path of the subvolume of --subvol; "" for the top-level subvolume */
+    struct bw_buffer message, path;
 };
 
-/* Findings. */
-
-static struct bw_error *report_difference(struct comparison *comparison, enum check_difference code,
-                                          const char *path, const struct bw_export_entry *item)
+static void add_text(struct bw_buffer *message, const char *attribute, const char *value,
+                     const char *wanted)
 {
-    bw_buffer_append_byte(&comparison->message, '\0');
-    return comparison->message.failed
-               ? bw_error_no_memory()
-               : check_report_difference(comparison->check, code,
-                                         (struct bw_bytes){path, strlen(path)},
-                                         comparison->message.data, item ? &item->place : NULL);
+    bw_buffer_format(message, "%s%s is %s, not %s", message->length ? ", " : "", attribute, value,
+                     wanted);
 }
 
-/* Comparing a file with its entry. */
-
-static void begin_difference(struct bw_buffer *message, const char *attribute)
+/* Appends the facts in which a file and its line differ. */
+static void add_facts(struct bw_buffer *message, const struct bw_diff_entry *file,
+                      const struct bw_diff_entry *line)
 {
-    bw_buffer_format(message, "%s%s is ", message->length ? ", " : "", attribute);
+    const unsigned known = file->known & line->known;
+    const struct {
+        unsigned fact;
+        const char *name;
+        uint64_t value, wanted;
+    } numbers[] = {{BW_KNOWS_UID, "uid", file->uid, line->uid},
+                   {BW_KNOWS_GID, "gid", file->gid, line->gid},
+                   {BW_KNOWS_LINKS, "nlink", file->links, line->links},
+                   {BW_KNOWS_SIZE, "size", file->size, line->size},
+                   {BW_KNOWS_DEVICE, "major", file->major, line->major},
+                   {BW_KNOWS_DEVICE, "minor", file->minor, line->minor}};
+    const struct timespec time = file->mtime, wanted = line->mtime;
+    if (known & BW_KNOWS_MODE && file->mode != line->mode)
+        bw_buffer_format(message, "mode is %04" PRIo32 ", not %04" PRIo32, file->mode, line->mode);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        if (known & numbers[i].fact && numbers[i].value != numbers[i].wanted)
+            bw_buffer_format(message, "%s%s is %" PRIu64 ", not %" PRIu64,
+                             message->length ? ", " : "", numbers[i].name, numbers[i].value,
+                             numbers[i].wanted);
+    if (known & BW_KNOWS_TIME && (time.tv_sec != wanted.tv_sec || time.tv_nsec != wanted.tv_nsec))
+        bw_buffer_format(message, "%stime is %" PRId64 ".%09ld, not %" PRId64 ".%09ld",
+                         message->length ? ", " : "", (int64_t)time.tv_sec, time.tv_nsec,
+                         (int64_t)wanted.tv_sec, wanted.tv_nsec);
+    if (file->target && line->target && strcmp(file->target, line->target) != 0)
+        add_text(message, "link", file->target, line->target);
+    if (file->hash && line->hash && strcasecmp(file->hash, line->hash) != 0)
+        add_text(message, file->hash_name, file->hash, line->hash);
 }
 
-static void compare_number(struct bw_buffer *message, const char *attribute, uint64_t value,
-                           uint64_t wanted)
+static struct bw_error *on_difference(void *context, const struct bw_difference *difference)
 {
-    if (value == wanted)
-        return;
-    begin_difference(message, attribute);
-    bw_buffer_format(message, "%" PRIu64 ", not %" PRIu64, value, wanted);
-}
-
-static void compare_mode(struct bw_buffer *message, uint64_t value, uint64_t wanted)
-{
-    if (value == wanted)
-        return;
-    begin_difference(message, "mode");
-    bw_buffer_format(message, "%04" PRIo64 ", not %04" PRIo64, value, wanted);
-}
-
-static void compare_text(struct bw_buffer *message, const char *attribute, const char *value,
-                         const char *wanted)
-{
-    if (strcasecmp(value, wanted) == 0 && (*attribute != 'l' || strcmp(value, wanted) == 0))
-        return;
-    begin_difference(message, attribute);
-    bw_buffer_format(message, "%s, not %s", value, wanted);
-}
-
-static void compare_time(struct bw_buffer *message, const struct timespec *time,
-                         const struct bw_manifest_entry *entry)
-{
-    if (time->tv_sec == entry->seconds && (uint64_t)time->tv_nsec == entry->nanoseconds)
-        return;
-    begin_difference(message, "time");
-    bw_buffer_format(message, "%" PRId64 ".%09ld, not %" PRId64 ".%09" PRIu64,
-                     (int64_t)time->tv_sec, time->tv_nsec, entry->seconds, entry->nanoseconds);
-}
-
-static void compare_link(struct comparison *comparison, const struct bw_export_entry *item,
-                         const struct bw_manifest_entry *entry)
-{
-    BW_AUTO_FREE char *target = NULL;
-    BW_AUTO_ERROR struct bw_error *error =
-        bw_inode_readlink(comparison->fs, &item->place, &target, NULL);
-    compare_text(&comparison->message, "link", error ? error->message : target, entry->link);
-}
-
-static void compare_hash(struct comparison *comparison, const struct bw_export_entry *item,
-                         const struct bw_manifest_entry *entry)
-{
-    struct bw_buffer *message = &comparison->message;
-    if (*item->hash)
-        compare_text(message, bw_hash_names[entry->algorithm], item->hash, entry->hash);
-    else
-        bw_buffer_format(message, "%s%s", message->length ? ", " : "",
-                         item->error ? item->error->message : "its data cannot be read");
-}
-
-/* Compares attributes, except sizes and link counts of directories, which depend on the file
- * system. */
-static void compare_attributes(struct comparison *comparison, const struct bw_export_entry *item,
-                               const struct bw_manifest_entry *entry)
-{
-    const struct bw_inode *inode = &item->inode;
-    struct bw_buffer *message = &comparison->message;
-    const uint32_t type = item->type;
-    const unsigned given = entry->given;
-    if (given & BW_MANIFEST_MODE)
-        compare_mode(message, inode->mode & 07777, entry->mode);
-    if (given & BW_MANIFEST_UID)
-        compare_number(message, "uid", inode->uid, entry->uid);
-    if (given & BW_MANIFEST_GID)
-        compare_number(message, "gid", inode->gid, entry->gid);
-    if (given & BW_MANIFEST_LINKS && type != S_IFDIR)
-        compare_number(message, "nlink", inode->link_count, entry->links);
-    if (given & BW_MANIFEST_SIZE && type == S_IFREG)
-        compare_number(message, "size", inode->size, entry->size);
-    if (given & BW_MANIFEST_TIME)
-        compare_time(message, &inode->mtime, entry);
-    if (given & BW_MANIFEST_DEVICE && (type == S_IFCHR || type == S_IFBLK)) {
-        compare_number(message, "major", bw_inode_major(inode), entry->major);
-        compare_number(message, "minor", bw_inode_minor(inode), entry->minor);
+    struct comparison *comparison = context;
+    struct bw_buffer *message = &comparison->message, *path = &comparison->path;
+    const struct bw_diff_entry *file = difference->old_entry, *line = difference->entry;
+    enum check_difference code = CHECK_CHANGED;
+    const char *reason = "it cannot be read";
+    message->length = path->length = 0;
+    if (difference->status == BW_DIFFERENCE_ADDED) {
+        code = CHECK_MISSING;
+        bw_buffer_format(message, "line %u of the list has it", line->line);
+    } else if (difference->status == BW_DIFFERENCE_DELETED) {
+        code = CHECK_EXTRA;
+        reason = "it is not in the list";
+    } else if (difference->status == BW_DIFFERENCE_TYPE) {
+        add_text(message, "type", bw_file_type_name(file->type), bw_file_type_name(line->type));
+    } else {
+        if (file && line && difference->changes)
+            add_facts(message, file, line);
+        if (difference->unknown)
+            bw_buffer_format(message, "%sits data cannot be read", message->length ? ", " : "");
     }
-    if (given & BW_MANIFEST_LINK && type == S_IFLNK)
-        compare_link(comparison, item, entry);
-    if (given & BW_MANIFEST_HASH && type == S_IFREG)
-        compare_hash(comparison, item, entry);
-}
-
-static void compare_entry(struct comparison *comparison, const struct bw_export_entry *item,
-                          const struct bw_manifest_entry *entry)
-{
-    if (!item->has_inode)
-        bw_buffer_format(&comparison->message, "its inode is lost");
-    else if (entry->given & BW_MANIFEST_TYPE && item->type != entry->type)
-        compare_text(&comparison->message, "type", bw_manifest_type_name(item->type),
-                     bw_manifest_type_name(entry->type));
-    else
-        compare_attributes(comparison, item, entry);
-}
-
-/* The stream of files. */
-
-/* Looks up the entry of a file in the list. Sets `path`. */
-static struct bw_error *find_entry(const struct comparison *comparison,
-                                   const struct bw_export_entry *item, struct bw_buffer *path,
-                                   struct bw_manifest_entry **entry)
-{
-    const char *listed = item->path.data;
-    path->length = 0;
-    bw_buffer_format(path, "%s%s%c", comparison->top,
-                     *comparison->top && !item->path.data[1] ? "" : listed, '\0');
-    if (path->failed)
+    if (!message->length)
+        bw_buffer_append(message, reason, strlen(reason));
+    bw_buffer_append_byte(message, '\0');
+    bw_buffer_append(path, comparison->top, strlen(comparison->top));
+    if (!path->length || difference->path_length > 1)
+        bw_buffer_append(path, difference->path, difference->path_length);
+    if (message->failed || path->failed)
         return bw_error_no_memory();
-    if (comparison->list_begins_at_top)
-        listed = path->data;
-    *entry = bw_manifest_find(&comparison->check->list, listed + (*listed == '/'));
-    return NULL;
+    const struct bw_place place = {
+        .subvolume = difference->old_subvolume
+                         ? bw_subvolume_by_id(comparison->fs, difference->old_subvolume)
+                         : NULL,
+        .inode = difference->old_inode,
+        .type = difference->old_type};
+    return check_report_difference(comparison->check, code,
+                                   (struct bw_bytes){path->data, path->length}, message->data,
+                                   place.subvolume && place.inode ? &place : NULL);
 }
 
-static struct bw_error *next_file(void *context, struct bw_stream_file *file, bool *got)
+/* Sets the subvolume of --subvol, and its path. An unreachable subvolume has none. */
+static struct bw_error *find_top(struct comparison *comparison, struct bw_diff_side *side)
 {
-    struct comparison *comparison = context;
-    struct bw_export_entry *item;
-    BW_TRY(bw_entry_queue_next(comparison->queue, &item));
-    *got = item;
-    if (!item)
-        return NULL;
-    struct bw_manifest_entry *entry;
-    BW_TRY(find_entry(comparison, item, &comparison->next_path, &entry));
-    item->skipped = !entry || !(entry->given & BW_MANIFEST_HASH);
-    *file = bw_export_entry_stream_file(item);
-    return NULL;
-}
-
-static struct bw_error *hash_part(void *context, struct bw_data_reader *reader,
-                                  const struct bw_stream_file *file)
-{
-    struct comparison *comparison = context;
-    return cmd_hashing_work(&comparison->hashing, reader, file);
-}
-
-static struct bw_error *on_part(void *context, const struct bw_stream_file *file,
-                                const struct bw_data_part *part)
-{
-    struct comparison *comparison = context;
-    return cmd_hashing_visit(&comparison->hashing, file, part);
-}
-
-static bool should_continue(struct comparison *comparison)
-{
-    const struct bw_check_progress progress = {
-        .pass = check_comparison_passes[CHECK_MANIFEST_PASS].name,
-        .bytes = bw_fs_bytes_read(comparison->fs)};
-    return check_show_progress(comparison->check, &progress);
-}
-
-static struct bw_error *end_item(struct comparison *comparison, struct bw_export_entry *item)
-{
-    struct bw_manifest_entry *entry;
-    comparison->message.length = 0;
-    BW_TRY(find_entry(comparison, item, &comparison->path, &entry));
-    if (!should_continue(comparison))
-        return bw_error_create(BW_ERROR_STOPPED, "the check was stopped");
-    if (!entry && item->type == S_IFSOCK)
-        return NULL; /* lists do not contain sockets */
-    if (!entry) {
-        bw_buffer_format(&comparison->message, "it is not in the list");
-        return report_difference(comparison, CHECK_EXTRA, comparison->path.data, item);
-    }
-    entry->seen = true;
-    comparison->check->compared++;
-    compare_entry(comparison, item, entry);
-    if (!comparison->message.length)
-        return NULL;
-    return report_difference(comparison, CHECK_CHANGED, comparison->path.data, item);
-}
-
-static struct bw_error *on_file_end(void *context, const struct bw_stream_file *file, bool complete)
-{
-    struct comparison *comparison = context;
-    if (complete)
-        cmd_hashing_finish(&comparison->hashing, file);
-    struct bw_error *error = complete ? end_item(comparison, file->user) : NULL;
-    bw_entry_queue_release(comparison->queue, file->user);
-    return error;
-}
-
-/* The beginning of paths that the list omits. */
-static const char *prefix_of(const struct comparison *comparison)
-{
-    return comparison->list_begins_at_top ? "" : comparison->top;
-}
-
-static struct bw_error *find_missing(struct comparison *comparison)
-{
-    BW_AUTO_BUFFER struct bw_buffer path = {0};
-    for (size_t i = 0; i < comparison->check->list.count; i++) {
-        const struct bw_manifest_entry *entry = &comparison->check->list.entries[i];
-        if (entry->seen || entry->given & BW_MANIFEST_OPTIONAL)
-            continue;
-        path.length = comparison->message.length = 0;
-        bw_buffer_format(&path, "%s/%s", prefix_of(comparison), entry->path);
-        bw_buffer_append_byte(&path, '\0');
-        bw_buffer_format(&comparison->message, "line %u of the list has it", entry->line);
-        if (path.failed)
-            return bw_error_no_memory();
-        comparison->check->compared++;
-        BW_TRY(report_difference(comparison, CHECK_MISSING, path.data, NULL));
-    }
-    return NULL;
-}
-
-/* The steps of the comparison. */
-
-/* Whether all paths in the list begin with the path of the subvolume, as version 0.2.0 wrote them.
- * If the first one exists relative to the subvolume, it is not such a list. */
-static bool begins_at_top(const struct comparison *comparison, const struct bw_subvolume *from)
-{
-    const struct bw_manifest *list = &comparison->check->list;
-    const char *prefix = comparison->top + 1;
-    const size_t length = strlen(prefix);
-    struct bw_place place;
-    for (size_t i = 0; i < list->count; i++)
-        if (strncmp(list->entries[i].path, prefix, length) != 0 ||
-            (list->entries[i].path[length] && list->entries[i].path[length] != '/'))
-            return false;
-    BW_AUTO_ERROR struct bw_error *error =
-        list->count ? bw_lookup(comparison->fs, from, list->entries[0].path, false, &place) : NULL;
-    return error;
-}
-
-/* Finds the path of the subvolume of --subvol. An unreachable subvolume has none. */
-static struct bw_error *find_top(struct comparison *comparison, const char *subvolume)
-{
-    const struct bw_subvolume *from = NULL;
-    struct bw_error *error = NULL;
+    const char *name = comparison->check->settings->subvolume;
     size_t length;
-    if (subvolume)
-        BW_TRY(bw_subvolume_by_name(comparison->fs, subvolume, &from));
-    if (from)
-        error = bw_subvolume_path(comparison->fs, from, &comparison->top, &length);
+    BW_TRY(bw_subvolume_by_name(comparison->fs, name ? name : "/", &side->subvolume));
+    struct bw_error *error =
+        bw_subvolume_path(comparison->fs, side->subvolume, &comparison->top, &length);
     if (error && error->code == BW_ERROR_NO_MEMORY)
         return error;
-    if (from && !error && length > 1) {
-        comparison->list_begins_at_top = begins_at_top(comparison, from);
+    if (!error && length > 1)
         return NULL;
-    }
     bw_error_free(error);
     free(comparison->top);
     comparison->top = calloc(1, 1);
     return comparison->top ? NULL : bw_error_no_memory();
 }
 
-static struct bw_error *set_algorithm(struct comparison *comparison)
+static bool should_continue(void *context)
 {
-    BW_TRY(determine_list_algorithm(comparison->check, comparison->fs, prefix_of(comparison)));
-    comparison->hashing.algorithm = comparison->check->list.algorithm;
-    return NULL;
-}
-
-static void report_missed(void *context, const char *start, struct bw_error *error)
-{
-    struct comparison *comparison = context;
-    (void)start;
-    comparison->check->unfinished = true;
-    cmd_fail(comparison->check->common, error);
+    (void)context;
+    return !check_is_stopped();
 }
 
 static struct bw_error *compare_files(struct comparison *comparison)
 {
-    const struct check_arguments *settings = comparison->check->settings;
-    const struct bw_starting_points everything = {0};
-    const unsigned passes[] = {comparison->check->list.only_files ? BW_WALK_FILES : BW_WALK_ALL, 0};
-    const struct bw_entry_queue_options options = {.walk = {.struct_size = sizeof options.walk,
-                                                            .subvolume = settings->subvolume,
-                                                            .nested = settings->nested,
-                                                            .no_snapshots = settings->no_snapshots,
-                                                            .threads = settings->threads},
-                                                   .starts = &everything,
-                                                   .passes = passes,
-                                                   .missed = report_missed,
-                                                   .context = comparison};
-    const struct bw_stream stream = {.struct_size = sizeof stream,
-                                     .threads = settings->threads,
-                                     .next = next_file,
-                                     .work = hash_part,
-                                     .work_limit = CMD_HASHING_LIMIT,
-                                     .visit = on_part,
-                                     .finish = on_file_end,
-                                     .context = comparison};
-    BW_TRY(find_top(comparison, settings->subvolume));
-    BW_TRY(set_algorithm(comparison));
-    BW_TRY(bw_entry_queue_create(comparison->fs, &options, &comparison->queue));
-    BW_TRY(bw_stream_run(comparison->fs, &stream));
-    return find_missing(comparison);
+    struct check_run *check = comparison->check;
+    const struct check_arguments *settings = check->settings;
+    struct bw_diff_side sides[2] = {{.fs = comparison->fs}, {.list = check->list}};
+    struct bw_diff_summary summary = {0};
+    const struct bw_diff_options how = {
+        .struct_size = sizeof how,
+        .nested = settings->nested == BW_NESTED_ENTER ||
+                  (settings->nested == BW_NESTED_DEFAULT && !settings->subvolume),
+        .no_snapshots = settings->no_snapshots,
+        .threads = settings->threads,
+        .visit = on_difference,
+        .context = comparison,
+        .proceed = should_continue,
+    };
+    BW_TRY(find_top(comparison, &sides[0]));
+    struct bw_error *error = bw_diff(&sides[0], &sides[1], &how, &summary);
+    check->compared = summary.entries[1];
+    return error;
 }
 
 static void ignore_message(void *context, enum bw_severity severity, const struct bw_error *error)
@@ -472,11 +173,7 @@ static struct bw_error *open_replayed(struct comparison *comparison, struct bw_f
 
 struct bw_error *check_read_list(struct check_run *check)
 {
-    const char *file = check->settings->manifest;
-    BW_TRY(bw_manifest_read(file, &check->list));
-    if (check->list.ignored.length > 1 && !check->common->messages.quiet)
-        fprintf(stderr, "btrfs-walk: note: %s: not compared: %s\n", file, check->list.ignored.data);
-    return NULL;
+    return cmd_read_list(check->common, check->settings->manifest, &check->list);
 }
 
 struct bw_error *check_compare(struct check_run *check)
@@ -485,15 +182,11 @@ struct bw_error *check_compare(struct check_run *check)
     struct bw_fs *replayed = NULL;
     check_begin_pass(check, check_comparison_passes[CHECK_MANIFEST_PASS].name);
     check->list_compared = true;
-    cmd_hashing_init(&comparison.hashing, check->list.algorithm);
     struct bw_error *error = open_replayed(&comparison, &replayed);
     if (!error)
         error = compare_files(&comparison);
-    bw_entry_queue_destroy(comparison.queue);
-    cmd_hashing_free(&comparison.hashing);
     bw_buffer_free(&comparison.message);
     bw_buffer_free(&comparison.path);
-    bw_buffer_free(&comparison.next_path);
     free(comparison.top);
     bw_fs_close(replayed);
     return error;

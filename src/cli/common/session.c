@@ -384,3 +384,30 @@ int cmd_close(const struct cmd_common *common, struct cmd_session *session)
     int status = cmd_close_outputs(common, session);
     return fs_status.damages || fs_status.unused_images ? STATUS_PARTIAL : status;
 }
+
+/* Devices like /dev/zero have no end. */
+struct bw_error *cmd_read_list(const struct cmd_common *common, const char *name,
+                               struct bw_list **list)
+{
+    enum { STEP = 1 << 20, MOST = 1 << 30 };
+    BW_AUTO_BUFFER struct bw_buffer text = {0};
+    const int descriptor = open(name, O_RDONLY | O_CLOEXEC);
+    size_t before;
+    if (descriptor < 0)
+        return bw_error_from_errno(errno, "cannot open %s", name);
+    struct bw_error *error = NULL;
+    do {
+        before = text.length;
+        error = bw_buffer_read(&text, descriptor, before + STEP);
+    } while (!error && text.length > before && text.length <= MOST);
+    close(descriptor);
+    if (!error && text.length > MOST)
+        error = bw_error_create(BW_ERROR_USAGE, "a list has at most 1 GiB");
+    if (!error)
+        error = bw_list_open(text.data, text.length, list);
+    if (error)
+        return bw_error_prefix(error, "%s", name);
+    if (*bw_list_ignored(*list) && !common->messages.quiet)
+        fprintf(stderr, "btrfs-walk: note: %s: not compared: %s\n", name, bw_list_ignored(*list));
+    return NULL;
+}

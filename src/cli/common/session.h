@@ -53,4 +53,11 @@ int cmd_close(const struct cmd_common *common, struct cmd_session *session);
 /** Like cmd_close(), but STATUS_PARTIAL only if an output could not be written. */
 int cmd_close_outputs(const struct cmd_common *common, struct cmd_session *session);
 
+struct bw_list;
+
+/** Reads a list of files (btrfs-walk/diff.h), before the sandbox is entered. Prints a note if it
+ * contains keywords that are not compared. */
+struct bw_error *cmd_read_list(const struct cmd_common *common, const char *name,
+                               struct bw_list **list);
+
 #endif

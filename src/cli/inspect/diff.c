@@ -3,10 +3,12 @@
  * streams, in the format of `zfs diff -FH` or as rows. */
 #include "btrfs-walk/diff.h"
 
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/array.h"
 #include "base/cleanup.h"
@@ -31,7 +33,8 @@ struct diff_state {
     unsigned reading; /* enum bw_diff_reading */
     unsigned nested;  /* enum bw_nested */
     bool stat, by_path, exit_code;
-    bool with_folder; /* `others` is a directory of this machine */
+    bool with_folder;     /* `others` is a directory of this machine */
+    struct bw_list *list; /* `others` is a list of files; or NULL */
     struct cmd_since since;
     struct cmd_index index; /* of --since */
 };
@@ -73,8 +76,8 @@ static struct bw_error *store_only(void *target, const struct cmd_option *option
 static const char *const readings[] = {"needed", "never", "always", NULL};
 
 static const struct cmd_option options[] = {
-    {0, "other", "IMAGE|DIR|STREAM",
-     "B is in this other image or send stream (repeatable), or is this directory",
+    {0, "other", "IMAGE|DIR|STREAM|LIST",
+     "B is in this other image or send stream (repeatable), or is this directory or list",
      .store = store_other},
     {0, "other-partition", "PARTITION", "B is in this partition of the disk of --other",
      CMD_TEXT(struct diff_state, other_partition)},
@@ -305,7 +308,9 @@ static struct bw_error *check_below(const struct bw_diff_side sides[2], const ch
         BW_AUTO_BUFFER struct bw_buffer text = {0};
         struct stat status;
         bool exists = false;
-        if (sides[i].folder) {
+        if (sides[i].list) {
+            exists = true; /* it may have entries below it */
+        } else if (sides[i].folder) {
             bw_buffer_format(&text, "%s/%s%c", sides[i].folder, path, '\0');
             exists = !text.failed && lstat(text.data, &status) == 0;
         } else if (sides[i].directory) {
@@ -468,7 +473,8 @@ static struct bw_error *compare_since(struct diffing *diffing)
     return NULL;
 }
 
-/* A directory of this machine. A is a subvolume or any directory, B a path below the folder. */
+/* A directory of this machine, or a list of files. A is a subvolume or any directory, B a path
+ * below the folder. */
 static struct bw_error *compare_folder(struct diffing *diffing)
 {
     const struct cmd_common *common = diffing->answer->common;
@@ -487,11 +493,13 @@ static struct bw_error *compare_folder(struct diffing *diffing)
         error = NULL;
     }
     BW_TRY(error);
-    bw_buffer_format(&folder, "%s%s%s%c", common->input.folder, common->path_count > 1 ? "/" : "",
+    bw_buffer_format(&folder, "%s%s%s%c", common->input.folder ? common->input.folder : "",
+                     common->path_count > 1 ? "/" : "",
                      common->path_count > 1 ? common->paths[1] : "", '\0');
     if (folder.failed)
         return bw_error_no_memory();
-    sides[1].folder = folder.data;
+    sides[1].folder = diffing->state->list ? NULL : folder.data;
+    sides[1].list = diffing->state->list;
     BW_TRY(compare_sides(diffing, sides));
     if (diffing->states[0] && bw_fs_status(sides[0].fs).damages)
         diffing->answer->status = STATUS_PARTIAL;
@@ -580,7 +588,7 @@ static struct bw_error *list(struct cmd_answer *answer, void *context)
     const bool has_streams = diffing.other && bw_fs_is_stream(diffing.other);
     if (diffing.state->since.given)
         error = compare_since(&diffing);
-    else if (diffing.state->with_folder)
+    else if (diffing.state->with_folder || diffing.state->list)
         error = compare_folder(&diffing);
     else if (has_streams && !common->path_count)
         error = compare_all_streamed(&diffing);
@@ -609,6 +617,24 @@ static bool needs_no_path(const void *state)
     return diff->other_count || diff->since.given;
 }
 
+/* Reads the list of files, if the only argument of --other is one. */
+static struct bw_error *find_list(const struct cmd_common *common, struct diff_state *state)
+{
+    enum { ENOUGH = 4096 };
+    char start[ENOUGH];
+    struct stat status;
+    if (state->other_count != 1 || stat(*state->others, &status) || S_ISDIR(status.st_mode) ||
+        S_ISBLK(status.st_mode) || S_ISFIFO(status.st_mode))
+        return NULL;
+    const int descriptor = open(*state->others, O_RDONLY | O_CLOEXEC);
+    const ssize_t got = descriptor < 0 ? 0 : read(descriptor, start, sizeof start);
+    if (descriptor >= 0)
+        close(descriptor);
+    if (got <= 0 || !bw_list_detect(start, (size_t)got))
+        return NULL;
+    return cmd_read_list(common, *state->others, &state->list);
+}
+
 static int run(const struct cmd_common *common, void *state)
 {
     struct diff_state *diff = state;
@@ -624,10 +650,10 @@ static int run(const struct cmd_common *common, void *state)
     struct cmd_common with_others = *common;
     with_others.input.folder = diff->with_folder ? *diff->others : NULL;
     with_others.input.others = diff->others;
-    with_others.input.other_count = diff->with_folder ? 0 : diff->other_count;
     with_others.input.other_partition = diff->other_partition;
-    struct bw_error *error = NULL;
-    if (diff->since.given)
+    struct bw_error *error = find_list(common, diff);
+    with_others.input.other_count = diff->with_folder || diff->list ? 0 : diff->other_count;
+    if (!error && diff->since.given)
         error = cmd_index_begin(&diff->index, common, &diff->since.scan, &with_others);
     if (error)
         ;
@@ -641,11 +667,14 @@ static int run(const struct cmd_common *common, void *state)
         error = bw_error_create(BW_ERROR_USAGE, "--index and --no-scan are for --since");
     else if (!common->path_count && !diff->other_count && !diff->since.given)
         error = bw_error_create(BW_ERROR_USAGE, "give two subvolumes: IMAGE A B; or --other");
+    else if (diff->list && common->path_count > 1)
+        error = bw_error_create(BW_ERROR_USAGE, "a list has no B: use --below");
     else if (diff->other_partition && !with_others.input.other_count)
         error = bw_error_create(BW_ERROR_USAGE, "--other-partition needs the disk as --other");
     const int result = error ? cmd_fail(common, error) : cmd_answer_run(&with_others, &plan);
     if (diff->since.given)
         cmd_index_end(&diff->index);
+    bw_list_close(diff->list);
     free(diff->others);
     return result;
 }
@@ -670,9 +699,10 @@ const struct command cmd_diff = {
         "A and B are subvolumes: a path from the top-level subvolume, or an id. NAME@N is\n"
         "subvolume NAME as of transaction N, if that is still on the disk; without B, it is\n"
         "compared with the current one. --other names what contains B: another image, send\n"
-        "streams, or a directory of this machine. Then nested subvolumes are compared, too;\n"
-        "without B, B is A in the other one; without both, the whole file systems. Each line is\n"
-        "a sign, a type and a path from the top of A and B, separated by tabs:\n\n"
+        "streams, a directory of this machine, or a list of files (mtree, sha256sum). Then\n"
+        "nested subvolumes are compared, too; without B, B is A in the other one; without both,\n"
+        "the whole file systems. Each line is a sign, a type and a path from the top of A and B,\n"
+        "separated by tabs:\n\n"
         "  +  added         -  deleted\n"
         "  M  modified      R  renamed: the old path, then the new one\n"
         "  T  another type  ?  could not be compared, or only with --content\n\n"
@@ -701,7 +731,8 @@ const struct command cmd_diff = {
         "  btrfs-walk diff --json --below /etc disk.img 257 258   only below /etc\n"
         "  btrfs-walk diff --other copy.img disk.img              an image and its copy\n"
         "  btrfs-walk diff --other /mnt/copy disk.img /home       an image and a directory\n"
-        "  btrfs-walk diff --other backup.send disk.img           an image and a backup\n",
+        "  btrfs-walk diff --other backup.send disk.img           an image and a backup\n"
+        "  btrfs-walk diff --other SHA256SUMS disk.img            an image and a list\n",
     .options = options,
     .record = "diffinfo",
     .sorts_rows = true,

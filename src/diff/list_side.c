@@ -1,0 +1,726 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A list of files as a side of a comparison: lines of mtree(5), as `tar --format mtree`, mtree(8)
+ * and bsdtar(1) write them, or lines of a hash and a path, as `sum`, sha256sum(1) and similar
+ * programs write them. Both formats are split into words in place, and the entries are sorted by
+ * path. Of several lines with the same path, the last one counts; of several hashes in a line, the
+ * strongest.
+ *
+ * Lists are not trusted. An entry needs a fixed number of bytes, and paths that are put together
+ * from the names of directories need at most a multiple of the list.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/hash.h"
+#include "base/human.h"
+#include "base/vector.h"
+#include "diff/entries.h"
+
+/* A line of the list. */
+struct list_entry {
+    struct bw_diff_entry facts;
+    const char *path; /* without a '/' before it; "" for the top */
+    char *owned;      /* allocated path, if it is not a part of the text */
+    unsigned algorithms;
+    bool is_optional;
+};
+
+BW_VECTOR(list_entries, struct list_entry);
+
+struct bw_list {
+    struct bw_buffer text;     /* decoded in place */
+    struct list_entries items; /* in the order of their paths */
+    struct bw_buffer ignored;  /* keywords that are not compared, separated by commas */
+    unsigned knows;            /* facts that some entry has */
+    bool only_files;           /* it contains only hashes, so only regular files */
+};
+
+/* The values of keywords. */
+
+static bool parse_type(char *value, struct list_entry *entry)
+{
+    static const char *const names[] = {[BW_FILE_REGULAR] = "file",
+                                        [BW_FILE_DIRECTORY] = "dir",
+                                        [BW_FILE_CHARACTER_DEVICE] = "char",
+                                        [BW_FILE_BLOCK_DEVICE] = "block",
+                                        [BW_FILE_FIFO] = "fifo",
+                                        [BW_FILE_SOCKET] = "socket",
+                                        [BW_FILE_SYMLINK] = "link"};
+    for (uint8_t i = 1; i < sizeof names / sizeof *names; i++) {
+        entry->facts.type = i;
+        if (strcmp(value, names[i]) == 0)
+            return true;
+    }
+    return false;
+}
+
+static bool parse_number(const char *value, unsigned base, uint64_t *number)
+{
+    return bw_parse_digits(&value, base, number) && !*value;
+}
+
+static bool parse_mode(char *value, struct list_entry *entry)
+{
+    uint64_t mode;
+    if (!parse_number(value, 8, &mode) || mode > 07777)
+        return false;
+    entry->facts.mode = (uint32_t)mode;
+    return true;
+}
+
+static bool parse_uid(char *value, struct list_entry *entry)
+{
+    return parse_number(value, 10, &entry->facts.uid);
+}
+
+static bool parse_gid(char *value, struct list_entry *entry)
+{
+    return parse_number(value, 10, &entry->facts.gid);
+}
+
+static bool parse_links(char *value, struct list_entry *entry)
+{
+    return parse_number(value, 10, &entry->facts.links);
+}
+
+static bool parse_size(char *value, struct list_entry *entry)
+{
+    return parse_number(value, 10, &entry->facts.size);
+}
+
+/* Parses SECONDS[.NANOSECONDS]. The part after the point is an integer, not a fraction: some
+ * programs write it without leading zeros. */
+static bool parse_time(char *value, struct list_entry *entry)
+{
+    const char *next = value + (*value == '-');
+    uint64_t seconds;
+    if (!bw_parse_digits(&next, 10, &seconds) || seconds > INT64_MAX)
+        return false;
+    uint64_t nanoseconds = 0;
+    if (*next &&
+        (*next != '.' || !parse_number(next + 1, 10, &nanoseconds) || nanoseconds > 999999999))
+        return false;
+    entry->facts.mtime.tv_sec = *value == '-' ? -(time_t)seconds : (time_t)seconds;
+    entry->facts.mtime.tv_nsec = (long)nanoseconds;
+    return true;
+}
+
+/* The character for \X; 0: unknown. */
+static char byte_of_escape(char letter)
+{
+    static const char letters[] = "abfnrstvE", bytes[] = "\a\b\f\n\r \t\v\033";
+    const char *found = strchr(letters, letter);
+    return found ? bytes[found - letters] : letter;
+}
+
+static bool is_octal(const char *text)
+{
+    for (int i = 0; i < 3; i++)
+        if (text[i] < '0' || text[i] > (i ? '7' : '3'))
+            return false;
+    return true;
+}
+
+/* Decodes the escapes of vis(3) in place. */
+static void unescape_text(char *text)
+{
+    char *to = text;
+    for (const char *from = text; *from; to++) {
+        if (*from != '\\' || !from[1]) {
+            *to = *from++;
+        } else if (is_octal(from + 1)) {
+            *to = (char)((from[1] - '0') << 6 | (from[2] - '0') << 3 | (from[3] - '0'));
+            from += 4;
+        } else {
+            *to = byte_of_escape(from[1]);
+            from += 2;
+        }
+    }
+    *to = '\0';
+}
+
+static bool parse_link(char *value, struct list_entry *entry)
+{
+    unescape_text(value);
+    entry->facts.target = value;
+    entry->facts.target_length = strlen(value);
+    return true;
+}
+
+/* Parses FORMAT,MAJOR,MINOR. */
+static bool parse_device(char *value, struct list_entry *entry)
+{
+    const char *next = value + strcspn(value, ",:");
+    return *next++ && bw_parse_digits(&next, 10, &entry->facts.major) && *next++ == ',' &&
+           parse_number(next, 10, &entry->facts.minor);
+}
+
+static bool parse_optional(char *value, struct list_entry *entry)
+{
+    entry->is_optional = true;
+    return !*value;
+}
+
+static const struct keyword {
+    const char *name;
+    unsigned bit; /* enum bw_diff_facts; 0: none */
+    bool (*parse)(char *value, struct list_entry *entry);
+} keywords[] = {
+    {"type", BW_KNOWS_TYPE, parse_type},       {"mode", BW_KNOWS_MODE, parse_mode},
+    {"uid", BW_KNOWS_UID, parse_uid},          {"gid", BW_KNOWS_GID, parse_gid},
+    {"nlink", BW_KNOWS_LINKS, parse_links},    {"size", BW_KNOWS_SIZE, parse_size},
+    {"time", BW_KNOWS_TIME, parse_time},       {"link", BW_KNOWS_TARGET, parse_link},
+    {"device", BW_KNOWS_DEVICE, parse_device}, {"optional", 0, parse_optional},
+};
+
+static const struct keyword *find_keyword(const char *name)
+{
+    for (size_t i = 0; i < sizeof keywords / sizeof *keywords; i++)
+        if (strcmp(name, keywords[i].name) == 0)
+            return &keywords[i];
+    return NULL;
+}
+
+/* The algorithm of "sha256" or "sha256digest"; BW_HASH_ALGORITHMS: not a hash. */
+static enum bw_hash_algorithm find_hash(const char *name)
+{
+    enum bw_hash_algorithm algorithm = 0;
+    for (; algorithm < BW_HASH_ALGORITHMS; algorithm++) {
+        size_t length = strlen(bw_hash_names[algorithm]);
+        if (strncmp(name, bw_hash_names[algorithm], length) == 0 &&
+            (!name[length] || strcmp(name + length, "digest") == 0))
+            break;
+    }
+    return algorithm;
+}
+
+static bool parse_hash(char *value, struct list_entry *entry, enum bw_hash_algorithm algorithm)
+{
+    const size_t digits = bw_hash_digits(algorithm);
+    if (entry->facts.known & BW_KNOWS_HASH && entry->algorithms < 1U << algorithm)
+        return true; /* the one before is stronger */
+    entry->algorithms = 1U << algorithm;
+    entry->facts.hash = value;
+    entry->facts.hash_name = bw_hash_names[algorithm];
+    return strlen(value) == digits && strspn(value, "0123456789abcdefABCDEF") == digits;
+}
+
+/* Keywords that are not compared: other hashes, and properties that an image does not have. */
+static bool is_other(const char *name)
+{
+    static const char *const others[] = {
+        "cksum",           "contents",  "flags",           "gname",  "ignore",
+        "inode",           "nochange",  "resdevice",       "rmd160", "rmd160digest",
+        "ripemd160digest", "sha512256", "sha512256digest", "tags",   "uname"};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (strcmp(name, others[i]) == 0)
+            return true;
+    return false;
+}
+
+/* Adds a keyword to the list of ignored ones, unless it is already there. */
+static void ignore_keyword(struct bw_buffer *ignored, const char *name)
+{
+    const size_t length = strlen(name);
+    for (size_t at = 0, end; at < ignored->length; at = end + 1) {
+        const char *word = ignored->data + at, *comma = memchr(word, ',', ignored->length - at);
+        end = comma ? (size_t)(comma - ignored->data) : ignored->length;
+        if (end - at == length && memcmp(word, name, length) == 0)
+            return;
+    }
+    enum { ENOUGH = 1024 };
+    if (ignored->length < ENOUGH)
+        bw_buffer_format(ignored, "%s%s", ignored->length ? "," : "", name);
+}
+
+/* Stores KEYWORD=VALUE in an entry; adds a keyword that is not compared to `ignored`. Returns why
+ * it is invalid, or NULL. Changes the word, which must outlive the entry. */
+static const char *parse_word(char *word, struct list_entry *entry, struct bw_buffer *ignored)
+{
+    char *equals = strchr(word, '='), *value = equals ? equals + 1 : word + strlen(word);
+    if (equals)
+        *equals = '\0';
+    const struct keyword *keyword = find_keyword(word);
+    const enum bw_hash_algorithm algorithm = find_hash(word);
+    const bool is_hash = algorithm < BW_HASH_ALGORITHMS;
+    if (!keyword && !is_hash && !is_other(word))
+        return "unknown keyword";
+    if (!keyword && !is_hash) {
+        ignore_keyword(ignored, word);
+        return NULL;
+    }
+    if (!(keyword ? keyword->parse(value, entry) : parse_hash(value, entry, algorithm))) {
+        if (equals)
+            *equals = '=';
+        return "a value that the keyword does not have";
+    }
+    entry->facts.known |= keyword ? keyword->bit : BW_KNOWS_HASH;
+    return NULL;
+}
+
+/* Removes a KEYWORD, or "all", from an entry. Returns NULL. */
+static const char *unset_word(const char *name, struct list_entry *entry)
+{
+    const struct keyword *keyword = find_keyword(name);
+    unsigned bits = keyword ? keyword->bit : 0;
+    if (find_hash(name) < BW_HASH_ALGORITHMS)
+        bits = BW_KNOWS_HASH;
+    if (strcmp(name, "all") == 0)
+        *entry = (struct list_entry){.path = ""};
+    else if (strcmp(name, "optional") == 0)
+        entry->is_optional = false;
+    entry->facts.known &= ~bits;
+    return NULL;
+}
+
+/* Parsing. */
+
+/* The state of the parser. */
+struct reader {
+    struct bw_list *list;
+    char *next, *end;
+    unsigned line;
+    struct list_entry defaults; /* of /set */
+    struct bw_buffer directory; /* directory of entries without a '/'; ends with '/', or is empty */
+    size_t path_room;           /* bytes that paths below directories may still need */
+};
+
+static struct bw_error *line_error(const struct reader *reader, const char *why, const char *word)
+{
+    return bw_error_create(BW_ERROR_USAGE, "line %u: %s%s%s", reader->line, why, *word ? ": " : "",
+                           word);
+}
+
+/* Makes a path relative to the top, without empty names and ".", in place; false if it leads up. */
+static bool clean_path(char *path)
+{
+    char *to = path;
+    for (const char *from = path; *from;) {
+        const size_t length = strcspn(from, "/"), step = length + (from[length] == '/');
+        if (length == 2 && memcmp(from, "..", 2) == 0)
+            return false;
+        if (length && !(length == 1 && *from == '.')) {
+            if (to > path)
+                *to++ = '/';
+            memmove(to, from, length);
+            to += length;
+        }
+        from += step;
+    }
+    *to = '\0';
+    return true;
+}
+
+/* Lists of hashes. */
+
+/* The parts of a line with a hash and a name. */
+struct hash_line {
+    char *hash, *name;
+    unsigned algorithms; /* bits */
+};
+
+/* The algorithms whose hashes have this length; 128 digits are either BLAKE2b or SHA-512. */
+static unsigned algorithms_of(size_t digits)
+{
+    unsigned algorithms = 0;
+    for (unsigned i = 0; i < BW_HASH_ALGORITHMS; i++)
+        algorithms |= (unsigned)(bw_hash_digits(i) == digits) << i;
+    return algorithms;
+}
+
+static size_t count_digits(const char *text)
+{
+    return strspn(text, "0123456789abcdefABCDEF");
+}
+
+/* Splits a line "SHA256 (NAME) = HASH". Does not change other lines. */
+static bool cut_tagged(char *line, struct hash_line *parts)
+{
+    char *bracket = strstr(line, " ("), *equals = NULL;
+    for (char *next = line; (next = strstr(next, ") = ")); next++)
+        equals = next;
+    unsigned algorithm = 0;
+    while (bracket && algorithm < BW_HASH_ALGORITHMS &&
+           (strlen(bw_hash_tags[algorithm]) != (size_t)(bracket - line) ||
+            memcmp(line, bw_hash_tags[algorithm], (size_t)(bracket - line)) != 0))
+        algorithm++;
+    if (!bracket || !equals || algorithm == BW_HASH_ALGORITHMS || equals <= bracket + 2)
+        return false;
+    *parts = (struct hash_line){equals + 4, bracket + 2, 1U << algorithm};
+    return count_digits(parts->hash) == bw_hash_digits(algorithm) &&
+           !parts->hash[count_digits(parts->hash)];
+}
+
+/* Splits a line: HASH, two spaces, NAME; or a space and an asterisk. */
+static bool cut_plain(char *line, struct hash_line *parts)
+{
+    size_t digits = count_digits(line);
+    *parts = (struct hash_line){line, line + digits + 2, algorithms_of(digits)};
+    return parts->algorithms && line[digits] == ' ' &&
+           (line[digits + 1] == ' ' || line[digits + 1] == '*') && *parts->name;
+}
+
+static bool cut_hash_line(char *line, struct hash_line *parts)
+{
+    return cut_plain(line, parts) || cut_tagged(line, parts);
+}
+
+/* Terminates the next line, or text up to a NUL, and advances. */
+static char *next_line(struct reader *reader, char terminator)
+{
+    char *line = reader->next;
+    char *end = memchr(line, terminator, (size_t)(reader->end - line));
+    end = end ? end : reader->end;
+    *end = '\0';
+    reader->next = end < reader->end ? end + 1 : end;
+    reader->line++;
+    return line;
+}
+
+/* Decodes escapes in a name, which are used if the line begins with a backslash. */
+static void unescape_name(char *name)
+{
+    char *to = name;
+    for (char *from = name; *from; from++) {
+        bool escape = *from == '\\' && (from[1] == 'n' || from[1] == 'r' || from[1] == '\\');
+        from += escape;
+        *to++ = !escape || *from == '\\' ? *from : *from == 'n' ? '\n' : '\r';
+    }
+    *to = '\0';
+}
+
+static struct bw_error *read_hash_line(struct reader *reader, char *line)
+{
+    struct hash_line parts;
+    bool escapes = *line == '\\';
+    if (!cut_hash_line(line + escapes, &parts))
+        return line_error(reader, "neither a hash and a path nor a line of mtree(5)", "");
+    char *end = parts.hash > parts.name ? parts.hash - strlen(") = ") : parts.name - strlen("  ");
+    *end = '\0';
+    if (escapes)
+        unescape_name(parts.name);
+    if (!clean_path(parts.name))
+        return line_error(reader, "a path that leads up", "");
+    const struct list_entry entry = {.path = parts.name,
+                                     .algorithms = parts.algorithms,
+                                     .facts = {.known = BW_KNOWS_TYPE | BW_KNOWS_HASH,
+                                               .type = BW_FILE_REGULAR,
+                                               .hash = parts.hash,
+                                               .line = reader->line}};
+    return list_entries_push(&reader->list->items, entry);
+}
+
+/* Whether the first line of a text contains a hash. */
+static bool begins_with_hash(char *text)
+{
+    struct hash_line parts;
+    char *line = text + (*text == '\\');
+    char *end = line + strcspn(line, "\n"), before = *end;
+    *end = '\0';
+    const bool is_one = cut_hash_line(line, &parts);
+    *end = before;
+    return is_one;
+}
+
+static struct bw_error *read_hashes(struct reader *reader)
+{
+    char terminator =
+        memchr(reader->next, '\0', (size_t)(reader->end - reader->next)) ? '\0' : '\n';
+    reader->list->only_files = true;
+    while (reader->next < reader->end) {
+        char *line = next_line(reader, terminator);
+        if (*line)
+            BW_TRY(read_hash_line(reader, line));
+    }
+    return NULL;
+}
+
+/* Manifests as in mtree(5). */
+
+/* Separates joined lines; counted later to find line numbers. */
+#define JOINED '\v'
+#define SPACES " \t\r\v"
+
+/* The next word of a line; NULL at the end. */
+static char *next_word(char **line)
+{
+    char *word = *line + strspn(*line, SPACES);
+    *line = word + strcspn(word, SPACES);
+    if (**line)
+        *(*line)++ = '\0';
+    return *word ? word : NULL;
+}
+
+static struct bw_error *read_keywords(struct reader *reader, char *line, bool set,
+                                      struct list_entry *entry)
+{
+    for (char *word; (word = next_word(&line));) {
+        const char *bad =
+            set ? parse_word(word, entry, &reader->list->ignored) : unset_word(word, entry);
+        if (bad)
+            return line_error(reader, bad, word);
+    }
+    return NULL;
+}
+
+/* Removes the last component of the directory. */
+static void leave_directory(struct bw_buffer *directory)
+{
+    directory->length -= directory->length > 0;
+    while (directory->length && directory->data[directory->length - 1] != '/')
+        directory->length--;
+}
+
+/* Sets the path of an entry: a path with a '/' is complete. Others are relative to the current
+ * directory; if the entry is a directory, it becomes the current one. */
+static struct bw_error *set_path(struct reader *reader, char *name, struct list_entry *entry)
+{
+    struct bw_buffer *directory = &reader->directory;
+    const bool is_whole = strchr(name, '/');
+    unescape_text(name);
+    if (!clean_path(name))
+        return line_error(reader, "a path that leads up", "");
+    entry->path = name;
+    if (is_whole || !*name)
+        return NULL;
+    if (directory->length) {
+        const size_t size = directory->length + strlen(name) + 1;
+        if (size > reader->path_room)
+            return line_error(reader, "the paths are too long", "");
+        reader->path_room -= size;
+        entry->owned = malloc(size);
+        if (!entry->owned)
+            return bw_error_no_memory();
+        memcpy(entry->owned, directory->data, directory->length);
+        strcpy(entry->owned + directory->length, name);
+        entry->path = entry->owned;
+    }
+    if (entry->facts.known & BW_KNOWS_TYPE && entry->facts.type == BW_FILE_DIRECTORY)
+        bw_buffer_format(directory, "%s/", name);
+    return directory->failed ? bw_error_no_memory() : NULL;
+}
+
+/* The type that other facts imply; a file whose type is unknown counts as a regular one. */
+static void complete_type(struct bw_diff_entry *facts)
+{
+    if (facts->known & BW_KNOWS_TYPE)
+        return;
+    facts->type = BW_FILE_REGULAR;
+    if (facts->known & BW_KNOWS_TARGET)
+        facts->type = BW_FILE_SYMLINK;
+    if (facts->known & (BW_KNOWS_TARGET | BW_KNOWS_HASH))
+        facts->known |= BW_KNOWS_TYPE;
+}
+
+static struct bw_error *read_entry(struct reader *reader, char *name, char *words)
+{
+    struct list_entry entry = reader->defaults;
+    entry.facts.line = reader->line;
+    BW_TRY(read_keywords(reader, words, true, &entry));
+    complete_type(&entry.facts);
+    if (entry.facts.type != BW_FILE_REGULAR)
+        entry.facts.known &= ~(unsigned)(BW_KNOWS_HASH | BW_KNOWS_SIZE);
+    if (entry.facts.type == BW_FILE_DIRECTORY)
+        entry.facts.known &= ~(unsigned)BW_KNOWS_LINKS;
+    BW_TRY(set_path(reader, name, &entry));
+    struct bw_error *error = list_entries_push(&reader->list->items, entry);
+    if (error)
+        free(entry.owned);
+    return error;
+}
+
+/* Joins lines that end with a backslash with the next line. */
+static void join_lines(char *text, char *end)
+{
+    for (char *at = text; at + 1 < end; at++)
+        if (*at == '\\' && at[1] == '\n')
+            at[0] = at[1] = JOINED;
+        else if (*at == '\\')
+            at++;
+}
+
+static unsigned count_joined(const char *line)
+{
+    unsigned count = 0;
+    while ((line = strchr(line, JOINED))) {
+        const bool joined = line[1] == JOINED;
+        line += 1 + joined;
+        count += joined;
+    }
+    return count;
+}
+
+static struct bw_error *read_mtree(struct reader *reader)
+{
+    join_lines(reader->next, reader->end);
+    for (unsigned joined = 0; reader->next < reader->end;) {
+        char *line = next_line(reader, '\n');
+        reader->line += joined;
+        joined = count_joined(line);
+        char *name = next_word(&line);
+        if (!name || *name == '#')
+            continue;
+        if (strcmp(name, "/set") == 0 || strcmp(name, "/unset") == 0)
+            BW_TRY(read_keywords(reader, line, name[1] == 's', &reader->defaults));
+        else if (strcmp(name, "..") == 0)
+            leave_directory(&reader->directory);
+        else
+            BW_TRY(read_entry(reader, name, line));
+    }
+    return NULL;
+}
+
+/* Both formats. */
+
+static int by_path(const struct list_entry *a, const struct list_entry *b)
+{
+    return bw_entries_compare(a->path, strlen(a->path), b->path, strlen(b->path));
+}
+
+/* Sorts the last line with a path before earlier ones, because it overrides them. */
+static int by_path_and_line(const void *left, const void *right)
+{
+    const struct list_entry *a = left, *b = right;
+    const int order = by_path(a, b);
+    return order ? order : (a->facts.line < b->facts.line) - (a->facts.line > b->facts.line);
+}
+
+static void sort_entries(struct bw_list *list)
+{
+    struct list_entry *items = list->items.items;
+    size_t kept = 0;
+    if (list->items.count)
+        qsort(items, list->items.count, sizeof *items, by_path_and_line);
+    for (size_t i = 0; i < list->items.count; i++) {
+        if (kept && by_path(&items[kept - 1], &items[i]) == 0) {
+            free(items[i].owned);
+            continue;
+        }
+        list->knows |= items[i].facts.known;
+        items[kept++] = items[i];
+    }
+    list->items.count = kept;
+}
+
+struct bw_error *bw_list_open(const void *text, size_t length, struct bw_list **result)
+{
+    enum { MOST_TIMES = 16, ALWAYS = 1 << 20 };
+    struct bw_list *list = calloc(1, sizeof *list);
+    if (!list)
+        return bw_error_no_memory();
+    bw_buffer_append(&list->text, text, length);
+    bw_buffer_append_byte(&list->text, '\0'); /* room for the NUL of the last line */
+    struct bw_error *error = list->text.failed ? bw_error_no_memory() : NULL;
+    struct reader reader = {.list = list,
+                            .defaults.path = "",
+                            .next = list->text.data,
+                            .end = list->text.data + length,
+                            .path_room = ALWAYS + MOST_TIMES * length};
+    if (!error)
+        error = begins_with_hash(reader.next) ? read_hashes(&reader) : read_mtree(&reader);
+    bw_buffer_append_byte(&list->ignored, '\0');
+    if (!error && list->ignored.failed)
+        error = bw_error_no_memory();
+    bw_buffer_free(&reader.directory);
+    if (error) {
+        bw_list_close(list);
+        return error;
+    }
+    sort_entries(list);
+    *result = list;
+    return NULL;
+}
+
+const char *bw_list_ignored(const struct bw_list *list)
+{
+    return list->ignored.data;
+}
+
+void bw_list_close(struct bw_list *list)
+{
+    if (!list)
+        return;
+    for (size_t i = 0; i < list->items.count; i++)
+        free(list->items.items[i].owned);
+    list_entries_free(&list->items);
+    bw_buffer_free(&list->text);
+    bw_buffer_free(&list->ignored);
+    free(list);
+}
+
+bool bw_list_detect(const void *start, size_t length)
+{
+    enum { ENOUGH = 4096 };
+    char text[ENOUGH + 1];
+    length = length < ENOUGH ? length : ENOUGH;
+    memcpy(text, start, length);
+    text[length] = '\0';
+    if (begins_with_hash(text))
+        return true;
+    return strlen(text) == length && length && strchr("#./", *text);
+}
+
+/* The cursor. */
+
+struct list_side {
+    struct bw_entries entries;
+    const struct bw_list *list;
+    size_t next;
+    bool has_begun;        /* the top has been returned */
+    struct bw_buffer path; /* of the current entry, with a '/' before it */
+};
+
+static struct bw_error *next_entry(struct bw_entries *entries)
+{
+    struct list_side *side = (struct list_side *)entries;
+    const bool has_more = side->next < side->list->items.count;
+    const struct list_entry *item = has_more ? &side->list->items.items[side->next] : NULL;
+    side->path.length = 0;
+    entries->entry = (struct bw_side_entry){.path = "", .facts.type = BW_FILE_DIRECTORY};
+    if (!side->has_begun) {
+        side->has_begun = true;
+        if (!item || *item->path)
+            return NULL; /* the list does not contain the top */
+    }
+    entries->ended = !item;
+    if (!item)
+        return NULL;
+    side->next++;
+    entries->entry.facts = item->facts;
+    entries->entry.algorithms = item->algorithms;
+    entries->entry.is_optional = item->is_optional;
+    if (!*item->path)
+        return NULL;
+    bw_buffer_format(&side->path, "/%s", item->path);
+    entries->entry.path = side->path.data;
+    entries->entry.path_length = side->path.length;
+    return side->path.failed ? bw_error_no_memory() : NULL;
+}
+
+static void close_list(struct bw_entries *entries)
+{
+    struct list_side *side = (struct list_side *)entries;
+    bw_buffer_free(&side->path);
+    free(side);
+}
+
+static const struct bw_entries_class list_class = {.next = next_entry, .close = close_list};
+
+struct bw_error *bw_entries_open_list(const struct bw_list *list, struct bw_entries **result)
+{
+    struct list_side *side = calloc(1, sizeof *side);
+    if (!side)
+        return bw_error_no_memory();
+    const unsigned sockets = 1U << BW_FILE_SOCKET; /* which mtree(8) omits */
+    side->entries.class = &list_class;
+    side->entries.knows = list->knows;
+    side->entries.types =
+        list->only_files ? 1U << BW_FILE_REGULAR : BW_ENTRIES_ALL_TYPES & ~sockets;
+    side->entries.tells_nested = true; /* what it lists in a nested subvolume is expected to be
+                                          there */
+    side->list = list;
+    *result = &side->entries;
+    return NULL;
+}
