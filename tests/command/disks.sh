@@ -178,10 +178,10 @@ reads "in hexadecimal" plain --image-offset 0x200000 gpt.img
 { dd if=/dev/zero bs=1M count=1 status=none; cat two.img; } |
     dd of=late.img bs=1M conv=sparse status=none
 reads "a disk at an offset" subvolumes --image-offset 1M --partition 2 late.img
-expect "no number" 2 'invalid argument of --image-offset: 1x' --offset 1x gpt.img
+expect "no number" 2 'invalid argument of --image-offset: 1x' --image-offset 1x gpt.img
 expect "too large a number" 2 '99E .allowed: bytes below 16E' --image-offset 99E gpt.img
 expect "after the end" 2 'the window begins at .* after the end' --image-offset 1T gpt.img
-expect "cat has an option of that name" 0 - cat --image-offset 1 "$plain" \
+expect "cat has an offset in files" 0 - cat --offset 1 "$plain" \
     "$("$PROGRAM" "$plain" | head -n 1)"
 
 # Split images.
