@@ -26,7 +26,7 @@ if [ "$(machine "$PROGRAM")" != "$(machine "$BASH")" ]; then
     skip "a build for this machine" "the binding for Python"
     finish
 fi
-make=(make -C "$ROOT" -s BUILD="$BUILD" PYTHON="$python")
+make=(make -C "$ROOT" -s BUILD="$BUILD" PYTHON="$python" PYTHON_CFLAGS="-O0 -g0")
 sanitized=$(nm "$BUILD/libbtrfs-walk.a" 2> /dev/null | grep -c __asan_init)
 [ "$sanitized" -eq 0 ] || make+=(SANITIZE=address,undefined CC="${COMPILER[*]}")
 "${make[@]}" python > "$WORK/log" 2>&1 || { cat "$WORK/log"; fail "make python"; finish; }
