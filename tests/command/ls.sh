@@ -47,6 +47,8 @@ expect "numbers of inodes" 0 - ls -ai "$plain" /docs
 holds "of both" [ "$(head -n 2 "$WORK/out")" = $'257 .\n256 ..' ]
 expect "sizes for people" 0 - ls -lh "$plain" /docs
 holds "rounded up" out_has ' +20K 20.* large.bin$'
+expect "letters as words of their own" 0 - ls -l -h -d "$plain" /docs
+holds "are not words of find" out_has ' /docs$'
 expect "everything" 0 - ls -R "$subvolumes"
 holds "a heading a directory" out_has '^/home/.*:$'
 holds "the first one is the top" [ "$(head -n 1 "$WORK/out")" = /: ]
