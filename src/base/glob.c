@@ -3,19 +3,27 @@
  * Matching patterns with fnmatch(3), which knows only the locale of the thread. The thread has the
  * chosen locale during a call. ASCII, and patterns without `?`, sets and case, are matched in the
  * locale C, where fnmatch(3) is much faster and gives the same answers.
+ *
+ * If characters do not match, glibc compares the bytes, so that "??" matches one letter of two
+ * bytes. Therefore both sides begin with something that matches as characters, but not as bytes:
+ * text with an arrow, patterns with the set of all characters after the arrow before it. The first
+ * byte of both arrows is the end of a range in the set of bytes, and so not in that set.
  */
 #include "base/glob.h"
 
 #include <fnmatch.h>
+#include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/utf8.h"
 
 void bw_glob_open(struct bw_glob *glob)
 {
     glob->bytes = newlocale(LC_CTYPE_MASK, "C", (locale_t)0);
     glob->characters = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
-    bw_glob_matches(glob, "\xc3\xa4", "", 0, 0); /* loads the tables of the locale */
+    bw_glob_matches(glob, "?", "\xc3\xa4", 2, 0); /* loads the tables of the locale */
 }
 
 void bw_glob_close(struct bw_glob *glob)
@@ -40,17 +48,43 @@ static bool is_ascii(const char *text, size_t length)
     return !(bits & UINT64_C(0x8080808080808080));
 }
 
+#define ARROW_BEFORE "\xe2\x86\x90"
+#define ARROW        "\xe2\x86\x91"
+#define AFTER_ARROW  "[!\x01-" ARROW_BEFORE "]"
+
+/* The text after a prefix; NULL without memory. */
+static char *prepend(const char *prefix, const char *text, size_t length)
+{
+    const size_t before = strlen(prefix);
+    char *joined = malloc(before + length + 1);
+    if (joined) {
+        memcpy(joined, prefix, before);
+        memcpy(joined + before, text, length + 1);
+    }
+    return joined;
+}
+
+static bool match_characters(const char *pattern, size_t pattern_length, const char *text,
+                             size_t length, int flags)
+{
+    BW_AUTO_FREE char *set = prepend(AFTER_ARROW, pattern, pattern_length);
+    BW_AUTO_FREE char *arrow = prepend(ARROW, text, length);
+    const bool both = set && arrow;
+    return fnmatch(both ? set : pattern, both ? arrow : text, flags) == 0;
+}
+
 bool bw_glob_matches(const struct bw_glob *glob, const char *pattern, const char *text,
                      size_t length, int flags)
 {
     const size_t pattern_length = strlen(pattern);
-    locale_t locale = glob->bytes;
-    if (glob->characters && !(is_ascii(text, length) && is_ascii(pattern, pattern_length)) &&
+    const bool by_character =
+        glob->characters && !(is_ascii(text, length) && is_ascii(pattern, pattern_length)) &&
         (flags || strpbrk(pattern, "?[")) && bw_utf8_is_valid(pattern, pattern_length) &&
-        bw_utf8_is_valid(text, length))
-        locale = glob->characters;
-    const locale_t previous = uselocale(locale);
-    const bool matches = fnmatch(pattern, text, flags) == 0;
+        bw_utf8_is_valid(text, length);
+    const locale_t previous = uselocale(by_character ? glob->characters : glob->bytes);
+    const bool matches = by_character
+                             ? match_characters(pattern, pattern_length, text, length, flags)
+                             : fnmatch(pattern, text, flags) == 0;
     uselocale(previous);
     return matches;
 }
