@@ -13,6 +13,7 @@
 #include "base/cleanup.h"
 #include "base/compare.h"
 #include "base/hash.h"
+#include "base/hash_table.h"
 #include "diff/diff.h"
 #include "diff/entries.h"
 
@@ -51,6 +52,8 @@ struct merge {
     size_t job_count, job_capacity;
     struct bw_xattr_list xattrs[2];
     struct bw_buffer link;
+    struct bw_key_map linked[2]; /* files with hard links: the same number for the same file */
+    uint32_t linked_count;
 };
 
 /* Gathering. */
@@ -334,12 +337,35 @@ static struct bw_error *compare_pair(struct merge *merge, struct pair *pair)
     return compare_contents(merge, pair, known);
 }
 
+/* Whether the names so far of the one file were names of the other one. The key is unique for the
+ * numbers of real file systems. */
+static struct bw_error *compare_links(struct merge *merge, struct pair *pair)
+{
+    uint32_t numbers[2];
+    uint64_t keys[2];
+    for (unsigned side = 0; side < 2; side++) {
+        const struct bw_diff_entry *facts = &pair->sides[side].facts;
+        if (facts->links < 2 || !merge->sides[side]->fs)
+            return NULL;
+        keys[side] = facts->inode ^ facts->subvolume << 40;
+        numbers[side] = bw_key_map_get(&merge->linked[side], keys[side], UINT32_MAX);
+    }
+    if (numbers[0] != numbers[1])
+        pair->result.changes |= BW_CHANGE_LINKS;
+    for (unsigned side = 0; side < 2; side++)
+        if (numbers[0] == UINT32_MAX && numbers[1] == UINT32_MAX)
+            BW_TRY(bw_key_map_put(&merge->linked[side], keys[side], merge->linked_count));
+    merge->linked_count++;
+    return NULL;
+}
+
 /* Adds the result of the job, and decides whether there is a difference. */
 static struct bw_error *end_pair(struct merge *merge, struct pair *pair)
 {
     struct bw_diff_result *result = &pair->result;
     if (pair->status)
         return NULL;
+    BW_TRY(compare_links(merge, pair));
     if (pair->job != SIZE_MAX) {
         const struct bw_content_job *job = &merge->jobs[pair->job];
         struct bw_diff_entry *facts = &pair->sides[merge->sides[0]->fs ? 0 : 1].facts;
@@ -511,6 +537,8 @@ struct bw_error *bw_diff_merge(struct bw_diff *diff, struct bw_entries *const si
     bw_buffer_free(&merge.excluded);
     bw_buffer_free(&merge.texts);
     bw_buffer_free(&merge.link);
+    bw_key_map_free(&merge.linked[0]);
+    bw_key_map_free(&merge.linked[1]);
     bw_xattr_list_free(&merge.xattrs[0]);
     bw_xattr_list_free(&merge.xattrs[1]);
     return error;

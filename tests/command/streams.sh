@@ -63,7 +63,8 @@ for tool in zstd lz4 xz gzip; do
     done
     same "a folder with $tool" third packed-$tool
     same "operands with $tool" second packed-$tool/full packed-$tool/second
-    expect "check of $tool" 0 '0 errors' check --stream-of "$image" packed-$tool/full second
+    expect "a chain of $tool" 0 'in 2 comp' diff --exit-code --other packed-$tool/full \
+        --other second "$image"
     expect "the commands in $tool" 0 - dump packed-$tool/full
     holds "are the same" cmp "$WORK/out" <("$PROGRAM" dump full)
 done
@@ -105,34 +106,37 @@ expect "check of a changed byte" 4 'stream-command' check flipped
 expect "check without the parent" 16 'needs the subvolume' check second
 
 # The image that streams were made from.
+rm folder/notes*
 for streams in full 'full second' 'third full second' folder; do
     # shellcheck disable=SC2086 # several streams
-    expect "$streams yield the snapshots" 0 '0 errors' check --stream-of "$image" $streams
+    expect "$streams yield the snapshots" 0 'compared: [0-9]* entries of A with [0-9]* of B' \
+        diff --exit-code $(printf -- '--other %s ' $streams) "$image"
+    is "in as many comparisons: $streams" "$(grep -oE 'in [0-9]' "$WORK/err")" \
+        "in $(case $streams in *third* | folder) echo 3 ;; *) wc -w <<< "$streams" ;; esac)"
 done
 "$PROGRAM" send -q -f writable "$image" 5
-expect "a stream with a UUID of its own" 4 stream-unmatched check --stream-of "$image" writable
-expect "and a subvolume" 0 '0 errors' check --stream-of "$image" --subvol / writable
-expect "another one" 4 - check -q --all --stream-of "$image" --subvol second -o code,paths full
-holds "a missing file" out_has $'^stream-missing\t/first/swap/empty$'
-holds "an additional one" out_has $'^stream-extra\t/first/gone/file$'
-expect "what differs" 4 - check -q --all --stream-of "$image" --subvol second full
-holds "is named" out_has ' /first/swap/1: it differs in: content, size, times, xattrs, links$'
-holds "the type" out_has ' /first/types/fifo: it differs in: type$'
-expect "no streams" 16 'needs send streams' check --stream-of "$image" "$image"
+expect "a stream with a UUID of its own" 1 'no subvolume of .* has its UUID' \
+    diff --other writable "$image"
+expect "and a subvolume" 0 compared diff --exit-code --other writable "$image" /
+expect "another one" 0 compared diff --other full "$image" second /first
+holds "a missing file" out_has $'^-\tF\t/swap/empty$'
+holds "an additional one" out_has $'^\\+\tF\t/gone/file$'
+run_json diff --json --other full "$image" second /first > "$WORK/out" 2> /dev/null
+holds "what differs" out_has \
+    '"/swap/1".*"changes":\["content","size","times","xattrs","links"\]'
+holds "the type" out_has '"change":"type","type":"fifo","path":"/types/fifo"'
 links() {
     printf '%s\n' "subvol PATH=v UUID=00112233445566778899aabbccddeeff CTRANSID=7" \
         'mkfile PATH=a' 'mkfile PATH=b' "link PATH=c PATH_LINK=$1" "link PATH=d PATH_LINK=$2" \
-        "utimes PATH=a ATIME=$3 MTIME=0 CTIME=0" "utimes PATH=b ATIME=1 MTIME=0 CTIME=0" \
+        "utimes PATH=a ATIME=1 MTIME=0 CTIME=0" "utimes PATH=b ATIME=1 MTIME=0 CTIME=0" \
         "utimes PATH= ATIME=1 MTIME=1 CTIME=1" end |
         python3 "$ROOT/tests/support/make_stream.py"
 }
-links a b 1 > one
-links b a 1 > other
-links a b 2 > later
-expect "other hard links" 4 - check -q --stream-of one -o paths,message other
-is "of the same number" "$(cut -f 1 "$WORK/out" | tr '\n' ' ')" '/v/c /v/d '
-expect "another time of access" 4 - check -q --stream-of one -o paths,message later
-is "of a file with two names" "$(cut -f 1 "$WORK/out" | tr '\n' ' ')" '/v/a /v/c '
+links a b > one
+links b a > other
+expect "other hard links" 0 compared diff -o path,changes --other other one
+is "of the same number" "$(tr '\t\n' '  ' < "$WORK/out")" '/v/c links /v/d links '
+expect "the same ones" 0 compared diff --exit-code --other one one
 
 # Streams that are made of streams.
 for options in '' '--proto 2' '--proto 2 --compressed-data'; do
@@ -142,9 +146,9 @@ for options in '' '--proto 2' '--proto 2 --compressed-data'; do
         "$PROGRAM" send -q $options -f again.${words// /} ${words} || fail "send $options $words"
     done
     mkdir -p again
-    mv again.fullfirst again.-pfirstfoldersecond again.-cfirstfolderthird again
-    expect "sent again $options" 0 '0 errors' check --stream-of "$image" again
-    expect "and compressed" 0 '0 errors' check --stream-of "$image" again.full.zfirst
+    mv again.fullfirst again.-pfirstfoldersecond again.--clone-sourcefirstfolderthird again
+    expect "sent again $options" 0 compared diff --exit-code --other again "$image"
+    expect "and compressed" 0 compared diff --exit-code --other again.full.zfirst "$image"
 done
 "$PROGRAM" extract --subvolumes -C subvolumes folder 2> /dev/null
 holds "extracted as subvolumes" cmp subvolumes/first/swap/3 \

@@ -9,7 +9,7 @@ Each history (history.py) works in one subvolume, of which snapshots are taken. 
 options, and `btrfs receive` makes subvolumes of them on another file system. A mount must show the
 same in both: names, types, modes, owners, sizes, contents, hard links, targets, extended attributes
 and times. Full streams must equal those of `btrfs send` byte by byte, unless extents have several
-sources of clones. Then `check --stream-of` reads these streams, and those of the kernel, and
+sources of clones. Then `diff --other` reads these streams, and those of the kernel, and
 compares them with what was sent and with what was received. Needs root, btrfs-progs and a kernel
 with btrfs.
 """
@@ -193,11 +193,12 @@ def check_streams(options, what, streams, images):
         for number, stream in enumerate(streams):
             with open(os.path.join(folder, f"{number:03}"), "wb") as file:
                 file.write(stream)
-        words = [word for image in images for word in ("--stream-of", image)]
-        result = subprocess.run([options.program, "check", "-q", "--all", *words, folder],
+        devices = [word for image in images[1:] for word in ("--device", image)]
+        result = subprocess.run([options.program, "diff", "-q", "--exit-code", "--other", folder,
+                                 images[0], *devices],
                                 check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         if result.returncode or result.stdout:
-            yield f"{what}: check: status {result.returncode}: {result.stdout[:500]}"
+            yield f"{what}: diff: status {result.returncode}: {result.stdout[:500]}"
 
 
 def has_inherited(tree):

@@ -6,7 +6,7 @@ usage: sudo tests/kernel/send_scenarios.py [--program PROGRAM] [--keep DIRECTORY
 
 Each scenario is a subvolume with files before and after a snapshot, after the tests of xfstests
 that its docstring names. Full and incremental streams of protocol 1, 2, and 2 with compressed data
-are received by `btrfs receive`. A mount must show the same in both, and `check --stream-of` must
+are received by `btrfs receive`. A mount must show the same in both, and `diff --other` must
 find no difference. Needs root, btrfs-progs, xfs_io and a kernel with btrfs.
 """
 import ctypes

@@ -9,7 +9,7 @@ compared with the kernel by send.py. The same streams must come from these image
 disk with a partition table, an image compressed with zstd, a file system with a missing device,
 with copies of tree blocks and data that are damaged, without superblocks, and without a root tree
 or a chunk tree. From contents without any good copy, --on-error=zero and skip must send all other
-files, as `check --stream-of` finds out. Needs root, btrfs-progs and a kernel with btrfs; qemu-img,
+files, as `diff --other` finds out. Needs root, btrfs-progs and a kernel with btrfs; qemu-img,
 sfdisk and zstd for some of the images.
 """
 import os
@@ -169,11 +169,12 @@ def lost_contents(program, source, directory):
             yield f"lost contents, {how}: {result.returncode} {result.stderr[-300:]}"
         if how == "fail":
             continue
-        words = [word for image in source.images for word in ("--stream-of", image)]
-        found = subprocess.run([program, "check", "-q", "--all", *words, "--subvol", "snapshot0",
-                                "-o", "code,paths", stream], check=False, capture_output=True)
+        devices = [word for image in source.images[1:] for word in ("--device", image)]
+        found = subprocess.run([program, "diff", "-q", "-o", "change,path", "--other", stream,
+                                source.images[0], "snapshot0", *devices],
+                               check=False, capture_output=True)
         lines = found.stdout.decode().splitlines()
-        expected = {"zero": "stream-changed", "skip": "stream-missing"}[how]
+        expected = {"zero": ("modified", "unknown"), "skip": "deleted"}[how]
         if not lines or any(not line.startswith(expected) for line in lines):
             yield f"lost contents, {how}: {lines[:5]} {found.stderr[-300:]}"
 

@@ -8,23 +8,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
 #include "cli/common/selection.h"
 
 static const char *const tolerances[] = {"nothing", "repairable", NULL};
-
-static struct bw_error *store_stream_of(void *target, const struct cmd_option *option,
-                                        const char *argument)
-{
-    struct check_arguments *settings = target;
-    (void)option;
-    if (!BW_ARRAY_RESERVE(settings->stream_of, settings->stream_of_count,
-                          settings->stream_of_capacity))
-        return bw_error_no_memory();
-    settings->stream_of[settings->stream_of_count++] = argument;
-    return NULL;
-}
 
 static const struct cmd_option options[] = {
     {0, "quick", NULL, "check only superblocks, chunk tree and root tree, one copy of each block",
@@ -44,13 +31,8 @@ static const struct cmd_option options[] = {
     {0, "manifest", "FILE",
      "also compare all files with a list: mtree(5), or output of sha256sum(1) and similar tools",
      CMD_TEXT(struct check_arguments, manifest)},
-    {0, "stream-of", "IMAGE",
-     "also compare the subvolumes in send streams with those in IMAGE (repeatable: one for each "
-     "device)",
-     .store = store_stream_of},
     {0, "subvol", "NAME|ID",
-     "compare this subvolume (path, id or 'default') with the list; its paths begin there. With "
-     "--stream-of, the subvolume of IMAGE that the streams must yield",
+     "compare this subvolume (path, id or 'default') with the list; its paths begin there",
      CMD_TEXT(struct check_arguments, subvolume)},
     CMD_NESTED_OPTION(struct check_arguments, nested),
     {0, "no-snapshots", NULL, "exclude snapshots from the comparison",
@@ -103,9 +85,7 @@ static struct bw_error *check_all(struct check_run *check, const struct bw_error
     struct bw_fs *fs = check->session.fs;
     BW_TRY(why ? bw_check_images(fs, why, &wanted, &check->summary)
                : bw_check(fs, &wanted, &check->summary));
-    if (settings->manifest && !why)
-        BW_TRY(check_compare(check));
-    return settings->stream_of_count && !why ? check_compare_streams(check) : NULL;
+    return settings->manifest && !why ? check_compare(check) : NULL;
 }
 
 /* Writes the remaining output and the summary. `opened`: the file system could be opened. */
@@ -185,16 +165,12 @@ static struct bw_error *check_settings_error(const struct cmd_common *common,
 {
     if (settings->quick && settings->data)
         return bw_error_create(BW_ERROR_USAGE, "--quick and --data exclude each other");
-    if (settings->part.count &&
-        (!settings->data || settings->manifest || settings->stream_of_count))
-        return bw_error_create(BW_ERROR_USAGE,
-                               "--part needs --data, and excludes --manifest and --stream-of");
-    if (!settings->manifest && settings->subvolume && !settings->stream_of_count)
-        return bw_error_create(BW_ERROR_USAGE, "--subvol needs --manifest or --stream-of");
+    if (settings->part.count && (!settings->data || settings->manifest))
+        return bw_error_create(BW_ERROR_USAGE, "--part needs --data, and excludes --manifest");
+    if (!settings->manifest && settings->subvolume)
+        return bw_error_create(BW_ERROR_USAGE, "--subvol needs --manifest");
     if (!settings->manifest && settings->no_snapshots)
         return bw_error_create(BW_ERROR_USAGE, "--no-snapshots needs --manifest");
-    if (settings->manifest && settings->stream_of_count)
-        return bw_error_create(BW_ERROR_USAGE, "--manifest and --stream-of exclude each other");
     if (common->input.log_given && common->input.log == BW_LOG_REPLAY && !settings->manifest)
         return bw_error_create(
             BW_ERROR_USAGE,
@@ -211,8 +187,6 @@ static int run(const struct cmd_common *common, void *settings)
     own.input.log = BW_LOG_IGNORE;
     own.input.log_given = common->input.log_given && common->input.log == BW_LOG_IGNORE;
     own.messages.is_selected = is_printed;
-    own.input.others = given->stream_of;
-    own.input.other_count = given->stream_of_count;
     own.writing.open_outputs = check_report_open;
     own.writing.outputs = &check;
     struct bw_error *error = check_settings_error(common, settings);
@@ -228,7 +202,6 @@ static int run(const struct cmd_common *common, void *settings)
     free(check.stream.row);
     bw_buffer_free(&check.line);
     bw_buffer_free(&check.message);
-    free(given->stream_of);
     return status;
 }
 
@@ -264,9 +237,6 @@ const struct command cmd_check = {
         "and sha256sum(1). It compares the mtree(5) keywords type, mode, uid, gid, nlink,\n"
         "time, size, link, device, sha256 and md5. Files are compared as a mount shows them:\n"
         "with the log replayed, unless --log=ignore is given.\n\n"
-        "--stream-of compares each subvolume in send streams with the subvolume of the same\n"
-        "UUID in IMAGE, or the last one with --subvol: names, types, permissions, owners,\n"
-        "contents, extended attributes, times and hard links.\n\n"
         "The exit status is composed like that of fsck(8). With --strict, warnings count as\n"
         "errors; with --tolerate repairable, only errors that no other copy can repair count.\n"
         "SIGINT and SIGTERM end the check; it prints the findings so far and exits with\n"
@@ -278,7 +248,6 @@ const struct command cmd_check = {
                 "  btrfs-walk check -o code,paths,message disk.img     columns\n"
                 "  btrfs-walk check --json disk.img | jq .code         for programs\n"
                 "  btrfs-walk check --report junit=check.xml disk.img  for CI\n"
-                "  btrfs-walk check --stream-of disk.img *.btrfs       a backup\n"
                 "  btrfs-walk tar --format mtree disk.img > list       save the current state\n"
                 "  btrfs-walk check --manifest list disk.img           compare it later\n",
     .options = options,

@@ -2,8 +2,7 @@
 /*
  * The check command: common declarations of its files. check.c runs the check; findings.c has the
  * codes, counts and texts of findings; reports.c writes findings and differences to stdout and into
- * reports for CI systems; manifest.c compares the files with a list, stream_of.c those of streams
- * with an image.
+ * reports for CI systems; manifest.c compares the files with a list.
  */
 #ifndef BW_CLI_CHECK_CHECK_H
 #define BW_CLI_CHECK_CHECK_H
@@ -27,27 +26,16 @@ struct check_arguments {
     unsigned threads;
     struct cmd_part part;
     const char *manifest, *subvolume;
-    const char **stream_of; /* the images that streams are compared with */
-    size_t stream_of_count, stream_of_capacity;
     unsigned nested; /* enum bw_nested */
     bool no_snapshots;
     const char *report; /**< file; NULL: none */
 };
 
-/** Codes of findings of the comparisons with a list and with an image. */
-enum check_difference {
-    CHECK_MISSING,
-    CHECK_EXTRA,
-    CHECK_CHANGED,
-    CHECK_STREAM_MISSING,
-    CHECK_STREAM_EXTRA,
-    CHECK_STREAM_CHANGED,
-    CHECK_STREAM_UNMATCHED,
-    CHECK_DIFFERENCES
-};
+/** Codes of findings of the comparison with a list. */
+enum check_difference { CHECK_MISSING, CHECK_EXTRA, CHECK_CHANGED, CHECK_DIFFERENCES };
 extern const struct bw_finding_code check_differences[CHECK_DIFFERENCES];
-/** The passes of these comparisons: with a list, and with an image. */
-enum { CHECK_MANIFEST_PASS, CHECK_STREAM_PASS, CHECK_COMPARISON_PASSES };
+/** The pass of this comparison. */
+enum { CHECK_MANIFEST_PASS, CHECK_COMPARISON_PASSES };
 extern const struct bw_check_pass check_comparison_passes[CHECK_COMPARISON_PASSES];
 
 /** A running check. */
@@ -128,9 +116,6 @@ bool check_report_close(struct check_run *check);
 struct bw_error *check_read_list(struct check_run *check);
 
 struct bw_error *check_compare(struct check_run *check);
-
-/** Compares the subvolumes of streams with an image (settings->stream_of). */
-struct bw_error *check_compare_streams(struct check_run *check);
 
 /** Counts a difference and passes it to check_on_finding(), unless too many were printed. `place`
  * may be NULL. */

@@ -16,7 +16,6 @@
 
 const struct bw_check_pass check_comparison_passes[CHECK_COMPARISON_PASSES] = {
     {.name = "manifest", .description = "the files with a list of them, if --manifest names one"},
-    {.name = "stream-of", .description = "streams with the image that --stream-of names"},
 };
 
 const struct bw_finding_code check_differences[CHECK_DIFFERENCES] = {
@@ -25,14 +24,6 @@ const struct bw_finding_code check_differences[CHECK_DIFFERENCES] = {
     [CHECK_EXTRA] = {"manifest-extra", "manifest", BW_FINDING_ERROR, "a file is not in the list"},
     [CHECK_CHANGED] = {"manifest-changed", "manifest", BW_FINDING_ERROR,
                        "a file differs from the list"},
-    [CHECK_STREAM_MISSING] = {"stream-missing", "stream-of", BW_FINDING_ERROR,
-                              "a file of the subvolume is not in the streams"},
-    [CHECK_STREAM_EXTRA] = {"stream-extra", "stream-of", BW_FINDING_ERROR,
-                            "a file of the streams is not in the subvolume"},
-    [CHECK_STREAM_CHANGED] = {"stream-changed", "stream-of", BW_FINDING_ERROR,
-                              "a file differs from the one in the subvolume"},
-    [CHECK_STREAM_UNMATCHED] = {"stream-unmatched", "stream-of", BW_FINDING_ERROR,
-                                "the image has no subvolume with the UUID of a stream"},
 };
 
 const struct bw_finding_code *check_code(size_t number)

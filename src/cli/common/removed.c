@@ -34,6 +34,7 @@ static const struct removed options[] = {
     {NULL, "key-memory", "no limit below the machine's memory is useful"},
     {NULL, "offset", "use --image-offset BYTES"},
     {NULL, "times=utc", "use --times=iso"},
+    {"check", "stream-of", "use 'diff --exit-code --other STREAM IMAGE'"},
     {"check", "step", "run a long check as parts: --part 1/100 to --part 100/100"},
     {"copy", "bmap", "run 'bmaptool create' on the sparse copy"},
     {"copy", "output", "-f FILE is the file that copy writes"},

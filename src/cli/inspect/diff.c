@@ -376,12 +376,13 @@ static struct bw_error *compare_sides(struct diffing *diffing, const struct bw_d
     const struct cmd_common *common = diffing->answer->common;
     const struct diff_state *state = diffing->state;
     struct bw_diff_summary summary = {0};
+    const bool has_streams = diffing->other && bw_fs_is_stream(diffing->other);
     const struct bw_diff_options how = {
         .struct_size = sizeof how,
         .path = state->below,
-        .by_path = state->by_path,
-        .nested = state->nested == BW_NESTED_ENTER ||
-                  (state->nested == BW_NESTED_DEFAULT && state->other_count),
+        .by_path = state->by_path || has_streams,
+        .nested = !has_streams && (state->nested == BW_NESTED_ENTER ||
+                                   (state->nested == BW_NESTED_DEFAULT && state->other_count)),
         .states = !state->other_count,
         .reading = (enum bw_diff_reading)state->reading,
         .visit = write_difference,
