@@ -42,79 +42,56 @@ static void print_warning(struct supers *supers, struct bw_error *error)
     bw_error_free(error);
 }
 
-static struct bw_error *print_head(struct supers *supers, size_t image, uint64_t offset)
-{
-    BW_AUTO_BUFFER struct bw_buffer head = {0};
-    const char *path = bw_fs_image_path(supers->fs, image);
-    bw_buffer_format(&head, "superblock: bytenr=%" PRIu64 ", device=", offset);
-    bw_escape_line(&head, path, strlen(path));
-    bw_buffer_format(&head, "\n---------------------------------------------------------");
-    return head.failed ? bw_error_no_memory()
-                       : cmd_write(&supers->answer.output, head.data, head.length);
-}
-
-static struct bw_error *print_bytes(struct supers *supers, const uint8_t *bytes)
-{
-    BW_AUTO_BUFFER struct bw_buffer text = {0};
-    bw_buffer_append_byte(&text, '\n');
-    bw_hex_dump(&text, "", 0, bytes, BW_SUPERBLOCK_BYTES);
-    return text.failed ? bw_error_no_memory()
-                       : cmd_write(&supers->answer.output, text.data, text.length);
-}
-
-static struct bw_error *print_text(struct supers *supers, size_t image, uint64_t offset,
+/* Prints a copy as text; without `bytes`, only its heading. */
+static struct bw_error *print_text(struct supers *supers, const char *path, uint64_t offset,
                                    const uint8_t *bytes)
 {
-    BW_TRY(print_head(supers, image, offset));
-    BW_TRY(supers->state->hex ? print_bytes(supers, bytes)
-                              : bw_superblock_print(bytes, cmd_write, &supers->answer.output));
+    BW_AUTO_BUFFER struct bw_buffer text = {0};
+    bw_buffer_format(&text, "superblock: bytenr=%" PRIu64 ", device=", offset);
+    bw_escape_line(&text, path, strlen(path));
+    bw_buffer_format(&text, "\n---------------------------------------------------------");
+    if (bytes && supers->state->hex) {
+        bw_buffer_append_byte(&text, '\n');
+        bw_hex_dump(&text, "", 0, bytes, BW_SUPERBLOCK_BYTES);
+    }
+    if (text.failed)
+        return bw_error_no_memory();
+    BW_TRY(cmd_write(&supers->answer.output, text.data, text.length));
+    if (bytes && !supers->state->hex)
+        BW_TRY(bw_superblock_print(bytes, cmd_write, &supers->answer.output));
     return cmd_write(&supers->answer.output, "\n", 1);
 }
 
 /* Reports how a valid copy differs from the previous ones. */
-static void report_differences(struct supers *supers, size_t image, unsigned copy,
+static void report_differences(struct supers *supers, const char *path, unsigned copy,
                                const struct bw_superblock_info *super)
 {
-    const char *path = bw_fs_image_path(supers->fs, image);
-    if (supers->found && memcmp(super->fsid, supers->newest.fsid, BW_UUID_SIZE) != 0)
+    const struct bw_superblock_info *newest = &supers->newest;
+    if (supers->found && memcmp(super->fsid, newest->fsid, BW_UUID_SIZE) != 0)
         print_warning(supers,
                       bw_error_create(BW_ERROR_CORRUPT,
                                       "%s: superblock copy %u belongs to another file system", path,
                                       copy));
-    else if (supers->found && super->generation != supers->newest.generation)
-        print_warning(supers,
-                      bw_error_create(BW_ERROR_CORRUPT,
-                                      "%s: superblock copy %u has generation %" PRIu64
-                                      ", an earlier copy has %" PRIu64,
-                                      path, copy, super->generation, supers->newest.generation));
-    if (!supers->found || super->generation > supers->newest.generation)
+    else if (supers->found && super->generation != newest->generation)
+        print_warning(supers, bw_error_create(BW_ERROR_CORRUPT,
+                                              "%s: superblock copy %u has generation %" PRIu64
+                                              ", an earlier copy has %" PRIu64,
+                                              path, copy, super->generation, newest->generation));
+    if (!supers->found || super->generation > newest->generation)
         supers->newest = *super;
     supers->found = true;
 }
 
-/* Whether to print a copy. One without the magic number is printed only with --force. */
-static bool is_printed(struct supers *supers, size_t image, unsigned copy,
-                       const struct bw_error *bad)
-{
-    if (!bad)
-        return true;
-    supers->bad++;
-    bool magic = strstr(bad->message, "magic") == NULL;
-    print_warning(supers,
-                  bw_error_create(bad->code, "%s: superblock copy %u: %s%s",
-                                  bw_fs_image_path(supers->fs, image), copy, bad->message,
-                                  magic || supers->state->force ? "" : " (--force prints it)"));
-    return magic || supers->state->force;
-}
-
+/* Checks and prints a copy. One without the magic number is printed only with --force. */
 static struct bw_error *print_copy(struct supers *supers, size_t image, unsigned copy)
 {
+    const char *path = bw_fs_image_path(supers->fs, image);
     uint8_t bytes[BW_SUPERBLOCK_BYTES];
     uint64_t offset;
     struct bw_superblock_info super;
     struct bw_error *error = bw_fs_copy_superblock(supers->fs, image, copy, bytes, &offset);
     if (error && error->code == BW_ERROR_NOT_FOUND && !supers->common->input.superblock_copy) {
-        bw_error_free(error);
+        bw_error_free(error); /* the image is too small for it */
         return NULL;
     }
     if (error) {
@@ -122,75 +99,74 @@ static struct bw_error *print_copy(struct supers *supers, size_t image, unsigned
         print_warning(supers, error);
         return NULL;
     }
+
     BW_AUTO_ERROR struct bw_error *bad = bw_superblock_check(bytes, copy);
-    BW_AUTO_ERROR struct bw_error *unread =
-        bad ? NULL : bw_fs_read_superblock(supers->fs, image, copy, &super);
-    if (!is_printed(supers, image, copy, bad)) {
-        if (supers->answer.rows)
-            return NULL;
-        BW_TRY(print_head(supers, image, offset));
-        return cmd_write(&supers->answer.output, "\n", 1);
+    if (bad) {
+        const bool shown = supers->state->force || !strstr(bad->message, "magic");
+        supers->bad++;
+        print_warning(supers, bw_error_create(bad->code, "%s: superblock copy %u: %s%s", path, copy,
+                                              bad->message, shown ? "" : " (--force prints it)"));
+        if (!shown)
+            return supers->answer.rows ? NULL : print_text(supers, path, offset, NULL);
+    } else {
+        BW_AUTO_ERROR struct bw_error *unread =
+            bw_fs_read_superblock(supers->fs, image, copy, &super);
+        if (!unread)
+            report_differences(supers, path, copy, &super);
     }
-    if (!bad && !unread)
-        report_differences(supers, image, copy, &super);
-    error = supers->answer.rows ? bw_rows_write_superblock(&supers->answer.stream,
-                                                           bw_fs_image_path(supers->fs, image),
-                                                           copy, offset, bytes, bad)
-                                : print_text(supers, image, offset, bytes);
     supers->printed++;
-    return error;
+    if (supers->answer.rows)
+        return bw_rows_write_superblock(&supers->answer.stream, path, copy, offset, bytes, bad);
+    return print_text(supers, path, offset, bytes);
 }
 
 /* In text, an empty line follows each copy, even a missing one, as in btrfs-progs. */
-static struct bw_error *print_image(struct supers *supers, size_t image)
-{
-    for (unsigned copy = 0; copy < BW_SUPERBLOCK_NUMBERS; copy++) {
-        const int only = supers->common->input.superblock_copy;
-        if (only && copy != (only == BW_SUPERBLOCK_COPY_0 ? 0 : (unsigned)only))
-            continue;
-        BW_TRY(print_copy(supers, image, copy));
-        if (!supers->answer.rows)
-            BW_TRY(cmd_write(&supers->answer.output, "\n", 1));
-    }
-    return NULL;
-}
-
 static struct bw_error *print_all(struct supers *supers)
 {
+    const int only = supers->common->input.superblock_copy;
+    const unsigned wanted = only == BW_SUPERBLOCK_COPY_0 ? 0 : (unsigned)only;
     for (size_t image = 0; image < bw_fs_image_count(supers->fs); image++)
-        BW_TRY(print_image(supers, image));
+        for (unsigned copy = 0; copy < BW_SUPERBLOCK_NUMBERS; copy++) {
+            if (only && copy != wanted)
+                continue;
+            BW_TRY(print_copy(supers, image, copy));
+            if (!supers->answer.rows)
+                BW_TRY(cmd_write(&supers->answer.output, "\n", 1));
+        }
     return NULL;
-}
-
-static int print_and_close(struct supers *supers, struct cmd_common *silent)
-{
-    struct cmd_session session;
-    int status = cmd_open_to(silent, CMD_OPEN_IMAGES, &session);
-    if (status)
-        return status;
-    supers->fs = session.fs;
-    struct bw_error *error = cmd_answer_end(&supers->answer, print_all(supers));
-    status = !supers->printed ? STATUS_CANNOT : supers->bad ? STATUS_PARTIAL : STATUS_OK;
-    if (error)
-        status = cmd_fail_answer(supers->common, error);
-    int closed = cmd_close(silent, &session);
-    return status ? status : closed;
 }
 
 static int run(const struct cmd_common *common, void *state)
 {
-    struct cmd_common silent = *common;
     const struct cmd_answer_plan plan = {.record = cmd_super.record};
     struct supers supers = {.common = common, .state = state};
-    silent.messages.quiet = true; /* errors of a copy are reported when it is printed */
+    if (supers.state->hex && !cmd_answer_is_for_people(common))
+        return cmd_fail(
+            common, bw_error_create(BW_ERROR_USAGE, "--hex is for text, not for -o and --json"));
+    struct bw_error *error = cmd_answer_begin(&supers.answer, common, &plan);
+    if (error) {
+        cmd_answer_free(&supers.answer);
+        return cmd_fail(common, error);
+    }
+
+    /* Errors of a copy are reported when it is printed. */
+    struct cmd_common silent = *common;
+    struct cmd_session session;
+    silent.messages.quiet = true;
     silent.input.superblock_copy = 0;
-    struct bw_error *error =
-        supers.state->hex && !cmd_answer_is_for_people(common)
-            ? bw_error_create(BW_ERROR_USAGE, "--hex is for text, not for -o and --json")
-            : NULL;
-    if (!error)
-        error = cmd_answer_begin(&supers.answer, common, &plan);
-    int status = error ? cmd_fail(common, error) : print_and_close(&supers, &silent);
+    int status = cmd_open_to(&silent, CMD_OPEN_IMAGES, &session);
+    if (!status) {
+        supers.fs = session.fs;
+        error = cmd_answer_end(&supers.answer, print_all(&supers));
+        if (error)
+            status = cmd_fail_answer(common, error);
+        else if (!supers.printed)
+            status = STATUS_CANNOT;
+        else if (supers.bad)
+            status = STATUS_PARTIAL;
+        const int closed = cmd_close(&silent, &session);
+        status = status ? status : closed;
+    }
     cmd_answer_free(&supers.answer);
     return status;
 }

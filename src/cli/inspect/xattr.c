@@ -34,20 +34,9 @@ static const struct cmd_option options[] = {
 struct answer {
     const struct xattr_state *state;
     struct cmd_paths *paths;
-    const struct bw_place *place;
     struct bw_xattr *kept; /* attributes to be sorted; all their bytes are in kept_bytes */
     size_t kept_count, kept_capacity;
     struct bw_buffer kept_bytes;
-    struct bw_buffer *text;
-};
-
-/* With -R: a PATH and everything below it. */
-struct walk {
-    const struct xattr_state *state;
-    struct cmd_paths *paths;
-    const char *path;     /* as on the command line */
-    size_t start_length;  /* length of the absolute path of PATH */
-    struct bw_buffer one; /* scratch space: the path of an entry */
     struct bw_buffer *text;
 };
 
@@ -72,28 +61,23 @@ static void append_quoted(struct bw_buffer *text, const uint8_t *bytes, size_t l
     }
 }
 
-/* Appends valid text without control characters. */
-static void append_text(struct bw_buffer *text, const uint8_t *bytes, size_t length)
-{
-    bw_buffer_append_byte(text, '"');
-    for (size_t i = 0; i < length; i++) {
-        if (bytes[i] == '\\' || bytes[i] == '"')
-            bw_buffer_format(text, "\\%c", bytes[i]);
-        else
-            append_quoted(text, bytes + i, 1, '"');
-    }
-    bw_buffer_append_byte(text, '"');
-}
-
 /* As text, or in hexadecimal if it is none. */
 static void append_value(struct bw_buffer *text, const struct bw_xattr *xattr)
 {
-    if (is_text(xattr->value, xattr->value_length)) {
-        append_text(text, xattr->value, xattr->value_length);
+    if (!is_text(xattr->value, xattr->value_length)) {
+        bw_buffer_append(text, "0x", 2);
+        bw_buffer_append_hex(text, xattr->value, xattr->value_length);
         return;
     }
-    bw_buffer_append(text, "0x", 2);
-    bw_buffer_append_hex(text, xattr->value, xattr->value_length);
+    bw_buffer_append_byte(text, '"');
+    for (size_t i = 0; i < xattr->value_length; i++) {
+        const uint8_t byte = xattr->value[i];
+        if (byte == '\\' || byte == '"')
+            bw_buffer_format(text, "\\%c", byte);
+        else
+            append_quoted(text, &byte, 1, '"');
+    }
+    bw_buffer_append_byte(text, '"');
 }
 
 /* Appends a name or path, escaped for a terminal, or for setfattr, which treats `special` as the
@@ -106,20 +90,11 @@ static void append_name(const struct answer *answer, const void *name, size_t le
         append_quoted(answer->text, name, length, special);
 }
 
-/* Repeats an access control list as readable comments, which setfattr does not read. */
-static void append_comments(struct bw_buffer *text, const struct bw_xattr *xattr, const char *list)
-{
-    static const char name[] = BW_ACL_DEFAULT;
-    bool is_default =
-        xattr->name_length == sizeof name - 1 && memcmp(xattr->name, name, xattr->name_length) == 0;
-    for (size_t length; *list; list += length) {
-        length = strcspn(list, "\n") + 1;
-        bw_buffer_format(text, "# %s%.*s", is_default ? "default:" : "", (int)length, list);
-    }
-}
-
+/* Appends a line. On a terminal, comments repeat an access control list in readable form;
+ * setfattr does not read them. */
 static struct bw_error *append_xattr(struct answer *answer, const struct bw_xattr *xattr)
 {
+    static const char acl_default[] = BW_ACL_DEFAULT;
     BW_AUTO_FREE char *list = NULL;
     append_name(answer, xattr->name, xattr->name_length, '=');
     bw_buffer_append_byte(answer->text, '=');
@@ -127,8 +102,13 @@ static struct bw_error *append_xattr(struct answer *answer, const struct bw_xatt
     bw_buffer_append_byte(answer->text, '\n');
     if (answer->paths->terminal)
         BW_TRY(bw_acl_text(xattr, &list));
-    if (list)
-        append_comments(answer->text, xattr, list);
+    const bool is_default = xattr->name_length == sizeof acl_default - 1 &&
+                            memcmp(xattr->name, acl_default, xattr->name_length) == 0;
+    for (const char *line = list; line && *line;) {
+        const size_t length = strcspn(line, "\n") + 1;
+        bw_buffer_format(answer->text, "# %s%.*s", is_default ? "default:" : "", (int)length, line);
+        line += length;
+    }
     return NULL;
 }
 
@@ -155,85 +135,84 @@ static int by_name(const void *a, const void *b)
     return order ? order : (int)left->name_length - (int)right->name_length;
 }
 
-/* Sets the pointers after all bytes have been added, because the buffer may have moved. */
-static void point_to_bytes(struct answer *answer)
-{
-    const uint8_t *next = (const uint8_t *)answer->kept_bytes.data;
-    for (size_t i = 0; i < answer->kept_count; i++) {
-        struct bw_xattr *xattr = &answer->kept[i];
-        xattr->name = next;
-        xattr->value = next + xattr->name_length;
-        next = xattr->value + xattr->value_length;
-    }
-}
-
-/* Sorted by name, as in getfattr. */
-static struct bw_error *append_kept(struct answer *answer)
-{
-    if (answer->kept_count)
-        qsort(answer->kept, answer->kept_count, sizeof *answer->kept, by_name);
-    for (size_t i = 0; i < answer->kept_count; i++)
-        BW_TRY(append_xattr(answer, &answer->kept[i]));
-    return NULL;
-}
-
-static struct bw_error *write_record(const struct answer *answer, const struct bw_buffer *path,
-                                     const struct bw_xattr *xattr)
-{
-    BW_AUTO_FREE char *list = NULL;
-    BW_TRY(bw_acl_text(xattr, &list));
-    const struct bw_xattrinfo row = {
-        .path = {path->data, path->length},
-        .path_bytes = {path->data, path->length},
-        .subvolume = bw_subvolume_id(answer->place->subvolume),
-        .inode = answer->place->inode,
-        .xattr = {(const char *)xattr->name, xattr->name_length},
-        .value = {(const char *)xattr->value, xattr->value_length},
-        .acl = {list && *list ? list : NULL, list && *list ? strlen(list) - 1 : 0},
-    };
-    return cmd_answer_write(&answer->paths->answer, &row, sizeof row, 0);
-}
-
-static struct bw_error *write_records(struct answer *answer, const char *given)
+static struct bw_error *write_records(const struct answer *answer, const char *given,
+                                      const struct bw_place *place)
 {
     BW_AUTO_BUFFER struct bw_buffer path = {0};
     BW_TRY(cmd_paths_absolute(given, &path));
-    for (size_t i = 0; i < answer->kept_count; i++)
-        BW_TRY(write_record(answer, &path, &answer->kept[i]));
+    for (size_t i = 0; i < answer->kept_count; i++) {
+        const struct bw_xattr *xattr = &answer->kept[i];
+        BW_AUTO_FREE char *list = NULL;
+        struct bw_xattrinfo row = {
+            .path = {path.data, path.length},
+            .path_bytes = {path.data, path.length},
+            .subvolume = bw_subvolume_id(place->subvolume),
+            .inode = place->inode,
+            .xattr = {(const char *)xattr->name, xattr->name_length},
+            .value = {(const char *)xattr->value, xattr->value_length},
+        };
+        BW_TRY(bw_acl_text(xattr, &list));
+        if (list && *list)
+            row.acl = (struct bw_bytes){list, strlen(list) - 1};
+        BW_TRY(cmd_answer_write(&answer->paths->answer, &row, sizeof row, 0));
+    }
     return NULL;
 }
 
-/* As in getfattr: without the first '/', and with an empty line after the last attribute. */
-static struct bw_error *answer_text(struct answer *answer, const char *path)
+/* As in getfattr: without the first '/', sorted by name, and with an empty line after the last
+ * attribute. */
+static struct bw_error *append_block(struct answer *answer, const char *path)
 {
     struct bw_buffer *text = answer->text;
+    if (!answer->kept_count)
+        return NULL;
     if (!answer->state->absolute)
         path += strspn(path, "/");
     if (!*path)
         path = ".";
-    if (!answer->kept_count)
-        return NULL;
     bw_buffer_format(text, "# file: ");
     append_name(answer, path, strlen(path), '\\');
     bw_buffer_append_byte(text, '\n');
-    BW_TRY(append_kept(answer));
+    qsort(answer->kept, answer->kept_count, sizeof *answer->kept, by_name);
+    for (size_t i = 0; i < answer->kept_count; i++)
+        BW_TRY(append_xattr(answer, &answer->kept[i]));
     bw_buffer_append_byte(text, '\n');
     return NULL;
 }
 
+/* Prints the attributes of one file. */
 static struct bw_error *answer_one(const struct xattr_state *state, struct cmd_paths *paths,
                                    const char *path, const struct bw_place *place,
                                    struct bw_buffer *text)
 {
-    struct answer answer = {.state = state, .paths = paths, .place = place, .text = text};
+    struct answer answer = {.state = state, .paths = paths, .text = text};
     struct bw_error *error = bw_inode_xattrs(paths->session.fs, place, add_attribute, &answer);
-    point_to_bytes(&answer);
-    if (!error)
-        error = paths->answer.rows ? write_records(&answer, path) : answer_text(&answer, path);
+    /* The pointers are set after all bytes have been added, because the buffer may have moved. */
+    const uint8_t *next = (const uint8_t *)answer.kept_bytes.data;
+    for (size_t i = 0; i < answer.kept_count; i++) {
+        struct bw_xattr *xattr = &answer.kept[i];
+        xattr->name = next;
+        xattr->value = next + xattr->name_length;
+        next = xattr->value + xattr->value_length;
+    }
+    if (!error && paths->answer.rows)
+        error = write_records(&answer, path, place);
+    else if (!error)
+        error = append_block(&answer, path);
     bw_buffer_free(&answer.kept_bytes);
     free(answer.kept);
     return error;
 }
+
+/* With -R: a PATH and everything below it. */
+struct walk {
+    const struct xattr_state *state;
+    struct cmd_paths *paths;
+    const char *path;     /* as on the command line */
+    size_t start_length;  /* length of the absolute path of PATH */
+    struct bw_buffer one; /* scratch space: the path of an entry */
+    struct bw_buffer *text;
+};
 
 /* Replaces the beginning of the entry's path with PATH as on the command line. */
 static struct bw_error *visit_entry(void *context, const struct bw_entry *entry)
@@ -259,34 +238,19 @@ static struct bw_error *visit_entry(void *context, const struct bw_entry *entry)
         walk->text->length = before;
         cmd_paths_miss(walk->paths, bw_error_prefix(error, "%s", walk->one.data));
     }
-    return cmd_paths_flush(walk->paths, walk->text)
-               ? NULL
-               : bw_error_create(BW_ERROR_STOPPED, "the output was closed");
-}
-
-static struct bw_error *walk_path(struct walk *walk, const struct bw_walk_options *how)
-{
-    BW_AUTO_FREE char *start = NULL;
-    struct bw_fs *fs = walk->paths->session.fs;
-    BW_TRY(bw_walk_start_path(fs, how, &start, &walk->start_length));
-    struct bw_error *error = bw_walk(fs, how, NULL);
-    if (error && error->code == BW_ERROR_STOPPED && walk->paths->broken)
-        bw_error_free(BW_TAKE(error)); /* the error of stdout is more specific */
-    return error;
+    if (!cmd_paths_flush(walk->paths, walk->text))
+        return bw_error_create(BW_ERROR_STOPPED, "the output was closed");
+    return NULL;
 }
 
 /* Filters apply to the contents of a directory; without filters and -R, only PATH itself is
  * printed. */
-static bool visits_entries(const struct xattr_state *state)
-{
-    return state->recursive || cmd_selection_is_set(&state->selection);
-}
-
 static struct bw_error *answer_path(void *context, struct cmd_paths *paths, const char *path,
                                     const struct bw_place *place, struct bw_buffer *text)
 {
     const struct xattr_state *state = context;
-    if (!visits_entries(state))
+    struct bw_fs *fs = paths->session.fs;
+    if (!state->recursive && !cmd_selection_is_set(&state->selection))
         return answer_one(state, paths, path, place, text);
     struct walk walk = {.state = state, .paths = paths, .path = path, .text = text};
     struct bw_walk_options how = {.struct_size = sizeof how,
@@ -294,10 +258,14 @@ static struct bw_error *answer_path(void *context, struct cmd_paths *paths, cons
                                   .types = BW_WALK_ALL,
                                   .visit = visit_entry,
                                   .context = &walk};
-    BW_TRY(cmd_selection_prepare(&state->selection, paths->session.fs));
+    BW_AUTO_FREE char *start = NULL;
+    BW_TRY(cmd_selection_prepare(&state->selection, fs));
     cmd_selection_apply(&state->selection, &how);
     how.has_maxdepth |= !state->recursive;
-    struct bw_error *error = walk_path(&walk, &how);
+    BW_TRY(bw_walk_start_path(fs, &how, &start, &walk.start_length));
+    struct bw_error *error = bw_walk(fs, &how, NULL);
+    if (error && error->code == BW_ERROR_STOPPED && paths->broken)
+        bw_error_free(BW_TAKE(error)); /* the error of stdout is more specific */
     bw_buffer_free(&walk.one);
     return error;
 }
