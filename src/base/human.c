@@ -43,7 +43,8 @@ const struct bw_unit bw_time_units[] = {
     {NULL, 0},
 };
 
-const struct bw_unit *bw_unit_find(const struct bw_unit *units, const char *name, size_t length)
+/* Finds the unit with a name; NULL if it does not exist. */
+static const struct bw_unit *find_unit(const struct bw_unit *units, const char *name, size_t length)
 {
     for (; units->name; units++)
         if (strlen(units->name) == length && memcmp(units->name, name, length) == 0)
@@ -86,7 +87,7 @@ bool bw_parse_with_unit(const char *text, const struct bw_unit *units, uint64_t 
         return bw_parse_size(&text, number) && !*text;
     if (!bw_parse_digits(&text, 10, number))
         return false;
-    const struct bw_unit *unit = bw_unit_find(units, text, strlen(text));
+    const struct bw_unit *unit = find_unit(units, text, strlen(text));
     if (*number == 0 && !*text)
         return true;
     return unit && !__builtin_mul_overflow(*number, unit->factor, number);

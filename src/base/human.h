@@ -32,9 +32,6 @@ static inline const char *bw_plural(uint64_t count)
     return count == 1 ? "" : "s";
 }
 
-/** Finds the unit with a name; NULL if it does not exist. */
-const struct bw_unit *bw_unit_find(const struct bw_unit *units, const char *name, size_t length);
-
 /** Reads digits of a base up to 10 from `*text` and moves past them. False without digits, or with
  * too many for 64 bits. */
 bool bw_parse_digits(const char **text, unsigned base, uint64_t *number);

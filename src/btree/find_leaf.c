@@ -251,12 +251,6 @@ struct bw_error *bw_find_leaf(struct bw_leaf_finder *finder, const struct bw_key
                         finder->has_root, key);
 }
 
-bool bw_leaf_is_adopted(const struct bw_leaf_finder *finder)
-{
-    const struct bw_tree_block_expectation *lost = &finder->lost_node.expectation;
-    return finder->adopted && contains_key(&lost->first_key, &lost->end_key, &finder->first);
-}
-
 uint64_t bw_leaf_lost_block(const struct bw_leaf_finder *finder, const struct bw_key *key)
 {
     if (finder->lost)

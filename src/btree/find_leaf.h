@@ -48,10 +48,6 @@ void bw_leaf_finder_free(struct bw_leaf_finder *finder);
  * and `error`; fails only if memory runs out. */
 struct bw_error *bw_find_leaf(struct bw_leaf_finder *finder, const struct bw_key *key);
 
-/** Whether the leaf was found without the lost node above it. It may be an old one, whose items
- * contradict others. */
-bool bw_leaf_is_adopted(const struct bw_leaf_finder *finder);
-
 /** The address of a lost block that may have contained `key`, which belongs in the leaf but has no
  * item there: the leaf, a node above it, or, because the end of an adopted leaf may be unknown, the
  * lost node above that; 0 if no block is lost. */

@@ -48,9 +48,6 @@ struct bw_stripe_list {
     bool incomplete; /**< some may be lost */
 };
 
-/* The device with an id; NULL if it does not exist. */
-struct bw_checked_device *bw_checked_device(const struct bw_stripe_list *list, uint64_t devid);
-
 /* Adds the stripes of a chunk; false if memory runs out. */
 static bool stripes_add(struct bw_stripe_list *list, const struct bw_chunk *chunk)
 {
@@ -69,7 +66,8 @@ static bool stripes_add(struct bw_stripe_list *list, const struct bw_chunk *chun
     return true;
 }
 
-struct bw_checked_device *bw_checked_device(const struct bw_stripe_list *list, uint64_t devid)
+/* The device with an id; NULL if it does not exist. */
+static struct bw_checked_device *checked_device(const struct bw_stripe_list *list, uint64_t devid)
 {
     struct bw_checked_device *devices = list->devices;
     size_t i = BW_FIRST_INDEX(k, list->device_count, devices[k].info.devid >= devid);
@@ -100,7 +98,7 @@ static struct bw_finding_location location_of_stripe(const struct bw_checked_str
 static void check_stripe(const struct bw_stripe_list *list, const struct bw_checked_stripe *stripe,
                          const struct bw_checked_stripe *before)
 {
-    const struct bw_checked_device *device = bw_checked_device(list, stripe->devid);
+    const struct bw_checked_device *device = checked_device(list, stripe->devid);
     const struct bw_finding_location location = location_of_stripe(stripe);
     const uint64_t end = stripe->offset + stripe->length;
     if (before && before->devid == stripe->devid &&
@@ -154,7 +152,7 @@ static void check_extent(struct bw_stripe_list *list, const struct bw_item *item
 {
     const struct bw_disk_device_extent *disk = (const void *)item->data;
     const uint64_t chunk = bw_get64(disk->chunk_offset), length = bw_get64(disk->length);
-    struct bw_checked_device *device = bw_checked_device(list, item->key.objectid);
+    struct bw_checked_device *device = checked_device(list, item->key.objectid);
     const struct bw_finding_location location = {
         .finding = {.known = BW_KNOWN_TREE | BW_KNOWN_KEY | BW_KNOWN_LOGICAL | BW_KNOWN_DEVICE |
                              BW_KNOWN_OFFSET,

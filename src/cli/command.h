@@ -77,9 +77,6 @@ int cmd_run(const struct command *command, int argc, char **argv);
 int cmd_run_step(struct cmd_keys *keys, const struct cmd_base *base, const struct command *command,
                  int argc, char **argv);
 
-/** Whether the operands of a command are paths that begin at the subvolume of --subvol. */
-bool cmd_works_on_paths(const struct command *command);
-
 /** Writes all tables of the program as one JSON document, from which scripts/make-docs generates
  * the manual and the pages in docs. Returns the exit status. */
 int cmd_dump_tables(void);

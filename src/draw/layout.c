@@ -17,20 +17,6 @@ static void mirror_point(struct bw_point *point, uint32_t side, uint32_t right, 
                    : (struct bw_point){was.y, was.x};
 }
 
-static struct bw_point hilbert_point(unsigned order, uint32_t number)
-{
-    struct bw_point point = {0, 0};
-    for (unsigned level = 0; level < order; level++, number /= 4) {
-        const uint32_t side = UINT32_C(1) << level;
-        const uint32_t right = number / 2 & 1, far = (number ^ right) & 1;
-        mirror_point(&point, side, right, far);
-        point.x += right * side;
-        point.y += far * side;
-    }
-    point.y = (UINT32_C(1) << order) - 1 - point.y;
-    return point;
-}
-
 static uint32_t hilbert_number(unsigned order, struct bw_point point)
 {
     uint32_t number = 0;
@@ -44,16 +30,6 @@ static uint32_t hilbert_number(unsigned order, struct bw_point point)
         mirror_point(&point, side, right, far);
     }
     return number;
-}
-
-struct bw_point bw_curve_point(enum bw_curve curve, unsigned order, uint32_t number)
-{
-    const uint32_t side = UINT32_C(1) << order;
-    const struct bw_point point = {number % side, number / side};
-    if (curve == BW_CURVE_HILBERT)
-        return hilbert_point(order, number);
-    const bool back = curve == BW_CURVE_SNAKE && point.y % 2;
-    return (struct bw_point){back ? side - 1 - point.x : point.x, point.y};
 }
 
 uint32_t bw_curve_number(enum bw_curve curve, unsigned order, struct bw_point point)

@@ -20,9 +20,6 @@ struct bw_point {
     uint32_t x, y; /**< from the upper left corner */
 };
 
-/** The position of a cell; `number` is less than 4^order. */
-struct bw_point bw_curve_point(enum bw_curve curve, unsigned order, uint32_t number);
-
 /** The number of the cell at a position. */
 uint32_t bw_curve_number(enum bw_curve curve, unsigned order, struct bw_point point);
 

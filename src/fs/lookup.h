@@ -52,12 +52,6 @@ struct bw_error *bw_path_prepend(struct bw_buffer *path, const char *name, size_
 struct bw_error *bw_inode_step_up(const struct bw_fs *fs, const struct bw_tree *tree,
                                   uint64_t inode, struct bw_parent_step *step);
 
-/** The same for one of many inodes; quick if they are close to each other. `range` is all zeros at
- * first, and is to be ended after the last inode. */
-struct bw_error *bw_inode_step_up_next(const struct bw_fs *fs, const struct bw_tree *tree,
-                                       struct bw_item_range *range, uint64_t inode,
-                                       struct bw_parent_step *step);
-
 /** The type (BW_FILE_*) of an entry of a directory, looked up by name through its DIR_ITEM;
  * BW_FILE_UNKNOWN if the directory has no such entry, or its block cannot be read. Fails only if
  * memory runs out. */

@@ -26,9 +26,10 @@ static bool decode_parent_step(const struct bw_item *item, struct bw_parent_step
     return true;
 }
 
-struct bw_error *bw_inode_step_up_next(const struct bw_fs *fs, const struct bw_tree *tree,
-                                       struct bw_item_range *range, uint64_t inode,
-                                       struct bw_parent_step *step)
+/* The caller ends the range. */
+static struct bw_error *step_up_next(const struct bw_fs *fs, const struct bw_tree *tree,
+                                     struct bw_item_range *range, uint64_t inode,
+                                     struct bw_parent_step *step)
 {
     const struct bw_tree_reader reader = bw_fs_name_reader(fs);
     struct bw_error *error = NULL;
@@ -52,7 +53,7 @@ struct bw_error *bw_inode_step_up(const struct bw_fs *fs, const struct bw_tree *
                                   uint64_t inode, struct bw_parent_step *step)
 {
     struct bw_item_range range = {0};
-    return bw_item_range_end(&range, bw_inode_step_up_next(fs, tree, &range, inode, step));
+    return bw_item_range_end(&range, step_up_next(fs, tree, &range, inode, step));
 }
 
 struct bw_error *bw_directory_entry_type(const struct bw_fs *fs, const struct bw_tree *tree,

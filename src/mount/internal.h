@@ -80,9 +80,6 @@ static inline struct bw_mount *bw_mount_of(fuse_req_t request)
  * file. */
 bool bw_mount_place(const struct bw_mount *mount, fuse_ino_t node, struct bw_place *place);
 
-/** The kernel's number of a file; 0 if it cannot be represented. */
-fuse_ino_t bw_mount_node(const struct bw_mount *mount, const struct bw_place *place);
-
 /** The parent of a directory; the directory itself at the top of the mount, or if the parent is
  * unknown. */
 struct bw_place bw_mount_parent(const struct bw_mount *mount, const struct bw_place *place);
@@ -120,9 +117,6 @@ struct bw_mount_answer {
  * `next` is the offset of the next entry. */
 bool bw_mount_answer_add(struct bw_mount_answer *answer, const char *name,
                          const struct fuse_entry_out *entry, uint64_t next);
-
-/** The errno for an error. Consumes the error, and reports it unless it was reported before. */
-int bw_mount_problem(struct bw_mount *mount, struct bw_error *error);
 
 /** Replies to a request with an error, which is consumed; NULL: with success. */
 void bw_mount_reply(fuse_req_t request, struct bw_error *error);

@@ -50,7 +50,8 @@ static bool is_top(const struct bw_mount *mount, const struct bw_place *place)
     return place->subvolume == top.subvolume && place->inode == top.inode;
 }
 
-fuse_ino_t bw_mount_node(const struct bw_mount *mount, const struct bw_place *place)
+/* The kernel's number of a file; 0 if it cannot be represented. */
+static fuse_ino_t node_of(const struct bw_mount *mount, const struct bw_place *place)
 {
     const uint64_t id = bw_subvolume_id(place->subvolume);
     const uint64_t empty = place->inode == BW_EMPTY_DIRECTORY ? EMPTY : 0;
@@ -131,7 +132,7 @@ void bw_mount_attributes(const struct bw_mount *mount, const struct bw_place *pl
 bool bw_mount_entry(const struct bw_mount *mount, const struct bw_place *place,
                     const struct bw_inode *inode, struct fuse_entry_out *entry)
 {
-    *entry = (struct fuse_entry_out){.nodeid = bw_mount_node(mount, place),
+    *entry = (struct fuse_entry_out){.nodeid = node_of(mount, place),
                                      .attr_valid = BW_MOUNT_FOREVER,
                                      .entry_valid = BW_MOUNT_FOREVER};
     bw_mount_attributes(mount, place, inode, &entry->attr);
@@ -155,7 +156,8 @@ static bool is_new_message(struct bw_mount *mount, const char *message)
     return news;
 }
 
-int bw_mount_problem(struct bw_mount *mount, struct bw_error *error)
+/* The errno for an error. Consumes the error, and reports it unless it was reported before. */
+static int report_problem(struct bw_mount *mount, struct bw_error *error)
 {
     const enum bw_error_code code = error->code;
     const bool damage = code != BW_ERROR_NOT_FOUND && code != BW_ERROR_NO_MEMORY;
@@ -174,12 +176,12 @@ struct bw_error *bw_mount_inode(struct bw_mount *mount, const struct bw_place *p
         return error;
     if (error->code == BW_ERROR_NOT_FOUND)
         error->code = BW_ERROR_CORRUPT; /* something refers to it */
-    bw_mount_problem(mount, error);
+    report_problem(mount, error);
     *inode = (struct bw_inode){.mode = S_IFDIR | 0700, .link_count = 1};
     return NULL;
 }
 
 void bw_mount_reply(fuse_req_t request, struct bw_error *error)
 {
-    fuse_reply_err(request, error ? bw_mount_problem(bw_mount_of(request), error) : 0);
+    fuse_reply_err(request, error ? report_problem(bw_mount_of(request), error) : 0);
 }

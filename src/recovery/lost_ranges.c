@@ -162,9 +162,8 @@ const struct bw_lost_range *bw_lost_list_find(const struct bw_lost_list *list,
     return at && bw_key_compare(key, &list->items[at - 1].high) < 0 ? &list->items[at - 1] : NULL;
 }
 
-const struct bw_lost_range *bw_lost_list_first(const struct bw_lost_list *list,
-                                               const struct bw_key *first,
-                                               const struct bw_key *last)
+static const struct bw_lost_range *first_lost(const struct bw_lost_list *list,
+                                              const struct bw_key *first, const struct bw_key *last)
 {
     const size_t above = first_above(list, first);
     const size_t at = bw_lost_list_find(list, first) ? above - 1 : above;
@@ -175,7 +174,7 @@ const struct bw_lost_range *bw_lost_list_first(const struct bw_lost_list *list,
 bool bw_lost_list_overlaps(const struct bw_lost_list *list, const struct bw_key *first,
                            const struct bw_key *last, uint32_t wave)
 {
-    const struct bw_lost_range *range = bw_lost_list_first(list, first, last);
+    const struct bw_lost_range *range = first_lost(list, first, last);
     for (; range && range < &list->items[list->count]; range++)
         if (bw_key_compare(&range->low, last) <= 0 && range->wave <= wave)
             return true;

@@ -40,8 +40,9 @@ void bw_send_root_free(struct bw_send_root *root)
 
 /* Parts. */
 
-struct bw_error *bw_send_part_add(struct bw_send_root *root, struct bw_send_part part,
-                                  const void *name)
+/* Keeps a part that its caller has read. Fails only without memory. */
+static struct bw_error *add_part(struct bw_send_root *root, struct bw_send_part part,
+                                 const void *name)
 {
     if (bw_map_get(&root->part_of, part.number) != UINT32_MAX)
         return NULL;
@@ -105,7 +106,7 @@ struct bw_error *bw_send_part_of(struct bw_send_root *root, uint64_t inode,
             return bw_error_create(BW_ERROR_CORRUPT,
                                    "inode %" PRIu64 " of subvolume %" PRIu64 " %s", inode,
                                    root->subvolume->tree.id, has_inode ? "has no name" : "is lost");
-        BW_TRY(bw_send_part_add(root, part, name));
+        BW_TRY(add_part(root, part, name));
         at = bw_map_get(&root->part_of, inode);
     }
     *result = &root->parts[at];

@@ -60,10 +60,6 @@ void bw_send_root_free(struct bw_send_root *root);
 struct bw_error *bw_send_part_of(struct bw_send_root *root, uint64_t inode,
                                  const struct bw_send_part **part);
 
-/** Keeps a part that its caller has read. Only if memory runs out it fails. */
-struct bw_error *bw_send_part_add(struct bw_send_root *root, struct bw_send_part part,
-                                  const void *name);
-
 /** Finds out whether any entry of the top directory may be like a temporary name, so that each of
  * these has to be looked up. */
 struct bw_error *bw_send_find_clashes(struct bw_sender *sender);

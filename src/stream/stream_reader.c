@@ -14,14 +14,13 @@ enum { WINDOW = 1 << 20 };
 /* A command in the table. */
 struct command_rule {
     const char *name;
-    unsigned version;
     uint64_t required; /* a bit for each attribute */
 };
 
 #define A(NAME) (UINT64_C(1) << BW_ATTRIBUTE_##NAME)
 
 static const struct command_rule rules[BW_COMMAND_TYPES] = {
-#define COMMAND(number, NAME, name, version, required) [number] = {name, version, required},
+#define COMMAND(number, NAME, name, version, required) [number] = {name, required},
 #include "stream/commands.def"
 };
 
@@ -40,12 +39,8 @@ const char *bw_command_name(uint16_t type)
     return type < BW_COMMAND_TYPES ? rules[type].name : NULL;
 }
 
-unsigned bw_command_version(uint16_t type)
-{
-    return type < BW_COMMAND_TYPES ? rules[type].version : 0;
-}
-
-bool bw_stream_is_header(const void *bytes, size_t length)
+/* Whether bytes begin like a stream. */
+static bool is_header(const void *bytes, size_t length)
 {
     return length >= sizeof BW_STREAM_MAGIC &&
            memcmp(bytes, BW_STREAM_MAGIC, sizeof BW_STREAM_MAGIC) == 0;
@@ -145,7 +140,7 @@ static struct bw_error *read_header(struct bw_stream_reader *reader)
     const uint8_t *bytes = NULL;
     if (left >= sizeof(struct bw_stream_header))
         BW_TRY(peek_bytes(reader, sizeof(struct bw_stream_header), &bytes));
-    if (!bytes || !bw_stream_is_header(bytes, sizeof(struct bw_stream_header)))
+    if (!bytes || !is_header(bytes, sizeof(struct bw_stream_header)))
         return fail_with(reader, BW_STREAM_NO_HEADER,
                          bw_error_create(BW_ERROR_CORRUPT, "there is no send stream at %" PRIu64,
                                          reader->offset));

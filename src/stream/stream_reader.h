@@ -81,12 +81,6 @@ struct bw_error *bw_stream_next(struct bw_stream_reader *reader, struct bw_strea
 /** The name of a command in the output of btrfs receive --dump; NULL if it is unknown. */
 const char *bw_command_name(uint16_t type);
 
-/** The version of the protocol that introduced a command; 0 if it is unknown. */
-unsigned bw_command_version(uint16_t type);
-
-/** Whether bytes begin like a stream. */
-bool bw_stream_is_header(const void *bytes, size_t length);
-
 /** Whether a command has an attribute. */
 static inline bool bw_command_has(const struct bw_stream_command *command,
                                   enum bw_send_attribute type)

@@ -320,14 +320,6 @@ void bw_leaves_destroy(struct bw_leaves *leaves)
     free(leaves->slot_leaf);
 }
 
-struct bw_key bw_leaves_key(const struct bw_leaves *leaves, uint32_t leaf)
-{
-    if (leaf >= leaves->count)
-        return leaves->pointer.expectation.end_key;
-    return leaves->node.item_count ? bw_node_key(&leaves->node, leaf)
-                                   : leaves->pointer.expectation.first_key;
-}
-
 static struct bw_block_pointer pointer_to(const struct bw_leaves *leaves, uint32_t leaf)
 {
     if (leaves->pointer.expectation.level == 0)

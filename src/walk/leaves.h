@@ -148,9 +148,6 @@ void bw_leaves_use(struct bw_leaves *leaves, const uint8_t *block);
 /** The last leaf whose first key is at most `key`; 0 if all begin later. */
 uint32_t bw_leaves_find(struct bw_leaves *leaves, const struct bw_key *key);
 
-/** The first key of a leaf; of that after the last one: the end of the node's keys. */
-struct bw_key bw_leaves_key(const struct bw_leaves *leaves, uint32_t leaf);
-
 /** Whether there is a leaf `leaf`, and its first key is at most `key`. */
 bool bw_leaves_begins_by(const struct bw_leaves *leaves, uint32_t leaf, const struct bw_key *key);
 

@@ -4,7 +4,8 @@
 #include "base/cleanup.h"
 #include "graph/graph.h"
 
-const struct bw_xlator_class *const bw_builtin_classes[] = {
+/* All built-in layers; ends with NULL. */
+static const struct bw_xlator_class *const builtin_classes[] = {
     &bw_storage_file_class,
     &bw_storage_nbd_class,
     &bw_storage_inside_class,
@@ -36,7 +37,7 @@ const struct bw_xlator_class *const bw_builtin_classes[] = {
 struct bw_error *bw_registry_open(const char *path, struct bw_registry **registry)
 {
     BW_TRY(bw_registry_create(path, registry));
-    struct bw_error *error = bw_registry_add(*registry, bw_builtin_classes);
+    struct bw_error *error = bw_registry_add(*registry, builtin_classes);
     if (error)
         bw_registry_close(*registry);
     return error;

@@ -31,7 +31,4 @@ extern const struct bw_xlator_class bw_debug_io_stats_class;
 extern const struct bw_xlator_class bw_debug_error_gen_class;
 extern const struct bw_xlator_class bw_debug_delay_gen_class;
 
-/** All built-in layers; ends with NULL. */
-extern const struct bw_xlator_class *const bw_builtin_classes[];
-
 #endif

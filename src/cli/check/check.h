@@ -93,7 +93,6 @@ void check_print_summary(const struct check_run *check);
 
 /** Appends a finding as text: completely, or only its message and the addresses. */
 void check_append_line(struct bw_buffer *text, const struct bw_finding *finding);
-void check_append_message(struct bw_buffer *text, const struct bw_finding *finding);
 /** Writes a finding to stdout and to the reports; a bw_finding_visitor. */
 struct bw_error *check_on_finding(void *check, const struct bw_finding *finding);
 /** Writes a finding as a row. */

@@ -261,7 +261,7 @@ static void append_addresses(struct bw_buffer *text, const struct bw_finding *fi
         bw_buffer_append_byte(text, ']');
 }
 
-void check_append_message(struct bw_buffer *text, const struct bw_finding *finding)
+static void append_message(struct bw_buffer *text, const struct bw_finding *finding)
 {
     bw_escape_words(text, finding->message);
     append_addresses(text, finding);
@@ -273,7 +273,7 @@ void check_append_line(struct bw_buffer *text, const struct bw_finding *finding)
                      finding->code->word);
     append_place(text, finding);
     bw_buffer_format(text, ": ");
-    check_append_message(text, finding);
+    append_message(text, finding);
     bw_buffer_append_byte(text, '\n');
 }
 

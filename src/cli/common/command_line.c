@@ -442,12 +442,6 @@ static struct bw_error *add_list(struct cmd_common *common, struct operands *ope
     return NULL;
 }
 
-bool cmd_works_on_paths(const struct command *command)
-{
-    const struct cmd_option_list list = cmd_options_of(command, NULL, NULL);
-    return cmd_has_option(&list, "subvol") && strstr(command->operands, "PATH");
-}
-
 /* Suggests the option that accepts another image, for a path that looks like one. */
 static void report_stray_image(const struct command *command, const struct operands *operands)
 {

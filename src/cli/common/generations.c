@@ -183,8 +183,9 @@ struct bw_error *cmd_generations_find(struct cmd_index *index, struct bw_fs *fs,
     return error;
 }
 
-struct bw_error *cmd_open_state(const struct cmd_common *common, struct bw_generation_choice state,
-                                struct bw_fs **fs)
+/* Opens a historic root of the command's file system; close it with bw_fs_close(). */
+static struct bw_error *open_state(const struct cmd_common *common,
+                                   struct bw_generation_choice state, struct bw_fs **fs)
 {
     struct bw_fs_options options = cmd_fs_options(common);
     options.planned = NULL;
@@ -207,7 +208,7 @@ struct bw_error *cmd_find_subvolume(const struct cmd_common *common, struct bw_f
     bw_error_free(error);
     if (!name)
         return bw_error_no_memory();
-    BW_TRY(cmd_open_state(common, state, past));
+    BW_TRY(open_state(common, state, past));
     return bw_subvolume_by_name(*past, name, subvolume);
 }
 

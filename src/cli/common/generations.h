@@ -52,10 +52,6 @@ struct bw_error *cmd_generations_find(struct cmd_index *index, struct bw_fs *fs,
                                       const struct cmd_generations_settings *settings,
                                       struct cmd_generations *states);
 
-/** Opens a historic root of the command's file system; close it with bw_fs_close(). */
-struct bw_error *cmd_open_state(const struct cmd_common *common, struct bw_generation_choice state,
-                                struct bw_fs **fs);
-
 /** Finds a subvolume by its name, which may be followed by @GENERATION; a name that contains the
  * '@' itself is tried first. `*past` is the file system of that generation, to be closed with
  * bw_fs_close(), or NULL: the subvolume is in `fs`. */

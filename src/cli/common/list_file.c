@@ -75,7 +75,8 @@ struct bw_error *cmd_list_file_open(struct cmd_list_file *list, int descriptor, 
     return error;
 }
 
-struct bw_error *cmd_list_file_flush(struct cmd_list_file *list)
+/* Writes all entries that were added. */
+static struct bw_error *flush_list(struct cmd_list_file *list)
 {
     struct bw_buffer *gathered = &list->gathered;
     const size_t length = gathered->length;
@@ -108,8 +109,7 @@ struct bw_error *cmd_list_file_add(void *context, const char *bytes, size_t leng
     enum { GATHERED = 4 << 10 };
     struct cmd_list_file *list = context;
     bw_buffer_append(&list->gathered, bytes, length);
-    return list->gathered.length >= GATHERED || list->gathered.failed ? cmd_list_file_flush(list)
-                                                                      : NULL;
+    return list->gathered.length >= GATHERED || list->gathered.failed ? flush_list(list) : NULL;
 }
 
 struct bw_error *cmd_list_file_close(const struct cmd_common *common, struct cmd_list_file *list,
@@ -117,7 +117,7 @@ struct bw_error *cmd_list_file_close(const struct cmd_common *common, struct cmd
 {
     if (!list->name)
         return NULL;
-    struct bw_error *error = cmd_list_file_flush(list);
+    struct bw_error *error = flush_list(list);
     complete = complete && !list->has_failed;
     if (complete && list->is_regular && ftruncate(list->descriptor, (off_t)list->end))
         error = bw_error_first(error, bw_error_from_errno(errno, "cannot write to %s", list->name));

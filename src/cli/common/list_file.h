@@ -37,9 +37,6 @@ struct bw_error *cmd_list_file_open(struct cmd_list_file *list, int descriptor, 
 /** Adds bytes, which begin or continue an entry; `list` is a struct cmd_list_file. */
 struct bw_error *cmd_list_file_add(void *list, const char *bytes, size_t length);
 
-/** Writes all entries that were added. */
-struct bw_error *cmd_list_file_flush(struct cmd_list_file *list);
-
 /** Closes a list, which may be all zeros. If it is `complete` and everything could be written, the
  * mark is removed. */
 struct bw_error *cmd_list_file_close(const struct cmd_common *common, struct cmd_list_file *list,

@@ -56,33 +56,6 @@ struct bw_error *cmd_paths_absolute(const char *path, struct bw_buffer *text)
     return text->failed ? bw_error_no_memory() : NULL;
 }
 
-char *cmd_join_path(const char *directory, const char *path)
-{
-    BW_AUTO_BUFFER struct bw_buffer text = {0};
-    bw_buffer_format(&text, "%s/", *path == '/' ? "" : directory);
-    bw_buffer_append(&text, path, strlen(path) + 1);
-    char *result = text.failed ? NULL : malloc(text.length + 2);
-    if (!result)
-        return NULL;
-    size_t length = 0;
-    for (const char *at = text.data + strspn(text.data, "/"), *next; *at; at = next) {
-        const size_t size = strcspn(at, "/");
-        next = at + size + strspn(at + size, "/");
-        if (size == 2 && at[0] == '.' && at[1] == '.') {
-            while (length && result[--length] != '/')
-                ;
-        } else if (size != 1 || *at != '.') {
-            result[length++] = '/';
-            memcpy(result + length, at, size);
-            length += size;
-        }
-    }
-    if (!length)
-        result[length++] = '/';
-    result[length] = '\0';
-    return result;
-}
-
 enum { WORTH_WRITING = 64 << 10 };
 
 bool cmd_paths_flush(struct cmd_paths *paths, struct bw_buffer *text)

@@ -58,10 +58,6 @@ struct bw_error *cmd_paths_absolute(const char *path, struct bw_buffer *text);
 typedef struct bw_error *cmd_path_answer(void *context, struct cmd_paths *paths, const char *path,
                                          const struct bw_place *place, struct bw_buffer *text);
 
-/** Appends `path` to the absolute path of a directory, unless it is absolute itself, and removes
- * ".", ".." and repeated slashes. The caller frees the result; NULL if memory runs out. */
-char *cmd_join_path(const char *directory, const char *path);
-
 /** Writes and empties the text if it is long. For parts of a long answer. False if writing to
  * stdout failed; the answer may stop then. */
 bool cmd_paths_flush(struct cmd_paths *paths, struct bw_buffer *text);

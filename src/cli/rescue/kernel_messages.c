@@ -118,7 +118,8 @@ static bool match_line(const char *pattern, const char *line, struct kernel_mess
     return false;
 }
 
-bool kernel_message_parse(const char *line, struct kernel_message *message)
+/* Recognizes a line, which ends with NUL. False if it matches no pattern. */
+static bool parse_message(const char *line, struct kernel_message *message)
 {
     const struct kernel_entry *entry = NULL;
     for (size_t i = 0; i < kernel_entry_count; i++) {
@@ -178,7 +179,7 @@ static bool add_line(struct kernel_log *log, const char *line)
 {
     struct kernel_message message;
     log->lines++;
-    if (kernel_message_parse(line, &message))
+    if (parse_message(line, &message))
         return add_message(log, &message, line);
     log->unknown++;
     log->errors += is_of_btrfs(line);

@@ -50,9 +50,6 @@ struct kernel_message {
     char device[KERNEL_DEVICE_ROOM]; /**< "": none */
 };
 
-/** Recognizes a line, which ends with NUL. False if it matches no pattern. */
-bool kernel_message_parse(const char *line, struct kernel_message *message);
-
 /** A message in a log. */
 struct kernel_log_entry {
     struct kernel_message message;

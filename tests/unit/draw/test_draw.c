@@ -5,19 +5,20 @@
 #include "draw/layout.h"
 #include "draw/markup.h"
 
-/* Each cell has its own position, and the position leads back to its number. */
+/* Each cell has its own number. */
 static void test_curves_fill_squares(void **state)
 {
     (void)state;
     for (unsigned curve = BW_CURVE_HILBERT; curve <= BW_CURVE_SNAKE; curve++)
         for (unsigned order = 0; order <= 5; order++) {
-            bool seen[1 << 5][1 << 5] = {{false}};
-            for (uint32_t i = 0; i < UINT32_C(1) << 2 * order; i++) {
-                const struct bw_point point = bw_curve_point(curve, order, i);
-                assert_true(point.x < 1u << order && point.y < 1u << order);
-                assert_false(seen[point.y][point.x]);
-                seen[point.y][point.x] = true;
-                assert_int_equal(bw_curve_number(curve, order, point), i);
+            const uint32_t side = UINT32_C(1) << order;
+            bool seen[1 << 10] = {false};
+            for (uint32_t i = 0; i < side * side; i++) {
+                const struct bw_point point = {i % side, i / side};
+                const uint32_t number = bw_curve_number(curve, order, point);
+                assert_true(number < side * side);
+                assert_false(seen[number]);
+                seen[number] = true;
             }
         }
 }
@@ -29,18 +30,20 @@ static unsigned distance(uint32_t a, uint32_t b)
 
 static void test_neighbours_stay_together(void **state)
 {
-    const unsigned order = 6;
-    struct bw_point before = bw_curve_point(BW_CURVE_HILBERT, order, 0);
+    enum { ORDER = 6, SIDE = 1 << ORDER };
+    struct bw_point points[SIDE * SIDE];
     (void)state;
-    assert_true(before.x == 0 && before.y == 63);
-    for (uint32_t i = 1; i < UINT32_C(1) << 2 * order; i++) {
-        const struct bw_point point = bw_curve_point(BW_CURVE_HILBERT, order, i);
-        assert_int_equal(distance(point.x, before.x) + distance(point.y, before.y), 1);
-        before = point;
+    for (uint32_t i = 0; i < SIDE * SIDE; i++) {
+        const struct bw_point point = {i % SIDE, i / SIDE};
+        points[bw_curve_number(BW_CURVE_HILBERT, ORDER, point)] = point;
     }
-    assert_true(before.x == 63 && before.y == 63);
-    assert_int_equal(bw_curve_point(BW_CURVE_SNAKE, 2, 4).x, 3);
-    assert_int_equal(bw_curve_point(BW_CURVE_LINEAR, 2, 4).x, 0);
+    for (uint32_t i = 1; i < SIDE * SIDE; i++)
+        assert_int_equal(
+            distance(points[i].x, points[i - 1].x) + distance(points[i].y, points[i - 1].y), 1);
+    assert_true(points[0].x == 0 && points[0].y == 63);
+    assert_true(points[SIDE * SIDE - 1].x == 63 && points[SIDE * SIDE - 1].y == 63);
+    assert_int_equal(bw_curve_number(BW_CURVE_SNAKE, 2, (struct bw_point){3, 1}), 4);
+    assert_int_equal(bw_curve_number(BW_CURVE_LINEAR, 2, (struct bw_point){0, 1}), 4);
 }
 
 static void test_orders(void **state)
