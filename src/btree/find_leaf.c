@@ -1,7 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The descent to one leaf. It always ends, because the level decreases by one with each step. A
- * leaf whose keys are out of order is read completely instead of searched, so the result does not
+ * Lookups: the descent to the leaf of a key, and iteration over the items in a range of keys.
+ *
+ * A finder keeps the leaf that it found last, the node above it, and the root. If a key belongs
+ * below that node, the search begins there; otherwise at the root. It always ends, because the
+ * level decreases by one with each step. If searches advance from leaf to leaf, the next leaves are
+ * announced.
+ *
+ * A lost block is an answer, not a failure: the finder then has the keys that are lost with it.
+ * Below a lost node, it uses the leaves that recovery has found without the tree (adopted leaves);
+ * between these, keys are lost unless the list of leaves is complete.
+ *
+ * A leaf whose keys are out of order is read completely instead of searched, so the result does not
  * depend on the previous searches.
  */
 #include <inttypes.h>
@@ -85,8 +95,9 @@ static void advise_leaves(struct bw_leaf_finder *finder, const struct bw_node *n
     for (uint32_t i = slot; i < node->item_count && count < ADVISE_LEAVES; i++)
         ranges[count++] =
             (struct bw_range){bw_node_pointer_at(node, i).bytenr, finder->reader.nodesize};
-    finder->advised =
-        slot + count < node->item_count ? bw_node_key(node, slot + (uint32_t)count) : finder->end;
+    finder->advised = finder->end;
+    if (slot + count < node->item_count)
+        finder->advised = bw_node_key(node, slot + (uint32_t)count);
     if (count > 1)
         bw_blocks_advise(&finder->reader, ranges, count);
 }
@@ -120,9 +131,11 @@ static bool is_root_above(const struct bw_leaf_finder *finder, uint8_t level)
 static uint8_t *read_block(struct bw_leaf_finder *finder, const struct bw_block_pointer *pointer)
 {
     const uint8_t level = pointer->expectation.level;
-    uint8_t **buffer = !level                         ? &finder->block
-                       : is_root_above(finder, level) ? &finder->root
-                                                      : &finder->node;
+    uint8_t **buffer = &finder->node;
+    if (!level)
+        buffer = &finder->block;
+    else if (is_root_above(finder, level))
+        buffer = &finder->root;
     if (!*buffer)
         *buffer = bw_block_buffer(&finder->reader, 1);
     if (*buffer)
@@ -170,8 +183,11 @@ static struct bw_error *find_adopted(struct bw_leaf_finder *finder, const struct
     const struct bw_adopted *adopted = finder->adopted;
     const struct bw_tree_block_expectation *node = &finder->lost_node.expectation;
     const size_t until = bw_adopted_until(adopted, key);
-    const struct bw_adopted_leaf *leaf = until ? &adopted->leaves[until - 1] : NULL,
-                                 *next = until < adopted->count ? &adopted->leaves[until] : NULL;
+    const struct bw_adopted_leaf *leaf = NULL, *next = NULL;
+    if (until)
+        leaf = &adopted->leaves[until - 1];
+    if (until < adopted->count)
+        next = &adopted->leaves[until];
     if (leaf && bw_key_compare(key, &leaf->pointer.expectation.end_key) < 0)
         return read_adopted(finder, leaf, &leaf->pointer.expectation.first_key);
     const bool ends_here =
@@ -185,24 +201,6 @@ static struct bw_error *find_adopted(struct bw_leaf_finder *finder, const struct
     return NULL;
 }
 
-/* Uses adopted leaves instead of a lost node; without any, everything below the node is lost. */
-static struct bw_error *replace_lost_node(struct bw_leaf_finder *finder,
-                                          const struct bw_block_pointer *pointer,
-                                          const struct bw_key *first, const struct bw_key *key)
-{
-    const struct bw_adopted *adopted = NULL;
-    struct bw_error *error =
-        bw_adopted_find(&finder->reader, &finder->tree, pointer->bytenr, &adopted);
-    if (error || !adopted)
-        return error ? error : end_descent(finder);
-    bw_error_free(finder->node_error);
-    finder->node_error = BW_TAKE(finder->error);
-    finder->adopted = adopted;
-    finder->lost_node = *pointer;
-    finder->lost_node.expectation.first_key = *first;
-    return find_adopted(finder, key);
-}
-
 /* Descends from a block whose keys begin at `first`. */
 static struct bw_error *descend_from(struct bw_leaf_finder *finder, struct bw_block_pointer pointer,
                                      struct bw_key first, bool is_read, const struct bw_key *key)
@@ -213,8 +211,19 @@ static struct bw_error *descend_from(struct bw_leaf_finder *finder, struct bw_bl
         if (!is_read && !read_block(finder, &pointer))
             return bw_error_no_memory();
         is_read = false;
-        if (finder->error && level && finder->error->code != BW_ERROR_NO_MEMORY)
-            return replace_lost_node(finder, &pointer, &first, key);
+        if (finder->error && level && finder->error->code != BW_ERROR_NO_MEMORY) {
+            /* Adopted leaves replace a lost node; without any, all keys below it are lost. */
+            const struct bw_adopted *adopted = NULL;
+            BW_TRY(bw_adopted_find(&finder->reader, &finder->tree, pointer.bytenr, &adopted));
+            if (adopted) {
+                bw_error_free(finder->node_error);
+                finder->node_error = BW_TAKE(finder->error);
+                finder->adopted = adopted;
+                finder->lost_node = pointer;
+                finder->lost_node.expectation.first_key = first;
+                return find_adopted(finder, key);
+            }
+        }
         if (finder->error || level == 0)
             return end_descent(finder);
         const bool is_root = is_root_above(finder, level);
@@ -332,43 +341,6 @@ void bw_item_range_restart(struct bw_item_range *range, const struct bw_tree_rea
     begin_range(range, reader, &finder, first, last);
 }
 
-static void set_lost_item(struct bw_item_range *range)
-{
-    const struct bw_key *key = &range->item.key;
-    range->lost = BW_LOST_ITEM;
-    range->error = bw_error_create(
-        BW_ERROR_CORRUPT, "item (%" PRIu64 " %u %" PRIu64 ") of %s lies outside its leaf",
-        key->objectid, key->type, key->offset, bw_tree_title(range->finder.tree.id).text);
-}
-
-/* If the keys of a leaf are out of order, iterates over all of them. */
-static uint32_t first_slot(const struct bw_item_range *range)
-{
-    const struct bw_node *leaf = &range->finder.leaf;
-    if (range->finder.lost || !range->finder.ordered)
-        return 0;
-    const uint32_t until = bw_node_count_until(leaf, &range->first);
-    const struct bw_key key = until ? bw_leaf_key(leaf, until - 1) : (struct bw_key){0};
-    return until && bw_key_compare(&key, &range->first) == 0 ? until - 1 : until;
-}
-
-static bool next_in_leaf(struct bw_item_range *range)
-{
-    const struct bw_node *leaf = &range->finder.leaf;
-    while (range->slot < leaf->item_count) {
-        bool inside = bw_leaf_item(leaf, range->slot++, &range->item);
-        const bool is_behind = bw_key_compare(&range->item.key, &range->last) > 0;
-        if (is_behind && range->finder.ordered)
-            range->slot = leaf->item_count;
-        if (is_behind || bw_key_compare(&range->item.key, &range->first) < 0)
-            continue;
-        if (!inside)
-            set_lost_item(range);
-        return true;
-    }
-    return false;
-}
-
 /* Reports the loss at this position; false if it is the same block as in an earlier step. */
 static bool report_lost_block(struct bw_item_range *range, uint64_t bytenr)
 {
@@ -377,45 +349,66 @@ static bool report_lost_block(struct bw_item_range *range, uint64_t bytenr)
     if (range->lost == bytenr && !*error)
         return false;
     range->lost = bytenr;
-    range->error =
-        *error ? BW_TAKE(*error)
-               : bw_error_create(BW_ERROR_CORRUPT, "tree block %" PRIu64 " is lost", bytenr);
+    range->error = BW_TAKE(*error);
+    if (!range->error)
+        range->error = bw_error_create(BW_ERROR_CORRUPT, "tree block %" PRIu64 " is lost", bytenr);
     return true;
-}
-
-static bool enter_leaf(struct bw_item_range *range)
-{
-    struct bw_leaf_finder *finder = &range->finder;
-    range->failure = bw_find_leaf(finder, &range->next);
-    range->in_leaf = !range->failure;
-    range->slot = range->in_leaf ? first_slot(range) : 0;
-    return range->in_leaf && finder->lost && report_lost_block(range, finder->bytenr);
-}
-
-/* Moves to the keys after the leaf; true if keys may be lost between its last key and these. */
-static bool end_leaf(struct bw_item_range *range)
-{
-    const struct bw_leaf_finder *finder = &range->finder;
-    const struct bw_key end = finder->end, no_limit = BW_KEY_MAX;
-    range->in_leaf = false;
-    range->next = end;
-    range->ended = bw_key_compare(&end, &range->last) > 0 || bw_key_compare(&end, &no_limit) == 0;
-    bool gap = !finder->lost && bw_key_compare(&finder->unknown, &end) < 0 &&
-               bw_key_compare(&finder->unknown, &range->last) <= 0;
-    return gap && report_lost_block(range, bw_leaf_lost_block(finder, &finder->unknown));
 }
 
 bool bw_item_range_next(struct bw_item_range *range)
 {
+    struct bw_leaf_finder *finder = &range->finder;
+    const struct bw_node *leaf = &finder->leaf;
     bw_error_free(BW_TAKE(range->error));
     while (!range->failure) {
-        if (range->in_leaf && !range->finder.lost && next_in_leaf(range))
+        /* The next item of the leaf. */
+        while (range->in_leaf && !finder->lost && range->slot < leaf->item_count) {
+            const struct bw_key *key = &range->item.key;
+            const bool is_inside = bw_leaf_item(leaf, range->slot++, &range->item);
+            const bool is_behind = bw_key_compare(key, &range->last) > 0;
+            if (is_behind && finder->ordered)
+                range->slot = leaf->item_count;
+            if (is_behind || bw_key_compare(key, &range->first) < 0)
+                continue;
+            if (!is_inside) {
+                range->lost = BW_LOST_ITEM;
+                range->error = bw_error_create(
+                    BW_ERROR_CORRUPT,
+                    "item (%" PRIu64 " %u %" PRIu64 ") of %s lies outside its leaf", key->objectid,
+                    key->type, key->offset, bw_tree_title(finder->tree.id).text);
+            }
             return true;
-        if (range->in_leaf && end_leaf(range))
-            return true;
+        }
+
+        /* The end of the leaf. Keys may be lost between its last one and those of the next leaf. */
+        if (range->in_leaf) {
+            const struct bw_key end = finder->end, no_limit = BW_KEY_MAX;
+            range->in_leaf = false;
+            range->next = end;
+            range->ended =
+                bw_key_compare(&end, &range->last) > 0 || bw_key_compare(&end, &no_limit) == 0;
+            if (!finder->lost && bw_key_compare(&finder->unknown, &end) < 0 &&
+                bw_key_compare(&finder->unknown, &range->last) <= 0 &&
+                report_lost_block(range, bw_leaf_lost_block(finder, &finder->unknown)))
+                return true;
+        }
         if (range->ended)
             return false;
-        if (enter_leaf(range))
+
+        /* The next leaf. If its keys are out of order, all of them are examined. */
+        range->failure = bw_find_leaf(finder, &range->next);
+        if (range->failure)
+            return false;
+        range->in_leaf = true;
+        range->slot = 0;
+        if (!finder->lost && finder->ordered) {
+            range->slot = bw_node_count_until(leaf, &range->first);
+            if (range->slot) {
+                const struct bw_key key = bw_leaf_key(leaf, range->slot - 1);
+                range->slot -= bw_key_compare(&key, &range->first) == 0;
+            }
+        }
+        if (finder->lost && report_lost_block(range, finder->bytenr))
             return true;
     }
     return false;
@@ -425,9 +418,10 @@ struct bw_error *bw_item_range_stop(struct bw_item_range *range, struct bw_error
 {
     struct bw_probes *probes = bw_xlator_probes(range->finder.reader.top);
     struct bw_key_event event = event_of(range);
-    if (range->failure)
+    if (range->failure) {
         bw_error_free(error);
-    error = range->failure ? range->failure : error;
+        error = range->failure;
+    }
     event.event.error = error;
     event.event.ns = range->start_time ? bw_probes_now(probes) - range->start_time : 0;
     BW_PROBE(probes, key__search__done, key_done, &event);

@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The scan. It keeps one internal node per level and reads leaves in batches. It always ends,
- * because the level decreases by one with each step, and each child is limited to the key range in
- * its parent, so no block is reached by two paths. A lenient scan cannot rely on keys; it remembers
- * the blocks that it has visited instead.
+ * The scan: a descent from the root into every child whose key range contains selected keys, with
+ * one internal node per level in memory. Below a node of level 1, leaves are read in batches. The
+ * scan always ends, because the level decreases by one with each step, and each child is limited to
+ * the key range in its parent, so no block is reached by two paths. A lenient scan cannot rely on
+ * keys; it remembers the blocks that it has visited instead.
+ *
+ * A lost block is reported, and the scan continues after it. Adopted leaves replace what is below a
+ * lost node, if the caller has asked for them.
  */
 #include "btree/scan.h"
 
 #include <stdlib.h>
 
 #include "base/cleanup.h"
-#include "base/map.h"
+#include "base/hash_table.h"
 #include "graph/wind.h"
 #include "xlators/classes.h"
 
@@ -21,7 +25,7 @@ struct state {
     struct bw_scan_buffers *buffers;
     struct bw_block_pointer *pointers; /* leaves to read: room for BW_BATCH */
     unsigned count, batch;             /* their number, and its maximum */
-    struct bw_map seen;                /* lenient: addresses of visited blocks */
+    struct bw_key_set seen;            /* addresses of visited blocks, in a lenient scan */
 };
 
 void bw_scan_buffers_free(struct bw_scan_buffers *buffers)
@@ -52,10 +56,9 @@ static bool is_selected(const struct bw_scan *scan, const struct bw_block_pointe
 static struct bw_error *select_block(struct state *state, const struct bw_block_pointer *pointer,
                                      bool *wanted)
 {
-    *wanted = state->scan->lenient ? bw_map_get(&state->seen, pointer->bytenr) == UINT32_MAX
-                                   : is_selected(state->scan, pointer);
-    if (state->scan->lenient && !bw_map_put(&state->seen, pointer->bytenr, 1))
-        return bw_error_no_memory();
+    if (state->scan->lenient)
+        return bw_key_set_add(&state->seen, pointer->bytenr, wanted);
+    *wanted = is_selected(state->scan, pointer);
     return NULL;
 }
 
@@ -102,8 +105,9 @@ static bool is_known(const struct state *state, const struct bw_block_pointer *p
                      struct bw_error **error)
 {
     const struct bw_scan *scan = state->scan;
-    const uint8_t *block =
-        scan->known && !scan->lenient ? scan->known(scan->context, pointer) : NULL;
+    if (!scan->known || scan->lenient)
+        return false;
+    const uint8_t *block = scan->known(scan->context, pointer);
     if (!block)
         return false;
     const struct bw_node leaf = bw_node_view(block, state->reader->nodesize);
@@ -123,77 +127,35 @@ static struct bw_error *add_leaf(struct state *state, const struct bw_block_poin
     return state->count == state->batch ? read_leaves(state) : NULL;
 }
 
-/* The slots of a node with selected keys: from `first` up to, but not including, `end`. */
-struct slots {
-    uint32_t first, end;
-};
-
-static struct slots slots_of(const struct bw_scan *scan, const struct bw_node *node)
-{
-    if (scan->lenient)
-        return (struct slots){0, node->item_count};
-    return (struct slots){bw_child_slot(node, &scan->first),
-                          bw_node_count_until(node, &scan->last)};
-}
-
-static struct bw_range range_of(const struct state *state, const struct bw_node *node,
-                                uint32_t slot)
-{
-    return (struct bw_range){bw_node_pointer_at(node, slot).bytenr, state->reader->nodesize};
-}
-
-static struct bw_error *advise_children(struct state *state, const struct bw_block_pointer *parent,
-                                        const struct bw_node *node, struct slots slots)
+/* Announces the selected leaves below a node, in the slots from `first` to `end`. */
+static struct bw_error *advise_leaves(struct state *state, const struct bw_block_pointer *parent,
+                                      const struct bw_node *node, uint32_t first, uint32_t end)
 {
     struct bw_range **ranges = &state->buffers->ranges;
-    uint32_t count = 0, first = slots.first, end = first;
+    const uint32_t nodesize = state->reader->nodesize;
+    uint32_t count = 0, behind = first;
     if (!*ranges)
         *ranges = malloc(BW_MAX_CHILDREN * sizeof **ranges);
     if (!*ranges)
         return bw_error_no_memory();
-    for (uint32_t slot = slots.first; slot < slots.end; slot++) {
+    for (uint32_t slot = first; slot < end; slot++) {
         const struct bw_block_pointer child = bw_tree_child_pointer(parent, node, slot);
         if (!is_selected(state->scan, &child))
             continue;
-        first = count ? first : slot;
-        end = slot + 1;
-        (*ranges)[count++] = range_of(state, node, slot);
+        if (!count)
+            first = slot;
+        behind = slot + 1;
+        (*ranges)[count++] = (struct bw_range){child.bytenr, nodesize};
     }
     if (count < 2)
         return NULL;
-    for (uint32_t more = count < (end - first) / 2 ? 0 : count; more && end < node->item_count;
-         more--)
-        (*ranges)[count++] = range_of(state, node, end++);
+    /* As many again if they are close together: the next scan will probably read them. */
+    uint32_t more = count;
+    if (count < (behind - first) / 2)
+        more = 0;
+    for (; more && behind < node->item_count; more--)
+        (*ranges)[count++] = (struct bw_range){bw_node_pointer_at(node, behind++).bytenr, nodesize};
     bw_blocks_advise(state->reader, *ranges, count);
-    return NULL;
-}
-
-static struct bw_error *scan_leaves(struct state *state, const struct bw_block_pointer *parent,
-                                    const struct bw_node *node)
-{
-    struct slots slots = slots_of(state->scan, node);
-    if (slots.first >= slots.end)
-        return NULL;
-    if (state->scan->announce)
-        BW_TRY(advise_children(state, parent, node, slots));
-    BW_TRY(begin_leaves(state, slots.end - slots.first));
-    for (uint32_t slot = slots.first; slot < slots.end; slot++) {
-        struct bw_block_pointer child = bw_tree_child_pointer(parent, node, slot);
-        BW_TRY(add_leaf(state, &child));
-    }
-    return read_leaves(state);
-}
-
-static struct bw_error *scan_node(struct state *state, const struct bw_block_pointer *pointer);
-
-static struct bw_error *scan_nodes(struct state *state, const struct bw_block_pointer *parent,
-                                   const struct bw_node *node)
-{
-    struct slots slots = slots_of(state->scan, node);
-    for (uint32_t slot = slots.first; slot < slots.end; slot++) {
-        struct bw_block_pointer child = bw_tree_child_pointer(parent, node, slot);
-        BW_TRY(scan_node(state, &child));
-    }
     return NULL;
 }
 
@@ -228,16 +190,19 @@ handle_lost_node(struct state *state, const struct bw_block_pointer *pointer, st
     return error;
 }
 
+/* Scans a block and all selected blocks below it. */
 static struct bw_error *scan_node(struct state *state, const struct bw_block_pointer *pointer)
 {
-    uint8_t level = pointer->expectation.level, **block = &state->buffers->nodes[level];
+    const struct bw_scan *scan = state->scan;
+    const uint8_t level = pointer->expectation.level;
+    uint8_t **block = &state->buffers->nodes[level];
     struct bw_error *error;
     bool wanted;
     BW_TRY(select_block(state, pointer, &wanted));
     if (!wanted)
         return NULL;
-    if (state->scan->pointer && level <= 1)
-        return state->scan->pointer(state->scan->context, pointer);
+    if (scan->pointer && level <= 1)
+        return scan->pointer(scan->context, pointer);
     if (level == 0 && is_known(state, pointer, &error))
         return error;
     if (!*block)
@@ -247,14 +212,33 @@ static struct bw_error *scan_node(struct state *state, const struct bw_block_poi
     error = bw_block_read(state->reader, pointer, *block);
     if (error)
         return handle_lost_node(state, pointer, error);
-    struct bw_node node = bw_node_view(*block, state->reader->nodesize);
-    if (level && state->scan->node)
-        BW_TRY(state->scan->node(state->scan->context, &node));
-    if (level && level == state->scan->lowest_level)
+    const struct bw_node node = bw_node_view(*block, state->reader->nodesize);
+    if (level == 0)
+        return scan->leaf(scan->context, &node);
+    if (scan->node)
+        BW_TRY(scan->node(scan->context, &node));
+    if (level == scan->lowest_level)
         return NULL;
-    return level > 1   ? scan_nodes(state, pointer, &node)
-           : level > 0 ? scan_leaves(state, pointer, &node)
-                       : state->scan->leaf(state->scan->context, &node);
+
+    /* The children with selected keys. */
+    uint32_t first = 0, end = node.item_count;
+    if (!scan->lenient) {
+        first = bw_child_slot(&node, &scan->first);
+        end = bw_node_count_until(&node, &scan->last);
+    }
+    if (level == 1 && first < end) {
+        if (scan->announce)
+            BW_TRY(advise_leaves(state, pointer, &node, first, end));
+        BW_TRY(begin_leaves(state, end - first));
+    }
+    for (uint32_t slot = first; slot < end; slot++) {
+        const struct bw_block_pointer child = bw_tree_child_pointer(pointer, &node, slot);
+        if (level == 1)
+            BW_TRY(add_leaf(state, &child));
+        else
+            BW_TRY(scan_node(state, &child));
+    }
+    return level == 1 ? read_leaves(state) : NULL;
 }
 
 struct bw_error *bw_scan_ignore_lost(void *context, const struct bw_block_pointer *pointer,
@@ -287,7 +271,7 @@ struct bw_error *bw_tree_scan(const struct bw_tree_reader *reader, const struct 
     struct bw_block_pointer root = bw_tree_root_pointer(tree, scan->lenient);
     struct bw_error *error = scan_node(&state, &root);
     bw_scan_buffers_free(&buffers);
-    bw_map_free(&state.seen);
+    bw_key_set_free(&state.seen);
     event.event.error = error;
     event.event.ns = start ? bw_probes_now(probes) - start : 0;
     BW_PROBE(probes, key__search__done, key_done, &event);
