@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * layout/compressed: shows the contents of a compressed image. Such a file can only be decompressed
- * from its beginning, so that is done once, at the start, into a temporary file that has no name.
+ * from its beginning, so that is done once, at the start, into a spool: a temporary file that has
+ * no name, or memory. If the file is damaged, the part before the damage can be read, and reads
+ * after it fail with the reason.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -43,106 +45,76 @@ static const struct bw_packing *find_packing(const struct bw_frame *frame, struc
 
 /* Decompressing. */
 
-struct unpacking {
-    struct bw_xlator *device;
-    struct bw_unpacker *unpacker;
-    struct bw_spool *spool;
-    uint8_t *input, *output;
-};
-
-/* Appends everything that a piece of the file yields. */
-static struct bw_error *unpack_piece(const struct unpacking *unpacking, size_t length)
+/* Decompresses a whole device into a spool. */
+static struct bw_error *unpack(struct bw_xlator *device, struct bw_unpacker *unpacker,
+                               struct bw_spool *spool)
 {
-    struct bw_unpacking bytes = {.input = unpacking->input, .input_length = length};
-    do {
-        bytes.output = unpacking->output;
-        bytes.output_length = OUTPUT;
-        struct bw_error *error = bw_unpack(unpacking->unpacker, &bytes);
-        struct bw_error *full =
-            bw_spool_append(unpacking->spool, unpacking->output, OUTPUT - bytes.output_length);
-        if (full || error)
-            return bw_error_first(full, error);
-    } while (!bytes.output_length);
-    return NULL;
-}
-
-static struct bw_error *unpack_all(const struct unpacking *unpacking)
-{
-    const uint64_t end = bw_xlator_size(unpacking->device);
+    BW_AUTO_FREE uint8_t *input = malloc(INPUT);
+    BW_AUTO_FREE uint8_t *output = malloc(OUTPUT);
+    const uint64_t end = bw_xlator_size(device);
+    if (!input || !output)
+        return bw_error_no_memory();
     for (uint64_t offset = 0; offset < end;) {
         const size_t length = end - offset < INPUT ? (size_t)(end - offset) : INPUT;
-        BW_TRY(read_bytes(NULL, unpacking->device, offset, length, unpacking->input));
+        struct bw_unpacking bytes = {.input = input, .input_length = length};
+        BW_TRY(read_bytes(NULL, device, offset, length, input));
+        do {
+            bytes.output = output;
+            bytes.output_length = OUTPUT;
+            struct bw_error *error = bw_unpack(unpacker, &bytes);
+            struct bw_error *full = bw_spool_append(spool, output, OUTPUT - bytes.output_length);
+            error = bw_error_first(full, error);
+            if (error)
+                return error;
+        } while (!bytes.output_length);
         offset += length;
-        BW_TRY(unpack_piece(unpacking, length));
-        bw_xlator_decompressed(unpacking->device, offset, end);
+        bw_xlator_decompressed(device, offset, end);
     }
-    return bw_unpacker_is_complete(unpacking->unpacker)
-               ? NULL
-               : bw_error_create(BW_ERROR_CORRUPT, "the compressed file is cut off");
-}
-
-static struct bw_error *unpack_image(const struct bw_packing *packing, struct unpacking *unpacking)
-{
-    unpacking->input = malloc(INPUT);
-    unpacking->output = malloc(OUTPUT);
-    struct bw_error *error = unpacking->input && unpacking->output
-                                 ? bw_unpacker_create(packing, &unpacking->unpacker)
-                                 : bw_error_no_memory();
-    if (!error)
-        error = unpack_all(unpacking);
-    bw_unpacker_destroy(unpacking->unpacker);
-    free(unpacking->input);
-    free(unpacking->output);
-    return error;
-}
-
-/* The spool that was made before the program confined itself belongs to the image; anything that is
- * compressed inside of an image needs another one. */
-static struct bw_error *find_spool(struct bw_xlator *xlator, struct bw_spool **spool)
-{
-    struct compressed *compressed = bw_xlator_private(xlator);
-    const struct bw_xlator *device = bw_xlator_child(xlator, 0);
-    const struct bw_servers *servers = bw_xlator_servers(xlator);
-    while (bw_xlator_child_count(device) && strcmp(bw_xlator_type(device), "layout/concat") == 0)
-        device = bw_xlator_child(device, 0);
-    *spool = servers && !bw_xlator_child_count(device)
-                 ? bw_servers_spool(servers, bw_xlator_image(device))
-                 : NULL;
-    if (*spool)
-        return NULL;
-    BW_TRY(bw_spool_create(&compressed->own));
-    *spool = compressed->own;
-    return NULL;
-}
-
-/* If the file is damaged, the part before can be used. */
-static struct bw_error *fill_spool(const struct bw_packing *packing, struct unpacking *unpacking)
-{
-    BW_TRY(bw_spool_begin(unpacking->spool));
-    struct bw_error *error = unpack_image(packing, unpacking);
-    const uint64_t size = bw_spool_size(unpacking->spool);
-    if (error && (error->code != BW_ERROR_CORRUPT || !size))
-        return error;
-    bw_spool_finish(unpacking->spool,
-                    error ? bw_error_prefix(error, "after %" PRIu64 " decompressed bytes", size)
-                          : NULL);
+    if (!bw_unpacker_is_complete(unpacker))
+        return bw_error_create(BW_ERROR_CORRUPT, "the compressed file is cut off");
     return NULL;
 }
 
 static struct bw_error *init(struct bw_xlator *xlator)
 {
     struct compressed *compressed = bw_xlator_private(xlator);
-    struct unpacking unpacking = {.device = bw_xlator_child(xlator, 0)};
-    const struct bw_packing *packing = find_packing(NULL, unpacking.device);
+    struct bw_xlator *device = bw_xlator_child(xlator, 0);
+    const struct bw_packing *packing = find_packing(NULL, device);
     if (!packing)
         return bw_error_create(BW_ERROR_NOT_BTRFS, "it is not compressed in a known format");
     compressed->format = bw_packing_name(packing);
-    BW_TRY(find_spool(xlator, &unpacking.spool));
-    compressed->spool = unpacking.spool;
-    if (!bw_spool_is_finished(unpacking.spool))
-        BW_TRY(fill_spool(packing, &unpacking));
-    if (bw_spool_damage(unpacking.spool))
-        bw_xlator_report(xlator, BW_WARNING, bw_error_copy(bw_spool_damage(unpacking.spool)));
+
+    /* The spool that was made before the program confined itself belongs to the image; anything
+     * that is compressed inside of an image needs another one. */
+    const struct bw_xlator *image = device;
+    const struct bw_servers *servers = bw_xlator_servers(xlator);
+    struct bw_spool *spool = NULL;
+    while (bw_xlator_child_count(image) && strcmp(bw_xlator_type(image), "layout/concat") == 0)
+        image = bw_xlator_child(image, 0);
+    if (servers && !bw_xlator_child_count(image))
+        spool = bw_servers_spool(servers, bw_xlator_image(image));
+    if (!spool) {
+        BW_TRY(bw_spool_create(&compressed->own));
+        spool = compressed->own;
+    }
+    compressed->spool = spool;
+
+    if (!bw_spool_is_finished(spool)) {
+        struct bw_unpacker *unpacker = NULL;
+        BW_TRY(bw_spool_begin(spool));
+        struct bw_error *error = bw_unpacker_create(packing, &unpacker);
+        if (!error)
+            error = unpack(device, unpacker, spool);
+        bw_unpacker_destroy(unpacker);
+        const uint64_t unpacked = bw_spool_size(spool);
+        if (error && (error->code != BW_ERROR_CORRUPT || !unpacked))
+            return error;
+        if (error)
+            error = bw_error_prefix(error, "after %" PRIu64 " decompressed bytes", unpacked);
+        bw_spool_finish(spool, error);
+    }
+    if (bw_spool_damage(spool))
+        bw_xlator_report(xlator, BW_WARNING, bw_error_copy(bw_spool_damage(spool)));
     return NULL;
 }
 
@@ -154,25 +126,23 @@ static void fini(struct bw_xlator *xlator)
 
 /* Reading. */
 
-static struct bw_error *read_request(const struct bw_spool *spool, struct bw_request *request)
-{
-    const uint64_t size = bw_spool_size(spool);
-    struct bw_error *error = bw_request_check_end("the image ends", size, request);
-    if (!error)
-        return bw_spool_read(spool, request->address, request->buffer, request->length);
-    if (!bw_spool_damage(spool))
-        return error;
-    bw_error_free(error);
-    return bw_error_copy(bw_spool_damage(spool));
-}
-
 static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator,
                           struct bw_request *requests, size_t count)
 {
     const struct compressed *compressed = bw_xlator_private(xlator);
+    const struct bw_spool *spool = compressed->spool;
     (void)frame;
-    for (size_t i = 0; i < count; i++)
-        requests[i].error = read_request(compressed->spool, &requests[i]);
+    for (size_t i = 0; i < count; i++) {
+        struct bw_request *request = &requests[i];
+        request->error = bw_request_check_end("the image ends", bw_spool_size(spool), request);
+        if (!request->error) {
+            request->error =
+                bw_spool_read(spool, request->address, request->buffer, request->length);
+        } else if (bw_spool_damage(spool)) {
+            bw_error_free(request->error);
+            request->error = bw_error_copy(bw_spool_damage(spool));
+        }
+    }
 }
 
 /* The temporary file is in the page cache, or will be read ahead by the kernel. */

@@ -1,5 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Partition tables: reading them by libblkid, and finding a partition. */
+/*
+ * Partition tables: reading them with libblkid, and finding a partition.
+ *
+ * libblkid reads from a file descriptor, but the bytes come from a layer. So it gets a copy of the
+ * disk: a sparse file in memory that is as long as the disk, and contains only the ranges that can
+ * belong to a partition table: the beginning and the end, the entries of a GPT, and the chain of
+ * the boot records of logical partitions. The size of sectors is not known, so both are tried.
+ *
+ * Sources: the UEFI specification, 5.3 (GPT); for the chain, block/partitions/msdos.c of the
+ * kernel.
+ */
 #include <blkid/blkid.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -16,16 +26,6 @@
 #include "ondisk/disk.h"
 #include "ondisk/superblock.h"
 #include "xlators/layout/partition_table.h"
-
-/*
- * The copy of a disk for libblkid. libblkid reads from a file descriptor, but the bytes come from a
- * layer. So it gets a sparse file in memory that is as long as the disk, and holds only the ranges
- * that can belong to a partition table: the beginning and the end, the entries of a GPT, and the
- * chain of the boot records of logical partitions.
- *
- * Sources: the UEFI specification, 5.3 (GPT); for the chain, block/partitions/msdos.c of the
- * kernel.
- */
 
 enum {
     END_BYTES = 64 << 10,    /* bytes that are read at the beginning and at the end */
@@ -79,16 +79,16 @@ static bool read_disk(const struct disk_copy *copy, uint64_t offset, void *bytes
     return !error;
 }
 
-/* Unreadable bytes stay zero. */
+/* Copies a range; bytes that cannot be read stay zero. */
 static void copy_range(struct disk_copy *copy, uint64_t offset, uint64_t length)
 {
     uint8_t bytes[16 << 10];
     if (offset > copy->size)
         return;
-    uint64_t end = length < copy->size - offset ? offset + length : copy->size;
-    for (uint64_t next; offset < end; offset = next) {
-        next = end - offset < sizeof bytes ? end : offset + sizeof bytes;
-        size_t count = (size_t)(next - offset);
+    if (length > copy->size - offset)
+        length = copy->size - offset;
+    for (size_t count; length; offset += count, length -= count) {
+        count = length < sizeof bytes ? (size_t)length : sizeof bytes;
         if (read_disk(copy, offset, bytes, count))
             copy->failed |= pwrite(copy->file, bytes, count, (off_t)offset) != (ssize_t)count;
     }
@@ -100,7 +100,7 @@ static bool read_header(const struct disk_copy *copy, uint64_t offset, struct gp
            bw_get64(header->signature) == GPT_SIGNATURE;
 }
 
-/* Removes the signature of a header with too many entries. */
+/* Copies the entries of a GPT; removes the signature of a header with too many. */
 static void copy_entries(struct disk_copy *copy, uint64_t offset)
 {
     static const uint8_t nothing[8];
@@ -137,21 +137,12 @@ static void copy_chain(struct disk_copy *copy, uint64_t first, unsigned *left)
     }
 }
 
-static void copy_boot_records(struct disk_copy *copy)
-{
-    struct boot_record record;
-    unsigned left = BOOT_RECORDS;
-    if (!read_disk(copy, 0, &record, sizeof record))
-        return;
-    for (unsigned i = 0; i < 4; i++)
-        if (is_extended(record.entries[i].type))
-            copy_chain(copy, bw_get32(record.entries[i].first_sector), &left);
-}
-
-/* Makes the file; the preceding members must be set. Free it even after an error. */
+/* Makes a copy of everything on the disk that libblkid needs. */
 static struct bw_error *make_copy(struct disk_copy *copy)
 {
-    uint64_t last = copy->size / copy->sector_size * copy->sector_size;
+    const uint64_t last = copy->size / copy->sector_size * copy->sector_size;
+    struct boot_record record;
+    unsigned left = BOOT_RECORDS;
     copy->file = memfd_create("btrfs-walk", MFD_CLOEXEC);
     if (copy->file < 0 || ftruncate(copy->file, (off_t)copy->size))
         return bw_error_from_errno(errno, "cannot make a file in memory");
@@ -160,9 +151,13 @@ static struct bw_error *make_copy(struct disk_copy *copy)
     copy_entries(copy, copy->sector_size);
     if (last)
         copy_entries(copy, last - copy->sector_size);
-    copy_boot_records(copy);
-    return copy->failed ? bw_error_create(BW_ERROR_SYSTEM, "cannot write to a file in memory")
-                        : NULL;
+    const bool is_read = read_disk(copy, 0, &record, sizeof record);
+    for (unsigned i = 0; is_read && i < 4; i++)
+        if (is_extended(record.entries[i].type))
+            copy_chain(copy, bw_get32(record.entries[i].first_sector), &left);
+    if (copy->failed)
+        return bw_error_create(BW_ERROR_SYSTEM, "cannot write to a file in memory");
+    return NULL;
 }
 
 /* Extends the file to the size of the disk in its GPT; false if that is not larger. libblkid
@@ -173,15 +168,9 @@ static bool extend_copy(struct disk_copy *copy)
     if (!read_header(copy, copy->sector_size, &header))
         return false;
     uint64_t other = bw_get64(header.other_sector), usable = bw_get64(header.last_usable);
-    uint64_t last = other > usable ? other : usable;
+    const uint64_t last = other > usable ? other : usable;
     return last < INT64_MAX / copy->sector_size && last >= copy->size / copy->sector_size &&
            ftruncate(copy->file, (off_t)((last + 1) * copy->sector_size)) == 0;
-}
-
-static void free_copy(struct disk_copy *copy)
-{
-    if (copy->file >= 0)
-        close(copy->file);
 }
 
 /* Turns the partitions that libblkid finds in the copy into a list, in bytes. */
@@ -242,8 +231,10 @@ static bool convert_partition(blkid_partition from, uint64_t size, struct bw_par
                                      .extended = blkid_partition_is_extended(from),
                                      .offset = (uint64_t)start * 512,
                                      .length = (uint64_t)length * 512};
-    uint64_t room = to->offset < size ? size - to->offset : 0;
-    to->room = to->length < room ? to->length : room;
+    if (to->offset < size)
+        to->room = size - to->offset;
+    if (to->room > to->length)
+        to->room = to->length;
     if (type)
         PUT_TEXT(to->type, type);
     else
@@ -257,31 +248,23 @@ static bool convert_partition(blkid_partition from, uint64_t size, struct bw_par
 static int by_number(const void *left, const void *right)
 {
     const struct bw_partition_info *a = left, *b = right;
-    return a->number < b->number ? -1 : a->number > b->number;
+    return (a->number > b->number) - (a->number < b->number);
 }
 
-static struct bw_error *convert_list(blkid_partlist list, uint64_t size,
-                                     struct bw_partition_table *table)
+static void free_probe(blkid_probe *probe)
 {
-    int count = blkid_partlist_numof_partitions(list);
-    struct bw_partition_info *partitions = calloc(BW_PARTITIONS, sizeof *partitions);
-    if (!partitions)
-        return bw_error_no_memory();
-    table->partitions = partitions;
-    PUT_TEXT(table->kind, blkid_parttable_get_type(blkid_partlist_get_table(list)));
-    for (int i = 0; i < count && table->count < BW_PARTITIONS; i++)
-        table->count += convert_partition(blkid_partlist_get_partition(list, i), size,
-                                          &partitions[table->count]);
-    qsort(partitions, table->count, sizeof *partitions, by_number);
-    return NULL;
+    blkid_free_probe(*probe);
 }
 
-/* `force`: accept a GPT even without a protective MBR. */
-static struct bw_error *probe_file(blkid_probe probe, const struct disk_copy *copy, bool force,
+/* Finds the partitions in a copy. `force`: accept a GPT even without a protective MBR. */
+static struct bw_error *probe_copy(const struct disk_copy *copy, bool force,
                                    struct bw_partition_table *table)
 {
     char gpt[] = "gpt", dos[] = "dos";
     char *kinds[] = {gpt, dos, NULL};
+    __attribute__((cleanup(free_probe))) blkid_probe probe = blkid_new_probe();
+    if (!probe)
+        return bw_error_no_memory();
     if (blkid_probe_set_device(probe, copy->file, 0, 0) ||
         blkid_probe_set_sectorsize(probe, copy->sector_size) ||
         blkid_probe_enable_superblocks(probe, 0) || blkid_probe_enable_partitions(probe, 1) ||
@@ -289,20 +272,21 @@ static struct bw_error *probe_file(blkid_probe probe, const struct disk_copy *co
         blkid_probe_filter_partitions_type(probe, BLKID_FLTR_ONLYIN, kinds))
         return bw_error_create(BW_ERROR_SYSTEM, "libblkid cannot be set up");
     blkid_partlist list = blkid_probe_get_partitions(probe);
-    if (!list || blkid_partlist_numof_partitions(list) < 1)
+    const int count = list ? blkid_partlist_numof_partitions(list) : 0;
+    if (count < 1)
         return bw_error_create(BW_ERROR_NOT_FOUND, "no partition table");
     table->sector_size = copy->sector_size;
     table->size = copy->size;
-    return convert_list(list, copy->size, table);
-}
-
-static struct bw_error *probe_copy(const struct disk_copy *copy, bool force,
-                                   struct bw_partition_table *table)
-{
-    blkid_probe probe = blkid_new_probe();
-    struct bw_error *error = probe ? probe_file(probe, copy, force, table) : bw_error_no_memory();
-    blkid_free_probe(probe);
-    return error;
+    struct bw_partition_info *partitions = calloc(BW_PARTITIONS, sizeof *partitions);
+    if (!partitions)
+        return bw_error_no_memory();
+    table->partitions = partitions;
+    PUT_TEXT(table->kind, blkid_parttable_get_type(blkid_partlist_get_table(list)));
+    for (int i = 0; i < count && table->count < BW_PARTITIONS; i++)
+        table->count += convert_partition(blkid_partlist_get_partition(list, i), copy->size,
+                                          &partitions[table->count]);
+    qsort(partitions, table->count, sizeof *partitions, by_number);
+    return NULL;
 }
 
 /* Frees the error for a missing table; true if it was that error. */
@@ -314,26 +298,21 @@ static bool is_none(struct bw_error **error)
     return true;
 }
 
-static struct bw_error *probe_both(struct disk_copy *copy, bool force,
-                                   struct bw_partition_table *table)
-{
-    BW_TRY(make_copy(copy));
-    struct bw_error *error = probe_copy(copy, force, table);
-    if (error && error->code == BW_ERROR_NOT_FOUND && extend_copy(copy)) {
-        bw_error_free(error);
-        error = probe_copy(copy, force, table);
-    }
-    return error;
-}
-
 static struct bw_error *probe_disk(const struct bw_frame *frame, struct bw_xlator *disk,
                                    uint32_t sector_size, bool force,
                                    struct bw_partition_table *table)
 {
     struct disk_copy copy = {frame, disk, bw_xlator_size(disk), sector_size, -1, false};
     *table = (struct bw_partition_table){.kind = ""};
-    struct bw_error *error = probe_both(&copy, force, table);
-    free_copy(&copy);
+    struct bw_error *error = make_copy(&copy);
+    if (!error)
+        error = probe_copy(&copy, force, table);
+    if (error && error->code == BW_ERROR_NOT_FOUND && extend_copy(&copy)) {
+        bw_error_free(error);
+        error = probe_copy(&copy, force, table);
+    }
+    if (copy.file >= 0)
+        close(copy.file);
     if (error)
         bw_partition_table_free(table);
     return error;
