@@ -52,53 +52,43 @@ static void write_number(char *text, unsigned long number)
     *text = '\0';
 }
 
-static void reset_signals(void)
-{
-    sigset_t none;
-    for (int signal_number = 1; signal_number < NSIG; signal_number++)
-        signal(signal_number, SIG_DFL);
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
-}
-
-static _Noreturn void become_helper(struct bw_helper *helper, const char *path,
-                                    const char *const *arguments)
-{
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    close(LIFE);
-    write_number(helper->process + strlen(helper->process), (unsigned long)getpid());
-    execve(path, (char *const *)(uintptr_t)arguments,
-           (char *const *)(uintptr_t)helper->environment);
-    _exit(127);
-}
-
-/* The descriptors are brought to their places by way of others, where none of them can be. */
-static void arrange_descriptors(int listening, int life, int messages)
+/* Runs in the watcher: starts the helper, and ends it when this end of the pipe is the only one. */
+static _Noreturn void watch_helper(struct bw_helper *helper, int life, int messages,
+                                   const char *path, const char *const *arguments)
 {
     enum { ELSEWHERE = 100 };
-    int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
-    int moved[] = {
-        fcntl(nothing, F_DUPFD_CLOEXEC, ELSEWHERE), fcntl(messages, F_DUPFD_CLOEXEC, ELSEWHERE),
-        fcntl(listening, F_DUPFD_CLOEXEC, ELSEWHERE), fcntl(life, F_DUPFD_CLOEXEC, ELSEWHERE)};
+    sigset_t none;
+    char byte;
+
+    /* Descriptors go to their places by way of others, where none of them can be. */
+    const int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+    const int moved[] = {fcntl(nothing, F_DUPFD_CLOEXEC, ELSEWHERE),
+                         fcntl(messages, F_DUPFD_CLOEXEC, ELSEWHERE),
+                         fcntl(helper->listening, F_DUPFD_CLOEXEC, ELSEWHERE),
+                         fcntl(life, F_DUPFD_CLOEXEC, ELSEWHERE)};
     dup2(moved[0], STDIN_FILENO);
     dup2(moved[0], STDOUT_FILENO);
     dup2(moved[1], STDERR_FILENO);
     dup2(moved[2], LISTENING);
     dup2(moved[3], LIFE);
     syscall(SYS_close_range, FIRST_UNUSED, ~0U, 0);
-}
 
-/* Starts the helper, and ends it when this end of the pipe is the only one. The terminal's signals
- * are not for it: the process that has started it decides. */
-static _Noreturn void watch_helper(struct bw_helper *helper, const char *path,
-                                   const char *const *arguments)
-{
-    char byte;
+    /* The terminal's signals are not for it: the process that has started it decides. */
     setsid();
-    reset_signals();
+    for (int signal_number = 1; signal_number < NSIG; signal_number++)
+        signal(signal_number, SIG_DFL);
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+
     pid_t child = fork();
-    if (child == 0)
-        become_helper(helper, path, arguments);
+    if (child == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        close(LIFE);
+        write_number(helper->process + strlen(helper->process), (unsigned long)getpid());
+        execve(path, (char *const *)(uintptr_t)arguments,
+               (char *const *)(uintptr_t)helper->environment);
+        _exit(127);
+    }
     close(LISTENING); /* a helper that has ended must not seem to be there */
     close(STDERR_FILENO);
     while (read(LIFE, &byte, 1) < 0 && errno == EINTR)
@@ -179,14 +169,15 @@ static struct bw_error *fork_watcher(struct bw_helper *helper, const char *path,
     if (helper->watcher == 0) {
         close(helper->life);
         close(helper->messages);
-        arrange_descriptors(helper->listening, life[0], messages[1]);
-        watch_helper(helper, path, arguments);
+        watch_helper(helper, life[0], messages[1], path, arguments);
     }
     close(life[0]);
     close(messages[1]);
     close(helper->listening);
     helper->listening = -1;
-    return helper->watcher > 0 ? NULL : bw_error_from_errno(problem, "cannot start %s", path);
+    if (helper->watcher < 0)
+        return bw_error_from_errno(problem, "cannot start %s", path);
+    return NULL;
 }
 
 struct bw_error *bw_helper_start(const char *path, const char *const *arguments,
@@ -198,7 +189,9 @@ struct bw_error *bw_helper_start(const char *path, const char *const *arguments,
     *helper =
         (struct bw_helper){.listening = -1, .life = -1, .messages = -1, .process = "LISTEN_PID="};
     helper->program = strdup(arguments[0]);
-    struct bw_error *error = helper->program ? make_socket(helper) : bw_error_no_memory();
+    struct bw_error *error = make_socket(helper);
+    if (!error && !helper->program)
+        error = bw_error_no_memory();
     if (!error)
         error = make_environment(helper);
     if (!error)
@@ -248,10 +241,10 @@ struct bw_error *bw_helper_add_error(const struct bw_helper *helper, const char 
     ssize_t length = read(helper->messages, said, sizeof said - 1);
     said[length > 0 ? length : 0] = '\0';
     said[strcspn(said, "\n")] = '\0';
-    const char *text =
-        strncmp(said, helper->program, name) == 0 && strncmp(said + name, ": ", 2) == 0
-            ? said + name + 2
-            : said;
-    return bw_error_create(BW_ERROR_SYSTEM, "%s cannot serve %s: %s", helper->program, image,
-                           *text ? text : why);
+    const char *text = said;
+    if (strncmp(said, helper->program, name) == 0 && strncmp(said + name, ": ", 2) == 0)
+        text += name + 2;
+    if (!*text)
+        text = why;
+    return bw_error_create(BW_ERROR_SYSTEM, "%s cannot serve %s: %s", helper->program, image, text);
 }
