@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * One hash of a directory tree, of an image or of this machine. Each entry below the top becomes a
+ * One hash of a directory tree. Each entry below the top becomes a
  * record:
  *
  *     PATH NUL TYPE NUL MODE NUL UID NUL GID NUL MTIME NUL CONTENT NUL
@@ -65,11 +65,5 @@ struct bw_error *bw_tree_hash_end(struct bw_tree_hash *hash);
 
 /** The hash of all entries, as lower-case hexadecimal digits. */
 struct bw_error *bw_tree_hash_finish(struct bw_tree_hash *hash, char text[static BW_HASH_TEXT]);
-
-/** Adds everything below a directory of this machine. Errors that concern single files
- * go to `missed`, which consumes them. Fails if `path` cannot be opened, or memory runs out. */
-struct bw_error *bw_tree_hash_add_folder(struct bw_tree_hash *hash, const char *path,
-                                         void (*missed)(void *context, struct bw_error *error),
-                                         void *context);
 
 #endif

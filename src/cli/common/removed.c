@@ -25,6 +25,7 @@ static const struct removed options[] = {
     {"metadump", "s", "use --sanitize"},
     {"send", "c", "use --clone-source SUBVOLUME"},
     {"sum", "a", "use --algorithm WORD"},
+    {"sum", "compare", "use 'diff --other DIR'"},
     {"sum", "zero", "use -0"},
     {"super", "F", "use --force"},
     {"super", "copy", "use --super N"},

@@ -141,9 +141,7 @@ static struct bw_error *check_options(const struct cmd_common *common,
 {
     const struct cmd_sum_tree *tree = &state->tree;
     if (!tree->wanted)
-        return tree->folder || tree->ignored
-                   ? bw_error_create(BW_ERROR_USAGE, "--compare and --ignore are for --tree")
-                   : NULL;
+        return tree->ignored ? bw_error_create(BW_ERROR_USAGE, "--ignore is for --tree") : NULL;
     if (state->algorithm || state->tag || common->answer.null || state->export.naming.components ||
         state->export.selection.part.count)
         return bw_error_create(BW_ERROR_USAGE, "--tree excludes --algorithm, --tag, --null, "
@@ -185,16 +183,15 @@ const struct command cmd_sum = {
         "--size -2T excludes files larger than one TiB. Files with more than 16 TiB of holes\n"
         "are not hashed.\n\n"
         "--tree prints one hash of all entries below a directory: their names, types, contents,\n"
-        "permissions, owners, times of modification and attributes. Two images, or an image and\n"
-        "a directory of this machine (--compare), have the same hash if these are the same; "
-        "access\n"
-        "and change times, inode numbers and hard links do not count.\n",
+        "permissions, owners, times of modification and attributes. Two images have the same\n"
+        "hash if these are the same; access and change times, inode numbers and hard links do\n"
+        "not count. 'diff --other' lists differences, also from a directory of this machine.\n",
     .examples = "  btrfs-walk sum disk.img                                 all files\n"
                 "  btrfs-walk sum disk.img /users/joe                      a directory\n"
                 "  btrfs-walk sum --subvol @ disk.img > before             for a later comparison\n"
                 "  btrfs-walk sum --algorithm md5 disk.img /etc            another hash\n"
                 "  btrfs-walk sum --json disk.img                          for programs\n"
-                "  btrfs-walk sum --tree --compare /mnt/copy disk.img      verify a whole copy\n"
+                "  btrfs-walk sum --tree disk.img                          one hash, to mail\n"
                 "  btrfs-walk sum --relative disk.img | (cd /mnt && sha256sum -c)  verify a copy\n",
     .options = options,
     .record = "suminfo",

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* sum --tree: one hash of a directory tree of an image, compared with a directory of this machine.
- */
+/* sum --tree: one hash of a directory tree of an image. */
 #include "cli/export/sum_tree.h"
 
 #include <string.h>
@@ -48,8 +47,6 @@ static struct bw_error *store_ignored(void *target, const struct cmd_option *opt
 const struct cmd_option cmd_sum_tree_options[] = {
     {0, "tree", NULL, "print one hash of everything below PATH, or of everything",
      CMD_FLAG(struct cmd_sum_tree, wanted)},
-    {0, "compare", "DIR", "with --tree: exit with 1 unless this directory has the same hash",
-     CMD_TEXT(struct cmd_sum_tree, folder)},
     {0, "ignore", "PART,...", "with --tree: leave out modes, owners, times or xattrs",
      .store = store_ignored, .offset = CMD_AT(struct cmd_sum_tree, ignored, unsigned),
      .words = part_names},
@@ -153,32 +150,7 @@ static struct bw_error *write_hash(struct sum_tree *sum, const char *hash)
                : cmd_write(&sum->answer.output, sum->answer.text.data, sum->answer.text.length);
 }
 
-static void report_missed(void *context, struct bw_error *error)
-{
-    struct sum_tree *sum = context;
-    sum->is_incomplete = true;
-    cmd_export_miss(&sum->export, error);
-}
-
-/* Reports a difference as an error. */
-static struct bw_error *compare_folder(struct sum_tree *sum, const char *image)
-{
-    const char *path = sum->wanted->folder;
-    char folder[BW_HASH_TEXT];
-    struct bw_tree_hash *tree;
-    BW_TRY(bw_tree_hash_create(BW_TREE_HASH_ALL & ~sum->wanted->ignored, &tree));
-    struct bw_error *error = bw_tree_hash_add_folder(tree, path, report_missed, sum);
-    if (!error)
-        error = bw_tree_hash_finish(tree, folder);
-    bw_tree_hash_destroy(tree);
-    if (error || sum->is_incomplete || strcmp(folder, image) == 0)
-        return error;
-    return bw_error_create(BW_ERROR_CORRUPT,
-                           "%s differs: its hash is %s; 'diff --other' lists the differences", path,
-                           folder);
-}
-
-static struct bw_error *hash_and_compare(struct sum_tree *sum)
+static struct bw_error *hash_and_write(struct sum_tree *sum)
 {
     char hash[BW_HASH_TEXT];
     BW_TRY(bw_tree_hash_create(BW_TREE_HASH_ALL & ~sum->wanted->ignored, &sum->tree));
@@ -186,8 +158,7 @@ static struct bw_error *hash_and_compare(struct sum_tree *sum)
     if (sum->is_incomplete)
         return bw_error_create(BW_ERROR_CORRUPT, "no hash, because the tree is not complete");
     BW_TRY(bw_tree_hash_finish(sum->tree, hash));
-    BW_TRY(write_hash(sum, hash));
-    return sum->wanted->folder ? compare_folder(sum, hash) : NULL;
+    return write_hash(sum, hash);
 }
 
 static void free_all(struct sum_tree *sum)
@@ -201,16 +172,14 @@ int cmd_sum_tree(const struct cmd_common *common, const struct cmd_sum_tree *wan
                  struct cmd_export_settings *settings, const char *record)
 {
     struct sum_tree sum = {.wanted = wanted};
-    struct cmd_common reading = *common;
     const struct cmd_answer_plan plan = {.record = record};
-    reading.input.folder = wanted->folder;
     settings->naming.relative = true;
     struct bw_error *error = common->path_count > 1
                                  ? bw_error_create(BW_ERROR_USAGE, "--tree is for one PATH")
                                  : cmd_answer_begin(&sum.answer, common, &plan);
-    int status = error ? cmd_fail(common, error) : cmd_export_open(&reading, settings, &sum.export);
+    int status = error ? cmd_fail(common, error) : cmd_export_open(common, settings, &sum.export);
     if (!status) {
-        error = hash_and_compare(&sum);
+        error = hash_and_write(&sum);
         status = cmd_export_close(&sum.export, cmd_answer_end(&sum.answer, error));
         free_all(&sum);
     }

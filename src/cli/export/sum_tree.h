@@ -8,14 +8,13 @@
 /** Settings of the options. */
 struct cmd_sum_tree {
     bool wanted;
-    const char *folder; /**< of --compare; NULL: none */
-    unsigned ignored;   /**< bits of enum bw_tree_hash_parts */
+    unsigned ignored; /**< bits of enum bw_tree_hash_parts */
 };
 
 /** The options for a struct cmd_sum_tree. */
 extern const struct cmd_option cmd_sum_tree_options[];
 
-/** Hashes the tree below the PATH, or below the top, and compares it; returns the exit status.
+/** Hashes the tree below the PATH, or below the top; returns the exit status.
  * `record`: the record of the rows. */
 int cmd_sum_tree(const struct cmd_common *common, const struct cmd_sum_tree *wanted,
                  struct cmd_export_settings *settings, const char *record);
