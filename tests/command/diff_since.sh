@@ -43,6 +43,10 @@ expect "since a later one" 2 'the newest generation is 9' diff --since 10 "$imag
 expect "no date" 2 'invalid argument of --since: yesterday' diff --since yesterday "$image"
 expect "since 0" 2 'invalid argument of --since: 0' diff --since 0 "$image"
 expect "A and B" 2 'excludes --other' diff --since 8 --other "$image" "$image"
+expect "below a path" 1 'generation 8' diff --since 8 --below /top/kept --exit-code "$image"
+is "only that" "$(cut -f3 "$WORK/out" | tr '\n' ' ')" '/top/kept /top/kept/edited /top/kept/open '
+expect "sorted" 0 'generation 8' diff --since 8 --sort -path --top 1 "$image"
+is "the last path" "$(cut -f3 "$WORK/out")" /volume/inside
 expect "an index for nothing" 2 'are for --since' diff --no-scan "$image" / /@8
 
 # Changes in the log tree came after the generation of the superblock.
@@ -50,6 +54,9 @@ log=$BUILD/fixtures/log-tree/dev1.img
 expect "since the last transaction" 0 '1 subvolume compared, 1 unchanged' diff --since 7 "$log"
 holds "an fsynced file" out_has $'^\\+\tF\t/docs/letters/logged-0$'
 expect "without the log" 0 '0 subvolumes compared, 2 unchanged' diff --since 7 --log ignore "$log"
+
+expect "a stream" 0 - send -f "$WORK/stream" "$others" first
+expect "has no generations" 2 'a send stream has no generations' diff --since 1 "$WORK/stream"
 
 # An index replaces the scan.
 expect "with an index" 0 'generation 8' diff --index "$WORK/index" --since 8 "$image"

@@ -230,7 +230,8 @@ elif [ -z "${SANITIZE:-}" ] && "${COMPILER[@]}" -O1 -shared -fPIC -o "$WORK/fail
     no_memory check -j1 "$(image lost-leaf-inodes)"
     no_memory check --data --json -j1 "$(image compressed)"
     no_memory diff --raw "$(image differences)" first third
-    no_memory diff --json "$(image differences)" first live
+    no_memory diff --json --sort -path "$(image differences)" first live
+    no_memory diff --since 10 "$(image differences)"
     # The messages of problems are part of the output; those about a block can be shorter.
     export ALLOC_IGNORE='.*(no good copy|out of memory|checksum mismatch)'
     export ALLOC_EVERY=$((${WORST:-0} ? 1 : 15))

@@ -129,6 +129,8 @@ static const struct {
     {TEXT, "metadump --compress 1 -f +/dump %"},
     {JSON, "metadump --json --checksums -f +/dump %"},
     {JSON, "metadump --json --sanitize --name-key /proc/sys/kernel/ostype -f +/dump %"},
+    {TEXT, "diff --since 6 %"},
+    {TEXT, "diff --since @1 --sort -path %"},
 };
 
 enum {

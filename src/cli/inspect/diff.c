@@ -451,6 +451,8 @@ static struct bw_error *compare_since(struct diffing *diffing)
         .context = diffing,
     };
     const char *name = common->path_count ? common->paths[0] : "/";
+    if (bw_fs_is_stream(fs))
+        return bw_error_create(BW_ERROR_USAGE, "--since: a send stream has no generations");
     BW_TRY(bw_subvolume_by_name(fs, name, &sides[1].subvolume));
     BW_TRY(cmd_since_open(&state->since, &state->index, fs, &how, &diffing->states[0]));
     sides[0].fs = diffing->states[0];
