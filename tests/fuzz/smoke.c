@@ -173,6 +173,42 @@ static void test_volfiles(void **state)
     }
 }
 
+/* Lines of both formats in any order, and now and then a byte that does not fit. */
+static void test_lists(void **state)
+{
+    (void)state;
+#define MD5 "0123456789abcdef0123456789abcdef"
+    static const char *const lines[] = {
+        "#mtree\n",
+        ". type=dir\n",
+        "a type=dir mode=0755\n",
+        "b\\040c type=link link=../x\\\\\n",
+        "..\n",
+        "./a/./b//c type=file size=1 time=-1.5 \\\n md5=" MD5 "\n",
+        "d type=char device=native,8,1 optional\n",
+        "/set type=file uid=1 nlink=2\n",
+        "/unset all\n",
+        MD5 "  a/b\n",
+        "\\" MD5 " *c\\nd\n",
+        "MD5 (e) f) = " MD5 "\n",
+        "a/../b\n",
+    };
+    enum { LINES = sizeof lines / sizeof *lines };
+    char input[1024];
+    random_state = 8;
+    for (unsigned i = 0; i < 10 * INPUTS; i++) {
+        const size_t first = i % 3 ? 0 : 9, count = i % 3 ? 9 : 3; /* of one format, mostly */
+        size_t size = 0;
+        for (size_t left = 1 + next_random() % 12; left > 0; left--) {
+            const size_t line = i % 7 ? first + next_random() % count : next_random() % LINES;
+            size += (size_t)snprintf(input + size, sizeof input - size, "%s", lines[line]);
+        }
+        if (i % 2)
+            input[next_random() % size] = (char)next_random();
+        run(fuzz_list, (const uint8_t *)input, size);
+    }
+}
+
 /* The inputs of the fuzzer with a few bytes changed. */
 static void test_containers(void **state)
 {
@@ -203,7 +239,7 @@ int main(int argument_count, char **arguments)
         cmocka_unit_test(test_images),     cmocka_unit_test(test_logs),
         cmocka_unit_test(test_formats),    cmocka_unit_test(test_volfiles),
         cmocka_unit_test(test_codecs),     cmocka_unit_test(test_streams),
-        cmocka_unit_test(test_containers),
+        cmocka_unit_test(test_containers), cmocka_unit_test(test_lists),
     };
     if (argument_count > 2)
         return tool(argument_count - 1, arguments + 1);

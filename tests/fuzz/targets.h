@@ -31,6 +31,9 @@ void fuzz_codec(const uint8_t *data, size_t size);
 /** Parses and checks the bytes as a volfile. */
 void fuzz_volfile(const uint8_t *data, size_t size);
 
+/** Parses the bytes as a list of files. */
+void fuzz_list(const uint8_t *data, size_t size);
+
 /** Opens the bytes as the metadata of a container: see fuzz_containers.c. */
 void fuzz_containers(const uint8_t *data, size_t size);
 
