@@ -524,8 +524,9 @@ static struct bw_error *read_entry(struct reader *reader, char *name, char *word
         entry.facts.known &= ~(unsigned)(BW_KNOWS_HASH | BW_KNOWS_SIZE);
     if (entry.facts.type == BW_FILE_DIRECTORY)
         entry.facts.known &= ~(unsigned)BW_KNOWS_LINKS;
-    BW_TRY(set_path(reader, name, &entry));
-    struct bw_error *error = list_entries_push(&reader->list->items, entry);
+    struct bw_error *error = set_path(reader, name, &entry);
+    if (!error)
+        error = list_entries_push(&reader->list->items, entry);
     if (error)
         free(entry.owned);
     return error;
