@@ -84,6 +84,13 @@ is "seconds, and none of their fraction" "$("$PROGRAM" stat -c %.0Y "$image" /)"
     "$("$PROGRAM" stat -c %Y "$image" /)"
 expect "a directive that is none" 2 "unknown directive '%-5q'" stat -c '%-5q' "$image" /
 
+# Of several orders, the last one counts, as in ls(1).
+for orders in "-St -t" "-tS -S" "-tU -U" "-S --sort=name" "-U --sort=time"; do
+    # shellcheck disable=SC2086 # words
+    holds "the last of $orders" cmp <("$PROGRAM" ls $orders "$image" @home/bob) \
+        <("$PROGRAM" ls "${orders##* }" "$image" @home/bob)
+done
+
 # Rows and colours of ls.
 expect "rows of a directory" 0 - ls -o path,type --sort=size "$image" @/srv
 holds "paths from the top" \

@@ -456,12 +456,26 @@ static int list_image(const struct cmd_common *common, struct ls_state *state,
 
 /* Options and their combinations. */
 
-static const char *const orders[] = {"", "name", "none", "size", "time", NULL};
+static const char *const orders[] = {
+    [LS_ORDER_DEFAULT] = "", [LS_BY_NAME] = "name", [LS_UNSORTED] = "none",
+    [LS_BY_SIZE] = "size",   [LS_BY_TIME] = "time", NULL};
 static const char *const times[] = {"",      "mtime",  "modification", "atime", "access",   "use",
                                     "ctime", "status", "otime",        "birth", "creation", NULL};
 static const char *const whens[] = {"never", "auto", "always", NULL};
 
 enum { NEVER, AUTO, ALWAYS };
+
+/* -t, -S and -U. */
+static struct bw_error *set_order(void *target, const struct cmd_option *option,
+                                  const char *argument)
+{
+    unsigned *order = target;
+    (void)argument;
+    *order = LS_UNSORTED;
+    if (option->letter != 'U')
+        *order = option->letter == 't' ? LS_BY_TIME : LS_BY_SIZE;
+    return NULL;
+}
 
 static struct bw_error *set_color(void *target, const struct cmd_option *option, const char *when)
 {
@@ -469,6 +483,8 @@ static struct bw_error *set_color(void *target, const struct cmd_option *option,
     *color = ALWAYS;
     return when ? cmd_store_word(color, option, when) : NULL;
 }
+
+#define ORDER .store = set_order, .offset = CMD_AT(struct ls_state, order, unsigned)
 
 static const struct cmd_option options[] = {
     {'l', "long", NULL, "print mode, links, user, group, size, time and target of links",
@@ -484,13 +500,12 @@ static const struct cmd_option options[] = {
     {'i', "inode", NULL, "the inode number before each name", CMD_FLAG(struct ls_state, inodes)},
     {'F', "classify", NULL, "one of */=@| after each name, by its type",
      CMD_FLAG(struct ls_state, classify)},
-    {'t', "by-time", NULL, "sort by time, the newest first", CMD_FLAG(struct ls_state, by_time)},
-    {'S', "by-size", NULL, "sort by size, the largest first", CMD_FLAG(struct ls_state, by_size)},
-    {'U', "unsorted", NULL, "do not sort: the order of a mount",
-     CMD_FLAG(struct ls_state, unsorted)},
+    {'t', "by-time", NULL, "sort by time, the newest first", ORDER},
+    {'S', "by-size", NULL, "sort by size, the largest first", ORDER},
+    {'U', "unsorted", NULL, "do not sort: the order of a mount", ORDER},
     {'r', "reverse", NULL, "reverse the order", CMD_FLAG(struct ls_state, reverse)},
     {0, "sort", "WORD", "sort by name, size or time, or not (none)",
-     CMD_WORD(struct ls_state, order_word, orders)},
+     CMD_WORD(struct ls_state, order, orders)},
     {0, "time", "WORD", "which time to show and sort by: mtime, atime, ctime or otime",
      CMD_WORD(struct ls_state, time_word, times)},
     {0, "time-style", "STYLE",
@@ -512,15 +527,9 @@ static void resolve_options(struct ls_state *ls)
     static const enum ls_time by_word[] = {LS_MTIME, LS_MTIME, LS_MTIME, LS_ATIME,
                                            LS_ATIME, LS_ATIME, LS_CTIME, LS_CTIME,
                                            LS_OTIME, LS_OTIME, LS_OTIME};
-    static const enum ls_order by_order[] = {LS_BY_NAME, LS_BY_NAME, LS_UNSORTED, LS_BY_SIZE,
-                                             LS_BY_TIME};
     ls->time = by_word[ls->time_word];
-    ls->order = ls->by_time    ? LS_BY_TIME
-                : ls->by_size  ? LS_BY_SIZE
-                : ls->unsorted ? LS_UNSORTED
-                               : by_order[ls->order_word];
     /* A selected time that is not printed is the key to sort by. */
-    if (ls->time != LS_MTIME && !ls->lines && ls->order == LS_BY_NAME && !ls->order_word)
+    if (ls->time != LS_MTIME && !ls->lines && ls->order == LS_ORDER_DEFAULT)
         ls->order = LS_BY_TIME;
 }
 

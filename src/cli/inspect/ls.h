@@ -12,7 +12,7 @@
 #include "cli/common/selection.h"
 
 /** The sort key. */
-enum ls_order { LS_BY_NAME, LS_UNSORTED, LS_BY_SIZE, LS_BY_TIME };
+enum ls_order { LS_ORDER_DEFAULT, LS_BY_NAME, LS_UNSORTED, LS_BY_SIZE, LS_BY_TIME };
 
 /** The time to print and to sort by. */
 enum ls_time { LS_MTIME, LS_ATIME, LS_CTIME, LS_OTIME };
@@ -64,10 +64,9 @@ struct ls_state {
     bool all, almost_all, lines, human_readable, inodes, recursive, names;
     bool itself;   /**< list directories given as PATH, not their contents */
     bool classify; /**< -F */
-    bool reverse, unsorted;
-    bool by_time, by_size, one;
-    unsigned order_word, time_word; /**< --sort and --time: 0 if not given */
-    enum ls_order order;
+    bool reverse, one;
+    unsigned time_word; /**< of --time: 0 if not given */
+    unsigned order;     /**< enum ls_order: the last one given */
     enum ls_time time;
     const char *time_style;
     unsigned color; /**< enum ls_when */
