@@ -162,6 +162,7 @@ const struct bw_lost_range *bw_lost_list_find(const struct bw_lost_list *list,
     return at && bw_key_compare(key, &list->items[at - 1].high) < 0 ? &list->items[at - 1] : NULL;
 }
 
+/* The first range with a key from `first` to `last`, both included; NULL if there is none. */
 static const struct bw_lost_range *first_lost(const struct bw_lost_list *list,
                                               const struct bw_key *first, const struct bw_key *last)
 {

@@ -55,7 +55,6 @@ bool bw_lost_lists_equal(const struct bw_lost_list *a, const struct bw_lost_list
 /** The range that holds a key; NULL if none does. */
 const struct bw_lost_range *bw_lost_list_find(const struct bw_lost_list *list,
                                               const struct bw_key *key);
-/** The first range with a key from `first` to `last`, both included; NULL if there is none. */
 /** Whether any key from `first` to `last`, both included, was lost in that wave or earlier. */
 bool bw_lost_list_overlaps(const struct bw_lost_list *list, const struct bw_key *first,
                            const struct bw_key *last, uint32_t wave);
