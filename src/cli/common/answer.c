@@ -362,9 +362,7 @@ static int list(struct cmd_answer *answer)
 {
     struct bw_error *error =
         cmd_answer_end(answer, answer->plan->list(answer, answer->plan->context));
-    int failed = error ? cmd_fail_answer(answer->common, error) : answer->status;
-    int status = cmd_close(answer->common, &answer->session);
-    return status > failed ? status : failed;
+    return cmd_end(answer->common, &answer->session, error, answer->status);
 }
 
 int cmd_answer_run(const struct cmd_common *common, const struct cmd_answer_plan *plan)
@@ -383,14 +381,9 @@ int cmd_answer_run_in(const struct cmd_common *common, const struct cmd_answer_p
 {
     struct cmd_answer answer;
     struct bw_error *error = cmd_answer_begin(&answer, common, plan);
-    int status = STATUS_CANNOT;
     answer.session = *session;
-    if (!error) {
-        status = list(&answer);
-    } else {
-        cmd_fail(common, error);
-        cmd_close(common, session);
-    }
+    const int status =
+        error ? cmd_end(common, session, NULL, cmd_fail(common, error)) : list(&answer);
     cmd_answer_free(&answer);
     return status;
 }

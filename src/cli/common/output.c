@@ -148,20 +148,28 @@ void cmd_note(const struct cmd_common *common, struct bw_error *note)
     bw_error_free(note);
 }
 
-int cmd_fail(const struct cmd_common *common, struct bw_error *error)
+static int print_error(const struct cmd_common *common, struct bw_error *error, enum cmd_loss loss)
 {
-    const int status = cmd_status_of(error->code, false);
+    const int status = cmd_status_of(error->code, loss);
     notify_listener(common, BW_DAMAGE, error);
     print_message(common, "", error);
     bw_error_free(error);
     return status;
 }
 
+int cmd_fail(const struct cmd_common *common, struct bw_error *error)
+{
+    return print_error(common, error, CMD_LOST_ALL);
+}
+
 int cmd_fail_answer(const struct cmd_common *common, struct bw_error *error)
 {
-    const int status = cmd_status_of(error->code, true);
-    cmd_fail(common, error);
-    return status;
+    return print_error(common, error, CMD_LOST_REST);
+}
+
+int cmd_miss(const struct cmd_common *common, struct bw_error *error)
+{
+    return print_error(common, error, CMD_LOST_PART);
 }
 
 /* Results to stdout. */

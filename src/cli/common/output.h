@@ -37,6 +37,9 @@ int cmd_fail(const struct cmd_common *common, struct bw_error *error);
  * by a full disk. */
 int cmd_fail_answer(const struct cmd_common *common, struct bw_error *error);
 
+/** Like cmd_fail(), for a part of the output that is missing, while the command continues. */
+int cmd_miss(const struct cmd_common *common, struct bw_error *error);
+
 /** Opens an output file other than stdout. BW_ERROR_USAGE if it is a file that `fs` reads, looks
  * like an image, or is the file `taken` (NULL: none). */
 struct bw_error *cmd_open_output(const struct bw_fs *fs, const char *taken, const char *name,

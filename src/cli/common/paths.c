@@ -9,16 +9,6 @@
 #include "base/cleanup.h"
 #include "base/escape.h"
 
-static struct bw_error *find_from(struct cmd_paths *paths, const char *subvolume)
-{
-    struct bw_fs *fs = paths->session.fs;
-    paths->from = bw_subvolume_by_id(fs, BW_TOP_SUBVOLUME);
-    if (subvolume)
-        BW_TRY(bw_subvolume_by_name(fs, subvolume, &paths->from));
-    return paths->from ? NULL
-                       : bw_error_create(BW_ERROR_NOT_FOUND, "there is no top-level subvolume");
-}
-
 int cmd_paths_open(const struct cmd_common *common, const char *subvolume, struct cmd_paths *paths)
 {
     bool terminal = isatty(STDOUT_FILENO);
@@ -26,18 +16,21 @@ int cmd_paths_open(const struct cmd_common *common, const char *subvolume, struc
     int status = cmd_open(common, &paths->session);
     if (status)
         return status;
-    struct bw_error *error = find_from(paths, subvolume);
+    struct bw_error *error = NULL;
+    if (subvolume)
+        error = bw_subvolume_by_name(paths->session.fs, subvolume, &paths->from);
+    else
+        paths->from = bw_subvolume_by_id(paths->session.fs, BW_TOP_SUBVOLUME);
+    if (!error && !paths->from)
+        error = bw_error_create(BW_ERROR_NOT_FOUND, "there is no top-level subvolume");
     if (!error)
         return STATUS_OK;
-    status = cmd_fail(common, error);
-    cmd_close(common, &paths->session);
-    return status;
+    return cmd_end(common, &paths->session, NULL, cmd_fail(common, error));
 }
 
 void cmd_paths_miss(struct cmd_paths *paths, struct bw_error *error)
 {
-    int status =
-        cmd_fail(paths->common, error) == STATUS_UNSUPPORTED ? STATUS_UNSUPPORTED : STATUS_PARTIAL;
+    const int status = cmd_miss(paths->common, error);
     if (status > paths->status)
         paths->status = status;
 }
@@ -159,6 +152,5 @@ int cmd_paths_close(struct cmd_paths *paths, struct bw_error *error)
     error = bw_error_first(error, cmd_flush(&paths->output));
     if (error)
         cmd_paths_miss(paths, error);
-    int status = cmd_close(paths->common, &paths->session);
-    return status > paths->status ? status : paths->status;
+    return cmd_end(paths->common, &paths->session, NULL, paths->status);
 }

@@ -375,14 +375,20 @@ int cmd_close_outputs(const struct cmd_common *common, struct cmd_session *sessi
     return STATUS_PARTIAL;
 }
 
-int cmd_close(const struct cmd_common *common, struct cmd_session *session)
+int cmd_end(const struct cmd_common *common, struct cmd_session *session, struct bw_error *error,
+            int so_far)
 {
+    const int failed = error ? cmd_fail_answer(common, error) : STATUS_OK;
     struct bw_error *change = bw_fs_find_change(session->fs);
     if (change)
         bw_fs_report(session->fs, BW_DAMAGE, change);
     const struct bw_fs_status fs_status = bw_fs_status(session->fs);
     int status = cmd_close_outputs(common, session);
-    return fs_status.damages || fs_status.unused_images ? STATUS_PARTIAL : status;
+    if (fs_status.damages || fs_status.unused_images)
+        status = STATUS_PARTIAL;
+    if (status < failed)
+        status = failed;
+    return status < so_far ? so_far : status;
 }
 
 /* Devices like /dev/zero have no end. */

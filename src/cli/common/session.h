@@ -45,12 +45,15 @@ int cmd_fail_to_open(const struct cmd_common *common, struct bw_error *error);
 struct bw_error *cmd_open_other(const struct cmd_common *common, struct cmd_common *own,
                                 struct bw_fs **fs);
 
-/** Closes the file system, after a last statedump if there is a file for it. Returns the exit
- * status: STATUS_PARTIAL if there was damage, an image was not used, or the statedump could not be
- * written. */
-int cmd_close(const struct cmd_common *common, struct cmd_session *session);
+/** Ends a command: prints and frees the error that ended its output, if there is one, closes the
+ * file system, after a last statedump if there is a file for it, and decides the exit status. This
+ * is the worst of: `so_far`, which the command itself has found; the status of the error;
+ * STATUS_PARTIAL if there was damage, an image was not used or has changed, or the outputs of the
+ * session could not be written. */
+int cmd_end(const struct cmd_common *common, struct cmd_session *session, struct bw_error *error,
+            int so_far);
 
-/** Like cmd_close(), but STATUS_PARTIAL only if an output could not be written. */
+/** Only closes the file system and the outputs. STATUS_PARTIAL if these could not be written. */
 int cmd_close_outputs(const struct cmd_common *common, struct cmd_session *session);
 
 struct bw_list;

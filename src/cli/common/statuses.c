@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The exit statuses: which status an error leads to, and what each status means. --help, the manual
+ * The exit statuses: which status an error leads to, and what each status means. The status of a
+ * command is the worst of those of its errors, and of what cmd_end() finds when it closes the file
+ * system; `check` has its own. --help, the manual
  * and the tables in README.md and docs/check.md are made from this table and from the tables of the
  * commands that differ (`meanings` in struct command). tests/command/statuses.sh brings each
  * command into situations that lead to its statuses.
@@ -19,21 +21,14 @@ const struct cmd_status cmd_statuses[] = {
     {0},
 };
 
-/* The errors that do not lead to STATUS_CANNOT before the output begins, and to STATUS_PARTIAL
- * after that. */
-static const struct {
-    enum bw_error_code code;
-    int before, after;
-} exceptions[] = {
-    {BW_ERROR_UNSUPPORTED, STATUS_UNSUPPORTED, STATUS_UNSUPPORTED},
-    {BW_ERROR_NOT_FOUND, STATUS_CANNOT, STATUS_CANNOT},
-    {BW_ERROR_USAGE, STATUS_CANNOT, STATUS_CANNOT},
-};
-
-int cmd_status_of(enum bw_error_code code, bool has_begun)
+int cmd_status_of(enum bw_error_code code, enum cmd_loss loss)
 {
-    for (size_t i = 0; i < sizeof exceptions / sizeof *exceptions; i++)
-        if (exceptions[i].code == code)
-            return has_begun ? exceptions[i].after : exceptions[i].before;
-    return has_begun ? STATUS_PARTIAL : STATUS_CANNOT;
+    if (code == BW_ERROR_UNSUPPORTED)
+        return STATUS_UNSUPPORTED;
+    if (loss == CMD_LOST_PART)
+        return STATUS_PARTIAL;
+    /* The command line names something that does not exist, or contradicts itself. */
+    if (code == BW_ERROR_NOT_FOUND || code == BW_ERROR_USAGE || loss == CMD_LOST_ALL)
+        return STATUS_CANNOT;
+    return STATUS_PARTIAL;
 }

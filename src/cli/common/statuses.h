@@ -3,8 +3,6 @@
 #ifndef BW_CLI_COMMON_STATUSES_H
 #define BW_CLI_COMMON_STATUSES_H
 
-#include <stdbool.h>
-
 #include "btrfs-walk/error.h"
 
 /** Exit statuses. `check` has its own instead: see cli/check/check.h. */
@@ -25,8 +23,14 @@ struct cmd_status {
 /** The exit statuses of commands whose `meanings` is NULL. */
 extern const struct cmd_status cmd_statuses[];
 
-/** The status for an error that ends a command. `has_begun`: the file system was opened, so part of
- * the output may exist. */
-int cmd_status_of(enum bw_error_code code, bool has_begun);
+/** What an error did to the output of a command. */
+enum cmd_loss {
+    CMD_LOST_ALL,  /**< the command ended before its output began */
+    CMD_LOST_REST, /**< it ended the output, which may have begun */
+    CMD_LOST_PART, /**< a part of the output is missing; the command continues */
+};
+
+/** The status for an error. cmd_end() in session.h combines the statuses of a command. */
+int cmd_status_of(enum bw_error_code code, enum cmd_loss loss);
 
 #endif

@@ -39,17 +39,12 @@ const struct cmd_option cmd_naming_options[] = {
     {0},
 };
 
-static void raise_status(struct cmd_export *export, int status)
+void cmd_export_miss(struct cmd_export *export, struct bw_error *error)
 {
+    const int status = cmd_miss(export->common, error);
     int before = atomic_load(&export->status);
     while (before < status && !atomic_compare_exchange_weak(&export->status, &before, status))
         ;
-}
-
-void cmd_export_miss(struct cmd_export *export, struct bw_error *error)
-{
-    int status = cmd_fail(export->common, error);
-    raise_status(export, status == STATUS_UNSUPPORTED ? status : STATUS_PARTIAL);
 }
 
 static void report_missed(void *context, const char *start, struct bw_error *error)
@@ -100,9 +95,7 @@ int cmd_export_open(const struct cmd_common *common, struct cmd_export_settings 
     if (!error)
         return STATUS_OK;
     bw_starting_points_free(&export->starts);
-    status = cmd_fail(common, error);
-    cmd_close(common, &export->session);
-    return status;
+    return cmd_end(common, &export->session, NULL, cmd_fail(common, error));
 }
 
 static struct bw_error *count_bytes(void *context, const struct bw_entry *entry)
@@ -252,8 +245,7 @@ int cmd_export_close(struct cmd_export *export, struct bw_error *error)
     bw_buffer_free(&export->missing_starts);
     if (error)
         cmd_export_miss(export, error);
-    int status = cmd_close(export->common, &export->session), so_far = atomic_load(&export->status);
-    return status > so_far ? status : so_far;
+    return cmd_end(export->common, &export->session, NULL, atomic_load(&export->status));
 }
 
 struct bw_names cmd_lost_ranges(const struct bw_recoverable *left, struct cmd_range_texts *texts)

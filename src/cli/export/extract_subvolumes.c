@@ -484,6 +484,9 @@ int extract_subvolumes(const struct cmd_common *common, const struct extract_sub
     else if (error)
         answer = cmd_fail_answer(common, error);
     cmd_send_list_free(&extraction.list);
-    status = cmd_close(common, &session);
-    return answer ? answer : child ? child : stopped ? STATUS_PARTIAL : status;
+    if (!answer)
+        answer = child;
+    if (!answer && stopped)
+        answer = STATUS_PARTIAL;
+    return cmd_end(common, &session, NULL, answer);
 }

@@ -375,10 +375,9 @@ static int run(const struct cmd_common *common, void *settings)
     }
     sending.fs = session.fs;
     struct bw_error *error = cmd_output_file_close(&sending.file, send_all(&sending));
-    int answer = error ? cmd_fail_answer(common, error) : STATUS_OK;
-    bool damaged = close_all(&sending);
-    status = cmd_close(common, &session);
-    return answer ? answer : damaged ? STATUS_PARTIAL : status;
+    if (close_all(&sending))
+        status = STATUS_PARTIAL;
+    return cmd_end(common, &session, error, status);
 }
 
 const struct command cmd_send = {

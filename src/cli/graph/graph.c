@@ -22,12 +22,7 @@ static int print_and_close(struct cmd_answer *answer, enum bw_graph_format forma
     struct bw_error *error = answer->rows
                                  ? bw_fs_write_layers(fs, &answer->stream)
                                  : bw_fs_print_graph(fs, format, cmd_write, &answer->output);
-    error = cmd_answer_end(answer, error);
-    int status = cmd_close(answer->common, &answer->session);
-    if (!error)
-        return status;
-    cmd_fail(answer->common, error);
-    return STATUS_PARTIAL;
+    return cmd_end(answer->common, &answer->session, cmd_answer_end(answer, error), STATUS_OK);
 }
 
 static int run(const struct cmd_common *common, void *state)

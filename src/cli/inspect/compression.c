@@ -17,7 +17,6 @@
 
 struct compression_state {
     struct cmd_selection selection;
-    int status; /* the worst so far */
 };
 
 static const struct cmd_option options[] = {
@@ -109,27 +108,14 @@ static struct bw_error *write_rows(struct cmd_answer *answer,
     return NULL;
 }
 
-static struct bw_error *add_path(const struct cmd_common *common, struct compression_state *state,
+/* Counts the files below a path; NULL: all. */
+static struct bw_error *add_path(struct cmd_answer *answer, const struct compression_state *state,
                                  struct bw_compression_count *count, const char *path)
 {
     struct bw_error *error = bw_compression_add(count, state->selection.subvolume, path);
     if (!error || error->code != BW_ERROR_NOT_FOUND)
         return error;
-    cmd_fail(common, error);
-    state->status = STATUS_PARTIAL;
-    return NULL;
-}
-
-static struct bw_error *add_all(const struct cmd_common *common, struct compression_state *state,
-                                struct bw_compression_count *count)
-{
-    const unsigned types = state->selection.types;
-    if (types && !(types & BW_WALK_FILES))
-        return NULL;
-    if (!common->path_count)
-        return add_path(common, state, count, NULL);
-    for (size_t i = 0; i < common->path_count; i++)
-        BW_TRY(add_path(common, state, count, common->paths[i]));
+    answer->status = cmd_miss(answer->common, error);
     return NULL;
 }
 
@@ -149,7 +135,14 @@ static struct bw_error *list(struct cmd_answer *answer, void *context)
     BW_TRY(cmd_selection_prepare(&state->selection, answer->session.fs));
     cmd_progress_expect_trees(answer->session.fs, true);
     BW_TRY(bw_compression_open(answer->session.fs, &wanted, &count));
-    struct bw_error *error = add_all(answer->common, state, count);
+    struct bw_error *error = NULL;
+    const struct cmd_common *common = answer->common;
+    const unsigned types = state->selection.types;
+    const bool wants_files = !types || types & BW_WALK_FILES;
+    if (wants_files && !common->path_count)
+        error = add_path(answer, state, count, NULL);
+    for (size_t i = 0; wants_files && !error && i < common->path_count; i++)
+        error = add_path(answer, state, count, common->paths[i]);
     if (!error)
         error = bw_compression_sum(count, &info);
     bw_compression_close(count);
@@ -166,8 +159,7 @@ static int run(const struct cmd_common *common, void *context)
                                          .has_units = true,
                                          .list = list,
                                          .context = state};
-    const int status = cmd_answer_run(common, &plan);
-    return status > state->status ? status : state->status;
+    return cmd_answer_run(common, &plan);
 }
 
 const struct command cmd_compression = {

@@ -16,7 +16,6 @@
 struct du_state {
     struct cmd_selection selection;
     bool summarize, ncdu;
-    int status; /* the worst so far */
 };
 
 /* A running du command. */
@@ -115,8 +114,7 @@ static struct bw_error *list_path(struct du *du, const char *path)
     struct bw_error *error = bw_du(du->answer->session.fs, &wanted);
     if (!error || error->code != BW_ERROR_NOT_FOUND)
         return error;
-    cmd_fail(du->answer->common, error);
-    du->state->status = STATUS_PARTIAL;
+    du->answer->status = cmd_miss(du->answer->common, error);
     return NULL;
 }
 
@@ -186,8 +184,7 @@ static int run(const struct cmd_common *common, void *state)
     const char *reason = find_contradiction(common, du);
     if (reason)
         return cmd_fail(common, bw_error_create(BW_ERROR_USAGE, "%s", reason));
-    const int status = cmd_answer_run(common, &plan);
-    return status > du->status ? status : du->status;
+    return cmd_answer_run(common, &plan);
 }
 
 const struct command cmd_du = {

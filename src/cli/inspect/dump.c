@@ -153,8 +153,7 @@ static int dump_streams(const struct cmd_common *common, struct cmd_session *ses
     struct bw_error *error = check_stream_options(dump);
     if (!error)
         return cmd_answer_run_in(common, &plan, session);
-    cmd_close(common, session);
-    return cmd_fail(common, error);
+    return cmd_end(common, session, NULL, cmd_fail(common, error));
 }
 
 static struct bw_error *check_hex(const struct cmd_common *common, const struct dump_state *dump)
@@ -182,10 +181,8 @@ static int run(const struct cmd_common *common, void *state)
         return dump_streams(&own, &session, dump);
     const struct cmd_answer_plan plan = {.record = cmd_dump.record, .list = list, .context = dump};
     struct bw_error *error = check_hex(common, dump);
-    if (error) {
-        cmd_close(&own, &session);
-        return cmd_fail(common, error);
-    }
+    if (error)
+        return cmd_end(&own, &session, NULL, cmd_fail(common, error));
     dump->dump.struct_size = sizeof dump->dump;
     dump->dump.depth_first &= !dump->breadth_first;
     dump->dump.replayed = common->input.log_given && common->input.log == BW_LOG_REPLAY;

@@ -661,8 +661,7 @@ static int open_and_write(struct cmd_answer *answer, struct info *info)
     info->opened = true;
     bw_fs_superblock(info->fs, &info->super);
     status = end_answer(answer, write_volume(answer, info));
-    int closed = cmd_close(info->common, &answer->session);
-    return closed ? closed : status;
+    return cmd_end(info->common, &answer->session, NULL, status);
 }
 
 static int run(const struct cmd_common *common, void *state)

@@ -211,9 +211,7 @@ static int run(const struct cmd_common *common, void *context)
     int status = cmd_open(&own, &session);
     if (status == STATUS_OK) {
         error = cmd_output_file_close(&file, draw_picture(state, session.fs, &file));
-        const int failed = error ? cmd_fail_answer(common, error) : STATUS_OK;
-        status = cmd_close(&own, &session);
-        status = status > failed ? status : failed;
+        status = cmd_end(&own, &session, error, STATUS_OK);
     }
     bw_error_free(cmd_output_file_close(&file, NULL));
     return status;

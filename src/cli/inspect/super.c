@@ -164,8 +164,7 @@ static int run(const struct cmd_common *common, void *state)
             status = STATUS_CANNOT;
         else if (supers.bad)
             status = STATUS_PARTIAL;
-        const int closed = cmd_close(&silent, &session);
-        status = status ? status : closed;
+        status = cmd_end(&silent, &session, NULL, status);
     }
     cmd_answer_free(&supers.answer);
     return status;

@@ -109,8 +109,7 @@ static int walk_image(const struct cmd_common *common, struct walk_state *walk)
         cmd_report_nested(common, session.fs, &walk->selection);
     if (walk->summary)
         print_summary(session.fs, &summary, seconds_since(&start));
-    status = cmd_close(common, &session);
-    return error ? cmd_fail_answer(common, error) : status;
+    return cmd_end(common, &session, error, STATUS_OK);
 }
 
 /* Rows as -o and --json select them, or else paths. */

@@ -131,10 +131,8 @@ static int run_mount(struct mount_run *run)
     int status = cmd_open(&common, &session);
     if (!status) {
         struct bw_error *error = mount_and_serve(run, session.fs);
-        int failure = error ? cmd_fail(&common, error) : STATUS_OK;
         bw_used_map_close(run->options.used);
-        status = cmd_close(&common, &session);
-        status = failure ? failure : status;
+        status = cmd_end(&common, &session, NULL, error ? cmd_fail(&common, error) : STATUS_OK);
     }
     if (run->channel >= 0)
         mount_process_end(run->channel);

@@ -8,9 +8,9 @@
 #include "base/base64.h"
 #include "base/cleanup.h"
 #include "base/escape.h"
+#include "base/hash.h"
 #include "cli/common/output.h"
 #include "draw/markup.h"
-#include "base/hash.h"
 
 static const char *const checks[] = {"full", "quick", "none", "data", NULL}; /* enum report_check */
 
@@ -200,10 +200,7 @@ static int write_report(struct report_page *report, struct cmd_output_file *file
     if (!error)
         error = cmd_output_file_write(file, &page);
     error = cmd_output_file_close(file, error);
-    if (error)
-        status = cmd_fail_answer(report->common, error);
-    const int closed = cmd_close(report->common, &report->session);
-    return closed > status ? closed : status;
+    return cmd_end(report->common, &report->session, error, STATUS_OK);
 }
 
 static int run(const struct cmd_common *common, void *state)
