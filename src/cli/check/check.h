@@ -91,7 +91,7 @@ int check_status(const struct check_run *check);
 /** Prints a summary to stderr. */
 void check_print_summary(const struct check_run *check);
 
-/** Appends a finding as text: completely, or only its message and the addresses. */
+/** Appends a finding as a line of text. */
 void check_append_line(struct bw_buffer *text, const struct bw_finding *finding);
 /** Writes a finding to stdout and to the reports; a bw_finding_visitor. */
 struct bw_error *check_on_finding(void *check, const struct bw_finding *finding);
