@@ -8,11 +8,11 @@
 #define BW_CLI_CHECK_CHECK_H
 
 #include "btrfs-walk/check.h"
+#include "btrfs-walk/diff.h"
 #include "btrfs-walk/inode.h"
-#include "cli/common/answer.h"
 #include "cli/common/monitor.h"
 #include "cli/common/output.h"
-#include "btrfs-walk/diff.h"
+#include "cli/common/output_format.h"
 
 /** The exit statuses are combinations of these bits, as in fsck(8). */
 enum { CHECK_ERRORS = 4, CHECK_UNFINISHED = 8, CHECK_USAGE = 16 };

@@ -7,7 +7,7 @@
 #define BW_CLI_COMMON_PATHS_H
 
 #include "btrfs-walk/inode.h"
-#include "cli/common/answer.h"
+#include "cli/common/output_format.h"
 
 /** The entry for `--subvol` in the option table of a command whose state is a `type`. Every path
  * that such a command accepts or prints begins at that subvolume, as on a mount of it. */

@@ -11,7 +11,7 @@
 #include "cli/common/statuses.h"
 #include "cli/probes/probes.h"
 
-/** Settings of the options of commands that print records: see cli/common/answer.h. */
+/** Settings of the options of commands that print records: see cli/common/output_format.h. */
 struct cmd_answer_settings {
     const char *columns;   /**< as given; NULL: all columns, if the output is JSON */
     const char *separator; /**< as given; NULL: a tab */

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "cli/common/answer.h"
 #include "cli/common/monitor.h"
+#include "cli/common/output_format.h"
 #include "cli/export/copy_target.h"
 #include "cli/export/copy_used.h"
 #include "cli/inspect/owner.h"

@@ -10,9 +10,9 @@
 #include "base/cleanup.h"
 #include "base/map.h"
 #include "btrfs-walk/records.h"
-#include "cli/common/answer.h"
 #include "cli/common/generations.h"
 #include "cli/common/monitor.h"
+#include "cli/common/output_format.h"
 #include "cli/export/extraction.h"
 
 struct deleted_state {

@@ -13,7 +13,7 @@
 #include "base/cleanup.h"
 #include "base/json.h"
 #include "btrfs-walk/records.h"
-#include "cli/common/answer.h"
+#include "cli/common/output_format.h"
 #include "cli/export/hashing.h"
 
 const struct cmd_option extract_list_options[] = {

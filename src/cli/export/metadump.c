@@ -6,9 +6,9 @@
 #include "base/cleanup.h"
 #include "btrfs-walk/records.h"
 #include "btrfs-walk/tree.h"
-#include "cli/common/answer.h"
 #include "cli/common/keys.h"
 #include "cli/common/monitor.h"
+#include "cli/common/output_format.h"
 
 struct metadump_state {
     const char *file, *key_file;

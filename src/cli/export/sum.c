@@ -6,7 +6,7 @@
 #include "base/cleanup.h"
 #include "base/escape.h"
 #include "btrfs-walk/records.h"
-#include "cli/common/answer.h"
+#include "cli/common/output_format.h"
 #include "cli/export/hashing.h"
 #include "cli/export/sum_tree.h"
 

@@ -2,7 +2,7 @@
 /* The graph command: the layers that would read the images, as a volfile or as a picture. */
 #include "btrfs-walk/graph.h"
 
-#include "cli/common/answer.h"
+#include "cli/common/output_format.h"
 
 struct graph_state {
     enum bw_graph_format format;

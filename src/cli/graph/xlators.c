@@ -12,7 +12,7 @@
 #include "base/table.h"
 #include "btrfs-walk/graph.h"
 #include "btrfs-walk/records.h"
-#include "cli/common/answer.h"
+#include "cli/common/output_format.h"
 #include "cli/graph/page.h"
 
 struct xlators_state {

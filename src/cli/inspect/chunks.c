@@ -4,7 +4,7 @@
 #include "base/cleanup.h"
 #include "btrfs-walk/records.h"
 #include "btrfs-walk/space.h"
-#include "cli/common/answer.h"
+#include "cli/common/output_format.h"
 
 struct chunks_state {
     unsigned by;

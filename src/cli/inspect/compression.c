@@ -10,8 +10,8 @@
 #include "base/human.h"
 #include "base/scale.h"
 #include "btrfs-walk/records.h"
-#include "cli/common/answer.h"
 #include "cli/common/monitor.h"
+#include "cli/common/output_format.h"
 #include "cli/common/paths.h"
 #include "cli/common/selection.h"
 

@@ -18,10 +18,10 @@
 #include "btrfs-walk/records.h"
 #include "btrfs-walk/stream.h"
 #include "btrfs-walk/walk.h"
-#include "cli/common/answer.h"
 #include "cli/common/changes.h"
 #include "cli/common/generations.h"
 #include "cli/common/monitor.h"
+#include "cli/common/output_format.h"
 #include "cli/common/selection.h"
 #include "cli/inspect/diff_since.h"
 

@@ -8,8 +8,8 @@
 #include "btrfs-walk/records.h"
 #include "btrfs-walk/stream.h"
 #include "btrfs-walk/tree.h"
-#include "cli/common/answer.h"
 #include "cli/common/monitor.h"
+#include "cli/common/output_format.h"
 #include "cli/inspect/stream_text.h"
 
 struct numbers {

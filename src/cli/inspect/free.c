@@ -13,8 +13,8 @@
 #include "base/zeros.h"
 #include "btrfs-walk/records.h"
 #include "btrfs-walk/space.h"
-#include "cli/common/answer.h"
 #include "cli/common/monitor.h"
+#include "cli/common/output_format.h"
 #include "cli/export/export.h"
 
 struct free_state {

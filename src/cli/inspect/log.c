@@ -16,7 +16,7 @@
 #include "btrfs-walk/history.h"
 #include "btrfs-walk/records.h"
 #include "btrfs-walk/subvolume.h"
-#include "cli/common/answer.h"
+#include "cli/common/output_format.h"
 
 /* The current inode, either without the log or with it. */
 struct side {

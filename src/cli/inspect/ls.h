@@ -7,7 +7,7 @@
 #include "base/time_style.h"
 #include "btrfs-walk/inode.h"
 #include "btrfs-walk/subvolume.h"
-#include "cli/common/answer.h"
+#include "cli/common/output_format.h"
 #include "cli/common/paths.h"
 #include "cli/common/selection.h"
 

@@ -8,7 +8,7 @@
 #include "base/search.h"
 #include "btrfs-walk/records.h"
 #include "btrfs-walk/space.h"
-#include "cli/common/answer.h"
+#include "cli/common/output_format.h"
 #include "cli/inspect/used.h"
 
 struct map_state {

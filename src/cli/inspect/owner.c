@@ -16,8 +16,8 @@
 #include "btrfs-walk/space.h"
 #include "btrfs-walk/subvolume.h"
 #include "btrfs-walk/tree.h"
-#include "cli/common/answer.h"
 #include "cli/common/monitor.h"
+#include "cli/common/output_format.h"
 #include "cli/inspect/owner.h"
 
 struct owner_state {

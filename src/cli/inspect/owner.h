@@ -3,7 +3,7 @@
 #ifndef BW_CLI_INSPECT_OWNER_H
 #define BW_CLI_INSPECT_OWNER_H
 
-#include "cli/common/answer.h"
+#include "cli/common/output_format.h"
 #include "cli/inspect/bad_map.h"
 
 /** Prints a row: plan->print of the answer. */

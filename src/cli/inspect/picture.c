@@ -6,8 +6,8 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "cli/common/answer.h"
 #include "cli/common/output.h"
+#include "cli/common/output_format.h"
 #include "draw/picture.h"
 
 enum picture_format { FORMAT_AUTO, FORMAT_SVG, FORMAT_PNG, FORMAT_TEXT };

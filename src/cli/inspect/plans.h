@@ -3,7 +3,7 @@
 #ifndef BW_CLI_INSPECT_PLANS_H
 #define BW_CLI_INSPECT_PLANS_H
 
-#include "cli/common/answer.h"
+#include "cli/common/output_format.h"
 
 /** For cmd_answer_gather(). */
 extern const struct cmd_answer_plan cmd_devices_plan, cmd_subvolumes_plan, cmd_space_plan,

@@ -6,7 +6,7 @@
 
 #include "base/cleanup.h"
 #include "btrfs-walk/records.h"
-#include "cli/common/answer.h"
+#include "cli/common/output_format.h"
 
 struct qgroups_state {
     bool status;

@@ -8,8 +8,8 @@
 #include "btrfs-walk/inode.h"
 #include "btrfs-walk/records.h"
 #include "btrfs-walk/tree.h"
-#include "cli/common/answer.h"
 #include "cli/common/generations.h"
+#include "cli/common/output_format.h"
 
 struct roots_state {
     struct cmd_generations_settings states;

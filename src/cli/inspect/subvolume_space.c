@@ -10,8 +10,8 @@
 #include "btrfs-walk/records.h"
 #include "btrfs-walk/space.h"
 #include "btrfs-walk/subvolume.h"
-#include "cli/common/answer.h"
 #include "cli/common/monitor.h"
+#include "cli/common/output_format.h"
 #include "cli/inspect/plans.h"
 
 struct space_state {

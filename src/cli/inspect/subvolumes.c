@@ -6,7 +6,7 @@
 #include "base/cleanup.h"
 #include "btrfs-walk/inode.h"
 #include "btrfs-walk/records.h"
-#include "cli/common/answer.h"
+#include "cli/common/output_format.h"
 #include "cli/inspect/plans.h"
 #include "cli/inspect/subvolume_tree.h"
 

@@ -12,7 +12,7 @@
 #include "base/escape.h"
 #include "base/hex_dump.h"
 #include "btrfs-walk/tree.h"
-#include "cli/common/answer.h"
+#include "cli/common/output_format.h"
 
 struct super_state {
     bool force, hex;

@@ -10,8 +10,8 @@
 #include "base/escape.h"
 #include "base/human.h"
 #include "btrfs-walk/records.h"
-#include "cli/common/answer.h"
 #include "cli/common/monitor.h"
+#include "cli/common/output_format.h"
 
 /* A tree to be read. */
 struct selected_tree {

@@ -10,7 +10,7 @@
 #include "base/human.h"
 #include "btrfs-walk/records.h"
 #include "btrfs-walk/space.h"
-#include "cli/common/answer.h"
+#include "cli/common/output_format.h"
 #include "cli/inspect/plans.h"
 #include "cli/inspect/usage_reasons.h"
 

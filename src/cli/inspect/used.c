@@ -8,7 +8,7 @@
 #include "base/cleanup.h"
 #include "btrfs-walk/records.h"
 #include "btrfs-walk/space.h"
-#include "cli/common/answer.h"
+#include "cli/common/output_format.h"
 
 /* A running listing. */
 struct used {

@@ -8,10 +8,10 @@
 
 #include "base/cleanup.h"
 #include "btrfs-walk/records.h"
-#include "cli/common/answer.h"
 #include "cli/common/changes.h"
 #include "cli/common/generations.h"
 #include "cli/common/monitor.h"
+#include "cli/common/output_format.h"
 #include "cli/common/paths.h"
 #include "cli/common/snapshot_names.h"
 

@@ -11,8 +11,8 @@
 #include "base/cleanup.h"
 #include "base/human.h"
 #include "cli/command.h"
-#include "cli/common/answer.h"
 #include "cli/common/monitor.h"
+#include "cli/common/output_format.h"
 #include "cli/common/paths.h"
 #include "cli/common/selection.h"
 

@@ -19,8 +19,8 @@
 #include "btrfs-walk/records.h"
 #include "btrfs-walk/space.h"
 #include "btrfs-walk/tree.h"
-#include "cli/common/answer.h"
 #include "cli/common/monitor.h"
+#include "cli/common/output_format.h"
 #include "cli/rescue/kernel_messages.h"
 
 enum { SECTOR = 512 /* unit of sectors in messages of disks */ };

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Answers: from the options to a format. A table is first written with tabs between its columns and
- * then aligned; escaped names contain neither tabs nor newlines.
+ * From the options of columns and JSON to a format, and records in that format. A table is first
+ * written with tabs between its columns and then aligned; escaped names contain neither tabs nor
+ * newlines.
  */
 #include <stdio.h>
 #include <string.h>
@@ -10,7 +11,7 @@
 #include "base/cleanup.h"
 #include "base/table.h"
 #include "btrfs-walk/record.h"
-#include "cli/common/answer.h"
+#include "cli/common/output_format.h"
 
 /* The options. */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Answers: how commands print records. A command fills a record and passes it to
+ * The format of what commands print: their answers. A command fills a record and passes it to
  * cmd_answer_write(); the options -o, --json, --header, --raw, --times and their like, which every
  * command with a record has, decide what becomes of it:
  *
@@ -10,8 +10,8 @@
  *   as `ls -b` does;
  * - or, where people read something else than a table, what the command prints of each record.
  */
-#ifndef BW_CLI_COMMON_ANSWER_H
-#define BW_CLI_COMMON_ANSWER_H
+#ifndef BW_CLI_COMMON_OUTPUT_FORMAT_H
+#define BW_CLI_COMMON_OUTPUT_FORMAT_H
 
 #include <stdbool.h>
 

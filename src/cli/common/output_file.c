@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The files that commands write. No input is overwritten, and no symbolic link is followed in the
+ * folder of a command that runs others.
+ *
+ * A file that is not completed is removed. That takes a separate process: the sandbox does not
+ * allow it, and SIGKILL leaves no time for it. A child process, started before the sandbox is
+ * entered, removes the file when the program sends it an order or ends. It never sees a byte of an
+ * image. They communicate in single bytes.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/beneath.h"
+#include "base/cleanup.h"
+#include "base/escape.h"
+#include "cli/common/monitor.h"
+#include "cli/common/output.h"
+
+/* Opening. */
+
+struct bw_error *cmd_open_output(const struct bw_fs *fs, const char *taken, const char *name,
+                                 int *descriptor)
+{
+    struct stat status, other;
+    bool exists = stat(name, &status) == 0;
+    if (exists && taken && stat(taken, &other) == 0 && status.st_dev == other.st_dev &&
+        status.st_ino == other.st_ino)
+        return bw_error_create(BW_ERROR_USAGE, "%s is already in use as the black box", name);
+    if (exists && bw_fs_is_input(fs, &status))
+        return bw_error_create(BW_ERROR_USAGE, "%s is an input, which is never overwritten", name);
+    return bw_output_file_open(name, false, descriptor);
+}
+
+const char *cmd_name_in_base(const struct cmd_common *common, const char *path)
+{
+    const struct cmd_base *base = common->writing.base;
+    const size_t length = base ? strlen(base->path) : 0;
+    if (!base || strncmp(path, base->path, length) != 0 || path[length] != '/' ||
+        strchr(path + length + 1, '/'))
+        return NULL;
+    return path + length + 1;
+}
+
+struct bw_error *cmd_name_error(int folder, const char *name, const char *path, int number)
+{
+    struct stat status;
+    if (fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(status.st_mode))
+        return bw_error_create(BW_ERROR_USAGE,
+                               "%s is a symbolic link, which is not followed: remove it", path);
+    if (number == EEXIST)
+        return bw_error_create(
+            BW_ERROR_USAGE, "%s is not a regular file, or has several hard links: remove it", path);
+    return bw_error_from_errno(number, "cannot open %s", path);
+}
+
+struct bw_error *cmd_open_folder(const struct cmd_common *common, const char *path, int *descriptor,
+                                 bool *is_new)
+{
+    const char *name = cmd_name_in_base(common, path);
+    const int base = name ? common->writing.base->descriptor : AT_FDCWD;
+    const bool made = mkdirat(base, name ? name : path, 0777) == 0;
+    if (!made && errno != EEXIST)
+        return bw_error_from_errno(errno, "cannot make %s", path);
+    if (is_new)
+        *is_new = made;
+    *descriptor = name ? bw_open_beneath(base, name, O_RDONLY | O_DIRECTORY, false)
+                       : open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (*descriptor >= 0)
+        return NULL;
+    return name ? cmd_name_error(base, name, path, errno)
+                : bw_error_from_errno(errno, "cannot open %s as a directory", path);
+}
+
+/* The child. */
+
+/* Orders to the child. */
+enum { BEGUN = 'o', COMPLETE = 'c', BROKEN_OFF = 'b' };
+
+/* Unlinks the file if the name still leads to it; otherwise truncates it. Returns what was done. */
+static const char *remove_file(const char *name, int descriptor)
+{
+    struct stat named, opened;
+    bool same = lstat(name, &named) == 0 && fstat(descriptor, &opened) == 0 &&
+                named.st_dev == opened.st_dev && named.st_ino == opened.st_ino;
+    if (same && unlink(name) == 0)
+        return ", and was removed";
+    return ftruncate(descriptor, 0) ? "" : ", and was emptied";
+}
+
+/* The child process: waits for an order, or for the end of the program. It closes stdin and stdout,
+ * because others may wait for their end. `ours`: the program created the file. */
+static void watch_output(int channel, const char *name, int descriptor, bool ours)
+{
+    char byte = BROKEN_OFF;
+    bool begun = false;
+    ssize_t got;
+    cmd_ignore_exit_signals();
+    close(STDIN_FILENO);
+    close(STDOUT_FILENO);
+    while ((got = read(channel, &byte, 1)) > 0 || (got < 0 && errno == EINTR)) {
+        if (got > 0 && byte != BEGUN)
+            break;
+        begun |= got > 0;
+    }
+    const bool complete = got > 0 && byte == COMPLETE;
+    if (begun && !complete) {
+        BW_AUTO_BUFFER struct bw_buffer line = {0};
+        const char *done = remove_file(name, descriptor);
+        bw_escape_words(&line, name);
+        fprintf(stderr, "btrfs-walk: %.*s is incomplete%s\n", (int)line.length,
+                line.data ? line.data : "", done);
+    } else if (ours && !complete) {
+        remove_file(name, descriptor); /* nothing was written yet, so no message */
+    }
+    _exit(0);
+}
+
+/* Socket to the child that removes the file before a signal ends the program; -1: none. */
+static volatile sig_atomic_t watcher_now = -1;
+
+static void send_byte(int watcher, char byte)
+{
+    while (write(watcher, &byte, 1) < 0 && errno == EINTR)
+        ;
+}
+
+static void wait_for_watcher(int watcher)
+{
+    char byte;
+    ssize_t got;
+    while ((got = read(watcher, &byte, 1)) > 0 || (got < 0 && errno == EINTR))
+        ;
+}
+
+/* Called from a signal handler. */
+static void remove_on_exit(void)
+{
+    if (watcher_now < 0)
+        return;
+    send_byte(watcher_now, BROKEN_OFF);
+    wait_for_watcher(watcher_now);
+}
+
+/* Starts a process that watches the regular file `descriptor`; `ours`: the program created it.
+ * Returns -1 if it cannot be started; then nothing will be removed. It is a grandchild, because its
+ * parent could not wait for it in the sandbox. */
+static int start_watcher(const char *name, int descriptor, bool ours)
+{
+    int channel[2], status = 0;
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, channel))
+        return -1;
+    pid_t child = fork();
+    if (child == 0) {
+        const pid_t watcher = fork();
+        if (watcher)
+            _exit(watcher < 0);
+        close(channel[0]);
+        watch_output(channel[1], name, descriptor, ours);
+    }
+    close(channel[1]);
+    while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)
+        ;
+    if (child < 0 || status) {
+        close(channel[0]);
+        return -1;
+    }
+    watcher_now = channel[0];
+    cmd_clean_up_on_exit(remove_on_exit);
+    return channel[0];
+}
+
+/* Ends the child and waits for it. `complete`: the file is kept. */
+static void end_watcher(int watcher, bool complete)
+{
+    if (watcher < 0)
+        return;
+    send_byte(watcher, complete ? COMPLETE : BROKEN_OFF);
+    wait_for_watcher(watcher);
+    if (watcher_now == watcher)
+        watcher_now = -1;
+    close(watcher);
+}
+
+/* Writing. */
+
+static bool is_stdout(const struct cmd_output_file *file)
+{
+    return !file->name || strcmp(file->name, "-") == 0;
+}
+
+int cmd_output_file_descriptor(const struct cmd_output_file *file)
+{
+    return is_stdout(file) ? STDOUT_FILENO : file->descriptor;
+}
+
+static bool is_regular(int descriptor)
+{
+    struct stat status;
+    return fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode);
+}
+
+struct bw_error *cmd_output_file_open(void *context, const struct bw_fs *planned)
+{
+    struct cmd_output_file *file = context;
+    if (is_stdout(file))
+        return NULL;
+    bool is_new = access(file->name, F_OK) != 0;
+    BW_TRY(cmd_open_output(planned, file->common->probes.blackbox, file->name, &file->descriptor));
+    file->is_open = true;
+    file->watcher =
+        is_regular(file->descriptor) ? start_watcher(file->name, file->descriptor, is_new) : -1;
+    return NULL;
+}
+
+struct bw_error *cmd_output_file_start(struct cmd_output_file *file)
+{
+    file->has_begun = true;
+    if (is_stdout(file) || !is_regular(file->descriptor))
+        return NULL;
+    if (file->watcher >= 0) /* the previous contents are about to be lost */
+        send_byte(file->watcher, BEGUN);
+    return ftruncate(file->descriptor, 0)
+               ? bw_error_from_errno(errno, "cannot empty %s", file->name)
+               : NULL;
+}
+
+static struct bw_error *flush_file(struct cmd_output_file *file)
+{
+    struct bw_error *error =
+        cmd_write_file(file->descriptor, file->name, file->gathered.data, file->gathered.length);
+    file->gathered.length = 0;
+    return error;
+}
+
+struct bw_error *cmd_output_file_add(void *context, const char *bytes, size_t length)
+{
+    enum { GATHER = 64 << 10 };
+    struct cmd_output_file *file = context;
+    if (is_stdout(file))
+        return cmd_write(&file->output, bytes, length);
+    if (file->gathered.length + length > GATHER)
+        BW_TRY(flush_file(file));
+    if (length > GATHER)
+        return cmd_write_file(file->descriptor, file->name, bytes, length);
+    bw_buffer_append(&file->gathered, bytes, length);
+    return file->gathered.failed ? bw_error_no_memory() : NULL;
+}
+
+struct bw_error *cmd_output_file_write(struct cmd_output_file *file, const struct bw_buffer *text)
+{
+    if (text->failed)
+        return bw_error_no_memory();
+    BW_TRY(cmd_output_file_start(file));
+    return cmd_output_file_add(file, text->data, text->length);
+}
+
+struct bw_error *cmd_output_file_close(struct cmd_output_file *file, struct bw_error *error)
+{
+    if (is_stdout(file))
+        return bw_error_first(error, cmd_flush(&file->output));
+    if (file->is_open && !error)
+        error = flush_file(file);
+    if (file->is_open)
+        error = cmd_close_file(file->common, file->descriptor, file->name, error);
+    if (file->is_open)
+        end_watcher(file->watcher, !error && file->has_begun);
+    file->is_open = false;
+    bw_buffer_free(&file->gathered);
+    return error;
+}
