@@ -129,7 +129,11 @@ static struct bw_error *resize_directory(struct bw_tree_editor *editor, const st
     if (!exists)
         return NULL;
     uint64_t size = bw_get64(item.size), change = 2 * (uint64_t)link->length;
-    item.size = bw_put64(grow ? size + change : size - (change < size ? change : size));
+    if (grow)
+        size += change;
+    else
+        size -= change < size ? change : size;
+    item.size = bw_put64(size);
     return bw_edit_set_inode(editor, link->directory, &item);
 }
 
