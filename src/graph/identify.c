@@ -96,8 +96,10 @@ static bool append_result(blkid_probe probe, struct bw_buffer *text)
     const struct bw_foreign *foreign = bw_foreign_by_type(type ? type : table);
     if (foreign)
         append_foreign(foreign, text);
+    else if (type && label)
+        bw_buffer_format(text, "%s, label %s", type, label);
     else if (type)
-        bw_buffer_format(text, "%s%s%s", type, label ? ", label " : "", label ? label : "");
+        bw_buffer_format(text, "%s", type);
     else
         bw_buffer_format(text, "a disk with a partition table of type %s", table);
     return true;

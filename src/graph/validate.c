@@ -70,8 +70,8 @@ static struct bw_error *refuse_type(const struct bw_xlator *layer, struct bw_err
     struct meant meant = {type, after_slash(type), {.wanted = type}, NULL, false};
     if (reason->code == BW_ERROR_USAGE)
         BW_TRY(bw_registry_each(layer->graph->registry, consider_type, &meant));
-    const char *best = meant.exists ? NULL : meant.elsewhere ? meant.elsewhere : meant.nearest.best;
-    if (best)
+    const char *best = meant.elsewhere ? meant.elsewhere : meant.nearest.best;
+    if (best && !meant.exists)
         return BW_REFUSE(layer->type_name.at, "volume %s: %s; did you mean %s?", layer->name.text,
                          reason->message, best);
     return bw_place_error(layer->type_name.at,
@@ -98,12 +98,14 @@ static struct bw_error *refuse_option(const struct bw_xlator *layer, const struc
         bw_buffer_format(&names, "%s%s", option == layer->type->options ? "; it has " : ", ",
                          option->name);
     }
-    struct bw_error *error =
-        nearest.best ? BW_REFUSE(name->at, "volume %s: %s has no option %s; did you mean %s?",
-                                 layer->name.text, layer->type->type, name->text, nearest.best)
-                     : BW_REFUSE(name->at, "volume %s: %s has no option %s%.*s", layer->name.text,
-                                 layer->type->type, name->text, (int)names.length,
-                                 names.data ? names.data : "");
+    struct bw_error *error;
+    if (nearest.best)
+        error = BW_REFUSE(name->at, "volume %s: %s has no option %s; did you mean %s?",
+                          layer->name.text, layer->type->type, name->text, nearest.best);
+    else
+        error = BW_REFUSE(name->at, "volume %s: %s has no option %s%.*s", layer->name.text,
+                          layer->type->type, name->text, (int)names.length,
+                          names.data ? names.data : "");
     bw_buffer_free(&names);
     return error;
 }
@@ -161,9 +163,10 @@ static struct bw_error *refuse_child(const struct bw_xlator *layer, const struct
     for (size_t i = 0; i < graph->size; i++)
         if (graph->layers[i] != layer)
             bw_nearest_try(&nearest, graph->layers[i]->name.text);
-    return BW_REFUSE(child->at, "volume %s: there is no volume %s%s%s%s", layer->name.text,
-                     child->text, nearest.best ? "; did you mean " : "",
-                     nearest.best ? nearest.best : "", nearest.best ? "?" : "");
+    if (nearest.best)
+        return BW_REFUSE(child->at, "volume %s: there is no volume %s; did you mean %s?",
+                         layer->name.text, child->text, nearest.best);
+    return BW_REFUSE(child->at, "volume %s: there is no volume %s", layer->name.text, child->text);
 }
 
 static struct bw_error *find_children(struct bw_xlator *layer)
@@ -201,7 +204,9 @@ static struct bw_error *check_count(const struct bw_xlator *layer)
 
 static const char *space_name(enum bw_address_space space)
 {
-    return space == BW_ADDRESS_DEVICE ? "device" : space == BW_ADDRESS_LOGICAL ? "logical" : "no";
+    if (space == BW_ADDRESS_DEVICE)
+        return "device";
+    return space == BW_ADDRESS_LOGICAL ? "logical" : "no";
 }
 
 /* Checks whether the children fit below the layer, and computes its height and address space. */
