@@ -114,8 +114,11 @@ static const char *begin_connecting(const struct libnbd *nbd, const char *uri, c
 static struct pollfd events_to_await(const struct libnbd *nbd, struct nbd_handle *handle)
 {
     unsigned direction = nbd->aio_get_direction(handle);
-    int events = (direction & LIBNBD_AIO_DIRECTION_READ ? POLLIN : 0) |
-                 (direction & LIBNBD_AIO_DIRECTION_WRITE ? POLLOUT : 0);
+    int events = 0;
+    if (direction & LIBNBD_AIO_DIRECTION_READ)
+        events |= POLLIN;
+    if (direction & LIBNBD_AIO_DIRECTION_WRITE)
+        events |= POLLOUT;
     return (struct pollfd){.fd = nbd->aio_get_fd(handle), .events = (short)events};
 }
 
@@ -290,15 +293,20 @@ struct bw_error *bw_connection_open(const struct bw_connection_target *target,
         return bw_error_no_memory();
     connection->helper = target->helper;
     connection->name = strdup(target->name);
-    connection->uri = target->uri ? strdup(target->uri) : NULL;
+    if (target->uri)
+        connection->uri = strdup(target->uri);
     bw_connection_limit(connection, target->timeout, ATTEMPTS);
     connection->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    const int problem = errno;
     pthread_mutex_init(&connection->lock, NULL);
     pthread_cond_init(&connection->changed, NULL);
-    struct bw_error *error =
-        !connection->name || (target->uri && !connection->uri) ? bw_error_no_memory()
-        : connection->wake < 0 ? bw_error_from_errno(errno, "cannot connect to %s", target->name)
-                               : load_libnbd(&connection->nbd);
+    struct bw_error *error;
+    if (!connection->name || (target->uri && !connection->uri))
+        error = bw_error_no_memory();
+    else if (connection->wake < 0)
+        error = bw_error_from_errno(problem, "cannot connect to %s", target->name);
+    else
+        error = load_libnbd(&connection->nbd);
     if (!error)
         error = connect_first(connection);
     if (error)
@@ -334,12 +342,17 @@ struct bw_connection_facts bw_connection_facts(const struct bw_connection *conne
 
 void bw_connection_limit(struct bw_connection *connection, unsigned timeout, unsigned attempts)
 {
-    connection->timeout = timeout ? timeout : connection->timeout;
+    if (timeout)
+        connection->timeout = timeout;
     connection->attempts = attempts;
-    const bool whole = connection->timeout % 1000 == 0;
+    unsigned number = connection->timeout;
+    const char *unit = "ms";
+    if (number % 1000 == 0) {
+        number /= 1000;
+        unit = "s";
+    }
     snprintf(connection->silence, sizeof connection->silence, "%s for %u %s; --timeout allows more",
-             server_is_silent, whole ? connection->timeout / 1000 : connection->timeout,
-             whole ? "s" : "ms");
+             server_is_silent, number, unit);
 }
 
 /* Losing the server, and finding it again. All of this is called with the lock held. */
@@ -562,9 +575,11 @@ void bw_connection_advise(struct bw_connection *connection, uint64_t offset, uin
 {
     const struct bw_connection_facts *facts = &connection->facts;
     const uint32_t most = facts->maximum < FETCH ? facts->maximum : FETCH - FETCH % facts->minimum;
-    uint64_t end = offset > facts->size            ? 0
-                   : length > facts->size - offset ? facts->size
-                                                   : offset + length;
+    uint64_t end = facts->size;
+    if (offset > end)
+        return;
+    if (length < end - offset)
+        end = offset + length;
     struct bw_cached_range *range;
     offset -= offset % facts->minimum;
     end += (facts->minimum - end % facts->minimum) % facts->minimum;

@@ -110,13 +110,20 @@ struct bw_spool *bw_servers_spool(const struct bw_servers *servers, const char *
 enum bw_servers_need bw_servers_need(const struct bw_servers *servers)
 {
     enum bw_servers_need need = BW_SERVERS_NOTHING;
-    for (size_t i = 0; i < servers->count; i++)
-        if (servers->servers[i].connection && servers->servers[i].helper_count == 0)
-            need = strstr(servers->servers[i].image, "+unix:") ? BW_SERVERS_CONNECT_UNIX
-                   : need < BW_SERVERS_CONNECT                 ? BW_SERVERS_CONNECT
-                                                               : need;
-        else if (servers->servers[i].connection && need == BW_SERVERS_NOTHING)
-            need = BW_SERVERS_TALK;
+    for (size_t i = 0; i < servers->count; i++) {
+        const struct server *server = &servers->servers[i];
+        enum bw_servers_need own = BW_SERVERS_NOTHING;
+        if (!server->connection)
+            continue;
+        if (server->helper_count)
+            own = BW_SERVERS_TALK;
+        else if (strstr(server->image, "+unix:"))
+            own = BW_SERVERS_CONNECT_UNIX;
+        else
+            own = BW_SERVERS_CONNECT;
+        if (own > need)
+            need = own;
+    }
     return need;
 }
 
