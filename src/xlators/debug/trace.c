@@ -88,10 +88,12 @@ static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator
 static void append_location(const struct bw_map_reply *reply, struct bw_buffer *text)
 {
     const struct bw_location *location = &reply->location;
-    bw_buffer_format(text,
-                     " ok: copies %u device %" PRIu64 " offset %" PRIu64 " length %" PRIu32 "%s%s",
-                     reply->copies, location->devid, location->offset, reply->length,
-                     location->present ? "" : " missing", location->rebuilt ? " rebuilt" : "");
+    bw_buffer_format(text, " ok: copies %u device %" PRIu64 " offset %" PRIu64 " length %" PRIu32,
+                     reply->copies, location->devid, location->offset, reply->length);
+    if (!location->present)
+        bw_buffer_format(text, " missing");
+    if (location->rebuilt)
+        bw_buffer_format(text, " rebuilt");
 }
 
 static struct bw_error *map(const struct bw_frame *frame, struct bw_xlator *xlator,

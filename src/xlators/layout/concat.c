@@ -152,9 +152,9 @@ static void advise(const struct bw_frame *frame, struct bw_xlator *xlator,
     uint64_t whole = size(xlator);
     for (size_t i = 0; i < count; i++) {
         uint64_t address = ranges[i].address;
-        uint64_t end = address >= whole                     ? address
-                       : ranges[i].length > whole - address ? whole
-                                                            : address + ranges[i].length;
+        uint64_t end = whole;
+        if (address < whole && ranges[i].length < whole - address)
+            end = address + ranges[i].length;
         while (address < end) {
             size_t part = find_part(concat, address);
             uint64_t until = concat->ends[part] < end ? concat->ends[part] : end;

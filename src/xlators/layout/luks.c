@@ -84,8 +84,8 @@ static bool set_essiv(const char *name, const char *hash, struct cipher *cipher)
 {
     cipher->vector = VECTOR_ESSIV;
     cipher->essiv_hash = gcry_md_map_name(hash);
-    cipher->essiv_algorithm =
-        cipher->essiv_hash ? algorithm_of(name, gcry_md_get_algo_dlen(cipher->essiv_hash)) : 0;
+    if (cipher->essiv_hash)
+        cipher->essiv_algorithm = algorithm_of(name, gcry_md_get_algo_dlen(cipher->essiv_hash));
     return cipher->essiv_algorithm;
 }
 
@@ -107,19 +107,21 @@ static struct bw_error *parse_cipher(const struct bw_luks_cipher *from, size_t k
                                      struct cipher *cipher)
 {
     char name[32] = "", mode[32] = "", vector[32] = "";
-    *cipher = (struct cipher){.algorithm = 0};
+    *cipher = (struct cipher){.mode = GCRY_CIPHER_MODE_NONE};
     bool is_complete = sscanf(from->text, "%31[^-]-%31[^-]-%31s", name, mode, vector) == 3;
     bool is_xts = strcmp(mode, "xts") == 0;
-    cipher->mode = is_xts                     ? GCRY_CIPHER_MODE_XTS
-                   : strcmp(mode, "cbc") == 0 ? GCRY_CIPHER_MODE_CBC
-                                              : GCRY_CIPHER_MODE_NONE;
+    if (is_xts)
+        cipher->mode = GCRY_CIPHER_MODE_XTS;
+    else if (strcmp(mode, "cbc") == 0)
+        cipher->mode = GCRY_CIPHER_MODE_CBC;
     cipher->algorithm = algorithm_of(name, is_xts ? key / 2 : key);
     bool is_known = is_complete && cipher->algorithm && cipher->mode != GCRY_CIPHER_MODE_NONE &&
                     set_vector(name, vector, cipher);
-    return is_known ? NULL
-                    : bw_error_create(BW_ERROR_UNSUPPORTED,
-                                      "the cipher %s with a key of %zu bits is not known",
-                                      from->text, key * 8);
+    if (is_known)
+        return NULL;
+    return bw_error_create(BW_ERROR_UNSUPPORTED,
+                           "the cipher %s with a key of %zu bits is not known", from->text,
+                           key * 8);
 }
 
 /* A cipher with its key, for one thread. */
@@ -278,12 +280,14 @@ struct search {
 /* libgcrypt refuses more, in KiB. */
 enum { GCRYPT_MEMORY = UINT32_MAX >> 10 };
 
-/* In KiB: the option, but not more than the machine has. */
+/* The limit of Argon2's memory, in KiB: the option, but not more than the machine has. */
 static uint64_t memory_limit(const struct search *search)
 {
     const uint64_t limit = bw_xlator_option_number(search->xlator, "memory") >> 10;
     const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
-    const uint64_t all = pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page >> 10 : limit;
+    if (pages <= 0 || page <= 0)
+        return limit;
+    const uint64_t all = (uint64_t)pages * (uint64_t)page >> 10;
     return limit < all ? limit : all;
 }
 
@@ -457,9 +461,9 @@ static struct bw_error *try_file(struct search *search, const char *path, bool *
     if (!is_read)
         return bw_error_from_errno(problem, "cannot read the key file %s", path);
     BW_TRY(try_passphrase(search, key.bytes, key.length, fits));
-    return *fits || key.length < 2 || key.bytes[key.length - 1] != '\n'
-               ? NULL
-               : try_passphrase(search, key.bytes, key.length - 1, fits);
+    if (*fits || key.length < 2 || key.bytes[key.length - 1] != '\n')
+        return NULL;
+    return try_passphrase(search, key.bytes, key.length - 1, fits);
 }
 
 static struct bw_error *no_key(struct search *search, struct bw_error *error)

@@ -368,15 +368,16 @@ static struct bw_error *verify_header(uint8_t *bytes, size_t size)
 static struct bw_error *parse_json(const char *text, size_t length, struct bw_luks_header *header)
 {
     struct json_tokener *tokener = json_tokener_new();
-    struct json_object *root =
-        tokener ? json_tokener_parse_ex(tokener, text, (int)strnlen(text, length)) : NULL;
-    struct bw_error *error = !tokener ? bw_error_no_memory()
-                             : json_object_is_type(root, json_type_object)
-                                 ? decode_json(root, header)
-                                 : bad_json("JSON");
+    if (!tokener)
+        return bw_error_no_memory();
+    struct json_object *root = json_tokener_parse_ex(tokener, text, (int)strnlen(text, length));
+    struct bw_error *error;
+    if (json_object_is_type(root, json_type_object))
+        error = decode_json(root, header);
+    else
+        error = bad_json("JSON");
     json_object_put(root);
-    if (tokener)
-        json_tokener_free(tokener);
+    json_tokener_free(tokener);
     return error;
 }
 

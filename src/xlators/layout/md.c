@@ -138,11 +138,14 @@ static void combine_vectors(const struct rebuilding *work, const struct factors 
     for (uint32_t role = 0; role < count; role++) {
         if (role == work->wanted || !work->vectors[role])
             continue;
-        const uint8_t coefficient =
-            role == work->row.p ? factors->p
-            : role == work->row.q
-                ? factors->q
-                : factors->p ^ bw_field_product(factors->q, field_power(work->exponents[role]));
+        uint8_t coefficient;
+        if (role == work->row.p)
+            coefficient = factors->p;
+        else if (role == work->row.q)
+            coefficient = factors->q;
+        else
+            coefficient =
+                factors->p ^ bw_field_product(factors->q, field_power(work->exponents[role]));
         if (!coefficient)
             continue;
         vectors[used] = work->vectors[role];
@@ -351,10 +354,13 @@ static void add_member(struct bw_xlator *xlator, size_t index, const struct bw_m
         report_unused(xlator, index, "another device has its place");
     } else if (found->data_offset < size) {
         const uint64_t room = size - found->data_offset;
-        const uint64_t data_size = found->data_size ? found->data_size : room;
-        *member = (struct member){layer, found->data_offset, data_size,
-                                  data_size < room ? data_size : room,
-                                  found->recovered < room ? found->recovered : room};
+        *member = (struct member){layer, found->data_offset, room, room, room};
+        if (found->data_size)
+            member->data_size = found->data_size;
+        if (member->data_size < room)
+            member->size = member->data_size;
+        if (found->recovered < room)
+            member->current = found->recovered;
         md->given++;
     }
 }
@@ -363,10 +369,12 @@ static uint32_t least_members(const struct md *md)
 {
     const uint32_t count = md->array.device_count;
     const uint32_t parity = bw_md_parity(&md->layout);
-    return md->array.level == 1 ? 1
-           : md->array.level == 10
-               ? (count + 1) / (bw_md_copies(&md->layout) ? bw_md_copies(&md->layout) : 1)
-               : count - parity;
+    if (md->array.level == 1)
+        return 1;
+    if (md->array.level != 10)
+        return count - parity;
+    const uint32_t copies = bw_md_copies(&md->layout);
+    return (count + 1) / (copies ? copies : 1);
 }
 
 static void append_missing(const struct md *md, struct bw_buffer *text)

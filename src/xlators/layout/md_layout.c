@@ -8,7 +8,9 @@
 
 uint32_t bw_md_parity(const struct bw_md_layout *layout)
 {
-    return layout->level == 6 ? 2 : layout->level >= 4 && layout->level <= 5 ? 1 : 0;
+    if (layout->level == 6)
+        return 2;
+    return layout->level == 4 || layout->level == 5;
 }
 
 /* Linear arrays and RAID0. */
@@ -184,9 +186,9 @@ void bw_md_locate_in_row(const struct bw_md_layout *layout, uint64_t address,
 
 uint32_t bw_md_copies(const struct bw_md_layout *layout)
 {
-    return layout->level == 1    ? layout->count
-           : layout->level == 10 ? layout->mirrors.near_copies * layout->mirrors.far_copies
-                                 : 1;
+    if (layout->level == 1)
+        return layout->count;
+    return layout->level == 10 ? layout->mirrors.near_copies * layout->mirrors.far_copies : 1;
 }
 
 void bw_md_locate(const struct bw_md_layout *layout, uint64_t address, uint32_t copy,
@@ -273,9 +275,11 @@ static struct bw_error *set_mirrors(struct bw_md_layout *layout)
     *mirrors = (struct bw_md_mirrors){.near_copies = nears,
                                       .far_copies = fars,
                                       .interleaves = number >> 16 & 1,
-                                      .set_size = sets == 0   ? count
-                                                  : sets == 1 ? (fars ? count / fars : 0)
-                                                              : nears * fars};
+                                      .set_size = nears * fars};
+    if (sets == 0)
+        mirrors->set_size = count;
+    else if (sets == 1)
+        mirrors->set_size = fars ? count / fars : 0;
     if (!nears || !fars || nears * fars > count || sets > 2 || !mirrors->set_size ||
         mirrors->set_size > count)
         return refuse_array("an unknown layout of RAID10");
@@ -355,11 +359,15 @@ void bw_md_layout_cut(struct bw_md_layout *layout, const uint64_t *ends)
 {
     uint64_t longest = 0;
     for (uint32_t i = 0; i < layout->count; i++)
-        longest = ends[i] > longest ? ends[i] : longest;
-    const uint64_t end = layout->level == BW_MD_LINEAR ? end_of_linear(layout, ends)
-                         : layout->level == 1          ? longest
-                                                       : end_of_rows(layout, longest);
-    layout->size = end < layout->size ? end : layout->size;
+        if (ends[i] > longest)
+            longest = ends[i];
+    uint64_t end = longest;
+    if (layout->level == BW_MD_LINEAR)
+        end = end_of_linear(layout, ends);
+    else if (layout->level != 1)
+        end = end_of_rows(layout, longest);
+    if (end < layout->size)
+        layout->size = end;
 }
 
 void bw_md_layout_free(struct bw_md_layout *layout)

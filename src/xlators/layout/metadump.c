@@ -10,9 +10,9 @@
 #include <string.h>
 #include <zlib.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/search.h"
+#include "base/vector.h"
 #include "ondisk/metadump.h"
 #include "xlators/classes.h"
 #include "xlators/layout/containers.h"
@@ -31,10 +31,7 @@ struct piece {
     bool compressed;  /* compressed with zlib; only decompression yields its length */
 };
 
-struct piece_index {
-    struct piece *pieces; /* ascending by address */
-    size_t count, capacity;
-};
+BW_VECTOR(pieces, struct piece);
 
 static struct bw_error *read_block(const struct bw_frame *frame, struct bw_xlator *device,
                                    uint64_t offset, union bw_metadump_index *block)
@@ -75,16 +72,8 @@ static struct bw_error *check_header(const struct bw_metadump_header *header, ui
     return NULL;
 }
 
-static bool add_piece(struct piece_index *index, const struct piece *piece)
-{
-    if (!BW_ARRAY_RESERVE(index->pieces, index->count, index->capacity))
-        return false;
-    index->pieces[index->count++] = *piece;
-    return true;
-}
-
 /* Adds the pieces of a cluster; sets `offset` to the next cluster. */
-static struct bw_error *add_cluster(struct piece_index *index, const union bw_metadump_index *block,
+static struct bw_error *add_cluster(struct pieces *index, const union bw_metadump_index *block,
                                     uint64_t size, uint64_t *offset)
 {
     const struct bw_metadump_header *header = &block->cluster.header;
@@ -93,11 +82,13 @@ static struct bw_error *add_cluster(struct piece_index *index, const union bw_me
     for (uint32_t i = 0; i < bw_get32(header->count); i++) {
         const struct bw_metadump_entry *entry = &block->cluster.entries[i];
         const uint64_t room = at < size ? size - at : 0;
-        const bool cut = bw_get32(entry->stored) > room;
-        const uint32_t stored = cut ? (uint32_t)room : bw_get32(entry->stored);
-        if ((!cut || !compressed) &&
-            !add_piece(index, &(struct piece){bw_get64(entry->logical), at, stored, compressed}))
-            return bw_error_no_memory();
+        uint32_t stored = bw_get32(entry->stored);
+        const bool cut = stored > room;
+        if (cut)
+            stored = (uint32_t)room;
+        if (!cut || !compressed)
+            BW_TRY(pieces_push(index,
+                               (struct piece){bw_get64(entry->logical), at, stored, compressed}));
         if (cut)
             return bw_error_create(
                 BW_ERROR_CORRUPT,
@@ -111,18 +102,18 @@ static struct bw_error *add_cluster(struct piece_index *index, const union bw_me
 static int compare_pieces(const void *a, const void *b)
 {
     const struct piece *first = a, *second = b;
-    return first->logical != second->logical
-               ? (first->logical < second->logical ? -1 : 1)
-               : (first->offset > second->offset) - (first->offset < second->offset);
+    if (first->logical != second->logical)
+        return first->logical < second->logical ? -1 : 1;
+    return (first->offset > second->offset) - (first->offset < second->offset);
 }
 
 /*
- * Reads the index of a metadump; free it with free_index(). If the metadump is truncated, or
+ * Reads the index of a metadump; free it with pieces_free(). If the metadump is truncated, or
  * continues with other data, the index ends there, and `*cut` is set to the error; NULL if it is
  * complete.
  */
 static struct bw_error *read_index(const struct bw_frame *frame, struct bw_xlator *device,
-                                   struct piece_index *index, struct bw_error **cut)
+                                   struct pieces *index, struct bw_error **cut)
 {
     const uint64_t size = bw_xlator_size(device);
     struct bw_error *error = NULL;
@@ -135,32 +126,28 @@ static struct bw_error *read_index(const struct bw_frame *frame, struct bw_xlato
             error = add_cluster(index, &block, size, &offset);
     }
     if (index->count)
-        qsort(index->pieces, index->count, sizeof *index->pieces, compare_pieces);
-    const bool fatal =
-        error && (error->code == BW_ERROR_NO_MEMORY || error->code == BW_ERROR_UNSUPPORTED);
-    *cut = fatal ? NULL : error;
-    return fatal ? error : NULL;
-}
-
-static void free_index(struct piece_index *index)
-{
-    free(index->pieces);
-    *index = (struct piece_index){0};
+        qsort(index->items, index->count, sizeof *index->items, compare_pieces);
+    *cut = NULL;
+    if (error && (error->code == BW_ERROR_NO_MEMORY || error->code == BW_ERROR_UNSUPPORTED))
+        return error;
+    *cut = error;
+    return NULL;
 }
 
 /* The last piece that begins at an address or before it; NULL without one. */
-static const struct piece *find_piece(const struct piece_index *index, uint64_t logical)
+static const struct piece *find_piece(const struct pieces *index, uint64_t logical)
 {
-    const size_t next = BW_FIRST_INDEX(i, index->count, index->pieces[i].logical > logical);
-    return next ? &index->pieces[next - 1] : NULL;
+    const size_t next = BW_FIRST_INDEX(i, index->count, index->items[i].logical > logical);
+    return next ? &index->items[next - 1] : NULL;
 }
 
 /* The bytes a piece can have: those up to the next one, at most LONGEST_PIECE. */
-static uint32_t room_of(const struct piece_index *index, const struct piece *piece)
+static uint32_t room_of(const struct pieces *index, const struct piece *piece)
 {
-    const struct piece *end = index->pieces + index->count;
-    const uint64_t room = piece + 1 < end ? piece[1].logical - piece->logical : LONGEST_PIECE;
-    return room < LONGEST_PIECE ? (uint32_t)room : LONGEST_PIECE;
+    const struct piece *end = index->items + index->count;
+    if (piece + 1 < end && piece[1].logical - piece->logical < LONGEST_PIECE)
+        return (uint32_t)(piece[1].logical - piece->logical);
+    return LONGEST_PIECE;
 }
 
 /* The layer. */
@@ -175,7 +162,7 @@ struct kept {
 };
 
 struct metadump {
-    struct piece_index index;
+    struct pieces index;
     pthread_mutex_t lock; /* protects the following members */
     struct kept kept[KEPT];
     uint64_t reads;
@@ -197,7 +184,7 @@ static void fini(struct bw_xlator *xlator)
     struct metadump *dump = bw_xlator_private(xlator);
     for (unsigned i = 0; i < KEPT; i++)
         free(dump->kept[i].bytes);
-    free_index(&dump->index);
+    pieces_free(&dump->index);
     pthread_mutex_destroy(&dump->lock);
 }
 
@@ -206,31 +193,36 @@ static void fini(struct bw_xlator *xlator)
 static uint64_t size(struct bw_xlator *xlator)
 {
     const struct metadump *dump = bw_xlator_private(xlator);
-    const struct piece *last =
-        dump->index.count ? &dump->index.pieces[dump->index.count - 1] : NULL;
-    const uint64_t room = last && last->compressed ? LONGEST_PIECE : last ? last->stored : 0;
-    return !last ? 0 : last->logical > INT64_MAX - room ? INT64_MAX : last->logical + room;
+    if (!dump->index.count)
+        return 0;
+    const struct piece *last = &dump->index.items[dump->index.count - 1];
+    const uint64_t room = last->compressed ? LONGEST_PIECE : last->stored;
+    return last->logical > INT64_MAX - room ? INT64_MAX : last->logical + room;
 }
 
 /* Between pieces nothing is stored. In the metadump of a large file system, pieces are far apart.
  * */
 static uint64_t next_stored(struct bw_xlator *xlator, uint64_t address)
 {
-    const struct piece_index *index = &((struct metadump *)bw_xlator_private(xlator))->index;
+    const struct pieces *index = &((struct metadump *)bw_xlator_private(xlator))->index;
     const struct piece *piece = find_piece(index, address);
-    const struct piece *next = piece ? piece + 1 : index->pieces;
-    const uint32_t room = !piece ? 0 : piece->compressed ? room_of(index, piece) : piece->stored;
-    if (piece && address - piece->logical < room)
-        return address;
-    return next < index->pieces + index->count ? next->logical : UINT64_MAX;
+    const struct piece *next = index->items;
+    if (piece) {
+        const uint32_t room = piece->compressed ? room_of(index, piece) : piece->stored;
+        if (address - piece->logical < room)
+            return address;
+        next = piece + 1;
+    }
+    return next < index->items + index->count ? next->logical : UINT64_MAX;
 }
 
 static struct bw_error *not_there(const struct bw_request *request)
 {
-    const bool data = request->kind == BW_REQUEST_DATA;
-    return bw_error_create(BW_ERROR_NOT_FOUND,
-                           data ? "a metadump of btrfs-image has no data: nothing at %" PRIu64
-                                : "the metadump lacks the block at %" PRIu64,
+    if (request->kind == BW_REQUEST_DATA)
+        return bw_error_create(BW_ERROR_NOT_FOUND,
+                               "a metadump of btrfs-image has no data: nothing at %" PRIu64,
+                               request->address);
+    return bw_error_create(BW_ERROR_NOT_FOUND, "the metadump lacks the block at %" PRIu64,
                            request->address);
 }
 
@@ -274,8 +266,9 @@ static struct bw_error *inflate_piece(z_stream *stream, uint32_t room, struct ke
     int status = Z_OK;
     uint32_t capacity = 0;
     while (status == Z_OK && capacity < room) {
-        capacity = !capacity ? UINT32_C(256) << 10 : capacity * 2;
-        capacity = capacity < room ? capacity : room;
+        capacity = capacity ? capacity * 2 : UINT32_C(256) << 10;
+        if (capacity > room)
+            capacity = room;
         uint8_t *grown = realloc(result->bytes, capacity);
         if (!grown)
             return bw_error_no_memory();
@@ -285,11 +278,11 @@ static struct bw_error *inflate_piece(z_stream *stream, uint32_t room, struct ke
         status = inflate(stream, Z_NO_FLUSH);
         result->length = capacity - stream->avail_out;
     }
-    return status == Z_STREAM_END
-               ? NULL
-               : bw_error_create(BW_ERROR_CORRUPT,
-                                 "the piece at %" PRIu64 " of the dump cannot be decompressed",
-                                 result->piece->offset);
+    if (status == Z_STREAM_END)
+        return NULL;
+    return bw_error_create(BW_ERROR_CORRUPT,
+                           "the piece at %" PRIu64 " of the dump cannot be decompressed",
+                           result->piece->offset);
 }
 
 static struct bw_error *decompress_piece(const struct bw_frame *frame, struct bw_xlator *xlator,
@@ -350,9 +343,11 @@ static struct bw_error *read_piece(const struct bw_frame *frame, struct bw_xlato
     if (!piece || (!piece->compressed && from >= piece->stored))
         return not_there(whole);
     if (piece->compressed) {
-        BW_TRY(from < LONGEST_PIECE ? read_compressed(frame, xlator, piece, from, buffer, length)
-                                    : not_there(whole));
-        return *length ? NULL : not_there(whole);
+        if (from < LONGEST_PIECE)
+            BW_TRY(read_compressed(frame, xlator, piece, from, buffer, length));
+        if (from >= LONGEST_PIECE || !*length)
+            return not_there(whole);
+        return NULL;
     }
     if (*length > piece->stored - from)
         *length = (uint32_t)(piece->stored - from);

@@ -388,7 +388,9 @@ static uint64_t next_stored(struct bw_xlator *xlator, uint64_t address)
             !next_in_page(xlator, page, &index))
             continue;
         const uint64_t found = (page * per_page + index) * partclone->block_size;
-        return found >= partclone->size ? UINT64_MAX : found > address ? found : address;
+        if (found >= partclone->size)
+            return UINT64_MAX;
+        return found > address ? found : address;
     }
     return UINT64_MAX;
 }
