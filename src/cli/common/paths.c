@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The frame of the commands that answer for paths. */
+/*
+ * The frame of the commands that answer for paths: open the image, look up each path, append its
+ * answer to a buffer, and write it. If an answer fails, the buffer is discarded, unless a part of a
+ * long answer has been written; the error is reported, and the next path follows.
+ */
 #include "cli/common/paths.h"
 
 #include <stdlib.h>
@@ -63,21 +67,6 @@ bool cmd_paths_flush(struct cmd_paths *paths, struct bw_buffer *text)
     return !paths->broken;
 }
 
-static struct bw_error *write_answer(struct cmd_paths *paths, const char *path,
-                                     struct bw_error *error, const struct bw_buffer *text)
-{
-    if (paths->broken) {
-        bw_error_free(error);
-        return BW_TAKE(paths->broken);
-    }
-    if (!error && text->failed)
-        error = bw_error_no_memory();
-    if (!error)
-        return text->length ? cmd_write(&paths->output, text->data, text->length) : NULL;
-    cmd_paths_miss(paths, bw_error_prefix(error, "%s", path));
-    return NULL;
-}
-
 /* Fails only if stdout cannot be written. */
 static struct bw_error *answer_path(struct cmd_paths *paths, const char *path, bool follow,
                                     cmd_path_answer *answer, void *context)
@@ -93,11 +82,21 @@ static struct bw_error *answer_path(struct cmd_paths *paths, const char *path, b
     paths->gave = false;
     const struct bw_rows_stream before = paths->answer.stream;
     error = answer(context, paths, path, &place, &text);
-    if (error && !paths->gave) { /* the rows written for this path were discarded */
+    if (error && !paths->gave) { /* the rows written for this path are discarded */
         paths->answer.stream.begun = before.begun;
         paths->answer.stream.not_first = before.not_first;
     }
-    return write_answer(paths, path, error, &text);
+    if (paths->broken) {
+        bw_error_free(error);
+        return BW_TAKE(paths->broken);
+    }
+    if (!error && text.failed)
+        error = bw_error_no_memory();
+    if (error)
+        cmd_paths_miss(paths, bw_error_prefix(error, "%s", path));
+    else if (text.length)
+        return cmd_write(&paths->output, text.data, text.length);
+    return NULL;
 }
 
 /* Appends rows to the text of the current path. */
@@ -111,24 +110,19 @@ static struct bw_error *append_rows(void *context, const char *rows, size_t leng
                                : bw_error_create(BW_ERROR_STOPPED, "the output was closed");
 }
 
-static struct bw_error *end_rows(struct cmd_paths *paths)
-{
-    struct bw_rows_stream *stream = &paths->answer.stream;
-    stream->consume = cmd_write;
-    stream->context = &paths->output;
-    return stream->rows ? bw_rows_end(stream) : NULL;
-}
-
 static struct bw_error *answer_all(struct cmd_paths *paths, bool follow, cmd_path_answer *answer,
                                    void *context)
 {
     const struct cmd_common *common = paths->common;
+    struct bw_rows_stream *stream = &paths->answer.stream;
     paths->answer.session = paths->session;
-    paths->answer.stream.consume = append_rows;
-    paths->answer.stream.context = paths;
+    stream->consume = append_rows;
+    stream->context = paths;
     for (size_t i = 0; i < common->path_count; i++)
         BW_TRY(answer_path(paths, common->paths[i], follow, answer, context));
-    return end_rows(paths);
+    stream->consume = cmd_write;
+    stream->context = &paths->output;
+    return stream->rows ? bw_rows_end(stream) : NULL;
 }
 
 int cmd_paths_run(const struct cmd_common *common, const char *subvolume, bool follow,

@@ -1,6 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The file system of a command: opening it with the common options, and closing it; statedumps on
- * SIGUSR1 and at the end. */
+/*
+ * The file system of a command, from the common options to the exit status.
+ *
+ * Opening has an order that keeps inputs safe. Before the first message, stdout and stderr are
+ * compared with the images, because they may have been redirected into one. When all files to be
+ * read are known and none is open, they are compared again; then outputs are opened, the sandbox is
+ * entered, and threads start, which inherit it. Only then the first image is opened. cmd_end()
+ * closes everything, writes the last statedump, and decides the exit status.
+ */
 #include "cli/common/session.h"
 
 #include <errno.h>
@@ -87,35 +94,28 @@ static struct bw_error *close_statedump(struct cmd_statedump *statedump)
 
 /* Where output goes: never into an image. */
 
-static const struct {
-    int descriptor;
-    const char *name;
-} streams[] = {{STDERR_FILENO, "stderr"}, {STDOUT_FILENO, "stdout"}};
-
-/* Refuses output into an image. Redirects stderr to /dev/null first, because the message must not
- * be written to the image, either. */
-static struct bw_error *refuse_stream(size_t stream)
-{
-    if (streams[stream].descriptor == STDERR_FILENO) {
-        int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
-        if (nowhere < 0 || dup2(nowhere, STDERR_FILENO) < 0)
-            close(STDERR_FILENO);
-        close(nowhere);
-    }
-    return bw_error_create(BW_ERROR_USAGE, "%s goes to an input, which is never overwritten",
-                           streams[stream].name);
-}
-
-/* Compares the streams with all files that a file system reads. Before it is open (`fs` is NULL),
- * compares them with the images on the command line. */
+/* Compares stdout and stderr with all files that a file system reads; before it is open (`fs` is
+ * NULL), with the images on the command line. */
 static struct bw_error *check_streams(const struct bw_fs *fs, const struct bw_file_set *images)
 {
+    static const struct {
+        int descriptor;
+        const char *name;
+    } streams[] = {{STDERR_FILENO, "stderr"}, {STDOUT_FILENO, "stdout"}};
     for (size_t i = 0; i < sizeof streams / sizeof *streams; i++) {
         struct stat status;
-        if (fstat(streams[i].descriptor, &status))
+        if (fstat(streams[i].descriptor, &status) ||
+            !(fs ? bw_fs_is_input(fs, &status) : bw_file_set_holds(images, &status)))
             continue;
-        if (fs ? bw_fs_is_input(fs, &status) : bw_file_set_holds(images, &status))
-            return refuse_stream(i);
+        if (streams[i].descriptor == STDERR_FILENO) {
+            /* The message must not be written to the image, either. */
+            int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+            if (nowhere < 0 || dup2(nowhere, STDERR_FILENO) < 0)
+                close(STDERR_FILENO);
+            close(nowhere);
+        }
+        return bw_error_create(BW_ERROR_USAGE, "%s goes to an input, which is never overwritten",
+                               streams[i].name);
     }
     return NULL;
 }
@@ -132,37 +132,28 @@ static struct bw_error *check_streams_first(const struct cmd_common *common)
     return check_streams(NULL, &images);
 }
 
-/* A session that is being opened. */
-struct opening {
-    const struct cmd_common *common;
-    struct cmd_session *session;
-};
-
-/* Checks that the images exist before an output file is created or truncated. */
-static struct bw_error *open_outputs(const struct cmd_common *common, const struct bw_fs *fs)
-{
-    for (size_t i = 0; common->writing.open_outputs && i < common->input.image_count; i++)
-        if (!bw_servers_hold(common->input.servers, common->input.images[i]) &&
-            access(common->input.images[i], R_OK))
-            return bw_error_from_errno(errno, "cannot open %s", common->input.images[i]);
-    return common->writing.open_outputs ? common->writing.open_outputs(common->writing.outputs, fs)
-                                        : NULL;
-}
-
 /* Runs when all files to be read are known and no image is open. Outputs are opened first, because
  * the sandbox would not allow it. Threads are started last, because a thread inherits the sandbox
  * of the thread that creates it. */
 static struct bw_error *prepare_session(void *context, const struct bw_fs *fs)
 {
-    const struct opening *opening = context;
-    struct cmd_session *session = opening->session;
+    struct cmd_session *session = context;
+    const struct cmd_common *common = session->common;
     BW_TRY(check_streams(fs, NULL)); /* a volfile may have named more */
     BW_TRY(cmd_probes_open(session->probes, fs));
-    BW_TRY(open_statedump(opening->common, fs, &session->statedump));
-    BW_TRY(open_outputs(opening->common, fs));
-    BW_TRY(cmd_sandbox_enter(opening->common, fs));
+    BW_TRY(open_statedump(common, fs, &session->statedump));
+
+    /* An output file is created or truncated only if the images exist. */
+    for (size_t i = 0; common->writing.open_outputs && i < common->input.image_count; i++)
+        if (!bw_servers_hold(common->input.servers, common->input.images[i]) &&
+            access(common->input.images[i], R_OK))
+            return bw_error_from_errno(errno, "cannot open %s", common->input.images[i]);
+    if (common->writing.open_outputs)
+        BW_TRY(common->writing.open_outputs(common->writing.outputs, fs));
+
+    BW_TRY(cmd_sandbox_enter(common, fs));
     cmd_probes_start(session->probes);
-    return cmd_monitor_start(opening->common);
+    return cmd_monitor_start(common);
 }
 
 /* For commands that open a file system without a session. */
@@ -171,8 +162,9 @@ static struct bw_error *enter_sandbox(void *common, const struct bw_fs *planned)
     return cmd_sandbox_enter(common, planned);
 }
 
-/* `opening`: the session that is being opened; may be NULL. */
-static struct bw_fs_options options_for(const struct cmd_common *common, struct opening *opening)
+/* `session`: is being opened; may be NULL. */
+static struct bw_fs_options options_for(const struct cmd_common *common,
+                                        struct cmd_session *session)
 {
     return (struct bw_fs_options){
         .struct_size = sizeof(struct bw_fs_options),
@@ -180,12 +172,12 @@ static struct bw_fs_options options_for(const struct cmd_common *common, struct 
         .path_count = common->input.image_count,
         .superblock_copy = common->input.superblock_copy,
         .graph = &common->input.graph,
-        .probes = opening ? cmd_probes_set_of(opening->session->probes) : NULL,
-        .reporter = opening ? cmd_reporter(common) : (struct bw_reporter){0},
-        .searched = opening ? cmd_progress_search : NULL,
-        .decompressed = opening ? cmd_progress_decompress : NULL,
-        .planned = opening ? prepare_session : enter_sandbox,
-        .planned_context = opening ? (void *)opening : (void *)(uintptr_t)common,
+        .probes = session ? cmd_probes_set_of(session->probes) : NULL,
+        .reporter = session ? cmd_reporter(common) : (struct bw_reporter){0},
+        .searched = session ? cmd_progress_search : NULL,
+        .decompressed = session ? cmd_progress_decompress : NULL,
+        .planned = session ? prepare_session : enter_sandbox,
+        .planned_context = session ? (void *)session : (void *)(uintptr_t)common,
         .partition = common->input.partition,
         .offset = common->input.offset,
         .log = (enum bw_log_mode)common->input.log,
@@ -212,16 +204,6 @@ struct bw_fs_options cmd_fs_options(const struct cmd_common *common)
     return options_for(common, NULL);
 }
 
-/* Connects to the servers of the other images. They are opened in the sandbox, when it is too late
- * for that. */
-static struct bw_error *connect_to_servers(const struct cmd_common *common)
-{
-    bool served;
-    for (size_t i = 0; i < common->input.other_count; i++)
-        BW_TRY(bw_servers_open(common->input.servers, common->input.others[i], &served));
-    return NULL;
-}
-
 /* With --scan, reports whether roots newer than the superblock were committed. */
 static struct bw_error *look_for_newer(const struct cmd_common *common, struct bw_fs *fs)
 {
@@ -240,28 +222,28 @@ static struct bw_error *look_for_newer(const struct cmd_common *common, struct b
     return error;
 }
 
-static struct bw_error *open_fs(const struct cmd_common *common, enum cmd_depth depth,
-                                struct opening *opening)
-{
-    const struct bw_fs_options options = options_for(common, opening);
-    struct bw_fs **fs = &opening->session->fs;
-    if (depth == CMD_OPEN_GRAPH)
-        return bw_fs_wire(&options, fs);
-    if (depth == CMD_OPEN_IMAGES)
-        return bw_fs_open_images(&options, fs);
-    BW_TRY(bw_fs_open(&options, fs));
-    return look_for_newer(common, *fs);
-}
-
 static struct bw_error *open_session(const struct cmd_common *common, enum cmd_depth depth,
                                      struct cmd_session *session)
 {
-    struct opening opening = {common, session};
-    *session = (struct cmd_session){0};
+    *session = (struct cmd_session){.common = common};
     BW_TRY(check_streams_first(common));
-    BW_TRY(connect_to_servers(common));
+
+    /* The other images are opened in the sandbox, when it is too late to connect to servers. */
+    for (size_t i = 0; i < common->input.other_count; i++) {
+        bool served;
+        BW_TRY(bw_servers_open(common->input.servers, common->input.others[i], &served));
+    }
+
     BW_TRY(cmd_probes_create(common, &session->probes));
-    BW_TRY(open_fs(common, depth, &opening));
+    const struct bw_fs_options options = options_for(common, session);
+    if (depth == CMD_OPEN_GRAPH) {
+        BW_TRY(bw_fs_wire(&options, &session->fs));
+    } else if (depth == CMD_OPEN_IMAGES) {
+        BW_TRY(bw_fs_open_images(&options, &session->fs));
+    } else {
+        BW_TRY(bw_fs_open(&options, &session->fs));
+        BW_TRY(look_for_newer(common, session->fs));
+    }
     if (session->statedump)
         session->statedump->fs = session->fs;
     cmd_monitor_watch(session->fs, session->statedump ? write_statedump : NULL, session->statedump);
@@ -341,10 +323,11 @@ struct bw_error *cmd_open_other(const struct cmd_common *common, struct cmd_comm
     return bw_fs_open(&options, fs);
 }
 
-/* Prints why the session could not be opened, and ends it. */
-static int fail_to_open(const struct cmd_common *common, struct cmd_session *session,
-                        struct bw_error *error)
+int cmd_open_to(const struct cmd_common *common, enum cmd_depth depth, struct cmd_session *session)
 {
+    struct bw_error *error = open_session(common, depth, session);
+    if (!error)
+        return STATUS_OK;
     cmd_progress_end();
     int status = cmd_fail_to_open(common, error);
     if (common->messages.verbose)
@@ -353,12 +336,6 @@ static int fail_to_open(const struct cmd_common *common, struct cmd_session *ses
     if (error)
         cmd_fail(common, error);
     return status;
-}
-
-int cmd_open_to(const struct cmd_common *common, enum cmd_depth depth, struct cmd_session *session)
-{
-    struct bw_error *error = open_session(common, depth, session);
-    return error ? fail_to_open(common, session, error) : STATUS_OK;
 }
 
 int cmd_open(const struct cmd_common *common, struct cmd_session *session)
