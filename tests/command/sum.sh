@@ -149,13 +149,9 @@ expect "a tree" 0 - sum --tree "$compressed"
 hash=$(cut -d ' ' -f 1 "$WORK/out")
 is "a line" "$(cat "$WORK/out")" "$hash  /"
 if have python3 && [ "$(id -u)" -eq 0 ]; then
-    for tree in "$compressed" "$plain"; do
-        rm -rf "$WORK/out.d"; mkdir "$WORK/out.d"
-        "$PROGRAM" extract -q -C "$WORK/out.d" "$tree" 2> "$WORK/err"
-        [ -s "$WORK/err" ] && continue # sockets are not extracted
-        is "as described" "$(python3 "$ROOT/tests/support/tree_hash.py" "$WORK/out.d")" \
-            "$("$PROGRAM" sum --tree "$tree" | cut -d ' ' -f 1)"
-    done
+    mkdir "$WORK/out.d"
+    "$PROGRAM" extract -q -C "$WORK/out.d" "$compressed"
+    is "as described" "$(python3 "$ROOT/tests/support/tree_hash.py" "$WORK/out.d")" "$hash"
 else
     skip "root and python3" "the hash by its description"
 fi
@@ -181,7 +177,7 @@ expect "unreadable data" 1 'no hash, because the tree is not complete' \
 is "no hash" "$(cat "$WORK/out")" ""
 expect "two trees" 2 'for one PATH' sum --tree "$compressed" /zlib /lzo
 expect "an algorithm" 2 'excludes --algorithm' sum --tree --algorithm md5 "$compressed"
-expect "no tree" 2 'are for --tree' sum --ignore times "$compressed"
+expect "no tree" 2 'is for --tree' sum --ignore times "$compressed"
 expect "an unknown part" 2 'allowed: modes, owners' sum --tree --ignore size "$compressed"
 expect "a directory of this machine" 2 "use 'diff --other DIR'" \
     sum --tree --compare "$WORK" "$compressed"
