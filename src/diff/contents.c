@@ -31,8 +31,8 @@ struct bw_content {
     enum bw_hash_algorithm algorithms[MOST_HASHES];
     unsigned hash_count;
     uint64_t zeros;
-    int descriptor; /* -1: there is no file to compare with */
-    uint8_t buffer[PIECE];
+    int descriptor;  /* -1: there is no file to compare with */
+    uint8_t *buffer; /* PIECE bytes; NULL until it is needed */
 };
 
 /* The files of a stream. */
@@ -105,6 +105,10 @@ static struct bw_error *compare_bytes(struct bw_content *content, const struct b
             }
         }
         length = length < PIECE ? length : PIECE;
+        if (!content->buffer)
+            content->buffer = malloc(PIECE);
+        if (!content->buffer)
+            return bw_error_no_memory();
         const ssize_t got =
             bw_folder_read(content->descriptor, content->buffer, (size_t)length, at);
         if (got < (ssize_t)length)
@@ -164,6 +168,7 @@ static struct bw_error *end_content(struct bw_content_job *job)
     job->differs = content->hash_count ? !is_equal && !job->is_unknown : job->bytes > 0;
     if (content->descriptor >= 0)
         close(content->descriptor);
+    free(content->buffer);
     free(content);
     return failed ? bw_error_no_memory() : NULL;
 }

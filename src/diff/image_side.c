@@ -61,7 +61,8 @@ static struct bw_error *list_directory(struct image_side *side)
             return bw_error_no_memory();
     }
     bw_level_sort(level);
-    entry->may_have_more = !bw_directory_is_complete(side->directory);
+    /* what comes after an error in a stream is missing in any directory */
+    entry->may_have_more = !bw_directory_is_complete(side->directory) || fs->stream_errors;
     return NULL;
 }
 

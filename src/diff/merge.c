@@ -280,6 +280,8 @@ static struct bw_error *compare_contents(struct merge *merge, struct pair *pair,
         return NULL;
     if (!has_hash && !(other->facts.known & BW_KNOWS_BYTES))
         return NULL;
+    if (!has_hash && (!a->size || !b->size))
+        return NULL;
     if (diff->options.reading == BW_DIFF_READ_NEVER) {
         if (pair->sides[image].facts.size)
             result->unknown |= BW_CHANGE_CONTENT;

@@ -77,6 +77,11 @@ reads "by UUID" subvolumes --partition AAAAAAAA-bbbb-cccc-dddd-000000000002 two.
 reads "by UUID of the file system" subvolumes --partition b02051c2-b910-be11-5c4b-0b701d129466 \
     two.img
 reads "by UUID of an MBR" plain --partition cafe0001-06 mbr.img
+expect "partitions of two disks" 0 compared \
+    diff --exit-code --partition beta --other two.img --other-partition 2 two.img home home
+expect "of which one is not chosen" 2 'several partitions contain' diff --other two.img "$plain"
+holds "how" grep -q 'Choose one with --other-partition' err
+expect "a partition of nothing" 2 'needs the disk as --other' diff --other-partition 2 two.img / /
 expect "unknown" 2 'two.img: there is no partition gamma; there are: 1 \(alpha\), 2 \(beta\)' \
     --partition gamma two.img
 expect "not a btrfs" 2 'partition 1 contains no btrfs file system: it is ext4, label rooty' \

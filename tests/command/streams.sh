@@ -138,6 +138,10 @@ expect "other hard links" 0 compared diff -o path,changes --other other one
 is "of the same number" "$(tr '\t\n' '  ' < "$WORK/out")" '/v/c links /v/d links '
 expect "the same ones" 0 compared diff --exit-code --other one one
 
+expect "what comes after an error" 1 'cut off' diff --other cut "$image"
+holds "is unknown" [ "$(grep -c $'^?\t' "$WORK/out")" -gt 0 ]
+is "and not deleted" "$(grep -c '^-' "$WORK/out")" 0
+
 # Streams that are made of streams.
 for options in '' '--proto 2' '--proto 2 --compressed-data'; do
     # shellcheck disable=SC2086 # several words
