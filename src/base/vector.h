@@ -55,8 +55,11 @@ void *bw_vector_grow(void *items, size_t count, size_t more, size_t *capacity, s
 #define BW_VECTOR_FUNCTIONS(name, type)                                                           \
     BW_GENERATED_RESULT struct bw_error *name##_reserve(struct name *vector, size_t more)         \
     {                                                                                             \
-        if (__builtin_expect(vector->capacity - vector->count >= more, 1))                        \
+        if (__builtin_expect(vector->capacity - vector->count >= more, 1)) {                      \
+            if (more && !vector->items) /* for analyzers: a vector with room has items */         \
+                __builtin_unreachable();                                                          \
             return NULL;                                                                          \
+        }                                                                                         \
         void *grown =                                                                             \
             bw_vector_grow(vector->items, vector->count, more, &vector->capacity, sizeof(type));  \
         if (!grown)                                                                               \
@@ -100,6 +103,24 @@ void *bw_vector_grow(void *items, size_t count, size_t more, size_t *capacity, s
 
 BW_VECTOR(bw_numbers, uint64_t);
 BW_VECTOR(bw_sizes, size_t);
-BW_VECTOR(bw_const_strings, const char *); /* of others */
+BW_VECTOR(bw_strings, char *); /* each allocated by itself */
+BW_VECTOR(bw_const_strings, const char *);
+
+/** Adds a copy of a string. */
+BW_GENERATED_RESULT struct bw_error *bw_strings_push_copy(struct bw_strings *strings,
+                                                          const char *text)
+{
+    BW_TRY(bw_strings_reserve(strings, 1));
+    char *copy = strdup(text);
+    return copy ? bw_strings_push(strings, copy) : bw_error_no_memory();
+}
+
+/** Frees the strings as well. */
+BW_GENERATED void bw_strings_free_all(struct bw_strings *strings)
+{
+    for (size_t i = 0; i < strings->count; i++)
+        free(strings->items[i]);
+    bw_strings_free(strings);
+}
 
 #endif

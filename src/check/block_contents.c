@@ -80,8 +80,7 @@ void bw_check_owner(const struct bw_reached_block *block)
     const struct bw_check *check = block->check;
     const uint64_t tree = block->tree->tree.id;
     if (block->in_log || !check->extents_known || !block->tree->is_subvolume ||
-        block->owner == tree ||
-        bw_map_get(&check->full_backrefs, block->pointer->bytenr) != UINT32_MAX ||
+        block->owner == tree || bw_key_map_has(&check->full_backrefs, block->pointer->bytenr) ||
         is_in_owner(block))
         return;
     struct bw_finding_location location = bw_block_location(&block->tree->tree, block->pointer);

@@ -4,21 +4,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/compare.h"
+#include "base/vector.h"
 #include "check/blocks.h"
 #include "fs/image.h"
 #include "graph/wind.h"
 #include "owners/ranges.h"
 #include "xlators/classes.h"
 
+BW_VECTOR(bw_inode_sums_list, struct bw_inode_sums);
+
 struct bw_visited {
     pthread_mutex_t lock;
     struct bw_block_set blocks;
-    struct bw_map shared; /* address to number of the sums */
-    struct bw_inode_sums *sums;
-    size_t count, capacity;
+    struct bw_key_map shared; /* address to number of the sums */
+    struct bw_inode_sums_list sums;
 };
 
 struct bw_visited *bw_visited_create(void)
@@ -33,9 +34,9 @@ void bw_visited_destroy(struct bw_visited *visited)
 {
     if (!visited)
         return;
-    bw_map_free(&visited->blocks.words);
-    bw_map_free(&visited->shared);
-    free(visited->sums);
+    bw_key_map_free(&visited->blocks.words);
+    bw_key_map_free(&visited->shared);
+    bw_inode_sums_list_free(&visited->sums);
     pthread_mutex_destroy(&visited->lock);
     free(visited);
 }
@@ -44,14 +45,14 @@ static enum bw_visit visit_block(struct bw_visited *visited, uint64_t bytenr,
                                  struct bw_inode_sums *sums)
 {
     bool added;
-    if (!bw_block_set_add(&visited->blocks, bytenr, &added))
+    if (bw_block_set_insert(&visited->blocks, bytenr, &added))
         return BW_VISIT_FAILED;
     if (added)
         return BW_VISIT_FIRST;
-    const uint32_t number = bw_map_get(&visited->shared, bytenr);
+    const uint32_t number = bw_key_map_get(&visited->shared, bytenr, UINT32_MAX);
     if (number == UINT32_MAX)
         return BW_VISIT_CROSSED;
-    *sums = visited->sums[number];
+    *sums = visited->sums.items[number];
     return BW_VISIT_SHARED;
 }
 
@@ -72,22 +73,21 @@ bool bw_visited_in(struct bw_visited *visited, uint64_t start, uint64_t end,
     while (bw_block_set_next(&visited->blocks, &position, &bytenr)) {
         if (bytenr < start || bytenr >= end)
             continue;
-        if (!BW_ARRAY_RESERVE(list->addresses, list->count, list->capacity))
+        if (bw_visited_list_reserve(list, 1))
             return false;
-        list->addresses[list->count++] = bytenr;
+        list->items[list->count++] = bytenr;
     }
     if (list->count)
-        qsort(list->addresses, list->count, sizeof *list->addresses, bw_compare_first);
+        qsort(list->items, list->count, sizeof *list->items, bw_compare_first);
     return true;
 }
 
 static bool add_sums(struct bw_visited *visited, uint64_t bytenr, const struct bw_inode_sums *sums)
 {
-    if (!BW_ARRAY_RESERVE(visited->sums, visited->count, visited->capacity) ||
-        visited->count >= UINT32_MAX ||
-        !bw_map_put(&visited->shared, bytenr, (uint32_t)visited->count))
+    if (bw_inode_sums_list_reserve(&visited->sums, 1) || visited->sums.count >= UINT32_MAX ||
+        bw_key_map_put(&visited->shared, bytenr, (uint32_t)visited->sums.count))
         return false;
-    visited->sums[visited->count++] = *sums;
+    visited->sums.items[visited->sums.count++] = *sums;
     return true;
 }
 

@@ -3,6 +3,7 @@
 #ifndef BW_CHECK_BLOCKS_H
 #define BW_CHECK_BLOCKS_H
 
+#include "base/vector.h"
 #include "check/check.h"
 #include "check/inode_sums.h"
 
@@ -47,10 +48,7 @@ void bw_visited_destroy(struct bw_visited *visited);
 enum bw_visit bw_visit(struct bw_visited *visited, uint64_t bytenr, struct bw_inode_sums *sums);
 
 /** Addresses of blocks, ascending. All zeros: none; to be freed with free(). */
-struct bw_visited_list {
-    uint64_t *addresses;
-    size_t count, capacity;
-};
+BW_VECTOR(bw_visited_list, uint64_t);
 
 /** Lists the blocks in a range of addresses that have been reached, while no thread adds any; false
  * if memory runs out. */

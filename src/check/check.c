@@ -6,9 +6,9 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/search.h"
+#include "base/vector.h"
 #include "ondisk/chunk.h"
 
 /* The tables, made from codes.def. */
@@ -85,11 +85,10 @@ static struct bw_error *add_chunk(void *context, const struct bw_chunk_info *inf
 {
     struct bw_check *check = context;
     struct bw_mapping mapping = {0};
-    if (!BW_ARRAY_RESERVE(check->chunks, check->chunk_count, check->chunk_capacity))
-        return bw_error_no_memory();
+    BW_TRY(bw_checked_chunks_reserve(&check->chunks, 1));
     BW_AUTO_ERROR struct bw_error *unmapped =
         bw_fs_map(check->fs, info->logical, check->fs->superblock.sectorsize, 1, &mapping);
-    struct bw_checked_chunk *chunk = &check->chunks[check->chunk_count++];
+    struct bw_checked_chunk *chunk = &check->chunks.items[check->chunks.count++];
     *chunk = describe_chunk(info);
     if (!unmapped && mapping.copies != chunk->all_copies) { /* it was moved to another chunk */
         chunk->copies = stored_copies(check->fs, info->logical, mapping.copies);
@@ -132,8 +131,8 @@ bool bw_check_should_continue(struct bw_check *check, unsigned worker)
 
 const struct bw_checked_chunk *bw_check_chunk(const struct bw_check *check, uint64_t logical)
 {
-    size_t after = BW_FIRST_INDEX(i, check->chunk_count, check->chunks[i].logical > logical);
-    const struct bw_checked_chunk *chunk = after ? &check->chunks[after - 1] : NULL;
+    size_t after = BW_FIRST_INDEX(i, check->chunks.count, check->chunks.items[i].logical > logical);
+    const struct bw_checked_chunk *chunk = after ? &check->chunks.items[after - 1] : NULL;
     return chunk && logical - chunk->logical < chunk->length ? chunk : NULL;
 }
 
@@ -160,7 +159,7 @@ void bw_check_note_bad(struct bw_check *check, uint64_t logical, uint64_t length
     for (uint64_t at = logical / BW_MIN_SECTORSIZE;
          at * BW_MIN_SECTORSIZE < logical + length && check->bad_places.count < MOST_BAD_PLACES;
          at++)
-        if (!bw_map_put(&check->bad_places, at, 1))
+        if (bw_key_map_put(&check->bad_places, at, 1))
             break;
     pthread_mutex_unlock(&check->bad_lock);
 }
@@ -171,7 +170,7 @@ bool bw_check_has_bad(struct bw_check *check, uint64_t logical, uint64_t length)
     pthread_mutex_lock(&check->bad_lock);
     for (uint64_t at = logical / BW_MIN_SECTORSIZE;
          !found && at * BW_MIN_SECTORSIZE < logical + length; at++)
-        found = bw_map_get(&check->bad_places, at) != UINT32_MAX;
+        found = bw_key_map_has(&check->bad_places, at);
     pthread_mutex_unlock(&check->bad_lock);
     return found;
 }

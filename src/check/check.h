@@ -9,9 +9,10 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "base/map.h"
+#include "base/hash_table.h"
 #include "base/pool.h"
 #include "base/range_set.h"
+#include "base/vector.h"
 #include "btrfs-walk/check.h"
 #include "check/codes.h"
 #include "fs/fs.h"
@@ -34,11 +35,12 @@ struct bw_checked_group {
     bool unsure;      /**< by `space`: extents in it may be lost */
 };
 
+BW_VECTOR(bw_checked_groups, struct bw_checked_group);
+
 /** All block groups. */
 struct bw_group_list {
-    struct bw_checked_group *groups; /**< ascending */
-    size_t count, capacity;
-    bool incomplete; /**< some may be lost */
+    struct bw_checked_groups groups; /**< ascending */
+    bool incomplete;                 /**< some may be lost */
     bool loaded;
 };
 
@@ -90,6 +92,8 @@ struct bw_findings {
     bool no_memory;                           /**< one could not be kept */
 };
 
+BW_VECTOR(bw_checked_chunks, struct bw_checked_chunk);
+
 /** A running check. Passes run one after the other; within a pass, threads of the pool may use the
  * members marked as safe. */
 struct bw_check {
@@ -106,12 +110,11 @@ struct bw_check {
     atomic_uint_fast64_t blocks;     /**< checked so far */
     atomic_uint_fast64_t data_bytes; /**< checked so far */
     pthread_mutex_t bad_lock;
-    struct bw_map bad_places; /**< 4 KiB of logical addresses each, with a bad copy that has been
-                                 reported; under the lock */
-    uint64_t expected;        /**< bytes that all passes will read; 0: not known */
+    struct bw_key_map bad_places; /**< 4 KiB of logical addresses each, with a bad copy that has
+                                 been reported; under the lock */
+    uint64_t expected;            /**< bytes that all passes will read; 0: not known */
 
-    struct bw_checked_chunk *chunks; /**< ascending; do not change once the check has begun */
-    size_t chunk_count, chunk_capacity;
+    struct bw_checked_chunks chunks; /**< ascending; do not change once the check has begun */
     struct bw_tree_list trees;   /**< `total` is of bw_inode_sums; 0: its inodes are consistent */
     struct bw_group_list groups; /**< see groups.h */
     struct bw_visited *visited;  /**< tree blocks that have been checked */
@@ -119,12 +122,12 @@ struct bw_check {
     /* Left by `space` for `trees` and `extents`. */
     struct bw_reference_counts *references; /**< references to extents: those that the extent tree
                                      has, less those that exist */
-    struct bw_map full_backrefs;  /**< addresses of tree blocks whose pointers are counted by
-                                     address, not by tree */
-    struct bw_map shared_blocks;  /**< addresses of tree blocks with more than one reference */
-    struct bw_range_set unsummed; /**< data that are allocated and have no checksums */
+    struct bw_key_map full_backrefs; /**< addresses of tree blocks whose pointers are counted by
+                                    address, not by tree */
+    struct bw_key_map shared_blocks; /**< addresses of tree blocks with more than one reference */
+    struct bw_range_set unsummed;    /**< data that are allocated and have no checksums */
     atomic_uint_fast64_t synology_inodes; /**< counted by `trees`: with BW_INODE_SYNOLOGY */
-    struct bw_map moved_directories;      /**< left by `trees` for `inodes`; see directories.h */
+    struct bw_key_map moved_directories;  /**< left by `trees` for `inodes`; see directories.h */
     bool extents_known;                   /**< nothing of the extent tree is lost */
     bool checksums_known;                 /**< nothing of the checksum trees is lost */
 

@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/compare.h"
 #include "base/human.h"
 #include "base/search.h"
+#include "base/vector.h"
 #include "btrfs-walk/space.h"
 #include "check/check.h"
 #include "check/groups.h"
@@ -38,14 +38,16 @@ struct bw_checked_device {
     uint64_t allocated;         /**< bytes of its device extents */
 };
 
+BW_VECTOR(bw_checked_devices, struct bw_checked_device);
+
+BW_VECTOR(bw_checked_stripes, struct bw_checked_stripe);
+
 /* Stripes and devices that `chunks` has read from the chunk tree. */
 struct bw_stripe_list {
     struct bw_check *check;
-    struct bw_checked_stripe *stripes;
-    size_t count, capacity;
-    struct bw_checked_device *devices; /**< ascending */
-    size_t device_count, device_capacity;
-    bool incomplete; /**< some may be lost */
+    struct bw_checked_stripes stripes;
+    struct bw_checked_devices devices; /**< ascending */
+    bool incomplete;                   /**< some may be lost */
 };
 
 /* Adds the stripes of a chunk; false if memory runs out. */
@@ -54,9 +56,9 @@ static bool stripes_add(struct bw_stripe_list *list, const struct bw_chunk *chun
     const struct bw_chunk_info info = {
         .length = chunk->length, .type = chunk->type, .stripe_count = chunk->stripe_count};
     for (unsigned i = 0; i < chunk->stripe_count; i++) {
-        if (!BW_ARRAY_RESERVE(list->stripes, list->count, list->capacity))
+        if (bw_checked_stripes_reserve(&list->stripes, 1))
             return false;
-        struct bw_checked_stripe *stripe = &list->stripes[list->count++];
+        struct bw_checked_stripe *stripe = &list->stripes.items[list->stripes.count++];
         *stripe = (struct bw_checked_stripe){.devid = bw_get64(chunk->stripes[i].devid),
                                              .offset = bw_get64(chunk->stripes[i].offset),
                                              .length = bw_chunk_stripe_length(&info),
@@ -69,9 +71,9 @@ static bool stripes_add(struct bw_stripe_list *list, const struct bw_chunk *chun
 /* The device with an id; NULL if it does not exist. */
 static struct bw_checked_device *checked_device(const struct bw_stripe_list *list, uint64_t devid)
 {
-    struct bw_checked_device *devices = list->devices;
-    size_t i = BW_FIRST_INDEX(k, list->device_count, devices[k].info.devid >= devid);
-    return i < list->device_count && devices[i].info.devid == devid ? &devices[i] : NULL;
+    struct bw_checked_device *devices = list->devices.items;
+    size_t i = BW_FIRST_INDEX(k, list->devices.count, devices[k].info.devid >= devid);
+    return i < list->devices.count && devices[i].info.devid == devid ? &devices[i] : NULL;
 }
 
 static int by_place(const void *first, const void *second)
@@ -124,11 +126,11 @@ static void check_stripe(const struct bw_stripe_list *list, const struct bw_chec
  * zones gets the zone size of the first device extent. Source: the kernel's fs/btrfs/zoned.c. */
 static void check_zones(const struct bw_stripe_list *list)
 {
-    const uint64_t zone = list->count ? list->stripes[0].length : 0;
+    const uint64_t zone = list->stripes.count ? list->stripes.items[0].length : 0;
     if (!(list->check->fs->superblock.incompat_flags & BW_INCOMPAT_ZONED) || !zone)
         return;
-    for (size_t i = 0; i < list->count; i++) {
-        const struct bw_checked_stripe *stripe = &list->stripes[i];
+    for (size_t i = 0; i < list->stripes.count; i++) {
+        const struct bw_checked_stripe *stripe = &list->stripes.items[i];
         const struct bw_finding_location location = location_of_stripe(stripe);
         if (stripe->length != zone || stripe->offset % zone)
             bw_check_find(list->check, BW_CODE_stripe_zone, &location,
@@ -189,20 +191,21 @@ static void match_extents(struct bw_stripe_list *list, struct bw_item_stream *ex
         const struct bw_item *item = &extents->item;
         if (item->key.type != BW_DEVICE_EXTENT || item->size < sizeof(struct bw_disk_device_extent))
             continue;
-        for (; i < list->count && compare_key(&list->stripes[i], &item->key) < 0; i++)
-            report_missing(list, &list->stripes[i], !extents->after_loss);
-        const bool matches = i < list->count && compare_key(&list->stripes[i], &item->key) == 0;
-        check_extent(list, item, matches ? &list->stripes[i] : NULL);
+        for (; i < list->stripes.count && compare_key(&list->stripes.items[i], &item->key) < 0; i++)
+            report_missing(list, &list->stripes.items[i], !extents->after_loss);
+        const bool matches =
+            i < list->stripes.count && compare_key(&list->stripes.items[i], &item->key) == 0;
+        check_extent(list, item, matches ? &list->stripes.items[i] : NULL);
         i += matches;
     }
-    for (; i < list->count; i++)
-        report_missing(list, &list->stripes[i], !extents->after_loss);
+    for (; i < list->stripes.count; i++)
+        report_missing(list, &list->stripes.items[i], !extents->after_loss);
 }
 
 static void check_used(const struct bw_stripe_list *list)
 {
-    for (size_t i = 0; i < list->device_count; i++) {
-        const struct bw_checked_device *device = &list->devices[i];
+    for (size_t i = 0; i < list->devices.count; i++) {
+        const struct bw_checked_device *device = &list->devices.items[i];
         const struct bw_finding_location location = {
             .finding = {.known = BW_KNOWN_TREE | BW_KNOWN_KEY | BW_KNOWN_DEVICE,
                         .tree = BW_CHUNK_TREE,
@@ -219,10 +222,10 @@ static void check_used(const struct bw_stripe_list *list)
 static struct bw_error *stripes_check(struct bw_stripe_list *list)
 {
     struct bw_item_stream extents;
-    if (list->count)
-        qsort(list->stripes, list->count, sizeof *list->stripes, by_place);
-    for (size_t i = 0; i < list->count; i++)
-        check_stripe(list, &list->stripes[i], i ? &list->stripes[i - 1] : NULL);
+    if (list->stripes.count)
+        qsort(list->stripes.items, list->stripes.count, sizeof *list->stripes.items, by_place);
+    for (size_t i = 0; i < list->stripes.count; i++)
+        check_stripe(list, &list->stripes.items[i], i ? &list->stripes.items[i - 1] : NULL);
     check_zones(list);
     struct bw_error *error =
         bw_item_stream_begin(&extents, list->check->fs, &list->check->trees, BW_DEVICE_TREE);
@@ -284,19 +287,19 @@ static void devices_check(const struct bw_stripe_list *list)
     const struct bw_finding_location nothing = {0};
     uint64_t writable = 0, all = 0;
     const uint64_t size = superblock->total_bytes, rounding = superblock->sectorsize;
-    for (size_t i = 0; i < list->device_count; i++) {
-        const struct bw_device_info *device = &list->devices[i].info;
+    for (size_t i = 0; i < list->devices.count; i++) {
+        const struct bw_device_info *device = &list->devices.items[i].info;
         check_device(list->check, device);
         writable += device->seed ? 0 : device->total_bytes;
         all += device->total_bytes;
     }
     if (list->incomplete || list->check->fs->is_past)
         return;
-    if (superblock->device_count != list->device_count)
+    if (superblock->device_count != list->devices.count)
         bw_check_find(list->check, BW_CODE_super_devices, &nothing,
                       "%" PRIu64 " device%s, the chunk tree has %zu", superblock->device_count,
-                      bw_plural(superblock->device_count), list->device_count);
-    if (size < writable || size > all + list->device_count * rounding)
+                      bw_plural(superblock->device_count), list->devices.count);
+    if (size < writable || size > all + list->devices.count * rounding)
         bw_check_find(list->check, BW_CODE_super_devices, &nothing,
                       "%" PRIu64 " bytes, the devices have %" PRIu64, size,
                       size < writable ? writable : all);
@@ -333,7 +336,7 @@ static void check_group(struct chunks *chunks, const struct bw_key *key, uint64_
     const struct bw_finding_location location =
         location_of(BW_CHUNK_TREE, key, key->offset, length);
     if (group)
-        chunks->has_chunk[group - check->groups.groups] = true;
+        chunks->has_chunk[group - check->groups.groups.items] = true;
     chunks->group_missing |= !group;
     if (!group && !check->groups.incomplete)
         bw_check_find(check, BW_CODE_group_missing, &location, "the chunk has no block group");
@@ -460,8 +463,8 @@ static void check_rest(const struct chunks *chunks)
     struct bw_cursor cursor = system_chunks(check);
     struct bw_item copy;
     uint32_t count = 0;
-    for (size_t i = 0; i < check->groups.count; i++) {
-        const struct bw_checked_group *group = &check->groups.groups[i];
+    for (size_t i = 0; i < check->groups.groups.count; i++) {
+        const struct bw_checked_group *group = &check->groups.groups.items[i];
         const struct bw_key key = {group->start, BW_BLOCK_GROUP_ITEM, group->length};
         const struct bw_finding_location location =
             location_of(check->fs->block_group_tree.id ? BW_BLOCK_GROUP_TREE : BW_EXTENT_TREE, &key,
@@ -481,10 +484,7 @@ static void check_rest(const struct chunks *chunks)
 static struct bw_error *add_device(void *context, const struct bw_device_info *info)
 {
     struct bw_stripe_list *list = context;
-    if (!BW_ARRAY_RESERVE(list->devices, list->device_count, list->device_capacity))
-        return bw_error_no_memory();
-    list->devices[list->device_count++] = (struct bw_checked_device){.info = *info};
-    return NULL;
+    return bw_checked_devices_push(&list->devices, (struct bw_checked_device){.info = *info});
 }
 
 static struct bw_error *check_chunks(struct chunks *chunks)
@@ -504,10 +504,10 @@ struct bw_error *bw_pass_chunks(struct bw_check *check)
 {
     struct chunks chunks = {.check = check, .stripes = {.check = check}};
     BW_TRY(bw_check_load_groups(check));
-    chunks.has_chunk = calloc(check->groups.count + 1, sizeof *chunks.has_chunk);
+    chunks.has_chunk = calloc(check->groups.groups.count + 1, sizeof *chunks.has_chunk);
     struct bw_error *error = chunks.has_chunk ? check_chunks(&chunks) : bw_error_no_memory();
     free(chunks.has_chunk);
-    free(chunks.stripes.stripes);
-    free(chunks.stripes.devices);
+    bw_checked_stripes_free(&chunks.stripes.stripes);
+    bw_checked_devices_free(&chunks.stripes.devices);
     return error;
 }

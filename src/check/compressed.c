@@ -63,7 +63,7 @@ struct compressed_check {
     struct bw_check *check;
     const struct bw_listed_tree *tree; /* that is being read */
     struct bw_fact_secrets secrets;
-    struct bw_map blocks; /* that several trees share, and that have been read */
+    struct bw_key_map blocks; /* that several trees share, and that have been read */
     struct stream *streams;
     size_t count;
     uint8_t *inline_bytes;
@@ -347,11 +347,11 @@ static bool is_new(void *context, const struct bw_block_pointer *pointer)
 {
     struct compressed_check *self = context;
     const struct bw_check *check = self->check;
-    if (check->extents_known && bw_map_get(&check->shared_blocks, pointer->bytenr) == UINT32_MAX)
+    if (check->extents_known && !bw_key_map_has(&check->shared_blocks, pointer->bytenr))
         return true;
-    if (bw_map_get(&self->blocks, pointer->bytenr) != UINT32_MAX)
+    if (bw_key_map_has(&self->blocks, pointer->bytenr))
         return false;
-    bw_map_put(&self->blocks, pointer->bytenr, 1); /* if that fails, it is read again */
+    bw_error_free(bw_key_map_put(&self->blocks, pointer->bytenr, 1)); /* else read again */
     return true;
 }
 
@@ -364,8 +364,8 @@ static struct bw_error *read_trees(struct compressed_check *self)
                                  .lost = bw_scan_ignore_lost,
                                  .context = self};
     const struct bw_check *check = self->check;
-    for (size_t i = 0; i < check->trees.count; i++) {
-        const struct bw_listed_tree *tree = &check->trees.entries[i];
+    for (size_t i = 0; i < check->trees.entries.count; i++) {
+        const struct bw_listed_tree *tree = &check->trees.entries.items[i];
         self->tree = tree;
         if (tree->is_subvolume && tree->references)
             BW_TRY(bw_tree_scan(&check->fs->reader, &tree->tree, &scan));
@@ -381,8 +381,8 @@ static size_t table_size(const struct bw_check *check)
 {
     uint64_t bytes = 0;
     size_t size = SMALLEST_TABLE;
-    for (size_t i = 0; i < check->chunk_count; i++)
-        bytes += check->chunks[i].type & BW_GROUP_DATA ? check->chunks[i].length : 0;
+    for (size_t i = 0; i < check->chunks.count; i++)
+        bytes += check->chunks.items[i].type & BW_GROUP_DATA ? check->chunks.items[i].length : 0;
     while (size < LARGEST_TABLE && size < bytes / BW_MAX_COMPRESSED_EXTENT * 2)
         size *= 2;
     return size;
@@ -432,7 +432,7 @@ static void end_compressed(struct compressed_check *self)
     free(self->tasks);
     free(self->inline_bytes);
     free(self->good);
-    bw_map_free(&self->blocks);
+    bw_key_map_free(&self->blocks);
 }
 
 struct bw_error *bw_check_compressed(struct bw_check *check)

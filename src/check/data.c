@@ -15,6 +15,7 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/compare.h"
+#include "base/vector.h"
 #include "btree/block.h"
 #include "btree/scan.h"
 #include "check/data.h"
@@ -127,7 +128,7 @@ struct bw_error *bw_summed_scan(struct bw_check *check, bw_summed_visitor *visit
                                      .leaf = on_leaf,
                                      .lost = bw_scan_ignore_lost,
                                      .context = &reading};
-        BW_TRY(bw_tree_scan(&check->fs->reader, &trees->trees[i], &scan));
+        BW_TRY(bw_tree_scan(&check->fs->reader, &trees->items[i], &scan));
     }
     return NULL;
 }
@@ -143,7 +144,7 @@ void bw_bad_ranges_init(struct bw_bad_ranges *bad)
 void bw_bad_ranges_free(struct bw_bad_ranges *bad)
 {
     pthread_mutex_destroy(&bad->lock);
-    free(bad->ranges);
+    bw_bad_range_list_free(&bad->ranges);
 }
 
 void bw_bad_ranges_add(struct bw_check *check, struct bw_bad_ranges *bad,
@@ -157,8 +158,8 @@ void bw_bad_ranges_add(struct bw_check *check, struct bw_bad_ranges *bad,
     placed.offset = finding.offset;
     bw_check_note_bad(check, range->logical, range->length);
     pthread_mutex_lock(&bad->lock);
-    if (BW_ARRAY_RESERVE(bad->ranges, bad->count, bad->capacity))
-        bad->ranges[bad->count++] = placed;
+    if (!bw_bad_range_list_reserve(&bad->ranges, 1))
+        bad->ranges.items[bad->ranges.count++] = placed;
     else
         bad->no_memory = true;
     pthread_mutex_unlock(&bad->lock);
@@ -183,13 +184,13 @@ static bool continues_range(const struct bw_bad_range *a, const struct bw_bad_ra
 static void join_bad_ranges(struct bw_bad_ranges *bad)
 {
     size_t last = 0;
-    for (size_t i = 1; i < bad->count; i++) {
-        if (continues_range(&bad->ranges[last], &bad->ranges[i]))
-            bad->ranges[last].length += bad->ranges[i].length;
+    for (size_t i = 1; i < bad->ranges.count; i++) {
+        if (continues_range(&bad->ranges.items[last], &bad->ranges.items[i]))
+            bad->ranges.items[last].length += bad->ranges.items[i].length;
         else
-            bad->ranges[++last] = bad->ranges[i];
+            bad->ranges.items[++last] = bad->ranges.items[i];
     }
-    bad->count = bad->count ? last + 1 : 0;
+    bad->ranges.count = bad->ranges.count ? last + 1 : 0;
 }
 
 static void report_bad_range(struct bw_check *check, const struct bw_bad_range *range)
@@ -210,16 +211,16 @@ static void report_bad_range(struct bw_check *check, const struct bw_bad_range *
 void bw_bad_ranges_report(struct bw_check *check, struct bw_bad_ranges *bad, uint64_t open)
 {
     size_t kept = 0;
-    if (bad->count)
-        qsort(bad->ranges, bad->count, sizeof *bad->ranges, by_place);
+    if (bad->ranges.count)
+        qsort(bad->ranges.items, bad->ranges.count, sizeof *bad->ranges.items, by_place);
     join_bad_ranges(bad);
-    for (size_t i = 0; i < bad->count; i++) {
-        if (bad->ranges[i].logical + bad->ranges[i].length == open)
-            bad->ranges[kept++] = bad->ranges[i];
+    for (size_t i = 0; i < bad->ranges.count; i++) {
+        if (bad->ranges.items[i].logical + bad->ranges.items[i].length == open)
+            bad->ranges.items[kept++] = bad->ranges.items[i];
         else
-            report_bad_range(check, &bad->ranges[i]);
+            report_bad_range(check, &bad->ranges.items[i]);
     }
-    bad->count = kept;
+    bad->ranges.count = kept;
 }
 
 enum {
@@ -252,17 +253,19 @@ struct worker {
     uint8_t *other; /* PIECE: of another copy */
 };
 
+BW_VECTOR(pieces, struct piece);
+
+BW_VECTOR(tasks, struct task);
+
 struct bw_data_check {
     struct bw_check *check;
     uint32_t sectorsize;
     size_t checksum_size;
-    struct piece *pieces;
-    size_t piece_count, piece_capacity;
+    struct pieces pieces;
     uint8_t *checksums;
     size_t checksums_used, checksums_capacity;
     uint64_t bytes; /* of all pieces */
-    struct task *tasks;
-    size_t task_count, task_capacity;
+    struct tasks tasks;
     struct worker *workers;
     struct bw_bad_ranges bad;
 };
@@ -432,7 +435,7 @@ static size_t read_batch(struct bw_data_check *data, struct worker *worker, size
     struct bw_request requests[BW_BATCH];
     size_t used = 0, wanted = 0;
     for (; wanted < count && wanted < BW_BATCH; wanted++) {
-        const struct piece *piece = &data->pieces[first + wanted];
+        const struct piece *piece = &data->pieces.items[first + wanted];
         if (used + piece->length > BATCH)
             break;
         requests[wanted] = request_of(piece, copy, worker->bytes + used);
@@ -440,7 +443,7 @@ static size_t read_batch(struct bw_data_check *data, struct worker *worker, size
     }
     bw_wind(&frame, reader->top, requests, wanted);
     for (size_t i = 0; i < wanted; i++)
-        check_reply(data, worker, &data->pieces[first + i], &requests[i]);
+        check_reply(data, worker, &data->pieces.items[first + i], &requests[i]);
     return wanted;
 }
 
@@ -448,12 +451,12 @@ static size_t read_batch(struct bw_data_check *data, struct worker *worker, size
  * before it compare. */
 static void advise_task(const struct bw_data_check *data, size_t index)
 {
-    const struct task *task = &data->tasks[index];
+    const struct task *task = &data->tasks.items[index];
     struct bw_xlator *top = data->check->fs->reader.top;
     struct bw_range ranges[BW_BATCH];
     size_t count = 0;
     for (size_t i = 0; i < task->count; i++) {
-        const struct piece *piece = &data->pieces[task->first + i];
+        const struct piece *piece = &data->pieces.items[task->first + i];
         if (i && piece[-1].logical + piece[-1].length == piece->logical) {
             ranges[count - 1].length += piece->length;
             continue;
@@ -470,9 +473,9 @@ static void advise_task(const struct bw_data_check *data, size_t index)
 static void run_task(void *context, unsigned number, size_t index)
 {
     struct bw_data_check *data = context;
-    const struct task *task = &data->tasks[index];
+    const struct task *task = &data->tasks.items[index];
     const size_t ahead = index + (size_t)TASKS_AHEAD * data->check->workers;
-    if (ahead < data->task_count)
+    if (ahead < data->tasks.count)
         advise_task(data, ahead);
     for (size_t done = 0; done < task->count && bw_check_should_continue(data->check, number);)
         done += read_batch(data, &data->workers[number], task->first + done, task->count - done,
@@ -484,9 +487,9 @@ static size_t pieces_of_task(const struct bw_data_check *data, size_t first)
 {
     uint64_t bytes = 0;
     size_t count = 0;
-    for (; first + count < data->piece_count && bytes < TASK; count++) {
-        const struct piece *piece = &data->pieces[first + count];
-        if (piece->chunk != data->pieces[first].chunk)
+    for (; first + count < data->pieces.count && bytes < TASK; count++) {
+        const struct piece *piece = &data->pieces.items[first + count];
+        if (piece->chunk != data->pieces.items[first].chunk)
             break;
         bytes += piece->length;
     }
@@ -503,19 +506,17 @@ static int by_round(const void *first, const void *second)
 
 static struct bw_error *make_tasks(struct bw_data_check *data)
 {
-    data->task_count = 0;
-    for (size_t first = 0, count; first < data->piece_count; first += count) {
-        const struct bw_checked_chunk *chunk = data->pieces[first].chunk;
+    data->tasks.count = 0;
+    for (size_t first = 0, count; first < data->pieces.count; first += count) {
+        const struct bw_checked_chunk *chunk = data->pieces.items[first].chunk;
         count = pieces_of_task(data, first);
         for (unsigned copy = 1; copy <= chunk->copies; copy++) {
-            if (!BW_ARRAY_RESERVE(data->tasks, data->task_count, data->task_capacity))
-                return bw_error_no_memory();
-            data->tasks[data->task_count++] =
-                (struct task){first, count, copy, chunk->type & BW_GROUP_DUP};
+            BW_TRY(tasks_push(&data->tasks,
+                              (struct task){first, count, copy, chunk->type & BW_GROUP_DUP}));
         }
     }
-    if (data->task_count)
-        qsort(data->tasks, data->task_count, sizeof *data->tasks, by_round);
+    if (data->tasks.count)
+        qsort(data->tasks.items, data->tasks.count, sizeof *data->tasks.items, by_round);
     return NULL;
 }
 
@@ -523,11 +524,12 @@ static struct bw_error *make_tasks(struct bw_data_check *data)
 static struct bw_error *check_window(struct bw_data_check *data)
 {
     BW_TRY(make_tasks(data));
-    bw_pool_run(data->check->pool, data->task_count, run_task, data);
-    const struct piece *last = data->piece_count ? &data->pieces[data->piece_count - 1] : NULL;
+    bw_pool_run(data->check->pool, data->tasks.count, run_task, data);
+    const struct piece *last =
+        data->pieces.count ? &data->pieces.items[data->pieces.count - 1] : NULL;
     if (!data->check->stopped)
         bw_bad_ranges_report(data->check, &data->bad, last ? last->logical + last->length : 0);
-    data->piece_count = data->checksums_used = 0;
+    data->pieces.count = data->checksums_used = 0;
     data->bytes = 0;
     return data->bad.no_memory ? bw_error_no_memory() : NULL;
 }
@@ -553,9 +555,9 @@ static bool add_piece(struct bw_data_check *data, const struct bw_summed *range,
     void *grown =
         bw_array_grown(data->checksums, data->checksums_used + size, &data->checksums_capacity, 1);
     data->checksums = grown ? grown : data->checksums;
-    if (!grown || !BW_ARRAY_RESERVE(data->pieces, data->piece_count, data->piece_capacity))
+    if (!grown || pieces_reserve(&data->pieces, 1))
         return false;
-    data->pieces[data->piece_count++] =
+    data->pieces.items[data->pieces.count++] =
         (struct piece){range->chunk, logical, length, data->checksums_used};
     memcpy(data->checksums + data->checksums_used, range->checksums + skipped, size);
     data->checksums_used += size;
@@ -572,7 +574,7 @@ struct bw_error *bw_data_check_add(void *context, const struct bw_summed *range)
         if (!add_piece(data, range, next, length))
             return bw_error_no_memory();
         next += length;
-        if (data->bytes >= WINDOW || data->piece_count >= WINDOW_PIECES)
+        if (data->bytes >= WINDOW || data->pieces.count >= WINDOW_PIECES)
             BW_TRY(check_window(data));
     }
     return bw_check_should_continue(data->check, 0)
@@ -587,9 +589,9 @@ static void free_data_check(struct bw_data_check *data)
         free(data->workers[i].other);
     }
     free(data->workers);
-    free(data->pieces);
+    pieces_free(&data->pieces);
     free(data->checksums);
-    free(data->tasks);
+    tasks_free(&data->tasks);
     bw_bad_ranges_free(&data->bad);
     free(data);
 }

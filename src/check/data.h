@@ -6,6 +6,7 @@
 #ifndef BW_CHECK_DATA_H
 #define BW_CHECK_DATA_H
 
+#include "base/vector.h"
 #include "check/check.h"
 
 /** A range of data that lies in one chunk. */
@@ -45,10 +46,11 @@ struct bw_bad_range {
     uint64_t devid, offset;
 };
 
+BW_VECTOR(bw_bad_range_list, struct bw_bad_range);
+
 struct bw_bad_ranges {
     pthread_mutex_t lock;
-    struct bw_bad_range *ranges;
-    size_t count, capacity;
+    struct bw_bad_range_list ranges;
     bool no_memory; /**< some could not be kept */
 };
 

@@ -23,7 +23,7 @@ struct parents {
     const struct moved *moved;
     const struct bw_listed_tree *tree;
     struct bw_leaf_finder finder;
-    struct bw_map seen; /* directory to the number of the search that came by first */
+    struct bw_key_map seen; /* directory to the number of the search that came by first */
     uint32_t searches;
     uint64_t more_subvolumes; /* with the same directories */
 };
@@ -34,7 +34,7 @@ static bool collect_entries(struct bw_check *check, const struct bw_item *item)
     struct bw_dir_entry entry;
     while (bw_dir_entry_next(&cursor, &entry))
         if (bw_is_moved_directory(&item->key, &entry) &&
-            !bw_map_put(&check->moved_directories, entry.location.objectid, 1))
+            bw_key_map_put(&check->moved_directories, entry.location.objectid, 1))
             return false;
     return true;
 }
@@ -113,11 +113,10 @@ static struct bw_error *find_parents(struct parents *parents, uint64_t directory
 {
     const uint32_t number = ++parents->searches;
     while (directory && directory != BW_SUBVOLUME_ROOT_INODE) {
-        const uint32_t seen = bw_map_get(&parents->seen, directory);
+        const uint32_t seen = bw_key_map_get(&parents->seen, directory, UINT32_MAX);
         if (seen != UINT32_MAX)
             return seen == number ? report_cycle(parents, directory) : NULL;
-        if (!bw_map_put(&parents->seen, directory, number))
-            return bw_error_no_memory();
+        BW_TRY(bw_key_map_put(&parents->seen, directory, number));
         BW_TRY(find_parent(parents, directory, &directory));
     }
     return NULL;
@@ -138,7 +137,7 @@ static struct bw_error *check_tree(struct parents *parents, const struct bw_list
     parents->tree = tree;
     parents->more_subvolumes = more_subvolumes;
     parents->searches = 0;
-    bw_map_clear(&parents->seen);
+    bw_key_map_clear(&parents->seen);
     bw_leaf_finder_set_tree(&parents->finder, &tree->tree);
     for (size_t i = 0; i < moved->count && bw_check_should_continue(parents->check, 0); i++)
         BW_TRY(search_from(parents, moved->directories[i]));
@@ -154,22 +153,22 @@ static bool has_moved(const struct bw_listed_tree *tree)
  * UINT64_MAX. */
 static struct bw_error *count_alike(const struct bw_check *check, uint64_t *alike)
 {
-    struct bw_map first = {0};
+    struct bw_key_map first = {0};
     bool stored = true;
-    for (size_t i = 0; stored && i < check->trees.count; i++) {
-        const struct bw_listed_tree *tree = &check->trees.entries[i];
+    for (size_t i = 0; stored && i < check->trees.entries.count; i++) {
+        const struct bw_listed_tree *tree = &check->trees.entries.items[i];
         if (!has_moved(tree))
             continue;
         const uint64_t directories = tree->parents ^ bw_fact_mix(tree->total) ^ tree->incomplete;
-        const uint32_t known = bw_map_get(&first, directories);
+        const uint32_t known = bw_key_map_get(&first, directories, UINT32_MAX);
         if (known != UINT32_MAX) {
             alike[known]++;
             alike[i] = UINT64_MAX;
         } else {
-            stored = bw_map_put(&first, directories, (uint32_t)i);
+            stored = !bw_key_map_put(&first, directories, (uint32_t)i);
         }
     }
-    bw_map_free(&first);
+    bw_key_map_free(&first);
     return stored ? NULL : bw_error_no_memory();
 }
 
@@ -181,8 +180,8 @@ static struct bw_error *sort_moved(const struct bw_check *check, struct moved *m
     moved->directories = calloc(check->moved_directories.count, sizeof *moved->directories);
     if (!moved->directories)
         return bw_error_no_memory();
-    while (bw_map_next(&check->moved_directories, &position, &moved->directories[moved->count],
-                       &unused))
+    while (bw_key_map_next(&check->moved_directories, &position, &moved->directories[moved->count],
+                           &unused))
         if (++moved->count == check->moved_directories.count)
             break;
     qsort(moved->directories, moved->count, sizeof *moved->directories, bw_compare_first);
@@ -193,9 +192,9 @@ static struct bw_error *check_trees(struct bw_check *check, struct parents *pare
                                     uint64_t *alike)
 {
     BW_TRY(count_alike(check, alike));
-    for (size_t i = 0; i < check->trees.count && bw_check_should_continue(check, 0); i++)
-        if (has_moved(&check->trees.entries[i]) && alike[i] != UINT64_MAX)
-            BW_TRY(check_tree(parents, &check->trees.entries[i], alike[i]));
+    for (size_t i = 0; i < check->trees.entries.count && bw_check_should_continue(check, 0); i++)
+        if (has_moved(&check->trees.entries.items[i]) && alike[i] != UINT64_MAX)
+            BW_TRY(check_tree(parents, &check->trees.entries.items[i], alike[i]));
     return NULL;
 }
 
@@ -205,13 +204,13 @@ struct bw_error *bw_check_directories(struct bw_check *check)
     struct parents parents = {.check = check, .moved = &moved};
     if (!check->moved_directories.count)
         return NULL;
-    BW_AUTO_FREE uint64_t *alike = calloc(check->trees.count + 1, sizeof *alike);
+    BW_AUTO_FREE uint64_t *alike = calloc(check->trees.entries.count + 1, sizeof *alike);
     struct bw_error *error = alike ? sort_moved(check, &moved) : bw_error_no_memory();
-    bw_leaf_finder_init(&parents.finder, &check->fs->reader, &check->trees.entries[0].tree);
+    bw_leaf_finder_init(&parents.finder, &check->fs->reader, &check->trees.entries.items[0].tree);
     if (!error)
         error = check_trees(check, &parents, alike);
     bw_leaf_finder_free(&parents.finder);
-    bw_map_free(&parents.seen);
+    bw_key_map_free(&parents.seen);
     free(moved.directories);
     return error;
 }

@@ -8,9 +8,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/compare.h"
+#include "base/vector.h"
 #include "btree/scan.h"
 #include "check/blocks.h"
 #include "check/extents.h"
@@ -42,19 +42,19 @@ static int by_extent(const void *left, const void *right)
 void bw_entries_merge(struct bw_entries *list)
 {
     size_t kept = 0;
-    if (list->count)
-        qsort(list->entries, list->count, sizeof *list->entries, by_extent);
-    for (size_t i = 0; i < list->count;) {
-        struct bw_reference_entry merged = list->entries[i++];
-        for (; i < list->count && by_extent(&merged, &list->entries[i]) == 0; i++) {
-            merged.promised += list->entries[i].promised;
-            merged.made += list->entries[i].made;
-            merged.tree = merged.tree ? merged.tree : list->entries[i].tree;
+    if (list->entries.count)
+        qsort(list->entries.items, list->entries.count, sizeof *list->entries.items, by_extent);
+    for (size_t i = 0; i < list->entries.count;) {
+        struct bw_reference_entry merged = list->entries.items[i++];
+        for (; i < list->entries.count && by_extent(&merged, &list->entries.items[i]) == 0; i++) {
+            merged.promised += list->entries.items[i].promised;
+            merged.made += list->entries.items[i].made;
+            merged.tree = merged.tree ? merged.tree : list->entries.items[i].tree;
         }
         if (merged.promised != merged.made || merged.reference.kind == BW_EXTENT_ITEM)
-            list->entries[kept++] = merged;
+            list->entries.items[kept++] = merged;
     }
-    list->count = kept;
+    list->entries.count = kept;
 }
 
 /* Leaves the upper half of the buckets for another time. */
@@ -62,20 +62,20 @@ static void halve_buckets(struct bw_entries *list)
 {
     size_t kept = 0;
     list->end = list->first + (list->end - list->first + 1) / 2;
-    for (size_t i = 0; i < list->count; i++)
-        if (bw_reference_bucket(list->entries[i].reference.bytenr) < list->end)
-            list->entries[kept++] = list->entries[i];
-    list->count = kept;
+    for (size_t i = 0; i < list->entries.count; i++)
+        if (bw_reference_bucket(list->entries.items[i].reference.bytenr) < list->end)
+            list->entries.items[kept++] = list->entries.items[i];
+    list->entries.count = kept;
 }
 
 static bool make_room(struct bw_entries *list)
 {
-    if (list->count < MOST || list->count < list->capacity)
-        return BW_ARRAY_RESERVE(list->entries, list->count, list->capacity);
+    if (list->entries.count < MOST || list->entries.count < list->entries.capacity)
+        return !bw_reference_entries_reserve(&list->entries, 1);
     bw_entries_merge(list);
-    while (list->count > MOST / 2 && list->end - list->first > 1)
+    while (list->entries.count > MOST / 2 && list->end - list->first > 1)
         halve_buckets(list);
-    return BW_ARRAY_RESERVE(list->entries, list->count, list->capacity);
+    return !bw_reference_entries_reserve(&list->entries, 1);
 }
 
 void bw_entries_add(struct bw_entries *list, const struct bw_reference_entry *entry)
@@ -89,7 +89,7 @@ void bw_entries_add(struct bw_entries *list, const struct bw_reference_entry *en
         return;
     }
     if (bucket < list->end)
-        list->entries[list->count++] = *entry;
+        list->entries.items[list->entries.count++] = *entry;
 }
 
 /* Reports faults in the references to an extent, once both sides of them are known. */
@@ -268,11 +268,12 @@ static void report_extent(const struct extent *extent)
  * references are no findings. */
 static void entries_report(const struct bw_entries *list, bool complete)
 {
-    for (size_t i = 0; i < list->count;) {
-        const struct bw_reference_entry *first = &list->entries[i];
+    for (size_t i = 0; i < list->entries.count;) {
+        const struct bw_reference_entry *first = &list->entries.items[i];
         const bool has_item = first->reference.kind == BW_EXTENT_ITEM;
         size_t end = i;
-        while (end < list->count && list->entries[end].reference.bytenr == first->reference.bytenr)
+        while (end < list->entries.count &&
+               list->entries.items[end].reference.bytenr == first->reference.bytenr)
             end++;
         report_extent(&(struct extent){list->check, has_item ? first : NULL, first + has_item,
                                        end - i - has_item, complete});
@@ -369,17 +370,17 @@ static struct bw_error *add_all_made(struct bw_entries *list, struct bw_visited 
     struct bw_check *check = list->check;
     struct bw_tree_reader reader = check->fs->reader;
     reader.adopter = NULL;
-    for (size_t i = 0; i < check->trees.count; i++) {
+    for (size_t i = 0; i < check->trees.entries.count; i++) {
         struct reading reading = {
-            .list = list, .tree = &check->trees.entries[i], .visited = visited};
+            .list = list, .tree = &check->trees.entries.items[i], .visited = visited};
         const struct bw_scan scan = {
             BW_SCAN_ALL,      .wants = is_needed,          .node = on_block,
             .leaf = on_block, .lost = bw_scan_ignore_lost, .context = &reading};
         struct bw_reference root;
-        if (!bw_reference_to_root(&check->trees.entries[i].tree, &root))
+        if (!bw_reference_to_root(&check->trees.entries.items[i].tree, &root))
             continue;
         add_made(&reading, &root);
-        BW_TRY(bw_tree_scan(&reader, &check->trees.entries[i].tree, &scan));
+        BW_TRY(bw_tree_scan(&reader, &check->trees.entries.items[i].tree, &scan));
     }
     return NULL;
 }
@@ -408,10 +409,10 @@ static struct bw_error *check_all_buckets(struct bw_check *check, bool complete)
     for (unsigned round = 0; !error && round < ROUNDS && list.end < BW_REFERENCE_BUCKETS; round++) {
         list.first = list.end;
         list.end = BW_REFERENCE_BUCKETS;
-        list.count = 0;
+        list.entries.count = 0;
         error = check_buckets(&list, complete);
     }
-    free(list.entries);
+    bw_reference_entries_free(&list.entries);
     if (!error && list.end < BW_REFERENCE_BUCKETS)
         bw_check_unable(
             check, bw_error_create(BW_ERROR_CORRUPT,
@@ -423,9 +424,9 @@ struct bw_error *bw_pass_extents(struct bw_check *check)
 {
     struct bw_reference root;
     bool complete = true;
-    for (size_t i = 0; i < check->trees.count; i++) {
-        complete &= !check->trees.entries[i].incomplete;
-        if (bw_reference_to_root(&check->trees.entries[i].tree, &root))
+    for (size_t i = 0; i < check->trees.entries.count; i++) {
+        complete &= !check->trees.entries.items[i].incomplete;
+        if (bw_reference_to_root(&check->trees.entries.items[i].tree, &root))
             bw_count_reference(check, &root);
     }
     /* If the extent tree is incomplete, not even the source of a reference is known. */

@@ -4,6 +4,7 @@
 #ifndef BW_CHECK_EXTENTS_H
 #define BW_CHECK_EXTENTS_H
 
+#include "base/vector.h"
 #include "check/reference_counts.h"
 
 /** A reference, as both sides have it. Of kind BW_EXTENT_ITEM: the extent item itself, with
@@ -14,11 +15,12 @@ struct bw_reference_entry {
     uint64_t tree; /**< through which it was made */
 };
 
+BW_VECTOR(bw_reference_entries, struct bw_reference_entry);
+
 /** A list of them, of the extents in a range of buckets. */
 struct bw_entries {
     struct bw_check *check;
-    struct bw_reference_entry *entries;
-    size_t count, capacity;
+    struct bw_reference_entries entries;
     uint32_t first, end; /**< buckets; the end moves down if there are too many entries */
     bool no_memory;
 };

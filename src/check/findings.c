@@ -502,8 +502,8 @@ static struct bw_error *list_alike(struct naming *naming, struct bw_finding_loca
     struct bw_finding *finding = &location->finding;
     const struct bw_tree_list *trees = &naming->check->trees;
     const struct bw_listed_tree *own = bw_tree_list_find(trees, finding->tree);
-    for (size_t i = 0; own && i < trees->count && finding->more_subvolumes; i++) {
-        const struct bw_listed_tree *tree = &trees->entries[i];
+    for (size_t i = 0; own && i < trees->entries.count && finding->more_subvolumes; i++) {
+        const struct bw_listed_tree *tree = &trees->entries.items[i];
         const struct bw_subvolume *subvolume = bw_subvolume_by_id(naming->check->fs, tree->tree.id);
         const size_t before = location->path_count;
         if (tree == own || !subvolume || !tree->is_subvolume || !tree->references ||

@@ -9,12 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "base/bits.h"
 #include "base/cleanup.h"
 #include "base/compare.h"
 #include "base/human.h"
 #include "base/search.h"
+#include "base/vector.h"
 #include "btrfs-walk/space.h"
 #include "check/free_space.h"
 #include "data/reader.h"
@@ -207,8 +207,8 @@ static struct bw_finding_location tree_location(const struct bw_free_space *self
 static bool is_before_all_groups(const struct bw_free_space *self, const struct bw_key *key)
 {
     const struct bw_group_list *list = &self->check->groups;
-    return list->count && key->offset <= list->groups[0].start &&
-           key->objectid <= list->groups[0].start - key->offset;
+    return list->groups.count && key->offset <= list->groups.items[0].start &&
+           key->objectid <= list->groups.items[0].start - key->offset;
 }
 
 /* New chunks begin after all others. If the free space tree already has records there, the kernel
@@ -216,7 +216,8 @@ static bool is_before_all_groups(const struct bw_free_space *self, const struct 
 static bool is_after_all_groups(const struct bw_free_space *self, const struct bw_key *key)
 {
     const struct bw_group_list *list = &self->check->groups;
-    const struct bw_checked_group *last = list->count ? &list->groups[list->count - 1] : NULL;
+    const struct bw_checked_group *last =
+        list->groups.count ? &list->groups.items[list->groups.count - 1] : NULL;
     return last && key->objectid >= last->start && key->objectid - last->start >= last->length;
 }
 
@@ -472,8 +473,8 @@ struct entry {
 struct bw_space_cache {
     struct bw_data_reader *reader;
     struct bw_subvolume root_tree; /* in the form that the reader needs */
-    struct bw_span *runs;          /* of the present block group */
-    size_t count, capacity, next;
+    struct bw_spans runs;          /* of the present block group */
+    size_t next;
 
     /* While it is being read. */
     struct bw_free_space *self;
@@ -585,12 +586,12 @@ static bool find_page_size(struct bw_space_cache *cache, struct bw_error **error
 static bool add_run(struct bw_space_cache *cache, uint64_t start, uint64_t length,
                     struct bw_error **error)
 {
-    if (cache->count >= MOST_RUNS)
+    if (cache->runs.count >= MOST_RUNS)
         return damaged(cache, "the space cache has too many entries");
-    if (!BW_ARRAY_RESERVE(cache->runs, cache->count, cache->capacity))
+    if (bw_spans_reserve(&cache->runs, 1))
         *error = bw_error_no_memory();
     else
-        cache->runs[cache->count++] = (struct bw_span){start, start + length};
+        cache->runs.items[cache->runs.count++] = (struct bw_span){start, start + length};
     return !*error;
 }
 
@@ -634,20 +635,20 @@ static bool add_cache_entries(struct bw_space_cache *cache, struct bw_error **er
     for (uint64_t i = 0; i < cache->entries; i++)
         if (!add_cache_entry(cache, error))
             return false;
-    const size_t entries = cache->count;
+    const size_t entries = cache->runs.count;
     uint64_t bitmaps = 0;
     for (size_t i = 0; i < entries; i++) {
-        if (cache->runs[i].start != cache->runs[i].end)
+        if (cache->runs.items[i].start != cache->runs.items[i].end)
             continue;
-        if (!add_bitmap(cache, cache->runs[i].start, error))
+        if (!add_bitmap(cache, cache->runs.items[i].start, error))
             return false;
         bitmaps++;
     }
     if (bitmaps != cache->bitmaps)
         return damaged(cache, "the space cache has %" PRIu64 " bitmap%s, not %" PRIu64, bitmaps,
                        bw_plural(bitmaps), cache->bitmaps);
-    if (cache->count)
-        qsort(cache->runs, cache->count, sizeof *cache->runs, bw_compare_first);
+    if (cache->runs.count)
+        qsort(cache->runs.items, cache->runs.count, sizeof *cache->runs.items, bw_compare_first);
     return true;
 }
 
@@ -724,7 +725,7 @@ static struct bw_error *enter_cache_group(struct bw_free_space *self)
 {
     struct bw_space_cache *cache = self->cache;
     struct bw_error *error = NULL;
-    cache->count = cache->next = 0;
+    cache->runs.count = cache->next = 0;
     cache->page = cache->total = 0;
     cache->bad = cache->missing = false;
     self->known = read_header(cache, &error) && is_in_use(cache, &error) &&
@@ -736,9 +737,9 @@ static struct bw_error *enter_cache_group(struct bw_free_space *self)
 static bool next_cache_run(struct bw_free_space *self, struct bw_span *run)
 {
     struct bw_space_cache *cache = self->cache;
-    if (!self->known || cache->next == cache->count)
+    if (!self->known || cache->next == cache->runs.count)
         return false;
-    *run = cache->runs[cache->next++];
+    *run = cache->runs.items[cache->next++];
     return true;
 }
 
@@ -753,7 +754,7 @@ static struct bw_error *end_cache(struct bw_free_space *self, struct bw_error *e
     struct bw_space_cache *cache = self->cache;
     if (cache) {
         bw_data_reader_destroy(cache->reader);
-        free(cache->runs);
+        bw_spans_free(&cache->runs);
         free(cache->checksums);
         free(cache->bytes);
         free(cache);

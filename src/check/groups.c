@@ -4,9 +4,9 @@
 #include "check/groups.h"
 #include "base/compare.h"
 
-#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/search.h"
+#include "base/vector.h"
 #include "ondisk/disk_items.h"
 #include "owners/tree_list.h"
 
@@ -16,15 +16,12 @@ static struct bw_error *add_group(struct bw_check *check, const struct bw_item *
     const struct bw_disk_block_group *disk = (const void *)item->data;
     if (item->key.type != BW_BLOCK_GROUP_ITEM || item->size < sizeof *disk)
         return NULL;
-    if (!BW_ARRAY_RESERVE(list->groups, list->count, list->capacity))
-        return bw_error_no_memory();
-    list->groups[list->count++] = (struct bw_checked_group){
-        .start = item->key.objectid,
-        .length = item->key.offset,
-        .used = bw_get64(disk->used),
-        .flags = bw_get64(disk->flags),
-    };
-    return NULL;
+    return bw_checked_groups_push(&list->groups, (struct bw_checked_group){
+                                                     .start = item->key.objectid,
+                                                     .length = item->key.offset,
+                                                     .used = bw_get64(disk->used),
+                                                     .flags = bw_get64(disk->flags),
+                                                 });
 }
 
 static struct bw_error *read_tree(struct bw_check *check)
@@ -64,8 +61,8 @@ static struct bw_error *search_tree(struct bw_check *check, const struct bw_tree
     reader.adopter = NULL;
     bw_leaf_finder_init(&finder, &reader, tree);
     finder.advised = BW_KEY_MAX; /* the next leaves have extents */
-    for (size_t i = 0; !error && i < check->chunk_count; i++)
-        error = find_group(check, &finder, check->chunks[i].logical);
+    for (size_t i = 0; !error && i < check->chunks.count; i++)
+        error = find_group(check, &finder, check->chunks.items[i].logical);
     bw_leaf_finder_free(&finder);
     return error;
 }
@@ -80,9 +77,9 @@ static struct bw_error *read_all(struct bw_check *check)
         check->groups.incomplete = true;
     if (bw_tree_list_find(&check->trees, BW_BLOCK_GROUP_TREE))
         BW_TRY(read_tree(check));
-    for (size_t i = 0; !own_tree && i < check->trees.count; i++)
-        if (check->trees.entries[i].tree.id == BW_EXTENT_TREE)
-            BW_TRY(search_tree(check, &check->trees.entries[i].tree));
+    for (size_t i = 0; !own_tree && i < check->trees.entries.count; i++)
+        if (check->trees.entries.items[i].tree.id == BW_EXTENT_TREE)
+            BW_TRY(search_tree(check, &check->trees.entries.items[i].tree));
     return NULL;
 }
 
@@ -91,8 +88,8 @@ static struct bw_error *read_all(struct bw_check *check)
 static void estimate_bytes(struct bw_check *check)
 {
     const struct bw_check_options *options = check->options;
-    for (size_t i = 0; i < check->groups.count && !options->quick; i++) {
-        const struct bw_checked_group *group = &check->groups.groups[i];
+    for (size_t i = 0; i < check->groups.groups.count && !options->quick; i++) {
+        const struct bw_checked_group *group = &check->groups.groups.items[i];
         const struct bw_checked_chunk *chunk = bw_check_chunk(check, group->start);
         uint64_t used = group->used < group->length ? group->used : group->length;
         if (chunk && (options->data || group->flags & (BW_GROUP_METADATA | BW_GROUP_SYSTEM)))
@@ -109,8 +106,8 @@ struct bw_error *bw_check_load_groups(struct bw_check *check)
         return NULL;
     BW_TRY(bw_tree_list_load(check->fs, &check->trees));
     BW_TRY(read_all(check));
-    if (list->count)
-        qsort(list->groups, list->count, sizeof *list->groups, bw_compare_first);
+    if (list->groups.count)
+        qsort(list->groups.items, list->groups.count, sizeof *list->groups.items, bw_compare_first);
     list->loaded = true;
     estimate_bytes(check);
     return NULL;
@@ -118,7 +115,7 @@ struct bw_error *bw_check_load_groups(struct bw_check *check)
 
 struct bw_checked_group *bw_check_group(const struct bw_check *check, uint64_t start)
 {
-    struct bw_checked_group *groups = check->groups.groups;
-    size_t i = BW_FIRST_INDEX(k, check->groups.count, groups[k].start >= start);
-    return i < check->groups.count && groups[i].start == start ? &groups[i] : NULL;
+    struct bw_checked_group *groups = check->groups.groups.items;
+    size_t i = BW_FIRST_INDEX(k, check->groups.groups.count, groups[k].start >= start);
+    return i < check->groups.groups.count && groups[i].start == start ? &groups[i] : NULL;
 }

@@ -26,8 +26,8 @@ struct counted {
 
 struct bw_incomplete_chunks {
     pthread_mutex_t lock;
-    struct counted *chunks; /* as many as check->chunks */
-    struct bw_map files;    /* that were counted, by chunk, tree and number */
+    struct counted *chunks;  /* as many as check->chunks */
+    struct bw_key_map files; /* that were counted, by chunk, tree and number */
 };
 
 void bw_incomplete_chunks_free(struct bw_incomplete_chunks *incomplete)
@@ -35,7 +35,7 @@ void bw_incomplete_chunks_free(struct bw_incomplete_chunks *incomplete)
     if (!incomplete)
         return;
     pthread_mutex_destroy(&incomplete->lock);
-    bw_map_free(&incomplete->files);
+    bw_key_map_free(&incomplete->files);
     free(incomplete->chunks);
     free(incomplete);
 }
@@ -47,14 +47,14 @@ static struct bw_error *create_incomplete_chunks(struct bw_check *check)
         return bw_error_no_memory();
     pthread_mutex_init(&incomplete->lock, NULL);
     check->incomplete_chunks = incomplete;
-    incomplete->chunks = calloc(check->chunk_count, sizeof *incomplete->chunks);
+    incomplete->chunks = calloc(check->chunks.count, sizeof *incomplete->chunks);
     return incomplete->chunks ? NULL : bw_error_no_memory();
 }
 
 static struct counted *counted_of(const struct bw_check *check,
                                   const struct bw_checked_chunk *chunk)
 {
-    return &check->incomplete_chunks->chunks[chunk - check->chunks];
+    return &check->incomplete_chunks->chunks[chunk - check->chunks.items];
 }
 
 static struct bw_error *on_chunk(void *context, const struct bw_chunk_info *info)
@@ -154,8 +154,8 @@ static bool add_file(struct bw_check *check, const struct bw_checked_chunk *chun
     bool stored = true;
     pthread_mutex_lock(&incomplete->lock);
     struct counted *counted = counted_of(check, chunk);
-    if (incomplete->files.count < MOST_FILES && bw_map_get(&incomplete->files, key) == UINT32_MAX) {
-        stored = bw_map_put(&incomplete->files, key, 1);
+    if (incomplete->files.count < MOST_FILES && !bw_key_map_has(&incomplete->files, key)) {
+        stored = !bw_key_map_put(&incomplete->files, key, 1);
         counted->files++;
     }
     pthread_mutex_unlock(&incomplete->lock);
@@ -225,8 +225,8 @@ static void report_group(struct bw_check *check, const struct bw_checked_chunk *
 /* Whether there may be files that were not counted: too many, or in lost leaves. */
 static bool may_have_more_files(const struct bw_check *check)
 {
-    for (size_t i = 0; i < check->trees.count; i++)
-        if (check->trees.entries[i].is_subvolume && check->trees.entries[i].incomplete)
+    for (size_t i = 0; i < check->trees.entries.count; i++)
+        if (check->trees.entries.items[i].is_subvolume && check->trees.entries.items[i].incomplete)
             return true;
     return check->incomplete_chunks->files.count >= MOST_FILES;
 }
@@ -273,11 +273,11 @@ static void report_counted(struct bw_check *check, const struct bw_checked_chunk
 void bw_incomplete_chunks_report(struct bw_check *check)
 {
     const bool counted = !check->options->quick && check->extents_known;
-    for (size_t i = 0; check->incomplete_chunks && i < check->chunk_count; i++)
+    for (size_t i = 0; check->incomplete_chunks && i < check->chunks.count; i++)
         if (!check->incomplete_chunks->chunks[i].incomplete)
             continue;
         else if (counted)
-            report_counted(check, &check->chunks[i]);
+            report_counted(check, &check->chunks.items[i]);
         else
-            report_group(check, &check->chunks[i]);
+            report_group(check, &check->chunks.items[i]);
 }

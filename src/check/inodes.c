@@ -13,11 +13,11 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/compare.h"
 #include "base/human.h"
 #include "base/search.h"
+#include "base/vector.h"
 #include "btree/scan.h"
 #include "check/directories.h"
 #include "check/inode_sums.h"
@@ -60,6 +60,8 @@ enum record_kind {
     RECORD_REFERENCE, /**< INODE_REF or INODE_EXTREF */
 };
 
+BW_VECTOR(name_records, struct name_record);
+
 /* A subvolume that is being looked at. */
 struct examination {
     struct bw_check *check;
@@ -74,10 +76,8 @@ struct examination {
     uint64_t *sums;                    /**< of the buckets */
     uint32_t *counts;                  /**< records in each bucket */
     uint32_t first_bucket, end_bucket; /**< that are being collected */
-    struct name_record *records;
-    size_t count, capacity;
-    uint64_t *orphans; /**< inodes with an ORPHAN_ITEM, ascending; from the first reading */
-    size_t orphan_count, orphan_capacity;
+    struct name_records records;
+    struct bw_numbers orphans; /**< inodes with an ORPHAN_ITEM, ascending; from the first reading */
 };
 
 enum {
@@ -123,10 +123,7 @@ static struct bw_error *enter_record(struct examination *examination,
     if (bucket < examination->first_bucket || bucket >= examination->end_bucket ||
         !examination->sums[bucket])
         return NULL;
-    if (!BW_ARRAY_RESERVE(examination->records, examination->count, examination->capacity))
-        return bw_error_no_memory();
-    examination->records[examination->count++] = *record;
-    return NULL;
+    return name_records_push(&examination->records, *record);
 }
 
 static struct bw_error *add_lost_keys(struct examination *examination,
@@ -586,9 +583,9 @@ static void check_links(struct examination *examination, const struct inode *ino
 
 static bool has_orphan_item(const struct examination *examination, uint64_t inode)
 {
-    const uint64_t *orphans = examination->orphans;
-    const size_t i = BW_FIRST_INDEX(k, examination->orphan_count, orphans[k] >= inode);
-    return i < examination->orphan_count && orphans[i] == inode;
+    const uint64_t *orphans = examination->orphans.items;
+    const size_t i = BW_FIRST_INDEX(k, examination->orphans.count, orphans[k] >= inode);
+    return i < examination->orphans.count && orphans[i] == inode;
 }
 
 /* Whether a name is a DIR_INDEX that was left when a directory and the inode were both unlinked.
@@ -663,11 +660,12 @@ static int by_name(const void *first, const void *second)
 /* Reports the faults in the collected facts. */
 static void check_names(struct examination *examination)
 {
-    const struct name_record *records = examination->records;
-    if (examination->count)
-        qsort(examination->records, examination->count, sizeof *records, by_name);
-    for (size_t i = 0, end; i < examination->count; i = end) {
-        for (end = i + 1; end < examination->count && records[end].inode == records[i].inode &&
+    const struct name_record *records = examination->records.items;
+    if (examination->records.count)
+        qsort(examination->records.items, examination->records.count, sizeof *records, by_name);
+    for (size_t i = 0, end; i < examination->records.count; i = end) {
+        for (end = i + 1; end < examination->records.count &&
+                          records[end].inode == records[i].inode &&
                           records[end].is_subvolume == records[i].is_subvolume;)
             end++;
         check_records(examination, &records[i], end - i);
@@ -716,10 +714,7 @@ static struct bw_error *on_item(struct examination *examination, const struct bw
     if (!inside)
         return add_lost_item(examination, &item->key);
     if (is_orphan && !examination->collecting) {
-        if (!BW_ARRAY_RESERVE(examination->orphans, examination->orphan_count,
-                              examination->orphan_capacity))
-            return bw_error_no_memory();
-        examination->orphans[examination->orphan_count++] = item->key.offset;
+        BW_TRY(bw_numbers_push(&examination->orphans, item->key.offset));
     }
     if (!is_orphan)
         BW_TRY(add_item_of_inode(examination, item));
@@ -759,7 +754,7 @@ static void choose_buckets(struct examination *examination)
         if (examination->sums[end])
             records += examination->counts[end];
     examination->end_bucket = end;
-    examination->count = 0;
+    examination->records.count = 0;
 }
 
 static struct bw_error *examine_inodes(struct examination *examination)
@@ -789,11 +784,11 @@ static struct bw_error *examine_tree(struct bw_check *check, const struct bw_lis
                                       .secrets = bw_fact_secrets_of(check->fs)};
     struct bw_error *error = examine_inodes(&examination);
     bw_lost_list_free(&examination.lost_list);
-    free(examination.lost.items);
+    bw_lost_ranges_free(&examination.lost);
     free(examination.sums);
     free(examination.counts);
-    free(examination.records);
-    free(examination.orphans);
+    name_records_free(&examination.records);
+    bw_numbers_free(&examination.orphans);
     return error;
 }
 
@@ -807,33 +802,33 @@ static bool is_suspect(const struct bw_listed_tree *tree)
 /* Sets for each tree how many later ones have the same rest; those get UINT64_MAX. */
 static struct bw_error *count_alike(const struct bw_check *check, uint64_t *alike)
 {
-    struct bw_map first = {0};
+    struct bw_key_map first = {0};
     bool stored = true;
-    for (size_t i = 0; stored && i < check->trees.count; i++) {
-        const struct bw_listed_tree *tree = &check->trees.entries[i];
+    for (size_t i = 0; stored && i < check->trees.entries.count; i++) {
+        const struct bw_listed_tree *tree = &check->trees.entries.items[i];
         if (!is_suspect(tree))
             continue;
         const uint64_t rest = tree->total ^ tree->incomplete;
-        const uint32_t known = bw_map_get(&first, rest);
+        const uint32_t known = bw_key_map_get(&first, rest, UINT32_MAX);
         if (known != UINT32_MAX) {
             alike[known]++;
             alike[i] = UINT64_MAX;
         } else {
-            stored = bw_map_put(&first, rest, (uint32_t)i);
+            stored = !bw_key_map_put(&first, rest, (uint32_t)i);
         }
     }
-    bw_map_free(&first);
+    bw_key_map_free(&first);
     return stored ? NULL : bw_error_no_memory();
 }
 
 struct bw_error *bw_pass_inodes(struct bw_check *check)
 {
-    BW_AUTO_FREE uint64_t *alike = calloc(check->trees.count + 1, sizeof *alike);
+    BW_AUTO_FREE uint64_t *alike = calloc(check->trees.entries.count + 1, sizeof *alike);
     if (!alike)
         return bw_error_no_memory();
     BW_TRY(count_alike(check, alike));
-    for (size_t i = 0; i < check->trees.count && bw_check_should_continue(check, 0); i++)
-        if (is_suspect(&check->trees.entries[i]) && alike[i] != UINT64_MAX)
-            BW_TRY(examine_tree(check, &check->trees.entries[i], alike[i]));
+    for (size_t i = 0; i < check->trees.entries.count && bw_check_should_continue(check, 0); i++)
+        if (is_suspect(&check->trees.entries.items[i]) && alike[i] != UINT64_MAX)
+            BW_TRY(examine_tree(check, &check->trees.entries.items[i], alike[i]));
     return bw_check_directories(check);
 }

@@ -10,9 +10,9 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/compare.h"
+#include "base/vector.h"
 #include "check/check.h"
 #include "check/data.h"
 #include "check/log_space.h"
@@ -26,12 +26,13 @@ struct stored {
     uint64_t inode;
 };
 
+BW_VECTOR(stored_list, struct stored);
+
 struct log_check {
     struct bw_check *check;
     uint64_t subvolume;
     const struct bw_log *log;
-    struct stored *stored;
-    size_t count, capacity;
+    struct stored_list stored;
     struct bw_data_checksums checksums; /* of the last transaction */
     struct bw_data_check *data;         /* NULL: data are not read */
 };
@@ -58,10 +59,7 @@ static struct bw_error *add_extent(struct log_check *self, uint64_t inode,
     const uint64_t length = whole ? extent->disk_num_bytes : extent->num_bytes;
     if (length > LONGEST || logical > UINT64_MAX - length || !bw_check_chunk(self->check, logical))
         return NULL;
-    if (!BW_ARRAY_RESERVE(self->stored, self->count, self->capacity))
-        return bw_error_no_memory();
-    self->stored[self->count++] = (struct stored){logical, length, inode};
-    return NULL;
+    return stored_list_push(&self->stored, (struct stored){logical, length, inode});
 }
 
 /* A replay passes over inodes without links, and data of some inodes have no checksums. */
@@ -69,8 +67,8 @@ static struct bw_error *collect_extents(struct log_check *self)
 {
     struct bw_inode inode = {0};
     uint64_t known = 0; /* number of that inode */
-    for (size_t i = 0; i < self->log->count; i++) {
-        const struct bw_item *item = &self->log->items[i];
+    for (size_t i = 0; i < self->log->items.count; i++) {
+        const struct bw_item *item = &self->log->items.items[i];
         struct bw_file_extent extent;
         if (item->key.type == BW_INODE_ITEM)
             known = bw_inode_decode(item, &inode) ? item->key.objectid : 0;
@@ -96,7 +94,7 @@ static const uint8_t *checksums_in_log(const struct log_check *self, uint64_t lo
     const size_t size = bw_checksum_size(superblock->checksum_type);
     const struct bw_key behind = {BW_EXTENT_CSUM_OBJECT, BW_EXTENT_CSUM, logical + 1};
     const size_t next = bw_log_first(self->log, &behind);
-    const struct bw_item *item = next ? &self->log->items[next - 1] : NULL;
+    const struct bw_item *item = next ? &self->log->items.items[next - 1] : NULL;
     if (!item || item->key.objectid != BW_EXTENT_CSUM_OBJECT || item->key.type != BW_EXTENT_CSUM)
         return NULL;
     const uint64_t skipped = (logical - item->key.offset) / superblock->sectorsize;
@@ -172,10 +170,10 @@ static struct bw_error *check_range(struct log_check *self, const struct stored 
 static struct bw_error *check_stored(struct log_check *self)
 {
     uint64_t done = 0;
-    if (self->count)
-        qsort(self->stored, self->count, sizeof *self->stored, bw_compare_first);
-    for (size_t i = 0; i < self->count && bw_check_should_continue(self->check, 0); i++) {
-        const struct stored *stored = &self->stored[i];
+    if (self->stored.count)
+        qsort(self->stored.items, self->stored.count, sizeof *self->stored.items, bw_compare_first);
+    for (size_t i = 0; i < self->stored.count && bw_check_should_continue(self->check, 0); i++) {
+        const struct stored *stored = &self->stored.items[i];
         const uint64_t end = stored->logical + stored->length;
         if (end <= done)
             continue;
@@ -197,11 +195,11 @@ static struct bw_error *check_log(struct bw_check *check, const struct bw_listed
         error = bw_error_no_memory();
     if (!error)
         error = collect_extents(&self);
-    if (!error && !log.loss_count)
+    if (!error && !log.losses.count)
         error = check_stored(&self);
     error = bw_data_check_end(self.data, error);
     bw_data_checksums_free(&self.checksums);
-    free(self.stored);
+    stored_list_free(&self.stored);
     bw_log_free(&log);
     return error;
 }
@@ -210,8 +208,7 @@ static struct bw_error *check_log(struct bw_check *check, const struct bw_listed
 
 struct trees {
     struct bw_check *check;
-    struct bw_listed_tree *trees;
-    size_t count, capacity;
+    struct bw_listed_trees trees;
 };
 
 static struct bw_error *add_log_root(void *context, const struct bw_item *item)
@@ -224,18 +221,15 @@ static struct bw_error *add_log_root(void *context, const struct bw_item *item)
         bw_tree_list_find(&trees->check->trees, item->key.offset);
     if (!subvolume || !subvolume->references)
         return NULL;
-    if (!BW_ARRAY_RESERVE(trees->trees, trees->count, trees->capacity))
-        return bw_error_no_memory();
-    trees->trees[trees->count++] = tree;
-    return NULL;
+    return bw_listed_trees_push(&trees->trees, tree);
 }
 
 static struct bw_error *check_logs(struct trees *trees)
 {
     struct bw_check *check = trees->check;
-    BW_TRY(bw_walk_trees(check, trees->trees, trees->count, true));
-    for (size_t i = 0; i < trees->count; i++)
-        BW_TRY(check_log(check, &trees->trees[i]));
+    BW_TRY(bw_walk_trees(check, trees->trees.items, trees->trees.count, true));
+    for (size_t i = 0; i < trees->trees.count; i++)
+        BW_TRY(check_log(check, &trees->trees.items[i]));
     return NULL;
 }
 
@@ -282,6 +276,6 @@ struct bw_error *bw_pass_log(struct bw_check *check)
         error = rehearse(check, damages);
     if (!error && check->extents_known)
         error = bw_log_space_check(check->log_space, check);
-    free(trees.trees);
+    bw_listed_trees_free(&trees.trees);
     return error;
 }

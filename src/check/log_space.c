@@ -7,13 +7,14 @@
  */
 #include "check/log_space.h"
 #include "base/compare.h"
+#include "base/vector.h"
 
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
+#include "base/vector.h"
 #include "btree/find_leaf.h"
 #include "btree/scan.h"
 #include "data/references.h"
@@ -24,10 +25,11 @@ struct claim {
     uint64_t subvolume, inode; /* of data; 0: it is a tree block */
 };
 
+BW_VECTOR(claims, struct claim);
+
 struct bw_log_space {
     pthread_mutex_t lock;
-    struct claim *claims;
-    size_t count, capacity;
+    struct claims claims;
     bool no_memory;
 };
 
@@ -44,15 +46,15 @@ void bw_log_space_free(struct bw_log_space *space)
     if (!space)
         return;
     pthread_mutex_destroy(&space->lock);
-    free(space->claims);
+    claims_free(&space->claims);
     free(space);
 }
 
 static void add_claim(struct bw_log_space *space, const struct claim *claim)
 {
     pthread_mutex_lock(&space->lock);
-    if (BW_ARRAY_RESERVE(space->claims, space->count, space->capacity))
-        space->claims[space->count++] = *claim;
+    if (!claims_reserve(&space->claims, 1))
+        space->claims.items[space->claims.count++] = *claim;
     else
         space->no_memory = true;
     pthread_mutex_unlock(&space->lock);
@@ -240,8 +242,8 @@ static struct bw_error *check_tree(struct bw_log_space *space, struct bw_check *
     struct bw_error *error = NULL;
     reader.adopter = NULL; /* lost leaves are not replaced */
     bw_leaf_finder_init(&finder, &reader, tree);
-    for (size_t i = 0; !error && i < space->count && bw_check_should_continue(check, 0); i++)
-        error = check_extent(check, &finder, &space->claims[i]);
+    for (size_t i = 0; !error && i < space->claims.count && bw_check_should_continue(check, 0); i++)
+        error = check_extent(check, &finder, &space->claims.items[i]);
     bw_leaf_finder_free(&finder);
     return error;
 }
@@ -250,9 +252,9 @@ static struct bw_error *check_tree(struct bw_log_space *space, struct bw_check *
 static void join_equal(struct bw_log_space *space, struct bw_check *check)
 {
     size_t kept = 0;
-    for (size_t i = 0; i < space->count; i++) {
-        const struct claim *claim = &space->claims[i],
-                           *before = &space->claims[kept ? kept - 1 : 0];
+    for (size_t i = 0; i < space->claims.count; i++) {
+        const struct claim *claim = &space->claims.items[i],
+                           *before = &space->claims.items[kept ? kept - 1 : 0];
         const bool overlaps = kept && claim->start < before->end;
         if (overlaps && before->inode && claim->inode && claim->start == before->start &&
             claim->end == before->end)
@@ -262,23 +264,23 @@ static void join_equal(struct bw_log_space *space, struct bw_check *check)
             bw_check_find(check, BW_CODE_log_overlap, &location,
                           "the log also uses %" PRIu64 " bytes at %" PRIu64,
                           before->end - before->start, before->start);
-        space->claims[kept++] = *claim;
+        space->claims.items[kept++] = *claim;
     }
-    space->count = kept;
+    space->claims.count = kept;
 }
 
 struct bw_error *bw_log_space_check(struct bw_log_space *space, struct bw_check *check)
 {
     if (space->no_memory)
         return bw_error_no_memory();
-    if (!space->count)
+    if (!space->claims.count)
         return NULL;
-    qsort(space->claims, space->count, sizeof *space->claims, by_range);
+    qsort(space->claims.items, space->claims.count, sizeof *space->claims.items, by_range);
     join_equal(space, check);
-    for (size_t i = 0; i < space->count; i++)
-        check_chunk(check, &space->claims[i]);
-    for (size_t i = 0; i < check->trees.count; i++)
-        if (check->trees.entries[i].tree.id == BW_EXTENT_TREE)
-            BW_TRY(check_tree(space, check, &check->trees.entries[i].tree));
+    for (size_t i = 0; i < space->claims.count; i++)
+        check_chunk(check, &space->claims.items[i]);
+    for (size_t i = 0; i < check->trees.entries.count; i++)
+        if (check->trees.entries.items[i].tree.id == BW_EXTENT_TREE)
+            BW_TRY(check_tree(space, check, &check->trees.entries.items[i].tree));
     return NULL;
 }

@@ -123,18 +123,18 @@ static struct bw_error *add_blocks(struct gathering *gathering,
     if (!bw_visited_in(check->visited, chunk->logical, chunk->logical + chunk->length, &list))
         error = bw_error_no_memory();
     for (size_t i = 0; !error && i < list.count; i++)
-        error = add_range(gathering, chunk, list.addresses[i], check->fs->reader.nodesize);
-    free(list.addresses);
+        error = add_range(gathering, chunk, list.items[i], check->fs->reader.nodesize);
+    free(list.items);
     return error;
 }
 
 static struct bw_error *collect_rows(struct gathering *gathering)
 {
     const struct bw_check *check = gathering->check;
-    for (size_t i = 0; i < check->chunk_count; i++)
-        if (has_rows(&check->chunks[i]) &&
-            check->chunks[i].type & (BW_GROUP_METADATA | BW_GROUP_SYSTEM))
-            BW_TRY(add_blocks(gathering, &check->chunks[i]));
+    for (size_t i = 0; i < check->chunks.count; i++)
+        if (has_rows(&check->chunks.items[i]) &&
+            check->chunks.items[i].type & (BW_GROUP_METADATA | BW_GROUP_SYSTEM))
+            BW_TRY(add_blocks(gathering, &check->chunks.items[i]));
     if (check->options->data)
         BW_TRY(bw_summed_scan(gathering->check, on_summed, gathering));
     return visit_rows(gathering);
@@ -142,8 +142,8 @@ static struct bw_error *collect_rows(struct gathering *gathering)
 
 static bool has_parity(const struct bw_check *check)
 {
-    for (size_t i = 0; i < check->chunk_count; i++)
-        if (has_rows(&check->chunks[i]))
+    for (size_t i = 0; i < check->chunks.count; i++)
+        if (has_rows(&check->chunks.items[i]))
             return true;
     return false;
 }
@@ -484,9 +484,9 @@ static bool create_workers(struct parity *parity)
 {
     const struct bw_check *check = parity->check;
     unsigned most = 1;
-    for (size_t i = 0; i < check->chunk_count; i++)
-        if (check->chunks[i].parity && check->chunks[i].stripes > most)
-            most = check->chunks[i].stripes;
+    for (size_t i = 0; i < check->chunks.count; i++)
+        if (check->chunks.items[i].parity && check->chunks.items[i].stripes > most)
+            most = check->chunks.items[i].stripes;
     parity->room = (size_t)most * BW_STRIPE_LENGTH;
     parity->room = parity->room > BATCH ? parity->room : BATCH;
     parity->workers = calloc(check->workers, sizeof *parity->workers);

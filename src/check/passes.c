@@ -130,14 +130,14 @@ void bw_check_end(struct bw_check *check)
     bw_log_space_free(check->log_space);
     bw_verity_files_free(check->verity);
     bw_incomplete_chunks_free(check->incomplete_chunks);
-    bw_map_free(&check->full_backrefs);
-    bw_map_free(&check->shared_blocks);
-    bw_map_free(&check->bad_places);
-    bw_map_free(&check->moved_directories);
+    bw_key_map_free(&check->full_backrefs);
+    bw_key_map_free(&check->shared_blocks);
+    bw_key_map_free(&check->bad_places);
+    bw_key_map_free(&check->moved_directories);
     pthread_mutex_destroy(&check->bad_lock);
-    free(check->chunks);
-    free(check->groups.groups);
-    free(check->trees.entries);
+    bw_checked_chunks_free(&check->chunks);
+    bw_checked_groups_free(&check->groups.groups);
+    bw_listed_trees_free(&check->trees.entries);
 }
 
 static struct bw_error *check_with(struct bw_check *check, unsigned pass_count,

@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/search.h"
+#include "base/vector.h"
 #include "btrfs-walk/space.h"
 #include "check/quota.h"
 #include "data/references.h"
@@ -46,16 +46,18 @@ struct simple_group {
     size_t met; /* in the sum of which group it was met last */
 };
 
+BW_VECTOR(simple_groups, struct simple_group);
+
+BW_VECTOR(payers, struct payer);
+
 struct bw_simple_quota {
     struct bw_fs *fs;
     uint64_t since; /* generation of the first extents that count */
     pthread_mutex_t lock;
-    struct bw_map numbers; /* of payers, by the id of the subvolume */
-    struct payer *payers;
-    size_t count, capacity;
+    struct bw_key_map numbers; /* of payers, by the id of the subvolume */
+    struct payers payers;
     bool no_memory;
-    struct simple_group *groups; /* by id */
-    size_t group_count, group_capacity;
+    struct simple_groups groups; /* by id */
 };
 
 struct bw_error *bw_simple_quota_begin(struct bw_check *check)
@@ -80,26 +82,25 @@ void bw_simple_quota_free(struct bw_simple_quota *self)
 {
     if (!self)
         return;
-    for (size_t i = 0; i < self->group_count; i++)
-        free(self->groups[i].members);
-    free(self->groups);
-    free(self->payers);
-    bw_map_free(&self->numbers);
+    for (size_t i = 0; i < self->groups.count; i++)
+        free(self->groups.items[i].members);
+    simple_groups_free(&self->groups);
+    payers_free(&self->payers);
+    bw_key_map_free(&self->numbers);
     pthread_mutex_destroy(&self->lock);
     free(self);
 }
 
 static bool charge_subvolume(struct bw_simple_quota *self, uint64_t subvolume, uint64_t bytes)
 {
-    uint32_t number = bw_map_get(&self->numbers, subvolume);
+    uint32_t number = bw_key_map_get(&self->numbers, subvolume, UINT32_MAX);
     if (number == UINT32_MAX) {
-        number = (uint32_t)self->count;
-        if (!BW_ARRAY_RESERVE(self->payers, self->count, self->capacity) ||
-            !bw_map_put(&self->numbers, subvolume, number))
+        number = (uint32_t)self->payers.count;
+        if (payers_reserve(&self->payers, 1) || bw_key_map_put(&self->numbers, subvolume, number))
             return false;
-        self->payers[self->count++] = (struct payer){.subvolume = subvolume};
+        self->payers.items[self->payers.count++] = (struct payer){.subvolume = subvolume};
     }
-    self->payers[number].bytes += bytes;
+    self->payers.items[number].bytes += bytes;
     return true;
 }
 
@@ -150,13 +151,13 @@ static struct bw_error *add_simple_group(void *context, const struct bw_qgroup_i
 {
     struct bw_simple_quota *self = context;
     uint64_t *members = malloc((info->member_count + 1) * sizeof *members);
-    if (!members || !BW_ARRAY_RESERVE(self->groups, self->group_count, self->group_capacity)) {
+    if (!members || simple_groups_reserve(&self->groups, 1)) {
         free(members);
         return bw_error_no_memory();
     }
     if (info->member_count)
         memcpy(members, info->members, info->member_count * sizeof *members);
-    self->groups[self->group_count++] =
+    self->groups.items[self->groups.count++] =
         (struct simple_group){.id = info->id,
                               .has = {info->referenced, info->exclusive},
                               .is_counted = info->is_counted,
@@ -171,14 +172,14 @@ static bool add_group(struct bw_simple_quota *self, uint64_t id, size_t sum, uns
                       uint64_t *bytes)
 {
     enum { DEEPEST = 100 };
-    const size_t i = BW_FIRST_INDEX(k, self->group_count, self->groups[k].id >= id);
-    struct simple_group *group = &self->groups[i];
-    if (i == self->group_count || group->id != id || group->met == sum || depth > DEEPEST)
+    const size_t i = BW_FIRST_INDEX(k, self->groups.count, self->groups.items[k].id >= id);
+    struct simple_group *group = &self->groups.items[i];
+    if (i == self->groups.count || group->id != id || group->met == sum || depth > DEEPEST)
         return false;
     group->met = sum;
     if (!BW_QGROUP_LEVEL(id)) {
-        const uint32_t number = bw_map_get(&self->numbers, id);
-        *bytes += number == UINT32_MAX ? 0 : self->payers[number].bytes;
+        const uint32_t number = bw_key_map_get(&self->numbers, id, UINT32_MAX);
+        *bytes += number == UINT32_MAX ? 0 : self->payers.items[number].bytes;
         return true;
     }
     for (size_t k = 0; k < group->member_count; k++)
@@ -191,21 +192,21 @@ static bool add_group(struct bw_simple_quota *self, uint64_t id, size_t sum, uns
  * pays for anything, and fails when it frees an extent without one. */
 static void find_without_group(const struct bw_simple_quota *self, struct bw_check *check)
 {
-    for (size_t i = 0; i < self->count; i++) {
-        const uint64_t id = self->payers[i].subvolume;
-        const size_t k = BW_FIRST_INDEX(j, self->group_count, self->groups[j].id >= id);
-        const bool has_group = k < self->group_count && self->groups[k].id == id;
+    for (size_t i = 0; i < self->payers.count; i++) {
+        const uint64_t id = self->payers.items[i].subvolume;
+        const size_t k = BW_FIRST_INDEX(j, self->groups.count, self->groups.items[j].id >= id);
+        const bool has_group = k < self->groups.count && self->groups.items[k].id == id;
         const struct bw_finding_location location = {
             .finding = {.known = BW_KNOWN_TREE | BW_KNOWN_KEY,
                         .tree = BW_QUOTA_TREE,
                         .key = {0, BW_QGROUP_INFO, id}}};
         const bool is_subvolume =
             id == BW_TOP_SUBVOLUME || (id >= BW_FIRST_SUBVOLUME && id <= BW_LAST_SUBVOLUME);
-        if (is_subvolume && !(has_group && self->groups[k].is_counted))
+        if (is_subvolume && !(has_group && self->groups.items[k].is_counted))
             bw_check_find(check, BW_CODE_qgroup_owner, &location,
                           "%" PRIu64 " bytes of extents belong to subvolume %" PRIu64
                           ", which has no group",
-                          self->payers[i].bytes, id);
+                          self->payers.items[i].bytes, id);
     }
 }
 
@@ -218,8 +219,8 @@ static struct bw_error *simple_quota_check(struct bw_check *check)
     BW_TRY(bw_fs_scan(check->fs, &check->fs->extent_tree, "extent tree", charge_extent, self));
     BW_TRY(bw_fs_qgroups(check->fs, false, add_simple_group, self));
     find_without_group(self, check);
-    for (size_t i = 0; i < self->group_count && bw_check_should_continue(check, 0); i++) {
-        const struct simple_group *group = &self->groups[i];
+    for (size_t i = 0; i < self->groups.count && bw_check_should_continue(check, 0); i++) {
+        const struct simple_group *group = &self->groups.items[i];
         uint64_t bytes = 0;
         if (group->is_counted && add_group(self, group->id, i + 1, 0, &bytes))
             compare_numbers(check, group->id, group->has, (struct quota_numbers){bytes, bytes});
@@ -238,13 +239,13 @@ struct group {
     bool is_doubtful; /* one of its relations is recorded on one side only */
 };
 
+BW_VECTOR(groups, struct group);
+
 struct quota {
     struct bw_check *check;
     struct bw_shares *shares;
-    struct group *groups;
-    size_t group_count, group_capacity;
-    uint64_t *subvolumes; /* of the group that is being compared */
-    size_t subvolume_count, subvolume_capacity;
+    struct groups groups;
+    struct bw_numbers subvolumes; /* of the group that is being compared */
     bool no_memory;
 };
 
@@ -253,13 +254,13 @@ static struct bw_error *add_group_of_quota(void *context, const struct bw_qgroup
     struct quota *quota = context;
     const size_t members = info->member_count, count = members + info->parent_count;
     uint64_t *related = malloc((count + 1) * sizeof *related);
-    if (!related || !BW_ARRAY_RESERVE(quota->groups, quota->group_count, quota->group_capacity)) {
+    if (!related || groups_reserve(&quota->groups, 1)) {
         free(related);
         return bw_error_no_memory();
     }
     for (size_t i = 0; i < count; i++)
         related[i] = i < members ? info->members[i] : info->parents[i - members];
-    quota->groups[quota->group_count++] = (struct group){
+    quota->groups.items[quota->groups.count++] = (struct group){
         .id = info->id,
         .referenced = info->referenced,
         .exclusive = info->exclusive,
@@ -274,16 +275,17 @@ static struct bw_error *add_group_of_quota(void *context, const struct bw_qgroup
 /* NULL: there are no items of it. */
 static struct group *group_of(const struct quota *quota, uint64_t id)
 {
-    const size_t i = BW_FIRST_INDEX(k, quota->group_count, quota->groups[k].id >= id);
-    return i < quota->group_count && quota->groups[i].id == id ? &quota->groups[i] : NULL;
+    const size_t i = BW_FIRST_INDEX(k, quota->groups.count, quota->groups.items[k].id >= id);
+    return i < quota->groups.count && quota->groups.items[i].id == id ? &quota->groups.items[i]
+                                                                      : NULL;
 }
 
 /* The kernel creates and deletes the items of a group together. For a group without numbers, it
  * reports an inconsistent configuration, or an orphaned relation. */
 static void find_missing(const struct quota *quota)
 {
-    for (size_t i = 0; i < quota->group_count; i++) {
-        const struct group *group = &quota->groups[i];
+    for (size_t i = 0; i < quota->groups.count; i++) {
+        const struct group *group = &quota->groups.items[i];
         struct bw_finding_location location = location_of(0, BW_QGROUP_INFO, group->id);
         if (!group->is_counted)
             bw_check_find(quota->check, BW_CODE_qgroup_missing, &location,
@@ -315,8 +317,8 @@ static bool is_related(const struct group *group, uint64_t other)
  * whose relations are not certain are not compared. */
 static void find_one_sided(const struct quota *quota)
 {
-    for (size_t i = 0; i < quota->group_count; i++) {
-        struct group *group = &quota->groups[i];
+    for (size_t i = 0; i < quota->groups.count; i++) {
+        struct group *group = &quota->groups.items[i];
         for (size_t k = 0; k < group->related_count; k++) {
             struct group *other = group_of(quota, group->related[k]);
             if (!other || is_related(other, group->id))
@@ -336,11 +338,10 @@ static void find_one_sided(const struct quota *quota)
 static bool collect_subvolumes(struct quota *quota, uint64_t id)
 {
     if (!BW_QGROUP_LEVEL(id)) {
-        quota->no_memory |=
-            !BW_ARRAY_RESERVE(quota->subvolumes, quota->subvolume_count, quota->subvolume_capacity);
+        quota->no_memory |= bw_numbers_reserve(&quota->subvolumes, 1) != NULL;
         if (quota->no_memory || !bw_shares_subvolume(quota->shares, id))
             return false;
-        quota->subvolumes[quota->subvolume_count++] = id;
+        quota->subvolumes.items[quota->subvolumes.count++] = id;
         return true;
     }
     const struct group *group = group_of(quota, id);
@@ -353,13 +354,13 @@ static bool collect_subvolumes(struct quota *quota, uint64_t id)
 
 static struct bw_error *compare_groups(struct quota *quota)
 {
-    for (size_t i = 0; i < quota->group_count && bw_check_should_continue(quota->check, 0); i++) {
-        const struct group *group = &quota->groups[i];
+    for (size_t i = 0; i < quota->groups.count && bw_check_should_continue(quota->check, 0); i++) {
+        const struct group *group = &quota->groups.items[i];
         struct bw_shares_sum sum;
-        quota->subvolume_count = 0;
+        quota->subvolumes.count = 0;
         if (!group->is_counted || !collect_subvolumes(quota, group->id))
             continue;
-        BW_TRY(bw_shares_of(quota->shares, quota->subvolumes, quota->subvolume_count, &sum));
+        BW_TRY(bw_shares_of(quota->shares, quota->subvolumes.items, quota->subvolumes.count, &sum));
         compare_numbers(quota->check, group->id,
                         (struct quota_numbers){group->referenced, group->exclusive},
                         (struct quota_numbers){sum.referenced, sum.exclusive});
@@ -369,10 +370,10 @@ static struct bw_error *compare_groups(struct quota *quota)
 
 static void free_quota(struct quota *quota)
 {
-    for (size_t i = 0; i < quota->group_count; i++)
-        free(quota->groups[i].related);
-    free(quota->groups);
-    free(quota->subvolumes);
+    for (size_t i = 0; i < quota->groups.count; i++)
+        free(quota->groups.items[i].related);
+    groups_free(&quota->groups);
+    bw_numbers_free(&quota->subvolumes);
     bw_shares_close(quota->shares);
 }
 
@@ -384,8 +385,8 @@ static const char *reason_to_skip(const struct bw_check *check,
         return "the numbers are marked as inconsistent, or a rescan is in progress";
     if (!check->extents_known || !check->fs->extent_tree.id)
         return "parts of the extent tree cannot be read";
-    for (size_t i = 0; i < check->trees.count; i++) {
-        const struct bw_listed_tree *tree = &check->trees.entries[i];
+    for (size_t i = 0; i < check->trees.entries.count; i++) {
+        const struct bw_listed_tree *tree = &check->trees.entries.items[i];
         if (tree->tree.id == BW_TREE_RELOC)
             return "a balance was interrupted";
         if (tree->is_subvolume && !tree->references && !status->simple)

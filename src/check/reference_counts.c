@@ -83,7 +83,6 @@ void bw_check_references_of(struct bw_check *check, const struct bw_node *node, 
                             bw_reference_visitor *visit, void *context)
 {
     const struct bw_disk_header *header = (const void *)node->block;
-    const bool by_address =
-        bw_map_get(&check->full_backrefs, bw_get64(header->bytenr)) != UINT32_MAX;
+    const bool by_address = bw_key_map_has(&check->full_backrefs, bw_get64(header->bytenr));
     bw_references_of_block(node, first_slot, by_address, visit, context);
 }

@@ -9,12 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "base/buffer.h"
 #include "base/cleanup.h"
 #include "base/compare.h"
 #include "base/human.h"
 #include "base/search.h"
+#include "base/vector.h"
 #include "check/check.h"
 #include "ondisk/checksum.h"
 #include "ondisk/disk_items.h"
@@ -47,16 +47,17 @@ struct root_side {
     bool is_backref;
 };
 
+BW_VECTOR(root_sides, struct root_side);
+
+BW_VECTOR(root_facts_list, struct root_facts);
+
 /* All of it. */
 struct root_list {
     struct bw_check *check;
-    struct root_facts *roots; /**< ascending */
-    size_t root_count, root_capacity;
-    struct root_side *sides;
-    size_t side_count, side_capacity;
+    struct root_facts_list roots; /**< ascending */
+    struct root_sides sides;
     struct bw_buffer names;
-    uint64_t *orphans;
-    size_t orphan_count, orphan_capacity;
+    struct bw_numbers orphans;
     uint64_t default_id;  /**< 0: there is no entry for it */
     bool has_balance;     /**< one is under way */
     uint64_t relocations; /**< trees that relocation has left */
@@ -76,17 +77,11 @@ struct fact {
     uint64_t id;
 };
 
-struct facts {
-    struct fact *facts;
-    size_t count, capacity;
-};
+BW_VECTOR(facts, struct fact);
 
 static struct bw_error *add_fact(struct facts *facts, const struct fact *fact)
 {
-    if (!BW_ARRAY_RESERVE(facts->facts, facts->count, facts->capacity))
-        return bw_error_no_memory();
-    facts->facts[facts->count++] = *fact;
-    return NULL;
+    return facts_push(facts, *fact);
 }
 
 static struct bw_error *add_root_uuid(struct facts *facts, const struct root_facts *root,
@@ -153,9 +148,9 @@ static void compare_facts(struct bw_check *check, struct facts *facts)
 {
     unsigned sides = 0;
     if (facts->count)
-        qsort(facts->facts, facts->count, sizeof *facts->facts, by_uuid_and_side);
+        qsort(facts->items, facts->count, sizeof *facts->items, by_uuid_and_side);
     for (size_t i = 0; i < facts->count; i++) {
-        const struct fact *fact = &facts->facts[i];
+        const struct fact *fact = &facts->items[i];
         sides |= 1u << fact->side;
         if (i + 1 < facts->count && compare_uuids(fact, fact + 1) == 0)
             continue;
@@ -168,8 +163,8 @@ static struct bw_error *list_facts(struct root_list *list, const struct bw_tree 
                                    struct facts *facts)
 {
     struct bw_error *error = NULL;
-    for (size_t i = 0; !error && i < list->root_count; i++) {
-        const struct root_facts *root = &list->roots[i];
+    for (size_t i = 0; !error && i < list->roots.count; i++) {
+        const struct root_facts *root = &list->roots.items[i];
         error = add_root_uuid(facts, root, BW_UUID_SUBVOLUME, root->uuid);
         if (!error)
             error = add_root_uuid(facts, root, BW_UUID_RECEIVED, root->received_uuid);
@@ -191,7 +186,7 @@ static struct bw_error *root_uuids(struct root_list *list)
     struct bw_error *error = list_facts(list, &tree->tree, &facts);
     if (!error)
         compare_facts(list->check, &facts);
-    free(facts.facts);
+    free(facts.items);
     return error;
 }
 
@@ -282,8 +277,8 @@ static struct bw_error *check_entry(const struct root_list *list, const struct r
 /* The subvolume with an id; NULL if it does not exist. */
 static struct root_facts *root_facts_of(const struct root_list *list, uint64_t id)
 {
-    const size_t i = BW_FIRST_INDEX(k, list->root_count, list->roots[k].id >= id);
-    return i < list->root_count && list->roots[i].id == id ? &list->roots[i] : NULL;
+    const size_t i = BW_FIRST_INDEX(k, list->roots.count, list->roots.items[k].id >= id);
+    return i < list->roots.count && list->roots.items[i].id == id ? &list->roots.items[i] : NULL;
 }
 
 static struct bw_error *check_entries(const struct root_list *list, const struct root_side *side)
@@ -341,8 +336,8 @@ static void report_cycle(const struct root_list *list, const struct root_facts *
 /* Follows the path from each subvolume up to the top, or to where an earlier path came by. */
 static void find_cycles(const struct root_list *list)
 {
-    for (size_t path = 1; path <= list->root_count; path++) {
-        struct root_facts *root = &list->roots[path - 1];
+    for (size_t path = 1; path <= list->roots.count; path++) {
+        struct root_facts *root = &list->roots.items[path - 1];
         for (; root && !root->path; root = root_facts_of(list, root->parent))
             root->path = path;
         if (root && root->path == path)
@@ -353,11 +348,11 @@ static void find_cycles(const struct root_list *list)
 /* Links, both ways, and the directory entries they name; counts root->links. */
 static struct bw_error *root_links(struct root_list *list)
 {
-    if (list->side_count)
-        qsort(list->sides, list->side_count, sizeof *list->sides, by_link);
-    for (size_t i = 0; i < list->side_count && bw_check_should_continue(list->check, 0); i++) {
-        const struct root_side *side = &list->sides[i];
-        const bool paired = i + 1 < list->side_count && are_pair(side, side + 1);
+    if (list->sides.count)
+        qsort(list->sides.items, list->sides.count, sizeof *list->sides.items, by_link);
+    for (size_t i = 0; i < list->sides.count && bw_check_should_continue(list->check, 0); i++) {
+        const struct root_side *side = &list->sides.items[i];
+        const bool paired = i + 1 < list->sides.count && are_pair(side, side + 1);
         BW_TRY(check_link(list, side, paired ? side + 1 : NULL));
         i += paired;
     }
@@ -389,9 +384,8 @@ static struct bw_error *add_root(struct root_list *list, const struct bw_item *i
     list->relocations += item->key.objectid == BW_TREE_RELOC;
     if (bad || !is_subvolume(item->key.objectid))
         return NULL;
-    if (!BW_ARRAY_RESERVE(list->roots, list->root_count, list->root_capacity))
-        return bw_error_no_memory();
-    struct root_facts *facts = &list->roots[list->root_count++];
+    BW_TRY(root_facts_list_reserve(&list->roots, 1));
+    struct root_facts *facts = &list->roots.items[list->roots.count++];
     const struct bw_disk_root_item *disk = (const void *)item->data;
     const struct bw_key progress = bw_key_decode(&disk->drop_progress);
     *facts = (struct root_facts){.id = item->key.objectid,
@@ -411,26 +405,21 @@ static struct bw_error *add_side(struct root_list *list, const struct bw_item *i
     struct bw_root_ref ref;
     if (!bw_root_ref_decode(item, &ref))
         return NULL;
-    if (!BW_ARRAY_RESERVE(list->sides, list->side_count, list->side_capacity))
-        return bw_error_no_memory();
-    list->sides[list->side_count++] =
-        (struct root_side){.parent = back ? item->key.offset : item->key.objectid,
-                           .child = back ? item->key.objectid : item->key.offset,
-                           .directory = ref.directory,
-                           .index = ref.index,
-                           .name = list->names.length,
-                           .name_length = ref.name_length,
-                           .is_backref = back};
+    BW_TRY(root_sides_push(
+        &list->sides, (struct root_side){.parent = back ? item->key.offset : item->key.objectid,
+                                         .child = back ? item->key.objectid : item->key.offset,
+                                         .directory = ref.directory,
+                                         .index = ref.index,
+                                         .name = list->names.length,
+                                         .name_length = ref.name_length,
+                                         .is_backref = back}));
     bw_buffer_append(&list->names, ref.name, ref.name_length);
     return list->names.failed ? bw_error_no_memory() : NULL;
 }
 
 static struct bw_error *add_orphan(struct root_list *list, uint64_t id)
 {
-    if (!BW_ARRAY_RESERVE(list->orphans, list->orphan_count, list->orphan_capacity))
-        return bw_error_no_memory();
-    list->orphans[list->orphan_count++] = id;
-    return NULL;
+    return bw_numbers_push(&list->orphans, id);
 }
 
 static void read_default(struct root_list *list, const struct bw_item *item)
@@ -608,12 +597,12 @@ static struct bw_error *check_book(struct root_list *list)
     BW_TRY(bw_fs_items(list->check->fs, &list->check->fs->root_tree, (struct bw_key){0}, BW_KEY_MAX,
                        on_item, list));
     BW_TRY(root_links(list));
-    for (size_t i = 0; i < list->orphan_count; i++)
-        BW_TRY(check_orphan(list, list->orphans[i]));
-    for (size_t i = 0; i < list->root_count && bw_check_should_continue(list->check, 0); i++) {
-        check_root(list, &list->roots[i]);
-        BW_TRY(check_inode_cache(list, &list->roots[i]));
-        BW_TRY(check_received(list, &list->roots[i]));
+    for (size_t i = 0; i < list->orphans.count; i++)
+        BW_TRY(check_orphan(list, list->orphans.items[i]));
+    for (size_t i = 0; i < list->roots.count && bw_check_should_continue(list->check, 0); i++) {
+        check_root(list, &list->roots.items[i]);
+        BW_TRY(check_inode_cache(list, &list->roots.items[i]));
+        BW_TRY(check_received(list, &list->roots.items[i]));
     }
     check_default(list);
     check_relocation(list);
@@ -628,9 +617,9 @@ struct bw_error *bw_pass_roots(struct bw_check *check)
     if (!root_tree || root_tree->incomplete)
         return NULL;
     struct bw_error *error = check_book(&list);
-    free(list.roots);
-    free(list.sides);
-    free(list.orphans);
+    root_facts_list_free(&list.roots);
+    root_sides_free(&list.sides);
+    bw_numbers_free(&list.orphans);
     bw_buffer_free(&list.names);
     return error;
 }

@@ -209,7 +209,7 @@ static void leave_group(struct space *space)
 
 static void enter_group(struct space *space)
 {
-    space->group = &space->check->groups.groups[space->next_group++];
+    space->group = &space->check->groups.groups.items[space->next_group++];
     space->position = space->group->start;
     bw_free_space_enter(&space->free_space, space->group);
 }
@@ -218,7 +218,8 @@ static void enter_group(struct space *space)
 static void advance_group(struct space *space, uint64_t address)
 {
     const struct bw_group_list *list = &space->check->groups;
-    while (space->next_group < list->count && list->groups[space->next_group].start <= address) {
+    while (space->next_group < list->groups.count &&
+           list->groups.items[space->next_group].start <= address) {
         if (space->group)
             leave_group(space);
         enter_group(space);
@@ -322,8 +323,8 @@ static bool note_sharing_of_block(struct bw_check *check, const struct bw_extent
 {
     const uint64_t bytenr = extent->bytenr;
     return !extent->is_block ||
-           ((!extent->shared_children || bw_map_put(&check->full_backrefs, bytenr, 1)) &&
-            (extent->references == 1 || bw_map_put(&check->shared_blocks, bytenr, 1)));
+           ((!extent->shared_children || !bw_key_map_put(&check->full_backrefs, bytenr, 1)) &&
+            (extent->references == 1 || !bw_key_map_put(&check->shared_blocks, bytenr, 1)));
 }
 
 static struct bw_error *begin_extent(struct space *space)
@@ -413,8 +414,8 @@ static struct bw_error *read_items(struct space *space)
 static void check_sum(struct bw_check *check)
 {
     uint64_t sum = 0;
-    for (size_t i = 0; i < check->groups.count; i++)
-        sum += check->groups.groups[i].used;
+    for (size_t i = 0; i < check->groups.groups.count; i++)
+        sum += check->groups.groups.items[i].used;
     if (check->fs->root_tree.root.bytenr != check->fs->superblock.root.bytenr)
         return; /* an older one */
     if (!check->groups.incomplete && sum != check->fs->superblock.bytes_used)

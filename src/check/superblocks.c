@@ -399,8 +399,8 @@ static void check_synology_roots(struct bw_check *check)
     uint64_t count = 0;
     struct bw_finding_location location = {
         .finding = {.known = BW_KNOWN_TREE | BW_KNOWN_KEY, .tree = BW_ROOT_TREE}};
-    for (size_t i = 0; i < check->trees.count; i++) {
-        const struct bw_listed_tree *tree = &check->trees.entries[i];
+    for (size_t i = 0; i < check->trees.entries.count; i++) {
+        const struct bw_listed_tree *tree = &check->trees.entries.items[i];
         if (!(tree->flags & BW_ROOT_SYNOLOGY))
             continue;
         if (!count++)

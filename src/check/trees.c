@@ -73,7 +73,7 @@ static bool may_be_shared(const struct walk *walk, uint64_t bytenr)
     const uint64_t id = walk->tree->tree.id;
     if (!walk->tree->is_subvolume && id != BW_TREE_RELOC && id != BW_DATA_RELOC_TREE)
         return false;
-    return !check->extents_known || bw_map_get(&check->shared_blocks, bytenr) != UINT32_MAX;
+    return !check->extents_known || bw_key_map_has(&check->shared_blocks, bytenr);
 }
 
 static void keep_shared_sums(struct walk *walk, const struct bw_block_pointer *pointer,
@@ -368,7 +368,8 @@ static void find_missing(struct bw_check *check)
     for (size_t i = 0; i < sizeof needed / sizeof *needed; i++) {
         const struct bw_finding_location location = {
             .finding = {.known = BW_KNOWN_TREE, .tree = needed[i].id}};
-        if (is_needed(&check->fs->superblock, &needed[i]) && !check->trees.entries[0].incomplete &&
+        if (is_needed(&check->fs->superblock, &needed[i]) &&
+            !check->trees.entries.items[0].incomplete &&
             !bw_tree_list_find(&check->trees, needed[i].id))
             bw_check_find(check, BW_CODE_tree_missing, &location,
                           "the root tree has no root item of this tree");
@@ -401,7 +402,7 @@ struct bw_error *bw_pass_trees(struct bw_check *check)
 {
     BW_TRY(bw_tree_list_load(check->fs, &check->trees));
     BW_TRY(bw_simple_quota_begin(check));
-    BW_TRY(bw_walk_trees(check, check->trees.entries, check->trees.count, false));
+    BW_TRY(bw_walk_trees(check, check->trees.entries.items, check->trees.entries.count, false));
     if (check->stopped)
         return NULL;
     bw_incomplete_chunks_report(check);

@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/gcrypt.h"
 #include "base/search.h"
+#include "base/vector.h"
 #include "btree/find_leaf.h"
 #include "check/verity.h"
 #include "data/reader.h"
@@ -297,9 +297,10 @@ struct verity_file {
     bool unchecked; /* it has no checksums */
 };
 
+BW_VECTOR(verity_files, struct verity_file);
+
 struct bw_verity_files {
-    struct verity_file *files;
-    size_t count, capacity;
+    struct verity_files files;
     size_t next; /* to be checked */
     struct bw_check *check;
 };
@@ -307,7 +308,7 @@ struct bw_verity_files {
 void bw_verity_files_free(struct bw_verity_files *files)
 {
     if (files)
-        free(files->files);
+        verity_files_free(&files->files);
     free(files);
 }
 
@@ -317,9 +318,9 @@ static bool add_file(struct bw_check *check, const struct verity_file *file)
     struct bw_verity_files *files =
         check->verity ? check->verity : calloc(1, sizeof *check->verity);
     check->verity = files;
-    const bool added = files && BW_ARRAY_RESERVE(files->files, files->count, files->capacity);
+    const bool added = files && !verity_files_reserve(&files->files, 1);
     if (added)
-        files->files[files->count++] = *file;
+        files->files.items[files->files.count++] = *file;
     pthread_mutex_unlock(&check->bad_lock);
     return added;
 }
@@ -467,8 +468,8 @@ static struct bw_error *next_file(void *context, struct bw_stream_file *file, bo
 {
     struct bw_verity_files *files = context;
     *got = false;
-    while (!*got && files->next < files->count && bw_check_should_continue(files->check, 0)) {
-        const struct verity_file *next = &files->files[files->next++];
+    while (!*got && files->next < files->files.count && bw_check_should_continue(files->check, 0)) {
+        const struct verity_file *next = &files->files.items[files->next++];
         *file = (struct bw_stream_file){
             .data = {.subvolume = find_subvolume(files->check->fs, next->tree),
                      .inode = next->inode,
@@ -495,7 +496,8 @@ struct bw_error *bw_pass_verity(struct bw_check *check)
     files->check = check;
     if (!(check->fs->superblock.compat_ro_flags & BW_COMPAT_RO_VERITY))
         bw_check_find(check, BW_CODE_verity_feature, &(struct bw_finding_location){0},
-                      "%zu files have fs-verity, and compat_ro_flags lacks VERITY", files->count);
+                      "%zu files have fs-verity, and compat_ro_flags lacks VERITY",
+                      files->files.count);
     const struct bw_stream stream = {.struct_size = sizeof stream,
                                      .threads = check->workers,
                                      .next = next_file,

@@ -128,7 +128,7 @@ struct bw_error *bw_data_checksums_get(struct bw_data_checksums *self, uint64_t 
     for (size_t tried = 0, at = self->tree; tried < trees->count && !run->known; tried++, at++) {
         struct bw_checksum_run answer;
         self->tree = at % trees->count;
-        bw_leaf_finder_set_tree(&self->finder, &trees->trees[self->tree]);
+        bw_leaf_finder_set_tree(&self->finder, &trees->items[self->tree]);
         BW_TRY(get_from_tree(self, logical, run->length, result, &answer));
         if (!answer.known && !answer.lost)
             answer.lost = run->lost;

@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/compare.h"
 #include "base/search.h"
+#include "base/vector.h"
 #include "btree/scan.h"
 
 /* Extents of a file that are kept. */
@@ -19,23 +19,24 @@ enum { MOST_EXTENTS = 1 << 20 };
  * are kept, perhaps more often. */
 void bw_extent_sums_end(struct bw_extent_sums *sums)
 {
-    if (sums->count > 1)
-        qsort(sums->extents, sums->count, sizeof *sums->extents, bw_compare_first);
-    for (size_t i = 0; i < sums->count; i++)
-        if (!i || sums->extents[i].address != sums->extents[i - 1].address)
-            sums->disk += sums->extents[i].stored;
-    sums->count = 0;
+    if (sums->extents.count > 1)
+        qsort(sums->extents.items, sums->extents.count, sizeof *sums->extents.items,
+              bw_compare_first);
+    for (size_t i = 0; i < sums->extents.count; i++)
+        if (!i || sums->extents.items[i].address != sums->extents.items[i - 1].address)
+            sums->disk += sums->extents.items[i].stored;
+    sums->extents.count = 0;
 }
 
 void bw_extent_sums_begin(struct bw_extent_sums *sums)
 {
     sums->extent_count = sums->disk = sums->next_address = 0;
-    sums->count = 0;
+    sums->extents.count = 0;
 }
 
 void bw_extent_sums_free(struct bw_extent_sums *sums)
 {
-    free(sums->extents);
+    bw_used_extents_free(&sums->extents);
 }
 
 /* Parts that follow each other in the file and on the disk are one piece, as in filefrag(8): holes
@@ -46,11 +47,11 @@ bool bw_extent_sums_add(struct bw_extent_sums *sums, uint64_t offset,
 {
     const bool plain = extent->compression == BW_COMPRESS_NONE;
     const uint64_t begin = extent->disk_bytenr + (plain ? extent->offset : 0);
-    if (sums->count == MOST_EXTENTS)
+    if (sums->extents.count == MOST_EXTENTS)
         bw_extent_sums_end(sums);
-    if (!BW_ARRAY_RESERVE(sums->extents, sums->count, sums->capacity))
+    if (bw_used_extents_reserve(&sums->extents, 1))
         return false;
-    sums->extents[sums->count++] =
+    sums->extents.items[sums->extents.count++] =
         (struct bw_used_extent){extent->disk_bytenr, extent->disk_num_bytes};
     sums->extent_count +=
         !sums->next_address ||
@@ -65,7 +66,7 @@ bool bw_extent_sums_add(struct bw_extent_sums *sums, uint64_t offset,
 struct search {
     struct bw_fs *fs;
     const struct bw_tree *tree;
-    const struct bw_map *lost_blocks;
+    const struct bw_key_map *lost_blocks;
     const uint64_t *numbers;
     size_t count, at; /* `at`: the inode whose extents are being added up */
     struct bw_extent_counts *counts;
@@ -85,7 +86,7 @@ static bool is_wanted(void *context, const struct bw_block_pointer *pointer)
     const struct bw_key first = {search->numbers[next], BW_EXTENT_DATA, 0};
     return bw_key_compare(&first, &keys->end_key) < 0 &&
            (keys->level || !search->lost_blocks ||
-            bw_map_get(search->lost_blocks, pointer->bytenr) == UINT32_MAX);
+            !bw_key_map_has(search->lost_blocks, pointer->bytenr));
 }
 
 static void end_inode(struct search *search)
@@ -132,8 +133,9 @@ static struct bw_error *on_lost(void *context, const struct bw_block_pointer *po
 }
 
 struct bw_error *bw_extent_counts_find(struct bw_fs *fs, const struct bw_tree *tree,
-                                       const struct bw_map *lost_blocks, const uint64_t *numbers,
-                                       size_t count, struct bw_extent_counts *counts)
+                                       const struct bw_key_map *lost_blocks,
+                                       const uint64_t *numbers, size_t count,
+                                       struct bw_extent_counts *counts)
 {
     struct search search = {.fs = fs,
                             .tree = tree,

@@ -3,6 +3,7 @@
 #ifndef BW_DATA_EXTENT_SUMS_H
 #define BW_DATA_EXTENT_SUMS_H
 
+#include "base/vector.h"
 #include "fs/fs.h"
 #include "ondisk/items.h"
 
@@ -10,6 +11,8 @@
 struct bw_used_extent {
     uint64_t address, stored;
 };
+
+BW_VECTOR(bw_used_extents, struct bw_used_extent);
 
 /** All zeros is a file without extents. */
 struct bw_extent_sums {
@@ -19,8 +22,7 @@ struct bw_extent_sums {
     uint64_t disk; /**< after bw_extent_sums_end(): bytes of the extents, whole and compressed */
 
     /* Private. */
-    struct bw_used_extent *extents;
-    size_t count, capacity;
+    struct bw_used_extents extents;
     uint64_t next_offset, next_address; /* end of the last part; 0: none */
 };
 
@@ -47,7 +49,8 @@ struct bw_extent_counts {
  * lower bounds. Fails only if memory runs out.
  */
 struct bw_error *bw_extent_counts_find(struct bw_fs *fs, const struct bw_tree *tree,
-                                       const struct bw_map *lost_blocks, const uint64_t *numbers,
-                                       size_t count, struct bw_extent_counts *counts);
+                                       const struct bw_key_map *lost_blocks,
+                                       const uint64_t *numbers, size_t count,
+                                       struct bw_extent_counts *counts);
 
 #endif

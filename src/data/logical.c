@@ -6,9 +6,9 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/struct_size.h"
+#include "base/vector.h"
 #include "btrfs-walk/format.h"
 #include "data/fetch.h"
 #include "fs/fs.h"
@@ -20,10 +20,7 @@ struct chunk_range {
     uint64_t logical, length, type;
 };
 
-struct chunk_ranges {
-    struct chunk_range *items;
-    size_t count, capacity;
-};
+BW_VECTOR(chunk_ranges, struct chunk_range);
 
 /* A running read. */
 struct logical_read {
@@ -41,11 +38,8 @@ struct logical_read {
 static struct bw_error *add_chunk(void *context, const struct bw_chunk_info *chunk)
 {
     struct chunk_ranges *chunks = context;
-    if (!BW_ARRAY_RESERVE(chunks->items, chunks->count, chunks->capacity))
-        return bw_error_no_memory();
-    chunks->items[chunks->count++] =
-        (struct chunk_range){chunk->logical, chunk->length, chunk->type};
-    return NULL;
+    return chunk_ranges_push(chunks,
+                             (struct chunk_range){chunk->logical, chunk->length, chunk->type});
 }
 
 /* The chunk at an address, or NULL. */

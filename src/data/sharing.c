@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/compare.h"
 #include "base/hash_mix.h"
@@ -15,6 +14,7 @@
 #include "base/number_set.h"
 #include "base/range_set.h"
 #include "base/search.h"
+#include "base/vector.h"
 #include "data/extent_sums.h"
 #include "data/references.h"
 #include "fs/fs.h"
@@ -44,8 +44,7 @@ enum sharing_kind {
 
 struct sharing_table {
     struct bw_fs *fs;
-    uint64_t *requested; /* since the tree was read; ascending while it is */
-    size_t requested_count, requested_capacity;
+    struct bw_numbers requested; /* since the tree was read; ascending while it is */
     size_t requested_before;
     struct bw_number_set shared, split; /* addresses in units of the smallest sector */
     struct bw_extent_entry extent; /* that the last extent item was for, with several references */
@@ -58,7 +57,7 @@ struct sharing_table {
 
 static void free_table(struct sharing_table *table)
 {
-    free(table->requested);
+    bw_numbers_free(&table->requested);
     bw_number_set_free(&table->shared);
     bw_number_set_free(&table->split);
     bw_number_set_free(&table->lost_blocks);
@@ -75,19 +74,18 @@ static bool is_full(const struct sharing_table *table)
 static void request_all(struct sharing_table *table)
 {
     table->all = true;
-    table->requested_count = 0;
+    table->requested.count = 0;
 }
 
 /* Requests an address, unless it is the address of a tree block in memory. */
 static struct bw_error *request_address(struct sharing_table *table, uint64_t bytenr)
 {
-    const size_t count = table->requested_count;
-    if (table->all || bytenr >= BW_MEMORY_START || (count && table->requested[count - 1] == bytenr))
+    const size_t count = table->requested.count;
+    if (table->all || bytenr >= BW_MEMORY_START ||
+        (count && table->requested.items[count - 1] == bytenr))
         return NULL;
-    if (!BW_ARRAY_RESERVE(table->requested, count, table->requested_capacity))
-        return bw_error_no_memory();
-    table->requested[table->requested_count++] = bytenr;
-    if (table->requested_before + table->requested_count == MOST_REQUESTS)
+    BW_TRY(bw_numbers_push(&table->requested, bytenr));
+    if (table->requested_before + table->requested.count == MOST_REQUESTS)
         request_all(table);
     return NULL;
 }
@@ -114,8 +112,8 @@ static enum sharing_kind sharing_of(const struct sharing_table *table, uint64_t 
 /* Whether any address from `first` to `last`, both included, was requested for. */
 static bool has_asked(const struct sharing_table *table, uint64_t first, uint64_t last)
 {
-    const size_t at = BW_FIRST_INDEX(i, table->requested_count, table->requested[i] >= first);
-    return table->all || (at < table->requested_count && table->requested[at] <= last);
+    const size_t at = BW_FIRST_INDEX(i, table->requested.count, table->requested.items[i] >= first);
+    return table->all || (at < table->requested.count && table->requested.items[at] <= last);
 }
 
 static bool may_have_addresses(void *context, const struct bw_block_pointer *pointer)
@@ -187,16 +185,17 @@ static struct bw_error *read_table(struct sharing_table *table)
     struct bw_fs *fs = table->fs;
     struct bw_scan scan = {BW_SCAN_ALL,     .adopt = true,         .wants = may_have_addresses,
                            .leaf = on_leaf, .lost = on_lost_block, .context = table};
-    if (!table->all && !table->requested_count)
+    if (!table->all && !table->requested.count)
         return NULL;
     if (!fs->extent_tree.id)
         return bw_error_create(BW_ERROR_CORRUPT, "the extent tree is lost");
-    if (table->requested_count)
-        qsort(table->requested, table->requested_count, sizeof *table->requested, bw_compare_first);
+    if (table->requested.count)
+        qsort(table->requested.items, table->requested.count, sizeof *table->requested.items,
+              bw_compare_first);
     BW_TRY(bw_tree_scan(&fs->reader, &fs->extent_tree, &scan));
     bw_range_set_join(&table->lost);
-    table->requested_before += table->requested_count;
-    table->requested_count = 0;
+    table->requested_before += table->requested.count;
+    table->requested.count = 0;
     return end_extent(table);
 }
 
@@ -225,6 +224,8 @@ struct split_part {
     enum sharing_kind way;
 };
 
+BW_VECTOR(split_parts, struct split_part);
+
 struct bw_sharing {
     pthread_mutex_t lock; /* of everything else */
     struct bw_fs *fs;
@@ -237,8 +238,7 @@ struct bw_sharing {
     struct bw_file_space *space; /* for each file of the batch */
     struct bw_range_set *ranges;
     const struct bw_wanted_file *file; /* that the parts and extents are of */
-    struct split_part *parts;
-    size_t part_count, part_capacity;
+    struct split_parts parts;
     struct bw_extent_sums extents;
 };
 
@@ -338,15 +338,15 @@ static int by_extent(const void *a, const void *b)
 static struct bw_error *add_split_parts(struct bw_sharing *sharing)
 {
     enum sharing_kind kind = NOT_SHARED;
-    if (sharing->part_count)
-        qsort(sharing->parts, sharing->part_count, sizeof *sharing->parts, by_extent);
-    for (size_t i = 0; i < sharing->part_count; i++) {
-        const struct split_part *part = &sharing->parts[i];
-        if (!i || part->extent != sharing->parts[i - 1].extent)
+    if (sharing->parts.count)
+        qsort(sharing->parts.items, sharing->parts.count, sizeof *sharing->parts.items, by_extent);
+    for (size_t i = 0; i < sharing->parts.count; i++) {
+        const struct split_part *part = &sharing->parts.items[i];
+        if (!i || part->extent != sharing->parts.items[i - 1].extent)
             kind = part->way;
         BW_TRY(add_range(sharing, sharing->file, &part->range, kind));
     }
-    sharing->part_count = 0;
+    sharing->parts.count = 0;
     return NULL;
 }
 
@@ -365,10 +365,7 @@ static struct bw_error *end_file(struct bw_sharing *sharing)
 static struct bw_error *add_part(struct bw_sharing *sharing, uint64_t extent,
                                  const struct bw_range *range)
 {
-    if (!BW_ARRAY_RESERVE(sharing->parts, sharing->part_count, sharing->part_capacity))
-        return bw_error_no_memory();
-    sharing->parts[sharing->part_count++] = (struct split_part){extent, *range, sharing->way[0]};
-    return NULL;
+    return split_parts_push(&sharing->parts, (struct split_part){extent, *range, sharing->way[0]});
 }
 
 static enum sharing_kind greater(enum sharing_kind one, enum sharing_kind other)
@@ -457,7 +454,7 @@ void bw_sharing_destroy(struct bw_sharing *sharing)
     bw_extent_scan_end(&sharing->scan);
     pthread_mutex_destroy(&sharing->lock);
     free_table(&sharing->table);
-    free(sharing->parts);
+    split_parts_free(&sharing->parts);
     bw_extent_sums_free(&sharing->extents);
     free(sharing);
 }

@@ -14,10 +14,10 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/pool.h"
 #include "base/struct_size.h"
+#include "base/vector.h"
 #include "data/reader.h"
 #include "fs/fs.h"
 
@@ -40,10 +40,11 @@ struct entry {
     size_t part; /* index of its first part in the block, after reading */
 };
 
+BW_VECTOR(entries, struct entry);
+
 /* A list of ranges that a worker reads at once. */
 struct task {
-    struct entry *entries;
-    size_t count, capacity;
+    struct entries entries;
 };
 
 /* The state of the planning. */
@@ -74,10 +75,9 @@ static struct bw_error *next_file(struct planner *planner)
 static struct bw_error *add_entry(struct planner *planner, struct task *task, uint64_t end,
                                   bool work)
 {
-    if (!BW_ARRAY_RESERVE(task->entries, task->count, task->capacity))
-        return bw_error_no_memory();
+    BW_TRY(entries_reserve(&task->entries, 1));
     bool last = end == planner->end;
-    task->entries[task->count++] =
+    task->entries.items[task->entries.count++] =
         (struct entry){planner->file, planner->offset, end, work, last, 0};
     planner->offset = end;
     planner->has_file = !last;
@@ -119,7 +119,7 @@ static struct bw_error *fill_task(struct planner *planner, struct task *task)
     uint64_t used = 0;
     size_t held = 0;
     bool full = false;
-    while (!full && task->count < TASK_ENTRIES) {
+    while (!full && task->entries.count < TASK_ENTRIES) {
         if (!planner->has_file)
             BW_TRY(next_file(planner));
         if (planner->ended)
@@ -192,9 +192,9 @@ static struct bw_error *deliver_task(const struct state *state, const struct slo
 {
     const struct bw_stream *stream = state->stream;
     struct bw_error *error = NULL;
-    for (size_t i = 0; i < slot->task.count; i++) {
-        const struct entry *entry = &slot->task.entries[i];
-        size_t last = i + 1 < slot->task.count ? entry[1].part : slot->block.count;
+    for (size_t i = 0; i < slot->task.entries.count; i++) {
+        const struct entry *entry = &slot->task.entries.items[i];
+        size_t last = i + 1 < slot->task.entries.count ? entry[1].part : slot->block.count;
         if (!error)
             error = deliver_parts(stream, slot, entry, last);
         if (entry->last && error)
@@ -213,7 +213,7 @@ static void recycle_slot(struct state *state, struct slot *slot)
     else
         bw_data_block_free(&slot->block);
     slot->block = (struct bw_data_block){0};
-    slot->task.count = 0;
+    slot->task.entries.count = 0;
     slot->done = false;
 }
 
@@ -244,7 +244,7 @@ static bool plan_next(struct state *state)
     pthread_mutex_lock(&state->lock);
     state->error = bw_error_first(state->error, error);
     state->planning = false;
-    state->planned += slot->task.count > 0;
+    state->planned += slot->task.entries.count > 0;
     state->ended = state->planner.ended;
     return true;
 }
@@ -283,8 +283,8 @@ static bool run_next(struct state *state, struct bw_data_reader *reader)
         slot->block = state->spare[--state->spare_count];
     pthread_mutex_unlock(&state->lock);
     struct bw_error *error = NULL;
-    for (size_t i = 0; i < slot->task.count && !error; i++)
-        error = run_entry(state->stream, reader, &slot->task.entries[i], &slot->block);
+    for (size_t i = 0; i < slot->task.entries.count && !error; i++)
+        error = run_entry(state->stream, reader, &slot->task.entries.items[i], &slot->block);
     pthread_mutex_lock(&state->lock);
     state->error = bw_error_first(state->error, error);
     slot->done = !error;
@@ -321,9 +321,9 @@ static void abandon_rest(struct state *state)
 {
     for (; state->head < state->planned; state->head++) {
         const struct task *task = &slot_of(state, state->head)->task;
-        for (size_t i = 0; i < task->count; i++)
-            if (task->entries[i].last)
-                abandon_file(state, &task->entries[i].file);
+        for (size_t i = 0; i < task->entries.count; i++)
+            if (task->entries.items[i].last)
+                abandon_file(state, &task->entries.items[i].file);
     }
     if (state->planner.has_file)
         abandon_file(state, &state->planner.file);
@@ -333,7 +333,7 @@ static void free_state(struct state *state)
 {
     for (size_t i = 0; state->slots && i < state->size; i++) {
         bw_data_block_free(&state->slots[i].block);
-        free(state->slots[i].task.entries);
+        entries_free(&state->slots[i].task.entries);
     }
     while (state->spare_count)
         bw_data_block_free(&state->spare[--state->spare_count]);

@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/escape.h"
 #include "base/human.h"
+#include "base/vector.h"
 #include "btrfs-walk/inode.h"
 #include "data/reader.h"
 
@@ -21,11 +21,12 @@ struct named_id {
     const char *name; /* in the text */
 };
 
+BW_VECTOR(named_ids, struct named_id);
+
 /* The names in a file. All zeros: none. */
 struct id_list {
     struct bw_buffer text;  /* of the file; a NUL follows each name */
-    struct named_id *names; /* by number, then line */
-    size_t count, capacity;
+    struct named_ids names; /* by number, then line */
 };
 
 struct bw_user_names {
@@ -88,11 +89,8 @@ static struct bw_error *add_line(struct id_list *list, char *line, struct bw_buf
     *colon = '\0';
     if (!is_good_name(escaped, line))
         return NULL;
-    if (!BW_ARRAY_RESERVE(list->names, list->count, list->capacity))
-        return bw_error_no_memory();
-    list->names[list->count] = (struct named_id){(uint32_t)number, (uint32_t)list->count, line};
-    list->count++;
-    return NULL;
+    return named_ids_push(&list->names,
+                          (struct named_id){(uint32_t)number, (uint32_t)list->names.count, line});
 }
 
 static int by_number(const void *a, const void *b)
@@ -114,8 +112,8 @@ static struct bw_error *read_list(struct bw_fs *fs, const struct bw_place *place
         BW_TRY(add_line(list, line, &escaped));
         line = is_last ? NULL : end + 1;
     }
-    if (list->count)
-        qsort(list->names, list->count, sizeof *list->names, by_number);
+    if (list->names.count)
+        qsort(list->names.items, list->names.count, sizeof *list->names.items, by_number);
     return NULL;
 }
 
@@ -184,7 +182,7 @@ struct bw_error *bw_user_names_open(struct bw_fs *fs, const struct bw_subvolume 
 static void free_list(struct id_list *list)
 {
     bw_buffer_free(&list->text);
-    free(list->names);
+    named_ids_free(&list->names);
 }
 
 void bw_user_names_close(struct bw_user_names *names)
@@ -207,24 +205,26 @@ const char *bw_user_names_place(const struct bw_user_names *names)
 /* The first of that number. */
 static const char *find_name(const struct id_list *list, uint32_t number)
 {
-    size_t low = 0, high = list->count;
+    size_t low = 0, high = list->names.count;
     while (low < high) {
         const size_t middle = low + (high - low) / 2;
-        if (list->names[middle].number < number)
+        if (list->names.items[middle].number < number)
             low = middle + 1;
         else
             high = middle;
     }
-    return low < list->count && list->names[low].number == number ? list->names[low].name : NULL;
+    return low < list->names.count && list->names.items[low].number == number
+               ? list->names.items[low].name
+               : NULL;
 }
 
 static bool find_number(const struct id_list *list, const char *name, uint32_t *number)
 {
     uint32_t line = UINT32_MAX;
-    for (size_t i = 0; i < list->count; i++)
-        if (list->names[i].line < line && strcmp(list->names[i].name, name) == 0) {
-            line = list->names[i].line;
-            *number = list->names[i].number;
+    for (size_t i = 0; i < list->names.count; i++)
+        if (list->names.items[i].line < line && strcmp(list->names.items[i].name, name) == 0) {
+            line = list->names.items[i].line;
+            *number = list->names.items[i].number;
         }
     return line != UINT32_MAX;
 }

@@ -11,6 +11,7 @@
 #ifndef BW_DIFF_DIFF_H
 #define BW_DIFF_DIFF_H
 
+#include "base/map.h"
 #include "btree/find_leaf.h"
 #include "btrfs-walk/diff.h"
 #include "diff/pairs.h"

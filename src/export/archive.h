@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "base/buffer.h"
+#include "base/vector.h"
 #include "btrfs-walk/file.h"
 #include "btrfs-walk/inode.h"
 
@@ -69,12 +70,13 @@ struct bw_error *bw_archive_add_zeros(struct bw_archive *archive, uint64_t lengt
 /** Completes an archive. */
 struct bw_error *bw_archive_end(struct bw_archive *archive);
 
+BW_VECTOR(bw_archive_ranges, struct bw_archive_range);
+
 /** Finds the ranges of data of a file. Only one thread at a time may use it. */
 struct bw_ranges {
     struct bw_extent_reader *reader;
-    struct bw_archive_range *ranges; /**< ranges of data, in ascending order; aligned to 512 bytes,
+    struct bw_archive_ranges ranges; /**< ranges of data, in ascending order; aligned to 512 bytes,
                                       * except for the end of the file */
-    size_t count, capacity;
     uint64_t least_hole; /**< smaller holes count as data: 4 KiB, more in files with very many holes
                           */
     bool is_sparse;      /**< there are holes of this size */

@@ -5,11 +5,11 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/path.h"
 #include "base/pool.h"
 #include "base/thread.h"
+#include "base/vector.h"
 #include "btrfs-walk/history.h"
 #include "export/entry_queue.h"
 
@@ -274,15 +274,18 @@ struct bw_entry_queue {
     struct bw_buffer renamed;              /* the newer path of an entry */
 };
 
-/* Entries that wait to be sorted. */
+/* An entry that waits to be sorted. */
+struct waiting {
+    struct bw_place place;
+    struct bw_inode inode;
+    size_t path, length; /* in the paths */
+    bool has_inode;
+};
+
+BW_VECTOR(waiting_entries, struct waiting);
+
 struct sorting {
-    struct waiting {
-        struct bw_place place;
-        struct bw_inode inode;
-        size_t path, length; /* in the paths */
-        bool has_inode;
-    } * entries;
-    size_t count, capacity;
+    struct waiting_entries entries;
     struct bw_buffer paths;
 };
 
@@ -441,9 +444,8 @@ static struct bw_error *enqueue_entry(void *context, const struct bw_entry *give
 static struct bw_error *add_to_sort(void *context, const struct bw_entry *entry)
 {
     struct sorting *sorting = context;
-    if (!BW_ARRAY_RESERVE(sorting->entries, sorting->count, sorting->capacity))
-        return bw_error_no_memory();
-    struct waiting *waiting = &sorting->entries[sorting->count++];
+    BW_TRY(waiting_entries_reserve(&sorting->entries, 1));
+    struct waiting *waiting = &sorting->entries.items[sorting->entries.count++];
     *waiting = (struct waiting){.place = entry->place,
                                 .path = sorting->paths.length,
                                 .length = entry->path_length,
@@ -472,11 +474,11 @@ static int by_names(const void *left, const void *right, void *paths)
 
 static struct bw_error *enqueue_sorted(struct bw_entry_queue *queue, struct sorting *sorting)
 {
-    if (sorting->count)
-        qsort_r(sorting->entries, sorting->count, sizeof *sorting->entries, by_names,
-                sorting->paths.data);
-    for (size_t i = 0; i < sorting->count; i++) {
-        const struct waiting *waiting = &sorting->entries[i];
+    if (sorting->entries.count)
+        qsort_r(sorting->entries.items, sorting->entries.count, sizeof *sorting->entries.items,
+                by_names, sorting->paths.data);
+    for (size_t i = 0; i < sorting->entries.count; i++) {
+        const struct waiting *waiting = &sorting->entries.items[i];
         const struct bw_entry entry = {.path = sorting->paths.data + waiting->path,
                                        .path_length = waiting->length,
                                        .place = waiting->place,
@@ -534,7 +536,7 @@ static struct bw_error *walk_from(struct bw_entry_queue *queue,
         error = bw_walk(queue->fs, &options, NULL);
     if (!error)
         error = enqueue_sorted(queue, &sorting);
-    free(sorting.entries);
+    waiting_entries_free(&sorting.entries);
     bw_buffer_free(&sorting.paths);
     bool another = error && start && error->code != BW_ERROR_STOPPED &&
                    error->code != BW_ERROR_NO_MEMORY && error->code != BW_ERROR_USAGE;

@@ -4,12 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
-
-struct bw_linked_file {
-    uint32_t path; /* in the store */
-    uint8_t state; /* enum bw_link_state */
-};
+#include "base/vector.h"
 
 void bw_links_init(struct bw_links *links)
 {
@@ -19,26 +14,26 @@ void bw_links_init(struct bw_links *links)
 
 void bw_links_free(struct bw_links *links)
 {
-    for (size_t i = 0; i < links->subvolume_count; i++)
-        bw_map_free(&links->numbers[i]);
-    free(links->numbers);
-    bw_map_free(&links->subvolumes);
-    free(links->files);
+    for (size_t i = 0; i < links->numbers.count; i++)
+        bw_key_map_free(&links->numbers.items[i]);
+    bw_key_maps_free(&links->numbers);
+    bw_key_map_free(&links->subvolumes);
+    bw_linked_files_free(&links->files);
     bw_path_store_free(&links->paths);
     pthread_mutex_destroy(&links->lock);
 }
 
 /* The map from inodes to files in a subvolume; NULL if memory runs out. */
-static struct bw_map *numbers_of(struct bw_links *links, uint64_t subvolume)
+static struct bw_key_map *numbers_of(struct bw_links *links, uint64_t subvolume)
 {
-    uint32_t at = bw_map_get(&links->subvolumes, subvolume);
+    uint32_t at = bw_key_map_get(&links->subvolumes, subvolume, UINT32_MAX);
     if (at != UINT32_MAX)
-        return &links->numbers[at];
-    if (!BW_ARRAY_RESERVE(links->numbers, links->subvolume_count, links->subvolume_capacity) ||
-        !bw_map_put(&links->subvolumes, subvolume, (uint32_t)links->subvolume_count))
+        return &links->numbers.items[at];
+    if (bw_key_maps_reserve(&links->numbers, 1) ||
+        bw_key_map_put(&links->subvolumes, subvolume, (uint32_t)links->numbers.count))
         return NULL;
-    links->numbers[links->subvolume_count] = (struct bw_map){0};
-    return &links->numbers[links->subvolume_count++];
+    links->numbers.items[links->numbers.count] = (struct bw_key_map){0};
+    return &links->numbers.items[links->numbers.count++];
 }
 
 /* Stores the path of the first name of a file. */
@@ -50,21 +45,23 @@ static bool set_file_path(struct bw_links *links, struct bw_linked_file *file, c
 
 static bool add_file(struct bw_links *links, const struct bw_place *place, const char *path)
 {
-    struct bw_map *numbers = numbers_of(links, bw_subvolume_id(place->subvolume));
-    return numbers && links->count < UINT32_MAX &&
-           BW_ARRAY_RESERVE(links->files, links->count, links->capacity) &&
-           set_file_path(links, &links->files[links->count], path) &&
-           bw_map_put(numbers, place->inode, (uint32_t)links->count++);
+    struct bw_key_map *numbers = numbers_of(links, bw_subvolume_id(place->subvolume));
+    return numbers && links->files.count < UINT32_MAX &&
+           !bw_linked_files_reserve(&links->files, 1) &&
+           set_file_path(links, &links->files.items[links->files.count], path) &&
+           !bw_key_map_put(numbers, place->inode, (uint32_t)links->files.count++);
 }
 
 /* Finds a file; the lock must be held. */
 static bool find_link(const struct bw_links *links, const struct bw_place *place,
                       struct bw_link *link)
 {
-    uint32_t at = bw_map_get(&links->subvolumes, bw_subvolume_id(place->subvolume));
-    uint32_t number = at == UINT32_MAX ? UINT32_MAX : bw_map_get(&links->numbers[at], place->inode);
+    uint32_t at = bw_key_map_get(&links->subvolumes, bw_subvolume_id(place->subvolume), UINT32_MAX);
+    uint32_t number = at == UINT32_MAX
+                          ? UINT32_MAX
+                          : bw_key_map_get(&links->numbers.items[at], place->inode, UINT32_MAX);
     if (number != UINT32_MAX)
-        *link = (struct bw_link){.state = links->files[number].state, .number = number};
+        *link = (struct bw_link){.state = links->files.items[number].state, .number = number};
     return number != UINT32_MAX;
 }
 
@@ -74,7 +71,7 @@ bool bw_links_meet(struct bw_links *links, const struct bw_place *place, const c
     pthread_mutex_lock(&links->lock);
     bool good = find_link(links, place, link);
     if (!good) {
-        *link = (struct bw_link){.is_first = true, .number = links->count};
+        *link = (struct bw_link){.is_first = true, .number = links->files.count};
         good = add_file(links, place, path);
     }
     pthread_mutex_unlock(&links->lock);
@@ -92,14 +89,14 @@ bool bw_links_find(struct bw_links *links, const struct bw_place *place, struct 
 void bw_links_set(struct bw_links *links, size_t number, enum bw_link_state state)
 {
     pthread_mutex_lock(&links->lock);
-    links->files[number].state = (uint8_t)state;
+    links->files.items[number].state = (uint8_t)state;
     pthread_mutex_unlock(&links->lock);
 }
 
 bool bw_links_rename(struct bw_links *links, size_t number, const char *path)
 {
     pthread_mutex_lock(&links->lock);
-    bool good = set_file_path(links, &links->files[number], path);
+    bool good = set_file_path(links, &links->files.items[number], path);
     pthread_mutex_unlock(&links->lock);
     return good;
 }
@@ -107,6 +104,6 @@ bool bw_links_rename(struct bw_links *links, size_t number, const char *path)
 void bw_links_append_path(struct bw_links *links, size_t number, struct bw_buffer *path)
 {
     pthread_mutex_lock(&links->lock);
-    bw_path_store_append(&links->paths, links->files[number].path, path);
+    bw_path_store_append(&links->paths, links->files.items[number].path, path);
     pthread_mutex_unlock(&links->lock);
 }

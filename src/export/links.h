@@ -8,18 +8,27 @@
 
 #include <pthread.h>
 
-#include "base/map.h"
+#include "base/hash_table.h"
+#include "base/vector.h"
 #include "btrfs-walk/inode.h"
 #include "export/path_store.h"
+
+/** A file; see enum bw_link_state. */
+struct bw_linked_file {
+    uint32_t path; /**< in the store */
+    uint8_t state;
+};
+
+BW_VECTOR(bw_linked_files, struct bw_linked_file);
+
+BW_VECTOR(bw_key_maps, struct bw_key_map);
 
 /** The files found so far. */
 struct bw_links {
     pthread_mutex_t lock;
-    struct bw_map subvolumes; /**< indices in `numbers`, by subvolume */
-    struct bw_map *numbers;   /**< for each subvolume, a map from inodes to files */
-    size_t subvolume_count, subvolume_capacity;
-    struct bw_linked_file *files;
-    size_t count, capacity;
+    struct bw_key_map subvolumes; /**< indices in `numbers`, by subvolume */
+    struct bw_key_maps numbers;   /**< for each subvolume, a map from inodes to files */
+    struct bw_linked_files files;
     struct bw_path_store paths;
 };
 

@@ -28,8 +28,8 @@ enum {
 
 void bw_made_directories_free(struct bw_made_directories *directories)
 {
-    free(directories->subvolumes);
-    bw_map_free(&directories->subvolume_numbers);
+    bw_subvolume_pointers_free(&directories->subvolumes);
+    bw_key_map_free(&directories->subvolume_numbers);
     bw_path_store_free(&directories->paths);
     bw_leaf_list_free(&directories->leaves);
     *directories = (struct bw_made_directories){0};
@@ -40,15 +40,14 @@ static uint32_t number_subvolume(struct bw_made_directories *directories,
                                  const struct bw_subvolume *subvolume)
 {
     const uint64_t key = (uint64_t)(uintptr_t)subvolume;
-    uint32_t number = bw_map_get(&directories->subvolume_numbers, key);
+    uint32_t number = bw_key_map_get(&directories->subvolume_numbers, key, UINT32_MAX);
     if (number != UINT32_MAX)
         return number;
-    number = (uint32_t)directories->subvolume_count;
-    if (!BW_ARRAY_RESERVE(directories->subvolumes, directories->subvolume_count,
-                          directories->subvolume_capacity) ||
-        !bw_map_put(&directories->subvolume_numbers, key, number))
+    number = (uint32_t)directories->subvolumes.count;
+    if (bw_subvolume_pointers_reserve(&directories->subvolumes, 1) ||
+        bw_key_map_put(&directories->subvolume_numbers, key, number))
         return UINT32_MAX;
-    directories->subvolumes[directories->subvolume_count++] = subvolume;
+    directories->subvolumes.items[directories->subvolumes.count++] = subvolume;
     return number;
 }
 
@@ -156,7 +155,7 @@ static struct bw_made_directory unpack_from(const struct bw_made_directories *di
         directory.place.directory = bw_varint_get(&at);
     }
     directory.place.subvolume =
-        directories->subvolumes[bits & OTHER_SUBVOLUME ? bw_varint_get(&at) : 0];
+        directories->subvolumes.items[bits & OTHER_SUBVOLUME ? bw_varint_get(&at) : 0];
     return directory;
 }
 
@@ -324,19 +323,15 @@ static struct bw_error *visit_chunk(const struct bw_made_directories *directorie
                                     bw_made_directory_visitor *visit, void *context)
 {
     const struct bw_path_store *paths = &directories->paths;
-    BW_AUTO_FREE uint32_t *numbers = NULL;
-    size_t count = 0, capacity = 0;
+    BW_SCOPED(bw_sizes) struct bw_sizes numbers = {0};
     for (uint32_t number = bw_packed_first(&paths->records, chunk); number != BW_NO_RECORD;) {
         const struct bw_stored_name name = bw_path_store_get(paths, number);
-        if (is_made(paths, &name, marks)) {
-            if (!BW_ARRAY_RESERVE(numbers, count, capacity))
-                return bw_error_no_memory();
-            numbers[count++] = number;
-        }
+        if (is_made(paths, &name, marks))
+            BW_TRY(bw_sizes_push(&numbers, number));
         number = bw_packed_next_in_chunk(&paths->records, number, name.size);
     }
-    while (count--)
-        BW_TRY(visit_made(directories, numbers[count], path, visit, context));
+    while (numbers.count)
+        BW_TRY(visit_made(directories, (uint32_t)bw_sizes_pop(&numbers), path, visit, context));
     return NULL;
 }
 
@@ -413,7 +408,7 @@ void bw_directory_order_free(struct bw_directory_order *order)
     bw_made_directories_free(&order->all);
     bw_buffer_free(&order->open);
     bw_buffer_free(&order->path);
-    free(order->pending);
+    bw_sizes_free(&order->pending);
 }
 
 struct bw_error *bw_directory_order_add(struct bw_directory_order *order, const char *path,
@@ -441,8 +436,9 @@ static bool find_directory(struct bw_directory_order *order, const char *path, s
 static void finish_outside(struct bw_directory_order *order, const char *path, size_t length)
 {
     order->open.length = bw_path_common(&order->open, path, length);
-    while (order->pending_count && order->pending[order->pending_count - 1] > order->open.length)
-        order->pending_count--;
+    while (order->pending.count &&
+           order->pending.items[order->pending.count - 1] > order->open.length)
+        order->pending.count--;
 }
 
 /* Whether tar has yet to restore the attributes of a directory. If it has finished the directory
@@ -450,10 +446,10 @@ static void finish_outside(struct bw_directory_order *order, const char *path, s
  * name begins with it. */
 static bool is_pending(const struct bw_directory_order *order, const char *path, size_t length)
 {
-    size_t i = order->pending_count;
-    while (i && order->pending[i - 1] > length)
+    size_t i = order->pending.count;
+    while (i && order->pending.items[i - 1] > length)
         i--;
-    return length && i && order->pending[i - 1] == length &&
+    return length && i && order->pending.items[i - 1] == length &&
            bw_path_common(&order->open, path, length) == length;
 }
 
@@ -475,11 +471,10 @@ static struct bw_error *write_new(struct bw_directory_order *order, const char *
     order->open.length = 0;
     bw_buffer_append(&order->open, path, length);
     bw_buffer_append_byte(&order->open, '\0');
-    if (order->open.failed ||
-        !BW_ARRAY_RESERVE(order->pending, order->pending_count, order->pending_capacity))
+    if (order->open.failed || bw_sizes_reserve(&order->pending, 1))
         return bw_error_no_memory();
     order->open.length--;
-    order->pending[order->pending_count++] = length;
+    order->pending.items[order->pending.count++] = length;
     return order->write(order->context, order->open.data, directory, BW_DIRECTORY_FIRST);
 }
 

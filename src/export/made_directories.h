@@ -3,7 +3,8 @@
 #ifndef BW_EXPORT_MADE_DIRECTORIES_H
 #define BW_EXPORT_MADE_DIRECTORIES_H
 
-#include "base/map.h"
+#include "base/hash_table.h"
+#include "base/vector.h"
 #include "btrfs-walk/inode.h"
 #include "export/leaf_list.h"
 #include "export/path_store.h"
@@ -31,6 +32,8 @@ struct bw_made_before {
     int64_t mtime;
 };
 
+BW_VECTOR(bw_subvolume_pointers, const struct bw_subvolume *);
+
 /** Directories. All zeros is an empty set. There may be millions, so each is packed into about
  * thirty bytes, including its path, or about fifteen if it has no entries. */
 struct bw_made_directories {
@@ -41,9 +44,8 @@ struct bw_made_directories {
     struct bw_leaf_list leaves;        /**< directories without entries, which `paths` lacks */
     struct bw_made_before leaf_before; /**< for the details of the next leaf */
     struct bw_path_store paths;
-    const struct bw_subvolume **subvolumes; /**< subvolumes that contain the directories */
-    size_t subvolume_count, subvolume_capacity;
-    struct bw_map subvolume_numbers; /**< indices by address */
+    struct bw_subvolume_pointers subvolumes; /**< subvolumes that contain the directories */
+    struct bw_key_map subvolume_numbers;     /**< indices by address */
     struct bw_made_owner owners[BW_MADE_OWNERS];
     unsigned owner_count;
     int64_t first_mtime; /**< of the first directory; others are usually close to it */
@@ -91,11 +93,10 @@ struct bw_directory_order {
     bw_directory_writer *write;
     void *context; /**< passed to it */
     struct bw_made_directories all;
-    struct bw_buffer open; /**< path of the directory that tar has entered last */
-    struct bw_buffer path; /**< a buffer for paths */
-    size_t *pending;       /**< lengths of `open` and its parents whose attributes tar has not
-                              restored yet, ascending */
-    size_t pending_count, pending_capacity;
+    struct bw_buffer open;   /**< path of the directory that tar has entered last */
+    struct bw_buffer path;   /**< a buffer for paths */
+    struct bw_sizes pending; /**< lengths of `open` and its parents whose attributes tar has not
+                        restored yet, ascending */
 };
 
 void bw_directory_order_free(struct bw_directory_order *order);

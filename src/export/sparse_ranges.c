@@ -2,8 +2,8 @@
 /* Joins the extents of a file to ranges of data. */
 #include "export/archive.h"
 
-#include "base/array.h"
 #include "base/cleanup.h"
+#include "base/vector.h"
 
 enum {
     UNIT = 512, /* alignment in archives: GNU tar pads each range to it, other programs write the
@@ -26,17 +26,18 @@ static bool is_near(const struct bw_ranges *ranges, const struct bw_archive_rang
  * half of the maximum remain. Large holes remain. */
 static void join_small_holes(struct bw_ranges *ranges)
 {
-    while (ranges->count > MOST_RANGES / 2) {
+    while (ranges->ranges.count > MOST_RANGES / 2) {
         size_t kept = 0;
         ranges->least_hole *= 2;
-        for (size_t i = 1; i < ranges->count; i++) {
-            struct bw_archive_range *last = &ranges->ranges[kept], *range = &ranges->ranges[i];
+        for (size_t i = 1; i < ranges->ranges.count; i++) {
+            struct bw_archive_range *last = &ranges->ranges.items[kept],
+                                    *range = &ranges->ranges.items[i];
             if (is_near(ranges, last, range->offset))
                 last->length = range->offset + range->length - last->offset;
             else
-                ranges->ranges[++kept] = *range;
+                ranges->ranges.items[++kept] = *range;
         }
-        ranges->count = kept + 1;
+        ranges->ranges.count = kept + 1;
     }
 }
 
@@ -49,7 +50,7 @@ struct bw_error *bw_ranges_init(struct bw_ranges *ranges, struct bw_fs *fs)
 void bw_ranges_free(struct bw_ranges *ranges)
 {
     bw_extent_reader_destroy(ranges->reader);
-    free(ranges->ranges);
+    bw_archive_ranges_free(&ranges->ranges);
     bw_error_free(ranges->lost);
 }
 
@@ -61,19 +62,17 @@ static bool is_hole(const struct bw_extent *extent)
 
 static struct bw_error *add_range(struct bw_ranges *ranges, uint64_t offset, uint64_t length)
 {
-    struct bw_archive_range *last = ranges->count ? &ranges->ranges[ranges->count - 1] : NULL;
+    struct bw_archive_range *last =
+        ranges->ranges.count ? &ranges->ranges.items[ranges->ranges.count - 1] : NULL;
     if (last && is_near(ranges, last, offset)) {
         last->length = offset + length - last->offset;
         return NULL;
     }
-    if (ranges->count == MOST_RANGES) {
+    if (ranges->ranges.count == MOST_RANGES) {
         join_small_holes(ranges);
         return add_range(ranges, offset, length);
     }
-    if (!BW_ARRAY_RESERVE(ranges->ranges, ranges->count, ranges->capacity))
-        return bw_error_no_memory();
-    ranges->ranges[ranges->count++] = (struct bw_archive_range){offset, length};
-    return NULL;
+    return bw_archive_ranges_push(&ranges->ranges, (struct bw_archive_range){offset, length});
 }
 
 /* Extends a range to whole units, except at the end of the file. */
@@ -100,7 +99,7 @@ struct bw_error *bw_ranges_read(struct bw_ranges *ranges, const struct bw_data_f
 {
     const struct bw_extent *extent;
     uint64_t data = 0;
-    ranges->count = 0;
+    ranges->ranges.count = 0;
     ranges->is_sparse = false;
     ranges->least_hole = LEAST_HOLE;
     bw_error_free(BW_TAKE(ranges->lost));
@@ -115,8 +114,8 @@ struct bw_error *bw_ranges_read(struct bw_ranges *ranges, const struct bw_data_f
         if (!is_hole(extent))
             BW_TRY(add_units(ranges, extent, file->size));
     }
-    for (size_t i = 0; i < ranges->count; i++)
-        data += ranges->ranges[i].length;
+    for (size_t i = 0; i < ranges->ranges.count; i++)
+        data += ranges->ranges.items[i].length;
     ranges->is_sparse = file->size - data >= LEAST_HOLE;
     return NULL;
 }

@@ -6,21 +6,22 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/search.h"
+#include "base/vector.h"
 #include "btrfs-walk/graph.h"
 #include "btrfs-walk/space.h"
 #include "fs/fs.h"
 #include "ondisk/chunk.h"
 #include "ondisk/superblock.h"
 
+BW_VECTOR(bw_moved_ranges, struct bw_moved_range);
+
 struct bw_device_map {
     struct bw_fs *fs;
     struct bw_device_range *ranges; /* in ascending order of devid and offset */
     size_t count;
-    struct bw_moved_range *moved; /* moved by the remap-tree feature; in ascending order of `to` */
-    size_t moved_count, moved_capacity;
+    struct bw_moved_ranges moved; /* moved by the remap-tree feature; in ascending order of `to` */
 };
 
 /* The kernel never allocates space before this offset. Source: BTRFS_DEVICE_RANGE_RESERVED in the
@@ -60,19 +61,17 @@ uint64_t bw_chunk_stripe_length(const struct bw_chunk_info *chunk)
     return chunk->length / bw_chunk_different_stripes(chunk);
 }
 
+BW_VECTOR(bw_device_ranges, struct bw_device_range);
+
 /* A growing list of ranges. */
 struct ranges {
     struct bw_fs *fs;
-    struct bw_device_range *items;
-    size_t count, capacity;
+    struct bw_device_ranges ranges;
 };
 
 static struct bw_error *add_range(struct ranges *ranges, const struct bw_device_range *range)
 {
-    if (!BW_ARRAY_RESERVE(ranges->items, ranges->count, ranges->capacity))
-        return bw_error_no_memory();
-    ranges->items[ranges->count++] = *range;
-    return NULL;
+    return bw_device_ranges_push(&ranges->ranges, *range);
 }
 
 static struct bw_error *add_chunk_stripes(void *context, const struct bw_chunk_info *chunk)
@@ -160,15 +159,15 @@ static struct bw_error *merge_ranges(struct ranges *ranges, const struct ranges 
                                      const struct ranges *stripes)
 {
     size_t device = 0, stripe = 0;
-    while (device < devices->count || stripe < stripes->count) {
+    while (device < devices->ranges.count || stripe < stripes->ranges.count) {
         const struct bw_device_range *known =
-            device < devices->count ? &devices->items[device] : NULL;
+            device < devices->ranges.count ? &devices->ranges.items[device] : NULL;
         const struct bw_device_range *first =
-            stripe < stripes->count ? &stripes->items[stripe] : NULL;
+            stripe < stripes->ranges.count ? &stripes->ranges.items[stripe] : NULL;
         bool is_known = known && (!first || known->devid <= first->devid);
         uint64_t devid = is_known ? known->devid : first->devid;
         size_t end = stripe;
-        while (end < stripes->count && stripes->items[end].devid == devid)
+        while (end < stripes->ranges.count && stripes->ranges.items[end].devid == devid)
             end++;
         BW_TRY(add_device(ranges, devid, is_known ? known->length : 0, first, end - stripe));
         stripe = end;
@@ -182,10 +181,12 @@ static struct bw_error *make_ranges(struct bw_fs *fs, struct ranges *devices,
 {
     BW_TRY(bw_fs_devices(fs, add_device_range, devices));
     BW_TRY(bw_fs_chunks(fs, add_chunk_stripes, stripes));
-    if (stripes->count)
-        qsort(stripes->items, stripes->count, sizeof *stripes->items, compare_ranges);
-    if (devices->count)
-        qsort(devices->items, devices->count, sizeof *devices->items, compare_ranges);
+    if (stripes->ranges.count)
+        qsort(stripes->ranges.items, stripes->ranges.count, sizeof *stripes->ranges.items,
+              compare_ranges);
+    if (devices->ranges.count)
+        qsort(devices->ranges.items, devices->ranges.count, sizeof *devices->ranges.items,
+              compare_ranges);
     return merge_ranges(ranges, devices, stripes);
 }
 
@@ -200,10 +201,7 @@ static struct bw_error *add_moved(void *context, const struct bw_item *item)
     BW_AUTO_ERROR struct bw_error *bad = bw_moved_range_decode(item, &range);
     if (bad)
         return NULL; /* bw_bootstrap_remap() has reported it */
-    if (!BW_ARRAY_RESERVE(map->moved, map->moved_count, map->moved_capacity))
-        return bw_error_no_memory();
-    map->moved[map->moved_count++] = range;
-    return NULL;
+    return bw_moved_ranges_push(&map->moved, range);
 }
 
 static int compare_moved(const void *left, const void *right)
@@ -219,8 +217,8 @@ static struct bw_error *read_moved(struct bw_device_map *map)
     if (!tree.root.bytenr)
         return NULL;
     BW_TRY(bw_fs_items(map->fs, &tree, (struct bw_key){0}, BW_KEY_MAX, add_moved, map));
-    if (map->moved_count)
-        qsort(map->moved, map->moved_count, sizeof *map->moved, compare_moved);
+    if (map->moved.count)
+        qsort(map->moved.items, map->moved.count, sizeof *map->moved.items, compare_moved);
     return NULL;
 }
 
@@ -231,11 +229,11 @@ struct bw_error *bw_device_map_open(struct bw_fs *fs, struct bw_device_map **res
     if (!map)
         return bw_error_no_memory();
     struct bw_error *error = make_ranges(fs, &devices, &stripes, &ranges);
-    free(devices.items);
-    free(stripes.items);
+    bw_device_ranges_free(&devices.ranges);
+    bw_device_ranges_free(&stripes.ranges);
     map->fs = fs;
-    map->ranges = ranges.items;
-    map->count = ranges.count;
+    map->ranges = ranges.ranges.items;
+    map->count = ranges.ranges.count;
     if (!error)
         error = read_moved(map);
     if (error)
@@ -248,7 +246,7 @@ void bw_device_map_close(struct bw_device_map *map)
     if (!map)
         return;
     free(map->ranges);
-    free(map->moved);
+    bw_moved_ranges_free(&map->moved);
     free(map);
 }
 
@@ -277,12 +275,12 @@ static void limit_length(struct bw_device_place *place, uint64_t length)
 /* Replaces an address in a chunk by the address before the move. */
 static void undo_move(const struct bw_device_map *map, struct bw_device_place *place)
 {
-    size_t next = BW_FIRST_INDEX(i, map->moved_count, map->moved[i].to > place->logical);
-    if (next < map->moved_count)
-        limit_length(place, map->moved[next].to - place->logical);
+    size_t next = BW_FIRST_INDEX(i, map->moved.count, map->moved.items[i].to > place->logical);
+    if (next < map->moved.count)
+        limit_length(place, map->moved.items[next].to - place->logical);
     if (!next)
         return;
-    const struct bw_moved_range *range = &map->moved[next - 1];
+    const struct bw_moved_range *range = &map->moved.items[next - 1];
     uint64_t skip = place->logical - range->to;
     if (skip >= range->length)
         return;

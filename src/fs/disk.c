@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "base/buffer.h"
 #include "base/cleanup.h"
+#include "base/vector.h"
 #include "fs/disk.h"
 #include "graph/identify.h"
 #include "ondisk/superblock.h"
@@ -234,10 +234,7 @@ struct member {
     bool is_clone; /* another partition is read instead */
 };
 
-struct members {
-    struct member *members;
-    size_t count, capacity;
-};
+BW_VECTOR(members, struct member);
 
 static const struct bw_superblock *superblock_of(const struct member *member)
 {
@@ -268,9 +265,7 @@ static struct bw_error *add_members(const struct bw_image_set *set, const struct
         for (size_t j = 0; disk && j < disk->table.count; j++) {
             if (!is_needed(disk, j, choice->superblock))
                 continue;
-            if (!BW_ARRAY_RESERVE(members->members, members->count, members->capacity))
-                return bw_error_no_memory();
-            members->members[members->count++] = (struct member){i, disk, j, false};
+            BW_TRY(members_push(members, (struct member){i, disk, j, false}));
         }
     }
     return NULL;
@@ -313,8 +308,8 @@ static void exclude_given_devices(const struct bw_image_set *set, struct members
     for (size_t i = 0; i < set->count; i++) {
         const struct bw_image *image = &set->images[i];
         for (size_t j = 0; !image->disk && !image->bad && j < members->count; j++)
-            members->members[j].is_clone |=
-                is_same_device(&image->superblock, superblock_of(&members->members[j]));
+            members->items[j].is_clone |=
+                is_same_device(&image->superblock, superblock_of(&members->items[j]));
     }
 }
 
@@ -322,18 +317,18 @@ static void exclude_given_devices(const struct bw_image_set *set, struct members
 static struct bw_error *drop_clones(const struct choice *choice, struct members *members)
 {
     for (size_t i = 0; i < members->count; i++) {
-        struct member *first = &members->members[i];
+        struct member *first = &members->items[i];
         for (size_t j = i + 1; j < members->count; j++) {
-            struct member *second = &members->members[j];
+            struct member *second = &members->items[j];
             const unsigned a = weight_of(first, choice), b = weight_of(second, choice);
             if (a != b && is_same_device(superblock_of(first), superblock_of(second)))
                 *(a < b ? &first->is_clone : &second->is_clone) = true;
         }
     }
     for (size_t i = 0; i < members->count; i++) {
-        const struct member *first = &members->members[i];
+        const struct member *first = &members->items[i];
         for (size_t j = i + 1; !first->is_clone && j < members->count; j++) {
-            const struct member *second = &members->members[j];
+            const struct member *second = &members->items[j];
             if (!second->is_clone && is_same_device(superblock_of(first), superblock_of(second)))
                 return refuse_clones(first, second);
         }
@@ -431,7 +426,7 @@ static void report_clone(struct bw_fs *fs, const struct member *member)
 static void set_unused(struct bw_image *disk, size_t image_index, const struct members *members)
 {
     for (size_t i = 0; i < members->count; i++)
-        disk->is_clone |= members->members[i].image_index == image_index;
+        disk->is_clone |= members->items[i].image_index == image_index;
     disk->bad = bw_error_create(BW_ERROR_NOT_BTRFS, disk->is_clone
                                                         ? "its devices are read from elsewhere"
                                                         : "none of its partitions belongs to the "
@@ -443,7 +438,7 @@ static struct bw_error *replace_disks(struct bw_fs *fs, struct bw_xlator *map,
 {
     const size_t given = set->count;
     for (size_t i = 0; i < members->count; i++) {
-        const struct member *member = &members->members[i];
+        const struct member *member = &members->items[i];
         if (member->is_clone)
             report_clone(fs, member);
         else
@@ -460,11 +455,11 @@ struct bw_error *bw_disks_use(struct bw_fs *fs, struct bw_xlator *map, struct bw
                               const char *wanted)
 {
     struct choice choice = {.superblock = NULL};
-    struct members members = {.members = NULL};
+    struct members members = {.items = NULL};
     BW_TRY(wanted ? find_wanted(set, wanted, &choice) : find_only(set, &choice));
     struct bw_error *error = find_members(fs, set, &choice, &members);
     if (!error)
         error = replace_disks(fs, map, set, &members);
-    free(members.members);
+    free(members.items);
     return error ? error : bw_graph_start(fs->graph, map);
 }

@@ -7,7 +7,8 @@
 #include <stdatomic.h>
 
 #include "base/file_set.h"
-#include "base/map.h"
+#include "base/hash_table.h"
+#include "base/vector.h"
 #include "btree/find_leaf.h"
 #include "btrfs-walk/history.h"
 #include "btrfs-walk/image.h"
@@ -37,16 +38,15 @@ struct bw_recovery {
 
 /** The trees with checksums of data, by number: one, or with the extent-tree-v2 feature several,
  * each for a part of the block groups. Empty if the root tree does not contain them. */
-struct bw_checksum_trees {
-    struct bw_tree *trees;
-    size_t count, capacity;
-};
+BW_VECTOR(bw_checksum_trees, struct bw_tree);
 
 /** Set by callers that need the partition tables instead of a file system. */
 struct bw_table_visit {
     bw_table_visitor *visit;
     void *context;
 };
+
+BW_VECTOR(bw_log_inodes, struct bw_log_inode);
 
 struct bw_fs {
     struct bw_graph *graph;
@@ -57,8 +57,7 @@ struct bw_fs {
     const struct bw_table_visit *tables; /**< NULL unless only partition tables are read */
     struct bw_tree_reader reader;        /**< reader.top is NULL until the graph is complete */
     struct bw_block_memory memory;       /**< tree blocks changed by replaying the log */
-    struct bw_log_inode *logged;         /**< inodes changed by replaying the log, in order */
-    size_t logged_count, logged_capacity;
+    struct bw_log_inodes logged;         /**< inodes changed by replaying the log, in order */
     struct bw_superblock superblock;
     struct bw_image *images; /**< the images on the command line, in the order of the graph
                                 (image.h) */
@@ -99,9 +98,10 @@ struct bw_fs {
     uint64_t seed; /**< for hashes of names: random, so that a crafted image cannot contain
                     * colliding names */
     struct bw_stripe_tree *stripes; /**< NULL without the feature */
-    struct bw_map lost; /**< addresses of blocks whose loss was reported; protected by lost_lock */
-    struct bw_map reported; /**< hashes of other messages reported once, and of arguments of
-                             * bw_fs_first_doubt(); protected by lost_lock */
+    struct bw_key_map lost; /**< addresses of blocks whose loss was reported; protected by lost_lock
+                             */
+    struct bw_key_map reported; /**< hashes of other messages reported once, and of arguments of
+                                 * bw_fs_first_doubt(); protected by lost_lock */
 };
 
 /** Reports the loss of the block at `bytenr` once, even if several trees or searches encounter it.

@@ -248,7 +248,7 @@ static bool is_selected(void *context, const struct bw_block_pointer *pointer)
     if (!has_requested_key(query, pointer))
         return false;
     if (pointer->expectation.level || !query->lost_blocks ||
-        bw_map_get(query->lost_blocks, pointer->bytenr) == UINT32_MAX)
+        !bw_key_map_has(query->lost_blocks, pointer->bytenr))
         return true;
     mark_lost(query, pointer);
     return false;

@@ -5,7 +5,7 @@
 #define BW_FS_INODE_H
 
 #include "base/buffer.h"
-#include "base/map.h"
+#include "base/hash_table.h"
 #include "btree/scan.h"
 #include "btrfs-walk/inode.h"
 #include "ondisk/items.h"
@@ -42,9 +42,9 @@ struct bw_inode_attributes {
  * rest begins as zeros. Only one thread at a time may use it. */
 struct bw_inode_query {
     struct bw_fs *fs;
-    bool acls, compression;           /**< attributes to read in addition to the INODE_ITEM */
-    const struct bw_map *lost_blocks; /**< addresses of leaves that count as lost and are not read;
-                                       * may be NULL */
+    bool acls, compression;               /**< attributes to read in addition to the INODE_ITEM */
+    const struct bw_key_map *lost_blocks; /**< addresses of leaves that count as lost and are not
+                                           * read; may be NULL */
     /** Returns a verified leaf that the caller has in memory; NULL: it must be read. May be NULL.
      */
     const uint8_t *(*known)(void *context, const struct bw_block_pointer *pointer);

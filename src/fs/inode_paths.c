@@ -8,8 +8,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
+#include "base/vector.h"
 #include "fs/fs.h"
 #include "fs/lookup.h"
 
@@ -24,8 +24,8 @@ enum {
 void bw_inode_paths_free(struct bw_inode_paths *paths)
 {
     bw_subvolume_paths_free(&paths->subvolumes);
-    bw_map_free(&paths->known);
-    free(paths->directories);
+    bw_key_map_free(&paths->known);
+    bw_known_directories_free(&paths->directories);
     bw_buffer_free(&paths->texts);
     bw_buffer_free(&paths->top);
     bw_buffer_free(&paths->path);
@@ -35,10 +35,10 @@ void bw_inode_paths_free(struct bw_inode_paths *paths)
  * `length` is the length of the path below it. */
 static bool add_to_cache(struct bw_inode_paths *paths, uint64_t inode, size_t length)
 {
-    if (!BW_ARRAY_RESERVE(paths->directories, paths->count, paths->capacity) ||
-        !bw_map_put(&paths->known, inode, (uint32_t)paths->count))
+    if (bw_known_directories_reserve(&paths->directories, 1) ||
+        bw_key_map_put(&paths->known, inode, (uint32_t)paths->directories.count))
         return false;
-    paths->directories[paths->count++] =
+    paths->directories.items[paths->directories.count++] =
         (struct bw_known_directory){.inode = inode, .text = (uint32_t)length};
     return true;
 }
@@ -47,14 +47,14 @@ static bool add_to_cache(struct bw_inode_paths *paths, uint64_t inode, size_t le
 static bool forget_directories(struct bw_inode_paths *paths)
 {
     const size_t length = paths->top.length;
-    bw_map_clear(&paths->known);
-    paths->texts.length = paths->count = 0;
+    bw_key_map_clear(&paths->known);
+    paths->texts.length = paths->directories.count = 0;
     bw_buffer_append(&paths->texts, paths->top.data, length);
     if (length > 1)
         bw_buffer_append_byte(&paths->texts, '/');
     if (!add_to_cache(paths, BW_SUBVOLUME_ROOT_INODE, 0) || !add_to_cache(paths, 0, 0))
         return false;
-    paths->directories[0].length = (uint32_t)paths->texts.length;
+    paths->directories.items[0].length = (uint32_t)paths->texts.length;
     return !paths->texts.failed;
 }
 
@@ -73,7 +73,8 @@ static struct bw_error *enter_subvolume(struct bw_inode_paths *paths,
     if (!paths->loaded)
         BW_TRY(bw_subvolume_paths_load(&paths->subvolumes, paths->fs));
     paths->loaded = true;
-    const bool full = paths->texts.length > MOST_TEXT || paths->count > MOST_DIRECTORIES;
+    const bool full =
+        paths->texts.length > MOST_TEXT || paths->directories.count > MOST_DIRECTORIES;
     if (paths->subvolume == subvolume && !full)
         return NULL;
     if (paths->subvolume != subvolume)
@@ -88,10 +89,10 @@ static bool set_paths_since(struct bw_inode_paths *paths, size_t first,
                             const struct bw_buffer *path)
 {
     const uint32_t text = (uint32_t)paths->texts.length;
-    for (size_t i = first; i < paths->count; i++) {
-        struct bw_known_directory *directory = &paths->directories[i];
+    for (size_t i = first; i < paths->directories.count; i++) {
+        struct bw_known_directory *directory = &paths->directories.items[i];
         if (!path)
-            bw_map_put(&paths->known, directory->inode, UINT32_MAX);
+            bw_error_free(bw_key_map_put(&paths->known, directory->inode, UINT32_MAX));
         else
             directory->length = (uint32_t)path->length - directory->text;
         directory->text = text;
@@ -99,7 +100,7 @@ static bool set_paths_since(struct bw_inode_paths *paths, size_t first,
     if (path)
         bw_buffer_append(&paths->texts, path->data, path->length);
     else
-        paths->count = first;
+        paths->directories.count = first;
     return !paths->texts.failed;
 }
 
@@ -109,7 +110,7 @@ static struct bw_error *find_base(struct bw_inode_paths *paths, uint64_t inode,
 {
     uint32_t known;
     *base = NULL;
-    while ((known = bw_map_get(&paths->known, inode)) == UINT32_MAX &&
+    while ((known = bw_key_map_get(&paths->known, inode, UINT32_MAX)) == UINT32_MAX &&
            path->length < LONGEST_PATH) {
         struct bw_parent_step step = {0};
         if (!add_to_cache(paths, inode, path->length))
@@ -125,7 +126,7 @@ static struct bw_error *find_base(struct bw_inode_paths *paths, uint64_t inode,
         inode = step.parent;
     }
     if (known != UINT32_MAX)
-        *base = &paths->directories[known];
+        *base = &paths->directories.items[known];
     return NULL;
 }
 
@@ -135,7 +136,7 @@ static struct bw_error *cache_path(struct bw_inode_paths *paths, uint64_t inode)
     BW_AUTO_BUFFER struct bw_buffer inside = {0};
     BW_AUTO_BUFFER struct bw_buffer path = {0};
     const struct bw_known_directory *base;
-    const size_t first = paths->count;
+    const size_t first = paths->directories.count;
     BW_TRY(find_base(paths, inode, &inside, &base));
     if (inside.length >= LONGEST_PATH || (base && inside.length + base->length > LONGEST_PATH))
         return set_paths_since(paths, first, NULL) ? NULL : bw_error_no_memory();
@@ -150,12 +151,12 @@ static struct bw_error *cache_path(struct bw_inode_paths *paths, uint64_t inode)
 static struct bw_error *find_directory(struct bw_inode_paths *paths, uint64_t inode)
 {
     paths->path.length = 0;
-    if (bw_map_get(&paths->known, inode) == UINT32_MAX)
+    if (bw_key_map_get(&paths->known, inode, UINT32_MAX) == UINT32_MAX)
         BW_TRY(cache_path(paths, inode));
-    const uint32_t known = bw_map_get(&paths->known, inode);
+    const uint32_t known = bw_key_map_get(&paths->known, inode, UINT32_MAX);
     if (known == UINT32_MAX)
         return NULL;
-    const struct bw_known_directory *directory = &paths->directories[known];
+    const struct bw_known_directory *directory = &paths->directories.items[known];
     if (directory->length)
         bw_buffer_append(&paths->path, paths->texts.data + directory->text, directory->length);
     return paths->path.failed ? bw_error_no_memory() : NULL;

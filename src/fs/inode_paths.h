@@ -6,7 +6,8 @@
 #define BW_FS_INODE_PATHS_H
 
 #include "base/buffer.h"
-#include "base/map.h"
+#include "base/hash_table.h"
+#include "base/vector.h"
 #include "fs/subvolume_paths.h"
 
 /** A cached directory; its path is a part of the texts. */
@@ -14,6 +15,8 @@ struct bw_known_directory {
     uint64_t inode;
     uint32_t text, length; /**< length 0: it has no path */
 };
+
+BW_VECTOR(bw_known_directories, struct bw_known_directory);
 
 /** Set the first members; the rest begins as zeros. Only one thread at a time may use it. */
 struct bw_inode_paths {
@@ -25,9 +28,8 @@ struct bw_inode_paths {
     bool loaded;
     const struct bw_subvolume *subvolume; /* the current one */
     struct bw_buffer top;                 /* its path; empty: it has none */
-    struct bw_map known;                  /* from inodes of its directories to indices in */
-    struct bw_known_directory *directories;
-    size_t count, capacity;
+    struct bw_key_map known;              /* from inodes of its directories to indices in */
+    struct bw_known_directories directories;
     struct bw_buffer texts; /* paths of directories; a path contains the paths of its parents */
     struct bw_buffer path;
 };

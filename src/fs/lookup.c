@@ -7,8 +7,8 @@
 
 #include <inttypes.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
+#include "base/vector.h"
 #include "fs/fs.h"
 #include "fs/inode.h"
 #include "ondisk/checksum.h"
@@ -160,14 +160,15 @@ struct bw_error *bw_lookup_name(const struct bw_fs *fs, const struct bw_place *d
                                           directory->subvolume->tree.id, directory->inode);
 }
 
+BW_VECTOR(bw_places, struct bw_place);
+
 /* The state of a lookup. */
 struct walk {
     const struct bw_fs *fs;
     const char *path;        /* as on the command line */
-    struct bw_place *passed; /* from the top to the current directory */
-    size_t count, capacity;
-    struct bw_buffer rest; /* the remaining path; links are replaced by their targets */
-    size_t next;           /* position in it */
+    struct bw_places passed; /* from the top to the current directory */
+    struct bw_buffer rest;   /* the remaining path; links are replaced by their targets */
+    size_t next;             /* position in it */
     unsigned links;
     bool follow;
 };
@@ -193,10 +194,7 @@ static struct bw_error *no_directory(const struct walk *walk)
 
 static struct bw_error *push_place(struct walk *walk, const struct bw_place *place)
 {
-    if (!BW_ARRAY_RESERVE(walk->passed, walk->count, walk->capacity))
-        return bw_error_no_memory();
-    walk->passed[walk->count++] = *place;
-    return NULL;
+    return bw_places_push(&walk->passed, *place);
 }
 
 /* Prepends the target of a link in the current directory to the remaining path. */
@@ -213,7 +211,7 @@ static struct bw_error *follow_link(struct walk *walk, const struct bw_place *li
     struct bw_error *error = bw_symlink_read(walk->fs, &link->subvolume->tree, link->inode, &rest);
     bool nowhere = !error && rest.length == 0;
     if (!error && !nowhere && rest.data[0] == '/')
-        walk->count = 1;
+        walk->passed.count = 1;
     bw_buffer_append(&rest, walk->rest.data + walk->next, walk->rest.length - walk->next);
     bw_buffer_free(&walk->rest);
     walk->rest = rest;
@@ -229,7 +227,7 @@ static struct bw_error *enter_name(struct walk *walk, const char *name, size_t l
 {
     struct bw_place place;
     struct search search = {.fs = walk->fs,
-                            .directory = &walk->passed[walk->count - 1],
+                            .directory = &walk->passed.items[walk->passed.count - 1],
                             .name = name,
                             .name_length = length,
                             .place = &place};
@@ -248,14 +246,14 @@ static struct bw_error *walk_component(struct walk *walk)
     const char *name = walk->rest.data + walk->next;
     const char *slash = memchr(name, '/', walk->rest.length - walk->next);
     size_t length = slash ? (size_t)(slash - name) : walk->rest.length - walk->next;
-    bool is_directory = walk->passed[walk->count - 1].type == BW_FILE_DIRECTORY;
+    bool is_directory = walk->passed.items[walk->passed.count - 1].type == BW_FILE_DIRECTORY;
     walk->next += length;
     if (!is_directory)
         return no_directory(walk);
     if (length == 1 && name[0] == '.')
         return NULL;
     if (length == 2 && name[0] == '.' && name[1] == '.') {
-        walk->count -= walk->count > 1;
+        walk->passed.count -= walk->passed.count > 1;
         return NULL;
     }
     return enter_name(walk, name, length);
@@ -271,7 +269,7 @@ static struct bw_error *walk_path(struct walk *walk)
         else
             BW_TRY(walk_component(walk));
     }
-    if (slash && walk->passed[walk->count - 1].type != BW_FILE_DIRECTORY)
+    if (slash && walk->passed.items[walk->passed.count - 1].type != BW_FILE_DIRECTORY)
         return no_directory(walk);
     return NULL;
 }
@@ -292,8 +290,8 @@ struct bw_error *bw_lookup(const struct bw_fs *fs, const struct bw_subvolume *fr
     if (!error)
         error = walk_path(&walk);
     if (!error)
-        *place = walk.passed[walk.count - 1];
-    free(walk.passed);
+        *place = walk.passed.items[walk.passed.count - 1];
+    bw_places_free(&walk.passed);
     bw_buffer_free(&walk.rest);
     return error;
 }

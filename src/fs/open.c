@@ -65,15 +65,15 @@ static struct bw_error *open_images(struct bw_fs *fs, const struct bw_fs_options
                                     const struct bw_opening *opening)
 {
     struct bw_image_set set = {0};
-    struct bw_image_list list = {0};
+    struct bw_strings list = {0};
     struct bw_fs_options own = *options;
     BW_TRY(make_graph(fs, options, opening));
     struct bw_error *error = bw_stream_folders_expand(options->paths, options->path_count, &list);
-    own.paths = (const char *const *)list.paths;
+    own.paths = (const char *const *)list.items;
     own.path_count = list.count;
     if (!error)
         error = bw_wire_images(fs, &own, &set);
-    bw_image_list_free(&list);
+    bw_strings_free_all(&list);
     if (!error && opening->steps)
         error = opening->steps(fs, &set);
     fs->images = set.images;
@@ -137,13 +137,13 @@ void bw_fs_close(struct bw_fs *fs)
     bw_stripe_tree_destroy(fs->stripes);
     bw_subvolumes_free(&fs->subvolumes);
     bw_memory_free(&fs->memory);
-    free(fs->logged);
-    free(fs->checksum_trees.trees);
+    bw_log_inodes_free(&fs->logged);
+    free(fs->checksum_trees.items);
     if (fs->recovery.destroy)
         fs->recovery.destroy(&fs->recovery);
-    bw_map_free(&fs->lost);
+    bw_key_map_free(&fs->lost);
     bw_error_free(fs->stream_errors);
-    bw_map_free(&fs->reported);
+    bw_key_map_free(&fs->reported);
     bw_file_set_free(&fs->inputs);
     pthread_mutex_destroy(&fs->lost_lock);
     if (fs->close_below)
@@ -168,8 +168,8 @@ struct bw_fs_status bw_fs_status(const struct bw_fs *fs)
 static struct bw_counters count_reads(const struct bw_fs *fs)
 {
     struct bw_counters sum = {0};
-    for (size_t i = 0; i < fs->graph->size; i++) {
-        const struct bw_xlator *layer = fs->graph->layers[i];
+    for (size_t i = 0; i < fs->graph->layers.count; i++) {
+        const struct bw_xlator *layer = fs->graph->layers.items[i];
         for (unsigned kind = 0; bw_xlator_child_count(layer) == 0 && kind < BW_REQUEST_KINDS;
              kind++) {
             const struct bw_counters counters =

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
-#include "base/map.h"
+#include "base/hash_table.h"
 #include "fs/fs.h"
 #include "fs/lookup.h"
 #include "ondisk/checksum.h"
@@ -89,17 +89,16 @@ struct bw_error *bw_path_prepend(struct bw_buffer *path, const char *name, size_
 
 static struct bw_error *step_up_to_root(const struct bw_fs *fs, const struct bw_tree *tree,
                                         uint64_t inode, struct bw_buffer *path,
-                                        struct bw_map *passed)
+                                        struct bw_key_map *passed)
 {
     while (inode != BW_SUBVOLUME_ROOT_INODE) {
         struct bw_parent_step step;
         BW_TRY(bw_inode_step_up(fs, tree, inode, &step));
-        if (step.parent == 0 || bw_map_get(passed, inode) != UINT32_MAX)
+        if (step.parent == 0 || bw_key_map_has(passed, inode))
             return bw_error_create(BW_ERROR_CORRUPT,
                                    "subvolume %" PRIu64 ": inode %" PRIu64 " is its own parent",
                                    tree->id, inode);
-        if (!bw_map_put(passed, inode, 1))
-            return bw_error_no_memory();
+        BW_TRY(bw_key_map_put(passed, inode, 1));
         BW_TRY(bw_path_prepend(path, step.name, step.name_length));
         inode = step.parent;
     }
@@ -110,11 +109,11 @@ static struct bw_error *step_up_to_root(const struct bw_fs *fs, const struct bw_
 static struct bw_error *put_inside(const struct bw_fs *fs, const struct bw_tree *tree,
                                    uint64_t inode, struct bw_buffer *path)
 {
-    struct bw_map passed = {0};
+    struct bw_key_map passed = {0};
     struct bw_error *error = inode
                                  ? step_up_to_root(fs, tree, inode, path, &passed)
                                  : bw_error_create(BW_ERROR_CORRUPT, "inode 0 is not a directory");
-    bw_map_free(&passed);
+    bw_key_map_free(&passed);
     return error;
 }
 

@@ -8,8 +8,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
+#include "base/vector.h"
 #include "fs/fs.h"
 #include "fs/subvolume_paths.h"
 #include "fs/tree_items.h"
@@ -29,10 +29,11 @@ struct piece {
     uint64_t values[VALUES];
 };
 
+BW_VECTOR(piece_list, struct piece);
+
 struct pieces {
     struct bw_fs *fs;
-    struct piece *pieces;
-    size_t count, capacity;
+    struct piece_list pieces;
 };
 
 /* Passes the items from `first` to `last` to `visit`; `*exists` is false if there is no quota
@@ -108,10 +109,7 @@ static struct bw_error *collect_piece(void *context, const struct bw_item *item)
     }
     for (unsigned i = 0; numbers && i < VALUES; i++)
         piece.values[i] = bw_get64(((const bw_le64 *)item->data)[i]);
-    if (!BW_ARRAY_RESERVE(pieces->pieces, pieces->count, pieces->capacity))
-        return bw_error_no_memory();
-    pieces->pieces[pieces->count++] = piece;
-    return NULL;
+    return piece_list_push(&pieces->pieces, piece);
 }
 
 static int compare_ids(uint64_t a, uint64_t b)
@@ -196,16 +194,16 @@ static struct bw_error *deliver_qgroup(struct delivery *delivery, const struct p
 
 static struct bw_error *deliver_all(struct delivery *delivery, const struct pieces *pieces)
 {
-    const struct piece *all = pieces->pieces;
-    if (pieces->count)
-        qsort(pieces->pieces, pieces->count, sizeof *all, by_group);
+    const struct piece *all = pieces->pieces.items;
+    if (pieces->pieces.count)
+        qsort(pieces->pieces.items, pieces->pieces.count, sizeof *all, by_group);
     if (delivery->paths)
         BW_TRY(bw_subvolume_paths_load(delivery->paths, delivery->fs));
-    delivery->others = calloc(pieces->count + 1, sizeof *delivery->others);
+    delivery->others = calloc(pieces->pieces.count + 1, sizeof *delivery->others);
     if (!delivery->others)
         return bw_error_no_memory();
-    for (size_t i = 0, end; i < pieces->count; i = end) {
-        for (end = i + 1; end < pieces->count && all[end].group == all[i].group;)
+    for (size_t i = 0, end; i < pieces->pieces.count; i = end) {
+        for (end = i + 1; end < pieces->pieces.count && all[end].group == all[i].group;)
             end++;
         BW_TRY(deliver_qgroup(delivery, all + i, end - i));
     }
@@ -227,6 +225,6 @@ struct bw_error *bw_fs_qgroups(struct bw_fs *fs, bool wanted, bw_qgroup_visitor 
     bw_subvolume_paths_free(&paths);
     bw_buffer_free(&delivery.path);
     free(delivery.others);
-    free(pieces.pieces);
+    piece_list_free(&pieces.pieces);
     return error;
 }

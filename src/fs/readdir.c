@@ -8,9 +8,9 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
-#include "base/map.h"
+#include "base/hash_table.h"
+#include "base/vector.h"
 #include "btrfs-walk/inode.h"
 #include "fs/fs.h"
 #include "fs/lookup.h"
@@ -23,6 +23,8 @@ struct name_below {
     size_t name_offset;
     struct bw_dir_entry entry; /* without the name */
 };
+
+BW_VECTOR(names_below, struct name_below);
 
 struct bw_directory {
     struct bw_directory_entry entry; /* the current one */
@@ -40,14 +42,14 @@ struct bw_directory {
     bool in_range;
     struct bw_cursor cursor; /* in the current item */
     bool in_item;
-    bool lost;                    /* a part of this source is lost */
-    bool incomplete;              /* a part of every source is lost */
-    uint64_t start;               /* position where reading began */
-    uint64_t rest;                /* number of entries from sources other than the index */
-    struct bw_map returned_names; /* hashes of names that were returned, for these sources */
-    struct bw_buffer names;       /* of entries from inodes */
-    struct name_below *below;
-    size_t below_count, below_capacity, below_next;
+    bool lost;                        /* a part of this source is lost */
+    bool incomplete;                  /* a part of every source is lost */
+    uint64_t start;                   /* position where reading began */
+    uint64_t rest;                    /* number of entries from sources other than the index */
+    struct bw_key_map returned_names; /* hashes of names that were returned, for these sources */
+    struct bw_buffer names;           /* of entries from inodes */
+    struct names_below below;
+    size_t below_next;
 };
 
 static void report_damage(const struct bw_directory *directory, const char *problem)
@@ -111,9 +113,9 @@ struct bw_error *bw_directory_reopen(struct bw_directory *directory, const struc
 {
     BW_TRY(check_type(place));
     BW_TRY(end_range(directory));
-    bw_map_free(&directory->returned_names);
+    bw_key_map_free(&directory->returned_names);
     bw_buffer_free(&directory->names);
-    free(directory->below);
+    names_below_free(&directory->below);
     *directory = (struct bw_directory){
         .fs = directory->fs, .range = directory->range, .has_range = directory->has_range};
     begin_directory(directory, place, position);
@@ -132,9 +134,9 @@ void bw_directory_close(struct bw_directory *directory)
     bw_error_free(end_range(directory));
     if (directory->has_range)
         bw_error_free(bw_item_range_end(&directory->range, NULL));
-    bw_map_free(&directory->returned_names);
+    bw_key_map_free(&directory->returned_names);
     bw_buffer_free(&directory->names);
-    free(directory->below);
+    names_below_free(&directory->below);
     free(directory);
 }
 
@@ -183,7 +185,7 @@ static struct bw_error *remember_index(struct bw_directory *directory)
             continue;
         struct bw_cursor cursor = bw_cursor_of(&directory->range.item);
         while (!error && bw_dir_entry_next(&cursor, &entry))
-            if (!bw_map_put(&directory->returned_names, hash_of(directory, &entry), 1))
+            if (bw_key_map_put(&directory->returned_names, hash_of(directory, &entry), 1))
                 error = bw_error_no_memory();
     }
     directory->in_range = false;
@@ -193,19 +195,17 @@ static struct bw_error *remember_index(struct bw_directory *directory)
 static struct bw_error *add_name_below(void *context, const struct bw_dir_entry *entry)
 {
     struct bw_directory *directory = context;
-    if (!BW_ARRAY_RESERVE(directory->below, directory->below_count, directory->below_capacity))
-        return bw_error_no_memory();
-    directory->below[directory->below_count++] =
-        (struct name_below){directory->names.length, *entry};
+    BW_TRY(
+        names_below_push(&directory->below, (struct name_below){directory->names.length, *entry}));
     bw_buffer_append(&directory->names, entry->name, entry->name_length);
     return directory->names.failed ? bw_error_no_memory() : NULL;
 }
 
 static bool next_from_below(struct bw_directory *directory, struct bw_dir_entry *entry)
 {
-    if (directory->below_next == directory->below_count)
+    if (directory->below_next == directory->below.count)
         return false;
-    const struct name_below *below = &directory->below[directory->below_next++];
+    const struct name_below *below = &directory->below.items[directory->below_next++];
     *entry = below->entry;
     entry->name = (const uint8_t *)directory->names.data + below->name_offset;
     return true;
@@ -257,9 +257,9 @@ static struct bw_error *is_new_entry(struct bw_directory *directory,
                                      const struct bw_dir_entry *entry, bool *news)
 {
     const uint64_t hash = hash_of(directory, entry);
-    *news = bw_map_get(&directory->returned_names, hash) == UINT32_MAX;
-    if (*news && !bw_map_put(&directory->returned_names, hash, 1))
-        return bw_error_no_memory();
+    *news = !bw_key_map_has(&directory->returned_names, hash);
+    if (*news)
+        BW_TRY(bw_key_map_put(&directory->returned_names, hash, 1));
     *news = *news && (directory->start < REST || directory->rest >= directory->start - REST);
     directory->rest++;
     return NULL;

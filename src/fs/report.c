@@ -29,12 +29,11 @@ void bw_fs_report(struct bw_fs *fs, enum bw_severity severity, struct bw_error *
     bw_graph_report(fs->graph, severity, bw_fs_sign(error));
 }
 
-static bool add_once(struct bw_fs *fs, struct bw_map *map, uint64_t key)
+static bool add_once(struct bw_fs *fs, struct bw_key_map *map, uint64_t key)
 {
     pthread_mutex_lock(&fs->lost_lock);
-    bool first = bw_map_get(map, key) == UINT32_MAX;
-    if (first)
-        bw_map_put(map, key, 1);
+    const bool first = !bw_key_map_has(map, key);
+    BW_AUTO_ERROR struct bw_error *error = first ? bw_key_map_put(map, key, 1) : NULL;
     pthread_mutex_unlock(&fs->lost_lock);
     return first;
 }

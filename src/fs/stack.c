@@ -44,9 +44,9 @@ struct found {
 static struct bw_stack_failure *failure_of(const struct bw_stack *stack,
                                            const struct bw_xlator *device)
 {
-    for (size_t i = 0; i < stack->count; i++)
-        if (stack->failures[i].device == device && stack->failures[i].why)
-            return &stack->failures[i];
+    for (size_t i = 0; i < stack->failures.count; i++)
+        if (stack->failures.items[i].device == device && stack->failures.items[i].why)
+            return &stack->failures.items[i];
     return NULL;
 }
 
@@ -58,9 +58,9 @@ struct bw_error *bw_stack_take_failure(struct bw_stack *stack, const struct bw_x
 
 void bw_stack_free(struct bw_stack *stack)
 {
-    for (size_t i = 0; i < stack->count; i++)
-        bw_error_free(stack->failures[i].why);
-    free(stack->failures);
+    for (size_t i = 0; i < stack->failures.count; i++)
+        bw_error_free(stack->failures.items[i].why);
+    bw_stack_failures_free(&stack->failures);
     bw_error_free(stack->skipped);
     *stack = (struct bw_stack){0};
 }
@@ -69,11 +69,11 @@ void bw_stack_free(struct bw_stack *stack)
 static struct bw_error *add_failure(struct bw_stack *stack, struct bw_xlator *device,
                                     struct bw_error *why)
 {
-    if (!BW_ARRAY_RESERVE(stack->failures, stack->count, stack->capacity)) {
+    if (bw_stack_failures_reserve(&stack->failures, 1)) {
         bw_error_free(why);
         return bw_error_no_memory();
     }
-    stack->failures[stack->count++] = (struct bw_stack_failure){device, why};
+    stack->failures.items[stack->failures.count++] = (struct bw_stack_failure){device, why};
     return NULL;
 }
 
@@ -340,10 +340,10 @@ static size_t child_index(const struct bw_xlator *map, const struct bw_xlator *d
 /* Moves the last children of the map from `from` on to the place of a child before them. */
 static void move_children(struct bw_xlator *map, size_t from, size_t to)
 {
-    for (; from > to && from < map->child_count; from++, to++) {
-        struct bw_child moved = map->children[from];
-        memmove(map->children + to + 1, map->children + to, (from - to) * sizeof moved);
-        map->children[to] = moved;
+    for (; from > to && from < map->children.count; from++, to++) {
+        struct bw_child moved = map->children.items[from];
+        memmove(map->children.items + to + 1, map->children.items + to, (from - to) * sizeof moved);
+        map->children.items[to] = moved;
     }
 }
 
@@ -636,7 +636,7 @@ static struct bw_error *check_choice(const struct building *building)
 static struct bw_error *no_volume(const struct building *building)
 {
     const struct bw_stack *stack = building->stack;
-    struct bw_stack_failure *failure = stack->count ? &stack->failures[0] : NULL;
+    struct bw_stack_failure *failure = stack->failures.count ? &stack->failures.items[0] : NULL;
     for (size_t i = 0; i < bw_xlator_child_count(building->map); i++) {
         struct bw_xlator *device = bw_xlator_child(building->map, i);
         if (is_chosen(building, device))

@@ -4,6 +4,7 @@
 #ifndef BW_FS_STACK_H
 #define BW_FS_STACK_H
 
+#include "base/vector.h"
 #include "fs/fs.h"
 
 /** A container that could not be opened. */
@@ -12,11 +13,12 @@ struct bw_stack_failure {
     struct bw_error *why;
 };
 
+BW_VECTOR(bw_stack_failures, struct bw_stack_failure);
+
 struct bw_stack {
     bool used_partition;      /**< bw_fs_options.partition was used to select a container */
     struct bw_error *skipped; /**< why a volume beside others cannot be shown; NULL: none */
-    struct bw_stack_failure *failures;
-    size_t count, capacity;
+    struct bw_stack_failures failures;
 };
 
 /**

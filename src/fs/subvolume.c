@@ -4,9 +4,9 @@
 
 #include <inttypes.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/search.h"
+#include "base/array.h"
 #include "fs/fs.h"
 #include "ondisk/items.h"
 #include "ondisk/superblock.h"
@@ -152,10 +152,7 @@ static struct bw_error *add_checksum_tree(struct bw_fs *fs, const struct bw_item
     BW_TRY(set_tree(item, &tree));
     if (!tree.id || trees->count == (several ? MAX_CHECKSUM_TREES : 1))
         return NULL;
-    if (!BW_ARRAY_RESERVE(trees->trees, trees->count, trees->capacity))
-        return bw_error_no_memory();
-    trees->trees[trees->count++] = tree;
-    return NULL;
+    return bw_checksum_trees_push(trees, tree);
 }
 
 static struct bw_error *add_item(void *context, const struct bw_item *item)

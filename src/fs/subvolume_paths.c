@@ -9,9 +9,9 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
-#include "base/map.h"
+#include "base/hash_table.h"
+#include "base/vector.h"
 #include "fs/fs.h"
 #include "fs/lookup.h"
 
@@ -24,25 +24,17 @@ enum {
 /* The parent of a part without one. */
 #define NOWHERE UINT32_MAX
 
-struct bw_path_part {
-    size_t name; /* in paths->names */
-    uint16_t name_length;
-    enum { UNMEASURED, MEASURED, WITHOUT_PATH } state;
-    uint32_t above;  /* index of the parent part, or NOWHERE */
-    uint32_t length; /* length of the path, with a '/' before each name; valid if measured */
-};
-
 /* The directories of a parent subvolume that have parts. */
 struct directories {
     struct bw_fs *fs;
     struct bw_subvolume_paths *paths;
     const struct bw_subvolume *parent; /* NULL: it is lost */
-    struct bw_map parts;               /* indices of their parts, by inode */
+    struct bw_key_map parts;           /* indices of their parts, by inode */
 };
 
 void bw_subvolume_paths_free(struct bw_subvolume_paths *paths)
 {
-    free(paths->parts);
+    bw_path_parts_free(&paths->parts);
     bw_buffer_free(&paths->names);
     *paths = (struct bw_subvolume_paths){0};
 }
@@ -53,11 +45,9 @@ static struct bw_error *add_part(struct bw_subvolume_paths *paths, const char *n
     const struct bw_path_part part = {
         .name = paths->names.length, .name_length = length, .above = NOWHERE};
     bw_buffer_append(&paths->names, name, length);
-    if (paths->names.failed || paths->count == NOWHERE ||
-        !BW_ARRAY_RESERVE(paths->parts, paths->count, paths->capacity))
+    if (paths->names.failed || paths->parts.count == NOWHERE)
         return bw_error_no_memory();
-    paths->parts[paths->count++] = part;
-    return NULL;
+    return bw_path_parts_push(&paths->parts, part);
 }
 
 /* Adds the part of a directory, and sets `*inode` to its parent; to 0 if that is lost. */
@@ -71,8 +61,7 @@ static struct bw_error *add_directory(struct directories *directories, uint64_t 
         return error;
     if (error)
         bw_fs_report(directories->fs, BW_DAMAGE, error);
-    if (!bw_map_put(&directories->parts, *inode, (uint32_t)paths->count))
-        return bw_error_no_memory();
+    BW_TRY(bw_key_map_put(&directories->parts, *inode, (uint32_t)paths->parts.count));
     *inode = step.parent;
     return add_part(paths, step.name, step.name_length);
 }
@@ -83,16 +72,16 @@ static struct bw_error *link_parents(struct directories *directories, uint32_t b
 {
     struct bw_subvolume_paths *paths = directories->paths;
     while (inode && inode != BW_SUBVOLUME_ROOT_INODE) {
-        uint32_t known = bw_map_get(&directories->parts, inode);
-        uint32_t part = known == UINT32_MAX ? (uint32_t)paths->count : known;
-        paths->parts[below].above = part;
+        uint32_t known = bw_key_map_get(&directories->parts, inode, UINT32_MAX);
+        uint32_t part = known == UINT32_MAX ? (uint32_t)paths->parts.count : known;
+        paths->parts.items[below].above = part;
         if (part == known)
             return NULL;
         BW_TRY(add_directory(directories, &inode));
         below = part;
     }
     if (inode)
-        paths->parts[below].above =
+        paths->parts.items[below].above =
             (uint32_t)(directories->parent - directories->fs->subvolumes.items);
     return NULL;
 }
@@ -116,7 +105,7 @@ static struct bw_error *join_all(struct directories *directories,
     for (size_t i = 0; i < table->count; i++) {
         if (!i || sorted[i]->parent != sorted[i - 1]->parent) {
             directories->parent = bw_subvolume_by_id(directories->fs, sorted[i]->parent);
-            bw_map_clear(&directories->parts);
+            bw_key_map_clear(&directories->parts);
         }
         if (directories->parent && sorted[i]->tree.id != BW_TOP_SUBVOLUME)
             BW_TRY(link_parents(directories, (uint32_t)(sorted[i] - table->items),
@@ -134,7 +123,7 @@ struct bw_error *bw_subvolume_paths_load(struct bw_subvolume_paths *paths, struc
                         table->items[i].name_length));
     BW_AUTO_FREE const struct bw_subvolume **sorted = calloc(table->count + 1, sizeof *sorted);
     struct bw_error *error = sorted ? join_all(&directories, sorted) : bw_error_no_memory();
-    bw_map_free(&directories.parts);
+    bw_key_map_free(&directories.parts);
     return error;
 }
 
@@ -144,18 +133,19 @@ static void measure_paths(struct bw_subvolume_paths *paths, uint32_t bottom, uin
 {
     uint64_t length = 0;
     uint32_t at = bottom;
-    paths->parts[top].state = MEASURED;
-    paths->parts[top].length = 0;
-    for (size_t steps = 0; at != NOWHERE && paths->parts[at].state == UNMEASURED; steps++) {
-        length += paths->parts[at].name_length + 1u;
-        at = steps > paths->count ? NOWHERE : paths->parts[at].above;
+    paths->parts.items[top].state = BW_PART_MEASURED;
+    paths->parts.items[top].length = 0;
+    for (size_t steps = 0; at != NOWHERE && paths->parts.items[at].state == BW_PART_UNMEASURED;
+         steps++) {
+        length += paths->parts.items[at].name_length + 1u;
+        at = steps > paths->parts.count ? NOWHERE : paths->parts.items[at].above;
     }
-    bool known = at != NOWHERE && paths->parts[at].state == MEASURED;
-    length += known ? paths->parts[at].length : 0;
-    for (at = bottom; at != NOWHERE && paths->parts[at].state == UNMEASURED;) {
-        struct bw_path_part *part = &paths->parts[at];
-        part->state = known && length <= LONGEST_PATH ? MEASURED : WITHOUT_PATH;
-        part->length = part->state == MEASURED ? (uint32_t)length : 0;
+    bool known = at != NOWHERE && paths->parts.items[at].state == BW_PART_MEASURED;
+    length += known ? paths->parts.items[at].length : 0;
+    for (at = bottom; at != NOWHERE && paths->parts.items[at].state == BW_PART_UNMEASURED;) {
+        struct bw_path_part *part = &paths->parts.items[at];
+        part->state = known && length <= LONGEST_PATH ? BW_PART_MEASURED : BW_PART_WITHOUT_PATH;
+        part->length = part->state == BW_PART_MEASURED ? (uint32_t)length : 0;
         length -= part->name_length + 1u;
         at = part->above;
     }
@@ -169,7 +159,7 @@ static void write_path(const struct bw_subvolume_paths *paths, const struct bw_p
         char *name = text + part->length - part->name_length;
         memcpy(name, paths->names.data + part->name, part->name_length);
         name[-1] = '/';
-        part = &paths->parts[part->above];
+        part = &paths->parts.items[part->above];
     }
 }
 
@@ -180,13 +170,13 @@ struct bw_error *bw_subvolume_paths_get(struct bw_subvolume_paths *paths, struct
     const struct bw_subvolume_table *table = &fs->subvolumes;
     const struct bw_subvolume *top = bw_subvolume_by_id(fs, BW_TOP_SUBVOLUME);
     uint32_t number = (uint32_t)(subvolume - table->items);
-    const struct bw_path_part *part = &paths->parts[number];
+    const struct bw_path_part *part = &paths->parts.items[number];
     path->length = 0;
     if (subvolume->deleted)
         return NULL;
     if (top)
         measure_paths(paths, number, (uint32_t)(top - table->items));
-    if (part->state != MEASURED) {
+    if (part->state != BW_PART_MEASURED) {
         bw_fs_report(fs, BW_DAMAGE,
                      bw_error_create(BW_ERROR_CORRUPT,
                                      "subvolume %" PRIu64

@@ -5,16 +5,25 @@
 #define BW_FS_SUBVOLUME_PATHS_H
 
 #include "base/buffer.h"
+#include "base/vector.h"
 #include "fs/subvolume.h"
 
 struct bw_fs;
-struct bw_path_part;
+
+struct bw_path_part {
+    size_t name; /**< in paths->names */
+    uint16_t name_length;
+    enum { BW_PART_UNMEASURED, BW_PART_MEASURED, BW_PART_WITHOUT_PATH } state;
+    uint32_t above;  /**< index of the parent part, or UINT32_MAX */
+    uint32_t length; /**< length of the path, with a '/' before each name; valid if measured */
+};
+
+BW_VECTOR(bw_path_parts, struct bw_path_part);
 
 /** All zeros is an empty set. */
 struct bw_subvolume_paths {
-    struct bw_path_part *parts; /**< first the subvolumes, in the order of their table, then
+    struct bw_path_parts parts; /**< first the subvolumes, in the order of their table, then
                                  * directories */
-    size_t count, capacity;
     struct bw_buffer names;
 };
 

@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/scale.h"
 #include "base/search.h"
+#include "base/vector.h"
 #include "btree/find_leaf.h"
 #include "btrfs-walk/space.h"
 #include "fs/fs.h"
@@ -117,6 +117,8 @@ enum {
     TOO_SMALL = 16 << 20 /* unallocated space that is too small for a chunk, as in btrfs-progs */
 };
 
+BW_VECTOR(bw_usage_devices, struct bw_usage_device);
+
 /* The computation; `sums`, which the caller receives, must be the first member. */
 struct usage {
     struct bw_usage sums;
@@ -124,8 +126,7 @@ struct usage {
     struct bw_block_groups *block_groups;
     struct bw_usage_group groups[MAX_GROUPS];
     size_t group_count;
-    struct bw_usage_device *devices;
-    size_t device_count, device_capacity;
+    struct bw_usage_devices devices;
     uint64_t *by_group; /* sizes by device and group */
     double worst_ratio;
     bool is_partly_writable; /* there are seeds, or missing devices */
@@ -172,8 +173,8 @@ static struct bw_usage_group *find_group(struct usage *usage, const struct bw_ch
  * read. */
 static void blame_missing_devices(struct usage *usage, const struct bw_chunk_info *chunk)
 {
-    for (size_t i = 0; i < usage->device_count; i++) {
-        struct bw_usage_device *device = &usage->devices[i];
+    for (size_t i = 0; i < usage->devices.count; i++) {
+        struct bw_usage_device *device = &usage->devices.items[i];
         bool has_stripe = false;
         for (unsigned k = 0; k < chunk->stripe_count; k++)
             has_stripe |= chunk->stripes[k].devid == device->info.devid;
@@ -204,8 +205,8 @@ static bool is_writable(const struct usage *usage, const struct bw_chunk_info *c
 {
     unsigned missing = 0;
     for (unsigned i = 0; i < chunk->stripe_count; i++)
-        for (size_t k = 0; k < usage->device_count; k++) {
-            const struct bw_device_info *device = &usage->devices[k].info;
+        for (size_t k = 0; k < usage->devices.count; k++) {
+            const struct bw_device_info *device = &usage->devices.items[k].info;
             if (device->devid != chunk->stripes[i].devid)
                 continue;
             if (device->seed)
@@ -284,9 +285,7 @@ static void sort_groups(struct usage *usage)
 static struct bw_error *add_usage_device(void *context, const struct bw_device_info *device)
 {
     struct usage *usage = context;
-    if (!BW_ARRAY_RESERVE(usage->devices, usage->device_count, usage->device_capacity))
-        return bw_error_no_memory();
-    usage->devices[usage->device_count++] = (struct bw_usage_device){.info = *device};
+    BW_TRY(bw_usage_devices_push(&usage->devices, (struct bw_usage_device){.info = *device}));
     usage->is_partly_writable |= device->seed || device->state == BW_DEVICE_MISSING;
     return NULL;
 }
@@ -306,11 +305,11 @@ static struct bw_error *add_stripes(void *context, const struct bw_chunk_info *c
     for (unsigned i = 0; i < chunk->stripe_count; i++) {
         uint64_t devid = chunk->stripes[i].devid;
         size_t device =
-            BW_FIRST_INDEX(j, usage->device_count, usage->devices[j].info.devid >= devid);
-        if (device == usage->device_count || usage->devices[device].info.devid != devid)
+            BW_FIRST_INDEX(j, usage->devices.count, usage->devices.items[j].info.devid >= devid);
+        if (device == usage->devices.count || usage->devices.items[device].info.devid != devid)
             continue;
         add_saturating(&usage->by_group[device * usage->group_count + group], length);
-        add_saturating(&usage->devices[device].allocated, length);
+        add_saturating(&usage->devices.items[device].allocated, length);
     }
     return NULL;
 }
@@ -318,7 +317,7 @@ static struct bw_error *add_stripes(void *context, const struct bw_chunk_info *c
 static void finish_device(struct usage *usage, size_t number)
 {
     struct bw_usage *sums = &usage->sums;
-    struct bw_usage_device *device = &usage->devices[number];
+    struct bw_usage_device *device = &usage->devices.items[number];
     uint64_t size = device->info.total_bytes;
     device->by_group = usage->by_group + number * usage->group_count;
     device->unallocated = subtract_saturating(size, device->allocated);
@@ -431,15 +430,15 @@ static struct bw_error *estimate_free(struct usage *usage)
     sums->free_estimated = sums->free_minimum = whole_bytes(unused);
     if (sums->unallocated < TOO_SMALL)
         return NULL;
-    BW_AUTO_FREE double *free = calloc(usage->device_count + 1, sizeof *free);
+    BW_AUTO_FREE double *free = calloc(usage->devices.count + 1, sizeof *free);
     size_t count = 0;
     if (!free)
         return bw_error_no_memory();
-    for (size_t i = 0; i < usage->device_count; i++)
-        if (!usage->devices[i].info.seed && usage->devices[i].unallocated > 0)
-            free[count++] = (double)usage->devices[i].unallocated;
+    for (size_t i = 0; i < usage->devices.count; i++)
+        if (!usage->devices.items[i].info.seed && usage->devices.items[i].unallocated > 0)
+            free[count++] = (double)usage->devices.items[i].unallocated;
     const struct bw_raid_profile *profile =
-        bw_raid_profile_of(bw_usage_data_profile(sums, usage->device_count));
+        bw_raid_profile_of(bw_usage_data_profile(sums, usage->devices.count));
     const double more = allocatable(profile, free, count),
                  least = (double)sums->unallocated / usage->worst_ratio;
     sums->free_estimated = whole_bytes((double)sums->free_estimated + more);
@@ -452,10 +451,10 @@ static struct bw_error *add_up(struct usage *usage)
     struct bw_usage *sums = &usage->sums;
     sums->groups = usage->groups;
     sums->group_count = usage->group_count;
-    sums->devices = usage->devices;
-    sums->device_count = usage->device_count;
+    sums->devices = usage->devices.items;
+    sums->device_count = usage->devices.count;
     sums->complete = true;
-    for (size_t i = 0; i < usage->device_count; i++)
+    for (size_t i = 0; i < usage->devices.count; i++)
         finish_device(usage, i);
     for (size_t i = 0; i < usage->group_count; i++) {
         struct bw_usage_group *group = &usage->groups[i];
@@ -529,10 +528,12 @@ static struct bw_error *gather_usage(struct usage *usage)
     BW_TRY(bw_block_groups_open(usage->fs, &usage->block_groups));
     BW_TRY(bw_fs_devices(usage->fs, add_usage_device, usage));
     BW_TRY(bw_fs_chunks(usage->fs, count_chunk, usage));
-    if (usage->device_count)
-        qsort(usage->devices, usage->device_count, sizeof *usage->devices, compare_devices);
+    if (usage->devices.count)
+        qsort(usage->devices.items, usage->devices.count, sizeof *usage->devices.items,
+              compare_devices);
     sort_groups(usage);
-    usage->by_group = calloc(usage->device_count * usage->group_count + 1, sizeof *usage->by_group);
+    usage->by_group =
+        calloc(usage->devices.count * usage->group_count + 1, sizeof *usage->by_group);
     if (!usage->by_group)
         return bw_error_no_memory();
     BW_TRY(bw_fs_chunks(usage->fs, add_stripes, usage));
@@ -560,7 +561,7 @@ void bw_usage_free(struct bw_usage *sums)
     if (!usage)
         return;
     bw_block_groups_close(usage->block_groups);
-    free(usage->devices);
+    bw_usage_devices_free(&usage->devices);
     free(usage->by_group);
     free(usage);
 }

@@ -167,8 +167,8 @@ static struct bw_error *join_if_split(struct bw_fs *fs, struct bw_xlator *map,
  * BW_ERROR_USAGE if a part is missing between others. */
 static struct bw_error *splits_join(struct bw_fs *fs, struct bw_xlator *map)
 {
-    for (size_t i = 0; i < fs->graph->size; i++) {
-        struct bw_xlator *layer = fs->graph->layers[i];
+    for (size_t i = 0; i < fs->graph->layers.count; i++) {
+        struct bw_xlator *layer = fs->graph->layers.items[i];
         if (bw_xlator_child_count(layer) == 0)
             BW_TRY(join_if_split(fs, map, layer));
     }
@@ -190,14 +190,14 @@ static const struct bw_text_place nowhere;
 static struct bw_error *append_layer(struct bw_graph *graph, const char *name, const char *type,
                                      struct bw_xlator **layer)
 {
-    BW_TRY(bw_graph_add(graph, graph->size, name, nowhere, layer));
+    BW_TRY(bw_graph_add(graph, graph->layers.count, name, nowhere, layer));
     return bw_layer_set_type(*layer, type, nowhere);
 }
 
 /* Adds a layer above the last one, named after its type. */
 static struct bw_error *add_above(struct bw_graph *graph, const char *type)
 {
-    struct bw_xlator *below = graph->layers[graph->size - 1], *layer;
+    struct bw_xlator *below = graph->layers.items[graph->layers.count - 1], *layer;
     BW_TRY(append_layer(graph, strchr(type, '/') + 1, type, &layer));
     return bw_layer_add_child(layer, bw_xlator_name(below), nowhere);
 }
@@ -237,7 +237,7 @@ static struct bw_error *describe_default(struct bw_graph *graph, const char *con
     }
     BW_TRY(append_layer(graph, "chunk-map", CHUNK_MAP_TYPE, &layer));
     for (size_t i = 0; i < count; i++)
-        BW_TRY(bw_layer_add_child(layer, bw_xlator_name(graph->layers[i]), nowhere));
+        BW_TRY(bw_layer_add_child(layer, bw_xlator_name(graph->layers.items[i]), nowhere));
     BW_TRY(add_above(graph, "features/verify"));
     BW_TRY(add_above(graph, "performance/read-ahead"));
     return add_above(graph, "performance/node-cache");
@@ -259,8 +259,8 @@ static struct bw_error *replace_path(struct bw_xlator *layer, const char *path)
 static struct bw_error *replace_paths(struct bw_graph *graph, const struct bw_fs_options *options)
 {
     size_t used = 0;
-    for (size_t i = 0; i < graph->size; i++) {
-        struct bw_xlator *layer = graph->layers[i];
+    for (size_t i = 0; i < graph->layers.count; i++) {
+        struct bw_xlator *layer = graph->layers.items[i];
         if (bw_xlator_child_count(layer))
             continue;
         if (used < options->path_count)
@@ -288,8 +288,8 @@ static struct bw_error *add_windows(struct bw_graph *graph, uint64_t offset)
     char text[24];
     struct bw_xlator *window;
     snprintf(text, sizeof text, "%" PRIu64, offset);
-    for (size_t i = 0; offset && i < graph->size; i++) {
-        if (bw_xlator_child_count(graph->layers[i]))
+    for (size_t i = 0; offset && i < graph->layers.count; i++) {
+        if (bw_xlator_child_count(graph->layers.items[i]))
             continue;
         BW_TRY(bw_graph_insert_above(graph, i, "layout/window", nowhere, &window));
         BW_TRY(bw_layer_set_option(window, "offset", nowhere, text, nowhere));
@@ -306,8 +306,8 @@ static struct bw_error *add_maps(struct bw_graph *graph, const struct bw_fs_opti
         return bw_error_create(BW_ERROR_USAGE, "%zu maps are given, but only %zu image%s",
                                options->map_count, options->path_count,
                                bw_plural(options->path_count));
-    for (size_t i = 0; i < graph->size && image < options->map_count; i++) {
-        if (bw_xlator_child_count(graph->layers[i]))
+    for (size_t i = 0; i < graph->layers.count && image < options->map_count; i++) {
+        if (bw_xlator_child_count(graph->layers.items[i]))
             continue;
         const char *map = options->maps[image++];
         if (!map)
@@ -345,10 +345,10 @@ static struct bw_error *describe_graph(struct bw_fs *fs, const struct bw_fs_opti
 static struct bw_error *find_chunk_map(const struct bw_graph *graph, struct bw_xlator **map)
 {
     size_t found = 0;
-    for (size_t i = 0; i < graph->size; i++) {
-        const struct bw_xlator_class *type = graph->layers[i]->type;
+    for (size_t i = 0; i < graph->layers.count; i++) {
+        const struct bw_xlator_class *type = graph->layers.items[i]->type;
         if (type->above == BW_ADDRESS_LOGICAL && type->below == BW_ADDRESS_DEVICE) {
-            *map = graph->layers[i];
+            *map = graph->layers.items[i];
             found++;
         }
     }
@@ -435,8 +435,8 @@ static struct bw_error *add_remap(const struct bw_fs *fs, const struct bw_xlator
     size_t above = 0;
     if (!(fs->superblock.incompat_flags & BW_INCOMPAT_REMAP_TREE))
         return NULL;
-    for (size_t i = 0; i < fs->graph->size; i++) {
-        const struct bw_xlator *layer = fs->graph->layers[i];
+    for (size_t i = 0; i < fs->graph->layers.count; i++) {
+        const struct bw_xlator *layer = fs->graph->layers.items[i];
         if (layer->type->takes & BW_TAKES(BW_CONTROL_MOVED_RANGE))
             return NULL;
         above = layer == map ? i : above;
@@ -497,8 +497,8 @@ static void note_dumps(struct bw_fs *fs, const struct bw_image_set *set)
 static struct bw_error *connect_to_servers(const struct bw_graph *graph)
 {
     bool served;
-    for (size_t i = 0; i < graph->size; i++) {
-        const struct bw_xlator *layer = graph->layers[i];
+    for (size_t i = 0; i < graph->layers.count; i++) {
+        const struct bw_xlator *layer = graph->layers.items[i];
         if (strcmp(bw_xlator_type(layer), NBD_TYPE) == 0)
             BW_TRY(bw_servers_open(graph->servers, bw_graph_path(layer), &served));
     }
@@ -507,7 +507,7 @@ static struct bw_error *connect_to_servers(const struct bw_graph *graph)
 
 static struct bw_error *set_top(struct bw_fs *fs)
 {
-    struct bw_xlator *top = fs->graph->layers[fs->graph->size - 1];
+    struct bw_xlator *top = fs->graph->layers.items[fs->graph->layers.count - 1];
     if (top->above != BW_ADDRESS_LOGICAL)
         return BW_REFUSE(top->name.at,
                          "volume %s: the top of the graph must accept logical addresses",

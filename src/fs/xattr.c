@@ -6,9 +6,9 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "base/array.h"
 #include "base/buffer.h"
 #include "base/cleanup.h"
+#include "base/vector.h"
 #include "fs/fs.h"
 #include "fs/inode.h"
 #include "ondisk/acl.h"
@@ -72,12 +72,13 @@ struct bw_error *bw_acl_text(const struct bw_xattr *xattr, char **text)
  * longer than a leaf. */
 enum { MOST_BYTES = 8 << 20 };
 
+BW_VECTOR(bw_xattrs, struct bw_xattr);
+
 struct bw_xattr_reader {
     struct bw_fs *fs;
     struct bw_leaf_finder finder;
     uint64_t inode; /* the inode of these attributes */
-    struct bw_xattr *xattrs;
-    size_t count, capacity;
+    struct bw_xattrs xattrs;
     struct bw_buffer bytes; /* names and values that `xattrs` points to */
 };
 
@@ -97,7 +98,7 @@ void bw_xattr_reader_destroy(struct bw_xattr_reader *reader)
         return;
     bw_leaf_finder_free(&reader->finder);
     bw_buffer_free(&reader->bytes);
-    free(reader->xattrs);
+    bw_xattrs_free(&reader->xattrs);
     free(reader);
 }
 
@@ -120,10 +121,9 @@ static struct bw_error *add_attribute(void *context, const struct bw_xattr *xatt
     bw_buffer_append(&reader->bytes, xattr->name, xattr->name_length);
     bw_buffer_append_byte(&reader->bytes, '\0');
     bw_buffer_append(&reader->bytes, xattr->value, xattr->value_length);
-    if (reader->bytes.failed || !BW_ARRAY_RESERVE(reader->xattrs, reader->count, reader->capacity))
+    if (reader->bytes.failed)
         return bw_error_no_memory();
-    reader->xattrs[reader->count++] = *xattr;
-    return NULL;
+    return bw_xattrs_push(&reader->xattrs, *xattr);
 }
 
 static struct bw_error *add_item(struct bw_xattr_reader *reader, uint32_t slot)
@@ -158,8 +158,8 @@ static struct bw_error *add_leaf(struct bw_xattr_reader *reader, struct bw_key *
 static void set_pointers(struct bw_xattr_reader *reader)
 {
     const uint8_t *next = (const uint8_t *)reader->bytes.data;
-    for (size_t i = 0; i < reader->count; i++) {
-        struct bw_xattr *xattr = &reader->xattrs[i];
+    for (size_t i = 0; i < reader->xattrs.count; i++) {
+        struct bw_xattr *xattr = &reader->xattrs.items[i];
         xattr->name = next;
         xattr->value = next + xattr->name_length + 1;
         next = xattr->value + xattr->value_length;
@@ -172,7 +172,7 @@ struct bw_error *bw_xattr_reader_read(struct bw_xattr_reader *reader, const stru
     const uint64_t inode = place->inode;
     struct bw_key at = {inode, BW_XATTR_ITEM, 0}, before = {inode, BW_XATTR_ITEM - 1, UINT64_MAX};
     const struct bw_key last = {inode, BW_XATTR_ITEM, UINT64_MAX};
-    reader->count = reader->bytes.length = 0;
+    reader->xattrs.count = reader->bytes.length = 0;
     reader->inode = inode;
     bw_leaf_finder_set_tree(&reader->finder, &place->subvolume->tree);
     while (bw_key_compare(&at, &last) <= 0)
@@ -180,7 +180,7 @@ struct bw_error *bw_xattr_reader_read(struct bw_xattr_reader *reader, const stru
     if (reader->bytes.length >= MOST_BYTES)
         report_lost(reader, "too many extended attributes");
     set_pointers(reader);
-    *xattrs = reader->xattrs;
-    *count = reader->count;
+    *xattrs = reader->xattrs.items;
+    *count = reader->xattrs.count;
     return NULL;
 }

@@ -23,8 +23,8 @@ static struct bw_text_place argument_place(struct bw_graph *graph, const char *o
 static struct bw_error *no_volume(const struct bw_graph *graph, const char *pattern)
 {
     struct bw_buffer names = {0};
-    for (size_t i = 0; i < graph->size; i++)
-        bw_buffer_format(&names, "%s%s", i ? ", " : "", graph->layers[i]->name.text);
+    for (size_t i = 0; i < graph->layers.count; i++)
+        bw_buffer_format(&names, "%s%s", i ? ", " : "", graph->layers.items[i]->name.text);
     struct bw_error *error =
         bw_error_create(BW_ERROR_USAGE, "there is no volume %s; there are: %.*s", pattern,
                         (int)names.length, names.data ? names.data : "");
@@ -37,7 +37,7 @@ static struct bw_error *no_volume(const struct bw_graph *graph, const char *patt
 static bool matches_pattern(const struct bw_graph *graph, size_t index, const char *pattern,
                             bool is_name)
 {
-    const struct bw_xlator *volume = graph->layers[index];
+    const struct bw_xlator *volume = graph->layers.items[index];
     if (is_name)
         return strcmp(volume->name.text, pattern) == 0;
     return fnmatch(pattern, volume->name.text, 0) == 0 ||
@@ -48,11 +48,11 @@ static struct bw_error *set_options(struct bw_graph *graph, const char *pattern,
                                     const char *value, struct bw_text_place at)
 {
     bool found = false, is_name = bw_graph_find(graph, pattern);
-    for (size_t i = 0; i < graph->size; i++) {
+    for (size_t i = 0; i < graph->layers.count; i++) {
         if (!matches_pattern(graph, i, pattern, is_name))
             continue;
         found = true;
-        BW_TRY(bw_layer_set_option(graph->layers[i], key, at, value, at));
+        BW_TRY(bw_layer_set_option(graph->layers.items[i], key, at, value, at));
     }
     return found ? NULL : bw_place_error(at, no_volume(graph, pattern));
 }
@@ -112,16 +112,16 @@ static struct bw_error *new_name(const struct bw_graph *graph, const char *type,
 static struct bw_error *replace_child(struct bw_graph *graph, const char *below,
                                       struct bw_xlator *inserted)
 {
-    for (size_t i = 0; i < graph->size; i++) {
-        struct bw_xlator *parent = graph->layers[i];
-        for (size_t child = 0; parent != inserted && child < parent->child_count; child++) {
-            if (strcmp(parent->children[child].name.text, below) != 0)
+    for (size_t i = 0; i < graph->layers.count; i++) {
+        struct bw_xlator *parent = graph->layers.items[i];
+        for (size_t child = 0; parent != inserted && child < parent->children.count; child++) {
+            if (strcmp(parent->children.items[child].name.text, below) != 0)
                 continue;
             char *name = strdup(inserted->name.text);
             if (!name)
                 return bw_error_no_memory();
-            free(parent->children[child].name.text);
-            parent->children[child] = (struct bw_child){{name, inserted->name.at}, inserted};
+            free(parent->children.items[child].name.text);
+            parent->children.items[child] = (struct bw_child){{name, inserted->name.at}, inserted};
         }
     }
     return NULL;
@@ -149,7 +149,7 @@ struct bw_error *bw_graph_insert_above(struct bw_graph *graph, size_t index, con
                                        struct bw_text_place at, struct bw_xlator **inserted)
 {
     BW_AUTO_FREE char *name = NULL;
-    BW_AUTO_FREE char *below = strdup(graph->layers[index]->name.text);
+    BW_AUTO_FREE char *below = strdup(graph->layers.items[index]->name.text);
     if (!below)
         return bw_error_no_memory();
     BW_TRY(new_name(graph, type, below, &name));
@@ -184,7 +184,7 @@ struct bw_error *bw_graph_edit_insert(struct bw_graph *graph, const char *text)
     *volume++ = '\0';
     char *options = cut_at_comma(volume);
     bool found = false, is_name = bw_graph_find(graph, volume);
-    for (size_t i = 0; i < graph->size; i++) {
+    for (size_t i = 0; i < graph->layers.count; i++) {
         if (!matches_pattern(graph, i, volume, is_name))
             continue;
         found = true;

@@ -27,8 +27,8 @@ struct bw_error *bw_graph_create(struct bw_registry *registry, struct bw_reporte
 
 void bw_layer_clear_options(struct bw_xlator *layer)
 {
-    while (layer->setting_count) {
-        struct bw_setting *setting = &layer->settings[--layer->setting_count];
+    while (layer->settings.count) {
+        struct bw_setting *setting = &layer->settings.items[--layer->settings.count];
         free(setting->name.text);
         free(setting->value.text);
     }
@@ -41,10 +41,10 @@ static void destroy_layer(struct bw_xlator *layer)
     if (layer->started && layer->type->private_size)
         free(layer->state);
     bw_layer_clear_options(layer);
-    while (layer->child_count)
-        bw_layer_remove_child(layer, layer->child_count - 1);
-    free(layer->settings);
-    free(layer->children);
+    while (layer->children.count)
+        bw_layer_remove_child(layer, layer->children.count - 1);
+    bw_settings_free(&layer->settings);
+    bw_children_free(&layer->children);
     free(layer->values);
     free(layer->name.text);
     free(layer->type_name.text);
@@ -55,25 +55,19 @@ void bw_graph_destroy(struct bw_graph *graph)
 {
     if (!graph)
         return;
-    while (graph->size)
-        destroy_layer(graph->layers[--graph->size]);
-    while (graph->source_count)
-        free(graph->sources[--graph->source_count]);
+    while (graph->layers.count)
+        destroy_layer(graph->layers.items[--graph->layers.count]);
+    bw_strings_free_all(&graph->sources);
     pthread_mutex_destroy(&graph->report_lock);
     bw_registry_close(graph->registry); /* may unload the layers' code */
-    free(graph->sources);
-    free(graph->layers);
+    bw_xlators_free(&graph->layers);
     free(graph);
 }
 
 const char *bw_graph_source(struct bw_graph *graph, const char *source)
 {
-    char *copy = strdup(source);
-    if (!copy || !BW_ARRAY_RESERVE(graph->sources, graph->source_count, graph->source_capacity)) {
-        free(copy);
-        return NULL;
-    }
-    return graph->sources[graph->source_count++] = copy;
+    BW_AUTO_ERROR struct bw_error *error = bw_strings_push_copy(&graph->sources, source);
+    return error ? NULL : graph->sources.items[graph->sources.count - 1];
 }
 
 static struct bw_error *set_word(struct bw_word *word, const char *text, struct bw_text_place at)
@@ -89,28 +83,24 @@ static struct bw_error *set_word(struct bw_word *word, const char *text, struct 
 struct bw_error *bw_graph_add(struct bw_graph *graph, size_t index, const char *name,
                               struct bw_text_place at, struct bw_xlator **layer)
 {
-    if (graph->size == BW_GRAPH_LAYERS)
+    if (graph->layers.count == BW_GRAPH_LAYERS)
         return BW_REFUSE(at, "volume %s is one too many: a graph has at most %d", name,
                          BW_GRAPH_LAYERS);
-    struct bw_xlator *made = calloc(1, sizeof *made);
-    char *copy = strdup(name);
-    if (!made || !copy || !BW_ARRAY_RESERVE(graph->layers, graph->size, graph->capacity)) {
-        free(copy);
-        free(made);
+    BW_AUTO_FREE struct bw_xlator *made = calloc(1, sizeof *made);
+    BW_AUTO_FREE char *copy = strdup(name);
+    if (!made || !copy)
         return bw_error_no_memory();
-    }
+    BW_TRY(bw_xlators_insert(&graph->layers, index, made));
     made->graph = graph;
-    made->name = (struct bw_word){copy, at};
-    memmove(graph->layers + index + 1, graph->layers + index,
-            (graph->size++ - index) * sizeof *graph->layers);
-    *layer = graph->layers[index] = made;
+    made->name = (struct bw_word){BW_TAKE(copy), at};
+    *layer = BW_TAKE(made);
     return NULL;
 }
 
 size_t bw_graph_index(const struct bw_xlator *layer)
 {
     size_t index = 0;
-    while (layer->graph->layers[index] != layer)
+    while (layer->graph->layers.items[index] != layer)
         index++;
     return index;
 }
@@ -118,11 +108,11 @@ size_t bw_graph_index(const struct bw_xlator *layer)
 void bw_graph_remove(struct bw_graph *graph, struct bw_xlator *layer)
 {
     size_t index = bw_graph_index(layer);
-    memmove(graph->layers + index, graph->layers + index + 1,
-            (--graph->size - index) * sizeof *graph->layers);
-    for (size_t i = 0; i < layer->child_count; i++)
-        if (layer->children[i].layer && layer->children[i].layer->user == layer)
-            layer->children[i].layer->user = NULL;
+    memmove(graph->layers.items + index, graph->layers.items + index + 1,
+            (--graph->layers.count - index) * sizeof *graph->layers.items);
+    for (size_t i = 0; i < layer->children.count; i++)
+        if (layer->children.items[i].layer && layer->children.items[i].layer->user == layer)
+            layer->children.items[i].layer->user = NULL;
     destroy_layer(layer);
 }
 
@@ -134,9 +124,9 @@ struct bw_error *bw_layer_set_type(struct bw_xlator *layer, const char *type,
 
 struct bw_setting *bw_layer_setting(const struct bw_xlator *layer, const char *name)
 {
-    for (size_t i = 0; i < layer->setting_count; i++)
-        if (strcmp(layer->settings[i].name.text, name) == 0)
-            return &layer->settings[i];
+    for (size_t i = 0; i < layer->settings.count; i++)
+        if (strcmp(layer->settings.items[i].name.text, name) == 0)
+            return &layer->settings.items[i];
     return NULL;
 }
 
@@ -153,40 +143,35 @@ struct bw_error *bw_layer_set_option(struct bw_xlator *layer, const char *name,
     struct bw_setting *setting = bw_layer_setting(layer, name);
     if (setting)
         return set_word(&setting->value, value, value_at);
-    if (!BW_ARRAY_RESERVE(layer->settings, layer->setting_count, layer->setting_capacity))
-        return bw_error_no_memory();
-    setting = &layer->settings[layer->setting_count];
-    *setting = (struct bw_setting){0};
-    BW_TRY(set_word(&setting->name, name, name_at));
-    layer->setting_count++;
-    return set_word(&setting->value, value, value_at);
+    struct bw_setting made = {0};
+    BW_TRY(bw_settings_reserve(&layer->settings, 1));
+    BW_TRY(set_word(&made.name, name, name_at));
+    BW_TRY(bw_settings_push(&layer->settings, made));
+    return set_word(&layer->settings.items[layer->settings.count - 1].value, value, value_at);
 }
 
 struct bw_error *bw_layer_add_child(struct bw_xlator *layer, const char *name,
                                     struct bw_text_place at)
 {
-    if (!BW_ARRAY_RESERVE(layer->children, layer->child_count, layer->child_capacity))
-        return bw_error_no_memory();
-    struct bw_child *child = &layer->children[layer->child_count];
-    *child = (struct bw_child){0};
-    BW_TRY(set_word(&child->name, name, at));
-    layer->child_count++;
-    return NULL;
+    struct bw_child child = {0};
+    BW_TRY(bw_children_reserve(&layer->children, 1));
+    BW_TRY(set_word(&child.name, name, at));
+    return bw_children_push(&layer->children, child);
 }
 
 struct bw_error *bw_layer_attach(struct bw_xlator *layer, struct bw_xlator *child)
 {
     BW_TRY(bw_layer_add_child(layer, child->name.text, child->name.at));
-    layer->children[layer->child_count - 1].layer = child;
+    layer->children.items[layer->children.count - 1].layer = child;
     child->user = layer;
     return NULL;
 }
 
 void bw_layer_remove_child(struct bw_xlator *layer, size_t index)
 {
-    free(layer->children[index].name.text);
-    memmove(layer->children + index, layer->children + index + 1,
-            (--layer->child_count - index) * sizeof *layer->children);
+    free(layer->children.items[index].name.text);
+    memmove(layer->children.items + index, layer->children.items + index + 1,
+            (--layer->children.count - index) * sizeof *layer->children.items);
 }
 
 struct bw_error *bw_layer_start(struct bw_xlator *layer)
@@ -210,37 +195,37 @@ struct bw_error *bw_layer_start(struct bw_xlator *layer)
  * children. */
 static void mark_below(struct bw_graph *graph, const struct bw_xlator *above)
 {
-    for (size_t i = 0; i < graph->size; i++)
-        graph->layers[i]->marked = !above;
-    for (size_t i = graph->size; i-- > 0;) {
-        const struct bw_xlator *layer = graph->layers[i];
-        for (size_t k = 0; (layer == above || layer->marked) && k < layer->child_count; k++)
-            layer->children[k].layer->marked = true;
+    for (size_t i = 0; i < graph->layers.count; i++)
+        graph->layers.items[i]->marked = !above;
+    for (size_t i = graph->layers.count; i-- > 0;) {
+        const struct bw_xlator *layer = graph->layers.items[i];
+        for (size_t k = 0; (layer == above || layer->marked) && k < layer->children.count; k++)
+            layer->children.items[k].layer->marked = true;
     }
 }
 
 struct bw_error *bw_graph_start(struct bw_graph *graph, const struct bw_xlator *above)
 {
     mark_below(graph, above);
-    for (size_t i = 0; i < graph->size; i++)
-        if (graph->layers[i]->marked)
-            BW_TRY(bw_layer_start(graph->layers[i]));
+    for (size_t i = 0; i < graph->layers.count; i++)
+        if (graph->layers.items[i]->marked)
+            BW_TRY(bw_layer_start(graph->layers.items[i]));
     return NULL;
 }
 
 void bw_graph_prune(struct bw_graph *graph)
 {
-    mark_below(graph, graph->layers[graph->size - 1]);
-    for (size_t i = graph->size - 1; i-- > 0;)
-        if (!graph->layers[i]->marked)
-            bw_graph_remove(graph, graph->layers[i]);
+    mark_below(graph, graph->layers.items[graph->layers.count - 1]);
+    for (size_t i = graph->layers.count - 1; i-- > 0;)
+        if (!graph->layers.items[i]->marked)
+            bw_graph_remove(graph, graph->layers.items[i]);
 }
 
 struct bw_xlator *bw_graph_find(const struct bw_graph *graph, const char *name)
 {
-    for (size_t i = 0; i < graph->size; i++)
-        if (strcmp(graph->layers[i]->name.text, name) == 0)
-            return graph->layers[i];
+    for (size_t i = 0; i < graph->layers.count; i++)
+        if (strcmp(graph->layers.items[i]->name.text, name) == 0)
+            return graph->layers.items[i];
     return NULL;
 }
 
@@ -255,18 +240,18 @@ const char *bw_graph_path(const struct bw_xlator *layer)
 
 const char *bw_xlator_image(const struct bw_xlator *xlator)
 {
-    while (xlator->child_count)
-        xlator = xlator->children[0].layer;
+    while (xlator->children.count)
+        xlator = xlator->children.items[0].layer;
     const char *path = bw_graph_path(xlator);
     return path ? path : xlator->name.text;
 }
 
 struct bw_error *bw_graph_control(const struct bw_graph *graph, const struct bw_control *control)
 {
-    for (size_t i = 0; i < graph->size; i++) {
-        const struct bw_xlator_class *type = graph->layers[i]->type;
+    for (size_t i = 0; i < graph->layers.count; i++) {
+        const struct bw_xlator_class *type = graph->layers.items[i]->type;
         if (type->takes & BW_TAKES(control->kind))
-            BW_TRY(type->operations.control(graph->layers[i], control));
+            BW_TRY(type->operations.control(graph->layers.items[i], control));
     }
     return NULL;
 }

@@ -17,6 +17,7 @@
 #include "base/buffer.h"
 #include "base/file_set.h"
 #include "base/lexer.h"
+#include "base/vector.h"
 #include "btrfs-walk/graph.h"
 #include "graph/wind.h"
 
@@ -52,14 +53,16 @@ struct bw_atomic_counters {
     atomic_uint_fast64_t calls, requests, bytes, errors;
 };
 
+BW_VECTOR(bw_children, struct bw_child);
+
+BW_VECTOR(bw_settings, struct bw_setting);
+
 struct bw_xlator {
     struct bw_graph *graph;
     struct bw_word name;
     struct bw_word type_name; /**< text is NULL until it is set */
-    struct bw_setting *settings;
-    size_t setting_count, setting_capacity;
-    struct bw_child *children;
-    size_t child_count, child_capacity;
+    struct bw_settings settings;
+    struct bw_children children;
 
     const struct bw_xlator_class *type; /**< this and the next four: zero until validated */
     const char **values;          /**< one for each option of the class, in its order, including
@@ -74,6 +77,8 @@ struct bw_xlator {
     struct bw_atomic_counters counters[BW_REQUEST_KINDS];
 };
 
+BW_VECTOR(bw_xlators, struct bw_xlator *);
+
 struct bw_graph {
     struct bw_registry *registry;
     struct bw_reporter reporter;
@@ -86,10 +91,8 @@ struct bw_graph {
     void (*decompressed)(void *context, uint64_t done, uint64_t total);
     void *decompressed_context;
     pthread_mutex_t report_lock;
-    struct bw_xlator **layers; /**< children before parents; the last one is the top */
-    size_t size, capacity;
-    char **sources; /**< names of sources of positions */
-    size_t source_count, source_capacity;
+    struct bw_xlators layers;  /**< children before parents; the last one is the top */
+    struct bw_strings sources; /**< names of sources of positions */
 };
 
 /** Limits of the number of layers in a graph and of its height: each level puts a batch of requests

@@ -6,28 +6,28 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/secret.h"
+#include "base/vector.h"
 
 enum { ATTEMPTS = 3, LONGEST_PASSPHRASE = 512 };
 
+BW_VECTOR(bw_secrets, struct bw_secret);
+
 struct bw_keys {
-    struct bw_secret *keys;
-    size_t count, capacity;
+    struct bw_secrets keys;
     bw_passphrase_source *ask; /* may be NULL */
     void *ask_context;
 };
 
 static struct bw_error *add_key(struct bw_keys *keys, const void *bytes, size_t length)
 {
+    BW_TRY(bw_secrets_reserve(&keys->keys, 1));
     struct bw_secret key = bw_secret_create(length + 1); /* a mapping has at least a byte */
-    if (!key.bytes || !BW_ARRAY_RESERVE(keys->keys, keys->count, keys->capacity)) {
-        bw_secret_free(&key);
+    if (!key.bytes)
         return bw_error_no_memory();
-    }
     if (length)
         memcpy(key.bytes, bytes, length);
     key.length = length;
-    keys->keys[keys->count++] = key;
-    return NULL;
+    return bw_secrets_push(&keys->keys, key);
 }
 
 struct bw_error *bw_keys_create(const struct bw_fs_options *options, struct bw_keys **result)
@@ -47,9 +47,9 @@ void bw_keys_destroy(struct bw_keys *keys)
 {
     if (!keys)
         return;
-    for (size_t i = 0; i < keys->count; i++)
-        bw_secret_free(&keys->keys[i]);
-    free(keys->keys);
+    for (size_t i = 0; i < keys->keys.count; i++)
+        bw_secret_free(&keys->keys.items[i]);
+    bw_secrets_free(&keys->keys);
     free(keys);
 }
 
@@ -82,14 +82,15 @@ struct bw_error *bw_keys_try(struct bw_keys *keys, const char *volume, bw_key_tr
                              void *context)
 {
     bool fits = false;
-    for (size_t i = 0; i < keys->count && !fits; i++)
-        BW_TRY(try_key(&keys->keys[i], try, context, &fits));
+    for (size_t i = 0; i < keys->keys.count && !fits; i++)
+        BW_TRY(try_key(&keys->keys.items[i], try, context, &fits));
     if (!fits)
         BW_TRY(try_answers(keys, volume, try, context, &fits));
     if (fits)
         return NULL;
-    return keys->count ? bw_error_create(BW_ERROR_NOT_FOUND, "no keyslot accepts the key given")
-                       : bw_error_create(BW_ERROR_NOT_FOUND,
-                                         "it is encrypted: give its passphrase in a file with "
-                                         "--key-file, or on a terminal");
+    return keys->keys.count
+               ? bw_error_create(BW_ERROR_NOT_FOUND, "no keyslot accepts the key given")
+               : bw_error_create(BW_ERROR_NOT_FOUND,
+                                 "it is encrypted: give its passphrase in a file with "
+                                 "--key-file, or on a terminal");
 }

@@ -81,18 +81,18 @@ static void print_layer(const struct bw_xlator *layer, struct bw_buffer *text)
         append_word(text, option->name);
         append_word(text, *value);
     }
-    for (size_t i = 0; i < layer->child_count; i++) {
+    for (size_t i = 0; i < layer->children.count; i++) {
         bw_buffer_format(text, "%s", i ? "" : "\n    subvolumes");
-        append_word(text, layer->children[i].layer->name.text);
+        append_word(text, layer->children.items[i].layer->name.text);
     }
     bw_buffer_format(text, "\nend-volume\n");
 }
 
 void bw_graph_print(const struct bw_graph *graph, struct bw_buffer *text)
 {
-    for (size_t i = 0; i < graph->size; i++) {
+    for (size_t i = 0; i < graph->layers.count; i++) {
         bw_buffer_format(text, "%s", i ? "\n" : "");
-        print_layer(graph->layers[i], text);
+        print_layer(graph->layers.items[i], text);
     }
 }
 
@@ -190,12 +190,12 @@ static void print_node(const struct bw_xlator *layer, size_t index, struct bw_bu
 void bw_graph_print_dot(const struct bw_graph *graph, struct bw_buffer *text)
 {
     bw_buffer_append(text, head, sizeof head - 1);
-    for (size_t i = graph->size; i-- > 0;)
-        print_node(graph->layers[i], i, text);
-    for (size_t i = graph->size; i-- > 0;)
-        for (size_t child = 0; child < graph->layers[i]->child_count; child++)
+    for (size_t i = graph->layers.count; i-- > 0;)
+        print_node(graph->layers.items[i], i, text);
+    for (size_t i = graph->layers.count; i-- > 0;)
+        for (size_t child = 0; child < graph->layers.items[i]->children.count; child++)
             bw_buffer_format(text, "    n%zu -> n%zu;\n", i,
-                             bw_graph_index(graph->layers[i]->children[child].layer));
+                             bw_graph_index(graph->layers.items[i]->children.items[child].layer));
     bw_buffer_format(text, "}\n");
 }
 
@@ -217,17 +217,17 @@ static void write_options(void *xlator, struct bw_json *json)
 
 static struct bw_error *write_row(struct bw_rows_stream *stream, struct bw_xlator *layer)
 {
-    BW_AUTO_FREE struct bw_bytes *names = calloc(layer->child_count + 1, sizeof *names);
+    BW_AUTO_FREE struct bw_bytes *names = calloc(layer->children.count + 1, sizeof *names);
     if (!names)
         return bw_error_no_memory();
-    for (size_t i = 0; i < layer->child_count; i++) {
-        const char *name = layer->children[i].layer->name.text;
+    for (size_t i = 0; i < layer->children.count; i++) {
+        const char *name = layer->children.items[i].layer->name.text;
         names[i] = (struct bw_bytes){name, strlen(name)};
     }
     const struct bw_layerinfo row = {.layer = layer->name.text,
                                      .layer_type = layer->type->type,
                                      .option_values = {write_options, layer},
-                                     .child_layers = {names, layer->child_count}};
+                                     .child_layers = {names, layer->children.count}};
     return bw_rows_write(stream, &row, sizeof row, 0);
 }
 
@@ -235,16 +235,16 @@ struct bw_error *bw_graph_write_rows(const struct bw_graph *graph, struct bw_row
 {
     if (bw_rows_record(stream->rows) != &bw_layerinfo_record)
         return bw_error_create(BW_ERROR_USAGE, "the rows of a graph are of the record layerinfo");
-    for (size_t i = 0; i < graph->size; i++)
-        BW_TRY(write_row(stream, graph->layers[i]));
+    for (size_t i = 0; i < graph->layers.count; i++)
+        BW_TRY(write_row(stream, graph->layers.items[i]));
     return NULL;
 }
 
 static void dump_children(const struct bw_xlator *xlator, struct bw_json *json)
 {
     bw_json_begin_array(json, "subvolumes");
-    for (size_t i = 0; i < xlator->child_count; i++)
-        bw_json_text(json, NULL, xlator->children[i].layer->name.text);
+    for (size_t i = 0; i < xlator->children.count; i++)
+        bw_json_text(json, NULL, xlator->children.items[i].layer->name.text);
     bw_json_end(json);
 }
 
@@ -278,8 +278,8 @@ static void dump_counters(const struct bw_xlator *xlator, struct bw_json *json)
 
 void bw_graph_dump(const struct bw_graph *graph, struct bw_json *json)
 {
-    for (size_t i = 0; i < graph->size; i++) {
-        struct bw_xlator *xlator = graph->layers[i];
+    for (size_t i = 0; i < graph->layers.count; i++) {
+        struct bw_xlator *xlator = graph->layers.items[i];
         bw_json_begin_object(json, NULL);
         bw_json_text(json, "name", xlator->name.text);
         bw_json_text(json, "type", xlator->type->type);

@@ -112,8 +112,8 @@ static struct bw_error *refuse_option(const struct bw_xlator *layer, const struc
 
 static struct bw_error *check_settings(const struct bw_xlator *layer)
 {
-    for (size_t i = 0; i < layer->setting_count; i++) {
-        const struct bw_setting *setting = &layer->settings[i];
+    for (size_t i = 0; i < layer->settings.count; i++) {
+        const struct bw_setting *setting = &layer->settings.items[i];
         const struct bw_option *option = bw_class_option(layer->type, setting->name.text);
         if (!option)
             return refuse_option(layer, &setting->name);
@@ -160,9 +160,9 @@ static struct bw_error *refuse_child(const struct bw_xlator *layer, const struct
                          layer->name.text, child->text, place ? place : "");
     }
     struct bw_nearest nearest = {.wanted = child->text};
-    for (size_t i = 0; i < graph->size; i++)
-        if (graph->layers[i] != layer)
-            bw_nearest_try(&nearest, graph->layers[i]->name.text);
+    for (size_t i = 0; i < graph->layers.count; i++)
+        if (graph->layers.items[i] != layer)
+            bw_nearest_try(&nearest, graph->layers.items[i]->name.text);
     if (nearest.best)
         return BW_REFUSE(child->at, "volume %s: there is no volume %s; did you mean %s?",
                          layer->name.text, child->text, nearest.best);
@@ -171,8 +171,8 @@ static struct bw_error *refuse_child(const struct bw_xlator *layer, const struct
 
 static struct bw_error *find_children(struct bw_xlator *layer)
 {
-    for (size_t i = 0; i < layer->child_count; i++) {
-        struct bw_child *child = &layer->children[i];
+    for (size_t i = 0; i < layer->children.count; i++) {
+        struct bw_child *child = &layer->children.items[i];
         child->layer = bw_graph_find(layer->graph, child->name.text);
         if (!child->layer || !child->layer->height) /* unknown, or not validated yet */
             return refuse_child(layer, &child->name);
@@ -189,7 +189,7 @@ static struct bw_error *check_count(const struct bw_xlator *layer)
     const struct bw_xlator_class *type = layer->type;
     unsigned least = type->minimum_children, most = type->maximum_children;
     char wanted[64];
-    if (layer->child_count >= least && layer->child_count <= most)
+    if (layer->children.count >= least && layer->children.count <= most)
         return NULL;
     if (most == UINT32_MAX)
         snprintf(wanted, sizeof wanted, "at least %u", least);
@@ -199,7 +199,7 @@ static struct bw_error *check_count(const struct bw_xlator *layer)
         snprintf(wanted, sizeof wanted, "%u to %u", least, most);
     bool one = least == 1 && (most == 1 || most == UINT32_MAX);
     return BW_REFUSE(layer->type_name.at, "volume %s: %s takes %s subvolume%s, not %zu",
-                     layer->name.text, type->type, wanted, one ? "" : "s", layer->child_count);
+                     layer->name.text, type->type, wanted, one ? "" : "s", layer->children.count);
 }
 
 static const char *space_name(enum bw_address_space space)
@@ -214,8 +214,8 @@ static struct bw_error *check_fit(struct bw_xlator *layer)
 {
     const struct bw_xlator_class *type = layer->type;
     layer->height = 1;
-    for (size_t i = 0; i < layer->child_count; i++) {
-        const struct bw_child *child = &layer->children[i];
+    for (size_t i = 0; i < layer->children.count; i++) {
+        const struct bw_child *child = &layer->children.items[i];
         if (child->layer->height >= layer->height)
             layer->height = child->layer->height + 1;
         if (layer->height > BW_GRAPH_HEIGHT)
@@ -229,7 +229,8 @@ static struct bw_error *check_fit(struct bw_xlator *layer)
                              layer->name.text, type->type, space_name(type->below),
                              child->name.text, space_name(child->layer->above));
     }
-    layer->above = type->above == BW_ADDRESS_ANY ? layer->children[0].layer->above : type->above;
+    layer->above =
+        type->above == BW_ADDRESS_ANY ? layer->children.items[0].layer->above : type->above;
     return NULL;
 }
 
@@ -248,12 +249,12 @@ struct bw_error *bw_graph_check_layer(struct bw_xlator *layer)
 
 static struct bw_error *check_used(const struct bw_graph *graph)
 {
-    for (size_t i = 0; i + 1 < graph->size; i++)
-        if (!graph->layers[i]->user)
-            return BW_REFUSE(graph->layers[i]->name.at,
+    for (size_t i = 0; i + 1 < graph->layers.count; i++)
+        if (!graph->layers.items[i]->user)
+            return BW_REFUSE(graph->layers.items[i]->name.at,
                              "no volume uses volume %s; only the last one, %s, may be on top",
-                             graph->layers[i]->name.text,
-                             graph->layers[graph->size - 1]->name.text);
+                             graph->layers.items[i]->name.text,
+                             graph->layers.items[graph->layers.count - 1]->name.text);
     return NULL;
 }
 
@@ -282,8 +283,8 @@ static struct bw_error *check_output(void *inputs, const struct bw_xlator *layer
 struct bw_error *bw_graph_files(const struct bw_graph *graph, enum bw_option_type wanted,
                                 bw_graph_file_visitor *visit, void *context)
 {
-    for (size_t i = 0; i < graph->size; i++) {
-        const struct bw_xlator *layer = graph->layers[i];
+    for (size_t i = 0; i < graph->layers.count; i++) {
+        const struct bw_xlator *layer = graph->layers.items[i];
         const struct bw_option *options = layer->type->options;
         for (size_t k = 0; options && options[k].name; k++) {
             const char *path = layer->values[k];
@@ -297,10 +298,10 @@ struct bw_error *bw_graph_files(const struct bw_graph *graph, enum bw_option_typ
 
 struct bw_error *bw_graph_check(struct bw_graph *graph, struct bw_file_set *inputs)
 {
-    if (!graph->size)
+    if (!graph->layers.count)
         return bw_error_create(BW_ERROR_USAGE, "a graph without any volume");
-    for (size_t i = 0; i < graph->size; i++)
-        BW_TRY(bw_graph_check_layer(graph->layers[i]));
+    for (size_t i = 0; i < graph->layers.count; i++)
+        BW_TRY(bw_graph_check_layer(graph->layers.items[i]));
     BW_TRY(check_used(graph));
     BW_TRY(bw_graph_files(graph, BW_OPTION_PATH, add_input, inputs));
     return bw_graph_files(graph, BW_OPTION_OUTPUT, check_output, inputs);

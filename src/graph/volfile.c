@@ -109,11 +109,11 @@ static struct bw_error *parse_option(struct parser *parser)
     struct bw_token name, value;
     BW_TRY(next_token(parser));
     BW_TRY(expect_word(parser, "the name of an option", &name));
-    for (size_t i = 0; i < volume->setting_count; i++)
-        if (strcmp(volume->settings[i].name.text, name.text) == 0)
+    for (size_t i = 0; i < volume->settings.count; i++)
+        if (strcmp(volume->settings.items[i].name.text, name.text) == 0)
             return BW_REFUSE(name.at, "volume %s has option %s twice; the first is in line %u",
-                             volume->name.text, name.text, volume->settings[i].name.at.line);
-    if (volume->setting_count == OPTIONS_AT_MOST)
+                             volume->name.text, name.text, volume->settings.items[i].name.at.line);
+    if (volume->settings.count == OPTIONS_AT_MOST)
         return BW_REFUSE(name.at, "volume %s has more than %d options", volume->name.text,
                          OPTIONS_AT_MOST);
     BW_TRY(expect_word(parser, "the value of an option", &value));
@@ -124,10 +124,10 @@ static struct bw_error *parse_option(struct parser *parser)
 static struct bw_error *parse_subvolumes(struct parser *parser)
 {
     const struct bw_xlator *volume = parser->volume;
-    if (volume->child_count)
+    if (volume->children.count)
         return BW_REFUSE(parser->token.at,
                          "volume %s has a second list of subvolumes; the first is in line %u",
-                         volume->name.text, volume->children[0].name.at.line);
+                         volume->name.text, volume->children.items[0].name.at.line);
     BW_TRY(next_token(parser));
     do {
         struct bw_token name;
@@ -152,7 +152,7 @@ static struct bw_error *refuse_statement(const struct parser *parser)
                          name->text, name->at.line);
     /* A word after a complete statement was probably meant as a part of it. */
     if (token->at.line == parser->statement_line && parser->statement == OPTION) {
-        const struct bw_setting *option = &volume->settings[volume->setting_count - 1];
+        const struct bw_setting *option = &volume->settings.items[volume->settings.count - 1];
         return BW_REFUSE(
             token->at,
             "'%s' follows the value of option %s: a value with white space needs quotes, "
@@ -209,7 +209,7 @@ static struct bw_error *parse_volumes(struct parser *parser)
                              parser->token.text);
         BW_TRY(next_token(parser));
         BW_TRY(expect_name(parser, "the name of a volume", &name));
-        BW_TRY(bw_graph_add(graph, graph->size, name.text, name.at, &parser->volume));
+        BW_TRY(bw_graph_add(graph, graph->layers.count, name.text, name.at, &parser->volume));
         parser->statement = VOLUME;
         while (keyword_of(&parser->token) != END_VOLUME)
             BW_TRY(parse_statement(parser));
@@ -217,7 +217,7 @@ static struct bw_error *parse_volumes(struct parser *parser)
             return BW_REFUSE(name.at, "volume %s has no type", name.text);
         BW_TRY(next_token(parser));
     }
-    if (!graph->size)
+    if (!graph->layers.count)
         return BW_REFUSE(parser->token.at, "the file contains no volume");
     return NULL;
 }

@@ -117,7 +117,7 @@ void bw_wind(const struct bw_frame *parent, struct bw_xlator *xlator, struct bw_
         return;
     }
     while (!xlator->type->operations.read)
-        xlator = xlator->children[0].layer;
+        xlator = xlator->children.items[0].layer;
     if (begin_call(&call, parent, xlator)) {
         call.event = (struct bw_fop_event){.operation = "read",
                                            .kind = bw_request_kind_name(requests->kind),
@@ -180,10 +180,10 @@ struct bw_error *bw_wind_map(const struct bw_frame *parent, struct bw_xlator *xl
 {
     struct call call;
     while (!xlator->type->operations.map) {
-        if (!xlator->child_count)
+        if (!xlator->children.count)
             return bw_error_create(BW_ERROR_USAGE, "no layer below %s maps addresses",
                                    xlator->name.text);
-        xlator = xlator->children[0].layer;
+        xlator = xlator->children.items[0].layer;
     }
     if (begin_call(&call, parent, xlator)) {
         call.event = (struct bw_fop_event){
@@ -201,9 +201,9 @@ void bw_wind_advise(const struct bw_frame *parent, struct bw_xlator *xlator,
 {
     struct call call;
     while (!xlator->type->operations.advise) {
-        if (!xlator->child_count)
+        if (!xlator->children.count)
             return;
-        xlator = xlator->children[0].layer;
+        xlator = xlator->children.items[0].layer;
     }
     if (begin_call(&call, parent, xlator)) {
         call.event = (struct bw_fop_event){
@@ -217,9 +217,9 @@ void bw_wind_advise(const struct bw_frame *parent, struct bw_xlator *xlator,
 uint64_t bw_xlator_size(struct bw_xlator *xlator)
 {
     while (!xlator->type->operations.size) {
-        if (!xlator->child_count)
+        if (!xlator->children.count)
             return 0;
-        xlator = xlator->children[0].layer;
+        xlator = xlator->children.items[0].layer;
     }
     return xlator->type->operations.size(xlator);
 }
@@ -227,9 +227,9 @@ uint64_t bw_xlator_size(struct bw_xlator *xlator)
 uint64_t bw_xlator_next_stored(struct bw_xlator *xlator, uint64_t address)
 {
     while (!xlator->type->operations.next_stored) {
-        if (!xlator->child_count || xlator->type->operations.size)
+        if (!xlator->children.count || xlator->type->operations.size)
             return address < bw_xlator_size(xlator) ? address : UINT64_MAX;
-        xlator = xlator->children[0].layer;
+        xlator = xlator->children.items[0].layer;
     }
     return xlator->type->operations.next_stored(xlator, address);
 }
@@ -291,12 +291,12 @@ const char *bw_xlator_type(const struct bw_xlator *xlator)
 
 size_t bw_xlator_child_count(const struct bw_xlator *xlator)
 {
-    return xlator->child_count;
+    return xlator->children.count;
 }
 
 struct bw_xlator *bw_xlator_child(const struct bw_xlator *xlator, size_t index)
 {
-    return index < xlator->child_count ? xlator->children[index].layer : NULL;
+    return index < xlator->children.count ? xlator->children.items[index].layer : NULL;
 }
 
 /* Messages. */

@@ -11,6 +11,7 @@
 #include "base/cleanup.h"
 #include "base/pool.h"
 #include "base/search.h"
+#include "base/vector.h"
 #include "base/zeros.h"
 #include "fs/image.h"
 #include "history/block_index.h"
@@ -25,9 +26,9 @@ void bw_found_init(struct bw_found_index *index)
 void bw_found_free(struct bw_found_index *index)
 {
     free(index->blocks);
-    free(index->owners);
+    bw_numbers_free(&index->owners);
     free(index->starts);
-    bw_map_free(&index->owner_numbers);
+    bw_key_map_free(&index->owner_numbers);
     pthread_mutex_destroy(&index->lock);
 }
 
@@ -76,12 +77,12 @@ static bool is_consistent(const struct bw_found_identity *identity, const uint8_
 static uint32_t number_of_owner(struct bw_found_index *index, uint64_t id)
 {
     pthread_mutex_lock(&index->lock);
-    uint32_t number = bw_map_get(&index->owner_numbers, id);
-    if (number == UINT32_MAX && index->owner_count < BW_FOUND_MOST_OWNER &&
-        BW_ARRAY_RESERVE(index->owners, index->owner_count, index->owner_capacity) &&
-        bw_map_put(&index->owner_numbers, id, (uint32_t)index->owner_count)) {
-        number = (uint32_t)index->owner_count;
-        index->owners[index->owner_count++] = id;
+    uint32_t number = bw_key_map_get(&index->owner_numbers, id, UINT32_MAX);
+    if (number == UINT32_MAX && index->owners.count < BW_FOUND_MOST_OWNER &&
+        !bw_numbers_reserve(&index->owners, 1) &&
+        !bw_key_map_put(&index->owner_numbers, id, (uint32_t)index->owners.count)) {
+        number = (uint32_t)index->owners.count;
+        index->owners.items[index->owners.count++] = id;
     }
     if (number == UINT32_MAX)
         index->no_memory = true;
@@ -297,7 +298,7 @@ static struct file_header header_of(const struct bw_history *history, uint64_t h
                                  .generation = bw_put64(superblock->generation),
                                  .log_root = bw_put64(superblock->log_root),
                                  .images = bw_put64(hash_of_images(history->fs)),
-                                 .owners = bw_put64(history->index.owner_count),
+                                 .owners = bw_put64(history->index.owners.count),
                                  .blocks = bw_put64(history->index.count),
                                  .zeros = bw_put64(history->facts.zeros),
                                  .bytes = bw_put64(history->facts.bytes),
@@ -327,8 +328,8 @@ static struct bw_error *write_body(const struct bw_found_index *index, bw_consum
                                    void *context)
 {
     struct file_block blocks[BATCH];
-    for (size_t i = 0; i < index->owner_count; i++) {
-        const bw_le64 id = bw_put64(index->owners[i]);
+    for (size_t i = 0; i < index->owners.count; i++) {
+        const bw_le64 id = bw_put64(index->owners.items[i]);
         BW_TRY(consume(context, (const char *)&id, sizeof id));
     }
     for (size_t done = 0; done < index->count;) {
@@ -395,7 +396,7 @@ static bool read_blocks(struct bw_found_index *index, const struct file_block *b
     index->capacity = count;
     for (; index->count < count; index->count++) {
         struct bw_found_block *block = &index->blocks[index->count];
-        if (!unpack_block(&blocks[index->count], block) || block->owner >= index->owner_count ||
+        if (!unpack_block(&blocks[index->count], block) || block->owner >= index->owners.count ||
             (index->count && block[-1].bytenr >= block->bytenr &&
              (block[-1].bytenr > block->bytenr || block[-1].generation >= block->generation)))
             return false;
@@ -406,12 +407,12 @@ static bool read_blocks(struct bw_found_index *index, const struct file_block *b
 static bool read_index(struct bw_found_index *index, const uint8_t *bytes, size_t owners,
                        size_t blocks)
 {
-    index->owners = malloc(owners * sizeof *index->owners + 1);
-    if (!index->owners)
+    index->owners.items = malloc(owners * sizeof *index->owners.items + 1);
+    if (!index->owners.items)
         return false;
     for (size_t i = 0; i < owners; i++)
-        index->owners[i] = bw_get64(((const bw_le64 *)bytes)[i]);
-    index->owner_count = index->owner_capacity = owners;
+        index->owners.items[i] = bw_get64(((const bw_le64 *)bytes)[i]);
+    index->owners.count = index->owners.capacity = owners;
     return read_blocks(index, (const void *)(bytes + owners * sizeof(bw_le64)), blocks);
 }
 

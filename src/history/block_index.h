@@ -7,7 +7,8 @@
 
 #include <pthread.h>
 
-#include "base/map.h"
+#include "base/hash_table.h"
+#include "base/vector.h"
 #include "fs/fs.h"
 
 /** The highest level, and the limit for indices of owners: with more trees, adding fails with
@@ -33,12 +34,11 @@ static_assert(BW_FOUND_MOST_LEVEL < 1 << 3, "levels have room");
 struct bw_found_index {
     struct bw_found_block *blocks; /**< once sorted: ascending by bytenr, then generation */
     size_t count, capacity;
-    uint64_t *owners; /**< ids of trees */
-    size_t owner_count, owner_capacity;
-    struct bw_map owner_numbers; /**< from ids to indices in `owners` */
-    uint32_t *starts;            /**< once sorted: the index of the first block in each part of the
-                                  * addresses */
-    size_t parts;                /**< number of parts, whose length is a power of two */
+    struct bw_numbers owners;        /**< ids of trees */
+    struct bw_key_map owner_numbers; /**< from ids to indices in `owners` */
+    uint32_t *starts; /**< once sorted: the index of the first block in each part of the
+                       * addresses */
+    size_t parts;     /**< number of parts, whose length is a power of two */
     unsigned part_shift;
     bool unsorted;
     atomic_bool no_memory; /**< memory ran out, so blocks are missing */
@@ -96,7 +96,7 @@ const struct bw_found_block *bw_found_find(const struct bw_found_index *index, u
 static inline uint64_t bw_found_owner(const struct bw_found_index *index,
                                       const struct bw_found_block *block)
 {
-    return index->owners[block->owner];
+    return index->owners.items[block->owner];
 }
 
 /** The first key of a block. */

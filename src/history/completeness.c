@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <xxhash.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/pool.h"
 #include "base/search.h"
+#include "base/vector.h"
 #include "base/zeros.h"
 #include "xlators/classes.h"
 
@@ -17,6 +17,8 @@ struct absent_block {
     struct bw_loss loss;
     bool found;
 };
+
+BW_VECTOR(absent_blocks, struct absent_block);
 
 struct bw_completeness {
     struct bw_fs *fs;
@@ -29,10 +31,9 @@ struct bw_completeness {
     atomic_uchar *children;         /* a bit for each block: it is a child of another one */
 
     pthread_mutex_t lock;
-    struct bw_map absent; /* from a hash of their parents' pointers to their indices in
-                           * absent_blocks */
-    struct absent_block *absent_blocks;
-    size_t absent_count, absent_capacity;
+    struct bw_key_map absent; /* from a hash of their parents' pointers to their indices in
+                               * absent_blocks */
+    struct absent_blocks absent_blocks;
     size_t tries; /* number of reads that may still fail */
     atomic_bool no_memory;
 };
@@ -130,11 +131,10 @@ static void keep_absent(struct bw_completeness *completeness, uint64_t hash,
 {
     pthread_mutex_lock(&completeness->lock);
     completeness->tries += block.found ? TRIES_PER_SUCCESS : 0;
-    if (BW_ARRAY_RESERVE(completeness->absent_blocks, completeness->absent_count,
-                         completeness->absent_capacity) &&
-        completeness->absent_count < UINT32_MAX &&
-        bw_map_put(&completeness->absent, hash, (uint32_t)completeness->absent_count))
-        completeness->absent_blocks[completeness->absent_count++] = block;
+    if (!absent_blocks_reserve(&completeness->absent_blocks, 1) &&
+        completeness->absent_blocks.count < UINT32_MAX &&
+        !bw_key_map_put(&completeness->absent, hash, (uint32_t)completeness->absent_blocks.count))
+        completeness->absent_blocks.items[completeness->absent_blocks.count++] = block;
     else
         completeness->no_memory = true;
     pthread_mutex_unlock(&completeness->lock);
@@ -146,9 +146,9 @@ static struct absent_block assess_absent(struct bw_completeness *completeness,
     struct absent_block block = {lost, false};
     const uint64_t hash = hash_of(completeness, pointer);
     pthread_mutex_lock(&completeness->lock);
-    const uint32_t known = bw_map_get(&completeness->absent, hash);
+    const uint32_t known = bw_key_map_get(&completeness->absent, hash, UINT32_MAX);
     if (known != UINT32_MAX)
-        block = completeness->absent_blocks[known];
+        block = completeness->absent_blocks.items[known];
     const bool tries = known == UINT32_MAX && completeness->tries;
     completeness->tries -= tries;
     pthread_mutex_unlock(&completeness->lock);
@@ -369,8 +369,8 @@ void bw_completeness_destroy(struct bw_completeness *completeness)
     free(completeness->nodes);
     free(completeness->losses);
     free(completeness->children);
-    free(completeness->absent_blocks);
-    bw_map_free(&completeness->absent);
+    absent_blocks_free(&completeness->absent_blocks);
+    bw_key_map_free(&completeness->absent);
     pthread_mutex_destroy(&completeness->lock);
     free(completeness);
 }

@@ -10,11 +10,11 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/pair_set.h"
 #include "base/path.h"
 #include "base/struct_size.h"
+#include "base/vector.h"
 #include "btrfs-walk/history.h"
 #include "diff/diff.h"
 #include "fs/fs.h"
@@ -31,12 +31,13 @@ struct bw_deleted_inode {
     uint64_t number;
 };
 
+BW_VECTOR(bw_deleted_inodes, struct bw_deleted_inode);
+
 /* A generation that was examined. */
 struct examined {
     struct bw_deleted_state description;
     struct bw_fs *fs;
-    struct bw_deleted_inode *inodes;
-    size_t count, capacity;
+    struct bw_deleted_inodes inodes;
     uint64_t announced; /* bytes of data that were requested from servers */
 };
 
@@ -63,7 +64,7 @@ struct bw_deleted {
     bool reads_ahead;                    /**< data of several generations are requested together */
     struct bw_data_ahead data;
     struct bw_pair_set known; /**< inodes that were returned: subvolume, number and generation */
-    struct bw_map gone;       /**< deleted subvolumes that were returned */
+    struct bw_key_map gone;   /**< deleted subvolumes that were returned */
 };
 
 /* From deleted inodes to entries, with their contents and names in the last generation that had
@@ -145,8 +146,8 @@ static struct bw_error *visit_all(struct visiting *visiting, struct bw_inode_pat
                                   unsigned types)
 {
     const struct examined *examined = visiting->examined;
-    for (size_t i = 0; i < examined->count; i++) {
-        const struct bw_deleted_inode *inode = visiting->inode = &examined->inodes[i];
+    for (size_t i = 0; i < examined->inodes.count; i++) {
+        const struct bw_deleted_inode *inode = visiting->inode = &examined->inodes.items[i];
         struct bw_error *error = bw_inode_read(examined->fs, &inode->subvolume->tree, inode->number,
                                                &visiting->attributes);
         if (error && error->code == BW_ERROR_NO_MEMORY)
@@ -201,10 +202,8 @@ struct finding {
 static struct bw_error *add_inode(const struct finding *finding, uint64_t number)
 {
     struct examined *examined = finding->examined;
-    if (!BW_ARRAY_RESERVE(examined->inodes, examined->count, examined->capacity))
-        return bw_error_no_memory();
-    examined->inodes[examined->count++] = (struct bw_deleted_inode){finding->subvolume, number};
-    return NULL;
+    return bw_deleted_inodes_push(&examined->inodes,
+                                  (struct bw_deleted_inode){finding->subvolume, number});
 }
 
 /* Whether an inode is missing in the current generation: because it was deleted or, with
@@ -301,16 +300,15 @@ static struct bw_error *add_all(struct finding *finding)
     struct bw_deleted *deleted = finding->deleted;
     struct examined *examined = finding->examined;
     const uint64_t id = finding->subvolume->tree.id;
-    const size_t first = examined->count;
-    if (bw_map_get(&deleted->gone, id) != UINT32_MAX)
+    const size_t first = examined->inodes.count;
+    if (bw_key_map_has(&deleted->gone, id))
         return NULL;
-    if (!bw_map_put(&deleted->gone, id, 0))
-        return bw_error_no_memory();
+    BW_TRY(bw_key_map_put(&deleted->gone, id, 0));
     BW_TRY(
         bw_fs_scan(examined->fs, &finding->subvolume->tree, "subvolume", add_inode_item, finding));
-    if (examined->count > first)
-        qsort(examined->inodes + first, examined->count - first, sizeof *examined->inodes,
-              by_number);
+    if (examined->inodes.count > first)
+        qsort(examined->inodes.items + first, examined->inodes.count - first,
+              sizeof *examined->inodes.items, by_number);
     return NULL;
 }
 
@@ -482,7 +480,7 @@ static void drop_first(struct bw_deleted *deleted)
     struct examined *examined = &deleted->examined[deleted->first];
     if (examined->fs != deleted->present)
         bw_fs_close(examined->fs);
-    free(examined->inodes);
+    bw_deleted_inodes_free(&examined->inodes);
     *examined = (struct examined){0};
     deleted->first = (deleted->first + 1) % (AHEAD + 1);
     deleted->count--;
@@ -498,7 +496,7 @@ void bw_deleted_close(struct bw_deleted *deleted)
     bw_buffer_free(&deleted->path);
     bw_data_ahead_free(&deleted->data);
     bw_pair_set_free(&deleted->known);
-    bw_map_free(&deleted->gone);
+    bw_key_map_free(&deleted->gone);
     free(deleted);
 }
 
@@ -552,7 +550,7 @@ static bool continues_ahead(const struct bw_deleted *deleted)
         return !deleted->at_end;
     for (size_t i = 0; i < deleted->count; i++) {
         const struct examined *examined = &deleted->examined[(deleted->first + i) % (AHEAD + 1)];
-        memory += examined->count + examined->fs->subvolumes.count +
+        memory += examined->inodes.count + examined->fs->subvolumes.count +
                   IMAGE_MEMORY * examined->fs->image_count;
     }
     return deleted->reads_ahead && deleted->count <= AHEAD && memory < AHEAD_MEMORY &&

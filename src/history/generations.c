@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "base/buffer.h"
 #include "base/cleanup.h"
 #include "base/search.h"
 #include "base/struct_size.h"
+#include "base/vector.h"
 #include "btree/find_leaf.h"
 #include "btree/scan.h"
 #include "history/history.h"
@@ -314,13 +314,12 @@ static struct bw_error *add_state(struct bw_history *history, const struct bw_ro
 {
     struct bw_history_entry *state = NULL;
     /* the results of the scan are unique, but the superblock may contain some of them */
-    for (size_t i = 0; i < history->count && i <= BW_BACKUP_ROOTS && !state; i++)
-        if (is_same(&history->states[i].root, root))
-            state = &history->states[i];
+    for (size_t i = 0; i < history->states.count && i <= BW_BACKUP_ROOTS && !state; i++)
+        if (is_same(&history->states.items[i].root, root))
+            state = &history->states.items[i];
     if (!state) {
-        if (!BW_ARRAY_RESERVE(history->states, history->count, history->capacity))
-            return bw_error_no_memory();
-        state = &history->states[history->count++];
+        BW_TRY(bw_history_entries_reserve(&history->states, 1));
+        state = &history->states.items[history->states.count++];
         *state = (struct bw_history_entry){
             .root = *root, .info = {.generation = root->generation, .tree_root = root->bytenr}};
     }
@@ -332,11 +331,7 @@ static struct bw_error *add_state(struct bw_history *history, const struct bw_ro
 static struct bw_error *add_chunk_root(struct bw_history *history,
                                        const struct bw_root_pointer *root, bool known)
 {
-    if (!BW_ARRAY_RESERVE(history->chunk_roots, history->chunk_root_count,
-                          history->chunk_root_capacity))
-        return bw_error_no_memory();
-    history->chunk_roots[history->chunk_root_count++] = (struct bw_chunk_root){*root, known};
-    return NULL;
+    return bw_chunk_roots_push(&history->chunk_roots, (struct bw_chunk_root){*root, known});
 }
 
 static bool is_possible(const struct bw_root_pointer *root)
@@ -412,10 +407,7 @@ static struct bw_error *look_ahead(struct bw_history *history, const struct bw_r
 }
 
 /* Blocks of root trees without a parent. */
-struct candidates {
-    struct bw_root_pointer *roots;
-    size_t count, capacity;
-};
+BW_VECTOR(candidates, struct bw_root_pointer);
 
 /* Adds the roots of chunk trees, and finds candidates for roots of root trees. */
 static struct bw_error *find_candidates(struct bw_history *history, struct candidates *candidates)
@@ -435,9 +427,7 @@ static struct bw_error *find_candidates(struct bw_history *history, struct candi
             report_rest(history);
             break;
         }
-        if (!BW_ARRAY_RESERVE(candidates->roots, candidates->count, candidates->capacity))
-            return bw_error_no_memory();
-        candidates->roots[candidates->count++] = root;
+        BW_TRY(candidates_push(candidates, root));
     }
     return NULL;
 }
@@ -448,11 +438,11 @@ static struct bw_error *add_of_scan(struct bw_history *history)
     struct candidates candidates = {0};
     struct bw_error *error = find_candidates(history, &candidates);
     if (!error)
-        error = look_ahead(history, candidates.roots, candidates.count);
+        error = look_ahead(history, candidates.items, candidates.count);
     for (size_t i = 0; !error && i < candidates.count; i++)
-        if (state_is_root(history, &candidates.roots[i]))
-            error = add_state(history, &candidates.roots[i], BW_GENERATION_OF_SCAN, 0);
-    free(candidates.roots);
+        if (state_is_root(history, &candidates.items[i]))
+            error = add_state(history, &candidates.items[i], BW_GENERATION_OF_SCAN, 0);
+    free(candidates.items);
     return error;
 }
 
@@ -475,9 +465,10 @@ static void search_chunk_root(struct bw_history *history, struct bw_history_entr
     state_chunk_root(history, &state->root, &own);
     state->has_other_chunks = own.bytenr && !state_has_root(history, BW_CHUNK_TREE, &own);
     const size_t i =
-        BW_FIRST_INDEX(n, history->chunk_root_count - 1,
-                       history->chunk_roots[n].root.generation <= state->root.generation);
-    state->chunk_root = own.bytenr && !state->has_other_chunks ? own : history->chunk_roots[i].root;
+        BW_FIRST_INDEX(n, history->chunk_roots.count - 1,
+                       history->chunk_roots.items[n].root.generation <= state->root.generation);
+    state->chunk_root =
+        own.bytenr && !state->has_other_chunks ? own : history->chunk_roots.items[i].root;
 }
 
 static void set_chunk_root(struct bw_history *history, struct bw_history_entry *state)
@@ -570,20 +561,23 @@ static void select_committed_root(struct bw_history_entry *states, size_t count)
 /* Selects the committed root of each generation, if possible. */
 static void select_committed(struct bw_history *history)
 {
-    qsort(history->states, history->count, sizeof *history->states, compare_states);
-    for (size_t i = 0, next; i < history->count; i = next) {
-        const uint64_t generation = history->states[i].info.generation;
-        for (next = i + 1;
-             next < history->count && history->states[next].info.generation == generation;)
+    qsort(history->states.items, history->states.count, sizeof *history->states.items,
+          compare_states);
+    for (size_t i = 0, next; i < history->states.count; i = next) {
+        const uint64_t generation = history->states.items[i].info.generation;
+        for (next = i + 1; next < history->states.count &&
+                           history->states.items[next].info.generation == generation;)
             next++;
-        select_committed_root(&history->states[i], next - i);
+        select_committed_root(&history->states.items[i], next - i);
     }
-    qsort(history->states, history->count, sizeof *history->states, compare_states);
+    qsort(history->states.items, history->states.count, sizeof *history->states.items,
+          compare_states);
 }
 
 static void report_stale(const struct bw_history *history)
 {
-    const struct bw_generation_info *newest = history->count ? &history->states[0].info : NULL;
+    const struct bw_generation_info *newest =
+        history->states.count ? &history->states.items[0].info : NULL;
     const uint64_t known = history->fs->superblock.generation;
     if (newest && newest->generation > known && newest->status == BW_GENERATION_COMMITTED)
         bw_fs_report(history->fs, BW_WARNING,
@@ -601,10 +595,10 @@ static struct bw_error *list_states(struct bw_history *history)
     BW_TRY(find_system_chunks(history));
     if (history->completeness)
         BW_TRY(add_of_scan(history));
-    qsort(history->chunk_roots, history->chunk_root_count, sizeof *history->chunk_roots,
-          compare_chunk_roots);
-    for (size_t i = 0; i < history->count; i++) {
-        struct bw_history_entry *state = &history->states[i];
+    qsort(history->chunk_roots.items, history->chunk_roots.count,
+          sizeof *history->chunk_roots.items, compare_chunk_roots);
+    for (size_t i = 0; i < history->states.count; i++) {
+        struct bw_history_entry *state = &history->states.items[i];
         set_chunk_root(history, state);
         state->info.status = bw_generation_status(history, state);
         state->info.assessed = history->assessed;
@@ -619,26 +613,26 @@ static struct bw_error *list_states(struct bw_history *history)
 
 size_t bw_history_count(const struct bw_history *history)
 {
-    return history->count;
+    return history->states.count;
 }
 
 const struct bw_generation_info *bw_history_entry(const struct bw_history *history, size_t state)
 {
-    return &history->states[state].info;
+    return &history->states.items[state].info;
 }
 
 struct bw_error *bw_history_trees(struct bw_history *history, size_t state,
                                   bw_generation_tree_visitor *take, void *context)
 {
-    return visit_state_trees(history, &history->states[state], take, context, NULL);
+    return visit_state_trees(history, &history->states.items[state], take, context, NULL);
 }
 
 static struct bw_error *list_candidates(const struct bw_history *history, uint64_t generation)
 {
     enum { MOST_TEXT = 1024 };
     BW_AUTO_BUFFER struct bw_buffer text = {0};
-    for (size_t i = 0; i < history->count && text.length < MOST_TEXT; i++) {
-        const struct bw_generation_info *info = &history->states[i].info;
+    for (size_t i = 0; i < history->states.count && text.length < MOST_TEXT; i++) {
+        const struct bw_generation_info *info = &history->states.items[i].info;
         if (info->generation == generation)
             bw_buffer_format(&text, "%s--tree-root %" PRIu64 "@%" PRIu64 " (%s)",
                              text.length ? ", " : "", info->tree_root, generation,
@@ -657,9 +651,9 @@ static struct bw_error *list_candidates(const struct bw_history *history, uint64
 static void report_choice(const struct bw_history *history, const struct bw_generation_info *chosen)
 {
     size_t complete = 1;
-    for (size_t i = 0; i < history->count; i++)
-        complete += history->states[i].info.generation == chosen->generation &&
-                    history->states[i].is_complete;
+    for (size_t i = 0; i < history->states.count; i++)
+        complete += history->states.items[i].info.generation == chosen->generation &&
+                    history->states.items[i].is_complete;
     if (complete > 1 && weight_of(chosen) < 3)
         bw_fs_report(history->fs, BW_WARNING,
                      bw_error_create(BW_ERROR_USAGE,
@@ -672,8 +666,8 @@ struct bw_error *bw_history_find(const struct bw_history *history, uint64_t gene
                                  size_t *state)
 {
     size_t count = 0;
-    for (size_t i = 0; i < history->count; i++) {
-        const struct bw_generation_info *info = &history->states[i].info;
+    for (size_t i = 0; i < history->states.count; i++) {
+        const struct bw_generation_info *info = &history->states.items[i].info;
         if (info->generation != generation || info->superseded || !weight_of(info))
             continue;
         count++;
@@ -681,7 +675,7 @@ struct bw_error *bw_history_find(const struct bw_history *history, uint64_t gene
     }
     if (count != 1)
         return list_candidates(history, generation);
-    report_choice(history, &history->states[*state].info);
+    report_choice(history, &history->states.items[*state].info);
     return NULL;
 }
 
@@ -732,7 +726,7 @@ static struct bw_error *fill_index(struct bw_history *history,
     struct bw_error *error = bw_scan_add_chunks(history->fs, &ranges);
     if (!error && (options->scanning == BW_HISTORY_SCAN_ALWAYS || ranges.bytes <= BW_HISTORY_SMALL))
         error = scan_ranges(history, options, &ranges);
-    free(ranges.ranges);
+    bw_scan_range_list_free(&ranges.ranges);
     return error;
 }
 
@@ -798,8 +792,8 @@ void bw_history_close(struct bw_history *history)
         return;
     bw_completeness_destroy(history->completeness);
     bw_found_free(&history->index);
-    free(history->states);
-    free(history->chunk_roots);
+    bw_history_entries_free(&history->states);
+    bw_chunk_roots_free(&history->chunk_roots);
     free(history);
 }
 

@@ -3,6 +3,7 @@
 #ifndef BW_HISTORY_HISTORY_H
 #define BW_HISTORY_HISTORY_H
 
+#include "base/vector.h"
 #include "btrfs-walk/history.h"
 #include "history/completeness.h"
 
@@ -22,6 +23,10 @@ struct bw_chunk_root {
 
 enum { BW_HISTORY_SYSTEM_CHUNKS = 16, BW_HISTORY_ITEMS = 1 << 23 };
 
+BW_VECTOR(bw_chunk_roots, struct bw_chunk_root);
+
+BW_VECTOR(bw_history_entries, struct bw_history_entry);
+
 struct bw_history {
     struct bw_fs *fs;
     struct bw_tree_reader reader; /**< without replacements for lost blocks */
@@ -35,10 +40,8 @@ struct bw_history {
                      * limited for the same reason */
     struct bw_range system[BW_HISTORY_SYSTEM_CHUNKS]; /**< system chunks; usually one or two */
     unsigned system_count;
-    struct bw_history_entry *states;
-    size_t count, capacity;
-    struct bw_chunk_root *chunk_roots;
-    size_t chunk_root_count, chunk_root_capacity;
+    struct bw_history_entries states;
+    struct bw_chunk_roots chunk_roots;
 };
 
 /** Whether the transaction of this root was committed. */

@@ -12,7 +12,8 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
-#include "base/map.h"
+#include "base/hash_table.h"
+#include "base/vector.h"
 #include "btree/block.h"
 #include "fs/opening.h"
 #include "ondisk/items.h"
@@ -32,17 +33,20 @@ struct tree {
     uint32_t users;
 };
 
+BW_VECTOR(range_list, struct bw_range);
+
+BW_VECTOR(blocks, struct block);
+
+BW_VECTOR(trees, struct tree);
+
 struct look_ahead {
     struct bw_fs *fs;
     bool only_roots;
     const struct bw_look_ahead_file *file; /* whose blocks are requested; NULL: all of them */
-    struct block *blocks;
-    size_t count, capacity;
-    struct tree *trees; /* the first is the root tree */
-    size_t tree_count, tree_capacity;
-    struct bw_map block_index, tree_index;
-    struct bw_range *ranges;
-    size_t range_capacity;
+    struct blocks blocks;
+    struct trees trees; /* the first is the root tree */
+    struct bw_key_map block_index, tree_index;
+    struct range_list ranges;
     uint8_t *buffer; /* blocks of a batch */
 };
 
@@ -50,15 +54,14 @@ struct look_ahead {
 static struct bw_error *add_tree(struct look_ahead *ahead, uint64_t id, uint32_t users,
                                  uint32_t *tree)
 {
-    *tree = bw_map_get(&ahead->tree_index, id);
+    *tree = bw_key_map_get(&ahead->tree_index, id, UINT32_MAX);
     if (*tree == UINT32_MAX) {
-        *tree = (uint32_t)ahead->tree_count;
-        if (!BW_ARRAY_RESERVE(ahead->trees, ahead->tree_count, ahead->tree_capacity) ||
-            !bw_map_put(&ahead->tree_index, id, *tree))
-            return bw_error_no_memory();
-        ahead->trees[ahead->tree_count++] = (struct tree){.id = id};
+        *tree = (uint32_t)ahead->trees.count;
+        BW_TRY(trees_reserve(&ahead->trees, 1));
+        BW_TRY(bw_key_map_put(&ahead->tree_index, id, *tree));
+        ahead->trees.items[ahead->trees.count++] = (struct tree){.id = id};
     }
-    ahead->trees[*tree].users += users;
+    ahead->trees.items[*tree].users += users;
     return NULL;
 }
 
@@ -66,18 +69,18 @@ static struct bw_error *add_tree(struct look_ahead *ahead, uint64_t id, uint32_t
 static struct bw_error *add_block(struct look_ahead *ahead, uint32_t tree,
                                   const struct bw_block_pointer *pointer, uint32_t users)
 {
-    const uint64_t key = pointer->bytenr ^ ahead->trees[tree].id << 48 ^ ahead->trees[tree].id;
-    uint32_t index = bw_map_get(&ahead->block_index, key);
+    const uint64_t key =
+        pointer->bytenr ^ ahead->trees.items[tree].id << 48 ^ ahead->trees.items[tree].id;
+    uint32_t index = bw_key_map_get(&ahead->block_index, key, UINT32_MAX);
     if (index != UINT32_MAX) {
-        ahead->blocks[index].users += users;
+        ahead->blocks.items[index].users += users;
         return NULL;
     }
-    if (ahead->count == MOST_BLOCKS)
+    if (ahead->blocks.count == MOST_BLOCKS)
         return NULL;
-    if (!BW_ARRAY_RESERVE(ahead->blocks, ahead->count, ahead->capacity) ||
-        !bw_map_put(&ahead->block_index, key, (uint32_t)ahead->count))
-        return bw_error_no_memory();
-    ahead->blocks[ahead->count++] =
+    BW_TRY(blocks_reserve(&ahead->blocks, 1));
+    BW_TRY(bw_key_map_put(&ahead->block_index, key, (uint32_t)ahead->blocks.count));
+    ahead->blocks.items[ahead->blocks.count++] =
         (struct block){.pointer = *pointer, .tree = tree, .users = users};
     return NULL;
 }
@@ -88,7 +91,7 @@ static struct bw_error *add_root(struct look_ahead *ahead, uint64_t id,
     const struct bw_tree tree = {.id = id, .root = *root};
     const struct bw_block_pointer pointer = bw_tree_root_pointer(&tree, false);
     uint32_t number;
-    if (ahead->tree_count == MOST_TREES)
+    if (ahead->trees.count == MOST_TREES)
         return NULL;
     BW_TRY(add_tree(ahead, id, users, &number));
     return add_block(ahead, number, &pointer, users);
@@ -152,7 +155,7 @@ static struct bw_error *open_blocks(struct look_ahead *ahead, const uint32_t *nu
     struct block opened[BW_BATCH]; /* the array may move */
     struct bw_error *error = NULL;
     for (size_t i = 0; i < count; i++) {
-        opened[i] = ahead->blocks[numbers[i]];
+        opened[i] = ahead->blocks.items[numbers[i]];
         requests[i] =
             bw_block_request(reader, &opened[i].pointer, ahead->buffer + i * reader->nodesize);
     }
@@ -180,35 +183,33 @@ static bool is_wanted(const struct look_ahead *ahead, const struct block *block,
                       const struct layer *layer)
 {
     return (block->tree == 0) == layer->roots && block->pointer.expectation.level == layer->level &&
-           block->users < ahead->trees[block->tree].users;
+           block->users < ahead->trees.items[block->tree].users;
 }
 
 /* Requests the blocks of a layer, so that reading them in batches takes one round trip. */
 static struct bw_error *announce_layer(struct look_ahead *ahead, const struct layer *layer)
 {
-    size_t count = 0;
-    for (size_t i = 0; i < ahead->count; i++) {
-        const struct block *block = &ahead->blocks[i];
+    ahead->ranges.count = 0;
+    for (size_t i = 0; i < ahead->blocks.count; i++) {
+        const struct block *block = &ahead->blocks.items[i];
         if (!is_wanted(ahead, block, layer))
             continue;
-        if (!BW_ARRAY_RESERVE(ahead->ranges, count, ahead->range_capacity))
-            return bw_error_no_memory();
-        ahead->ranges[count++] =
-            (struct bw_range){block->pointer.bytenr, ahead->fs->reader.nodesize};
+        BW_TRY(range_list_push(
+            &ahead->ranges, (struct bw_range){block->pointer.bytenr, ahead->fs->reader.nodesize}));
     }
-    if (count)
-        bw_blocks_advise(&ahead->fs->reader, ahead->ranges, count);
+    if (ahead->ranges.count)
+        bw_blocks_advise(&ahead->fs->reader, ahead->ranges.items, ahead->ranges.count);
     return NULL;
 }
 
 static struct bw_error *open_layer(struct look_ahead *ahead, const struct layer *layer)
 {
     const unsigned batch = bw_block_batch(&ahead->fs->reader);
-    const size_t end = ahead->count; /* those that are added are in other layers */
+    const size_t end = ahead->blocks.count; /* those that are added are in other layers */
     uint32_t numbers[BW_BATCH];
     size_t count = 0;
     for (size_t i = 0; i < end; i++) {
-        if (is_wanted(ahead, &ahead->blocks[i], layer))
+        if (is_wanted(ahead, &ahead->blocks.items[i], layer))
             numbers[count++] = (uint32_t)i;
         if (count == batch || (count && i + 1 == end)) {
             BW_TRY(open_blocks(ahead, numbers, count));
@@ -232,15 +233,13 @@ static struct bw_error *announce_roots(struct look_ahead *ahead,
                                        const struct bw_generation_choice *states, size_t count)
 {
     const uint32_t nodesize = ahead->fs->reader.nodesize;
-    size_t ranges = 0;
-    for (size_t i = 0; i < count; i++) {
-        if (!BW_ARRAY_RESERVE(ahead->ranges, ranges, ahead->range_capacity))
-            return bw_error_no_memory();
+    ahead->ranges.count = 0;
+    for (size_t i = 0; i < count; i++)
         if (states[i].tree_root)
-            ahead->ranges[ranges++] = (struct bw_range){states[i].tree_root, nodesize};
-    }
-    if (ranges)
-        bw_blocks_advise(&ahead->fs->reader, ahead->ranges, ranges);
+            BW_TRY(
+                range_list_push(&ahead->ranges, (struct bw_range){states[i].tree_root, nodesize}));
+    if (ahead->ranges.count)
+        bw_blocks_advise(&ahead->fs->reader, ahead->ranges.items, ahead->ranges.count);
     return NULL;
 }
 
@@ -285,11 +284,11 @@ static struct bw_error *look_at_generations(struct look_ahead *ahead,
 {
     struct bw_error *error =
         bw_history_is_served(ahead->fs) ? read_ahead(ahead, states, count) : NULL;
-    bw_map_free(&ahead->block_index);
-    bw_map_free(&ahead->tree_index);
-    free(ahead->blocks);
-    free(ahead->trees);
-    free(ahead->ranges);
+    bw_key_map_free(&ahead->block_index);
+    bw_key_map_free(&ahead->tree_index);
+    blocks_free(&ahead->blocks);
+    trees_free(&ahead->trees);
+    range_list_free(&ahead->ranges);
     free(ahead->buffer);
     return error;
 }

@@ -196,6 +196,6 @@ struct bw_error *bw_history_find_log(struct bw_fs *fs)
         error = search_ranges(fs, &ranges);
     else if (!error)
         report_unknown(fs, " (--scan searches for them)");
-    free(ranges.ranges);
+    bw_scan_range_list_free(&ranges.ranges);
     return error;
 }

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/pool.h"
+#include "base/vector.h"
 #include "fs/image.h"
 #include "history/scan.h"
 #include "ondisk/chunk.h"
@@ -70,9 +70,7 @@ static uint64_t bytes_of_devices(const struct bw_fs *fs)
 
 static struct bw_error *add_range(struct bw_scan_ranges *ranges, const struct bw_scan_range *range)
 {
-    if (!BW_ARRAY_RESERVE(ranges->ranges, ranges->count, ranges->capacity))
-        return bw_error_no_memory();
-    ranges->ranges[ranges->count++] = *range;
+    BW_TRY(bw_scan_range_list_push(&ranges->ranges, *range));
     ranges->bytes += range->length;
     return NULL;
 }
@@ -189,9 +187,10 @@ static struct bw_frame frame_of_scan(const struct bw_history_scan *scan)
 static void announce_pieces(const struct bw_history_scan *scan, size_t task)
 {
     const struct bw_frame frame = frame_of_scan(scan);
-    const size_t end = task + AHEAD < scan->ranges->count ? task + AHEAD : scan->ranges->count;
+    const size_t end =
+        task + AHEAD < scan->ranges->ranges.count ? task + AHEAD : scan->ranges->ranges.count;
     for (size_t i = task ? task + AHEAD - 1 : 0; i < end; i++) {
-        const struct bw_scan_range *piece = &scan->ranges->ranges[i];
+        const struct bw_scan_range *piece = &scan->ranges->ranges.items[i];
         const struct bw_range range = {piece->logical, piece->length};
         bw_wind_advise(&frame, scan->fs->reader.top, &range, 1, 0);
     }
@@ -310,7 +309,7 @@ static bool should_continue(struct scanner *scanner, unsigned worker)
 static void scan_piece(void *context, unsigned worker, size_t task)
 {
     struct scanner *scanner = context;
-    const struct bw_scan_range *range = &scanner->scan->ranges->ranges[task];
+    const struct bw_scan_range *range = &scanner->scan->ranges->ranges.items[task];
     struct piece piece = {.scanner = scanner,
                           .worker = scanner->workers[worker],
                           .range = range,
@@ -366,7 +365,7 @@ struct bw_error *bw_history_scan(struct bw_history_scan *scan)
     if (!error && (!pool || !make_workers(&scanner)))
         error = bw_error_no_memory();
     if (!error) {
-        bw_pool_run(pool, scan->ranges->count, scan_piece, &scanner);
+        bw_pool_run(pool, scan->ranges->ranges.count, scan_piece, &scanner);
         bw_found_sort(scan->index);
     }
     bw_pool_destroy(pool);

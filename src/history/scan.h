@@ -7,18 +7,22 @@
 
 #include <stdatomic.h>
 
+#include "base/vector.h"
 #include "btrfs-walk/fs.h"
 #include "history/block_index.h"
 
-/** Ranges of logical addresses to scan, in pieces. All zeros is an empty list; free `ranges` with
- * free(). */
+/** A range of logical addresses to scan. */
+struct bw_scan_range {
+    uint64_t logical;
+    uint32_t length; /**< at most BW_SCAN_PIECE */
+    bool mixed;      /**< data may be between the tree blocks */
+};
+
+BW_VECTOR(bw_scan_range_list, struct bw_scan_range);
+
+/** Ranges to scan, in pieces. All zeros is an empty list. */
 struct bw_scan_ranges {
-    struct bw_scan_range {
-        uint64_t logical;
-        uint32_t length; /**< at most BW_SCAN_PIECE */
-        bool mixed;      /**< data may be between the tree blocks */
-    } * ranges;
-    size_t count, capacity;
+    struct bw_scan_range_list ranges;
     uint64_t bytes;  /**< of all ranges; at most the size of the devices plus one piece */
     size_t left_out; /**< number of chunks that were omitted, completely or in part, because of this
                       * limit */

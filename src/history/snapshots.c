@@ -7,16 +7,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/search.h"
+#include "base/vector.h"
 #include "btrfs-walk/history.h"
 #include "fs/fs.h"
 
+BW_VECTOR(bw_snapshot_list, struct bw_snapshot);
+
 struct bw_snapshots {
     struct bw_fs *fs;
-    struct bw_snapshot *items; /* with owned paths */
-    size_t count, capacity;
+    struct bw_snapshot_list list; /* with owned paths */
 };
 
 /* A subvolume, while its relatives are searched. */
@@ -32,10 +33,11 @@ struct uuid_user {
     uint32_t item;
 };
 
+BW_VECTOR(relative_list, struct relative);
+
 struct relatives {
     struct bw_fs *fs;
-    struct relative *items;
-    size_t count, capacity;
+    struct relative_list list;
     struct uuid_user *users; /* sorted by UUID */
     size_t user_count;
     uint32_t *queue; /* related subvolumes whose UUIDs have not been followed yet */
@@ -55,10 +57,9 @@ static struct bw_error *add_relative(void *context, const struct bw_subvolume_in
     struct relatives *relatives = context;
     if (info->is_deleted)
         return NULL;
-    if (!BW_ARRAY_RESERVE(relatives->items, relatives->count, relatives->capacity))
-        return bw_error_no_memory();
+    BW_TRY(relative_list_reserve(&relatives->list, 1));
     char *path = strndup(info->path ? info->path : "", info->path ? info->path_length : 0);
-    relatives->items[relatives->count++] = (struct relative){
+    relatives->list.items[relatives->list.count++] = (struct relative){
         .snapshot = {.subvolume = bw_subvolume_by_id(relatives->fs, info->id),
                      .id = info->id,
                      .generation = info->otransid,
@@ -79,24 +80,24 @@ static int by_uuid(const void *a, const void *b)
 
 static struct bw_error *list_users(struct relatives *relatives)
 {
-    relatives->users = calloc(3 * relatives->count + 1, sizeof *relatives->users);
-    relatives->queue = calloc(relatives->count + 1, sizeof *relatives->queue);
+    relatives->users = calloc(3 * relatives->list.count + 1, sizeof *relatives->users);
+    relatives->queue = calloc(relatives->list.count + 1, sizeof *relatives->queue);
     if (!relatives->users || !relatives->queue)
         return bw_error_no_memory();
-    for (size_t i = 0; i < relatives->count; i++)
+    for (size_t i = 0; i < relatives->list.count; i++)
         for (size_t k = 0; k < 3; k++)
-            if (relatives->items[i].uuids[k])
+            if (relatives->list.items[i].uuids[k])
                 relatives->users[relatives->user_count++] =
-                    (struct uuid_user){relatives->items[i].uuids[k], (uint32_t)i};
+                    (struct uuid_user){relatives->list.items[i].uuids[k], (uint32_t)i};
     qsort(relatives->users, relatives->user_count, sizeof *relatives->users, by_uuid);
     return NULL;
 }
 
 static void mark_related(struct relatives *relatives, size_t item)
 {
-    if (relatives->items[item].is_related)
+    if (relatives->list.items[item].is_related)
         return;
-    relatives->items[item].is_related = true;
+    relatives->list.items[item].is_related = true;
     relatives->queue[relatives->queued++] = (uint32_t)item;
 }
 
@@ -117,11 +118,11 @@ static void mark_users(struct relatives *relatives, uint64_t uuid)
 static struct bw_error *find_related(struct relatives *relatives, uint64_t id)
 {
     BW_TRY(list_users(relatives));
-    for (size_t i = 0; i < relatives->count; i++)
-        if (relatives->items[i].snapshot.id == id)
+    for (size_t i = 0; i < relatives->list.count; i++)
+        if (relatives->list.items[i].snapshot.id == id)
             mark_related(relatives, i);
     while (relatives->queued) {
-        const struct relative *item = &relatives->items[relatives->queue[--relatives->queued]];
+        const struct relative *item = &relatives->list.items[relatives->queue[--relatives->queued]];
         for (size_t k = 0; k < 3; k++)
             if (item->uuids[k])
                 mark_users(relatives, item->uuids[k]);
@@ -142,17 +143,16 @@ static struct bw_error *keep_related(struct bw_snapshots *snapshots, struct rela
                                      uint64_t id)
 {
     BW_TRY(find_related(relatives, id));
-    for (size_t i = 0; i < relatives->count; i++) {
-        struct relative *item = &relatives->items[i];
+    for (size_t i = 0; i < relatives->list.count; i++) {
+        struct relative *item = &relatives->list.items[i];
         if (!item->is_related || item->snapshot.id == id)
             continue;
-        if (!BW_ARRAY_RESERVE(snapshots->items, snapshots->count, snapshots->capacity))
-            return bw_error_no_memory();
-        snapshots->items[snapshots->count++] = item->snapshot;
+        BW_TRY(bw_snapshot_list_push(&snapshots->list, item->snapshot));
         item->snapshot.path = NULL;
     }
-    if (snapshots->count)
-        qsort(snapshots->items, snapshots->count, sizeof *snapshots->items, newest_first);
+    if (snapshots->list.count)
+        qsort(snapshots->list.items, snapshots->list.count, sizeof *snapshots->list.items,
+              newest_first);
     return NULL;
 }
 
@@ -167,9 +167,9 @@ struct bw_error *bw_snapshots_open(struct bw_fs *fs, uint64_t subvolume,
     struct bw_error *error = bw_fs_subvolumes(fs, true, add_relative, &relatives);
     if (!error)
         error = keep_related(snapshots, &relatives, subvolume);
-    for (size_t i = 0; i < relatives.count; i++)
-        free((char *)(uintptr_t)relatives.items[i].snapshot.path);
-    free(relatives.items);
+    for (size_t i = 0; i < relatives.list.count; i++)
+        free((char *)(uintptr_t)relatives.list.items[i].snapshot.path);
+    relative_list_free(&relatives.list);
     free(relatives.users);
     free(relatives.queue);
     if (error) {
@@ -184,20 +184,20 @@ void bw_snapshots_close(struct bw_snapshots *snapshots)
 {
     if (!snapshots)
         return;
-    for (size_t i = 0; i < snapshots->count; i++)
-        free((char *)(uintptr_t)snapshots->items[i].path);
-    free(snapshots->items);
+    for (size_t i = 0; i < snapshots->list.count; i++)
+        free((char *)(uintptr_t)snapshots->list.items[i].path);
+    bw_snapshot_list_free(&snapshots->list);
     free(snapshots);
 }
 
 size_t bw_snapshots_count(const struct bw_snapshots *snapshots)
 {
-    return snapshots->count;
+    return snapshots->list.count;
 }
 
 const struct bw_snapshot *bw_snapshots_entry(const struct bw_snapshots *snapshots, size_t number)
 {
-    return &snapshots->items[number];
+    return &snapshots->list.items[number];
 }
 
 /* A snapshot keeps the numbers and the generations of inodes, even of files that are renamed. */
@@ -205,7 +205,7 @@ static bool find_by_number(const struct bw_snapshots *snapshots, size_t number, 
                            uint64_t generation, struct bw_place *place, struct bw_inode *found)
 {
     BW_AUTO_ERROR struct bw_error *error =
-        bw_lookup_number(snapshots->fs, snapshots->items[number].subvolume, inode, place);
+        bw_lookup_number(snapshots->fs, snapshots->list.items[number].subvolume, inode, place);
     if (!error)
         error = bw_inode_get(snapshots->fs, place, found);
     return !error && found->generation == generation && found->link_count;
@@ -215,7 +215,7 @@ static bool find_by_path(const struct bw_snapshots *snapshots, size_t number, co
                          struct bw_place *place, struct bw_inode *found)
 {
     BW_AUTO_ERROR struct bw_error *error =
-        bw_lookup(snapshots->fs, snapshots->items[number].subvolume, path, false, place);
+        bw_lookup(snapshots->fs, snapshots->list.items[number].subvolume, path, false, place);
     if (!error)
         error = bw_inode_get(snapshots->fs, place, found);
     return !error;

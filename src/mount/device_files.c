@@ -11,8 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
+#include "base/vector.h"
 #include "mount/internal.h"
 
 enum { DOTS = 2, SECTOR = 4096, NAME = 24 };
@@ -34,12 +34,11 @@ static struct bw_error *open_device(void *context, const struct bw_device_info *
     struct bw_mount *mount = context;
     if (!info->path)
         return NULL;
-    if (!BW_ARRAY_RESERVE(mount->devices, mount->device_count, mount->device_capacity))
-        return bw_error_no_memory();
-    struct bw_mount_device *device = &mount->devices[mount->device_count];
+    BW_TRY(bw_mount_devices_reserve(&mount->devices, 1));
+    struct bw_mount_device *device = &mount->devices.items[mount->devices.count];
     *device = (struct bw_mount_device){.devid = info->devid, .size = info->image_bytes};
     BW_TRY(bw_device_reader_open(mount->fs, info->devid, &device->reader));
-    mount->device_count++;
+    mount->devices.count++;
     BW_TRY(bw_used_map_device(mount->options.used, info->devid, add_range, device));
     bw_range_set_join(&device->used);
     return NULL;
@@ -66,7 +65,7 @@ static fuse_ino_t node_of(size_t place)
 static const struct bw_mount_device *device_of(const struct bw_mount *mount, fuse_ino_t node)
 {
     const uint64_t place = node - FUSE_ROOT_ID - 1;
-    return place < mount->device_count ? &mount->devices[place] : NULL;
+    return place < mount->devices.count ? &mount->devices.items[place] : NULL;
 }
 
 static void set_name(char name[NAME], const struct bw_mount_device *device)
@@ -96,8 +95,8 @@ static void lookup(fuse_req_t request, fuse_ino_t parent, const char *name)
     const struct bw_mount *mount = bw_mount_of(request);
     struct fuse_entry_out entry = {.entry_valid = BW_MOUNT_FOREVER, .attr_valid = BW_MOUNT_FOREVER};
     char own[NAME];
-    for (size_t i = 0; parent == FUSE_ROOT_ID && i < mount->device_count; i++) {
-        set_name(own, &mount->devices[i]);
+    for (size_t i = 0; parent == FUSE_ROOT_ID && i < mount->devices.count; i++) {
+        set_name(own, &mount->devices.items[i]);
         if (strcmp(name, own) == 0)
             entry.nodeid = node_of(i);
     }
@@ -122,12 +121,12 @@ static void readdir(fuse_req_t request, fuse_ino_t node, size_t size, off_t from
     struct bw_mount_answer answer = {.bytes = bytes, .size = bytes ? size : 0};
     char name[NAME];
     (void)node, (void)file;
-    for (uint64_t i = (uint64_t)from; i < DOTS + mount->device_count; i++) {
+    for (uint64_t i = (uint64_t)from; i < DOTS + mount->devices.count; i++) {
         const fuse_ino_t number = i < DOTS ? FUSE_ROOT_ID : node_of(i - DOTS);
         const struct fuse_entry_out entry = {.attr = attributes_of(mount, number)};
         snprintf(name, sizeof name, "%s", i ? ".." : ".");
         if (i >= DOTS)
-            set_name(name, &mount->devices[i - DOTS]);
+            set_name(name, &mount->devices.items[i - DOTS]);
         if (!bw_mount_answer_add(&answer, name, &entry, i + 1))
             break;
     }

@@ -24,6 +24,7 @@
 #include "base/buffer.h"
 #include "base/cleanup.h"
 #include "base/search.h"
+#include "base/vector.h"
 #include "mount/internal.h"
 
 enum {
@@ -41,6 +42,10 @@ struct entry {
     struct bw_place place;
 };
 
+BW_VECTOR(bw_wanted_inodes, struct bw_wanted_inode);
+
+BW_VECTOR(entries, struct entry);
+
 /* A listing of a directory, used by one request at a time. */
 struct listing {
     struct bw_mount *mount;
@@ -49,12 +54,11 @@ struct listing {
     struct bw_place place;
     struct bw_directory *directory; /* NULL before the first use */
     bool ended;
-    struct entry *entries;          /* the current batch */
-    size_t count, capacity, wanted; /* `wanted`: maximum number of entries in the batch */
-    uint64_t first;                 /* offset of its first entry in the directory */
+    struct entries entries; /* the current batch */
+    size_t wanted;          /* `wanted`: maximum number of entries in the batch */
+    uint64_t first;         /* offset of its first entry in the directory */
     struct bw_buffer names;
-    struct bw_wanted_inode *inodes; /* ascending by number */
-    size_t inode_count, inode_capacity;
+    struct bw_wanted_inodes inodes;             /* ascending by number */
     enum { NONE, DIRECTORIES, ALL } has_inodes; /* the inodes read for the batch */
     bool files;                                 /* attributes of files are needed, too */
 };
@@ -79,8 +83,8 @@ static void free_listing(struct listing *listing)
         return;
     bw_directory_close(listing->directory);
     bw_buffer_free(&listing->names);
-    free(listing->entries);
-    free(listing->inodes);
+    entries_free(&listing->entries);
+    bw_wanted_inodes_free(&listing->inodes);
     free(listing);
 }
 
@@ -159,7 +163,7 @@ static void keep_listing(struct bw_listings *listings, struct listing *listing)
 static struct bw_error *begin_listing(struct listing *listing)
 {
     struct bw_fs *fs = listing->mount->fs;
-    listing->count = 0;
+    listing->entries.count = 0;
     listing->wanted = FIRST_BATCH;
     listing->first = DOTS;
     listing->ended = false;
@@ -201,17 +205,16 @@ static struct bw_error *find_listing(struct bw_mount *mount, fuse_ino_t node, ui
 static struct bw_error *read_batch(struct listing *listing)
 {
     const struct bw_directory_entry *entry;
-    listing->first += listing->count;
-    listing->count = listing->names.length = 0;
+    listing->first += listing->entries.count;
+    listing->entries.count = listing->names.length = 0;
     listing->has_inodes = NONE;
-    while (!listing->ended && listing->count < listing->wanted) {
+    while (!listing->ended && listing->entries.count < listing->wanted) {
         BW_TRY(bw_directory_next(listing->directory, &entry));
         listing->ended = !entry;
         if (!entry)
             break;
-        if (!BW_ARRAY_RESERVE(listing->entries, listing->count, listing->capacity))
-            return bw_error_no_memory();
-        listing->entries[listing->count++] = (struct entry){listing->names.length, entry->place};
+        BW_TRY(
+            entries_push(&listing->entries, (struct entry){listing->names.length, entry->place}));
         bw_buffer_append(&listing->names, entry->name, entry->name_length);
         bw_buffer_append_byte(&listing->names, '\0');
     }
@@ -226,11 +229,11 @@ static struct bw_error *go_to(struct listing *listing, uint64_t offset)
 {
     if (offset < listing->first)
         BW_TRY(begin_listing(listing));
-    while (offset >= listing->first + listing->count && !listing->ended)
+    while (offset >= listing->first + listing->entries.count && !listing->ended)
         BW_TRY(read_batch(listing));
-    if (offset >= listing->first + listing->count) {
-        listing->first += listing->count;
-        listing->count = 0;
+    if (offset >= listing->first + listing->entries.count) {
+        listing->first += listing->entries.count;
+        listing->entries.count = 0;
     }
     return NULL;
 }
@@ -271,22 +274,23 @@ static bool include_file_attributes(struct bw_mount *mount)
 /* Collects the numbers of the inodes to read, in ascending order, without duplicates. */
 static struct bw_error *list_inodes(struct listing *listing)
 {
-    size_t count = 0, kept = 0;
-    for (size_t i = 0; i < listing->count; i++) {
-        const struct bw_place *place = &listing->entries[i].place;
+    size_t kept = 0;
+    listing->inodes.count = 0;
+    for (size_t i = 0; i < listing->entries.count; i++) {
+        const struct bw_place *place = &listing->entries.items[i].place;
         if (!is_ordinary(listing, place) || !is_wanted(listing, place))
             continue;
-        if (!BW_ARRAY_RESERVE(listing->inodes, count, listing->inode_capacity))
-            return bw_error_no_memory();
-        listing->inodes[count++].number = place->inode;
+        BW_TRY(bw_wanted_inodes_push(&listing->inodes,
+                                     (struct bw_wanted_inode){.number = place->inode}));
     }
-    struct bw_wanted_inode *inodes = listing->inodes;
+    struct bw_wanted_inode *inodes = listing->inodes.items;
+    const size_t count = listing->inodes.count;
     if (count)
         qsort(inodes, count, sizeof *inodes, by_number);
     for (size_t i = 0; i < count; i++)
         if (!i || inodes[i].number != inodes[kept - 1].number)
             inodes[kept++].number = inodes[i].number;
-    listing->inode_count = kept;
+    listing->inodes.count = kept;
     return NULL;
 }
 
@@ -294,9 +298,10 @@ static struct bw_error *read_inodes(struct listing *listing)
 {
     BW_TRY(list_inodes(listing));
     listing->has_inodes = listing->files ? ALL : DIRECTORIES;
-    return listing->inode_count ? bw_inodes_get(listing->mount->fs, listing->place.subvolume,
-                                                listing->inodes, listing->inode_count, false)
-                                : NULL;
+    return listing->inodes.count
+               ? bw_inodes_get(listing->mount->fs, listing->place.subvolume, listing->inodes.items,
+                               listing->inodes.count, false)
+               : NULL;
 }
 
 /* Gets the inode of an entry; false if it cannot be read, which a lookup of the name will
@@ -309,11 +314,11 @@ static bool inode_of(const struct listing *listing, const struct bw_place *place
         return !error;
     }
     const size_t i =
-        BW_FIRST_INDEX(k, listing->inode_count, listing->inodes[k].number >= place->inode);
-    if (i == listing->inode_count || listing->inodes[i].number != place->inode ||
-        !listing->inodes[i].found)
+        BW_FIRST_INDEX(k, listing->inodes.count, listing->inodes.items[k].number >= place->inode);
+    if (i == listing->inodes.count || listing->inodes.items[i].number != place->inode ||
+        !listing->inodes.items[i].found)
         return false;
-    *inode = listing->inodes[i].inode;
+    *inode = listing->inodes.items[i].inode;
     return true;
 }
 
@@ -383,7 +388,7 @@ static bool add_dots(struct listing *listing, struct bw_mount_answer *answer, ui
 
 static bool add_entry(struct listing *listing, struct bw_mount_answer *answer, uint64_t offset)
 {
-    const struct entry *entry = &listing->entries[offset - listing->first];
+    const struct entry *entry = &listing->entries.items[offset - listing->first];
     struct fuse_entry_out shown = {0};
     struct bw_inode inode;
     if (!answer->plus || !is_wanted(listing, &entry->place) ||
@@ -419,7 +424,7 @@ static struct bw_error *fill_answer(struct listing *listing, struct bw_mount_ans
     }
     for (;; offset++) {
         BW_TRY(go_to(listing, offset));
-        if (!listing->count)
+        if (!listing->entries.count)
             return at_end(listing, answer);
         if (answer->plus && listing->has_inodes < (listing->files ? ALL : DIRECTORIES))
             BW_TRY(read_inodes(listing));

@@ -10,8 +10,9 @@
 #include <stdatomic.h>
 #include <sys/stat.h>
 
-#include "base/map.h"
+#include "base/hash_table.h"
 #include "base/range_set.h"
+#include "base/vector.h"
 #include "btrfs-walk/fs.h"
 #include "btrfs-walk/inode.h"
 #include "mount/mount.h"
@@ -27,23 +28,25 @@ struct bw_mount_device {
     struct bw_range_set used; /**< everything else is a hole */
 };
 
+BW_VECTOR(bw_mounted_subvolumes, const struct bw_subvolume *);
+
+BW_VECTOR(bw_mount_devices, struct bw_mount_device);
+
 struct bw_mount {
     struct bw_fs *fs;
     struct bw_mount_options options;
-    const struct bw_subvolume **subvolumes; /* ascending by id */
-    size_t subvolume_count;
+    struct bw_mounted_subvolumes subvolumes; /* ascending by id */
     uint32_t sectorsize;
     struct bw_readahead *readahead;
     struct bw_read_files *read_files;
     struct bw_listings *listings;
     bool kernel_opens;               /* the kernel can open files and directories without a
                                       * request */
-    struct bw_mount_device *devices; /* if devices are shown: ascending by id */
-    size_t device_count, device_capacity;
-    atomic_uint wanted;   /* number of listings that will include the attributes of files; see
-                           * directories.c */
-    pthread_mutex_t lock; /* protects the following members */
-    struct bw_map told;   /* hashes of the messages that were reported */
+    struct bw_mount_devices devices; /* if devices are shown: ascending by id */
+    atomic_uint wanted;     /* number of listings that will include the attributes of files; see
+                             * directories.c */
+    pthread_mutex_t lock;   /* protects the following members */
+    struct bw_key_map told; /* hashes of the messages that were reported */
     struct statvfs space;
     bool has_space;
 };

@@ -2,7 +2,6 @@
 /* Creating and freeing mounts. */
 #include <stdlib.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
 #include "mount/internal.h"
 #include "mount/readahead.h"
@@ -10,12 +9,8 @@
 static struct bw_error *list_subvolumes(struct bw_mount *mount)
 {
     const struct bw_subvolume *next = NULL;
-    size_t capacity = 0;
-    while ((next = bw_subvolume_next(mount->fs, next))) {
-        if (!BW_ARRAY_RESERVE(mount->subvolumes, mount->subvolume_count, capacity))
-            return bw_error_no_memory();
-        mount->subvolumes[mount->subvolume_count++] = next;
-    }
+    while ((next = bw_subvolume_next(mount->fs, next)))
+        BW_TRY(bw_mounted_subvolumes_push(&mount->subvolumes, next));
     return NULL;
 }
 
@@ -51,16 +46,16 @@ void bw_mount_destroy(struct bw_mount *mount)
 {
     if (!mount)
         return;
-    for (size_t i = 0; i < mount->device_count; i++) {
-        bw_device_reader_close(mount->devices[i].reader);
-        bw_range_set_free(&mount->devices[i].used);
+    for (size_t i = 0; i < mount->devices.count; i++) {
+        bw_device_reader_close(mount->devices.items[i].reader);
+        bw_range_set_free(&mount->devices.items[i].used);
     }
-    free(mount->devices);
+    bw_mount_devices_free(&mount->devices);
     bw_readahead_destroy(mount->readahead);
     bw_read_files_destroy(mount->read_files);
     bw_listings_destroy(mount->listings);
     pthread_mutex_destroy(&mount->lock);
-    bw_map_free(&mount->told);
-    free(mount->subvolumes);
+    bw_key_map_free(&mount->told);
+    bw_mounted_subvolumes_free(&mount->subvolumes);
     free(mount);
 }

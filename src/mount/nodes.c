@@ -34,13 +34,13 @@ bool bw_mount_place(const struct bw_mount *mount, fuse_ino_t node, struct bw_pla
     const uint64_t inode = node & INODE_MASK, subvolume = (node & ~EMPTY) >> INODE_BITS;
     if (node == FUSE_ROOT_ID)
         *place = bw_place_top(mount->options.top);
-    else if (subvolume >= mount->subvolume_count)
+    else if (subvolume >= mount->subvolumes.count)
         return false;
     else if (node & EMPTY)
-        *place = (struct bw_place){mount->subvolumes[subvolume], BW_EMPTY_DIRECTORY,
+        *place = (struct bw_place){mount->subvolumes.items[subvolume], BW_EMPTY_DIRECTORY,
                                    BW_FILE_DIRECTORY, inode};
     else
-        *place = (struct bw_place){mount->subvolumes[subvolume], inode, BW_FILE_UNKNOWN, 0};
+        *place = (struct bw_place){mount->subvolumes.items[subvolume], inode, BW_FILE_UNKNOWN, 0};
     return true;
 }
 
@@ -56,8 +56,8 @@ static fuse_ino_t node_of(const struct bw_mount *mount, const struct bw_place *p
     const uint64_t id = bw_subvolume_id(place->subvolume);
     const uint64_t empty = place->inode == BW_EMPTY_DIRECTORY ? EMPTY : 0;
     const uint64_t inode = empty ? place->directory : place->inode;
-    const uint64_t subvolume =
-        BW_FIRST_INDEX(i, mount->subvolume_count, bw_subvolume_id(mount->subvolumes[i]) >= id);
+    const uint64_t subvolume = BW_FIRST_INDEX(i, mount->subvolumes.count,
+                                              bw_subvolume_id(mount->subvolumes.items[i]) >= id);
     if (is_top(mount, place))
         return FUSE_ROOT_ID;
     if (inode > INODE_MASK || subvolume >= MOST_SUBVOLUMES)
@@ -150,8 +150,8 @@ static bool is_new_message(struct bw_mount *mount, const char *message)
     for (; *message; message++)
         hash = (hash ^ (unsigned char)*message) * UINT64_C(0x100000001b3);
     pthread_mutex_lock(&mount->lock);
-    bool news = mount->told.count < MOST_MESSAGES && bw_map_get(&mount->told, hash) == UINT32_MAX &&
-                bw_map_put(&mount->told, hash, 1);
+    bool news = mount->told.count < MOST_MESSAGES && !bw_key_map_has(&mount->told, hash) &&
+                !bw_key_map_put(&mount->told, hash, 1);
     pthread_mutex_unlock(&mount->lock);
     return news;
 }

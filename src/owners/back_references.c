@@ -10,8 +10,8 @@
  */
 #include <stdlib.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
+#include "base/vector.h"
 #include "btree/scan.h"
 #include "data/references.h"
 #include "ondisk/disk.h"
@@ -27,8 +27,7 @@ enum {
 
 struct follower {
     struct bw_owner_search *search;
-    uint64_t *steps; /* marked blocks whose parents are not marked yet */
-    size_t count, capacity;
+    struct bw_numbers steps; /* marked blocks whose parents are not marked yet */
     uint64_t extents, most_extents;
     bool doubtful;
     struct bw_scan_buffers buffers;
@@ -50,10 +49,7 @@ static struct bw_error *mark_block(struct follower *follower, uint64_t bytenr, b
         return bw_error_no_memory();
     if (!new || is_root)
         return NULL;
-    if (!BW_ARRAY_RESERVE(follower->steps, follower->count, follower->capacity))
-        return bw_error_no_memory();
-    follower->steps[follower->count++] = bytenr;
-    return NULL;
+    return bw_numbers_push(&follower->steps, bytenr);
 }
 
 static struct bw_error *mark_path(struct follower *follower, unsigned lowest)
@@ -327,8 +323,8 @@ static struct bw_error *follow_range(struct follower *follower, const struct bw_
 
 static struct bw_error *follow_marked(struct follower *follower)
 {
-    while (follower->count && !follower->doubtful) {
-        const uint64_t bytenr = follower->steps[--follower->count];
+    while (follower->steps.count && !follower->doubtful) {
+        const uint64_t bytenr = follower->steps.items[--follower->steps.count];
         bool any;
         BW_TRY(follow_items(follower, (struct bw_key){bytenr, BW_EXTENT_ITEM, 0},
                             (struct bw_key){bytenr, BW_SHARED_DATA_REF, UINT64_MAX}, false, &any));
@@ -351,9 +347,9 @@ static struct bw_error *follow_all(struct follower *follower)
     BW_TRY(bw_fs_chunks(search->fs, add_metadata, &metadata));
     follower->most_extents =
         ALWAYS_FOLLOWED + metadata / search->fs->superblock.nodesize / BLOCKS_PER_EXTENT;
-    follower->doubtful = search->ranges.count > follower->most_extents;
-    for (size_t i = 0; i < search->ranges.count && !follower->doubtful; i++)
-        BW_TRY(follow_range(follower, &search->ranges.items[i]));
+    follower->doubtful = search->ranges.ranges.count > follower->most_extents;
+    for (size_t i = 0; i < search->ranges.ranges.count && !follower->doubtful; i++)
+        BW_TRY(follow_range(follower, &search->ranges.ranges.items[i]));
     return follow_marked(follower);
 }
 
@@ -362,7 +358,7 @@ struct bw_error *bw_owner_follow_references(struct bw_owner_search *search, bool
     struct follower follower = {.search = search};
     struct bw_error *error = follow_all(&follower);
     *trusted = !follower.doubtful;
-    free(follower.steps);
+    bw_numbers_free(&follower.steps);
     free(follower.buffer);
     bw_scan_buffers_free(&follower.buffers);
     return error;

@@ -9,16 +9,16 @@
 
 #include <stdlib.h>
 
-#include "base/map.h"
 #include "base/cleanup.h"
+#include "base/hash_table.h"
 #include "base/struct_size.h"
 #include "owners/file_list.h"
 
 struct bw_compression_count {
     struct bw_file_list_options list;
     struct bw_number_set counted; /* addresses of extents, in units of the smallest sector */
-    struct bw_map extents;        /* the same of this batch: order of the first reference, and
-                                     FIRST_PREALLOC */
+    struct bw_key_map extents;    /* the same of this batch: order of the first reference, and
+                                 FIRST_PREALLOC */
     bool is_alone;                /* a single file is counted: its first references come first */
     struct bw_extent_scan scan;
     struct bw_compression_info info;
@@ -73,7 +73,7 @@ static struct bw_error *add_extent(struct bw_compression_count *count, uint32_t 
         add_whole(&info->types[type], extent, 1);
         return bw_number_set_insert(&count->counted, sector, &is_new);
     }
-    const uint32_t first = bw_map_get(&count->extents, sector);
+    const uint32_t first = bw_key_map_get(&count->extents, sector, UINT32_MAX);
     const uint32_t ours =
         order << ORDER_SHIFT | (type == BW_COMPRESSION_PREALLOC ? FIRST_PREALLOC : 0);
     if (first != UINT32_MAX && first >> ORDER_SHIFT <= order)
@@ -87,7 +87,7 @@ static struct bw_error *add_extent(struct bw_compression_count *count, uint32_t 
             &info->types[first & FIRST_PREALLOC ? BW_COMPRESSION_PREALLOC : extent->compression],
             extent, UINT64_MAX);
     add_whole(&info->types[type], extent, 1);
-    return bw_map_put(&count->extents, sector, ours) ? NULL : bw_error_no_memory();
+    return bw_key_map_put(&count->extents, sector, ours);
 }
 
 static struct bw_error *on_extent(void *context, const struct bw_wanted_file *file, uint64_t offset,
@@ -114,9 +114,9 @@ static struct bw_error *end_batch(struct bw_compression_count *count)
     uint64_t sector;
     uint32_t order;
     bool is_new;
-    while (bw_map_next(&count->extents, &position, &sector, &order))
+    while (bw_key_map_next(&count->extents, &position, &sector, &order))
         BW_TRY(bw_number_set_insert(&count->counted, sector, &is_new));
-    bw_map_clear(&count->extents);
+    bw_key_map_clear(&count->extents);
     return NULL;
 }
 
@@ -144,7 +144,7 @@ static struct bw_error *count_steps(struct bw_compression_count *count,
     if (error->code != BW_ERROR_STOPPED)
         return error;
     bw_error_free(error);
-    bw_map_clear(&count->extents);
+    bw_key_map_clear(&count->extents);
     count->info = before;
     const size_t middle = first + (end - first) / 2;
     BW_TRY(count_steps(count, batch, first, middle));
@@ -180,7 +180,7 @@ void bw_compression_close(struct bw_compression_count *count)
         return;
     bw_extent_scan_end(&count->scan);
     bw_number_set_free(&count->counted);
-    bw_map_free(&count->extents);
+    bw_key_map_free(&count->extents);
     free(count);
 }
 

@@ -3,10 +3,10 @@
  * until it ends. */
 #include <stdlib.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/range_set.h"
 #include "base/struct_size.h"
+#include "base/vector.h"
 #include "btrfs-walk/space.h"
 #include "data/sharing.h"
 #include "owners/file_list.h"
@@ -17,15 +17,16 @@ struct sums {
     uint64_t files;
 };
 
+BW_VECTOR(sum_stack, struct sums);
+
 struct du {
     struct bw_fs *fs;
     const struct bw_du_options *options;
     struct bw_sharing *sharing;
     struct bw_file_space *space; /* for each file of the batch */
     size_t room;                 /* of `space` */
-    struct sums *around;         /* of the directories that contain the current file; the start is
-                                    first */
-    size_t depth, depth_capacity;
+    struct sum_stack around;     /* of the directories that contain the current file; the start is
+                                first */
     struct bw_file_place place;
     struct bw_range_set ranges;
 };
@@ -66,9 +67,9 @@ static struct bw_error *finish_file(struct du *du, const struct bw_listed_file *
                                     const struct sums *sums)
 {
     BW_TRY(visit_entry(du, file, sums));
-    if (!du->depth)
+    if (!du->around.count)
         return NULL;
-    struct sums *above = &du->around[du->depth - 1];
+    struct sums *above = &du->around.items[du->around.count - 1];
     above->space.total += sums->space.total;
     above->space.exclusive += sums->space.exclusive;
     above->space.shared += sums->space.shared;
@@ -84,12 +85,10 @@ static struct bw_error *apply_step(struct du *du, const struct bw_file_batch *ba
     BW_TRY(bw_file_place_step(&du->place, batch, file));
     switch (file->kind) {
     case BW_LISTED_ENTER:
-        if (!BW_ARRAY_RESERVE(du->around, du->depth, du->depth_capacity))
-            return bw_error_no_memory();
-        du->around[du->depth++] = (struct sums){0};
+        BW_TRY(sum_stack_push(&du->around, (struct sums){0}));
         return NULL;
     case BW_LISTED_LEAVE: {
-        const struct sums sums = du->around[--du->depth];
+        const struct sums sums = du->around.items[--du->around.count];
         return finish_file(du, file, &sums);
     }
     default:
@@ -141,7 +140,7 @@ struct bw_error *bw_du(struct bw_fs *fs, const struct bw_du_options *given)
     bw_file_place_free(&du.place);
     bw_sharing_destroy(du.sharing);
     bw_range_set_free(&du.ranges);
-    free(du.around);
+    sum_stack_free(&du.around);
     free(du.space);
     return error;
 }

@@ -7,10 +7,10 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/human.h"
 #include "base/search.h"
+#include "base/vector.h"
 #include "btrfs-walk/inode.h"
 #include "btrfs-walk/walk.h"
 #include "fs/fs.h"
@@ -41,20 +41,22 @@ struct level {
     bool reads;         /* there may be more to read */
 };
 
+BW_VECTOR(waiting_list, struct waiting);
+
+BW_VECTOR(levels, struct level);
+
 struct lister {
     struct bw_fs *fs;
     const struct bw_file_list_options *options;
     bw_file_batch_visitor *visit;
     void *context;
     struct bw_directory *directory; /* one handle for all */
-    struct level *levels;
-    size_t depth, level_capacity;
-    struct waiting *waiting; /* what waits of the outermost directory comes first */
-    size_t waiting_count, waiting_capacity;
+    struct levels levels;
+    struct waiting_list waiting; /* what waits of the outermost directory comes first */
     struct bw_buffer waiting_names;
     struct bw_buffer path;              /* of the directory that is listed; only with a selection */
     struct bw_pair_set entered, listed; /* directories and files, by subvolume and inode */
-    struct bw_map left;                 /* subvolumes that are listed to their end */
+    struct bw_key_map left;             /* subvolumes that are listed to their end */
 
     /* The batch. */
     struct bw_listed_file *files;
@@ -88,18 +90,16 @@ struct bw_error *bw_file_place_step(struct bw_file_place *place, const struct bw
     if (file->kind == BW_LISTED_LEAVE) {
         /* The path becomes the directory's path; the next step truncates it before its name. */
         place->path.length = place->length;
-        place->length = place->above[--place->count];
-        place->depth = place->count;
+        place->length = place->above.items[--place->above.count];
+        place->depth = place->above.count;
         return end_text(&place->path);
     }
     place->path.length = place->length;
-    place->depth = place->count;
+    place->depth = place->above.count;
     BW_TRY(append_name(&place->path, batch->names + file->name, file->name_length));
     if (file->kind == BW_LISTED_FILE)
         return NULL;
-    if (!BW_ARRAY_RESERVE(place->above, place->count, place->capacity))
-        return bw_error_no_memory();
-    place->above[place->count++] = place->length;
+    BW_TRY(bw_sizes_push(&place->above, place->length));
     place->length = place->path.length;
     return NULL;
 }
@@ -107,7 +107,7 @@ struct bw_error *bw_file_place_step(struct bw_file_place *place, const struct bw
 void bw_file_place_free(struct bw_file_place *place)
 {
     bw_buffer_free(&place->path);
-    free(place->above);
+    bw_sizes_free(&place->above);
     *place = (struct bw_file_place){0};
 }
 
@@ -271,8 +271,8 @@ static struct bw_error *add_step(struct lister *lister, enum bw_listed_kind kind
 
 static bool is_inside_subvolume(const struct lister *lister, uint64_t subvolume)
 {
-    for (size_t i = 0; i < lister->depth; i++)
-        if (bw_subvolume_id(lister->levels[i].place.subvolume) == subvolume)
+    for (size_t i = 0; i < lister->levels.count; i++)
+        if (bw_subvolume_id(lister->levels.items[i].place.subvolume) == subvolume)
             return true;
     return false;
 }
@@ -285,7 +285,7 @@ static struct bw_error *enter_once(struct lister *lister, const struct bw_place 
     *enters = place->inode != BW_EMPTY_DIRECTORY;
     if (!*enters)
         return NULL;
-    if (bw_map_get(&lister->left, tree) != UINT32_MAX && !is_inside_subvolume(lister, tree))
+    if (bw_key_map_has(&lister->left, tree) && !is_inside_subvolume(lister, tree))
         *enters = false;
     else
         BW_TRY(bw_pair_set_insert(&lister->entered, tree, place->inode, enters));
@@ -301,10 +301,10 @@ static struct bw_error *enter_once(struct lister *lister, const struct bw_place 
 static bool should_enter(const struct lister *lister, const struct bw_place *place)
 {
     const struct bw_file_list_options *options = lister->options;
-    if (lister->depth && place->subvolume != lister->levels[0].place.subvolume &&
+    if (lister->levels.count && place->subvolume != lister->levels.items[0].place.subvolume &&
         !bw_nested_enters(options->nested, options->subvolume))
         return false;
-    return !options->has_maxdepth || lister->depth < options->maxdepth;
+    return !options->has_maxdepth || lister->levels.count < options->maxdepth;
 }
 
 /* Begins with a directory, whose name is the last one of the path. */
@@ -313,16 +313,13 @@ static struct bw_error *enter_directory(struct lister *lister, const struct bw_p
 {
     struct level level = {.place = *place,
                           .position = BW_DIRECTORY_START,
-                          .first = lister->waiting_count,
-                          .next = lister->waiting_count,
+                          .first = lister->waiting.count,
+                          .next = lister->waiting.count,
                           .names = lister->waiting_names.length,
                           .path_length = path_length};
     if (should_enter(lister, place))
         BW_TRY(enter_once(lister, place, &level.reads));
-    if (!BW_ARRAY_RESERVE(lister->levels, lister->depth, lister->level_capacity))
-        return bw_error_no_memory();
-    lister->levels[lister->depth++] = level;
-    return NULL;
+    return levels_push(&lister->levels, level);
 }
 
 /* Of a subvolume that is completely listed, only one number is kept. */
@@ -332,15 +329,15 @@ static struct bw_error *forget_subvolume(struct lister *lister, uint64_t subvolu
         return NULL;
     bw_pair_set_forget(&lister->entered, subvolume);
     bw_pair_set_forget(&lister->listed, subvolume);
-    return bw_map_put(&lister->left, subvolume, 1) ? NULL : bw_error_no_memory();
+    return bw_key_map_put(&lister->left, subvolume, 1);
 }
 
 static struct bw_error *leave_directory(struct lister *lister)
 {
-    const struct level *level = &lister->levels[--lister->depth];
-    const struct level *above = lister->depth ? level - 1 : NULL;
+    const struct level *level = &lister->levels.items[--lister->levels.count];
+    const struct level *above = lister->levels.count ? level - 1 : NULL;
     lister->path.length = level->path_length;
-    lister->waiting_count = level->first;
+    lister->waiting.count = level->first;
     lister->waiting_names.length = level->names;
     if (above && above->place.subvolume != level->place.subvolume)
         BW_TRY(forget_subvolume(lister, bw_subvolume_id(level->place.subvolume)));
@@ -354,10 +351,9 @@ static bool is_listed(const struct bw_place *place)
 
 static struct bw_error *wait_for(struct lister *lister, const struct bw_directory_entry *entry)
 {
-    if (!BW_ARRAY_RESERVE(lister->waiting, lister->waiting_count, lister->waiting_capacity))
-        return bw_error_no_memory();
-    lister->waiting[lister->waiting_count++] =
-        (struct waiting){entry->place, lister->waiting_names.length, (uint32_t)entry->name_length};
+    BW_TRY(waiting_list_push(&lister->waiting,
+                             (struct waiting){entry->place, lister->waiting_names.length,
+                                              (uint32_t)entry->name_length}));
     bw_buffer_append(&lister->waiting_names, entry->name, entry->name_length);
     return lister->waiting_names.failed ? bw_error_no_memory() : NULL;
 }
@@ -366,13 +362,13 @@ static struct bw_error *wait_for(struct lister *lister, const struct bw_director
 static struct bw_error *read_more(struct lister *lister, struct level *level)
 {
     const struct bw_directory_entry *entry;
-    lister->waiting_count = level->next = level->first;
+    lister->waiting.count = level->next = level->first;
     lister->waiting_names.length = level->names;
     BW_TRY(lister->directory
                ? bw_directory_reopen(lister->directory, &level->place, level->position)
                : bw_directory_open(lister->fs, &level->place, level->position, &lister->directory));
-    while (lister->waiting_count < MOST_WAITING ||
-           lister->waiting_count - level->first < LEAST_WAITING) {
+    while (lister->waiting.count < MOST_WAITING ||
+           lister->waiting.count - level->first < LEAST_WAITING) {
         BW_TRY(bw_directory_next(lister->directory, &entry));
         level->reads = entry;
         if (!entry)
@@ -400,7 +396,7 @@ static struct bw_error *list_entry(struct lister *lister, const struct waiting e
     const char *name = lister->waiting_names.data + entry.name;
     const size_t above = lister->path.length;
     const bool is_file = entry.place.type == BW_FILE_REGULAR;
-    bool wanted = is_file && lister->depth >= options->mindepth;
+    bool wanted = is_file && lister->levels.count >= options->mindepth;
     if (options->selection) {
         BW_TRY(append_name(&lister->path, name, entry.name_length));
         if (!select_by_name(lister, &entry.place, &wanted)) {
@@ -418,12 +414,12 @@ static struct bw_error *list_entry(struct lister *lister, const struct waiting e
 
 static struct bw_error *list_directories(struct lister *lister)
 {
-    while (lister->depth) {
-        struct level *level = &lister->levels[lister->depth - 1];
-        if (level->next == lister->waiting_count && level->reads)
+    while (lister->levels.count) {
+        struct level *level = &lister->levels.items[lister->levels.count - 1];
+        if (level->next == lister->waiting.count && level->reads)
             BW_TRY(read_more(lister, level));
-        else if (level->next < lister->waiting_count)
-            BW_TRY(list_entry(lister, lister->waiting[level->next++]));
+        else if (level->next < lister->waiting.count)
+            BW_TRY(list_entry(lister, lister->waiting.items[level->next++]));
         else
             BW_TRY(leave_directory(lister));
     }
@@ -475,13 +471,13 @@ struct bw_error *bw_file_list(struct bw_fs *fs, const struct bw_file_list_option
     struct lister lister = {.fs = fs, .options = options, .visit = visit, .context = context};
     struct bw_error *error = list_files(&lister);
     bw_directory_close(lister.directory);
-    free(lister.levels);
-    free(lister.waiting);
+    levels_free(&lister.levels);
+    waiting_list_free(&lister.waiting);
     bw_buffer_free(&lister.waiting_names);
     bw_buffer_free(&lister.path);
     bw_pair_set_free(&lister.entered);
     bw_pair_set_free(&lister.listed);
-    bw_map_free(&lister.left);
+    bw_key_map_free(&lister.left);
     free(lister.files);
     free(lister.wanted);
     bw_buffer_free(&lister.names);

@@ -10,6 +10,7 @@
 #define BW_OWNERS_FILE_LIST_H
 
 #include "base/buffer.h"
+#include "base/vector.h"
 #include "btrfs-walk/inode.h"
 #include "data/extent_scan.h"
 
@@ -61,8 +62,7 @@ struct bw_file_place {
     size_t depth;          /**< directories below the start */
 
     /* Private: the directories around, and how long the path is above each of them. */
-    size_t *above;
-    size_t count, capacity;
+    struct bw_sizes above;
     size_t length; /* of the path of the directory that the next step is in */
 };
 

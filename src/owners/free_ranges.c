@@ -78,9 +78,8 @@ static bool is_read(void *context, const struct bw_block_pointer *pointer)
     bool is_new = false;
     if (search->failure || bw_tree_has_dropped(search->tree, pointer))
         return false;
-    if (!bw_block_set_add(&search->seen, pointer->bytenr, &is_new))
-        search->failure = bw_error_no_memory();
-    if (is_new && !search->failure)
+    search->failure = bw_block_set_insert(&search->seen, pointer->bytenr, &is_new);
+    if (!search->failure && is_new)
         search->failure = bw_used_map_refer(search->used, BW_USED_METADATA, pointer->bytenr, size);
     if (is_new && !search->failure)
         search->failure = add_span(&search->shown, pointer->bytenr, size);
@@ -104,8 +103,8 @@ static struct bw_error *read_trees(struct free_search *search)
     BW_TRY(bw_tree_list_load(search->fs, &search->trees));
     if (!search->fs->is_past)
         BW_TRY(bw_tree_list_load_log(search->fs, &search->trees));
-    for (size_t i = 0; i < search->trees.count; i++) {
-        search->tree = &search->trees.entries[i];
+    for (size_t i = 0; i < search->trees.entries.count; i++) {
+        search->tree = &search->trees.entries.items[i];
         struct bw_error *error = bw_tree_scan(&search->fs->reader, &search->tree->tree, &scan);
         BW_TRY(bw_error_first(error, BW_TAKE(search->failure)));
     }
@@ -180,8 +179,8 @@ static struct bw_error *list_chunks(struct free_search *search)
 {
     BW_TRY(bw_used_map_open(search->fs, NULL, &search->used));
     BW_TRY(read_trees(search));
-    for (size_t i = 0; i < search->used->chunk_count; i++)
-        BW_TRY(list_chunk(search, &search->used->chunks[i]));
+    for (size_t i = 0; i < search->used->chunks.count; i++)
+        BW_TRY(list_chunk(search, &search->used->chunks.items[i]));
     return NULL;
 }
 
@@ -203,7 +202,7 @@ struct bw_error *bw_free_ranges(struct bw_fs *fs, const struct bw_free_options *
     bw_used_map_close(search.used);
     bw_range_set_free(&search.shown);
     bw_range_set_free(&search.preallocated);
-    bw_map_free(&search.seen.words);
-    free(search.trees.entries);
+    bw_key_map_free(&search.seen.words);
+    bw_listed_trees_free(&search.trees.entries);
     return error;
 }

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
+#include "base/vector.h"
 #include "data/references.h"
 #include "graph/wind.h"
 
@@ -49,19 +49,19 @@ void bw_level_reader_end(struct bw_level_reader *levels)
     for (unsigned i = 0; levels->memory && i < levels->workers; i++) {
         free(levels->memory[i].blocks);
         free(levels->memory[i].leaves);
-        free(levels->memory[i].below.blocks);
+        free(levels->memory[i].below.items);
     }
     for (unsigned i = 0; i < BW_MAX_LEVEL; i++)
-        free(levels->lists[i].blocks);
+        free(levels->lists[i].items);
     free(levels->memory);
     pthread_mutex_destroy(&levels->lock);
 }
 
 static bool add_block(struct bw_block_queue *list, const struct bw_queued_block *block)
 {
-    if (!BW_ARRAY_RESERVE(list->blocks, list->count, list->capacity))
+    if (bw_block_queue_reserve(list, 1))
         return false;
-    list->blocks[list->count++] = *block;
+    list->items[list->count++] = *block;
     return true;
 }
 
@@ -104,7 +104,7 @@ static void advise_leaves(struct bw_level_reader *levels, unsigned worker)
     struct bw_level_reader_worker *memory = &levels->memory[worker];
     for (size_t i = 0; i < memory->below.count; i++)
         memory->ranges[i] =
-            (struct bw_range){memory->below.blocks[i].pointer.bytenr, levels->fs->reader.nodesize};
+            (struct bw_range){memory->below.items[i].pointer.bytenr, levels->fs->reader.nodesize};
     bw_blocks_advise(&levels->fs->reader, memory->ranges, memory->below.count);
 }
 
@@ -117,7 +117,7 @@ static void read_leaves(struct bw_level_reader *levels, unsigned worker)
         return;
     advise_leaves(levels, worker);
     for (size_t at = 0; at < count; at += batch)
-        read_batch(levels, worker, &memory->below.blocks[at],
+        read_batch(levels, worker, &memory->below.items[at],
                    (unsigned)(count - at < batch ? count - at : batch), memory->leaves);
     memory->below.count = 0;
 }
@@ -187,7 +187,7 @@ static void pick_blocks(const struct level_tasks *level_tasks, size_t first, uns
     if (levels->order)
         levels->pick(levels->context, level_tasks->level, first, count, blocks);
     else
-        memcpy(blocks, &levels->lists[level_tasks->level].blocks[first], count * sizeof *blocks);
+        memcpy(blocks, &levels->lists[level_tasks->level].items[first], count * sizeof *blocks);
 }
 
 /* Announces blocks of a level, in the order in which they will be read. */
@@ -239,7 +239,7 @@ static void read_level(struct bw_level_reader *levels, unsigned level)
     advise_level(&level_tasks, 0, 0, level_tasks.count < ANNOUNCED ? level_tasks.count : ANNOUNCED);
     bw_pool_run(levels->pool, (level_tasks.count + level_tasks.step - 1) / level_tasks.step,
                 run_task, &level_tasks);
-    free(list->blocks);
+    free(list->items);
     *list = (struct bw_block_queue){0};
 }
 

@@ -11,6 +11,7 @@
 #include <stdatomic.h>
 
 #include "base/pool.h"
+#include "base/vector.h"
 #include "owners/tree_list.h"
 
 /** A block to be read, with a number for the caller, which the blocks below it inherit. */
@@ -22,10 +23,7 @@ struct bw_queued_block {
                                              complete */
 };
 
-struct bw_block_queue {
-    struct bw_queued_block *blocks;
-    size_t count, capacity;
-};
+BW_VECTOR(bw_block_queue, struct bw_queued_block);
 
 /** The functions that receive the results are called from the threads of the pool. */
 struct bw_level_reader {

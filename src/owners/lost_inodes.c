@@ -64,8 +64,7 @@ static struct bw_error *mark_path(struct naming *naming, const struct bw_node *l
     bool new;
     naming->path[0] = bw_get64(header->bytenr);
     for (unsigned level = 0; level <= naming->lost->subvolume->tree.root.level; level++)
-        if (!bw_block_set_add(&naming->marks, naming->path[level], &new))
-            return bw_error_no_memory();
+        BW_TRY(bw_block_set_insert(&naming->marks, naming->path[level], &new));
     return NULL;
 }
 
@@ -91,7 +90,7 @@ static bool is_searched_block(void *context, const struct bw_block_pointer *poin
     bool new = false;
     naming->path[pointer->expectation.level] = pointer->bytenr;
     /* Without memory, blocks are read again: the next allocation reports the error. */
-    return !bw_block_set_add(&naming->seen, pointer->bytenr, &new) || new ||
+    return bw_block_set_insert(&naming->seen, pointer->bytenr, &new) || new ||
            bw_block_set_has(&naming->marks, pointer->bytenr);
 }
 
@@ -117,7 +116,7 @@ static struct bw_error *name_ends(struct naming *naming, size_t count)
 static struct bw_error *list_inodes(const struct bw_lost_inodes *lost, size_t count,
                                     struct bw_query_ranges *list)
 {
-    list->count = 0;
+    list->ranges.count = 0;
     list->longest = 0;
     for (size_t i = 0; i < count; i++)
         if (!bw_query_ranges_add(list, lost[i].first, lost[i].last - lost[i].first + 1, i))
@@ -163,9 +162,9 @@ struct bw_error *bw_lost_inodes_name(struct bw_fs *fs, struct bw_inode_paths *pa
         if (!lost[first].subvolume->deleted)
             error = name_in_subvolume(&naming, end - first);
     }
-    free(naming.inodes.items);
-    free(naming.all.items);
-    bw_map_free(&naming.seen.words);
-    bw_map_free(&naming.marks.words);
+    bw_query_range_list_free(&naming.inodes.ranges);
+    bw_query_range_list_free(&naming.all.ranges);
+    bw_key_map_free(&naming.seen.words);
+    bw_key_map_free(&naming.marks.words);
     return error;
 }

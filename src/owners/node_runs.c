@@ -2,8 +2,8 @@
 /* The order of the blocks of a level, and runs of nodes with the same children. */
 #include <stdlib.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
+#include "base/vector.h"
 #include "owners/node_runs.h"
 
 /* Order: nodes by group and age. */
@@ -23,10 +23,10 @@ uint32_t bw_level_group(const struct bw_key *key)
 bool bw_level_order_add(struct bw_level_order *order, unsigned level, size_t place, uint32_t group)
 {
     struct bw_found_nodes *found = &order->found[level];
-    if (level && !BW_ARRAY_RESERVE(found->nodes, found->count, found->capacity))
+    if (level && bw_found_nodes_reserve(found, 1))
         return false;
     if (level)
-        found->nodes[found->count] = (struct bw_found_node){(uint32_t)place, group};
+        found->items[found->count] = (struct bw_found_node){(uint32_t)place, group};
     found->count++;
     return true;
 }
@@ -50,14 +50,14 @@ static bool order_nodes(struct bw_level_order *order, const struct bw_found_node
     if (!entries)
         return false;
     for (size_t i = 0; i < wanted->count; i++) {
-        const struct bw_tree_block_expectation *promise = &wanted->blocks[i].pointer.expectation;
+        const struct bw_tree_block_expectation *promise = &wanted->items[i].pointer.expectation;
         entries[i] = (struct entry){bw_level_group(&promise->first_key),
                                     bw_shared_age(newest, promise->generation), (uint32_t)i};
     }
     for (size_t i = 0; i < found->count; i++)
-        entries[wanted->count + i] =
-            (struct entry){found->nodes[i].group, shared->extents[found->nodes[i].place].value,
-                           (uint32_t)wanted->count + found->nodes[i].place};
+        entries[wanted->count + i] = (struct entry){
+            found->items[i].group, shared->extents.items[found->items[i].place].value,
+            (uint32_t)wanted->count + found->items[i].place};
     qsort(entries, count, sizeof *entries, by_group);
     for (size_t i = 0; i < count; i++)
         order->numbers[i] = entries[i].number;
@@ -71,7 +71,7 @@ static void order_leaves(struct bw_level_order *order, size_t wanted, size_t all
     for (; count < wanted; count++)
         order->numbers[count] = (uint32_t)count;
     for (size_t i = 0; count < all; i++)
-        if ((shared->extents[i].place & BW_SHARED_FLAGS) == 1)
+        if ((shared->extents.items[i].place & BW_SHARED_FLAGS) == 1)
             order->numbers[count++] = (uint32_t)(wanted + i);
 }
 
@@ -81,7 +81,7 @@ bool bw_level_order_make(struct bw_level_order *order, unsigned level,
 {
     struct bw_found_nodes *found = &order->found[level];
     *count = wanted->count + found->count;
-    if (wanted->count + shared->count >= UINT32_MAX)
+    if (wanted->count + shared->extents.count >= UINT32_MAX)
         return false;
     free(order->numbers);
     order->numbers = calloc(*count + 1, sizeof *order->numbers);
@@ -91,14 +91,14 @@ bool bw_level_order_make(struct bw_level_order *order, unsigned level,
         order_leaves(order, wanted->count, *count, shared);
     else if (!order_nodes(order, found, wanted, shared, newest))
         return false;
-    free(BW_TAKE(found->nodes));
+    free(BW_TAKE(found->items));
     return true;
 }
 
 void bw_level_order_free(struct bw_level_order *order)
 {
     for (unsigned level = 0; level < BW_MAX_LEVEL; level++)
-        free(order->found[level].nodes);
+        free(order->found[level].items);
     free(order->numbers);
 }
 

@@ -12,6 +12,7 @@
 
 #include <pthread.h>
 
+#include "base/vector.h"
 #include "ondisk/node.h"
 #include "owners/level_reader.h"
 #include "owners/root_sets.h"
@@ -27,10 +28,7 @@ struct bw_found_node {
 };
 
 /** The nodes of a level that were found; of leaves only their number. */
-struct bw_found_nodes {
-    struct bw_found_node *nodes;
-    size_t count, capacity;
-};
+BW_VECTOR(bw_found_nodes, struct bw_found_node);
 
 /** All zeros: no blocks. */
 struct bw_level_order {

@@ -14,16 +14,16 @@ bool bw_owner_has_files(const struct bw_listed_tree *tree)
 
 const struct bw_listed_tree *bw_owner_tree(const struct bw_owner_search *search, uint64_t id)
 {
-    const uint32_t number = bw_map_get(&search->tree_numbers, id);
+    const uint32_t number = bw_key_map_get(&search->tree_numbers, id, UINT32_MAX);
     const struct bw_listed_tree *tree =
-        number == UINT32_MAX ? NULL : &search->trees.entries[number];
+        number == UINT32_MAX ? NULL : &search->trees.entries.items[number];
     return tree && bw_owner_has_files(tree) ? tree : NULL;
 }
 
 bool bw_owner_mark(struct bw_owner_search *search, uint64_t bytenr, bool *new)
 {
-    *new = bw_map_get(&search->marks, bytenr) == UINT32_MAX;
-    return !*new || bw_map_put(&search->marks, bytenr, 1);
+    *new = !bw_key_map_has(&search->marks, bytenr);
+    return !*new || !bw_key_map_put(&search->marks, bytenr, 1);
 }
 
 struct bw_error *bw_owner_allocate(struct bw_owner_search *search, uint64_t start, uint64_t length)
@@ -34,18 +34,17 @@ struct bw_error *bw_owner_allocate(struct bw_owner_search *search, uint64_t star
 struct bw_error *bw_owner_add_block(struct bw_owner_search *search,
                                     const struct bw_owned_block *block, size_t *index)
 {
-    const uint32_t number = bw_map_get(&search->block_numbers, block->bytenr);
+    const uint32_t number = bw_key_map_get(&search->block_numbers, block->bytenr, UINT32_MAX);
     size_t next = 0;
     *index = number;
     if (number == UINT32_MAX) {
-        *index = search->block_count;
-        if (!BW_ARRAY_RESERVE(search->blocks, search->block_count, search->block_capacity) ||
-            *index >= UINT32_MAX ||
-            !bw_map_put(&search->block_numbers, block->bytenr, (uint32_t)*index))
+        *index = search->blocks.count;
+        if (bw_owned_blocks_reserve(&search->blocks, 1) || *index >= UINT32_MAX ||
+            bw_key_map_put(&search->block_numbers, block->bytenr, (uint32_t)*index))
             return bw_error_no_memory();
-        search->blocks[search->block_count++] = *block;
+        search->blocks.items[search->blocks.count++] = *block;
     }
-    struct bw_owned_block *known = &search->blocks[*index];
+    struct bw_owned_block *known = &search->blocks.items[*index];
     const struct bw_query_range *range =
         bw_query_ranges_next(&search->ranges, &next, block->bytenr, search->fs->reader.nodesize);
     known->range = range ? range->number : 0;
@@ -81,16 +80,11 @@ static bool may_have_lost_names(const struct bw_fs *fs, const struct bw_owner *o
 struct bw_error *bw_owner_postpone(struct bw_owner_search *search, const struct bw_owner *owner,
                                    uint64_t first, uint64_t last)
 {
-    const size_t count = search->lost_count;
+    const struct bw_lost_inodes lost = {owner->subvolume, first, last, search->nameless.count};
     if (first > last)
         return NULL;
-    if (!BW_ARRAY_RESERVE(search->lost, count, search->lost_capacity) ||
-        !BW_ARRAY_RESERVE(search->nameless, count, search->nameless_capacity))
-        return bw_error_no_memory();
-    search->lost[count] = (struct bw_lost_inodes){owner->subvolume, first, last, count};
-    search->nameless[count] = *owner;
-    search->lost_count++;
-    return NULL;
+    BW_TRY(bw_lost_inode_lists_push(&search->lost, lost));
+    return bw_owner_list_push(&search->nameless, *owner);
 }
 
 struct bw_error *bw_owner_visit(struct bw_owner_search *search, struct bw_owner *owner)

@@ -9,6 +9,7 @@
 #define BW_OWNERS_OWNER_SEARCH_H
 
 #include "base/range_set.h"
+#include "base/vector.h"
 #include "btrfs-walk/space.h"
 #include "fs/inode_paths.h"
 #include "owners/ranges.h"
@@ -52,26 +53,30 @@ struct bw_owner_hooks {
     bool (*should_continue)(void *context);
 };
 
+BW_VECTOR(bw_owner_list, struct bw_owner);
+
+BW_VECTOR(bw_lost_inode_lists, struct bw_lost_inodes);
+
+BW_VECTOR(bw_owned_blocks, struct bw_owned_block);
+
 /** A search under way. */
 struct bw_owner_search {
     struct bw_fs *fs;
     const struct bw_owner_options *options;
     const struct bw_owner_hooks *hooks; /**< NULL: no hooks */
     struct bw_tree_list trees;
-    struct bw_map tree_numbers; /**< ids to indexes of `trees` */
+    struct bw_key_map tree_numbers; /**< ids to indexes of `trees` */
     struct bw_query_ranges ranges;
-    bool reads_all;      /**< all blocks of all trees are read: there are no marks */
-    struct bw_map marks; /**< addresses of blocks that contain, or lead to, the targets of the
+    bool reads_all;          /**< all blocks of all trees are read: there are no marks */
+    struct bw_key_map marks; /**< addresses of blocks that contain, or lead to, the targets of the
                             search */
     struct bw_range_set allocated; /**< bytes of the ranges that extents and tree blocks take */
     struct bw_range_set shown;     /**< those bytes of `allocated` that have an owner */
-    struct bw_owned_block *blocks;
-    size_t block_count, block_capacity;
-    struct bw_map block_numbers; /**< their addresses to their indexes */
+    struct bw_owned_blocks blocks;
+    struct bw_key_map block_numbers; /**< their addresses to their indexes */
     struct bw_inode_paths paths;
-    struct bw_lost_inodes *lost; /**< to be named at the end; their numbers are indexes of */
-    struct bw_owner *nameless;   /**< the owner to report for each of them */
-    size_t lost_count, lost_capacity, nameless_capacity;
+    struct bw_lost_inode_lists lost; /**< to be named at the end; their numbers are indexes of */
+    struct bw_owner_list nameless;   /**< the owner to report for each of them */
 };
 
 /** As bw_owners_find(), but visits only data and metadata. */

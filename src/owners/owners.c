@@ -102,7 +102,7 @@ static struct bw_key key_before(struct bw_key key)
 static struct bw_error *visit_inodes_below(struct descent *descent,
                                            const struct bw_block_pointer *pointer, size_t index)
 {
-    const struct bw_owned_block *block = &descent->search->blocks[index];
+    const struct bw_owned_block *block = &descent->search->blocks.items[index];
     struct inodes inodes = {.descent = descent,
                             .owner = {.kind = BW_OWNER_METADATA,
                                       .range = block->range,
@@ -251,10 +251,9 @@ static bool is_searched_block(void *context, const struct bw_block_pointer *poin
         return false;
     if (bw_query_ranges_next(&search->ranges, &next, pointer->bytenr, search->fs->reader.nodesize))
         descent->failure = add_block(descent, pointer);
-    if (!descent->failure && search->reads_all &&
-        !bw_block_set_add(descent->seen, pointer->bytenr, &new))
-        descent->failure = bw_error_no_memory();
-    new |= descent->tree->is_log || bw_map_get(&search->marks, pointer->bytenr) != UINT32_MAX;
+    if (!descent->failure && search->reads_all)
+        descent->failure = bw_block_set_insert(descent->seen, pointer->bytenr, &new);
+    new |= descent->tree->is_log || bw_key_map_has(&search->marks, pointer->bytenr);
     return !descent->failure && new && (level || descent->has_files);
 }
 
@@ -293,8 +292,7 @@ static bool is_searched(const struct bw_owner_search *search, const struct bw_li
     if (only && tree->tree.id != bw_subvolume_id(only))
         return false;
     return search->reads_all || tree->is_log ||
-           (bw_owner_has_files(tree) &&
-            bw_map_get(&search->marks, tree->tree.root.bytenr) != UINT32_MAX);
+           (bw_owner_has_files(tree) && bw_key_map_has(&search->marks, tree->tree.root.bytenr));
 }
 
 /* Finds the data and tree blocks, and visits their owners. */
@@ -303,14 +301,14 @@ static struct bw_error *bw_owner_descend(struct bw_owner_search *search)
     struct bw_block_set seen = {0};
     struct descent descent = {.search = search, .seen = &seen};
     struct bw_error *error = NULL;
-    for (size_t i = 0; i < search->trees.count && !error; i++) {
-        descent.tree = &search->trees.entries[i];
+    for (size_t i = 0; i < search->trees.entries.count && !error; i++) {
+        descent.tree = &search->trees.entries.items[i];
         if (search->hooks && !search->hooks->should_continue(search->options->context))
             break;
         if (is_searched(search, descent.tree))
             error = search_tree(&descent);
     }
-    bw_map_free(&seen.words);
+    bw_key_map_free(&seen.words);
     return error;
 }
 
@@ -328,7 +326,7 @@ static struct bw_error *visit_lost_inode(void *context, const struct bw_lost_ino
                                          uint64_t inode, const char *path, size_t length)
 {
     const struct bw_owner_search *search = context;
-    struct bw_owner owner = search->nameless[lost->number];
+    struct bw_owner owner = search->nameless.items[lost->number];
     if (!path && !owner.inode)
         return NULL;
     owner.inode = inode;
@@ -363,10 +361,11 @@ static struct bw_error *visit_blocks(struct bw_owner_search *search)
     BW_AUTO_FREE uint8_t *buffer = bw_block_buffer(&search->fs->reader, 1);
     if (!buffer)
         return bw_error_no_memory();
-    if (search->block_count)
-        qsort(search->blocks, search->block_count, sizeof *search->blocks, bw_compare_first);
-    for (size_t i = 0; i < search->block_count; i++) {
-        struct bw_owned_block *block = &search->blocks[i];
+    if (search->blocks.count)
+        qsort(search->blocks.items, search->blocks.count, sizeof *search->blocks.items,
+              bw_compare_first);
+    for (size_t i = 0; i < search->blocks.count; i++) {
+        struct bw_owned_block *block = &search->blocks.items[i];
         BW_TRY(read_block(search, block, buffer));
         const struct bw_owner owner = {.kind = BW_OWNER_BLOCK,
                                        .range = block->range,
@@ -455,8 +454,8 @@ static struct bw_error *visit_all_unowned(struct bw_owner_search *search)
     bw_range_set_join(&search->shown);
     bw_range_set_join(&search->allocated);
     struct bw_error *error = bw_block_groups_open(search->fs, &unowned.groups);
-    for (size_t i = 0; i < search->ranges.count && !error; i++)
-        error = visit_unowned_in_range(&unowned, &search->ranges.items[i]);
+    for (size_t i = 0; i < search->ranges.ranges.count && !error; i++)
+        error = visit_unowned_in_range(&unowned, &search->ranges.ranges.items[i]);
     bw_block_groups_close(unowned.groups);
     return error;
 }
@@ -488,9 +487,9 @@ static bool has_references(const struct bw_fs *fs)
 /* Forgets the marks from a damaged extent tree. */
 static void forget_marks(struct bw_owner_search *search)
 {
-    bw_map_clear(&search->marks);
-    bw_map_clear(&search->block_numbers);
-    search->allocated.ranges.count = search->allocated.joined = search->block_count = 0;
+    bw_key_map_clear(&search->marks);
+    bw_key_map_clear(&search->block_numbers);
+    search->allocated.ranges.count = search->allocated.joined = search->blocks.count = 0;
 }
 
 static struct bw_error *find_all(struct bw_owner_search *search)
@@ -500,9 +499,9 @@ static struct bw_error *find_all(struct bw_owner_search *search)
     BW_TRY(bw_tree_list_load(search->fs, &search->trees));
     if (!search->hooks && !search->options->subvolume && !search->fs->is_past)
         BW_TRY(bw_tree_list_load_log(search->fs, &search->trees));
-    for (size_t i = 0; i < search->trees.count; i++)
-        if (!bw_map_put(&search->tree_numbers, search->trees.entries[i].tree.id, (uint32_t)i))
-            return bw_error_no_memory();
+    for (size_t i = 0; i < search->trees.entries.count; i++)
+        BW_TRY(bw_key_map_put(&search->tree_numbers, search->trees.entries.items[i].tree.id,
+                              (uint32_t)i));
     if (!search->options->no_extent_tree && has_references(search->fs))
         BW_TRY(bw_owner_follow_references(search, &trusted));
     search->reads_all = !trusted;
@@ -510,8 +509,8 @@ static struct bw_error *find_all(struct bw_owner_search *search)
         forget_marks(search);
     BW_TRY(bw_owner_descend(search));
     if (!search->options->no_paths)
-        BW_TRY(bw_lost_inodes_name(search->fs, &search->paths, search->lost, search->lost_count,
-                                   visit_lost_inode, search));
+        BW_TRY(bw_lost_inodes_name(search->fs, &search->paths, search->lost.items,
+                                   search->lost.count, visit_lost_inode, search));
     if (search->options->subvolume || search->hooks)
         return NULL;
     BW_TRY(visit_blocks(search));
@@ -530,16 +529,16 @@ struct bw_error *bw_owners_search(struct bw_fs *fs, const struct bw_owner_option
     BW_TRY(BW_TAKE_OPTIONS(&options, given));
     struct bw_owner_search search = {.fs = fs, .options = &options, .hooks = hooks, .paths.fs = fs};
     struct bw_error *error = find_all(&search);
-    free(search.trees.entries);
-    free(search.ranges.items);
+    bw_listed_trees_free(&search.trees.entries);
+    bw_query_range_list_free(&search.ranges.ranges);
     bw_range_set_free(&search.allocated);
     bw_range_set_free(&search.shown);
-    free(search.blocks);
-    free(search.lost);
-    free(search.nameless);
-    bw_map_free(&search.tree_numbers);
-    bw_map_free(&search.marks);
-    bw_map_free(&search.block_numbers);
+    bw_owned_blocks_free(&search.blocks);
+    bw_lost_inode_lists_free(&search.lost);
+    bw_owner_list_free(&search.nameless);
+    bw_key_map_free(&search.tree_numbers);
+    bw_key_map_free(&search.marks);
+    bw_key_map_free(&search.block_numbers);
     bw_inode_paths_free(&search.paths);
     return error;
 }

@@ -4,16 +4,16 @@
 
 #include <stdlib.h>
 
-#include "base/array.h"
 #include "base/compare.h"
 #include "base/search.h"
+#include "base/vector.h"
 
 bool bw_query_ranges_add(struct bw_query_ranges *list, uint64_t start, uint64_t length,
                          size_t number)
 {
-    if (!BW_ARRAY_RESERVE(list->items, list->count, list->capacity))
+    if (bw_query_range_list_reserve(&list->ranges, 1))
         return false;
-    list->items[list->count++] = (struct bw_query_range){start, length, number};
+    list->ranges.items[list->ranges.count++] = (struct bw_query_range){start, length, number};
     list->longest = length > list->longest ? length : list->longest;
     return true;
 }
@@ -27,8 +27,8 @@ static int by_start(const void *first, const void *second)
 
 void bw_query_ranges_sort(struct bw_query_ranges *list)
 {
-    if (list->count)
-        qsort(list->items, list->count, sizeof *list->items, by_start);
+    if (list->ranges.count)
+        qsort(list->ranges.items, list->ranges.count, sizeof *list->ranges.items, by_start);
 }
 
 const struct bw_query_range *bw_query_ranges_next(const struct bw_query_ranges *list, size_t *next,
@@ -36,10 +36,10 @@ const struct bw_query_range *bw_query_ranges_next(const struct bw_query_ranges *
 {
     const uint64_t from = start > list->longest ? start - list->longest : 0;
     if (!*next)
-        *next = BW_FIRST_INDEX(i, list->count, list->items[i].start >= from);
-    while (*next < list->count &&
-           (list->items[*next].start < start || list->items[*next].start - start < length)) {
-        const struct bw_query_range *query = &list->items[(*next)++];
+        *next = BW_FIRST_INDEX(i, list->ranges.count, list->ranges.items[i].start >= from);
+    while (*next < list->ranges.count && (list->ranges.items[*next].start < start ||
+                                          list->ranges.items[*next].start - start < length)) {
+        const struct bw_query_range *query = &list->ranges.items[(*next)++];
         if (query->start >= start || query->length > start - query->start)
             return query;
     }

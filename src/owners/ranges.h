@@ -4,7 +4,8 @@
 #ifndef BW_OWNERS_RANGES_H
 #define BW_OWNERS_RANGES_H
 
-#include "base/map.h"
+#include "base/hash_table.h"
+#include "base/vector.h"
 #include "ondisk/superblock.h"
 
 /** A range that is searched for. */
@@ -13,9 +14,10 @@ struct bw_query_range {
     size_t number;          /**< the caller's */
 };
 
+BW_VECTOR(bw_query_range_list, struct bw_query_range);
+
 struct bw_query_ranges {
-    struct bw_query_range *items; /**< by start, once they are sorted; may overlap */
-    size_t count, capacity;
+    struct bw_query_range_list ranges; /**< by start, once they are sorted; may overlap */
     uint64_t longest;
 };
 
@@ -33,7 +35,7 @@ const struct bw_query_range *bw_query_ranges_next(const struct bw_query_ranges *
 
 /** Tree blocks. A word of the map has the bits of 16 places of the smallest block size. */
 struct bw_block_set {
-    struct bw_map words;
+    struct bw_key_map words;
 };
 
 /** Where a block has its bit. */
@@ -52,17 +54,19 @@ static inline struct bw_block_bit bw_block_bit_of(uint64_t bytenr)
 static inline bool bw_block_set_has(const struct bw_block_set *set, uint64_t bytenr)
 {
     const struct bw_block_bit at = bw_block_bit_of(bytenr);
-    const uint32_t known = bw_map_get(&set->words, at.word);
-    return known != UINT32_MAX && known & at.bit;
+    return bw_key_map_get(&set->words, at.word, 0) & at.bit;
 }
 
-/** Adds a block; `*added` is set to whether it is new. False if memory runs out. */
-static inline bool bw_block_set_add(struct bw_block_set *set, uint64_t bytenr, bool *added)
+/** Adds a block; `*added` is set to whether it is new. */
+static inline struct bw_error *bw_block_set_insert(struct bw_block_set *set, uint64_t bytenr,
+                                                   bool *added)
 {
     const struct bw_block_bit at = bw_block_bit_of(bytenr);
-    const uint32_t known = bw_map_get(&set->words, at.word);
-    *added = known == UINT32_MAX || !(known & at.bit);
-    return !*added || bw_map_put(&set->words, at.word, (known == UINT32_MAX ? 0 : known) | at.bit);
+    struct bw_key_map_entry *word;
+    BW_TRY(bw_key_map_enter(&set->words, at.word, &word, added));
+    *added = !(word->value & at.bit);
+    word->value |= at.bit;
+    return NULL;
 }
 
 /** Where an iteration over a set is; begins as all zeros. */
@@ -77,11 +81,10 @@ static inline bool bw_block_set_next(const struct bw_block_set *set,
                                      struct bw_block_set_position *position, uint64_t *bytenr)
 {
     while (!position->bits)
-        if (!bw_map_next(&set->words, &position->next, &position->word, &position->bits))
+        if (!bw_key_map_next(&set->words, &position->next, &position->word, &position->bits))
             return false;
     const unsigned bit = (unsigned)__builtin_ctz(position->bits);
-    const uint64_t word = position->word == UINT64_MAX ? 0 : position->word; /* one key of a map */
-    *bytenr = (word * 16 + bit) * BW_MIN_SECTORSIZE;
+    *bytenr = (position->word * 16 + bit) * BW_MIN_SECTORSIZE;
     position->bits &= position->bits - 1;
     return true;
 }

@@ -12,7 +12,7 @@
 
 #include <stdlib.h>
 
-#include "base/array.h"
+#include "base/vector.h"
 
 enum { WORD = BW_ROOT_SET_WORD, UNIONS = 1 << 14 };
 
@@ -26,14 +26,14 @@ struct bw_root_union {
 /* The number of the node that holds a value. */
 static uint32_t node_of(struct bw_root_sets *sets, uint64_t value)
 {
-    uint32_t number = value ? bw_map_get(&sets->numbers, value) : 0;
+    uint32_t number = value ? bw_key_map_get(&sets->numbers, value, UINT32_MAX) : 0;
     if (number != UINT32_MAX)
         return number;
-    if (sets->count >= INT32_MAX || !BW_ARRAY_RESERVE(sets->nodes, sets->count, sets->capacity) ||
-        !bw_map_put(&sets->numbers, value, (uint32_t)sets->count))
+    if (sets->nodes.count >= INT32_MAX || bw_numbers_reserve(&sets->nodes, 1) ||
+        bw_key_map_put(&sets->numbers, value, (uint32_t)sets->nodes.count))
         return UINT32_MAX;
-    sets->nodes[sets->count] = value;
-    return (uint32_t)sets->count++;
+    sets->nodes.items[sets->nodes.count] = value;
+    return (uint32_t)sets->nodes.count++;
 }
 
 static uint32_t join_halves(struct bw_root_sets *sets, uint32_t low, uint32_t high)
@@ -44,12 +44,12 @@ static uint32_t join_halves(struct bw_root_sets *sets, uint32_t low, uint32_t hi
 
 static uint32_t low_half(const struct bw_root_sets *sets, uint32_t node)
 {
-    return (uint32_t)sets->nodes[node];
+    return (uint32_t)sets->nodes.items[node];
 }
 
 static uint32_t high_half(const struct bw_root_sets *sets, uint32_t node)
 {
-    return (uint32_t)(sets->nodes[node] >> 32);
+    return (uint32_t)(sets->nodes.items[node] >> 32);
 }
 
 /* How many subvolumes each half of a node has. */
@@ -61,9 +61,9 @@ static uint64_t half_of(unsigned height)
 bool bw_root_sets_init(struct bw_root_sets *sets, uint32_t roots)
 {
     *sets = (struct bw_root_sets){.unions = calloc(UNIONS, sizeof *sets->unions)};
-    if (!sets->unions || !BW_ARRAY_RESERVE(sets->nodes, sets->count, sets->capacity))
+    if (!sets->unions || bw_numbers_reserve(&sets->nodes, 1))
         return false;
-    sets->nodes[sets->count++] = 0;
+    sets->nodes.items[sets->nodes.count++] = 0;
     sets->full[0] = node_of(sets, UINT64_MAX);
     while ((uint64_t)WORD << sets->height < roots) {
         const uint32_t full = sets->full[sets->height];
@@ -74,9 +74,9 @@ bool bw_root_sets_init(struct bw_root_sets *sets, uint32_t roots)
 
 void bw_root_sets_free(struct bw_root_sets *sets)
 {
-    free(sets->nodes);
+    bw_numbers_free(&sets->nodes);
     free(sets->unions);
-    bw_map_free(&sets->numbers);
+    bw_key_map_free(&sets->numbers);
 }
 
 /* The node of a height that has the numbers from `first` up to `end`. */
@@ -97,7 +97,7 @@ static uint32_t of_part(struct bw_root_sets *sets, unsigned height, uint64_t fir
 /* Whether a set is stored as a single range, the reverse of bw_root_set_of_range(). */
 static bool is_range(const struct bw_root_sets *sets, uint32_t set, struct bw_root_range *range)
 {
-    const uint64_t value = sets->nodes[set];
+    const uint64_t value = sets->nodes.items[set];
     *range = (struct bw_root_range){(uint32_t)value, (uint32_t)((value & ~RANGE) >> 32)};
     return sets->height && value & RANGE;
 }
@@ -128,7 +128,7 @@ static uint32_t unite_nodes(struct bw_root_sets *sets, uint32_t a, uint32_t b, u
     if (!a || b == full)
         return b;
     if (!height)
-        return node_of(sets, sets->nodes[a] | sets->nodes[b]);
+        return node_of(sets, sets->nodes.items[a] | sets->nodes.items[b]);
     const uint32_t low = unite_nodes(sets, low_half(sets, a), low_half(sets, b), height - 1);
     const uint32_t high = unite_nodes(sets, high_half(sets, a), high_half(sets, b), height - 1);
     return join_halves(sets, low, high);
@@ -141,7 +141,7 @@ static uint32_t cut_node(struct bw_root_sets *sets, uint32_t node, unsigned heig
     if (end >= (uint64_t)WORD << height)
         return node;
     if (!height)
-        return node_of(sets, sets->nodes[node] & ((UINT64_C(1) << end) - 1));
+        return node_of(sets, sets->nodes.items[node] & ((UINT64_C(1) << end) - 1));
     const uint64_t half = half_of(height);
     const uint32_t low = cut_node(sets, low_half(sets, node), height - 1, end);
     const uint32_t high =
@@ -159,7 +159,7 @@ static uint64_t find_position(const struct bw_root_sets *sets, uint32_t node, un
     if (from >= size || !node || full)
         return from >= size || inside != full ? size : from;
     if (!height) {
-        const uint64_t bits = inside ? sets->nodes[node] : ~sets->nodes[node];
+        const uint64_t bits = inside ? sets->nodes.items[node] : ~sets->nodes.items[node];
         const uint64_t left = bits >> from;
         return left ? from + (unsigned)__builtin_ctzll(left) : size;
     }

@@ -11,7 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/map.h"
+#include "base/hash_table.h"
+#include "base/vector.h"
 
 /** Halvings of the range of numbers until 64 remain: enough for all 32-bit numbers. */
 enum { BW_ROOT_SET_HEIGHTS = 27, BW_ROOT_SET_WORD = 64 };
@@ -25,11 +26,9 @@ struct bw_root_range {
 
 /** Private but for `count`. One thread at a time may use it. */
 struct bw_root_sets {
-    uint64_t *nodes; /**< by number: 64 bits of a set, or the numbers of two halves */
-    size_t count;    /**< of nodes */
-    size_t capacity;
-    struct bw_map numbers;              /**< of nodes, by their contents */
-    unsigned height;                    /**< of all sets: how often they are halved */
+    struct bw_numbers nodes;   /**< by number: 64 bits of a set, or the numbers of two halves */
+    struct bw_key_map numbers; /**< of nodes, by their contents */
+    unsigned height;           /**< of all sets: how often they are halved */
     uint32_t full[BW_ROOT_SET_HEIGHTS]; /**< sets with everything, by height */
     struct bw_root_union *unions;       /**< some that were made lately */
 };

@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/compare.h"
 #include "base/search.h"
+#include "base/vector.h"
 #include "data/references.h"
 #include "owners/level_reader.h"
 
@@ -25,8 +25,7 @@ static uint64_t address_of(const struct bw_shared_extent *extent)
 
 /* The results of a worker, mostly in order. */
 struct found {
-    struct bw_shared_extent *extents;
-    size_t count, capacity;
+    struct bw_shared_extent_list extents;
     size_t next; /* to be merged */
 };
 
@@ -53,9 +52,9 @@ static bool add_entry(struct found *found, const struct bw_extent_entry *entry)
 {
     if (entry->references == 1 || entry->bytenr & BW_SHARED_FLAGS)
         return true;
-    if (!BW_ARRAY_RESERVE(found->extents, found->count, found->capacity))
+    if (bw_shared_extent_list_reserve(&found->extents, 1))
         return false;
-    found->extents[found->count++] =
+    found->extents.items[found->extents.count++] =
         (struct bw_shared_extent){.place = entry->bytenr | (entry->is_block ? 0 : BW_SHARED_DATA),
                                   .value = entry->is_block ? 0 : bw_shared_units(entry->length)};
     return true;
@@ -91,22 +90,24 @@ static bool should_continue(void *context)
 static struct bw_error *read_trees(struct loading *loading, const struct bw_tree_list *trees)
 {
     loading->lost = true; /* except if it is empty */
-    for (size_t i = 0; i < trees->count; i++) {
-        if (trees->entries[i].tree.id != BW_EXTENT_TREE)
+    for (size_t i = 0; i < trees->entries.count; i++) {
+        if (trees->entries.items[i].tree.id != BW_EXTENT_TREE)
             continue;
         loading->lost = false;
         BW_TRY(bw_level_reader_add(
-            &loading->reader, &(struct bw_queued_block){
-                                  bw_tree_root_pointer(&trees->entries[i].tree, false), 0, NULL}));
+            &loading->reader,
+            &(struct bw_queued_block){bw_tree_root_pointer(&trees->entries.items[i].tree, false), 0,
+                                      NULL}));
     }
     return bw_level_reader_run(&loading->reader);
 }
 
 static void sort_extents(struct found *found)
 {
-    for (size_t i = 1; i < found->count; i++)
-        if (found->extents[i - 1].place > found->extents[i].place) {
-            qsort(found->extents, found->count, sizeof *found->extents, bw_compare_first);
+    for (size_t i = 1; i < found->extents.count; i++)
+        if (found->extents.items[i - 1].place > found->extents.items[i].place) {
+            qsort(found->extents.items, found->extents.count, sizeof *found->extents.items,
+                  bw_compare_first);
             return;
         }
 }
@@ -116,10 +117,11 @@ static const struct bw_shared_extent *next_least(struct found *found, unsigned c
 {
     struct found *least = NULL;
     for (unsigned i = 0; i < count; i++)
-        if (found[i].next < found[i].count &&
-            (!least || found[i].extents[found[i].next].place < least->extents[least->next].place))
+        if (found[i].next < found[i].extents.count &&
+            (!least ||
+             found[i].extents.items[found[i].next].place < least->extents.items[least->next].place))
             least = &found[i];
-    return least ? &least->extents[least->next++] : NULL;
+    return least ? &least->extents.items[least->next++] : NULL;
 }
 
 /* Merges the lists of all workers into one ascending list. */
@@ -129,20 +131,22 @@ static bool merge_lists(struct bw_shared_extents *shared, struct found *found, u
     size_t total = 0;
     for (unsigned i = 0; i < count; i++) {
         sort_extents(&found[i]);
-        total += found[i].count;
+        total += found[i].extents.count;
     }
-    shared->extents = malloc((total + 1) * sizeof *shared->extents);
-    for (shared->count = 0; shared->extents && (next = next_least(found, count)); shared->count++)
-        shared->extents[shared->count] = *next;
-    return shared->extents;
+    shared->extents.items = malloc((total + 1) * sizeof *shared->extents.items);
+    for (shared->extents.count = 0; shared->extents.items && (next = next_least(found, count));
+         shared->extents.count++)
+        shared->extents.items[shared->extents.count] = *next;
+    return shared->extents.items;
 }
 
 /* About as many buckets as extents. */
 static bool make_buckets(struct bw_shared_extents *shared)
 {
-    const size_t count = shared->count;
-    shared->first = count ? address_of(&shared->extents[0]) : 0;
-    const uint64_t range = count ? address_of(&shared->extents[count - 1]) - shared->first : 0;
+    const size_t count = shared->extents.count;
+    shared->first = count ? address_of(&shared->extents.items[0]) : 0;
+    const uint64_t range =
+        count ? address_of(&shared->extents.items[count - 1]) - shared->first : 0;
     shared->shift = 12;
     while (range >> shared->shift > count)
         shared->shift++;
@@ -153,7 +157,7 @@ static bool make_buckets(struct bw_shared_extents *shared)
     size_t at = 0;
     for (size_t bucket = 0; bucket <= shared->bucket_count; bucket++) {
         while (at < count &&
-               (address_of(&shared->extents[at]) - shared->first) >> shared->shift < bucket)
+               (address_of(&shared->extents.items[at]) - shared->first) >> shared->shift < bucket)
             at++;
         shared->buckets[bucket] = (uint32_t)at;
     }
@@ -182,7 +186,7 @@ struct bw_error *bw_shared_load(struct bw_shared_extents *shared, struct bw_fs *
         (!merge_lists(shared, loading.found, loading.reader.workers) || !make_buckets(shared)))
         error = bw_error_no_memory();
     for (unsigned i = 0; loading.found && i < loading.reader.workers; i++)
-        free(loading.found[i].extents);
+        bw_shared_extent_list_free(&loading.found[i].extents);
     free(loading.found);
     bw_level_reader_end(&loading.reader);
     return error;
@@ -192,14 +196,14 @@ size_t bw_shared_find(const struct bw_shared_extents *shared, uint64_t bytenr)
 {
     const uint64_t address = bytenr & ~(uint64_t)BW_SHARED_FLAGS;
     if (!shared->complete) {
-        const uint32_t number = bw_map_get(&shared->added, address);
+        const uint32_t number = bw_key_map_get(&shared->added, address, UINT32_MAX);
         return number == UINT32_MAX ? SIZE_MAX : number;
     }
     if (address < shared->first ||
         (address - shared->first) >> shared->shift >= shared->bucket_count)
         return SIZE_MAX;
     const uint32_t *bucket = &shared->buckets[(address - shared->first) >> shared->shift];
-    const struct bw_shared_extent *extents = &shared->extents[bucket[0]];
+    const struct bw_shared_extent *extents = &shared->extents.items[bucket[0]];
     const size_t count = bucket[1] - bucket[0];
     const size_t at = BW_FIRST_INDEX(i, count, address_of(&extents[i]) >= address);
     return at < count && address_of(&extents[at]) == address ? bucket[0] + at : SIZE_MAX;
@@ -208,18 +212,17 @@ size_t bw_shared_find(const struct bw_shared_extents *shared, uint64_t bytenr)
 size_t bw_shared_add(struct bw_shared_extents *shared, uint64_t bytenr)
 {
     const uint64_t address = bytenr & ~(uint64_t)BW_SHARED_FLAGS;
-    if (!BW_ARRAY_RESERVE(shared->extents, shared->count, shared->capacity) ||
-        shared->count >= UINT32_MAX ||
-        !bw_map_put(&shared->added, address, (uint32_t)shared->count))
+    if (bw_shared_extent_list_reserve(&shared->extents, 1) || shared->extents.count >= UINT32_MAX ||
+        bw_key_map_put(&shared->added, address, (uint32_t)shared->extents.count))
         return SIZE_MAX;
-    shared->extents[shared->count] = (struct bw_shared_extent){.place = address};
-    return shared->count++;
+    shared->extents.items[shared->extents.count] = (struct bw_shared_extent){.place = address};
+    return shared->extents.count++;
 }
 
 void bw_shared_free(struct bw_shared_extents *shared)
 {
-    free(shared->extents);
+    bw_shared_extent_list_free(&shared->extents);
     free(shared->buckets);
-    bw_map_free(&shared->added);
+    bw_key_map_free(&shared->added);
     *shared = (struct bw_shared_extents){0};
 }

@@ -7,7 +7,8 @@
 #ifndef BW_OWNERS_SHARED_EXTENTS_H
 #define BW_OWNERS_SHARED_EXTENTS_H
 
-#include "base/map.h"
+#include "base/hash_table.h"
+#include "base/vector.h"
 #include "owners/tree_list.h"
 
 /** Bits of bw_shared_extent.place that are no part of the address. */
@@ -25,15 +26,16 @@ struct bw_shared_extent {
                          older than the file system it is */
 };
 
+BW_VECTOR(bw_shared_extent_list, struct bw_shared_extent);
+
 struct bw_shared_extents {
-    struct bw_shared_extent *extents;
-    size_t count, capacity;
+    struct bw_shared_extent_list extents;
     bool complete;     /**< an extent that is not there has at most one reference */
     uint32_t *buckets; /**< if complete: where to begin to look for an address */
     uint64_t first;    /**< lowest address */
     unsigned shift;    /**< from a distance to the lowest address to a bucket */
     size_t bucket_count;
-    struct bw_map added; /**< if not complete: by address */
+    struct bw_key_map added; /**< if not complete: by address */
 };
 
 /** The units of bw_shared_extent.value for bytes of data; UINT32_MAX if there are more. */

@@ -14,11 +14,11 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/human.h"
 #include "base/search.h"
 #include "base/struct_size.h"
+#include "base/vector.h"
 #include "btrfs-walk/space.h"
 #include "btrfs-walk/subvolume.h"
 #include "data/references.h"
@@ -45,6 +45,8 @@ struct numbered_subvolume {
     uint32_t end;   /* up to this number, without it, indices are consecutive */
 };
 
+BW_VECTOR(buckets, struct bucket);
+
 struct bw_shares {
     struct bw_subvolume_space *subvolumes; /* first those that stay, then those that are being
                                               deleted; both by ascending id */
@@ -53,9 +55,8 @@ struct bw_shares {
                                          changed last: what a subvolume has shared with its
                                          snapshots for a while is a single range of them */
     struct bw_root_sets sets;
-    struct bucket *buckets; /* one for a set */
-    size_t bucket_count, bucket_capacity;
-    struct bw_map buckets_by_set;
+    struct buckets buckets; /* one for a set */
+    struct bw_key_map buckets_by_set;
     struct bw_shares_info info;
     const struct bw_listed_tree **trees; /* of the subvolumes, by index, while counting */
 };
@@ -84,16 +85,16 @@ static void set_no_memory(struct counting *counting)
 static bool add_to_bucket(struct bw_shares *shares, uint32_t set, uint64_t bytes,
                           uint64_t lost_blocks)
 {
-    uint32_t number = bw_map_get(&shares->buckets_by_set, set);
+    uint32_t number = bw_key_map_get(&shares->buckets_by_set, set, UINT32_MAX);
     if (number == UINT32_MAX) {
-        number = (uint32_t)shares->bucket_count;
-        if (!BW_ARRAY_RESERVE(shares->buckets, shares->bucket_count, shares->bucket_capacity) ||
-            !bw_map_put(&shares->buckets_by_set, set, number))
+        number = (uint32_t)shares->buckets.count;
+        if (buckets_reserve(&shares->buckets, 1) ||
+            bw_key_map_put(&shares->buckets_by_set, set, number))
             return false;
-        shares->buckets[shares->bucket_count++] = (struct bucket){.set = set};
+        shares->buckets.items[shares->buckets.count++] = (struct bucket){.set = set};
     }
-    shares->buckets[number].bytes += bytes;
-    shares->buckets[number].lost_blocks += lost_blocks;
+    shares->buckets.items[number].bytes += bytes;
+    shares->buckets.items[number].lost_blocks += lost_blocks;
     return true;
 }
 
@@ -132,7 +133,7 @@ static void add_set(struct counting *counting, struct bw_shared_extent *extent, 
 static bool is_first(struct counting *counting, uint64_t bytenr)
 {
     bool added = false;
-    if (!bw_block_set_add(&counting->seen, bytenr, &added))
+    if (bw_block_set_insert(&counting->seen, bytenr, &added))
         set_no_memory(counting);
     counting->contradicted |= !added;
     return added;
@@ -145,7 +146,7 @@ static bool reach_block(struct counting *counting, const struct bw_run_child *ch
     const size_t place = place_of(counting, child);
     if (place == SIZE_MAX)
         return is_first(counting, child->bytenr);
-    struct bw_shared_extent *extent = &counting->shared.extents[place];
+    struct bw_shared_extent *extent = &counting->shared.extents.items[place];
     if (!(extent->place & BW_SHARED_FLAGS)) {
         extent->place |= level + 1;
         extent->value = child->value;
@@ -231,7 +232,7 @@ static void reach_data(struct counting *counting, const struct bw_run_child *dat
     const size_t place = place_of(counting, data);
     if (place == SIZE_MAX)
         return;
-    struct bw_shared_extent *extent = &counting->shared.extents[place];
+    struct bw_shared_extent *extent = &counting->shared.extents.items[place];
     if (!counting->shared.complete && !(extent->place & BW_SHARED_FLAGS)) {
         extent->place |= BW_SHARED_DATA;
         extent->value = data->value;
@@ -319,10 +320,10 @@ static void pick_blocks(void *context, unsigned level, size_t first, unsigned co
     pthread_mutex_lock(&counting->reader.lock);
     for (unsigned i = 0; i < count; i++) {
         const uint32_t number = counting->order.numbers[first + i];
-        blocks[i] =
-            number < wanted->count
-                ? wanted->blocks[number]
-                : block_of(counting, &counting->shared.extents[number - wanted->count], level);
+        blocks[i] = number < wanted->count
+                        ? wanted->items[number]
+                        : block_of(counting,
+                                   &counting->shared.extents.items[number - wanted->count], level);
     }
     pthread_mutex_unlock(&counting->reader.lock);
 }
@@ -375,8 +376,8 @@ static struct bw_error *count_trees(struct counting *counting)
     BW_TRY(make_workers(counting));
     BW_TRY(add_roots(counting));
     BW_TRY(bw_level_reader_run(&counting->reader));
-    for (size_t i = 0; i < counting->shared.count; i++) {
-        const struct bw_shared_extent *extent = &counting->shared.extents[i];
+    for (size_t i = 0; i < counting->shared.extents.count; i++) {
+        const struct bw_shared_extent *extent = &counting->shared.extents.items[i];
         if (extent->place & BW_SHARED_DATA && extent->set)
             add_bytes(counting, extent->set, (uint64_t)extent->value * BW_MIN_SECTORSIZE, 0);
     }
@@ -392,7 +393,7 @@ static void free_counting(struct counting *counting)
     free(counting->runs);
     free(counting->data);
     bw_level_reader_end(&counting->reader);
-    bw_map_free(&counting->seen.words);
+    bw_key_map_free(&counting->seen.words);
     bw_level_order_free(&counting->order);
     bw_shared_free(&counting->shared);
 }
@@ -448,8 +449,8 @@ static struct bw_error *count_all(struct bw_shares *shares, struct bw_fs *fs,
     BW_TRY(count_shares(shares, fs, options, &shared, &wrong));
     if (!wrong)
         return NULL;
-    for (size_t i = 0; i < shares->bucket_count; i++)
-        shares->buckets[i].bytes = shares->buckets[i].lost_blocks = 0;
+    for (size_t i = 0; i < shares->buckets.count; i++)
+        shares->buckets.items[i].bytes = shares->buckets.items[i].lost_blocks = 0;
     shares->info.by_extent_tree = false;
     return count_shares(shares, fs, options, &shared, &wrong);
 }
@@ -460,8 +461,8 @@ static struct bw_error *count_all(struct bw_shares *shares, struct bw_fs *fs,
 static void add_subvolumes(struct bw_shares *shares, const struct bw_fs *fs,
                            const struct bw_tree_list *list, bool deleted)
 {
-    for (size_t i = 0; i < list->count; i++) {
-        struct bw_listed_tree *tree = &list->entries[i];
+    for (size_t i = 0; i < list->entries.count; i++) {
+        struct bw_listed_tree *tree = &list->entries.items[i];
         if (!tree->is_subvolume || !tree->references != deleted)
             continue;
         const struct bw_subvolume *replayed = bw_subvolume_by_id(fs, tree->tree.id);
@@ -504,10 +505,11 @@ static void number_subvolumes(struct bw_shares *shares)
 static struct bw_error *list_subvolumes(struct bw_shares *shares, const struct bw_fs *fs,
                                         const struct bw_tree_list *list)
 {
-    shares->subvolumes = calloc(list->count + 1, sizeof *shares->subvolumes);
-    shares->trees = calloc(list->count + 1, sizeof(struct bw_listed_tree *));
-    shares->numbers = calloc(list->count + 1, sizeof *shares->numbers);
-    if (!shares->subvolumes || !shares->trees || !shares->numbers || list->count >= UINT32_MAX)
+    shares->subvolumes = calloc(list->entries.count + 1, sizeof *shares->subvolumes);
+    shares->trees = calloc(list->entries.count + 1, sizeof(struct bw_listed_tree *));
+    shares->numbers = calloc(list->entries.count + 1, sizeof *shares->numbers);
+    if (!shares->subvolumes || !shares->trees || !shares->numbers ||
+        list->entries.count >= UINT32_MAX)
         return bw_error_no_memory();
     add_subvolumes(shares, fs, list, false);
     shares->staying = shares->count;
@@ -519,12 +521,12 @@ static struct bw_error *list_subvolumes(struct bw_shares *shares, const struct b
 /* Space that a deleted subvolume shares with others is charged to the others only. */
 static struct bw_error *assign_to_staying(struct bw_shares *shares)
 {
-    for (size_t i = 0; shares->staying < shares->count && i < shares->bucket_count; i++) {
-        const struct bucket bucket = shares->buckets[i];
+    for (size_t i = 0; shares->staying < shares->count && i < shares->buckets.count; i++) {
+        const struct bucket bucket = shares->buckets.items[i];
         const uint32_t set = bw_root_set_below(&shares->sets, bucket.set, shares->staying);
         if (!set || set == bucket.set)
             continue;
-        shares->buckets[i].bytes = shares->buckets[i].lost_blocks = 0;
+        shares->buckets.items[i].bytes = shares->buckets.items[i].lost_blocks = 0;
         if (set == UINT32_MAX || !add_to_bucket(shares, set, bucket.bytes, bucket.lost_blocks))
             return bw_error_no_memory();
     }
@@ -539,11 +541,11 @@ static bool is_empty(const struct bucket *bucket)
 static void remove_empty(struct bw_shares *shares)
 {
     size_t kept = 0;
-    for (size_t i = 0; i < shares->bucket_count; i++)
-        if (!is_empty(&shares->buckets[i]))
-            shares->buckets[kept++] = shares->buckets[i];
-    shares->bucket_count = kept;
-    bw_map_free(&shares->buckets_by_set);
+    for (size_t i = 0; i < shares->buckets.count; i++)
+        if (!is_empty(&shares->buckets.items[i]))
+            shares->buckets.items[kept++] = shares->buckets.items[i];
+    shares->buckets.count = kept;
+    bw_key_map_free(&shares->buckets_by_set);
 }
 
 /* Some subvolumes of a set. */
@@ -609,8 +611,8 @@ static struct bw_error *sum_up(struct bw_shares *shares)
     struct change sum = {0};
     if (!changes)
         return bw_error_no_memory();
-    for (size_t i = 0; i < shares->bucket_count; i++)
-        sum_up_bucket(shares, &shares->buckets[i], changes);
+    for (size_t i = 0; i < shares->buckets.count; i++)
+        sum_up_bucket(shares, &shares->buckets.items[i], changes);
     for (uint32_t i = 0; i < shares->count; i++) {
         sum.referenced += changes[i].referenced;
         sum.lost_blocks += changes[i].lost_blocks;
@@ -623,8 +625,8 @@ static struct bw_error *sum_up(struct bw_shares *shares)
 /* Reports losses, once for each set of subvolumes. */
 static void report_losses(const struct bw_shares *shares, struct bw_fs *fs)
 {
-    for (size_t i = 0; i < shares->bucket_count; i++) {
-        const struct bucket *bucket = &shares->buckets[i];
+    for (size_t i = 0; i < shares->buckets.count; i++) {
+        const struct bucket *bucket = &shares->buckets.items[i];
         if (!bucket->lost_blocks)
             continue;
         const uint64_t others = size_of(shares, bucket->set) - 1;
@@ -670,9 +672,10 @@ static struct bw_error *open_shares(struct bw_shares *shares, struct bw_fs *fs,
     BW_TRY(assign_to_staying(shares));
     remove_empty(shares);
     BW_TRY(sum_up(shares));
-    shares->info.sets = shares->bucket_count;
-    if (shares->bucket_count)
-        qsort_r(shares->buckets, shares->bucket_count, sizeof *shares->buckets, by_bytes, shares);
+    shares->info.sets = shares->buckets.count;
+    if (shares->buckets.count)
+        qsort_r(shares->buckets.items, shares->buckets.count, sizeof *shares->buckets.items,
+                by_bytes, shares);
     report_losses(shares, fs);
     return NULL;
 }
@@ -686,7 +689,7 @@ struct bw_error *bw_shares_open(struct bw_fs *fs, const struct bw_shares_options
     BW_TRY(BW_TAKE_OPTIONS(&own, options));
     struct bw_shares *shares = calloc(1, sizeof *shares);
     struct bw_error *error = shares ? open_shares(shares, fs, &own, &list) : bw_error_no_memory();
-    free(list.entries);
+    bw_listed_trees_free(&list.entries);
     if (shares)
         free(BW_TAKE(shares->trees));
     if (error) {
@@ -703,8 +706,8 @@ void bw_shares_close(struct bw_shares *shares)
         return;
     free(shares->subvolumes);
     free(shares->numbers);
-    free(shares->buckets);
-    bw_map_free(&shares->buckets_by_set);
+    buckets_free(&shares->buckets);
+    bw_key_map_free(&shares->buckets_by_set);
     bw_root_sets_free(&shares->sets);
     free(shares);
 }
@@ -764,8 +767,8 @@ struct bw_error *bw_shares_of(const struct bw_shares *shares, const uint64_t *id
         return bw_error_no_memory();
     BW_TRY(count_selected(shares, ids, count, before));
     *sum = (struct bw_shares_sum){0};
-    for (size_t i = 0; i < shares->bucket_count; i++) {
-        const struct bucket *bucket = &shares->buckets[i];
+    for (size_t i = 0; i < shares->buckets.count; i++) {
+        const struct bucket *bucket = &shares->buckets.items[i];
         bool all;
         if (!count_marked(shares, bucket->set, before, &all))
             continue;
@@ -823,8 +826,8 @@ struct bw_error *bw_shares_sets(const struct bw_shares *shares, bw_shared_set_vi
     BW_AUTO_FREE struct bw_root_range *indices = calloc(room, sizeof *indices);
     BW_AUTO_FREE struct bw_subvolume_range *ranges = calloc(room, sizeof *ranges);
     struct bw_error *error = indices && ranges ? NULL : bw_error_no_memory();
-    for (size_t i = 0; !error && i < shares->bucket_count; i++)
-        if (shares->buckets[i].bytes)
-            error = visit_set(shares, &shares->buckets[i], indices, ranges, visit, context);
+    for (size_t i = 0; !error && i < shares->buckets.count; i++)
+        if (shares->buckets.items[i].bytes)
+            error = visit_set(shares, &shares->buckets.items[i], indices, ranges, visit, context);
     return error;
 }

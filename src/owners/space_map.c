@@ -3,11 +3,11 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
-#include "base/map.h"
+#include "base/hash_table.h"
 #include "base/search.h"
 #include "base/struct_size.h"
+#include "base/vector.h"
 #include "btrfs-walk/space.h"
 #include "data/references.h"
 #include "fs/fs.h"
@@ -40,20 +40,23 @@ struct bw_space_device {
     uint64_t offset; /* in the area */
 };
 
+BW_VECTOR(bw_space_pieces, struct bw_space_piece);
+
+BW_VECTOR(bw_space_devices, struct bw_space_device);
+
+BW_VECTOR(bw_space_owners, struct bw_space_owner);
+
 struct bw_space_map {
     struct bw_space_map_info info;
     struct bw_space_map_options options;
     struct bw_fs *fs;                /* while it is made */
-    struct bw_space_device *devices; /* by ascending id */
-    size_t device_count, device_capacity;
+    struct bw_space_devices devices; /* by ascending id */
     struct bw_space_area *areas;
     struct bw_space_count *cells;  /* options.cells for each area */
-    struct bw_space_piece *pieces; /* ascending by logical address, when extents are counted */
-    size_t piece_count, piece_capacity;
-    struct bw_space_owner *owners;
-    size_t owner_count, owner_capacity;
-    struct bw_map owner_numbers; /* of `owners`, by id */
-    uint64_t counted_to;         /* logical address that extents were counted up to */
+    struct bw_space_pieces pieces; /* ascending by logical address, when extents are counted */
+    struct bw_space_owners owners;
+    struct bw_key_map owner_numbers; /* of `owners`, by id */
+    uint64_t counted_to;             /* logical address that extents were counted up to */
 };
 
 /* Something that is in use. */
@@ -158,15 +161,14 @@ static void vote_for_owner(struct bw_space_count *cell, uint64_t owner, uint64_t
 
 static struct bw_error *add_to_owner(struct bw_space_map *map, uint64_t id, uint64_t bytes)
 {
-    uint32_t number = bw_map_get(&map->owner_numbers, id);
+    uint32_t number = bw_key_map_get(&map->owner_numbers, id, UINT32_MAX);
     if (number == UINT32_MAX) {
-        number = (uint32_t)map->owner_count;
-        if (!BW_ARRAY_RESERVE(map->owners, map->owner_count, map->owner_capacity) ||
-            !bw_map_put(&map->owner_numbers, id, number))
-            return bw_error_no_memory();
-        map->owners[map->owner_count++] = (struct bw_space_owner){.id = id};
+        number = (uint32_t)map->owners.count;
+        BW_TRY(bw_space_owners_reserve(&map->owners, 1));
+        BW_TRY(bw_key_map_put(&map->owner_numbers, id, number));
+        map->owners.items[map->owners.count++] = (struct bw_space_owner){.id = id};
     }
-    map->owners[number].bytes += bytes;
+    map->owners.items[number].bytes += bytes;
     return NULL;
 }
 
@@ -231,7 +233,7 @@ static void note_generation(struct bw_space_map_info *info, uint64_t generation)
 static struct bw_error *on_extent_item(void *context, const struct bw_item *item)
 {
     struct bw_space_map *map = context;
-    const struct bw_space_piece *pieces = map->pieces;
+    const struct bw_space_piece *pieces = map->pieces.items;
     struct bw_extent_entry extent;
     if (!bw_extent_entry_decode(map->fs, item, &extent))
         return NULL;
@@ -247,8 +249,8 @@ static struct bw_error *on_extent_item(void *context, const struct bw_item *item
     note_generation(&map->info, extent.generation);
     const struct bw_space_use use = {extent.generation, owner_of(&extent)};
     size_t i =
-        BW_FIRST_INDEX(n, map->piece_count, pieces[n].logical + pieces[n].chunk_length > begin);
-    for (; i < map->piece_count && pieces[i].logical < end; i++) {
+        BW_FIRST_INDEX(n, map->pieces.count, pieces[n].logical + pieces[n].chunk_length > begin);
+    for (; i < map->pieces.count && pieces[i].logical < end; i++) {
         const uint64_t first = pieces[i].logical, after = first + pieces[i].chunk_length;
         BW_TRY(add_used(map, &pieces[i], begin > first ? begin - first : 0,
                         (end < after ? end : after) - first, &use));
@@ -267,12 +269,13 @@ static int compare_owners(const void *left, const void *right)
 static struct bw_error *scan_trees(struct bw_space_map *map, const struct bw_tree_list *trees)
 {
     bool found = false;
-    for (size_t i = 0; i < trees->count; i++) {
-        if (trees->entries[i].tree.id != BW_EXTENT_TREE)
+    for (size_t i = 0; i < trees->entries.count; i++) {
+        if (trees->entries.items[i].tree.id != BW_EXTENT_TREE)
             continue;
         found = true;
         map->counted_to = 0;
-        BW_TRY(bw_fs_scan(map->fs, &trees->entries[i].tree, "extent tree", on_extent_item, map));
+        BW_TRY(
+            bw_fs_scan(map->fs, &trees->entries.items[i].tree, "extent tree", on_extent_item, map));
     }
     if (!found)
         bw_fs_report(map->fs, BW_DAMAGE,
@@ -287,11 +290,11 @@ static struct bw_error *add_extents(struct bw_space_map *map)
     struct bw_error *error = bw_tree_list_load(map->fs, &trees);
     if (!error)
         error = scan_trees(map, &trees);
-    free(trees.entries);
-    if (map->owner_count)
-        qsort(map->owners, map->owner_count, sizeof *map->owners, compare_owners);
-    map->info.owners = map->owners;
-    map->info.owner_count = map->owner_count;
+    bw_listed_trees_free(&trees.entries);
+    if (map->owners.count)
+        qsort(map->owners.items, map->owners.count, sizeof *map->owners.items, compare_owners);
+    map->info.owners = map->owners.items;
+    map->info.owner_count = map->owners.count;
     return error;
 }
 
@@ -321,13 +324,11 @@ static struct bw_error *add_device(void *context, const struct bw_device_info *d
     struct bw_space_map *map = context;
     const uint64_t wanted = map->options.devid;
     if ((wanted && device->devid != wanted) ||
-        (map->device_count && map->devices[map->device_count - 1].devid >= device->devid))
+        (map->devices.count && map->devices.items[map->devices.count - 1].devid >= device->devid))
         return NULL;
-    if (!BW_ARRAY_RESERVE(map->devices, map->device_count, map->device_capacity))
-        return bw_error_no_memory();
-    map->devices[map->device_count++] =
-        (struct bw_space_device){.devid = device->devid, .bytes = device->total_bytes};
-    return NULL;
+    return bw_space_devices_push(
+        &map->devices,
+        (struct bw_space_device){.devid = device->devid, .bytes = device->total_bytes});
 }
 
 /* Adds a device to an area. Areas end below 2^64: the rest is omitted. */
@@ -349,10 +350,10 @@ static struct bw_error *make_areas(struct bw_space_map *map)
 {
     struct bw_space_map_options *options = &map->options;
     BW_TRY(bw_fs_devices(map->fs, add_device, map));
-    if (!map->device_count)
+    if (!map->devices.count)
         return bw_error_create(BW_ERROR_NOT_FOUND, "there is no device %" PRIu64, options->devid);
     const bool apart = options->by_device || options->devid;
-    const size_t count = apart ? map->device_count : 1;
+    const size_t count = apart ? map->devices.count : 1;
     options->cells = options->cells ? options->cells : CELLS;
     while (options->cells > 1 && options->cells > BW_SPACE_MOST_CELLS / count)
         options->cells /= 4;
@@ -364,10 +365,10 @@ static struct bw_error *make_areas(struct bw_space_map *map)
     map->info.area_count = count;
     for (size_t i = 0; i < count; i++)
         map->areas[i].cell_count = options->cells;
-    for (size_t i = 0; i < map->device_count; i++)
-        locate_device(map, &map->devices[i], apart ? i : 0);
+    for (size_t i = 0; i < map->devices.count; i++)
+        locate_device(map, &map->devices.items[i], apart ? i : 0);
     for (size_t i = 0; apart && i < count; i++)
-        map->areas[i].devid = map->devices[i].devid;
+        map->areas[i].devid = map->devices.items[i].devid;
     return NULL;
 }
 
@@ -375,17 +376,14 @@ static struct bw_error *make_areas(struct bw_space_map *map)
 
 static struct bw_error *add_piece(struct bw_space_map *map, const struct bw_space_piece *piece)
 {
-    if (!BW_ARRAY_RESERVE(map->pieces, map->piece_count, map->piece_capacity))
-        return bw_error_no_memory();
-    map->pieces[map->piece_count++] = *piece;
-    return NULL;
+    return bw_space_pieces_push(&map->pieces, *piece);
 }
 
 static const struct bw_space_device *find_device(const struct bw_space_map *map, uint64_t devid)
 {
-    const struct bw_space_device *devices = map->devices;
-    const size_t i = BW_FIRST_INDEX(n, map->device_count, devices[n].devid >= devid);
-    return i < map->device_count && devices[i].devid == devid ? &devices[i] : NULL;
+    const struct bw_space_device *devices = map->devices.items;
+    const size_t i = BW_FIRST_INDEX(n, map->devices.count, devices[n].devid >= devid);
+    return i < map->devices.count && devices[i].devid == devid ? &devices[i] : NULL;
 }
 
 /* A piece for each stripe, as far as it lies on its device. */
@@ -415,7 +413,8 @@ static struct bw_error *count_stripes(void *context, const struct bw_chunk_info 
 static struct bw_error *add_chunk(void *context, const struct bw_chunk_info *chunk)
 {
     struct bw_space_map *map = context;
-    const struct bw_space_piece *last = map->piece_count ? &map->pieces[map->piece_count - 1] : 0;
+    const struct bw_space_piece *last =
+        map->pieces.count ? &map->pieces.items[map->pieces.count - 1] : 0;
     const uint64_t offset = last ? last->offset + last->end : 0;
     const uint64_t room = map->areas[0].bytes - offset;
     uint64_t length;
@@ -452,8 +451,8 @@ static void cut_pieces(struct bw_space_map *map)
 {
     uint64_t end = 0;
     size_t area = 0;
-    for (size_t i = 0; i < map->piece_count; i++) {
-        struct bw_space_piece *piece = &map->pieces[i];
+    for (size_t i = 0; i < map->pieces.count; i++) {
+        struct bw_space_piece *piece = &map->pieces.items[i];
         if (piece->area != area)
             end = 0;
         area = piece->area;
@@ -468,16 +467,16 @@ static void cut_pieces(struct bw_space_map *map)
 
 static void sort_pieces(struct bw_space_map *map, int (*compare)(const void *, const void *))
 {
-    if (map->piece_count)
-        qsort(map->pieces, map->piece_count, sizeof *map->pieces, compare);
+    if (map->pieces.count)
+        qsort(map->pieces.items, map->pieces.count, sizeof *map->pieces.items, compare);
 }
 
 /* Pieces of a chunk follow each other, and ask for its block group once. */
 static struct bw_error *fill_from_groups(struct bw_space_map *map, struct bw_block_groups *groups)
 {
     struct bw_block_group_info group = {.used = 0};
-    for (size_t i = 0; i < map->piece_count; i++) {
-        const struct bw_space_piece *piece = &map->pieces[i];
+    for (size_t i = 0; i < map->pieces.count; i++) {
+        const struct bw_space_piece *piece = &map->pieces.items[i];
         if (!i || piece->logical != piece[-1].logical) {
             group.used = 0;
             struct bw_error *error = bw_block_groups_find(groups, piece->logical, &group);
@@ -502,8 +501,8 @@ static struct bw_error *fill_cells(struct bw_space_map *map)
         bw_block_groups_close(groups);
         return error;
     }
-    for (size_t i = 0; i < map->piece_count; i++)
-        space_add_piece(map, &map->pieces[i], 0);
+    for (size_t i = 0; i < map->pieces.count; i++)
+        space_add_piece(map, &map->pieces.items[i], 0);
     return add_extents(map);
 }
 
@@ -544,12 +543,12 @@ void bw_space_map_close(struct bw_space_map *map)
 {
     if (!map)
         return;
-    free(map->devices);
+    bw_space_devices_free(&map->devices);
     free(map->areas);
     free(map->cells);
-    free(map->pieces);
-    free(map->owners);
-    bw_map_free(&map->owner_numbers);
+    bw_space_pieces_free(&map->pieces);
+    bw_space_owners_free(&map->owners);
+    bw_key_map_free(&map->owner_numbers);
     free(map);
 }
 

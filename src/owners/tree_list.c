@@ -3,8 +3,8 @@
  * the items of all trees with one id. */
 #include <stdlib.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
+#include "base/vector.h"
 #include "btrfs-walk/tree.h"
 #include "ondisk/disk_items.h"
 #include "ondisk/items.h"
@@ -12,10 +12,7 @@
 
 static struct bw_error *add_tree(struct bw_tree_list *list, const struct bw_listed_tree *tree)
 {
-    if (!BW_ARRAY_RESERVE(list->entries, list->count, list->capacity))
-        return bw_error_no_memory();
-    list->entries[list->count++] = *tree;
-    return NULL;
+    return bw_listed_trees_push(&list->entries, *tree);
 }
 
 static bool is_subvolume_id(uint64_t id)
@@ -54,7 +51,7 @@ static struct bw_error *on_root_item(void *context, const struct bw_item *item)
 
 struct bw_error *bw_tree_list_load(struct bw_fs *fs, struct bw_tree_list *list)
 {
-    if (list->count)
+    if (list->entries.count)
         return NULL;
     BW_TRY(add_tree(list, &(struct bw_listed_tree){.tree = fs->root_tree, .references = 1}));
     BW_TRY(add_tree(list, &(struct bw_listed_tree){.tree = fs->chunk_tree, .references = 1}));
@@ -87,14 +84,14 @@ struct bw_error *bw_log_tree_find(struct bw_fs *fs, struct bw_tree *tree)
 struct bw_error *bw_tree_list_load_log(struct bw_fs *fs, struct bw_tree_list *list)
 {
     struct bw_listed_tree root = {.references = 1, .is_log = true};
-    const size_t before = list->count;
+    const size_t before = list->entries.count;
     BW_TRY(bw_log_tree_find(fs, &root.tree));
     if (!root.tree.id)
         return NULL;
     BW_TRY(add_tree(list, &root));
     BW_TRY(bw_fs_scan(fs, &root.tree, "log root tree", on_root_item, list));
-    for (size_t i = before; i < list->count; i++)
-        list->entries[i].is_log = true;
+    for (size_t i = before; i < list->entries.count; i++)
+        list->entries.items[i].is_log = true;
     return NULL;
 }
 
@@ -124,9 +121,9 @@ bool bw_tree_has_dropped(const struct bw_listed_tree *tree, const struct bw_bloc
 
 struct bw_listed_tree *bw_tree_list_find(const struct bw_tree_list *list, uint64_t id)
 {
-    for (size_t i = 0; i < list->count; i++)
-        if (list->entries[i].tree.id == id)
-            return &list->entries[i];
+    for (size_t i = 0; i < list->entries.count; i++)
+        if (list->entries.items[i].tree.id == id)
+            return &list->entries.items[i];
     return NULL;
 }
 
@@ -177,17 +174,17 @@ struct bw_error *bw_item_stream_begin(struct bw_item_stream *stream, struct bw_f
     struct bw_tree_reader reader = fs->reader;
     reader.adopter = NULL; /* lost leaves are not replaced */
     size_t count = 0;
-    for (size_t i = 0; i < list->count; i++)
-        count += list->entries[i].tree.id == id;
+    for (size_t i = 0; i < list->entries.count; i++)
+        count += list->entries.items[i].tree.id == id;
     *stream =
         (struct bw_item_stream){.tree = id, .ended = true, .reporting = list->report ? fs : NULL};
     stream->parts = calloc(count + 1, sizeof *stream->parts);
     if (!stream->parts)
         return bw_error_no_memory();
-    for (size_t i = 0; i < list->count; i++)
-        if (list->entries[i].tree.id == id)
+    for (size_t i = 0; i < list->entries.count; i++)
+        if (list->entries.items[i].tree.id == id)
             bw_item_range_begin(&stream->parts[stream->count++].range, &reader,
-                                &list->entries[i].tree, (struct bw_key){0}, last);
+                                &list->entries.items[i].tree, (struct bw_key){0}, last);
     for (size_t i = 0; i < count; i++)
         advance_part(stream, &stream->parts[i]);
     choose_item(stream);

@@ -3,6 +3,7 @@
 #ifndef BW_OWNERS_TREE_LIST_H
 #define BW_OWNERS_TREE_LIST_H
 
+#include "base/vector.h"
 #include "fs/fs.h"
 
 /** A tree of the file system, as its root item describes it. */
@@ -22,10 +23,11 @@ struct bw_listed_tree {
     bool has_moved_directories;  /**< by the check: see check/directories.h */
 };
 
+BW_VECTOR(bw_listed_trees, struct bw_listed_tree);
+
 /** All trees. All zeros is an empty list; free(entries) frees it. */
 struct bw_tree_list {
-    struct bw_listed_tree *entries; /**< the trees in the superblock, then by key */
-    size_t count, capacity;
+    struct bw_listed_trees entries; /**< the trees in the superblock, then by key */
     bool report; /**< streams of these trees report lost blocks; set by the caller */
 };
 

@@ -389,10 +389,10 @@ struct bw_error *bw_used_map_device(struct bw_used_map *map, uint64_t devid, bw_
     if (!device.found)
         return bw_error_create(BW_ERROR_NOT_FOUND, "there is no device %" PRIu64, devid);
     bw_range_set_join(&map->sets[BW_USED_HISTORY]);
-    for (size_t i = 0; i < map->extra_count; i++) {
-        bw_range_set_join(&map->extras[i].set);
-        if (map->extras[i].devid == devid)
-            device.extra = &map->extras[i].set;
+    for (size_t i = 0; i < map->extras.count; i++) {
+        bw_range_set_join(&map->extras.items[i].set);
+        if (map->extras.items[i].devid == devid)
+            device.extra = &map->extras.items[i].set;
     }
     device.size = device.info.path ? device.info.image_bytes : device.info.total_bytes;
     return add_device(&device);

@@ -8,11 +8,11 @@
 
 #include <stdlib.h>
 
-#include "base/array.h"
 #include "base/bits.h"
 #include "base/cleanup.h"
 #include "base/search.h"
 #include "base/struct_size.h"
+#include "base/vector.h"
 #include "btree/memory.h"
 #include "data/references.h"
 #include "ondisk/chunk.h"
@@ -58,18 +58,17 @@ enum bw_used_kind bw_used_kind_at(const struct bw_used_map *map, uint64_t logica
 static struct bw_error *add_chunk(void *context, const struct bw_chunk_info *chunk)
 {
     struct bw_used_map *map = context;
-    if (!BW_ARRAY_RESERVE(map->chunks, map->chunk_count, map->chunk_capacity))
-        return bw_error_no_memory();
-    map->chunks[map->chunk_count++] = (struct bw_used_chunk){
-        .logical = chunk->logical, .length = chunk->length, .kind = kind_of_chunk(chunk->type)};
-    return NULL;
+    return bw_used_chunks_push(&map->chunks,
+                               (struct bw_used_chunk){.logical = chunk->logical,
+                                                      .length = chunk->length,
+                                                      .kind = kind_of_chunk(chunk->type)});
 }
 
 /* The number of the first chunk that ends after an address. */
 static size_t chunk_at(const struct bw_used_map *map, uint64_t logical)
 {
-    const struct bw_used_chunk *chunks = map->chunks;
-    return BW_FIRST_INDEX(i, map->chunk_count, chunks[i].logical + chunks[i].length > logical);
+    const struct bw_used_chunk *chunks = map->chunks.items;
+    return BW_FIRST_INDEX(i, map->chunks.count, chunks[i].logical + chunks[i].length > logical);
 }
 
 /* Whether a device extent is a stripe of a known chunk. Both are sorted by device and offset: `*i`
@@ -151,10 +150,10 @@ static struct bw_error *begin_group(struct free_group *group, const struct bw_ke
     struct bw_used_map *map = group->map;
     BW_TRY(end_group(group));
     const size_t i = chunk_at(map, key->objectid);
-    if (i == map->chunk_count || map->chunks[i].logical != key->objectid ||
-        map->chunks[i].length != key->offset)
+    if (i == map->chunks.count || map->chunks.items[i].logical != key->objectid ||
+        map->chunks.items[i].length != key->offset)
         return NULL;
-    group->chunk = &map->chunks[i];
+    group->chunk = &map->chunks.items[i];
     group->chunk->free_known = true;
     group->from = key->objectid;
     return NULL;
@@ -219,8 +218,8 @@ static struct bw_error *read_free_space(struct bw_used_map *map, const struct bw
  * free ranges are known. */
 static struct bw_error *add_unknown(struct bw_used_map *map, uint64_t start, uint64_t end)
 {
-    for (size_t i = chunk_at(map, start); i < map->chunk_count; i++) {
-        const struct bw_used_chunk *chunk = &map->chunks[i];
+    for (size_t i = chunk_at(map, start); i < map->chunks.count; i++) {
+        const struct bw_used_chunk *chunk = &map->chunks.items[i];
         if (chunk->logical >= end)
             break;
         if (!chunk->free_known)
@@ -315,7 +314,7 @@ static void add_reference(struct tree_walk *walk, uint64_t start, uint64_t lengt
 static bool reach_block(struct tree_walk *walk, uint64_t bytenr, unsigned level, uint32_t value)
 {
     bool added = false;
-    if (!bw_block_set_add(&walk->seen, bytenr, &added))
+    if (bw_block_set_insert(&walk->seen, bytenr, &added))
         walk->reader.no_memory = true;
     if (added)
         add_reference(walk, bytenr, walk->map->fs->superblock.nodesize, value, BW_USED_METADATA);
@@ -381,8 +380,8 @@ static bool has_data(const struct bw_used_map *map, const struct bw_listed_tree 
 
 static struct bw_error *add_roots(struct tree_walk *walk, const struct bw_tree_list *trees)
 {
-    for (size_t i = 0; i < trees->count; i++) {
-        const struct bw_listed_tree *tree = &trees->entries[i];
+    for (size_t i = 0; i < trees->entries.count; i++) {
+        const struct bw_listed_tree *tree = &trees->entries.items[i];
         const uint32_t value =
             (tree->is_log ? OF_LOG : 0) | (has_data(walk->map, tree) ? WITH_DATA : 0);
         const struct bw_queued_block block = {bw_tree_root_pointer(&tree->tree, false), value,
@@ -410,7 +409,7 @@ static struct bw_error *walk_trees(struct bw_used_map *map, const struct bw_tree
     if (!error)
         error = bw_level_reader_run(&walk.reader);
     bw_level_reader_end(&walk.reader);
-    bw_map_free(&walk.seen.words);
+    bw_key_map_free(&walk.seen.words);
     return error;
 }
 
@@ -513,7 +512,7 @@ struct bw_error *bw_used_map_open(struct bw_fs *fs, const struct bw_used_options
     struct bw_error *error = BW_TAKE_OPTIONS(&map->options, given ? given : &none);
     if (!error)
         error = find_used_space(map, &trees);
-    free(trees.entries);
+    bw_listed_trees_free(&trees.entries);
     if (error)
         bw_used_map_close(BW_TAKE(*result));
     return error;
@@ -530,30 +529,28 @@ struct bw_error *bw_used_map_add_device(struct bw_used_map *map, uint64_t devid,
                                         uint64_t length)
 {
     size_t i = 0;
-    while (i < map->extra_count && map->extras[i].devid != devid)
+    while (i < map->extras.count && map->extras.items[i].devid != devid)
         i++;
-    if (i == map->extra_count) {
-        if (!BW_ARRAY_RESERVE(map->extras, map->extra_count, map->extra_capacity))
-            return bw_error_no_memory();
-        map->extras[map->extra_count++] = (struct bw_used_extra){.devid = devid};
+    if (i == map->extras.count) {
+        BW_TRY(bw_used_extras_push(&map->extras, (struct bw_used_extra){.devid = devid}));
     }
     if (length > UINT64_MAX - offset)
         length = UINT64_MAX - offset;
-    return add_range(&map->extras[i].set, offset, offset + length);
+    return add_range(&map->extras.items[i].set, offset, offset + length);
 }
 
 void bw_used_map_close(struct bw_used_map *map)
 {
     if (!map)
         return;
-    for (size_t i = 0; i < map->extra_count; i++)
-        bw_range_set_free(&map->extras[i].set);
-    free(map->extras);
+    for (size_t i = 0; i < map->extras.count; i++)
+        bw_range_set_free(&map->extras.items[i].set);
+    bw_used_extras_free(&map->extras);
     for (unsigned kind = 0; kind < BW_USED_SETS; kind++) {
         bw_range_set_free(&map->sets[kind]);
         bw_range_set_free(&map->added[kind]);
     }
     bw_device_map_close(map->devices);
-    free(map->chunks);
+    bw_used_chunks_free(&map->chunks);
     free(map);
 }

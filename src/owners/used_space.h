@@ -4,6 +4,7 @@
 #define BW_OWNERS_USED_SPACE_H
 
 #include "base/range_set.h"
+#include "base/vector.h"
 #include "btrfs-walk/space.h"
 #include "fs/fs.h"
 
@@ -23,12 +24,15 @@ struct bw_used_extra {
     struct bw_range_set set;
 };
 
+BW_VECTOR(bw_used_extras, struct bw_used_extra);
+
+BW_VECTOR(bw_used_chunks, struct bw_used_chunk);
+
 struct bw_used_map {
     struct bw_fs *fs;
     struct bw_device_map *devices;
     struct bw_used_options options;
-    struct bw_used_chunk *chunks; /**< ascending by logical address */
-    size_t chunk_count, chunk_capacity;
+    struct bw_used_chunks chunks; /**< ascending by logical address */
     enum {
         BW_CHUNKS_KNOWN,
         BW_CHUNKS_FOUND, /**< the chunk tree is damaged, but no extent of the device tree is unknown
@@ -37,8 +41,7 @@ struct bw_used_map {
     } chunk_tree;
     struct bw_range_set sets[BW_USED_SETS];
     struct bw_range_set added[BW_USED_SETS]; /**< what trees refer to although it is not in use */
-    struct bw_used_extra *extras;
-    size_t extra_count, extra_capacity;
+    struct bw_used_extras extras;
 };
 
 /** The kind of the space at an address in a chunk; BW_USED_FREE if it is not in use, also in system

@@ -331,7 +331,8 @@ static int compare_rows(const void *a, const void *b)
     return order || !one->type || !other->type ? order : strcmp(one->type, other->type);
 }
 
-bool bw_probe_stats_table(const struct bw_probe_stats *stats, struct bw_stats_table *table)
+struct bw_error *bw_probe_stats_sum(const struct bw_probe_stats *stats,
+                                    struct bw_stats_table *table)
 {
     *table = (struct bw_stats_table){.by_xlator = stats->by_xlator,
                                      .uncounted = load_sum(&stats->uncounted)};
@@ -340,16 +341,13 @@ bool bw_probe_stats_table(const struct bw_probe_stats *stats, struct bw_stats_ta
             atomic_load_explicit(&stats->entries[place], memory_order_acquire);
         if (!entry)
             continue;
-        if (!BW_ARRAY_RESERVE(table->rows, table->count, table->capacity)) {
-            free(BW_TAKE(table->rows));
-            return false;
-        }
-        table->rows[table->count] = make_row(stats, entry, place);
-        table->count += table->rows[table->count].totals.count > 0;
+        const struct bw_stats_row row = make_row(stats, entry, place);
+        if (row.totals.count)
+            BW_TRY(bw_stats_rows_push(&table->rows, row));
     }
-    if (table->count)
-        qsort(table->rows, table->count, sizeof *table->rows, compare_rows);
-    return true;
+    if (table->rows.count)
+        qsort(table->rows.items, table->rows.count, sizeof *table->rows.items, compare_rows);
+    return NULL;
 }
 
 /* The report, as text in the style of strace -c and as JSON, from one table of columns. */
@@ -408,9 +406,9 @@ static const char *heading_of(const struct bw_stats_table *table, unsigned colum
 static struct whole whole_of(const struct bw_stats_table *table)
 {
     struct whole whole = {0};
-    for (size_t i = 0; i < table->count; i++) {
-        whole.time += (double)bw_stats_time(table, &table->rows[i]);
-        whole.shown = saturated_sum(whole.shown, bw_stats_time(table, &table->rows[i]));
+    for (size_t i = 0; i < table->rows.count; i++) {
+        whole.time += (double)bw_stats_time(table, &table->rows.items[i]);
+        whole.shown = saturated_sum(whole.shown, bw_stats_time(table, &table->rows.items[i]));
     }
     return whole;
 }
@@ -512,15 +510,15 @@ static void append_whole(struct bw_buffer *text, const struct bw_stats_table *ta
 static void report_text(const struct bw_stats_table *table, struct bw_buffer *text)
 {
     struct whole whole = whole_of(table);
-    if (table->count) {
+    if (table->rows.count) {
         append_headings(text, table);
         append_line(text, table);
     } else {
         bw_buffer_format(text, "%s\n",
                          table->by_xlator ? "no layer was called" : "no probe has fired");
     }
-    for (size_t i = 0; i < table->count; i++)
-        append_row(text, table, &whole, &table->rows[i]);
+    for (size_t i = 0; i < table->rows.count; i++)
+        append_row(text, table, &whole, &table->rows.items[i]);
     append_whole(text, table, &whole);
     if (table->uncounted)
         bw_buffer_format(text,
@@ -551,8 +549,8 @@ static void report_json(const struct bw_stats_table *table, struct bw_buffer *te
     bw_json_begin_object(&json, NULL);
     bw_json_text(&json, "mode", table->by_xlator ? "xlator" : "probe");
     bw_json_begin_array(&json, table->by_xlator ? "layers" : "probes");
-    for (size_t i = 0; i < table->count; i++)
-        add_row(&json, table, &whole, &table->rows[i]);
+    for (size_t i = 0; i < table->rows.count; i++)
+        add_row(&json, table, &whole, &table->rows.items[i]);
     bw_json_end(&json);
     if (table->by_xlator)
         bw_json_number(&json, "uncounted", table->uncounted);
@@ -565,14 +563,9 @@ struct bw_error *bw_probe_stats_report(const struct bw_probe_stats *stats, bool 
                                                                    size_t length),
                                        void *context)
 {
-    struct bw_stats_table table;
-    struct bw_buffer text = {0};
-    if (!bw_probe_stats_table(stats, &table))
-        return bw_error_no_memory();
+    BW_SCOPED(bw_stats_table) struct bw_stats_table table = {0};
+    BW_AUTO_BUFFER struct bw_buffer text = {0};
+    BW_TRY(bw_probe_stats_sum(stats, &table));
     (as_json ? report_json : report_text)(&table, &text);
-    free(table.rows);
-    struct bw_error *error =
-        text.failed ? bw_error_no_memory() : consume(context, text.data, text.length);
-    bw_buffer_free(&text);
-    return error;
+    return text.failed ? bw_error_no_memory() : consume(context, text.data, text.length);
 }

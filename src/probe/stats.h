@@ -9,6 +9,7 @@
 #include <sched.h>
 #include <stdatomic.h>
 
+#include "base/vector.h"
 #include "btrfs-walk/probe.h"
 
 enum { BW_TALLY_SHARDS = 8, BW_CACHE_LINE = 64 };
@@ -68,16 +69,23 @@ struct bw_stats_row {
     struct bw_tally_totals totals;
 };
 
+BW_VECTOR(bw_stats_rows, struct bw_stats_row);
+
 /** The statistics of all probes or layers at one point in time. */
 struct bw_stats_table {
     bool by_xlator;
-    struct bw_stats_row *rows; /**< sorted; free with free() */
-    size_t count, capacity;
+    struct bw_stats_rows rows; /**< sorted */
     uint64_t uncounted;
 };
 
-/** Computes the totals of all rows; false if memory runs out. */
-bool bw_probe_stats_table(const struct bw_probe_stats *stats, struct bw_stats_table *table);
+/** Computes the totals of all rows; free the table also after an error, BW_ERROR_NO_MEMORY. */
+struct bw_error *bw_probe_stats_sum(const struct bw_probe_stats *stats,
+                                    struct bw_stats_table *table);
+
+static inline void bw_stats_table_free(struct bw_stats_table *table)
+{
+    bw_stats_rows_free(&table->rows);
+}
 
 /** The time of a row that determines its share. */
 static inline uint64_t bw_stats_time(const struct bw_stats_table *table,

@@ -8,7 +8,8 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
-#include "base/map.h"
+#include "base/hash_table.h"
+#include "base/vector.h"
 #include "btree/scan.h"
 #include "ondisk/items.h"
 #include "recovery/recovery.h"
@@ -21,11 +22,12 @@ struct adopted_tree {
     struct bw_adopted adopted;
 };
 
+BW_VECTOR(adopted_trees, struct adopted_tree *);
+
 struct bw_adoptions {
     struct bw_fs *fs;
     pthread_mutex_t lock;
-    struct adopted_tree **trees;
-    size_t count, capacity;
+    struct adopted_trees trees;
 };
 
 static void free_tree(struct adopted_tree *tree)
@@ -87,13 +89,13 @@ static bool is_adopted(const struct bw_fs *fs, const struct bw_tree *tree)
 static struct bw_error *find_tree(struct bw_adoptions *adoptions, const struct bw_tree *of,
                                   const struct adopted_tree **result)
 {
-    for (size_t i = 0; i < adoptions->count; i++)
-        if (adoptions->trees[i]->id == of->id) {
-            *result = adoptions->trees[i];
+    for (size_t i = 0; i < adoptions->trees.count; i++)
+        if (adoptions->trees.items[i]->id == of->id) {
+            *result = adoptions->trees.items[i];
             return NULL;
         }
     struct adopted_tree *tree = calloc(1, sizeof *tree);
-    if (!tree || !BW_ARRAY_RESERVE(adoptions->trees, adoptions->count, adoptions->capacity)) {
+    if (!tree || adopted_trees_reserve(&adoptions->trees, 1)) {
         free(tree);
         return bw_error_no_memory();
     }
@@ -104,7 +106,7 @@ static struct bw_error *find_tree(struct bw_adoptions *adoptions, const struct b
     if (error)
         free_tree(tree);
     else
-        *result = adoptions->trees[adoptions->count++] = tree;
+        *result = adoptions->trees.items[adoptions->trees.count++] = tree;
     return error;
 }
 
@@ -139,9 +141,9 @@ void bw_adoptions_destroy(struct bw_adoptions *adoptions)
 {
     if (!adoptions)
         return;
-    for (size_t i = 0; i < adoptions->count; i++)
-        free_tree(adoptions->trees[i]);
-    free(adoptions->trees);
+    for (size_t i = 0; i < adoptions->trees.count; i++)
+        free_tree(adoptions->trees.items[i]);
+    adopted_trees_free(&adoptions->trees);
     pthread_mutex_destroy(&adoptions->lock);
     free(adoptions);
 }
@@ -175,25 +177,24 @@ struct found_block {
     uint32_t claim; /* by which it was found, or NO_CLAIM */
 };
 
-struct found_blocks {
-    struct found_block *items;
-    size_t count, capacity;
-};
+BW_VECTOR(found_blocks, struct found_block);
+
+BW_VECTOR(claims, struct claim);
 
 struct adoption {
     const struct bw_fs *fs;
     const struct bw_tree *tree;
     const struct bw_lost_ranges *ranges;
     struct bw_adopted *result;
-    struct bw_lost_list lost; /* ranges of lost nodes; those of leaves are not in it */
-    uint64_t newest;          /* no block below a lost node is newer */
-    uint8_t level;            /* of the blocks that this pass looks for */
-    struct bw_map lost_nodes; /* addresses of lost nodes, to their index in `ranges` */
-    size_t known;             /* how many of them the extent tree has */
-    struct bw_map claim_of;   /* addresses of blocks found below them, to the claim, or NO_CLAIM */
-    struct claim *claims;
-    size_t claim_count, claim_capacity;
-    struct bw_map claimants;     /* ids of trees, to the first of their claims */
+    struct bw_lost_list lost;     /* ranges of lost nodes; those of leaves are not in it */
+    uint64_t newest;              /* no block below a lost node is newer */
+    uint8_t level;                /* of the blocks that this pass looks for */
+    struct bw_key_map lost_nodes; /* addresses of lost nodes, to their index in `ranges` */
+    size_t known;                 /* how many of them the extent tree has */
+    struct bw_key_map claim_of;   /* addresses of blocks found below them, to the claim, or NO_CLAIM
+                                   */
+    struct claims claims;
+    struct bw_key_map claimants; /* ids of trees, to the first of their claims */
     struct bw_tree_extent block; /* the block of the last extent item; bytenr 0 if it is of no
                                     interest */
     unsigned references;         /* to the block, by which it was added */
@@ -206,9 +207,9 @@ struct adoption {
 /* Whether a tree has a claim to a key. */
 static bool is_claimed(const struct adoption *adoption, uint64_t tree, const struct bw_key *key)
 {
-    uint32_t number = bw_map_get(&adoption->claimants, tree);
+    uint32_t number = bw_key_map_get(&adoption->claimants, tree, UINT32_MAX);
     while (number != UINT32_MAX) {
-        const struct claim *claim = &adoption->claims[number];
+        const struct claim *claim = &adoption->claims.items[number];
         if (bw_key_compare(key, &claim->range.low) >= 0 &&
             bw_key_compare(key, &claim->range.high) < 0)
             return true;
@@ -236,7 +237,7 @@ static struct bw_error *adopt_leaf(struct adoption *adoption, const struct found
     struct bw_key first = bw_leaf_key(leaf, 0);
     const struct bw_lost_range *range = bw_lost_list_find(&adoption->lost, &first);
     if (!range || (found->claim != NO_CLAIM &&
-                   !is_claimed(adoption, adoption->claims[found->claim].tree, &first)))
+                   !is_claimed(adoption, adoption->claims.items[found->claim].tree, &first)))
         return NULL;
     struct bw_adopted_leaf adopted = {found->pointer, bw_leaf_key(leaf, leaf->item_count - 1),
                                       range->wave};
@@ -252,9 +253,8 @@ static struct bw_error *adopt_leaf(struct adoption *adoption, const struct found
 static struct bw_error *add_block(struct adoption *adoption, struct found_blocks *blocks,
                                   const struct bw_block_pointer *pointer, uint32_t claim)
 {
-    if (!BW_ARRAY_RESERVE(blocks->items, blocks->count, blocks->capacity) ||
-        !bw_map_put(&adoption->claim_of, pointer->bytenr, claim))
-        return bw_error_no_memory();
+    BW_TRY(found_blocks_reserve(blocks, 1));
+    BW_TRY(bw_key_map_put(&adoption->claim_of, pointer->bytenr, claim));
     blocks->items[blocks->count++] = (struct found_block){*pointer, claim};
     return NULL;
 }
@@ -265,7 +265,7 @@ static struct bw_error *add_children(struct adoption *adoption, const struct fou
 {
     for (uint32_t slot = 0; slot < node->item_count; slot++) {
         const struct bw_block_pointer child = bw_tree_child_pointer(&found->pointer, node, slot);
-        const uint32_t known = bw_map_get(&adoption->claim_of, child.bytenr);
+        const uint32_t known = bw_key_map_get(&adoption->claim_of, child.bytenr, UINT32_MAX);
         if (known == UINT32_MAX || (known != NO_CLAIM && found->claim == NO_CLAIM))
             BW_TRY(add_block(adoption, &adoption->below, &child, found->claim));
     }
@@ -322,7 +322,7 @@ static struct bw_error *add_referenced(struct adoption *adoption, uint32_t claim
                                              {.owner = adoption->tree->id,
                                               .generation = adoption->block.generation,
                                               .level = adoption->level}};
-    const uint32_t known = bw_map_get(&adoption->claim_of, pointer.bytenr);
+    const uint32_t known = bw_key_map_get(&adoption->claim_of, pointer.bytenr, UINT32_MAX);
     adoption->references = claim == NO_CLAIM ? MOST_REFERENCES : adoption->references + 1;
     if (known == claim || known == NO_CLAIM)
         return NULL;
@@ -334,12 +334,12 @@ static struct bw_error *add_referenced(struct adoption *adoption, uint32_t claim
 /* Leaves of the tree that a lost node belongs to count as well, in the range of that node. */
 static struct bw_error *add_claim(struct adoption *adoption, uint64_t tree, uint32_t lost)
 {
-    if (!BW_ARRAY_RESERVE(adoption->claims, adoption->claim_count, adoption->claim_capacity))
-        return bw_error_no_memory();
-    const uint32_t number = (uint32_t)adoption->claim_count++;
-    adoption->claims[number] =
-        (struct claim){tree, adoption->ranges->items[lost], bw_map_get(&adoption->claimants, tree)};
-    return bw_map_put(&adoption->claimants, tree, number) ? NULL : bw_error_no_memory();
+    BW_TRY(claims_reserve(&adoption->claims, 1));
+    const uint32_t number = (uint32_t)adoption->claims.count++;
+    adoption->claims.items[number] =
+        (struct claim){tree, adoption->ranges->items[lost],
+                       bw_key_map_get(&adoption->claimants, tree, UINT32_MAX)};
+    return bw_key_map_put(&adoption->claimants, tree, number);
 }
 
 /* Whether a reference shows that a block may be below a lost node: the claim that this depends on,
@@ -350,10 +350,10 @@ static uint32_t claim_by(const struct adoption *adoption,
     if (!reference->shared)
         return reference->referrer == adoption->tree->id
                    ? (uint32_t)NO_CLAIM
-                   : bw_map_get(&adoption->claimants, reference->referrer);
-    return bw_map_get(&adoption->lost_nodes, reference->referrer) != UINT32_MAX
+                   : bw_key_map_get(&adoption->claimants, reference->referrer, UINT32_MAX);
+    return bw_key_map_has(&adoption->lost_nodes, reference->referrer)
                ? (uint32_t)NO_CLAIM
-               : bw_map_get(&adoption->claim_of, reference->referrer);
+               : bw_key_map_get(&adoption->claim_of, reference->referrer, UINT32_MAX);
 }
 
 static struct bw_error *follow_reference(struct adoption *adoption,
@@ -361,7 +361,7 @@ static struct bw_error *follow_reference(struct adoption *adoption,
 {
     if (!adoption->block.bytenr)
         return NULL;
-    uint32_t lost = bw_map_get(&adoption->lost_nodes, adoption->block.bytenr);
+    uint32_t lost = bw_key_map_get(&adoption->lost_nodes, adoption->block.bytenr, UINT32_MAX);
     if (lost != UINT32_MAX)
         return reference->shared ? NULL : add_claim(adoption, reference->referrer, lost);
     const uint32_t claim = claim_by(adoption, reference);
@@ -380,7 +380,7 @@ static struct bw_error *add_leaf_item(struct adoption *adoption, const struct bw
         if (extent.level != adoption->level || extent.generation > adoption->newest)
             adoption->block.bytenr = 0;
         else
-            adoption->known += bw_map_get(&adoption->lost_nodes, extent.bytenr) != UINT32_MAX;
+            adoption->known += bw_key_map_has(&adoption->lost_nodes, extent.bytenr);
         while (bw_extent_reference_next(&extent.references, &reference))
             BW_TRY(follow_reference(adoption, &reference));
         return NULL;
@@ -435,8 +435,7 @@ static struct bw_error *note_lost_nodes(struct adoption *adoption, uint8_t *high
         const struct bw_lost_range *range = &adoption->ranges->items[i];
         if (range->level == 0)
             continue;
-        if (!bw_map_put(&adoption->lost_nodes, range->bytenr, (uint32_t)i))
-            return bw_error_no_memory();
+        BW_TRY(bw_key_map_put(&adoption->lost_nodes, range->bytenr, (uint32_t)i));
         *highest = range->level > *highest ? range->level : *highest;
         adoption->newest =
             range->generation > adoption->newest ? range->generation : adoption->newest;
@@ -503,12 +502,12 @@ struct bw_error *bw_adopt_leaves(const struct bw_fs *fs, const struct bw_tree *t
     adoption->result = result;
     struct bw_error *error = find_leaves(adoption);
     bw_lost_list_free(&adoption->lost);
-    bw_map_free(&adoption->lost_nodes);
-    bw_map_free(&adoption->claim_of);
-    bw_map_free(&adoption->claimants);
+    bw_key_map_free(&adoption->lost_nodes);
+    bw_key_map_free(&adoption->claim_of);
+    bw_key_map_free(&adoption->claimants);
     free(adoption->unread.items);
-    free(adoption->below.items);
-    free(adoption->claims);
+    found_blocks_free(&adoption->below);
+    claims_free(&adoption->claims);
     free(adoption->buffers);
     free(adoption);
     return error;

@@ -6,9 +6,9 @@
  */
 #include <pthread.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/search.h"
+#include "base/vector.h"
 #include "btree/find_leaf.h"
 #include "btree/scan.h"
 #include "fs/lookup.h"
@@ -24,10 +24,11 @@ struct reference {
  * some trees are kept. */
 enum { KEPT_TREES = 8 };
 
+BW_VECTOR(references, struct reference);
+
 struct tree_names {
     uint64_t tree; /* 0: none */
-    struct reference *items;
-    size_t count, capacity;
+    struct references references;
     uint64_t inode; /* while it is made: the last INODE_ITEM, and its type */
     uint8_t type;
 };
@@ -55,7 +56,7 @@ void bw_name_index_destroy(struct bw_name_index *index)
     if (!index)
         return;
     for (size_t i = 0; i < KEPT_TREES; i++)
-        free(index->trees[i].items);
+        references_free(&index->trees[i].references);
     pthread_mutex_destroy(&index->lock);
     free(index);
 }
@@ -64,10 +65,9 @@ static struct bw_error *add_reference(struct tree_names *names, uint64_t directo
 {
     if (directory == inode) /* a top directory */
         return NULL;
-    if (!BW_ARRAY_RESERVE(names->items, names->count, names->capacity))
-        return bw_error_no_memory();
+    BW_TRY(references_reserve(&names->references, 1));
     uint8_t type = names->inode == inode ? names->type : BW_FILE_UNKNOWN;
-    names->items[names->count++] = (struct reference){directory, inode, type};
+    names->references.items[names->references.count++] = (struct reference){directory, inode, type};
     return NULL;
 }
 
@@ -115,8 +115,9 @@ static struct bw_error *read_tree(const struct bw_fs *fs, const struct bw_tree *
     const struct bw_scan scan = {BW_SCAN_ALL, .adopt = true, .leaf = index_leaf,
                                  .lost = bw_scan_ignore_lost, .context = names};
     BW_TRY(bw_tree_scan(&fs->reader, tree, &scan));
-    if (names->count)
-        qsort(names->items, names->count, sizeof *names->items, by_directory);
+    if (names->references.count)
+        qsort(names->references.items, names->references.count, sizeof *names->references.items,
+              by_directory);
     return NULL;
 }
 
@@ -130,7 +131,7 @@ static struct bw_error *find_names(struct bw_name_index *index, const struct bw_
             return NULL;
         }
     struct tree_names *names = &index->trees[index->next++ % KEPT_TREES];
-    free(names->items);
+    references_free(&names->references);
     *names = (struct tree_names){0};
     BW_TRY(read_tree(index->fs, tree, names));
     names->tree = tree->id;
@@ -140,7 +141,8 @@ static struct bw_error *find_names(struct bw_name_index *index, const struct bw_
 
 static size_t first_to(const struct tree_names *names, uint64_t directory)
 {
-    return BW_FIRST_INDEX(i, names->count, names->items[i].directory >= directory);
+    return BW_FIRST_INDEX(i, names->references.count,
+                          names->references.items[i].directory >= directory);
 }
 
 /* Visiting the names that one inode has in a directory. */
@@ -177,7 +179,8 @@ static struct bw_error *name_inode(const struct bw_fs *fs, const struct bw_tree 
     naming->entry.type = reference->type;
     /* If another inode refers to it, it is a directory, even if its own inode is lost. */
     size_t below = first_to(names, reference->inode);
-    if (below < names->count && names->items[below].directory == reference->inode)
+    if (below < names->references.count &&
+        names->references.items[below].directory == reference->inode)
         naming->entry.type = BW_FILE_DIRECTORY;
     bw_item_range_begin(&range, &fs->reader, tree,
                         (struct bw_key){reference->inode, BW_INODE_REF, naming->directory},
@@ -192,11 +195,12 @@ static struct bw_error *name_inodes(const struct bw_fs *fs, const struct bw_tree
 {
     uint64_t done = 0;
     for (size_t i = first_to(names, naming->directory);
-         i < names->count && names->items[i].directory == naming->directory; i++) {
-        if (names->items[i].inode == done) /* it has several items that refer here */
+         i < names->references.count && names->references.items[i].directory == naming->directory;
+         i++) {
+        if (names->references.items[i].inode == done) /* it has several items that refer here */
             continue;
-        done = names->items[i].inode;
-        BW_TRY(name_inode(fs, tree, names, &names->items[i], naming));
+        done = names->references.items[i].inode;
+        BW_TRY(name_inode(fs, tree, names, &names->references.items[i], naming));
     }
     return NULL;
 }
@@ -243,8 +247,8 @@ struct bw_error *bw_name_index_read(void *context, const struct bw_subvolume *su
 
 void bw_lost_names_free(struct bw_lost_names *names)
 {
-    bw_map_free(&names->indexed);
-    bw_map_free(&names->index_names);
+    bw_key_map_free(&names->indexed);
+    bw_key_map_free(&names->index_names);
 }
 
 static struct bw_key entry_key(uint64_t directory, uint64_t index)
@@ -341,11 +345,9 @@ static struct bw_error *index_names(void *context, const struct bw_node *leaf)
         struct bw_cursor cursor = bw_cursor_of(&item);
         struct bw_dir_entry entry;
         while (item.key.type == BW_DIR_INDEX && bw_dir_entry_next(&cursor, &entry))
-            if (!bw_map_put(
-                    &names->index_names,
-                    bw_fs_name_hash(names->fs, item.key.objectid, entry.name, entry.name_length),
-                    1))
-                return bw_error_no_memory();
+            BW_TRY(bw_key_map_put(
+                &names->index_names,
+                bw_fs_name_hash(names->fs, item.key.objectid, entry.name, entry.name_length), 1));
     }
     return NULL;
 }
@@ -378,7 +380,7 @@ static struct bw_error *read_index(struct bw_lost_names *names, uint64_t directo
     BW_TRY(bw_adopted_visit(&names->fs->reader, names->adopted, &scan.first, &scan.last,
                             index_names, &index));
     *state = index.incomplete ? INDEX_UNKNOWN : INDEX_READ;
-    return bw_map_put(&names->indexed, directory, *state) ? NULL : bw_error_no_memory();
+    return bw_key_map_put(&names->indexed, directory, *state);
 }
 
 /* Whether what could be read of a directory's index has, or may have had, a name. Each index is
@@ -386,12 +388,12 @@ static struct bw_error *read_index(struct bw_lost_names *names, uint64_t directo
 static struct bw_error *index_has(struct bw_lost_names *names, uint64_t directory,
                                   const struct bw_dir_entry *entry, bool *has)
 {
-    uint32_t state = bw_map_get(&names->indexed, directory);
+    uint32_t state = bw_key_map_get(&names->indexed, directory, UINT32_MAX);
     if (state == UINT32_MAX)
         BW_TRY(read_index(names, directory, &state));
     *has = state == INDEX_UNKNOWN ||
-           bw_map_get(&names->index_names, bw_fs_name_hash(names->fs, directory, entry->name,
-                                                           entry->name_length)) != UINT32_MAX;
+           bw_key_map_has(&names->index_names,
+                          bw_fs_name_hash(names->fs, directory, entry->name, entry->name_length));
     return NULL;
 }
 

@@ -2,9 +2,9 @@
 /* Ranges of lost keys as pieces that do not overlap, each with the earliest wave it was lost in. */
 #include <stdlib.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/search.h"
+#include "base/vector.h"
 #include "recovery/recovery.h"
 
 struct bw_lost_range bw_lost_range_of(const struct bw_block_pointer *pointer, uint32_t wave)
@@ -21,10 +21,7 @@ struct bw_lost_range bw_lost_range_of(const struct bw_block_pointer *pointer, ui
 struct bw_error *bw_lost_ranges_add(struct bw_lost_ranges *ranges,
                                     const struct bw_lost_range *range)
 {
-    if (!BW_ARRAY_RESERVE(ranges->items, ranges->count, ranges->capacity))
-        return bw_error_no_memory();
-    ranges->items[ranges->count++] = *range;
-    return NULL;
+    return bw_lost_ranges_push(ranges, *range);
 }
 
 /* Where a range begins or ends, in key order. */

@@ -25,10 +25,7 @@ struct bw_lost_range {
 };
 
 /** Lost ranges in the order of their discovery. All zeros is none. */
-struct bw_lost_ranges {
-    struct bw_lost_range *items;
-    size_t count, capacity;
-};
+BW_VECTOR(bw_lost_ranges, struct bw_lost_range);
 
 /** The range of a block. */
 struct bw_lost_range bw_lost_range_of(const struct bw_block_pointer *pointer, uint32_t wave);
@@ -131,10 +128,10 @@ struct bw_lost_names {
     void *context;
 
     /* Private. */
-    struct bw_map indexed;     /* directories whose readable DIR_INDEX items are in index_names */
-    struct bw_map index_names; /* hashes of directory and name */
-    uint64_t inode;            /* of the last INODE_ITEM */
-    uint32_t mode;             /* and its mode */
+    struct bw_key_map indexed; /* directories whose readable DIR_INDEX items are in index_names */
+    struct bw_key_map index_names; /* hashes of directory and name */
+    uint64_t inode;                /* of the last INODE_ITEM */
+    uint32_t mode;                 /* and its mode */
 };
 
 /** Searches. */

@@ -59,8 +59,8 @@ static struct bw_error *dir_deletes(struct bw_replay *replay, uint64_t directory
     const struct bw_key first = {directory, BW_DIR_LOG_INDEX, 0};
     if (all)
         return delete_range(replay, directory, 0, UINT64_MAX, true);
-    for (size_t i = bw_log_first(&replay->log, &first); i < replay->log.count; i++) {
-        const struct bw_item *item = &replay->log.items[i];
+    for (size_t i = bw_log_first(&replay->log, &first); i < replay->log.items.count; i++) {
+        const struct bw_item *item = &replay->log.items.items[i];
         const struct bw_disk_dir_log *range = (const void *)item->data;
         if (item->key.objectid != directory || item->key.type != BW_DIR_LOG_INDEX)
             break;
@@ -305,8 +305,8 @@ static struct bw_error *replay_sums(struct bw_replay *replay,
         return NULL;
     const struct bw_key key = sums_key(start);
     size_t at = bw_log_first(&replay->log, &key);
-    for (at -= at > 0; at < replay->log.count; at++) {
-        const struct bw_item *item = &replay->log.items[at];
+    for (at -= at > 0; at < replay->log.items.count; at++) {
+        const struct bw_item *item = &replay->log.items.items[at];
         struct sums sums;
         if (item->key.objectid == BW_EXTENT_CSUM_OBJECT && item->key.offset >= end)
             break;
@@ -690,10 +690,9 @@ static struct bw_error *set_count(struct bw_replay *replay, uint64_t inode)
 
 struct bw_error *bw_replay_link_counts(struct bw_replay *replay)
 {
-    while (replay->recount_count) {
-        uint64_t inode = replay->recount[--replay->recount_count];
-        if (!bw_map_put(&replay->awaiting, inode, 0))
-            return bw_error_no_memory();
+    while (replay->recount.count) {
+        uint64_t inode = replay->recount.items[--replay->recount.count];
+        BW_TRY(bw_key_map_put(&replay->awaiting, inode, 0));
         const struct bw_key key = {inode, BW_INODE_ITEM, 0};
         BW_TRY(bw_replay_try(replay, &key, set_count(replay, inode)));
     }

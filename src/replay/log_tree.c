@@ -4,9 +4,9 @@
 
 #include <inttypes.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/search.h"
+#include "base/vector.h"
 #include "btree/scan.h"
 
 struct load {
@@ -21,10 +21,7 @@ static struct bw_error *record_lost_keys(const struct load *load, const struct b
 {
     struct bw_log *log = load->log;
     bw_fs_report(load->fs, BW_DAMAGE, bw_error_prefix(error, "%s", load->name));
-    if (!BW_ARRAY_RESERVE(log->losses, log->loss_count, log->loss_capacity))
-        return bw_error_no_memory();
-    log->losses[log->loss_count++] = (struct bw_log_loss){*first, *end};
-    return NULL;
+    return bw_log_losses_push(&log->losses, (struct bw_log_loss){*first, *end});
 }
 
 static struct bw_error *record_lost_item(const struct load *load, const struct bw_key *key,
@@ -40,24 +37,21 @@ static struct bw_error *record_lost_item(const struct load *load, const struct b
 static struct bw_error *add_item(const struct load *load, const struct bw_item *item)
 {
     struct bw_log *log = load->log;
-    if (log->count && bw_key_compare(&log->items[log->count - 1].key, &item->key) >= 0)
+    if (log->items.count &&
+        bw_key_compare(&log->items.items[log->items.count - 1].key, &item->key) >= 0)
         return record_lost_item(load, &item->key, "is out of order");
-    if (!BW_ARRAY_RESERVE(log->items, log->count, log->capacity))
-        return bw_error_no_memory();
-    log->items[log->count++] = *item;
-    return NULL;
+    return bw_log_items_push(&log->items, *item);
 }
 
 static struct bw_error *add_leaf(void *context, const struct bw_node *leaf)
 {
     const struct load *load = context;
     struct bw_log *log = load->log;
-    if (!BW_ARRAY_RESERVE(log->leaves, log->leaf_count, log->leaf_capacity))
-        return bw_error_no_memory();
+    BW_TRY(bw_leaf_copies_reserve(&log->leaves, 1));
     uint8_t *copy = malloc(leaf->nodesize);
     if (!copy)
         return bw_error_no_memory();
-    log->leaves[log->leaf_count++] = memcpy(copy, leaf->block, leaf->nodesize);
+    log->leaves.items[log->leaves.count++] = memcpy(copy, leaf->block, leaf->nodesize);
     const struct bw_node view = bw_node_view(copy, leaf->nodesize);
     for (uint32_t slot = 0; slot < view.item_count; slot++) {
         struct bw_item item;
@@ -89,31 +83,32 @@ struct bw_error *bw_log_load(struct bw_fs *fs, const struct bw_root_pointer *roo
 
 void bw_log_free(struct bw_log *log)
 {
-    for (size_t i = 0; i < log->leaf_count; i++)
-        free(log->leaves[i]);
-    free(log->leaves);
-    free(log->items);
-    free(log->losses);
+    for (size_t i = 0; i < log->leaves.count; i++)
+        free(log->leaves.items[i]);
+    bw_leaf_copies_free(&log->leaves);
+    bw_log_items_free(&log->items);
+    bw_log_losses_free(&log->losses);
     *log = (struct bw_log){0};
 }
 
 size_t bw_log_first(const struct bw_log *log, const struct bw_key *key)
 {
-    return BW_FIRST_INDEX(i, log->count, bw_key_compare(&log->items[i].key, key) >= 0);
+    return BW_FIRST_INDEX(i, log->items.count, bw_key_compare(&log->items.items[i].key, key) >= 0);
 }
 
 const struct bw_item *bw_log_find(const struct bw_log *log, const struct bw_key *key)
 {
     size_t at = bw_log_first(log, key);
-    return at < log->count && bw_key_compare(&log->items[at].key, key) == 0 ? &log->items[at]
-                                                                            : NULL;
+    return at < log->items.count && bw_key_compare(&log->items.items[at].key, key) == 0
+               ? &log->items.items[at]
+               : NULL;
 }
 
 bool bw_log_is_lost(const struct bw_log *log, const struct bw_key *key)
 {
-    for (size_t i = 0; i < log->loss_count; i++)
-        if (bw_key_compare(&log->losses[i].first, key) <= 0 &&
-            bw_key_compare(key, &log->losses[i].end) < 0)
+    for (size_t i = 0; i < log->losses.count; i++)
+        if (bw_key_compare(&log->losses.items[i].first, key) <= 0 &&
+            bw_key_compare(key, &log->losses.items[i].end) < 0)
             return true;
     return false;
 }

@@ -44,8 +44,8 @@ static struct bw_error *run_pass(struct bw_replay *replay, enum pass pass)
 {
     uint64_t inode = 0;
     bool ignored = false;
-    for (size_t i = 0; i < replay->log.count; i++) {
-        const struct bw_item *item = &replay->log.items[i];
+    for (size_t i = 0; i < replay->log.items.count; i++) {
+        const struct bw_item *item = &replay->log.items.items[i];
         if (item->key.objectid != inode)
             ignored = item->key.type == BW_INODE_ITEM && is_nameless(item);
         inode = item->key.objectid;
@@ -100,16 +100,16 @@ static struct bw_error *begin_replays(struct bw_fs *fs, const struct bw_rehearsa
         bw_fs_report(
             fs, BW_DAMAGE,
             bw_error_create(BW_ERROR_CORRUPT, "log root tree: impossible level %u", pointer.level));
-    replays->items = calloc(roots.count + 1, sizeof *replays->items);
+    replays->items = calloc(roots.items.count + 1, sizeof *replays->items);
     if (!error && !replays->items)
         error = bw_error_no_memory();
     if (!error && fs->checksum_trees.count) {
         replays->has_checksums = true;
         error = bw_editor_create(&replays->checksums, &fs->reader, &fs->memory,
-                                 &fs->checksum_trees.trees[0], fs->superblock.generation + 1);
+                                 &fs->checksum_trees.items[0], fs->superblock.generation + 1);
     }
-    for (size_t i = 0; !error && i < roots.count; i++)
-        error = begin_replay(fs, rehearsal, replays, &roots.items[i]);
+    for (size_t i = 0; !error && i < roots.items.count; i++)
+        error = begin_replay(fs, rehearsal, replays, &roots.items.items[i]);
     bw_log_free(&roots);
     return error;
 }
@@ -130,9 +130,9 @@ static void publish_trees(struct bw_fs *fs, const struct replays *replays)
             if (fs->subvolumes.items[i].tree.id == replays->items[j].subvolume)
                 fs->subvolumes.items[i].tree = replays->items[j].tree.tree;
     if (replays->has_checksums)
-        fs->checksum_trees.trees[0] = replays->checksums.tree;
-    if (fs->logged_count)
-        qsort(fs->logged, fs->logged_count, sizeof *fs->logged, by_number);
+        fs->checksum_trees.items[0] = replays->checksums.tree;
+    if (fs->logged.count)
+        qsort(fs->logged.items, fs->logged.count, sizeof *fs->logged.items, by_number);
 }
 
 static void free_replays(struct replays *replays)
@@ -141,8 +141,8 @@ static void free_replays(struct replays *replays)
         struct bw_replay *replay = &replays->items[i];
         bw_log_free(&replay->log);
         bw_editor_destroy(&replay->tree);
-        free(replay->recount);
-        bw_map_free(&replay->awaiting);
+        bw_numbers_free(&replay->recount);
+        bw_key_map_free(&replay->awaiting);
         bw_buffer_free(&replay->scratch);
     }
     bw_editor_destroy(&replays->checksums);
@@ -198,7 +198,7 @@ struct bw_error *bw_replay_rehearse(struct bw_fs *fs, const struct bw_rehearsal 
 
 struct bw_error *bw_log_inodes(const struct bw_fs *fs, bw_log_inode_visitor *take, void *context)
 {
-    for (size_t i = 0; i < fs->logged_count; i++)
-        BW_TRY(take(context, &fs->logged[i]));
+    for (size_t i = 0; i < fs->logged.count; i++)
+        BW_TRY(take(context, &fs->logged.items[i]));
     return NULL;
 }

@@ -14,6 +14,7 @@
 #define BW_REPLAY_REPLAY_H
 
 #include "base/buffer.h"
+#include "base/vector.h"
 #include "btree/edit_names.h"
 #include "fs/fs.h"
 #include "ondisk/disk_items.h"
@@ -25,19 +26,22 @@
  * and one that lists these.
  */
 
-/** The items of a log tree. All zeros is empty. */
-struct bw_log {
-    struct bw_item *items; /**< ascending */
-    size_t count, capacity;
-    uint8_t **leaves; /**< leaves that contain the items */
-    size_t leaf_count, leaf_capacity;
-    struct bw_log_loss *losses; /**< ranges of keys whose items cannot be read */
-    size_t loss_count, loss_capacity;
-};
-
 /** A range of keys: at least `first` and less than `end`. */
 struct bw_log_loss {
     struct bw_key first, end;
+};
+
+BW_VECTOR(bw_leaf_copies, uint8_t *);
+
+BW_VECTOR(bw_log_items, struct bw_item);
+
+BW_VECTOR(bw_log_losses, struct bw_log_loss);
+
+/** The items of a log tree. All zeros is empty. */
+struct bw_log {
+    struct bw_log_items items;    /**< ascending */
+    struct bw_leaf_copies leaves; /**< leaves that contain the items */
+    struct bw_log_losses losses;  /**< ranges of keys whose items cannot be read */
 };
 
 /** Reads a log tree. Unreadable parts are reported with the prefix `name`, and omitted. Fails only
@@ -76,11 +80,10 @@ struct bw_replay {
     struct bw_tree_editor tree;       /**< of the subvolume */
     struct bw_tree_editor *checksums; /**< the checksum tree; may be NULL */
     /** Inodes whose names must be counted. */
-    uint64_t *recount;
-    size_t recount_count, recount_capacity;
-    struct bw_map awaiting;   /**< set of the inodes in `recount` */
-    struct bw_buffer scratch; /**< bytes of an item that is being made */
-    uint64_t reported;        /**< inode of the last message */
+    struct bw_numbers recount;
+    struct bw_key_map awaiting; /**< set of the inodes in `recount` */
+    struct bw_buffer scratch;   /**< bytes of an item that is being made */
+    uint64_t reported;          /**< inode of the last message */
 };
 
 /** Replays all logs, unless the caller ignores them. Afterwards, fs->subvolumes and

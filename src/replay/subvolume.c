@@ -2,25 +2,22 @@
 /* The subvolume that a log is applied to: removing names, and which inodes are to be counted. */
 #include <inttypes.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
+#include "base/vector.h"
 #include "replay/replay.h"
 
 struct bw_error *bw_replay_recount(struct bw_replay *replay, uint64_t inode)
 {
     struct bw_fs *fs = replay->fs;
-    uint32_t known = bw_map_get(&replay->awaiting, inode);
+    uint32_t known = bw_key_map_get(&replay->awaiting, inode, UINT32_MAX);
     if (known == 1)
         return NULL;
     if (known == UINT32_MAX) {
-        if (!BW_ARRAY_RESERVE(fs->logged, fs->logged_count, fs->logged_capacity))
-            return bw_error_no_memory();
-        fs->logged[fs->logged_count++] = (struct bw_log_inode){replay->subvolume, inode};
+        BW_TRY(bw_log_inodes_push(&fs->logged, (struct bw_log_inode){replay->subvolume, inode}));
     }
-    if (!BW_ARRAY_RESERVE(replay->recount, replay->recount_count, replay->recount_capacity) ||
-        !bw_map_put(&replay->awaiting, inode, 1))
-        return bw_error_no_memory();
-    replay->recount[replay->recount_count++] = inode;
+    BW_TRY(bw_numbers_reserve(&replay->recount, 1));
+    BW_TRY(bw_key_map_put(&replay->awaiting, inode, 1));
+    replay->recount.items[replay->recount.count++] = inode;
     return NULL;
 }
 

@@ -4,6 +4,7 @@
 #ifndef BW_RESCUE_CHUNK_SET_H
 #define BW_RESCUE_CHUNK_SET_H
 
+#include "base/vector.h"
 #include "rescue/device_scan.h"
 #include "rescue/newest_items.h"
 #include "xlators/cluster/layout.h"
@@ -51,6 +52,15 @@ struct bw_found_extent {
     uint64_t devid, offset, length;
 };
 
+/** Data that a checksum identifies. */
+struct bw_data_place {
+    uint64_t address; /**< determined by its checksum */
+    uint64_t offset;
+    size_t image;
+};
+
+BW_VECTOR(bw_data_places, struct bw_data_place);
+
 /** Facts about chunks, from the leaves of several trees. All zeros is empty. */
 struct bw_chunk_facts {
     struct bw_newest chunks;         /**< items of the chunk tree */
@@ -58,12 +68,7 @@ struct bw_chunk_facts {
     struct bw_newest groups;         /**< block groups */
     struct bw_found_extent *extents; /**< from the device tree, in ascending order of chunks */
     size_t extent_count;
-    struct bw_data_place {
-        uint64_t address; /**< determined by its checksum */
-        uint64_t offset;
-        size_t image;
-    } * seen; /**< data found on the devices */
-    size_t seen_count, seen_capacity;
+    struct bw_data_places seen; /**< data found on the devices */
 };
 
 void bw_chunk_facts_free(struct bw_chunk_facts *facts);

@@ -9,10 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/human.h"
 #include "base/search.h"
+#include "base/vector.h"
 #include "fs/opening.h"
 #include "ondisk/disk_items.h"
 #include "rescue/chunk_set.h"
@@ -27,7 +27,7 @@ void bw_chunk_facts_free(struct bw_chunk_facts *facts)
     bw_newest_free(&facts->devices);
     bw_newest_free(&facts->groups);
     free(facts->extents);
-    free(facts->seen);
+    bw_data_places_free(&facts->seen);
     *facts = (struct bw_chunk_facts){0};
 }
 
@@ -44,11 +44,11 @@ struct bw_error *bw_chunk_facts_extents(struct bw_chunk_facts *facts)
     const struct bw_newest *devices = &facts->devices;
     free(facts->extents);
     facts->extent_count = 0;
-    facts->extents = malloc((devices->count + 1) * sizeof *facts->extents);
+    facts->extents = malloc((devices->items.count + 1) * sizeof *facts->extents);
     if (!facts->extents)
         return bw_error_no_memory();
-    for (size_t i = 0; i < devices->count; i++) {
-        const struct bw_item item = bw_newest_view(devices, &devices->items[i]);
+    for (size_t i = 0; i < devices->items.count; i++) {
+        const struct bw_item item = bw_newest_view(devices, &devices->items.items[i]);
         const struct bw_disk_device_extent *disk = (const void *)item.data;
         if (item.size >= sizeof *disk)
             facts->extents[facts->extent_count++] =
@@ -70,11 +70,11 @@ static void chunk_facts_uuid(const struct bw_device_scan *scan, const struct bw_
             memcpy(uuid, scan->images[i].superblock.device.uuid, BW_UUID_SIZE);
     const struct bw_newest *items = &facts->chunks;
     const struct bw_key key = {BW_DEVICE_ITEMS, BW_DEVICE_ITEM, devid};
-    const size_t at =
-        BW_FIRST_INDEX(i, items->count, bw_key_compare(&items->items[i].key, &key) >= 0);
-    if (at == items->count || bw_key_compare(&items->items[at].key, &key) != 0)
+    const size_t at = BW_FIRST_INDEX(i, items->items.count,
+                                     bw_key_compare(&items->items.items[i].key, &key) >= 0);
+    if (at == items->items.count || bw_key_compare(&items->items.items[at].key, &key) != 0)
         return;
-    const struct bw_item item = bw_newest_view(items, &items->items[at]);
+    const struct bw_item item = bw_newest_view(items, &items->items.items[at]);
     const struct bw_disk_device_item *disk = (const void *)item.data;
     if (item.size >= sizeof *disk)
         memcpy(uuid, disk->uuid, BW_UUID_SIZE);
@@ -230,8 +230,8 @@ static struct bw_error *derive_groups(struct bw_fs *fs, const struct bw_device_s
                                       const struct bw_chunk_facts *facts, bool data, size_t *work,
                                       struct bw_chunk_set *set)
 {
-    for (size_t i = 0; i < facts->groups.count; i++) {
-        const struct bw_item item = bw_newest_view(&facts->groups, &facts->groups.items[i]);
+    for (size_t i = 0; i < facts->groups.items.count; i++) {
+        const struct bw_item item = bw_newest_view(&facts->groups, &facts->groups.items.items[i]);
         const struct bw_disk_block_group *disk = (const void *)item.data;
         if (item.size >= sizeof *disk &&
             data == !(bw_get64(disk->flags) & (BW_GROUP_METADATA | BW_GROUP_SYSTEM)))
@@ -265,6 +265,8 @@ enum { WORK = 1 << 26, WORK_OF_A_GIB = 1 << 18, MOST = 1 << 10 };
 /* The areas searched so far. */
 enum stage { SYSTEM_CHUNKS, METADATA_CHUNKS, DEVICES };
 
+BW_VECTOR(bw_device_ranges, struct bw_device_range);
+
 struct search {
     struct bw_fs *fs;
     struct bw_found_identity identity;
@@ -272,9 +274,8 @@ struct search {
     struct bw_chunk_set system; /* system chunks of the superblock */
     struct bw_chunk_set known;
     struct bw_chunk_facts facts;
-    struct bw_device_range *ranges; /* to read next */
-    size_t range_count, range_capacity;
-    size_t work; /* remaining budget for proofs */
+    struct bw_device_ranges ranges; /* to read next */
+    size_t work;                    /* remaining budget for proofs */
     uint8_t *buffer;
 };
 
@@ -283,10 +284,7 @@ struct search {
 static struct bw_error *add_range(struct search *search, size_t image, uint64_t offset,
                                   uint64_t length)
 {
-    if (!BW_ARRAY_RESERVE(search->ranges, search->range_count, search->range_capacity))
-        return bw_error_no_memory();
-    search->ranges[search->range_count++] = (struct bw_device_range){image, offset, length};
-    return NULL;
+    return bw_device_ranges_push(&search->ranges, (struct bw_device_range){image, offset, length});
 }
 
 /* Calls `visit` for all stripes of chunks of these types. */
@@ -296,8 +294,8 @@ for_stripes(struct search *search, const struct bw_chunk_set *set, uint64_t type
                                       uint64_t length, void *context),
             void *context)
 {
-    for (size_t i = 0; i < set->items.count; i++) {
-        const struct bw_item item = bw_newest_view(&set->items, &set->items.items[i]);
+    for (size_t i = 0; i < set->items.items.count; i++) {
+        const struct bw_item item = bw_newest_view(&set->items, &set->items.items.items[i]);
         struct bw_chunk chunk;
         BW_TRY(bw_chunk_decode(item.key.offset, item.data, item.size, &chunk));
         for (unsigned n = 0; (chunk.type & types) && n < chunk.stripe_count; n++)
@@ -331,7 +329,7 @@ static struct bw_error *add_devices(struct search *search)
     }
     if (bytes <= BW_RESCUE_LIMIT || search->fs->scan)
         return NULL;
-    search->range_count = 0;
+    search->ranges.count = 0;
     bw_fs_report(search->fs, BW_WARNING,
                  bw_error_create(BW_ERROR_NOT_FOUND,
                                  "chunks are lost: --scan searches the devices for them (%" PRIu64
@@ -342,17 +340,17 @@ static struct bw_error *add_devices(struct search *search)
 
 static struct bw_error *read_more(struct search *search, enum stage stage)
 {
-    search->range_count = 0;
+    search->ranges.count = 0;
     if (stage == SYSTEM_CHUNKS)
         BW_TRY(for_stripes(search, &search->system, BW_GROUP_SYSTEM, read_stripe, NULL));
     else if (stage == METADATA_CHUNKS)
         BW_TRY(for_stripes(search, &search->known, BW_GROUP_METADATA, read_stripe, NULL));
     else
         BW_TRY(add_devices(search));
-    if (stage == DEVICES && search->range_count)
-        search->scan.count = 0;
-    search->scan.is_whole = stage == DEVICES && search->range_count;
-    return bw_device_scan_run(&search->scan, search->ranges, search->range_count);
+    if (stage == DEVICES && search->ranges.count)
+        search->scan.matches.count = 0;
+    search->scan.is_whole = stage == DEVICES && search->ranges.count;
+    return bw_device_scan_run(&search->scan, search->ranges.items, search->ranges.count);
 }
 
 /* Collecting facts. */
@@ -398,8 +396,8 @@ static bool has_chunk_facts(const struct search *search, const struct bw_block_m
 static struct bw_error *collect_facts(struct search *search, bool unplaced)
 {
     bw_chunk_facts_free(&search->facts);
-    for (size_t i = 0; i < search->scan.count; i++) {
-        const struct bw_block_match *match = &search->scan.matches[i];
+    for (size_t i = 0; i < search->scan.matches.count; i++) {
+        const struct bw_block_match *match = &search->scan.matches.items[i];
         if (!has_chunk_facts(search, match))
             continue;
         const bool is_chunk = bw_block_match_owner(&search->scan, match) == BW_CHUNK_TREE;
@@ -426,20 +424,20 @@ static struct bw_error *rebuild_chunks(struct search *search, bool last)
     const struct bw_newest *chunks = &search->facts.chunks;
     bool added;
     bw_chunk_set_free(&search->known);
-    BW_AUTO_FREE struct bw_newest_item *order = malloc((chunks->count + 1) * sizeof *order);
+    BW_AUTO_FREE struct bw_newest_item *order = malloc((chunks->items.count + 1) * sizeof *order);
     if (!order)
         return bw_error_no_memory();
-    if (chunks->count)
-        memcpy(order, chunks->items, chunks->count * sizeof *order);
-    qsort(order, chunks->count, sizeof *order, newest_first);
-    for (size_t i = 0; i < chunks->count; i++) {
+    if (chunks->items.count)
+        memcpy(order, chunks->items.items, chunks->items.count * sizeof *order);
+    qsort(order, chunks->items.count, sizeof *order, newest_first);
+    for (size_t i = 0; i < chunks->items.count; i++) {
         const struct bw_item item = bw_newest_view(chunks, &order[i]);
         if (item.key.type == BW_CHUNK_ITEM)
             BW_TRY(bw_chunk_set_add(&search->known, &item, &added));
     }
-    for (size_t i = 0; i < search->system.items.count; i++) {
+    for (size_t i = 0; i < search->system.items.items.count; i++) {
         const struct bw_item item =
-            bw_newest_view(&search->system.items, &search->system.items.items[i]);
+            bw_newest_view(&search->system.items, &search->system.items.items.items[i]);
         BW_TRY(bw_chunk_set_add(&search->known, &item, &added));
     }
     return chunks_derive(last ? search->fs : NULL, &search->scan, &search->facts, &search->work,
@@ -474,7 +472,7 @@ static struct bw_error *is_complete(struct search *search, bool *complete)
 
 static bool has_found(const struct search *search)
 {
-    return search->known.items.count > search->system.items.count;
+    return search->known.items.items.count > search->system.items.items.count;
 }
 
 /* Collects all leaves, including those outside of known chunks, to report the chunks that cannot be
@@ -538,8 +536,8 @@ static struct bw_error *put_stripe_device(struct bw_tree_editor *tree, const str
 static struct bw_error *put_chunks(const struct search *search, struct bw_tree_editor *tree)
 {
     const struct bw_newest *items = &search->known.items;
-    for (size_t i = 0; i < items->count; i++) {
-        const struct bw_item item = bw_newest_view(items, &items->items[i]);
+    for (size_t i = 0; i < items->items.count; i++) {
+        const struct bw_item item = bw_newest_view(items, &items->items.items[i]);
         struct bw_chunk chunk;
         BW_TRY(bw_chunk_decode(item.key.offset, item.data, item.size, &chunk));
         BW_TRY(put_stripe_device(tree, &chunk));
@@ -553,8 +551,8 @@ static struct bw_error *make_tree(const struct search *search, struct bw_tree_ed
     const struct bw_newest *others = &search->facts.chunks;
     BW_TRY(bw_rescue_begin_tree(search->fs, BW_CHUNK_TREE, tree));
     BW_TRY(put_chunks(search, tree));
-    for (size_t i = 0; i < others->count; i++) {
-        const struct bw_item item = bw_newest_view(others, &others->items[i]);
+    for (size_t i = 0; i < others->items.count; i++) {
+        const struct bw_item item = bw_newest_view(others, &others->items.items[i]);
         if (item.key.type == BW_DEVICE_ITEM && item.size <= bw_edit_room(tree))
             BW_TRY(bw_edit_put(tree, &item.key, item.data, item.size));
     }
@@ -584,8 +582,8 @@ static struct bw_error *begin_search(struct search *search)
 static void end_search(struct search *search)
 {
     free(search->buffer);
-    free(search->ranges);
-    free(search->scan.matches);
+    bw_device_ranges_free(&search->ranges);
+    bw_block_matches_free(&search->scan.matches);
     free(search->identity.fsids);
     bw_found_free(&search->scan.owners);
     bw_chunk_set_free(&search->system);
@@ -600,7 +598,7 @@ static void report_rebuilt(const struct search *search, bool complete, struct bw
         search->fs, BW_WARNING,
         bw_error_create(
             BW_ERROR_CORRUPT, "the chunk tree is lost: it was rebuilt with %zu chunk%s%s",
-            search->known.items.count, bw_plural(search->known.items.count),
+            search->known.items.items.count, bw_plural(search->known.items.items.count),
             complete || !search->fs->superblock.chunk_root.bytenr ? "" : "; others are missing"));
 }
 

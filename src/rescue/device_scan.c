@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/pool.h"
 #include "base/search.h"
+#include "base/vector.h"
 #include "graph/wind.h"
 #include "ondisk/disk_items.h"
 
@@ -23,11 +23,12 @@ struct stretch {
     size_t first; /* number of pieces in previous stretches */
 };
 
+BW_VECTOR(stretches, struct stretch);
+
 /* A running scan. */
 struct run {
     struct bw_device_scan *scan;
-    struct stretch *stretches;
-    size_t count, capacity;
+    struct stretches stretches;
     size_t pieces;     /* in all stretches */
     uint8_t **buffers; /* one per worker */
     unsigned workers;
@@ -82,12 +83,14 @@ static size_t merge_ranges(struct bw_device_range *ranges, size_t count)
 /* Adds a piece to the stretch that ends at its beginning, or as a new stretch. */
 static bool add_piece(struct run *run, size_t image, uint64_t at, uint64_t length)
 {
-    struct bw_device_range *last = run->count ? &run->stretches[run->count - 1].range : NULL;
+    struct bw_device_range *last =
+        run->stretches.count ? &run->stretches.items[run->stretches.count - 1].range : NULL;
     if (last && last->image == image && last->offset + last->length == at &&
         last->length % PIECE == 0)
         last->length += length;
-    else if (BW_ARRAY_RESERVE(run->stretches, run->count, run->capacity))
-        run->stretches[run->count++] = (struct stretch){{image, at, length}, run->pieces};
+    else if (!stretches_reserve(&run->stretches, 1))
+        run->stretches.items[run->stretches.count++] =
+            (struct stretch){{image, at, length}, run->pieces};
     else
         return false;
     run->pieces++;
@@ -118,8 +121,9 @@ static bool add_range(struct run *run, const struct bw_device_range *range)
 
 static struct bw_device_range piece_of(const struct run *run, size_t number)
 {
-    const size_t after = BW_FIRST_INDEX(i, run->count, run->stretches[i].first > number);
-    const struct stretch *stretch = &run->stretches[after - 1];
+    const size_t after =
+        BW_FIRST_INDEX(i, run->stretches.count, run->stretches.items[i].first > number);
+    const struct stretch *stretch = &run->stretches.items[after - 1];
     const uint64_t begin = (uint64_t)(number - stretch->first) * PIECE;
     const uint64_t left = stretch->range.length - begin;
     return (struct bw_device_range){stretch->range.image, stretch->range.offset + begin,
@@ -148,8 +152,8 @@ static void add_match(struct run *run, const struct bw_block_match *match)
 {
     struct bw_device_scan *scan = run->scan;
     pthread_mutex_lock(&run->lock);
-    if (BW_ARRAY_RESERVE(scan->matches, scan->count, scan->capacity))
-        scan->matches[scan->count++] = *match;
+    if (!bw_block_matches_reserve(&scan->matches, 1))
+        scan->matches.items[scan->matches.count++] = *match;
     else
         run->no_memory = true;
     pthread_mutex_unlock(&run->lock);
@@ -258,7 +262,7 @@ struct bw_error *bw_device_scan_run(struct bw_device_scan *scan, struct bw_devic
     for (unsigned i = 0; run.buffers && i < run.workers; i++)
         free(run.buffers[i]);
     free(run.buffers);
-    free(run.stretches);
+    stretches_free(&run.stretches);
     return !ready || run.no_memory ? bw_error_no_memory() : NULL;
 }
 

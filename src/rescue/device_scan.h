@@ -6,6 +6,7 @@
 #ifndef BW_RESCUE_DEVICE_SCAN_H
 #define BW_RESCUE_DEVICE_SCAN_H
 
+#include "base/vector.h"
 #include "fs/image.h"
 #include "history/block_index.h"
 
@@ -28,6 +29,8 @@ struct bw_device_range {
     uint64_t offset, length;
 };
 
+BW_VECTOR(bw_block_matches, struct bw_block_match);
+
 /** Arguments and results of a scan. Set the first members; the rest begins as zeros. May be run
  * several times. */
 struct bw_device_scan {
@@ -35,10 +38,9 @@ struct bw_device_scan {
     const struct bw_image *images;
     size_t image_count;
     const struct bw_found_identity *identity;
-    uint32_t sectorsize;            /**< number of data bytes per checksum */
-    struct bw_block_match *matches; /**< result, unsorted; free with free() */
-    size_t count, capacity;
-    bool is_whole;                /**< the devices were read completely */
+    uint32_t sectorsize;             /**< number of data bytes per checksum */
+    struct bw_block_matches matches; /**< result, unsorted; free with free() */
+    bool is_whole;                   /**< the devices were read completely */
     struct bw_found_index owners; /**< only for indices of trees; initialize with bw_found_init() */
 };
 
@@ -54,7 +56,7 @@ struct bw_error *bw_device_scan_run(struct bw_device_scan *scan, struct bw_devic
 static inline uint64_t bw_block_match_owner(const struct bw_device_scan *scan,
                                             const struct bw_block_match *match)
 {
-    return scan->owners.owners[match->owner];
+    return scan->owners.owners.items[match->owner];
 }
 
 /** Reads a block again; false if it has changed. */

@@ -90,8 +90,8 @@ static struct bw_error *collect_chunks(struct search *search)
     if (tree->root.bytenr)
         BW_TRY(bw_fs_scan(search->fs, tree, "chunk", add_chunk_or_device, search));
     BW_TRY(bw_chunk_set_add_array(&search->chunks, &search->fs->superblock));
-    for (size_t i = 0; i < items->count; i++) {
-        const struct bw_item item = bw_newest_view(items, &items->items[i]);
+    for (size_t i = 0; i < items->items.count; i++) {
+        const struct bw_item item = bw_newest_view(items, &items->items.items[i]);
         BW_TRY(bw_chunk_decode(item.key.offset, item.data, item.size, &chunk));
         for (unsigned n = 0; n < chunk.stripe_count; n++)
             note_device(search, bw_get64(chunk.stripes[n].devid), chunk.stripes[n].device_uuid);
@@ -152,16 +152,17 @@ static struct bw_error *check_image(struct search *search, size_t image)
     struct bw_device_range ranges[MOST_RANGES];
     struct bw_chunk chunk;
     size_t count = 0;
-    for (size_t i = 0; i < items->count && count < MOST_RANGES; i++) {
-        const struct bw_item item = bw_newest_view(items, &items->items[i]);
+    for (size_t i = 0; i < items->items.count && count < MOST_RANGES; i++) {
+        const struct bw_item item = bw_newest_view(items, &items->items.items[i]);
         BW_TRY(bw_chunk_decode(item.key.offset, item.data, item.size, &chunk));
         if (chunk.type & (BW_GROUP_METADATA | BW_GROUP_SYSTEM))
             count = add_ranges(search, &chunk, image, ranges, count);
     }
-    search->scan.count = 0;
+    search->scan.matches.count = 0;
     BW_TRY(bw_device_scan_run(&search->scan, ranges, count));
-    for (size_t i = 0; i < search->scan.count; i++)
-        for_copies(search, search->scan.matches[i].bytenr, check_block, &search->scan.matches[i]);
+    for (size_t i = 0; i < search->scan.matches.count; i++)
+        for_copies(search, search->scan.matches.items[i].bytenr, check_block,
+                   &search->scan.matches.items[i]);
     return NULL;
 }
 
@@ -200,7 +201,7 @@ static struct bw_error *check_chunk_data(struct search *search, const struct bw_
     struct bw_error *error = NULL;
     search->sectors = 0;
     for (size_t i = 0; !error && i < trees->count; i++)
-        error = bw_fs_items(search->fs, &trees->trees[i], first, last, compare_checksums, search);
+        error = bw_fs_items(search->fs, &trees->items[i], first, last, compare_checksums, search);
     if (!error || error->code == BW_ERROR_NO_MEMORY)
         return error;
     bw_error_free(error);
@@ -211,8 +212,8 @@ static struct bw_error *check_data(struct search *search)
 {
     const struct bw_newest *items = &search->chunks.items;
     struct bw_chunk chunk;
-    for (size_t i = 0, asked = 0; i < items->count && asked < MOST_CHUNKS; i++) {
-        const struct bw_item item = bw_newest_view(items, &items->items[i]);
+    for (size_t i = 0, asked = 0; i < items->items.count && asked < MOST_CHUNKS; i++) {
+        const struct bw_item item = bw_newest_view(items, &items->items.items[i]);
         BW_TRY(bw_chunk_decode(item.key.offset, item.data, item.size, &chunk));
         if (!(chunk.type & BW_GROUP_DATA) || !is_on_missing(search, &chunk))
             continue;
@@ -290,7 +291,7 @@ struct bw_error *bw_rescue_devices(struct bw_fs *fs)
     bw_found_init(&search->scan.owners);
     struct bw_error *error = find_devices(search);
     free(search->votes);
-    free(search->scan.matches);
+    bw_block_matches_free(&search->scan.matches);
     free(search->identity.fsids);
     bw_found_free(&search->scan.owners);
     bw_chunk_set_free(&search->chunks);

@@ -4,14 +4,14 @@
 
 #include <stdlib.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/search.h"
+#include "base/vector.h"
 
 void bw_newest_free(struct bw_newest *newest)
 {
-    free(newest->items);
-    free(newest->leaves);
+    bw_newest_items_free(&newest->items);
+    bw_newest_leaves_free(&newest->leaves);
     bw_buffer_free(&newest->bytes);
     *newest = (struct bw_newest){0};
 }
@@ -19,10 +19,9 @@ void bw_newest_free(struct bw_newest *newest)
 struct bw_error *bw_newest_add_item(struct bw_newest *newest, const struct bw_item *item,
                                     uint64_t rank, uint64_t source)
 {
-    if (!BW_ARRAY_RESERVE(newest->items, newest->count, newest->capacity))
-        return bw_error_no_memory();
-    newest->items[newest->count++] =
-        (struct bw_newest_item){item->key, rank, source, newest->bytes.length, item->size};
+    BW_TRY(bw_newest_items_push(
+        &newest->items,
+        (struct bw_newest_item){item->key, rank, source, newest->bytes.length, item->size}));
     bw_buffer_append(&newest->bytes, item->data, item->size);
     return newest->bytes.failed ? bw_error_no_memory() : NULL;
 }
@@ -33,10 +32,9 @@ struct bw_error *bw_newest_add(struct bw_newest *newest, const struct bw_node *l
     struct bw_item item;
     if (!leaf->item_count)
         return NULL;
-    if (!BW_ARRAY_RESERVE(newest->leaves, newest->leaf_count, newest->leaf_capacity))
-        return bw_error_no_memory();
-    newest->leaves[newest->leaf_count++] = (struct bw_newest_leaf){
-        bw_leaf_key(leaf, 0), bw_leaf_key(leaf, leaf->item_count - 1), rank};
+    BW_TRY(bw_newest_leaves_push(
+        &newest->leaves, (struct bw_newest_leaf){bw_leaf_key(leaf, 0),
+                                                 bw_leaf_key(leaf, leaf->item_count - 1), rank}));
     for (uint32_t slot = 0; slot < leaf->item_count; slot++)
         if (bw_leaf_item(leaf, slot, &item) && (!wants || wants(item.key.type)))
             BW_TRY(bw_newest_add_item(newest, &item, rank, source));
@@ -60,12 +58,13 @@ static int newest_first(const void *left, const void *right)
 static void keep_highest_rank(struct bw_newest *newest)
 {
     size_t kept = 0;
-    if (newest->count)
-        qsort(newest->items, newest->count, sizeof *newest->items, by_key);
-    for (size_t i = 0; i < newest->count; i++)
-        if (!kept || bw_key_compare(&newest->items[kept - 1].key, &newest->items[i].key) != 0)
-            newest->items[kept++] = newest->items[i];
-    newest->count = kept;
+    if (newest->items.count)
+        qsort(newest->items.items, newest->items.count, sizeof *newest->items.items, by_key);
+    for (size_t i = 0; i < newest->items.count; i++)
+        if (!kept ||
+            bw_key_compare(&newest->items.items[kept - 1].key, &newest->items.items[i].key) != 0)
+            newest->items.items[kept++] = newest->items.items[i];
+    newest->items.count = kept;
 }
 
 /* The first item at or after `at` whose key has not been in the range of a leaf yet. */
@@ -86,17 +85,18 @@ static size_t first_open(size_t *next, size_t at)
  * range contains its key gets the size UINT32_MAX. */
 static void mark_removed(struct bw_newest *newest, size_t *next)
 {
-    for (size_t i = 0; i <= newest->count; i++)
+    for (size_t i = 0; i <= newest->items.count; i++)
         next[i] = i;
-    for (size_t i = 0; i < newest->leaf_count; i++) {
-        const struct bw_newest_leaf *leaf = &newest->leaves[i];
-        size_t at = BW_FIRST_INDEX(n, newest->count,
-                                   bw_key_compare(&newest->items[n].key, &leaf->first) >= 0);
+    for (size_t i = 0; i < newest->leaves.count; i++) {
+        const struct bw_newest_leaf *leaf = &newest->leaves.items[i];
+        size_t at = BW_FIRST_INDEX(n, newest->items.count,
+                                   bw_key_compare(&newest->items.items[n].key, &leaf->first) >= 0);
         for (at = first_open(next, at);
-             at < newest->count && bw_key_compare(&newest->items[at].key, &leaf->last) <= 0;
+             at < newest->items.count &&
+             bw_key_compare(&newest->items.items[at].key, &leaf->last) <= 0;
              at = first_open(next, at)) {
-            if (newest->items[at].rank < leaf->rank)
-                newest->items[at].size = UINT32_MAX;
+            if (newest->items.items[at].rank < leaf->rank)
+                newest->items.items[at].size = UINT32_MAX;
             next[at] = at + 1;
         }
     }
@@ -105,24 +105,25 @@ static void mark_removed(struct bw_newest *newest, size_t *next)
 struct bw_error *bw_newest_settle(struct bw_newest *newest)
 {
     keep_highest_rank(newest);
-    BW_AUTO_FREE size_t *next = malloc((newest->count + 1) * sizeof *next);
+    BW_AUTO_FREE size_t *next = malloc((newest->items.count + 1) * sizeof *next);
     if (!next)
         return bw_error_no_memory();
-    if (newest->leaf_count)
-        qsort(newest->leaves, newest->leaf_count, sizeof *newest->leaves, newest_first);
+    if (newest->leaves.count)
+        qsort(newest->leaves.items, newest->leaves.count, sizeof *newest->leaves.items,
+              newest_first);
     mark_removed(newest, next);
     size_t kept = 0;
-    for (size_t i = 0; i < newest->count; i++)
-        if (newest->items[i].size != UINT32_MAX)
-            newest->items[kept++] = newest->items[i];
-    newest->count = kept;
+    for (size_t i = 0; i < newest->items.count; i++)
+        if (newest->items.items[i].size != UINT32_MAX)
+            newest->items.items[kept++] = newest->items.items[i];
+    newest->items.count = kept;
     return NULL;
 }
 
 bool bw_newest_is_present(const struct bw_newest *newest, const struct bw_key *key)
 {
-    for (size_t i = 0; i < newest->leaf_count; i++) {
-        const struct bw_newest_leaf *leaf = &newest->leaves[i];
+    for (size_t i = 0; i < newest->leaves.count; i++) {
+        const struct bw_newest_leaf *leaf = &newest->leaves.items[i];
         if (leaf->rank == BW_PRESENT_RANK && bw_key_compare(&leaf->first, key) <= 0 &&
             bw_key_compare(key, &leaf->last) <= 0)
             return true;

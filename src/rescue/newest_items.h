@@ -6,6 +6,7 @@
 #define BW_RESCUE_NEWEST_ITEMS_H
 
 #include "base/buffer.h"
+#include "base/vector.h"
 #include "ondisk/node.h"
 
 /** The rank of leaves of the current generation. Other leaves are ranked by their generation. */
@@ -20,15 +21,20 @@ struct bw_newest_item {
     uint32_t size;
 };
 
+/** The range of keys of a leaf. */
+struct bw_newest_leaf {
+    struct bw_key first, last;
+    uint64_t rank;
+};
+
+BW_VECTOR(bw_newest_leaves, struct bw_newest_leaf);
+
+BW_VECTOR(bw_newest_items, struct bw_newest_item);
+
 /** The leaves. All zeros is empty. */
 struct bw_newest {
-    struct bw_newest_item *items; /**< once settled: ascending, one per key */
-    size_t count, capacity;
-    struct bw_newest_leaf {
-        struct bw_key first, last;
-        uint64_t rank;
-    } * leaves;
-    size_t leaf_count, leaf_capacity;
+    struct bw_newest_items items; /**< once settled: ascending, one per key */
+    struct bw_newest_leaves leaves;
     struct bw_buffer bytes;
 };
 

@@ -13,6 +13,7 @@
 #include "base/cleanup.h"
 #include "base/human.h"
 #include "base/search.h"
+#include "base/vector.h"
 #include "btree/find_leaf.h"
 #include "btree/scan.h"
 #include "data/references.h"
@@ -35,10 +36,11 @@ struct bw_subvolume_name {
     uint16_t length;     /**< of its name */
 };
 
+BW_VECTOR(bw_subvolume_name_list, struct bw_subvolume_name);
+
 /* Directory entries of subvolumes. Initialize with subvolume_names_init(). */
 struct bw_subvolume_names {
-    struct bw_subvolume_name *items;
-    size_t count, capacity;
+    struct bw_subvolume_name_list list;
     struct bw_buffer bytes;
     pthread_mutex_t lock;
 };
@@ -61,9 +63,9 @@ static bool is_listed(uint64_t id)
 
 void bw_tree_roots_free(struct bw_tree_roots *roots)
 {
-    free(roots->trees);
-    bw_map_free(&roots->numbers);
-    bw_map_free(&roots->leaves);
+    bw_tree_root_list_free(&roots->trees);
+    bw_key_map_free(&roots->numbers);
+    bw_key_map_free(&roots->leaves);
     *roots = (struct bw_tree_roots){0};
 }
 
@@ -82,18 +84,17 @@ static bool is_higher(const struct bw_root_pointer *a, const struct bw_root_poin
 static struct bw_error *record_block(struct bw_tree_roots *roots, uint64_t id,
                                      struct bw_root_pointer block, bool by_level)
 {
-    uint32_t number = bw_map_get(&roots->numbers, id);
+    uint32_t number = bw_key_map_get(&roots->numbers, id, UINT32_MAX);
     if (!is_listed(id))
         return NULL;
     if (number != UINT32_MAX) {
-        struct bw_root_pointer *root = &roots->trees[number].root;
+        struct bw_root_pointer *root = &roots->trees.items[number].root;
         *root = is_higher(&block, root, by_level) ? block : *root;
         return NULL;
     }
-    if (!BW_ARRAY_RESERVE(roots->trees, roots->count, roots->capacity) ||
-        !bw_map_put(&roots->numbers, id, (uint32_t)roots->count))
-        return bw_error_no_memory();
-    roots->trees[roots->count++] = (struct bw_tree_root){id, block};
+    BW_TRY(bw_tree_root_list_reserve(&roots->trees, 1));
+    BW_TRY(bw_key_map_put(&roots->numbers, id, (uint32_t)roots->trees.count));
+    roots->trees.items[roots->trees.count++] = (struct bw_tree_root){id, block};
     return NULL;
 }
 
@@ -229,9 +230,8 @@ static struct bw_error *add_reference(struct survey *survey,
     if (reference->shared)
         return NULL;
     survey->own += reference->referrer == BW_EXTENT_TREE;
-    if (reference->referrer == BW_ROOT_TREE && !block->level &&
-        !bw_map_put(&survey->roots->leaves, block->bytenr, 1))
-        return bw_error_no_memory();
+    if (reference->referrer == BW_ROOT_TREE && !block->level)
+        BW_TRY(bw_key_map_put(&survey->roots->leaves, block->bytenr, 1));
     return record_block(survey->roots, reference->referrer,
                         (struct bw_root_pointer){block->bytenr, block->generation, block->level},
                         true);
@@ -304,10 +304,10 @@ static struct bw_error *add_roots_of_extent_tree(struct bw_fs *fs, const struct 
 static struct bw_error *merge_found_root(struct bw_tree_roots *roots,
                                          const struct bw_tree_root *found)
 {
-    const uint32_t number = bw_map_get(&roots->numbers, found->id);
+    const uint32_t number = bw_key_map_get(&roots->numbers, found->id, UINT32_MAX);
     if (number == UINT32_MAX)
         return record_block(roots, found->id, found->root, false);
-    struct bw_root_pointer *known = &roots->trees[number].root;
+    struct bw_root_pointer *known = &roots->trees.items[number].root;
     if (found->root.level > known->level && found->root.generation >= known->generation)
         *known = found->root;
     return NULL;
@@ -326,8 +326,8 @@ static struct bw_error *add_roots_of_index(const struct bw_found_index *index, u
         if (block->generation <= newest)
             error = record_block(&found, bw_found_owner(index, block), root, false);
     }
-    for (size_t i = 0; !error && i < found.count; i++)
-        error = merge_found_root(roots, &found.trees[i]);
+    for (size_t i = 0; !error && i < found.trees.count; i++)
+        error = merge_found_root(roots, &found.trees.items[i]);
     bw_tree_roots_free(&found);
     return error;
 }
@@ -348,16 +348,17 @@ struct bw_error *bw_tree_roots_find(struct bw_fs *fs, const struct bw_found_inde
         BW_TRY(add_roots_of_extent_tree(fs, &tree, newest, roots));
     if (!roots->proven)
         BW_TRY(add_roots_of_index(index, roots->generation ? roots->generation : newest, roots));
-    bw_map_free(&roots->numbers);
-    if (roots->count)
-        qsort(roots->trees, roots->count, sizeof *roots->trees, by_id);
+    bw_key_map_free(&roots->numbers);
+    if (roots->trees.count)
+        qsort(roots->trees.items, roots->trees.count, sizeof *roots->trees.items, by_id);
     return NULL;
 }
 
 const struct bw_tree_root *bw_tree_root_of(const struct bw_tree_roots *roots, uint64_t id)
 {
-    const size_t at = BW_FIRST_INDEX(i, roots->count, roots->trees[i].id >= id);
-    return at < roots->count && roots->trees[at].id == id ? &roots->trees[at] : NULL;
+    const size_t at = BW_FIRST_INDEX(i, roots->trees.count, roots->trees.items[i].id >= id);
+    return at < roots->trees.count && roots->trees.items[at].id == id ? &roots->trees.items[at]
+                                                                      : NULL;
 }
 
 /* Names of subvolumes in directories. */
@@ -370,7 +371,7 @@ static void subvolume_names_init(struct bw_subvolume_names *names)
 
 static void subvolume_names_free(struct bw_subvolume_names *names)
 {
-    free(names->items);
+    bw_subvolume_name_list_free(&names->list);
     bw_buffer_free(&names->bytes);
     pthread_mutex_destroy(&names->lock);
 }
@@ -392,15 +393,16 @@ static bool add_name(struct bw_subvolume_names *names, uint64_t tree, const stru
                      const struct bw_dir_entry *entry, uint64_t generation)
 {
     pthread_mutex_lock(&names->lock);
-    bool added = BW_ARRAY_RESERVE(names->items, names->count, names->capacity);
+    bool added = !bw_subvolume_name_list_reserve(&names->list, 1);
     if (added) {
-        names->items[names->count++] = (struct bw_subvolume_name){entry->location.objectid,
-                                                                  tree,
-                                                                  key->objectid,
-                                                                  key->offset,
-                                                                  generation,
-                                                                  names->bytes.length,
-                                                                  entry->name_length};
+        names->list.items[names->list.count++] =
+            (struct bw_subvolume_name){entry->location.objectid,
+                                       tree,
+                                       key->objectid,
+                                       key->offset,
+                                       generation,
+                                       names->bytes.length,
+                                       entry->name_length};
         bw_buffer_append(&names->bytes, entry->name, entry->name_length);
         added = !names->bytes.failed;
     }
@@ -485,12 +487,12 @@ static struct bw_error *subvolume_names_settle(const struct bw_fs *fs,
                                                struct bw_subvolume_names *names, bool *lost)
 {
     const struct settling settling = {fs, roots, names, lost};
-    struct bw_subvolume_name *items = names->items;
+    struct bw_subvolume_name *items = names->list.items;
     size_t kept = 0;
     bool present;
-    if (names->count)
-        qsort(items, names->count, sizeof *items, by_subvolume);
-    for (size_t i = 0; i < names->count; i++) {
+    if (names->list.count)
+        qsort(items, names->list.count, sizeof *items, by_subvolume);
+    for (size_t i = 0; i < names->list.count; i++) {
         const struct bw_subvolume_name name = items[i];
         if ((kept && items[kept - 1].subvolume == name.subvolume) ||
             (i && is_same(names, &items[i - 1], &name)) ||
@@ -500,7 +502,7 @@ static struct bw_error *subvolume_names_settle(const struct bw_fs *fs,
         if (present)
             items[kept++] = name;
     }
-    names->count = kept;
+    names->list.count = kept;
     return NULL;
 }
 
@@ -508,8 +510,11 @@ static struct bw_error *subvolume_names_settle(const struct bw_fs *fs,
 static const struct bw_subvolume_name *subvolume_name_of(const struct bw_subvolume_names *names,
                                                          uint64_t subvolume)
 {
-    const size_t at = BW_FIRST_INDEX(i, names->count, names->items[i].subvolume >= subvolume);
-    return at < names->count && names->items[at].subvolume == subvolume ? &names->items[at] : NULL;
+    const size_t at =
+        BW_FIRST_INDEX(i, names->list.count, names->list.items[i].subvolume >= subvolume);
+    return at < names->list.count && names->list.items[at].subvolume == subvolume
+               ? &names->list.items[at]
+               : NULL;
 }
 
 /*
@@ -591,7 +596,7 @@ static struct bw_error *scan_blocks(struct making *making)
                                      ranges.bytes >> 30));
     if (!error && !too_much)
         error = bw_history_scan(&scan);
-    free(ranges.ranges);
+    bw_scan_range_list_free(&ranges.ranges);
     return error;
 }
 
@@ -649,8 +654,8 @@ static uint64_t newest_generation(const struct making *making)
  * generation are. */
 static bool is_present(const struct making *making, const struct bw_found_block *block)
 {
-    const struct bw_map *leaves = &making->roots.leaves;
-    return leaves->count ? bw_map_get(leaves, block->bytenr) != UINT32_MAX
+    const struct bw_key_map *leaves = &making->roots.leaves;
+    return leaves->count ? bw_key_map_has(leaves, block->bytenr)
                          : block->generation == making->newest;
 }
 
@@ -690,9 +695,9 @@ static const struct bw_newest_item *root_item_of(const struct making *making, ui
 {
     const struct bw_newest *items = &making->items;
     const struct bw_key key = {tree, BW_ROOT_ITEM, 0};
-    const size_t at =
-        BW_FIRST_INDEX(i, items->count, bw_key_compare(&items->items[i].key, &key) >= 0);
-    const struct bw_newest_item *item = at < items->count ? &items->items[at] : NULL;
+    const size_t at = BW_FIRST_INDEX(i, items->items.count,
+                                     bw_key_compare(&items->items.items[i].key, &key) >= 0);
+    const struct bw_newest_item *item = at < items->items.count ? &items->items.items[at] : NULL;
     return item && item->key.objectid == tree && item->key.type == BW_ROOT_ITEM ? item : NULL;
 }
 
@@ -727,9 +732,9 @@ static struct bw_error *find_names(struct making *making)
     bool has = true;
     BW_TRY(subvolume_names_settle(making->fs, &making->roots, snapshot_time, making, &making->names,
                                   &making->names_lost));
-    for (size_t i = 0; !making->roots.proven && i < making->roots.count && has; i++)
-        if (is_subvolume(making->roots.trees[i].id))
-            BW_TRY(has_top(making->fs, &making->roots.trees[i], &has));
+    for (size_t i = 0; !making->roots.proven && i < making->roots.trees.count && has; i++)
+        if (is_subvolume(making->roots.trees.items[i].id))
+            BW_TRY(has_top(making->fs, &making->roots.trees.items[i], &has));
     making->names_lost |= !has;
     return NULL;
 }
@@ -821,16 +826,16 @@ static struct bw_error *put_name(struct making *making, const struct bw_subvolum
 static struct bw_error *make_tree(struct making *making)
 {
     BW_TRY(bw_rescue_begin_tree(making->fs, BW_ROOT_TREE, &making->tree));
-    for (size_t i = 0; i < making->items.count; i++)
-        BW_TRY(put_newest_item(making, &making->items.items[i]));
-    for (size_t i = 0; i < making->roots.count; i++) {
-        const struct bw_tree_root *tree = &making->roots.trees[i];
+    for (size_t i = 0; i < making->items.items.count; i++)
+        BW_TRY(put_newest_item(making, &making->items.items.items[i]));
+    for (size_t i = 0; i < making->roots.trees.count; i++) {
+        const struct bw_tree_root *tree = &making->roots.trees.items[i];
         const struct bw_key key = {tree->id, BW_ROOT_ITEM, 0};
         if (!root_item_of(making, tree->id) && !bw_newest_is_present(&making->items, &key))
             BW_TRY(put_root_item(making, tree, NULL));
     }
-    for (size_t i = 0; i < making->names.count; i++)
-        BW_TRY(put_name(making, &making->names.items[i]));
+    for (size_t i = 0; i < making->names.list.count; i++)
+        BW_TRY(put_name(making, &making->names.list.items[i]));
     return NULL;
 }
 
@@ -855,7 +860,7 @@ static void report_rebuilt(const struct making *making, struct bw_error *why)
                  bw_error_create(BW_ERROR_CORRUPT,
                                  "the root tree is lost: it was rebuilt from tree blocks, with %zu "
                                  "tree%s of generation %" PRIu64 "%s",
-                                 making->roots.count, bw_plural(making->roots.count),
+                                 making->roots.trees.count, bw_plural(making->roots.trees.count),
                                  making->newest,
                                  making->roots.proven ? "" : "; some may be older or deleted"));
 }

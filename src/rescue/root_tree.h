@@ -7,6 +7,7 @@
 #ifndef BW_RESCUE_ROOT_TREE_H
 #define BW_RESCUE_ROOT_TREE_H
 
+#include "base/vector.h"
 #include "history/block_index.h"
 
 /** A tree and its root. */
@@ -15,15 +16,16 @@ struct bw_tree_root {
     struct bw_root_pointer root;
 };
 
+BW_VECTOR(bw_tree_root_list, struct bw_tree_root);
+
 /** The roots of all trees. All zeros is empty. */
 struct bw_tree_roots {
-    struct bw_tree_root *trees; /**< in ascending order of ids, once the search is complete */
-    size_t count, capacity;
-    struct bw_map numbers; /**< from ids to indices, until they are sorted */
-    bool proven;           /**< by a complete extent tree: no other trees or roots exist */
-    uint64_t generation;   /**< of the extent tree; 0: not found */
-    struct bw_map leaves;  /**< addresses of the leaves of the root tree in use, if the extent tree
-                            * was found */
+    struct bw_tree_root_list trees; /**< in ascending order of ids, once the search is complete */
+    struct bw_key_map numbers;      /**< from ids to indices, until they are sorted */
+    bool proven;                    /**< by a complete extent tree: no other trees or roots exist */
+    uint64_t generation;            /**< of the extent tree; 0: not found */
+    struct bw_key_map leaves; /**< addresses of the leaves of the root tree in use, if the extent
+                               * tree  was found */
 };
 
 /** Frees the memory. */

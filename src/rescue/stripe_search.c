@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/search.h"
+#include "base/vector.h"
 #include "btree/block.h"
 #include "ondisk/disk_items.h"
 #include "rescue/stripe_search.h"
@@ -91,8 +91,8 @@ static unsigned extent_of(const struct bw_derived_chunk *chunk, const struct bw_
 static void vote_by_blocks(struct ballot *ballot)
 {
     const struct bw_derived_chunk *chunk = ballot->chunk;
-    for (size_t i = 0; i < chunk->scan->count; i++) {
-        const struct bw_block_match *match = &chunk->scan->matches[i];
+    for (size_t i = 0; i < chunk->scan->matches.count; i++) {
+        const struct bw_block_match *match = &chunk->scan->matches.items[i];
         uint64_t place;
         if (!is_inside(chunk, match->bytenr))
             continue;
@@ -165,8 +165,8 @@ static bool vote_by_leaf(struct ballot *ballot, const struct bw_block_match *mat
 static void vote_by_data(struct ballot *ballot)
 {
     const struct bw_device_scan *scan = ballot->chunk->scan;
-    for (size_t i = scan->count; i-- > 0 && ballot->sectors < MOST_SECTORS;) {
-        const struct bw_block_match *match = &scan->matches[i];
+    for (size_t i = scan->matches.count; i-- > 0 && ballot->sectors < MOST_SECTORS;) {
+        const struct bw_block_match *match = &scan->matches.items[i];
         if (match->level || bw_block_match_owner(scan, match) != BW_CSUM_TREE)
             continue;
         if (!may_work(ballot->chunk, LOOK_UP))
@@ -221,7 +221,7 @@ bool bw_stripe_order_prove(const struct bw_derived_chunk *chunk, const struct bw
                            int order[BW_MOST_STRIPES])
 {
     BW_AUTO_FREE struct ballot *ballot = calloc(1, sizeof *ballot);
-    if (!ballot || !may_work(chunk, chunk->scan->count))
+    if (!ballot || !may_work(chunk, chunk->scan->matches.count))
         return false;
     ballot->chunk = chunk;
     ballot->set = set;
@@ -333,7 +333,7 @@ static bool try_columns(struct trial *trial, struct bw_derived_chunk *chunk,
 {
     const struct bw_device_scan *scan = chunk->scan;
     const bool is_data = !(chunk->type & (BW_GROUP_METADATA | BW_GROUP_SYSTEM));
-    const size_t count = is_data ? facts->seen_count : scan->count;
+    const size_t count = is_data ? facts->seen.count : scan->matches.count;
     trial->count = trial->score = 0;
     *chunk->work -= count < *chunk->work ? count : *chunk->work;
     if (!*chunk->work)
@@ -341,11 +341,11 @@ static bool try_columns(struct trial *trial, struct bw_derived_chunk *chunk,
     set_columns(chunk, columns);
     for (size_t i = 0; i < count; i++)
         if (is_data)
-            add_vote(trial, chunk, facts->seen[i].image, facts->seen[i].address,
-                     facts->seen[i].offset);
+            add_vote(trial, chunk, facts->seen.items[i].image, facts->seen.items[i].address,
+                     facts->seen.items[i].offset);
         else
-            add_vote(trial, chunk, scan->matches[i].image, scan->matches[i].bytenr,
-                     scan->matches[i].offset);
+            add_vote(trial, chunk, scan->matches.items[i].image, scan->matches.items[i].bytenr,
+                     scan->matches.items[i].offset);
     add_up(trial);
     elect_beginnings(trial, chunk);
     return trial->score;
@@ -432,12 +432,13 @@ struct sample {
     uint64_t address; /* 0: several addresses have this checksum */
 };
 
+BW_VECTOR(samples, struct sample);
+
 struct search {
     const struct bw_device_scan *scan;
     struct bw_chunk_facts *facts;
     const struct bw_chunk_set *set;
-    struct sample *samples;
-    size_t count, capacity;
+    struct samples samples;
 };
 
 static uint64_t short_checksum(const struct search *search, const uint8_t *checksum)
@@ -454,10 +455,11 @@ static uint64_t short_checksum(const struct search *search, const uint8_t *check
 static const struct bw_newest_item *lost_group(const struct search *search, uint64_t address)
 {
     const struct bw_newest *groups = &search->facts->groups;
-    const size_t after = BW_FIRST_INDEX(i, groups->count, groups->items[i].key.objectid > address);
+    const size_t after =
+        BW_FIRST_INDEX(i, groups->items.count, groups->items.items[i].key.objectid > address);
     if (!after)
         return NULL;
-    const struct bw_newest_item *group = &groups->items[after - 1];
+    const struct bw_newest_item *group = &groups->items.items[after - 1];
     const struct bw_disk_block_group *disk = (const void *)bw_newest_view(groups, group).data;
     struct bw_piece piece;
     if (address - group->key.objectid >= group->key.offset || group->size < sizeof *disk ||
@@ -479,12 +481,11 @@ static struct bw_error *add_checksum_item(struct search *search, const struct bw
     const uint64_t skipped = (BW_STRIPE_LENGTH - begin % BW_STRIPE_LENGTH) % BW_STRIPE_LENGTH;
     const size_t step = BW_STRIPE_LENGTH / sectorsize;
     for (size_t at = (size_t)skipped / sectorsize; (at + 1) * size <= item->size; at += step) {
-        if (search->count == MOST_SAMPLES)
+        if (search->samples.count == MOST_SAMPLES)
             return NULL;
-        if (!BW_ARRAY_RESERVE(search->samples, search->count, search->capacity))
-            return bw_error_no_memory();
-        search->samples[search->count++] = (struct sample){
-            short_checksum(search, item->data + at * size), item->key.offset + at * sectorsize};
+        BW_TRY(samples_push(&search->samples,
+                            (struct sample){short_checksum(search, item->data + at * size),
+                                            item->key.offset + at * sectorsize}));
     }
     return NULL;
 }
@@ -500,16 +501,17 @@ static int by_checksum(const void *left, const void *right)
 static void remove_duplicates(struct search *search)
 {
     size_t kept = 0;
-    if (search->count)
-        qsort(search->samples, search->count, sizeof *search->samples, by_checksum);
-    for (size_t i = 0; i < search->count; i++) {
-        struct sample *last = &search->samples[kept ? kept - 1 : 0];
-        if (!kept || last->checksum != search->samples[i].checksum)
-            search->samples[kept++] = search->samples[i];
-        else if (last->address != search->samples[i].address)
+    if (search->samples.count)
+        qsort(search->samples.items, search->samples.count, sizeof *search->samples.items,
+              by_checksum);
+    for (size_t i = 0; i < search->samples.count; i++) {
+        struct sample *last = &search->samples.items[kept ? kept - 1 : 0];
+        if (!kept || last->checksum != search->samples.items[i].checksum)
+            search->samples.items[kept++] = search->samples.items[i];
+        else if (last->address != search->samples.items[i].address)
             last->address = 0;
     }
-    search->count = kept;
+    search->samples.count = kept;
 }
 
 static struct bw_error *select_samples(struct search *search)
@@ -519,8 +521,8 @@ static struct bw_error *select_samples(struct search *search)
     struct bw_item item;
     if (!bytes)
         return bw_error_no_memory();
-    for (size_t i = 0; i < scan->count && search->count < MOST_SAMPLES; i++) {
-        const struct bw_block_match *match = &scan->matches[i];
+    for (size_t i = 0; i < scan->matches.count && search->samples.count < MOST_SAMPLES; i++) {
+        const struct bw_block_match *match = &scan->matches.items[i];
         if (match->level || bw_block_match_owner(scan, match) != BW_CSUM_TREE ||
             bw_chunk_set_test(search->set, scan, match) != BW_AGREES ||
             !bw_device_scan_read(scan, match, bytes))
@@ -541,19 +543,17 @@ static struct bw_error *match_sector(struct search *search, size_t image, uint64
     const uint32_t size = search->scan->sectorsize;
     struct bw_chunk_facts *facts = search->facts;
     uint8_t checksum[BW_CSUM_SIZE];
-    if (memcmp(sector, sector + 1, size - 1) == 0 || facts->seen_count == MOST_SEEN)
+    if (memcmp(sector, sector + 1, size - 1) == 0 || facts->seen.count == MOST_SEEN)
         return NULL;
     bw_checksum_compute(search->scan->identity->checksum_type, sector, size, checksum);
     const uint64_t wanted = short_checksum(search, checksum);
-    const size_t at = BW_FIRST_INDEX(i, search->count, search->samples[i].checksum >= wanted);
-    if (at == search->count || search->samples[at].checksum != wanted ||
-        !search->samples[at].address)
+    const size_t at =
+        BW_FIRST_INDEX(i, search->samples.count, search->samples.items[i].checksum >= wanted);
+    if (at == search->samples.count || search->samples.items[at].checksum != wanted ||
+        !search->samples.items[at].address)
         return NULL;
-    if (!BW_ARRAY_RESERVE(facts->seen, facts->seen_count, facts->seen_capacity))
-        return bw_error_no_memory();
-    facts->seen[facts->seen_count++] =
-        (struct bw_data_place){search->samples[at].address, offset, image};
-    return NULL;
+    return bw_data_places_push(
+        &facts->seen, (struct bw_data_place){search->samples.items[at].address, offset, image});
 }
 
 static struct bw_error *read_image(struct search *search, size_t image, uint8_t *buffer)
@@ -581,7 +581,7 @@ static struct bw_error *read_images(struct search *search)
     BW_AUTO_FREE uint8_t *buffer = aligned_alloc(BW_MIN_SECTORSIZE, PIECE);
     if (!buffer)
         return bw_error_no_memory();
-    for (size_t i = 0; search->count && i < scan->image_count; i++)
+    for (size_t i = 0; search->samples.count && i < scan->image_count; i++)
         if (scan->images[i].storage &&
             (scan->images[i].role != BW_IMAGE_UNUSED || scan->images[i].is_unclaimed))
             BW_TRY(read_image(search, i, buffer));
@@ -595,6 +595,6 @@ struct bw_error *bw_data_search(const struct bw_device_scan *scan, struct bw_chu
     struct bw_error *error = select_samples(&search);
     if (!error)
         error = read_images(&search);
-    free(search.samples);
+    samples_free(&search.samples);
     return error;
 }

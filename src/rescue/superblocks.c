@@ -155,7 +155,7 @@ struct candidate {
 
 static void candidate_free(struct candidate *candidate)
 {
-    free(candidate->scan.matches);
+    bw_block_matches_free(&candidate->scan.matches);
     bw_found_free(&candidate->scan.owners);
     bw_chunk_facts_free(&candidate->facts);
     bw_chunk_set_free(&candidate->chunks);
@@ -171,8 +171,8 @@ static struct bw_error *read_facts(struct candidate *candidate)
     bool added;
     if (!buffer)
         return bw_error_no_memory();
-    for (size_t i = 0; i < scan->count; i++) {
-        const struct bw_block_match *match = &scan->matches[i];
+    for (size_t i = 0; i < scan->matches.count; i++) {
+        const struct bw_block_match *match = &scan->matches.items[i];
         const uint64_t owner = bw_block_match_owner(scan, match);
         if (match->level || (owner != BW_CHUNK_TREE && owner != BW_DEVICE_TREE) ||
             !bw_device_scan_read(scan, match, buffer))
@@ -184,9 +184,9 @@ static struct bw_error *read_facts(struct candidate *candidate)
     }
     BW_TRY(bw_newest_settle(&candidate->facts.chunks));
     BW_TRY(bw_newest_settle(&candidate->facts.devices));
-    for (size_t i = 0; i < candidate->facts.chunks.count; i++) {
+    for (size_t i = 0; i < candidate->facts.chunks.items.count; i++) {
         const struct bw_item item =
-            bw_newest_view(&candidate->facts.chunks, &candidate->facts.chunks.items[i]);
+            bw_newest_view(&candidate->facts.chunks, &candidate->facts.chunks.items.items[i]);
         if (item.key.type == BW_CHUNK_ITEM)
             BW_TRY(bw_chunk_set_add(&candidate->chunks, &item, &added));
     }
@@ -278,9 +278,9 @@ static struct bw_error *choose_devices(struct candidate *candidate)
     BW_AUTO_FREE struct votes *votes = calloc(scan->image_count, sizeof *votes);
     if (!candidate->devids || !votes)
         return bw_error_no_memory();
-    const size_t step = scan->count / MOST_ASKED + 1;
-    for (size_t i = 0; i < scan->count; i += step)
-        vote_by_chunks(candidate, &scan->matches[i], &votes[scan->matches[i].image]);
+    const size_t step = scan->matches.count / MOST_ASKED + 1;
+    for (size_t i = 0; i < scan->matches.count; i += step)
+        vote_by_chunks(candidate, &scan->matches.items[i], &votes[scan->matches.items[i].image]);
     for (size_t i = 0; i < scan->image_count; i++) {
         size_t best = 0;
         uint64_t devid = 0;
@@ -322,11 +322,11 @@ static uint64_t newest_generation(const struct candidate *candidate)
 {
     const struct bw_device_scan *scan = &candidate->scan;
     uint64_t newest = 0;
-    for (size_t i = 0; i < scan->count; i++) {
-        const uint64_t owner = bw_block_match_owner(scan, &scan->matches[i]);
+    for (size_t i = 0; i < scan->matches.count; i++) {
+        const uint64_t owner = bw_block_match_owner(scan, &scan->matches.items[i]);
         if ((owner == BW_ROOT_TREE || owner == BW_EXTENT_TREE) &&
-            scan->matches[i].generation > newest)
-            newest = scan->matches[i].generation;
+            scan->matches.items[i].generation > newest)
+            newest = scan->matches.items[i].generation;
     }
     return newest;
 }
@@ -334,8 +334,8 @@ static uint64_t newest_generation(const struct candidate *candidate)
 static bool has_tree(const struct candidate *candidate, uint64_t tree)
 {
     const struct bw_found_index *owners = &candidate->scan.owners;
-    for (size_t i = 0; i < owners->owner_count; i++)
-        if (owners->owners[i] == tree)
+    for (size_t i = 0; i < owners->owners.count; i++)
+        if (owners->owners.items[i] == tree)
             return true;
     return false;
 }
@@ -344,8 +344,8 @@ static bool has_tree(const struct candidate *candidate, uint64_t tree)
 static void make_array(const struct candidate *candidate, struct bw_superblock *super)
 {
     const struct bw_newest *items = &candidate->chunks.items;
-    for (size_t i = 0; i < items->count; i++) {
-        const struct bw_item item = bw_newest_view(items, &items->items[i]);
+    for (size_t i = 0; i < items->items.count; i++) {
+        const struct bw_item item = bw_newest_view(items, &items->items.items[i]);
         const struct bw_disk_chunk *disk = (const void *)item.data;
         struct bw_disk_key key = {.type = BW_CHUNK_ITEM};
         key.objectid = bw_put64(item.key.objectid);
@@ -367,8 +367,8 @@ static void make_device(const struct candidate *candidate, size_t image,
     device->devid = candidate->devids[image];
     device->total_bytes = bw_xlator_size(candidate->set->images[image].storage);
     memcpy(device->fsid, candidate->identity.fsids[0], BW_UUID_SIZE);
-    for (size_t i = 0; i < items->count; i++) {
-        const struct bw_item item = bw_newest_view(items, &items->items[i]);
+    for (size_t i = 0; i < items->items.count; i++) {
+        const struct bw_item item = bw_newest_view(items, &items->items.items[i]);
         const struct bw_disk_device_item *disk = (const void *)item.data;
         if (item.key.type != BW_DEVICE_ITEM || item.key.offset != device->devid ||
             item.size < sizeof *disk)
@@ -383,9 +383,9 @@ static void make_device(const struct candidate *candidate, size_t image,
 static uint32_t sectorsize_of(const struct candidate *candidate)
 {
     const struct bw_newest *items = &candidate->chunks.items;
-    for (size_t i = 0; i < items->count; i++) {
+    for (size_t i = 0; i < items->items.count; i++) {
         const struct bw_disk_chunk *disk =
-            (const void *)bw_newest_view(items, &items->items[i]).data;
+            (const void *)bw_newest_view(items, &items->items.items[i]).data;
         const uint32_t size = bw_get32(disk->sector_size);
         if (size >= BW_MIN_SECTORSIZE && size <= candidate->identity.nodesize &&
             !(size & (size - 1)))
@@ -429,8 +429,9 @@ static struct bw_error *make_superblocks(const struct candidate *candidate)
                                      "%s: no superblock: from tree blocks, it is device %" PRIu64
                                      " of a file system with %zu block%s, %zu of which %s where "
                                      "they belong",
-                                     image->name, candidate->devids[i], candidate->scan.count,
-                                     bw_plural(candidate->scan.count), candidate->score,
+                                     image->name, candidate->devids[i],
+                                     candidate->scan.matches.count,
+                                     bw_plural(candidate->scan.matches.count), candidate->score,
                                      candidate->score == 1 ? "lies" : "lie"));
     }
     return NULL;

@@ -368,8 +368,8 @@ static void wake_poller(const struct bw_connection *connection)
 /* Ranges on the way will not arrive. */
 static void end_ranges(struct bw_connection *connection)
 {
-    for (size_t i = 0; i < connection->cache.count; i++)
-        connection->cache.ranges[i]->read.done = true;
+    for (size_t i = 0; i < connection->cache.ranges.count; i++)
+        connection->cache.ranges.items[i]->read.done = true;
 }
 
 static void end_connection(struct bw_connection *connection, const char *why)

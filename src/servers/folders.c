@@ -10,21 +10,18 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/unpack.h"
 #include "btrfs-walk/image.h"
 #include "ondisk/foreign.h"
 
 /* Takes the path. */
-static struct bw_error *add_path(struct bw_image_list *list, char *path)
+static struct bw_error *add_path(struct bw_strings *list, char *path)
 {
-    if (path && BW_ARRAY_RESERVE(list->paths, list->count, list->capacity)) {
-        list->paths[list->count++] = path;
-        return NULL;
-    }
-    free(path);
-    return bw_error_no_memory();
+    struct bw_error *error = path ? bw_strings_push(list, path) : bw_error_no_memory();
+    if (error)
+        free(path);
+    return error;
 }
 
 bool bw_is_folder(const char *path)
@@ -103,7 +100,7 @@ static int by_name(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-static struct bw_error *add_folder(struct bw_image_list *list, const char *folder)
+static struct bw_error *add_folder(struct bw_strings *list, const char *folder)
 {
     const size_t before = list->count;
     struct bw_error *error = NULL;
@@ -122,23 +119,15 @@ static struct bw_error *add_folder(struct bw_image_list *list, const char *folde
     if (list->count == before)
         return bw_error_create(
             BW_ERROR_USAGE, "%s is a directory, not an image, and contains no send stream", folder);
-    qsort(list->paths + before, list->count - before, sizeof *list->paths, by_name);
+    qsort(list->items + before, list->count - before, sizeof *list->items, by_name);
     return NULL;
 }
 
 struct bw_error *bw_stream_folders_expand(const char *const *given, size_t count,
-                                          struct bw_image_list *list)
+                                          struct bw_strings *list)
 {
     for (size_t i = 0; i < count; i++)
         BW_TRY(bw_is_folder(given[i]) ? add_folder(list, given[i])
                                       : add_path(list, strdup(given[i])));
     return NULL;
-}
-
-void bw_image_list_free(struct bw_image_list *list)
-{
-    for (size_t i = 0; i < list->count; i++)
-        free(list->paths[i]);
-    free(list->paths);
-    *list = (struct bw_image_list){0};
 }

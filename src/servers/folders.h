@@ -6,25 +6,18 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/vector.h"
 #include "btrfs-walk/error.h"
-
-/** Paths of images. All zeros is an empty list. */
-struct bw_image_list {
-    char **paths;
-    size_t count, capacity;
-};
 
 /** Copies the paths of images; a folder is replaced by the send streams in it, in the order of
  * their names. BW_ERROR_USAGE if it has none. */
 struct bw_error *bw_stream_folders_expand(const char *const *given, size_t count,
-                                          struct bw_image_list *list);
+                                          struct bw_strings *list);
 
 bool bw_is_folder(const char *path);
 
 /** Whether a file begins as a send stream, perhaps after decompression. Reads from the current
  * position. */
 bool bw_begins_as_stream(int descriptor);
-
-void bw_image_list_free(struct bw_image_list *list);
 
 #endif

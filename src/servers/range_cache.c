@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "base/search.h"
 
 enum {
@@ -20,16 +19,16 @@ static uint64_t end_of(const struct bw_cached_range *range)
 
 void bw_range_cache_free(struct bw_range_cache *cache)
 {
-    for (size_t i = 0; i < cache->count; i++)
-        free(cache->ranges[i]);
-    free(cache->ranges);
+    for (size_t i = 0; i < cache->ranges.count; i++)
+        free(cache->ranges.items[i]);
+    bw_cached_ranges_free(&cache->ranges);
     *cache = (struct bw_range_cache){0};
 }
 
 /* The index of the first range that ends after an offset. */
 static size_t first_after(const struct bw_range_cache *cache, uint64_t offset)
 {
-    return BW_FIRST_INDEX(i, cache->count, end_of(cache->ranges[i]) > offset);
+    return BW_FIRST_INDEX(i, cache->ranges.count, end_of(cache->ranges.items[i]) > offset);
 }
 
 static bool is_removable(const struct bw_range_cache *cache, const struct bw_cached_range *range)
@@ -41,10 +40,11 @@ static bool is_removable(const struct bw_range_cache *cache, const struct bw_cac
 /* Removes ranges that were not read since the hand has passed them, until there is room. */
 static bool make_room(struct bw_range_cache *cache, uint64_t length)
 {
-    for (size_t passed = 0; cache->bytes + length > LIMIT && passed < 2 * cache->count; passed++) {
-        if (cache->hand >= cache->count)
+    for (size_t passed = 0; cache->bytes + length > LIMIT && passed < 2 * cache->ranges.count;
+         passed++) {
+        if (cache->hand >= cache->ranges.count)
             cache->hand = 0;
-        struct bw_cached_range *range = cache->ranges[cache->hand];
+        struct bw_cached_range *range = cache->ranges.items[cache->hand];
         if (is_removable(cache, range) && !range->hit) {
             bw_range_cache_remove(cache, range);
         } else {
@@ -55,27 +55,18 @@ static bool make_room(struct bw_range_cache *cache, uint64_t length)
     return cache->bytes + length <= LIMIT;
 }
 
-static void insert_range(struct bw_range_cache *cache, struct bw_cached_range *range)
-{
-    const size_t at = first_after(cache, range->read.offset);
-    memmove(cache->ranges + at + 1, cache->ranges + at,
-            (cache->count - at) * sizeof *cache->ranges);
-    cache->ranges[at] = range;
-    cache->count++;
-    cache->bytes += range->read.length;
-    cache->requested += range->read.length;
-}
-
 struct bw_cached_range *bw_range_cache_add(struct bw_range_cache *cache, uint64_t *begin,
                                            uint64_t end, uint32_t most, bool stays)
 {
     size_t at = first_after(cache, *begin);
-    for (; at < cache->count && cache->ranges[at]->read.offset <= *begin && *begin < end; at++) {
-        cache->ranges[at]->stays |= stays;
-        *begin = end_of(cache->ranges[at]);
+    for (;
+         at < cache->ranges.count && cache->ranges.items[at]->read.offset <= *begin && *begin < end;
+         at++) {
+        cache->ranges.items[at]->stays |= stays;
+        *begin = end_of(cache->ranges.items[at]);
     }
-    if (at < cache->count && cache->ranges[at]->read.offset < end)
-        end = cache->ranges[at]->read.offset;
+    if (at < cache->ranges.count && cache->ranges.items[at]->read.offset < end)
+        end = cache->ranges.items[at]->read.offset;
     if (*begin >= end)
         return NULL;
     const uint32_t length = end - *begin < most ? (uint32_t)(end - *begin) : most;
@@ -83,15 +74,20 @@ struct bw_cached_range *bw_range_cache_add(struct bw_range_cache *cache, uint64_
         cache->requested += length; /* so that unread ranges get old, too */
         return NULL;
     }
-    if (!BW_ARRAY_RESERVE(cache->ranges, cache->count, cache->capacity))
-        return NULL;
     struct bw_cached_range *range = malloc(sizeof *range + length);
     if (!range)
         return NULL;
     *range = (struct bw_cached_range){
         .read = {.offset = *begin, .length = length}, .age = cache->requested, .stays = stays};
     range->read.buffer = range->bytes;
-    insert_range(cache, range);
+    BW_AUTO_ERROR struct bw_error *error =
+        bw_cached_ranges_insert(&cache->ranges, first_after(cache, *begin), range);
+    if (error) {
+        free(range);
+        return NULL;
+    }
+    cache->bytes += length;
+    cache->requested += length;
     *begin += length;
     return range;
 }
@@ -99,7 +95,9 @@ struct bw_cached_range *bw_range_cache_add(struct bw_range_cache *cache, uint64_
 struct bw_cached_range *bw_range_cache_find(const struct bw_range_cache *cache, uint64_t offset)
 {
     const size_t at = first_after(cache, offset);
-    return at < cache->count && cache->ranges[at]->read.offset <= offset ? cache->ranges[at] : NULL;
+    return at < cache->ranges.count && cache->ranges.items[at]->read.offset <= offset
+               ? cache->ranges.items[at]
+               : NULL;
 }
 
 bool bw_range_cache_has(const struct bw_range_cache *cache, uint64_t offset, uint64_t length)
@@ -115,8 +113,8 @@ void bw_range_cache_remove(struct bw_range_cache *cache, struct bw_cached_range 
 {
     const size_t at = first_after(cache, range->read.offset);
     cache->bytes -= range->read.length;
-    cache->count--;
-    memmove(cache->ranges + at, cache->ranges + at + 1,
-            (cache->count - at) * sizeof *cache->ranges);
+    cache->ranges.count--;
+    memmove(cache->ranges.items + at, cache->ranges.items + at + 1,
+            (cache->ranges.count - at) * sizeof *cache->ranges.items);
     free(range);
 }

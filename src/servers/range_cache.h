@@ -7,6 +7,7 @@
 #ifndef BW_SERVERS_RANGE_CACHE_H
 #define BW_SERVERS_RANGE_CACHE_H
 
+#include "base/vector.h"
 #include "servers/connection.h"
 
 /** A range that was read with one request, or is on the way. */
@@ -21,13 +22,14 @@ struct bw_cached_range {
     uint8_t bytes[];
 };
 
+BW_VECTOR(bw_cached_ranges, struct bw_cached_range *);
+
 /** All zeros is empty. */
 struct bw_range_cache {
-    struct bw_cached_range **ranges; /**< ascending, without overlap */
-    size_t count, capacity;
-    size_t hand;        /**< where the clock algorithm goes on */
-    uint64_t bytes;     /**< sum of the lengths of all ranges */
-    uint64_t requested; /**< bytes requested so far, also in vain */
+    struct bw_cached_ranges ranges; /**< ascending, without overlap */
+    size_t hand;                    /**< where the clock algorithm goes on */
+    uint64_t bytes;                 /**< sum of the lengths of all ranges */
+    uint64_t requested;             /**< bytes requested so far, also in vain */
 };
 
 /** Frees all ranges. None may be on the way. */

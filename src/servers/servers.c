@@ -17,6 +17,7 @@
 #include "base/parts.h"
 #include "base/program.h"
 #include "base/unpack.h"
+#include "base/vector.h"
 #include "ondisk/disk.h"
 #include "ondisk/superblock.h"
 #include "servers/folders.h"
@@ -39,11 +40,12 @@ struct server {
     struct bw_spool *spool; /* where a layer will decompress it; NULL: it is not compressed */
 };
 
+BW_VECTOR(servers, struct server);
+
 struct bw_servers {
     enum bw_helper_mode mode;
     unsigned timeout;
-    struct server *servers;
-    size_t count, capacity;
+    struct servers servers;
 };
 
 struct bw_error *bw_servers_create(enum bw_helper_mode mode, struct bw_servers **servers)
@@ -75,17 +77,17 @@ void bw_servers_destroy(struct bw_servers *servers)
 {
     if (!servers)
         return;
-    for (size_t i = 0; i < servers->count; i++)
-        end_server(&servers->servers[i]);
-    free(servers->servers);
+    for (size_t i = 0; i < servers->servers.count; i++)
+        end_server(&servers->servers.items[i]);
+    servers_free(&servers->servers);
     free(servers);
 }
 
 static const struct server *find_server(const struct bw_servers *servers, const char *image)
 {
-    for (size_t i = 0; i < servers->count; i++)
-        if (strcmp(servers->servers[i].image, image) == 0)
-            return &servers->servers[i];
+    for (size_t i = 0; i < servers->servers.count; i++)
+        if (strcmp(servers->servers.items[i].image, image) == 0)
+            return &servers->servers.items[i];
     return NULL;
 }
 
@@ -110,8 +112,8 @@ struct bw_spool *bw_servers_spool(const struct bw_servers *servers, const char *
 enum bw_servers_need bw_servers_need(const struct bw_servers *servers)
 {
     enum bw_servers_need need = BW_SERVERS_NOTHING;
-    for (size_t i = 0; i < servers->count; i++) {
-        const struct server *server = &servers->servers[i];
+    for (size_t i = 0; i < servers->servers.count; i++) {
+        const struct server *server = &servers->servers.items[i];
         enum bw_servers_need own = BW_SERVERS_NOTHING;
         if (!server->connection)
             continue;
@@ -348,12 +350,12 @@ static struct bw_error *open_image(const struct bw_servers *servers, struct serv
 /* Every file in a folder of streams, as it may be compressed. */
 static struct bw_error *open_folder(struct bw_servers *servers, const char *folder)
 {
-    struct bw_image_list list = {0};
+    struct bw_strings list = {0};
     bool served;
     struct bw_error *error = bw_stream_folders_expand(&folder, 1, &list);
     for (size_t i = 0; !error && i < list.count; i++)
-        error = bw_servers_open(servers, list.paths[i], &served);
-    bw_image_list_free(&list);
+        error = bw_servers_open(servers, list.items[i], &served);
+    bw_strings_free_all(&list);
     return error;
 }
 
@@ -366,11 +368,10 @@ struct bw_error *bw_servers_open(struct bw_servers *servers, const char *image, 
         return known->failure ? bw_error_copy(known->failure) : NULL;
     if (bw_is_folder(image))
         return open_folder(servers, image);
+    BW_TRY(servers_reserve(&servers->servers, 1));
     server.image = strdup(image);
-    if (!server.image || !BW_ARRAY_RESERVE(servers->servers, servers->count, servers->capacity)) {
-        free(server.image);
+    if (!server.image)
         return bw_error_no_memory();
-    }
     struct bw_error *error = open_image(servers, &server);
     *served = !error && server.connection;
     if (error) {
@@ -378,7 +379,7 @@ struct bw_error *bw_servers_open(struct bw_servers *servers, const char *image, 
         server = (struct server){.image = strdup(image), .failure = bw_error_copy(error)};
     }
     if (server.image && (*served || server.failure || server.spool))
-        servers->servers[servers->count++] = server;
+        servers->servers.items[servers->servers.count++] = server;
     else
         end_server(&server);
     return error;

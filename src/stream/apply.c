@@ -7,8 +7,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
+#include "base/vector.h"
 #include "stream/source.h"
 
 enum {
@@ -43,23 +43,24 @@ static uint64_t hash_of(const struct bw_received_set *set, const uint8_t *uuid)
 const struct bw_received *bw_received_find(const struct bw_received_set *set,
                                            const uint8_t uuid[BW_UUID_SIZE])
 {
-    const uint32_t index = bw_map_get(&set->by_uuid, hash_of(set, uuid));
-    return index < set->count && memcmp(set->items[index].uuid, uuid, BW_UUID_SIZE) == 0
-               ? &set->items[index]
+    const uint32_t index = bw_key_map_get(&set->by_uuid, hash_of(set, uuid), UINT32_MAX);
+    return index < set->received.count &&
+                   memcmp(set->received.items[index].uuid, uuid, BW_UUID_SIZE) == 0
+               ? &set->received.items[index]
                : NULL;
 }
 
 static void cut_set(struct bw_received_set *set, size_t count)
 {
-    while (set->count > count)
-        free(set->items[--set->count].name);
+    while (set->received.count > count)
+        free(set->received.items[--set->received.count].name);
 }
 
 void bw_received_free(struct bw_received_set *set)
 {
     cut_set(set, 0);
-    free(set->items);
-    bw_map_free(&set->by_uuid);
+    bw_received_list_free(&set->received);
+    bw_key_map_free(&set->by_uuid);
 }
 
 /* Attributes of commands. */
@@ -84,7 +85,7 @@ static const uint8_t *uuid_of(const struct bw_stream_command *command, enum bw_s
 
 static struct bw_received *current_subvolume(const struct applier *applier)
 {
-    return &applier->set->items[applier->set->count - 1];
+    return &applier->set->received.items[applier->set->received.count - 1];
 }
 
 /* Ends the current subvolume; `error`, which is reported, is why it is incomplete, or NULL. Fails
@@ -127,23 +128,23 @@ static struct bw_error *add_received(struct applier *applier,
     const uint8_t *uuid = uuid_of(command, BW_ATTRIBUTE_UUID);
     if (!bw_name_is_valid((const uint8_t *)name.data, name.length))
         return bw_error_create(BW_ERROR_CORRUPT, "invalid name of a subvolume");
-    if (set->count == MOST_SUBVOLUMES)
+    if (set->received.count == MOST_SUBVOLUMES)
         return bw_error_create(BW_ERROR_UNSUPPORTED, "the streams have too many subvolumes");
     char *copy = strndup(name.data, name.length);
-    if (!copy || !BW_ARRAY_RESERVE(set->items, set->count, set->capacity) ||
-        !bw_map_put(&set->by_uuid, hash_of(set, uuid), (uint32_t)set->count)) {
+    if (!copy || bw_received_list_reserve(&set->received, 1) ||
+        bw_key_map_put(&set->by_uuid, hash_of(set, uuid), (uint32_t)set->received.count)) {
         free(copy);
         return bw_error_no_memory();
     }
-    struct bw_received *subvolume = &set->items[set->count];
+    struct bw_received *subvolume = &set->received.items[set->received.count];
     *subvolume = (struct bw_received){
-        .tree.id = BW_FIRST_SUBVOLUME + set->count,
+        .tree.id = BW_FIRST_SUBVOLUME + set->received.count,
         .transid = bw_command_number(command, BW_ATTRIBUTE_CTRANSID),
         .name = copy,
         .image = applier->image,
     };
     memcpy(subvolume->uuid, uuid, BW_UUID_SIZE);
-    set->count++;
+    set->received.count++;
     return NULL;
 }
 
@@ -153,7 +154,7 @@ static struct bw_error *open_tree(struct applier *applier, const struct bw_recei
 {
     struct bw_fs *fs = applier->set->fs;
     const struct bw_received *subvolume = current_subvolume(applier);
-    const uint64_t generation = applier->set->count;
+    const uint64_t generation = applier->set->received.count;
     applier->tree =
         (struct bw_stream_tree){.transid = subvolume->transid, .budget = &applier->set->budget};
     applier->is_open = true;
@@ -472,7 +473,7 @@ static struct bw_error *find_source(struct applier *applier, const uint8_t *uuid
         return NULL;
     if (!source)
         return wait_for(applier, uuid);
-    const size_t index = (size_t)(source - applier->set->items);
+    const size_t index = (size_t)(source - applier->set->received.items);
     *tree = &applier->source;
     if (applier->has_source && applier->source_index == index)
         return NULL;
@@ -591,7 +592,7 @@ static struct bw_error *apply_all(struct applier *applier)
 struct bw_error *bw_apply_stream(struct bw_received_set *set, size_t image, uint64_t base,
                                  struct bw_apply_result *result)
 {
-    const size_t before = set->count, blocks = set->fs->memory.count;
+    const size_t before = set->received.count, blocks = set->fs->memory.count;
     const struct bw_stream_source source = bw_image_stream(&set->fs->images[image]);
     struct applier applier = {.set = set, .result = result, .image = image, .base = base};
     *result = (struct bw_apply_result){0};

@@ -3,6 +3,7 @@
 #ifndef BW_STREAM_APPLY_H
 #define BW_STREAM_APPLY_H
 
+#include "base/vector.h"
 #include "fs/fs.h"
 #include "stream/stream_reader.h"
 #include "stream/stream_tree.h"
@@ -18,14 +19,15 @@ struct bw_received {
     bool is_incomplete; /**< the stream ended early, or a command could not be applied */
 };
 
+BW_VECTOR(bw_received_list, struct bw_received);
+
 /** All subvolumes. */
 struct bw_received_set {
     struct bw_fs *fs;
-    struct bw_received *items;
-    size_t count, capacity;
-    struct bw_map by_uuid;   /**< hash of the UUID to the index */
-    uint64_t budget;         /**< as in struct bw_stream_tree, for all of them */
-    uint32_t lzo_sectorsize; /**< of compressed data; 0 until the first such data */
+    struct bw_received_list received;
+    struct bw_key_map by_uuid; /**< hash of the UUID to the index */
+    uint64_t budget;           /**< as in struct bw_stream_tree, for all of them */
+    uint32_t lzo_sectorsize;   /**< of compressed data; 0 until the first such data */
 };
 
 /** The subvolume with a UUID; NULL if it was not read yet. */

@@ -12,9 +12,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/number_set.h"
+#include "base/vector.h"
 #include "fs/inode.h"
 #include "stream/sender.h"
 
@@ -29,20 +29,20 @@ struct name {
     uint16_t length;
 };
 
+BW_VECTOR(names, struct name);
+
 struct full {
     struct bw_item_range range;
-    uint64_t progress;  /* inodes before it have their places */
-    bool has_inode;     /* the current inode is sent */
-    bool placed;        /* it has got its names */
-    bool is_damaged;    /* its items are lost in part; its contents are already sent */
-    struct name *names; /* of the current inode, before it is placed */
-    size_t name_count, name_capacity;
+    uint64_t progress;     /* inodes before it have their places */
+    bool has_inode;        /* the current inode is sent */
+    bool placed;           /* it has got its names */
+    bool is_damaged;       /* its items are lost in part; its contents are already sent */
+    struct names names;    /* of the current inode, before it is placed */
     struct bw_buffer text; /* the names */
     struct bw_buffer temporary, other;
     struct bw_number_set early; /* directories that were made before their inodes came */
-    uint64_t *waiting;          /* directories, least recently used first */
-    size_t waiting_count, waiting_capacity;
-    uint64_t folder; /* directory of the path, if that will not change; 0: none */
+    struct bw_numbers waiting;  /* directories, least recently used first */
+    uint64_t folder;            /* directory of the path, if that will not change; 0: none */
     struct bw_buffer folder_path;
 };
 
@@ -66,17 +66,16 @@ static struct bw_error *send_directory_times(struct bw_sender *sender, uint64_t 
 static struct bw_error *queue_directory(struct full *full, uint64_t directory)
 {
     size_t at = 0;
-    while (at < full->waiting_count && full->waiting[at] != directory)
+    while (at < full->waiting.count && full->waiting.items[at] != directory)
         at++;
-    if (at == full->waiting_count) {
-        if (!BW_ARRAY_RESERVE(full->waiting, full->waiting_count, full->waiting_capacity))
-            return bw_error_no_memory();
-        full->waiting_count++;
+    if (at == full->waiting.count) {
+        BW_TRY(bw_numbers_reserve(&full->waiting, 1));
+        full->waiting.count++;
     } else {
-        memmove(full->waiting + at, full->waiting + at + 1,
-                (full->waiting_count - at - 1) * sizeof *full->waiting);
+        memmove(full->waiting.items + at, full->waiting.items + at + 1,
+                (full->waiting.count - at - 1) * sizeof *full->waiting.items);
     }
-    full->waiting[full->waiting_count - 1] = directory;
+    full->waiting.items[full->waiting.count - 1] = directory;
     return NULL;
 }
 
@@ -85,19 +84,20 @@ static struct bw_error *send_oldest_times(struct bw_sender *sender)
     struct full *full = sender->order;
     size_t sent = 0;
     struct bw_error *error = NULL;
-    while (!error && full->waiting_count - sent > WAITING)
-        error = send_directory_times(sender, full->waiting[sent++]);
-    full->waiting_count -= sent;
+    while (!error && full->waiting.count - sent > WAITING)
+        error = send_directory_times(sender, full->waiting.items[sent++]);
+    full->waiting.count -= sent;
     if (sent)
-        memmove(full->waiting, full->waiting + sent, full->waiting_count * sizeof *full->waiting);
+        memmove(full->waiting.items, full->waiting.items + sent,
+                full->waiting.count * sizeof *full->waiting.items);
     return error;
 }
 
 static struct bw_error *send_all_times(struct bw_sender *sender)
 {
     struct full *full = sender->order;
-    while (full->waiting_count)
-        BW_TRY(send_directory_times(sender, full->waiting[--full->waiting_count]));
+    while (full->waiting.count)
+        BW_TRY(send_directory_times(sender, full->waiting.items[--full->waiting.count]));
     return NULL;
 }
 
@@ -196,13 +196,13 @@ static struct bw_error *place_inode(struct bw_sender *sender)
     const uint64_t number = sender->current.number;
     if (full->progress > number || !full->has_inode)
         return NULL;
-    for (size_t i = 0; i < full->name_count; i++) {
-        struct bw_error *error = send_name(sender, &full->names[i]);
+    for (size_t i = 0; i < full->names.count; i++) {
+        struct bw_error *error = send_name(sender, &full->names.items[i]);
         if (error)
             BW_TRY(
                 bw_send_lose(sender, bw_error_prefix(error, "a name of inode %" PRIu64, number)));
     }
-    full->name_count = full->text.length = 0;
+    full->names.count = full->text.length = 0;
     full->progress = number + 1;
     if (!full->placed)
         return remove_unplaced(sender);
@@ -268,7 +268,7 @@ static struct bw_error *begin_inode(struct bw_sender *sender, const struct bw_it
     if (!inode.link_count && !is_top)
         return NULL;
     bw_send_set_inode(sender, item->key.objectid, &inode);
-    full->name_count = full->text.length = 0;
+    full->names.count = full->text.length = 0;
     full->has_inode = true;
     full->placed = is_top;
     full->is_damaged = false;
@@ -286,10 +286,8 @@ static struct bw_error *add_names(struct bw_sender *sender, const struct bw_item
     while (bw_inode_ref_next(&cursor, &item->key, &ref)) {
         if (!bw_name_is_valid(ref.name, ref.name_length))
             continue;
-        if (!BW_ARRAY_RESERVE(full->names, full->name_count, full->name_capacity))
-            return bw_error_no_memory();
-        full->names[full->name_count++] =
-            (struct name){ref.parent, full->text.length, ref.name_length};
+        BW_TRY(names_push(&full->names,
+                          (struct name){ref.parent, full->text.length, ref.name_length}));
         bw_buffer_append(&full->text, ref.name, ref.name_length);
     }
     if (full->text.failed)
@@ -379,7 +377,7 @@ void bw_send_full_end(struct bw_sender *sender)
     bw_buffer_free(&full->temporary);
     bw_buffer_free(&full->other);
     bw_buffer_free(&full->folder_path);
-    free(full->names);
-    free(full->waiting);
+    names_free(&full->names);
+    bw_numbers_free(&full->waiting);
     free(full);
 }

@@ -24,9 +24,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/compare.h"
+#include "base/vector.h"
 #include "data/file_extents.h"
 #include "diff/diff.h"
 #include "stream/sender.h"
@@ -55,13 +55,15 @@ struct change {
     bool is_directory, is_parked;
 };
 
+BW_VECTOR(changes, struct change);
+
+BW_VECTOR(names, struct name);
+
 struct incremental {
     struct bw_diff diff;
-    struct change *changes; /* by number; DELETED before NEW */
-    size_t count, capacity;
-    struct bw_map before, after; /* number of an inode to its change in that tree */
-    struct name *names;
-    size_t name_count, name_capacity;
+    struct changes changes;          /* by number; DELETED before NEW */
+    struct bw_key_map before, after; /* number of an inode to its change in that tree */
+    struct names names;
     struct bw_buffer bytes;         /* of the names */
     size_t *removed, removed_count; /* deleted directories, the deepest first */
     size_t *placed, placed_count; /* what gains names: directories from the top down, then files */
@@ -82,10 +84,7 @@ static struct incremental *order_of(const struct bw_sender *sender)
 /* Collecting. */
 
 /* Numbers that are being collected. */
-struct numbers {
-    uint64_t *items;
-    size_t count, capacity;
-};
+BW_VECTOR(numbers, uint64_t);
 
 static struct bw_error *add_entry(void *context, const struct bw_item *item)
 {
@@ -94,10 +93,7 @@ static struct bw_error *add_entry(void *context, const struct bw_item *item)
     struct bw_dir_entry entry;
     if (!bw_dir_entry_next(&cursor, &entry) || entry.location.type != BW_INODE_ITEM)
         return NULL;
-    if (!BW_ARRAY_RESERVE(numbers->items, numbers->count, numbers->capacity))
-        return bw_error_no_memory();
-    numbers->items[numbers->count++] = entry.location.objectid;
-    return NULL;
+    return numbers_push(numbers, entry.location.objectid);
 }
 
 static struct bw_error *collect_entries(struct bw_diff *diff, struct numbers *numbers)
@@ -169,10 +165,9 @@ static struct bw_error *add_name(struct incremental *order, const struct bw_diff
                                  size_t number, size_t *result)
 {
     const struct bw_diff_name *name = &from->items[number];
-    if (!BW_ARRAY_RESERVE(order->names, order->name_count, order->name_capacity))
-        return bw_error_no_memory();
-    *result = order->name_count;
-    order->names[order->name_count++] =
+    BW_TRY(names_reserve(&order->names, 1));
+    *result = order->names.count;
+    order->names.items[order->names.count++] =
         (struct name){name->parent, order->bytes.length, name->length};
     bw_buffer_append(&order->bytes, from->bytes.data + name->bytes, name->length);
     return order->bytes.failed ? bw_error_no_memory() : NULL;
@@ -224,7 +219,7 @@ static struct bw_error *add_change(struct incremental *order, enum kind kind,
         .number = file->number,
         .generation = file->inode.generation,
         .touched = touched,
-        .names = order->name_count,
+        .names = order->names.count,
         .kind = (uint8_t)kind,
         .is_directory = S_ISDIR(file->inode.mode),
     };
@@ -232,12 +227,14 @@ static struct bw_error *add_change(struct incremental *order, enum kind kind,
     BW_TRY(add_names(order, names, LOST, SIZE_MAX, &change.lost));
     BW_TRY(add_names(order, names, GAINED, SIZE_MAX, &change.gained));
     BW_TRY(add_names(order, names, KEPT, 1, &kept));
-    change.kept = kept ? order->name_count - 1 : SIZE_MAX;
-    if (!BW_ARRAY_RESERVE(order->changes, order->count, order->capacity) ||
-        (kind != NEW && !bw_map_put(&order->before, change.number, (uint32_t)order->count)) ||
-        (kind != DELETED && !bw_map_put(&order->after, change.number, (uint32_t)order->count)))
+    change.kept = kept ? order->names.count - 1 : SIZE_MAX;
+    if (changes_reserve(&order->changes, 1) ||
+        (kind != NEW &&
+         bw_key_map_put(&order->before, change.number, (uint32_t)order->changes.count)) ||
+        (kind != DELETED &&
+         bw_key_map_put(&order->after, change.number, (uint32_t)order->changes.count)))
         return bw_error_no_memory();
-    order->changes[order->count++] = change;
+    order->changes.items[order->changes.count++] = change;
     return NULL;
 }
 
@@ -338,7 +335,7 @@ static struct bw_error *collect_changes(struct bw_sender *sender)
 static struct bw_error *append_name(const struct incremental *order, size_t number,
                                     struct bw_buffer *path)
 {
-    const struct name *name = &order->names[number];
+    const struct name *name = &order->names.items[number];
     return bw_send_path_add(path, order->bytes.data + name->at, name->length);
 }
 
@@ -354,9 +351,10 @@ static struct bw_error *present_path(struct bw_sender *sender, uint64_t director
         return NULL;
     if (depth > BW_SEND_PATH_MAX / 2)
         return bw_error_create(BW_ERROR_CORRUPT, "directory %" PRIu64 " is in itself", directory);
-    const uint32_t change = bw_map_get(&order->before, directory);
-    if (change != UINT32_MAX && order->changes[change].is_parked)
-        return bw_send_temporary_name(sender, directory, order->changes[change].generation, path);
+    const uint32_t change = bw_key_map_get(&order->before, directory, UINT32_MAX);
+    if (change != UINT32_MAX && order->changes.items[change].is_parked)
+        return bw_send_temporary_name(sender, directory, order->changes.items[change].generation,
+                                      path);
     const struct bw_send_part *part;
     BW_TRY(bw_send_part_of(root, directory, &part));
     BW_TRY(present_path(sender, part->parent, depth + 1, path));
@@ -368,7 +366,7 @@ static struct bw_error *present_path_of_name(struct bw_sender *sender, size_t nu
                                              struct bw_buffer *path)
 {
     const struct incremental *order = order_of(sender);
-    BW_TRY(present_path(sender, order->names[number].directory, 0, path));
+    BW_TRY(present_path(sender, order->names.items[number].directory, 0, path));
     return append_name(order, number, path);
 }
 
@@ -376,7 +374,8 @@ static struct bw_error *final_path_of_name(struct bw_sender *sender, size_t numb
                                            struct bw_buffer *path)
 {
     const struct incremental *order = order_of(sender);
-    BW_TRY(bw_send_path(sender, sender->sent, order->names[number].directory, UINT64_MAX, path));
+    BW_TRY(
+        bw_send_path(sender, sender->sent, order->names.items[number].directory, UINT64_MAX, path));
     return append_name(order, number, path);
 }
 
@@ -408,7 +407,7 @@ static struct bw_error *park_name(struct bw_sender *sender, struct change *chang
 
 static struct bw_error *park_names(struct bw_sender *sender, size_t at)
 {
-    struct change *change = &order_of(sender)->changes[at];
+    struct change *change = &order_of(sender)->changes.items[at];
     if (change->kind == DELETED && change->is_directory)
         return NULL;
     for (size_t i = 0; i < change->lost; i++)
@@ -432,15 +431,16 @@ static int by_depth(const void *a, const void *b, void *context)
 static struct bw_error *sort_removed(struct bw_sender *sender)
 {
     struct incremental *order = order_of(sender);
-    for (size_t i = 0; i < order->count; i++) {
-        struct change *change = &order->changes[i];
+    for (size_t i = 0; i < order->changes.count; i++) {
+        struct change *change = &order->changes.items[i];
         if (change->kind != DELETED || !change->is_directory)
             continue;
         BW_TRY(present_path(sender, change->number, 0, &order->path));
         change->depth = depth_of(&order->path);
         order->removed[order->removed_count++] = i;
     }
-    qsort_r(order->removed, order->removed_count, sizeof *order->removed, by_depth, order->changes);
+    qsort_r(order->removed, order->removed_count, sizeof *order->removed, by_depth,
+            order->changes.items);
     return NULL;
 }
 
@@ -448,7 +448,7 @@ static struct bw_error *remove_directory(struct bw_sender *sender, size_t at)
 {
     struct incremental *order = order_of(sender);
     const size_t number = order->removed[order->removed_count - 1 - at]; /* the deepest first */
-    BW_TRY(present_path(sender, order->changes[number].number, 0, &order->path));
+    BW_TRY(present_path(sender, order->changes.items[number].number, 0, &order->path));
     bw_send_command_at(sender, BW_COMMAND_RMDIR, &order->path);
     return NULL;
 }
@@ -458,8 +458,8 @@ static struct bw_error *remove_directory(struct bw_sender *sender, size_t at)
 static struct bw_error *sort_placed(struct bw_sender *sender)
 {
     struct incremental *order = order_of(sender);
-    for (size_t i = 0; i < order->count; i++) {
-        struct change *change = &order->changes[i];
+    for (size_t i = 0; i < order->changes.count; i++) {
+        struct change *change = &order->changes.items[i];
         if (!change->gained)
             continue;
         if (change->is_directory) {
@@ -468,7 +468,8 @@ static struct bw_error *sort_placed(struct bw_sender *sender)
         }
         order->placed[order->placed_count++] = i;
     }
-    qsort_r(order->placed, order->placed_count, sizeof *order->placed, by_depth, order->changes);
+    qsort_r(order->placed, order->placed_count, sizeof *order->placed, by_depth,
+            order->changes.items);
     return NULL;
 }
 
@@ -506,7 +507,7 @@ static struct bw_error *place_first(struct bw_sender *sender, struct change *cha
 static struct bw_error *place_inode(struct bw_sender *sender, size_t at)
 {
     struct incremental *order = order_of(sender);
-    struct change *change = &order->changes[order->placed[at]];
+    struct change *change = &order->changes.items[order->placed[at]];
     size_t others;
     struct bw_error *error = place_first(sender, change, &others, &order->path);
     if (error) {
@@ -700,7 +701,7 @@ static bool has_times(const struct bw_inode *old, const struct bw_inode *inode)
 static struct bw_error *send_inode(struct bw_sender *sender, size_t at)
 {
     struct incremental *order = order_of(sender);
-    const struct change *change = &order->changes[at];
+    const struct change *change = &order->changes.items[at];
     struct bw_diff_file files[2] = {{0}};
     if (change->kind == DELETED)
         return NULL;
@@ -750,13 +751,13 @@ static struct bw_error *send_directory_times(struct bw_sender *sender, uint64_t 
 static struct bw_error *send_times(struct bw_sender *sender, size_t at)
 {
     const struct incremental *order = order_of(sender);
-    const bool is_top = at == order->count;
-    if (is_top && order->has_parked &&
-        bw_map_get(&order->after, BW_SUBVOLUME_ROOT_INODE) == UINT32_MAX)
+    const bool is_top = at == order->changes.count;
+    if (is_top && order->has_parked && !bw_key_map_has(&order->after, BW_SUBVOLUME_ROOT_INODE))
         return send_directory_times(sender, BW_SUBVOLUME_ROOT_INODE);
-    if (is_top || order->changes[at].kind == DELETED || !order->changes[at].is_directory)
+    if (is_top || order->changes.items[at].kind == DELETED ||
+        !order->changes.items[at].is_directory)
         return NULL;
-    return send_directory_times(sender, order->changes[at].number);
+    return send_directory_times(sender, order->changes.items[at].number);
 }
 
 /* Stages. */
@@ -795,7 +796,7 @@ static struct bw_error *begin_placing(struct bw_sender *sender, size_t *count)
     BW_TRY(sort_placed(sender));
     *count = order->placed_count;
     for (size_t i = 0; i < *count; i++)
-        if (order->changes[order->placed[i]].kind == NEW)
+        if (order->changes.items[order->placed[i]].kind == NEW)
             return withhold_inherited(sender);
     return NULL;
 }
@@ -803,19 +804,19 @@ static struct bw_error *begin_placing(struct bw_sender *sender, size_t *count)
 static struct bw_error *begin_contents(struct bw_sender *sender, size_t *count)
 {
     bw_send_withheld(sender);
-    *count = order_of(sender)->count;
+    *count = order_of(sender)->changes.count;
     return NULL;
 }
 
 static struct bw_error *begin_inodes(struct bw_sender *sender, size_t *count)
 {
-    *count = order_of(sender)->count;
+    *count = order_of(sender)->changes.count;
     return NULL;
 }
 
 static struct bw_error *begin_times(struct bw_sender *sender, size_t *count)
 {
-    *count = order_of(sender)->count + 1;
+    *count = order_of(sender)->changes.count + 1;
     return NULL;
 }
 
@@ -864,8 +865,8 @@ struct bw_error *bw_send_incremental_begin(struct bw_sender *sender)
     order->diff.shared = true;
     order->diff.ranges = &order->ranges;
     BW_TRY(collect_changes(sender));
-    order->removed = calloc(order->count + 1, sizeof *order->removed);
-    order->placed = calloc(order->count + 1, sizeof *order->placed);
+    order->removed = calloc(order->changes.count + 1, sizeof *order->removed);
+    order->placed = calloc(order->changes.count + 1, sizeof *order->placed);
     return order->removed && order->placed ? NULL : bw_error_no_memory();
 }
 
@@ -881,13 +882,13 @@ void bw_send_incremental_end(struct bw_sender *sender)
     bw_touched_free(&order->diff.touched);
     bw_diff_content_free(order->diff.content);
     bw_extents_free(&order->cursor);
-    bw_map_free(&order->before);
-    bw_map_free(&order->after);
+    bw_key_map_free(&order->before);
+    bw_key_map_free(&order->after);
     bw_buffer_free(&order->bytes);
     bw_buffer_free(&order->path);
     bw_buffer_free(&order->other);
-    free(order->changes);
-    free(order->names);
+    changes_free(&order->changes);
+    names_free(&order->names);
     free(order->removed);
     free(order->placed);
     free(order->ranges.items);

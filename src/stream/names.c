@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
+#include "base/vector.h"
 #include "fs/lookup.h"
 #include "stream/sender.h"
 
@@ -33,9 +33,9 @@ void bw_send_root_free(struct bw_send_root *root)
 {
     bw_error_free(bw_item_range_end(&root->parts_range, NULL));
     bw_error_free(bw_item_range_end(&root->extents_range, NULL));
-    bw_map_free(&root->part_of);
+    bw_key_map_free(&root->part_of);
     bw_buffer_free(&root->names);
-    free(root->parts);
+    bw_send_parts_free(&root->parts);
 }
 
 /* Parts. */
@@ -44,19 +44,18 @@ void bw_send_root_free(struct bw_send_root *root)
 static struct bw_error *add_part(struct bw_send_root *root, struct bw_send_part part,
                                  const void *name)
 {
-    if (bw_map_get(&root->part_of, part.number) != UINT32_MAX)
+    if (bw_key_map_has(&root->part_of, part.number))
         return NULL;
-    if (root->part_count == MOST_PARTS) {
-        bw_map_clear(&root->part_of);
-        root->part_count = root->names.length = 0;
+    if (root->parts.count == MOST_PARTS) {
+        bw_key_map_clear(&root->part_of);
+        root->parts.count = root->names.length = 0;
     }
     part.name = (uint32_t)root->names.length;
     bw_buffer_append(&root->names, name, part.name_length);
-    if (root->names.failed ||
-        !BW_ARRAY_RESERVE(root->parts, root->part_count, root->part_capacity) ||
-        !bw_map_put(&root->part_of, part.number, (uint32_t)root->part_count))
+    if (root->names.failed || bw_send_parts_reserve(&root->parts, 1) ||
+        bw_key_map_put(&root->part_of, part.number, (uint32_t)root->parts.count))
         return bw_error_no_memory();
-    root->parts[root->part_count++] = part;
+    root->parts.items[root->parts.count++] = part;
     return NULL;
 }
 
@@ -91,7 +90,7 @@ static struct bw_error *read_part(struct bw_item_range *range, struct bw_send_pa
 struct bw_error *bw_send_part_of(struct bw_send_root *root, uint64_t inode,
                                  const struct bw_send_part **result)
 {
-    uint32_t at = bw_map_get(&root->part_of, inode);
+    uint32_t at = bw_key_map_get(&root->part_of, inode, UINT32_MAX);
     if (at == UINT32_MAX) {
         struct bw_send_part part = {.number = inode};
         char name[BW_NAME_MAX];
@@ -107,9 +106,9 @@ struct bw_error *bw_send_part_of(struct bw_send_root *root, uint64_t inode,
                                    "inode %" PRIu64 " of subvolume %" PRIu64 " %s", inode,
                                    root->subvolume->tree.id, has_inode ? "has no name" : "is lost");
         BW_TRY(add_part(root, part, name));
-        at = bw_map_get(&root->part_of, inode);
+        at = bw_key_map_get(&root->part_of, inode, UINT32_MAX);
     }
-    *result = &root->parts[at];
+    *result = &root->parts.items[at];
     return NULL;
 }
 

@@ -23,11 +23,11 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-#include "base/array.h"
 #include "base/beneath.h"
 #include "base/buffer.h"
 #include "base/cleanup.h"
 #include "base/struct_size.h"
+#include "base/vector.h"
 #include "btrfs-walk/stream.h"
 #include "ondisk/items.h"
 #include "stream/linked_tree.h"
@@ -50,14 +50,15 @@ struct place {
     const struct bw_stream_attribute *path;
 };
 
+BW_VECTOR(received_list, struct received);
+
 struct bw_receiver {
     struct bw_receiver_options options;
     bool is_btrfs;
     struct bw_receiver_summary summary;
-    struct received *received; /* the last one is being received */
-    size_t count, capacity;
-    int top;       /* the folder of the current subvolume; -1: none */
-    int directory; /* that was opened last; -1: none */
+    struct received_list received; /* the last one is being received */
+    int top;                       /* the folder of the current subvolume; -1: none */
+    int directory;                 /* that was opened last; -1: none */
     struct bw_buffer directory_path;
     int file; /* that was opened last; -1: none */
     struct bw_buffer file_path;
@@ -193,9 +194,9 @@ static struct bw_error *open_file(struct bw_receiver *receiver,
 
 static struct received *find_received(struct bw_receiver *receiver, const uint8_t *uuid)
 {
-    for (size_t i = receiver->count; i-- > 0;)
-        if (memcmp(receiver->received[i].uuid, uuid, BW_UUID_SIZE) == 0)
-            return &receiver->received[i];
+    for (size_t i = receiver->received.count; i-- > 0;)
+        if (memcmp(receiver->received.items[i].uuid, uuid, BW_UUID_SIZE) == 0)
+            return &receiver->received.items[i];
     return NULL;
 }
 
@@ -257,12 +258,11 @@ static struct bw_error *add_received(struct bw_receiver *receiver,
     struct received received = {.ctransid = bw_command_number(command, BW_ATTRIBUTE_CTRANSID)};
     memcpy(received.uuid, command->attributes[BW_ATTRIBUTE_UUID].data, BW_UUID_SIZE);
     received.name = strdup(name);
-    if (!received.name ||
-        !BW_ARRAY_RESERVE(receiver->received, receiver->count, receiver->capacity)) {
+    if (!received.name || received_list_reserve(&receiver->received, 1)) {
         free(received.name);
         return bw_error_no_memory();
     }
-    receiver->received[receiver->count++] = received;
+    receiver->received.items[receiver->received.count++] = received;
     return NULL;
 }
 
@@ -289,7 +289,7 @@ static struct bw_error *begin_subvolume(struct bw_receiver *receiver,
     receiver->top = is_top ? receiver->options.top : open_below(receiver->options.folder, name);
     if (receiver->top >= 0 && !parent)
         bw_remove_inherited(receiver->top, ".");
-    receiver->received[receiver->count - 1].placed = is_top;
+    receiver->received.items[receiver->received.count - 1].placed = is_top;
     return receiver->top < 0 ? bw_error_from_errno(errno, "cannot open %s", name) : NULL;
 }
 
@@ -489,7 +489,7 @@ static struct bw_error *open_source(struct bw_receiver *receiver,
         return bw_error_no_memory();
     if (!received)
         return bw_error_create(BW_ERROR_NOT_FOUND, "the source of a clone was not received");
-    const bool is_current = received == &receiver->received[receiver->count - 1];
+    const bool is_current = received == &receiver->received.items[receiver->received.count - 1];
     int top = is_current ? receiver->top : open_received(receiver, received);
     *from = top < 0 ? -1 : open_regular(top, text);
     const int problem = errno;
@@ -777,9 +777,10 @@ struct bw_error *bw_receiver_place(struct bw_receiver *receiver, const char *nam
     struct received *received = NULL;
     struct stat status;
     int directory;
-    for (size_t i = 0; i < receiver->count; i++)
-        if (strcmp(receiver->received[i].name, name) == 0 && !receiver->received[i].placed)
-            received = &receiver->received[i];
+    for (size_t i = 0; i < receiver->received.count; i++)
+        if (strcmp(receiver->received.items[i].name, name) == 0 &&
+            !receiver->received.items[i].placed)
+            received = &receiver->received.items[i];
     if (!received)
         return bw_error_create(BW_ERROR_NOT_FOUND, "%s was not received", name);
     BW_TRY(make_way(receiver->options.top, path, &directory));
@@ -816,8 +817,8 @@ static struct bw_error *mark_received(const struct received *received, int subvo
 
 struct bw_error *bw_receiver_protect(struct bw_receiver *receiver, const char *path)
 {
-    for (size_t i = 0; i < receiver->count && receiver->is_btrfs; i++) {
-        const struct received *received = &receiver->received[i];
+    for (size_t i = 0; i < receiver->received.count && receiver->is_btrfs; i++) {
+        const struct received *received = &receiver->received.items[i];
         if (!received->placed || strcmp(received->name, path) != 0)
             continue;
         int subvolume = open_received(receiver, received);
@@ -870,9 +871,9 @@ void bw_receiver_destroy(struct bw_receiver *receiver)
     if (!receiver)
         return;
     bw_error_free(end_subvolume(receiver));
-    for (size_t i = 0; i < receiver->count; i++)
-        free(receiver->received[i].name);
-    free(receiver->received);
+    for (size_t i = 0; i < receiver->received.count; i++)
+        free(receiver->received.items[i].name);
+    received_list_free(&receiver->received);
     bw_stream_reader_free(&receiver->reader);
     bw_linked_tree_free(&receiver->linked);
     bw_buffer_free(&receiver->directory_path);

@@ -14,6 +14,7 @@
 #ifndef BW_STREAM_SENDER_H
 #define BW_STREAM_SENDER_H
 
+#include "base/vector.h"
 #include "btree/find_leaf.h"
 #include "btrfs-walk/file.h"
 #include "btrfs-walk/stream.h"
@@ -37,15 +38,16 @@ struct bw_send_part {
     struct timespec atime, ctime, mtime, otime;
 };
 
+BW_VECTOR(bw_send_parts, struct bw_send_part);
+
 /** A subvolume: the sent one, the parent, or a clone source. */
 struct bw_send_root {
     struct bw_fs *fs;
     const struct bw_subvolume *subvolume;
     uint8_t uuid[BW_UUID_SIZE];
     uint64_t ctransid;
-    struct bw_map part_of; /**< inode to number of its part */
-    struct bw_send_part *parts;
-    size_t part_count, part_capacity;
+    struct bw_key_map part_of; /**< inode to number of its part */
+    struct bw_send_parts parts;
     struct bw_buffer names;
     struct bw_item_range parts_range, extents_range; /**< positions in the tree */
     uint64_t source; /**< the inode that data were cloned from last; 0: none */

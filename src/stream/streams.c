@@ -197,11 +197,11 @@ static struct bw_error *report_missing(const struct making *making)
         const struct source *source = &making->sources[i];
         if (source->is_done)
             continue;
-        if (!making->received.count)
+        if (!making->received.received.count)
             return missing_subvolume(making, source);
         bw_fs_report_stream_error(making->fs, missing_subvolume(making, source));
     }
-    return making->received.count
+    return making->received.received.count
                ? NULL
                : bw_error_create(BW_ERROR_CORRUPT, "the streams contain no subvolume");
 }
@@ -231,7 +231,7 @@ struct top {
     struct making *making;
     struct bw_stream_tree tree;
     struct bw_tree_editor roots;
-    struct bw_map numbers; /* hash of a name to the last number that was added to it */
+    struct bw_key_map numbers; /* hash of a name to the last number that was added to it */
 };
 
 /* Finds a name for a subvolume that is still free: NAME, NAME.2, NAME.3, ... */
@@ -239,7 +239,7 @@ static struct bw_error *free_name(struct top *top, const char *name, char text[B
 {
     const size_t whole = strlen(name), length = whole < BW_NAME_MAX - 11 ? whole : BW_NAME_MAX - 11;
     const uint64_t hash = bw_fs_name_hash(top->making->fs, 0, name, whole);
-    const uint32_t last = bw_map_get(&top->numbers, hash);
+    const uint32_t last = bw_key_map_get(&top->numbers, hash, UINT32_MAX);
     uint32_t number = last == UINT32_MAX ? 1 : last + 1;
     struct bw_stream_place place = {.inode = 1};
     memcpy(text, name, whole + 1);
@@ -248,7 +248,7 @@ static struct bw_error *free_name(struct top *top, const char *name, char text[B
             snprintf(text + length, 12, ".%" PRIu32, number);
         BW_TRY(bw_stream_lookup(&top->tree, (struct bw_bytes){text, strlen(text)}, &place));
     }
-    return bw_map_put(&top->numbers, hash, number - 1) ? NULL : bw_error_no_memory();
+    return bw_key_map_put(&top->numbers, hash, number - 1);
 }
 
 static struct bw_error *put_root(struct top *top, const struct bw_tree *tree,
@@ -311,7 +311,7 @@ static struct bw_error *put_entry(struct top *top, const struct bw_link *link)
 
 static struct bw_error *put_subvolume(struct top *top, size_t index)
 {
-    const struct bw_received *subvolume = &top->making->received.items[index];
+    const struct bw_received *subvolume = &top->making->received.received.items[index];
     char name[BW_NAME_MAX + 1];
     BW_TRY(free_name(top, subvolume->name, name));
     const struct bw_link link = {.directory = BW_SUBVOLUME_ROOT_INODE,
@@ -334,7 +334,7 @@ static struct bw_error *put_top(struct top *top)
     BW_TRY(bw_editor_create_empty(&top->roots, &fs->reader, &fs->memory, BW_ROOT_TREE, generation));
     top->roots.shared = top->tree.editor.shared;
     BW_TRY(bw_stream_tree_begin(&top->tree));
-    for (size_t i = 0; i < top->making->received.count; i++)
+    for (size_t i = 0; i < top->making->received.received.count; i++)
         BW_TRY(put_subvolume(top, i));
     return put_root(top, &top->tree.editor.tree, NULL);
 }
@@ -346,7 +346,7 @@ static struct bw_error *make_roots(struct making *making)
     making->fs->root_tree = top.roots.tree;
     bw_stream_tree_free(&top.tree);
     bw_editor_destroy(&top.roots);
-    bw_map_free(&top.numbers);
+    bw_key_map_free(&top.numbers);
     return error;
 }
 
@@ -359,10 +359,10 @@ static struct bw_error *make_fs(struct making *making)
     fs->memory.nodesize = fs->reader.nodesize;
     fs->reader.memory = &fs->memory;
     BW_TRY(apply_streams(making));
-    fs->superblock.generation = fs->superblock.root.generation = making->received.count;
+    fs->superblock.generation = fs->superblock.root.generation = making->received.received.count;
     for (size_t i = 0; i < fs->image_count; i++) /* none is stale */
         fs->images[i].superblock.generation = fs->superblock.generation;
-    memcpy(fs->superblock.fsid, making->received.items[0].uuid, BW_UUID_SIZE);
+    memcpy(fs->superblock.fsid, making->received.received.items[0].uuid, BW_UUID_SIZE);
     memcpy(fs->superblock.metadata_uuid, fs->superblock.fsid, BW_UUID_SIZE);
     BW_TRY(make_chunk_tree(making));
     BW_TRY(make_roots(making));

@@ -90,7 +90,7 @@ static const struct bw_tree *replayed_tree(const struct bw_fs *fs, const struct 
     if (subvolume)
         return &subvolume->tree;
     bool has_checksums = key->objectid == BW_CSUM_TREE && !key->offset && fs->checksum_trees.count;
-    return has_checksums ? &fs->checksum_trees.trees[0] : NULL;
+    return has_checksums ? &fs->checksum_trees.items[0] : NULL;
 }
 
 static struct bw_error *visit_root_item(void *context, const struct bw_item *item)

@@ -5,9 +5,9 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/compare.h"
+#include "base/vector.h"
 #include "btree/scan.h"
 #include "ondisk/items.h"
 #include "ondisk/metadump.h"
@@ -25,10 +25,7 @@ struct search {
 static struct bw_error *append_block(struct bw_dumped_blocks *list,
                                      const struct bw_dumped_block *block)
 {
-    if (!BW_ARRAY_RESERVE(list->blocks, list->count, list->capacity))
-        return bw_error_no_memory();
-    list->blocks[list->count++] = *block;
-    return NULL;
+    return bw_dumped_block_list_push(&list->blocks, *block);
 }
 
 /* Adds a tree block. `*added` is false if it is known, or exists only in memory. */
@@ -40,8 +37,7 @@ static struct bw_error *add_block(struct search *search, const struct bw_block_p
                                           .length = search->reader.fs->reader.nodesize,
                                           .tree = tree,
                                           .level = pointer->expectation.level};
-    if (!bw_block_set_add(&search->found, pointer->bytenr, added))
-        return bw_error_no_memory();
+    BW_TRY(bw_block_set_insert(&search->found, pointer->bytenr, added));
     const bool in_memory = bw_memory_block(search->reader.fs->reader.memory, pointer->bytenr);
     return *added && !in_memory ? append_block(search->list, &block) : NULL;
 }
@@ -82,8 +78,8 @@ static void on_lost(void *context, const struct bw_queued_block *block, struct b
 static struct bw_error *walk_trees(struct search *search)
 {
     const struct bw_tree_list *trees = &search->list->trees;
-    for (size_t i = 0; i < trees->count; i++) {
-        const struct bw_listed_tree *tree = &trees->entries[i];
+    for (size_t i = 0; i < trees->entries.count; i++) {
+        const struct bw_listed_tree *tree = &trees->entries.items[i];
         const struct bw_queued_block root = {bw_tree_root_pointer(&tree->tree, false), (uint32_t)i,
                                              tree->references ? NULL : tree};
         bool added;
@@ -118,9 +114,9 @@ static struct bw_error *scan_extent_trees(struct search *search)
     const struct bw_tree_list *trees = &search->list->trees;
     const struct bw_scan scan = {BW_SCAN_ALL, .leaf = add_extents, .lost = bw_scan_ignore_lost,
                                  .context = search};
-    for (size_t i = 0; i < trees->count; i++)
-        if (trees->entries[i].tree.id == BW_EXTENT_TREE)
-            BW_TRY(bw_tree_scan(&search->reader.fs->reader, &trees->entries[i].tree, &scan));
+    for (size_t i = 0; i < trees->entries.count; i++)
+        if (trees->entries.items[i].tree.id == BW_EXTENT_TREE)
+            BW_TRY(bw_tree_scan(&search->reader.fs->reader, &trees->entries.items[i].tree, &scan));
     return NULL;
 }
 
@@ -193,9 +189,9 @@ static void remove_overlaps(struct bw_dumped_blocks *list, struct bw_fs *fs)
 {
     size_t kept = 0;
     uint64_t end = 0;
-    for (size_t i = 0; i < list->count; i++) {
-        const struct bw_dumped_block *block = &list->blocks[i];
-        if (is_repeated(block, kept ? &list->blocks[kept - 1] : NULL))
+    for (size_t i = 0; i < list->blocks.count; i++) {
+        const struct bw_dumped_block *block = &list->blocks.items[i];
+        if (is_repeated(block, kept ? &list->blocks.items[kept - 1] : NULL))
             continue;
         if (block->bytenr < end || block->bytenr > UINT64_MAX - block->length ||
             overlaps_superblock(block)) {
@@ -204,9 +200,9 @@ static void remove_overlaps(struct bw_dumped_blocks *list, struct bw_fs *fs)
         }
         end = block->bytenr + block->length;
         list->bytes += block->length;
-        list->blocks[kept++] = *block;
+        list->blocks.items[kept++] = *block;
     }
-    list->count = kept;
+    list->blocks.count = kept;
 }
 
 static struct bw_error *find_all(struct search *search)
@@ -219,8 +215,8 @@ static struct bw_error *find_all(struct search *search)
     if (search->lost)
         BW_TRY(scan_extent_trees(search));
     BW_TRY(add_space_cache(search));
-    if (list->count)
-        qsort(list->blocks, list->count, sizeof *list->blocks, bw_compare_first);
+    if (list->blocks.count)
+        qsort(list->blocks.items, list->blocks.count, sizeof *list->blocks.items, bw_compare_first);
     remove_overlaps(list, fs);
     return NULL;
 }
@@ -234,13 +230,13 @@ struct bw_error *bw_dumped_blocks_find(struct bw_dumped_blocks *list, struct bw_
     if (!error)
         error = find_all(&search);
     bw_level_reader_end(&search.reader);
-    bw_map_free(&search.found.words);
+    bw_key_map_free(&search.found.words);
     return error;
 }
 
 void bw_dumped_blocks_free(struct bw_dumped_blocks *list)
 {
-    free(list->trees.entries);
-    free(list->blocks);
+    bw_listed_trees_free(&list->trees.entries);
+    bw_dumped_block_list_free(&list->blocks);
     *list = (struct bw_dumped_blocks){0};
 }

@@ -3,6 +3,7 @@
 #ifndef BW_TREES_DUMPED_BLOCKS_H
 #define BW_TREES_DUMPED_BLOCKS_H
 
+#include "base/vector.h"
 #include "owners/tree_list.h"
 
 /** The owner of blocks that only the extent tree contains. */
@@ -18,11 +19,12 @@ struct bw_dumped_block {
     bool is_data;        /**< part of the space cache */
 };
 
+BW_VECTOR(bw_dumped_block_list, struct bw_dumped_block);
+
 /** All zeros is an empty list. */
 struct bw_dumped_blocks {
     struct bw_tree_list trees;
-    struct bw_dumped_block *blocks; /**< by ascending address; they do not overlap */
-    size_t count, capacity;
+    struct bw_dumped_block_list blocks; /**< by ascending address; they do not overlap */
     uint64_t bytes;
 };
 

@@ -159,13 +159,13 @@ static void append_day(struct bw_buffer *text, int64_t seconds)
         bw_buffer_format(text, "%" PRId64, seconds);
 }
 
-static void append_owners(struct bw_buffer *text, const char *name, const struct bw_map *owners)
+static void append_owners(struct bw_buffer *text, const char *name, const struct bw_key_map *owners)
 {
     enum { SHOWN = 16 };
     uint64_t ids[BW_DUMPED_OWNERS], id;
     size_t count = 0, next = 0;
     uint32_t unused;
-    while (count < BW_DUMPED_OWNERS && bw_map_next(owners, &next, &id, &unused))
+    while (count < BW_DUMPED_OWNERS && bw_key_map_next(owners, &next, &id, &unused))
         ids[count++] = id == UINT64_MAX ? 0 : id; /* one key of a map */
     if (count)
         qsort(ids, count, sizeof *ids, bw_compare_first);

@@ -118,9 +118,9 @@ static void count_xattrs(const struct cleaning *cleaning)
 
 /* Facts. */
 
-static bool add_owner(struct bw_map *owners, uint64_t id)
+static bool add_owner(struct bw_key_map *owners, uint64_t id)
 {
-    return owners->count >= BW_DUMPED_OWNERS || bw_map_put(owners, id, 1);
+    return owners->count >= BW_DUMPED_OWNERS || !bw_key_map_put(owners, id, 1);
 }
 
 static void add_time(struct bw_dumped_facts *facts, int64_t seconds)
@@ -153,12 +153,12 @@ static void count_root(const struct cleaning *cleaning)
     cleaning->facts->counts[BW_DUMPED_SUBVOLUMES]++;
 }
 
-static bool merge_owners(struct bw_map *owners, const struct bw_map *more)
+static bool merge_owners(struct bw_key_map *owners, const struct bw_key_map *more)
 {
     size_t next = 0;
     uint64_t id;
     uint32_t unused;
-    while (bw_map_next(more, &next, &id, &unused))
+    while (bw_key_map_next(more, &next, &id, &unused))
         if (!add_owner(owners, id))
             return false;
     return true;
@@ -182,8 +182,8 @@ void bw_dumped_facts_merge(struct bw_dumped_facts *facts, struct bw_dumped_facts
 
 void bw_dumped_facts_free(struct bw_dumped_facts *facts)
 {
-    bw_map_free(&facts->users);
-    bw_map_free(&facts->groups);
+    bw_key_map_free(&facts->users);
+    bw_key_map_free(&facts->groups);
     free(facts->xattr_names);
     *facts = (struct bw_dumped_facts){0};
 }

@@ -6,7 +6,7 @@
 #ifndef BW_TREES_DUMPED_ITEMS_H
 #define BW_TREES_DUMPED_ITEMS_H
 
-#include "base/map.h"
+#include "base/hash_table.h"
 #include "ondisk/items.h"
 #include "trees/pseudonyms.h"
 
@@ -60,7 +60,7 @@ enum bw_dumped_count {
 struct bw_dumped_facts {
     uint64_t counts[BW_DUMPED_COUNTS];
     int64_t oldest, newest;              /**< times of inodes, in seconds; 0: none */
-    struct bw_map users, groups;         /**< ids; at most BW_DUMPED_OWNERS */
+    struct bw_key_map users, groups;     /**< ids; at most BW_DUMPED_OWNERS */
     struct bw_dumped_xattr *xattr_names; /**< those that are kept, room for BW_DUMPED_XATTRS; NULL:
                                               none */
     size_t xattr_name_count;

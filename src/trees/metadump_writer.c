@@ -150,7 +150,7 @@ static void read_data(const struct writer *writer, struct slot *slot)
 static struct bw_block_pointer pointer_of(const struct writer *writer,
                                           const struct bw_dumped_block *block)
 {
-    const struct bw_tree tree = {writer->list.trees.entries[block->tree].tree.id,
+    const struct bw_tree tree = {writer->list.trees.entries.items[block->tree].tree.id,
                                  {block->bytenr, block->generation, block->level},
                                  0};
     return bw_tree_root_pointer(&tree, true);
@@ -255,9 +255,9 @@ static struct bw_error *write_slot(struct writer *writer, struct slot *slot)
 static uint64_t fill_slot(struct slot *slot, const struct bw_dumped_blocks *list, size_t *next)
 {
     uint64_t length = 0;
-    slot->blocks = &list->blocks[*next];
-    for (slot->count = 0; *next < list->count; slot->count++, *next += 1) {
-        const struct bw_dumped_block *block = &list->blocks[*next];
+    slot->blocks = &list->blocks.items[*next];
+    for (slot->count = 0; *next < list->blocks.count; slot->count++, *next += 1) {
+        const struct bw_dumped_block *block = &list->blocks.items[*next];
         if (slot->count == MOST_BLOCKS || length + block->length > BW_METADUMP_PIECE ||
             block->bytenr != slot->blocks->bytenr + length ||
             block->is_data != slot->blocks->is_data)
@@ -270,10 +270,10 @@ static uint64_t fill_slot(struct slot *slot, const struct bw_dumped_blocks *list
 static struct bw_error *write_blocks(struct writer *writer)
 {
     uint64_t done = 0;
-    for (size_t next = 0; next < writer->list.count;) {
+    for (size_t next = 0; next < writer->list.blocks.count;) {
         unsigned count = 0;
         uint64_t bytes = 0;
-        while (count < SLOTS && next < writer->list.count)
+        while (count < SLOTS && next < writer->list.blocks.count)
             bytes += fill_slot(&writer->slots[count++], &writer->list, &next);
         bw_pool_run(writer->pool, count, run_slot, writer);
         struct bw_error *error = NULL;

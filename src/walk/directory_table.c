@@ -4,7 +4,7 @@
 #include "walk/directory_table.h"
 
 #include "base/cleanup.h"
-#include "base/map.h"
+#include "base/hash_table.h"
 #include "base/short_copy.h"
 
 enum { LONGEST = 4 * BW_VARINT_LONGEST + 1 + UINT8_MAX };
@@ -34,7 +34,7 @@ static uint8_t *put_name(uint8_t *at, const void *name, size_t length)
 
 static uint32_t hash_of(const struct bw_directory_table *table, uint64_t inode)
 {
-    return (uint32_t)bw_map_hash(inode, table->records.multiplier);
+    return (uint32_t)bw_key_hash(inode, table->records.multiplier);
 }
 
 static bool enlarge_index(struct bw_directory_table *table)

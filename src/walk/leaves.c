@@ -328,7 +328,8 @@ static struct bw_block_pointer pointer_to(const struct bw_leaves *leaves, uint32
 }
 
 struct bw_error *bw_leaves_open(struct bw_leaves *leaves, const struct bw_tree *tree,
-                                const struct bw_block_pointer *pointer, const struct bw_map *lost)
+                                const struct bw_block_pointer *pointer,
+                                const struct bw_key_map *lost)
 {
     leaves->tree = tree;
     leaves->pointer = *pointer;
@@ -346,7 +347,7 @@ struct bw_error *bw_leaves_open(struct bw_leaves *leaves, const struct bw_tree *
     memset(leaves->slot_of, BW_NO_SLOT, leaves->count + 1);
     memset(leaves->slot_leaf, 0xff, leaves->batch * sizeof *leaves->slot_leaf);
     for (uint32_t leaf = 0; leaves->node.item_count && lost->count && leaf < leaves->count; leaf++)
-        if (bw_map_get(lost, pointer_to(leaves, leaf).bytenr) != UINT32_MAX)
+        if (bw_key_map_has(lost, pointer_to(leaves, leaf).bytenr))
             leaves->slot_of[leaf] = BW_LOST_SLOT;
     return NULL;
 }

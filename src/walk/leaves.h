@@ -15,7 +15,7 @@
 #define BW_WALK_LEAVES_H
 
 #include "base/buffer.h"
-#include "base/map.h"
+#include "base/hash_table.h"
 #include "btree/block.h"
 #include "ondisk/items.h"
 
@@ -139,7 +139,8 @@ void bw_leaves_destroy(struct bw_leaves *leaves);
  * the leaf became readable.
  */
 struct bw_error *bw_leaves_open(struct bw_leaves *leaves, const struct bw_tree *tree,
-                                const struct bw_block_pointer *pointer, const struct bw_map *lost);
+                                const struct bw_block_pointer *pointer,
+                                const struct bw_key_map *lost);
 
 /** Passes the block of `pointer`, which is a leaf, so that it need not be read again. It must stay
  * until the next bw_leaves_open(), and BW_COPY_SLACK bytes after it must be readable. */

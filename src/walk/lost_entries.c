@@ -31,8 +31,8 @@ struct waiting_name {
 struct recovery {
     struct bw_subvolume_walk *walk;
     struct bw_lost_names names;
-    struct bw_map unreachable; /* directories without a known path to the top */
-    struct bw_map listed;      /* hashes of directory and name of recovered entries */
+    struct bw_key_map unreachable; /* directories without a known path to the top */
+    struct bw_key_map listed;      /* hashes of directory and name of recovered entries */
     struct waiting_name *waiting;
     size_t waiting_count, waiting_capacity;
     struct bw_buffer waiting_bytes;
@@ -60,13 +60,12 @@ static struct bw_error *list_once(struct recovery *recovery, uint32_t directory,
     struct bw_subvolume_walk *walk = recovery->walk;
     uint64_t hash = bw_fs_name_hash(
         walk->fs, bw_directories_get(&walk->directories, directory).inode, name, name_length);
-    uint32_t state = bw_map_get(&recovery->listed, hash);
+    uint32_t state = bw_key_map_get(&recovery->listed, hash, UINT32_MAX);
     *included = state == LISTED;
     if (state != UINT32_MAX)
         return NULL;
     BW_TRY(bw_subvolume_walk_list(walk, directory, what, name, name_length, included));
-    if (!bw_map_put(&recovery->listed, hash, *included ? LISTED : LEFT_OUT))
-        return bw_error_no_memory();
+    BW_TRY(bw_key_map_put(&recovery->listed, hash, *included ? LISTED : LEFT_OUT));
     return NULL;
 }
 
@@ -85,8 +84,7 @@ static struct bw_error *restore_directory(struct recovery *recovery, uint64_t in
     BW_TRY(list_once(recovery, parent, &what, name, name_length, &included));
     if (!included || !bw_subvolume_walk_enters(recovery->walk, parent))
         return NULL;
-    if (!bw_map_put(&recovery->unreachable, inode, 0))
-        return bw_error_no_memory();
+    BW_TRY(bw_key_map_put(&recovery->unreachable, inode, 0));
     return bw_waves_add_directory(recovery->walk, inode, parent, name, name_length, index);
 }
 
@@ -105,9 +103,10 @@ static struct bw_error *ensure_directory(struct recovery *recovery, uint64_t ino
     BW_AUTO_FREE struct ancestor *above = NULL;
     size_t count = 0, capacity = 0;
     while ((*index = bw_directories_find(&walk->directories, inode)) == BW_NO_DIRECTORY) {
-        if (inode <= BW_SUBVOLUME_ROOT_INODE || bw_map_get(&recovery->unreachable, inode) == 1)
+        if (inode <= BW_SUBVOLUME_ROOT_INODE ||
+            bw_key_map_get(&recovery->unreachable, inode, UINT32_MAX) == 1)
             return NULL;
-        if (!bw_map_put(&recovery->unreachable, inode, 1) ||
+        if (bw_key_map_put(&recovery->unreachable, inode, 1) ||
             !BW_ARRAY_RESERVE(above, count, capacity))
             return bw_error_no_memory();
         struct ancestor *ancestor = &above[count++];
@@ -184,13 +183,12 @@ static struct bw_error *recover_subvolumes(struct recovery *recovery)
         const uint64_t hash =
             bw_fs_name_hash(walk->fs, subvolume->directory, name, subvolume->name_length);
         uint32_t directory;
-        if (bw_map_get(&recovery->listed, hash) != UINT32_MAX)
+        if (bw_key_map_has(&recovery->listed, hash))
             continue;
         BW_TRY(ensure_directory(recovery, subvolume->directory, &directory));
         if (directory == BW_NO_DIRECTORY)
             continue;
-        if (!bw_map_put(&recovery->listed, hash, LISTED))
-            return bw_error_no_memory();
+        BW_TRY(bw_key_map_put(&recovery->listed, hash, LISTED));
         BW_TRY(bw_waves_add_subvolume(walk, subvolume->tree.id, directory, name,
                                       subvolume->name_length));
     }
@@ -282,8 +280,8 @@ struct bw_error *bw_lost_entries_list(struct bw_subvolume_walk *walk)
     bw_lost_list_free(&recovery.names.lost);
     bw_lost_list_free(&recovery.names.handled);
     bw_lost_names_free(&recovery.names);
-    bw_map_free(&recovery.unreachable);
-    bw_map_free(&recovery.listed);
+    bw_key_map_free(&recovery.unreachable);
+    bw_key_map_free(&recovery.listed);
     free(recovery.waiting);
     bw_buffer_free(&recovery.waiting_bytes);
     return error;

@@ -76,7 +76,7 @@ struct bw_error *bw_subvolume_walk_destroy(struct bw_subvolume_walk *walk)
     free(walk->pending);
     free(walk->tasks);
     free(walk->lost.items);
-    bw_map_free(&walk->lost_blocks);
+    bw_key_map_free(&walk->lost_blocks);
     bw_adopted_free(&walk->adopted);
     bw_collector_destroy(walk->listed);
     bw_subvolume_entries_free(&walk->found);
@@ -170,7 +170,7 @@ static struct bw_error *begin_subvolume(struct bw_subvolume_walk *walk,
                                          .wanting = &walk->wanting};
     walk->pending_count = walk->lost.count = walk->adopted.count = 0;
     walk->wanting = 0;
-    bw_map_clear(&walk->lost_blocks);
+    bw_key_map_clear(&walk->lost_blocks);
     walk->wave = 1;
     return bw_directories_reset(&walk->directories, top->inode);
 }

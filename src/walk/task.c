@@ -42,11 +42,11 @@ struct bw_task_worker {
     struct bw_wanted_leaf leaf; /* that is being handled */
     struct directory_record *records;
     size_t record_count, record_capacity;
-    struct bw_map by_inode;  /* inode to record */
-    struct bw_buffer prefix; /* path of the current directory; in printed form for WRITE_PATHS */
-    struct bw_buffer raw;    /* the same before escaping */
-    uint32_t parent;         /* its path is at the beginning of the unescaped prefix */
-    size_t parent_length;    /* the length of that path */
+    struct bw_key_map by_inode; /* inode to record */
+    struct bw_buffer prefix;    /* path of the current directory; in printed form for WRITE_PATHS */
+    struct bw_buffer raw;       /* the same before escaping */
+    uint32_t parent;            /* its path is at the beginning of the unescaped prefix */
+    size_t parent_length;       /* the length of that path */
     struct bw_collector *collector;
 
     /* Of the task that it runs. */
@@ -93,7 +93,7 @@ void bw_task_worker_destroy(struct bw_task_worker *worker)
     bw_leaves_destroy(&worker->leaves);
     bw_buffer_free(&worker->leaf.list);
     free(worker->records);
-    bw_map_free(&worker->by_inode);
+    bw_key_map_free(&worker->by_inode);
     bw_buffer_free(&worker->prefix);
     bw_buffer_free(&worker->raw);
     bw_collector_destroy(worker->collector);
@@ -133,7 +133,7 @@ static void add_record(struct bw_task_worker *worker, uint64_t inode, uint32_t d
     struct bw_key first_key = bw_first_entry_key(inode), last_key = bw_last_entry_key(inode);
     uint32_t first = bw_leaves_find(&worker->leaves, &first_key);
     if (!BW_ARRAY_RESERVE(worker->records, worker->record_count, worker->record_capacity) ||
-        !bw_map_put(&worker->by_inode, inode, (uint32_t)worker->record_count)) {
+        bw_key_map_put(&worker->by_inode, inode, (uint32_t)worker->record_count)) {
         fail_on_error(worker, bw_error_no_memory());
         return;
     }
@@ -168,7 +168,7 @@ static bool add_directory(struct bw_task_worker *worker, const struct directory_
         bw_directories_is(directories, known, parent->directory, entry->name, entry->name_length))
         return false; /* recovery has found it before */
     if (known != BW_NO_DIRECTORY || bw_directories_is_closed(directories, inode) ||
-        bw_map_get(&worker->by_inode, inode) != UINT32_MAX) {
+        bw_key_map_has(&worker->by_inode, inode)) {
         report_directory(worker, inode, "it has a second entry");
         return false;
     }
@@ -407,7 +407,7 @@ static inline void handle_entry(struct bw_task_worker *worker,
 static bool enter_directory(struct bw_task_worker *worker, uint64_t inode,
                             struct directory_record *directory)
 {
-    uint32_t index = bw_map_get(&worker->by_inode, inode);
+    uint32_t index = bw_key_map_get(&worker->by_inode, inode, UINT32_MAX);
     if (index == UINT32_MAX || worker->records[index].next_leaf > worker->leaf.number)
         return false;
     worker->records[index].next_leaf = worker->leaf.number + 1;
@@ -763,7 +763,7 @@ void bw_task_run(const struct bw_task_scope *scope, struct bw_task_worker *worke
     worker->record_count = 0;
     worker->parent = BW_NO_DIRECTORY;
     worker->prefix_is_set = worker->entered = false;
-    bw_map_clear(&worker->by_inode);
+    bw_key_map_clear(&worker->by_inode);
     bw_output_begin(scope->output, number, &worker->text);
     if (!bw_output_stopped(scope->output)) {
         struct bw_error *error =

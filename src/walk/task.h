@@ -42,8 +42,9 @@ struct bw_task_scope {
     const struct bw_directory_table *directories;
     const char *prefix; /**< path of the subvolume's top directory, with a '/' at its end; raw */
     size_t prefix_length;
-    const struct bw_map *lost_blocks; /**< addresses of blocks that were lost in earlier waves */
-    uint32_t wave;                    /**< number of the wave, from 1 on */
+    const struct bw_key_map *lost_blocks; /**< addresses of blocks that were lost in earlier waves
+                                           */
+    uint32_t wave;                        /**< number of the wave, from 1 on */
     bool complete; /**< nothing has been lost in earlier waves: directories may be closed */
     bool silent;   /**< list no files, only find directories and subvolumes */
     struct bw_ordered_output *output;

@@ -17,7 +17,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/map.h"
+#include "base/hash_table.h"
 #include "base/struct_size.h"
 #include "fs/fs.h"
 #include "fs/lookup.h"
@@ -29,8 +29,9 @@ struct visit {
     const struct bw_walk_options *options;
     struct bw_subvolume_walk walk;     /* of one after the other; `walk.found` is the queue */
     struct bw_small_subvolumes *small; /* created when the first one is found */
-    struct bw_map visited;             /* ids */
-    struct bw_map parents; /* ids of subvolumes that others hang in; filled for no_snapshots only */
+    struct bw_key_map visited;         /* ids */
+    struct bw_key_map parents; /* ids of subvolumes that others hang in; filled for no_snapshots
+                                  only */
 };
 
 /* Where a walk starts. */
@@ -105,11 +106,10 @@ static struct bw_error *find_start(struct bw_fs *fs, const struct bw_walk_option
 static struct bw_error *choose_subvolume(struct visit *visit, struct bw_walk_top *top, bool *chosen)
 {
     const uint64_t id = top->subvolume->tree.id;
-    *chosen = bw_map_get(&visit->visited, id) == UINT32_MAX;
-    if (!bw_map_put(&visit->visited, id, 1))
-        return bw_error_no_memory();
+    *chosen = !bw_key_map_has(&visit->visited, id);
+    BW_TRY(bw_key_map_put(&visit->visited, id, 1));
     top->silent = visit->options->no_snapshots && top->subvolume->is_snapshot;
-    if (top->silent && bw_map_get(&visit->parents, id) == UINT32_MAX)
+    if (top->silent && !bw_key_map_has(&visit->parents, id))
         *chosen = false;
     return NULL;
 }
@@ -206,9 +206,8 @@ static struct bw_error *report_cycles(struct visit *visit)
         const struct bw_subvolume *up = &table->items[i];
         uint32_t met = UINT32_MAX;
         while (up && !up->deleted &&
-               (met = bw_map_get(&visit->visited, up->tree.id)) == UINT32_MAX) {
-            if (!bw_map_put(&visit->visited, up->tree.id, climb))
-                return bw_error_no_memory();
+               (met = bw_key_map_get(&visit->visited, up->tree.id, UINT32_MAX)) == UINT32_MAX) {
+            BW_TRY(bw_key_map_put(&visit->visited, up->tree.id, climb));
             up = bw_subvolume_by_id(visit->fs, up->parent);
         }
         if (up && met == climb)
@@ -227,8 +226,8 @@ static struct bw_error *walk_subvolumes(struct visit *visit)
     const struct bw_walk_options *options = visit->options;
     const struct bw_subvolume_table *table = &visit->fs->subvolumes;
     for (size_t i = 0; options->no_snapshots && i < table->count; i++)
-        if (table->items[i].parent && !bw_map_put(&visit->parents, table->items[i].parent, 1))
-            return bw_error_no_memory();
+        if (table->items[i].parent)
+            BW_TRY(bw_key_map_put(&visit->parents, table->items[i].parent, 1));
 
     struct start start;
     struct bw_error *error = find_start(visit->fs, options, &start);
@@ -271,8 +270,8 @@ struct bw_error *bw_walk(struct bw_fs *fs, const struct bw_walk_options *given,
     struct bw_error *error = bw_subvolume_walk_init(&visit.walk, fs, &options, &receiver, summary);
     if (!error)
         error = walk_subvolumes(&visit);
-    bw_map_free(&visit.visited);
-    bw_map_free(&visit.parents);
+    bw_key_map_free(&visit.visited);
+    bw_key_map_free(&visit.parents);
     bw_small_subvolumes_destroy(visit.small);
     error = bw_error_first(bw_subvolume_walk_destroy(&visit.walk), error);
     return bw_receiver_close(&receiver, error);

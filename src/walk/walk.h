@@ -76,10 +76,10 @@ struct bw_subvolume_walk {
     struct bw_task *tasks;
     size_t task_count, task_capacity;
     struct bw_lost_ranges lost;
-    struct bw_map lost_blocks;    /**< addresses of those of `lost` that are blocks */
-    struct bw_adopted adopted;    /**< leaves below lost nodes */
-    struct bw_collector *listed;  /**< files listed outside of tasks */
-    atomic_uint_fast64_t wanting; /**< inodes whose attributes are missing or damaged */
+    struct bw_key_map lost_blocks; /**< addresses of those of `lost` that are blocks */
+    struct bw_adopted adopted;     /**< leaves below lost nodes */
+    struct bw_collector *listed;   /**< files listed outside of tasks */
+    atomic_uint_fast64_t wanting;  /**< inodes whose attributes are missing or damaged */
 
     struct bw_subvolume_entries found; /**< to be walked later */
 };

@@ -57,8 +57,8 @@ struct bw_error *bw_waves_add_subvolume(struct bw_subvolume_walk *walk, uint64_t
 
 struct bw_error *bw_waves_lose(struct bw_subvolume_walk *walk, const struct bw_lost_range *range)
 {
-    if (range->bytenr != BW_NO_BLOCK && !bw_map_put(&walk->lost_blocks, range->bytenr, 1))
-        return bw_error_no_memory();
+    if (range->bytenr != BW_NO_BLOCK)
+        BW_TRY(bw_key_map_put(&walk->lost_blocks, range->bytenr, 1));
     return bw_lost_ranges_add(&walk->lost, range);
 }
 
@@ -83,7 +83,7 @@ static bool entries_begin_below(const struct bw_pending *pending, const struct b
 static bool has_pending_entries(void *context, const struct bw_block_pointer *pointer)
 {
     const struct bw_subvolume_walk *walk = context;
-    if (bw_map_get(&walk->lost_blocks, pointer->bytenr) != UINT32_MAX)
+    if (bw_key_map_has(&walk->lost_blocks, pointer->bytenr))
         return false;
     size_t first = first_reaching(walk, &pointer->expectation.first_key);
     return first < walk->pending_count &&

@@ -250,7 +250,7 @@ static struct bw_error *add_device(struct opening *opening, size_t number)
     struct bw_xlator **device = &opening->devices[number];
     snprintf(name, sizeof name, "device-%zu", number);
     snprintf(path, sizeof path, "/proc/self/fd/%d", files[number]);
-    BW_TRY(bw_graph_add(opening->graph, opening->graph->size, name, nowhere, device));
+    BW_TRY(bw_graph_add(opening->graph, opening->graph->layers.count, name, nowhere, device));
     BW_TRY(bw_layer_set_type(*device, "storage/file", nowhere));
     BW_TRY(bw_layer_set_option(*device, "path", nowhere, path, nowhere));
     BW_TRY(bw_graph_check_layer(*device));
@@ -306,7 +306,7 @@ static struct bw_error *open_volume(void *context, const char *volume)
     if (opening->volumes == VOLUMES_AT_MOST)
         return NULL;
     snprintf(name, sizeof name, "volume-%zu", opening->volumes++);
-    BW_TRY(bw_graph_add(opening->graph, opening->graph->size, name, nowhere, &layer));
+    BW_TRY(bw_graph_add(opening->graph, opening->graph->layers.count, name, nowhere, &layer));
     struct bw_error *error = bw_layer_set_type(layer, opening->type->layer, nowhere);
     if (!error)
         error = add_children(opening, layer);

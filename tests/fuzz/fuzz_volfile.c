@@ -28,16 +28,16 @@ static void expect_word(const struct bw_word *word, size_t size)
 
 static void expect_good_words(const struct bw_graph *graph, size_t size)
 {
-    for (size_t i = 0; i < graph->size; i++) {
-        const struct bw_xlator *volume = graph->layers[i];
+    for (size_t i = 0; i < graph->layers.count; i++) {
+        const struct bw_xlator *volume = graph->layers.items[i];
         expect_word(&volume->name, size);
         expect_word(&volume->type_name, size);
-        for (size_t k = 0; k < volume->setting_count; k++) {
-            expect_word(&volume->settings[k].name, size);
-            expect_word(&volume->settings[k].value, size);
+        for (size_t k = 0; k < volume->settings.count; k++) {
+            expect_word(&volume->settings.items[k].name, size);
+            expect_word(&volume->settings.items[k].value, size);
         }
-        for (size_t k = 0; k < volume->child_count; k++)
-            expect_word(&volume->children[k].name, size);
+        for (size_t k = 0; k < volume->children.count; k++)
+            expect_word(&volume->children.items[k].name, size);
     }
 }
 

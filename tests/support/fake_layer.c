@@ -119,7 +119,7 @@ struct bw_error *graph_add(struct bw_graph *graph, const struct layer *layer,
                            struct bw_xlator **made)
 {
     struct bw_xlator *added;
-    BW_TRY(bw_graph_add(graph, graph->size, layer->name, nowhere, &added));
+    BW_TRY(bw_graph_add(graph, graph->layers.count, layer->name, nowhere, &added));
     struct bw_error *error = describe(added, layer);
     if (!error)
         error = bw_graph_start(graph, NULL);
@@ -135,7 +135,7 @@ struct bw_xlator *add_layer(struct bw_graph *graph, const char *type, struct bw_
 {
     char name[32];
     struct bw_xlator *made = NULL;
-    snprintf(name, sizeof name, "layer-%zu", graph->size);
+    snprintf(name, sizeof name, "layer-%zu", graph->layers.count);
     const struct layer layer = {.type = type,
                                 .name = name,
                                 .options = options,

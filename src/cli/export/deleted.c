@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/hash_table.h"
 #include "base/map.h"
 #include "btrfs-walk/records.h"
 #include "cli/common/generations.h"
@@ -37,8 +38,8 @@ struct deleting {
     struct extract *extract;
     bw_entry_visitor *visit;
     void *visitor;
-    struct bw_map taken;    /* hashes of paths, and whether an extracted file has the path */
-    struct bw_buffer freed; /* hashes of paths whose files turned out incomplete */
+    struct bw_key_map taken; /* hashes of paths, and whether an extracted file has the path */
+    struct bw_buffer freed;  /* hashes of paths whose files turned out incomplete */
     struct bw_buffer path;
     uint64_t unverified;            /* number of files without checksums, listed or omitted */
     struct bw_snapshots *snapshots; /* of the subvolume `of` */
@@ -105,7 +106,7 @@ static void close_deleted(struct deleting *deleting)
     bw_deleted_close(deleting->deleted);
     cmd_generations_free(&deleting->states);
     bw_snapshots_close(BW_TAKE(deleting->snapshots));
-    bw_map_free(&deleting->taken);
+    bw_key_map_free(&deleting->taken);
     bw_buffer_free(&deleting->freed);
     bw_buffer_free(&deleting->path);
 }
@@ -286,8 +287,8 @@ static struct bw_error *make_unique(struct deleting *deleting, struct bw_entry *
 {
     const uint64_t hash = bw_hash_path(entry->path, entry->path_length);
     struct bw_buffer *path = &deleting->path;
-    if (bw_map_get(&deleting->taken, hash) != TAKEN)
-        return bw_map_put(&deleting->taken, hash, TAKEN) ? NULL : bw_error_no_memory();
+    if (bw_key_map_get(&deleting->taken, hash, UINT32_MAX) != TAKEN)
+        return bw_key_map_put(&deleting->taken, hash, TAKEN);
     path->length = 0;
     bw_buffer_append(path, entry->path, entry->path_length);
     bw_buffer_format(path, ".~%" PRIu64 "~", deleting->state->generation);
@@ -313,8 +314,7 @@ static struct bw_error *free_names(struct deleting *deleting)
 {
     for (uint64_t hash; deleting->freed.length; deleting->freed.length -= sizeof hash) {
         memcpy(&hash, deleting->freed.data + deleting->freed.length - sizeof hash, sizeof hash);
-        if (!bw_map_put(&deleting->taken, hash, FREE))
-            return bw_error_no_memory();
+        BW_TRY(bw_key_map_put(&deleting->taken, hash, FREE));
     }
     return NULL;
 }

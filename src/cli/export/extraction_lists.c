@@ -12,6 +12,7 @@
 #include "base/beneath.h"
 #include "base/cleanup.h"
 #include "base/json.h"
+#include "base/map.h"
 #include "btrfs-walk/records.h"
 #include "cli/common/output_format.h"
 #include "cli/export/hashing.h"
@@ -89,8 +90,8 @@ static struct bw_error *read_manifest(struct extract_lists *lists, FILE *file, c
             return NULL;
         *end += (uint64_t)length;
         const struct bw_bytes found = find_name(line, (size_t)length);
-        if (found.data && !bw_map_put(&lists->listed, bw_hash_path(found.data, found.length), 0))
-            return bw_error_no_memory();
+        if (found.data)
+            BW_TRY(bw_key_map_put(&lists->listed, bw_hash_path(found.data, found.length), 0));
     }
     return feof(file) ? NULL : bw_error_from_errno(errno, "cannot read %s", name);
 }
@@ -217,7 +218,7 @@ bool extract_lists_lack(const struct extract_lists *lists, const struct bw_expor
     if (!lists->manifest.name)
         return false;
     BW_AUTO_ERROR struct bw_error *error = hash_name(item, &hash);
-    return error || bw_map_get(&lists->listed, hash) == UINT32_MAX;
+    return error || !bw_key_map_has(&lists->listed, hash);
 }
 
 /* Whether a file gets a row: if it was made now, or exists and has none. */
@@ -251,6 +252,6 @@ struct bw_error *extract_lists_close(struct extract_lists *lists, bool complete)
     error = bw_error_first(error, cmd_list_file_close(lists->common, &lists->missed, complete));
     bw_rows_destroy(BW_TAKE(lists->rows));
     bw_hash_destroy(BW_TAKE(lists->hash));
-    bw_map_free(&lists->listed);
+    bw_key_map_free(&lists->listed);
     return error;
 }

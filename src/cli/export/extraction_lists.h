@@ -8,7 +8,7 @@
 #ifndef BW_CLI_EXPORT_EXTRACTION_LISTS_H
 #define BW_CLI_EXPORT_EXTRACTION_LISTS_H
 
-#include "base/map.h"
+#include "base/hash_table.h"
 #include "btrfs-walk/history.h"
 #include "cli/common/list_file.h"
 #include "cli/export/export.h"
@@ -25,7 +25,7 @@ extern const struct cmd_option extract_list_options[];
 struct extract_lists {
     const struct cmd_common *common;
     struct cmd_list_file manifest, missed;
-    struct bw_map listed; /**< hashes of the names in the manifest, from earlier extractions */
+    struct bw_key_map listed; /**< hashes of the names in the manifest, from earlier extractions */
     struct bw_rows *rows;
     struct bw_rows_stream stream;
     struct bw_hash *hash;

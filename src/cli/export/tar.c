@@ -265,8 +265,8 @@ static struct bw_error *set_details(struct tar *tar, struct bw_export_entry *ite
     if (tar->ranges.lost)
         cmd_export_miss(&tar->export,
                         bw_error_prefix(BW_TAKE(tar->ranges.lost), "%s", item->path.data));
-    entry->ranges = tar->ranges.ranges;
-    entry->range_count = tar->ranges.count;
+    entry->ranges = tar->ranges.ranges.items;
+    entry->range_count = tar->ranges.ranges.count;
     entry->is_sparse = tar->ranges.is_sparse;
     return NULL;
 }

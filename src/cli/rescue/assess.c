@@ -7,6 +7,7 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
+#include "base/map.h"
 #include "cli/common/monitor.h"
 #include "cli/rescue/rescue.h"
 
@@ -140,8 +141,7 @@ static struct bw_error *add_incomplete(void *context, const struct bw_chunk_info
     struct rescue *rescue = context;
     if (bw_chunk_condition(rescue->fs, chunk, NULL) != BW_CHUNK_INCOMPLETE)
         return NULL;
-    return bw_range_set_insert(&rescue->incomplete, chunk->logical,
-                               chunk->logical + chunk->length);
+    return bw_range_set_insert(&rescue->incomplete, chunk->logical, chunk->logical + chunk->length);
 }
 
 /* Whether a copy of the data at an address is present; sets how many bytes that is true for. */
@@ -300,8 +300,9 @@ static struct bw_error *remember_missed(struct rescue *rescue, const struct bw_e
                                .transid = item->inode.transid,
                                .has_inode = item->has_inode};
     bw_buffer_append(&rescue->paths, item->path.data, item->path.length + 1);
-    return rescue->paths.failed || !bw_map_put(&rescue->missed_paths,
-                                               bw_hash_path(item->path.data, item->path.length), 0)
+    return rescue->paths.failed ||
+                   bw_key_map_put(&rescue->missed_paths,
+                                  bw_hash_path(item->path.data, item->path.length), 0)
                ? bw_error_no_memory()
                : NULL;
 }

@@ -51,7 +51,7 @@ struct dmesg {
     struct bw_address_range *ranges; /* the logical addresses of `item_of_range` */
     size_t *item_of_range;           /* for each range, the number of its item */
     size_t range_count;
-    struct bw_map addresses; /* the first item with each address */
+    struct bw_key_map addresses; /* the first item with each address */
 };
 
 static bool has_value(const struct explained *item, enum kernel_value value)
@@ -311,15 +311,14 @@ static struct bw_error *find_owners(struct dmesg *dmesg)
 static struct bw_error *add_searched_address(struct dmesg *dmesg, struct explained *item)
 {
     const size_t number = (size_t)(item - dmesg->items);
-    const uint32_t first = bw_map_get(&dmesg->addresses, item->searched);
+    const uint32_t first = bw_key_map_get(&dmesg->addresses, item->searched, UINT32_MAX);
     if (first != UINT32_MAX) {
         item->same = &dmesg->items[first];
         return NULL;
     }
     dmesg->item_of_range[dmesg->range_count] = number;
     dmesg->ranges[dmesg->range_count++] = (struct bw_address_range){item->searched, 1};
-    return bw_map_put(&dmesg->addresses, item->searched, (uint32_t)number) ? NULL
-                                                                           : bw_error_no_memory();
+    return bw_key_map_put(&dmesg->addresses, item->searched, (uint32_t)number);
 }
 
 static struct bw_error *find_all(struct dmesg *dmesg)
@@ -409,7 +408,7 @@ static struct bw_error *list(struct cmd_answer *answer, void *context)
     for (size_t i = 0; i < dmesg->log->count && !error; i++)
         error = write_item(answer, dmesg, &dmesg->items[i]);
     bw_device_map_close(dmesg->devices);
-    bw_map_free(&dmesg->addresses);
+    bw_key_map_free(&dmesg->addresses);
     return error;
 }
 

@@ -10,6 +10,7 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
+#include "base/map.h"
 
 enum { ERROR_MESSAGE = true, WARNING_MESSAGE = false };
 
@@ -151,7 +152,7 @@ static bool add_message(struct kernel_log *log, const struct kernel_message *mes
                         const char *line)
 {
     const uint64_t hash = hash_of(message);
-    const uint32_t position = bw_map_get(&log->positions, hash);
+    const uint32_t position = bw_key_map_get(&log->positions, hash, UINT32_MAX);
     if (position != UINT32_MAX) {
         log->entries[position].count++;
         return true;
@@ -161,7 +162,7 @@ static bool add_message(struct kernel_log *log, const struct kernel_message *mes
         return true;
     }
     if (!BW_ARRAY_RESERVE(log->entries, log->count, log->capacity) ||
-        !bw_map_put(&log->positions, hash, (uint32_t)log->count))
+        bw_key_map_put(&log->positions, hash, (uint32_t)log->count))
         return false;
     log->entries[log->count++] = (struct kernel_log_entry){
         .message = *message, .line = log->lines, .count = 1, .text = log->texts.length};
@@ -222,5 +223,5 @@ void kernel_log_free(struct kernel_log *log)
 {
     free(log->entries);
     bw_buffer_free(&log->texts);
-    bw_map_free(&log->positions);
+    bw_key_map_free(&log->positions);
 }

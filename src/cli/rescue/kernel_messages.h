@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "base/buffer.h"
-#include "base/map.h"
+#include "base/hash_table.h"
 #include "btrfs-walk/error.h"
 
 /** Numbers in a message. */
@@ -67,7 +67,7 @@ struct kernel_log {
     uint64_t errors;  /**< of these, warnings and errors of btrfs */
     uint64_t dropped; /**< recognized, but not kept, because there were too many messages */
     struct bw_buffer texts;
-    struct bw_map positions; /**< of entries, by a hash of their values */
+    struct bw_key_map positions; /**< of entries, by a hash of their values */
 };
 
 /** Reads a log; "-" is stdin. */

@@ -8,6 +8,7 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
+#include "base/map.h"
 #include "cli/common/monitor.h"
 #include "cli/rescue/rescue.h"
 
@@ -197,7 +198,7 @@ static struct bw_error *count_entry(void *context, const struct bw_entry *entry)
 {
     struct counting *counting = context;
     const uint64_t hash = bw_hash_path(entry->path, entry->path_length);
-    if (!counting->lost || bw_map_get(&counting->rescue->missed_paths, hash) == UINT32_MAX)
+    if (!counting->lost || !bw_key_map_has(&counting->rescue->missed_paths, hash))
         counting->files++;
     return NULL;
 }

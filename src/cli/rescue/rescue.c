@@ -190,7 +190,7 @@ static void free_rescue(struct rescue *rescue)
     free(rescue->subvolumes);
     free(rescue->missed);
     free(rescue->generations);
-    bw_map_free(&rescue->missed_paths);
+    bw_key_map_free(&rescue->missed_paths);
     bw_buffer_free(&rescue->paths);
     bw_range_set_free(&rescue->incomplete);
     rescue_verified_free(&rescue->verified);

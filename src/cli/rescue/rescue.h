@@ -94,9 +94,9 @@ struct rescue {
     struct bw_buffer paths;
     struct rescue_missed *missed;
     size_t missed_count, missed_capacity;
-    struct bw_map missed_paths; /**< their hashes */
-    uint64_t missed_total;      /**< including those that are not in `missed` */
-    uint64_t unchecked_files;   /**< of these, files that can be read without checksums */
+    struct bw_key_map missed_paths; /**< their hashes */
+    uint64_t missed_total;          /**< including those that are not in `missed` */
+    uint64_t unchecked_files;       /**< of these, files that can be read without checksums */
     struct rescue_generation *generations;
     size_t generation_count, generation_capacity;
     uint64_t hidden_files, deleted_files;

@@ -18,6 +18,7 @@
 #include "base/beneath.h"
 #include "base/cleanup.h"
 #include "base/escape.h"
+#include "base/hash_table.h"
 #include "base/human.h"
 #include "base/map.h"
 #include "cli/common/keys.h"
@@ -396,8 +397,8 @@ static struct bw_error *read_list(const struct cmd_base *base, const char *name,
  * its list, so that list is ignored.
  */
 struct unsaved {
-    struct bw_map lists; /* by hash of the path: how many lists have it, if all before have */
-    uint32_t before;     /* the number of lists before the current one */
+    struct bw_key_map lists; /* by hash of the path: how many lists have it, if all before have */
+    uint32_t before;         /* the number of lists before the current one */
     struct cmd_list_file *file;
     uint64_t count;
 };
@@ -406,17 +407,17 @@ static struct bw_error *count_list(void *context, const char *path, size_t lengt
 {
     struct unsaved *unsaved = context;
     const uint64_t hash = bw_hash_path(path, length);
-    const uint32_t known = bw_map_get(&unsaved->lists, hash);
+    const uint32_t known = bw_key_map_get(&unsaved->lists, hash, UINT32_MAX);
     if (unsaved->before ? known != unsaved->before : known != UINT32_MAX)
         return NULL;
-    return bw_map_put(&unsaved->lists, hash, unsaved->before + 1) ? NULL : bw_error_no_memory();
+    return bw_key_map_put(&unsaved->lists, hash, unsaved->before + 1);
 }
 
 static struct bw_error *write_unsaved(void *context, const char *path, size_t length)
 {
     struct unsaved *unsaved = context;
     if (unsaved->before &&
-        bw_map_get(&unsaved->lists, bw_hash_path(path, length)) != unsaved->before)
+        bw_key_map_get(&unsaved->lists, bw_hash_path(path, length), UINT32_MAX) != unsaved->before)
         return NULL;
     unsaved->count++;
     return cmd_list_file_add(unsaved->file, path, length + 1);
@@ -473,7 +474,7 @@ static int write_unsaved_list(const struct rescue_plan *plan, const struct cmd_c
     struct bw_error *error = cmd_sandbox_enter(&own, NULL);
     if (!error)
         error = list_unsaved(plan, base, &unsaved, &complete);
-    bw_map_free(&unsaved.lists);
+    bw_key_map_free(&unsaved.lists);
     error = bw_error_first(error, cmd_list_file_close(&own, file, complete && !error));
     if (error)
         return cmd_fail_answer(common, error);

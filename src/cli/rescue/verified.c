@@ -19,13 +19,13 @@ struct rescue_verified_page {
 /* The page of a sector, or NULL. */
 static struct rescue_verified_page *page_of(const struct rescue_verified *verified, uint64_t sector)
 {
-    const uint32_t position = bw_map_get(&verified->positions, sector / SECTORS);
+    const uint32_t position = bw_key_map_get(&verified->positions, sector / SECTORS, UINT32_MAX);
     return position == UINT32_MAX ? NULL : &verified->pages[position];
 }
 
 static void forget_all(struct rescue_verified *verified)
 {
-    bw_map_clear(&verified->positions);
+    bw_key_map_clear(&verified->positions);
     verified->count = 0;
 }
 
@@ -38,7 +38,7 @@ static struct rescue_verified_page *make_page(struct rescue_verified *verified, 
     if (verified->count == MOST_PAGES)
         forget_all(verified);
     if (!BW_ARRAY_RESERVE(verified->pages, verified->count, verified->capacity) ||
-        !bw_map_put(&verified->positions, sector / SECTORS, (uint32_t)verified->count))
+        bw_key_map_put(&verified->positions, sector / SECTORS, (uint32_t)verified->count))
         return NULL;
     page = &verified->pages[verified->count++];
     memset(page, 0, sizeof *page);
@@ -95,7 +95,7 @@ bool rescue_verified_add(struct rescue_verified *verified, const struct bw_exten
 
 void rescue_verified_free(struct rescue_verified *verified)
 {
-    bw_map_free(&verified->positions);
+    bw_key_map_free(&verified->positions);
     free(verified->pages);
     pthread_mutex_destroy(&verified->lock);
 }

@@ -9,7 +9,7 @@
 
 #include <pthread.h>
 
-#include "base/map.h"
+#include "base/hash_table.h"
 #include "btrfs-walk/file.h"
 
 struct rescue_verified_page;
@@ -18,7 +18,7 @@ struct rescue_verified_page;
 struct rescue_verified {
     pthread_mutex_t lock;
     uint32_t sectorsize;
-    struct bw_map positions; /**< of pages in `pages`, by their number */
+    struct bw_key_map positions; /**< of pages in `pages`, by their number */
     struct rescue_verified_page *pages;
     size_t count, capacity;
 };

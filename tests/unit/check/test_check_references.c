@@ -111,7 +111,7 @@ static void test_entries(void **state)
     struct bw_entries list = {.check = &check, .end = BW_REFERENCE_BUCKETS};
     struct bw_reference_entry entry = entry_of(8192, BW_TREE_BLOCK_REF, 5, false);
     bw_entries_add(&list, &entry);
-    assert_int_equal(list.count, 0);
+    assert_int_equal(list.entries.count, 0);
     bw_reference_counts_add(check.references, 8192, 1, 1);
     bw_entries_add(&list, &entry);
     entry = entry_of(8192, BW_TREE_BLOCK_REF, 5, true);
@@ -120,12 +120,12 @@ static void test_entries(void **state)
     bw_entries_add(&list, &entry);
     entry = entry_of(8192, BW_EXTENT_ITEM, 0, false);
     bw_entries_add(&list, &entry);
-    assert_int_equal(list.count, 4);
+    assert_int_equal(list.entries.count, 4);
     bw_entries_merge(&list);
-    assert_int_equal(list.count, 2);
-    assert_int_equal(list.entries[0].reference.kind, BW_EXTENT_ITEM);
-    assert_int_equal(list.entries[1].reference.source, 257);
-    free(list.entries);
+    assert_int_equal(list.entries.count, 2);
+    assert_int_equal(list.entries.items[0].reference.kind, BW_EXTENT_ITEM);
+    assert_int_equal(list.entries.items[1].reference.source, 257);
+    bw_reference_entries_free(&list.entries);
     bw_reference_counts_destroy(check.references);
 }
 
@@ -145,10 +145,10 @@ static void test_entries_bounded(void **state)
     }
     assert_false(list.no_memory);
     assert_true(list.end < BW_REFERENCE_BUCKETS);
-    assert_true(list.count < 200000);
-    for (size_t i = 0; i < list.count; i++)
-        assert_true(bw_reference_bucket(list.entries[i].reference.bytenr) < list.end);
-    free(list.entries);
+    assert_true(list.entries.count < 200000);
+    for (size_t i = 0; i < list.entries.count; i++)
+        assert_true(bw_reference_bucket(list.entries.items[i].reference.bytenr) < list.end);
+    bw_reference_entries_free(&list.entries);
     bw_reference_counts_destroy(check.references);
 }
 

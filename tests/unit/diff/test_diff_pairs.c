@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* src/diff/pairs.c: two trees, one of which was made from the other by changes, like a snapshot and
  * its origin. Exactly the changes are reported, and shared blocks are not read. */
+#include "base/map.h"
 #include "diff/pairs.h"
 
 #include "btree/edit.h"

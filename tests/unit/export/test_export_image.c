@@ -244,9 +244,9 @@ static void test_inline_before_a_hole(void **state)
     set_size(image, file, 1000001);
     struct ranges_bench bench = read_ranges(image, file);
     assert_true(bench.ranges.is_sparse);
-    assert_int_equal(bench.ranges.count, 1);
-    assert_int_equal(bench.ranges.ranges[0].offset, 0);
-    assert_int_equal(bench.ranges.ranges[0].length, 3072);
+    assert_int_equal(bench.ranges.ranges.count, 1);
+    assert_int_equal(bench.ranges.ranges.items[0].offset, 0);
+    assert_int_equal(bench.ranges.ranges.items[0].length, 3072);
     free_ranges(&bench);
     iw_destroy(image);
 }
@@ -261,7 +261,7 @@ static void test_lost_extents(void **state)
     iw_item(image, FS, (struct bw_key){file, BW_EXTENT_DATA, 0}, "cut off", 7);
     struct ranges_bench bench = read_ranges(image, file);
     assert_true(bench.ranges.is_sparse && bench.ranges.lost);
-    assert_int_equal(bench.ranges.count, 0);
+    assert_int_equal(bench.ranges.ranges.count, 0);
     free_ranges(&bench);
     iw_destroy(image);
 }

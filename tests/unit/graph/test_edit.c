@@ -40,12 +40,13 @@ static int free_graph(void **state)
 static void expect_graph(const char *expected)
 {
     struct bw_buffer text = {0};
-    for (size_t i = 0; i < graph->size; i++) {
-        const struct bw_xlator *layer = graph->layers[i];
+    for (size_t i = 0; i < graph->layers.count; i++) {
+        const struct bw_xlator *layer = graph->layers.items[i];
         bw_buffer_format(&text, "%s%s", i ? " " : "", layer->name.text);
-        for (size_t child = 0; child < layer->child_count; child++)
-            bw_buffer_format(&text, "%s%s", child ? " " : "(", layer->children[child].name.text);
-        if (layer->child_count)
+        for (size_t child = 0; child < layer->children.count; child++)
+            bw_buffer_format(&text, "%s%s", child ? " " : "(",
+                             layer->children.items[child].name.text);
+        if (layer->children.count)
             bw_buffer_append_byte(&text, ')');
     }
     bw_buffer_append_byte(&text, '\0');
@@ -72,8 +73,8 @@ static void test_options(void **state)
     expect_success(bw_graph_edit_option(graph, "storage/file.shape=round"));
     expect_success(bw_graph_edit_option(graph, "device-*.colour=red"));
     for (size_t i = 0; i < 2; i++) {
-        assert_string_equal(bw_layer_option(graph->layers[i], "shape"), "round");
-        assert_string_equal(bw_layer_option(graph->layers[i], "colour"), "red");
+        assert_string_equal(bw_layer_option(graph->layers.items[i], "shape"), "round");
+        assert_string_equal(bw_layer_option(graph->layers.items[i], "colour"), "red");
     }
     assert_null(bw_layer_option(volume("chunk-map"), "colour"));
 }
@@ -107,7 +108,7 @@ static void test_insert(void **state)
                  "chunk-map(device-1 trace@device-2) verify(chunk-map) read-ahead(verify) "
                  "node-cache(read-ahead) "
                  "io-stats@node-cache(node-cache)");
-    assert_int_equal(volume("trace@device-2-2")->setting_count, 0);
+    assert_int_equal(volume("trace@device-2-2")->settings.count, 0);
 }
 
 static void test_insert_everywhere(void **state)
@@ -118,11 +119,11 @@ static void test_insert_everywhere(void **state)
                  "s@device-2) "
                  "verify(chunk-map) read-ahead(verify) node-cache(read-ahead)");
     expect_success(bw_graph_edit_insert(graph, "x/u@storage/file"));
-    assert_string_equal(volume("s@device-2")->children[0].name.text, "u@device-2");
+    assert_string_equal(volume("s@device-2")->children.items[0].name.text, "u@device-2");
     expect_success(bw_graph_edit_insert(graph, "x/t@*"));
-    assert_int_equal(graph->size, 20);
-    assert_string_equal(graph->layers[19]->name.text, "t@node-cache");
-    assert_string_equal(volume("chunk-map")->children[1].name.text, "t@s@device-2");
+    assert_int_equal(graph->layers.count, 20);
+    assert_string_equal(graph->layers.items[19]->name.text, "t@node-cache");
+    assert_string_equal(volume("chunk-map")->children.items[1].name.text, "t@s@device-2");
 }
 
 /* The name of a volume is never a pattern. */
@@ -132,8 +133,8 @@ static void test_exact_names(void **state)
     struct bw_xlator *made;
     expect_success(bw_graph_add(graph, 0, "device-?", (struct bw_text_place){0}, &made));
     expect_success(bw_graph_edit_insert(graph, "x/s@device-?"));
-    assert_int_equal(graph->size, 8);
-    assert_string_equal(volume("s@device-?")->children[0].name.text, "device-?");
+    assert_int_equal(graph->layers.count, 8);
+    assert_string_equal(volume("s@device-?")->children.items[0].name.text, "device-?");
     expect_success(bw_graph_edit_option(graph, "device-?.shape=round"));
     assert_null(bw_layer_option(volume("device-1"), "shape"));
 }
@@ -159,7 +160,7 @@ static struct bw_xlator *add_volume(const char *name, const char *type, const ch
                                     const char *second)
 {
     struct bw_xlator *made;
-    expect_success(bw_graph_add(graph, graph->size, name, nowhere, &made));
+    expect_success(bw_graph_add(graph, graph->layers.count, name, nowhere, &made));
     expect_success(bw_layer_set_type(made, type, nowhere));
     if (first)
         expect_success(bw_layer_add_child(made, first, nowhere));
@@ -179,8 +180,8 @@ static void check(void)
 static void expect_started(const char *expected)
 {
     char started[8] = "";
-    for (size_t i = 0; i < graph->size; i++)
-        strcat(started, graph->layers[i]->started ? "+" : "-");
+    for (size_t i = 0; i < graph->layers.count; i++)
+        strcat(started, graph->layers.items[i]->started ? "+" : "-");
     assert_string_equal(started, expected);
 }
 

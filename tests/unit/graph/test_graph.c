@@ -108,12 +108,12 @@ static void test_refusals(void **state)
     expect_error(try_layer(graph, "test/pair", "x", devices, 4), BW_ERROR_USAGE,
                  "takes 2 to 3 subvolumes, not 4");
     expect_error(try_layer(graph, "test/pair", "x", mixed, 2), BW_ERROR_USAGE, "do not fit");
-    assert_int_equal(graph->size, 5);
+    assert_int_equal(graph->layers.count, 5);
     expect_success(try_layer(graph, "test/pair", "x", devices, 3));
     expect_success(try_layer(graph, "test/pair", "y", devices, 2));
-    assert_int_equal(graph->size, 7);
-    assert_int_equal(bw_xlator_child_count(graph->layers[5]), 3);
-    assert_ptr_equal(bw_xlator_child(graph->layers[5], 1), devices[1]);
+    assert_int_equal(graph->layers.count, 7);
+    assert_int_equal(bw_xlator_child_count(graph->layers.items[5]), 3);
+    assert_ptr_equal(bw_xlator_child(graph->layers.items[5], 1), devices[1]);
     bw_graph_destroy(graph);
     bw_graph_destroy(NULL);
 }
@@ -139,14 +139,14 @@ static void test_life_of_layers(void **state)
     initialised = finished = 0;
     expect_error(try_layer(graph, "test/failing", "f", NULL, 0), BW_ERROR_USAGE, "init failed");
     assert_int_equal(finished, 1);
-    assert_int_equal(graph->size, 0);
+    assert_int_equal(graph->layers.count, 0);
     struct bw_xlator *first = add_layer(graph, "test/options", NULL, NULL);
     struct bw_xlator *second = add_layer(graph, "test/options", NULL, NULL);
     assert_int_equal(initialised, 2);
     bw_graph_remove(graph, first);
     assert_int_equal(finished, 2);
-    assert_int_equal(graph->size, 1);
-    assert_ptr_equal(graph->layers[0], second);
+    assert_int_equal(graph->layers.count, 1);
+    assert_ptr_equal(graph->layers.items[0], second);
     expect_success(try_layer(graph, "test/device", "layer-0", NULL, 0)); /* the name is free again
                                                                           */
     bw_graph_destroy(graph);

@@ -112,10 +112,10 @@ static void expect_round_trip(struct bw_graph *graph, const char *path)
     struct bw_graph *again = make_graph();
     char *first = print(graph, bw_graph_print);
     expect_success(bw_volfile_parse(again, "printed", first, strlen(first)));
-    assert_int_equal(again->size, graph->size);
-    assert_string_equal(bw_layer_option(again->layers[0], "path"), path);
-    for (size_t i = 0; i < again->size; i++)
-        expect_success(bw_graph_check_layer(again->layers[i]));
+    assert_int_equal(again->layers.count, graph->layers.count);
+    assert_string_equal(bw_layer_option(again->layers.items[0], "path"), path);
+    for (size_t i = 0; i < again->layers.count; i++)
+        expect_success(bw_graph_check_layer(again->layers.items[i]));
     char *second = print(again, bw_graph_print);
     assert_string_equal(first, second);
     free(first);

@@ -59,21 +59,21 @@ static void test_layers(void **state)
 {
     (void)state;
     expect_success(parse(two_volumes));
-    assert_int_equal(graph->size, 2);
-    const struct bw_xlator *volume = graph->layers[0];
+    assert_int_equal(graph->layers.count, 2);
+    const struct bw_xlator *volume = graph->layers.items[0];
     expect_word(&volume->name, "device-1", 2, 8);
     expect_word(&volume->type_name, "storage/file", 3, 10);
-    assert_int_equal(volume->setting_count, 2);
-    expect_word(&volume->settings[0].name, "path", 4, 9);
-    expect_word(&volume->settings[0].value, "my disk.img", 4, 14);
-    expect_word(&volume->settings[1].value, "fast#er", 5, 18);
-    assert_int_equal(volume->child_count, 0);
-    volume = graph->layers[1];
+    assert_int_equal(volume->settings.count, 2);
+    expect_word(&volume->settings.items[0].name, "path", 4, 9);
+    expect_word(&volume->settings.items[0].value, "my disk.img", 4, 14);
+    expect_word(&volume->settings.items[1].value, "fast#er", 5, 18);
+    assert_int_equal(volume->children.count, 0);
+    volume = graph->layers.items[1];
     expect_word(&volume->name, "error-gen@a.b", 8, 8);
     expect_word(&volume->type_name, "cluster/chunk-map", 10, 15);
-    assert_int_equal(volume->child_count, 3);
-    expect_word(&volume->children[0].name, "device-1", 9, 16);
-    expect_word(&volume->children[2].name, "y", 10, 8);
+    assert_int_equal(volume->children.count, 3);
+    expect_word(&volume->children.items[0].name, "device-1", 9, 16);
+    expect_word(&volume->children.items[2].name, "y", 10, 8);
     empty_graph();
 }
 
@@ -81,11 +81,11 @@ static void test_white_space(void **state)
 {
     (void)state;
     expect_success(parse("volume a\r\n\ttype t/u\r\noption\r\nk\fv\v# c\r\nend-volume\r\n"));
-    expect_word(&graph->layers[0]->type_name, "t/u", 2, 7);
-    expect_word(&graph->layers[0]->settings[0].value, "v", 4, 3);
+    expect_word(&graph->layers.items[0]->type_name, "t/u", 2, 7);
+    expect_word(&graph->layers.items[0]->settings.items[0].value, "v", 4, 3);
     empty_graph();
     expect_success(parse("volume a type t/u end-volume volume b type t/u end-volume"));
-    assert_int_equal(graph->size, 2);
+    assert_int_equal(graph->layers.count, 2);
     empty_graph();
 }
 
@@ -115,7 +115,7 @@ static void test_quotes(void **state)
         snprintf(text, sizeof text, "volume a\ntype t/u\noption k %s\nend-volume\n",
                  cases[i].written);
         expect_success(parse(text));
-        assert_string_equal(bw_layer_option(graph->layers[0], "k"), cases[i].text);
+        assert_string_equal(bw_layer_option(graph->layers.items[0], "k"), cases[i].text);
         empty_graph();
     }
 }
@@ -221,7 +221,7 @@ static void test_beginnings(void **state)
         char *copy = malloc(length + 1); /* ends where the text does, for the sanitizer */
         memcpy(copy, two_volumes, length);
         struct bw_error *error = bw_volfile_parse(graph, "g.vol", copy, length);
-        assert_true(error || graph->size > 0);
+        assert_true(error || graph->layers.count > 0);
         bw_error_free(error);
         empty_graph();
         free(copy);
@@ -248,7 +248,7 @@ static void test_limits(void **state)
     for (size_t i = 0; i < BW_GRAPH_LAYERS; i++)
         bw_buffer_format(&text, "volume v%zu type t/u end-volume\n", i);
     expect_success(bw_volfile_parse(graph, "g.vol", text.data, text.length));
-    assert_int_equal(graph->size, BW_GRAPH_LAYERS);
+    assert_int_equal(graph->layers.count, BW_GRAPH_LAYERS);
     empty_graph();
     bw_buffer_format(&text, "volume last type t/u end-volume");
     expect_refusal(text.data, text.length,
@@ -275,8 +275,8 @@ static void test_files(void **state)
     assert_int_equal(write(descriptor, two_volumes, sizeof two_volumes - 1),
                      sizeof two_volumes - 1);
     expect_success(bw_volfile_read(graph, path));
-    assert_int_equal(graph->size, 2);
-    assert_string_equal(graph->layers[1]->name.at.source, path);
+    assert_int_equal(graph->layers.count, 2);
+    assert_string_equal(graph->layers.items[1]->name.at.source, path);
     empty_graph();
     assert_int_equal(ftruncate(descriptor, 1 << 30), 0);
     expect_error(bw_volfile_read(graph, path), BW_ERROR_USAGE, "more than 1048576 bytes");

@@ -119,8 +119,8 @@ static void test_file(void **state)
     BW_AUTO_BUFFER struct bw_buffer text = {0};
     (void)state;
     bw_found_init(&past.index);
-    past.index.owners = calloc(1, sizeof *past.index.owners);
-    past.index.owner_count = 1;
+    past.index.owners.items = calloc(1, sizeof *past.index.owners.items);
+    past.index.owners.count = 1;
     for (uint64_t i = 0; i < 1500; i++) {
         const struct bw_found_block block = block_at(i << 12, 7);
         bw_found_add(&past.index, &block, 1);
@@ -149,10 +149,11 @@ static size_t matches_in(const struct bw_fs *fs, struct bw_device_range *ranges,
     bw_found_init(&scan.owners);
     assert_null(bw_found_identity_of(fs, &identity));
     assert_null(bw_device_scan_run(&scan, ranges, count));
-    free(scan.matches);
+    const size_t matches = scan.matches.count;
+    bw_block_matches_free(&scan.matches);
     free(identity.fsids);
     bw_found_free(&scan.owners);
-    return scan.count;
+    return matches;
 }
 
 /* Chunks of a damaged tree may all lie in one place. */
@@ -232,12 +233,12 @@ static void test_newest(void **state)
     add_leaf(&newest, BW_PRESENT_RANK, present, 'c');
     add_leaf(&newest, 6, newer, 'b');
     assert_null(bw_newest_settle(&newest));
-    assert_int_equal(newest.count, COUNT(kept));
-    for (size_t i = 0; i < newest.count; i++) {
-        const struct bw_item item = bw_newest_view(&newest, &newest.items[i]);
+    assert_int_equal(newest.items.count, COUNT(kept));
+    for (size_t i = 0; i < newest.items.count; i++) {
+        const struct bw_item item = bw_newest_view(&newest, &newest.items.items[i]);
         assert_int_equal(item.key.offset, kept[i][0]);
         assert_int_equal(*item.data, kept[i][1]);
-        assert_int_equal(newest.items[i].source, kept[i][1]);
+        assert_int_equal(newest.items.items[i].source, kept[i][1]);
     }
     assert_true(bw_newest_is_present(&newest, &between));
     assert_false(bw_newest_is_present(&newest, &before));
@@ -254,7 +255,7 @@ static void test_stripe_order(void **state)
     const struct bw_found_extent extents[] = {{BASE, 1, 4 * PIECE, 8 * PIECE},
                                               {BASE, 2, 6 * PIECE, 8 * PIECE}};
     struct bw_device_scan scan = {
-        .images = images, .image_count = 2, .matches = matches, .count = BLOCKS};
+        .images = images, .image_count = 2, .matches.items = matches, .matches.count = BLOCKS};
     const struct bw_chunk_set set = {0};
     int order[BW_MOST_STRIPES];
     size_t work = 1000;
@@ -310,7 +311,7 @@ static void test_claims(void **state)
     assert_null(bw_fs_chunks(fixture.fs, claim, &claims));
     assert_true(claims.ranges.bytes >= all && claims.ranges.bytes < all + BW_SCAN_PIECE);
     assert_true(claims.ranges.left_out > 0);
-    free(claims.ranges.ranges);
+    bw_scan_range_list_free(&claims.ranges.ranges);
     close_fixture(&fixture);
 }
 
@@ -318,7 +319,7 @@ static void test_claims(void **state)
 static void test_work(void **state)
 {
     struct bw_block_match matches[4] = {{.level = 1}};
-    const struct bw_device_scan scan = {.matches = matches, .count = COUNT(matches)};
+    const struct bw_device_scan scan = {.matches.items = matches, .matches.count = COUNT(matches)};
     const struct bw_chunk_set set = {0};
     int order[BW_MOST_STRIPES];
     size_t work = 6;

@@ -43,7 +43,7 @@ static void scan(struct scanned *scanned)
     bw_found_init(&scanned->index);
     expect_success(bw_scan_add_chunks(scan.fs, &ranges));
     expect_success(bw_history_scan(&scan));
-    free(ranges.ranges);
+    bw_scan_range_list_free(&ranges.ranges);
 }
 
 static void end(struct scanned *scanned)
@@ -141,7 +141,7 @@ static void test_roots(void **state)
     find_roots(&scanned, &roots);
     assert_true(roots.proven);
     while ((leaf = iw_block_find(scanned.fixture.image, BW_ROOT_TREE, 0, leaves))) {
-        assert_int_not_equal(bw_map_get(&roots.leaves, leaf->logical), UINT32_MAX);
+        assert_int_not_equal(bw_key_map_get(&roots.leaves, leaf->logical, UINT32_MAX), UINT32_MAX);
         leaves++;
     }
     assert_true(leaves > 1);

@@ -27,7 +27,7 @@ static struct bw_shared_extents make_table(struct bw_shared_extent *extents, uin
     extents[0].value = NEWEST - 30;
     extents[1].value = NEWEST - 10;
     extents[2].value = NEWEST - 20;
-    return (struct bw_shared_extents){.extents = extents, .count = 3};
+    return (struct bw_shared_extents){.extents.items = extents, .extents.count = 3};
 }
 
 static void test_versions_together(void **state)
@@ -36,7 +36,7 @@ static void test_versions_together(void **state)
     struct bw_shared_extent extents[3];
     const struct bw_shared_extents table = make_table(extents, 2);
     struct bw_queued_block blocks[] = {wanted_block(&low, 5), wanted_block(&high, 25)};
-    const struct bw_block_queue wanted = {.blocks = blocks, .count = 2};
+    const struct bw_block_queue wanted = {.items = blocks, .count = 2};
     struct bw_level_order order = {0};
     size_t count;
     assert_true(bw_level_order_add(&order, 1, 0, bw_level_group(&high)));
@@ -58,7 +58,7 @@ static void test_leaves_by_address(void **state)
     struct bw_shared_extent extents[3];
     const struct bw_shared_extents table = make_table(extents, 1);
     struct bw_queued_block block = wanted_block(&high, 5);
-    const struct bw_block_queue wanted = {.blocks = &block, .count = 1};
+    const struct bw_block_queue wanted = {.items = &block, .count = 1};
     const uint32_t expected[] = {0, 1, 2, 3};
     struct bw_level_order order = {0};
     size_t count;

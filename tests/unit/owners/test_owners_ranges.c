@@ -35,7 +35,7 @@ static void test_query_ranges(void **state)
     meets(&list, 250, 50, "");
     meets(&list, 250, 51, "2");
     meets(&list, UINT64_MAX - 1, 1, "3");
-    free(list.items);
+    bw_query_range_list_free(&list.ranges);
 }
 
 static void test_blocks(void **state)
@@ -45,11 +45,13 @@ static void test_blocks(void **state)
     bool added;
     for (uint64_t block = 0; block < 100; block++) {
         assert_false(bw_block_set_has(&set, block << 14));
-        assert_true(bw_block_set_add(&set, block << 14, &added) && added);
-        assert_true(bw_block_set_add(&set, block << 14, &added) && !added);
+        assert_null(bw_block_set_insert(&set, block << 14, &added));
+        assert_true(added);
+        assert_null(bw_block_set_insert(&set, block << 14, &added));
+        assert_true(!added);
         assert_true(bw_block_set_has(&set, block << 14));
     }
-    bw_map_free(&set.words);
+    bw_key_map_free(&set.words);
 }
 
 int main(void)

@@ -29,7 +29,7 @@ static uint64_t delay_so_far(struct bw_xlator *top)
 static struct bw_graph *make_graph(const struct option_value *options, struct bw_xlator **top)
 {
     struct bw_graph *graph = threads_graph(NULL);
-    *top = add_layer(graph, "debug/delay-gen", graph->layers[0], options);
+    *top = add_layer(graph, "debug/delay-gen", graph->layers.items[0], options);
     return graph;
 }
 
@@ -208,7 +208,7 @@ static void test_range_of_delays(void **state)
     struct bw_xlator *top;
     const struct option_value none[] = {{"delay", "0"}, {"distribution", "exponential"}, {0}};
     struct bw_graph *graph = make_graph(none, &top);
-    struct bw_xlator *child = graph->layers[0];
+    struct bw_xlator *child = graph->layers.items[0];
     expect_success(read_range(top, 0, buffer, 16));
     assert_int_equal(delayed_requests(top), 1);
     assert_int_equal(delay_so_far(top), 0);

@@ -215,7 +215,7 @@ static void test_batch(void **state)
     const struct option_value options[] = {{"action", "zero"}, {"nth", "4"}, {0}};
     struct action_bench *bench = make_bench("eio", "0", BW_CHECKSUM_CRC32C);
     struct bw_xlator *top =
-        add_layer(bench->graph, "debug/error-gen", bench->graph->layers[0], options);
+        add_layer(bench->graph, "debug/error-gen", bench->graph->layers.items[0], options);
     struct bw_request requests[BATCH];
     uint8_t *buffers = calloc(BATCH, 64);
     for (size_t i = 0; i < BATCH; i++)
@@ -283,7 +283,7 @@ static void test_refused_options(void **state)
 {
     (void)state;
     struct bw_graph *graph = threads_graph(NULL);
-    struct bw_xlator *child = graph->layers[0], *made = NULL;
+    struct bw_xlator *child = graph->layers.items[0], *made = NULL;
     const struct option_value options[] = {{"start", "8K"}, {"end", "8K"}, {0}};
     const struct layer layer = {.type = "debug/error-gen",
                                 .name = "rule",
@@ -298,7 +298,7 @@ static void test_refused_options(void **state)
                  "'101%'");
     expect_error(try_option(graph, "debug/error-gen", child, "action", "explode"), BW_ERROR_USAGE,
                  "'explode' is not one of: eio, flip, zero, short, stale");
-    assert_int_equal(graph->size, 1);
+    assert_int_equal(graph->layers.count, 1);
     bw_graph_destroy(graph);
 }
 

@@ -379,7 +379,7 @@ static void read_in_thread(struct bw_xlator *top, unsigned thread)
 static uint64_t faults_of_threads(const struct option_value *options)
 {
     struct bw_graph *graph = threads_graph(NULL);
-    struct bw_xlator *top = add_layer(graph, "debug/error-gen", graph->layers[0], options);
+    struct bw_xlator *top = add_layer(graph, "debug/error-gen", graph->layers.items[0], options);
     run_threads(read_in_thread, top);
     uint64_t count = dump_number(&bw_debug_error_gen_class, top, "faults");
     assert_int_equal(bw_xlator_counters(top, BW_REQUEST_RAW).errors, count);
@@ -396,7 +396,7 @@ static void test_threads(void **state)
     assert_int_equal(faults_of_threads(nth), THREADS * ROUNDS * 3 / 7);
     assert_int_equal(faults_of_threads(once), 1);
     struct bw_graph *graph = threads_graph(NULL);
-    struct bw_xlator *top = add_layer(graph, "debug/error-gen", graph->layers[0], rate);
+    struct bw_xlator *top = add_layer(graph, "debug/error-gen", graph->layers.items[0], rate);
     for (unsigned thread = 0; thread < THREADS; thread++)
         read_in_thread(top, thread);
     assert_int_equal(faults_of_threads(rate),

@@ -18,7 +18,7 @@ static struct stats_bench make_bench(const char *format)
 {
     struct stats_bench bench = {.output = output_create(), .graph = threads_graph(NULL)};
     const struct option_value options[] = {{"file", bench.output.path}, {"format", format}, {0}};
-    bench.top = add_layer(bench.graph, "debug/io-stats", bench.graph->layers[0], options);
+    bench.top = add_layer(bench.graph, "debug/io-stats", bench.graph->layers.items[0], options);
     return bench;
 }
 
@@ -181,7 +181,7 @@ static void test_delayed_calls(void **state)
     struct bw_graph *graph = threads_graph(NULL);
     const struct option_value delay[] = {{"delay", "3ms"}, {0}},
                               format[] = {{"file", output.path}, {0}};
-    struct bw_xlator *below = add_layer(graph, "debug/delay-gen", graph->layers[0], delay);
+    struct bw_xlator *below = add_layer(graph, "debug/delay-gen", graph->layers.items[0], delay);
     struct bw_xlator *top = add_layer(graph, "debug/io-stats", below, format);
     expect_success(read_range(top, 0, room, 100));
     char *text = dump_text(&bw_debug_io_stats_class, top);
@@ -325,9 +325,10 @@ static void test_refused_file(void **state)
     (void)state;
     struct report_log log = {0};
     struct bw_graph *graph = threads_graph(&log);
-    expect_error(try_option(graph, "debug/io-stats", graph->layers[0], "file", "/nowhere/stats"),
-                 BW_ERROR_SYSTEM, "cannot open /nowhere/stats");
-    expect_error(try_option(graph, "debug/io-stats", graph->layers[0], "format", "xml"),
+    expect_error(
+        try_option(graph, "debug/io-stats", graph->layers.items[0], "file", "/nowhere/stats"),
+        BW_ERROR_SYSTEM, "cannot open /nowhere/stats");
+    expect_error(try_option(graph, "debug/io-stats", graph->layers.items[0], "format", "xml"),
                  BW_ERROR_USAGE, "'xml' is not one of: text, json");
     bw_graph_destroy(graph);
     assert_null(log.text.data);
@@ -340,7 +341,7 @@ static void test_report_that_cannot_be_written(void **state)
     struct report_log log = {0};
     struct bw_graph *graph = threads_graph(&log);
     const struct option_value options[] = {{"file", "/dev/full"}, {0}};
-    add_layer(graph, "debug/io-stats", graph->layers[0], options);
+    add_layer(graph, "debug/io-stats", graph->layers.items[0], options);
     bw_graph_destroy(graph);
     assert_int_equal(log.counts[BW_WARNING], 1);
     report_log_free(&log);

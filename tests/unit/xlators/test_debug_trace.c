@@ -126,7 +126,7 @@ static void test_mappings(void **state)
     struct memory_output output = output_create();
     struct bw_graph *graph = threads_graph(NULL);
     const struct option_value options[] = {{"file", output.path}, {"operations", "all"}, {0}};
-    struct bw_xlator *top = add_layer(graph, "debug/trace", graph->layers[0], options);
+    struct bw_xlator *top = add_layer(graph, "debug/trace", graph->layers.items[0], options);
     struct bw_map_reply reply;
     expect_success(bw_wind_map(NULL, top, 5, 2, 7, &reply));
     expect_success(bw_wind_map(NULL, top, 5, 2, 8, &reply));
@@ -189,7 +189,7 @@ static void test_escapes(void **state)
     uint8_t buffer[8];
     struct memory_output output = output_create();
     struct bw_graph *graph = threads_graph(NULL);
-    struct bw_xlator *child = graph->layers[0], *top = NULL;
+    struct bw_xlator *child = graph->layers.items[0], *top = NULL;
     const struct option_value options[] = {{"file", output.path}, {0}};
     const struct layer layer = {.type = "debug/trace",
                                 .name = "a\nb \x1b",
@@ -226,7 +226,7 @@ static void test_one_write_to_stderr(void **state)
     int sockets[2], real = dup(STDERR_FILENO);
     assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, sockets), 0);
     struct bw_graph *graph = threads_graph(NULL);
-    struct bw_xlator *top = add_layer(graph, "debug/trace", graph->layers[0], NULL);
+    struct bw_xlator *top = add_layer(graph, "debug/trace", graph->layers.items[0], NULL);
     for (size_t i = 0; i < BATCH; i++)
         requests[i] = (struct bw_request){
             .kind = BW_REQUEST_RAW, .length = 16, .address = i, .buffer = buffers[i]};
@@ -259,7 +259,7 @@ static void test_file_is_appended_to(void **state)
     for (unsigned round = 1; round <= 2; round++) {
         const struct option_value options[] = {{"file", path}, {0}};
         struct bw_graph *graph = threads_graph(NULL);
-        struct bw_xlator *top = add_layer(graph, "debug/trace", graph->layers[0], options);
+        struct bw_xlator *top = add_layer(graph, "debug/trace", graph->layers.items[0], options);
         expect_success(read_range(top, round, buffer, 8));
         bw_graph_destroy(graph);
     }
@@ -290,7 +290,7 @@ static void test_refused_files(void **state)
 {
     (void)state;
     struct bw_graph *graph = threads_graph(NULL);
-    struct bw_xlator *child = graph->layers[0];
+    struct bw_xlator *child = graph->layers.items[0];
     const char *device = find_block_device();
     expect_error(try_option(graph, "debug/trace", child, "file", "/dev"), BW_ERROR_SYSTEM,
                  "cannot open /dev for writing: Is a directory");
@@ -299,7 +299,7 @@ static void test_refused_files(void **state)
     if (device)
         expect_error(try_option(graph, "debug/trace", child, "file", device), BW_ERROR_USAGE,
                      "is a block device, not a file to write to");
-    assert_int_equal(graph->size, 1);
+    assert_int_equal(graph->layers.count, 1);
     bw_graph_destroy(graph);
 }
 
@@ -311,7 +311,7 @@ static void test_full_disk(void **state)
     struct report_log log = {0};
     struct bw_graph *graph = threads_graph(&log);
     const struct option_value options[] = {{"file", "/dev/full"}, {0}};
-    struct bw_xlator *top = add_layer(graph, "debug/trace", graph->layers[0], options);
+    struct bw_xlator *top = add_layer(graph, "debug/trace", graph->layers.items[0], options);
     for (unsigned i = 0; i < 3; i++)
         expect_success(read_range(top, 0, buffer, 8));
     bw_graph_destroy(graph);

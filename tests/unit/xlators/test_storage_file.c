@@ -194,7 +194,7 @@ static void test_what_cannot_be_opened(void **state)
     const struct layer layer_without_path = {.type = "storage/file", .name = "file"};
     expect_error(graph_add(graph, &layer_without_path, &layer), BW_ERROR_USAGE,
                  "option path must be given");
-    assert_int_equal(graph->size, 0);
+    assert_int_equal(graph->layers.count, 0);
     unlink(fifo);
     rmdir(folder);
     bw_graph_destroy(graph);

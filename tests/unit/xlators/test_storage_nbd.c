@@ -234,8 +234,8 @@ static void test_more_than_is_kept(void **state)
     assert_false(bw_range_cache_has(&cache, 0, BLOCK));
     /* ranges on the way stay */
     uint64_t begin = 0;
-    for (size_t i = 0; i < cache.count; i++)
-        cache.ranges[i]->read.done = false;
+    for (size_t i = 0; i < cache.ranges.count; i++)
+        cache.ranges.items[i]->read.done = false;
     assert_null(bw_range_cache_add(&cache, &begin, BLOCK, BLOCK, false));
     bw_range_cache_free(&cache);
 }
