@@ -265,6 +265,29 @@ def differences(before, after, rows):
                 yield f"{new}: differs in {words}, listed are {found}"
 
 
+def since_wrong(program, name):
+    """`diff --since` must list for the live subvolume what `diff` does since its snapshot; once the
+    state of that transaction is gone, everything of it that is still there, and no deletions."""
+    subvolumes = {row["subvolume_path"]: row for row in program.rows("subvolumes")}
+    live = subvolumes["/live"]["subvolume"]
+    exact = {(row["change"], row["path"], row.get("old_path"))
+             for row in program.rows("diff", "-q", name, "live", silent=True)}
+    result = program.ask("diff", "--json", "--since", str(subvolumes["/" + name]["otransid"]),
+                         "live")
+    found = {(row["change"], row["path"], row.get("old_path"))
+             for row in kernel.json_rows(result)
+             if live in (row.get("subvolume"), row.get("old_subvolume"))}
+    if result.returncode == 0 and found != exact:
+        yield f"since {name}: {sorted(found ^ exact, key=str)[:3]}"
+    if result.returncode == 1:
+        paths = {path for _, path, _ in found}
+        lacking = [row for row in exact if row[0] != "deleted" and row[1] not in paths]
+        if lacking:
+            yield f"since {name}, from inodes: lacks {sorted(lacking, key=str)[:3]}"
+    if result.returncode > 1:
+        yield f"since {name}: exit status {result.returncode}"
+
+
 def compare(options, seed, directory):
     chance = random.Random(seed)
     history = Work(seed, directory)
@@ -284,10 +307,12 @@ def compare(options, seed, directory):
     program = kernel.Program(options.program, history.images)
     for old, new in (("first", "second"), ("second", "first"), ("first", "third")):
         for how in ([], ["--by-path"], ["--content", "always"]):
-            rows = program.rows("diff", *how, old, new, silent=True)
+            rows = program.rows("diff", "-q", *how, old, new, silent=True)
             for wrong in differences(trees[old], trees[new], rows):
                 yield f"{old} to {new} {how}: {wrong}"
-    for row in program.rows("diff", "second", "third", silent=True):
+    for name in ("first", "second"):
+        yield from since_wrong(program, name)
+    for row in program.rows("diff", "-q", "second", "third", silent=True):
         words = row.get("changes", []) + row.get("unknown", [])
         if "content" in words or row["change"] != "modified":
             yield f"only data have moved, and listed is {row}"
