@@ -117,12 +117,12 @@ static struct bw_error *report_missing_device(void *context, const struct bw_ite
         return NULL;
     fs->status.missing_devices++;
     bw_uuid_text(disk->uuid, uuid);
-    bw_fs_report(
-        fs, BW_WARNING,
-        bw_error_create(BW_ERROR_MISSING_DEVICE,
-                        "device %" PRIu64
-                        " (uuid %s) is missing: the file system is degraded (-d adds devices)",
-                        bw_get64(disk->devid), uuid_is_null(disk->uuid) ? "not known" : uuid));
+    bw_fs_report(fs, BW_WARNING,
+                 bw_error_create(
+                     BW_ERROR_MISSING_DEVICE,
+                     "device %" PRIu64
+                     " (uuid %s) is missing: the file system is degraded (--device adds devices)",
+                     bw_get64(disk->devid), uuid_is_null(disk->uuid) ? "not known" : uuid));
     return NULL;
 }
 

@@ -76,6 +76,11 @@ is "has the options of all topics" "$(grep -E '^[A-Z][A-Za-z ]*:$' "$WORK/out" |
     'Examples: Options: Images: Generations: Columns and JSON: Layers: Probes: General: Filters: '\
 'Exit status:'
 
+# Two blanks precede the description of an example.
+is "examples that run into their descriptions" "$(for command in $commands; do
+    "$PROGRAM" "$command" --help | sed -n '/^Examples:/,/^$/p' | grep -E '\.img [a-z]+ [a-z]+$'
+done)" ""
+
 # The examples. A usage error ends with where to find help; other errors are about the image.
 mkdir "$WORK/examples"
 cat > "$WORK/examples.py" << 'END'

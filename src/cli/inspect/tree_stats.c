@@ -307,10 +307,11 @@ const struct command cmd_tree_stats = {
         "where a block does not directly follow the previous block of the same node. The time\n"
         "is an estimate for a hard disk that seeks in 8 ms and reads 160 MB per second. --items\n"
         "has other columns: tree, key_type_name, items and bytes.\n",
-    .examples = "  btrfs-walk tree-stats disk.img                          root, extent, csum, fs\n"
-                "  btrfs-walk tree-stats -b --tree 256 --tree uuid disk.img other trees\n"
-                "  btrfs-walk tree-stats --items --tree fs disk.img         items by type\n"
-                "  btrfs-walk tree-stats -o tree_name,bytes,fill_percent disk.img  columns\n",
+    .examples =
+        "  btrfs-walk tree-stats disk.img                           root, extent, csum, fs\n"
+        "  btrfs-walk tree-stats -b --tree 256 --tree uuid disk.img  other trees\n"
+        "  btrfs-walk tree-stats --items --tree fs disk.img          items by type\n"
+        "  btrfs-walk tree-stats -o tree_name,bytes,fill_percent disk.img  columns\n",
     .options = options,
     .record = "treeinfo",
     .record_of = record_of,
