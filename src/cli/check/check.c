@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "cli/common/paths.h"
 #include "cli/common/selection.h"
 
 static const char *const tolerances[] = {"nothing", "repairable", NULL};
@@ -31,9 +32,7 @@ static const struct cmd_option options[] = {
     {0, "manifest", "FILE",
      "also compare all files with a list: mtree(5), or output of sha256sum(1) and similar tools",
      CMD_TEXT(struct check_arguments, manifest)},
-    {0, "subvol", "NAME|ID",
-     "compare this subvolume (path, id or 'default') with the list; its paths begin there",
-     CMD_TEXT(struct check_arguments, subvolume)},
+    CMD_SUBVOLUME_OPTION(struct check_arguments, subvolume),
     CMD_NESTED_OPTION(struct check_arguments, nested),
     {0, "no-snapshots", NULL, "exclude snapshots from the comparison",
      CMD_FLAG(struct check_arguments, no_snapshots)},

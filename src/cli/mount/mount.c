@@ -14,6 +14,7 @@
 #include "base/cleanup.h"
 #include "cli/command.h"
 #ifdef BW_FUSE
+#include "cli/common/paths.h"
 #include "cli/mount/mount_process.h"
 #include "mount/mount.h"
 #endif
@@ -25,9 +26,7 @@ struct mount_state {
 };
 
 static const struct cmd_option options[] = {
-    {0, "subvol", "NAME|ID",
-     "mount this subvolume (path, id or 'default') at DIR (default: the top-level one)",
-     CMD_TEXT(struct mount_state, subvolume)},
+    CMD_SUBVOLUME_OPTION(struct mount_state, subvolume),
     {0, "devices", NULL,
      "show each device as a file DIR/DEVID, with holes where nothing is in use, instead of files",
      CMD_FLAG(struct mount_state, devices)},
