@@ -74,7 +74,7 @@ for image in $(printf '%s\n' "$ROOT"/fixtures/log-cuts/*.img.zst | sweep 4); do
 done
 "$PROGRAM" "$WORK/letters" > "$WORK/paths"
 expect "another copy" 1 'a search found a log tree at 32210944, by its contents the newest of 42$' \
-    -s 1 "$WORK/letters"
+    --super 1 "$WORK/letters"
 holds "the log is found" cmp "$WORK/out" "$WORK/paths"
 bad_copy "$WORK/letters"
 expect "it is not wanted" 0 'superblock copy 0 at 65536 rejected' --log=ignore "$WORK/letters"

@@ -123,7 +123,6 @@ static struct bw_error *write_device(void *context, const struct bw_device_info 
 {
     const struct device_list *list = context;
     struct alternative_paths paths;
-    const uint64_t unsized = BW_MEMBER(deviceinfo, size) | BW_MEMBER(deviceinfo, allocated);
     const struct bw_deviceinfo row = {
         .devid = device->devid,
         .device_state = bw_device_state_name(device->state),
@@ -135,11 +134,13 @@ static struct bw_error *write_device(void *context, const struct bw_device_info 
         .container = device->container,
         .alternative_paths = alternative_paths_of(list->fs, device->devid, &paths),
     };
-    return list->sink->visit(list->sink, &row, sizeof row,
-                             BW_MEMBER(deviceinfo, generation) | BW_MEMBER(deviceinfo, partition) |
-                                 BW_MEMBER(deviceinfo, incomplete_chunks) |
-                                 (device->container ? 0 : BW_MEMBER(deviceinfo, container)) |
-                                 (device->total_bytes ? 0 : unsized));
+    uint64_t absent = BW_MEMBER(deviceinfo, generation) | BW_MEMBER(deviceinfo, partition) |
+                      BW_MEMBER(deviceinfo, incomplete_chunks);
+    if (!device->container)
+        absent |= BW_MEMBER(deviceinfo, container);
+    if (!device->total_bytes)
+        absent |= BW_MEMBER(deviceinfo, size) | BW_MEMBER(deviceinfo, allocated);
+    return list->sink->visit(list->sink, &row, sizeof row, absent);
 }
 
 static struct bw_error *list_devices(void *context, struct bw_record_sink *sink)
@@ -203,19 +204,6 @@ static void find_bad_superblock(struct info *info)
     }
 }
 
-static void find_mount_error(struct info *info)
-{
-    if (info->opened)
-        find_bad_superblock(info);
-    if (!info->mount_error.length && info->subvolumes.synology)
-        bw_buffer_format(&info->mount_error,
-                         "%" PRIu64 " subvolume%s flags that only kernels of Synology and before "
-                         "Linux 5.4 accept; 'btrfs-walk extract' saves the files",
-                         info->subvolumes.synology,
-                         info->subvolumes.synology == 1 ? " has" : "s have");
-    bw_buffer_append_byte(&info->mount_error, '\0');
-}
-
 /* Disks with several file systems. */
 
 struct disks {
@@ -276,27 +264,6 @@ static struct bw_error *list_problems(void *context, struct bw_record_sink *sink
     return NULL;
 }
 
-/* Counts chunks in use that cannot be read completely without the missing devices. Only this
- * requires the block groups. */
-static void count_incomplete(struct info *info)
-{
-    struct bw_usage *usage = NULL;
-    if (!bw_fs_status(info->fs).missing_devices)
-        return;
-    report_missing(info, bw_fs_usage(info->fs, &usage));
-    info->incomplete_chunks = usage ? usage->incomplete_chunks : 0;
-    info->chunks = usage ? usage->chunks : 0;
-    bw_usage_free(usage);
-}
-
-static void read_tree_parts(struct info *info)
-{
-    report_missing(info, bw_fs_chunks(info->fs, add_chunk, info));
-    report_missing(info, bw_fs_subvolumes(info->fs, false, add_subvolume, &info->subvolumes));
-    report_missing(info, bw_fs_devices(info->fs, count_stale, info));
-    count_incomplete(info);
-}
-
 /* Output as a record. */
 
 /* Names of flags; an unknown bit is printed as its number. */
@@ -337,70 +304,82 @@ static const char *state_of(const struct info *info)
     return "readable";
 }
 
-static void fill_superblock(struct bw_volumeinfo *row, const struct bw_superblock_info *super)
-{
-    row->label = super->label;
-    row->fsid = (struct bw_bytes){(const char *)super->fsid, BW_UUID_SIZE};
-    row->metadata_uuid = (struct bw_bytes){(const char *)super->metadata_uuid, BW_UUID_SIZE};
-    row->size = super->total_bytes;
-    row->used = super->bytes_used;
-    row->nodesize = super->nodesize;
-    row->sectorsize = super->sectorsize;
-    row->checksum = bw_checksum_name(super->checksum_type);
-    row->incompat_flags = super->incompat_flags;
-    row->compat_ro_flags = super->compat_ro_flags;
-    row->generation = super->generation;
-    row->log_tree = super->log_root != 0;
-}
-
-static void fill_trees(struct bw_volumeinfo *row, struct info *info)
-{
-    row->profiles = (struct bw_records){list_profiles, info};
-    row->subvolume_count = info->subvolumes.subvolumes;
-    row->snapshot_count = info->subvolumes.snapshots;
-    row->deleted_subvolume_count = info->subvolumes.deleted;
-    row->changed = info->subvolumes.changed;
-    row->devices = (struct bw_records){list_devices, info};
-}
-
+/* Reads what the trees contain, if they can be read, and writes the record. */
 static struct bw_error *write_volume(struct cmd_answer *answer, struct info *info)
 {
-    const uint64_t of_trees = BW_MEMBER(volumeinfo, subvolume_count) |
-                              BW_MEMBER(volumeinfo, snapshot_count) |
-                              BW_MEMBER(volumeinfo, deleted_subvolume_count);
-    struct bw_volumeinfo row = {.disks = {list_disks, info}};
+    const struct bw_superblock_info *super = &info->super;
+    const struct subvolumes *subvolumes = &info->subvolumes;
+    const struct bw_fs_status status = bw_fs_status(info->fs);
     struct features features = {.count = 0};
+    uint64_t absent = 0;
     if (info->opened) {
-        read_tree_parts(info);
-        fill_trees(&row, info);
+        report_missing(info, bw_fs_chunks(info->fs, add_chunk, info));
+        report_missing(info, bw_fs_subvolumes(info->fs, false, add_subvolume, &info->subvolumes));
+        report_missing(info, bw_fs_devices(info->fs, count_stale, info));
     }
-    fill_superblock(&row, &info->super);
-    find_mount_error(info);
+    /* Counts chunks in use that cannot be read completely without the missing devices. Only this
+     * requires the block groups. */
+    if (info->opened && status.missing_devices) {
+        struct bw_usage *usage = NULL;
+        report_missing(info, bw_fs_usage(info->fs, &usage));
+        info->incomplete_chunks = usage ? usage->incomplete_chunks : 0;
+        info->chunks = usage ? usage->chunks : 0;
+        bw_usage_free(usage);
+    }
+    if (info->opened)
+        find_bad_superblock(info);
+    if (!info->mount_error.length && subvolumes->synology)
+        bw_buffer_format(&info->mount_error,
+                         "%" PRIu64 " subvolume%s flags that only kernels of Synology and before "
+                         "Linux 5.4 accept; 'btrfs-walk extract' saves the files",
+                         subvolumes->synology, subvolumes->synology == 1 ? " has" : "s have");
+    bw_buffer_append_byte(&info->mount_error, '\0');
     if (info->mount_error.failed)
         return bw_error_no_memory();
+    add_flags(&features, super->incompat_flags, bw_incompat_name);
+    add_flags(&features, super->compat_ro_flags, bw_compat_ro_name);
+
+    struct bw_volumeinfo row = {
+        .label = super->label,
+        .fsid = {(const char *)super->fsid, BW_UUID_SIZE},
+        .metadata_uuid = {(const char *)super->metadata_uuid, BW_UUID_SIZE},
+        .size = super->total_bytes,
+        .used = super->bytes_used,
+        .nodesize = super->nodesize,
+        .sectorsize = super->sectorsize,
+        .checksum = bw_checksum_name(super->checksum_type),
+        .incompat_flags = super->incompat_flags,
+        .compat_ro_flags = super->compat_ro_flags,
+        .features = {features.names, features.count},
+        .generation = super->generation,
+        .log_tree = super->log_root != 0,
+        .log_replayed = status.log_replayed,
+        .state = state_of(info),
+        .missing_devices = status.missing_devices,
+        .stale_devices = info->stale_devices,
+        .incomplete_chunks = info->incomplete_chunks,
+        .problem_count = info->problem_count,
+        .problems = {list_problems, info},
+        .disks = {list_disks, info},
+    };
+    if (info->opened) {
+        row.profiles = (struct bw_records){list_profiles, info};
+        row.subvolume_count = subvolumes->subvolumes;
+        row.snapshot_count = subvolumes->snapshots;
+        row.deleted_subvolume_count = subvolumes->deleted;
+        row.changed = subvolumes->changed;
+        row.devices = (struct bw_records){list_devices, info};
+    } else {
+        absent |= BW_MEMBER(volumeinfo, subvolume_count) | BW_MEMBER(volumeinfo, snapshot_count) |
+                  BW_MEMBER(volumeinfo, deleted_subvolume_count);
+    }
     if (info->mount_error.length > 1)
         row.mount_error = info->mount_error.data;
-    add_flags(&features, info->super.incompat_flags, bw_incompat_name);
-    add_flags(&features, info->super.compat_ro_flags, bw_compat_ro_name);
-    row.features = (struct bw_names){features.names, features.count};
-    row.log_replayed = bw_fs_status(info->fs).log_replayed;
-    row.state = state_of(info);
-    row.missing_devices = bw_fs_status(info->fs).missing_devices;
-    row.stale_devices = info->stale_devices;
-    row.incomplete_chunks = info->incomplete_chunks;
-    row.problem_count = info->problem_count;
-    row.problems = (struct bw_records){list_problems, info};
-    return cmd_answer_write(answer, &row, sizeof row,
-                            (info->opened ? 0 : of_trees) |
-                                (row.mount_error ? 0 : BW_MEMBER(volumeinfo, mount_error)) |
-                                (row.changed ? 0 : BW_MEMBER(volumeinfo, changed)));
-}
-
-/* Prints the partitions of disks if no file system was selected. */
-static struct bw_error *write_disks(struct cmd_answer *answer, struct info *info)
-{
-    const struct bw_volumeinfo row = {.disks = {list_disks, info}};
-    return cmd_answer_write(answer, &row, sizeof row, ~BW_MEMBER(volumeinfo, disks));
+    else
+        absent |= BW_MEMBER(volumeinfo, mount_error);
+    if (!row.changed)
+        absent |= BW_MEMBER(volumeinfo, changed);
+    return cmd_answer_write(answer, &row, sizeof row, absent);
 }
 
 /* Output as lines. */
@@ -485,9 +464,13 @@ static struct bw_error *append_device(struct bw_record_sink *sink, const void *r
     return NULL;
 }
 
-static void append_superblock(const struct lines *lines, const struct bw_volumeinfo *row)
+static struct bw_error *append_volume(const struct lines *lines, const struct bw_volumeinfo *row)
 {
+    struct lines profiles = *lines, devices = *lines;
+    struct info *info = row->disks.context;
     struct bw_buffer *text = lines->text;
+    profiles.sink.visit = append_profile;
+    devices.sink.visit = append_device;
     append_label(text, "Label:");
     bw_escape_line(text, row->label, strlen(row->label));
     bw_buffer_append_byte(text, '\n');
@@ -507,10 +490,13 @@ static void append_superblock(const struct lines *lines, const struct bw_volumei
     for (size_t i = 0; i < row->features.length; i++)
         bw_buffer_format(text, "%s%s", i ? ", " : "", row->features.data[i].data);
     bw_buffer_append_byte(text, '\n');
-}
-
-static void append_transaction(struct bw_buffer *text, const struct bw_volumeinfo *row)
-{
+    if (info->opened) {
+        BW_TRY(row->profiles.list(info, &profiles.sink));
+        append_label(text, "Subvolumes:");
+        bw_buffer_format(text, "%" PRIu64 ", and %" PRIu64 " snapshot%s, %" PRIu64 " deleted\n",
+                         row->subvolume_count, row->snapshot_count, bw_plural(row->snapshot_count),
+                         row->deleted_subvolume_count);
+    }
     enum { TO_THE_SECOND = 19 };
     char date[BW_DATE_LENGTH];
     bw_write_date(date, row->changed, ' ');
@@ -518,17 +504,15 @@ static void append_transaction(struct bw_buffer *text, const struct bw_volumeinf
     bw_buffer_format(text, "%" PRIu64 "%s%.*s%s\n", row->generation,
                      row->changed ? ", last change " : "", row->changed ? TO_THE_SECOND : 0, date,
                      row->changed ? " UTC" : "");
+    const char *log = "none";
+    if (row->log_replayed)
+        log = "yes, replayed: changes that were fsynced, but not committed, are shown";
+    else if (row->log_tree)
+        log = "yes, not replayed: some changes were fsynced, but not committed";
     append_label(text, "Log tree:");
-    bw_buffer_format(text, "%s\n",
-                     !row->log_tree ? "none"
-                     : row->log_replayed
-                         ? "yes, replayed: changes that were fsynced, but not committed, are shown"
-                         : "yes, not replayed: some changes were fsynced, but not committed");
-}
-
-static void append_state(struct bw_buffer *text, const struct bw_volumeinfo *row,
-                         const struct info *info)
-{
+    bw_buffer_format(text, "%s\n", log);
+    if (info->opened)
+        BW_TRY(row->devices.list(info, &devices.sink));
     append_label(text, "State:");
     bw_buffer_format(text, "%s", row->state);
     if (row->missing_devices)
@@ -546,31 +530,10 @@ static void append_state(struct bw_buffer *text, const struct bw_volumeinfo *row
         bw_buffer_format(text, "%s; 'check' verifies the rest",
                          row->problem_count ? "" : ": superblocks and critical trees are good");
     bw_buffer_append_byte(text, '\n');
-    if (!row->mount_error)
-        return;
-    append_label(text, "Mount:");
-    bw_buffer_format(text, "the kernel refuses: %s\n", row->mount_error);
-}
-
-static struct bw_error *append_volume(const struct lines *lines, const struct bw_volumeinfo *row)
-{
-    struct lines profiles = *lines, devices = *lines;
-    struct info *info = row->disks.context;
-    profiles.sink.visit = append_profile;
-    devices.sink.visit = append_device;
-    append_superblock(lines, row);
-    if (info->opened) {
-        BW_TRY(row->profiles.list(info, &profiles.sink));
-        append_label(lines->text, "Subvolumes:");
-        bw_buffer_format(lines->text,
-                         "%" PRIu64 ", and %" PRIu64 " snapshot%s, %" PRIu64 " deleted\n",
-                         row->subvolume_count, row->snapshot_count, bw_plural(row->snapshot_count),
-                         row->deleted_subvolume_count);
+    if (row->mount_error) {
+        append_label(text, "Mount:");
+        bw_buffer_format(text, "the kernel refuses: %s\n", row->mount_error);
     }
-    append_transaction(lines->text, row);
-    if (info->opened)
-        BW_TRY(row->devices.list(info, &devices.sink));
-    append_state(lines->text, row, info);
     return NULL;
 }
 
@@ -653,8 +616,13 @@ static int open_and_write(struct cmd_answer *answer, struct info *info)
     int status = cmd_open(info->common, &answer->session);
     if (status == STATUS_CANNOT)
         read_disks(info, count_disk, &disks);
-    if (disks)
-        return end_answer(answer, write_disks(answer, info)) ? STATUS_PARTIAL : status;
+    if (disks) {
+        /* No file system was selected: only the partitions of the disks are listed. */
+        const struct bw_volumeinfo row = {.disks = {list_disks, info}};
+        const uint64_t absent = ~BW_MEMBER(volumeinfo, disks);
+        struct bw_error *error = cmd_answer_write(answer, &row, sizeof row, absent);
+        return end_answer(answer, error) ? STATUS_PARTIAL : status;
+    }
     if (status)
         return answer_without_trees(answer, info, status);
     info->fs = answer->session.fs;

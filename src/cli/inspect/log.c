@@ -12,6 +12,7 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
+#include "base/compare.h"
 #include "btrfs-walk/file.h"
 #include "btrfs-walk/history.h"
 #include "btrfs-walk/records.h"
@@ -37,30 +38,32 @@ struct changes {
 
 /* Output as rows. */
 
-static struct bw_bytes bytes_of(const struct bw_buffer *text)
-{
-    return (struct bw_bytes){text->data, text->length};
-}
-
 /* Completes and writes a row. The texts may be NULL. */
 static struct bw_error *write_row(struct changes *changes, struct bw_logchange *row,
                                   const struct bw_buffer *path, const struct bw_buffer *before,
-                                  const struct bw_buffer *after, uint64_t absent)
+                                  const struct bw_buffer *after)
 {
     const struct side *side = changes->after.exists ? &changes->after : &changes->before;
-    const struct bw_buffer none = {.data = NULL};
-    bool ranged = !strcmp(row->change, "data");
-    bool sized = ranged || !strcmp(row->change, "added") || !strcmp(row->change, "deleted");
-    if ((path && path->failed) || (before && before->failed) || (after && after->failed))
-        return bw_error_no_memory();
+    const bool ranged = !strcmp(row->change, "data");
+    const struct bw_buffer *texts[] = {path, before, after};
+    struct bw_bytes bytes[3] = {{NULL, 0}};
+    uint64_t absent = 0;
+    for (size_t i = 0; i < 3; i++) {
+        if (texts[i] && texts[i]->failed)
+            return bw_error_no_memory();
+        if (texts[i])
+            bytes[i] = (struct bw_bytes){texts[i]->data, texts[i]->length};
+    }
     row->type = bw_file_type_name(side->place.type);
     row->subvolume = bw_subvolume_id(side->place.subvolume);
     row->inode = side->place.inode;
-    row->path = row->path_bytes = bytes_of(path ? path : &none);
-    row->before = row->before_bytes = bytes_of(before ? before : &none);
-    row->after = row->after_bytes = bytes_of(after ? after : &none);
-    absent |= ranged ? 0 : BW_MEMBER(logchange, file_offset);
-    absent |= sized ? 0 : BW_MEMBER(logchange, length);
+    row->path = row->path_bytes = bytes[0];
+    row->before = row->before_bytes = bytes[1];
+    row->after = row->after_bytes = bytes[2];
+    if (!ranged)
+        absent |= BW_MEMBER(logchange, file_offset);
+    if (!ranged && strcmp(row->change, "added") && strcmp(row->change, "deleted"))
+        absent |= BW_MEMBER(logchange, length);
     return cmd_answer_write(changes->answer, row, sizeof *row, absent);
 }
 
@@ -111,7 +114,7 @@ static struct bw_error *compare_bytes(struct extents *before, struct extents *af
 static struct bw_error *write_range(struct changes *changes, uint64_t offset, uint64_t length)
 {
     struct bw_logchange row = {.change = "data", .file_offset = offset, .length = length};
-    return write_row(changes, &row, &changes->after.names[0], NULL, NULL, 0);
+    return write_row(changes, &row, &changes->after.names[0], NULL, NULL);
 }
 
 static struct bw_error *compare_extents(struct extents *before, struct extents *after,
@@ -192,25 +195,10 @@ static struct bw_error *add_name(void *context, const struct bw_inode_name *name
     return path->failed ? bw_error_no_memory() : NULL;
 }
 
-/* The top directory of a subvolume has no name in its own tree. */
-static struct bw_error *add_top(struct side *side)
-{
-    BW_AUTO_FREE char *path = NULL;
-    size_t length;
-    BW_TRY(bw_inode_path(side->fs, &side->place, &path, &length));
-    if (!BW_ARRAY_RESERVE(side->names, side->count, side->capacity))
-        return bw_error_no_memory();
-    side->names[side->count] = (struct bw_buffer){0};
-    bw_buffer_append(&side->names[side->count++], path, length);
-    return NULL;
-}
-
 static int by_bytes(const void *a, const void *b)
 {
     const struct bw_buffer *left = a, *right = b;
-    size_t length = left->length < right->length ? left->length : right->length;
-    int order = memcmp(left->data, right->data, length);
-    return order ? order : (left->length > right->length) - (left->length < right->length);
+    return bw_compare_bytes(left->data, left->length, right->data, right->length);
 }
 
 static void free_names(struct side *side)
@@ -237,8 +225,18 @@ static struct bw_error *find_inode(struct side *side, const struct bw_log_inode 
     }
     if (error)
         return error;
-    bool top = side->place.inode == bw_place_top(subvolume).inode;
-    BW_TRY(top ? add_top(side) : bw_inode_names(side->fs, &side->place, add_name, side));
+    if (side->place.inode == bw_place_top(subvolume).inode) {
+        /* The top directory of a subvolume has no name in its own tree. */
+        BW_AUTO_FREE char *path = NULL;
+        size_t length;
+        BW_TRY(bw_inode_path(side->fs, &side->place, &path, &length));
+        if (!BW_ARRAY_RESERVE(side->names, side->count, side->capacity))
+            return bw_error_no_memory();
+        side->names[side->count] = (struct bw_buffer){0};
+        bw_buffer_append(&side->names[side->count++], path, length);
+    } else {
+        BW_TRY(bw_inode_names(side->fs, &side->place, add_name, side));
+    }
     side->exists = side->count && side->inode.link_count;
     if (side->count)
         qsort(side->names, side->count, sizeof *side->names, by_bytes);
@@ -252,41 +250,36 @@ static bool has_name(const struct side *side, const struct bw_buffer *name)
     return side->count && bsearch(name, side->names, side->count, sizeof *name, by_bytes);
 }
 
-/* The first name that the other side lacks; `*count` is the number of such names. */
-static const struct bw_buffer *first_only(const struct side *side, const struct side *other,
-                                          size_t *count)
-{
-    const struct bw_buffer *first = NULL;
-    *count = 0;
-    for (size_t i = 0; i < side->count; i++) {
-        if (has_name(other, &side->names[i]))
-            continue;
-        first = first ? first : &side->names[i];
-        ++*count;
-    }
-    return first;
-}
-
 static struct bw_error *write_names(struct changes *changes, const struct side *side,
                                     const struct side *other, const char *change)
 {
     for (size_t i = 0; i < side->count; i++) {
         struct bw_logchange row = {.change = change, .length = side->inode.size};
         if (!has_name(other, &side->names[i]))
-            BW_TRY(write_row(changes, &row, &side->names[i], NULL, NULL, 0));
+            BW_TRY(write_row(changes, &row, &side->names[i], NULL, NULL));
     }
     return NULL;
 }
 
+/* One name on each side that the other lacks is a renamed file. */
 static struct bw_error *compare_names(struct changes *changes)
 {
     const struct side *before = &changes->before, *after = &changes->after;
-    size_t gone, come;
-    const struct bw_buffer *old = first_only(before, after, &gone);
-    const struct bw_buffer *new = first_only(after, before, &come);
+    const struct bw_buffer *old = NULL, *new = NULL;
+    size_t gone = 0, come = 0;
+    for (size_t i = before->count; i-- > 0;)
+        if (!has_name(after, &before->names[i])) {
+            old = &before->names[i];
+            gone++;
+        }
+    for (size_t i = after->count; i-- > 0;)
+        if (!has_name(before, &after->names[i])) {
+            new = &after->names[i];
+            come++;
+        }
     struct bw_logchange row = {.change = "renamed"};
     if (gone == 1 && come == 1)
-        return write_row(changes, &row, new, old, NULL, 0);
+        return write_row(changes, &row, new, old, NULL);
     BW_TRY(write_names(changes, before, after, "unlinked"));
     return write_names(changes, after, before, "linked");
 }
@@ -298,7 +291,7 @@ static struct bw_error *write_attribute(struct changes *changes, const void *nam
                                         const struct bw_buffer *after)
 {
     struct bw_logchange row = {.change = "attribute", .attribute = {name, length}};
-    return write_row(changes, &row, &changes->after.names[0], before, after, 0);
+    return write_row(changes, &row, &changes->after.names[0], before, after);
 }
 
 static struct bw_error *compare_number(struct changes *changes, const char *name,
@@ -418,23 +411,20 @@ static struct bw_error *on_inode(void *context, const struct bw_log_inode *inode
     return NULL;
 }
 
-static struct bw_error *list_changes(struct changes *changes)
-{
-    struct bw_fs_options without = cmd_fs_options(changes->answer->common);
-    without.log = BW_LOG_IGNORE;
-    BW_TRY(bw_fs_open(&without, &changes->before.fs));
-    BW_TRY(bw_xattr_reader_create(changes->before.fs, &changes->before.xattrs));
-    BW_TRY(bw_xattr_reader_create(changes->after.fs, &changes->after.xattrs));
-    return bw_log_inodes(changes->after.fs, on_inode, changes);
-}
-
 static struct bw_error *list(struct cmd_answer *answer, void *context)
 {
     struct changes changes = {.answer = answer, .after.fs = answer->session.fs};
-    (void)context;
-    struct bw_error *error =
-        bw_fs_status(answer->session.fs).log_replayed ? list_changes(&changes) : NULL;
     struct side *sides[] = {&changes.before, &changes.after};
+    struct bw_fs_options without = cmd_fs_options(answer->common);
+    without.log = BW_LOG_IGNORE;
+    (void)context;
+    if (!bw_fs_status(answer->session.fs).log_replayed)
+        return NULL;
+    struct bw_error *error = bw_fs_open(&without, &changes.before.fs);
+    for (size_t i = 0; !error && i < 2; i++)
+        error = bw_xattr_reader_create(sides[i]->fs, &sides[i]->xattrs);
+    if (!error)
+        error = bw_log_inodes(changes.after.fs, on_inode, &changes);
     for (size_t i = 0; i < 2; i++) {
         free_names(sides[i]);
         free(sides[i]->names);

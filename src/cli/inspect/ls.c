@@ -87,36 +87,6 @@ static bool has_inode(const struct cmd_selection *selection, const struct bw_ent
     return bw_selection_accepts_inode(selection->selection, entry);
 }
 
-/* Removes "." and "..". */
-static void remove_dots(struct ls_listing *listing)
-{
-    size_t count = 0;
-    for (size_t i = 0; i < listing->count; i++)
-        if (!listing->entries[i].is_dots)
-            listing->entries[count++] = listing->entries[i];
-    listing->count = count;
-}
-
-/* Removes entries that --exclude matches, so directories among them are not entered. `path` is the
- * printed path of the directory, "" if the names in the listing are paths. */
-static struct bw_error *exclude_entries(struct ls_listing *listing, const struct ls_state *options,
-                                        const char *path)
-{
-    return filter_entries(listing, &options->selection, path, is_not_excluded);
-}
-
-/* Applies all other filters. Tests of names come first, because they need no inodes. */
-static struct bw_error *select_entries(struct ls_listing *listing, struct cmd_paths *paths,
-                                       const struct ls_state *options, const char *path)
-{
-    const struct cmd_selection *selection = &options->selection;
-    BW_TRY(filter_entries(listing, selection, path, has_name));
-    if (!selection->selection || !bw_selection_needs_inode(selection->selection))
-        return NULL;
-    BW_TRY(ls_listing_read_inodes(listing, paths, false));
-    return filter_entries(listing, selection, path, has_inode);
-}
-
 /*
  * The order of directories. A stack holds the directories that are still to be listed, so deep
  * trees need no recursion.
@@ -160,17 +130,6 @@ static struct bw_error *push_directory(struct lister *ls, size_t above, const ch
     bw_buffer_append(&ls->names, slash, strlen(slash));
     bw_buffer_append(&ls->names, name, length);
     return ls->names.failed ? bw_error_no_memory() : NULL;
-}
-
-/* A directory has only one entry. Two in a crafted image could make a listing endless. */
-static struct bw_error *enter_once(struct lister *ls, const struct bw_place *place, bool *again)
-{
-    bool first = true;
-    if (ls->options->recursive && place->inode != BW_EMPTY_DIRECTORY)
-        BW_TRY(bw_pair_set_insert(&ls->listed, bw_subvolume_id(place->subvolume), place->inode,
-                                  &first));
-    *again = !first;
-    return NULL;
 }
 
 /* Whether to list the contents of a directory `depth` levels below the start. */
@@ -247,62 +206,65 @@ static struct bw_error *write_listing(struct lister *ls, struct ls_listing *list
     return text->length ? cmd_write(&ls->paths.output, text->data, text->length) : NULL;
 }
 
-/* Filters do not keep directories from being entered. A directory without selected
- * entries gets no heading. */
+/* Applies the filters and writes the listing of a directory; or, if that is NULL, of the PATHs of
+ * the command line that are not directories. */
 static struct bw_error *select_and_write(struct lister *ls, struct ls_listing *listing,
                                          const struct pending *directory)
 {
+    const struct cmd_selection *selection = &ls->options->selection;
+    const bool selects = ls->options->selects;
     const char *above = directory ? ls->path.data : "";
     const unsigned depth = directory ? directory->depth + 1 : 0;
     BW_TRY(ls_listing_sort(listing, &ls->paths, ls->options));
-    if (ls->options->selects) {
-        remove_dots(listing);
-        BW_TRY(exclude_entries(listing, ls->options, above));
+
+    /* Directories that --exclude matches are not entered, nor are "." and "..". Other filters do
+     * not keep directories from being entered. */
+    if (selects) {
+        size_t count = 0;
+        for (size_t i = 0; i < listing->count; i++)
+            if (!listing->entries[i].is_dots)
+                listing->entries[count++] = listing->entries[i];
+        listing->count = count;
+        BW_TRY(filter_entries(listing, selection, above, is_not_excluded));
     }
     if (directory)
         BW_TRY(enter_directories(ls, listing, directory));
-    if (ls->options->selects)
-        BW_TRY(select_entries(listing, &ls->paths, ls->options, above));
-    if ((!listing->count && (ls->options->selects || !directory)) ||
-        depth < ls->options->selection.mindepth)
+
+    /* Tests of names come first, because they need no inodes. */
+    if (selects)
+        BW_TRY(filter_entries(listing, selection, above, has_name));
+    if (selects && selection->selection && bw_selection_needs_inode(selection->selection)) {
+        BW_TRY(ls_listing_read_inodes(listing, &ls->paths, false));
+        BW_TRY(filter_entries(listing, selection, above, has_inode));
+    }
+
+    /* A directory without selected entries gets no heading. */
+    if (!listing->count && (selects || !directory))
+        return NULL;
+    if (depth < selection->mindepth)
         return NULL;
     return write_listing(ls, listing, directory ? ls->path.data : NULL);
 }
 
 static struct bw_error *list_directory(struct lister *ls, const struct pending *directory)
 {
-    struct ls_listing *listing = &ls->listing;
-    bool again;
-    BW_TRY(enter_once(ls, &directory->place, &again));
-    if (again) {
+    const struct bw_place *place = &directory->place;
+    const uint64_t subvolume = bw_subvolume_id(place->subvolume);
+    bool first = true;
+    /* A directory has only one entry. Two in a crafted image could make a listing endless. */
+    if (ls->options->recursive && place->inode != BW_EMPTY_DIRECTORY)
+        BW_TRY(bw_pair_set_insert(&ls->listed, subvolume, place->inode, &first));
+    if (!first) {
         cmd_paths_miss(&ls->paths, bw_error_create(BW_ERROR_CORRUPT,
                                                    "%s: not listed again: directory inode %" PRIu64
                                                    " of subvolume %" PRIu64 " has a second entry",
-                                                   ls->path.data, directory->place.inode,
-                                                   bw_subvolume_id(directory->place.subvolume)));
+                                                   ls->path.data, place->inode, subvolume));
         return NULL;
     }
-    ls_listing_clear(listing);
-    struct bw_error *error = ls_listing_read(listing, &ls->paths, ls->options, &directory->place,
-                                             &directory->parent, &ls->directory);
-    if (!error)
-        error = select_and_write(ls, listing, directory);
-    return error;
-}
-
-static struct bw_error *list_pending(struct lister *ls)
-{
-    struct bw_error *error = NULL;
-    while (!error && ls->pending_count) {
-        const struct pending next = ls->pending[--ls->pending_count];
-        ls->path.length = next.above;
-        bw_buffer_append(&ls->path, ls->names.data + next.name, ls->names.length - next.name);
-        bw_buffer_append_byte(&ls->path, '\0');
-        ls->path.length--;
-        ls->names.length = next.name;
-        error = ls->path.failed ? bw_error_no_memory() : list_directory(ls, &next);
-    }
-    return error;
+    ls_listing_clear(&ls->listing);
+    BW_TRY(ls_listing_read(&ls->listing, &ls->paths, ls->options, place, &directory->parent,
+                           &ls->directory));
+    return select_and_write(ls, &ls->listing, directory);
 }
 
 /* As in ls, a symbolic link given as PATH is followed if it leads to a directory, except with -d or
@@ -337,21 +299,6 @@ static struct bw_error *push_named(struct lister *ls, const char *path,
                           &(struct pending){.place = *place, .parent = parent});
 }
 
-/* Directories given as PATH are sorted like files. */
-static struct bw_error *push_named_directories(struct lister *ls, struct ls_listing *directories)
-{
-    BW_TRY(ls_listing_sort(directories, &ls->paths, ls->options));
-    for (size_t i = directories->count; i-- > 0;) {
-        const struct ls_entry *entry = &directories->entries[i];
-        BW_AUTO_FREE char *path =
-            strndup(directories->bytes.data + entry->name, entry->name_length);
-        if (!path)
-            return bw_error_no_memory();
-        BW_TRY(push_named(ls, path, &entry->place));
-    }
-    return NULL;
-}
-
 /* Sorts the PATHs into files, which are listed first and together, and directories. With -d,
  * everything counts as a file. */
 static struct bw_error *find_operands(struct lister *ls, const char *const *names, size_t count,
@@ -369,47 +316,17 @@ static struct bw_error *find_operands(struct lister *ls, const char *const *name
         else if (lists_contents(ls, 0))
             BW_TRY(ls_listing_add(directories, names[i], strlen(names[i]), &place));
     }
-    return push_named_directories(ls, directories);
-}
 
-static struct bw_error *list_all(struct lister *ls)
-{
-    static const char *const top[] = {"/"};
-    const struct cmd_common *common = ls->paths.common;
-    const size_t count = common->path_count;
-    struct ls_listing files = {0}, directories = {0};
-    ls->headings = ls->options->recursive || count > 1;
-    struct bw_error *error =
-        find_operands(ls, count ? common->paths : top, count ? count : 1, &files, &directories);
-    if (!error)
-        error = select_and_write(ls, &files, NULL);
-    ls_listing_free(&files);
-    ls_listing_free(&directories);
-    return error ? error : list_pending(ls);
-}
-
-static void free_ls(struct lister *ls)
-{
-    free(ls->pending);
-    bw_buffer_free(&ls->names);
-    ls_listing_free(&ls->listing);
-    bw_buffer_free(&ls->text);
-    bw_directory_close(ls->directory);
-    bw_buffer_free(&ls->path);
-    bw_pair_set_free(&ls->listed);
-}
-
-/* Reads from the image what filters and names of owners need, before the first line. */
-static struct bw_error *prepare_lister(struct lister *ls)
-{
-    struct ls_state *state = ls->options;
-    struct bw_fs *fs = ls->paths.session.fs;
-    BW_TRY(cmd_selection_prepare(&state->selection, fs));
-    const char *columns = ls->paths.common->answer.columns;
-    columns = columns ? columns : "";
-    if (state->names || strstr(columns, "user") || strstr(columns, "group"))
-        BW_TRY(bw_user_names_open(fs, state->selection.subvolume ? ls->paths.from : NULL,
-                                  &state->owners));
+    /* Directories are sorted like files. */
+    BW_TRY(ls_listing_sort(directories, &ls->paths, ls->options));
+    for (size_t i = directories->count; i-- > 0;) {
+        const struct ls_entry *entry = &directories->entries[i];
+        BW_AUTO_FREE char *path =
+            strndup(directories->bytes.data + entry->name, entry->name_length);
+        if (!path)
+            return bw_error_no_memory();
+        BW_TRY(push_named(ls, path, &entry->place));
+    }
     return NULL;
 }
 
@@ -420,23 +337,41 @@ static struct bw_error *skip_subvolume(void *context, const struct bw_subvolume_
     return NULL;
 }
 
-/* A listing of everything does not reach subvolumes without a path. Looking up their paths reports
- * them. */
-static struct bw_error *report_unreachable(const struct lister *ls)
+/* Lists the PATHs that are not directories, then the directories on the stack. */
+static struct bw_error *list_paths(struct lister *ls, struct ls_listing *files,
+                                   struct ls_listing *directories)
 {
-    const struct ls_state *state = ls->options;
-    const bool lists_all =
-        state->recursive && !state->selection.subvolume && !ls->paths.common->path_count;
-    return lists_all ? bw_fs_subvolumes(ls->paths.session.fs, true, skip_subvolume, NULL) : NULL;
-}
+    static const char *const top[] = {"/"};
+    struct ls_state *state = ls->options;
+    struct bw_fs *fs = ls->paths.session.fs;
+    const struct cmd_common *common = ls->paths.common;
+    const size_t count = common->path_count;
+    const char *columns = common->answer.columns ? common->answer.columns : "";
+    BW_TRY(cmd_selection_prepare(&state->selection, fs));
+    if (state->names || strstr(columns, "user") || strstr(columns, "group"))
+        BW_TRY(bw_user_names_open(fs, state->selection.subvolume ? ls->paths.from : NULL,
+                                  &state->owners));
 
-static struct bw_error *list_prepared(struct lister *ls)
-{
-    BW_TRY(prepare_lister(ls));
-    struct bw_error *error = list_all(ls);
-    if (!error)
-        error = report_unreachable(ls);
-    return ls->stream.rows ? bw_error_first(error, bw_rows_end(&ls->stream)) : error;
+    ls->headings = state->recursive || count > 1;
+    BW_TRY(find_operands(ls, count ? common->paths : top, count ? count : 1, files, directories));
+    BW_TRY(select_and_write(ls, files, NULL));
+    while (ls->pending_count) {
+        const struct pending next = ls->pending[--ls->pending_count];
+        ls->path.length = next.above;
+        bw_buffer_append(&ls->path, ls->names.data + next.name, ls->names.length - next.name);
+        bw_buffer_append_byte(&ls->path, '\0');
+        ls->path.length--;
+        ls->names.length = next.name;
+        if (ls->path.failed)
+            return bw_error_no_memory();
+        BW_TRY(list_directory(ls, &next));
+    }
+
+    /* A listing of everything does not reach subvolumes without a path. Looking up their paths
+     * reports them. */
+    if (state->recursive && !state->selection.subvolume && !count)
+        return bw_fs_subvolumes(fs, true, skip_subvolume, NULL);
+    return NULL;
 }
 
 /* Opens the image and lists the paths, as rows unless `rows` is NULL. Returns the exit status. */
@@ -444,13 +379,24 @@ static int list_image(const struct cmd_common *common, struct ls_state *state,
                       const struct bw_rows *rows)
 {
     struct lister ls = {.options = state};
+    struct ls_listing files = {0}, directories = {0};
     int status = cmd_paths_open(common, state->selection.subvolume, &ls.paths);
     if (status)
         return status;
     ls.stream =
         (struct bw_rows_stream){.rows = rows, .consume = cmd_write, .context = &ls.paths.output};
-    struct bw_error *error = list_prepared(&ls);
-    free_ls(&ls);
+    struct bw_error *error = list_paths(&ls, &files, &directories);
+    if (rows)
+        error = bw_error_first(error, bw_rows_end(&ls.stream));
+    ls_listing_free(&files);
+    ls_listing_free(&directories);
+    free(ls.pending);
+    bw_buffer_free(&ls.names);
+    ls_listing_free(&ls.listing);
+    bw_buffer_free(&ls.text);
+    bw_directory_close(ls.directory);
+    bw_buffer_free(&ls.path);
+    bw_pair_set_free(&ls.listed);
     return cmd_paths_close(&ls.paths, error);
 }
 
@@ -521,9 +467,11 @@ static const struct cmd_option options[] = {
     {0},
 };
 
-/* Resolves combinations of options as ls does. */
-static void resolve_options(struct ls_state *ls)
+static struct bw_error *make_ready(const struct cmd_common *common, struct ls_state *ls,
+                                   struct bw_rows **rows)
 {
+    const char *no_color = getenv("NO_COLOR");
+    const bool terminal = isatty(STDOUT_FILENO);
     static const enum ls_time by_word[] = {LS_MTIME, LS_MTIME, LS_MTIME, LS_ATIME,
                                            LS_ATIME, LS_ATIME, LS_CTIME, LS_CTIME,
                                            LS_OTIME, LS_OTIME, LS_OTIME};
@@ -531,14 +479,6 @@ static void resolve_options(struct ls_state *ls)
     /* A selected time that is not printed is the key to sort by. */
     if (ls->time != LS_MTIME && !ls->lines && ls->order == LS_ORDER_DEFAULT)
         ls->order = LS_BY_TIME;
-}
-
-static struct bw_error *make_ready(const struct cmd_common *common, struct ls_state *ls,
-                                   struct bw_rows **rows)
-{
-    const char *no_color = getenv("NO_COLOR");
-    const bool terminal = isatty(STDOUT_FILENO);
-    resolve_options(ls);
     if (ls->color == AUTO && (!terminal || (no_color && *no_color)))
         ls->color = NEVER;
     ls->selects = cmd_selection_is_set(&ls->selection);

@@ -38,49 +38,26 @@ struct bw_error *ls_listing_add(struct ls_listing *listing, const char *name, si
     return NULL;
 }
 
-static struct bw_error *add_dots(struct ls_listing *listing, const struct bw_place *directory,
-                                 const struct bw_place *parent)
-{
-    BW_TRY(ls_listing_add(listing, ".", 1, directory));
-    BW_TRY(ls_listing_add(listing, "..", 2, parent));
-    listing->entries[0].is_dots = listing->entries[1].is_dots = true;
-    return NULL;
-}
-
-static struct bw_error *add_entries(struct ls_listing *listing, struct bw_directory *directory,
-                                    bool hidden)
-{
-    const struct bw_directory_entry *entry;
-    for (;;) {
-        BW_TRY(bw_directory_next(directory, &entry));
-        if (!entry)
-            return NULL;
-        if (entry->name[0] != '.' || hidden)
-            BW_TRY(ls_listing_add(listing, entry->name, entry->name_length, &entry->place));
-    }
-}
-
 struct bw_error *ls_listing_read(struct ls_listing *listing, struct cmd_paths *paths,
                                  const struct ls_state *options, const struct bw_place *place,
                                  const struct bw_place *parent, struct bw_directory **handle)
 {
-    if (options->all)
-        BW_TRY(add_dots(listing, place, parent));
-    BW_TRY(*handle ? bw_directory_reopen(*handle, place, BW_DIRECTORY_START)
-                   : bw_directory_open(paths->session.fs, place, BW_DIRECTORY_START, handle));
-    return add_entries(listing, *handle, options->all || options->almost_all);
-}
-
-/* Most entries are in the subvolume of their directory; their inodes are read together. */
-static const struct bw_subvolume *main_subvolume(const struct ls_listing *listing)
-{
-    return listing->entries[listing->count - 1].place.subvolume;
-}
-
-static bool is_together(const struct ls_listing *listing, const struct ls_entry *entry)
-{
-    return entry->place.subvolume == main_subvolume(listing) &&
-           entry->place.inode != BW_EMPTY_DIRECTORY;
+    if (options->all) {
+        BW_TRY(ls_listing_add(listing, ".", 1, place));
+        BW_TRY(ls_listing_add(listing, "..", 2, parent));
+        listing->entries[0].is_dots = listing->entries[1].is_dots = true;
+    }
+    if (*handle)
+        BW_TRY(bw_directory_reopen(*handle, place, BW_DIRECTORY_START));
+    else
+        BW_TRY(bw_directory_open(paths->session.fs, place, BW_DIRECTORY_START, handle));
+    for (const struct bw_directory_entry *entry;;) {
+        BW_TRY(bw_directory_next(*handle, &entry));
+        if (!entry)
+            return NULL;
+        if (entry->name[0] != '.' || options->all || options->almost_all)
+            BW_TRY(ls_listing_add(listing, entry->name, entry->name_length, &entry->place));
+    }
 }
 
 /* An entry whose inode is read together with others. */
@@ -115,37 +92,27 @@ static struct bw_error *read_batch(struct bw_fs *fs, const struct bw_subvolume *
     return NULL;
 }
 
+/* Most entries are in the subvolume of their directory; their inodes are read together. */
 static struct bw_error *read_together(struct ls_listing *listing, struct bw_fs *fs)
 {
     enum { BATCH = 4096 };
-    const struct bw_subvolume *subvolume = main_subvolume(listing);
+    const struct bw_subvolume *subvolume = listing->entries[listing->count - 1].place.subvolume;
     BW_AUTO_FREE struct numbered *numbered = malloc(listing->count * sizeof *numbered);
     BW_AUTO_FREE struct bw_wanted_inode *wanted =
         malloc((listing->count < BATCH ? listing->count : BATCH) * sizeof *wanted);
     size_t count = 0;
     if (!numbered || !wanted)
         return bw_error_no_memory();
-    for (size_t i = 0; i < listing->count; i++)
-        if (is_together(listing, &listing->entries[i]))
-            numbered[count++] =
-                (struct numbered){listing->entries[i].place.inode, &listing->entries[i]};
+    for (size_t i = 0; i < listing->count; i++) {
+        struct ls_entry *entry = &listing->entries[i];
+        if (entry->place.subvolume == subvolume && entry->place.inode != BW_EMPTY_DIRECTORY)
+            numbered[count++] = (struct numbered){entry->place.inode, entry};
+    }
     qsort(numbered, count, sizeof *numbered, bw_compare_first);
-    for (size_t i = 0; i < count; i += BATCH)
-        BW_TRY(
-            read_batch(fs, subvolume, numbered + i, count - i < BATCH ? count - i : BATCH, wanted));
-    return NULL;
-}
-
-/* Reads the inode of a subvolume's top directory or of a mount's empty directory; or reports why an
- * inode is lost. */
-static struct bw_error *read_alone(struct bw_fs *fs, struct ls_entry *entry)
-{
-    struct bw_wanted_inode wanted = {.number = entry->place.inode};
-    if (entry->place.inode != BW_EMPTY_DIRECTORY)
-        BW_TRY(bw_inodes_get(fs, entry->place.subvolume, &wanted, 1, true));
-    if (!wanted.found)
-        BW_TRY(bw_inode_get(fs, &entry->place, &wanted.inode));
-    set_inode(entry, &wanted);
+    for (size_t i = 0; i < count; i += BATCH) {
+        const size_t length = count - i < BATCH ? count - i : BATCH;
+        BW_TRY(read_batch(fs, subvolume, numbered + i, length, wanted));
+    }
     return NULL;
 }
 
@@ -153,8 +120,16 @@ static struct bw_error *fill_entry(struct ls_listing *listing, struct bw_fs *fs,
                                    struct ls_entry *entry, bool targets)
 {
     BW_AUTO_FREE char *target = NULL;
-    if (!entry->has_inode && !listing->filled)
-        BW_TRY(read_alone(fs, entry));
+    if (!entry->has_inode && !listing->filled) {
+        /* Reads the inode of a subvolume's top directory or of a mount's empty directory; or
+         * reports why an inode is lost. */
+        struct bw_wanted_inode wanted = {.number = entry->place.inode};
+        if (entry->place.inode != BW_EMPTY_DIRECTORY)
+            BW_TRY(bw_inodes_get(fs, entry->place.subvolume, &wanted, 1, true));
+        if (!wanted.found)
+            BW_TRY(bw_inode_get(fs, &entry->place, &wanted.inode));
+        set_inode(entry, &wanted);
+    }
     if (!targets || entry->target_length || !S_ISLNK(entry->inode.mode))
         return NULL;
     BW_TRY(bw_inode_readlink(fs, &entry->place, &target, &entry->target_length));
@@ -192,31 +167,28 @@ struct sorting {
 
 static int compare_times(const struct timespec *left, const struct timespec *right)
 {
-    return left->tv_sec != right->tv_sec
-               ? (left->tv_sec > right->tv_sec ? -1 : 1)
-               : (left->tv_nsec < right->tv_nsec) - (left->tv_nsec > right->tv_nsec);
+    if (left->tv_sec != right->tv_sec)
+        return left->tv_sec < right->tv_sec ? -1 : 1;
+    return (left->tv_nsec > right->tv_nsec) - (left->tv_nsec < right->tv_nsec);
 }
 
 /* A lost inode is all zeros, so it sorts last. */
-static int compare_inodes(const struct ls_state *options, const struct bw_inode *left,
-                          const struct bw_inode *right)
-{
-    return options->order == LS_BY_SIZE ? (left->size < right->size) - (left->size > right->size)
-           : options->order == LS_BY_TIME
-               ? compare_times(ls_time_of(left, options->time), ls_time_of(right, options->time))
-               : 0;
-}
-
 static int compare_entries(const void *a, const void *b, void *context)
 {
     const struct sorting *sorting = context;
+    const struct ls_state *options = sorting->options;
     const struct ls_entry *left = a, *right = b;
     const char *bytes = sorting->listing->bytes.data;
-    const char *one = bytes + left->name, *other = bytes + right->name;
-    int order = compare_inodes(sorting->options, &left->inode, &right->inode);
+    int order = 0;
+    if (options->order == LS_BY_SIZE)
+        order = bw_compare(right->inode.size, left->inode.size);
+    if (options->order == LS_BY_TIME)
+        order = compare_times(ls_time_of(&right->inode, options->time),
+                              ls_time_of(&left->inode, options->time));
     if (!order)
-        order = bw_compare_bytes(one, left->name_length, other, right->name_length);
-    return sorting->options->reverse ? -order : order;
+        order = bw_compare_bytes(bytes + left->name, left->name_length, bytes + right->name,
+                                 right->name_length);
+    return options->reverse ? -order : order;
 }
 
 struct bw_error *ls_listing_sort(struct ls_listing *listing, struct cmd_paths *paths,

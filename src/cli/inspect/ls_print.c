@@ -30,24 +30,17 @@ static const struct {
     [LS_BOTH] = {"tw", "30;42"},   [LS_HARD] = {"mh", NULL},
 };
 
-/* Kinds of other programs or newer versions, and unsupported ones. */
-static bool is_ignored(const char *name)
-{
-    static const char others[][3] = {"no", "do", "ca", "cl"};
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        if (memcmp(others[i], name, 2) == 0)
-            return true;
-    return false;
-}
-
 /* Parsing. Sequences are decoded in place, because they never become longer. */
 
 static unsigned digit_of(char byte)
 {
-    return byte >= '0' && byte <= '9'   ? (unsigned)(byte - '0')
-           : byte >= 'a' && byte <= 'f' ? (unsigned)(byte - 'a' + 10)
-           : byte >= 'A' && byte <= 'F' ? (unsigned)(byte - 'A' + 10)
-                                        : 16;
+    if (byte >= '0' && byte <= '9')
+        return (unsigned)(byte - '0');
+    if (byte >= 'a' && byte <= 'f')
+        return (unsigned)(byte - 'a' + 10);
+    if (byte >= 'A' && byte <= 'F')
+        return (unsigned)(byte - 'A' + 10);
+    return 16;
 }
 
 static char number_of(const char **from, unsigned base)
@@ -107,6 +100,7 @@ static bool parse_suffix(struct ls_colors *colors, char **text)
 
 static bool parse_kind(struct ls_colors *colors, char **text)
 {
+    static const char others[][3] = {"no", "do", "ca", "cl"};
     char name[3] = "";
     struct ls_color color;
     if (!(*text)[0] || !(*text)[1] || (*text)[2] != '=')
@@ -120,7 +114,11 @@ static bool parse_kind(struct ls_colors *colors, char **text)
             colors->kinds[i] = color;
             return true;
         }
-    return is_ignored(name);
+    /* Kinds of other programs or newer versions, and unsupported ones. */
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (memcmp(others[i], name, 2) == 0)
+            return true;
+    return false;
 }
 
 static struct bw_error *read_colors(struct ls_colors *colors)
@@ -164,32 +162,24 @@ static bool has_color(const struct ls_colors *colors, enum ls_color_kind kind)
     return color->length > 2 || (color->length && strspn(color->bytes, "0") < color->length);
 }
 
-static enum ls_color_kind kind_of_file(const struct ls_colors *colors, uint32_t mode,
-                                       uint32_t links)
-{
-    return mode & S_ISUID && has_color(colors, LS_SETUID)   ? LS_SETUID
-           : mode & S_ISGID && has_color(colors, LS_SETGID) ? LS_SETGID
-           : mode & 0111 && has_color(colors, LS_EXECUTE)   ? LS_EXECUTE
-           : links > 1 && has_color(colors, LS_HARD)        ? LS_HARD
-                                                            : LS_FILE;
-}
-
-static enum ls_color_kind kind_of_folder(const struct ls_colors *colors, uint32_t mode)
-{
-    const bool sticky = mode & S_ISVTX, others = mode & S_IWOTH;
-    return sticky && others && has_color(colors, LS_BOTH) ? LS_BOTH
-           : others && has_color(colors, LS_OTHERS)       ? LS_OTHERS
-           : sticky && has_color(colors, LS_STICKY)       ? LS_STICKY
-                                                          : LS_FOLDER;
-}
-
 static enum ls_color_kind kind_of(const struct ls_colors *colors, uint32_t mode, uint32_t links)
 {
+    const bool sticky = mode & S_ISVTX, others = mode & S_IWOTH;
     switch (mode & S_IFMT) {
     case S_IFREG:
-        return kind_of_file(colors, mode, links);
+        if (mode & S_ISUID && has_color(colors, LS_SETUID))
+            return LS_SETUID;
+        if (mode & S_ISGID && has_color(colors, LS_SETGID))
+            return LS_SETGID;
+        if (mode & 0111 && has_color(colors, LS_EXECUTE))
+            return LS_EXECUTE;
+        return links > 1 && has_color(colors, LS_HARD) ? LS_HARD : LS_FILE;
     case S_IFDIR:
-        return kind_of_folder(colors, mode);
+        if (sticky && others && has_color(colors, LS_BOTH))
+            return LS_BOTH;
+        if (others && has_color(colors, LS_OTHERS))
+            return LS_OTHERS;
+        return sticky && has_color(colors, LS_STICKY) ? LS_STICKY : LS_FOLDER;
     case S_IFLNK:
         return LS_LINK;
     case S_IFIFO:
@@ -217,32 +207,25 @@ bool ls_colors_follow(const struct ls_colors *colors)
     return has_color(colors, LS_ORPHAN) || has_color(colors, LS_MISSING) || as_target(colors);
 }
 
-static const struct ls_color *color_of_name(const struct ls_colors *colors, const char *name,
-                                            size_t length)
+static const struct ls_color *color_of(const struct ls_colors *colors, const struct ls_entry *entry,
+                                       bool target, const char *name, size_t length)
 {
-    for (size_t i = colors->count; i-- > 0;) {
+    const bool leads = entry->target_mode != 0;
+    enum ls_color_kind kind;
+    if (target && !leads && has_color(colors, LS_MISSING))
+        kind = LS_MISSING;
+    else if (target || (leads && as_target(colors)))
+        kind = kind_of(colors, entry->target_mode, 1);
+    else
+        kind = kind_of(colors, entry->inode.mode, entry->inode.link_count);
+    if (kind == LS_LINK && !leads && (as_target(colors) || has_color(colors, LS_ORPHAN)))
+        kind = LS_ORPHAN;
+    for (size_t i = kind == LS_FILE ? colors->count : 0; i-- > 0;) {
         const struct ls_color *suffix = &colors->suffixes[i].suffix;
         if (suffix->length <= length &&
             strncasecmp(name + length - suffix->length, suffix->bytes, suffix->length) == 0)
             return &colors->suffixes[i].color;
     }
-    return &colors->kinds[LS_FILE];
-}
-
-static const struct ls_color *color_of(const struct ls_colors *colors, const struct ls_entry *entry,
-                                       bool target, const char *name, size_t length)
-{
-    const bool leads = entry->target_mode != 0;
-    const bool is_other = target || (leads && as_target(colors));
-    enum ls_color_kind kind =
-        target && !leads && has_color(colors, LS_MISSING)
-            ? LS_MISSING
-            : kind_of(colors, is_other ? entry->target_mode : entry->inode.mode,
-                      is_other ? 1 : entry->inode.link_count);
-    if (kind == LS_FILE)
-        return color_of_name(colors, name, length);
-    if (kind == LS_LINK && !leads && (as_target(colors) || has_color(colors, LS_ORPHAN)))
-        kind = LS_ORPHAN;
     return &colors->kinds[kind];
 }
 
@@ -290,10 +273,11 @@ static void append_colored(struct ls_colors *colors, const struct ls_entry *entr
 
 const struct timespec *ls_time_of(const struct bw_inode *inode, enum ls_time time)
 {
-    return time == LS_ATIME   ? &inode->atime
-           : time == LS_CTIME ? &inode->ctime
-           : time == LS_OTIME ? &inode->otime
-                              : &inode->mtime;
+    const struct timespec *times[] = {[LS_MTIME] = &inode->mtime,
+                                      [LS_ATIME] = &inode->atime,
+                                      [LS_CTIME] = &inode->ctime,
+                                      [LS_OTIME] = &inode->otime};
+    return times[time];
 }
 
 /* Width of each column. */
@@ -336,42 +320,35 @@ static void widen_for_owner(int *width, const char *name, uint32_t number)
         *width = owner_width(name);
 }
 
-static void widen_for_inode(struct widths *widths, const struct bw_inode *inode,
-                            const struct ls_state *options)
-{
-    char size[BW_SIZE_ROOM];
-    widen_column(&widths->links, inode->link_count);
-    widen_for_owner(&widths->uid, bw_user_names_user(options->owners, inode->uid), inode->uid);
-    widen_for_owner(&widths->gid, bw_user_names_group(options->owners, inode->gid), inode->gid);
-    if (is_device(inode)) {
-        widen_column(&widths->major, bw_inode_major(inode));
-        widen_column(&widths->minor, bw_inode_minor(inode));
-        return;
-    }
-    int length = write_size(size, inode->size, options->human_readable);
-    if (length > widths->size)
-        widths->size = length;
-}
-
-/* All times of a style are about equally long. */
-static int time_width(const struct ls_state *options)
-{
-    BW_AUTO_BUFFER struct bw_buffer time = {0};
-    bw_time_style_append(&options->times, &(struct timespec){0}, &time);
-    return (int)time.length;
-}
-
 static struct widths widths_of(const struct ls_listing *listing, const struct ls_state *options)
 {
-    struct widths widths = {1, 0, 1, 1, 1, 1, 0, 0, time_width(options)};
+    BW_AUTO_BUFFER struct bw_buffer time = {0};
+    struct widths widths = {1, 0, 1, 1, 1, 1, 0, 0, 0};
+    /* All times of a style are about equally long. */
+    bw_time_style_append(&options->times, &(struct timespec){0}, &time);
+    widths.time = (int)time.length;
     for (size_t i = 0; i < listing->count; i++) {
-        widen_column(&widths.number, listing->entries[i].place.inode);
-        widths.acl |= listing->entries[i].has_acl;
-        if (listing->entries[i].has_inode)
-            widen_for_inode(&widths, &listing->entries[i].inode, options);
+        const struct ls_entry *entry = &listing->entries[i];
+        const struct bw_inode *inode = &entry->inode;
+        widen_column(&widths.number, entry->place.inode);
+        widths.acl |= entry->has_acl;
+        if (!entry->has_inode)
+            continue;
+        widen_column(&widths.links, inode->link_count);
+        widen_for_owner(&widths.uid, bw_user_names_user(options->owners, inode->uid), inode->uid);
+        widen_for_owner(&widths.gid, bw_user_names_group(options->owners, inode->gid), inode->gid);
+        if (is_device(inode)) {
+            widen_column(&widths.major, bw_inode_major(inode));
+            widen_column(&widths.minor, bw_inode_minor(inode));
+        } else {
+            char size[BW_SIZE_ROOM];
+            const int length = write_size(size, inode->size, options->human_readable);
+            if (length > widths.size)
+                widths.size = length;
+        }
     }
     /* "major, minor" is in the column of the size. */
-    int device = widths.major ? widths.major + 2 + widths.minor : 0;
+    const int device = widths.major ? widths.major + 2 + widths.minor : 0;
     if (device > widths.size)
         widths.size = device;
     return widths;
@@ -391,18 +368,6 @@ static void append_number(int width, uint64_t number, struct bw_buffer *text)
 {
     char digits[BW_DECIMAL_ROOM];
     append_right(width, digits, (int)(bw_decimal(digits, number) - digits), text);
-}
-
-static void append_size(const struct bw_inode *inode, const struct widths *widths,
-                        bool human_readable, struct bw_buffer *text)
-{
-    char size[BW_SIZE_ROOM];
-    if (is_device(inode)) {
-        bw_buffer_format(text, " %*u, %*u", widths->size - 2 - widths->minor, bw_inode_major(inode),
-                         widths->minor, bw_inode_minor(inode));
-        return;
-    }
-    append_right(widths->size, size, write_size(size, inode->size, human_readable), text);
 }
 
 /* Names are aligned to the left, numbers to the right. */
@@ -432,7 +397,14 @@ static void append_columns(const struct ls_entry *entry, const struct widths *wi
     append_number(widths->links, inode->link_count, text);
     append_owner(widths->uid, bw_user_names_user(options->owners, inode->uid), inode->uid, text);
     append_owner(widths->gid, bw_user_names_group(options->owners, inode->gid), inode->gid, text);
-    append_size(inode, widths, options->human_readable, text);
+    if (is_device(inode)) {
+        bw_buffer_format(text, " %*u, %*u", widths->size - 2 - widths->minor, bw_inode_major(inode),
+                         widths->minor, bw_inode_minor(inode));
+    } else {
+        char size[BW_SIZE_ROOM];
+        const int length = write_size(size, inode->size, options->human_readable);
+        append_right(widths->size, size, length, text);
+    }
     bw_buffer_append_byte(text, ' ');
     bw_time_style_append(&options->times, ls_time_of(inode, options->time), text);
     bw_buffer_append_byte(text, ' ');
@@ -455,12 +427,20 @@ static void append_total(const struct ls_listing *listing, const struct cmd_path
 /* The character that -F appends to a name; 0: none. */
 static char type_indicator(uint32_t mode)
 {
-    return S_ISDIR(mode)                  ? '/'
-           : S_ISLNK(mode)                ? '@'
-           : S_ISFIFO(mode)               ? '|'
-           : S_ISSOCK(mode)               ? '='
-           : S_ISREG(mode) && mode & 0111 ? '*'
-                                          : 0;
+    switch (mode & S_IFMT) {
+    case S_IFDIR:
+        return '/';
+    case S_IFLNK:
+        return '@';
+    case S_IFIFO:
+        return '|';
+    case S_IFSOCK:
+        return '=';
+    case S_IFREG:
+        return mode & 0111 ? '*' : 0;
+    default:
+        return 0;
+    }
 }
 
 static void append_name(const struct ls_listing *listing, const struct ls_entry *entry, bool target,

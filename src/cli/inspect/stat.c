@@ -33,12 +33,13 @@ static struct bw_error *store_format(void *target, const struct cmd_option *opti
     const size_t length = stat_format_problem(format, &problem);
     stat->format = format;
     stat->escapes = strcmp(option->name, "printf") == 0;
-    return length ? bw_error_create(BW_ERROR_USAGE,
-                                    "--%s: unknown directive '%.*s' (allowed: %%a %%A %%b %%B %%C "
-                                    "%%d %%D %%f %%F %%g %%G %%h %%i %%m %%n %%N %%o %%s %%r %%R "
-                                    "%%t %%T %%u %%U %%w %%W %%x %%X %%y %%Y %%z %%Z %%%%)",
-                                    option->name, (int)length, problem)
-                  : NULL;
+    if (!length)
+        return NULL;
+    return bw_error_create(BW_ERROR_USAGE,
+                           "--%s: unknown directive '%.*s' (allowed: %%a %%A %%b %%B %%C "
+                           "%%d %%D %%f %%F %%g %%G %%h %%i %%m %%n %%N %%o %%s %%r %%R "
+                           "%%t %%T %%u %%U %%w %%W %%x %%X %%y %%Y %%z %%Z %%%%)",
+                           option->name, (int)length, problem);
 }
 
 static const struct cmd_option options[] = {
@@ -66,31 +67,26 @@ struct known {
     struct bw_extent_count extents;
 };
 
-static void find_compression(struct known *known)
-{
-    static const char name[] = BW_COMPRESSION_PROPERTY;
-    for (size_t i = known->xattr_count; i-- > 0;)
-        if (known->xattrs[i].name_length == sizeof name - 1 &&
-            memcmp(known->xattrs[i].name, name, sizeof name - 1) == 0)
-            known->compression = &known->xattrs[i];
-}
-
 static struct bw_error *gather_facts(struct bw_fs *fs, struct bw_xattr_reader *reader,
                                      struct known *known)
 {
+    static const char compression[] = BW_COMPRESSION_PROPERTY;
     const struct bw_place *place = &known->place;
     size_t length;
     BW_TRY(bw_inode_get(fs, place, &known->inode));
-    /* a subvolume without a path is identified by its id */
+    /* A subvolume without a path is identified by its id. */
     bw_error_free(bw_subvolume_path(fs, place->subvolume, &known->subvolume, &length));
     if (place->inode == BW_EMPTY_DIRECTORY)
         return NULL;
     BW_TRY(bw_xattr_reader_read(reader, place, &known->xattrs, &known->xattr_count));
-    find_compression(known);
+    for (size_t i = known->xattr_count; i-- > 0;)
+        if (known->xattrs[i].name_length == sizeof compression - 1 &&
+            memcmp(known->xattrs[i].name, compression, sizeof compression - 1) == 0)
+            known->compression = &known->xattrs[i];
     BW_TRY(bw_file_count_extents(fs, place, &known->extents));
-    return S_ISLNK(known->inode.mode)
-               ? bw_inode_readlink(fs, place, &known->target, &known->target_length)
-               : NULL;
+    if (!S_ISLNK(known->inode.mode))
+        return NULL;
+    return bw_inode_readlink(fs, place, &known->target, &known->target_length);
 }
 
 static bool is_device(const struct known *known)
@@ -142,19 +138,6 @@ static void append_flags(uint64_t flags, struct bw_buffer *text)
     bw_buffer_format(text, "%s\n", flags ? ")" : "");
 }
 
-static void append_xattrs(const struct known *known, struct bw_buffer *text)
-{
-    for (size_t i = 0; i < known->xattr_count; i++) {
-        bw_buffer_format(text, "%s", i ? ", " : "Attributes: ");
-        bw_escape_append(text, known->xattrs[i].name, known->xattrs[i].name_length);
-    }
-    if (known->xattr_count)
-        bw_buffer_append_byte(text, '\n');
-    if (known->compression)
-        append_bytes("Compression", known->compression->value, known->compression->value_length,
-                     text);
-}
-
 static void append_part(const char **separator, uint64_t number, const char *kind,
                         struct bw_buffer *text)
 {
@@ -180,8 +163,16 @@ static void append_extents(const struct bw_extent_count *extents, struct bw_buff
     bw_buffer_format(text, ")\n");
 }
 
-static void append_place(const struct known *known, struct bw_buffer *text)
+static struct bw_error *print_lines(struct cmd_answer *answer, const void *record, uint64_t absent)
 {
+    const struct bw_statinfo *row = record;
+    const struct known *known = row->extent_counts.context;
+    struct stat_state *state = answer->plan->context;
+    struct bw_buffer *text = &answer->text;
+    (void)absent;
+    if (state->not_first)
+        bw_buffer_append_byte(text, '\n');
+    state->not_first = true;
     append_bytes("Path", known->path, strlen(known->path), text);
     bw_buffer_format(text, "Subvolume: %" PRIu64, bw_subvolume_id(known->place.subvolume));
     if (known->subvolume) {
@@ -193,10 +184,6 @@ static void append_place(const struct known *known, struct bw_buffer *text)
     bw_buffer_format(text, "Type: %s\n", type_name(known));
     if (known->target_length)
         append_bytes("Target", known->target, known->target_length, text);
-}
-
-static void append_inode(const struct known *known, struct bw_buffer *text)
-{
     const struct bw_inode *inode = &known->inode;
     char mode[BW_MODE_LENGTH];
     bw_write_mode(mode, inode->mode);
@@ -216,21 +203,15 @@ static void append_inode(const struct known *known, struct bw_buffer *text)
     append_number("Transid", inode->transid, text);
     append_number("Sequence", inode->sequence, text);
     append_flags(inode->flags, text);
-}
-
-static struct bw_error *print_lines(struct cmd_answer *answer, const void *record, uint64_t absent)
-{
-    const struct bw_statinfo *row = record;
-    const struct known *known = row->extent_counts.context;
-    struct stat_state *state = answer->plan->context;
-    struct bw_buffer *text = &answer->text;
-    (void)absent;
-    if (state->not_first)
+    for (size_t i = 0; i < known->xattr_count; i++) {
+        bw_buffer_format(text, "%s", i ? ", " : "Attributes: ");
+        bw_escape_append(text, known->xattrs[i].name, known->xattrs[i].name_length);
+    }
+    if (known->xattr_count)
         bw_buffer_append_byte(text, '\n');
-    state->not_first = true;
-    append_place(known, text);
-    append_inode(known, text);
-    append_xattrs(known, text);
+    if (known->compression)
+        append_bytes("Compression", known->compression->value, known->compression->value_length,
+                     text);
     append_extents(&known->extents, text);
     return NULL;
 }
@@ -253,31 +234,12 @@ static struct bw_error *list_extents(void *context, struct bw_record_sink *sink)
     return sink->visit(sink, &row, sizeof row, 0);
 }
 
-static void fill_inode(struct bw_statinfo *row, const struct bw_inode *inode)
-{
-    row->mode = inode->mode;
-    row->uid = inode->uid;
-    row->gid = inode->gid;
-    row->size = inode->size;
-    row->allocated = inode->bytes;
-    row->nlink = inode->link_count;
-    row->atime = bw_time_nanoseconds(&inode->atime);
-    row->mtime = bw_time_nanoseconds(&inode->mtime);
-    row->ctime = bw_time_nanoseconds(&inode->ctime);
-    row->otime = bw_time_nanoseconds(&inode->otime);
-    row->generation = inode->generation;
-    row->transid = inode->transid;
-    row->sequence = inode->sequence;
-    row->flags = inode->flags;
-    row->rdev_major = bw_inode_major(inode);
-    row->rdev_minor = bw_inode_minor(inode);
-}
-
 static struct bw_error *write_record(struct cmd_answer *answer, const struct known *known)
 {
     BW_AUTO_BUFFER struct bw_buffer path = {0};
     BW_AUTO_FREE struct bw_bytes *xattrs = calloc(known->xattr_count + 1, sizeof *xattrs);
     const struct bw_xattr *compression = known->compression;
+    const struct bw_inode *inode = &known->inode;
     BW_TRY(cmd_paths_absolute(known->path, &path));
     if (!xattrs)
         return bw_error_no_memory();
@@ -294,14 +256,30 @@ static struct bw_error *write_record(struct cmd_answer *answer, const struct kno
         .target = {known->target_length ? known->target : NULL, known->target_length},
         .xattrs = {xattrs, known->xattr_count},
         .extent_counts = {list_extents, (void *)(uintptr_t)known},
+        .mode = inode->mode,
+        .uid = inode->uid,
+        .gid = inode->gid,
+        .size = inode->size,
+        .allocated = inode->bytes,
+        .nlink = inode->link_count,
+        .atime = bw_time_nanoseconds(&inode->atime),
+        .mtime = bw_time_nanoseconds(&inode->mtime),
+        .ctime = bw_time_nanoseconds(&inode->ctime),
+        .otime = bw_time_nanoseconds(&inode->otime),
+        .generation = inode->generation,
+        .transid = inode->transid,
+        .sequence = inode->sequence,
+        .flags = inode->flags,
+        .rdev_major = bw_inode_major(inode),
+        .rdev_minor = bw_inode_minor(inode),
     };
+    uint64_t absent = 0;
     if (compression)
         row.compression =
             (struct bw_bytes){(const char *)compression->value, compression->value_length};
-    fill_inode(&row, &known->inode);
-    return cmd_answer_write(
-        answer, &row, sizeof row,
-        is_device(known) ? 0 : BW_MEMBER(statinfo, rdev_major) | BW_MEMBER(statinfo, rdev_minor));
+    if (!is_device(known))
+        absent = BW_MEMBER(statinfo, rdev_major) | BW_MEMBER(statinfo, rdev_minor);
+    return cmd_answer_write(answer, &row, sizeof row, absent);
 }
 
 /* Reads only the facts that the format contains. */

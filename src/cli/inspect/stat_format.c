@@ -136,15 +136,6 @@ static void append_seconds(const struct directive *directive, const struct times
     append_text(&as_text, number, text);
 }
 
-static void append_time(const struct directive *directive, const struct timespec *time,
-                        struct bw_buffer *text)
-{
-    BW_AUTO_BUFFER struct bw_buffer value = {0};
-    bw_time_style_append(&(struct bw_time_style){0}, time, &value);
-    bw_buffer_append_byte(&value, '\0');
-    append_text(directive, value.failed ? "" : value.data, text);
-}
-
 /* Quotes a name for a shell. Control characters and invalid UTF-8 are escaped in $'...'. */
 static void quote_name(const char *name, struct bw_buffer *text)
 {
@@ -175,19 +166,6 @@ static void quote_name(const char *name, struct bw_buffer *text)
     bw_buffer_append_byte(text, '\'');
 }
 
-static void append_quoted(const struct directive *directive, const struct stat_facts *facts,
-                          struct bw_buffer *text)
-{
-    BW_AUTO_BUFFER struct bw_buffer value = {0};
-    quote_name(facts->path, &value);
-    if (facts->target) {
-        bw_buffer_format(&value, " -> ");
-        quote_name(facts->target, &value);
-    }
-    bw_buffer_append_byte(&value, '\0');
-    append_text(directive, value.failed ? "" : value.data, text);
-}
-
 static const char *type_of(const struct bw_inode *inode)
 {
     switch (inode->mode & S_IFMT) {
@@ -212,16 +190,16 @@ static const char *type_of(const struct bw_inode *inode)
 
 static const struct timespec *time_of(char letter, const struct bw_inode *inode)
 {
-    return letter == 'w'   ? &inode->otime
-           : letter == 'x' ? &inode->atime
-           : letter == 'y' ? &inode->mtime
-                           : &inode->ctime;
-}
-
-static uint64_t blocks_of(const struct stat_facts *facts)
-{
-    return (facts->inode->bytes + facts->sectorsize - 1) / facts->sectorsize *
-           (facts->sectorsize / 512);
+    switch (letter) {
+    case 'w':
+        return &inode->otime;
+    case 'x':
+        return &inode->atime;
+    case 'y':
+        return &inode->mtime;
+    default:
+        return &inode->ctime;
+    }
 }
 
 /* Whether a directive is for a number; if so, the number and its conversion. */
@@ -233,13 +211,18 @@ static bool number_of(const struct directive *directive, const struct stat_facts
     const unsigned major = is_device ? bw_inode_major(inode) : 0;
     const unsigned minor = is_device ? bw_inode_minor(inode) : 0;
     const uint64_t device = makedev(major, minor);
+    const uint64_t sector = facts->sectorsize;
+    const uint64_t blocks = (inode->bytes + sector - 1) / sector * (sector / 512);
+    uint64_t part = device; /* %Hr and %Lr */
+    if (directive->modifier)
+        part = directive->modifier == 'H' ? major : minor;
     const struct {
         char letter;
         const char *conversion;
         uint64_t number;
     } numbers[] = {
         {'a', PRIo64, inode->mode & 07777},
-        {'b', PRIu64, blocks_of(facts)},
+        {'b', PRIu64, blocks},
         {'B', PRIu64, 512},
         {'d', PRIu64, facts->subvolume},
         {'D', PRIx64, facts->subvolume},
@@ -249,10 +232,7 @@ static bool number_of(const struct directive *directive, const struct stat_facts
         {'i', PRIu64, facts->number},
         {'o', PRIu64, facts->sectorsize},
         {'s', PRIu64, inode->size},
-        {'r', PRIu64,
-         directive->modifier == 'H' ? major
-         : directive->modifier      ? minor
-                                    : device},
+        {'r', PRIu64, part},
         {'R', PRIx64, device},
         {'t', PRIx64, major},
         {'T', PRIx64, minor},
@@ -267,39 +247,65 @@ static bool number_of(const struct directive *directive, const struct stat_facts
     return false;
 }
 
-static const char *or_unknown(const char *name)
-{
-    return name ? name : "UNKNOWN";
-}
-
 static void append_directive(const struct directive *directive, const struct stat_facts *facts,
                              struct bw_buffer *text)
 {
     const struct bw_inode *inode = facts->inode;
+    BW_AUTO_BUFFER struct bw_buffer buffer = {0};
+    const char letter = directive->letter, *conversion, *value = "?";
     char mode[BW_MODE_LENGTH + 1];
     uint64_t number;
-    const char *conversion;
-    if (number_of(directive, facts, &number, &conversion))
+    if (number_of(directive, facts, &number, &conversion)) {
         append_number(directive, number, conversion, text);
-    else if (directive->letter && strchr("wxyz", directive->letter))
-        append_time(directive, time_of(directive->letter, inode), text);
-    else if (directive->letter && strchr("WXYZ", directive->letter))
-        append_seconds(directive, time_of((char)(directive->letter | 32), inode), text);
-    else if (directive->letter == 'N')
-        append_quoted(directive, facts, text);
-    else if (directive->letter == 'A')
-        append_text(directive, (*bw_write_mode(mode, inode->mode) = '\0', mode), text);
-    else
-        append_text(directive,
-                    directive->letter == '%'   ? "%"
-                    : directive->letter == 'n' ? facts->path
-                    : directive->letter == 'F' ? type_of(inode)
-                    : directive->letter == 'U'
-                        ? or_unknown(bw_user_names_user(facts->user_names, inode->uid))
-                    : directive->letter == 'G'
-                        ? or_unknown(bw_user_names_group(facts->user_names, inode->gid))
-                        : "?",
-                    text);
+        return;
+    }
+    switch (letter) {
+    case 'W':
+    case 'X':
+    case 'Y':
+    case 'Z':
+        append_seconds(directive, time_of((char)(letter | 32), inode), text);
+        return;
+    case 'w':
+    case 'x':
+    case 'y':
+    case 'z':
+        bw_time_style_append(&(struct bw_time_style){0}, time_of(letter, inode), &buffer);
+        break;
+    case 'N':
+        quote_name(facts->path, &buffer);
+        if (facts->target) {
+            bw_buffer_format(&buffer, " -> ");
+            quote_name(facts->target, &buffer);
+        }
+        break;
+    case 'A':
+        *bw_write_mode(mode, inode->mode) = '\0';
+        value = mode;
+        break;
+    case '%':
+        value = "%";
+        break;
+    case 'n':
+        value = facts->path;
+        break;
+    case 'F':
+        value = type_of(inode);
+        break;
+    case 'U':
+        value = bw_user_names_user(facts->user_names, inode->uid);
+        break;
+    case 'G':
+        value = bw_user_names_group(facts->user_names, inode->gid);
+        break;
+    default:
+        break;
+    }
+    if (buffer.length || buffer.failed) {
+        bw_buffer_append_byte(&buffer, '\0');
+        value = buffer.failed ? "" : buffer.data;
+    }
+    append_text(directive, value ? value : "UNKNOWN", text);
 }
 
 /* Appends the character of an escape sequence after a backslash. */
