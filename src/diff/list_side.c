@@ -9,6 +9,7 @@
  * Lists are not trusted. An entry needs a fixed number of bytes, and paths that are put together
  * from the names of directories need at most a multiple of the list.
  */
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -68,26 +69,6 @@ static bool parse_mode(char *value, struct list_entry *entry)
         return false;
     entry->facts.mode = (uint32_t)mode;
     return true;
-}
-
-static bool parse_uid(char *value, struct list_entry *entry)
-{
-    return parse_number(value, 10, &entry->facts.uid);
-}
-
-static bool parse_gid(char *value, struct list_entry *entry)
-{
-    return parse_number(value, 10, &entry->facts.gid);
-}
-
-static bool parse_links(char *value, struct list_entry *entry)
-{
-    return parse_number(value, 10, &entry->facts.links);
-}
-
-static bool parse_size(char *value, struct list_entry *entry)
-{
-    return parse_number(value, 10, &entry->facts.size);
 }
 
 /* Parses SECONDS[.NANOSECONDS]. The part after the point is an integer, not a fraction: some
@@ -165,14 +146,20 @@ static bool parse_optional(char *value, struct list_entry *entry)
 
 static const struct keyword {
     const char *name;
-    unsigned bit; /* enum bw_diff_facts; 0: none */
-    bool (*parse)(char *value, struct list_entry *entry);
+    unsigned bit;                                         /* enum bw_diff_facts; 0: none */
+    bool (*parse)(char *value, struct list_entry *entry); /* NULL: a number */
+    size_t offset;                                        /* of the number, in the facts */
 } keywords[] = {
-    {"type", BW_KNOWS_TYPE, parse_type},       {"mode", BW_KNOWS_MODE, parse_mode},
-    {"uid", BW_KNOWS_UID, parse_uid},          {"gid", BW_KNOWS_GID, parse_gid},
-    {"nlink", BW_KNOWS_LINKS, parse_links},    {"size", BW_KNOWS_SIZE, parse_size},
-    {"time", BW_KNOWS_TIME, parse_time},       {"link", BW_KNOWS_TARGET, parse_link},
-    {"device", BW_KNOWS_DEVICE, parse_device}, {"optional", 0, parse_optional},
+    {"type", BW_KNOWS_TYPE, parse_type, 0},
+    {"mode", BW_KNOWS_MODE, parse_mode, 0},
+    {"uid", BW_KNOWS_UID, NULL, offsetof(struct bw_diff_entry, uid)},
+    {"gid", BW_KNOWS_GID, NULL, offsetof(struct bw_diff_entry, gid)},
+    {"nlink", BW_KNOWS_LINKS, NULL, offsetof(struct bw_diff_entry, links)},
+    {"size", BW_KNOWS_SIZE, NULL, offsetof(struct bw_diff_entry, size)},
+    {"time", BW_KNOWS_TIME, parse_time, 0},
+    {"link", BW_KNOWS_TARGET, parse_link, 0},
+    {"device", BW_KNOWS_DEVICE, parse_device, 0},
+    {"optional", 0, parse_optional, 0},
 };
 
 static const struct keyword *find_keyword(const char *name)
@@ -251,7 +238,14 @@ static const char *parse_word(char *word, struct list_entry *entry, struct bw_bu
         ignore_keyword(ignored, word);
         return NULL;
     }
-    if (!(keyword ? keyword->parse(value, entry) : parse_hash(value, entry, algorithm))) {
+    bool is_good;
+    if (is_hash)
+        is_good = parse_hash(value, entry, algorithm);
+    else if (keyword->parse)
+        is_good = keyword->parse(value, entry);
+    else
+        is_good = parse_number(value, 10, (uint64_t *)((char *)&entry->facts + keyword->offset));
+    if (!is_good) {
         if (equals)
             *equals = '=';
         return "a value that the keyword does not have";
