@@ -13,7 +13,8 @@ OPTIONS = """\
 
 All commands that open an image have these options; those under "Columns and JSON" belong to the
 commands that print records. `btrfs-walk help options` prints this list. [Listing files](listing.md)
-and [Disks](disks.md) explain many of them.
+and [Disks](disks.md) explain many of them. Commands that list rows, such as `du`, `diff` and
+`subvolumes`, also have `--sort COLUMN` (`-COLUMN`: the largest first) and `--top N`.
 
 <!-- Made by scripts/make-docs. -->
 """

@@ -84,10 +84,10 @@ static void add_command(struct bw_json *json, const struct command *command)
     bw_json_bool(json, "needs_no_image", command->needs_no_image);
     bw_json_begin_array(json, "options");
     add_entries(json, command->options, NULL);
-    if (command->record)
-        add_entries(json, cmd_answer_options, NULL);
     if (command->sorts_rows)
         add_entries(json, cmd_order_options, NULL);
+    if (command->record)
+        add_entries(json, cmd_answer_options, NULL);
     if (command->takes_list)
         add_entries(json, cmd_list_options, NULL);
     bw_json_end(json);

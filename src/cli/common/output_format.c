@@ -118,7 +118,7 @@ static struct bw_error *store_top(void *target, const struct cmd_option *option,
 
 const struct cmd_option cmd_order_options[] = {
     {0, "sort", "COLUMN", "sort the rows in memory by this column; -COLUMN: largest first",
-     CMD_TEXT(struct cmd_answer_settings, sort), .heading = "Columns and JSON"},
+     CMD_TEXT(struct cmd_answer_settings, sort)},
     {0, "top", "N", "print only the first N rows", .store = store_top},
     {0},
 };
