@@ -84,6 +84,8 @@ static struct bw_error *have_same_origin(struct bw_diff *diff, struct family *fa
         struct bw_subvolume_info info;
         struct bw_fs *fs = diff->trees[side].fs;
         struct bw_error *error = bw_subvolume_get(fs, diff->trees[side].subvolume, &info);
+        if (error && error->code == BW_ERROR_NO_MEMORY)
+            return error;
         if (error)
             bw_fs_report(fs, BW_DAMAGE, error);
         memcpy(origins[side], info.uuid, BW_UUID_SIZE);
