@@ -28,6 +28,9 @@ expect "since a generation" 0 'compared with generation 8 of 2026-11-22T15:47:47
 holds "changes, and a deleted subvolume" out_is "$WORK/changes"
 holds "how much was compared" \
     grep -qE 'since generation 8: 2 subvolumes compared, 0 unchanged$' "$WORK/err"
+expect "the superblock lists it" 0 'dev-read-done' diff --probe-stats --since 8 "$image"
+holds "so that metadata are not scanned" \
+    [ "$(awk '$NF == "dev-read-done" { print $5 }' "$WORK/err")" -lt 1000000 ]
 for date in 2026-11-22T15:47:47.1Z '2026-11-22 16:47:47.066789742+01' @1795362467.07; do
     expect "since $date" 0 'compared with generation 8 of' diff --since "$date" "$image"
     holds "the same changes" out_is "$WORK/changes"

@@ -62,7 +62,7 @@ static struct bw_error *add_subvolume(void *context, const struct bw_subvolume_i
     return NULL;
 }
 
-/* The entry of the wanted generation; NULL if it is not there. */
+/* Finds the wanted generation; `*found` is NULL if it is not in the list. */
 static struct bw_error *find_entry(const struct cmd_since *since, const struct bw_history *history,
                                    const struct bw_generation_info **found, size_t *state)
 {
@@ -124,8 +124,16 @@ struct bw_error *cmd_since_open(const struct cmd_since *since, struct cmd_index 
     char date[BW_DATE_LENGTH + 16];
     size_t state;
     *before = NULL;
-    BW_TRY(cmd_history_open(index, fs, &since->scan, &how, &history));
+    /* The superblock lists the last generations, which need no scan. */
+    struct cmd_generations_settings settings = since->scan;
+    settings.no_scan |= since->generation && !since->scan.index;
+    BW_TRY(cmd_history_open(index, fs, &settings, &how, &history));
     struct bw_error *error = find_entry(since, history, &info, &state);
+    if (!error && !info && settings.no_scan != since->scan.no_scan) {
+        bw_history_close(history);
+        BW_TRY(cmd_history_open(index, fs, &since->scan, &how, &history));
+        error = find_entry(since, history, &info, &state);
+    }
     if (!error && info) {
         images.planned = NULL;
         images.log = BW_LOG_IGNORE; /* what it contains changed later */
