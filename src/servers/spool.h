@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * A file without a name, in $TMPDIR or /var/tmp, for a decompressed image. Zeros are not stored. If
- * no file can be made, as in the sandbox, it falls back to memory. The set of servers makes spools before
- * the program confines itself.
+ * no file can be made, as in the sandbox, it falls back to memory. The set of servers makes spools
+ * before the program confines itself.
  */
 #ifndef BW_SERVERS_SPOOL_H
 #define BW_SERVERS_SPOOL_H
