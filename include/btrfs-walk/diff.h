@@ -216,8 +216,9 @@ struct bw_diff_summary {
  * holds for files in lost parts of the state.
  *
  * Between subvolumes with a common origin, all differences are collected first, in about 200 bytes
- * each. All other comparisons keep the names in the directories of the current path. `summary` may
- * be NULL. Other threads may use both file systems at the same time.
+ * each. All other comparisons keep the names in the directories of the current path. The outcome
+ * is added to `summary`, which begins as zeros and may be NULL. Other threads may use both file
+ * systems at the same time.
  *
  * With a directory of this machine, these are not compared: numbers of hard links, the attributes
  * "trusted.*", which only privileged processes may see, properties of btrfs ("btrfs.*"), and

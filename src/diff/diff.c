@@ -409,7 +409,7 @@ struct bw_error *bw_diff(const struct bw_diff_side *before, const struct bw_diff
                          const struct bw_diff_options *given, struct bw_diff_summary *summary)
 {
     struct bw_diff_options options = {.struct_size = sizeof options};
-    struct bw_diff_summary sum = {0};
+    struct bw_diff_summary ignored = {0}, *sum = summary ? summary : &ignored;
     struct bw_diff_side sides[2] = {*before, *after};
     struct nested_list lists[2] = {{0}};
     BW_AUTO_BUFFER struct bw_buffer filter = {0};
@@ -425,25 +425,26 @@ struct bw_error *bw_diff(const struct bw_diff_side *before, const struct bw_diff
         options.nested = options.states = true;
         sides[0].subvolume = sides[0].fs ? sides[0].subvolume : NULL;
     }
+    const bool was_by_path = sum->by_path;
+    sum->by_path = false;
     struct bw_diff_options top = options;
     top.nested &= !options.since; /* nested subvolumes are compared one by one */
     if (options.since && after->subvolume->tree.root.generation <= options.since) {
-        sum.unchanged++;
+        sum->unchanged++;
     } else if (!error) {
-        sum.by_generation = options.since && !sides[0].fs;
-        error = compare_sides(sides, &top, "", &sum);
+        sum->by_generation += options.since && !sides[0].fs;
+        error = compare_sides(sides, &top, "", sum);
     }
-    const bool is_done = sum.by_path && top.nested; /* nested subvolumes were entered */
+    const bool is_done = sum->by_path && top.nested; /* nested subvolumes were entered */
+    sum->by_path |= was_by_path;
     for (unsigned side = 0; side < 2 && !error && !is_done; side++)
         if (sides[side].subvolume)
             error = list_nested(&sides[side], &options, &lists[side]);
     if (!error && options.nested && !is_done)
-        error = compare_nested(sides, &options, filter.data, lists, &sum);
+        error = compare_nested(sides, &options, filter.data, lists, sum);
     for (unsigned side = 0; side < 2; side++) {
-        sum.left_out[side] = lists[side].left_out;
+        sum->left_out[side] += lists[side].left_out;
         free_nested(&lists[side]);
     }
-    if (summary)
-        *summary = sum;
     return error;
 }

@@ -121,6 +121,21 @@ static struct bw_error *append_pair(struct merge *merge, const struct bw_side_en
     return merge->texts.failed ? bw_error_no_memory() : NULL;
 }
 
+/* A damaged entry may call a directory a file, so that it was not entered. */
+static struct bw_error *find_disguised(struct merge *merge, const struct bw_side_entry *entries[2],
+                                       struct level *level)
+{
+    for (unsigned side = 0; side < 2; side++) {
+        const struct bw_entries_class *class = merge->sides[side]->class;
+        struct bw_side_entry entry = *entries[side];
+        if (!class->load || entry.facts.type == BW_FILE_DIRECTORY)
+            continue;
+        BW_TRY(class->load(merge->sides[side], &entry));
+        level->may_have_more[side] |= entry.is_lost || entry.facts.type == BW_FILE_DIRECTORY;
+    }
+    return NULL;
+}
+
 /* Adds the current entries of both sides, which have the same path, or of one of them. */
 static struct bw_error *add_entries(struct merge *merge, const struct bw_side_entry *entries[2])
 {
@@ -152,6 +167,8 @@ static struct bw_error *add_entries(struct merge *merge, const struct bw_side_en
         if (entries[side]->is_nested && !entries[side]->is_empty)
             level->subvolumes[!side] = 0;
     }
+    if (is_both && entries[0]->facts.type != entries[1]->facts.type)
+        BW_TRY(find_disguised(merge, entries, level));
     if (!length && !is_both && (*diff->prefix || !any->facts.known))
         is_compared = false; /* the directory that contains a nested subvolume has its entry */
     if (is_compared && !is_excluded) {

@@ -199,6 +199,16 @@ for leaf in $({ leaves first; leaves second; } | sort | uniq -u); do
 done
 [ "$lost" -ge 4 ] || fail "only $lost leaves were lost"
 
+# An entry that calls a directory a file: what is in it is not known.
+plain=$BUILD/fixtures/plain/dev1.img
+index=$("$PROGRAM" dump --tree 5 "$plain" | grep -B 3 'name: data$' |
+    sed -nE 's/.*\(256 DIR_INDEX ([0-9]+)\).*/\1/p')
+cp --sparse=always "$plain" "$WORK/copy"
+holds "a directory as a file" change "$WORK/copy" 5 256 96 "$index" set 29 1 1
+expect "is compared" 0 'compared: ' diff --by-path --other "$plain" "$WORK/copy"
+is "nothing in it is added" "$(grep -c $'^[-+]\t.\t/data' "$WORK/out")" 0
+holds "but unknown" out_has $'^\\?\tF\t/data/inline$'
+
 # A directory of this machine: a copy, and what was changed in it. Only root can restore owners.
 compressed=$BUILD/fixtures/compressed/dev1.img
 mkdir "$WORK/folder"

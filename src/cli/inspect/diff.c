@@ -375,7 +375,6 @@ static struct bw_error *compare_sides(struct diffing *diffing, const struct bw_d
 {
     const struct cmd_common *common = diffing->answer->common;
     const struct diff_state *state = diffing->state;
-    struct bw_diff_summary summary = {0};
     const bool has_streams = diffing->other && bw_fs_is_stream(diffing->other);
     const struct bw_diff_options how = {
         .struct_size = sizeof how,
@@ -394,22 +393,7 @@ static struct bw_error *compare_sides(struct diffing *diffing, const struct bw_d
         diffing->answer->status = STATUS_PARTIAL;
         return NULL;
     }
-    BW_TRY(bw_diff(&sides[0], &sides[1], &how, &summary));
-    struct bw_diff_summary *sum = &diffing->sum;
-    const uint64_t before = sum->subvolumes;
-    uint64_t *const totals[] = {&sum->added,      &sum->deleted,    &sum->modified,  &sum->renamed,
-                                &sum->types,      &sum->unknown,    &sum->bytes,     &sum->blocks,
-                                &sum->entries[0], &sum->entries[1], &sum->subvolumes};
-    const uint64_t parts[] = {summary.added,      summary.deleted,   summary.modified,
-                              summary.renamed,    summary.types,     summary.unknown,
-                              summary.bytes,      summary.blocks,    summary.entries[0],
-                              summary.entries[1], summary.subvolumes};
-    if (!before)
-        *sum = summary;
-    else
-        for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-            *totals[i] += parts[i];
-    return NULL;
+    return bw_diff(&sides[0], &sides[1], &how, &diffing->sum);
 }
 
 /* Finds A and B among subvolumes, and compares them. */
