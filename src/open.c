@@ -33,7 +33,7 @@ static struct bw_error *find_present_root(struct bw_fs *fs, enum bw_super_root w
 {
     const bool chunks = which == BW_SUPER_CHUNK_ROOT;
     tree->root = chunks ? fs->superblock.chunk_root : fs->superblock.root;
-    struct bw_error *error = bw_root_try(fs, tree);
+    struct bw_error *error = bw_root_verify(fs, tree);
     if (error)
         error = bw_root_fall_back(fs, which, tree->root.generation, tree, error);
     if (error && error->code != BW_ERROR_NO_MEMORY)
@@ -57,7 +57,7 @@ static struct bw_error *find_chunk_root(struct bw_fs *fs)
     BW_TRY(choose_chunk_root(fs, &tree->root));
     if (!tree->root.bytenr)
         return find_present_root(fs, BW_SUPER_CHUNK_ROOT, tree);
-    struct bw_error *error = bw_root_try(fs, tree);
+    struct bw_error *error = bw_root_verify(fs, tree);
     if (!error || fs->choice.chunk_root || error->code == BW_ERROR_NO_MEMORY)
         return error;
     /* Chunks seldom move. But chunks that tree blocks and checksums cannot prove may be wrong. */
@@ -103,7 +103,7 @@ static struct bw_error *find_root(struct bw_fs *fs)
     *tree = (struct bw_tree){.id = BW_ROOT_TREE};
     BW_TRY(choose_root(fs, &tree->root));
     fs->is_past = tree->root.bytenr && tree->root.bytenr != fs->superblock.root.bytenr;
-    return tree->root.bytenr ? bw_root_try(fs, tree)
+    return tree->root.bytenr ? bw_root_verify(fs, tree)
                              : find_present_root(fs, BW_SUPER_TREE_ROOT, tree);
 }
 

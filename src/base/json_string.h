@@ -17,7 +17,7 @@ static inline bool bw_json_is_plain(uint8_t byte)
 }
 
 /* Sets all bits of bytes that are not plain. Bytes of 0x80 and more are negative. */
-static inline bw_chunk bw_json_special(bw_chunk chunk)
+static inline bw_chunk bw_json_needs_escape(bw_chunk chunk)
 {
     typedef int8_t signed_chunk __attribute__((vector_size(sizeof(bw_chunk))));
     return (bw_chunk)((signed_chunk)chunk < 0x20) | (bw_chunk)(chunk == 0x7f) |
@@ -51,11 +51,11 @@ static inline bw_chunk bw_json_copy_halves(char *at, const char *text, size_t le
 static inline bool bw_json_copy_if_plain(char *at, const char *text, size_t length)
 {
     if (length <= sizeof(bw_chunk))
-        return !bw_chunk_is_set(bw_json_special(bw_json_copy_halves(at, text, length)));
+        return !bw_chunk_is_set(bw_json_needs_escape(bw_json_copy_halves(at, text, length)));
     const size_t last = length - sizeof(bw_chunk);
-    bw_chunk special = bw_json_special(bw_copy_chunk(at + last, text + last));
+    bw_chunk special = bw_json_needs_escape(bw_copy_chunk(at + last, text + last));
     for (size_t done = 0; done < last; done += sizeof(bw_chunk))
-        special |= bw_json_special(bw_copy_chunk(at + done, text + done));
+        special |= bw_json_needs_escape(bw_copy_chunk(at + done, text + done));
     return !bw_chunk_is_set(special);
 }
 

@@ -39,7 +39,7 @@ static size_t tolerated_distance(size_t length)
     return length < 3 ? 0 : length < 6 ? 1 : length < 9 ? 2 : 3;
 }
 
-bool bw_is_like(const char *wanted, const char *candidate)
+bool bw_is_suggestion(const char *wanted, const char *candidate)
 {
     struct bw_nearest nearest = {.wanted = wanted};
     bw_nearest_try(&nearest, candidate);

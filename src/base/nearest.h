@@ -18,6 +18,6 @@ struct bw_nearest {
 void bw_nearest_try(struct bw_nearest *nearest, const char *candidate);
 
 /** Whether a word is a misspelt `candidate`, or its beginning: for lists of suggestions. */
-bool bw_is_like(const char *wanted, const char *candidate);
+bool bw_is_suggestion(const char *wanted, const char *candidate);
 
 #endif

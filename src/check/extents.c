@@ -305,7 +305,7 @@ static void add_item(struct bw_entries *list, const struct bw_item *item,
     }
     if (!bw_extent_entry_decode(list->check->fs, item, extent))
         return;
-    reference = bw_extent_itself(extent);
+    reference = bw_extent_as_reference(extent);
     if (extent->is_block)
         add_promised(list, &reference);
     reference = (struct bw_reference){.bytenr = extent->bytenr,

@@ -179,7 +179,7 @@ static void sum_inode(struct summing *summing, const struct bw_item *item)
         sums->total -= bw_fact_of_inode(secrets, number, BW_FACT_TOP);
     summing->size -= type == BW_FILE_DIRECTORY ? inode.size : 0;
     summing->bytes -= bw_bytes_to_count(number, &inode);
-    sums->last_size = bw_size_to_cover(summing->check->fs, &inode);
+    sums->last_size = bw_covered_size(summing->check->fs, &inode);
     sums->last_type = type;
     sums->broken |= bw_has_wrong_target(&inode);
     sums->last_most = (uint16_t)least(bw_most_stored(&inode), UINT16_MAX);

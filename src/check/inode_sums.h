@@ -129,7 +129,7 @@ static inline bool bw_has_wrong_target(const struct bw_inode *inode)
 
 /** How much of a file its extents have to cover without a gap; 0: nothing. A symbolic link has a
  * target. */
-static inline uint64_t bw_size_to_cover(const struct bw_fs *fs, const struct bw_inode *inode)
+static inline uint64_t bw_covered_size(const struct bw_fs *fs, const struct bw_inode *inode)
 {
     if (bw_file_type_of_mode(inode->mode) == BW_FILE_SYMLINK && inode->link_count)
         return inode->size ? inode->size : 1;

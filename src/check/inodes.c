@@ -247,7 +247,7 @@ static void check_target(struct examination *examination,
 {
     const struct present_inode *present = &examination->present;
     const struct bw_fs *fs = examination->check->fs;
-    const uint64_t size = bw_size_to_cover(fs, &present->inode);
+    const uint64_t size = bw_covered_size(fs, &present->inode);
     if (bw_file_type_of_mode(present->inode.mode) != BW_FILE_SYMLINK)
         return;
     if (present->end < size)
@@ -270,7 +270,7 @@ static bool has_wrong_bytes(const struct present_inode *present)
 static void check_file(struct examination *examination, const struct bw_finding_location *location)
 {
     const struct present_inode *present = &examination->present;
-    const uint64_t size = bw_size_to_cover(examination->check->fs, &present->inode);
+    const uint64_t size = bw_covered_size(examination->check->fs, &present->inode);
     const uint64_t gap = present->gap < present->end ? present->gap : present->end;
     if (has_wrong_bytes(present))
         bw_check_find(examination->check, BW_CODE_file_bytes, location,

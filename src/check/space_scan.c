@@ -343,7 +343,7 @@ static struct bw_error *begin_extent(struct space *space)
     while (bw_extent_reference_step(extent, &reference))
         count_reference(space, &reference);
     if (extent->is_block) {
-        reference = bw_extent_itself(extent);
+        reference = bw_extent_as_reference(extent);
         bw_count_promised_reference(check, &reference);
     }
     return note_sharing_of_block(check, extent) ? add_extent(space) : bw_error_no_memory();

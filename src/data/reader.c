@@ -134,7 +134,7 @@ static void check_rebuilt(struct bw_fs *fs, const struct bw_data_file *file,
                           const struct bw_request *request)
 {
     if (!request->rebuilt || request->error || request->data ||
-        !bw_fs_first_doubt(fs, file->subvolume->tree.id, file->inode))
+        !bw_fs_is_first_warning(fs, file->subvolume->tree.id, file->inode))
         return;
     struct bw_error *warning =
         bw_error_create(BW_ERROR_CORRUPT,

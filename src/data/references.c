@@ -115,7 +115,7 @@ bool bw_extent_keyed(const struct bw_extent_entry *extent, const struct bw_item 
     }
 }
 
-struct bw_reference bw_extent_itself(const struct bw_extent_entry *extent)
+struct bw_reference bw_extent_as_reference(const struct bw_extent_entry *extent)
 {
     return (struct bw_reference){
         .bytenr = extent->bytenr, .source = extent->generation, .inode = extent->level, .count = 1};

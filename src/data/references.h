@@ -65,6 +65,6 @@ bool bw_extent_keyed(const struct bw_extent_entry *extent, const struct bw_item 
 
 /** The block's address, generation and level according to its extent item, in the form of a
  * reference, to be compared with the block itself. */
-struct bw_reference bw_extent_itself(const struct bw_extent_entry *extent);
+struct bw_reference bw_extent_as_reference(const struct bw_extent_entry *extent);
 
 #endif

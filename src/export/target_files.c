@@ -117,10 +117,10 @@ struct bw_error *bw_target_make_directory(struct bw_target *target, const char *
     return NULL;
 }
 
-struct bw_error *bw_target_make_way(struct bw_target *target, const char *path, size_t length,
-                                    struct bw_error *(*make)(void *context, const char *path,
-                                                             size_t length),
-                                    void *context)
+struct bw_error *bw_target_make_replacing(struct bw_target *target, const char *path, size_t length,
+                                          struct bw_error *(*make)(void *context, const char *path,
+                                                                   size_t length),
+                                          void *context)
 {
     for (size_t end = 0; end < length; end++) {
         struct stat status;

@@ -18,10 +18,10 @@ struct bw_error *bw_target_make_directory(struct bw_target *target, const char *
                                           const struct bw_inode *inode, bool *ours);
 /** Calls `make` for each directory in a path that does not exist, or that the user cannot access.
  */
-struct bw_error *bw_target_make_way(struct bw_target *target, const char *path, size_t length,
-                                    struct bw_error *(*make)(void *context, const char *path,
-                                                             size_t length),
-                                    void *context);
+struct bw_error *bw_target_make_replacing(struct bw_target *target, const char *path, size_t length,
+                                          struct bw_error *(*make)(void *context, const char *path,
+                                                                   size_t length),
+                                          void *context);
 /** Makes a symbolic link; `link` is NUL-terminated. `*descriptor` refers to the link itself
  * (O_PATH); the caller closes it. */
 struct bw_error *bw_target_make_symlink(struct bw_target *target, const char *path, size_t length,

@@ -101,7 +101,7 @@ struct bw_fs {
     struct bw_key_map lost; /**< addresses of blocks whose loss was reported; protected by lost_lock
                              */
     struct bw_key_map reported; /**< hashes of other messages reported once, and of arguments of
-                                 * bw_fs_first_doubt(); protected by lost_lock */
+                                 * bw_fs_is_first_warning(); protected by lost_lock */
 };
 
 /** Reports the loss of the block at `bytenr` once, even if several trees or searches encounter it.
@@ -110,7 +110,7 @@ void bw_fs_report_lost(struct bw_fs *fs, uint64_t bytenr, struct bw_error *error
 
 /** Whether this is the first call for a file, or with inode 0 for a subvolume. For messages that
  * are reported only once. Callable from any thread. */
-bool bw_fs_first_doubt(struct bw_fs *fs, uint64_t tree, uint64_t inode);
+bool bw_fs_is_first_warning(struct bw_fs *fs, uint64_t tree, uint64_t inode);
 
 /** Reports damage once, even if several walks of a tree encounter it, as in an extraction; messages
  * are compared. Consumes the error. Callable from any thread. */
@@ -168,6 +168,6 @@ struct bw_error *bw_fs_find_leaf(struct bw_fs *fs, struct bw_leaf_finder *finder
                                  const struct bw_key *key);
 
 /** Records this folder as the origin of an error, unless a layer created it. Returns the error. */
-struct bw_error *bw_fs_sign(struct bw_error *error);
+struct bw_error *bw_fs_set_origin(struct bw_error *error);
 
 #endif

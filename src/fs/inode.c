@@ -268,7 +268,7 @@ static void note_acl_and_compression(struct bw_inode_query *query,
     struct bw_xattr xattr;
     bool is_default;
     while (bw_xattr_next(&cursor, &xattr)) {
-        wanted->has_acl |= query->acls && bw_acl_is_one(&xattr, &is_default);
+        wanted->has_acl |= query->acls && bw_xattr_is_acl(&xattr, &is_default);
         if (!query->compression || wanted->compression_state == BW_ITEM_FOUND ||
             xattr.name_length != sizeof property - 1 ||
             memcmp(xattr.name, property, xattr.name_length) != 0)

@@ -119,7 +119,7 @@ struct bw_error *bw_opening_run(const struct bw_fs_options *given, const struct 
         *result = fs;
     /* usage errors do not originate in this folder */
     if (error && error->code != BW_ERROR_USAGE)
-        error = bw_fs_sign(error);
+        error = bw_fs_set_origin(error);
     if (error && options.probes)
         BW_PROBE(options.probes, error, report,
                  &(struct bw_report_event){.error = error, .fatal = true});

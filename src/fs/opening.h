@@ -23,7 +23,7 @@ struct bw_error *bw_opening_run(const struct bw_fs_options *options,
                                 const struct bw_opening *opening, struct bw_fs **fs);
 
 /** Opens images from paths or a volfile and reads their superblocks: plans the graph and starts the
- * layers below the chunk map. (wire.c) */
+ * layers below the chunk map. (build_graph.c) */
 struct bw_error *bw_wire_images(struct bw_fs *fs, const struct bw_fs_options *options,
                                 struct bw_image_set *set);
 
@@ -82,7 +82,7 @@ struct bw_error *bw_named_root(struct bw_fs *fs, uint64_t owner, uint64_t bytenr
 
 /** Reads the root block of the chunk tree or root tree; the error explains why it cannot be used.
  * (root_blocks.c) */
-struct bw_error *bw_root_try(const struct bw_fs *fs, const struct bw_tree *tree);
+struct bw_error *bw_root_verify(const struct bw_fs *fs, const struct bw_tree *tree);
 
 /** Selects the newest readable backup of this root that is not older than generation `since`, and
  * reports it together with `why`. Consumes `why`; returns it if there is no such backup. */

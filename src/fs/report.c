@@ -9,7 +9,7 @@
 #include "btree/scan.h"
 #include "fs/fs.h"
 
-struct bw_error *bw_fs_sign(struct bw_error *error)
+struct bw_error *bw_fs_set_origin(struct bw_error *error)
 {
     if (!error->way)
         bw_error_add_hop(error, "fs", "fs", NULL);
@@ -26,7 +26,7 @@ void bw_fs_report_stream_error(struct bw_fs *fs, struct bw_error *error)
 
 void bw_fs_report(struct bw_fs *fs, enum bw_severity severity, struct bw_error *error)
 {
-    bw_graph_report(fs->graph, severity, bw_fs_sign(error));
+    bw_graph_report(fs->graph, severity, bw_fs_set_origin(error));
 }
 
 static bool add_once(struct bw_fs *fs, struct bw_key_map *map, uint64_t key)
@@ -38,7 +38,7 @@ static bool add_once(struct bw_fs *fs, struct bw_key_map *map, uint64_t key)
     return first;
 }
 
-bool bw_fs_first_doubt(struct bw_fs *fs, uint64_t tree, uint64_t inode)
+bool bw_fs_is_first_warning(struct bw_fs *fs, uint64_t tree, uint64_t inode)
 {
     /* numbers beyond those of real file systems may collide, which costs only a warning */
     return add_once(fs, &fs->reported, inode ^ tree << 40);

@@ -66,7 +66,7 @@ struct bw_error *bw_backup_root(const struct bw_root_pointer *given, struct bw_r
 /* Falling back to older transactions, separately for each root: the superblock contains the roots
  * of the last four. */
 
-struct bw_error *bw_root_try(const struct bw_fs *fs, const struct bw_tree *tree)
+struct bw_error *bw_root_verify(const struct bw_fs *fs, const struct bw_tree *tree)
 {
     const struct bw_tree_reader reader = bw_fs_name_reader(fs);
     struct bw_block_pointer pointer = bw_tree_root_pointer(tree, false);
@@ -110,7 +110,7 @@ struct bw_error *bw_root_fall_back(struct bw_fs *fs, enum bw_super_root which, u
             return why;
         }
         tree->root = *backup;
-        BW_AUTO_ERROR struct bw_error *again = bw_root_try(fs, tree);
+        BW_AUTO_ERROR struct bw_error *again = bw_root_verify(fs, tree);
         if (!again)
             break;
         if (again->code == BW_ERROR_NO_MEMORY) {

@@ -153,8 +153,8 @@ static bool is_disk_of_btrfs(const struct building *building, struct bw_xlator *
     return is_one && !building->options->volume;
 }
 
-static bool is_a(const struct building *building, const struct bw_container_type *type,
-                 struct bw_xlator *device, struct bw_container_id *id)
+static bool detects(const struct building *building, const struct bw_container_type *type,
+                    struct bw_xlator *device, struct bw_container_id *id)
 {
     *id = (struct bw_container_id){{0}};
     return type->find(&building->frame, device, id) &&
@@ -177,7 +177,7 @@ static struct found find_container(const struct building *building, struct bw_xl
         return found;
     for (size_t i = 0; bw_container_types[i]; i++) {
         const struct bw_container_type *type = bw_container_types[i];
-        if ((!is_btrfs || type->at_end) && is_a(building, type, device, &found.id)) {
+        if ((!is_btrfs || type->at_end) && detects(building, type, device, &found.id)) {
             found.type = type;
             break;
         }

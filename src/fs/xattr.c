@@ -62,7 +62,7 @@ struct bw_error *bw_acl_text(const struct bw_xattr *xattr, char **text)
     struct bw_buffer buffer = {0};
     bool is_default;
     *text = NULL;
-    if (!bw_acl_is_one(xattr, &is_default) ||
+    if (!bw_xattr_is_acl(xattr, &is_default) ||
         !bw_acl_append_text(xattr->value, xattr->value_length, "", &buffer))
         return NULL;
     return bw_give_text(&buffer, NULL, text, NULL);

@@ -3,9 +3,9 @@
  * The graph of layers, from its description to its end.
  *
  * A layer is described once, as a struct bw_xlator of its graph. The description comes from a
- * volfile (volfile.c) or from fs/wire.c and may be edited (edit.c). It is then validated against
- * the types of layers (validate.c) and started (graph.c), children before parents. Every word of it
- * has a position for error messages. Used by fs/; the layers themselves include only
+ * volfile (volfile.c) or from fs/build_graph.c and may be edited (edit.c). It is then validated
+ * against the types of layers (validate.c) and started (graph.c), children before parents. Every
+ * word of it has a position for error messages. Used by fs/; the layers themselves include only
  * btrfs-walk/graph.h and graph/wind.h.
  */
 #ifndef BW_GRAPH_GRAPH_H

@@ -53,7 +53,7 @@ struct root_items {
     size_t count;
 };
 
-static void take_root_item(void *context, const struct bw_item *item)
+static void on_root_item(void *context, const struct bw_item *item)
 {
     struct root_items *items = context;
     struct bw_root_item root;
@@ -71,12 +71,12 @@ static bool find_tree(const struct bw_history *history, const struct bw_root_poi
     const struct bw_tree tree = root_tree(root);
     const struct bw_key first = {id, BW_ROOT_ITEM, 0}, last = {id, BW_ROOT_ITEM, UINT64_MAX};
     *items = (struct root_items){0};
-    return read_items(history, &tree, first, last, take_root_item, items);
+    return read_items(history, &tree, first, last, on_root_item, items);
 }
 
 /* Whether a block can be the root of a root tree. Every file system has these two trees, whose keys
  * are nearly the first and the last ones of a root tree. */
-static bool state_is_root(const struct bw_history *history, const struct bw_root_pointer *root)
+static bool is_root_tree(const struct bw_history *history, const struct bw_root_pointer *root)
 {
     static const uint64_t always[] = {BW_EXTENT_TREE, BW_DATA_RELOC_TREE};
     struct root_items items;
@@ -440,7 +440,7 @@ static struct bw_error *add_of_scan(struct bw_history *history)
     if (!error)
         error = look_ahead(history, candidates.items, candidates.count);
     for (size_t i = 0; !error && i < candidates.count; i++)
-        if (state_is_root(history, &candidates.items[i]))
+        if (is_root_tree(history, &candidates.items[i]))
             error = add_state(history, &candidates.items[i], BW_GENERATION_OF_SCAN, 0);
     free(candidates.items);
     return error;

@@ -31,7 +31,7 @@ static bool has_name(const struct bw_xattr *xattr, const char *name)
     return xattr->name_length == strlen(name) && memcmp(xattr->name, name, xattr->name_length) == 0;
 }
 
-bool bw_acl_is_one(const struct bw_xattr *xattr, bool *is_default)
+bool bw_xattr_is_acl(const struct bw_xattr *xattr, bool *is_default)
 {
     *is_default = has_name(xattr, BW_ACL_DEFAULT);
     return *is_default || has_name(xattr, BW_ACL_ACCESS);

@@ -14,7 +14,7 @@
 
 /** Whether an attribute, going by its name, is an access control list; `is_default`: one that new
  * files in a directory get. */
-bool bw_acl_is_one(const struct bw_xattr *xattr, bool *is_default);
+bool bw_xattr_is_acl(const struct bw_xattr *xattr, bool *is_default);
 
 /** Writes a valid list of `length` bytes, which are zeros. It lets everybody read, and names the
  * user 0 as often as necessary. No list has a length that is not 4 bytes and 8 for each entry: such

@@ -165,7 +165,7 @@ static void count_event(struct bw_probe_consumer *consumer, const struct bw_prob
     struct entry *entry = atomic_load_explicit(&stats->entries[probe], memory_order_relaxed);
     if (!entry)
         return;
-    struct bw_tally *tally = bw_tally_here(&entry->tallies);
+    struct bw_tally *tally = bw_cpu_tally(&entry->tallies);
     add_to(&tally->count, 1);
     add_to(&tally->errors, number_in(event, stats->numbers[probe].error) != 0);
     add_to(&tally->bytes, number_in(event, stats->numbers[probe].bytes));
@@ -253,7 +253,7 @@ static void count_call(struct bw_probe_consumer *consumer, const struct bw_probe
         add_to(&stats->uncounted, 1);
         return;
     }
-    struct bw_tally *tally = bw_tally_here(&entry->tallies);
+    struct bw_tally *tally = bw_cpu_tally(&entry->tallies);
     add_to(&tally->count, 1);
     add_to(&tally->errors, call->errors);
     add_to(&tally->own_ns, call->own_ns);

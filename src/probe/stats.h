@@ -54,7 +54,7 @@ struct bw_tally_totals {
 };
 
 /** The tally of the current processor. */
-static inline struct bw_tally *bw_tally_here(struct bw_tallies *tallies)
+static inline struct bw_tally *bw_cpu_tally(struct bw_tallies *tallies)
 {
     return &tallies->shards[(unsigned)sched_getcpu() % BW_TALLY_SHARDS];
 }

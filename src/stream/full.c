@@ -51,7 +51,7 @@ struct full {
 static struct bw_error *send_directory_times(struct bw_sender *sender, uint64_t directory)
 {
     struct full *full = sender->order;
-    const struct bw_send_part *part;
+    const struct bw_send_directory_name *part;
     struct bw_error *error =
         bw_send_path(sender, sender->sent, directory, full->progress, &full->other);
     if (!error)
@@ -114,7 +114,7 @@ static struct bw_error *find_folder(struct bw_sender *sender, uint64_t directory
         BW_TRY(bw_send_path(sender, sender->sent, directory, full->progress, &full->folder_path));
         uint64_t above = directory;
         while (above != BW_SUBVOLUME_ROOT_INODE && above < full->progress) {
-            const struct bw_send_part *part;
+            const struct bw_send_directory_name *part;
             BW_TRY(bw_send_part_of(sender->sent, above, &part));
             above = part->parent;
         }
@@ -219,10 +219,10 @@ static struct bw_error *end_inode(struct bw_sender *sender)
     if (!full->has_inode)
         return NULL;
     full->has_inode = false;
-    const struct bw_send_part times = {.atime = current->inode.atime,
-                                       .mtime = current->inode.mtime,
-                                       .ctime = current->inode.ctime,
-                                       .otime = current->inode.otime};
+    const struct bw_send_directory_name times = {.atime = current->inode.atime,
+                                                 .mtime = current->inode.mtime,
+                                                 .ctime = current->inode.ctime,
+                                                 .otime = current->inode.otime};
     if (S_ISREG(current->inode.mode))
         sender->summary.growth += (int64_t)current->inode.size;
     if (S_ISREG(current->inode.mode) && current->size_there != current->inode.size)

@@ -355,7 +355,7 @@ static struct bw_error *present_path(struct bw_sender *sender, uint64_t director
     if (change != UINT32_MAX && order->changes.items[change].is_parked)
         return bw_send_temporary_name(sender, directory, order->changes.items[change].generation,
                                       path);
-    const struct bw_send_part *part;
+    const struct bw_send_directory_name *part;
     BW_TRY(bw_send_part_of(root, directory, &part));
     BW_TRY(present_path(sender, part->parent, depth + 1, path));
     BW_TRY(bw_send_part_of(root, directory, &part));
@@ -725,10 +725,10 @@ static struct bw_error *send_inode(struct bw_sender *sender, size_t at)
     if (!change->is_directory &&
         (sender->current.is_changed || change->lost || change->gained || !has_times(old, inode)))
         bw_send_times(sender, &sender->current.path,
-                      &(struct bw_send_part){.atime = inode->atime,
-                                             .mtime = inode->mtime,
-                                             .ctime = inode->ctime,
-                                             .otime = inode->otime});
+                      &(struct bw_send_directory_name){.atime = inode->atime,
+                                                       .mtime = inode->mtime,
+                                                       .ctime = inode->ctime,
+                                                       .otime = inode->otime});
     bw_send_end_inode(sender);
     return NULL;
 }
@@ -740,10 +740,10 @@ static struct bw_error *send_directory_times(struct bw_sender *sender, uint64_t 
     BW_TRY(bw_diff_file_read(&order->diff.trees[1], number, &file));
     BW_TRY(bw_send_path(sender, sender->sent, number, UINT64_MAX, &order->path));
     bw_send_times(sender, &order->path,
-                  &(struct bw_send_part){.atime = file.inode.atime,
-                                         .mtime = file.inode.mtime,
-                                         .ctime = file.inode.ctime,
-                                         .otime = file.inode.otime});
+                  &(struct bw_send_directory_name){.atime = file.inode.atime,
+                                                   .mtime = file.inode.mtime,
+                                                   .ctime = file.inode.ctime,
+                                                   .otime = file.inode.otime});
     return NULL;
 }
 

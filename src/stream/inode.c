@@ -210,7 +210,7 @@ void bw_send_capability(struct bw_sender *sender)
 }
 
 void bw_send_times(struct bw_sender *sender, const struct bw_buffer *path,
-                   const struct bw_send_part *times)
+                   const struct bw_send_directory_name *times)
 {
     struct bw_buffer *to = sender->commands;
     size_t at = bw_send_command(sender, BW_COMMAND_UTIMES, path);

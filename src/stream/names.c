@@ -41,7 +41,7 @@ void bw_send_root_free(struct bw_send_root *root)
 /* Parts. */
 
 /* Keeps a part that its caller has read. Fails only without memory. */
-static struct bw_error *add_part(struct bw_send_root *root, struct bw_send_part part,
+static struct bw_error *add_part(struct bw_send_root *root, struct bw_send_directory_name part,
                                  const void *name)
 {
     if (bw_key_map_has(&root->part_of, part.number))
@@ -60,7 +60,7 @@ static struct bw_error *add_part(struct bw_send_root *root, struct bw_send_part 
 }
 
 /* Reads the items of an inode up to its first name. */
-static struct bw_error *read_part(struct bw_item_range *range, struct bw_send_part *part,
+static struct bw_error *read_part(struct bw_item_range *range, struct bw_send_directory_name *part,
                                   char name[BW_NAME_MAX], bool *has_inode)
 {
     while (!part->parent && bw_item_range_next(range)) {
@@ -88,11 +88,11 @@ static struct bw_error *read_part(struct bw_item_range *range, struct bw_send_pa
 }
 
 struct bw_error *bw_send_part_of(struct bw_send_root *root, uint64_t inode,
-                                 const struct bw_send_part **result)
+                                 const struct bw_send_directory_name **result)
 {
     uint32_t at = bw_key_map_get(&root->part_of, inode, UINT32_MAX);
     if (at == UINT32_MAX) {
-        struct bw_send_part part = {.number = inode};
+        struct bw_send_directory_name part = {.number = inode};
         char name[BW_NAME_MAX];
         bool has_inode = false;
         struct bw_item_range *range = &root->parts_range;
@@ -187,7 +187,7 @@ static struct bw_error *append_names(struct bw_send_root *root, const uint64_t *
                                      size_t count, struct bw_buffer *path)
 {
     while (count) {
-        const struct bw_send_part *part;
+        const struct bw_send_directory_name *part;
         BW_TRY(bw_send_part_of(root, inodes[--count], &part));
         BW_TRY(bw_send_path_add(path, root->names.data + part->name, part->name_length));
     }
@@ -201,7 +201,7 @@ struct bw_error *bw_send_path(struct bw_sender *sender, struct bw_send_root *roo
     size_t count = 0;
     path->length = 0;
     while (inode != BW_SUBVOLUME_ROOT_INODE) {
-        const struct bw_send_part *part;
+        const struct bw_send_directory_name *part;
         BW_TRY(bw_send_part_of(root, inode, &part));
         if (inode >= progress) {
             BW_TRY(bw_send_temporary_name(sender, inode, part->generation, path));

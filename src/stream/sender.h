@@ -30,7 +30,7 @@ struct bw_sender;
 /* Names (names.c). */
 
 /** A directory, as a part of paths. */
-struct bw_send_part {
+struct bw_send_directory_name {
     uint64_t number, generation;
     uint64_t parent; /**< inode of the directory with its first name; itself: the top directory */
     uint32_t name;   /**< in the names of the root */
@@ -38,7 +38,7 @@ struct bw_send_part {
     struct timespec atime, ctime, mtime, otime;
 };
 
-BW_VECTOR(bw_send_parts, struct bw_send_part);
+BW_VECTOR(bw_send_parts, struct bw_send_directory_name);
 
 /** A subvolume: the sent one, the parent, or a clone source. */
 struct bw_send_root {
@@ -60,7 +60,7 @@ void bw_send_root_free(struct bw_send_root *root);
 /** Finds the part of an inode, valid until the next call. BW_ERROR_CORRUPT if it has no inode or no
  * name. */
 struct bw_error *bw_send_part_of(struct bw_send_root *root, uint64_t inode,
-                                 const struct bw_send_part **part);
+                                 const struct bw_send_directory_name **part);
 
 /** Finds out whether any entry of the top directory may be like a temporary name, so that each of
  * these has to be looked up. */
@@ -233,7 +233,7 @@ struct bw_error *bw_send_extent_item(struct bw_sender *sender, const struct bw_i
 
 /** UTIMES. */
 void bw_send_times(struct bw_sender *sender, const struct bw_buffer *path,
-                   const struct bw_send_part *times);
+                   const struct bw_send_directory_name *times);
 
 /** CHOWN, CHMOD. */
 void bw_send_owner(struct bw_sender *sender);

@@ -150,7 +150,7 @@ static void set_xattr_value(const struct item_copy *copy, const uint8_t *value, 
     /* three versions of struct vfs_cap_data in the kernel's uapi/linux/capability.h */
     static const uint8_t capability_sizes[] = {12, 20, 24};
     bool is_default;
-    if (bw_acl_is_one(&copy->xattr, &is_default))
+    if (bw_xattr_is_acl(&copy->xattr, &is_default))
         bw_acl_fill(target, length);
     else if (is_named(&copy->xattr, "btrfs.compression") && is_compression(value, length))
         memcpy(target, value, length);

@@ -122,8 +122,8 @@ uint32_t bw_directories_find(const struct bw_directory_table *table, uint64_t in
     return number;
 }
 
-bool bw_directories_is(const struct bw_directory_table *table, uint32_t number, uint32_t parent,
-                       const void *name, size_t name_length)
+bool bw_directories_matches(const struct bw_directory_table *table, uint32_t number,
+                            uint32_t parent, const void *name, size_t name_length)
 {
     const struct bw_directory directory = bw_directories_get(table, number);
     return directory.parent == parent && directory.name_length == name_length &&

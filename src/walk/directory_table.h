@@ -75,8 +75,8 @@ uint32_t bw_directories_next(const struct bw_directory_table *table, uint32_t nu
                              const struct bw_directory *directory);
 
 /** Whether a directory is in `parent` under this name. */
-bool bw_directories_is(const struct bw_directory_table *table, uint32_t number, uint32_t parent,
-                       const void *name, size_t name_length);
+bool bw_directories_matches(const struct bw_directory_table *table, uint32_t number,
+                            uint32_t parent, const void *name, size_t name_length);
 
 /** Appends the path of a directory from the top one, a '/' after each name: "" for the top, "a/b/"
  * below it.

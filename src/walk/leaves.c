@@ -244,7 +244,7 @@ bool bw_entry_cache_get(struct bw_entry_cache *cache, const struct bw_block_poin
     return list && !copy->failed;
 }
 
-static void give_up(struct bw_entry_cache *cache, size_t index)
+static void evict(struct bw_entry_cache *cache, size_t index)
 {
     struct cached_list *list = cache->clock[index];
     struct cached_list **link = bucket_of(cache, list->bytenr);
@@ -266,7 +266,7 @@ static bool make_room(struct bw_entry_cache *cache, size_t wanted)
         if (cache->clock[cache->hand]->used)
             cache->clock[cache->hand++]->used = false;
         else
-            give_up(cache, cache->hand);
+            evict(cache, cache->hand);
     }
     return true;
 }
@@ -395,7 +395,7 @@ static uint32_t next_wanted(const struct bw_leaves *leaves, uint32_t from)
     return leaves->count;
 }
 
-static void unwant_leaf(struct bw_leaves *leaves, uint32_t leaf)
+static void deselect_leaf(struct bw_leaves *leaves, uint32_t leaf)
 {
     leaves->wanted[leaf / 64] &= ~(UINT64_C(1) << leaf % 64);
 }
@@ -478,7 +478,7 @@ static void read_missing(struct bw_leaves *leaves, uint32_t first, bw_leaf_lost 
         unsigned bad = leaves->slot_of[missing[i]];
         leaves->slot_of[missing[i]] = BW_LOST_SLOT;
         leaves->slot_leaf[bad] = UINT32_MAX;
-        unwant_leaf(leaves, missing[i]);
+        deselect_leaf(leaves, missing[i]);
         lost(context, &pointers[i], requests[i].error);
     }
 }
@@ -540,7 +540,7 @@ bool bw_leaves_next(struct bw_leaves *leaves, struct bw_wanted_leaf *leaf, bw_le
             break;
         read_missing(leaves, leaf->number, lost, context);
     }
-    unwant_leaf(leaves, leaf->number);
+    deselect_leaf(leaves, leaf->number);
     if (leaf->has_list)
         return true;
     leaf->view =

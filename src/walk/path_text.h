@@ -25,7 +25,7 @@ static inline char *bw_copy_bytes(char *to, const void *from, size_t length)
 }
 
 /* All bits of a byte that a name cannot contain, others are 0. */
-static inline bw_chunk bw_bad_in_name(bw_chunk chunk)
+static inline bw_chunk bw_invalid_bytes(bw_chunk chunk)
 {
     return (bw_chunk)(chunk == '/') | (bw_chunk)(chunk == 0);
 }
@@ -50,8 +50,9 @@ static inline bool bw_copy_name(char *to, const uint8_t *name, size_t length)
     bw_chunk bad = {0};
     size_t done = 0;
     for (; length - done > BW_COPY_SLACK; done += BW_COPY_SLACK)
-        bad |= bw_bad_in_name(bw_copy_chunk(to + done, name + done));
-    bad |= bw_bad_in_name(bw_copy_chunk(to + done, name + done)) & bw_first_of_chunk(length - done);
+        bad |= bw_invalid_bytes(bw_copy_chunk(to + done, name + done));
+    bad |=
+        bw_invalid_bytes(bw_copy_chunk(to + done, name + done)) & bw_first_of_chunk(length - done);
     return bw_is_good_name(name, length, bad);
 }
 
@@ -62,10 +63,10 @@ static inline bool bw_check_name(const uint8_t *name, size_t length)
     size_t done = 0;
     for (; length - done > BW_COPY_SLACK; done += BW_COPY_SLACK) {
         memcpy(&chunk, name + done, sizeof chunk);
-        bad |= bw_bad_in_name(chunk);
+        bad |= bw_invalid_bytes(chunk);
     }
     memcpy(&chunk, name + done, sizeof chunk);
-    bad |= bw_bad_in_name(chunk) & bw_first_of_chunk(length - done);
+    bad |= bw_invalid_bytes(chunk) & bw_first_of_chunk(length - done);
     return bw_is_good_name(name, length, bad);
 }
 

@@ -164,8 +164,8 @@ static bool add_directory(struct bw_task_worker *worker, const struct directory_
     }
     const struct bw_directory_table *directories = worker->scope->directories;
     uint32_t known = bw_directories_find(directories, inode);
-    if (known != BW_NO_DIRECTORY &&
-        bw_directories_is(directories, known, parent->directory, entry->name, entry->name_length))
+    if (known != BW_NO_DIRECTORY && bw_directories_matches(directories, known, parent->directory,
+                                                           entry->name, entry->name_length))
         return false; /* recovery has found it before */
     if (known != BW_NO_DIRECTORY || bw_directories_is_closed(directories, inode) ||
         bw_key_map_has(&worker->by_inode, inode)) {

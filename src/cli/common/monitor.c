@@ -468,7 +468,7 @@ void cmd_monitor_watch(const struct bw_fs *fs, void (*dump)(void *context), void
 
 /* Progress, as counted by commands. */
 
-bool cmd_progress_hurries(void)
+bool cmd_progress_should_stop(void)
 {
     return atomic_load(&progress_line.hurries);
 }

@@ -54,10 +54,10 @@ void cmd_progress_end(void);
 void cmd_progress_expect(uint64_t bytes);
 
 /** Like cmd_progress_expect(), but the thread calls `find` for the total when it is about to show a
- * line. `find` may take long, but should return soon when cmd_progress_hurries(). `context` must
- * live until the next part begins. */
+ * line. `find` may take long, but should return soon when cmd_progress_should_stop(). `context`
+ * must live until the next part begins. */
 void cmd_progress_expect_later(uint64_t (*find)(void *context), void *context);
-bool cmd_progress_hurries(void);
+bool cmd_progress_should_stop(void);
 
 /** Begins a part that reads all trees, or the trees of all subvolumes. */
 void cmd_progress_expect_trees(struct bw_fs *fs, bool subvolumes);

@@ -38,7 +38,7 @@ static void append_suggestion(struct cmd_suggestion *suggestion, const char *can
 
 void cmd_suggest(struct cmd_suggestion *suggestion, const char *candidate)
 {
-    if (bw_is_like(suggestion->word, candidate))
+    if (bw_is_suggestion(suggestion->word, candidate))
         append_suggestion(suggestion, candidate);
 }
 

@@ -101,7 +101,7 @@ int cmd_export_open(const struct cmd_common *common, struct cmd_export_settings 
 static struct bw_error *count_bytes(void *context, const struct bw_entry *entry)
 {
     uint64_t *bytes = context;
-    if (cmd_progress_hurries())
+    if (cmd_progress_should_stop())
         return bw_error_create(BW_ERROR_STOPPED, "no more entries are needed");
     const struct bw_inode *inode = entry->inode;
     if (inode && S_ISREG(inode->mode)) /* an estimate: allocated bytes are read, holes are not */

@@ -315,8 +315,9 @@ static struct bw_error *make_with_directories(struct extract *extract, struct bw
         return error;
     bw_error_free(error);
     extract->item = item;
-    BW_TRY(bw_target_make_way(&extract->target, bw_export_entry_name(item),
-                              bw_export_entry_name_length(item), make_missing_directory, extract));
+    BW_TRY(bw_target_make_replacing(&extract->target, bw_export_entry_name(item),
+                                    bw_export_entry_name_length(item), make_missing_directory,
+                                    extract));
     return make(extract, item);
 }
 

@@ -33,7 +33,7 @@ static size_t count_run(struct io_stats *stats, const struct bw_request *request
     while (run < count && requests[run].kind == requests->kind &&
            requests[run].length == requests->length)
         run++;
-    bw_values_add(&bw_tally_here(&stats->kinds[requests->kind])->sizes, requests->length, run);
+    bw_values_add(&bw_cpu_tally(&stats->kinds[requests->kind])->sizes, requests->length, run);
     return run;
 }
 
@@ -47,7 +47,7 @@ static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator
     uint64_t begin = bw_probes_now(probes);
     bw_wind(frame, bw_xlator_child(xlator, 0), requests, count);
     uint64_t end = bw_probes_now(probes);
-    bw_values_add(&bw_tally_here(&stats->kinds[requests->kind])->times, end - begin, 1);
+    bw_values_add(&bw_cpu_tally(&stats->kinds[requests->kind])->times, end - begin, 1);
     for (size_t done = 0; done < count;)
         done += count_run(stats, requests + done, count - done);
 }

@@ -211,7 +211,7 @@ static void test_deep(void **state)
         path[i * (NAME + 1) - 1] = '/';
     path[sizeof path - 1] = '\0';
     for (int i = 0; i < 2; i++)
-        assert_null(bw_target_make_way(&folders.target, path, strlen(path), make_way, &way));
+        assert_null(bw_target_make_replacing(&folders.target, path, strlen(path), make_way, &way));
     assert_int_equal(way.made, LEVELS - 1);
     assert_null(make_file(&folders, path));
     expect_errno(make_file(&folders, path), EEXIST);

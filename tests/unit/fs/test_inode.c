@@ -360,12 +360,12 @@ static void test_acls(void **state)
     bw_buffer_free(&buffer);
     struct bw_xattr xattr = {.name = (const uint8_t *)BW_ACL_DEFAULT, .name_length = 24};
     bool is_default;
-    assert_true(bw_acl_is_one(&xattr, &is_default) && is_default);
+    assert_true(bw_xattr_is_acl(&xattr, &is_default) && is_default);
     xattr.name = (const uint8_t *)BW_ACL_ACCESS;
     xattr.name_length = 23;
-    assert_true(bw_acl_is_one(&xattr, &is_default) && !is_default);
+    assert_true(bw_xattr_is_acl(&xattr, &is_default) && !is_default);
     xattr.name_length = 22;
-    assert_false(bw_acl_is_one(&xattr, &is_default));
+    assert_false(bw_xattr_is_acl(&xattr, &is_default));
 }
 
 /* Lists that take the place of others have as many entries, in the order that the kernel wants. */

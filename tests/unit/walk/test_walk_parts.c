@@ -61,10 +61,10 @@ static void test_directory_table(void **state)
         assert_int_equal(bw_directories_find(&table, TOP), 0);
         assert_int_equal(bw_directories_find(&table, 290), b);
         assert_int_equal(bw_directories_find(&table, 301), BW_NO_DIRECTORY);
-        assert_true(bw_directories_is(&table, b, a, "bb", 2));
-        assert_false(bw_directories_is(&table, b, 0, "bb", 2));
-        assert_false(bw_directories_is(&table, b, a, "bc", 2));
-        assert_false(bw_directories_is(&table, b, a, "b", 1));
+        assert_true(bw_directories_matches(&table, b, a, "bb", 2));
+        assert_false(bw_directories_matches(&table, b, 0, "bb", 2));
+        assert_false(bw_directories_matches(&table, b, a, "bc", 2));
+        assert_false(bw_directories_matches(&table, b, a, "b", 1));
         uint32_t parent = b;
         for (uint64_t inode = 1000; inode < 3000; inode++)
             parent = add(&table, inode, inode % 9 ? parent : 0, "name");
