@@ -1,28 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The du command: the lines of `btrfs filesystem du`, or rows. */
-#include "btrfs-walk/space.h"
+#include <time.h>
 
+#include "base/buffer.h"
 #include "base/cleanup.h"
 #include "base/decimal.h"
 #include "base/escape.h"
 #include "base/human.h"
+#include "base/json.h"
 #include "btrfs-walk/records.h"
+#include "btrfs-walk/space.h"
 #include "cli/common/monitor.h"
+#include "cli/common/options.h"
+#include "cli/common/output.h"
 #include "cli/common/output_format.h"
 #include "cli/common/paths.h"
 #include "cli/common/selection.h"
-#include "cli/inspect/du_ncdu.h"
 
 struct du_state {
     struct cmd_selection selection;
     bool summarize, ncdu;
-};
-
-/* A running du command. */
-struct du {
-    struct du_state *state;
-    struct cmd_answer *answer;
-    struct du_ncdu ncdu;
 };
 
 static const struct cmd_option options[] = {
@@ -33,30 +30,179 @@ static const struct cmd_option options[] = {
     {0},
 };
 
-static struct bw_error *write_row(void *context, const struct bw_du_entry *entry)
+/*
+ * Sizes of files for ncdu. A directory is an array of objects and arrays; its first object is the
+ * directory itself. Source: https://dev.yorhel.nl/ncdu/jsonfmt (version 1.2).
+ *
+ * ncdu counts hard links once in each directory above them, and shows what directories share. So
+ * the shared data of a file becomes a hard link: files with the same shared data have the same
+ * inode number, which is the hash of the addresses. A file that also has exclusive data becomes
+ * two entries.
+ *
+ * bw_du() passes a directory on after its contents; here it comes before them, when its first file
+ * does. Directories may be deeper than base/json can nest, so their brackets are written here.
+ */
+
+/* A file of that format while it is being written. Set the first two members; the rest begins as
+ * zeros. */
+struct du_ncdu {
+    struct cmd_output *output;
+    const char *title;       /* name of the top directory */
+    struct bw_buffer folder; /* path of the open directory below the top */
+    struct bw_buffer text;   /* the current piece of the output */
+    bool begun;
+};
+
+#ifndef BW_VERSION
+#define BW_VERSION "unknown"
+#endif
+
+/* An entry of the file. */
+struct item {
+    const char *name, *suffix; /* suffix: "", or appended to the name */
+    size_t length;             /* of the name */
+    uint64_t size;
+    uint64_t inode; /* of a hard link; otherwise 0 */
+};
+
+static void append_item(struct du_ncdu *ncdu, const struct item *item)
 {
-    struct du *du = context;
-    const struct bw_bytes path = {entry->path, entry->path_length};
-    const struct bw_duinfo row = {.path = path,
-                                  .path_bytes = path,
-                                  .type = bw_file_type_name(entry->place.type),
-                                  .subvolume = bw_subvolume_id(entry->place.subvolume),
-                                  .inode = entry->place.inode,
-                                  .depth = entry->depth,
-                                  .files = entry->files,
-                                  .total = entry->total,
-                                  .exclusive = entry->exclusive,
-                                  .shared = entry->shared,
-                                  .set_shared = entry->set_shared,
-                                  .extent_count = entry->extent_count,
-                                  .disk = entry->disk};
-    const uint64_t unknown =
-        BW_MEMBER(duinfo, exclusive) | BW_MEMBER(duinfo, shared) | BW_MEMBER(duinfo, set_shared);
-    return cmd_answer_write(du->answer, &row, sizeof row,
-                            !entry->sharing_known ? unknown
-                            : entry->depth        ? BW_MEMBER(duinfo, set_shared)
-                                                  : 0);
+    BW_AUTO_BUFFER struct bw_buffer name = {0};
+    struct bw_json json = bw_json_start(&ncdu->text, false);
+    bw_buffer_append(&name, item->name, item->length);
+    bw_buffer_append(&name, item->suffix, strlen(item->suffix));
+    ncdu->text.failed |= name.failed;
+    bw_json_begin_object(&json, NULL);
+    bw_json_raw_bytes(&json, "name", name.data ? name.data : "", name.length);
+    if (item->size) {
+        bw_json_number(&json, "asize", item->size);
+        bw_json_number(&json, "dsize", item->size);
+    }
+    if (item->inode) {
+        bw_json_number(&json, "ino", item->inode);
+        bw_json_bool(&json, "hlnkc", true);
+    }
+    bw_json_end(&json);
 }
+
+static void append_json(struct du_ncdu *ncdu, const char *text)
+{
+    bw_buffer_append(&ncdu->text, text, strlen(text));
+}
+
+static void begin_file(struct du_ncdu *ncdu)
+{
+    struct bw_json json = bw_json_start(&ncdu->text, false);
+    append_json(ncdu, "[1,2,");
+    bw_json_begin_object(&json, NULL);
+    bw_json_text(&json, "progname", "btrfs-walk");
+    bw_json_text(&json, "progver", BW_VERSION);
+    bw_json_number(&json, "timestamp", (uint64_t)time(NULL));
+    bw_json_end(&json);
+    append_json(ncdu, ",\n[");
+    append_item(ncdu, &(struct item){ncdu->title, "", strlen(ncdu->title), 0, 0});
+    ncdu->begun = true;
+}
+
+/* Closes and opens directories until the one with this path, whose names each end with a '/', is
+ * open. */
+static void switch_directory(struct du_ncdu *ncdu, const char *path, size_t length)
+{
+    const struct bw_buffer *folder = &ncdu->folder;
+    size_t common = 0; /* bytes that both paths begin with, in whole names */
+    for (size_t i = 0; i < folder->length && i < length && folder->data[i] == path[i]; i++)
+        if (path[i] == '/')
+            common = i + 1;
+    for (size_t i = common; i < folder->length; i++)
+        if (folder->data[i] == '/')
+            append_json(ncdu, "]");
+    ncdu->folder.length = common;
+    for (size_t at = common; at < length;) {
+        const size_t name = (size_t)((const char *)memchr(path + at, '/', length - at) - path) - at;
+        append_json(ncdu, ",\n[");
+        append_item(ncdu, &(struct item){path + at, "", name, 0, 0});
+        at += name + 1;
+    }
+    bw_buffer_append(&ncdu->folder, path + common, length - common);
+}
+
+static void append_file(struct du_ncdu *ncdu, const char *name, size_t length,
+                        const struct bw_du_entry *entry)
+{
+    const uint64_t shared = entry->sharing_known ? entry->shared : 0;
+    const uint64_t own = entry->total - shared;
+    struct item item = {name, "", length, own, 0};
+    if (own || !shared) {
+        append_json(ncdu, ",\n");
+        append_item(ncdu, &item);
+        item.suffix = " (shared)";
+    }
+    if (!shared)
+        return;
+    item.size = shared;
+    item.inode = entry->shared_id >> 1 | 1; /* must fit a signed number, and not be 0 */
+    append_json(ncdu, ",\n");
+    append_item(ncdu, &item);
+}
+
+/* The part of the path below the start: its last `depth` names, and where the name begins. */
+static const char *below_start(const struct bw_du_entry *entry, const char **name)
+{
+    const char *at = entry->path + entry->path_length;
+    uint64_t names = entry->depth ? entry->depth : 1;
+    for (*name = NULL; at > entry->path; at--)
+        if (at[-1] == '/') {
+            *name = *name ? *name : at;
+            if (!--names)
+                break;
+        }
+    *name = *name ? *name : at;
+    return at;
+}
+
+/* Writes an entry. The entries come in the order of bw_du(). */
+static struct bw_error *du_ncdu_write(struct du_ncdu *ncdu, const struct bw_du_entry *entry)
+{
+    const char *name, *path = below_start(entry, &name);
+    const char *end = entry->path + entry->path_length;
+    ncdu->text.length = 0;
+    if (!ncdu->begun)
+        begin_file(ncdu);
+    if (entry->place.type != BW_FILE_DIRECTORY) {
+        switch_directory(ncdu, path, (size_t)(name - path));
+        append_file(ncdu, name, (size_t)(end - name), entry);
+    } else if (entry->depth) {
+        BW_AUTO_BUFFER struct bw_buffer folder = {0};
+        bw_buffer_append(&folder, path, (size_t)(end - path));
+        bw_buffer_append_byte(&folder, '/');
+        if (folder.failed)
+            return bw_error_no_memory();
+        switch_directory(ncdu, folder.data, folder.length);
+    }
+    if (ncdu->text.failed || ncdu->folder.failed)
+        return bw_error_no_memory();
+    return cmd_write(ncdu->output, ncdu->text.data, ncdu->text.length);
+}
+
+/* Writes the end. */
+static struct bw_error *du_ncdu_end(struct du_ncdu *ncdu)
+{
+    ncdu->text.length = 0;
+    if (!ncdu->begun)
+        begin_file(ncdu);
+    switch_directory(ncdu, "", 0);
+    append_json(ncdu, "]]\n");
+    if (ncdu->text.failed)
+        return bw_error_no_memory();
+    return cmd_write(ncdu->output, ncdu->text.data, ncdu->text.length);
+}
+
+/* A running du command. */
+struct du {
+    struct du_state *state;
+    struct cmd_answer *answer;
+    struct du_ncdu ncdu;
+};
 
 /* Right-aligned in 10 columns, as in btrfs-progs. */
 static void append_size(const struct cmd_answer_settings *settings, struct bw_buffer *line,
@@ -92,7 +238,28 @@ static struct bw_error *write_entry(void *context, const struct bw_du_entry *ent
     const unsigned types = du->state->selection.types;
     if (types && !(types & 1u << entry->place.type))
         return NULL;
-    return du->state->ncdu ? du_ncdu_write(&du->ncdu, entry) : write_row(du, entry);
+    if (du->state->ncdu)
+        return du_ncdu_write(&du->ncdu, entry);
+    const struct bw_bytes path = {entry->path, entry->path_length};
+    const struct bw_duinfo row = {.path = path,
+                                  .path_bytes = path,
+                                  .type = bw_file_type_name(entry->place.type),
+                                  .subvolume = bw_subvolume_id(entry->place.subvolume),
+                                  .inode = entry->place.inode,
+                                  .depth = entry->depth,
+                                  .files = entry->files,
+                                  .total = entry->total,
+                                  .exclusive = entry->exclusive,
+                                  .shared = entry->shared,
+                                  .set_shared = entry->set_shared,
+                                  .extent_count = entry->extent_count,
+                                  .disk = entry->disk};
+    uint64_t absent = 0;
+    if (!entry->sharing_known)
+        absent |= BW_MEMBER(duinfo, exclusive) | BW_MEMBER(duinfo, shared);
+    if (!entry->sharing_known || entry->depth)
+        absent |= BW_MEMBER(duinfo, set_shared);
+    return cmd_answer_write(du->answer, &row, sizeof row, absent);
 }
 
 static struct bw_error *list_path(struct du *du, const char *path)
@@ -139,7 +306,8 @@ static struct bw_error *export_ncdu(struct du *du)
     du->ncdu = (struct du_ncdu){.output = &du->answer->output, .title = title.data};
     struct bw_error *error = list_paths(du);
     error = bw_error_first(error, du_ncdu_end(&du->ncdu));
-    du_ncdu_free(&du->ncdu);
+    bw_buffer_free(&du->ncdu.text);
+    bw_buffer_free(&du->ncdu.folder);
     return error;
 }
 

@@ -146,22 +146,6 @@ struct places {
     struct part all;
 };
 
-static void print_places(const struct places *places, struct bw_buffer *text)
-{
-    const struct answer *answer = places->answer;
-    struct spans spans = {.count = 0, .separator = " ", .text = text};
-    struct part part, rest = places->all;
-    while (next_part(answer, &rest, &part)) {
-        struct bw_mapping place = {.offset = part.logical};
-        spans.several |= rest.length != 0;
-        if (!part.copies)
-            add_span(&spans, &(struct span){place, part.length, true, false});
-        for (unsigned number = 1; find_place(answer, &part, number, &place); number++)
-            add_span(&spans, &(struct span){place, part.length, false, place.rebuilt});
-    }
-    write_spans(&spans);
-}
-
 /* The lines of a file. */
 struct table {
     struct bw_record_sink sink;
@@ -187,8 +171,20 @@ static struct bw_error *print_extent(struct bw_record_sink *sink, const void *re
     bw_buffer_format(text, "%s", extent->extent_kind);
     if (strcmp(extent->compression, bw_compression_name(BW_COMPRESS_NONE)) != 0)
         bw_buffer_format(text, ",encoded,%s", extent->compression);
-    if (places)
-        print_places(places, text);
+    if (places) {
+        const struct answer *answer = places->answer;
+        struct spans spans = {.count = 0, .separator = " ", .text = text};
+        struct part part, rest = places->all;
+        while (next_part(answer, &rest, &part)) {
+            struct bw_mapping place = {.offset = part.logical};
+            spans.several |= rest.length != 0;
+            if (!part.copies)
+                add_span(&spans, &(struct span){place, part.length, true, false});
+            for (unsigned number = 1; find_place(answer, &part, number, &place); number++)
+                add_span(&spans, &(struct span){place, part.length, false, place.rebuilt});
+        }
+        write_spans(&spans);
+    }
     bw_buffer_append_byte(text, '\n');
     return cmd_answer_pass_on(table->answer, WORTH_WRITING);
 }
@@ -268,33 +264,6 @@ static struct bw_error *list_places(void *context, struct bw_record_sink *sink)
     return NULL;
 }
 
-static struct bw_error *write_extent(const struct answer *answer, const struct bw_extent *extent,
-                                     struct bw_record_sink *sink)
-{
-    const bool has_item = extent->kind != BW_EXTENT_HOLE && extent->kind != BW_EXTENT_BAD;
-    struct places places = {answer, {extent->used_logical, extent->used_stored, 0}};
-    struct bw_extentinfo row = {
-        .file_offset = extent->offset,
-        .length = extent->length,
-        .extent_kind = kinds[extent->kind],
-        .compression = bw_compression_name(extent->compression),
-        .generation = extent->generation,
-        .extent_logical = extent->logical,
-        .extent_stored = extent->stored,
-        .extent_length = extent->ram_bytes,
-        .extent_offset = extent->extent_offset,
-    };
-    uint64_t absent = 0;
-    if (!has_item)
-        absent |= BW_MEMBER(extentinfo, compression) | BW_MEMBER(extentinfo, generation);
-    if (extent->used_stored)
-        row.places = (struct bw_records){list_places, &places};
-    else
-        absent |= BW_MEMBER(extentinfo, extent_logical) | BW_MEMBER(extentinfo, extent_stored) |
-                  BW_MEMBER(extentinfo, extent_length) | BW_MEMBER(extentinfo, extent_offset);
-    return sink->visit(sink, &row, sizeof row, absent);
-}
-
 static struct bw_error *list_extents(void *context, struct bw_record_sink *sink)
 {
     const struct answer *answer = context;
@@ -306,22 +275,29 @@ static struct bw_error *list_extents(void *context, struct bw_record_sink *sink)
         if (extent->kind == BW_EXTENT_BAD)
             cmd_paths_miss(answer->paths,
                            bw_error_prefix(bw_error_copy(extent->error), "%s", answer->path));
-        BW_TRY(write_extent(answer, extent, sink));
+        const bool has_item = extent->kind != BW_EXTENT_HOLE && extent->kind != BW_EXTENT_BAD;
+        struct places places = {answer, {extent->used_logical, extent->used_stored, 0}};
+        struct bw_extentinfo row = {
+            .file_offset = extent->offset,
+            .length = extent->length,
+            .extent_kind = kinds[extent->kind],
+            .compression = bw_compression_name(extent->compression),
+            .generation = extent->generation,
+            .extent_logical = extent->logical,
+            .extent_stored = extent->stored,
+            .extent_length = extent->ram_bytes,
+            .extent_offset = extent->extent_offset,
+        };
+        uint64_t absent = 0;
+        if (!has_item)
+            absent |= BW_MEMBER(extentinfo, compression) | BW_MEMBER(extentinfo, generation);
+        if (extent->used_stored)
+            row.places = (struct bw_records){list_places, &places};
+        else
+            absent |= BW_MEMBER(extentinfo, extent_logical) | BW_MEMBER(extentinfo, extent_stored) |
+                      BW_MEMBER(extentinfo, extent_length) | BW_MEMBER(extentinfo, extent_offset);
+        BW_TRY(sink->visit(sink, &row, sizeof row, absent));
     }
-}
-
-static struct bw_error *write_contents(struct answer *answer, const struct bw_place *place)
-{
-    const struct bw_inode *inode = bw_file_inode(answer->file);
-    const struct bw_contentinfo row = {
-        .path = {answer->path, strlen(answer->path)},
-        .inode = place->inode,
-        .subvolume = bw_subvolume_id(place->subvolume),
-        .size = inode->size,
-        .checksums = !(inode->flags & BW_INODE_NODATASUM),
-        .extents = {list_extents, answer},
-    };
-    return cmd_answer_write(&answer->paths->answer, &row, sizeof row, 0);
 }
 
 static struct bw_error *answer_path(void *context, struct cmd_paths *paths, const char *path,
@@ -330,7 +306,16 @@ static struct bw_error *answer_path(void *context, struct cmd_paths *paths, cons
     struct answer answer = {.paths = paths, .path = path};
     (void)context, (void)text;
     BW_TRY(bw_file_open(paths->session.fs, place, NULL, &answer.file));
-    struct bw_error *error = write_contents(&answer, place);
+    const struct bw_inode *inode = bw_file_inode(answer.file);
+    const struct bw_contentinfo row = {
+        .path = {path, strlen(path)},
+        .inode = place->inode,
+        .subvolume = bw_subvolume_id(place->subvolume),
+        .size = inode->size,
+        .checksums = !(inode->flags & BW_INODE_NODATASUM),
+        .extents = {list_extents, &answer},
+    };
+    struct bw_error *error = cmd_answer_write(&paths->answer, &row, sizeof row, 0);
     bw_file_close(answer.file);
     return error;
 }

@@ -8,8 +8,8 @@
 #include "base/search.h"
 #include "btrfs-walk/records.h"
 #include "btrfs-walk/space.h"
+#include "cli/command.h"
 #include "cli/common/output_format.h"
-#include "cli/inspect/used.h"
 
 struct map_state {
     uint64_t devid;
@@ -58,9 +58,9 @@ static struct bw_error *store_devid(void *target, const struct cmd_option *optio
     struct map_state *map = target;
     map->by_device = true;
     const char *rest = argument;
-    return cmd_parse_bytes(&rest, &map->devid) && !*rest
-               ? NULL
-               : cmd_bad_argument(option, argument, "the number of a device; 'devices' lists them");
+    if (!cmd_parse_bytes(&rest, &map->devid) || *rest)
+        return cmd_bad_argument(option, argument, "the number of a device; 'devices' lists them");
+    return NULL;
 }
 
 static const struct cmd_option options[] = {
@@ -90,14 +90,6 @@ static struct bw_error *add_device(void *context, const struct bw_device_info *d
     if (!BW_ARRAY_RESERVE(map->devices, map->device_count, map->device_capacity))
         return bw_error_no_memory();
     map->devices[map->device_count++] = (struct device){device->devid, device->path};
-    return NULL;
-}
-
-static const char *path_of(const struct map *map, uint64_t devid)
-{
-    for (size_t i = 0; i < map->device_count; i++)
-        if (map->devices[i].devid == devid)
-            return map->devices[i].path;
     return NULL;
 }
 
@@ -149,15 +141,6 @@ static bool is_outside(const struct map *map, uint64_t address, uint64_t *length
 
 /* Parsing addresses and ranges. */
 
-static struct bw_error *parse_question(const char *text, struct question *question)
-{
-    BW_TRY(cmd_parse_range(text, &question->address, &question->length));
-    question->whole = question->length;
-    if (!question->whole)
-        question->length = UINT64_MAX - question->address;
-    return NULL;
-}
-
 static struct bw_error *check_question(const struct map *map, const struct question *question)
 {
     struct bw_mapping mapping;
@@ -166,9 +149,9 @@ static struct bw_error *check_question(const struct map *map, const struct quest
         uint64_t length = 1;
         BW_AUTO_ERROR struct bw_error *error =
             bw_fs_map(map->fs, question->address, 1, 1, &mapping);
-        return error && is_outside(map, question->address, &length)
-                   ? no_chunk(map, question->address)
-                   : NULL;
+        if (error && is_outside(map, question->address, &length))
+            return no_chunk(map, question->address);
+        return NULL;
     }
     BW_AUTO_ERROR struct bw_error *error = bw_device_map_find(
         map->device_map, map->state->devid, question->address, question->length, &place);
@@ -182,13 +165,15 @@ static struct bw_error *check_question(const struct map *map, const struct quest
 
 /* Looking up. */
 
-/* `alternative`: number of the image of the device; 0: it has only one. */
+/* Writes a row. `alternative`: number of the image of the device; 0: it has only one. */
 static struct bw_error *write_row(const struct map *map, struct bw_placeinfo *row,
                                   uint64_t alternative, uint64_t absent)
 {
     const char *path = alternative ? bw_fs_alternative(map->fs, row->devid, alternative) : NULL;
-    if (!path && !(absent & BW_MEMBER(placeinfo, devid)))
-        path = path_of(map, row->devid);
+    if (!(absent & BW_MEMBER(placeinfo, devid)))
+        for (size_t i = 0; !path && i < map->device_count; i++)
+            if (map->devices[i].devid == row->devid)
+                path = map->devices[i].path;
     row->device = row->device_bytes = (struct bw_bytes){path, path ? strlen(path) : 0};
     if (!row->mirror)
         absent |= BW_MEMBER(placeinfo, mirror);
@@ -201,6 +186,7 @@ static struct bw_error *write_row(const struct map *map, struct bw_placeinfo *ro
 static struct bw_error *write_places(const struct map *map, uint64_t logical,
                                      struct bw_mapping place)
 {
+    static const char *const kinds[] = {"copy", "P", "Q"};
     unsigned parity = 0;
     uint64_t length = place.length, devid = 0, offset = 0;
     for (unsigned copy = 1; copy <= place.copies && parity < 2; copy++) {
@@ -212,9 +198,7 @@ static struct bw_error *write_places(const struct map *map, uint64_t logical,
         offset = place.offset;
         struct bw_placeinfo row = {.logical = logical,
                                    .length = place.length,
-                                   .kind = parity == 0   ? "copy"
-                                           : parity == 1 ? "P"
-                                                         : "Q",
+                                   .kind = kinds[parity],
                                    .mirror = place.rebuilt ? 0 : copy,
                                    .devid = place.devid,
                                    .offset = place.offset};
@@ -223,32 +207,27 @@ static struct bw_error *write_places(const struct map *map, uint64_t logical,
     return NULL;
 }
 
-static struct bw_error *write_nowhere(const struct map *map, uint64_t logical, bool outside,
-                                      uint64_t length)
-{
-    struct bw_placeinfo row = {
-        .logical = logical, .length = length, .kind = outside ? "outside" : "unused"};
-    return write_row(map, &row, 0, BW_MEMBER(placeinfo, devid) | BW_MEMBER(placeinfo, offset));
-}
-
 /* Writes the location of the first contiguous piece of a range, and removes it from the range. */
 static struct bw_error *map_logical(const struct map *map, struct question *rest)
 {
     struct bw_mapping place;
     uint64_t logical = rest->address, length = rest->length;
     struct bw_error *error = bw_fs_map(map->fs, logical, rest->length, 1, &place);
-    bool nowhere = error && error->code == BW_ERROR_NOT_FOUND;
-    bool outside = nowhere && is_outside(map, logical, &length);
+    const bool nowhere = error && error->code == BW_ERROR_NOT_FOUND;
+    const bool outside = nowhere && is_outside(map, logical, &length);
     if (nowhere)
         bw_error_free(BW_TAKE(error));
+    if (error)
+        return error;
     if (!outside)
         length = place.length;
     rest->address += length;
     rest->length -= length;
-    if (error)
-        return error;
-    return nowhere ? write_nowhere(map, logical, outside, length)
-                   : write_places(map, logical, place);
+    if (!nowhere)
+        return write_places(map, logical, place);
+    struct bw_placeinfo row = {
+        .logical = logical, .length = length, .kind = outside ? "outside" : "unused"};
+    return write_row(map, &row, 0, BW_MEMBER(placeinfo, devid) | BW_MEMBER(placeinfo, offset));
 }
 
 static struct bw_error *map_device(const struct map *map, struct question *rest)
@@ -261,26 +240,20 @@ static struct bw_error *map_device(const struct map *map, struct question *rest)
     struct bw_device_place place;
     BW_TRY(bw_device_map_find(map->device_map, map->state->devid, rest->address, rest->length,
                               &place));
+    const char *kind = uses[place.use];
+    if (place.parity)
+        kind = place.parity == 1 ? "P" : "Q";
+    else if (place.copy)
+        kind = "copy";
     struct bw_placeinfo row = {.logical = place.logical,
                                .length = place.length,
-                               .kind = place.parity == 1   ? "P"
-                                       : place.parity == 2 ? "Q"
-                                       : place.copy        ? "copy"
-                                                           : uses[place.use],
+                               .kind = kind,
                                .mirror = place.copy,
                                .devid = map->state->devid,
                                .offset = rest->address};
     rest->address += place.length;
     rest->length -= place.length;
     return write_row(map, &row, 0, place.copy || place.parity ? 0 : BW_MEMBER(placeinfo, logical));
-}
-
-static struct bw_error *map_question(const struct map *map, struct question rest)
-{
-    do
-        BW_TRY((map->state->by_device ? map_device : map_logical)(map, &rest));
-    while (rest.whole && rest.length);
-    return NULL;
 }
 
 static struct bw_error *answer_all(struct map *map)
@@ -292,8 +265,12 @@ static struct bw_error *answer_all(struct map *map)
         BW_TRY(bw_fs_chunks(map->fs, add_chunk, &map->chunks));
     for (size_t i = 0; i < map->question_count; i++)
         BW_TRY(check_question(map, &map->questions[i]));
-    for (size_t i = 0; i < map->question_count; i++)
-        BW_TRY(map_question(map, map->questions[i]));
+    for (size_t i = 0; i < map->question_count; i++) {
+        struct question rest = map->questions[i];
+        do
+            BW_TRY((map->state->by_device ? map_device : map_logical)(map, &rest));
+        while (rest.whole && rest.length);
+    }
     return NULL;
 }
 
@@ -309,20 +286,67 @@ static struct bw_error *list(struct cmd_answer *answer, void *context)
     return error;
 }
 
-static int map_all(const struct cmd_common *common, struct map *map)
+/* The list_devices of the space in use, for --used. */
+
+/* A running listing. */
+struct used {
+    struct cmd_answer *answer;
+    const uint64_t *wanted; /* the only device to list_devices; NULL: all */
+    struct bw_used_map *map;
+    const char *path; /* of the present device */
+    bool found;
+};
+
+static struct bw_error *write_range(void *context, const struct bw_used_range *range)
 {
-    const struct cmd_answer_plan plan = {
-        .record = cmd_map.record,
-        .columns = map->state->by_device ? "devid,offset,length,kind,logical,mirror"
-                                         : "logical,length,kind,mirror,devid,offset,device",
-        .list = list,
-        .context = map,
-    };
-    for (size_t i = 0; i < common->path_count; i++) {
-        struct bw_error *error = parse_question(common->paths[i], &map->questions[i]);
-        if (error)
-            return cmd_fail(common, error);
-    }
+    const struct used *used = context;
+    const struct bw_bytes path = {used->path, used->path ? strlen(used->path) : 0};
+    const struct bw_usedinfo row = {.start = range->offset,
+                                    .length = range->length,
+                                    .present = range->in_use,
+                                    .zero = !range->in_use,
+                                    .data = range->in_use,
+                                    .offset = range->offset,
+                                    .kind = bw_used_kind_name(range->kind),
+                                    .devid = range->devid,
+                                    .device = path,
+                                    .device_bytes = path};
+    return cmd_answer_write(used->answer, &row, sizeof row, 0);
+}
+
+static struct bw_error *list_device(void *context, const struct bw_device_info *device)
+{
+    struct used *used = context;
+    if (used->wanted ? device->devid != *used->wanted : !device->path)
+        return NULL;
+    used->found = true;
+    used->path = device->path;
+    return bw_used_map_device(used->map, device->devid, write_range, used);
+}
+
+static struct bw_error *list_devices(struct cmd_answer *answer, void *context)
+{
+    struct used *used = context;
+    struct bw_fs *fs = answer->session.fs;
+    used->answer = answer;
+    BW_TRY(bw_used_map_open(fs, NULL, &used->map));
+    struct bw_error *error = bw_fs_devices(fs, list_device, used);
+    if (!error && used->wanted && !used->found)
+        error = bw_error_create(
+            BW_ERROR_USAGE, "there is no device %" PRIu64 "; 'devices' lists them", *used->wanted);
+    bw_used_map_close(used->map);
+    return error;
+}
+
+/* Lists the ranges of all devices that have an image, or of one device (`devid`; NULL: all). Opens
+ * the images; returns the exit status. */
+static int cmd_list_used(const struct cmd_common *common, const uint64_t *devid)
+{
+    struct used used = {.wanted = devid};
+    const struct cmd_answer_plan plan = {.record = "usedinfo",
+                                         .columns = "devid,start,length,data,kind,device",
+                                         .list = list_devices,
+                                         .context = &used};
     return cmd_answer_run(common, &plan);
 }
 
@@ -352,13 +376,33 @@ static int list_used(const struct cmd_common *common, const struct map_state *se
 static int run(const struct cmd_common *common, void *state)
 {
     const struct map_state *settings = state;
+    const size_t count = common->path_count;
     if (settings->used)
         return list_used(common, settings);
-    if (!common->path_count)
+    if (!count)
         return cmd_usage_error(&cmd_map, "no address given", NULL);
-    BW_AUTO_FREE struct question *questions = calloc(common->path_count, sizeof *questions);
-    struct map map = {.state = state, .questions = questions, .question_count = common->path_count};
-    return questions ? map_all(common, &map) : cmd_fail(common, bw_error_no_memory());
+    BW_AUTO_FREE struct question *questions = calloc(count, sizeof *questions);
+    struct map map = {.state = state, .questions = questions, .question_count = count};
+    const struct cmd_answer_plan plan = {
+        .record = cmd_map.record,
+        .columns = settings->by_device ? "devid,offset,length,kind,logical,mirror"
+                                       : "logical,length,kind,mirror,devid,offset,device",
+        .list = list,
+        .context = &map,
+    };
+    if (!questions)
+        return cmd_fail(common, bw_error_no_memory());
+    for (size_t i = 0; i < count; i++) {
+        struct question *question = &questions[i];
+        struct bw_error *error =
+            cmd_parse_range(common->paths[i], &question->address, &question->length);
+        if (error)
+            return cmd_fail(common, error);
+        question->whole = question->length;
+        if (!question->whole)
+            question->length = UINT64_MAX - question->address;
+    }
+    return cmd_answer_run(common, &plan);
 }
 
 const struct command cmd_map = {

@@ -72,14 +72,6 @@ static void append_number(struct bw_buffer *line, int width, uint64_t value, boo
         bw_buffer_format(line, " %*" PRIu64, width, value);
 }
 
-/* A tree block: its level and first key. */
-static void append_block(struct bw_buffer *line, const struct bw_ownerinfo *row, uint64_t absent)
-{
-    char key[BW_KEY_TEXT];
-    bw_buffer_format(line, "level %" PRIu64 " %s", row->level,
-                     absent & BW_MEMBER(ownerinfo, key) ? "" : bw_key_text(&row->key, key));
-}
-
 /* Columns of fixed width: there may be millions of lines, so they are not aligned afterwards. */
 struct bw_error *cmd_print_owner(struct cmd_answer *answer, const void *record, uint64_t absent)
 {
@@ -99,8 +91,12 @@ struct bw_error *cmd_print_owner(struct cmd_answer *answer, const void *record, 
     bw_buffer_append(line, "  ", 2);
     if (row->path.data)
         bw_escape_line(line, row->path.data, row->path.length);
-    else if (!(absent & BW_MEMBER(ownerinfo, level)))
-        append_block(line, row, absent);
+    else if (!(absent & BW_MEMBER(ownerinfo, level))) {
+        /* A tree block has a level and a first key. */
+        char key[BW_KEY_TEXT];
+        bw_buffer_format(line, "level %" PRIu64 " %s", row->level,
+                         absent & BW_MEMBER(ownerinfo, key) ? "" : bw_key_text(&row->key, key));
+    }
     if (row->repairable)
         bw_buffer_format(line, "  (repairable)");
     while (line->length && line->data[line->length - 1] == ' ')
@@ -152,34 +148,23 @@ static uint64_t absent_members(unsigned lack, bool has_key)
     return absent;
 }
 
-/* The printed path: relative to the subvolume of --subvol. */
-static struct bw_bytes path_of(const struct search *search, const struct bw_owner *owner)
-{
-    const size_t skipped = search->subvolume_length;
-    const char *path = owner->path.data;
-    if (!path || !skipped)
-        return owner->path;
-    return owner->path.length > skipped
-               ? (struct bw_bytes){path + skipped, owner->path.length - skipped}
-               : (struct bw_bytes){"/", 1};
-}
-
-static bool is_subvolume(uint64_t tree)
-{
-    return tree == BW_TOP_SUBVOLUME || (tree >= BW_FIRST_SUBVOLUME && tree <= BW_LAST_SUBVOLUME);
-}
-
 static struct bw_error *write_owner(void *context, const struct bw_owner *owner)
 {
     const struct search *search = context;
-    const struct bw_bytes path = path_of(search, owner);
+    const uint64_t tree = owner->tree;
+    struct bw_bytes path = owner->path; /* relative to the subvolume of --subvol */
+    if (path.data && path.length > search->subvolume_length)
+        path = (struct bw_bytes){path.data + search->subvolume_length,
+                                 path.length - search->subvolume_length};
+    else if (path.data)
+        path = (struct bw_bytes){"/", 1};
     const struct bw_ownerinfo row = {
         .kind = bw_owner_kind_name(owner->kind),
         .logical = owner->logical,
         .length = owner->length,
         .extent_logical = owner->extent,
-        .tree = owner->tree,
-        .subvolume = owner->tree,
+        .tree = tree,
+        .subvolume = tree,
         .inode = owner->inode,
         .file_offset = owner->offset,
         .file_length = owner->file_length,
@@ -189,10 +174,12 @@ static struct bw_error *write_owner(void *context, const struct bw_owner *owner)
         .key = owner->key,
         .repairable = search->by_map && owner->range >= search->lost,
     };
-    return write_row(context, &row,
-                     (search->by_map ? 0 : BW_MEMBER(ownerinfo, repairable)) | no_device |
-                         (is_subvolume(owner->tree) ? 0 : BW_MEMBER(ownerinfo, subvolume)) |
-                         absent_members(lacks[owner->kind], owner->has_key));
+    uint64_t absent = no_device | absent_members(lacks[owner->kind], owner->has_key);
+    if (!search->by_map)
+        absent |= BW_MEMBER(ownerinfo, repairable);
+    if (tree != BW_TOP_SUBVOLUME && (tree < BW_FIRST_SUBVOLUME || tree > BW_LAST_SUBVOLUME))
+        absent |= BW_MEMBER(ownerinfo, subvolume);
+    return write_row(context, &row, absent);
 }
 
 /* Devices. */
@@ -257,33 +244,31 @@ static bool is_repairable(const struct search *search, struct bw_device_place *p
     }
 }
 
-/* Iterates over the places on a range of a device. With `places`, writes those without a logical
- * address; otherwise gathers the logical addresses. */
-static struct bw_error *map_range(struct search *search, uint64_t devid,
-                                  struct bw_address_range range, bool places)
-{
-    while (range.length) {
-        struct bw_device_place place;
-        BW_TRY(bw_device_map_find(search->device_map, devid, range.logical, range.length, &place));
-        if (!place.copy && places)
-            BW_TRY(write_place(search, devid, range.logical, &place));
-        const bool repairable = place.copy && search->by_map && is_repairable(search, &place);
-        if (place.copy && !places &&
-            !bad_ranges_add(repairable ? &search->repairable : &search->ranges, place.logical,
-                            place.length))
-            return bw_error_no_memory();
-        range.logical += place.length;
-        range.length -= place.length;
-    }
-    return NULL;
-}
-
+/* Iterates over the places on the ranges of the devices. With `places`, writes those without a
+ * logical address; otherwise gathers the logical addresses. */
 static struct bw_error *map_ranges(struct search *search, bool places)
 {
-    for (size_t i = 0; i < search->device_count; i++)
-        for (size_t k = 0; k < search->devices[i].bad.count; k++)
-            BW_TRY(map_range(search, search->devices[i].devid, search->devices[i].bad.items[k],
-                             places));
+    for (size_t i = 0; i < search->device_count; i++) {
+        const struct device_ranges *device = &search->devices[i];
+        for (size_t k = 0; k < device->bad.count; k++) {
+            struct bw_address_range range = device->bad.items[k];
+            while (range.length) {
+                struct bw_device_place place;
+                BW_TRY(bw_device_map_find(search->device_map, device->devid, range.logical,
+                                          range.length, &place));
+                if (!place.copy && places)
+                    BW_TRY(write_place(search, device->devid, range.logical, &place));
+                const bool repairable =
+                    place.copy && search->by_map && is_repairable(search, &place);
+                if (place.copy && !places &&
+                    !bad_ranges_add(repairable ? &search->repairable : &search->ranges,
+                                    place.logical, place.length))
+                    return bw_error_no_memory();
+                range.logical += place.length;
+                range.length -= place.length;
+            }
+        }
+    }
     return NULL;
 }
 
@@ -374,18 +359,6 @@ static struct bw_error *read_maps(struct search *search, const struct cmd_common
     return NULL;
 }
 
-static struct bw_error *join_ranges(struct search *search)
-{
-    bad_ranges_join(&search->ranges);
-    bad_ranges_join(&search->repairable);
-    search->lost = search->ranges.count;
-    for (size_t i = 0; i < search->repairable.count; i++)
-        if (!bad_ranges_add(&search->ranges, search->repairable.items[i].logical,
-                            search->repairable.items[i].length))
-            return bw_error_no_memory();
-    return NULL;
-}
-
 /* Finds the subvolume of --subvol. If it has no path, neither have the files in it. */
 static struct bw_error *find_subvolume(struct search *search, const char *name,
                                        const struct bw_subvolume **subvolume)
@@ -404,33 +377,19 @@ static struct bw_error *find_owners_on_device(struct search *search,
                                               struct bw_owner_options *owners)
 {
     BW_TRY(map_ranges(search, false));
-    BW_TRY(join_ranges(search));
+    /* Ranges that no other copy has come first. */
+    bad_ranges_join(&search->ranges);
+    bad_ranges_join(&search->repairable);
+    search->lost = search->ranges.count;
+    for (size_t i = 0; i < search->repairable.count; i++)
+        if (!bad_ranges_add(&search->ranges, search->repairable.items[i].logical,
+                            search->repairable.items[i].length))
+            return bw_error_no_memory();
     owners->ranges = search->ranges.items;
     owners->count = search->ranges.count;
     cmd_progress_expect_trees(search->fs, false);
     BW_TRY(bw_owners_find(search->fs, owners));
     return owners->subvolume ? NULL : map_ranges(search, true);
-}
-
-static struct bw_error *find_owners(struct search *search)
-{
-    const struct owner_state *state = search->state;
-    struct bw_owner_options owners = {.struct_size = sizeof owners,
-                                      .whole_extents = state->extent,
-                                      .no_extent_tree = state->scan,
-                                      .visit = write_owner,
-                                      .context = search};
-    if (state->subvolume)
-        BW_TRY(find_subvolume(search, state->subvolume, &owners.subvolume));
-    if (state->devid || search->by_map) {
-        BW_TRY(bw_device_map_open(search->fs, &search->device_map));
-        BW_TRY(search->by_map ? read_maps(search, search->answer->common) : select_device(search));
-        return find_owners_on_device(search, &owners);
-    }
-    owners.ranges = search->given.items;
-    owners.count = search->given.count;
-    cmd_progress_expect_trees(search->fs, false);
-    return bw_owners_find(search->fs, &owners);
 }
 
 static void free_search(struct search *search)
@@ -471,7 +430,26 @@ static struct bw_error *list(struct cmd_answer *answer, void *context)
     struct search *search = context;
     search->answer = answer;
     search->fs = answer->session.fs;
-    return find_owners(search);
+    const struct owner_state *state = search->state;
+    struct bw_owner_options owners = {.struct_size = sizeof owners,
+                                      .whole_extents = state->extent,
+                                      .no_extent_tree = state->scan,
+                                      .visit = write_owner,
+                                      .context = search};
+    if (state->subvolume)
+        BW_TRY(find_subvolume(search, state->subvolume, &owners.subvolume));
+    if (state->devid || search->by_map) {
+        BW_TRY(bw_device_map_open(search->fs, &search->device_map));
+        if (search->by_map)
+            BW_TRY(read_maps(search, search->answer->common));
+        else
+            BW_TRY(select_device(search));
+        return find_owners_on_device(search, &owners);
+    }
+    owners.ranges = search->given.items;
+    owners.count = search->given.count;
+    cmd_progress_expect_trees(search->fs, false);
+    return bw_owners_find(search->fs, &owners);
 }
 
 /* Unless --log is given, the log is ignored: replaying it would create tree blocks that are not in
