@@ -42,7 +42,7 @@ expect "no file system" 12 'not a btrfs file system' check \
 expect "a foreign device" 8 'dev1.img is not used' check "$plain" "$subvolumes"
 for usage in '' --no-such-option '--tolerate all x' '--report html=x x' '--report junit= x' \
     '--quick --data x' \
-    '--subvol 5 x' '--log=replay x' '--json --header x' '-o nothing x' '-j many x' \
+    '--subvol 5 x' '--log=replay x' '--json --separator : x' '-o nothing x' '-j many x' \
         "--insert nothing@x $plain"; do
     expect "usage: $usage" 16 '^btrfs-walk: ' check $usage
 done
