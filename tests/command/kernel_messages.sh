@@ -63,6 +63,16 @@ is "is that of its partition" "$(member logical)" "$block"
 printf 'I/O error, dev disk.img, sector 100 op 0x0:(READ)\n' > log
 expect "a sector before the partition" 0 . rescue --json --dmesg log disk.img --device "$other"
 is "has no address" "$(member logical)" ""
+printf 'I/O error, dev sda, sector 9000 op 0x0:(READ)\n' > log
+ln -s "$image" sda
+expect "a sector of the disk around an image" 0 'if the image is only a partition of it' \
+    rescue --dmesg log "$image"
+expect "with --quiet" 0 - rescue --quiet --dmesg log "$image"
+expect "a disk that is the image" 0 . rescue --dmesg log sda
+is "has no such doubt" "$(grep -c 'only a partition' "$WORK/err")" 0
+printf 'I/O error, dev nvme0n1p2, sector 9000 op 0x0:(READ)\n' > log
+expect "a sector of a partition" 0 . rescue --dmesg log "$image"
+is "has no such doubt either" "$(grep -c 'only a partition' "$WORK/err")" 0
 expect "the other command" 2 'option --dmesg was removed: use .rescue' owner --dmesg log disk.img
 
 # A tree block, of which one copy is good or none.

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Explaining the messages of a kernel log. Messages name a file by its subvolume and inode, or a
- * block by its logical address, or by an offset on a device. The owners of all addresses are found
- * in one search.
+ * Explaining the messages of a kernel log, for `rescue --dmesg`: the affected files, whether a good
+ * copy exists, and what to do.
+ *
+ * Messages name a file by its subvolume and inode, or a block by its logical address, or by an
+ * offset on a device. The file of each message is looked up first. Then one search finds the owners
+ * of all addresses: those in the messages, and those of the data of the files, which other files
+ * may share. While it runs, the copies of each block are read. At the end each message gets a row.
  */
-#include "cli/rescue/dmesg.h"
-
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,6 +24,7 @@
 #include "cli/common/monitor.h"
 #include "cli/common/output_format.h"
 #include "cli/rescue/kernel_messages.h"
+#include "cli/rescue/rescue.h"
 
 enum { SECTOR = 512 /* unit of sectors in messages of disks */ };
 
@@ -32,7 +35,7 @@ enum copies { COPIES_UNKNOWN, COPIES_GOOD, COPIES_BAD };
 struct explained {
     const struct kernel_log_entry *entry;
     bool has_logical, has_device, has_file;
-    uint64_t logical, devid, offset, partition_offset;
+    uint64_t logical, devid, offset;
     uint64_t subvolume, inode, file_offset;
     const struct explained *same; /**< an earlier message about the same address, or NULL */
     enum copies copies;
@@ -52,6 +55,7 @@ struct dmesg {
     size_t *item_of_range;           /* for each range, the number of its item */
     size_t range_count;
     struct bw_key_map addresses; /* the first item with each address */
+    bool has_unshifted; /* an offset may be one on the disk of which the image is a partition */
 };
 
 static bool has_value(const struct explained *item, enum kernel_value value)
@@ -92,62 +96,70 @@ static struct bw_error *compare_device(void *context, const struct bw_device_inf
     return NULL;
 }
 
-/* The id of the device of a message; false if it is unknown. */
-static bool find_device(struct dmesg *dmesg, struct explained *item)
+/* Whether a name of the kernel is that of a disk that may have partitions: sda, vdb, nvme0n1 or
+ * mmcblk0, but not sda1, nvme0n1p1, dm-0 or the name of a file. */
+static bool is_disk_name(const char *name)
 {
-    struct finding finding = {.name = item->entry->message.device};
-    if (has_value(item, KERNEL_DEVID)) {
-        item->devid = value_of(item, KERNEL_DEVID);
-        return true;
-    }
-    BW_AUTO_ERROR struct bw_error *error = bw_fs_devices(dmesg->fs, compare_device, &finding);
-    item->devid = finding.devid;
-    item->partition_offset = finding.partition_offset;
-    return !error && (finding.matches == 1 || finding.count == 1);
+    int end = 0;
+    sscanf(name, "nvme%*un%*u%n", &end);
+    sscanf(name, "mmcblk%*u%n", &end);
+    if (end)
+        return !name[end];
+    const char *letters = name + (name[0] == 'x');
+    if (!*letters || !strchr("shv", letters[0]) || letters[1] != 'd' || !letters[2])
+        return false;
+    return !letters[2 + strspn(letters + 2, "abcdefghijklmnopqrstuvwxyz")];
 }
 
-/* The offset on the device; false if the message has none. */
-static bool find_offset(struct explained *item)
+/*
+ * Finds the logical address of a message, directly or by its place on a device. Sectors in messages
+ * of btrfs count from the beginning of the file system, those of disks from the beginning of the
+ * disk. An image of the whole disk shows where its partition begins; an image of the partition
+ * alone does not.
+ */
+static struct bw_error *locate_item(struct dmesg *dmesg, struct explained *item)
 {
+    const struct kernel_message *message = &item->entry->message;
+    item->has_logical = has_value(item, KERNEL_LOGICAL);
+    if (item->has_logical)
+        item->logical = value_of(item, KERNEL_LOGICAL);
+
     if (has_value(item, KERNEL_PHYSICAL))
         item->offset = value_of(item, KERNEL_PHYSICAL);
     else if (has_value(item, KERNEL_SECTOR) && value_of(item, KERNEL_SECTOR) < UINT64_MAX / SECTOR)
         item->offset = value_of(item, KERNEL_SECTOR) * SECTOR;
     else
-        return false;
-    return true;
-}
-
-/* Sectors in messages of btrfs count from the beginning of the file system, those of disks from the
- * beginning of the disk. False if an offset is before the file system. An image of the whole disk
- * shows where its partition begins. */
-static bool shift_to_device(struct explained *item)
-{
-    const uint64_t by = item->partition_offset;
-    if (strncmp(item->entry->message.entry->word, "disk-", 5) != 0)
-        return true;
-    if (item->offset < by)
-        return false;
-    item->offset -= by;
-    return true;
-}
-
-static struct bw_error *locate_item(struct dmesg *dmesg, struct explained *item)
-{
-    struct bw_device_place place;
-    item->has_logical = has_value(item, KERNEL_LOGICAL);
-    item->logical = item->has_logical ? value_of(item, KERNEL_LOGICAL) : 0;
-    item->has_device = find_offset(item) && find_device(dmesg, item) && shift_to_device(item);
-    if (!item->has_device || item->has_logical)
         return NULL;
-    struct bw_error *error =
+
+    struct finding finding = {.name = message->device};
+    if (has_value(item, KERNEL_DEVID)) {
+        item->devid = value_of(item, KERNEL_DEVID);
+    } else {
+        BW_AUTO_ERROR struct bw_error *error = bw_fs_devices(dmesg->fs, compare_device, &finding);
+        if (error || (finding.matches != 1 && finding.count != 1))
+            return NULL;
+        item->devid = finding.devid;
+    }
+    if (strncmp(message->entry->word, "disk-", 5) == 0) {
+        if (item->offset < finding.partition_offset)
+            return NULL;
+        item->offset -= finding.partition_offset;
+        if (!finding.matches && !finding.partition_offset && is_disk_name(message->device))
+            dmesg->has_unshifted = true;
+    }
+    item->has_device = true;
+    if (item->has_logical)
+        return NULL;
+
+    struct bw_device_place place;
+    BW_AUTO_ERROR struct bw_error *error =
         bw_device_map_find(dmesg->devices, item->devid, item->offset, 1, &place);
+    if (error && error->code == BW_ERROR_NO_MEMORY)
+        return BW_TAKE(error);
+    item->has_device = !error; /* otherwise there is no such device, or offset */
     item->has_logical = !error && place.copy;
-    item->logical = item->has_logical ? place.logical : 0;
-    if (!error || error->code == BW_ERROR_NO_MEMORY)
-        return error;
-    bw_error_free(error); /* no such device, or offset */
-    item->has_device = false;
+    if (item->has_logical)
+        item->logical = place.logical;
     return NULL;
 }
 
@@ -255,36 +267,28 @@ static enum copies read_block(struct dmesg *dmesg, const struct explained *item,
     const struct bw_tree_block_header header = bw_tree_block_header(block);
     const bool of_generation = strcmp(item->entry->message.entry->word, "transid-failed") == 0;
     bw_tree_block_free(block);
-    return of_generation && has_value(item, KERNEL_WANTED) &&
-                   header.generation != value_of(item, KERNEL_WANTED)
-               ? COPIES_BAD
-               : COPIES_GOOD;
+    if (of_generation && has_value(item, KERNEL_WANTED) &&
+        header.generation != value_of(item, KERNEL_WANTED))
+        return COPIES_BAD;
+    return COPIES_GOOD;
 }
 
 /* Owners. */
-
-static void verify_copies(struct dmesg *dmesg, struct explained *item, const struct bw_owner *owner)
-{
-    struct bw_place place;
-    if (item->copies != COPIES_UNKNOWN)
-        return;
-    if (owner->kind == BW_OWNER_METADATA || owner->kind == BW_OWNER_BLOCK) {
-        item->copies = read_block(dmesg, item, owner->logical);
-        return;
-    }
-    if (owner->kind != BW_OWNER_DATA || !owner->subvolume)
-        return;
-    BW_AUTO_ERROR struct bw_error *error =
-        bw_lookup_number(dmesg->fs, owner->subvolume, owner->inode, &place);
-    if (!error)
-        item->copies = read_file(dmesg, &place, owner->offset);
-}
 
 static struct bw_error *add_owner(void *context, const struct bw_owner *owner)
 {
     struct dmesg *dmesg = context;
     struct explained *item = &dmesg->items[dmesg->item_of_range[owner->range]];
-    verify_copies(dmesg, item, owner);
+    if (item->copies == COPIES_UNKNOWN &&
+        (owner->kind == BW_OWNER_METADATA || owner->kind == BW_OWNER_BLOCK)) {
+        item->copies = read_block(dmesg, item, owner->logical);
+    } else if (item->copies == COPIES_UNKNOWN && owner->kind == BW_OWNER_DATA && owner->subvolume) {
+        struct bw_place place;
+        BW_AUTO_ERROR struct bw_error *error =
+            bw_lookup_number(dmesg->fs, owner->subvolume, owner->inode, &place);
+        if (!error)
+            item->copies = read_file(dmesg, &place, owner->offset);
+    }
     if (owner->subvolume && !item->has_file) {
         item->has_file = owner->kind == BW_OWNER_DATA;
         item->subvolume = owner->tree;
@@ -294,33 +298,8 @@ static struct bw_error *add_owner(void *context, const struct bw_owner *owner)
     return owner->path.data ? add_path(item, owner->path.data, owner->path.length) : NULL;
 }
 
-static struct bw_error *find_owners(struct dmesg *dmesg)
-{
-    const struct bw_owner_options options = {.struct_size = sizeof options,
-                                             .ranges = dmesg->ranges,
-                                             .count = dmesg->range_count,
-                                             .visit = add_owner,
-                                             .context = dmesg};
-    if (!dmesg->range_count)
-        return NULL;
-    cmd_progress_expect_trees(dmesg->fs, false);
-    return bw_owners_find(dmesg->fs, &options);
-}
-
-/* Does nothing if an earlier item has the same address. */
-static struct bw_error *add_searched_address(struct dmesg *dmesg, struct explained *item)
-{
-    const size_t number = (size_t)(item - dmesg->items);
-    const uint32_t first = bw_key_map_get(&dmesg->addresses, item->searched, UINT32_MAX);
-    if (first != UINT32_MAX) {
-        item->same = &dmesg->items[first];
-        return NULL;
-    }
-    dmesg->item_of_range[dmesg->range_count] = number;
-    dmesg->ranges[dmesg->range_count++] = (struct bw_address_range){item->searched, 1};
-    return bw_key_map_put(&dmesg->addresses, item->searched, (uint32_t)number);
-}
-
+/* Finds the file and the address of each message, then the owners of all addresses. Messages with
+ * the same address share those. */
 static struct bw_error *find_all(struct dmesg *dmesg)
 {
     for (size_t i = 0; i < dmesg->log->count; i++) {
@@ -330,10 +309,26 @@ static struct bw_error *find_all(struct dmesg *dmesg)
         BW_TRY(find_file(dmesg, item));
         if (!item->has_data)
             item->searched = item->logical;
-        if ((item->has_logical || item->has_data) && item->searched != UINT64_MAX)
-            BW_TRY(add_searched_address(dmesg, item));
+        if ((!item->has_logical && !item->has_data) || item->searched == UINT64_MAX)
+            continue;
+        const uint32_t first = bw_key_map_get(&dmesg->addresses, item->searched, UINT32_MAX);
+        if (first != UINT32_MAX) {
+            item->same = &dmesg->items[first];
+            continue;
+        }
+        dmesg->item_of_range[dmesg->range_count] = i;
+        dmesg->ranges[dmesg->range_count++] = (struct bw_address_range){item->searched, 1};
+        BW_TRY(bw_key_map_put(&dmesg->addresses, item->searched, (uint32_t)i));
     }
-    return find_owners(dmesg);
+    if (!dmesg->range_count)
+        return NULL;
+    const struct bw_owner_options options = {.struct_size = sizeof options,
+                                             .ranges = dmesg->ranges,
+                                             .count = dmesg->range_count,
+                                             .visit = add_owner,
+                                             .context = dmesg};
+    cmd_progress_expect_trees(dmesg->fs, false);
+    return bw_owners_find(dmesg->fs, &options);
 }
 
 /* Rows. */
@@ -362,18 +357,19 @@ static struct bw_error *write_item(struct cmd_answer *answer, const struct dmesg
         .description = entry->explanation,
         .advice = entry->advice,
     };
-    return cmd_answer_write(
-        answer, &row, sizeof row,
-        (item->has_logical ? 0 : BW_MEMBER(kernelmessageinfo, logical)) |
-            (has_value(item, KERNEL_MIRROR) ? 0 : BW_MEMBER(kernelmessageinfo, mirror)) |
-            (item->has_device
-                 ? 0
-                 : BW_MEMBER(kernelmessageinfo, devid) | BW_MEMBER(kernelmessageinfo, offset)) |
-            (found->has_file
-                 ? 0
-                 : BW_MEMBER(kernelmessageinfo, subvolume) | BW_MEMBER(kernelmessageinfo, inode) |
-                       BW_MEMBER(kernelmessageinfo, file_offset)) |
-            (found->copies ? 0 : BW_MEMBER(kernelmessageinfo, readable)));
+    uint64_t absent = 0;
+    if (!item->has_logical)
+        absent |= BW_MEMBER(kernelmessageinfo, logical);
+    if (!has_value(item, KERNEL_MIRROR))
+        absent |= BW_MEMBER(kernelmessageinfo, mirror);
+    if (!item->has_device)
+        absent |= BW_MEMBER(kernelmessageinfo, devid) | BW_MEMBER(kernelmessageinfo, offset);
+    if (!found->has_file)
+        absent |= BW_MEMBER(kernelmessageinfo, subvolume) | BW_MEMBER(kernelmessageinfo, inode) |
+                  BW_MEMBER(kernelmessageinfo, file_offset);
+    if (found->copies == COPIES_UNKNOWN)
+        absent |= BW_MEMBER(kernelmessageinfo, readable);
+    return cmd_answer_write(answer, &row, sizeof row, absent);
 }
 
 /* The text for people: the line, its meaning, the files, and what to do. */
@@ -412,10 +408,10 @@ static struct bw_error *list(struct cmd_answer *answer, void *context)
     return error;
 }
 
-static void print_unknown(const struct cmd_common *common, const struct kernel_log *log)
+/* What was not explained, or may be wrong. */
+static void print_doubts(const struct dmesg *dmesg)
 {
-    if (common->messages.quiet)
-        return;
+    const struct kernel_log *log = dmesg->log;
     fprintf(stderr,
             "btrfs-walk: %" PRIu64 " of %" PRIu64 " lines were passed over, %" PRIu64
             " of them errors and warnings of btrfs\n",
@@ -423,41 +419,45 @@ static void print_unknown(const struct cmd_common *common, const struct kernel_l
     if (log->dropped)
         fprintf(stderr, "btrfs-walk: %" PRIu64 " further messages were not explained\n",
                 log->dropped);
-}
-
-static int run_with(const struct cmd_common *common, struct dmesg *dmesg)
-{
-    const struct cmd_answer_plan plan = {
-        .record = "kernelmessageinfo", .print = print_item, .list = list, .context = dmesg};
-    const size_t count = dmesg->log->count;
-    struct cmd_common own = *common;
-    if (!common->input.log_given)
-        own.input.log = BW_LOG_IGNORE;
-    dmesg->items = calloc(count + 1, sizeof *dmesg->items);
-    dmesg->ranges = calloc(count + 1, sizeof *dmesg->ranges);
-    dmesg->item_of_range = calloc(count + 1, sizeof *dmesg->item_of_range);
-    const int status = dmesg->items && dmesg->ranges && dmesg->item_of_range
-                           ? cmd_answer_run(&own, &plan)
-                           : cmd_fail(common, bw_error_no_memory());
-    for (size_t i = 0; dmesg->items && i < count; i++) {
-        for (size_t path = 0; path < dmesg->items[i].path_count; path++)
-            free((char *)(uintptr_t)dmesg->items[i].paths[path].data);
-        free(dmesg->items[i].paths);
-    }
-    free(dmesg->items);
-    free(dmesg->ranges);
-    free(dmesg->item_of_range);
-    return status;
+    if (dmesg->has_unshifted)
+        fprintf(stderr,
+                "btrfs-walk: sectors in messages of a disk count from its beginning; if the "
+                "image is only a partition of it, the files are wrong: give the whole "
+                "disk\n");
 }
 
 int dmesg_run(const struct cmd_common *common, const char *file)
 {
     struct kernel_log log = {.lines = 0};
     struct dmesg dmesg = {.log = &log};
+    const struct cmd_answer_plan plan = {
+        .record = "kernelmessageinfo", .print = print_item, .list = list, .context = &dmesg};
     struct bw_error *error = kernel_log_read(file, &log);
-    const int status = error ? cmd_fail(common, error) : run_with(common, &dmesg);
-    if (!error)
-        print_unknown(common, &log);
+    if (error) {
+        kernel_log_free(&log);
+        return cmd_fail(common, error);
+    }
+    struct cmd_common own = *common;
+    if (!common->input.log_given)
+        own.input.log = BW_LOG_IGNORE;
+    dmesg.items = calloc(log.count + 1, sizeof *dmesg.items);
+    dmesg.ranges = calloc(log.count + 1, sizeof *dmesg.ranges);
+    dmesg.item_of_range = calloc(log.count + 1, sizeof *dmesg.item_of_range);
+    int status;
+    if (dmesg.items && dmesg.ranges && dmesg.item_of_range)
+        status = cmd_answer_run(&own, &plan);
+    else
+        status = cmd_fail(common, bw_error_no_memory());
+    if (!common->messages.quiet)
+        print_doubts(&dmesg);
+    for (size_t i = 0; dmesg.items && i < log.count; i++) {
+        for (size_t path = 0; path < dmesg.items[i].path_count; path++)
+            free((char *)(uintptr_t)dmesg.items[i].paths[path].data);
+        free(dmesg.items[i].paths);
+    }
+    free(dmesg.items);
+    free(dmesg.ranges);
+    free(dmesg.item_of_range);
     kernel_log_free(&log);
     return status;
 }

@@ -13,7 +13,6 @@
 #include "base/cleanup.h"
 #include "base/human.h"
 #include "cli/common/monitor.h"
-#include "cli/rescue/dmesg.h"
 
 static const struct cmd_option options[] = {
     {0, "extract", "DEST", "run the commands, and save everything below this directory",

@@ -8,6 +8,7 @@
  *     older.c     searches older generations for the unreadable files
  *     steps.c     the commands that save the files, printed or run
  *     text.c      the answer for people
+ *     dmesg.c     --dmesg: the messages of a kernel log, explained
  */
 #ifndef BW_CLI_RESCUE_RESCUE_H
 #define BW_CLI_RESCUE_RESCUE_H
@@ -136,5 +137,9 @@ struct bw_error *rescue_look_back(struct rescue *rescue);
 
 /** Appends the answer for people. */
 struct bw_error *rescue_print(struct cmd_answer *answer, const void *record, uint64_t absent);
+
+/** Reads a kernel log ("-": stdin), opens the file system, and writes a row of the record
+ * `kernelmessageinfo` for each message. Returns the exit status. */
+int dmesg_run(const struct cmd_common *common, const char *file);
 
 #endif
