@@ -158,9 +158,7 @@ void bw_bad_ranges_add(struct bw_check *check, struct bw_bad_ranges *bad,
     placed.offset = finding.offset;
     bw_check_note_bad(check, range->logical, range->length);
     pthread_mutex_lock(&bad->lock);
-    if (!bw_bad_range_list_reserve(&bad->ranges, 1))
-        bad->ranges.items[bad->ranges.count++] = placed;
-    else
+    if (bw_bad_range_list_push(&bad->ranges, placed))
         bad->no_memory = true;
     pthread_mutex_unlock(&bad->lock);
 }

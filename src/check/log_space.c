@@ -53,9 +53,7 @@ void bw_log_space_free(struct bw_log_space *space)
 static void add_claim(struct bw_log_space *space, const struct claim *claim)
 {
     pthread_mutex_lock(&space->lock);
-    if (!claims_reserve(&space->claims, 1))
-        space->claims.items[space->claims.count++] = *claim;
-    else
+    if (claims_push(&space->claims, *claim))
         space->no_memory = true;
     pthread_mutex_unlock(&space->lock);
 }

@@ -59,10 +59,7 @@ void bw_level_reader_end(struct bw_level_reader *levels)
 
 static bool add_block(struct bw_block_queue *list, const struct bw_queued_block *block)
 {
-    if (bw_block_queue_reserve(list, 1))
-        return false;
-    list->items[list->count++] = *block;
-    return true;
+    return !bw_block_queue_push(list, *block);
 }
 
 struct bw_error *bw_level_reader_add(struct bw_level_reader *levels,

@@ -52,12 +52,10 @@ static bool add_entry(struct found *found, const struct bw_extent_entry *entry)
 {
     if (entry->references == 1 || entry->bytenr & BW_SHARED_FLAGS)
         return true;
-    if (bw_shared_extent_list_reserve(&found->extents, 1))
-        return false;
-    found->extents.items[found->extents.count++] =
+    return !bw_shared_extent_list_push(
+        &found->extents,
         (struct bw_shared_extent){.place = entry->bytenr | (entry->is_block ? 0 : BW_SHARED_DATA),
-                                  .value = entry->is_block ? 0 : bw_shared_units(entry->length)};
-    return true;
+                                  .value = entry->is_block ? 0 : bw_shared_units(entry->length)});
 }
 
 static void on_leaf(void *context, unsigned worker, const struct bw_queued_block *block,

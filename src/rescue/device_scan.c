@@ -152,9 +152,7 @@ static void add_match(struct run *run, const struct bw_block_match *match)
 {
     struct bw_device_scan *scan = run->scan;
     pthread_mutex_lock(&run->lock);
-    if (!bw_block_matches_reserve(&scan->matches, 1))
-        scan->matches.items[scan->matches.count++] = *match;
-    else
+    if (bw_block_matches_push(&scan->matches, *match))
         run->no_memory = true;
     pthread_mutex_unlock(&run->lock);
 }

@@ -9,16 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/compare.h"
-
-struct cmd_sorted_row {
-    bool is_known;               /* the column */
-    uint64_t number;             /* its value, or 0 */
-    size_t added;                /* number of the row */
-    size_t key, path, text, end; /* in the bytes, one after the other */
-};
+#include "base/vector.h"
 
 /* The column must be eager, so that every record contains its value. */
 static const struct bw_member *find_column(const struct bw_record *record, const char *name)
@@ -86,10 +79,9 @@ struct bw_error *cmd_row_order_add(struct cmd_row_order *order, const void *reco
                                    uint64_t absent)
 {
     uint64_t unused;
-    if (!BW_ARRAY_RESERVE(order->rows, order->count, order->capacity))
-        return bw_error_no_memory();
-    struct cmd_sorted_row *row = &order->rows[order->count];
-    *row = (struct cmd_sorted_row){.added = order->count++, .key = order->bytes.length};
+    BW_TRY(cmd_sorted_rows_reserve(&order->rows, 1));
+    struct cmd_sorted_row *row = &order->rows.items[order->rows.count];
+    *row = (struct cmd_sorted_row){.added = order->rows.count++, .key = order->bytes.length};
     if (order->column)
         row->is_known = append_value(order, order->column, record, size, absent, &row->number);
     row->path = order->bytes.length;
@@ -121,10 +113,11 @@ static int compare_rows(const void *left, const void *right, void *context)
 
 static void sort_rows(struct cmd_row_order *order)
 {
-    if (order->count)
-        qsort_r(order->rows, order->count, sizeof *order->rows, compare_rows, order);
-    if (order->most && order->count > order->most)
-        order->count = order->most;
+    if (order->rows.count)
+        qsort_r(order->rows.items, order->rows.count, sizeof *order->rows.items, compare_rows,
+                order);
+    if (order->most && order->rows.count > order->most)
+        order->rows.count = order->most;
 }
 
 struct bw_error *cmd_row_order_end_row(struct cmd_row_order *order)
@@ -132,13 +125,13 @@ struct bw_error *cmd_row_order_end_row(struct cmd_row_order *order)
     enum { SPARE = 256 };
     if (order->bytes.failed)
         return bw_error_no_memory();
-    order->rows[order->count - 1].end = order->bytes.length;
-    if (!order->most || order->count <= SPARE || (order->count - SPARE) / 2 < order->most)
+    order->rows.items[order->rows.count - 1].end = order->bytes.length;
+    if (!order->most || order->rows.count <= SPARE || (order->rows.count - SPARE) / 2 < order->most)
         return NULL;
     sort_rows(order);
     struct bw_buffer kept = {0};
-    for (size_t i = 0; i < order->count; i++) {
-        struct cmd_sorted_row *row = &order->rows[i];
+    for (size_t i = 0; i < order->rows.count; i++) {
+        struct cmd_sorted_row *row = &order->rows.items[i];
         const size_t moved = row->key - kept.length;
         bw_buffer_append(&kept, order->bytes.data + row->key, row->end - row->key);
         row->added = i;
@@ -158,15 +151,15 @@ struct bw_error *cmd_row_order_pass_on(struct cmd_row_order *order,
                                        void *context)
 {
     sort_rows(order);
-    for (size_t i = 0; i < order->count; i++)
-        BW_TRY(take(context, order->bytes.data + order->rows[i].text,
-                    order->rows[i].end - order->rows[i].text));
+    for (size_t i = 0; i < order->rows.count; i++)
+        BW_TRY(take(context, order->bytes.data + order->rows.items[i].text,
+                    order->rows.items[i].end - order->rows.items[i].text));
     return NULL;
 }
 
 void cmd_row_order_free(struct cmd_row_order *order)
 {
-    free(order->rows);
+    cmd_sorted_rows_free(&order->rows);
     bw_buffer_free(&order->bytes);
     *order = (struct cmd_row_order){0};
 }

@@ -4,8 +4,18 @@
 #define BW_CLI_COMMON_ROW_ORDER_H
 
 #include "base/buffer.h"
+#include "base/vector.h"
 #include "btrfs-walk/record.h"
 #include "cli/common/settings.h"
+
+struct cmd_sorted_row {
+    bool is_known;               /**< the column */
+    uint64_t number;             /**< its value, or 0 */
+    size_t added;                /**< number of the row */
+    size_t key, path, text, end; /**< in the bytes, one after the other */
+};
+
+BW_VECTOR(cmd_sorted_rows, struct cmd_sorted_row);
 
 /** Rows that wait until all are known. All zeros: rows are not sorted. */
 struct cmd_row_order {
@@ -14,8 +24,7 @@ struct cmd_row_order {
     const struct bw_member *path;   /**< its order decides where the column is equal; or NULL */
     bool is_used, is_descending;
     size_t most; /**< how many rows are wanted; 0: all */
-    struct cmd_sorted_row *rows;
-    size_t count, capacity;
+    struct cmd_sorted_rows rows;
     struct bw_buffer bytes; /**< keys, paths and texts of the rows */
 };
 

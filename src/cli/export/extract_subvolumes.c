@@ -306,8 +306,8 @@ static struct bw_error *find_all(struct extraction *extraction)
     BW_TRY(common->path_count ? cmd_send_list_add_relatives(list, extraction->fs)
                               : add_all(extraction));
     cmd_send_list_sort(list);
-    for (size_t i = 0; i < list->count; i++) {
-        struct cmd_sent *sent = &list->items[i];
+    for (size_t i = 0; i < list->list.count; i++) {
+        struct cmd_sent *sent = &list->list.items[i];
         if (asprintf(&sent->name, is_top(sent) ? "." : "%" PRIu64, sent->info.id) < 0) {
             sent->name = NULL;
             return bw_error_no_memory();
@@ -319,8 +319,8 @@ static struct bw_error *find_all(struct extraction *extraction)
 static void expect_bytes(const struct extraction *extraction)
 {
     uint64_t bytes = 0;
-    for (size_t i = 0; i < extraction->list.count; i++)
-        bytes += extraction->list.items[i].info.bytes_used;
+    for (size_t i = 0; i < extraction->list.list.count; i++)
+        bytes += extraction->list.list.items[i].info.bytes_used;
     cmd_progress_expect(bytes);
 }
 
@@ -337,8 +337,8 @@ static struct bw_error *send_all(struct extraction *extraction)
         .context = extraction,
     };
     expect_bytes(extraction);
-    for (size_t i = 0; i < list->count; i++) {
-        const bool differs = extraction->snapshots && !is_top(&list->items[i]);
+    for (size_t i = 0; i < list->list.count; i++) {
+        const bool differs = extraction->snapshots && !is_top(&list->list.items[i]);
         BW_TRY(cmd_send_list_send(list, i, &how, differs ? cmd_send_list_parent(list, i) : NULL,
                                   extraction->snapshots));
     }
@@ -385,12 +385,12 @@ static struct bw_error *send_place(const struct extraction *extraction,
 static struct bw_error *place_all(struct extraction *extraction)
 {
     const struct cmd_send_list *list = &extraction->list;
-    struct destination *all = calloc(list->count + 1, sizeof *all);
+    struct destination *all = calloc(list->list.count + 1, sizeof *all);
     struct bw_error *error = all ? NULL : bw_error_no_memory();
     size_t count = 0;
-    for (size_t i = 0; i < list->count && !error; i++)
-        if (list->items[i].is_there && !is_top(&list->items[i]))
-            error = find_destination(&list->items[i], &all[count++]);
+    for (size_t i = 0; i < list->list.count && !error; i++)
+        if (list->list.items[i].is_there && !is_top(&list->list.items[i]))
+            error = find_destination(&list->list.items[i], &all[count++]);
     if (!error && count)
         qsort(all, count, sizeof *all, by_depth);
     for (size_t i = 0; i < count && !error; i++)
@@ -413,8 +413,8 @@ static void print_sizes(const struct extraction *extraction, const struct answer
     uint64_t bytes = 0;
     if (extraction->common->messages.quiet)
         return;
-    for (size_t i = 0; i < extraction->list.count; i++)
-        bytes += extraction->list.items[i].size;
+    for (size_t i = 0; i < extraction->list.list.count; i++)
+        bytes += extraction->list.list.items[i].size;
     bw_write_size(size, bytes, false);
     bw_write_size(written, summary->written, false);
     bw_write_size(cloned, summary->cloned, false);

@@ -12,8 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
+#include "base/vector.h"
 #include "cli/common/generations.h"
 #include "cli/common/monitor.h"
 #include "cli/common/output.h"
@@ -22,8 +22,7 @@
 
 struct send_state {
     const char *file, *folder, *parent;
-    const char **sources;
-    size_t source_count, source_capacity;
+    struct bw_const_strings sources;
     uint64_t version;
     bool has_version, compressed, no_data, joined, recursive, force;
     unsigned on_error, threads;
@@ -34,10 +33,7 @@ static struct bw_error *store_source(void *target, const struct cmd_option *opti
 {
     struct send_state *state = target;
     (void)option;
-    if (!BW_ARRAY_RESERVE(state->sources, state->source_count, state->source_capacity))
-        return bw_error_no_memory();
-    state->sources[state->source_count++] = argument;
-    return NULL;
+    return bw_const_strings_push(&state->sources, argument);
 }
 
 static struct bw_error *store_version(void *target, const struct cmd_option *option,
@@ -129,12 +125,12 @@ static bool have_same_name(const struct cmd_sent *a, const struct cmd_sent *b)
 static struct bw_error *name_apart(struct sending *sending)
 {
     struct cmd_send_list *list = &sending->list;
-    for (size_t i = 0; i < list->count; i++) {
-        struct cmd_sent *subvolume = &list->items[i];
+    for (size_t i = 0; i < list->list.count; i++) {
+        struct cmd_sent *subvolume = &list->list.items[i];
         bool unique = true;
         size_t length;
-        for (size_t j = 0; j < list->count; j++)
-            unique &= i == j || !have_same_name(subvolume, &list->items[j]);
+        for (size_t j = 0; j < list->list.count; j++)
+            unique &= i == j || !have_same_name(subvolume, &list->list.items[j]);
         if (unique)
             continue;
         if (!subvolume->info.name_length) { /* another one is called like that */
@@ -193,16 +189,16 @@ static struct bw_error *find_all(struct sending *sending)
         BW_TRY(cmd_send_list_add_relatives(list, sending->fs));
         cmd_send_list_sort(list);
     }
-    if (list->count > 1)
+    if (list->list.count > 1)
         BW_TRY(name_apart(sending));
-    sending->send_count = list->count;
-    for (size_t i = 0; i < state->source_count; i++)
-        BW_TRY(find_subvolume(sending, state->sources[i]));
+    sending->send_count = list->list.count;
+    for (size_t i = 0; i < state->sources.count; i++)
+        BW_TRY(find_subvolume(sending, state->sources.items[i]));
     if (state->parent)
         BW_TRY(find_subvolume(sending, state->parent));
-    for (size_t i = sending->send_count; i < list->count; i++) {
-        BW_TRY(check_base(sending, &list->items[i]));
-        list->items[i].is_there = true;
+    for (size_t i = sending->send_count; i < list->list.count; i++) {
+        BW_TRY(check_base(sending, &list->list.items[i]));
+        list->list.items[i].is_there = true;
     }
     return NULL;
 }
@@ -255,13 +251,13 @@ static struct bw_error *send_one(struct sending *sending, size_t number)
     const struct send_state *state = sending->state;
     struct cmd_send_list *list = &sending->list;
     struct bw_send_options how = options_of(state);
-    const bool incremental = state->parent || state->source_count || state->recursive;
+    const bool incremental = state->parent || state->sources.count || state->recursive;
     how.no_header = state->joined && number;
     how.no_end = state->joined && number + 1 < sending->send_count;
     how.context = sending;
-    BW_TRY(report_new_uuid(sending, &list->items[number]));
+    BW_TRY(report_new_uuid(sending, &list->list.items[number]));
     return cmd_send_list_send(list, number, &how,
-                              state->parent ? &list->items[list->count - 1]
+                              state->parent ? &list->list.items[list->list.count - 1]
                               : incremental ? cmd_send_list_parent(list, number)
                                             : NULL,
                               incremental);
@@ -282,7 +278,7 @@ static void append_file_name(struct bw_buffer *name, const struct cmd_sent *sent
 static struct bw_error *send_to_folder(struct sending *sending, size_t number)
 {
     BW_AUTO_BUFFER struct bw_buffer name = {0};
-    append_file_name(&name, &sending->list.items[number], number);
+    append_file_name(&name, &sending->list.list.items[number], number);
     if (name.failed)
         return bw_error_no_memory();
     sending->descriptor =
@@ -302,7 +298,7 @@ static void expect_bytes(const struct sending *sending)
 {
     uint64_t bytes = 0;
     for (size_t i = 0; i < sending->send_count; i++)
-        bytes += sending->list.items[i].info.bytes_used;
+        bytes += sending->list.list.items[i].info.bytes_used;
     cmd_progress_expect(bytes);
 }
 
@@ -313,7 +309,7 @@ static struct bw_error *check_usage(const struct sending *sending)
         return bw_error_create(BW_ERROR_USAGE, "-C excludes -f and -e");
     if (state->recursive && state->parent)
         return bw_error_create(BW_ERROR_USAGE, "--recursive chooses parents itself: omit -p");
-    if (state->on_error == CMD_ON_ERROR_SKIP && (state->recursive || state->source_count))
+    if (state->on_error == CMD_ON_ERROR_SKIP && (state->recursive || state->sources.count))
         return bw_error_create(BW_ERROR_USAGE, "--on-error=skip makes streams that no other stream "
                                                "can be based on: use zero");
     if (!state->folder && isatty(cmd_output_file_descriptor(&sending->file)))
@@ -349,7 +345,7 @@ static struct bw_error *open_outputs(void *context, const struct bw_fs *planned)
 static bool close_all(struct sending *sending)
 {
     bool damaged = cmd_send_list_free(&sending->list);
-    free(sending->state->sources);
+    free(sending->state->sources.items);
     if (sending->folder >= 0)
         close(sending->folder);
     return damaged;

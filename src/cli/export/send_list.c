@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
+#include "base/vector.h"
 #include "btrfs-walk/fs.h"
 
 /* Clone sources besides the parent. For each extent with several references, all of them are
@@ -18,12 +18,10 @@ struct bw_error *cmd_send_list_add(struct cmd_send_list *list, struct bw_fs *fs,
 {
     struct cmd_sent sent = {.side = {.fs = fs, .subvolume = subvolume}, .past = past};
     struct bw_error *error = bw_subvolume_get(fs, subvolume, &sent.info);
-    if (!error && !BW_ARRAY_RESERVE(list->items, list->count, list->capacity))
-        error = bw_error_no_memory();
+    if (!error)
+        error = cmd_sent_list_push(&list->list, sent);
     if (error)
         bw_fs_close(past);
-    else
-        list->items[list->count++] = sent;
     return error;
 }
 
@@ -38,8 +36,8 @@ static bool is_same_uuid(const uint8_t a[BW_UUID_SIZE], const uint8_t b[BW_UUID_
 static bool belongs_to(const struct cmd_send_list *list, const struct bw_subvolume_info *info)
 {
     bool belongs = false;
-    for (size_t i = 0; i < list->count; i++) {
-        const struct bw_subvolume_info *other = &list->items[i].info;
+    for (size_t i = 0; i < list->list.count; i++) {
+        const struct bw_subvolume_info *other = &list->list.items[i].info;
         if (other->id == info->id)
             return false;
         belongs |= info->parent == other->id || is_same_uuid(info->parent_uuid, other->uuid);
@@ -49,9 +47,9 @@ static bool belongs_to(const struct cmd_send_list *list, const struct bw_subvolu
 
 struct bw_error *cmd_send_list_add_relatives(struct cmd_send_list *list, struct bw_fs *fs)
 {
-    for (size_t before = SIZE_MAX; before != list->count;) {
+    for (size_t before = SIZE_MAX; before != list->list.count;) {
         const struct bw_subvolume *next = NULL;
-        before = list->count;
+        before = list->list.count;
         while ((next = bw_subvolume_next(fs, next))) {
             struct bw_subvolume_info info;
             BW_TRY(bw_subvolume_get(fs, next, &info));
@@ -73,8 +71,8 @@ static int by_transaction(const void *a, const void *b)
 
 void cmd_send_list_sort(struct cmd_send_list *list)
 {
-    if (list->count)
-        qsort(list->items, list->count, sizeof *list->items, by_transaction);
+    if (list->list.count)
+        qsort(list->list.items, list->list.count, sizeof *list->list.items, by_transaction);
 }
 
 /* Whether one is a snapshot of the other, or both are snapshots of a third. */
@@ -97,9 +95,9 @@ static bool is_same(const struct cmd_sent *a, const struct cmd_sent *b)
 
 const struct cmd_sent *cmd_send_list_parent(const struct cmd_send_list *list, size_t number)
 {
-    const struct cmd_sent *sent = &list->items[number], *best = NULL;
-    for (size_t i = 0; i < list->count; i++) {
-        const struct cmd_sent *other = &list->items[i];
+    const struct cmd_sent *sent = &list->list.items[number], *best = NULL;
+    for (size_t i = 0; i < list->list.count; i++) {
+        const struct cmd_sent *other = &list->list.items[i];
         if (other->is_there && !is_same(other, sent) && are_related(&other->info, &sent->info) &&
             (!best || transid_distance(other, sent) < transid_distance(best, sent)))
             best = other;
@@ -111,13 +109,13 @@ struct bw_error *cmd_send_list_send(struct cmd_send_list *list, size_t number,
                                     const struct bw_send_options *options,
                                     const struct cmd_sent *parent, bool share)
 {
-    struct cmd_sent *sent = &list->items[number];
+    struct cmd_sent *sent = &list->list.items[number];
     struct bw_send_side sources[MOST_SOURCES];
     struct bw_send_options how = *options;
     struct bw_send_summary summary;
-    for (size_t i = list->count; share && i-- > 0 && how.source_count < MOST_SOURCES;)
-        if (i != number && list->items[i].is_there)
-            sources[how.source_count++] = list->items[i].side;
+    for (size_t i = list->list.count; share && i-- > 0 && how.source_count < MOST_SOURCES;)
+        if (i != number && list->list.items[i].is_there)
+            sources[how.source_count++] = list->list.items[i].side;
     how.parent = parent ? &parent->side : NULL;
     how.sources = sources;
     how.name = sent->name;
@@ -132,13 +130,13 @@ struct bw_error *cmd_send_list_send(struct cmd_send_list *list, size_t number,
 bool cmd_send_list_free(struct cmd_send_list *list)
 {
     bool damaged = false;
-    for (size_t i = 0; i < list->count; i++) {
-        struct cmd_sent *sent = &list->items[i];
+    for (size_t i = 0; i < list->list.count; i++) {
+        struct cmd_sent *sent = &list->list.items[i];
         damaged |= sent->past && bw_fs_status(sent->past).damages;
         bw_fs_close(sent->past);
         free(sent->name);
     }
-    free(list->items);
+    cmd_sent_list_free(&list->list);
     *list = (struct cmd_send_list){0};
     return damaged;
 }

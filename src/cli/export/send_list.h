@@ -3,6 +3,7 @@
 #ifndef BW_CLI_EXPORT_SEND_LIST_H
 #define BW_CLI_EXPORT_SEND_LIST_H
 
+#include "base/vector.h"
 #include "btrfs-walk/stream.h"
 
 /** A subvolume of the list. */
@@ -16,10 +17,11 @@ struct cmd_sent {
     char *name;                 /**< for the receiver; NULL: its own. The list frees it */
 };
 
+BW_VECTOR(cmd_sent_list, struct cmd_sent);
+
 /** The list. All zeros is empty. */
 struct cmd_send_list {
-    struct cmd_sent *items;
-    size_t count, capacity;
+    struct cmd_sent_list list;
 };
 
 /** Adds a subvolume. `past`, which may be NULL, is closed with the list, even after an error. */

@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/table.h"
+#include "base/vector.h"
 #include "btrfs-walk/graph.h"
 #include "btrfs-walk/records.h"
 #include "cli/common/output_format.h"
@@ -25,10 +25,11 @@ static const struct cmd_option options[] = {
     {0},
 };
 
+BW_VECTOR(bw_xlator_classes, const struct bw_xlator_class *);
+
 /* The types to print. */
 struct types {
-    const struct bw_xlator_class **classes;
-    size_t count, capacity;
+    struct bw_xlator_classes classes;
     const struct cmd_common *common;
     struct bw_registry *registry;
     bool no_memory;
@@ -37,9 +38,7 @@ struct types {
 
 static void add_type(struct types *types, const struct bw_xlator_class *type)
 {
-    if (BW_ARRAY_RESERVE(types->classes, types->count, types->capacity))
-        types->classes[types->count++] = type;
-    else
+    if (bw_xlator_classes_push(&types->classes, type))
         types->no_memory = true;
 }
 
@@ -73,17 +72,17 @@ static void append_list(struct bw_buffer *text, const struct types *types)
 {
     struct bw_table_column columns[2] = {{0}};
     BW_AUTO_BUFFER struct bw_buffer cells = {0};
-    for (size_t i = 0; i < types->count; i++)
-        bw_buffer_format(&cells, "%s\t%s\n", types->classes[i]->type,
-                         types->classes[i]->description);
+    for (size_t i = 0; i < types->classes.count; i++)
+        bw_buffer_format(&cells, "%s\t%s\n", types->classes.items[i]->type,
+                         types->classes.items[i]->description);
     bw_table_append(text, &cells, columns);
 }
 
 static void append_pages(struct bw_buffer *text, const struct types *types)
 {
-    for (size_t i = 0; i < types->count; i++) {
+    for (size_t i = 0; i < types->classes.count; i++) {
         bw_buffer_format(text, "%s", i ? "\n\n" : "");
-        page_append(text, types->classes[i]);
+        page_append(text, types->classes.items[i]);
     }
 }
 
@@ -108,8 +107,8 @@ static struct bw_error *list_options(void *context, struct bw_record_sink *sink)
 
 static struct bw_error *write_rows(struct cmd_answer *answer, const struct types *types)
 {
-    for (size_t i = 0; i < types->count; i++) {
-        const struct bw_xlator_class *type = types->classes[i];
+    for (size_t i = 0; i < types->classes.count; i++) {
+        const struct bw_xlator_class *type = types->classes.items[i];
         const struct bw_layertypeinfo row = {.layer_type = type->type,
                                              .description = type->description,
                                              .options = {list_options, (void *)(uintptr_t)type}};
@@ -159,7 +158,7 @@ static int print_types(struct bw_registry *registry, const struct cmd_common *co
     } else {
         status = write_out(&types);
     }
-    free(types.classes);
+    bw_xlator_classes_free(&types.classes);
     return status;
 }
 

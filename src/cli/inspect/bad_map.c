@@ -4,16 +4,13 @@
 
 #include <stdlib.h>
 
-#include "base/array.h"
 #include "base/bad_map.h"
 #include "base/cleanup.h"
+#include "base/vector.h"
 
 bool bad_ranges_add(struct bad_ranges *ranges, uint64_t start, uint64_t length)
 {
-    if (!BW_ARRAY_RESERVE(ranges->items, ranges->count, ranges->capacity))
-        return false;
-    ranges->items[ranges->count++] = (struct bw_address_range){start, length};
-    return true;
+    return !bad_ranges_push(ranges, (struct bw_address_range){start, length});
 }
 
 static int by_start(const void *first, const void *second)

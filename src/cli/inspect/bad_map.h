@@ -6,14 +6,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/vector.h"
 #include "btrfs-walk/error.h"
 #include "btrfs-walk/space.h"
 
 /** Ranges of addresses; the owner frees `items`. All zeros is an empty list. */
-struct bad_ranges {
-    struct bw_address_range *items;
-    size_t count, capacity;
-};
+BW_VECTOR(bad_ranges, struct bw_address_range);
 
 /** Adds a range; false if memory runs out. */
 bool bad_ranges_add(struct bad_ranges *ranges, uint64_t start, uint64_t length);

@@ -2,9 +2,9 @@
 /* The dump command: trees and blocks, with every item decoded. */
 #include <string.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/human.h"
+#include "base/vector.h"
 #include "btrfs-walk/records.h"
 #include "btrfs-walk/stream.h"
 #include "btrfs-walk/tree.h"
@@ -12,10 +12,7 @@
 #include "cli/common/output_format.h"
 #include "cli/inspect/stream_text.h"
 
-struct numbers {
-    uint64_t *values;
-    size_t count, capacity;
-};
+BW_VECTOR(numbers, uint64_t);
 
 struct dump_state {
     struct numbers trees, blocks;
@@ -27,10 +24,7 @@ struct dump_state {
 
 static struct bw_error *add_number(struct numbers *numbers, uint64_t value)
 {
-    if (!BW_ARRAY_RESERVE(numbers->values, numbers->count, numbers->capacity))
-        return bw_error_no_memory();
-    numbers->values[numbers->count++] = value;
-    return NULL;
+    return numbers_push(numbers, value);
 }
 
 static struct bw_error *store_tree(void *target, const struct cmd_option *option,
@@ -63,7 +57,7 @@ static struct bw_error *store_range(void *target, const struct cmd_option *optio
 
 static void release_numbers(void *numbers)
 {
-    free(((struct numbers *)numbers)->values);
+    free(((struct numbers *)numbers)->items);
 }
 
 static const struct cmd_option options[] = {
@@ -101,12 +95,12 @@ static struct bw_error *list(struct cmd_answer *answer, void *context)
     void *target = answer->rows ? (void *)&answer->stream : &answer->output;
     dump->dump.rows = answer->rows;
     for (size_t i = 0; i < dump->blocks.count; i++)
-        BW_TRY(bw_dump_block(fs, dump->blocks.values[i], &dump->dump, consume, target));
+        BW_TRY(bw_dump_block(fs, dump->blocks.items[i], &dump->dump, consume, target));
     if (!dump->trees.count && !dump->blocks.count)
         cmd_progress_expect_trees(fs, false);
     if (dump->trees.count || !dump->blocks.count)
         BW_TRY(
-            bw_dump_trees(fs, dump->trees.values, dump->trees.count, &dump->dump, consume, target));
+            bw_dump_trees(fs, dump->trees.items, dump->trees.count, &dump->dump, consume, target));
     return NULL;
 }
 

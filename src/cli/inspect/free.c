@@ -8,8 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
+#include "base/vector.h"
 #include "base/zeros.h"
 #include "btrfs-walk/records.h"
 #include "btrfs-walk/space.h"
@@ -152,9 +152,10 @@ struct chunk {
     const char *type;
 };
 
+BW_VECTOR(chunks, struct chunk);
+
 struct sizes {
-    struct chunk *chunks; /* ascending */
-    size_t chunk_count, chunk_capacity;
+    struct chunks chunks;          /* ascending */
     size_t chunk;                  /* the chunk of the last range */
     const char *types[MOST_TYPES]; /* [0]: of ranges without a chunk; NULL: not used yet */
     struct {
@@ -165,11 +166,8 @@ struct sizes {
 static struct bw_error *on_chunk(void *context, const struct bw_chunk_info *chunk)
 {
     struct sizes *sizes = context;
-    if (!BW_ARRAY_RESERVE(sizes->chunks, sizes->chunk_count, sizes->chunk_capacity))
-        return bw_error_no_memory();
-    sizes->chunks[sizes->chunk_count++] =
-        (struct chunk){chunk->logical + chunk->length, bw_chunk_type_name(chunk->type)};
-    return NULL;
+    return chunks_push(&sizes->chunks, (struct chunk){chunk->logical + chunk->length,
+                                                      bw_chunk_type_name(chunk->type)});
 }
 
 /* Ranges are listed chunk by chunk. */
@@ -177,11 +175,11 @@ static struct bw_error *count_range(void *context, const struct bw_free_range *r
 {
     struct sizes *sizes = context;
     size_t type = 0;
-    if (range->kind != BW_FREE_UNALLOCATED && sizes->chunk_count) {
-        while (sizes->chunk + 1 < sizes->chunk_count &&
-               sizes->chunks[sizes->chunk].end <= range->logical)
+    if (range->kind != BW_FREE_UNALLOCATED && sizes->chunks.count) {
+        while (sizes->chunk + 1 < sizes->chunks.count &&
+               sizes->chunks.items[sizes->chunk].end <= range->logical)
             sizes->chunk++;
-        const char *name = sizes->chunks[sizes->chunk].type;
+        const char *name = sizes->chunks.items[sizes->chunk].type;
         for (type = 1; type + 1 < MOST_TYPES && sizes->types[type]; type++)
             if (strcmp(sizes->types[type], name) == 0)
                 break;
@@ -225,7 +223,7 @@ static struct bw_error *list_sizes(struct cmd_answer *answer, void *context)
     struct bw_error *error = bw_fs_chunks(answer->session.fs, on_chunk, sizes);
     if (!error)
         error = bw_free_ranges(answer->session.fs, &how);
-    free(sizes->chunks);
+    chunks_free(&sizes->chunks);
     return bw_error_first(error, write_sizes(answer, sizes));
 }
 

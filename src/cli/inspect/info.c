@@ -8,10 +8,10 @@
 #include <stdio.h>
 #include <uuid/uuid.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/escape.h"
 #include "base/human.h"
+#include "base/vector.h"
 #include "btrfs-walk/inode.h"
 #include "btrfs-walk/records.h"
 #include "btrfs-walk/space.h"
@@ -40,13 +40,14 @@ struct problem {
     struct bw_error *error;
 };
 
+BW_VECTOR(groups, struct group);
+
 struct info {
     struct bw_fs *fs;
     struct bw_superblock_info super;
     bool opened; /* the trees can be read */
     size_t stale_devices;
-    struct group *groups;
-    size_t group_count, group_capacity;
+    struct groups groups;
     struct problem problems[PROBLEMS_KEPT];
     size_t problem_count;
     struct subvolumes subvolumes;
@@ -78,24 +79,22 @@ static struct bw_error *add_chunk(void *context, const struct bw_chunk_info *chu
     struct info *info = context;
     const char *type = bw_chunk_type_name(chunk->type);
     size_t i = 0;
-    while (i < info->group_count && (strcmp(info->groups[i].type, type) != 0 ||
-                                     strcmp(info->groups[i].profile, chunk->profile) != 0))
+    while (i < info->groups.count && (strcmp(info->groups.items[i].type, type) != 0 ||
+                                      strcmp(info->groups.items[i].profile, chunk->profile) != 0))
         i++;
-    if (i == info->group_count) {
-        if (!BW_ARRAY_RESERVE(info->groups, info->group_count, info->group_capacity))
-            return bw_error_no_memory();
-        info->groups[info->group_count++] = (struct group){.type = type, .profile = chunk->profile};
+    if (i == info->groups.count) {
+        BW_TRY(groups_push(&info->groups, (struct group){.type = type, .profile = chunk->profile}));
     }
-    info->groups[i].bytes += chunk->length;
-    info->groups[i].chunks++;
+    info->groups.items[i].bytes += chunk->length;
+    info->groups.items[i].chunks++;
     return NULL;
 }
 
 static struct bw_error *list_profiles(void *context, struct bw_record_sink *sink)
 {
     const struct info *info = context;
-    for (size_t i = 0; i < info->group_count; i++) {
-        const struct group *group = &info->groups[i];
+    for (size_t i = 0; i < info->groups.count; i++) {
+        const struct group *group = &info->groups.items[i];
         const struct bw_profileinfo row = {.chunk_type = group->type,
                                            .profile = group->profile,
                                            .size = group->bytes,
@@ -558,7 +557,7 @@ static struct bw_error *list(struct cmd_answer *answer, void *context)
     info->opened = true;
     bw_fs_superblock(info->fs, &info->super);
     struct bw_error *error = write_volume(answer, info);
-    free(info->groups);
+    groups_free(&info->groups);
     bw_buffer_free(&info->mount_error);
     return error;
 }
@@ -648,7 +647,7 @@ static int run(const struct cmd_common *common, void *state)
     cmd_answer_free(&answer);
     for (size_t i = 0; i < info->problem_count && i < PROBLEMS_KEPT; i++)
         bw_error_free(info->problems[i].error);
-    free(info->groups);
+    groups_free(&info->groups);
     bw_buffer_free(&info->mount_error);
     return status;
 }

@@ -4,9 +4,9 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/search.h"
+#include "base/vector.h"
 #include "btrfs-walk/records.h"
 #include "btrfs-walk/space.h"
 #include "btrfs-walk/subvolume.h"
@@ -51,22 +51,24 @@ static const struct cmd_option options[] = {
     {0},
 };
 
-/* A running space command. */
-struct space {
-    struct cmd_answer *answer;
-    const struct bw_shares *shares;
-    struct bw_buffer text;
-    struct path *paths; /* by id */
-    size_t path_count, path_capacity;
-};
-
-/* Paths of subvolumes, for lists of them. */
-
+/* The path of a subvolume, for lists of them. */
 struct path {
     uint64_t id;
     char *text;
     size_t length;
 };
+
+BW_VECTOR(paths, struct path);
+
+/* A running space command. */
+struct space {
+    struct cmd_answer *answer;
+    const struct bw_shares *shares;
+    struct bw_buffer text;
+    struct paths paths; /* by id */
+};
+
+/* Paths of subvolumes, for lists of them. */
 
 enum { MOST_PATHS = 100 };
 
@@ -75,10 +77,9 @@ static struct bw_error *add_path(void *context, const struct bw_subvolume_info *
     struct space *space = context;
     if (!info->path)
         return NULL;
-    if (!BW_ARRAY_RESERVE(space->paths, space->path_count, space->path_capacity))
-        return bw_error_no_memory();
+    BW_TRY(paths_reserve(&space->paths, 1));
     char *text = strndup(info->path, info->path_length);
-    space->paths[space->path_count++] = (struct path){info->id, text, info->path_length};
+    space->paths.items[space->paths.count++] = (struct path){info->id, text, info->path_length};
     return text ? NULL : bw_error_no_memory();
 }
 
@@ -86,16 +87,18 @@ static struct bw_error *add_path(void *context, const struct bw_subvolume_info *
 static void add_names(const struct space *space, uint64_t first, uint64_t last,
                       struct bw_bytes names[MOST_PATHS], size_t *count)
 {
-    size_t at = BW_FIRST_INDEX(i, space->path_count, space->paths[i].id >= first);
-    for (; at < space->path_count && space->paths[at].id <= last && *count < MOST_PATHS; at++)
-        names[(*count)++] = (struct bw_bytes){space->paths[at].text, space->paths[at].length};
+    size_t at = BW_FIRST_INDEX(i, space->paths.count, space->paths.items[i].id >= first);
+    for (; at < space->paths.count && space->paths.items[at].id <= last && *count < MOST_PATHS;
+         at++)
+        names[(*count)++] =
+            (struct bw_bytes){space->paths.items[at].text, space->paths.items[at].length};
 }
 
 static void free_paths(struct space *space)
 {
-    for (size_t i = 0; i < space->path_count; i++)
-        free(space->paths[i].text);
-    free(space->paths);
+    for (size_t i = 0; i < space->paths.count; i++)
+        free(space->paths.items[i].text);
+    paths_free(&space->paths);
 }
 
 /* Subvolumes. */
@@ -146,10 +149,7 @@ static struct bw_error *write_set(void *context, const struct bw_shared_set *set
 
 /* Space freed by deletion. */
 
-struct ids {
-    uint64_t *ids;
-    size_t count, capacity;
-};
+BW_VECTOR(ids, uint64_t);
 
 /* Finds the ids of the named subvolumes, and appends them to the text, separated by commas. */
 static struct bw_error *find_all(struct space *space, const struct bw_buffer *names,
@@ -159,9 +159,7 @@ static struct bw_error *find_all(struct space *space, const struct bw_buffer *na
     for (const char *name = names->data; name < end; name += strlen(name) + 1) {
         const struct bw_subvolume *subvolume;
         BW_TRY(bw_subvolume_by_name(space->answer->session.fs, name, &subvolume));
-        if (!BW_ARRAY_RESERVE(ids->ids, ids->count, ids->capacity))
-            return bw_error_no_memory();
-        ids->ids[ids->count++] = bw_subvolume_id(subvolume);
+        BW_TRY(ids_push(ids, bw_subvolume_id(subvolume)));
         bw_buffer_format(&space->text, "%s%" PRIu64, ids->count > 1 ? "," : "",
                          bw_subvolume_id(subvolume));
     }
@@ -175,8 +173,8 @@ static struct bw_error *write_freed(struct space *space, const struct ids *ids)
     struct bw_bytes names[MOST_PATHS];
     size_t count = 0;
     for (size_t i = 0; i < ids->count; i++)
-        add_names(space, ids->ids[i], ids->ids[i], names, &count);
-    BW_TRY(bw_shares_of(space->shares, ids->ids, ids->count, &sum));
+        add_names(space, ids->items[i], ids->items[i], names, &count);
+    BW_TRY(bw_shares_of(space->shares, ids->items, ids->count, &sum));
     const struct bw_freeinfo row = {.subvolumes = space->text.data,
                                     .referenced = sum.referenced,
                                     .freed = sum.exclusive,
@@ -212,7 +210,7 @@ static struct bw_error *list(struct cmd_answer *answer, void *context)
     bw_shares_close(shares);
     bw_buffer_free(&space.text);
     free_paths(&space);
-    free(ids.ids);
+    free(ids.items);
     return error;
 }
 

@@ -6,21 +6,13 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/escape.h"
-
-struct subvolume_branch {
-    uint64_t id;
-    size_t path; /* offset in the texts; its attributes follow, ended by a NUL */
-    size_t path_length;
-    uint32_t around; /* number of the branch around this one, plus 1; 0: none */
-    uint32_t depth;
-};
+#include "base/vector.h"
 
 void subvolume_tree_free(struct subvolume_tree *tree)
 {
-    free(tree->branches);
+    subvolume_branches_free(&tree->branches);
     bw_buffer_free(&tree->texts);
 }
 
@@ -32,10 +24,9 @@ struct bw_error *subvolume_tree_add(struct subvolume_tree *tree,
     bw_buffer_append(&tree->texts, info->path, info->path_length);
     bw_buffer_append(&tree->texts, attributes ? attributes : "",
                      attributes ? strlen(attributes) + 1 : 1);
-    if (tree->texts.failed || !BW_ARRAY_RESERVE(tree->branches, tree->count, tree->capacity))
+    if (tree->texts.failed)
         return bw_error_no_memory();
-    tree->branches[tree->count++] = branch;
-    return NULL;
+    return subvolume_branches_push(&tree->branches, branch);
 }
 
 /* Sorts by path, with '/' before all other bytes. Subvolumes without a path come last, by id. */
@@ -67,12 +58,12 @@ static bool is_inside(const char *texts, const struct subvolume_branch *inner,
 /* Finds the innermost branch around this one: the previous branch, or one of those around it. */
 static void find_branch_around(struct subvolume_tree *tree, size_t number)
 {
-    struct subvolume_branch *branch = &tree->branches[number];
+    struct subvolume_branch *branch = &tree->branches.items[number];
     uint32_t around = (uint32_t)number;
-    while (around && !is_inside(tree->texts.data, branch, &tree->branches[around - 1]))
-        around = tree->branches[around - 1].around;
+    while (around && !is_inside(tree->texts.data, branch, &tree->branches.items[around - 1]))
+        around = tree->branches.items[around - 1].around;
     branch->around = around;
-    branch->depth = around ? tree->branches[around - 1].depth + 1 : 0;
+    branch->depth = around ? tree->branches.items[around - 1].depth + 1 : 0;
 }
 
 /* Appends the path relative to the branch around this one, the id and the attributes. */
@@ -80,7 +71,7 @@ static void append_line(const struct subvolume_tree *tree, const struct subvolum
                         struct bw_buffer *line)
 {
     const char *path = tree->texts.data + branch->path, *attributes = path + branch->path_length;
-    size_t outer = branch->around ? tree->branches[branch->around - 1].path_length : 0;
+    size_t outer = branch->around ? tree->branches.items[branch->around - 1].path_length : 0;
     size_t skip = outer > 1 ? outer + 1 : outer;
     bw_buffer_format(line, "%*s", (int)(branch->depth < 64 ? 2 * branch->depth : 128), "");
     if (branch->path_length)
@@ -93,13 +84,13 @@ static void append_line(const struct subvolume_tree *tree, const struct subvolum
 struct bw_error *subvolume_tree_write(struct subvolume_tree *tree, struct cmd_output *output)
 {
     struct bw_buffer BW_AUTO_BUFFER line = {0};
-    if (tree->count)
-        qsort_r(tree->branches, tree->count, sizeof *tree->branches, compare_paths,
-                tree->texts.data);
-    for (size_t i = 0; i < tree->count; i++) {
+    if (tree->branches.count)
+        qsort_r(tree->branches.items, tree->branches.count, sizeof *tree->branches.items,
+                compare_paths, tree->texts.data);
+    for (size_t i = 0; i < tree->branches.count; i++) {
         find_branch_around(tree, i);
         line.length = 0;
-        append_line(tree, &tree->branches[i], &line);
+        append_line(tree, &tree->branches.items[i], &line);
         if (line.failed)
             return bw_error_no_memory();
         BW_TRY(cmd_write(output, line.data, line.length));

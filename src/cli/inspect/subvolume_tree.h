@@ -3,15 +3,23 @@
 #ifndef BW_CLI_INSPECT_SUBVOLUME_TREE_H
 #define BW_CLI_INSPECT_SUBVOLUME_TREE_H
 
+#include "base/vector.h"
 #include "btrfs-walk/subvolume.h"
 #include "cli/command.h"
 
-struct subvolume_branch;
+struct subvolume_branch {
+    uint64_t id;
+    size_t path; /**< offset in the texts; its attributes follow, ended by a NUL */
+    size_t path_length;
+    uint32_t around; /**< number of the branch around this one, plus 1; 0: none */
+    uint32_t depth;
+};
+
+BW_VECTOR(subvolume_branches, struct subvolume_branch);
 
 /** The subvolumes. All zeros is an empty tree. */
 struct subvolume_tree {
-    struct subvolume_branch *branches;
-    size_t count, capacity;
+    struct subvolume_branches branches;
     struct bw_buffer texts;
 };
 

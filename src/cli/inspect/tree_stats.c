@@ -5,10 +5,10 @@
 
 #include <inttypes.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/escape.h"
 #include "base/human.h"
+#include "base/vector.h"
 #include "btrfs-walk/records.h"
 #include "cli/common/monitor.h"
 #include "cli/common/output_format.h"
@@ -19,9 +19,10 @@ struct selected_tree {
     const char *name; /* as on the command line */
 };
 
+BW_VECTOR(selected_trees, struct selected_tree);
+
 struct tree_stats_state {
-    struct selected_tree *trees;
-    size_t count, capacity;
+    struct selected_trees trees;
     bool items;
     struct bw_tree_stats now; /* of the current tree */
 };
@@ -32,15 +33,12 @@ static struct bw_error *store_tree(void *state, const struct cmd_option *option,
     struct selected_tree tree = {.name = text};
     (void)option;
     BW_TRY(bw_tree_id_parse(text, &tree.id));
-    if (!BW_ARRAY_RESERVE(stats->trees, stats->count, stats->capacity))
-        return bw_error_no_memory();
-    stats->trees[stats->count++] = tree;
-    return NULL;
+    return selected_trees_push(&stats->trees, tree);
 }
 
 static void release_trees(void *state)
 {
-    free(((struct tree_stats_state *)state)->trees);
+    free(((struct tree_stats_state *)state)->trees.items);
 }
 
 static const struct cmd_option options[] = {
@@ -261,13 +259,13 @@ static struct bw_error *list(struct cmd_answer *answer, void *context)
                                                  {BW_TREE_CHECKSUM, "csum"},
                                                  {BW_TOP_SUBVOLUME, "fs"}};
     struct tree_stats_state *state = context;
-    const struct selected_tree *trees = state->count ? state->trees : usual;
-    size_t count = state->count ? state->count : sizeof usual / sizeof *usual;
+    const struct selected_tree *trees = state->trees.count ? state->trees.items : usual;
+    size_t count = state->trees.count ? state->trees.count : sizeof usual / sizeof *usual;
     struct bw_tree_stats *stats = &state->now;
     BW_TRY(expect_bytes(answer->session.fs, trees, count));
     for (size_t i = 0; i < count; i++) {
         bool known;
-        BW_TRY(read_tree(answer, &trees[i], state->count, stats, &known));
+        BW_TRY(read_tree(answer, &trees[i], state->trees.count, stats, &known));
         if (!known)
             continue;
         BW_TRY(state->items ? write_items(answer, stats) : write_row(answer, &trees[i], stats));

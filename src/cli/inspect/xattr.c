@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/utf8.h"
+#include "base/vector.h"
 #include "btrfs-walk/records.h"
 #include "cli/common/paths.h"
 #include "cli/common/selection.h"
@@ -30,12 +30,13 @@ static const struct cmd_option options[] = {
     {0},
 };
 
+BW_VECTOR(bw_xattrs, struct bw_xattr);
+
 /* The output for one path. */
 struct answer {
     const struct xattr_state *state;
     struct cmd_paths *paths;
-    struct bw_xattr *kept; /* attributes to be sorted; all their bytes are in kept_bytes */
-    size_t kept_count, kept_capacity;
+    struct bw_xattrs kept; /* attributes to be sorted; all their bytes are in kept_bytes */
     struct bw_buffer kept_bytes;
     struct bw_buffer *text;
 };
@@ -119,9 +120,7 @@ static struct bw_error *add_attribute(void *context, const struct bw_xattr *xatt
     if (only &&
         (strlen(only) != xattr->name_length || memcmp(only, xattr->name, xattr->name_length) != 0))
         return NULL;
-    if (!BW_ARRAY_RESERVE(answer->kept, answer->kept_count, answer->kept_capacity))
-        return bw_error_no_memory();
-    answer->kept[answer->kept_count++] = *xattr;
+    BW_TRY(bw_xattrs_push(&answer->kept, *xattr));
     bw_buffer_append(&answer->kept_bytes, xattr->name, xattr->name_length);
     bw_buffer_append(&answer->kept_bytes, xattr->value, xattr->value_length);
     return answer->kept_bytes.failed ? bw_error_no_memory() : NULL;
@@ -140,8 +139,8 @@ static struct bw_error *write_records(const struct answer *answer, const char *g
 {
     BW_AUTO_BUFFER struct bw_buffer path = {0};
     BW_TRY(cmd_paths_absolute(given, &path));
-    for (size_t i = 0; i < answer->kept_count; i++) {
-        const struct bw_xattr *xattr = &answer->kept[i];
+    for (size_t i = 0; i < answer->kept.count; i++) {
+        const struct bw_xattr *xattr = &answer->kept.items[i];
         BW_AUTO_FREE char *list = NULL;
         struct bw_xattrinfo row = {
             .path = {path.data, path.length},
@@ -164,7 +163,7 @@ static struct bw_error *write_records(const struct answer *answer, const char *g
 static struct bw_error *append_block(struct answer *answer, const char *path)
 {
     struct bw_buffer *text = answer->text;
-    if (!answer->kept_count)
+    if (!answer->kept.count)
         return NULL;
     if (!answer->state->absolute)
         path += strspn(path, "/");
@@ -173,9 +172,9 @@ static struct bw_error *append_block(struct answer *answer, const char *path)
     bw_buffer_format(text, "# file: ");
     append_name(answer, path, strlen(path), '\\');
     bw_buffer_append_byte(text, '\n');
-    qsort(answer->kept, answer->kept_count, sizeof *answer->kept, by_name);
-    for (size_t i = 0; i < answer->kept_count; i++)
-        BW_TRY(append_xattr(answer, &answer->kept[i]));
+    qsort(answer->kept.items, answer->kept.count, sizeof *answer->kept.items, by_name);
+    for (size_t i = 0; i < answer->kept.count; i++)
+        BW_TRY(append_xattr(answer, &answer->kept.items[i]));
     bw_buffer_append_byte(text, '\n');
     return NULL;
 }
@@ -189,8 +188,8 @@ static struct bw_error *answer_one(const struct xattr_state *state, struct cmd_p
     struct bw_error *error = bw_inode_xattrs(paths->session.fs, place, add_attribute, &answer);
     /* The pointers are set after all bytes have been added, because the buffer may have moved. */
     const uint8_t *next = (const uint8_t *)answer.kept_bytes.data;
-    for (size_t i = 0; i < answer.kept_count; i++) {
-        struct bw_xattr *xattr = &answer.kept[i];
+    for (size_t i = 0; i < answer.kept.count; i++) {
+        struct bw_xattr *xattr = &answer.kept.items[i];
         xattr->name = next;
         xattr->value = next + xattr->name_length;
         next = xattr->value + xattr->value_length;
@@ -200,7 +199,7 @@ static struct bw_error *answer_one(const struct xattr_state *state, struct cmd_p
     else if (!error)
         error = append_block(&answer, path);
     bw_buffer_free(&answer.kept_bytes);
-    free(answer.kept);
+    bw_xattrs_free(&answer.kept);
     return error;
 }
 

@@ -6,10 +6,10 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/escape.h"
 #include "base/human.h"
+#include "base/vector.h"
 #include "btrfs-walk/subvolume.h"
 #include "btrfs-walk/tree.h"
 #include "cli/report/report.h"
@@ -37,19 +37,18 @@ static enum report_loss loss_of(const struct bw_finding *finding)
 /* Returns the file, which is added if it is new; NULL if there are too many, or without memory. */
 static struct report_file *find_file(struct report_affected *affected, const struct bw_bytes *path)
 {
-    for (size_t i = 0; i < affected->count; i++) {
-        struct report_file *file = &affected->files[i];
+    for (size_t i = 0; i < affected->files.count; i++) {
+        struct report_file *file = &affected->files.items[i];
         if (file->length == path->length &&
             memcmp(affected->texts.data + file->path, path->data, path->length) == 0)
             return file;
     }
-    if (affected->count >= MOST_FILES ||
-        !BW_ARRAY_RESERVE(affected->files, affected->count, affected->capacity))
+    if (affected->files.count >= MOST_FILES || report_files_reserve(&affected->files, 1))
         return NULL;
     const struct report_file file = {.path = affected->texts.length, .length = path->length};
     bw_buffer_append(&affected->texts, path->data, path->length);
-    affected->files[affected->count] = file;
-    return affected->texts.failed ? NULL : &affected->files[affected->count++];
+    affected->files.items[affected->files.count] = file;
+    return affected->texts.failed ? NULL : &affected->files.items[affected->files.count++];
 }
 
 static bool is_subvolume(uint64_t tree)
@@ -99,7 +98,7 @@ void report_add_affected(struct report_affected *affected, const struct bw_findi
 
 void report_free_affected(struct report_affected *affected)
 {
-    free(affected->files);
+    report_files_free(&affected->files);
     bw_buffer_free(&affected->texts);
 }
 
@@ -126,9 +125,9 @@ static void append_loss(struct bw_buffer *page, const struct report_file *file)
 static void append_files(struct bw_buffer *page, const struct report_affected *affected)
 {
     bw_buffer_format(page, "<ul>\n");
-    for (size_t i = 0; i < affected->count && i < SHOWN_FILES; i++) {
+    for (size_t i = 0; i < affected->files.count && i < SHOWN_FILES; i++) {
         struct bw_buffer BW_AUTO_BUFFER text = {0};
-        const struct report_file *file = &affected->files[i];
+        const struct report_file *file = &affected->files.items[i];
         bw_escape_line(&text, affected->texts.data + file->path, file->length);
         bw_buffer_format(page, "<li><code>");
         bw_markup_text(page, text.data, text.length);
@@ -137,9 +136,9 @@ static void append_files(struct bw_buffer *page, const struct report_affected *a
         bw_buffer_format(page, "</li>\n");
     }
     bw_buffer_format(page, "</ul>\n");
-    if (affected->count > SHOWN_FILES)
+    if (affected->files.count > SHOWN_FILES)
         bw_buffer_format(page, "<p class=\"remark\">and %zu more</p>\n",
-                         affected->count - SHOWN_FILES);
+                         affected->files.count - SHOWN_FILES);
 }
 
 /* The consequence of damage to a tree without files; "" if there is no general answer. */
@@ -178,8 +177,8 @@ static void append_faults(struct bw_buffer *page, const struct report_affected *
     if (!affected->fault_count)
         return;
     bw_buffer_format(page, "<p>%s</p>\n<ul>\n",
-                     affected->count ? "Other errors name no files:"
-                                     : "The errors that the check found name no files:");
+                     affected->files.count ? "Other errors name no files:"
+                                           : "The errors that the check found name no files:");
     for (size_t i = 0; i < affected->fault_count && i < SHOWN_FAULTS; i++)
         append_fault(page, affected, &affected->faults[i]);
     bw_buffer_format(page, "</ul>\n");
@@ -209,7 +208,7 @@ static void append_command(const struct report_page *report, struct bw_buffer *p
 static void append_next(const struct report_page *report, struct bw_buffer *page)
 {
     const unsigned check = report->settings->check;
-    const bool lost = report->affected.count || report->affected.fault_count;
+    const bool lost = report->affected.files.count || report->affected.fault_count;
     bw_buffer_format(page, "<p>Next:</p>\n<ul>\n");
     if (check != REPORT_CHECK_DATA)
         append_command(report, page, "check --data", "",
@@ -218,7 +217,7 @@ static void append_next(const struct report_page *report, struct bw_buffer *page
     if (lost || check == REPORT_CHECK_NONE || check == REPORT_CHECK_QUICK)
         append_command(report, page, "extract -C FOLDER", "",
                        "copies all readable files, and names the others");
-    if (report->affected.count)
+    if (report->affected.files.count)
         append_command(report, page, "versions", " PATH", "lists older versions of a file");
     bw_buffer_format(page, "</ul>\n");
 }
@@ -239,8 +238,9 @@ static void append_count(struct bw_buffer *page, const struct report_affected *a
     bw_buffer_format(page,
                      "<p>Damage affects <strong class=\"bad\">%s%zu file%s or director%s</strong>. "
                      "No good copy exists of these parts:</p>\n",
-                     more ? "at least " : "", affected->count, affected->count == 1 ? "" : "s",
-                     affected->count == 1 ? "y" : "ies");
+                     more ? "at least " : "", affected->files.count,
+                     affected->files.count == 1 ? "" : "s",
+                     affected->files.count == 1 ? "y" : "ies");
 }
 
 /* A sentence about errors that a mounted file system repairs. */
@@ -264,7 +264,7 @@ void report_append_affected(const struct report_page *report, struct bw_buffer *
     if (!bw_fs_status(report->session.fs).damages)
         return;
     report_section(page, "affected", "Affected files");
-    if (affected->count) {
+    if (affected->files.count) {
         append_count(page, affected, has_more(report));
         append_files(page, affected);
     } else if (!affected->fault_count && !(report->summary && report->summary->repairable)) {

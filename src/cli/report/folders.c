@@ -6,11 +6,11 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/escape.h"
 #include "base/human.h"
 #include "base/utf8.h"
+#include "base/vector.h"
 #include "btrfs-walk/space.h"
 #include "cli/common/monitor.h"
 #include "cli/report/report.h"
@@ -45,9 +45,10 @@ struct folder {
 
 enum { NONE = UINT32_MAX };
 
+BW_VECTOR(folder_list, struct folder);
+
 struct folders {
-    struct folder *folders;
-    size_t count, capacity;
+    struct folder_list folders;
     struct bw_buffer names;
     uint32_t pending[DEPTH + 2]; /* for each depth, the list of directories whose parent is not
                                   * complete yet */
@@ -90,10 +91,9 @@ static struct bw_error *append_folder(struct folders *all, const struct bw_du_en
                                       struct folder folder)
 {
     set_name(all, &folder, entry);
-    if (!BW_ARRAY_RESERVE(all->folders, all->count, all->capacity) || all->names.failed ||
-        all->count >= NONE)
+    if (folder_list_reserve(&all->folders, 1) || all->names.failed || all->folders.count >= NONE)
         return bw_error_no_memory();
-    all->folders[all->count++] = folder;
+    all->folders.items[all->folders.count++] = folder;
     return NULL;
 }
 
@@ -101,13 +101,13 @@ static struct bw_error *append_folder(struct folders *all, const struct bw_du_en
 static void replace_file(struct folders *all, const struct bw_du_entry *entry)
 {
     uint32_t least = all->files[entry->depth].first;
-    for (uint32_t i = least; i != NONE; i = all->folders[i].next)
-        if (all->folders[i].bytes < all->folders[least].bytes)
+    for (uint32_t i = least; i != NONE; i = all->folders.items[i].next)
+        if (all->folders.items[i].bytes < all->folders.items[least].bytes)
             least = i;
-    if (entry->total <= all->folders[least].bytes)
+    if (entry->total <= all->folders.items[least].bytes)
         return;
-    all->folders[least].bytes = entry->total;
-    set_name(all, &all->folders[least], entry);
+    all->folders.items[least].bytes = entry->total;
+    set_name(all, &all->folders.items[least], entry);
 }
 
 static struct bw_error *add_file(struct folders *all, const struct bw_du_entry *entry)
@@ -124,7 +124,7 @@ static struct bw_error *add_file(struct folders *all, const struct bw_du_entry *
                                          .child = NONE,
                                          .next = all->files[entry->depth].first,
                                          .is_file = true}));
-    all->files[entry->depth].first = (uint32_t)(all->count - 1);
+    all->files[entry->depth].first = (uint32_t)(all->folders.count - 1);
     all->files[entry->depth].count++;
     return NULL;
 }
@@ -134,10 +134,10 @@ static uint32_t detach_children(struct folders *all, uint64_t depth)
 {
     const uint32_t folders = all->pending[depth], first = all->files[depth].first;
     uint32_t last = first;
-    while (last != NONE && all->folders[last].next != NONE)
-        last = all->folders[last].next;
+    while (last != NONE && all->folders.items[last].next != NONE)
+        last = all->folders.items[last].next;
     if (last != NONE)
-        all->folders[last].next = folders;
+        all->folders.items[last].next = folders;
     all->pending[depth] = all->files[depth].first = NONE;
     all->files[depth].count = 0;
     return last == NONE ? folders : first;
@@ -158,7 +158,7 @@ static struct bw_error *add_entry(void *context, const struct bw_du_entry *entry
                                          .files = entry->files,
                                          .child = children,
                                          .next = all->pending[entry->depth]}));
-    all->pending[entry->depth] = (uint32_t)(all->count - 1);
+    all->pending[entry->depth] = (uint32_t)(all->folders.count - 1);
     return NULL;
 }
 
@@ -221,9 +221,9 @@ static size_t choose_children(const struct folders *all, const struct folder *fo
                               uint32_t chosen[CHILDREN])
 {
     size_t count = 0;
-    for (uint32_t i = folder->child; i != NONE; i = all->folders[i].next) {
+    for (uint32_t i = folder->child; i != NONE; i = all->folders.items[i].next) {
         size_t at = count;
-        for (; at && all->folders[chosen[at - 1]].bytes < all->folders[i].bytes; at--)
+        for (; at && all->folders.items[chosen[at - 1]].bytes < all->folders.items[i].bytes; at--)
             if (at < CHILDREN)
                 chosen[at] = chosen[at - 1];
         if (at < CHILDREN)
@@ -250,19 +250,19 @@ static void draw_folder(struct folders *all, const struct folder *folder, struct
     const size_t count = choose_children(all, folder, chosen);
     double rest = (double)folder->bytes;
     for (size_t i = 0; i < count; i++)
-        rest -= sizes[i] = (double)all->folders[chosen[i]].bytes;
+        rest -= sizes[i] = (double)all->folders.items[chosen[i]].bytes;
     sizes[count] = rest;
     const struct bw_box inside = {box.x + BORDER, box.y + HEADING, box.width - 2 * BORDER,
                                   box.height - HEADING - BORDER};
     bw_treemap_layout(sizes, count + 1, inside, boxes);
     for (size_t i = 0; i < count; i++)
-        draw_folder(all, &all->folders[chosen[i]], boxes[i],
+        draw_folder(all, &all->folders.items[chosen[i]], boxes[i],
                     depth ? color : colors[i % (sizeof colors / sizeof *colors)], depth + 1);
 }
 
 static void append_drawing(struct folders *all)
 {
-    const struct folder *top = &all->folders[all->pending[0]];
+    const struct folder *top = &all->folders.items[all->pending[0]];
     bw_buffer_format(all->page,
                      "<div class=\"wide folders\"><svg viewBox=\"0 0 %d %d\" role=\"img\" "
                      "aria-label=\"Treemap of directories and large files\">\n",
@@ -289,12 +289,12 @@ struct bw_error *report_folders(struct report_page *report)
         all.pending[i] = all.files[i].first = NONE;
     cmd_progress_expect_trees(report->session.fs, true);
     struct bw_error *error = bw_du(report->session.fs, &wanted);
-    if (!error && all.pending[0] != NONE && all.folders[all.pending[0]].bytes) {
+    if (!error && all.pending[0] != NONE && all.folders.items[all.pending[0]].bytes) {
         report_section(&report->body, "folders", "Directories and large files");
         append_drawing(&all);
         report_section_end(&report->body);
     }
-    free(all.folders);
+    folder_list_free(&all.folders);
     bw_buffer_free(&all.names);
     return error;
 }

@@ -8,6 +8,7 @@
 #define BW_CLI_REPORT_REPORT_H
 
 #include "base/buffer.h"
+#include "base/vector.h"
 #include "btrfs-walk/check.h"
 #include "cli/inspect/plans.h"
 
@@ -48,10 +49,11 @@ struct report_fault {
     size_t message, length; /**< in `texts` */
 };
 
+BW_VECTOR(report_files, struct report_file);
+
 /** The affected files. */
 struct report_affected {
-    struct report_file *files;
-    size_t count, capacity;
+    struct report_files files;
     struct bw_buffer texts;
     bool more;        /**< there are further files */
     bool more_faults; /**< and further errors without files */

@@ -5,9 +5,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/map.h"
+#include "base/vector.h"
 #include "cli/common/monitor.h"
 #include "cli/rescue/rescue.h"
 
@@ -22,8 +22,7 @@ static struct bw_error *add_subvolume(void *context, const struct bw_subvolume_i
     struct bw_place place;
     if (info->is_deleted)
         return NULL;
-    if (!BW_ARRAY_RESERVE(rescue->subvolumes, rescue->subvolume_count, rescue->subvolume_capacity))
-        return bw_error_no_memory();
+    BW_TRY(rescue_subvolumes_reserve(&rescue->subvolumes, 1));
     BW_AUTO_ERROR struct bw_error *error = bw_lookup_number(
         rescue->fs, bw_subvolume_by_id(rescue->fs, info->id), BW_TOP_DIRECTORY, &place);
     if (error && error->code == BW_ERROR_NO_MEMORY)
@@ -31,7 +30,7 @@ static struct bw_error *add_subvolume(void *context, const struct bw_subvolume_i
     char *path = info->path ? strndup(info->path, info->path_length) : NULL;
     if (info->path && !path)
         return bw_error_no_memory();
-    rescue->subvolumes[rescue->subvolume_count++] =
+    rescue->subvolumes.items[rescue->subvolumes.count++] =
         (struct rescue_subvolume){.id = info->id, .path = path, .is_readable = !error};
     if (info->is_snapshot)
         rescue->verified.sectorsize = rescue->unverified.sectorsize = rescue->super.sectorsize;
@@ -41,16 +40,16 @@ static struct bw_error *add_subvolume(void *context, const struct bw_subvolume_i
 /* Subvolumes are sorted by their ids. */
 static struct rescue_subvolume *find_subvolume(const struct rescue *rescue, uint64_t id)
 {
-    size_t low = 0, high = rescue->subvolume_count;
+    size_t low = 0, high = rescue->subvolumes.count;
     while (low < high) {
         const size_t middle = (low + high) / 2;
-        if (rescue->subvolumes[middle].id < id)
+        if (rescue->subvolumes.items[middle].id < id)
             low = middle + 1;
         else
             high = middle;
     }
-    return low < rescue->subvolume_count && rescue->subvolumes[low].id == id
-               ? &rescue->subvolumes[low]
+    return low < rescue->subvolumes.count && rescue->subvolumes.items[low].id == id
+               ? &rescue->subvolumes.items[low]
                : NULL;
 }
 
@@ -69,8 +68,8 @@ bool rescue_is_older(const struct rescue *rescue)
 struct rescue_subvolume rescue_total(const struct rescue *rescue)
 {
     struct rescue_subvolume total = {.is_readable = true};
-    for (size_t i = 0; i < rescue->subvolume_count; i++) {
-        const struct rescue_subvolume *subvolume = &rescue->subvolumes[i];
+    for (size_t i = 0; i < rescue->subvolumes.count; i++) {
+        const struct rescue_subvolume *subvolume = &rescue->subvolumes.items[i];
         for (size_t kind = 0; kind < 4; kind++) {
             total.files[kind] += subvolume->files[kind];
             total.bytes[kind] += subvolume->bytes[kind];
@@ -290,15 +289,13 @@ static struct bw_error *remember_missed(struct rescue *rescue, const struct bw_e
     rescue->missed_total++;
     if (rescue->paths.length > MOST_PATHS)
         return NULL;
-    if (!BW_ARRAY_RESERVE(rescue->missed, rescue->missed_count, rescue->missed_capacity))
-        return bw_error_no_memory();
-    rescue->missed[rescue->missed_count++] =
-        (struct rescue_missed){.path = rescue->paths.length,
-                               .place = item->place,
-                               .generation = item->inode.generation,
-                               .size = item->inode.size,
-                               .transid = item->inode.transid,
-                               .has_inode = item->has_inode};
+    BW_TRY(rescue_missed_list_push(&rescue->missed,
+                                   (struct rescue_missed){.path = rescue->paths.length,
+                                                          .place = item->place,
+                                                          .generation = item->inode.generation,
+                                                          .size = item->inode.size,
+                                                          .transid = item->inode.transid,
+                                                          .has_inode = item->has_inode}));
     bw_buffer_append(&rescue->paths, item->path.data, item->path.length + 1);
     return rescue->paths.failed ||
                    bw_key_map_put(&rescue->missed_paths,

@@ -302,9 +302,9 @@ static struct bw_error *add_owner(void *context, const struct bw_owner *owner)
  * the same address share those. */
 static struct bw_error *find_all(struct dmesg *dmesg)
 {
-    for (size_t i = 0; i < dmesg->log->count; i++) {
+    for (size_t i = 0; i < dmesg->log->entries.count; i++) {
         struct explained *item = &dmesg->items[i];
-        item->entry = &dmesg->log->entries[i];
+        item->entry = &dmesg->log->entries.items[i];
         BW_TRY(locate_item(dmesg, item));
         BW_TRY(find_file(dmesg, item));
         if (!item->has_data)
@@ -401,7 +401,7 @@ static struct bw_error *list(struct cmd_answer *answer, void *context)
     BW_TRY(bw_device_map_open(dmesg->fs, &dmesg->devices));
     struct bw_error *error = find_all(dmesg);
     cmd_progress_end();
-    for (size_t i = 0; i < dmesg->log->count && !error; i++)
+    for (size_t i = 0; i < dmesg->log->entries.count && !error; i++)
         error = write_item(answer, dmesg, &dmesg->items[i]);
     bw_device_map_close(dmesg->devices);
     bw_key_map_free(&dmesg->addresses);
@@ -440,9 +440,9 @@ int dmesg_run(const struct cmd_common *common, const char *file)
     struct cmd_common own = *common;
     if (!common->input.log_given)
         own.input.log = BW_LOG_IGNORE;
-    dmesg.items = calloc(log.count + 1, sizeof *dmesg.items);
-    dmesg.ranges = calloc(log.count + 1, sizeof *dmesg.ranges);
-    dmesg.item_of_range = calloc(log.count + 1, sizeof *dmesg.item_of_range);
+    dmesg.items = calloc(log.entries.count + 1, sizeof *dmesg.items);
+    dmesg.ranges = calloc(log.entries.count + 1, sizeof *dmesg.ranges);
+    dmesg.item_of_range = calloc(log.entries.count + 1, sizeof *dmesg.item_of_range);
     int status;
     if (dmesg.items && dmesg.ranges && dmesg.item_of_range)
         status = cmd_answer_run(&own, &plan);
@@ -450,7 +450,7 @@ int dmesg_run(const struct cmd_common *common, const char *file)
         status = cmd_fail(common, bw_error_no_memory());
     if (!common->messages.quiet)
         print_doubts(&dmesg);
-    for (size_t i = 0; dmesg.items && i < log.count; i++) {
+    for (size_t i = 0; dmesg.items && i < log.entries.count; i++) {
         for (size_t path = 0; path < dmesg.items[i].path_count; path++)
             free((char *)(uintptr_t)dmesg.items[i].paths[path].data);
         free(dmesg.items[i].paths);

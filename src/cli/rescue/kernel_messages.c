@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/map.h"
+#include "base/vector.h"
 
 enum { ERROR_MESSAGE = true, WARNING_MESSAGE = false };
 
@@ -154,17 +154,17 @@ static bool add_message(struct kernel_log *log, const struct kernel_message *mes
     const uint64_t hash = hash_of(message);
     const uint32_t position = bw_key_map_get(&log->positions, hash, UINT32_MAX);
     if (position != UINT32_MAX) {
-        log->entries[position].count++;
+        log->entries.items[position].count++;
         return true;
     }
-    if (log->count == MOST_MESSAGES) {
+    if (log->entries.count == MOST_MESSAGES) {
         log->dropped++;
         return true;
     }
-    if (!BW_ARRAY_RESERVE(log->entries, log->count, log->capacity) ||
-        bw_key_map_put(&log->positions, hash, (uint32_t)log->count))
+    if (kernel_log_entries_reserve(&log->entries, 1) ||
+        bw_key_map_put(&log->positions, hash, (uint32_t)log->entries.count))
         return false;
-    log->entries[log->count++] = (struct kernel_log_entry){
+    log->entries.items[log->entries.count++] = (struct kernel_log_entry){
         .message = *message, .line = log->lines, .count = 1, .text = log->texts.length};
     bw_buffer_append(&log->texts, line, strlen(line) + 1);
     return !log->texts.failed;
@@ -221,7 +221,7 @@ struct bw_error *kernel_log_read(const char *name, struct kernel_log *log)
 
 void kernel_log_free(struct kernel_log *log)
 {
-    free(log->entries);
+    kernel_log_entries_free(&log->entries);
     bw_buffer_free(&log->texts);
     bw_key_map_free(&log->positions);
 }

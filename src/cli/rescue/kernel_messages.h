@@ -10,6 +10,7 @@
 
 #include "base/buffer.h"
 #include "base/hash_table.h"
+#include "base/vector.h"
 #include "btrfs-walk/error.h"
 
 /** Numbers in a message. */
@@ -58,10 +59,11 @@ struct kernel_log_entry {
     size_t text;    /**< where the first line begins in the texts of the log */
 };
 
+BW_VECTOR(kernel_log_entries, struct kernel_log_entry);
+
 /** The messages of a log, without repetitions. All zeros: empty. */
 struct kernel_log {
-    struct kernel_log_entry *entries;
-    size_t count, capacity;
+    struct kernel_log_entries entries;
     uint64_t lines;   /**< read */
     uint64_t unknown; /**< of these, not recognized */
     uint64_t errors;  /**< of these, warnings and errors of btrfs */

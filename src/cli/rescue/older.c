@@ -6,9 +6,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/map.h"
+#include "base/vector.h"
 #include "cli/common/monitor.h"
 #include "cli/rescue/rescue.h"
 
@@ -73,8 +73,8 @@ static struct bw_error *next(void *context, struct bw_stream_file *file, bool *g
     struct search *search = context;
     struct rescue *rescue = search->rescue;
     *got = false;
-    while (search->next < rescue->missed_count && !*got) {
-        struct rescue_missed *missed = &rescue->missed[search->next++];
+    while (search->next < rescue->missed.count && !*got) {
+        struct rescue_missed *missed = &rescue->missed.items[search->next++];
         struct bw_place place;
         struct bw_inode inode;
         *got = !missed->found && find_file(search, missed, &place, &inode);
@@ -113,11 +113,7 @@ static struct bw_error *add_generation(struct rescue *rescue, const struct rescu
 {
     if (!found->files)
         return NULL;
-    if (!BW_ARRAY_RESERVE(rescue->generations, rescue->generation_count,
-                          rescue->generation_capacity))
-        return bw_error_no_memory();
-    rescue->generations[rescue->generation_count++] = *found;
-    return NULL;
+    return rescue_generations_push(&rescue->generations, *found);
 }
 
 static struct bw_error *newest_change(void *context, const struct bw_subvolume_info *info)
@@ -154,8 +150,8 @@ static struct bw_error *search_generation(struct rescue *rescue,
 
 static bool all_found(const struct rescue *rescue)
 {
-    for (size_t i = 0; i < rescue->missed_count; i++)
-        if (!rescue->missed[i].found)
+    for (size_t i = 0; i < rescue->missed.count; i++)
+        if (!rescue->missed.items[i].found)
             return false;
     return true;
 }
@@ -242,8 +238,7 @@ struct bw_error *rescue_look_back(struct rescue *rescue)
 {
     const struct bw_generation_choice *chosen = &rescue->common.input.state;
     /* `extract --follow-renames` opens the current generation, whose paths these have to be */
-    rescue->plan.follows_renames =
-        !chosen->generation && !chosen->tree_root && !chosen->chunk_root;
+    rescue->plan.follows_renames = !chosen->generation && !chosen->tree_root && !chosen->chunk_root;
     struct cmd_generations states;
     const struct cmd_common *before = rescue->index.before;
     rescue->index.before = &rescue->common;

@@ -40,8 +40,8 @@ static struct bw_error *list_subvolumes(void *context, struct bw_record_sink *si
         LOST = BW_RECOVERABLE_LOST,
     };
     const struct rescue *rescue = context;
-    for (size_t i = 0; i < rescue->subvolume_count; i++) {
-        const struct rescue_subvolume *subvolume = &rescue->subvolumes[i];
+    for (size_t i = 0; i < rescue->subvolumes.count; i++) {
+        const struct rescue_subvolume *subvolume = &rescue->subvolumes.items[i];
         const struct bw_bytes path = {subvolume->path,
                                       subvolume->path ? strlen(subvolume->path) : 0};
         const struct bw_rescuesubvolumeinfo row = {
@@ -67,8 +67,8 @@ static struct bw_error *list_subvolumes(void *context, struct bw_record_sink *si
 static struct bw_error *list_generations(void *context, struct bw_record_sink *sink)
 {
     const struct rescue *rescue = context;
-    for (size_t i = 0; i < rescue->generation_count; i++) {
-        const struct rescue_generation *found = &rescue->generations[i];
+    for (size_t i = 0; i < rescue->generations.count; i++) {
+        const struct rescue_generation *found = &rescue->generations.items[i];
         const struct bw_rescuegenerationinfo row = {.generation = found->choice.generation,
                                                     .changed = found->changed,
                                                     .files = found->files,
@@ -147,10 +147,11 @@ static void make_plan(struct rescue *rescue)
     plan->whole |= rescue->missed_total; /* it lists the files for the other steps */
     plan->lost = rescue->hidden_files;
     plan->deleted = rescue->deleted_files;
-    if (rescue->generation_count)
-        qsort(rescue->generations, rescue->generation_count, sizeof *rescue->generations, by_files);
-    for (size_t i = 0; i < rescue->generation_count && i < RESCUE_GENERATIONS; i++)
-        plan->generations[plan->generation_count++] = rescue->generations[i].choice;
+    if (rescue->generations.count)
+        qsort(rescue->generations.items, rescue->generations.count,
+              sizeof *rescue->generations.items, by_files);
+    for (size_t i = 0; i < rescue->generations.count && i < RESCUE_GENERATIONS; i++)
+        plan->generations[plan->generation_count++] = rescue->generations.items[i].choice;
 }
 
 /* Opening, reading and closing. */
@@ -184,11 +185,11 @@ static void free_rescue(struct rescue *rescue)
     bw_fs_close(rescue->fs);
     for (size_t i = 0; i < rescue->problem_count; i++)
         free(rescue->problems[i].message);
-    for (size_t i = 0; i < rescue->subvolume_count; i++)
-        free(rescue->subvolumes[i].path);
-    free(rescue->subvolumes);
-    free(rescue->missed);
-    free(rescue->generations);
+    for (size_t i = 0; i < rescue->subvolumes.count; i++)
+        free(rescue->subvolumes.items[i].path);
+    rescue_subvolumes_free(&rescue->subvolumes);
+    rescue_missed_list_free(&rescue->missed);
+    rescue_generations_free(&rescue->generations);
     bw_key_map_free(&rescue->missed_paths);
     bw_buffer_free(&rescue->paths);
     bw_range_set_free(&rescue->incomplete);

@@ -16,6 +16,7 @@
 #include <stdatomic.h>
 
 #include "base/range_set.h"
+#include "base/vector.h"
 #include "btrfs-walk/history.h"
 #include "btrfs-walk/records.h"
 #include "cli/common/generations.h"
@@ -69,6 +70,12 @@ struct rescue_generation {
     uint64_t files, bytes;
 };
 
+BW_VECTOR(rescue_generations, struct rescue_generation);
+
+BW_VECTOR(rescue_missed_list, struct rescue_missed);
+
+BW_VECTOR(rescue_subvolumes, struct rescue_subvolume);
+
 /** A running rescue. */
 struct rescue {
     struct rescue_settings *settings;
@@ -81,8 +88,7 @@ struct rescue {
     struct cmd_repeats repeats;
     struct rescue_problem problems[RESCUE_PROBLEMS];
     size_t problem_count;
-    struct rescue_subvolume *subvolumes;
-    size_t subvolume_count, subvolume_capacity;
+    struct rescue_subvolumes subvolumes;
     struct cmd_export export;
     struct bw_range_set incomplete;    /**< chunks of which too many devices are missing */
     struct rescue_verified verified;   /**< data that were read for another file */
@@ -93,13 +99,11 @@ struct rescue {
                                     */
     struct bw_recoverable read;    /**< of the file whose parts are being delivered */
     struct bw_buffer paths;
-    struct rescue_missed *missed;
-    size_t missed_count, missed_capacity;
+    struct rescue_missed_list missed;
     struct bw_key_map missed_paths; /**< their hashes */
     uint64_t missed_total;          /**< including those that are not in `missed` */
     uint64_t unchecked_files;       /**< of these, files that can be read without checksums */
-    struct rescue_generation *generations;
-    size_t generation_count, generation_capacity;
+    struct rescue_generations generations;
     uint64_t hidden_files, deleted_files;
     atomic_bool no_memory; /**< memory ran out where an error cannot be returned */
 };

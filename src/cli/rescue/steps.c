@@ -14,13 +14,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/array.h"
 #include "base/beneath.h"
 #include "base/cleanup.h"
 #include "base/escape.h"
 #include "base/hash_table.h"
 #include "base/human.h"
 #include "base/map.h"
+#include "base/vector.h"
 #include "cli/common/keys.h"
 #include "cli/common/list_file.h"
 #include "cli/common/sandbox.h"
@@ -76,8 +76,7 @@ const char *rescue_step_name(const struct rescue_plan *plan, size_t number)
 /* Words of a command. */
 
 struct words {
-    char **items;
-    size_t count, capacity;
+    struct bw_strings list;
     bool failed;
 };
 
@@ -91,19 +90,19 @@ static void add_word(struct words *words, const char *format, ...)
     va_start(arguments, format);
     words->failed |= vasprintf(&text, format, arguments) < 0;
     va_end(arguments);
-    if (words->failed || !BW_ARRAY_RESERVE(words->items, words->count, words->capacity)) {
+    if (words->failed || bw_strings_reserve(&words->list, 1)) {
         free(words->failed ? NULL : text);
         words->failed = true;
         return;
     }
-    words->items[words->count++] = text;
+    words->list.items[words->list.count++] = text;
 }
 
 static void free_words(struct words *words)
 {
-    for (size_t i = 0; i < words->count; i++)
-        free(words->items[i]);
-    free(words->items);
+    for (size_t i = 0; i < words->list.count; i++)
+        free(words->list.items[i]);
+    bw_strings_free(&words->list);
 }
 
 /* Options and images, as on the command line. */
@@ -259,9 +258,9 @@ static void add_words(struct words *words, const struct rescue_plan *plan, size_
 static void append_words(struct bw_buffer *text, struct words *words)
 {
     bw_buffer_format(text, "btrfs-walk");
-    for (size_t i = 0; i < words->count; i++) {
+    for (size_t i = 0; i < words->list.count; i++) {
         bw_buffer_append_byte(text, ' ');
-        bw_append_shell_word(text, words->items[i]);
+        bw_append_shell_word(text, words->list.items[i]);
     }
     text->failed |= words->failed;
     free_words(words);
@@ -270,7 +269,7 @@ static void append_words(struct bw_buffer *text, struct words *words)
 void rescue_append_step(struct bw_buffer *text, const struct rescue_plan *plan, size_t number,
                         const struct cmd_common *common, const char *folder)
 {
-    struct words words = {.count = 0};
+    struct words words = {.list.count = 0};
     add_words(&words, plan, number, common, folder);
     add_keys(&words, &common->input);
     append_words(text, &words);
@@ -287,7 +286,7 @@ static void append_command(struct bw_buffer *text, struct words *words,
 
 void rescue_append_all(struct bw_buffer *text, const struct cmd_common *common, const char *folder)
 {
-    struct words words = {.count = 0};
+    struct words words = {.list.count = 0};
     add_word(&words, "rescue");
     add_word(&words, "--extract=%s", folder);
     append_command(text, &words, common);
@@ -296,7 +295,7 @@ void rescue_append_all(struct bw_buffer *text, const struct cmd_common *common, 
 void rescue_append_subvolumes(struct bw_buffer *text, const struct cmd_common *common,
                               const char *folder)
 {
-    struct words words = {.count = 0};
+    struct words words = {.list.count = 0};
     add_word(&words, "extract");
     add_word(&words, "--subvolumes");
     add_word(&words, "--directory=%s", folder);
@@ -315,7 +314,7 @@ static const struct command *command_of(const char *name)
 static int run_step(struct words *words, const struct cmd_common *common,
                     const struct cmd_base *base, const struct cmd_list_file *unsaved)
 {
-    const char *const name = words->failed ? "" : words->items[0];
+    const char *const name = words->failed ? "" : words->list.items[0];
     int status = 0;
     if (words->failed)
         return cmd_fail_answer(common, bw_error_no_memory());
@@ -323,8 +322,8 @@ static int run_step(struct words *words, const struct cmd_common *common,
     const pid_t child = fork();
     if (child == 0) {
         close(unsaved->descriptor);
-        exit(cmd_run_step(common->input.keys, base, command_of(name), (int)words->count,
-                          words->items));
+        exit(cmd_run_step(common->input.keys, base, command_of(name), (int)words->list.count,
+                          words->list.items));
     }
     if (child < 0)
         return cmd_fail_answer(common, bw_error_from_errno(errno, "cannot start a process"));
@@ -496,7 +495,7 @@ static int run_numbered_step(const struct rescue_plan *plan, size_t number,
                              const struct cmd_list_file *unsaved)
 {
     BW_AUTO_BUFFER struct bw_buffer text = {0};
-    struct words words = {.count = 0};
+    struct words words = {.list.count = 0};
     struct step step = {.kind = WHOLE};
     char name[NAME_ROOM];
     rescue_append_step(&text, plan, number, common, base->path);

@@ -115,12 +115,12 @@ static void append_subvolumes(struct cmd_answer *answer, const struct rescue *re
     append_heading(text, "Files, and their bytes:");
     bw_buffer_format(text, "  %10s %-11s%10s %-11s%10s %-11s subvolume\n", "whole", "", "partly",
                      "", "lost", "");
-    for (size_t i = 0; i < rescue->subvolume_count && i < SHOWN_SUBVOLUMES; i++)
-        append_subvolume(answer, &rescue->subvolumes[i]);
-    if (rescue->subvolume_count > SHOWN_SUBVOLUMES)
+    for (size_t i = 0; i < rescue->subvolumes.count && i < SHOWN_SUBVOLUMES; i++)
+        append_subvolume(answer, &rescue->subvolumes.items[i]);
+    if (rescue->subvolumes.count > SHOWN_SUBVOLUMES)
         bw_buffer_format(text, "  and %zu more subvolumes: see --json\n",
-                         rescue->subvolume_count - SHOWN_SUBVOLUMES);
-    if (rescue->subvolume_count > 1) {
+                         rescue->subvolumes.count - SHOWN_SUBVOLUMES);
+    if (rescue->subvolumes.count > 1) {
         bw_buffer_format(text, "  ");
         append_counts(answer, &total);
         bw_buffer_format(text, " all\n");
@@ -143,11 +143,11 @@ static void append_subvolumes(struct cmd_answer *answer, const struct rescue *re
 static void append_older(struct cmd_answer *answer, const struct rescue *rescue)
 {
     struct bw_buffer *text = &answer->text;
-    if (!rescue->generation_count && !rescue->hidden_files && !rescue->deleted_files)
+    if (!rescue->generations.count && !rescue->hidden_files && !rescue->deleted_files)
         return;
     append_heading(text, "In older generations:");
-    for (size_t i = 0; i < rescue->generation_count; i++) {
-        const struct rescue_generation *found = &rescue->generations[i];
+    for (size_t i = 0; i < rescue->generations.count; i++) {
+        const struct rescue_generation *found = &rescue->generations.items[i];
         char date[BW_DATE_LENGTH];
         bw_write_date(date, found->changed, ' ');
         bw_buffer_format(text,
@@ -185,7 +185,7 @@ static void append_steps(struct cmd_answer *answer, const struct rescue *rescue)
         rescue_append_step(text, &rescue->plan, i, &rescue->common, rescue_folder);
         bw_buffer_append_byte(text, '\n');
     }
-    if (rescue->subvolume_count < 2)
+    if (rescue->subvolumes.count < 2)
         return;
     append_heading(text, "Or keep subvolumes, snapshots and the data they share, on a btrfs:");
     bw_buffer_format(text, "  ");

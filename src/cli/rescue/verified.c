@@ -5,28 +5,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
+#include "base/vector.h"
 
 enum {
-    SECTORS = 4096,       /* of a page: 16 MiB of data */
+    SECTORS = RESCUE_VERIFIED_SECTORS,
     MOST_PAGES = 1 << 17, /* 2 TiB of data, in 64 MiB of memory */
-};
-
-struct rescue_verified_page {
-    uint64_t bits[SECTORS / 64];
 };
 
 /* The page of a sector, or NULL. */
 static struct rescue_verified_page *page_of(const struct rescue_verified *verified, uint64_t sector)
 {
     const uint32_t position = bw_key_map_get(&verified->positions, sector / SECTORS, UINT32_MAX);
-    return position == UINT32_MAX ? NULL : &verified->pages[position];
+    return position == UINT32_MAX ? NULL : &verified->pages.items[position];
 }
 
 static void forget_all(struct rescue_verified *verified)
 {
     bw_key_map_clear(&verified->positions);
-    verified->count = 0;
+    verified->pages.count = 0;
 }
 
 /* The same, but adds the page if it is missing. NULL if memory runs out. */
@@ -35,12 +31,12 @@ static struct rescue_verified_page *make_page(struct rescue_verified *verified, 
     struct rescue_verified_page *page = page_of(verified, sector);
     if (page)
         return page;
-    if (verified->count == MOST_PAGES)
+    if (verified->pages.count == MOST_PAGES)
         forget_all(verified);
-    if (!BW_ARRAY_RESERVE(verified->pages, verified->count, verified->capacity) ||
-        bw_key_map_put(&verified->positions, sector / SECTORS, (uint32_t)verified->count))
+    if (rescue_verified_pages_reserve(&verified->pages, 1) ||
+        bw_key_map_put(&verified->positions, sector / SECTORS, (uint32_t)verified->pages.count))
         return NULL;
-    page = &verified->pages[verified->count++];
+    page = &verified->pages.items[verified->pages.count++];
     memset(page, 0, sizeof *page);
     return page;
 }
@@ -96,6 +92,6 @@ bool rescue_verified_add(struct rescue_verified *verified, const struct bw_exten
 void rescue_verified_free(struct rescue_verified *verified)
 {
     bw_key_map_free(&verified->positions);
-    free(verified->pages);
+    rescue_verified_pages_free(&verified->pages);
     pthread_mutex_destroy(&verified->lock);
 }

@@ -10,17 +10,23 @@
 #include <pthread.h>
 
 #include "base/hash_table.h"
+#include "base/vector.h"
 #include "btrfs-walk/file.h"
 
-struct rescue_verified_page;
+enum { RESCUE_VERIFIED_SECTORS = 4096 }; /**< of a page: 16 MiB of data */
+
+struct rescue_verified_page {
+    uint64_t bits[RESCUE_VERIFIED_SECTORS / 64];
+};
+
+BW_VECTOR(rescue_verified_pages, struct rescue_verified_page);
 
 /** A set of sectors. All zeros but `sectorsize` and `lock`: empty. */
 struct rescue_verified {
     pthread_mutex_t lock;
     uint32_t sectorsize;
     struct bw_key_map positions; /**< of pages in `pages`, by their number */
-    struct rescue_verified_page *pages;
-    size_t count, capacity;
+    struct rescue_verified_pages pages;
 };
 
 /** Whether all data of an extent were verified. */
