@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A graph as text: as a volfile, as a picture for Graphviz, and as JSON with the state of its
- * layers. */
+/*
+ * A graph as text: as a volfile, as a picture for Graphviz, and as JSON with the state of its
+ * layers. Names and values of options are arbitrary bytes, so each form has its own way to quote
+ * them.
+ */
 #include <string.h>
 
 #include "base/cleanup.h"
@@ -20,32 +23,28 @@ static bool is_clean(const char *bytes, size_t length)
     return clean;
 }
 
-static void append_byte(struct bw_buffer *text, unsigned char byte)
-{
-    if (byte == '"' || byte == '\\')
-        bw_buffer_format(text, "\\%c", byte);
-    else if (byte == '\n')
-        bw_buffer_format(text, "\\n");
-    else if (byte == '\t')
-        bw_buffer_format(text, "\\t");
-    else if (byte < ' ' || byte >= 0x7f)
-        bw_buffer_format(text, "\\x%02x", byte);
-    else
-        bw_buffer_append_byte(text, (char)byte);
-}
-
 /* Quotes a word. Characters beyond ASCII are not escaped. */
 static void append_quoted(struct bw_buffer *text, const char *word)
 {
     bw_buffer_append_byte(text, '"');
     for (size_t left = strlen(word), length; left; word += length, left -= length) {
+        const unsigned char byte = (unsigned char)*word;
         length = bw_utf8_length((const uint8_t *)word, left);
         if (length > 1 && is_clean(word, length)) {
             bw_buffer_append(text, word, length);
-        } else {
-            append_byte(text, (unsigned char)*word);
-            length = 1;
+            continue;
         }
+        length = 1;
+        if (byte == '"' || byte == '\\')
+            bw_buffer_format(text, "\\%c", byte);
+        else if (byte == '\n')
+            bw_buffer_format(text, "\\n");
+        else if (byte == '\t')
+            bw_buffer_format(text, "\\t");
+        else if (byte < ' ' || byte >= 0x7f)
+            bw_buffer_format(text, "\\x%02x", byte);
+        else
+            bw_buffer_append_byte(text, (char)byte);
     }
     bw_buffer_append_byte(text, '"');
 }
@@ -61,38 +60,29 @@ static void append_word(struct bw_buffer *text, const char *word)
     }
 }
 
-/* An empty value usually means "none"; printing it is useful only if it is not the default. */
-static bool is_worth_printing(const struct bw_option *option, const char *value)
-{
-    return *value || !option->default_value || *option->default_value;
-}
-
-static void print_layer(const struct bw_xlator *layer, struct bw_buffer *text)
-{
-    bw_buffer_format(text, "volume");
-    append_word(text, layer->name.text);
-    bw_buffer_format(text, "\n    type");
-    append_word(text, layer->type->type);
-    const struct bw_option *option = layer->type->options;
-    for (const char *const *value = layer->values; option && option->name; option++, value++) {
-        if (!is_worth_printing(option, *value))
-            continue;
-        bw_buffer_format(text, "\n    option");
-        append_word(text, option->name);
-        append_word(text, *value);
-    }
-    for (size_t i = 0; i < layer->children.count; i++) {
-        bw_buffer_format(text, "%s", i ? "" : "\n    subvolumes");
-        append_word(text, layer->children.items[i].layer->name.text);
-    }
-    bw_buffer_format(text, "\nend-volume\n");
-}
-
 void bw_graph_print(const struct bw_graph *graph, struct bw_buffer *text)
 {
     for (size_t i = 0; i < graph->layers.count; i++) {
-        bw_buffer_format(text, "%s", i ? "\n" : "");
-        print_layer(graph->layers.items[i], text);
+        const struct bw_xlator *layer = graph->layers.items[i];
+        bw_buffer_format(text, i ? "\nvolume" : "volume");
+        append_word(text, layer->name.text);
+        bw_buffer_format(text, "\n    type");
+        append_word(text, layer->type->type);
+        const struct bw_option *option = layer->type->options;
+        for (const char *const *value = layer->values; option && option->name; option++, value++) {
+            /* An empty value usually means "none", and is only of interest if it is not the
+             * default. */
+            if (!**value && option->default_value && !*option->default_value)
+                continue;
+            bw_buffer_format(text, "\n    option");
+            append_word(text, option->name);
+            append_word(text, *value);
+        }
+        if (layer->children.count)
+            bw_buffer_format(text, "\n    subvolumes");
+        for (size_t k = 0; k < layer->children.count; k++)
+            append_word(text, layer->children.items[k].layer->name.text);
+        bw_buffer_format(text, "\nend-volume\n");
     }
 }
 
@@ -116,14 +106,6 @@ static const struct colour {
     {"features/", "#fdf0c4"}, {"performance/", "#fbdfca"}, {"debug/", "#f3d6e2"},
     {"", "#ececec"},
 };
-
-static const char *colour_of(const char *type)
-{
-    const struct colour *colour = colours;
-    while (strncmp(type, colour->category, strlen(colour->category)) != 0)
-        colour++;
-    return colour->colour;
-}
 
 /* Doubles backslashes, because even here they begin escapes such as the name of the node. Replaces
  * the last two characters of Unicode's first plane: they are valid UTF-8, but Graphviz parses
@@ -161,8 +143,16 @@ static void append_text(struct bw_buffer *text, const char *bytes)
     bw_buffer_free(&shown);
 }
 
-static void print_options(const struct bw_xlator *layer, struct bw_buffer *text)
+static void print_node(const struct bw_xlator *layer, size_t index, struct bw_buffer *text)
 {
+    const char *type = layer->type->type;
+    const struct colour *colour = colours;
+    while (strncmp(type, colour->category, strlen(colour->category)) != 0)
+        colour++;
+    bw_buffer_format(text, "    n%zu [fillcolor=\"%s\" label=<<b>", index, colour->colour);
+    append_text(text, layer->name.text);
+    bw_buffer_format(text, "</b><br/>");
+    append_text(text, type);
     const struct bw_option *option = layer->type->options;
     for (const char *const *value = layer->values; option && option->name; option++, value++) {
         if (option->default_value && strcmp(option->default_value, *value) == 0)
@@ -173,16 +163,6 @@ static void print_options(const struct bw_xlator *layer, struct bw_buffer *text)
         append_text(text, *value);
         bw_buffer_format(text, "</font>");
     }
-}
-
-static void print_node(const struct bw_xlator *layer, size_t index, struct bw_buffer *text)
-{
-    bw_buffer_format(text, "    n%zu [fillcolor=\"%s\" label=<<b>", index,
-                     colour_of(layer->type->type));
-    append_text(text, layer->name.text);
-    bw_buffer_format(text, "</b><br/>");
-    append_text(text, layer->type->type);
-    print_options(layer, text);
     bw_buffer_format(text, ">];\n");
 }
 
@@ -215,65 +195,26 @@ static void write_options(void *xlator, struct bw_json *json)
     dump_options(xlator, json, NULL);
 }
 
-static struct bw_error *write_row(struct bw_rows_stream *stream, struct bw_xlator *layer)
-{
-    BW_AUTO_FREE struct bw_bytes *names = calloc(layer->children.count + 1, sizeof *names);
-    if (!names)
-        return bw_error_no_memory();
-    for (size_t i = 0; i < layer->children.count; i++) {
-        const char *name = layer->children.items[i].layer->name.text;
-        names[i] = (struct bw_bytes){name, strlen(name)};
-    }
-    const struct bw_layerinfo row = {.layer = layer->name.text,
-                                     .layer_type = layer->type->type,
-                                     .option_values = {write_options, layer},
-                                     .child_layers = {names, layer->children.count}};
-    return bw_rows_write(stream, &row, sizeof row, 0);
-}
-
 struct bw_error *bw_graph_write_rows(const struct bw_graph *graph, struct bw_rows_stream *stream)
 {
     if (bw_rows_record(stream->rows) != &bw_layerinfo_record)
         return bw_error_create(BW_ERROR_USAGE, "the rows of a graph are of the record layerinfo");
-    for (size_t i = 0; i < graph->layers.count; i++)
-        BW_TRY(write_row(stream, graph->layers.items[i]));
-    return NULL;
-}
-
-static void dump_children(const struct bw_xlator *xlator, struct bw_json *json)
-{
-    bw_json_begin_array(json, "subvolumes");
-    for (size_t i = 0; i < xlator->children.count; i++)
-        bw_json_text(json, NULL, xlator->children.items[i].layer->name.text);
-    bw_json_end(json);
-}
-
-static void dump_state(struct bw_xlator *xlator, struct bw_json *json)
-{
-    if (!xlator->type->operations.dump)
-        return;
-    unsigned depth = json->depth;
-    bw_json_begin_object(json, "state");
-    xlator->type->operations.dump(xlator, json);
-    while (json->depth > depth) /* also ends objects that the layer has not ended */
-        bw_json_end(json);
-}
-
-static void dump_counters(const struct bw_xlator *xlator, struct bw_json *json)
-{
-    bw_json_begin_object(json, "counters");
-    for (unsigned kind = 0; kind < BW_REQUEST_KINDS; kind++) {
-        struct bw_counters counters = bw_xlator_counters(xlator, (enum bw_request_kind)kind);
-        if (!counters.calls)
-            continue;
-        bw_json_begin_object(json, bw_request_kind_name((enum bw_request_kind)kind));
-        bw_json_number(json, "calls", counters.calls);
-        bw_json_number(json, "requests", counters.requests);
-        bw_json_number(json, "bytes", counters.bytes);
-        bw_json_number(json, "errors", counters.errors);
-        bw_json_end(json);
+    for (size_t i = 0; i < graph->layers.count; i++) {
+        struct bw_xlator *layer = graph->layers.items[i];
+        BW_AUTO_FREE struct bw_bytes *names = calloc(layer->children.count + 1, sizeof *names);
+        if (!names)
+            return bw_error_no_memory();
+        for (size_t k = 0; k < layer->children.count; k++) {
+            const char *name = layer->children.items[k].layer->name.text;
+            names[k] = (struct bw_bytes){name, strlen(name)};
+        }
+        const struct bw_layerinfo row = {.layer = layer->name.text,
+                                         .layer_type = layer->type->type,
+                                         .option_values = {write_options, layer},
+                                         .child_layers = {names, layer->children.count}};
+        BW_TRY(bw_rows_write(stream, &row, sizeof row, 0));
     }
-    bw_json_end(json);
+    return NULL;
 }
 
 void bw_graph_dump(const struct bw_graph *graph, struct bw_json *json)
@@ -284,9 +225,33 @@ void bw_graph_dump(const struct bw_graph *graph, struct bw_json *json)
         bw_json_text(json, "name", xlator->name.text);
         bw_json_text(json, "type", xlator->type->type);
         dump_options(xlator, json, "options");
-        dump_children(xlator, json);
-        dump_state(xlator, json);
-        dump_counters(xlator, json);
+
+        bw_json_begin_array(json, "subvolumes");
+        for (size_t k = 0; k < xlator->children.count; k++)
+            bw_json_text(json, NULL, xlator->children.items[k].layer->name.text);
+        bw_json_end(json);
+
+        if (xlator->type->operations.dump) {
+            const unsigned depth = json->depth;
+            bw_json_begin_object(json, "state");
+            xlator->type->operations.dump(xlator, json);
+            while (json->depth > depth) /* also ends objects that the layer has not ended */
+                bw_json_end(json);
+        }
+
+        bw_json_begin_object(json, "counters");
+        for (unsigned kind = 0; kind < BW_REQUEST_KINDS; kind++) {
+            struct bw_counters counters = bw_xlator_counters(xlator, (enum bw_request_kind)kind);
+            if (!counters.calls)
+                continue;
+            bw_json_begin_object(json, bw_request_kind_name((enum bw_request_kind)kind));
+            bw_json_number(json, "calls", counters.calls);
+            bw_json_number(json, "requests", counters.requests);
+            bw_json_number(json, "bytes", counters.bytes);
+            bw_json_number(json, "errors", counters.errors);
+            bw_json_end(json);
+        }
+        bw_json_end(json);
         bw_json_end(json);
     }
 }
