@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * layout/md: shows an array of Linux software RAID (MD) as a device. Its children are the devices
- * of the array in any order; their superblocks contain their roles. Bytes of missing devices are
- * read from copies, or computed from parity.
+ * layout/md: shows an array of Linux software RAID as a device. Its children are the devices of the
+ * array, in any order; their superblocks contain their roles. md_layout.c computes where a byte of
+ * the array is.
  *
- * Source: the personalities of the levels in the kernel's drivers/md.
+ * A request is divided into pieces, one for each chunk, which are read together. A piece whose
+ * device is missing, or cannot be read, is read from another copy or, with parity, computed from
+ * the rest of its row. P of a row is the sum of all data pieces x over GF(2^8), Q the sum of
+ * g(x) * x. Without P, or with another missing piece y, Q is used as well:
+ * x = (g(y) * p + q) / (g(x) + g(y)), where p and q are the sums without x and y.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -44,114 +48,12 @@ static bool is_current(const struct md *md, uint32_t role, uint64_t offset, uint
 
 /* Rebuilding pieces of a row. */
 
-/* The pieces of a row from which a missing piece is computed, and their coefficients. */
-struct rebuilding {
-    const struct md *md;
-    struct bw_md_row row;
-    uint32_t wanted;   /* the role of the piece */
-    uint64_t offset;   /* where the piece is in the data of each device */
-    uint32_t length;   /* bytes */
-    uint8_t **vectors; /* indexed by role; NULL: not read */
-    uint8_t *exponents;
-};
-
-/* The exponents of the coefficients of Q: data pieces are counted from the device after Q. */
-static void set_exponents(struct rebuilding *work)
-{
-    const uint32_t count = work->md->array.device_count;
-    const uint32_t first = work->row.by_role ? 0 : (work->row.q + 1) % count;
-    uint32_t next = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        const uint32_t role = (first + i) % count;
-        if (work->row.by_role)
-            work->exponents[role] = (uint8_t)role;
-        else if (role != work->row.p && role != work->row.q)
-            work->exponents[role] = (uint8_t)next++;
-    }
-}
-
 static uint8_t field_power(uint8_t exponent)
 {
     uint8_t value = 1;
     while (exponent--)
         value = bw_field_product(value, 2);
     return value;
-}
-
-static struct bw_error *read_vector(const struct bw_frame *frame, struct rebuilding *work,
-                                    uint32_t role, uint8_t *buffer)
-{
-    const struct member *member = &work->md->members[role];
-    struct bw_request request = {.kind = BW_REQUEST_RAW,
-                                 .length = work->length,
-                                 .address = member->offset + work->offset,
-                                 .buffer = buffer};
-    if (!is_current(work->md, role, work->offset, work->length))
-        return NULL;
-    bw_wind(frame, member->layer, &request, 1);
-    BW_AUTO_ERROR struct bw_error *error = request.error;
-    work->vectors[role] = error ? NULL : buffer;
-    return error && error->code == BW_ERROR_NO_MEMORY ? BW_TAKE(error) : NULL;
-}
-
-/* The factors of P, Q and each data piece. One other data piece may be missing. */
-struct factors {
-    uint8_t p, q;
-    uint32_t other; /* its role; UINT32_MAX: none */
-};
-
-/* P is the sum of all pieces x, Q that of g(x) * x. Without P, or with another missing piece y, it
- * takes Q: x = (g(y) * p + q) / (g(x) + g(y)), where p and q are the sums without x and y. */
-static bool choose_factors(const struct rebuilding *work, struct factors *factors)
-{
-    const uint32_t count = work->md->array.device_count;
-    uint32_t lost = 0;
-    *factors = (struct factors){1, 0, UINT32_MAX};
-    for (uint32_t role = 0; role < count; role++)
-        if (!work->vectors[role] && role != work->wanted && role != work->row.p &&
-            role != work->row.q) {
-            factors->other = role;
-            lost++;
-        }
-    const bool has_p = work->vectors[work->row.p];
-    const bool has_q = work->row.q < count && work->vectors[work->row.q];
-    const uint8_t x = field_power(work->exponents[work->wanted]);
-    if (lost > 1 || (lost && !(has_p && has_q)) || (!has_p && !has_q))
-        return false;
-    if (lost) {
-        const uint8_t y = field_power(work->exponents[factors->other]);
-        factors->q = bw_field_inverse(x ^ y);
-        factors->p = bw_field_product(y, factors->q);
-    } else if (!has_p) {
-        *factors = (struct factors){0, bw_field_inverse(x), UINT32_MAX};
-    }
-    return true;
-}
-
-static void combine_vectors(const struct rebuilding *work, const struct factors *factors,
-                            uint8_t *result)
-{
-    const uint32_t count = work->md->array.device_count;
-    uint8_t coefficients[BW_FIELD_VECTORS];
-    uint8_t *vectors[BW_FIELD_VECTORS];
-    unsigned used = 0;
-    for (uint32_t role = 0; role < count; role++) {
-        if (role == work->wanted || !work->vectors[role])
-            continue;
-        uint8_t coefficient;
-        if (role == work->row.p)
-            coefficient = factors->p;
-        else if (role == work->row.q)
-            coefficient = factors->q;
-        else
-            coefficient =
-                factors->p ^ bw_field_product(factors->q, field_power(work->exponents[role]));
-        if (!coefficient)
-            continue;
-        vectors[used] = work->vectors[role];
-        coefficients[used++] = coefficient;
-    }
-    bw_field_combine(used, work->length, coefficients, vectors, result);
 }
 
 static struct bw_error *not_enough(const struct bw_md_place *place)
@@ -162,37 +64,79 @@ static struct bw_error *not_enough(const struct bw_md_place *place)
                            place->offset, place->role);
 }
 
-static struct bw_error *rebuild_from(const struct bw_frame *frame, struct rebuilding *work,
-                                     uint8_t *room, uint8_t *result)
-{
-    struct factors factors;
-    for (uint32_t role = 0; role < work->md->array.device_count; role++)
-        if (role != work->wanted)
-            BW_TRY(read_vector(frame, work, role, room + (size_t)role * work->length));
-    set_exponents(work);
-    if (!choose_factors(work, &factors))
-        return not_enough(&(struct bw_md_place){.role = work->wanted, .offset = work->offset});
-    combine_vectors(work, &factors, result);
-    return NULL;
-}
-
 /* Computes a piece from the other devices of its row. */
 static struct bw_error *rebuild_piece(const struct bw_frame *frame, const struct md *md,
                                       uint64_t address, uint32_t length, uint8_t *result)
 {
-    const size_t count = md->array.device_count;
+    const uint32_t count = md->array.device_count;
     struct bw_md_place place;
-    struct rebuilding work = {.md = md, .length = length};
-    bw_md_locate_in_row(&md->layout, address, &place, &work.row);
-    work.wanted = place.role;
-    work.offset = place.offset;
-    BW_AUTO_FREE uint8_t **vectors = calloc(count, sizeof *vectors);
-    BW_AUTO_FREE uint8_t *exponents = calloc(count, 1);
-    BW_AUTO_FREE uint8_t *room = malloc(count * length);
-    work.vectors = vectors;
-    work.exponents = exponents;
-    return vectors && exponents && room ? rebuild_from(frame, &work, room, result)
-                                        : bw_error_no_memory();
+    struct bw_md_row row;
+    bw_md_locate_in_row(&md->layout, address, &place, &row);
+    BW_AUTO_FREE uint8_t **vectors = calloc(count, sizeof *vectors); /* NULL: not read */
+    BW_AUTO_FREE uint8_t *powers = calloc(count, 1);                 /* g() of each data piece */
+    BW_AUTO_FREE uint8_t *room = malloc((size_t)count * length);
+    if (!vectors || !powers || !room)
+        return bw_error_no_memory();
+    for (uint32_t role = 0; role < count; role++) {
+        const struct member *member = &md->members[role];
+        struct bw_request request = {.kind = BW_REQUEST_RAW,
+                                     .length = length,
+                                     .address = member->offset + place.offset,
+                                     .buffer = room + (size_t)role * length};
+        if (role == place.role || !is_current(md, role, place.offset, length))
+            continue;
+        bw_wind(frame, member->layer, &request, 1);
+        BW_AUTO_ERROR struct bw_error *error = request.error;
+        if (error && error->code == BW_ERROR_NO_MEMORY)
+            return BW_TAKE(error);
+        if (!error)
+            vectors[role] = request.buffer;
+    }
+
+    /* In Q, data pieces are mostly counted from the device after it. */
+    uint32_t next = 0, lost = 0, other = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        const uint32_t role = row.by_role ? i : (row.q + 1 + i) % count;
+        if (row.by_role)
+            powers[role] = field_power((uint8_t)role);
+        if (role == row.p || role == row.q)
+            continue;
+        if (!row.by_role)
+            powers[role] = field_power((uint8_t)next++);
+        if (!vectors[role] && role != place.role) {
+            other = role;
+            lost++;
+        }
+    }
+
+    /* The factors of P and Q; each data piece has both, because both sums contain it. */
+    const bool has_p = vectors[row.p], has_q = row.q < count && vectors[row.q];
+    const uint8_t x = powers[place.role];
+    uint8_t p = 1, q = 0;
+    if (lost > 1 || (lost && !(has_p && has_q)) || (!has_p && !has_q))
+        return not_enough(&place);
+    if (lost) {
+        q = bw_field_inverse(x ^ powers[other]);
+        p = bw_field_product(powers[other], q);
+    } else if (!has_p) {
+        p = 0;
+        q = bw_field_inverse(x);
+    }
+    uint8_t coefficients[BW_FIELD_VECTORS], *used[BW_FIELD_VECTORS];
+    unsigned used_count = 0;
+    for (uint32_t role = 0; role < count; role++) {
+        uint8_t coefficient = p ^ bw_field_product(q, powers[role]);
+        if (role == row.p)
+            coefficient = p;
+        else if (role == row.q)
+            coefficient = q;
+        if (role == place.role || !vectors[role] || !coefficient)
+            continue;
+        used[used_count] = vectors[role];
+        coefficients[used_count++] = coefficient;
+    }
+    bw_field_combine(used_count, length, coefficients, used, result);
+    return NULL;
 }
 
 /* Reading. */
@@ -254,24 +198,6 @@ static void choose_place(const struct md *md, uint64_t address, uint64_t left,
     bw_md_locate(&md->layout, address, 0, place);
 }
 
-static void add_pieces(const struct bw_frame *frame, const struct md *md, struct bw_pieces *pieces,
-                       struct bw_request *request)
-{
-    for (uint32_t done = 0; done < request->length;) {
-        const uint32_t left = request->length - done;
-        struct bw_md_place place;
-        choose_place(md, request->address + done, left, &place);
-        const uint32_t length = place.length < left ? (uint32_t)place.length : left;
-        const struct member *member = &md->members[place.role];
-        const bool is_there = is_current(md, place.role, place.offset, length);
-        bw_pieces_add(pieces, request, done, length, is_there ? member->layer : NULL,
-                      member->offset + place.offset);
-        done += length;
-        if (pieces->count == BW_BATCH)
-            bw_pieces_read(frame, pieces, recover_piece, md);
-    }
-}
-
 static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator,
                           struct bw_request *requests, size_t count)
 {
@@ -279,36 +205,45 @@ static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator
     struct bw_pieces pieces;
     pieces.count = 0;
     for (size_t i = 0; i < count; i++) {
-        requests[i].error = bw_request_check_end("the array ends", md->layout.size, &requests[i]);
-        if (!requests[i].error)
-            add_pieces(frame, md, &pieces, &requests[i]);
+        struct bw_request *request = &requests[i];
+        request->error = bw_request_check_end("the array ends", md->layout.size, request);
+        for (uint32_t done = 0, length; !request->error && done < request->length; done += length) {
+            struct bw_md_place place;
+            length = request->length - done;
+            choose_place(md, request->address + done, length, &place);
+            if (place.length < length)
+                length = (uint32_t)place.length;
+            const struct member *member = &md->members[place.role];
+            const bool is_there = is_current(md, place.role, place.offset, length);
+            bw_pieces_add(&pieces, request, done, length, is_there ? member->layer : NULL,
+                          member->offset + place.offset);
+            if (pieces.count == BW_BATCH)
+                bw_pieces_read(frame, &pieces, recover_piece, md);
+        }
     }
     bw_pieces_read(frame, &pieces, recover_piece, md);
-}
-
-static void advise_range(const struct bw_frame *frame, const struct md *md, struct bw_range range)
-{
-    enum { MOST = 256 /* pieces of a range: more cannot be worth announcing */ };
-    for (unsigned i = 0; i < MOST && range.length && range.address < md->layout.size; i++) {
-        struct bw_md_place place;
-        choose_place(md, range.address, 1, &place);
-        const uint64_t length = place.length < range.length ? place.length : range.length;
-        const struct member *member = &md->members[place.role];
-        const struct bw_range below = {member->offset + place.offset, length};
-        if (member->layer)
-            bw_wind_advise(frame, member->layer, &below, 1, 0);
-        range.address += length;
-        range.length -= length;
-    }
 }
 
 static void advise(const struct bw_frame *frame, struct bw_xlator *xlator,
                    const struct bw_range *ranges, size_t count, unsigned copy)
 {
+    enum { MOST = 256 /* pieces of a range: more cannot be worth announcing */ };
     const struct md *md = bw_xlator_private(xlator);
     (void)copy;
-    for (size_t i = 0; i < count; i++)
-        advise_range(frame, md, ranges[i]);
+    for (size_t i = 0; i < count; i++) {
+        struct bw_range range = ranges[i];
+        for (unsigned k = 0; k < MOST && range.length && range.address < md->layout.size; k++) {
+            struct bw_md_place place;
+            choose_place(md, range.address, 1, &place);
+            const uint64_t length = place.length < range.length ? place.length : range.length;
+            const struct member *member = &md->members[place.role];
+            const struct bw_range below = {member->offset + place.offset, length};
+            if (member->layer)
+                bw_wind_advise(frame, member->layer, &below, 1, 0);
+            range.address += length;
+            range.length -= length;
+        }
+    }
 }
 
 /* Setting up. */
@@ -377,13 +312,6 @@ static uint32_t least_members(const struct md *md)
     return (count + 1) / (copies ? copies : 1);
 }
 
-static void append_missing(const struct md *md, struct bw_buffer *text)
-{
-    for (uint32_t i = 0; i < md->array.device_count; i++)
-        if (!md->members[i].layer)
-            bw_buffer_format(text, "%s%" PRIu32, text->length ? ", " : "", i);
-}
-
 static struct bw_error *check_members(struct bw_xlator *xlator)
 {
     const struct md *md = bw_xlator_private(xlator);
@@ -391,7 +319,9 @@ static struct bw_error *check_members(struct bw_xlator *xlator)
     BW_AUTO_BUFFER struct bw_buffer missing = {0};
     if (md->given == count)
         return NULL;
-    append_missing(md, &missing);
+    for (uint32_t i = 0; i < count; i++)
+        if (!md->members[i].layer)
+            bw_buffer_format(&missing, "%s%" PRIu32, missing.length ? ", " : "", i);
     struct bw_error *error = bw_error_create(
         BW_ERROR_MISSING_DEVICE,
         "the MD array %s%sis %s: of its %" PRIu32 " devices, number %.*s %s missing; it needs "
