@@ -61,7 +61,9 @@ struct bw_error *bw_editor_create(struct bw_tree_editor *editor,
     editor->before = bw_block_buffer(reader, 1);
     editor->items =
         malloc((reader->nodesize / sizeof(struct bw_disk_item) + 1) * sizeof *editor->items);
-    return editor->before && editor->items ? NULL : bw_error_no_memory();
+    if (editor->before && editor->items)
+        return NULL;
+    return bw_error_no_memory();
 }
 
 void bw_editor_destroy(struct bw_tree_editor *editor)

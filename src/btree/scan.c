@@ -97,7 +97,9 @@ static struct bw_error *begin_leaves(struct state *state, uint32_t count)
     free(buffers->leaves);
     buffers->leaves = bw_block_buffer(state->reader, state->batch);
     buffers->leaf_room = buffers->leaves ? state->batch : 0;
-    return buffers->leaves ? NULL : bw_error_no_memory();
+    if (buffers->leaves)
+        return NULL;
+    return bw_error_no_memory();
 }
 
 /* Whether the caller has a leaf, which is handled. */
