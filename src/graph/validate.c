@@ -84,7 +84,9 @@ static struct bw_error *find_type(struct bw_xlator *layer)
         return BW_REFUSE(layer->name.at, "volume %s has no type", layer->name.text);
     struct bw_error *unknown =
         bw_registry_find(layer->graph->registry, layer->type_name.text, &layer->type);
-    return unknown ? refuse_type(layer, unknown) : NULL;
+    if (unknown)
+        return refuse_type(layer, unknown);
+    return NULL;
 }
 
 /* Options. */
