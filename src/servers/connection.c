@@ -71,7 +71,9 @@ static struct bw_error *load_libnbd(struct libnbd *nbd)
 {
     static const char *const names[] = {BW_LIBNBD_FUNCTIONS(BW_LIBRARY_NAME) NULL};
     struct bw_error *error = bw_library_load(SONAME, names, nbd);
-    return error ? bw_error_prefix(error, "libnbd is required") : NULL;
+    if (error)
+        return bw_error_prefix(error, "libnbd is required");
+    return NULL;
 }
 
 /*

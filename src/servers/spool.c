@@ -49,11 +49,16 @@ static bool open_in(struct bw_spool *spool, const char *folder)
 static struct bw_error *open_file(struct bw_spool *spool)
 {
     const char *given = getenv("TMPDIR");
-    if ((given && *given && open_in(spool, given)) || open_in(spool, "/var/tmp"))
-        return spool->folder ? NULL : bw_error_no_memory();
+    if ((given && *given && open_in(spool, given)) || open_in(spool, "/var/tmp")) {
+        if (spool->folder)
+            return NULL;
+        return bw_error_no_memory();
+    }
     spool->file = memfd_create("btrfs-walk", MFD_CLOEXEC);
     spool->limit = free_memory();
-    return spool->file < 0 ? bw_error_from_errno(errno, "cannot make a temporary file") : NULL;
+    if (spool->file < 0)
+        return bw_error_from_errno(errno, "cannot make a temporary file");
+    return NULL;
 }
 
 struct bw_error *bw_spool_create(struct bw_spool **made)
@@ -111,8 +116,9 @@ static struct bw_error *write_piece(struct bw_spool *spool, const uint8_t *bytes
 struct bw_error *bw_spool_begin(struct bw_spool *spool)
 {
     spool->size = spool->stored = 0;
-    return ftruncate(spool->file, 0) ? bw_error_from_errno(errno, "cannot empty a temporary file")
-                                     : NULL;
+    if (ftruncate(spool->file, 0))
+        return bw_error_from_errno(errno, "cannot empty a temporary file");
+    return NULL;
 }
 
 struct bw_error *bw_spool_append(struct bw_spool *spool, const uint8_t *bytes, size_t length)
