@@ -21,9 +21,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
-#include "base/map.h"
+#include "base/hash_table.h"
+#include "base/vector.h"
 #include "btrfs-walk/graph.h"
 #include "graph/wind.h"
 #include "ondisk/checksum.h"
@@ -45,7 +45,7 @@ struct verify {
     uint8_t (*fsids)[BW_UUID_SIZE];
     size_t fsid_count;
     pthread_mutex_t lock;
-    struct bw_map reported; /* addresses whose repair was reported; protected by `lock` */
+    struct bw_key_set reported; /* addresses whose repair was reported; protected by `lock` */
 };
 
 static struct bw_error *init(struct bw_xlator *xlator)
@@ -59,7 +59,7 @@ static void fini(struct bw_xlator *xlator)
 {
     struct verify *verify = bw_xlator_private(xlator);
     pthread_mutex_destroy(&verify->lock);
-    bw_map_free(&verify->reported);
+    bw_key_set_free(&verify->reported);
     free(verify->fsids);
 }
 
@@ -155,6 +155,8 @@ struct attempt {
     struct bw_error *error;
 };
 
+BW_VECTOR(attempts, struct attempt);
+
 /* A request with bad sectors. */
 struct repair {
     const struct bw_frame *frame;
@@ -162,11 +164,10 @@ struct repair {
     struct bw_request *request;
     uint32_t sectorsize, count; /* sectors; the last one may be shorter if there are no checksums */
     bool *bad;                  /* the result of each sector */
-    struct attempt *attempts;   /* ordered by time, so those of a copy follow each other */
-    size_t attempt_count, attempt_room;
-    unsigned begin; /* the copy to try first: the one that was read, or 1 */
-    unsigned used;  /* the last copy that a sector was taken from */
-    bool missing;   /* no sector could be read, because its device is missing */
+    struct attempts attempts;   /* ordered by time, so those of a copy follow each other */
+    unsigned begin;             /* the copy to try first: the one that was read, or 1 */
+    unsigned used;              /* the last copy that a sector was taken from */
+    bool missing;               /* no sector could be read, because its device is missing */
 };
 
 /* The part of a request from sector `first` up to `end`. `data` gets its expectation. */
@@ -196,12 +197,11 @@ static struct bw_request part_of(const struct repair *repair, uint32_t first, ui
 static struct bw_error *add_attempt(struct repair *repair, unsigned copy, uint32_t first,
                                     uint32_t end, struct bw_error *error)
 {
-    if (!BW_ARRAY_RESERVE(repair->attempts, repair->attempt_count, repair->attempt_room)) {
+    struct bw_error *failure =
+        attempts_push(&repair->attempts, (struct attempt){copy, first, end, error});
+    if (failure)
         bw_error_free(error);
-        return bw_error_no_memory();
-    }
-    repair->attempts[repair->attempt_count++] = (struct attempt){copy, first, end, error};
-    return NULL;
+    return failure;
 }
 
 /* Takes the error of an attempt, and adds the copy and its location. If the device is missing, the
@@ -281,8 +281,8 @@ static struct bw_error *explain_loss(const struct repair *repair, uint32_t secto
         copies = repair->request->copy;
     for (unsigned copy = 1; copy <= copies; copy++) {
         struct attempt *last = NULL;
-        for (size_t i = 0; i < repair->attempt_count; i++) {
-            struct attempt *attempt = &repair->attempts[i];
+        for (size_t i = 0; i < repair->attempts.count; i++) {
+            struct attempt *attempt = &repair->attempts.items[i];
             if (attempt->copy == copy && attempt->first <= sector && sector < attempt->end)
                 last = attempt;
         }
@@ -311,19 +311,18 @@ static void report_repair(const struct repair *repair)
     struct verify *verify = bw_xlator_private(repair->xlator);
     const struct bw_request *request = repair->request;
     pthread_mutex_lock(&verify->lock);
-    const bool is_first = verify->reported.count < REPORT_LIMIT &&
-                          bw_map_get(&verify->reported, request->address) == UINT32_MAX;
-    if (is_first)
-        bw_map_put(&verify->reported, request->address, 1);
+    bool is_first = false;
+    if (verify->reported.count < REPORT_LIMIT)
+        bw_error_free(bw_key_set_add(&verify->reported, request->address, &is_first));
     pthread_mutex_unlock(&verify->lock);
     if (!is_first)
         return;
 
     /* Nothing but the first read has failed, and no other copy was used. */
-    const bool good_again = repair->attempt_count == 1 && repair->used == repair->begin;
+    const bool good_again = repair->attempts.count == 1 && repair->used == repair->begin;
     struct bad_copies bad = {0};
-    for (size_t i = 0; i < repair->attempt_count; i++) {
-        struct attempt *attempt = &repair->attempts[i];
+    for (size_t i = 0; i < repair->attempts.count; i++) {
+        struct attempt *attempt = &repair->attempts.items[i];
         struct bw_data_expectation data;
         const bool is_named = i && attempt[-1].copy == attempt->copy;
         if (is_named || (!attempt->copy && !good_again))
@@ -372,7 +371,7 @@ static struct bw_error *read_sectors(struct repair *repair, uint32_t first, uint
     struct bw_data_expectation data;
     struct bw_request part = part_of(repair, first, end, copy, &data);
     if (part.kind == BW_REQUEST_TREE_BLOCK) {
-        const struct bw_error *before = repair->attempts[repair->attempt_count - 1].error;
+        const struct bw_error *before = repair->attempts.items[repair->attempts.count - 1].error;
         BW_PROBE(bw_xlator_probes(repair->xlator), block__retry, block_copy,
                  &(struct bw_block_event){{.call = frame->call, .error = before}, &part, copy});
     }
@@ -486,9 +485,9 @@ static struct bw_error *repair(const struct bw_frame *frame, struct bw_xlator *x
         return bw_error_no_memory();
     }
     struct bw_error *error = try_copies(&repair, was_read);
-    for (size_t i = 0; i < repair.attempt_count; i++)
-        bw_error_free(repair.attempts[i].error);
-    free(repair.attempts);
+    for (size_t i = 0; i < repair.attempts.count; i++)
+        bw_error_free(repair.attempts.items[i].error);
+    attempts_free(&repair.attempts);
     return error;
 }
 

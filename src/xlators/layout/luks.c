@@ -143,7 +143,9 @@ static struct bw_error *open_cipher(int algorithm, int mode, const uint8_t *key,
     gcry_error_t problem = gcry_cipher_open(handle, algorithm, mode, 0);
     if (!problem)
         problem = gcry_cipher_setkey(*handle, key, length);
-    return problem ? gcrypt_error(problem, "cannot set up the cipher") : NULL;
+    if (problem)
+        return gcrypt_error(problem, "cannot set up the cipher");
+    return NULL;
 }
 
 static struct bw_error *open_engine(const struct cipher *cipher, const uint8_t *key, size_t length,
@@ -214,7 +216,9 @@ static struct bw_error *derive_by_argon2(const struct bw_luks_kdf *kdf, int vari
         problem = gcry_kdf_final(handle, length, key);
     if (handle)
         gcry_kdf_close(handle);
-    return problem ? gcrypt_error(problem, "argon2") : NULL;
+    if (problem)
+        return gcrypt_error(problem, "argon2");
+    return NULL;
 #else
     (void)variant, (void)from, (void)from_length, (void)key, (void)length;
     return bw_error_create(BW_ERROR_UNSUPPORTED, "%s needs libgcrypt 1.10 or later", kdf->type);
@@ -235,7 +239,9 @@ static struct bw_error *derive_key(const struct bw_luks_kdf *kdf, const uint8_t 
     gcry_error_t problem =
         gcry_kdf_derive(from, from_length, GCRY_KDF_PBKDF2, hash, kdf->salt, kdf->salt_length,
                         (unsigned long)kdf->rounds, length, key);
-    return problem ? gcrypt_error(problem, "pbkdf2") : NULL;
+    if (problem)
+        return gcrypt_error(problem, "pbkdf2");
+    return NULL;
 }
 
 /* Replaces each piece of a stripe, as long as a hash, by the hash of its number and itself. */

@@ -342,7 +342,9 @@ static struct bw_error *decode_json(struct json_object *root, struct bw_luks_hea
     BW_TRY(decode_each(root, "segments", header, set_segment));
     BW_TRY(decode_each(root, "keyslots", header, add_slot));
     BW_TRY(decode_each(root, "digests", header, add_digest));
-    return header->sector_size ? NULL : bad_json("segment");
+    if (header->sector_size)
+        return NULL;
+    return bad_json("segment");
 }
 
 /* Verifies the checksum of a header in memory. */
@@ -360,9 +362,9 @@ static struct bw_error *verify_header(uint8_t *bytes, size_t size)
     memcpy(wanted, disk->checksum, sizeof wanted);
     memset(disk->checksum, 0, sizeof disk->checksum);
     gcry_md_hash_buffer(algorithm, found, bytes, size);
-    return memcmp(wanted, found, length) == 0
-               ? NULL
-               : bw_error_create(BW_ERROR_CORRUPT, "the checksum of the LUKS header is wrong");
+    if (memcmp(wanted, found, length) == 0)
+        return NULL;
+    return bw_error_create(BW_ERROR_CORRUPT, "the checksum of the LUKS header is wrong");
 }
 
 static struct bw_error *parse_json(const char *text, size_t length, struct bw_luks_header *header)

@@ -467,9 +467,9 @@ static struct bw_error *check_volume(struct bw_xlator *xlator, const struct bw_l
             place.physical->is_reported |= !is_usable(&place);
         }
     }
-    return volume->size
-               ? NULL
-               : bw_error_create(BW_ERROR_CORRUPT, "the logical volume %s is empty", volume->name);
+    if (volume->size)
+        return NULL;
+    return bw_error_create(BW_ERROR_CORRUPT, "the logical volume %s is empty", volume->name);
 }
 
 /* The size of a volume on devices that were cut off. Whatever the metadata say, a volume cannot be
@@ -607,7 +607,9 @@ static struct bw_error *open_thin(struct bw_xlator *xlator, const struct bw_lvm_
                                           .device = segment->device,
                                           .chunk = lvm->pool->chunk};
     struct bw_error *error = bw_thin_open(NULL, &target, &lvm->thin);
-    return error ? bw_error_prefix(error, "the thin volume %s", lvm->volume->name) : NULL;
+    if (error)
+        return bw_error_prefix(error, "the thin volume %s", lvm->volume->name);
+    return NULL;
 }
 
 static struct bw_error *set_up(struct bw_xlator *xlator)
@@ -682,12 +684,12 @@ static struct bw_error *check_count(const struct bw_lvm_groups *groups)
     for (size_t i = 0; i < groups->list.count; i++)
         for (size_t k = 0; k < groups->list.items[i].volumes.count; k++)
             count += groups->list.items[i].volumes.items[k].is_visible;
-    return count <= MOST_VOLUMES && count * groups->text_length <= MOST_BYTES
-               ? NULL
-               : bw_error_create(BW_ERROR_UNSUPPORTED,
-                                 "it has %zu logical volumes, too many to examine all of them: "
-                                 "choose one by its name",
-                                 count);
+    if (count <= MOST_VOLUMES && count * groups->text_length <= MOST_BYTES)
+        return NULL;
+    return bw_error_create(BW_ERROR_UNSUPPORTED,
+                           "it has %zu logical volumes, too many to examine all of them: "
+                           "choose one by its name",
+                           count);
 }
 
 static struct bw_error *list(const struct bw_frame *frame, struct bw_xlator *const *devices,

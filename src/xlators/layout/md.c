@@ -181,7 +181,9 @@ static struct bw_error *recover_piece(const void *context, const struct bw_frame
     piece->request->rebuilt |= !second;
     if (!second)
         bw_error_free(error);
-    return second ? bw_error_first(error, second) : NULL;
+    if (second)
+        return bw_error_first(error, second);
+    return NULL;
 }
 
 /* Chooses the first copy whose device is not missing. */

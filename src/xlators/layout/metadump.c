@@ -3,6 +3,10 @@
  * layout/metadump: shows a metadump of btrfs-image as a device on which everything is stored at its
  * logical address. Its child is the storage layer of the metadump; fs/ then sets up an identity
  * chunk map.
+ *
+ * The clusters of the dump are read once, at the start, for an index of its pieces. A request
+ * within one uncompressed piece is passed on with another offset. Compressed pieces are
+ * decompressed as a whole, and the last ones are kept.
  */
 #include <inttypes.h>
 #include <pthread.h>
@@ -259,32 +263,8 @@ static void cache_piece(struct metadump *dump, const struct kept *piece)
     oldest->used = ++dump->reads;
 }
 
-/* The buffer for a piece grows on demand, because the format does not store the decompressed
- * length. */
-static struct bw_error *inflate_piece(z_stream *stream, uint32_t room, struct kept *result)
-{
-    int status = Z_OK;
-    uint32_t capacity = 0;
-    while (status == Z_OK && capacity < room) {
-        capacity = capacity ? capacity * 2 : UINT32_C(256) << 10;
-        if (capacity > room)
-            capacity = room;
-        uint8_t *grown = realloc(result->bytes, capacity);
-        if (!grown)
-            return bw_error_no_memory();
-        result->bytes = grown;
-        stream->next_out = grown + result->length;
-        stream->avail_out = capacity - result->length;
-        status = inflate(stream, Z_NO_FLUSH);
-        result->length = capacity - stream->avail_out;
-    }
-    if (status == Z_STREAM_END)
-        return NULL;
-    return bw_error_create(BW_ERROR_CORRUPT,
-                           "the piece at %" PRIu64 " of the dump cannot be decompressed",
-                           result->piece->offset);
-}
-
+/* Decompresses a piece. Its buffer grows on demand, because the format does not store the
+ * decompressed length. */
 static struct bw_error *decompress_piece(const struct bw_frame *frame, struct bw_xlator *xlator,
                                          struct kept *result)
 {
@@ -292,18 +272,42 @@ static struct bw_error *decompress_piece(const struct bw_frame *frame, struct bw
     const struct piece *piece = result->piece;
     const uint32_t length = piece->stored < LONGEST_STORED ? piece->stored : LONGEST_STORED;
     BW_AUTO_FREE uint8_t *stored = malloc((size_t)length + 1);
-    z_stream stream = {.next_in = stored, .avail_in = length};
-    if (!stored || inflateInit(&stream) != Z_OK)
+    if (!stored)
         return bw_error_no_memory();
     struct bw_request request = {
         .kind = BW_REQUEST_RAW, .length = length, .address = piece->offset, .buffer = stored};
     if (length)
         bw_wind(frame, bw_xlator_child(xlator, 0), &request, 1);
-    struct bw_error *error = request.error;
-    if (!error)
-        error = inflate_piece(&stream, room_of(&dump->index, piece), result);
+    if (request.error)
+        return request.error;
+
+    z_stream stream = {.next_in = stored, .avail_in = length};
+    if (inflateInit(&stream) != Z_OK)
+        return bw_error_no_memory();
+    const uint32_t room = room_of(&dump->index, piece);
+    uint32_t capacity = 0;
+    int status = Z_OK;
+    while (status == Z_OK && capacity < room) {
+        capacity = capacity ? capacity * 2 : UINT32_C(256) << 10;
+        if (capacity > room)
+            capacity = room;
+        uint8_t *grown = realloc(result->bytes, capacity);
+        if (!grown) {
+            inflateEnd(&stream);
+            return bw_error_no_memory();
+        }
+        result->bytes = grown;
+        stream.next_out = grown + result->length;
+        stream.avail_out = capacity - result->length;
+        status = inflate(&stream, Z_NO_FLUSH);
+        result->length = capacity - stream.avail_out;
+    }
     inflateEnd(&stream);
-    return error;
+    if (status == Z_STREAM_END)
+        return NULL;
+    return bw_error_create(BW_ERROR_CORRUPT,
+                           "the piece at %" PRIu64 " of the dump cannot be decompressed",
+                           piece->offset);
 }
 
 /* Reads from a piece, and returns how many of the requested bytes it holds. */

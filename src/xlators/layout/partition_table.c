@@ -424,5 +424,7 @@ struct bw_error *bw_partition_find(const struct bw_partition_table *table, const
         *found = partition;
         count++;
     }
-    return count == 1 ? NULL : refuse_name(table, wanted, &several);
+    if (count == 1)
+        return NULL;
+    return refuse_name(table, wanted, &several);
 }

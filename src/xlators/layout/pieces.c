@@ -63,12 +63,11 @@ void bw_pieces_read(const struct bw_frame *frame, struct bw_pieces *pieces,
 struct bw_error *bw_request_check_end(const char *subject, uint64_t size,
                                       const struct bw_request *request)
 {
-    return request->address <= size && request->length <= size - request->address
-               ? NULL
-               : bw_error_create(BW_ERROR_CORRUPT,
-                                 "%s at %" PRIu64 ", before the end of %" PRIu32
-                                 " bytes at %" PRIu64,
-                                 subject, size, request->length, request->address);
+    if (request->address <= size && request->length <= size - request->address)
+        return NULL;
+    return bw_error_create(BW_ERROR_CORRUPT,
+                           "%s at %" PRIu64 ", before the end of %" PRIu32 " bytes at %" PRIu64,
+                           subject, size, request->length, request->address);
 }
 
 struct bw_error *bw_read_blocks(const struct bw_frame *frame, struct bw_xlator *device,

@@ -112,10 +112,10 @@ static struct bw_error *check_node(const struct disk_node *node, uint64_t number
                   bw_get32(node->value_size) == sizeof(bw_le64);
     for (uint32_t i = 1; i < count && is_one; i++)
         is_one = bw_get64(node->keys[i - 1]) < bw_get64(node->keys[i]);
-    return is_one ? NULL
-                  : bw_error_create(BW_ERROR_CORRUPT,
-                                    "block %" PRIu64 " of the thin metadata is not a valid node",
-                                    number);
+    if (is_one)
+        return NULL;
+    return bw_error_create(BW_ERROR_CORRUPT,
+                           "block %" PRIu64 " of the thin metadata is not a valid node", number);
 }
 
 static uint64_t key_at(const struct disk_node *node, uint32_t index)

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/vector.h"
 #include "graph/wind.h"
 #include "ondisk/node.h"
 #include "xlators/classes.h"
@@ -30,11 +31,13 @@ struct slot {
     uint8_t *block;
 };
 
+BW_VECTOR(slots, struct slot *);
+
 struct shard {
     pthread_mutex_t lock;
     struct slot *buckets[BUCKETS];
-    struct slot **slots; /* the ring of the clock algorithm; grows up to the shard's share */
-    size_t count, hand;
+    struct slots slots; /* the ring of the clock algorithm; grows up to the shard's share */
+    size_t hand;
     uint64_t bytes;
 };
 
@@ -58,12 +61,12 @@ static void fini(struct bw_xlator *xlator)
     struct node_cache *cache = bw_xlator_private(xlator);
     for (size_t i = 0; i < SHARDS; i++) {
         struct shard *shard = &cache->shards[i];
-        while (shard->count) {
-            struct slot *slot = shard->slots[--shard->count];
+        while (shard->slots.count) {
+            struct slot *slot = slots_pop(&shard->slots);
             free(slot->block);
             free(slot);
         }
-        free(shard->slots);
+        slots_free(&shard->slots);
         pthread_mutex_destroy(&shard->lock);
     }
 }
@@ -107,20 +110,19 @@ static bool look_up(struct node_cache *cache, const struct bw_request *request)
 /* A new slot; NULL if memory runs out. */
 static struct slot *add_slot(struct shard *shard, uint32_t length)
 {
-    struct slot **slots = realloc(shard->slots, (shard->count + 1) * sizeof *slots);
-    if (!slots)
-        return NULL;
-    shard->slots = slots;
     struct slot *slot = calloc(1, sizeof *slot);
     uint8_t *block = malloc(length);
-    if (!slot || !block) {
+    struct bw_error *error = slots_push(&shard->slots, slot);
+    if (!slot || !block || error) {
+        if (!error)
+            slots_pop(&shard->slots);
+        bw_error_free(error);
         free(slot);
         free(block);
         return NULL;
     }
     slot->block = block;
     slot->length = length;
-    shard->slots[shard->count++] = slot;
     shard->bytes += length;
     return slot;
 }
@@ -137,13 +139,13 @@ static void add_block(struct node_cache *cache, const struct bw_request *request
         /* Another thread has added it, or it is not the expected one. */
     } else if (shard->bytes + request->length <= cache->shard_size) {
         slot = add_slot(shard, request->length);
-    } else if (shard->count) {
+    } else if (shard->slots.count) {
         /* The hand stops at a block that was not hit since it last passed. */
-        while (shard->slots[shard->hand]->hit) {
-            shard->slots[shard->hand]->hit = false;
-            shard->hand = (shard->hand + 1) % shard->count;
+        while (shard->slots.items[shard->hand]->hit) {
+            shard->slots.items[shard->hand]->hit = false;
+            shard->hand = (shard->hand + 1) % shard->slots.count;
         }
-        slot = shard->slots[shard->hand];
+        slot = shard->slots.items[shard->hand];
         if (slot->length == request->length) {
             *evicted = (struct bw_cache_event){
                 .logical = slot->address,
@@ -220,7 +222,7 @@ static void dump(struct bw_xlator *xlator, struct bw_json *json)
     for (size_t i = 0; i < SHARDS; i++) {
         struct shard *shard = &cache->shards[i];
         pthread_mutex_lock(&shard->lock);
-        blocks += shard->count;
+        blocks += shard->slots.count;
         bytes += shard->bytes;
         pthread_mutex_unlock(&shard->lock);
     }

@@ -10,9 +10,9 @@
 
 static struct bw_error *init(struct bw_xlator *xlator)
 {
-    return bw_xlator_source(xlator)
-               ? NULL
-               : bw_error_create(BW_ERROR_USAGE, "it is only for images that --inside names");
+    if (bw_xlator_source(xlator))
+        return NULL;
+    return bw_error_create(BW_ERROR_USAGE, "it is only for images that --inside names");
 }
 
 static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator,
