@@ -221,19 +221,6 @@ void bw_item_types_describe(struct bw_json *json, const char *name);
  * restores them, and bw_fs_open() reads them like images.
  */
 
-/** A kind of information in a metadump. */
-struct bw_metadump_fact {
-    const char *information; /**< such as "names" */
-    const char *treatment;   /**< "kept", "replaced" (names by others), "removed" (zeros are in its
-                                  place), or "lost" (it cannot be read) */
-    uint64_t count;
-    const char *details;  /**< a remark; names in it are escaped as by ls -b. NULL: none */
-    uint64_t reserved[2]; /**< zeros: room for more members */
-};
-
-/** Receives a fact; the view ends with the call. An error ends the listing and is returned. */
-typedef struct bw_error *bw_metadump_visitor(void *context, const struct bw_metadump_fact *fact);
-
 /** How to write a metadump. All zeros but the size: not compressed, with all names. */
 struct bw_metadump_options {
     size_t struct_size;   /**< sizeof(struct bw_metadump_options) */
@@ -244,25 +231,18 @@ struct bw_metadump_options {
      * the attributes of users by others of the same length and with the same hash. All other bytes
      * become zeros: values of attributes, the label, the space cache of version 1, reserved and
      * unused bytes, items of unknown types or with impossible contents. Names of up to 4 bytes are
-     * kept, because their hash determines them. */
+     * kept, because their hash determines them. The replacements depend on a random key, which is
+     * stored nowhere. */
     bool sanitize;
-    /** Bytes that determine the replacements: with the same key, a name is always replaced by the
-     * same name. Names can be computed from their replacements with it, so it must be secret. NULL:
-     * a random key. */
-    const void *key;
-    size_t key_length;
     /** Called between writes; `done` and `total` are bytes of tree blocks. May be NULL. */
     void (*progress)(void *context, uint64_t done, uint64_t total);
     void *progress_context;
-    bw_metadump_visitor *visit; /**< receives, after the last write, what readers of the metadump
-                                     can learn from it; may be NULL */
-    void *visit_context;
 };
 
 /**
  * Writes a metadump: passes its bytes on in order. Includes the superblock of the device with the
  * lowest id, all trees, log trees, and the space cache of version 1. Blocks are in the order of
- * their addresses, so two metadumps of the same file system are equal, unless their keys differ.
+ * their addresses, so two metadumps of the same file system are equal, unless they are sanitized.
  *
  * Unreadable blocks are reported and left out. A block that is older than its parent expects is
  * reported, but included. Blocks below a lost node are found by the extent tree.

@@ -18,7 +18,6 @@
 #include "graph/wind.h"
 #include "ondisk/metadump.h"
 #include "trees/dumped_blocks.h"
-#include "trees/dumped_facts.h"
 #include "trees/dumped_items.h"
 #include "trees/known_bytes.h"
 #include "trees/sanitized_blocks.h"
@@ -57,8 +56,7 @@ struct writer {
     uint8_t (*uuids)[BW_UUID_SIZE];
     struct bw_pseudonyms names;
     struct bw_dumped_blocks list;
-    struct bw_dumped_facts *facts; /* of each worker */
-    uint8_t **scratch;             /* of each worker: a block */
+    uint8_t **scratch; /* of each worker: a block */
     unsigned workers;
     struct bw_pool *pool;
     struct slot slots[SLOTS];
@@ -66,7 +64,6 @@ struct writer {
     uint32_t entries;
     struct bw_buffer cluster; /* the bytes of its pieces */
     uint64_t offset;          /* of the cluster */
-    struct bw_dump_summary summary;
 };
 
 /* Clusters. */
@@ -190,7 +187,7 @@ static void clean_blocks(struct writer *writer, unsigned worker, struct slot *sl
     for (unsigned i = 0; i < slot->count; i++)
         if (slot->good[i])
             bw_dumped_block_clean(&writer->rules, slot->bytes + (size_t)i * nodesize, nodesize,
-                                  writer->scratch[worker], &writer->facts[worker]);
+                                  writer->scratch[worker]);
 }
 
 /* Makes a piece of each sequence of good blocks. */
@@ -223,23 +220,12 @@ static void run_slot(void *context, unsigned worker, size_t number)
     make_pieces(writer, slot);
 }
 
-static void report_errors(struct writer *writer, struct slot *slot)
-{
-    for (unsigned i = 0; i < slot->count; i++) {
-        const bool is_data = slot->blocks[i].is_data;
-        *(is_data ? &writer->summary.cache_bytes : &writer->summary.block_bytes) +=
-            slot->good[i] ? slot->blocks[i].length : 0;
-        if (!slot->errors[i])
-            continue;
-        *(slot->good[i] ? &writer->summary.stale_blocks : &writer->summary.lost_blocks) += 1;
-        bw_fs_report_lost(writer->fs, slot->blocks[i].bytenr, BW_TAKE(slot->errors[i]));
-    }
-}
-
 static struct bw_error *write_slot(struct writer *writer, struct slot *slot)
 {
     const char *bytes = slot->stored.data;
-    report_errors(writer, slot);
+    for (unsigned i = 0; i < slot->count; i++)
+        if (slot->errors[i])
+            bw_fs_report_lost(writer->fs, slot->blocks[i].bytenr, BW_TAKE(slot->errors[i]));
     if (slot->stored.failed)
         return bw_error_no_memory();
     for (unsigned i = 0; i < slot->piece_count; bytes += slot->pieces[i++].stored) {
@@ -336,7 +322,6 @@ static struct bw_error *write_superblock(struct writer *writer)
         return bw_error_create(BW_ERROR_CORRUPT, "no device has a good superblock");
     load_superblock(writer, image, &disk);
     clean_superblock(writer, &disk);
-    writer->summary.superblock_devid = image->superblock.device.devid;
     const uint32_t size = store_piece(writer, &stored, (const uint8_t *)&disk, sizeof disk);
     if (!size || stored.failed)
         return bw_error_no_memory();
@@ -345,25 +330,16 @@ static struct bw_error *write_superblock(struct writer *writer)
 
 /* Begin and end. */
 
-static struct bw_error *choose_key(struct writer *writer)
-{
-    if (!writer->options.sanitize)
-        return NULL;
-    writer->rules.names = &writer->names;
-    BW_TRY(bw_checksum_prepare(BW_CHECKSUM_SHA256));
-    if (writer->options.key)
-        bw_checksum_compute(BW_CHECKSUM_SHA256, writer->options.key, writer->options.key_length,
-                            writer->names.key);
-    else if (getrandom(writer->names.key, sizeof writer->names.key, 0) != sizeof writer->names.key)
-        return bw_error_create(BW_ERROR_SYSTEM, "no random numbers are available");
-    return NULL;
-}
-
-/* Collects what sanitized blocks are compared with. */
-static struct bw_error *load_known(struct writer *writer)
+/* Sets the rules for sanitized blocks: a random key for the names, which is stored nowhere, and the
+ * values with which numbers are compared. */
+static struct bw_error *set_sanitizing_rules(struct writer *writer)
 {
     const struct bw_fs *fs = writer->fs;
     struct bw_dump_rules *rules = &writer->rules;
+    rules->names = &writer->names;
+    BW_TRY(bw_checksum_prepare(BW_CHECKSUM_SHA256));
+    if (getrandom(writer->names.key, sizeof writer->names.key, 0) != sizeof writer->names.key)
+        return bw_error_create(BW_ERROR_SYSTEM, "no random numbers are available");
     writer->uuids = calloc(2 * fs->image_count + 2, sizeof *writer->uuids);
     BW_AUTO_FREE uint8_t *block = bw_block_buffer(&fs->reader, 1);
     if (!writer->uuids || !block)
@@ -395,9 +371,8 @@ static struct bw_error *allocate_buffers(struct writer *writer)
 {
     writer->workers = bw_pool_workers(0);
     writer->pool = bw_pool_create(writer->workers);
-    writer->facts = calloc(writer->workers, sizeof *writer->facts);
     writer->scratch = calloc(writer->workers, sizeof *writer->scratch);
-    bool complete = writer->pool && writer->facts && writer->scratch;
+    bool complete = writer->pool && writer->scratch;
     for (unsigned i = 0; complete && i < writer->workers; i++)
         complete = (writer->scratch[i] = bw_block_buffer(&writer->fs->reader, 1)) != NULL;
     for (unsigned i = 0; complete && i < SLOTS; i++)
@@ -416,40 +391,22 @@ static struct bw_error *begin_metadump(struct writer *writer,
     writer->rules.checksum_type = writer->fs->superblock.checksum_type;
     writer->rules.checksums = writer->options.checksums;
     writer->rules.fsid = writer->fs->superblock.metadata_uuid;
-    BW_TRY(choose_key(writer));
     if (writer->options.sanitize)
-        BW_TRY(load_known(writer));
+        BW_TRY(set_sanitizing_rules(writer));
     BW_TRY(allocate_buffers(writer));
     return bw_dumped_blocks_find(&writer->list, writer->fs);
-}
-
-static struct bw_error *finish_metadump(struct writer *writer)
-{
-    BW_TRY(flush_cluster(writer));
-    for (unsigned i = 1; i < writer->workers; i++)
-        bw_dumped_facts_merge(&writer->facts[0], &writer->facts[i]);
-    if (writer->facts[0].no_memory)
-        return bw_error_no_memory();
-    return writer->options.visit ? bw_dumped_facts_list(writer->fs, &writer->options,
-                                                        &writer->facts[0], &writer->summary)
-                                 : NULL;
 }
 
 static void free_writer(struct writer *writer)
 {
     bw_pool_destroy(writer->pool);
     bw_dumped_blocks_free(&writer->list);
-    for (unsigned i = 0; i < writer->workers; i++) {
-        if (writer->facts)
-            bw_dumped_facts_free(&writer->facts[i]);
-        if (writer->scratch)
-            free(writer->scratch[i]);
-    }
+    for (unsigned i = 0; i < writer->workers && writer->scratch; i++)
+        free(writer->scratch[i]);
     for (unsigned i = 0; i < SLOTS; i++) {
         free(writer->slots[i].bytes);
         bw_buffer_free(&writer->slots[i].stored);
     }
-    free(writer->facts);
     free(writer->scratch);
     free(writer->uuids);
     bw_buffer_free(&writer->cluster);
@@ -472,7 +429,7 @@ struct bw_error *bw_metadump_write(struct bw_fs *fs, const struct bw_metadump_op
     if (!error)
         error = write_blocks(writer);
     if (!error)
-        error = finish_metadump(writer);
+        error = flush_cluster(writer);
     free_writer(writer);
     return error;
 }

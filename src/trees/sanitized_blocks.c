@@ -22,7 +22,6 @@
 /* An item that is being copied. */
 struct item_copy {
     const struct bw_dump_rules *rules;
-    struct bw_dumped_facts *facts;
     const struct bw_item *item;
     uint64_t owner;        /* of the block */
     struct bw_xattr xattr; /* whose value follows */
@@ -33,11 +32,11 @@ struct item_copy {
 /* Copies a name and replaces the part after `prefix` bytes, whose hash is `seed`. If the part is
  * short, it is copied unchanged. False: no replacement was found. */
 static bool copy_name(const struct item_copy *copy, uint32_t seed, size_t prefix,
-                      const uint8_t *name, uint8_t *target, size_t length, bool *replaced)
+                      const uint8_t *name, uint8_t *target, size_t length)
 {
     memcpy(target, name, length);
-    *replaced = bw_pseudonym(copy->rules->names, seed, target + prefix, length - prefix);
-    return *replaced || length - prefix <= BW_PSEUDONYM_NONE;
+    return bw_pseudonym(copy->rules->names, seed, target + prefix, length - prefix) ||
+           length - prefix <= BW_PSEUDONYM_NONE;
 }
 
 static bool copy_file_name(const struct item_copy *copy, const uint8_t *name, uint8_t *target,
@@ -45,20 +44,13 @@ static bool copy_file_name(const struct item_copy *copy, const uint8_t *name, ui
 {
     static const char default_name[] = "default";
     const struct bw_key *key = &copy->item->key;
-    uint64_t *counts = copy->facts->counts;
-    bool replaced = false;
     /* the entry of the root tree that leads to the default subvolume, and its reference */
     if ((key->objectid == BW_ROOT_TREE_DIR || key->offset == BW_ROOT_TREE_DIR) &&
-        length == sizeof default_name - 1 && memcmp(name, default_name, length) == 0)
+        length == sizeof default_name - 1 && memcmp(name, default_name, length) == 0) {
         memcpy(target, name, length);
-    else if (!copy_name(copy, BW_NAME_SEED, 0, name, target, length, &replaced))
-        return false;
-    const bool is_root = key->type == BW_ROOT_REF, is_entry = key->type == BW_DIR_INDEX;
-    counts[BW_DUMPED_NAMES] += is_entry;
-    counts[BW_DUMPED_NAMES_REPLACED] += is_entry && replaced;
-    counts[BW_DUMPED_SUBVOLUME_NAMES] += is_root;
-    counts[BW_DUMPED_SUBVOLUME_NAMES_REPLACED] += is_root && replaced;
-    return true;
+        return true;
+    }
+    return copy_name(copy, BW_NAME_SEED, 0, name, target, length);
 }
 
 /* Extended attributes. */
@@ -112,24 +104,15 @@ static size_t prefix_of(const struct bw_xattr *xattr)
 static bool copy_xattr_name(struct item_copy *copy, const uint8_t *name, uint8_t *target,
                             size_t length)
 {
-    struct bw_dumped_facts *facts = copy->facts;
     struct bw_xattr *xattr = &copy->xattr;
     *xattr = (struct bw_xattr){.name = name, .name_length = (uint16_t)length};
-    size_t i = 0, count = sizeof common_xattrs / sizeof *common_xattrs;
-    while (i < count && !is_named(xattr, common_xattrs[i]))
-        i++;
+    for (size_t i = 0; i < sizeof common_xattrs / sizeof *common_xattrs; i++)
+        if (is_named(xattr, common_xattrs[i])) {
+            memcpy(target, name, length);
+            return true;
+        }
     const size_t prefix = prefix_of(xattr);
-    bool replaced = false;
-    if (i < count)
-        memcpy(target, name, length);
-    else if (!copy_name(copy, bw_crc32c(BW_NAME_SEED, name, prefix), prefix, name, target, length,
-                        &replaced))
-        return false;
-    facts->counts[BW_DUMPED_XATTR_NAMES]++;
-    facts->counts[BW_DUMPED_XATTR_NAMES_REPLACED] += replaced;
-    if (!replaced && !bw_dumped_facts_add_xattr(facts, name, (uint16_t)length, 1))
-        facts->no_memory = true;
-    return true;
+    return copy_name(copy, bw_crc32c(BW_NAME_SEED, name, prefix), prefix, name, target, length);
 }
 
 /* The words that the kernel accepts. */
@@ -271,35 +254,10 @@ static void fill_inline_extent(const struct bw_item *item, uint8_t *target)
         memset(target + HEAD, '_', item->size - HEAD);
 }
 
-static void count_item(struct bw_dumped_facts *facts, const struct bw_item *copied)
-{
-    switch (copied->key.type) {
-    case BW_INODE_ITEM:
-        bw_dumped_facts_add_inode(facts, copied);
-        break;
-    case BW_ROOT_ITEM:
-        facts->counts[BW_DUMPED_SUBVOLUMES]++;
-        break;
-    case BW_VERITY_DESC_ITEM:
-    case BW_VERITY_MERKLE_ITEM:
-        facts->counts[BW_DUMPED_VERITY]++;
-        break;
-    case BW_EXTENT_CSUM:
-        facts->counts[BW_DUMPED_CHECKSUMS]++;
-        break;
-    case BW_EXTENT_DATA:
-        facts->counts[BW_DUMPED_INLINE] +=
-            ((const struct bw_disk_file_extent *)copied->data)->type == BW_FILE_EXTENT_INLINE;
-        break;
-    default:
-        break;
-    }
-}
-
 static void copy_item(const struct bw_dump_rules *rules, const struct bw_item *item, uint64_t owner,
-                      uint8_t *target, struct bw_dumped_facts *facts)
+                      uint8_t *target)
 {
-    struct item_copy copy = {.rules = rules, .facts = facts, .item = item, .owner = owner};
+    struct item_copy copy = {.rules = rules, .item = item, .owner = owner};
     struct bw_known_bytes known = {.generation = rules->generation,
                                    .sectorsize = rules->sectorsize,
                                    .checksum_size = rules->checksum_size,
@@ -307,11 +265,8 @@ static void copy_item(const struct bw_dump_rules *rules, const struct bw_item *i
                                    .uuid_count = rules->uuid_count,
                                    .copy_text = copy_text,
                                    .context = &copy};
-    const struct bw_item copied = {item->key, target, item->size};
-    if (!bw_known_bytes_of_item(&known, item, structure_of(item, owner), target)) {
-        facts->counts[BW_DUMPED_REMOVED] += item->size > 0;
+    if (!bw_known_bytes_of_item(&known, item, structure_of(item, owner), target))
         return;
-    }
     /* The table omits the inode. Without its flags, the kernel ignores the flags of the root. */
     if (item->key.type == BW_ROOT_ITEM) {
         known.impossible = 0;
@@ -321,7 +276,6 @@ static void copy_item(const struct bw_dump_rules *rules, const struct bw_item *i
     }
     if (item->key.type == BW_EXTENT_DATA)
         fill_inline_extent(item, target);
-    count_item(facts, &copied);
 }
 
 /* Blocks. */
@@ -390,7 +344,7 @@ static void copy_header(const struct bw_dump_rules *rules, const struct bw_disk_
 }
 
 void bw_sanitized_block_copy(const struct bw_dump_rules *rules, const struct bw_node *node,
-                             uint8_t *target, struct bw_dumped_facts *facts)
+                             uint8_t *target)
 {
     const struct bw_disk_header *header = (const void *)node->block;
     const uint64_t owner = bw_get64(header->owner);
@@ -399,11 +353,10 @@ void bw_sanitized_block_copy(const struct bw_dump_rules *rules, const struct bw_
     const size_t entry =
         node->level ? sizeof(struct bw_disk_key_pointer) : sizeof(struct bw_disk_item);
     memcpy(target + sizeof *header, node->block + sizeof *header, good * entry);
-    facts->counts[BW_DUMPED_REMOVED] += node->item_count - good;
     for (uint32_t slot = 0; slot < good && !node->level; slot++) {
         struct bw_item item;
         bw_leaf_item(node, slot, &item);
-        copy_item(rules, &item, owner, target + (item.data - node->block), facts);
+        copy_item(rules, &item, owner, target + (item.data - node->block));
     }
 }
 

@@ -5,10 +5,9 @@
 
 #include "trees/dumped_items.h"
 
-/** Copies the known bytes of a block, without the checksum, to `target`, which are zeros. Counts
- * the copied, replaced and removed bytes in `facts`. */
+/** Copies the known bytes of a block, without the checksum, to `target`, which are zeros. */
 void bw_sanitized_block_copy(const struct bw_dump_rules *rules, const struct bw_node *node,
-                             uint8_t *target, struct bw_dumped_facts *facts);
+                             uint8_t *target);
 
 /** Copies the known bytes of a superblock; not the checksum. */
 void bw_sanitized_superblock_copy(const struct bw_dump_rules *rules,

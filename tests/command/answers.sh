@@ -23,7 +23,6 @@ arrange() {
     roots | deleted) fixture=past ;;
     subvolumes | space) fixture=subvolumes ;;
     check) fixture=lost-tree-csum ;;
-    metadump) operands=(-f "$WORK/metadata.bti") ;;
     esac
 }
 

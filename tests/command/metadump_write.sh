@@ -29,12 +29,10 @@ for name in raid10-4 subvolumes log-tree checksum-xxhash64 checksum-sha256 check
 done
 
 # Without the checksums of data, only these items differ.
-"$PROGRAM" metadump -f plain.bti "$fixtures/subvolumes/dev1.img" > out
+expect "without checksums" 0 - metadump -f plain.bti "$fixtures/subvolumes/dev1.img"
+holds "prints nothing" [ ! -s out ]
 is "checksums of data are removed" \
     "$(items compare plain.bti subvolumes.bti | sed 's/^[0-9]* //' | sort -u)" 'item 128'
-holds "which the list says" grep -q '^checksums  *removed  *1 ' out
-holds "contents are removed" grep -q '^contents  *removed  *82 ' out
-holds "names are kept" grep -q '^names  *kept  *248 ' out
 
 # The same blocks, whatever the compression and the order of the devices.
 raid=("$fixtures"/raid10-4/dev{3,1,4,2}.img)
@@ -56,8 +54,7 @@ for name in subvolumes log-tree people space-cache-v1 nodesize-64k raid10-4; do
     expect "$name: a metadump of a metadump" 0 - metadump --compress 1 -f second.bti again.bti
     is "$name: is the same" "$(items compare again.bti second.bti)" ""
 done
-expect "the space cache is in it" 0 - metadump -f cache.bti "$fixtures/space-cache-v1/dev1.img"
-holds "and in the list" out_has '^space-cache  *kept  *[1-9]'
+expect "with the space cache" 0 - metadump -f cache.bti "$fixtures/space-cache-v1/dev1.img"
 
 # Without names. `secrets` has everything that nobody may find: names of more than 4 bytes, targets
 # of links, values of attributes, the label, and contents.
@@ -76,18 +73,15 @@ expect "with names" 0 - metadump -f plain.bti plain.img
 holds "has secrets" [ "$(items find plain.bti secrets | grep -c .)" -gt 50 ]
 "$PROGRAM" stat -o target plain.img /docs/symbolic-link > contents
 is "but no contents" "$(items find plain.bti contents)" ""
-head -c 32 /dev/urandom > names.key
-expect "without names" 0 - metadump --sanitize --name-key names.key -f first.bti plain.img
-holds "names are replaced" out_has '^names  *replaced  *[1-9]'
-holds "short names are listed" out_has '^short-names  *kept  *[1-9]'
-holds "the label is removed" out_has '^label  *removed  *1 '
-holds "values are removed" out_has '^xattr-values  *removed  *[1-9]'
+expect "without names" 0 - metadump --sanitize -f first.bti plain.img
 is "no secret is in it" "$(items find first.bti secrets)" ""
-expect "again" 0 - metadump --sanitize --name-key names.key -f second.bti plain.img
-holds "with the same key, the same" cmp first.bti second.bti
-expect "with another key" 0 - metadump --sanitize --compress 3 -f other.bti plain.img
-holds "others" [ -n "$(items compare first.bti other.bti)" ]
+expect "again" 0 - metadump --sanitize --compress 3 -f other.bti plain.img
 is "no secret is in it, either" "$(items find other.bti secrets)" ""
+# Only items with names differ: INODE_REF, INODE_EXTREF, XATTR_ITEM, DIR_ITEM, DIR_INDEX. All other
+# bytes are equal, also the keys, which contain hashes of names.
+items compare first.bti other.bti > differences
+is "only names differ" "$(grep -vE ' item (12|13|24|84|96)$' differences)" ""
+holds "and they do" grep -q ' item 96$' differences
 expect "the names agree with their hashes" 0 ' 0 errors, 0 warnings' check first.bti
 for dump in first.bti other.bti; do
     "$PROGRAM" ls -R -a -o size,mode,uid,mtime,inode plain.img | sort > wanted
@@ -100,7 +94,6 @@ holds "the space cache leads to a file" change crossed.img 1 256 108 0 set 21 8 
 "$PROGRAM" cat crossed.img '/docs/second name of large.bin' | head -c 64 > contents
 expect "without names, of this image" 0 - metadump --sanitize -f crossed.bti crossed.img
 is "has no contents" "$(items find crossed.bti contents)" ""
-holds "nor the space cache" out_has '^space-cache  *removed  *196608 '
 expect "without names and space cache" 0 - \
     metadump --sanitize -f cacheless.bti "$fixtures/space-cache-v1/dev1.img"
 expect "it is not missed" 0 'checked: [1-9].* 0 errors, 0 warnings' check cacheless.bti
@@ -111,7 +104,6 @@ expect "files are found by their new names" 0 - stat first.bti "$path"
 # Damaged, unusual.
 expect "a lost leaf" 1 'tree block 5672960 of subvolume 5' \
     metadump -f leaf.bti "$fixtures/lost-leaf-directory/dev1.img"
-holds "is listed" out_has '^lost-blocks  *lost  *1 '
 for name in lost-leaf-directory lost-tree-fs lost-tree-root superblocks-gone stale-raid1-1 sprout \
     zoned-log verity; do
     scan=()
@@ -131,12 +123,12 @@ holds "hashes of fs-verity are removed" out_has '^note metadump'
 # Usage.
 expect "without a file" 2 'no output file given: use -f FILE' metadump "${raid[0]}"
 expect "to stdout" 2 'no output file given: use -f FILE' metadump -f - "${raid[0]}"
-expect "a key without names" 2 'name-key is only for --sanitize' \
-    metadump --name-key plain.bti -f x.bti "${raid[@]}"
+expect "a removed option" 2 "name-key.* was removed: every sanitized metadump has different names" \
+    metadump --sanitize --name-key plain.bti -f x.bti "${raid[@]}"
+expect "the removed list" 2 'json.* was removed: docs/metadump.md lists what a metadump contains' \
+    metadump --json -f x.bti "${raid[@]}"
 expect "a bad level" 2 "must be a number from 0 to 9|a number from 0 to 9" \
     metadump --compress 10 -f x.bti "${raid[@]}"
 holds "writes no file" [ ! -e x.bti ]
 expect "not over an image" 2 'image' metadump -f "$fixtures/people/dev1.img" "${raid[@]}"
-expect "JSON" 0 - metadump --json -f json.bti "$fixtures/people/dev1.img"
-holds "has the facts" out_has '"information":"owners","treatment":"kept","occurrences":57,'
 finish

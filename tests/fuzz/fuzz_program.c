@@ -127,8 +127,8 @@ static const struct {
     {TEXT, "copy --history -f qcow2 -C + %"},
     {TEXT, "copy --format qcow2 --compress -C + %"},
     {TEXT, "metadump --compress 1 -f +/dump %"},
-    {JSON, "metadump --json --checksums -f +/dump %"},
-    {JSON, "metadump --json --sanitize --name-key /proc/sys/kernel/ostype -f +/dump %"},
+    {TEXT, "metadump --checksums -f +/dump %"},
+    {TEXT, "metadump --sanitize -f +/dump %"},
     {TEXT, "diff --since 6 %"},
     {TEXT, "diff --since @1 --sort -path %"},
 };

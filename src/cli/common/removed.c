@@ -16,12 +16,16 @@ struct removed {
 
 #define XATTR_ENCODING "values in base64 are 'value_bytes' of --json"
 #define XATTR_MATCH    "use -n NAME, or 'jq' on the lines of --json"
+#define METADUMP_LIST  "docs/metadump.md lists what a metadump contains"
 #define FILTER         "use --exclude, or 'jq' on the lines of --json; --files-from reads paths"
 #define SORT           "run sort(1) on columns, for example -o COLUMN,path"
 
 static const struct removed options[] = {
     {"dump", "t", "use --tree TREE"},
     {"metadump", "c", "use --compress LEVEL"},
+    {"metadump", "json", METADUMP_LIST},
+    {"metadump", "name-key", "every sanitized metadump has different names; inode numbers stay"},
+    {"metadump", "o", METADUMP_LIST},
     {"metadump", "s", "use --sanitize"},
     {"send", "c", "use --clone-source SUBVOLUME"},
     {"sum", "a", "use --algorithm WORD"},

@@ -19,7 +19,6 @@ static const char secret[] = "a secret that must not be in the dump";
 /* A leaf, which is filled with secrets. */
 struct leaf {
     uint8_t block[NODESIZE];
-    struct bw_dumped_facts facts;
 };
 
 static void begin(struct leaf *leaf, unsigned count)
@@ -54,7 +53,7 @@ static void clean(struct leaf *leaf, bool sanitize)
         .sectorsize = 4096,
         .checksum_size = 4,
     };
-    bw_dumped_block_clean(&rules, leaf->block, NODESIZE, scratch, &leaf->facts);
+    bw_dumped_block_clean(&rules, leaf->block, NODESIZE, scratch);
     assert_true(bw_checksum_matches_block(BW_CHECKSUM_CRC32C, leaf->block, NODESIZE));
     assert_memory_equal(((struct bw_disk_header *)leaf->block)->fsid, fsid, sizeof fsid);
 }
@@ -77,7 +76,6 @@ static void test_outside(void **state)
     assert_true(has_secret(&leaf)); /* in the inode, which is unchanged */
     memset(bytes_at(&leaf, 3000), 0, 160);
     assert_false(has_secret(&leaf));
-    bw_dumped_facts_free(&leaf.facts);
 }
 
 /* Contents, with a type that exists and with another one. */
@@ -96,7 +94,6 @@ static void test_contents(void **state)
         if (type == BW_FILE_EXTENT_REGULAR || type == BW_FILE_EXTENT_PREALLOC)
             memset(bytes_at(&leaf, 3000), 0, sizeof *extent);
         assert_false(has_secret(&leaf));
-        bw_dumped_facts_free(&leaf.facts);
     }
 }
 
@@ -112,7 +109,6 @@ static void test_wrong_types(void **state)
         clean(&leaf, true);
         if (has_secret(&leaf))
             fail_msg("type %u", type);
-        bw_dumped_facts_free(&leaf.facts);
     }
 }
 
@@ -128,8 +124,8 @@ static void test_overlapping(void **state)
     set_item(&leaf, 3, BW_INODE_ITEM, 3900, 5000); /* beyond the end */
     clean(&leaf, false);
     assert_false(has_secret(&leaf));
-    assert_int_equal(leaf.facts.counts[BW_DUMPED_REMOVED], 3);
-    bw_dumped_facts_free(&leaf.facts);
+    static const uint8_t zeros[160];
+    assert_memory_equal(bytes_at(&leaf, 3100), zeros, sizeof zeros);
 }
 
 /* Without names: items with a name that is cut off, and items of unknown types. */
@@ -145,7 +141,6 @@ static void test_names(void **state)
         set_item(&leaf, 0, types[i], 3000, 500); /* the letters are great lengths */
         clean(&leaf, true);
         assert_false(has_secret(&leaf));
-        bw_dumped_facts_free(&leaf.facts);
     }
 }
 
@@ -171,10 +166,7 @@ static void test_several(void **state)
     assert_memory_equal(first, given[0], 16);
     assert_memory_equal(first + size, "user.", 5);
     assert_int_equal(bw_name_hash(first + size, 16), bw_name_hash(given[1], 16));
-    assert_int_equal(leaf.facts.counts[BW_DUMPED_XATTR_NAMES], 2);
-    assert_int_equal(leaf.facts.counts[BW_DUMPED_XATTR_NAMES_REPLACED], 1);
-    assert_int_equal(leaf.facts.xattr_name_count, 1);
-    bw_dumped_facts_free(&leaf.facts);
+    assert_memory_not_equal(first + size, given[1], 16);
 }
 
 /* Numbers of an inode: which are kept, and that the others are replaced; two of them show that
@@ -226,7 +218,6 @@ static void test_numbers(void **state)
                 fail_msg("case %zu", i);
             if (!two)
                 assert_int_equal(bw_get64(inode->sequence), 7);
-            bw_dumped_facts_free(&leaf.facts);
         }
 }
 
@@ -386,7 +377,6 @@ static void test_promises(void **state)
         const struct leaf before = leaf;
         clean(&leaf, true);
         assert_no_texts(&leaf, &before);
-        bw_dumped_facts_free(&leaf.facts);
         seed = first + 1;
     }
 }
@@ -406,7 +396,6 @@ static void test_sprayed(void **state)
         memcpy(bytes_at(&leaf, dice((unsigned)(NODESIZE - HEAD - length))), text, length);
         clean(&leaf, true);
         assert_no_text(&leaf, text, length, 10);
-        bw_dumped_facts_free(&leaf.facts);
         seed = first + 1;
     }
 }
@@ -427,7 +416,6 @@ static void test_filled(void **state)
         const struct leaf before = leaf;
         clean(&leaf, true);
         assert_no_texts(&leaf, &before);
-        bw_dumped_facts_free(&leaf.facts);
         seed = first + 1;
     }
 }
