@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The cat command: the contents of files. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "btrfs-walk/file.h"
+#include "cli/command.h"
 #include "cli/common/monitor.h"
 #include "cli/common/paths.h"
 #include "cli/export/export.h"
 #include "cli/inspect/bad_map.h"
-#include "cli/inspect/zeros.h"
 #include "export/entry_queue.h"
 
 struct cat_state {
@@ -21,16 +25,6 @@ struct cat_state {
     unsigned threads;
     struct bad_ranges blocks; /* logical addresses; length 0: the tree block or sector there */
     unsigned mirror;          /* with --block; 0: any good one */
-};
-
-/* A running cat command. */
-struct cat {
-    const struct cat_state *state;
-    struct cmd_paths paths;
-    struct bw_stream_file *files; /* existing files; `user` is the path */
-    size_t count, next;
-    struct cmd_bad_ranges bad;
-    struct cmd_zeros zeros;
 };
 
 static struct bw_error *store_block(void *target, const struct cmd_option *option,
@@ -74,6 +68,85 @@ static const struct cmd_option options[] = {
     {0},
 };
 
+/*
+ * Zeros for stdout. If it is a regular file, written at its end, long ranges of zeros become holes,
+ * which cost only a seek.
+ */
+
+/* The state of stdout. All zeros: nothing is known yet. */
+struct cmd_zeros {
+    bool is_tested; /* `sparse` is valid */
+    bool sparse;    /* stdout can have holes */
+    bool open;      /* the output ends with a hole, which the file's size does not include yet */
+};
+
+enum { ZEROS = 256 << 10, SHORTEST_HOLE = 64 << 10 };
+
+static bool can_seek(void)
+{
+    struct stat status;
+    int flags = fcntl(STDOUT_FILENO, F_GETFL);
+    off_t at = lseek(STDOUT_FILENO, 0, SEEK_CUR);
+    return flags >= 0 && !(flags & O_APPEND) && at >= 0 && fstat(STDOUT_FILENO, &status) == 0 &&
+           S_ISREG(status.st_mode) && status.st_size <= at;
+}
+
+static struct bw_error *seek_forward(struct cmd_zeros *zeros, uint64_t length)
+{
+    off_t at = lseek(STDOUT_FILENO, 0, SEEK_CUR);
+    if (at < 0 || length > (uint64_t)(INT64_MAX - at))
+        return bw_error_from_errno(at < 0 ? errno : EFBIG, "cannot write to stdout");
+    if (lseek(STDOUT_FILENO, (off_t)length, SEEK_CUR) < 0)
+        return bw_error_from_errno(errno, "cannot write to stdout");
+    zeros->open = true;
+    return NULL;
+}
+
+/* Writes zeros after the buffered output. */
+static struct bw_error *cmd_write_zeros(struct cmd_zeros *zeros, struct cmd_output *output,
+                                        uint64_t length)
+{
+    static const char bytes[ZEROS];
+    if (length >= SHORTEST_HOLE && (!zeros->is_tested || zeros->sparse)) {
+        BW_TRY(cmd_flush(output));
+        if (!zeros->is_tested)
+            zeros->sparse = can_seek();
+        zeros->is_tested = true;
+        if (zeros->sparse)
+            return seek_forward(zeros, length);
+    }
+    while (length) {
+        size_t part = length < ZEROS ? (size_t)length : ZEROS;
+        BW_TRY(cmd_write(output, bytes, part));
+        length -= part;
+    }
+    return NULL;
+}
+
+/* Makes a file end after its last hole. */
+static struct bw_error *cmd_end_zeros(struct cmd_zeros *zeros, struct cmd_output *output)
+{
+    if (!zeros->open)
+        return NULL;
+    BW_TRY(cmd_flush(output));
+    struct stat status;
+    off_t at = lseek(STDOUT_FILENO, 0, SEEK_CUR);
+    if (at < 0 || fstat(STDOUT_FILENO, &status) ||
+        (status.st_size < at && ftruncate(STDOUT_FILENO, at)))
+        return bw_error_from_errno(errno, "cannot write to stdout");
+    return NULL;
+}
+
+/* A running cat command. */
+struct cat {
+    const struct cat_state *state;
+    struct cmd_paths paths;
+    struct bw_stream_file *files; /* existing files; `user` is the path */
+    size_t count, next;
+    struct cmd_bad_ranges bad;
+    struct cmd_zeros zeros;
+};
+
 /* Gets the inode of a file. With --on-error, an inode that is lost is salvaged from other items. */
 static struct bw_error *find_inode(struct cat *cat, const char *path, const struct bw_place *place,
                                    struct bw_inode *inode, bool *salvaged)
@@ -111,27 +184,6 @@ static struct bw_error *find_file(struct cat *cat, const char *path, struct bw_s
     file->data.unchecked |= cat->state->unchecked;
     file->data.may_lack_checksums = salvaged;
     return NULL;
-}
-
-static uint64_t wanted_bytes(const struct bw_stream_file *file)
-{
-    const uint64_t size = file->data.size, rest = size > file->offset ? size - file->offset : 0;
-    return rest < file->length ? rest : file->length;
-}
-
-/* Finds the files and returns the total number of bytes to write. */
-static uint64_t find_files(struct cat *cat)
-{
-    uint64_t bytes = 0;
-    const struct cmd_common *common = cat->paths.common;
-    for (size_t i = 0; i < common->path_count; i++) {
-        struct bw_error *error = find_file(cat, common->paths[i], &cat->files[cat->count]);
-        if (error)
-            cmd_paths_miss(&cat->paths, error);
-        else
-            bytes += wanted_bytes(&cat->files[cat->count++]);
-    }
-    return bytes;
 }
 
 static struct bw_error *next(void *context, struct bw_stream_file *file, bool *got)
@@ -188,10 +240,23 @@ static struct bw_error *write_files(struct cat *cat)
                                      .visit = write_part,
                                      .finish = finish,
                                      .context = cat};
-    cat->files = calloc(cat->paths.common->path_count + 1, sizeof *cat->files);
+    const struct cmd_common *common = cat->paths.common;
+    cat->files = calloc(common->path_count + 1, sizeof *cat->files);
     if (!cat->files)
         return bw_error_no_memory();
-    cmd_progress_expect(find_files(cat));
+    uint64_t bytes = 0; /* the number of bytes to write */
+    for (size_t i = 0; i < common->path_count; i++) {
+        struct bw_stream_file *file = &cat->files[cat->count];
+        struct bw_error *error = find_file(cat, common->paths[i], file);
+        if (error) {
+            cmd_paths_miss(&cat->paths, error);
+            continue;
+        }
+        const uint64_t size = file->data.size, rest = size > file->offset ? size - file->offset : 0;
+        bytes += rest < file->length ? rest : file->length;
+        cat->count++;
+    }
+    cmd_progress_expect(bytes);
     struct bw_error *error = bw_stream_run(cat->paths.session.fs, &stream);
     /* A hole before the unreadable part belongs to the output. */
     struct bw_error *last = cmd_end_zeros(&cat->zeros, &cat->paths.output);

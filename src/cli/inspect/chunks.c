@@ -86,24 +86,21 @@ static struct bw_error *write_range(const struct list *list, const struct bw_dev
     return cmd_answer_write(list->answer, &row, sizeof row, absent);
 }
 
-static struct bw_error *list_devices(const struct list *list)
-{
-    struct bw_device_map *map;
-    struct bw_error *error = bw_device_map_open(list->answer->session.fs, &map);
-    for (size_t i = 0; !error && i < bw_device_map_count(map); i++)
-        error = write_range(list, bw_device_map_range(map, i));
-    bw_device_map_close(map);
-    return error;
-}
-
 static struct bw_error *list_all(struct cmd_answer *answer, void *context)
 {
     const struct chunks_state *chunks = context;
     struct list list = {.answer = answer};
     BW_TRY(bw_block_groups_open(answer->session.fs, &list.groups));
-    struct bw_error *error = chunks->by == BY_DEVICE
-                                 ? list_devices(&list)
-                                 : bw_fs_chunks(answer->session.fs, write_chunk, &list);
+    struct bw_error *error;
+    if (chunks->by == BY_DEVICE) {
+        struct bw_device_map *map;
+        error = bw_device_map_open(answer->session.fs, &map);
+        for (size_t i = 0; !error && i < bw_device_map_count(map); i++)
+            error = write_range(&list, bw_device_map_range(map, i));
+        bw_device_map_close(map);
+    } else {
+        error = bw_fs_chunks(answer->session.fs, write_chunk, &list);
+    }
     bw_block_groups_close(list.groups);
     return error;
 }

@@ -24,11 +24,6 @@ static const struct cmd_option options[] = {
     {0},
 };
 
-static uint64_t percent_of(const struct bw_compression_sizes *sizes)
-{
-    return sizes->uncompressed ? bw_scale(sizes->disk, 100, sizes->uncompressed) : 0;
-}
-
 /* Text. */
 
 static void append_size(struct bw_buffer *text, const struct cmd_answer_settings *settings,
@@ -42,26 +37,22 @@ static void append_size(struct bw_buffer *text, const struct cmd_answer_settings
     bw_buffer_format(text, "%-12s", number);
 }
 
-/* The first line is about all types together. */
-static void append_heading(struct bw_buffer *text, const struct bw_compressioninfo *row)
-{
-    bw_buffer_format(text,
-                     "Processed %" PRIu64 " file%s, %" PRIu64 " regular extents (%" PRIu64
-                     " refs), %" PRIu64 " inline.\n",
-                     row->files, bw_plural(row->files), row->extent_count, row->references,
-                     row->inline_);
-    bw_buffer_format(text, "%-10s %-8s %-12s %-12s %-12s\n", "Type", "Perc", "Disk Usage",
-                     "Uncompressed", "Referenced");
-}
-
 static struct bw_error *print_line(struct cmd_answer *answer, const void *record, uint64_t absent)
 {
     const struct bw_compressioninfo *row = record;
     const struct cmd_answer_settings *settings = &answer->settings;
     struct bw_buffer *text = &answer->text;
     const bool is_total = !(absent & BW_MEMBER(compressioninfo, files));
-    if (is_total)
-        append_heading(text, row);
+    if (is_total) {
+        /* The first line is about all types together. */
+        bw_buffer_format(text,
+                         "Processed %" PRIu64 " file%s, %" PRIu64 " regular extents (%" PRIu64
+                         " refs), %" PRIu64 " inline.\n",
+                         row->files, bw_plural(row->files), row->extent_count, row->references,
+                         row->inline_);
+        bw_buffer_format(text, "%-10s %-8s %-12s %-12s %-12s\n", "Type", "Perc", "Disk Usage",
+                         "Uncompressed", "Referenced");
+    }
     bw_buffer_format(text, "%-10s %3" PRIu64 "%%     ", is_total ? "TOTAL" : row->compression,
                      row->percent);
     append_size(text, settings, row->disk);
@@ -80,7 +71,6 @@ static struct bw_error *write_row(struct cmd_answer *answer, const char *type,
                                   const struct bw_compression_info *total)
 {
     struct bw_compressioninfo row = {.compression = type,
-                                     .percent = percent_of(sizes),
                                      .disk = sizes->disk,
                                      .uncompressed = sizes->uncompressed,
                                      .referenced = sizes->referenced};
@@ -93,19 +83,11 @@ static struct bw_error *write_row(struct cmd_answer *answer, const char *type,
         row.inline_ = total->inlined;
         absent = 0;
     }
-    if (!sizes->uncompressed)
+    if (sizes->uncompressed)
+        row.percent = bw_scale(sizes->disk, 100, sizes->uncompressed);
+    else
         absent |= BW_MEMBER(compressioninfo, percent);
     return cmd_answer_write(answer, &row, sizeof row, absent);
-}
-
-static struct bw_error *write_rows(struct cmd_answer *answer,
-                                   const struct bw_compression_info *info)
-{
-    BW_TRY(write_row(answer, "total", &info->total, info));
-    for (unsigned type = 0; type < BW_COMPRESSION_KINDS; type++)
-        if (info->types[type].uncompressed)
-            BW_TRY(write_row(answer, bw_compression_kind_name(type), &info->types[type], NULL));
-    return NULL;
 }
 
 /* Counts the files below a path; NULL: all. */
@@ -148,7 +130,11 @@ static struct bw_error *list(struct cmd_answer *answer, void *context)
     bw_compression_close(count);
     if (error)
         return error;
-    return write_rows(answer, &info);
+    BW_TRY(write_row(answer, "total", &info.total, &info));
+    for (unsigned type = 0; type < BW_COMPRESSION_KINDS; type++)
+        if (info.types[type].uncompressed)
+            BW_TRY(write_row(answer, bw_compression_kind_name(type), &info.types[type], NULL));
+    return NULL;
 }
 
 static int run(const struct cmd_common *common, void *context)

@@ -27,8 +27,6 @@ static uint64_t incomplete_chunks_of(const struct devices *devices, uint64_t dev
 static struct bw_error *write_device(void *context, const struct bw_device_info *device)
 {
     const struct devices *devices = context;
-    bool missing = device->state == BW_DEVICE_MISSING;
-    const uint64_t unsized = BW_MEMBER(deviceinfo, size) | BW_MEMBER(deviceinfo, allocated);
     const struct bw_bytes path = {device->path, device->path ? strlen(device->path) : 0};
     struct alternative_paths paths;
     const struct bw_deviceinfo row = {
@@ -46,26 +44,16 @@ static struct bw_error *write_device(void *context, const struct bw_device_info 
         .container = device->container,
         .alternative_paths =
             alternative_paths_of(devices->answer->session.fs, device->devid, &paths)};
-    return cmd_answer_write(
-        devices->answer, &row, sizeof row,
-        (missing ? BW_MEMBER(deviceinfo, generation) : BW_MEMBER(deviceinfo, incomplete_chunks)) |
-            (device->total_bytes ? 0 : unsized) |
-            (device->partition ? 0 : BW_MEMBER(deviceinfo, partition)) |
-            (device->container ? 0 : BW_MEMBER(deviceinfo, container)));
-}
-
-/* With missing devices, a file system may be degraded, but still complete thanks to redundancy; or
- * incomplete. */
-static void warn_if_incomplete(struct bw_fs *fs, const struct bw_usage *usage)
-{
-    if (usage && usage->incomplete_chunks)
-        bw_fs_report(fs, BW_WARNING,
-                     bw_error_create(BW_ERROR_MISSING_DEVICE,
-                                     "the file system is incomplete: %" PRIu64 " of %" PRIu64
-                                     " chunk%s cannot be read as a whole; 'btrfs-walk check' "
-                                     "lists them",
-                                     usage->incomplete_chunks, usage->chunks,
-                                     usage->chunks == 1 ? "" : "s"));
+    uint64_t absent = BW_MEMBER(deviceinfo, incomplete_chunks);
+    if (device->state == BW_DEVICE_MISSING)
+        absent = BW_MEMBER(deviceinfo, generation);
+    if (!device->total_bytes)
+        absent |= BW_MEMBER(deviceinfo, size) | BW_MEMBER(deviceinfo, allocated);
+    if (!device->partition)
+        absent |= BW_MEMBER(deviceinfo, partition);
+    if (!device->container)
+        absent |= BW_MEMBER(deviceinfo, container);
+    return cmd_answer_write(devices->answer, &row, sizeof row, absent);
 }
 
 static struct bw_error *list(struct cmd_answer *answer, void *context)
@@ -75,7 +63,16 @@ static struct bw_error *list(struct cmd_answer *answer, void *context)
     struct devices devices = {.answer = answer};
     if (bw_fs_status(fs).missing_devices)
         BW_TRY(bw_fs_usage(fs, &devices.usage));
-    warn_if_incomplete(fs, devices.usage);
+    /* With missing devices, a file system may be degraded, but still complete thanks to redundancy;
+     * or incomplete. */
+    if (devices.usage && devices.usage->incomplete_chunks)
+        bw_fs_report(fs, BW_WARNING,
+                     bw_error_create(BW_ERROR_MISSING_DEVICE,
+                                     "the file system is incomplete: %" PRIu64 " of %" PRIu64
+                                     " chunk%s cannot be read as a whole; 'btrfs-walk check' "
+                                     "lists them",
+                                     devices.usage->incomplete_chunks, devices.usage->chunks,
+                                     devices.usage->chunks == 1 ? "" : "s"));
     struct bw_error *error = bw_fs_devices(fs, write_device, &devices);
     bw_usage_free(devices.usage);
     return error;

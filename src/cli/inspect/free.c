@@ -72,10 +72,11 @@ static struct bw_error *write_zeros(struct freeing *freeing, uint64_t length)
 {
     static const char zeros[64 << 10];
     struct bw_error *error = NULL;
-    if (freeing->is_sparse)
-        return lseek(cmd_output_file_descriptor(&freeing->file), (off_t)length, SEEK_CUR) < 0
-                   ? bw_error_from_errno(errno, "%s", freeing->state->file)
-                   : NULL;
+    if (freeing->is_sparse) {
+        if (lseek(cmd_output_file_descriptor(&freeing->file), (off_t)length, SEEK_CUR) < 0)
+            error = bw_error_from_errno(errno, "%s", freeing->state->file);
+        return error;
+    }
     for (uint64_t part; length && !error; length -= part) {
         part = length < sizeof zeros ? length : sizeof zeros;
         error = cmd_output_file_add(&freeing->file, zeros, (size_t)part);
@@ -83,23 +84,19 @@ static struct bw_error *write_zeros(struct freeing *freeing, uint64_t length)
     return error;
 }
 
-static struct bw_error *write_bytes(struct freeing *freeing, const uint8_t *bytes, size_t length)
-{
-    if (!freeing->is_sparse)
-        return cmd_output_file_add(&freeing->file, (const char *)bytes, length);
-    if (bw_is_zeros(bytes, length))
-        return write_zeros(freeing, length);
-    return cmd_write_file(cmd_output_file_descriptor(&freeing->file), freeing->state->file,
-                          (const char *)bytes, length);
-}
-
 /* An unreadable part becomes zeros, so that the offsets of the rest remain right. */
 static struct bw_error *write_part(void *context, const struct bw_data_part *part)
 {
     struct freeing *freeing = context;
+    struct cmd_output_file *file = &freeing->file;
+    const char *bytes = (const char *)part->bytes;
+    const size_t length = (size_t)part->length;
     cmd_progress_add(part->length);
-    if (part->kind == BW_DATA_BYTES)
-        return write_bytes(freeing, part->bytes, (size_t)part->length);
+    if (part->kind == BW_DATA_BYTES && !freeing->is_sparse)
+        return cmd_output_file_add(file, bytes, length);
+    if (part->kind == BW_DATA_BYTES && !bw_is_zeros(part->bytes, length))
+        return cmd_write_file(cmd_output_file_descriptor(file), freeing->state->file, bytes,
+                              length);
     if (part->kind == BW_DATA_BAD) {
         struct bw_data_part placed = *part;
         placed.offset += freeing->length;
@@ -111,21 +108,6 @@ static struct bw_error *write_part(void *context, const struct bw_data_part *par
 
 /* Ranges. */
 
-static struct bw_error *write_row(const struct freeing *freeing, const struct bw_free_range *range)
-{
-    const bool is_device = range->kind == BW_FREE_UNALLOCATED;
-    const struct bw_freerangeinfo row = {.stream_offset = freeing->length,
-                                         .length = range->length,
-                                         .kind = bw_free_kind_names[range->kind],
-                                         .logical = range->logical,
-                                         .devid = range->devid,
-                                         .offset = range->offset};
-    return cmd_answer_write(freeing->answer, &row, sizeof row,
-                            is_device ? BW_MEMBER(freerangeinfo, logical)
-                                      : BW_MEMBER(freerangeinfo, devid) |
-                                            BW_MEMBER(freerangeinfo, offset));
-}
-
 static bool writes_stdout(const struct free_state *state)
 {
     return state->file && strcmp(state->file, "-") == 0;
@@ -134,8 +116,18 @@ static bool writes_stdout(const struct free_state *state)
 static struct bw_error *write_range(void *context, const struct bw_free_range *range)
 {
     struct freeing *freeing = context;
-    if (!writes_stdout(freeing->state))
-        BW_TRY(write_row(freeing, range));
+    if (!writes_stdout(freeing->state)) {
+        const struct bw_freerangeinfo row = {.stream_offset = freeing->length,
+                                             .length = range->length,
+                                             .kind = bw_free_kind_names[range->kind],
+                                             .logical = range->logical,
+                                             .devid = range->devid,
+                                             .offset = range->offset};
+        uint64_t absent = BW_MEMBER(freerangeinfo, devid) | BW_MEMBER(freerangeinfo, offset);
+        if (range->kind == BW_FREE_UNALLOCATED)
+            absent = BW_MEMBER(freerangeinfo, logical);
+        BW_TRY(cmd_answer_write(freeing->answer, &row, sizeof row, absent));
+    }
     if (freeing->state->file)
         BW_TRY(bw_free_read(freeing->answer->session.fs, range, write_part, freeing));
     freeing->length += range->length;
@@ -227,42 +219,35 @@ static struct bw_error *list_sizes(struct cmd_answer *answer, void *context)
     return bw_error_first(error, write_sizes(answer, sizes));
 }
 
-/* The file. */
-
-static struct bw_error *start_file(struct freeing *freeing)
-{
-    struct stat status;
-    if (!freeing->state->file)
-        return NULL;
-    const int descriptor = cmd_output_file_descriptor(&freeing->file);
-    if (isatty(descriptor))
-        return bw_error_create(BW_ERROR_USAGE, "refusing to write binary data to a terminal");
-    freeing->is_sparse = !writes_stdout(freeing->state) && fstat(descriptor, &status) == 0 &&
-                         S_ISREG(status.st_mode);
-    return cmd_output_file_start(&freeing->file);
-}
-
-static struct bw_error *end_file(struct freeing *freeing, struct bw_error *error)
-{
-    cmd_bad_flush(&freeing->bad);
-    if (!error && freeing->is_sparse &&
-        ftruncate(cmd_output_file_descriptor(&freeing->file), (off_t)freeing->length))
-        error = bw_error_from_errno(errno, "%s", freeing->state->file);
-    return freeing->state->file ? cmd_output_file_close(&freeing->file, error) : error;
-}
-
 static struct bw_error *list(struct cmd_answer *answer, void *context)
 {
     struct freeing *freeing = context;
+    const char *name = freeing->state->file;
+    struct cmd_output_file *file = &freeing->file;
     const struct bw_free_options how = {.struct_size = sizeof how,
                                         .kinds = freeing->state->kinds,
                                         .visit = write_range,
                                         .context = freeing};
+    struct bw_error *error = NULL;
     freeing->answer = answer;
     freeing->bad = (struct cmd_bad_ranges){.fs = answer->session.fs, .on_error = CMD_ON_ERROR_ZERO};
     cmd_progress_expect_trees(answer->session.fs, false);
-    struct bw_error *error = start_file(freeing);
-    return end_file(freeing, error ? error : bw_free_ranges(answer->session.fs, &how));
+    if (name && isatty(cmd_output_file_descriptor(file))) {
+        error = bw_error_create(BW_ERROR_USAGE, "refusing to write binary data to a terminal");
+    } else if (name) {
+        struct stat status;
+        freeing->is_sparse = !writes_stdout(freeing->state) &&
+                             fstat(cmd_output_file_descriptor(file), &status) == 0 &&
+                             S_ISREG(status.st_mode);
+        error = cmd_output_file_start(file);
+    }
+    if (!error)
+        error = bw_free_ranges(answer->session.fs, &how);
+    cmd_bad_flush(&freeing->bad);
+    if (!error && freeing->is_sparse &&
+        ftruncate(cmd_output_file_descriptor(file), (off_t)freeing->length))
+        error = bw_error_from_errno(errno, "%s", name);
+    return name ? cmd_output_file_close(file, error) : error;
 }
 
 static int run(const struct cmd_common *common, void *state)

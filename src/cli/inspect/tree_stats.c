@@ -97,56 +97,11 @@ static void append_histogram(struct bw_buffer *text, const struct bw_tree_stats 
     }
 }
 
-static void append_places(struct bw_buffer *text, const struct bw_tree_stats *stats, bool bytes)
-{
-    append_number(text, "\tTotal seeks", stats->seeks);
-    append_number(text, "\t\tForward seeks", stats->forward_seeks);
-    append_number(text, "\t\tBackward seeks", stats->backward_seeks);
-    append_size(text, "\t\tAvg seek len", average_of(stats->seek_bytes, stats->seeks), bytes);
-    append_histogram(text, stats);
-    /* btrfs-progs count a tree without clusters as one cluster */
-    append_number(text, "\tTotal clusters", stats->clusters ? stats->clusters : 1);
-    append_size(text, "\t\tAvg cluster size", average_of(stats->cluster_bytes, stats->clusters),
-                bytes);
-    append_size(text, "\t\tMin cluster size", stats->smallest_cluster, bytes);
-    append_size(text, "\t\tMax cluster size",
-                stats->clusters ? stats->largest_cluster
-                                : average_of(stats->bytes, stats->block_count),
-                bytes);
-    append_size(text, "\tTotal disk spread", stats->highest - stats->lowest, bytes);
-    bw_buffer_format(text, "\tEstimated read time: %.3f s\n", (double)read_time(stats) / 1e9);
-}
-
-static void append_levels(struct bw_buffer *text, const struct bw_tree_stats *stats)
-{
-    append_number(text, "\tLevels", stats->levels);
-    append_number(text, "\tTotal nodes", stats->block_count);
-    for (unsigned level = 0; level < stats->levels; level++) {
-        bw_buffer_format(text, "\t\tOn level %u: %8" PRIu64, level, stats->blocks[level]);
-        if (level)
-            bw_buffer_format(text, "  (avg fanout %" PRIu64 ")",
-                             average_of(stats->blocks[level - 1], stats->blocks[level]));
-        bw_buffer_append_byte(text, '\n');
-    }
-    if (stats->lost_blocks)
-        append_number(text, "\t\tLost", stats->lost_blocks);
-}
-
 static uint64_t fill_of(const struct bw_tree_stats *stats)
 {
     return stats->capacity_bytes
                ? (uint64_t)(100.0 * (double)stats->used_bytes / (double)stats->capacity_bytes)
                : 0;
-}
-
-static void append_items(struct bw_buffer *text, const struct bw_tree_stats *stats)
-{
-    append_number(text, "\tTotal items", stats->items);
-    bw_buffer_format(text, "\t\tLeaves filled: %" PRIu64 "%%\n", fill_of(stats));
-    for (unsigned type = 0; type < BW_KEY_TYPES; type++)
-        if (stats->types[type].count)
-            bw_buffer_format(text, "\t\t%s: %" PRIu64 "\n", bw_key_type_name((uint8_t)type),
-                             stats->types[type].count);
 }
 
 /* Prints the record and the numbers that are only in the text. */
@@ -163,9 +118,39 @@ static struct bw_error *print_tree(struct cmd_answer *answer, const void *record
                      number ? "" : " tree");
     append_size(text, "\tTotal size", stats->bytes, bytes);
     append_size(text, "\t\tInline data", stats->inline_bytes, bytes);
-    append_places(text, stats, bytes);
-    append_levels(text, stats);
-    append_items(text, stats);
+    append_number(text, "\tTotal seeks", stats->seeks);
+    append_number(text, "\t\tForward seeks", stats->forward_seeks);
+    append_number(text, "\t\tBackward seeks", stats->backward_seeks);
+    append_size(text, "\t\tAvg seek len", average_of(stats->seek_bytes, stats->seeks), bytes);
+    append_histogram(text, stats);
+    /* btrfs-progs count a tree without clusters as one cluster */
+    append_number(text, "\tTotal clusters", stats->clusters ? stats->clusters : 1);
+    append_size(text, "\t\tAvg cluster size", average_of(stats->cluster_bytes, stats->clusters),
+                bytes);
+    append_size(text, "\t\tMin cluster size", stats->smallest_cluster, bytes);
+    append_size(text, "\t\tMax cluster size",
+                stats->clusters ? stats->largest_cluster
+                                : average_of(stats->bytes, stats->block_count),
+                bytes);
+    append_size(text, "\tTotal disk spread", stats->highest - stats->lowest, bytes);
+    bw_buffer_format(text, "\tEstimated read time: %.3f s\n", (double)read_time(stats) / 1e9);
+    append_number(text, "\tLevels", stats->levels);
+    append_number(text, "\tTotal nodes", stats->block_count);
+    for (unsigned level = 0; level < stats->levels; level++) {
+        bw_buffer_format(text, "\t\tOn level %u: %8" PRIu64, level, stats->blocks[level]);
+        if (level)
+            bw_buffer_format(text, "  (avg fanout %" PRIu64 ")",
+                             average_of(stats->blocks[level - 1], stats->blocks[level]));
+        bw_buffer_append_byte(text, '\n');
+    }
+    if (stats->lost_blocks)
+        append_number(text, "\t\tLost", stats->lost_blocks);
+    append_number(text, "\tTotal items", stats->items);
+    bw_buffer_format(text, "\t\tLeaves filled: %" PRIu64 "%%\n", fill_of(stats));
+    for (unsigned type = 0; type < BW_KEY_TYPES; type++)
+        if (stats->types[type].count)
+            bw_buffer_format(text, "\t\t%s: %" PRIu64 "\n", bw_key_type_name((uint8_t)type),
+                             stats->types[type].count);
     return NULL;
 }
 
@@ -222,36 +207,6 @@ static struct bw_error *write_row(struct cmd_answer *answer, const struct select
     return cmd_answer_write(answer, &row, sizeof row, 0);
 }
 
-/* A tree named on the command line must exist. If one of the default trees cannot be read, that is
- * damage. */
-static struct bw_error *read_tree(struct cmd_answer *answer, const struct selected_tree *tree,
-                                  bool named, struct bw_tree_stats *stats, bool *known)
-{
-    struct bw_error *error = bw_tree_stats_read(answer->session.fs, tree->id, stats);
-    *known = !error;
-    if (!error || error->code == BW_ERROR_NO_MEMORY)
-        return error;
-    if (named && error->code == BW_ERROR_NOT_FOUND) {
-        error->code = BW_ERROR_USAGE;
-        return error;
-    }
-    bw_fs_report(answer->session.fs, BW_DAMAGE, error);
-    return NULL;
-}
-
-/* Sets the number of bytes to read, for the progress. */
-static struct bw_error *expect_bytes(struct bw_fs *fs, const struct selected_tree *trees,
-                                     size_t count)
-{
-    BW_AUTO_FREE uint64_t *ids = calloc(count, sizeof *ids);
-    if (!ids)
-        return bw_error_no_memory();
-    for (size_t i = 0; i < count; i++)
-        ids[i] = trees[i].id;
-    cmd_progress_expect(bw_fs_tree_bytes_of(fs, ids, count));
-    return NULL;
-}
-
 static struct bw_error *list(struct cmd_answer *answer, void *context)
 {
     static const struct selected_tree usual[] = {{BW_TREE_ROOT, "root"},
@@ -259,16 +214,32 @@ static struct bw_error *list(struct cmd_answer *answer, void *context)
                                                  {BW_TREE_CHECKSUM, "csum"},
                                                  {BW_TOP_SUBVOLUME, "fs"}};
     struct tree_stats_state *state = context;
+    struct bw_fs *fs = answer->session.fs;
     const struct selected_tree *trees = state->trees.count ? state->trees.items : usual;
-    size_t count = state->trees.count ? state->trees.count : sizeof usual / sizeof *usual;
+    const size_t count = state->trees.count ? state->trees.count : sizeof usual / sizeof *usual;
     struct bw_tree_stats *stats = &state->now;
-    BW_TRY(expect_bytes(answer->session.fs, trees, count));
+    BW_AUTO_FREE uint64_t *ids = calloc(count, sizeof *ids);
+    if (!ids)
+        return bw_error_no_memory();
+    for (size_t i = 0; i < count; i++)
+        ids[i] = trees[i].id;
+    cmd_progress_expect(bw_fs_tree_bytes_of(fs, ids, count));
     for (size_t i = 0; i < count; i++) {
-        bool known;
-        BW_TRY(read_tree(answer, &trees[i], state->trees.count, stats, &known));
-        if (!known)
-            continue;
-        BW_TRY(state->items ? write_items(answer, stats) : write_row(answer, &trees[i], stats));
+        struct bw_error *error = bw_tree_stats_read(fs, trees[i].id, stats);
+        /* A tree named on the command line must exist. If one of the default trees cannot be
+         * read, that is damage. */
+        if (error && error->code == BW_ERROR_NO_MEMORY)
+            return error;
+        if (error && state->trees.count && error->code == BW_ERROR_NOT_FOUND) {
+            error->code = BW_ERROR_USAGE;
+            return error;
+        }
+        if (error)
+            bw_fs_report(fs, BW_DAMAGE, error);
+        else if (state->items)
+            BW_TRY(write_items(answer, stats));
+        else
+            BW_TRY(write_row(answer, &trees[i], stats));
     }
     return NULL;
 }

@@ -2,17 +2,219 @@
 /* The usage command: the text of `btrfs filesystem usage`, or its numbers as a record. */
 #include <ctype.h>
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/buffer.h"
 #include "base/cleanup.h"
 #include "base/escape.h"
 #include "base/human.h"
+#include "btrfs-walk/format.h"
+#include "btrfs-walk/record.h"
 #include "btrfs-walk/records.h"
 #include "btrfs-walk/space.h"
+#include "btrfs-walk/subvolume.h"
+#include "cli/common/monitor.h"
 #include "cli/common/output_format.h"
 #include "cli/inspect/plans.h"
-#include "cli/inspect/usage_reasons.h"
+
+/* Why a file system is full. */
+
+enum { USAGE_REASONS = 4 };
+
+/* The reasons of a file system. */
+struct usage_reasons {
+    struct {
+        const char *word;                     /* "metadata-full" */
+        struct bw_buffer description, advice; /* end with NUL */
+    } items[USAGE_REASONS];
+    size_t count;
+};
+
+/* A chunk of metadata has 256 MiB or, on small devices, a tenth of them. */
+enum { CHUNK = 256 << 20 };
+
+/* Adds a reason. The format is of its description. */
+static void add_reason(struct usage_reasons *reasons, const char *word, const char *advice,
+                       const char *format, ...) __attribute__((format(printf, 4, 5)));
+
+static void add_reason(struct usage_reasons *reasons, const char *word, const char *advice,
+                       const char *format, ...)
+{
+    va_list arguments;
+    BW_AUTO_FREE char *words = NULL;
+    if (reasons->count == USAGE_REASONS)
+        return;
+    const size_t number = reasons->count++;
+    reasons->items[number].word = word;
+    bw_buffer_append(&reasons->items[number].advice, advice, strlen(advice) + 1);
+    va_start(arguments, format);
+    if (vasprintf(&words, format, arguments) < 0)
+        reasons->items[number].description.failed = true;
+    else
+        bw_buffer_append(&reasons->items[number].description, words, strlen(words) + 1);
+    va_end(arguments);
+}
+
+struct size_text {
+    char text[BW_SIZE_ROOM + 1];
+};
+
+static struct size_text size_of(uint64_t bytes)
+{
+    struct size_text size;
+    *bw_write_size(size.text, bytes, false) = '\0';
+    return size;
+}
+
+/* Chunks. */
+
+struct sum {
+    uint64_t size, used;
+};
+
+static struct sum sum_of(const struct bw_usage *usage, uint64_t type)
+{
+    struct sum sum = {0, 0};
+    for (size_t i = 0; i < usage->group_count; i++)
+        if (usage->groups[i].type & type) {
+            sum.size += usage->groups[i].size;
+            sum.used += usage->groups[i].used;
+        }
+    return sum;
+}
+
+static unsigned percent_used(const struct sum *sum)
+{
+    return sum->size ? (unsigned)(100 * (double)sum->used / (double)sum->size) : 0;
+}
+
+/* Whether hardly any space is left for new chunks. */
+static bool is_allocated(const struct bw_usage *usage)
+{
+    const uint64_t least =
+        usage->device_size / 20 < CHUNK ? usage->device_size / 20 : (uint64_t)CHUNK;
+    return usage->unallocated < (int64_t)least;
+}
+
+/* Part of the metadata space is always reserved, so it is full before it is completely used. */
+static bool is_metadata_full(const struct sum *metadata)
+{
+    enum { RESERVE = 512 << 20 };
+    const uint64_t part = metadata->size / 10 * 3,
+                   reserve = part < RESERVE ? part : (uint64_t)RESERVE;
+    return metadata->used + reserve >= metadata->size;
+}
+
+static void find_full_chunks(const struct bw_usage *usage, struct usage_reasons *reasons)
+{
+    const struct sum data = sum_of(usage, BW_GROUP_DATA),
+                     metadata = sum_of(usage, BW_GROUP_METADATA);
+    const uint64_t unused = data.size - (data.used < data.size ? data.used : data.size);
+    if (!is_allocated(usage))
+        return;
+    if (is_metadata_full(&metadata) && percent_used(&data) < 95)
+        add_reason(reasons, "metadata-full", "btrfs balance start -dusage=50 MOUNTPOINT",
+                   "Metadata chunks are %u%% full, and no space is unallocated, although data "
+                   "chunks have %s free",
+                   percent_used(&metadata), size_of(unused).text);
+    else if (percent_used(&data) >= 95)
+        add_reason(reasons, "data-full", "btrfs filesystem du -s MOUNTPOINT/*",
+                   "All space is allocated, and data chunks are %u%% full", percent_used(&data));
+    else if (percent_used(&data) < 75)
+        add_reason(reasons, "data-half-empty", "btrfs balance start -dusage=50 MOUNTPOINT",
+                   "All space is allocated, but data chunks are only %u%% full",
+                   percent_used(&data));
+}
+
+/* Snapshots. */
+
+struct largest {
+    const struct bw_shares *shares;
+    uint64_t exclusive, count, total;
+    struct bw_buffer path;
+};
+
+static struct bw_error *compare_snapshot(void *context, const struct bw_subvolume_info *info)
+{
+    struct largest *largest = context;
+    const struct bw_subvolume_space *space = bw_shares_subvolume(largest->shares, info->id);
+    if (!space || !info->is_snapshot || info->is_deleted || !info->path)
+        return NULL;
+    largest->count++;
+    largest->total += space->exclusive;
+    if (space->exclusive <= largest->exclusive)
+        return NULL;
+    largest->exclusive = space->exclusive;
+    largest->path.length = 0;
+    bw_escape_line(&largest->path, info->path, info->path_length);
+    return largest->path.failed ? bw_error_no_memory() : NULL;
+}
+
+static struct bw_error *find_snapshots(struct bw_fs *fs, const struct bw_usage *usage,
+                                       struct usage_reasons *reasons)
+{
+    const struct bw_shares_options options = {.struct_size = sizeof options};
+    struct bw_shares *shares;
+    struct largest largest = {.exclusive = 0};
+    cmd_progress_expect_trees(fs, false);
+    BW_TRY(bw_shares_open(fs, &options, &shares));
+    largest.shares = shares;
+    struct bw_error *error = bw_fs_subvolumes(fs, true, compare_snapshot, &largest);
+    if (!error && largest.exclusive > usage->device_size / 50)
+        add_reason(reasons, "snapshots", "btrfs subvolume delete SNAPSHOT",
+                   "The snapshot %.*s alone holds %s", (int)largest.path.length, largest.path.data,
+                   size_of(largest.exclusive).text);
+    bw_buffer_free(&largest.path);
+    bw_shares_close(shares);
+    return error;
+}
+
+/* Quotas. */
+
+static struct bw_error *compare_limit(void *context, const struct bw_qgroup_info *group)
+{
+    struct usage_reasons *reasons = context;
+    uint64_t limit = 0, used = group->exclusive;
+    if (group->limits & BW_QGROUP_LIMITS_REFERENCED) {
+        limit = group->max_referenced;
+        used = group->referenced;
+    } else if (group->limits & BW_QGROUP_LIMITS_EXCLUSIVE) {
+        limit = group->max_exclusive;
+    }
+    if (!group->is_counted || !limit || used < limit - limit / 20)
+        return NULL;
+    add_reason(reasons, "quota", "btrfs qgroup limit none SUBVOLUME",
+               "Quota group %u/%" PRIu64 " has used %s of its limit of %s", group->level,
+               group->number, size_of(used).text, size_of(limit).text);
+    return NULL;
+}
+
+/* Finds them. Only if data chunks are full, reads all trees for the space of snapshots. */
+static struct bw_error *usage_reasons_find(struct bw_fs *fs, const struct bw_usage *usage,
+                                           struct usage_reasons *reasons)
+{
+    find_full_chunks(usage, reasons);
+    if (reasons->count && strcmp(reasons->items[0].word, "data-full") == 0)
+        BW_TRY(find_snapshots(fs, usage, reasons));
+    return bw_fs_qgroups(fs, false, compare_limit, reasons);
+}
+
+/* For usageinfo.reasons. */
+static struct bw_error *usage_reasons_list(void *context, struct bw_record_sink *sink)
+{
+    const struct usage_reasons *reasons = context;
+    for (size_t i = 0; i < reasons->count; i++) {
+        const struct bw_usagereasoninfo row = {.reason = reasons->items[i].word,
+                                               .description = reasons->items[i].description.data,
+                                               .advice = reasons->items[i].advice.data};
+        if (reasons->items[i].description.failed || reasons->items[i].advice.failed)
+            return bw_error_no_memory();
+        BW_TRY(sink->visit(sink, &row, sizeof row, 0));
+    }
+    return NULL;
+}
 
 /* Output as text. */
 
@@ -42,27 +244,6 @@ static uint64_t absolute_value(int64_t number)
     return number < 0 ? -(uint64_t)number : (uint64_t)number;
 }
 
-/* Lists the types of chunks that have several profiles: groups of a type are adjacent. */
-static void append_several(struct bw_buffer *text, const struct bw_usage *usage, int width)
-{
-    const char *before = "(", *last = NULL;
-    bw_buffer_format(text, "    Multiple profiles:\t\t%*s", width,
-                     usage->several_profiles ? "yes" : "no");
-    if (usage->several_profiles)
-        bw_buffer_append_byte(text, '\t');
-    for (size_t i = 1; i < usage->group_count; i++) {
-        const char *kind = bw_chunk_type_name(usage->groups[i].type);
-        if (kind != bw_chunk_type_name(usage->groups[i - 1].type) || kind == last)
-            continue;
-        bw_buffer_format(text, "%s", before);
-        for (const char *letter = kind; *letter; letter++)
-            bw_buffer_append_byte(text, (char)tolower((unsigned char)*letter));
-        before = ", ";
-        last = kind;
-    }
-    bw_buffer_format(text, "%s\n", last ? ")" : "");
-}
-
 static void append_overall(struct bw_buffer *text, const struct cmd_answer_settings *settings,
                            const struct bw_usage *usage)
 {
@@ -81,7 +262,23 @@ static void append_overall(struct bw_buffer *text, const struct cmd_answer_setti
     append_size(text, settings, 0, false, usage->free_minimum);
     bw_buffer_format(text, ")\n    Data ratio:\t\t\t%*.2f\n    Metadata ratio:\t\t%*.2f\n", width,
                      usage->data_ratio, width, usage->metadata_ratio);
-    append_several(text, usage, width);
+    /* Types of chunks that have several profiles: the groups of a type are adjacent. */
+    const char *before = "(", *last = NULL;
+    bw_buffer_format(text, "    Multiple profiles:\t\t%*s", width,
+                     usage->several_profiles ? "yes" : "no");
+    if (usage->several_profiles)
+        bw_buffer_append_byte(text, '\t');
+    for (size_t i = 1; i < usage->group_count; i++) {
+        const char *kind = bw_chunk_type_name(usage->groups[i].type);
+        if (kind != bw_chunk_type_name(usage->groups[i - 1].type) || kind == last)
+            continue;
+        bw_buffer_format(text, "%s", before);
+        for (const char *letter = kind; *letter; letter++)
+            bw_buffer_append_byte(text, (char)tolower((unsigned char)*letter));
+        before = ", ";
+        last = kind;
+    }
+    bw_buffer_format(text, "%s\n", last ? ")" : "");
 }
 
 static void append_device(struct bw_buffer *text, const struct cmd_answer_settings *settings,
@@ -97,55 +294,45 @@ static void append_device(struct bw_buffer *text, const struct cmd_answer_settin
     bw_buffer_append_byte(text, '\n');
 }
 
-static void append_group(struct bw_buffer *text, const struct cmd_answer_settings *settings,
-                         const struct bw_usage *usage, size_t number)
+static struct bw_error *print_usage(struct cmd_answer *answer, const void *record, uint64_t absent)
 {
-    const struct bw_usage_group *group = &usage->groups[number];
-    bw_buffer_format(text, "\n%s,%s: Size:", bw_chunk_type_name(group->type), group->profile);
-    append_size(text, settings, 0, false, group->size);
-    bw_buffer_format(text, ", Used:");
-    append_size(text, settings, 0, false, group->used);
-    bw_buffer_format(text, " (%.2f%%)", 100.0 * (double)group->used / ((double)group->size + 1));
-    if (group->incomplete_chunks)
-        bw_buffer_format(text, ", incomplete: %" PRIu64 " of %" PRIu64 " chunk%s",
-                         group->incomplete_chunks, group->chunks, group->chunks == 1 ? "" : "s");
-    bw_buffer_append_byte(text, '\n');
-    for (size_t i = 0; i < usage->device_count; i++)
-        if (usage->devices[i].by_group[number])
-            append_device(text, settings, &usage->devices[i].info, 0,
-                          usage->devices[i].by_group[number]);
-}
-
-static void append_text(struct bw_buffer *text, const struct cmd_answer_settings *settings,
-                        const struct bw_usage *usage)
-{
+    const struct bw_usageinfo *row = record;
+    const struct bw_usage *usage = row->groups.context;
+    const struct usage_reasons *reasons = row->reasons.context;
+    const struct cmd_answer_settings *settings = &answer->settings;
+    struct bw_buffer *text = &answer->text;
+    (void)absent;
     append_overall(text, settings, usage);
-    for (size_t i = 0; i < usage->group_count; i++)
-        append_group(text, settings, usage, i);
+    for (size_t number = 0; number < usage->group_count; number++) {
+        const struct bw_usage_group *group = &usage->groups[number];
+        bw_buffer_format(text, "\n%s,%s: Size:", bw_chunk_type_name(group->type), group->profile);
+        append_size(text, settings, 0, false, group->size);
+        bw_buffer_format(text, ", Used:");
+        append_size(text, settings, 0, false, group->used);
+        bw_buffer_format(text, " (%.2f%%)",
+                         100.0 * (double)group->used / ((double)group->size + 1));
+        if (group->incomplete_chunks)
+            bw_buffer_format(text, ", incomplete: %" PRIu64 " of %" PRIu64 " chunk%s",
+                             group->incomplete_chunks, group->chunks, bw_plural(group->chunks));
+        bw_buffer_append_byte(text, '\n');
+        for (size_t i = 0; i < usage->device_count; i++)
+            if (usage->devices[i].by_group[number])
+                append_device(text, settings, &usage->devices[i].info, 0,
+                              usage->devices[i].by_group[number]);
+    }
     bw_buffer_format(text, "\nUnallocated:\n");
     for (size_t i = 0; i < usage->device_count; i++) {
         const struct bw_usage_device *device = &usage->devices[i];
         append_device(text, settings, &device->info, device->unallocated,
                       absolute_value(device->unallocated));
     }
-}
 
-/* The answer to a question that btrfs-progs do not answer: why it is full. */
-static void append_reasons(struct bw_buffer *text, const struct usage_reasons *reasons)
-{
+    /* btrfs-progs do not explain why a file system is full. */
     if (reasons->count)
         bw_buffer_format(text, "\nWhy it is full:\n");
     for (size_t i = 0; i < reasons->count; i++)
         bw_buffer_format(text, "   %s.\n   This helps: %s\n", reasons->items[i].description.data,
                          reasons->items[i].advice.data);
-}
-
-static struct bw_error *print_usage(struct cmd_answer *answer, const void *record, uint64_t absent)
-{
-    const struct bw_usageinfo *row = record;
-    (void)absent;
-    append_text(&answer->text, &answer->settings, row->groups.context);
-    append_reasons(&answer->text, row->reasons.context);
     return NULL;
 }
 
@@ -250,7 +437,10 @@ static struct bw_error *list(struct cmd_answer *answer, void *context)
     };
     if (!error)
         error = cmd_answer_write(answer, &row, sizeof row, 0);
-    usage_reasons_free(&reasons);
+    for (size_t i = 0; i < reasons.count; i++) {
+        bw_buffer_free(&reasons.items[i].description);
+        bw_buffer_free(&reasons.items[i].advice);
+    }
     bw_usage_free(usage);
     return error;
 }

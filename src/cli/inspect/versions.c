@@ -97,33 +97,6 @@ static struct bw_error *write_row(struct versions *versions, struct bw_versionin
 
 /* Snapshots. */
 
-static struct bw_error *write_snapshot(struct versions *versions,
-                                       const struct snapshot_version *version)
-{
-    const struct bw_snapshot *snapshot = version->snapshot;
-    BW_AUTO_BUFFER struct bw_buffer name = {0};
-    BW_AUTO_FREE char *path = NULL;
-    size_t length = 0;
-    cmd_append_snapshot_name(&name, versions->fs, snapshot->path);
-    if (!name.length)
-        bw_buffer_format(&name, "%s", snapshot->path);
-    bw_buffer_append_byte(&name, '\0');
-    if (name.failed)
-        return bw_error_no_memory();
-    bw_error_free(bw_inode_path(versions->fs, &version->place, &path, &length));
-    struct bw_versioninfo row = {
-        .generation = snapshot->generation,
-        .changed = bw_time_nanoseconds(&snapshot->time),
-        .path = {path, length},
-        .path_bytes = {path, length},
-        .snapshot_name = name.data,
-    };
-    return write_row(versions, &row, versions->fs, &version->place, &version->inode,
-                     BW_MEMBER(versioninfo, first_generation) | BW_MEMBER(versioninfo, tree_root) |
-                         BW_MEMBER(versioninfo, changes) | BW_MEMBER(versioninfo, unknown) |
-                         BW_MEMBER(versioninfo, replaced));
-}
-
 /* Writes the versions in snapshots that are newer than a time. */
 static struct bw_error *write_newer(struct versions *versions, int64_t than)
 {
@@ -132,7 +105,28 @@ static struct bw_error *write_newer(struct versions *versions, int64_t than)
         if (bw_time_nanoseconds(&version->snapshot->time) <= than)
             return NULL;
         versions->next++;
-        BW_TRY(write_snapshot(versions, version));
+        const struct bw_snapshot *snapshot = version->snapshot;
+        BW_AUTO_BUFFER struct bw_buffer name = {0};
+        BW_AUTO_FREE char *path = NULL;
+        size_t length = 0;
+        cmd_append_snapshot_name(&name, versions->fs, snapshot->path);
+        if (!name.length)
+            bw_buffer_format(&name, "%s", snapshot->path);
+        bw_buffer_append_byte(&name, '\0');
+        if (name.failed)
+            return bw_error_no_memory();
+        bw_error_free(bw_inode_path(versions->fs, &version->place, &path, &length));
+        struct bw_versioninfo row = {
+            .generation = snapshot->generation,
+            .changed = bw_time_nanoseconds(&snapshot->time),
+            .path = {path, length},
+            .path_bytes = {path, length},
+            .snapshot_name = name.data,
+        };
+        BW_TRY(write_row(versions, &row, versions->fs, &version->place, &version->inode,
+                         BW_MEMBER(versioninfo, first_generation) |
+                             BW_MEMBER(versioninfo, tree_root) | BW_MEMBER(versioninfo, changes) |
+                             BW_MEMBER(versioninfo, unknown) | BW_MEMBER(versioninfo, replaced)));
     }
     return NULL;
 }
@@ -158,16 +152,6 @@ static struct bw_error *compare_path(void *context, const struct bw_subvolume_in
     return NULL;
 }
 
-static struct bw_error *locate_subvolume(const struct versions *versions, struct located *located)
-{
-    const struct bw_subvolume *subvolume;
-    if (!versions->state->subvolume)
-        return bw_fs_subvolumes(versions->fs, true, compare_path, located);
-    BW_TRY(bw_subvolume_by_name(versions->fs, versions->state->subvolume, &subvolume));
-    located->subvolume = bw_subvolume_id(subvolume);
-    return NULL;
-}
-
 /* Inodes of snapshots that have not changed since have the same transaction. */
 static bool is_same_version(const struct bw_inode *a, const struct bw_inode *b)
 {
@@ -180,7 +164,13 @@ static struct bw_error *find_in_snapshots(struct versions *versions, const char 
     struct located located = {.path = path, .rest = path};
     struct bw_place place;
     struct bw_inode before = {.generation = 0};
-    BW_TRY(locate_subvolume(versions, &located));
+    if (versions->state->subvolume) {
+        const struct bw_subvolume *subvolume;
+        BW_TRY(bw_subvolume_by_name(versions->fs, versions->state->subvolume, &subvolume));
+        located.subvolume = bw_subvolume_id(subvolume);
+    } else {
+        BW_TRY(bw_fs_subvolumes(versions->fs, true, compare_path, &located));
+    }
     struct bw_snapshot_file file = {.path = located.rest};
     BW_AUTO_ERROR struct bw_error *absent =
         bw_lookup(versions->fs, bw_subvolume_by_id(versions->fs, located.subvolume), located.rest,
@@ -264,10 +254,12 @@ static struct bw_error *list_all(struct versions *versions, const char *path)
     struct bw_error *error = list_generations(versions, path);
     if (error && error->code == BW_ERROR_NOT_FOUND && versions->count)
         bw_error_free(BW_TAKE(error)); /* only snapshots have the file */
-    BW_TRY(error ? error : write_newer(versions, INT64_MIN));
-    return versions->state->good /* a good version would have ended the listing */
-               ? bw_error_create(BW_ERROR_NOT_FOUND, "%s: no version is verified", path)
-               : NULL;
+    if (error)
+        return error;
+    BW_TRY(write_newer(versions, INT64_MIN));
+    if (versions->state->good) /* a good version would have ended the listing */
+        return bw_error_create(BW_ERROR_NOT_FOUND, "%s: no version is verified", path);
+    return NULL;
 }
 
 static struct bw_error *list(struct cmd_answer *answer, void *context)
