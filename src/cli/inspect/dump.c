@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The dump command: trees and blocks, with every item decoded. */
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
+#include <time.h>
 
+#include "base/buffer.h"
 #include "base/cleanup.h"
+#include "base/escape.h"
 #include "base/human.h"
 #include "base/vector.h"
 #include "btrfs-walk/records.h"
@@ -10,7 +15,6 @@
 #include "btrfs-walk/tree.h"
 #include "cli/common/monitor.h"
 #include "cli/common/output_format.h"
-#include "cli/inspect/stream_text.h"
 
 BW_VECTOR(numbers, uint64_t);
 
@@ -104,7 +108,166 @@ static struct bw_error *list(struct cmd_answer *answer, void *context)
     return NULL;
 }
 
-/* Send streams. */
+/* The lines of 'btrfs receive --dump'. */
+
+enum { TITLE = 16, PATH = 32 }; /* widths of the first two columns */
+
+#define STREAM_NANOSECONDS INT64_C(1000000000)
+
+static bool is_command(const struct bw_commandinfo *row, const char *command)
+{
+    return strcmp(row->command, command) == 0;
+}
+
+static bool begins_subvolume(const struct bw_commandinfo *row)
+{
+    return is_command(row, "subvol") || is_command(row, "snapshot");
+}
+
+/* Appends a path below the subvolume, as the receiver has it in its current directory. */
+static void add_path(struct bw_buffer *text, const struct bw_commandinfo *row,
+                     const struct bw_bytes *path)
+{
+    bw_buffer_append(text, "./", 2);
+    bw_escape_append(text, row->subvolume_path.data, row->subvolume_path.length);
+    if (begins_subvolume(row))
+        return;
+    bw_buffer_append_byte(text, '/');
+    bw_escape_append(text, path->data, path->length);
+}
+
+static void add_uuid(struct bw_buffer *text, const struct bw_bytes *uuid)
+{
+    char digits[36];
+    bw_write_uuid(digits, uuid->data);
+    bw_buffer_append(text, digits, sizeof digits);
+}
+
+static void add_time(struct bw_buffer *text, const char *name, int64_t time)
+{
+    const int64_t under = time % STREAM_NANOSECONDS < 0;
+    const time_t seconds = (time_t)(time / STREAM_NANOSECONDS - under);
+    struct tm parts;
+    char written[64];
+    const bool known = localtime_r(&seconds, &parts);
+    written[known ? strftime(written, sizeof written, "%FT%T%z", &parts) : 0] = '\0';
+    bw_buffer_format(text, "%s=%s", name, written);
+}
+
+/* Commands that begin a subvolume, or change names. */
+static bool add_of_names(struct bw_buffer *text, const struct bw_commandinfo *row)
+{
+    if (begins_subvolume(row)) {
+        bw_buffer_append(text, "uuid=", 5);
+        add_uuid(text, &row->uuid);
+        bw_buffer_format(text, " transid=%" PRIu64, row->ctransid);
+        if (is_command(row, "subvol"))
+            return true;
+        bw_buffer_append(text, " parent_uuid=", 13);
+        add_uuid(text, &row->clone_uuid);
+        bw_buffer_format(text, " parent_transid=%" PRIu64, row->clone_ctransid);
+    } else if (is_command(row, "rename")) {
+        bw_buffer_append(text, "dest=", 5);
+        add_path(text, row, &row->new_path);
+    } else if (row->target.data) {
+        bw_buffer_append(text, "dest=", 5);
+        bw_escape_append(text, row->target.data, row->target.length);
+    } else {
+        return false;
+    }
+    return true;
+}
+
+/* Commands that change attributes of an inode. */
+static bool add_of_inode(struct bw_buffer *text, const struct bw_commandinfo *row)
+{
+    if (is_command(row, "mknod")) {
+        const uint64_t device = (row->rdev_minor & 0xff) | row->rdev_major << 8 |
+                                (row->rdev_minor & ~UINT64_C(0xff)) << 12;
+        bw_buffer_format(text, "mode=%" PRIo64 " dev=0x%" PRIx64, row->mode, device);
+    } else if (is_command(row, "chmod")) {
+        bw_buffer_format(text, "mode=%" PRIo64, row->mode);
+    } else if (is_command(row, "chown")) {
+        bw_buffer_format(text, "gid=%" PRIu64 " uid=%" PRIu64, row->gid, row->uid);
+    } else if (is_command(row, "utimes")) {
+        add_time(text, "atime", row->atime);
+        add_time(text, " mtime", row->mtime);
+        add_time(text, " ctime", row->ctime);
+    } else if (is_command(row, "fileattr")) {
+        bw_buffer_format(text, "fileattr=0x%" PRIx64, row->flags);
+    } else if (row->xattr.data) {
+        bw_buffer_append(text, "name=", 5);
+        bw_escape_append(text, row->xattr.data, row->xattr.length);
+        if (!row->value.data)
+            return true;
+        bw_buffer_append(text, " data=", 6);
+        bw_escape_append(text, row->value.data, row->value.length);
+        bw_buffer_format(text, " len=%zu", row->value.length);
+    } else {
+        return false;
+    }
+    return true;
+}
+
+/* Commands that change the contents of a file. */
+static void add_of_data(struct bw_buffer *text, const struct bw_commandinfo *row)
+{
+    if (is_command(row, "truncate"))
+        bw_buffer_format(text, "size=%" PRIu64, row->size);
+    else if (is_command(row, "fallocate"))
+        bw_buffer_format(text, "mode=%" PRIu64 " offset=%" PRIu64 " len=%" PRIu64,
+                         row->fallocate_mode, row->file_offset, row->size);
+    else if (is_command(row, "write") || is_command(row, "encoded_write"))
+        bw_buffer_format(text, "offset=%" PRIu64 " len=%" PRIu64, row->file_offset,
+                         row->data_length);
+    else if (is_command(row, "update_extent"))
+        bw_buffer_format(text, "offset=%" PRIu64 " len=%" PRIu64, row->file_offset, row->size);
+    if (is_command(row, "encoded_write"))
+        bw_buffer_format(text,
+                         ", unencoded_file_len=%" PRIu64 ", unencoded_len=%" PRIu64
+                         ", unencoded_offset=%" PRIu64 ", compression=%" PRIu64
+                         ", encryption=%" PRIu64,
+                         row->unencoded_file_length, row->unencoded_length, row->unencoded_offset,
+                         row->encoding, row->encryption);
+    if (is_command(row, "enable_verity"))
+        bw_buffer_format(text,
+                         " (algorithm %" PRIu64 ", block size %" PRIu64 ", salt len %" PRIu64
+                         ", sig len %" PRIu64 ")",
+                         row->verity_algorithm, row->verity_block_size, row->verity_salt_length,
+                         row->verity_signature_length);
+    if (!is_command(row, "clone"))
+        return;
+    bw_buffer_format(text, "offset=%" PRIu64 " len=%" PRIu64 " from=", row->file_offset,
+                     row->clone_length);
+    add_path(text, row, &row->clone_path);
+    bw_buffer_format(text, " clone_offset=%" PRIu64, row->clone_file_offset);
+}
+
+/* Prints the line of a command as 'btrfs receive --dump' does, but with all names and values
+ * escaped. There is no line for END and for unknown commands. */
+static struct bw_error *print_command(struct cmd_answer *answer, const void *command,
+                                      uint64_t absent)
+{
+    const struct bw_commandinfo *row = command;
+    struct bw_buffer *text = &answer->text;
+    BW_AUTO_BUFFER struct bw_buffer rest = {0};
+    (void)absent;
+    if (!row->command || is_command(row, "end"))
+        return NULL;
+    bw_buffer_format(text, "%-*s", TITLE, row->command);
+    const size_t start = text->length;
+    add_path(text, row, &row->path);
+    if (!add_of_names(&rest, row) && !add_of_inode(&rest, row))
+        add_of_data(&rest, row);
+    if (rest.length)
+        do
+            bw_buffer_append_byte(text, ' ');
+        while (text->length - start < PATH && !text->failed);
+    bw_buffer_append(text, rest.data, rest.length);
+    bw_buffer_append_byte(text, '\n');
+    text->failed |= rest.failed;
+    return NULL;
+}
 
 static struct bw_error *write_command(void *context, const struct bw_commandinfo *command,
                                       uint64_t absent)
@@ -118,71 +281,42 @@ static struct bw_error *list_stream(struct cmd_answer *answer, void *context)
     return bw_stream_commands(answer->session.fs, write_command, answer);
 }
 
-static struct bw_error *print_command(struct cmd_answer *answer, const void *command,
-                                      uint64_t absent)
-{
-    (void)absent;
-    cmd_append_stream_command(&answer->text, command);
-    return NULL;
-}
-
-/* The options that select trees, blocks and keys do not apply to streams. */
-static struct bw_error *check_stream_options(const struct dump_state *dump)
-{
-    const bool selects =
-        dump->trees.count || dump->blocks.count || dump->has_range || dump->dump.hex;
-    return selects ? bw_error_create(BW_ERROR_USAGE, "send streams have no trees: --tree, --block, "
-                                                     "--key and --hex are for images")
-                   : NULL;
-}
-
-static int dump_streams(const struct cmd_common *common, struct cmd_session *session,
-                        struct dump_state *dump)
-{
-    dump->is_stream = true;
-    const struct cmd_answer_plan plan = {.record = cmd_record_of(&cmd_dump, dump),
-                                         .print = print_command,
-                                         .list = list_stream,
-                                         .context = dump};
-    struct bw_error *error = check_stream_options(dump);
-    if (!error)
-        return cmd_answer_run_in(common, &plan, session);
-    return cmd_end(common, session, NULL, cmd_fail(common, error));
-}
-
-static struct bw_error *check_hex(const struct cmd_common *common, const struct dump_state *dump)
-{
-    if (!dump->dump.hex)
-        return NULL;
-    if (dump->dump.hide_names)
-        return bw_error_create(BW_ERROR_USAGE, "--hex excludes --hide-names");
-    return cmd_answer_is_for_people(common)
-               ? NULL
-               : bw_error_create(BW_ERROR_USAGE,
-                                 "--hex is for text; for -o and --json there is the column hex");
-}
-
+/* Prints images, or send streams, which have other rows. */
 static int run(const struct cmd_common *common, void *state)
 {
     struct dump_state *dump = state;
+    struct bw_dump_options *how = &dump->dump;
+    const bool selects = dump->trees.count || dump->blocks.count || dump->has_range;
     struct cmd_common own = *common;
     struct cmd_session session;
     own.input.streams_as_is = true;
     const int status = cmd_open(&own, &session);
     if (status)
         return status;
-    if (bw_fs_is_stream(session.fs))
-        return dump_streams(&own, &session, dump);
-    const struct cmd_answer_plan plan = {.record = cmd_dump.record, .list = list, .context = dump};
-    struct bw_error *error = check_hex(common, dump);
-    if (error)
-        return cmd_end(&own, &session, NULL, cmd_fail(common, error));
-    dump->dump.struct_size = sizeof dump->dump;
-    dump->dump.depth_first &= !dump->breadth_first;
-    dump->dump.replayed = common->input.log_given && common->input.log == BW_LOG_REPLAY;
+    dump->is_stream = bw_fs_is_stream(session.fs);
+    const char *wrong = NULL;
+    if (dump->is_stream && (selects || how->hex))
+        wrong = "send streams have no trees: --tree, --block, --key and --hex are for images";
+    else if (how->hex && how->hide_names)
+        wrong = "--hex excludes --hide-names";
+    else if (how->hex && !cmd_answer_is_for_people(common))
+        wrong = "--hex is for text; for -o and --json there is the column hex";
+    if (wrong)
+        return cmd_end(&own, &session, NULL,
+                       cmd_fail(common, bw_error_create(BW_ERROR_USAGE, "%s", wrong)));
+
+    struct cmd_answer_plan plan = {
+        .record = cmd_record_of(&cmd_dump, dump), .list = list, .context = dump};
+    if (dump->is_stream) {
+        plan.print = print_command;
+        plan.list = list_stream;
+    }
+    how->struct_size = sizeof *how;
+    how->depth_first &= !dump->breadth_first;
+    how->replayed = common->input.log_given && common->input.log == BW_LOG_REPLAY;
     if (dump->has_range) {
-        dump->dump.first = &dump->first;
-        dump->dump.last = &dump->last;
+        how->first = &dump->first;
+        how->last = &dump->last;
     }
     return cmd_answer_run_in(&own, &plan, &session);
 }

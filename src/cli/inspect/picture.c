@@ -34,18 +34,18 @@ static struct bw_error *store_order(void *target, const struct cmd_option *optio
 {
     struct picture_state *state = target;
     state->has_order = true;
-    return cmd_parse_number(argument, 0, BW_CURVE_MOST, &state->order)
-               ? NULL
-               : cmd_bad_argument(option, argument, "a number from 0 to 11");
+    if (!cmd_parse_number(argument, 0, BW_CURVE_MOST, &state->order))
+        return cmd_bad_argument(option, argument, "a number from 0 to 11");
+    return NULL;
 }
 
 static struct bw_error *store_size(void *target, const struct cmd_option *option,
                                    const char *argument)
 {
     struct picture_state *state = target;
-    return cmd_parse_number(argument, 0, 12, &state->size)
-               ? NULL
-               : cmd_bad_argument(option, argument, "a number from 0 to 12");
+    if (!cmd_parse_number(argument, 0, 12, &state->size))
+        return cmd_bad_argument(option, argument, "a number from 0 to 12");
+    return NULL;
 }
 
 static const struct cmd_option options[] = {
@@ -128,25 +128,9 @@ static unsigned choose_order(const struct picture_state *state, uint64_t bytes)
     if (state->by == BW_DRAW_HEATMAP)
         return bw_curve_order(bytes, HEATMAP,
                               state->size < HEATMAP_MOST ? (unsigned)state->size : HEATMAP_MOST);
-    return state->format == FORMAT_TEXT
-               ? terminal_order()
-               : bw_curve_order(bytes, SMALL, state->format == FORMAT_SVG ? SVG_ORDER : PNG_ORDER);
-}
-
-static struct bw_error *write_picture(const struct picture_state *state,
-                                      const struct bw_picture *picture, struct bw_buffer *text)
-{
-    struct bw_raster raster;
-    if (state->format == FORMAT_SVG)
-        bw_picture_svg(text, picture, true, "map");
-    else if (state->format == FORMAT_TEXT)
-        bw_picture_terminal(text, picture, terminal_colors(state->color));
-    if (state->format != FORMAT_PNG)
-        return NULL;
-    BW_TRY(bw_picture_raster(picture, (unsigned)state->size, &raster));
-    struct bw_error *error = bw_raster_png(text, &raster);
-    free(raster.pixels);
-    return error;
+    if (state->format == FORMAT_TEXT)
+        return terminal_order();
+    return bw_curve_order(bytes, SMALL, state->format == FORMAT_SVG ? SVG_ORDER : PNG_ORDER);
 }
 
 static struct bw_error *draw_picture(const struct picture_state *state, struct bw_fs *fs,
@@ -170,21 +154,36 @@ static struct bw_error *draw_picture(const struct picture_state *state, struct b
     const struct bw_picture picture =
         bw_picture_make(fs, map, state->by, (enum bw_curve)state->curve);
     struct bw_buffer BW_AUTO_BUFFER text = {0};
-    struct bw_error *error = write_picture(state, &picture, &text);
+    struct bw_raster raster = {.pixels = NULL};
+    struct bw_error *error = NULL;
+    if (state->format == FORMAT_SVG)
+        bw_picture_svg(&text, &picture, true, "map");
+    else if (state->format == FORMAT_TEXT)
+        bw_picture_terminal(&text, &picture, terminal_colors(state->color));
+    else
+        error = bw_picture_raster(&picture, (unsigned)state->size, &raster);
+    if (!error && state->format == FORMAT_PNG)
+        error = bw_raster_png(&text, &raster);
+    free(raster.pixels);
     bw_space_map_close(map);
-    return error ? error : cmd_output_file_write(file, &text);
+    if (error)
+        return error;
+    return cmd_output_file_write(file, &text);
 }
 
 /* Chooses the format if none is given, and rejects invalid combinations of options. */
 static struct bw_error *complete_options(struct picture_state *state)
 {
     const char *file = state->file ? state->file : "-";
-    if (state->format == FORMAT_AUTO)
-        state->format = ends_with(file, ".svg")   ? FORMAT_SVG
-                        : ends_with(file, ".png") ? FORMAT_PNG
-                        : strcmp(file, "-") == 0  ? FORMAT_TEXT
-                                                  : FORMAT_AUTO;
-    if (state->format == FORMAT_AUTO)
+    if (state->format != FORMAT_AUTO)
+        ; /* --format was given */
+    else if (ends_with(file, ".svg"))
+        state->format = FORMAT_SVG;
+    else if (ends_with(file, ".png"))
+        state->format = FORMAT_PNG;
+    else if (strcmp(file, "-") == 0)
+        state->format = FORMAT_TEXT;
+    else
         return bw_error_create(BW_ERROR_USAGE,
                                "%s: unknown type of picture; use .svg, .png or --format", file);
     if (state->format == FORMAT_PNG && strcmp(file, "-") == 0 && isatty(STDOUT_FILENO))

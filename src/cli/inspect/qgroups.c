@@ -24,56 +24,35 @@ struct qgroups {
     struct bw_buffer words; /* texts of one group: id, parents and members, each with a NUL */
 };
 
-static const char *mode_of(const struct bw_quota_status *status)
-{
-    return !status->exists                        ? "none"
-           : status->is_known && !status->enabled ? "off"
-           : status->is_known && status->simple   ? "simple"
-           : status->is_known                     ? "full"
-                                                  : NULL;
-}
-
-static const char *state_of(const struct bw_quota_status *status)
-{
-    return status->rescanning ? "rescanning" : status->inconsistent ? "inconsistent" : "consistent";
-}
-
 static struct bw_error *write_status(struct cmd_answer *answer, void *context)
 {
     struct bw_quota_status status;
     (void)context;
     BW_TRY(bw_fs_quota_status(answer->session.fs, &status));
-    const struct bw_quotainfo row = {.quota_mode = mode_of(&status),
-                                     .quota_state = status.is_known ? state_of(&status) : NULL,
-                                     .generation = status.generation,
-                                     .enable_generation = status.enable_generation,
-                                     .rescan_logical = status.rescan,
-                                     .flags = status.flags,
-                                     .format_version = status.version};
-    const uint64_t all = BW_MEMBER(quotainfo, generation) | BW_MEMBER(quotainfo, rescan_logical) |
-                         BW_MEMBER(quotainfo, flags) | BW_MEMBER(quotainfo, format_version);
-    uint64_t absent = status.is_known ? 0 : all;
-    absent |= status.rescanning ? 0 : BW_MEMBER(quotainfo, rescan_logical);
-    absent |= status.enable_generation ? 0 : BW_MEMBER(quotainfo, enable_generation);
-    return cmd_answer_write(answer, &row, sizeof row, absent);
-}
-
-/* Warns, as btrfs-progs do, when the numbers of quota groups are unreliable. */
-static struct bw_error *warn_if_unreliable(struct bw_fs *fs)
-{
-    struct bw_quota_status status;
-    BW_TRY(bw_fs_quota_status(fs, &status));
+    struct bw_quotainfo row = {.generation = status.generation,
+                               .enable_generation = status.enable_generation,
+                               .rescan_logical = status.rescan,
+                               .flags = status.flags,
+                               .format_version = status.version};
+    uint64_t absent = 0;
     if (!status.exists)
-        bw_fs_report(fs, BW_WARNING,
-                     bw_error_create(BW_ERROR_NOT_FOUND, "the file system has no quotas"));
+        row.quota_mode = "none";
     else if (status.is_known && !status.enabled)
-        bw_fs_report(fs, BW_WARNING, bw_error_create(BW_ERROR_NOT_FOUND, "quotas are turned off"));
-    else if (status.is_known && (status.rescanning || status.inconsistent))
-        bw_fs_report(fs, BW_WARNING,
-                     bw_error_create(BW_ERROR_CORRUPT, "the numbers of quota groups are %s",
-                                     status.rescanning ? "incomplete: a rescan is in progress"
-                                                       : "inconsistent: they need a rescan"));
-    return NULL;
+        row.quota_mode = "off";
+    else if (status.is_known)
+        row.quota_mode = status.simple ? "simple" : "full";
+    if (!status.is_known)
+        absent |= BW_MEMBER(quotainfo, generation) | BW_MEMBER(quotainfo, flags) |
+                  BW_MEMBER(quotainfo, format_version);
+    else if (status.rescanning)
+        row.quota_state = "rescanning";
+    else
+        row.quota_state = status.inconsistent ? "inconsistent" : "consistent";
+    if (!status.is_known || !status.rescanning)
+        absent |= BW_MEMBER(quotainfo, rescan_logical);
+    if (!status.enable_generation)
+        absent |= BW_MEMBER(quotainfo, enable_generation);
+    return cmd_answer_write(answer, &row, sizeof row, absent);
 }
 
 /* Appends ids separated by commas; returns their offset in `words`. Pointers would become invalid
@@ -91,20 +70,6 @@ static size_t add_ids(struct bw_buffer *words, const uint64_t *ids, size_t count
 static const char *text_at(const struct bw_buffer *words, size_t place)
 {
     return words->data[place] ? words->data + place : NULL;
-}
-
-static uint64_t absent_members(const struct bw_qgroup_info *info)
-{
-    const uint64_t counted = BW_MEMBER(qgroupinfo, generation) | BW_MEMBER(qgroupinfo, referenced) |
-                             BW_MEMBER(qgroupinfo, referenced_compressed) |
-                             BW_MEMBER(qgroupinfo, exclusive) |
-                             BW_MEMBER(qgroupinfo, exclusive_compressed);
-    uint64_t absent = info->is_counted ? 0 : counted;
-    if (!(info->limits & BW_QGROUP_LIMITS_REFERENCED))
-        absent |= BW_MEMBER(qgroupinfo, max_referenced);
-    if (!(info->limits & BW_QGROUP_LIMITS_EXCLUSIVE))
-        absent |= BW_MEMBER(qgroupinfo, max_exclusive);
-    return absent;
 }
 
 static struct bw_error *write_group(void *context, const struct bw_qgroup_info *info)
@@ -133,7 +98,16 @@ static struct bw_error *write_group(void *context, const struct bw_qgroup_info *
                                       .referenced_compressed = info->referenced_compressed,
                                       .exclusive_compressed = info->exclusive_compressed,
                                       .limit_flags = info->limits};
-    return cmd_answer_write(qgroups->answer, &row, sizeof row, absent_members(info));
+    uint64_t absent = 0;
+    if (!info->is_counted)
+        absent |= BW_MEMBER(qgroupinfo, generation) | BW_MEMBER(qgroupinfo, referenced) |
+                  BW_MEMBER(qgroupinfo, referenced_compressed) | BW_MEMBER(qgroupinfo, exclusive) |
+                  BW_MEMBER(qgroupinfo, exclusive_compressed);
+    if (!(info->limits & BW_QGROUP_LIMITS_REFERENCED))
+        absent |= BW_MEMBER(qgroupinfo, max_referenced);
+    if (!(info->limits & BW_QGROUP_LIMITS_EXCLUSIVE))
+        absent |= BW_MEMBER(qgroupinfo, max_exclusive);
+    return cmd_answer_write(qgroups->answer, &row, sizeof row, absent);
 }
 
 static struct bw_error *write_groups(struct cmd_answer *answer, void *context)
@@ -142,7 +116,20 @@ static struct bw_error *write_groups(struct cmd_answer *answer, void *context)
     struct qgroups qgroups = {.answer = answer};
     const char *columns = answer->settings.columns;
     bool paths = !columns || strstr(columns, "path");
-    BW_TRY(warn_if_unreliable(answer->session.fs));
+    /* Warns, as btrfs-progs do, when the numbers of quota groups are unreliable. */
+    struct bw_quota_status status;
+    BW_TRY(bw_fs_quota_status(answer->session.fs, &status));
+    if (!status.exists)
+        bw_fs_report(answer->session.fs, BW_WARNING,
+                     bw_error_create(BW_ERROR_NOT_FOUND, "the file system has no quotas"));
+    else if (status.is_known && !status.enabled)
+        bw_fs_report(answer->session.fs, BW_WARNING,
+                     bw_error_create(BW_ERROR_NOT_FOUND, "quotas are turned off"));
+    else if (status.is_known && (status.rescanning || status.inconsistent))
+        bw_fs_report(answer->session.fs, BW_WARNING,
+                     bw_error_create(BW_ERROR_CORRUPT, "the numbers of quota groups are %s",
+                                     status.rescanning ? "incomplete: a rescan is in progress"
+                                                       : "inconsistent: they need a rescan"));
     struct bw_error *error = bw_fs_qgroups(answer->session.fs, paths, write_group, &qgroups);
     bw_buffer_free(&qgroups.words);
     return error;

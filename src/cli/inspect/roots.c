@@ -60,7 +60,11 @@ static struct bw_names sources_of(const struct bw_generation_info *info,
 /* How much is recoverable, as a word; NULL if unknown. */
 static const char *recoverable_word(bool verified, bool readable, uint64_t missing)
 {
-    return !verified ? NULL : !readable ? "lost" : missing ? "partly" : "whole";
+    if (!verified)
+        return NULL;
+    if (!readable)
+        return "lost";
+    return missing ? "partly" : "whole";
 }
 
 static struct bw_error *write_state(struct roots *roots, const struct bw_generation_info *info)
@@ -87,10 +91,12 @@ static struct bw_error *write_state(struct roots *roots, const struct bw_generat
         .tree_root = info->tree_root,
         .chunk_root = info->chunk_root,
     };
-    return cmd_answer_write(roots->answer, &row, sizeof row,
-                            (info->assessed ? 0 : verified) |
-                                (date ? 0 : BW_MEMBER(stateinfo, changed)) |
-                                (info->chunk_root ? 0 : BW_MEMBER(stateinfo, chunk_root)));
+    uint64_t absent = info->assessed ? 0 : verified;
+    if (!date)
+        absent |= BW_MEMBER(stateinfo, changed);
+    if (!info->chunk_root)
+        absent |= BW_MEMBER(stateinfo, chunk_root);
+    return cmd_answer_write(roots->answer, &row, sizeof row, absent);
 }
 
 static struct bw_error *write_tree(void *context, const struct bw_generation_tree *tree)

@@ -94,13 +94,6 @@ static void add_names(const struct space *space, uint64_t first, uint64_t last,
             (struct bw_bytes){space->paths.items[at].text, space->paths.items[at].length};
 }
 
-static void free_paths(struct space *space)
-{
-    for (size_t i = 0; i < space->paths.count; i++)
-        free(space->paths.items[i].text);
-    paths_free(&space->paths);
-}
-
 /* Subvolumes. */
 
 static struct bw_error *write_subvolume(void *context, const struct bw_subvolume_info *info)
@@ -209,7 +202,9 @@ static struct bw_error *list(struct cmd_answer *answer, void *context)
         error = bw_fs_subvolumes(answer->session.fs, true, write_subvolume, &space);
     bw_shares_close(shares);
     bw_buffer_free(&space.text);
-    free_paths(&space);
+    for (size_t i = 0; i < space.paths.count; i++)
+        free(space.paths.items[i].text);
+    paths_free(&space.paths);
     free(ids.items);
     return error;
 }
@@ -229,11 +224,11 @@ static int run(const struct cmd_common *common, void *state)
     const bool freed = space->free_if.length;
     struct cmd_answer_plan plan = cmd_space_plan;
     plan.context = state;
-    if (space->shared || freed) {
-        plan.record = freed ? "freeinfo" : "sharedinfo";
-        plan.columns =
-            freed ? "freed,referenced,subvolumes,paths" : "shared,subvolume_count,subvolumes,paths";
-    }
+    plan.record = cmd_record_of(&cmd_space, state);
+    if (freed)
+        plan.columns = "freed,referenced,subvolumes,paths";
+    else if (space->shared)
+        plan.columns = "shared,subvolume_count,subvolumes,paths";
     if (freed && space->shared)
         return cmd_fail(common, bw_error_create(BW_ERROR_USAGE, "--free-if excludes --shared"));
     return cmd_answer_run(common, &plan);
@@ -242,9 +237,9 @@ static int run(const struct cmd_common *common, void *state)
 static const char *record_of(const void *state)
 {
     const struct space_state *settings = state;
-    return settings->free_if.length ? "freeinfo"
-           : settings->shared       ? "sharedinfo"
-                                    : cmd_space.record;
+    if (settings->free_if.length)
+        return "freeinfo";
+    return settings->shared ? "sharedinfo" : cmd_space.record;
 }
 
 const struct command cmd_space = {

@@ -1,14 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The subvolumes command: subvolumes and snapshots, as `btrfs subvolume list` shows them. */
 #include <inttypes.h>
+#include <stdlib.h>
 #include <uuid/uuid.h>
 
 #include "base/cleanup.h"
+#include "base/compare.h"
+#include "base/escape.h"
+#include "base/vector.h"
 #include "btrfs-walk/inode.h"
 #include "btrfs-walk/records.h"
+#include "btrfs-walk/subvolume.h"
+#include "cli/command.h"
 #include "cli/common/output_format.h"
 #include "cli/inspect/plans.h"
-#include "cli/inspect/subvolume_tree.h"
 
 struct subvolumes_state {
     bool deleted, snapshots, read_only, tree;
@@ -24,18 +29,110 @@ static const struct cmd_option options[] = {
     {0},
 };
 
+/* The tree of `subvolumes --tree`. In the order of paths, each subvolume follows the one it is
+ * nested in, so only the chain around the current subvolume has to be searched. */
+
+struct subvolume_branch {
+    uint64_t id;
+    size_t path; /* offset in the texts; its attributes follow, ended by a NUL */
+    size_t path_length;
+    uint32_t around; /* number of the branch around this one, plus 1; 0: none */
+    uint32_t depth;
+};
+
+BW_VECTOR(subvolume_branches, struct subvolume_branch);
+
+/* The subvolumes. All zeros is an empty tree. */
+struct subvolume_tree {
+    struct subvolume_branches branches;
+    struct bw_buffer texts;
+};
+
+/* Adds a subvolume; `attributes` may be NULL. */
+static struct bw_error *subvolume_tree_add(struct subvolume_tree *tree,
+                                           const struct bw_subvolume_info *info,
+                                           const char *attributes)
+{
+    const struct subvolume_branch branch = {
+        .id = info->id, .path = tree->texts.length, .path_length = info->path_length};
+    bw_buffer_append(&tree->texts, info->path, info->path_length);
+    bw_buffer_append(&tree->texts, attributes ? attributes : "",
+                     attributes ? strlen(attributes) + 1 : 1);
+    if (tree->texts.failed)
+        return bw_error_no_memory();
+    return subvolume_branches_push(&tree->branches, branch);
+}
+
+/* Sorts by path, with '/' before all other bytes. Subvolumes without a path come last, by id. */
+static int compare_paths(const void *left, const void *right, void *texts)
+{
+    const struct subvolume_branch *a = left, *b = right;
+    const uint8_t *p = (const uint8_t *)texts + a->path, *q = (const uint8_t *)texts + b->path;
+    size_t length = a->path_length < b->path_length ? a->path_length : b->path_length, i = 0;
+    while (i < length && p[i] == q[i])
+        i++;
+    if (!a->path_length != !b->path_length)
+        return a->path_length ? -1 : 1;
+    if (i < length && (p[i] == '/' || q[i] == '/'))
+        return p[i] == '/' ? -1 : 1;
+    if (i < length)
+        return p[i] - q[i];
+    if (a->path_length != b->path_length)
+        return bw_compare(a->path_length, b->path_length);
+    return bw_compare(a->id, b->id);
+}
+
+static bool is_inside(const char *texts, const struct subvolume_branch *inner,
+                      const struct subvolume_branch *outer)
+{
+    size_t length = outer->path_length == 1 ? 0 : outer->path_length;
+    return outer->path_length && inner->path_length > outer->path_length &&
+           texts[inner->path + length] == '/' &&
+           memcmp(texts + inner->path, texts + outer->path, length) == 0;
+}
+
+/* Writes a line for each subvolume, by path; those without a path come last. */
+static struct bw_error *subvolume_tree_write(struct subvolume_tree *tree, struct cmd_output *output)
+{
+    struct bw_buffer BW_AUTO_BUFFER line = {0};
+    const char *texts = tree->texts.data;
+    struct subvolume_branch *branches = tree->branches.items;
+    if (tree->branches.count)
+        qsort_r(branches, tree->branches.count, sizeof *branches, compare_paths, tree->texts.data);
+    for (size_t i = 0; i < tree->branches.count; i++) {
+        /* The innermost branch around this one is the previous branch, or one around that. */
+        struct subvolume_branch *branch = &branches[i];
+        uint32_t around = (uint32_t)i;
+        while (around && !is_inside(texts, branch, &branches[around - 1]))
+            around = branches[around - 1].around;
+        branch->around = around;
+        branch->depth = around ? branches[around - 1].depth + 1 : 0;
+
+        /* The path relative to that branch, the id and the attributes. */
+        const char *path = texts + branch->path, *attributes = path + branch->path_length;
+        size_t skip = around ? branches[around - 1].path_length : 0;
+        skip += skip > 1;
+        line.length = 0;
+        bw_buffer_format(&line, "%*s", (int)(branch->depth < 64 ? 2 * branch->depth : 128), "");
+        if (branch->path_length)
+            bw_escape_append(&line, path + skip, branch->path_length - skip);
+        else
+            bw_buffer_append_byte(&line, '-');
+        bw_buffer_format(&line, "  (%" PRIu64 "%s%s)\n", branch->id, *attributes ? " " : "",
+                         attributes);
+        if (line.failed)
+            return bw_error_no_memory();
+        BW_TRY(cmd_write(output, line.data, line.length));
+    }
+    return NULL;
+}
+
 /* A running listing. */
 struct subvolumes {
     const struct subvolumes_state *state;
     struct cmd_answer *answer;
     struct subvolume_tree tree;
 };
-
-static bool is_wanted(const struct subvolumes_state *state, const struct bw_subvolume_info *info)
-{
-    return info->is_deleted == state->deleted && (info->is_snapshot || !state->snapshots) &&
-           (info->read_only || !state->read_only);
-}
 
 static struct bw_bytes uuid_of(const uint8_t uuid[BW_UUID_SIZE])
 {
@@ -65,30 +162,31 @@ static const char *attributes_of(const struct bw_subvolume_info *info, char text
 /* Members that old root items lack, and times of operations that never happened. */
 static uint64_t absent_members(const struct bw_subvolume_info *info)
 {
-    const struct {
-        bool absent;
-        uint64_t members;
-    } groups[] = {
-        {!info->parent,
-         BW_MEMBER(subvolinfo, parent_subvolume) | BW_MEMBER(subvolinfo, parent_inode)},
-        {!info->otransid && !info->otime.tv_sec,
-         BW_MEMBER(subvolinfo, otransid) | BW_MEMBER(subvolinfo, otime)},
-        {!info->ctransid && !info->ctime.tv_sec,
-         BW_MEMBER(subvolinfo, ctransid) | BW_MEMBER(subvolinfo, ctime)},
-        {!info->stransid && !info->stime.tv_sec,
-         BW_MEMBER(subvolinfo, stransid) | BW_MEMBER(subvolinfo, stime)},
-        {!info->rtransid && !info->rtime.tv_sec,
-         BW_MEMBER(subvolinfo, rtransid) | BW_MEMBER(subvolinfo, rtime)},
-    };
     uint64_t absent = 0;
-    for (size_t i = 0; i < sizeof groups / sizeof *groups; i++)
-        absent |= groups[i].absent ? groups[i].members : 0;
+    if (!info->parent)
+        absent |= BW_MEMBER(subvolinfo, parent_subvolume) | BW_MEMBER(subvolinfo, parent_inode);
+    if (!info->otransid && !info->otime.tv_sec)
+        absent |= BW_MEMBER(subvolinfo, otransid) | BW_MEMBER(subvolinfo, otime);
+    if (!info->ctransid && !info->ctime.tv_sec)
+        absent |= BW_MEMBER(subvolinfo, ctransid) | BW_MEMBER(subvolinfo, ctime);
+    if (!info->stransid && !info->stime.tv_sec)
+        absent |= BW_MEMBER(subvolinfo, stransid) | BW_MEMBER(subvolinfo, stime);
+    if (!info->rtransid && !info->rtime.tv_sec)
+        absent |= BW_MEMBER(subvolinfo, rtransid) | BW_MEMBER(subvolinfo, rtime);
     return absent;
 }
 
-static struct bw_error *write_row(struct cmd_answer *answer, const struct bw_subvolume_info *info,
-                                  const char *attributes)
+static struct bw_error *write_subvolume(void *context, const struct bw_subvolume_info *info)
 {
+    struct subvolumes *subvolumes = context;
+    const struct subvolumes_state *state = subvolumes->state;
+    char text[ATTRIBUTES_ROOM];
+    if (info->is_deleted != state->deleted || (state->snapshots && !info->is_snapshot) ||
+        (state->read_only && !info->read_only))
+        return NULL;
+    const char *attributes = attributes_of(info, text);
+    if (state->tree)
+        return subvolume_tree_add(&subvolumes->tree, info, attributes);
     const struct bw_bytes path = {info->path, info->path_length};
     const struct bw_subvolinfo row = {
         .subvolume = info->id,
@@ -119,18 +217,7 @@ static struct bw_error *write_row(struct cmd_answer *answer, const struct bw_sub
         .last_snapshot = info->last_snapshot,
         .parent_inode = info->directory,
     };
-    return cmd_answer_write(answer, &row, sizeof row, absent_members(info));
-}
-
-static struct bw_error *write_subvolume(void *context, const struct bw_subvolume_info *info)
-{
-    struct subvolumes *subvolumes = context;
-    char text[ATTRIBUTES_ROOM];
-    if (!is_wanted(subvolumes->state, info))
-        return NULL;
-    const char *attributes = attributes_of(info, text);
-    return subvolumes->state->tree ? subvolume_tree_add(&subvolumes->tree, info, attributes)
-                                   : write_row(subvolumes->answer, info, attributes);
+    return cmd_answer_write(subvolumes->answer, &row, sizeof row, absent_members(info));
 }
 
 /* Looks up paths only if a selected column needs them. */
@@ -144,7 +231,8 @@ static struct bw_error *list(struct cmd_answer *answer, void *context)
         bw_fs_subvolumes(answer->session.fs, paths, write_subvolume, &subvolumes);
     if (!error && state->tree)
         error = subvolume_tree_write(&subvolumes.tree, &answer->output);
-    subvolume_tree_free(&subvolumes.tree);
+    subvolume_branches_free(&subvolumes.tree.branches);
+    bw_buffer_free(&subvolumes.tree.texts);
     return error;
 }
 

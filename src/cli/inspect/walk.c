@@ -72,29 +72,6 @@ static void print_summary(const struct bw_fs *fs, const struct bw_walk_summary *
             bw_fs_bytes_read(fs), bw_fs_round_trips(fs), bw_plural(bw_fs_round_trips(fs)), seconds);
 }
 
-/* Whether the error is a wrong --subvol, which is detected only in the image. */
-static bool is_usage(const struct bw_error *error)
-{
-    return error && (error->code == BW_ERROR_NOT_FOUND || error->code == BW_ERROR_USAGE);
-}
-
-static struct bw_error *walk_to_stdout(struct bw_fs *fs, struct walk_state *walk,
-                                       struct bw_walk_summary *summary)
-{
-    struct cmd_output output = {.at_once = isatty(STDOUT_FILENO)};
-    struct bw_rows_stream stream = {
-        .rows = walk->options.rows, .consume = cmd_write, .context = &output};
-    walk->options.consume = bw_rows_take;
-    walk->options.context = &stream;
-    struct bw_error *error = cmd_selection_prepare(&walk->selection, fs);
-    cmd_progress_expect_trees(fs, true);
-    if (!error)
-        error = bw_walk(fs, &walk->options, summary);
-    if (!is_usage(error))
-        error = bw_error_first(error, bw_rows_end(&stream));
-    return bw_error_first(error, cmd_flush(&output));
-}
-
 static int walk_image(const struct cmd_common *common, struct walk_state *walk)
 {
     struct cmd_session session;
@@ -104,7 +81,19 @@ static int walk_image(const struct cmd_common *common, struct walk_state *walk)
     int status = cmd_open(common, &session);
     if (status)
         return status;
-    struct bw_error *error = walk_to_stdout(session.fs, walk, &summary);
+    struct cmd_output output = {.at_once = isatty(STDOUT_FILENO)};
+    struct bw_rows_stream stream = {
+        .rows = walk->options.rows, .consume = cmd_write, .context = &output};
+    walk->options.consume = bw_rows_take;
+    walk->options.context = &stream;
+    struct bw_error *error = cmd_selection_prepare(&walk->selection, session.fs);
+    cmd_progress_expect_trees(session.fs, true);
+    if (!error)
+        error = bw_walk(session.fs, &walk->options, &summary);
+    /* A wrong --subvol is detected only in the image; then there are no rows to end. */
+    if (!error || (error->code != BW_ERROR_NOT_FOUND && error->code != BW_ERROR_USAGE))
+        error = bw_error_first(error, bw_rows_end(&stream));
+    error = bw_error_first(error, cmd_flush(&output));
     if (!error && !summary.files)
         cmd_report_nested(common, session.fs, &walk->selection);
     if (walk->summary)
