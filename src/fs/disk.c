@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Disks with a partition table: the contents of partitions, the selection of partitions to read,
- * and their layers.
+ * Disks with a partition table. A disk is opened by reading its table and the superblocks in its
+ * partitions. Then the file system is chosen: the one in the partition that the user has selected,
+ * or of an image that is no disk, or the only one. Every partition with a device of it is a member;
+ * if several are the same device, one is read, by the evidence for what the user means. Last, each
+ * disk is replaced by layers for its members.
  */
+#include "fs/disk.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +16,6 @@
 #include "base/buffer.h"
 #include "base/cleanup.h"
 #include "base/vector.h"
-#include "fs/disk.h"
 #include "graph/identify.h"
 #include "ondisk/superblock.h"
 #include "xlators/layout/md_superblock.h"
@@ -23,43 +27,31 @@ static struct bw_partition_info *partition_of(const struct bw_disk *disk, size_t
     return (struct bw_partition_info *)(uintptr_t)disk->table.partitions + index;
 }
 
-/* Reads a superblock copy in a partition. */
-static void read_copy(const struct bw_frame *frame, struct bw_disk *disk, size_t index,
-                      unsigned copy)
+/* Looks for a btrfs in a partition, by each copy of the superblock up to a good one. A partition
+ * that is a member of a RAID1 array may begin like the array. */
+static void describe_partition(const struct bw_frame *frame, struct bw_disk *disk, size_t index)
 {
     struct bw_partition_info *partition = partition_of(disk, index);
     struct bw_partition_content *content = &disk->contents[index];
     uint8_t bytes[BW_SUPERBLOCK_SIZE];
-    uint64_t offset = bw_superblock_offset(copy);
-    struct bw_request request = {.kind = BW_REQUEST_SUPER,
-                                 .length = sizeof bytes,
-                                 .address = partition->offset + offset,
-                                 .buffer = bytes};
-    if (partition->room < offset + sizeof bytes)
-        return;
-    bw_wind(frame, disk->storage, &request, 1);
-    BW_AUTO_ERROR struct bw_error *error =
-        request.error ? request.error : bw_superblock_decode(bytes, offset, &content->superblock);
-    content->good = !error;
-    partition->btrfs |= !error || error->code == BW_ERROR_CORRUPT;
-}
-
-/* A member of RAID1 may begin like the array. */
-static bool is_in_array(const struct bw_frame *frame, const struct bw_disk *disk, size_t index)
-{
-    struct bw_md_superblock found;
-    const struct bw_partition_info *partition = partition_of(disk, index);
+    for (unsigned copy = 0; copy < BW_SUPERBLOCK_COPIES && !content->good; copy++) {
+        const uint64_t offset = bw_superblock_offset(copy);
+        struct bw_request request = {.kind = BW_REQUEST_SUPER,
+                                     .length = sizeof bytes,
+                                     .address = partition->offset + offset,
+                                     .buffer = bytes};
+        if (partition->room < offset + sizeof bytes)
+            break;
+        bw_wind(frame, disk->storage, &request, 1);
+        BW_AUTO_ERROR struct bw_error *error = request.error;
+        if (!error)
+            error = bw_superblock_decode(bytes, offset, &content->superblock);
+        content->good = !error;
+        partition->btrfs |= !error || error->code == BW_ERROR_CORRUPT;
+    }
     const struct bw_md_device device = {disk->storage, partition->offset, partition->room};
-    return bw_md_is_member(frame, &device, &found);
-}
-
-static void describe_partition(const struct bw_frame *frame, struct bw_disk *disk, size_t index)
-{
-    struct bw_partition_info *partition = partition_of(disk, index);
-    const struct bw_partition_content *content = &disk->contents[index];
-    for (unsigned copy = 0; copy < BW_SUPERBLOCK_COPIES && !content->good; copy++)
-        read_copy(frame, disk, index, copy);
-    partition->btrfs = partition->btrfs && !is_in_array(frame, disk, index);
+    struct bw_md_superblock array;
+    partition->btrfs = partition->btrfs && !bw_md_is_member(frame, &device, &array);
     if (!partition->btrfs)
         return;
     disk->has_btrfs = true;
@@ -132,11 +124,9 @@ struct bw_error *bw_disk_refuse(const struct bw_disk *disk)
         text.data ? text.data : "");
 }
 
-/* Selecting partitions and creating their layers. */
-
 static const struct bw_text_place nowhere;
 
-/* Selecting the file system. */
+/* Choosing the file system. */
 
 /* The selected file system, and the source of its superblock. */
 struct choice {
@@ -147,20 +137,7 @@ struct choice {
     bool is_made; /* the user selected it, by the partition or by an image that is not a disk */
 };
 
-static struct bw_error *choose_wanted(struct bw_disk *disk, const struct bw_partition_info *found,
-                                      struct choice *choice)
-{
-    const size_t index = (size_t)(found - disk->table.partitions);
-    const struct bw_partition_content *content = &disk->contents[index];
-    *choice = (struct choice){&content->superblock, disk, index, true};
-    if (content->good)
-        return NULL;
-    bw_disk_identify(NULL, disk);
-    return bw_error_create(BW_ERROR_NOT_BTRFS, "%s: partition %u contains no btrfs file system%s%s",
-                           disk->table.path, found->number, *found->content ? ": it is " : "",
-                           found->content);
-}
-
+/* Chooses the file system in the partition that the user has selected. */
 static struct bw_error *find_wanted(const struct bw_image_set *set, const char *wanted,
                                     struct choice *choice)
 {
@@ -171,57 +148,52 @@ static struct bw_error *find_wanted(const struct bw_image_set *set, const char *
         if (!disk)
             continue;
         struct bw_error *why = bw_partition_find(&disk->table, wanted, &found);
-        if (!why) {
-            bw_error_free(error);
-            return choose_wanted(disk, found, choice);
+        if (why) {
+            error = bw_error_first(error, bw_error_prefix(why, "%s", disk->table.path));
+            continue;
         }
-        error = bw_error_first(error, bw_error_prefix(why, "%s", disk->table.path));
+        bw_error_free(error);
+        const size_t index = (size_t)(found - disk->table.partitions);
+        *choice = (struct choice){&disk->contents[index].superblock, disk, index, true};
+        if (disk->contents[index].good)
+            return NULL;
+        bw_disk_identify(NULL, disk);
+        return bw_error_create(
+            BW_ERROR_NOT_BTRFS, "%s: partition %u contains no btrfs file system%s%s",
+            disk->table.path, found->number, *found->content ? ": it is " : "", found->content);
     }
-    return error
-               ? error
-               : bw_error_create(BW_ERROR_USAGE, "%s has no partition table", set->images[0].path);
+    if (error)
+        return error;
+    return bw_error_create(BW_ERROR_USAGE, "%s has no partition table", set->images[0].path);
 }
 
-/* Candidates from the superblocks of several partitions. */
-struct candidates {
-    const struct bw_superblock *chosen; /* NULL: none yet */
-    bool several;
-};
-
-/* A file system that sprouted from a seed device includes it. */
-static void consider_superblock(struct candidates *candidates,
-                                const struct bw_superblock *superblock)
-{
-    const struct bw_superblock *chosen = candidates->chosen;
-    if (!chosen || (bw_is_seed(chosen) && !bw_is_seed(superblock)))
-        candidates->chosen = superblock;
-    else if (!bw_is_seed(superblock) || bw_is_seed(chosen))
-        candidates->several |= !bw_same_file_system(chosen, superblock);
-}
-
-static void consider_disk(struct candidates *candidates, const struct bw_disk *disk)
-{
-    for (size_t i = 0; i < disk->table.count; i++)
-        if (disk->contents[i].good)
-            consider_superblock(candidates, &disk->contents[i].superblock);
-}
-
-/* Images that are not disks decide; without any, all partitions must belong to one file system. */
+/* Chooses the file system of an image that is not a disk; without any, all partitions must belong
+ * to one. A file system that sprouted from a seed device includes it. */
 static struct bw_error *find_only(const struct bw_image_set *set, struct choice *choice)
 {
-    struct candidates candidates = {NULL, false};
-    for (size_t i = 0; i < set->count && !candidates.chosen; i++)
+    const struct bw_superblock *chosen = NULL;
+    bool several = false;
+    for (size_t i = 0; i < set->count && !chosen; i++)
         if (!set->images[i].disk && !set->images[i].bad)
-            candidates.chosen = &set->images[i].superblock;
-    const bool is_given = candidates.chosen;
-    for (size_t i = 0; i < set->count && !is_given; i++)
-        if (set->images[i].disk)
-            consider_disk(&candidates, set->images[i].disk);
-    *choice = (struct choice){.superblock = candidates.chosen, .is_made = is_given};
-    return candidates.several
-               ? bw_error_create(BW_ERROR_AMBIGUOUS,
-                                 "several partitions contain file systems: choose one")
-               : NULL;
+            chosen = &set->images[i].superblock;
+    const bool is_given = chosen;
+    for (size_t i = 0; i < set->count && !is_given; i++) {
+        const struct bw_disk *disk = set->images[i].disk;
+        for (size_t j = 0; disk && j < disk->table.count; j++) {
+            const struct bw_superblock *superblock = &disk->contents[j].superblock;
+            if (!disk->contents[j].good)
+                continue;
+            if (!chosen || (bw_is_seed(chosen) && !bw_is_seed(superblock)))
+                chosen = superblock;
+            else if (!bw_is_seed(superblock) || bw_is_seed(chosen))
+                several |= !bw_same_file_system(chosen, superblock);
+        }
+    }
+    *choice = (struct choice){.superblock = chosen, .is_made = is_given};
+    if (!several)
+        return NULL;
+    return bw_error_create(BW_ERROR_AMBIGUOUS,
+                           "several partitions contain file systems: choose one");
 }
 
 /* Selecting partitions. */
@@ -257,20 +229,6 @@ static bool is_needed(const struct bw_disk *disk, size_t index, const struct bw_
            (bw_is_seed(&content->superblock) && chosen->device_count > 1);
 }
 
-static struct bw_error *add_members(const struct bw_image_set *set, const struct choice *choice,
-                                    struct members *members)
-{
-    for (size_t i = 0; i < set->count; i++) {
-        const struct bw_disk *disk = set->images[i].disk;
-        for (size_t j = 0; disk && j < disk->table.count; j++) {
-            if (!is_needed(disk, j, choice->superblock))
-                continue;
-            BW_TRY(members_push(members, (struct member){i, disk, j, false}));
-        }
-    }
-    return NULL;
-}
-
 static bool is_same_device(const struct bw_superblock *a, const struct bw_superblock *b)
 {
     return a->device.devid == b->device.devid && bw_same_file_system(a, b);
@@ -301,28 +259,35 @@ static struct bw_error *refuse_clones(const struct member *first, const struct m
                            b->generation, a->device.devid, fsid);
 }
 
-/* If a device is already given as an image that is not a disk, partitions with the same device are
- * not read. */
-static void exclude_given_devices(const struct bw_image_set *set, struct members *members)
+/* Collects the partitions to read, one for each device. With --alternatives, all partitions with a
+ * device of the file system are read. */
+static struct bw_error *find_members(const struct bw_fs *fs, const struct bw_image_set *set,
+                                     const struct choice *choice, struct members *members)
 {
+    for (size_t i = 0; i < set->count; i++) {
+        const struct bw_disk *disk = set->images[i].disk;
+        for (size_t j = 0; disk && j < disk->table.count; j++)
+            if (is_needed(disk, j, choice->superblock))
+                BW_TRY(members_push(members, (struct member){i, disk, j, false}));
+    }
+    if (!choice->superblock || fs->alternatives)
+        return NULL;
+    /* An image that is not a disk is the device, rather than a partition. */
     for (size_t i = 0; i < set->count; i++) {
         const struct bw_image *image = &set->images[i];
         for (size_t j = 0; !image->disk && !image->bad && j < members->count; j++)
             members->items[j].is_clone |=
                 is_same_device(&image->superblock, superblock_of(&members->items[j]));
     }
-}
-
-/* Selects one partition for each device. */
-static struct bw_error *drop_clones(const struct choice *choice, struct members *members)
-{
     for (size_t i = 0; i < members->count; i++) {
         struct member *first = &members->items[i];
         for (size_t j = i + 1; j < members->count; j++) {
             struct member *second = &members->items[j];
             const unsigned a = weight_of(first, choice), b = weight_of(second, choice);
-            if (a != b && is_same_device(superblock_of(first), superblock_of(second)))
-                *(a < b ? &first->is_clone : &second->is_clone) = true;
+            if (a == b || !is_same_device(superblock_of(first), superblock_of(second)))
+                continue;
+            first->is_clone |= a < b;
+            second->is_clone |= a > b;
         }
     }
     for (size_t i = 0; i < members->count; i++) {
@@ -336,73 +301,45 @@ static struct bw_error *drop_clones(const struct choice *choice, struct members 
     return NULL;
 }
 
-/* With --alternatives, all partitions with a device of the file system are read. */
-static struct bw_error *find_members(const struct bw_fs *fs, const struct bw_image_set *set,
-                                     const struct choice *choice, struct members *members)
-{
-    BW_TRY(add_members(set, choice, members));
-    if (!choice->superblock || fs->alternatives)
-        return NULL;
-    exclude_given_devices(set, members);
-    return drop_clones(choice, members);
-}
-
 /* Creating layers. */
 
-/* Inserts a layer between the disk and the layers above it. */
-static struct bw_error *insert_first(struct bw_graph *graph, const struct bw_disk *disk,
-                                     struct bw_xlator **layer)
-{
-    return bw_graph_insert_above(graph, bw_graph_index(disk->storage), "layout/partition", nowhere,
-                                 layer);
-}
-
-static struct bw_error *add_another(struct bw_graph *graph, const struct bw_disk *disk,
-                                    unsigned number, struct bw_xlator **layer)
-{
-    BW_AUTO_FREE char *name = NULL;
-    if (asprintf(&name, "partition-%u@%s", number, bw_xlator_name(disk->storage)) < 0)
-        return bw_error_no_memory();
-    BW_TRY(bw_graph_add(graph, bw_graph_index(disk->storage) + 1, name, nowhere, layer));
-    BW_TRY(bw_layer_set_type(*layer, "layout/partition", nowhere));
-    return bw_layer_add_child(*layer, bw_xlator_name(disk->storage), nowhere);
-}
-
-static struct bw_error *set_number(struct bw_xlator *layer, unsigned number)
-{
-    char text[16];
-    snprintf(text, sizeof text, "%u", number);
-    BW_TRY(bw_layer_set_option(layer, "partition", nowhere, text, nowhere));
-    return bw_graph_check_layer(layer);
-}
-
-static struct bw_error *add_image(struct bw_image_set *set, struct bw_image **image)
-{
-    struct bw_image *images = realloc(set->images, (set->count + 1) * sizeof *images);
-    if (!images)
-        return bw_error_no_memory();
-    set->images = images;
-    *image = &images[set->count++];
-    **image = (struct bw_image){.path = NULL};
-    return NULL;
-}
-
-/* The first partition replaces the image of the disk; further ones are added at the end. */
+/* The first partition replaces the image of the disk, with a layer between the disk and the layers
+ * above it; further ones are added at the end. */
 static struct bw_error *add_partition_image(struct bw_fs *fs, struct bw_xlator *map,
                                             struct bw_image_set *set, size_t image_index,
                                             const struct bw_partition_info *partition)
 {
+    static const char type[] = "layout/partition";
     struct bw_image *image = &set->images[image_index];
     const struct bw_disk *disk = image->disk;
+    const size_t below = bw_graph_index(disk->storage);
+    const bool is_first = !image->partition;
     struct bw_xlator *layer;
-    bool is_first = !image->partition;
-    if (!is_first)
-        BW_TRY(add_image(set, &image));
+    char number[16];
+    if (is_first) {
+        BW_TRY(bw_graph_insert_above(fs->graph, below, type, nowhere, &layer));
+    } else {
+        struct bw_image *images = realloc(set->images, (set->count + 1) * sizeof *images);
+        if (!images)
+            return bw_error_no_memory();
+        set->images = images;
+        image = &images[set->count++];
+        *image = (struct bw_image){.path = NULL};
+        BW_AUTO_FREE char *name = NULL;
+        if (asprintf(&name, "partition-%u@%s", partition->number, bw_xlator_name(disk->storage)) <
+            0) {
+            name = NULL; /* asprintf() leaves it undefined */
+            return bw_error_no_memory();
+        }
+        BW_TRY(bw_graph_add(fs->graph, below + 1, name, nowhere, &layer));
+        BW_TRY(bw_layer_set_type(layer, type, nowhere));
+        BW_TRY(bw_layer_add_child(layer, bw_xlator_name(disk->storage), nowhere));
+    }
     image->partition = partition->number;
     image->offset = partition->offset;
-    BW_TRY(is_first ? insert_first(fs->graph, disk, &layer)
-                    : add_another(fs->graph, disk, partition->number, &layer));
-    BW_TRY(set_number(layer, partition->number));
+    snprintf(number, sizeof number, "%u", partition->number);
+    BW_TRY(bw_layer_set_option(layer, "partition", nowhere, number, nowhere));
+    BW_TRY(bw_graph_check_layer(layer));
     if (!is_first)
         BW_TRY(bw_layer_attach(map, layer));
     bw_fs_report(fs, BW_NOTE,
@@ -411,55 +348,43 @@ static struct bw_error *add_partition_image(struct bw_fs *fs, struct bw_xlator *
     return NULL;
 }
 
-static void report_clone(struct bw_fs *fs, const struct member *member)
-{
-    bw_fs_report(
-        fs, BW_NOTE,
-        bw_error_create(BW_ERROR_USAGE,
-                        "%s: partition %u is not read: it is another copy of device %" PRIu64
-                        ", of generation %" PRIu64,
-                        member->disk->table.path, member_partition(member)->number,
-                        superblock_of(member)->device.devid, superblock_of(member)->generation));
-}
-
-/* Marks a disk as unused if none of its partitions is read. */
-static void set_unused(struct bw_image *disk, size_t image_index, const struct members *members)
-{
-    for (size_t i = 0; i < members->count; i++)
-        disk->is_clone |= members->items[i].image_index == image_index;
-    disk->bad = bw_error_create(BW_ERROR_NOT_BTRFS, disk->is_clone
-                                                        ? "its devices are read from elsewhere"
-                                                        : "none of its partitions belongs to the "
-                                                          "file system");
-}
-
-static struct bw_error *replace_disks(struct bw_fs *fs, struct bw_xlator *map,
-                                      struct bw_image_set *set, const struct members *members)
-{
-    const size_t given = set->count;
-    for (size_t i = 0; i < members->count; i++) {
-        const struct member *member = &members->items[i];
-        if (member->is_clone)
-            report_clone(fs, member);
-        else
-            BW_TRY(
-                add_partition_image(fs, map, set, member->image_index, member_partition(member)));
-    }
-    for (size_t i = 0; i < given; i++)
-        if (set->images[i].disk && !set->images[i].partition && !set->images[i].bad)
-            set_unused(&set->images[i], i, members);
-    return NULL;
-}
-
 struct bw_error *bw_disks_use(struct bw_fs *fs, struct bw_xlator *map, struct bw_image_set *set,
                               const char *wanted)
 {
     struct choice choice = {.superblock = NULL};
-    struct members members = {.items = NULL};
-    BW_TRY(wanted ? find_wanted(set, wanted, &choice) : find_only(set, &choice));
-    struct bw_error *error = find_members(fs, set, &choice, &members);
-    if (!error)
-        error = replace_disks(fs, map, set, &members);
-    free(members.items);
-    return error ? error : bw_graph_start(fs->graph, map);
+    BW_SCOPED(members) struct members members = {.items = NULL};
+    const size_t given = set->count;
+    if (wanted)
+        BW_TRY(find_wanted(set, wanted, &choice));
+    else
+        BW_TRY(find_only(set, &choice));
+    BW_TRY(find_members(fs, set, &choice, &members));
+    for (size_t i = 0; i < members.count; i++) {
+        const struct member *member = &members.items[i];
+        const struct bw_partition_info *partition = member_partition(member);
+        if (!member->is_clone) {
+            BW_TRY(add_partition_image(fs, map, set, member->image_index, partition));
+            continue;
+        }
+        bw_fs_report(fs, BW_NOTE,
+                     bw_error_create(BW_ERROR_USAGE,
+                                     "%s: partition %u is not read: it is another copy of device "
+                                     "%" PRIu64 ", of generation %" PRIu64,
+                                     member->disk->table.path, partition->number,
+                                     superblock_of(member)->device.devid,
+                                     superblock_of(member)->generation));
+    }
+    /* A disk of which no partition is read is not used. */
+    for (size_t i = 0; i < given; i++) {
+        struct bw_image *image = &set->images[i];
+        if (!image->disk || image->partition || image->bad)
+            continue;
+        for (size_t j = 0; j < members.count; j++)
+            image->is_clone |= members.items[j].image_index == i;
+        image->bad =
+            bw_error_create(BW_ERROR_NOT_BTRFS, "%s",
+                            image->is_clone ? "its devices are read from elsewhere"
+                                            : "none of its partitions belongs to the file system");
+    }
+    return bw_graph_start(fs->graph, map);
 }

@@ -13,8 +13,6 @@
 #include "fs/disk.h"
 #include "fs/image.h"
 #include "fs/opening.h"
-#include "fs/stack.h"
-#include "fs/superblock_log.h"
 #include "graph/identify.h"
 #include "ondisk/foreign.h"
 #include "ondisk/superblock.h"

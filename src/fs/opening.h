@@ -3,7 +3,10 @@
 #ifndef BW_FS_OPENING_H
 #define BW_FS_OPENING_H
 
+#include "base/vector.h"
+#include "btrfs-walk/graph.h"
 #include "fs/image.h"
+#include "ondisk/superblock.h"
 
 struct bw_chunk;
 
@@ -95,5 +98,69 @@ struct bw_error *bw_stripe_tree_attach(struct bw_fs *fs);
 
 /** Frees the connection; `stripes` may be NULL. Nothing may be read afterwards. */
 void bw_stripe_tree_destroy(struct bw_stripe_tree *stripes);
+
+/*
+ * Images that contain devices in other formats: the layers that show these devices are found and
+ * stacked before any superblock is read. (stack.c)
+ */
+
+/** A container that could not be opened. */
+struct bw_stack_failure {
+    struct bw_xlator *device; /**< the container, a child of the chunk map */
+    struct bw_error *why;
+};
+
+BW_VECTOR(bw_stack_failures, struct bw_stack_failure);
+
+struct bw_stack {
+    bool used_partition;      /**< bw_fs_options.partition was used to select a container */
+    struct bw_error *skipped; /**< why a volume beside others cannot be shown; NULL: none */
+    struct bw_stack_failures failures;
+};
+
+/**
+ * Replaces each child of `map` that is a container by the devices in it, until there are no more
+ * containers. Volumes without a btrfs are dropped if another volume has one. Leaves disks to
+ * fs/disk.c if a partition contains a btrfs directly. BW_ERROR_AMBIGUOUS if volumes contain
+ * different file systems and the options select none. Containers that cannot be opened remain, with
+ * a failure.
+ */
+struct bw_error *bw_stack_build(struct bw_fs *fs, struct bw_xlator *map,
+                                const struct bw_fs_options *options, struct bw_stack *stack);
+
+/** Takes the error of a container out of the stack; NULL if the device has none. */
+struct bw_error *bw_stack_take_failure(struct bw_stack *stack, const struct bw_xlator *device);
+
+void bw_stack_free(struct bw_stack *stack);
+
+/** The titles of the layers from an image to a device, such as "GPT partition 3 > LUKS2"; NULL if
+ * no layer has one. Freed by the caller. */
+struct bw_error *bw_stack_title(struct bw_xlator *device, char **title);
+
+/*
+ * Superblocks of zoned devices, where no block can be overwritten: each copy is a log in two zones;
+ * when one zone is full, the other is emptied. The newest entry is valid. The length of zones is
+ * not stored in an image, so the entry must be searched for. (superblock_log.c)
+ */
+
+/** The log to search. */
+struct bw_superblock_log {
+    struct bw_xlator *storage;
+    unsigned copy; /**< 0 to 2 */
+    /** A good superblock at its offset on devices without zones: an old entry of the log. May be
+     * NULL. */
+    const struct bw_superblock *known;
+};
+
+/** An entry in the log. */
+struct bw_superblock_entry {
+    uint64_t offset;
+    uint64_t newer_bad; /**< offset of a newer, bad entry; 0: none is known */
+};
+
+/** Finds the newest good entry; without `known`, returns a bad one if there is no good one. False
+ * if there is no log. `frame` may be NULL. */
+bool bw_superblock_log_find(const struct bw_frame *frame, const struct bw_superblock_log *log,
+                            struct bw_superblock_entry *entry);
 
 #endif

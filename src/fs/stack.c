@@ -3,19 +3,22 @@
  * Stacks layers on images that contain a device in another format: an encrypted volume on a
  * partition, a volume group on a RAID array. The children of the chunk map are examined in rounds.
  * In each round, a container is replaced by the volumes in it. Containers that consist of several
- * devices wait for a round without others, when all their devices have been found.
+ * devices wait for a round without others, when all their devices have been found. A container that
+ * cannot be opened remains a child, with a failure.
+ *
+ * Then the devices that share an image are compared, and only the likeliest are kept: those in the
+ * volume that the user has selected, else those with a btrfs, else those that could not be opened.
+ * Last, what remains must be one file system, or the user has to choose.
  */
-#include "fs/stack.h"
+#include "fs/opening.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
 #include "fs/disk.h"
-#include "fs/image.h"
 #include "ondisk/superblock.h"
 #include "xlators/layout/containers.h"
 #include "xlators/layout/partition_table.h"
@@ -115,13 +118,12 @@ static bool has_magic(const struct building *building, struct bw_xlator *device,
     return !error && bw_get64(block->magic) == BW_SUPERBLOCK_MAGIC;
 }
 
-/* Whether a device contains nothing but a btrfs. */
-static bool is_filled(struct bw_xlator *device, const struct bw_disk_superblock *block)
+/* Decodes the first copy of the superblock; false if it is damaged. */
+static bool decode(const struct bw_disk_superblock *block, struct bw_superblock *superblock)
 {
-    struct bw_superblock superblock;
     BW_AUTO_ERROR struct bw_error *error =
-        bw_superblock_decode((const void *)block, bw_superblock_offset(0), &superblock);
-    return !error && superblock.device.total_bytes == bw_xlator_size(device);
+        bw_superblock_decode((const void *)block, bw_superblock_offset(0), superblock);
+    return !error;
 }
 
 /* Whether a device is one of several volumes of a container. */
@@ -153,39 +155,40 @@ static bool is_disk_of_btrfs(const struct building *building, struct bw_xlator *
     return is_one && !building->options->volume;
 }
 
-static bool detects(const struct building *building, const struct bw_container_type *type,
-                    struct bw_xlator *device, struct bw_container_id *id)
-{
-    *id = (struct bw_container_id){{0}};
-    return type->find(&building->frame, device, id) &&
-           !(type == &bw_partition_container && !is_volume(device) &&
-             is_disk_of_btrfs(building, device));
-}
-
 static bool has_layer(const struct bw_xlator *device, const struct bw_container_type *type)
 {
     return strcmp(bw_xlator_type(device), type->layer) == 0 ||
            (bw_xlator_child_count(device) && has_layer(bw_xlator_child(device, 0), type));
 }
 
+/* The container that a device is, if any. A device that a btrfs fills is none; one that only begins
+ * with a btrfs may be a container whose superblock is at its end. */
 static struct found find_container(const struct building *building, struct bw_xlator *device)
 {
+    const struct found none = {.type = NULL};
     struct bw_disk_superblock block;
-    struct found found = {.type = NULL};
-    bool is_btrfs = has_magic(building, device, &block);
-    if (failure_of(building->stack, device) || (is_btrfs && is_filled(device, &block)))
-        return found;
+    struct bw_superblock superblock;
+    const bool is_btrfs = has_magic(building, device, &block);
+    if (failure_of(building->stack, device))
+        return none;
+    if (is_btrfs && decode(&block, &superblock) &&
+        superblock.device.total_bytes == bw_xlator_size(device))
+        return none;
     for (size_t i = 0; bw_container_types[i]; i++) {
-        const struct bw_container_type *type = bw_container_types[i];
-        if ((!is_btrfs || type->at_end) && detects(building, type, device, &found.id)) {
-            found.type = type;
-            break;
-        }
+        struct found found = {.type = bw_container_types[i]};
+        if (is_btrfs && !found.type->at_end)
+            continue;
+        if (!found.type->find(&building->frame, device, &found.id))
+            continue;
+        if (found.type == &bw_partition_container && !is_volume(device) &&
+            is_disk_of_btrfs(building, device))
+            continue;
+        return found;
     }
-    if (!found.type && !is_btrfs && building->options->header &&
-        !has_layer(device, &bw_luks_container))
-        found = (struct found){.type = &bw_luks_container, .lacks_header = true};
-    return found;
+    /* With a header in another file, nothing shows that a device is encrypted. */
+    if (!is_btrfs && building->options->header && !has_layer(device, &bw_luks_container))
+        return (struct found){.type = &bw_luks_container, .lacks_header = true};
+    return none;
 }
 
 /* Adding layers. */
@@ -198,21 +201,18 @@ struct group {
     struct bw_xlator *header; /* a further child; NULL: none */
 };
 
-/* The choice applies to the outermost partition table. */
-static const char *chosen_partition(const struct building *building)
-{
-    return building->stack->used_partition ? NULL : building->options->partition;
-}
-
-/* The volume that the user has selected in containers of a type; NULL: none. */
+/* The volume that the user has selected in containers of a type; NULL: none. A selected partition
+ * is one of the outermost partition table. */
 static const char *wanted_volume(const struct building *building,
                                  const struct bw_container_type *type)
 {
-    const struct bw_fs_options *options = building->options;
-    return !type->option                            ? NULL
-           : strcmp(type->option, "partition") == 0 ? chosen_partition(building)
-           : strcmp(type->option, "volume") == 0    ? options->volume
-                                                    : NULL;
+    if (!type->option)
+        return NULL;
+    if (strcmp(type->option, "volume") == 0)
+        return building->options->volume;
+    if (strcmp(type->option, "partition") == 0 && !building->stack->used_partition)
+        return building->options->partition;
+    return NULL;
 }
 
 static struct bw_error *name_layer(const struct bw_graph *graph, const struct group *group,
@@ -232,25 +232,12 @@ static struct bw_error *name_layer(const struct bw_graph *graph, const struct gr
     return bw_error_no_memory();
 }
 
-/* Sets the options of the user that apply to a type of layer. */
-static struct bw_error *set_options(const struct bw_fs_options *options, struct bw_xlator *layer,
-                                    const struct bw_container_type *type)
-{
-    char number[24];
-    if (type != &bw_luks_container)
-        return NULL;
-    snprintf(number, sizeof number, "%" PRIu64, options->key_memory);
-    if (options->key_memory)
-        BW_TRY(bw_layer_set_option(layer, "memory", nowhere, number, nowhere));
-    snprintf(number, sizeof number, "%" PRIu64, options->key_work);
-    if (options->key_work)
-        BW_TRY(bw_layer_set_option(layer, "work", nowhere, number, nowhere));
-    return NULL;
-}
-
+/* Sets the type, children and options of a layer. */
 static struct bw_error *describe_layer(const struct building *building, struct bw_xlator *layer,
                                        const struct group *group, const char *volume)
 {
+    const struct bw_fs_options *options = building->options;
+    char number[24];
     BW_TRY(bw_layer_set_type(layer, group->type->layer, nowhere));
     for (size_t i = 0; i < group->count; i++)
         BW_TRY(bw_layer_add_child(layer, bw_xlator_name(group->devices[i]), nowhere));
@@ -258,7 +245,14 @@ static struct bw_error *describe_layer(const struct building *building, struct b
         BW_TRY(bw_layer_add_child(layer, bw_xlator_name(group->header), nowhere));
     if (volume)
         BW_TRY(bw_layer_set_option(layer, group->type->option, nowhere, volume, nowhere));
-    BW_TRY(set_options(building->options, layer, group->type));
+    if (group->type == &bw_luks_container && options->key_memory) {
+        snprintf(number, sizeof number, "%" PRIu64, options->key_memory);
+        BW_TRY(bw_layer_set_option(layer, "memory", nowhere, number, nowhere));
+    }
+    if (group->type == &bw_luks_container && options->key_work) {
+        snprintf(number, sizeof number, "%" PRIu64, options->key_work);
+        BW_TRY(bw_layer_set_option(layer, "work", nowhere, number, nowhere));
+    }
     return bw_graph_check_layer(layer);
 }
 
@@ -298,6 +292,7 @@ static struct bw_error *add_volume(void *context, const char *name)
     return NULL;
 }
 
+/* Adds layers for the volume that the user has selected, or for all. */
 static struct bw_error *add_layers(const struct building *building, const struct group *group)
 {
     const char *wanted = wanted_volume(building, group->type);
@@ -306,9 +301,10 @@ static struct bw_error *add_layers(const struct building *building, const struct
         return add_layer(building, group, wanted);
     struct bw_error *error =
         group->type->list(&building->frame, group->devices, group->count, add_volume, &volumes);
+    if (!error && !volumes.added && volumes.error)
+        return volumes.error;
     if (!error && !volumes.added)
-        return volumes.error ? volumes.error
-                             : bw_error_create(BW_ERROR_NOT_BTRFS, "it contains no volumes");
+        return bw_error_create(BW_ERROR_NOT_BTRFS, "it contains no volumes");
     if (volumes.error)
         volumes.error = bw_error_prefix(volumes.error, "%s", bw_xlator_image(group->devices[0]));
     building->stack->skipped = bw_error_first(building->stack->skipped, volumes.error);
@@ -347,86 +343,65 @@ static void move_children(struct bw_xlator *map, size_t from, size_t to)
     }
 }
 
-/* Replaces the devices of a container by its volumes, in the place of the first device. */
+/* Rounds. */
+
+/* Replaces the devices of a container by its volumes, in the place of its first device, or notes
+ * why it cannot be opened; then that device remains, for all of them. */
 static struct bw_error *open_container(const struct building *building, const struct group *group)
 {
     struct bw_xlator *map = building->map;
     const size_t before = bw_xlator_child_count(map), place = child_index(map, group->devices[0]);
     struct bw_error *error = add_layers(building, group);
-    if (error && error->code != BW_ERROR_NO_MEMORY)
-        return add_failure(building->stack, group->devices[0], error);
-    if (error)
+    if (error && error->code == BW_ERROR_NO_MEMORY)
         return error;
-    building->stack->used_partition |=
-        group->type == &bw_partition_container && building->options->partition;
-    move_children(map, before, place);
-    for (size_t i = 0; i < group->count; i++)
+    if (error) {
+        BW_TRY(add_failure(building->stack, group->devices[0], error));
+    } else {
+        building->stack->used_partition |=
+            group->type == &bw_partition_container && building->options->partition;
+        move_children(map, before, place);
+        bw_layer_remove_child(map, child_index(map, group->devices[0]));
+    }
+    for (size_t i = 1; i < group->count; i++)
         bw_layer_remove_child(map, child_index(map, group->devices[i]));
     return NULL;
 }
 
-/* Rounds. */
-
-static bool is_same_container(const struct found *a, const struct found *b)
-{
-    return a->type == b->type && memcmp(&a->id, &b->id, sizeof a->id) == 0;
-}
-
-/* Opens the container that device `first` is a part of. */
-static struct bw_error *open_group(const struct building *building, struct bw_xlator **devices,
-                                   struct found *found, size_t count, size_t first)
-{
-    const struct found wanted = found[first];
-    BW_AUTO_FREE struct bw_xlator **members = calloc(count, sizeof(struct bw_xlator *));
-    struct group group = {wanted.type, members, 0, NULL};
-    if (!members)
-        return bw_error_no_memory();
-    if (wanted.lacks_header)
-        BW_TRY(add_header(building, &group.header));
-    for (size_t i = first; i < count; i++) {
-        if (i != first && !(wanted.type->joins && is_same_container(&found[i], &wanted)))
-            continue;
-        members[group.count++] = devices[i];
-        found[i].type = NULL;
-    }
-    struct bw_error *error = open_container(building, &group);
-    if (group.count == 1 || error || !failure_of(building->stack, members[0]))
-        return error;
-    for (size_t i = 1; i < group.count; i++) /* one failure for all of them */
-        bw_layer_remove_child(building->map, child_index(building->map, members[i]));
-    return NULL;
-}
-
-/* Opens containers that consist of one device. Others have to wait until all their devices exist.
- */
-static struct bw_error *open_found(const struct building *building, struct bw_xlator **devices,
-                                   struct found *found, size_t count, bool *changed)
-{
-    bool has_single = false;
-    for (size_t i = 0; i < count; i++)
-        has_single |= found[i].type && !found[i].type->joins;
-    for (size_t i = 0; i < count; i++) {
-        if (!found[i].type || (has_single && found[i].type->joins))
-            continue;
-        *changed = true;
-        BW_TRY(open_group(building, devices, found, count, i));
-    }
-    return NULL;
-}
-
+/* Finds the containers among the children of the map, and opens those that consist of one device;
+ * the others only if there are none, since more of their devices may be found first. */
 static struct bw_error *run_round(const struct building *building, bool *changed)
 {
-    *changed = false;
     const size_t count = bw_xlator_child_count(building->map);
     BW_AUTO_FREE struct bw_xlator **devices = calloc(count + 1, sizeof(struct bw_xlator *));
+    BW_AUTO_FREE struct bw_xlator **members = calloc(count + 1, sizeof(struct bw_xlator *));
     BW_AUTO_FREE struct found *found = calloc(count + 1, sizeof *found);
-    if (!devices || !found)
+    bool has_single = false;
+    *changed = false;
+    if (!devices || !members || !found)
         return bw_error_no_memory();
     for (size_t i = 0; i < count; i++) {
         devices[i] = bw_xlator_child(building->map, i);
         found[i] = find_container(building, devices[i]);
+        has_single |= found[i].type && !found[i].type->joins;
     }
-    return open_found(building, devices, found, count, changed);
+    for (size_t first = 0; first < count; first++) {
+        const struct found container = found[first];
+        if (!container.type || (has_single && container.type->joins))
+            continue;
+        *changed = true;
+        struct group group = {container.type, members, 0, NULL};
+        if (container.lacks_header)
+            BW_TRY(add_header(building, &group.header));
+        members[group.count++] = devices[first];
+        for (size_t i = first + 1; i < count && container.type->joins; i++)
+            if (found[i].type == container.type &&
+                memcmp(&found[i].id, &container.id, sizeof container.id) == 0) {
+                members[group.count++] = devices[i];
+                found[i].type = NULL;
+            }
+        BW_TRY(open_container(building, &group));
+    }
+    return NULL;
 }
 
 /* Selecting volumes. */
@@ -440,20 +415,6 @@ enum rank {
     RANK_CHOSEN, /* by --volume */
 };
 
-static bool is_partition(const struct bw_xlator *device)
-{
-    return strcmp(bw_xlator_type(device), bw_partition_container.layer) == 0;
-}
-
-/* Whether a container could not be opened. A partition without a key does not count: the disk lists
- * all partitions, which helps more. */
-static bool has_failed(const struct building *building, const struct bw_xlator *device)
-{
-    const struct bw_stack_failure *failure = failure_of(building->stack, device);
-    return failure && !(is_partition(device) && failure->why->code == BW_ERROR_NOT_FOUND &&
-                        !building->options->key_count);
-}
-
 /* Whether --volume selects a device, or is the reason why it cannot be shown. */
 static bool is_chosen(const struct building *building, struct bw_xlator *device)
 {
@@ -465,12 +426,18 @@ static bool is_chosen(const struct building *building, struct bw_xlator *device)
 
 static enum rank rank_of(const struct building *building, struct bw_xlator *device)
 {
+    const bool is_partition = strcmp(bw_xlator_type(device), bw_partition_container.layer) == 0;
     struct bw_disk_superblock block;
-    return is_chosen(building, device)           ? RANK_CHOSEN
-           : has_magic(building, device, &block) ? RANK_BTRFS
-           : has_failed(building, device)        ? RANK_FAILED
-           : is_partition(device)                ? RANK_PARTITION
-                                                 : RANK_VOLUME;
+    if (is_chosen(building, device))
+        return RANK_CHOSEN;
+    if (has_magic(building, device, &block))
+        return RANK_BTRFS;
+    /* A partition without a key has not failed: the disk lists all partitions, which helps more. */
+    const struct bw_stack_failure *failure = failure_of(building->stack, device);
+    if (failure &&
+        (!is_partition || failure->why->code != BW_ERROR_NOT_FOUND || building->options->key_count))
+        return RANK_FAILED;
+    return is_partition ? RANK_PARTITION : RANK_VOLUME;
 }
 
 static bool contains_layer(const struct bw_xlator *layer, const struct bw_xlator *wanted)
@@ -505,16 +472,7 @@ static struct bw_error *restore_disk(const struct building *building, size_t fir
     return NULL;
 }
 
-/* Whether another device with a share in the same image is more likely. */
-static bool is_outranked(const struct bw_xlator *map, const enum rank *ranks, size_t index)
-{
-    for (size_t i = 0; i < bw_xlator_child_count(map); i++)
-        if (ranks[i] > ranks[index] &&
-            share_image(bw_xlator_child(map, index), bw_xlator_child(map, i)))
-            return true;
-    return false;
-}
-
+/* Keeps the likeliest of the devices that share an image. */
 static struct bw_error *drop_volumes(const struct building *building)
 {
     struct bw_xlator *map = building->map;
@@ -526,7 +484,9 @@ static struct bw_error *drop_volumes(const struct building *building)
     for (size_t i = 0; i < count; i++)
         ranks[i] = rank_of(building, bw_xlator_child(map, i));
     for (size_t i = 0; i < count; i++)
-        drops[i] = is_outranked(map, ranks, i);
+        for (size_t j = 0; j < count && !drops[i]; j++)
+            drops[i] = ranks[j] > ranks[i] &&
+                       share_image(bw_xlator_child(map, i), bw_xlator_child(map, j));
     for (size_t i = count; i-- > 0;)
         if (drops[i])
             bw_layer_remove_child(map, i);
@@ -538,124 +498,83 @@ static struct bw_error *drop_volumes(const struct building *building)
 
 /* Several file systems. */
 
-static bool read_superblock(const struct building *building, struct bw_xlator *device,
-                            struct bw_superblock *superblock)
-{
-    struct bw_disk_superblock block;
-    if (!has_magic(building, device, &block))
-        return false;
-    BW_AUTO_ERROR struct bw_error *error =
-        bw_superblock_decode((const void *)&block, bw_superblock_offset(0), superblock);
-    return !error;
-}
-
-static struct bw_error *append_volume(struct bw_xlator *device,
-                                      const struct bw_superblock *superblock,
-                                      struct bw_buffer *text)
-{
-    char fsid[37];
-    BW_AUTO_FREE char *title = NULL;
-    BW_TRY(bw_stack_title(device, &title));
-    bw_uuid_text(superblock->fsid, fsid);
-    bw_buffer_format(text, "%s%s (%s%s%s)", text->length ? ", " : "", title ? title : "it",
-                     superblock->label, *superblock->label ? ", " : "", fsid);
-    return NULL;
-}
-
-/* The file systems in volumes. */
-struct choice {
-    struct bw_buffer text;          /* describes them */
-    struct bw_superblock first;     /* valid if `count` is not 0 */
-    bool differ;                    /* not all belong to one file system */
-    uint8_t (*uuids)[BW_UUID_SIZE]; /* of their devices */
-    size_t count, capacity;
+struct uuid {
+    uint8_t bytes[BW_UUID_SIZE];
 };
 
-static void free_choice(struct choice *choice)
-{
-    bw_buffer_free(&choice->text);
-    free(choice->uuids);
-}
-
-static struct bw_error *add_choice(struct choice *choice, struct bw_xlator *device,
-                                   const struct bw_superblock *superblock)
-{
-    if (!BW_ARRAY_RESERVE(choice->uuids, choice->count, choice->capacity))
-        return bw_error_no_memory();
-    if (!choice->count)
-        choice->first = *superblock;
-    choice->differ |= !bw_same_file_system(&choice->first, superblock) &&
-                      !bw_is_seed(&choice->first) && !bw_is_seed(superblock);
-    memcpy(choice->uuids[choice->count++], superblock->device.uuid, BW_UUID_SIZE);
-    return append_volume(device, superblock, &choice->text);
-}
+BW_VECTOR(uuids, struct uuid);
 
 static int compare_uuids(const void *a, const void *b)
 {
     return memcmp(a, b, BW_UUID_SIZE);
 }
 
-/* Whether two volumes contain the same device, as an LVM snapshot does. */
-static bool has_clones(struct choice *choice)
-{
-    bool has_one = false;
-    if (choice->count > 1)
-        qsort(choice->uuids, choice->count, sizeof *choice->uuids, compare_uuids);
-    for (size_t i = 1; i < choice->count && !has_one; i++)
-        has_one = compare_uuids(choice->uuids[i - 1], choice->uuids[i]) == 0;
-    return has_one;
-}
-
-/* The user must choose if volumes contain different file systems, or copies of one, unless an image
- * that is no container decides. If none contains any, a volume that cannot be shown may be the one.
- */
+/* The user must choose if volumes contain different file systems, or the same device of one, as an
+ * LVM snapshot does, unless an image that is no container decides. If none contains any, a volume
+ * that cannot be shown may be the one. */
 static struct bw_error *check_choice(const struct building *building)
 {
-    __attribute__((cleanup(free_choice))) struct choice choice = {.count = 0};
-    bool has_btrfs = false;
+    BW_AUTO_BUFFER struct bw_buffer text = {0};  /* describes the file systems */
+    BW_SCOPED(uuids) struct uuids devices = {0}; /* the devices in the volumes */
+    struct bw_superblock first;
+    bool has_btrfs = false, must_choose = false;
     for (size_t i = 0; i < bw_xlator_child_count(building->map); i++) {
         struct bw_xlator *device = bw_xlator_child(building->map, i);
         struct bw_disk_superblock block;
         struct bw_superblock superblock;
-        has_btrfs |= has_magic(building, device, &block);
-        if (!read_superblock(building, device, &superblock))
+        struct uuid uuid;
+        char fsid[37];
+        BW_AUTO_FREE char *title = NULL;
+        if (!has_magic(building, device, &block))
+            continue;
+        has_btrfs = true;
+        if (!decode(&block, &superblock))
             continue;
         if (!is_volume(device))
             return NULL;
-        BW_TRY(add_choice(&choice, device, &superblock));
+        if (!devices.count)
+            first = superblock;
+        must_choose |= !bw_same_file_system(&first, &superblock) && !bw_is_seed(&first) &&
+                       !bw_is_seed(&superblock);
+        memcpy(uuid.bytes, superblock.device.uuid, sizeof uuid.bytes);
+        BW_TRY(uuids_push(&devices, uuid));
+        BW_TRY(bw_stack_title(device, &title));
+        bw_uuid_text(superblock.fsid, fsid);
+        bw_buffer_format(&text, "%s%s (%s%s%s)", text.length ? ", " : "", title ? title : "it",
+                         superblock.label, *superblock.label ? ", " : "", fsid);
     }
     if (!has_btrfs && building->stack->skipped)
         return BW_TAKE(building->stack->skipped);
-    return choice.differ || (!building->options->alternatives && has_clones(&choice))
-               ? bw_error_create(BW_ERROR_AMBIGUOUS, "several volumes contain file systems: %.*s",
-                                 (int)choice.text.length, choice.text.data)
-               : NULL;
+    if (devices.count && !building->options->alternatives)
+        qsort(devices.items, devices.count, sizeof *devices.items, compare_uuids);
+    for (size_t i = 1; i < devices.count && !building->options->alternatives; i++)
+        must_choose |= compare_uuids(&devices.items[i - 1], &devices.items[i]) == 0;
+    if (!must_choose)
+        return NULL;
+    return bw_error_create(BW_ERROR_AMBIGUOUS, "several volumes contain file systems: %.*s",
+                           (int)text.length, text.data);
 }
 
-/* Why no device is in the volume that the user has selected. */
-static struct bw_error *no_volume(const struct building *building)
+/* A volume that the user has selected must exist; otherwise says why it does not. */
+static struct bw_error *check_volume(const struct building *building)
 {
     const struct bw_stack *stack = building->stack;
     struct bw_stack_failure *failure = stack->failures.count ? &stack->failures.items[0] : NULL;
+    if (!building->options->volume)
+        return NULL;
     for (size_t i = 0; i < bw_xlator_child_count(building->map); i++) {
         struct bw_xlator *device = bw_xlator_child(building->map, i);
+        if (has_layer(device, &bw_lvm_container))
+            return NULL;
         if (is_chosen(building, device))
             failure = failure_of(stack, device);
     }
-    return failure ? bw_error_prefix(BW_TAKE(failure->why), "%s", bw_xlator_image(failure->device))
-                   : bw_error_create(BW_ERROR_NOT_FOUND,
-                                     "there is no logical volume %s, because no image is a "
-                                     "physical volume of LVM",
-                                     building->options->volume);
-}
-
-/* A volume that the user has selected must exist. */
-static struct bw_error *check_volume(const struct building *building)
-{
-    bool has_group = !building->options->volume;
-    for (size_t i = 0; i < bw_xlator_child_count(building->map) && !has_group; i++)
-        has_group = has_layer(bw_xlator_child(building->map, i), &bw_lvm_container);
-    return has_group ? NULL : no_volume(building);
+    if (failure)
+        return bw_error_prefix(BW_TAKE(failure->why), "%s", bw_xlator_image(failure->device));
+    return bw_error_create(
+        BW_ERROR_NOT_FOUND,
+        "there is no logical volume %s, because no image is a physical volume of LVM",
+        building->options->volume);
 }
 
 struct bw_error *bw_stack_build(struct bw_fs *fs, struct bw_xlator *map,

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Searching for the newest entry of a log. Generations ascend in each of the two zones, so the end
- * of the first one is found by a binary search. If that zone is not full, it contains the newest
- * entry. Otherwise the second zone does, which is searched at each possible length of a zone. Other
- * data may be there, so an entry is valid only if it belongs to the same device.
+ * The superblocks of a zoned device are entries of a log in two zones. Generations ascend in each
+ * zone, so the end of the first one is found by a binary search. If that zone is not full, it
+ * contains the newest entry. Otherwise the second zone does, which is searched at each possible
+ * length of a zone. Other data may be there, so an entry is valid only if it belongs to the same
+ * device. Source: sb_log_location() in the kernel's fs/btrfs/zoned.c.
  */
-#include "fs/superblock_log.h"
+#include "fs/opening.h"
 
 #include <string.h>
 

@@ -7,7 +7,7 @@
 #include "support/image_writer_internal.h"
 
 #include "fs/fs.h"
-#include "fs/superblock_log.h"
+#include "fs/opening.h"
 #include "ondisk/superblock.h"
 
 enum { MIB = 1 << 20, ENTRY = BW_SUPERBLOCK_SIZE };
