@@ -4,6 +4,7 @@
  *
  *     opening.c   opens the file system, and remembers the options that were needed
  *     problems.c  the problems, in words
+ *     verified.c  data that were read for one file, and need not be read for another
  *     assess.c    reads all files, and counts by subvolume how much of them is readable
  *     older.c     searches older generations for the unreadable files
  *     steps.c     the commands that save the files, printed or run
@@ -13,18 +14,21 @@
 #ifndef BW_CLI_RESCUE_RESCUE_H
 #define BW_CLI_RESCUE_RESCUE_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 
+#include "base/buffer.h"
+#include "base/hash_table.h"
 #include "base/range_set.h"
 #include "base/vector.h"
+#include "btrfs-walk/file.h"
 #include "btrfs-walk/history.h"
 #include "btrfs-walk/records.h"
+#include "cli/command.h"
 #include "cli/common/generations.h"
 #include "cli/common/output_format.h"
 #include "cli/common/repeats.h"
 #include "cli/export/export.h"
-#include "cli/rescue/steps.h"
-#include "cli/rescue/verified.h"
 
 /** Settings of the options. */
 struct rescue_settings {
@@ -63,6 +67,12 @@ struct rescue_missed {
     bool found; /**< an older generation has it */
 };
 
+/** An older generation to extract from. */
+struct rescue_choice {
+    uint64_t generation;
+    uint64_t tree_root; /**< 0: the generation has only one root tree */
+};
+
 /** An older generation with some of these files. */
 struct rescue_generation {
     struct rescue_choice choice;
@@ -75,6 +85,41 @@ BW_VECTOR(rescue_generations, struct rescue_generation);
 BW_VECTOR(rescue_missed_list, struct rescue_missed);
 
 BW_VECTOR(rescue_subvolumes, struct rescue_subvolume);
+
+enum {
+    RESCUE_GENERATIONS = 3, /**< generations from which files are extracted */
+    RESCUE_STEPS = 6 + RESCUE_GENERATIONS,
+};
+
+/** The plan: only numbers, because a confined process passes it to another one, which is not. */
+struct rescue_plan {
+    bool whole, unverified, partly, lost, deleted; /**< there are such files */
+    struct rescue_choice generations[RESCUE_GENERATIONS];
+    unsigned generation_count;
+    bool follows_renames; /**< these steps look for the files under their older names, too */
+    /** Options that were needed to open the file system, as in struct cmd_input. */
+    int superblock_copy;
+    bool scan, ignores_log;
+};
+
+/** Data that were read and verified, as a set of sectors. Snapshots share most of their data, which
+ * need to be read only once: a file is whole if all its extents were read for other files. Memory
+ * is limited; data that are forgotten are read again. All zeros but `sectorsize` and `lock`: empty.
+ */
+enum { RESCUE_VERIFIED_SECTORS = 4096 }; /**< of a page: 16 MiB of data */
+
+struct rescue_verified_page {
+    uint64_t bits[RESCUE_VERIFIED_SECTORS / 64];
+};
+
+BW_VECTOR(rescue_verified_pages, struct rescue_verified_page);
+
+struct rescue_verified {
+    pthread_mutex_t lock;
+    uint32_t sectorsize;
+    struct bw_key_map positions; /**< of pages in `pages`, by their number */
+    struct rescue_verified_pages pages;
+};
 
 /** A running rescue. */
 struct rescue {
@@ -138,6 +183,50 @@ struct rescue_subvolume rescue_total(const struct rescue *rescue);
 
 /** Searches older generations for files that cannot be read, and for deleted ones. */
 struct bw_error *rescue_look_back(struct rescue *rescue);
+
+/* The commands that save the readable files. `rescue` prints them, and `rescue --extract` runs the
+ * same ones. */
+
+/** The folder in the printed commands. */
+extern const char rescue_folder[];
+
+/** The number of steps of a plan. */
+size_t rescue_step_count(const struct rescue_plan *plan);
+
+/** The kind of a step: "whole", "unverified", "older", "partly", "lost" or "deleted". */
+const char *rescue_step_name(const struct rescue_plan *plan, size_t step);
+
+/** Adds the options that were needed to open the file system to the command line's. False
+ * if they contradict each other. */
+bool rescue_apply_plan(const struct rescue_plan *plan, struct cmd_input *input);
+
+/** The options that rescue_apply_plan() adds, as text: "--scan". NULL: none. */
+const char *rescue_open_option(const struct rescue_plan *plan);
+
+/** Appends the shell command of a step, for the images and options of `common`. `folder` is the
+ * target. */
+void rescue_append_step(struct bw_buffer *text, const struct rescue_plan *plan, size_t step,
+                        const struct cmd_common *common, const char *folder);
+
+/** Appends the command `rescue --extract FOLDER`, which runs all steps. */
+void rescue_append_all(struct bw_buffer *text, const struct cmd_common *common, const char *folder);
+
+/** Appends the command `extract --subvolumes`, which keeps snapshots and shared data. */
+void rescue_append_subvolumes(struct bw_buffer *text, const struct cmd_common *common,
+                              const char *folder);
+
+/** Runs all steps, each in a separate process, and lists the files that none has saved. Returns the
+ * worst exit status. Confines the process; it can run no other command. */
+int rescue_run_steps(const struct rescue_plan *plan, const struct cmd_common *common,
+                     const struct cmd_base *base);
+
+/** Whether all data of an extent were verified. */
+bool rescue_verified_has(struct rescue_verified *verified, const struct bw_extent *extent);
+
+/** Adds the data of an extent. False if memory runs out. */
+bool rescue_verified_add(struct rescue_verified *verified, const struct bw_extent *extent);
+
+void rescue_verified_free(struct rescue_verified *verified);
 
 /** Appends the answer for people. */
 struct bw_error *rescue_print(struct cmd_answer *answer, const void *record, uint64_t absent);

@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The commands that save the readable files. */
-#include "cli/rescue/steps.h"
-
+/*
+ * The commands that save the readable files: their words, printed or run.
+ *
+ * The first step extracts all whole files, and lists those that it misses. Each of the others tries
+ * the files of that list again in another way, and lists what it misses, too. Those that are in all
+ * lists are listed as unsaved at the end. Each step is a process, because each command confines
+ * itself to its own files.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -24,6 +29,7 @@
 #include "cli/common/keys.h"
 #include "cli/common/list_file.h"
 #include "cli/common/sandbox.h"
+#include "cli/rescue/rescue.h"
 
 const char rescue_folder[] = "saved";
 
@@ -123,23 +129,13 @@ bool rescue_apply_plan(const struct rescue_plan *plan, struct cmd_input *input)
 const char *rescue_open_option(const struct rescue_plan *plan)
 {
     static const char *const copies[] = {NULL, "--super 1", "--super 2", "--super 0"};
-    return plan->superblock_copy ? copies[plan->superblock_copy]
-           : plan->ignores_log   ? "--log=ignore"
-           : plan->scan          ? "--scan"
-                                 : NULL;
-}
-
-static void add_generation(struct words *words, const struct bw_generation_choice *state)
-{
-    if (state->generation)
-        add_word(words, "--generation=%" PRIu64, state->generation);
-    if (state->tree_root && state->tree_root_generation)
-        add_word(words, "--tree-root=%" PRIu64 "@%" PRIu64, state->tree_root,
-                 state->tree_root_generation);
-    else if (state->tree_root)
-        add_word(words, "--tree-root=%" PRIu64, state->tree_root);
-    if (state->chunk_root)
-        add_word(words, "--chunk-root=%" PRIu64, state->chunk_root);
+    if (plan->superblock_copy)
+        return copies[plan->superblock_copy];
+    if (plan->ignores_log)
+        return "--log=ignore";
+    if (plan->scan)
+        return "--scan";
+    return NULL;
 }
 
 static void add_keys(struct words *words, const struct cmd_input *input)
@@ -185,7 +181,15 @@ static void add_input(struct words *words, const struct cmd_input *input,
         add_word(words, "--alternatives");
     for (size_t i = 0; i < input->map_count; i++)
         add_word(words, "--map=%s", input->maps[i] ? input->maps[i] : "");
-    add_generation(words, state);
+    if (state->generation)
+        add_word(words, "--generation=%" PRIu64, state->generation);
+    if (state->tree_root && state->tree_root_generation)
+        add_word(words, "--tree-root=%" PRIu64 "@%" PRIu64, state->tree_root,
+                 state->tree_root_generation);
+    else if (state->tree_root)
+        add_word(words, "--tree-root=%" PRIu64, state->tree_root);
+    if (state->chunk_root)
+        add_word(words, "--chunk-root=%" PRIu64, state->chunk_root);
     for (size_t i = 0; i < input->image_count; i++)
         add_word(words, "%s%s", i ? "--device=" : "", input->images[i]);
 }
@@ -212,44 +216,44 @@ static bool is_repeated(const struct step *step)
     return !is_deleted(step) && step->kind != WHOLE;
 }
 
-/* The options of a step. */
-static void add_step(struct words *words, const struct step *step, const char *folder)
-{
-    char target[TARGET_ROOM];
-    write_target(step, target);
-    add_word(words, is_deleted(step) ? "deleted" : "extract");
-    add_word(words, is_deleted(step) ? "--extract=%s/%s" : "--directory=%s/%s", folder, target);
-    add_word(words, "--skip-existing");
-    add_word(words, "--manifest=%s/%s.json", folder, target);
-    if (step->kind == LOST)
-        add_word(words, "--lost");
-    if (step->kind == PARTLY)
-        add_word(words, "--on-error=zero");
-    if (step->kind == UNVERIFIED)
-        add_word(words, "--no-checksums");
-    if (step->kind == OLDER && step->follows_renames)
-        add_word(words, "--follow-renames");
-    if (!is_deleted(step))
-        add_word(words, "--missed=%s/%s.missed", folder, target);
-    if (is_repeated(step)) {
-        add_word(words, "--from0");
-        add_word(words, "--files-from=%s/whole.missed", folder);
-    }
-}
-
 /* The words of a step without those for keys, which are read only once. */
 static void add_words(struct words *words, const struct rescue_plan *plan, size_t number,
                       const struct cmd_common *common, const char *folder)
 {
     struct step step = {.kind = WHOLE};
-    struct bw_generation_choice state = common->input.state;
+    char target[TARGET_ROOM];
     find_step(plan, number, &step);
-    if (step.kind == OLDER)
-        state = (struct bw_generation_choice){
-            .generation = step.generation.tree_root ? 0 : step.generation.generation,
-            .tree_root = step.generation.tree_root,
-            .tree_root_generation = step.generation.tree_root ? step.generation.generation : 0};
-    add_step(words, &step, folder);
+    write_target(&step, target);
+    if (is_deleted(&step)) {
+        add_word(words, "deleted");
+        add_word(words, "--extract=%s/%s", folder, target);
+    } else {
+        add_word(words, "extract");
+        add_word(words, "--directory=%s/%s", folder, target);
+    }
+    add_word(words, "--skip-existing");
+    add_word(words, "--manifest=%s/%s.json", folder, target);
+    if (step.kind == LOST)
+        add_word(words, "--lost");
+    if (step.kind == PARTLY)
+        add_word(words, "--on-error=zero");
+    if (step.kind == UNVERIFIED)
+        add_word(words, "--no-checksums");
+    if (step.kind == OLDER && step.follows_renames)
+        add_word(words, "--follow-renames");
+    if (!is_deleted(&step))
+        add_word(words, "--missed=%s/%s.missed", folder, target);
+    if (is_repeated(&step)) {
+        add_word(words, "--from0");
+        add_word(words, "--files-from=%s/whole.missed", folder);
+    }
+
+    struct bw_generation_choice state = common->input.state;
+    if (step.kind == OLDER && step.generation.tree_root)
+        state = (struct bw_generation_choice){.tree_root = step.generation.tree_root,
+                                              .tree_root_generation = step.generation.generation};
+    else if (step.kind == OLDER)
+        state = (struct bw_generation_choice){.generation = step.generation.generation};
     add_input(words, &common->input, &state);
 }
 
@@ -303,38 +307,6 @@ void rescue_append_subvolumes(struct bw_buffer *text, const struct cmd_common *c
 }
 
 /* Running. */
-
-static const struct command *command_of(const char *name)
-{
-    return strcmp(name, cmd_deleted.name) == 0 ? &cmd_deleted : &cmd_extract;
-}
-
-/* Runs a step in a child process, since each command confines its process to its own files. Returns
- * the exit status; reports why, if the step did not end by itself. */
-static int run_step(struct words *words, const struct cmd_common *common,
-                    const struct cmd_base *base, const struct cmd_list_file *unsaved)
-{
-    const char *const name = words->failed ? "" : words->list.items[0];
-    int status = 0;
-    if (words->failed)
-        return cmd_fail_answer(common, bw_error_no_memory());
-    fflush(NULL);
-    const pid_t child = fork();
-    if (child == 0) {
-        close(unsaved->descriptor);
-        exit(cmd_run_step(common->input.keys, base, command_of(name), (int)words->list.count,
-                          words->list.items));
-    }
-    if (child < 0)
-        return cmd_fail_answer(common, bw_error_from_errno(errno, "cannot start a process"));
-    while (waitpid(child, &status, 0) < 0 && errno == EINTR)
-        ;
-    if (WIFEXITED(status))
-        return WEXITSTATUS(status);
-    cmd_fail(common, bw_error_create(BW_ERROR_SYSTEM, "the step was ended by signal %d (%s)",
-                                     WTERMSIG(status), strsignal(WTERMSIG(status))));
-    return STATUS_PARTIAL;
-}
 
 /* Lists in the folder. Their names have no '/'. */
 
@@ -437,75 +409,72 @@ static void write_list_name(const struct step *step, char name[NAME_ROOM])
     snprintf(name, NAME_ROOM, "%s.missed", target);
 }
 
-/* Writes the list, and whether it is complete. */
-static struct bw_error *list_unsaved(const struct rescue_plan *plan, const struct cmd_base *base,
-                                     struct unsaved *unsaved, bool *complete)
-{
-    char name[NAME_ROOM];
-    struct step step;
-    const size_t count = rescue_step_count(plan);
-    for (size_t i = 0; i < count; i++) {
-        bool is_usable;
-        find_step(plan, i, &step);
-        if (!is_repeated(&step))
-            continue;
-        write_list_name(&step, name);
-        BW_TRY(read_list(base, name, check_list, NULL, &is_usable));
-        if (!is_usable)
-            continue;
-        BW_TRY(read_list(base, name, count_list, unsaved, &is_usable));
-        unsaved->before++;
-    }
-    write_list_name(&(struct step){.kind = WHOLE}, name);
-    return read_list(base, name, write_unsaved, unsaved, complete);
-}
-
-/* Confines the process, which starts no others any more: paths in lists come from the image. Closes
- * the list. Returns the exit status. */
+/* Writes the list of the files that no step has saved, and closes it. Confines the process, which
+ * starts no others any more: paths in lists come from the image. Returns the exit status. */
 static int write_unsaved_list(const struct rescue_plan *plan, const struct cmd_common *common,
                               const struct cmd_base *base, struct cmd_list_file *file)
 {
     struct cmd_common own = *common;
     struct unsaved unsaved = {.file = file};
+    struct step step = {.kind = WHOLE};
+    char name[NAME_ROOM];
     bool complete = false;
     own.writing.folder = &base->descriptor;
     own.writing.fsync = true;
     struct bw_error *error = cmd_sandbox_enter(&own, NULL);
-    if (!error)
-        error = list_unsaved(plan, base, &unsaved, &complete);
+    for (size_t i = 0; i < rescue_step_count(plan) && !error; i++) {
+        bool is_usable;
+        find_step(plan, i, &step);
+        if (!is_repeated(&step))
+            continue;
+        write_list_name(&step, name);
+        error = read_list(base, name, check_list, NULL, &is_usable);
+        if (error || !is_usable)
+            continue;
+        error = read_list(base, name, count_list, &unsaved, &is_usable);
+        unsaved.before++;
+    }
+    if (!error) {
+        write_list_name(&(struct step){.kind = WHOLE}, name);
+        error = read_list(base, name, write_unsaved, &unsaved, &complete);
+    }
     bw_key_map_free(&unsaved.lists);
     error = bw_error_first(error, cmd_list_file_close(&own, file, complete && !error));
     if (error)
         return cmd_fail_answer(common, error);
-    if (complete || unsaved.count)
-        printf("\n%s%" PRIu64 " file%s could not be saved%s%s%s\n", complete ? "" : "At least ",
-               unsaved.count, bw_plural(unsaved.count), unsaved.count ? ": see " : "",
-               unsaved.count ? base->path : "", unsaved.count ? "/unsaved" : "");
-    if (complete)
-        return unsaved.count ? STATUS_PARTIAL : STATUS_OK;
-    cmd_fail(common, bw_error_create(BW_ERROR_SYSTEM,
-                                     "%s/unsaved is incomplete, because a step did not "
-                                     "end: run the same command again to continue",
-                                     base->path));
-    return STATUS_PARTIAL;
+
+    if (complete || unsaved.count) {
+        printf("\n%s%" PRIu64 " file%s could not be saved", complete ? "" : "At least ",
+               unsaved.count, bw_plural(unsaved.count));
+        if (unsaved.count)
+            printf(": see %s/unsaved", base->path);
+        printf("\n");
+    }
+    if (!complete)
+        cmd_fail(common, bw_error_create(BW_ERROR_SYSTEM,
+                                         "%s/unsaved is incomplete, because a step did not "
+                                         "end: run the same command again to continue",
+                                         base->path));
+    return complete && !unsaved.count ? STATUS_OK : STATUS_PARTIAL;
 }
 
-static int run_numbered_step(const struct rescue_plan *plan, size_t number,
-                             const struct cmd_common *common, const struct cmd_base *base,
-                             const struct cmd_list_file *unsaved)
+/* Prints a step, and runs it in a child process, since each command confines its process to its own
+ * files. Returns the exit status; reports why, if the step did not end by itself. */
+static int run_step(const struct rescue_plan *plan, size_t number, const struct cmd_common *common,
+                    const struct cmd_base *base, const struct cmd_list_file *unsaved)
 {
     BW_AUTO_BUFFER struct bw_buffer text = {0};
-    struct words words = {.list.count = 0};
-    struct step step = {.kind = WHOLE};
-    char name[NAME_ROOM];
     rescue_append_step(&text, plan, number, common, base->path);
     if (text.failed)
         return cmd_fail_answer(common, bw_error_no_memory());
     printf("\nStep %zu of %zu: %.*s\n", number + 1, rescue_step_count(plan), (int)text.length,
            text.data);
+
+    struct step step = {.kind = WHOLE};
     find_step(plan, number, &step);
     if (!is_deleted(&step)) { /* the list of an earlier run is no longer right */
         struct cmd_list_file list;
+        char name[NAME_ROOM];
         write_list_name(&step, name);
         struct bw_error *error = open_list(base, name, &list);
         if (!error)
@@ -513,11 +482,34 @@ static int run_numbered_step(const struct rescue_plan *plan, size_t number,
         if (error)
             return cmd_fail(common, error);
     }
+
+    struct words words = {.list.count = 0};
     add_words(&words, plan, number, common, base->path);
     add_word(&words, "--fsync");
-    const int status = run_step(&words, common, base, unsaved);
+    if (words.failed) {
+        free_words(&words);
+        return cmd_fail_answer(common, bw_error_no_memory());
+    }
+    const struct command *command = is_deleted(&step) ? &cmd_deleted : &cmd_extract;
+    fflush(NULL);
+    const pid_t child = fork();
+    const int problem = errno;
+    if (child == 0) {
+        close(unsaved->descriptor);
+        exit(cmd_run_step(common->input.keys, base, command, (int)words.list.count,
+                          words.list.items));
+    }
     free_words(&words);
-    return status;
+    if (child < 0)
+        return cmd_fail_answer(common, bw_error_from_errno(problem, "cannot start a process"));
+    int status = 0;
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR)
+        ;
+    if (WIFEXITED(status))
+        return WEXITSTATUS(status);
+    cmd_fail(common, bw_error_create(BW_ERROR_SYSTEM, "the step was ended by signal %d (%s)",
+                                     WTERMSIG(status), strsignal(WTERMSIG(status))));
+    return STATUS_PARTIAL;
 }
 
 int rescue_run_steps(const struct rescue_plan *plan, const struct cmd_common *common,
@@ -529,7 +521,7 @@ int rescue_run_steps(const struct rescue_plan *plan, const struct cmd_common *co
     if (error)
         return cmd_fail(common, error);
     for (size_t i = 0; i < rescue_step_count(plan); i++) {
-        const int status = run_numbered_step(plan, i, common, base, &unsaved);
+        const int status = run_step(plan, i, common, base, &unsaved);
         worst = status > worst ? status : worst;
     }
     const int status = write_unsaved_list(plan, common, base, &unsaved);

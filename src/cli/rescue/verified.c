@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Data that were read and verified, as a bit for each sector. */
-#include "cli/rescue/verified.h"
-
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/vector.h"
+#include "cli/rescue/rescue.h"
 
 enum {
     SECTORS = RESCUE_VERIFIED_SECTORS,
@@ -19,28 +18,6 @@ static struct rescue_verified_page *page_of(const struct rescue_verified *verifi
     return position == UINT32_MAX ? NULL : &verified->pages.items[position];
 }
 
-static void forget_all(struct rescue_verified *verified)
-{
-    bw_key_map_clear(&verified->positions);
-    verified->pages.count = 0;
-}
-
-/* The same, but adds the page if it is missing. NULL if memory runs out. */
-static struct rescue_verified_page *make_page(struct rescue_verified *verified, uint64_t sector)
-{
-    struct rescue_verified_page *page = page_of(verified, sector);
-    if (page)
-        return page;
-    if (verified->pages.count == MOST_PAGES)
-        forget_all(verified);
-    if (rescue_verified_pages_reserve(&verified->pages, 1) ||
-        bw_key_map_put(&verified->positions, sector / SECTORS, (uint32_t)verified->pages.count))
-        return NULL;
-    page = &verified->pages.items[verified->pages.count++];
-    memset(page, 0, sizeof *page);
-    return page;
-}
-
 /* The sectors of the data of an extent; false if it has none on disk. */
 static bool sectors_of(const struct rescue_verified *verified, const struct bw_extent *extent,
                        uint64_t *first, uint64_t *end)
@@ -51,27 +28,22 @@ static bool sectors_of(const struct rescue_verified *verified, const struct bw_e
     return extent->kind == BW_EXTENT_REGULAR && extent->used_stored;
 }
 
-static bool has_all(const struct rescue_verified *verified, uint64_t first, uint64_t end)
-{
-    for (uint64_t sector = first; sector < end; sector++) {
-        const struct rescue_verified_page *page = page_of(verified, sector);
-        if (!page || !(page->bits[sector % SECTORS / 64] >> sector % 64 & 1))
-            return false;
-    }
-    return true;
-}
-
 bool rescue_verified_has(struct rescue_verified *verified, const struct bw_extent *extent)
 {
     uint64_t first, end;
+    bool has = true;
     if (!sectors_of(verified, extent, &first, &end))
         return extent->kind != BW_EXTENT_BAD;
     pthread_mutex_lock(&verified->lock);
-    const bool has = has_all(verified, first, end);
+    for (uint64_t sector = first; sector < end && has; sector++) {
+        const struct rescue_verified_page *page = page_of(verified, sector);
+        has = page && page->bits[sector % SECTORS / 64] >> sector % 64 & 1;
+    }
     pthread_mutex_unlock(&verified->lock);
     return has;
 }
 
+/* If there are too many pages, all are forgotten. */
 bool rescue_verified_add(struct rescue_verified *verified, const struct bw_extent *extent)
 {
     uint64_t first, end;
@@ -79,11 +51,22 @@ bool rescue_verified_add(struct rescue_verified *verified, const struct bw_exten
     if (!sectors_of(verified, extent, &first, &end))
         return true;
     pthread_mutex_lock(&verified->lock);
-    for (uint64_t sector = first; sector < end && good; sector++) {
-        struct rescue_verified_page *page = make_page(verified, sector);
-        good = page;
-        if (page)
-            page->bits[sector % SECTORS / 64] |= UINT64_C(1) << sector % 64;
+    for (uint64_t sector = first; sector < end; sector++) {
+        struct rescue_verified_page *page = page_of(verified, sector);
+        if (!page) {
+            if (verified->pages.count == MOST_PAGES) {
+                bw_key_map_clear(&verified->positions);
+                verified->pages.count = 0;
+            }
+            good = !rescue_verified_pages_reserve(&verified->pages, 1) &&
+                   !bw_key_map_put(&verified->positions, sector / SECTORS,
+                                   (uint32_t)verified->pages.count);
+            if (!good)
+                break;
+            page = &verified->pages.items[verified->pages.count++];
+            memset(page, 0, sizeof *page);
+        }
+        page->bits[sector % SECTORS / 64] |= UINT64_C(1) << sector % 64;
     }
     pthread_mutex_unlock(&verified->lock);
     return good;
