@@ -33,7 +33,8 @@ static bool add_once(struct bw_fs *fs, struct bw_key_map *map, uint64_t key)
 {
     pthread_mutex_lock(&fs->lost_lock);
     const bool first = !bw_key_map_has(map, key);
-    BW_AUTO_ERROR struct bw_error *error = first ? bw_key_map_put(map, key, 1) : NULL;
+    if (first)
+        bw_error_free(bw_key_map_put(map, key, 1));
     pthread_mutex_unlock(&fs->lost_lock);
     return first;
 }
