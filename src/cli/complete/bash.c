@@ -16,13 +16,6 @@ struct reading {
     bool begun;
 };
 
-static void end_word(struct reading *reading)
-{
-    if (reading->begun)
-        reading->line->words[++reading->line->count] = ++reading->end;
-    reading->begun = false;
-}
-
 static void add_byte(struct reading *reading, char byte)
 {
     *reading->end++ = byte;
@@ -62,7 +55,9 @@ static const char *read_plain(struct reading *reading, const char *at)
         if (at[1])
             add_byte(reading, *++at);
     } else if (strchr(" \t\n", *at)) {
-        end_word(reading);
+        if (reading->begun)
+            reading->line->words[++reading->line->count] = ++reading->end;
+        reading->begun = false;
         reading->line->cut = 0;
     } else {
         add_byte(reading, *at);

@@ -92,8 +92,9 @@ static struct bw_error *add_subvolume(void *context, const struct bw_subvolume_i
     return NULL;
 }
 
-static void complete_subvolumes(struct completion *complete)
+static void add_subvolumes(struct completion *complete, const struct command *command)
 {
+    (void)command;
     struct bw_fs *fs = open_images(complete);
     if (fs)
         bw_error_free(bw_fs_subvolumes(fs, true, add_subvolume, complete));
@@ -113,8 +114,9 @@ static struct bw_error *add_table(void *context, const struct bw_partition_table
     return NULL;
 }
 
-static void complete_partitions(struct completion *complete)
+static void add_partitions(struct completion *complete, const struct command *command)
 {
+    (void)command;
     complete->common->input.partition = NULL;
     const struct bw_fs_options options = cmd_fs_options(complete->common);
     if (are_local_files(complete->common))
@@ -130,8 +132,9 @@ static struct bw_error *add_device(void *context, const struct bw_device_info *d
     return NULL;
 }
 
-static void complete_devices(struct completion *complete)
+static void add_devices(struct completion *complete, const struct command *command)
 {
+    (void)command;
     struct bw_fs *fs = open_images(complete);
     if (fs)
         bw_error_free(bw_fs_devices(fs, add_device, complete));
@@ -149,20 +152,6 @@ static void complete_skip(struct completion *complete, const char *separators)
         complete->prefix_length += (size_t)(next + 1 - complete->value);
 }
 
-static struct bw_error *add_entries(struct completion *complete, struct bw_directory *directory)
-{
-    const struct bw_directory_entry *entry;
-    while (complete->count < PATHS_MAX) {
-        BW_TRY(bw_directory_next(directory, &entry));
-        if (!entry)
-            break;
-        bool is_directory = entry->place.type == BW_FILE_DIRECTORY;
-        complete_add(complete, is_directory ? COMPLETE_BEGIN : COMPLETE_WORD, entry->name,
-                     entry->name_length, is_directory ? "/" : "", "");
-    }
-    return NULL;
-}
-
 /* Adds the entries of the directory in the value, up to its last slash. */
 static struct bw_error *add_paths(struct completion *complete, struct bw_fs *fs)
 {
@@ -178,14 +167,23 @@ static struct bw_error *add_paths(struct completion *complete, struct bw_fs *fs)
         BW_TRY(bw_subvolume_by_name(fs, complete->subvolume, &from));
     BW_TRY(bw_lookup(fs, from, parent, true, &place));
     BW_TRY(bw_directory_open(fs, &place, BW_DIRECTORY_START, &directory));
-    struct bw_error *error = add_entries(complete, directory);
+    struct bw_error *error = NULL;
+    for (const struct bw_directory_entry *entry; complete->count < PATHS_MAX;) {
+        error = bw_directory_next(directory, &entry);
+        if (error || !entry)
+            break;
+        const bool is_directory = entry->place.type == BW_FILE_DIRECTORY;
+        complete_add(complete, is_directory ? COMPLETE_BEGIN : COMPLETE_WORD, entry->name,
+                     entry->name_length, is_directory ? "/" : "", "");
+    }
     bw_directory_close(directory);
     return error;
 }
 
 /* Adds paths in the images. Adds nothing if an image is not a local file or cannot be opened. */
-static void complete_paths(struct completion *complete)
+static void add_path_words(struct completion *complete, const struct command *command)
 {
+    (void)command;
     struct bw_fs *fs = open_images(complete);
     if (!*complete->value) {
         complete->prefix = "/";
@@ -341,35 +339,10 @@ static void add_styles(struct completion *complete, const struct command *comman
     complete_add(complete, COMPLETE_BEGIN, "+", 1, "", "a format as of date(1)");
 }
 
-static void add_subvolumes(struct completion *complete, const struct command *command)
-{
-    (void)command;
-    complete_subvolumes(complete);
-}
-
 static void add_subvolume_list(struct completion *complete, const struct command *command)
 {
-    (void)command;
     complete_skip(complete, ",");
-    complete_subvolumes(complete);
-}
-
-static void add_partitions(struct completion *complete, const struct command *command)
-{
-    (void)command;
-    complete_partitions(complete);
-}
-
-static void add_devices(struct completion *complete, const struct command *command)
-{
-    (void)command;
-    complete_devices(complete);
-}
-
-static void add_path_words(struct completion *complete, const struct command *command)
-{
-    (void)command;
-    complete_paths(complete);
+    add_subvolumes(complete, command);
 }
 
 static void add_commands(struct completion *complete, const struct command *command)
@@ -458,20 +431,6 @@ static void apply_option(struct line *line, size_t number, const char *argument)
                                         option, argument));
 }
 
-static void read_long(struct line *line, const char *word)
-{
-    const char *equals = strchr(word, '=');
-    size_t length = equals ? (size_t)(equals - word) : strlen(word);
-    size_t number = find_long(&line->options, word, length);
-    if (number == line->options.count)
-        return;
-    const struct cmd_option *option = line->options.items[number].option;
-    if (!equals && needs_argument(option))
-        line->pending = option;
-    else
-        apply_option(line, number, equals ? equals + 1 : NULL);
-}
-
 /* Parses short options in one word; the last may take the rest of the word as its argument. Returns
  * where the argument begins; NULL if it is not in this word. */
 static const char *read_letters(struct line *line, const char *letters, size_t *number)
@@ -488,18 +447,29 @@ static const char *read_letters(struct line *line, const char *letters, size_t *
 
 static void read_option(struct line *line, const char *word)
 {
-    size_t number;
+    size_t number = line->options.count;
+    const char *argument = NULL;
     if (strcmp(word, "--") == 0) {
         line->only_operands = true;
-    } else if (word[1] == '-') {
-        read_long(line, word + 2);
-    } else {
-        const char *argument = read_letters(line, word + 1, &number);
-        if (argument && *argument)
-            apply_option(line, number, argument);
-        else if (argument)
-            line->pending = line->options.items[number].option;
+        return;
     }
+    if (word[1] == '-') {
+        const char *equals = strchrnul(word, '=');
+        number = find_long(&line->options, word + 2, (size_t)(equals - word) - 2);
+        argument = *equals ? equals + 1 : NULL;
+    } else {
+        argument = read_letters(line, word + 1, &number);
+        if (!argument)
+            return;
+        argument = *argument ? argument : NULL;
+    }
+    if (number == line->options.count)
+        return;
+    const struct cmd_option *option = line->options.items[number].option;
+    if (!argument && needs_argument(option))
+        line->pending = option;
+    else
+        apply_option(line, number, argument);
 }
 
 static void read_word(struct line *line, const char *word)
@@ -566,44 +536,27 @@ static void complete_option(struct line *line, const char *word)
     }
 }
 
-/* The first operand is the image; the command decides about the others. */
-static void complete_operand(struct line *line)
-{
-    const struct command *command = line->command;
-    const char *operands = command->operands;
-    const char *first = strchr(operands, ' ');
-    if (command->takes_paths && line->operand_count && first)
-        complete_argument(&line->complete, first, command);
-    else if (command->needs_no_image)
-        complete_argument(&line->complete, operands, command);
-    else
-        complete_argument(&line->complete, "IMAGE", command);
-}
-
-static void add_operand_images(struct line *line)
-{
-    struct cmd_common *common = &line->common;
-    size_t images = line->command->takes_paths && line->operand_count ? 1 : line->operand_count;
-    memmove(common->input.images + images, common->input.images,
-            common->input.image_count * sizeof *common->input.images);
-    memcpy(common->input.images, line->operands, images * sizeof *common->input.images);
-    common->input.image_count += images;
-}
-
 static void complete_last(struct line *line, const char *word, bool is_first)
 {
+    const struct command *command = line->command;
+    const char *operands = command->operands, *first = strchr(operands, ' ');
     if (!line->pending && !line->only_operands && *word == '-') {
         complete_option(line, word);
         return;
     }
     set_value(line, word, word);
-    for (size_t i = 0; is_first && cmd_table[i]; i++)
-        complete_add(&line->complete, COMPLETE_WORD, cmd_table[i]->name, strlen(cmd_table[i]->name),
-                     "", cmd_table[i]->summary);
+    if (is_first)
+        add_commands(&line->complete, NULL);
+
+    /* The first operand is the image; the command decides about the others. */
     if (line->pending)
         complete_option_value(line, line->pending);
+    else if (command->takes_paths && line->operand_count && first)
+        complete_argument(&line->complete, first, command);
+    else if (command->needs_no_image)
+        complete_argument(&line->complete, operands, command);
     else
-        complete_operand(line);
+        complete_argument(&line->complete, "IMAGE", command);
 }
 
 /* Expands "~/", which shells do not expand before completion. Returns memory to be freed, or
@@ -634,15 +587,6 @@ static void silence_and_set_timer(void)
     setitimer(ITIMER_REAL, &limit, NULL);
 }
 
-/* Applies all words but the last. */
-static void read_words(struct line *line, char **words, size_t count)
-{
-    line->options = cmd_options_of(line->command, &line->common, NULL);
-    line->complete.common = &line->common;
-    for (size_t i = 0; i + 1 < count; i++)
-        read_word(line, words[i]);
-}
-
 /* Returns the completions of the last word; the caller frees them. */
 static struct bw_buffer complete_words(char **words, size_t count)
 {
@@ -655,12 +599,22 @@ static struct bw_buffer complete_words(char **words, size_t count)
         return (struct bw_buffer){0};
     line.common = (struct cmd_common){.input.images = images,
                                       .input.graph.struct_size = sizeof line.common.input.graph};
-    read_words(&line, words + !!command, count - !!command);
-    add_operand_images(&line);
-    for (size_t i = 0; i < line.common.input.image_count; i++)
+    line.options = cmd_options_of(line.command, &line.common, NULL);
+    line.complete.common = &line.common;
+    for (size_t i = command ? 1 : 0; i + 1 < count; i++)
+        read_word(&line, words[i]);
+
+    /* The operands that are images precede those of options. */
+    struct cmd_input *input = &line.common.input;
+    const bool has_paths = line.command->takes_paths && line.operand_count;
+    const size_t added = has_paths ? 1 : line.operand_count;
+    memmove(images + added, images, input->image_count * sizeof *images);
+    memcpy(images, operands, added * sizeof *images);
+    input->image_count += added;
+    for (size_t i = 0; i < input->image_count; i++)
         expanded[i] = expand_home(&images[i]);
     complete_last(&line, words[count - 1], count == 1);
-    for (size_t i = 0; i < line.common.input.image_count; i++)
+    for (size_t i = 0; i < input->image_count; i++)
         free(expanded[i]);
     return line.complete.text;
 }

@@ -16,25 +16,25 @@ static const struct cmd_option options[] = {
     {0},
 };
 
-static int print_and_close(struct cmd_answer *answer, enum bw_graph_format format)
-{
-    struct bw_fs *fs = answer->session.fs;
-    struct bw_error *error = answer->rows
-                                 ? bw_fs_write_layers(fs, &answer->stream)
-                                 : bw_fs_print_graph(fs, format, cmd_write, &answer->output);
-    return cmd_end(answer->common, &answer->session, cmd_answer_end(answer, error), STATUS_OK);
-}
-
 static int run(const struct cmd_common *common, void *state)
 {
     const struct graph_state *graph = state;
     const struct cmd_answer_plan plan = {.record = cmd_graph.record};
     struct cmd_answer answer;
+    int status;
     struct bw_error *error = cmd_answer_begin(&answer, common, &plan);
-    int status =
-        error ? cmd_fail(common, error) : cmd_open_to(common, CMD_OPEN_GRAPH, &answer.session);
-    if (!status)
-        status = print_and_close(&answer, graph->format);
+    if (error)
+        status = cmd_fail(common, error);
+    else
+        status = cmd_open_to(common, CMD_OPEN_GRAPH, &answer.session);
+    if (!status) {
+        struct bw_fs *fs = answer.session.fs;
+        if (answer.rows)
+            error = bw_fs_write_layers(fs, &answer.stream);
+        else
+            error = bw_fs_print_graph(fs, graph->format, cmd_write, &answer.output);
+        status = cmd_end(common, &answer.session, cmd_answer_end(&answer, error), STATUS_OK);
+    }
     cmd_answer_free(&answer);
     return status;
 }

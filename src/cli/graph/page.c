@@ -54,18 +54,6 @@ static bool is_example(const char *line)
     return strncmp(line, example_indent, strlen(example_indent)) == 0;
 }
 
-/* Appends the lines of an example unchanged. Returns the text after them. */
-static const char *append_example(struct bw_buffer *text, const char *prose)
-{
-    bw_buffer_append_byte(text, '\n');
-    while (is_example(prose)) {
-        size_t length = strcspn(prose, "\n");
-        bw_buffer_format(text, "%.*s\n", (int)length, prose);
-        prose += length + (prose[length] == '\n');
-    }
-    return prose;
-}
-
 /* A paragraph ends at an empty line, at an example, or at the end of the text. */
 static size_t paragraph_length(const char *prose)
 {
@@ -75,40 +63,48 @@ static size_t paragraph_length(const char *prose)
     return (size_t)(end - prose);
 }
 
+/* Wraps paragraphs. The lines of an example remain unchanged. */
 static void append_prose(struct bw_buffer *text, const char *prose)
 {
     while (prose += strspn(prose, "\n"), *prose) {
-        if (is_example(prose)) {
-            prose = append_example(text, prose);
+        bw_buffer_append_byte(text, '\n');
+        if (!is_example(prose)) {
+            const size_t length = paragraph_length(prose);
+            page_append_words(text, prose, length, 0, WIDTH);
+            bw_buffer_append_byte(text, '\n');
+            prose += length;
             continue;
         }
-        size_t length = paragraph_length(prose);
-        bw_buffer_append_byte(text, '\n');
-        page_append_words(text, prose, length, 0, WIDTH);
-        bw_buffer_append_byte(text, '\n');
-        prose += length;
+        while (is_example(prose)) {
+            const size_t length = strcspn(prose, "\n");
+            bw_buffer_format(text, "%.*s\n", (int)length, prose);
+            prose += length + (prose[length] == '\n');
+        }
     }
 }
 
 static const char *space_above(enum bw_address_space space)
 {
-    return space == BW_ADDRESS_DEVICE    ? "device addresses"
-           : space == BW_ADDRESS_LOGICAL ? "logical addresses"
-                                         : "any addresses";
-}
-
-static const char *space_below(enum bw_address_space space)
-{
-    return space == BW_ADDRESS_NONE  ? "nothing"
-           : space == BW_ADDRESS_ANY ? "the same"
-                                     : space_above(space);
+    switch (space) {
+    case BW_ADDRESS_DEVICE:
+        return "device addresses";
+    case BW_ADDRESS_LOGICAL:
+        return "logical addresses";
+    default:
+        return "any addresses";
+    }
 }
 
 void page_append_place(struct bw_buffer *text, const struct bw_xlator_class *type)
 {
     unsigned least = type->minimum_children, most = type->maximum_children;
+    const char *below = space_above(type->below);
+    if (type->below == BW_ADDRESS_NONE)
+        below = "nothing";
+    else if (type->below == BW_ADDRESS_ANY)
+        below = "the same";
     bw_buffer_format(text, "Above it: %s. Below it: %s. Subvolumes (the layers it reads from): ",
-                     space_above(type->above), space_below(type->below));
+                     space_above(type->above), below);
     if (!most)
         bw_buffer_format(text, "none.");
     else if (most == 1)
@@ -121,17 +117,6 @@ void page_append_place(struct bw_buffer *text, const struct bw_xlator_class *typ
         bw_buffer_format(text, "%u to %u.", least, most);
 }
 
-/* "size: 0 to 1T; default 6M", or "path; must be given". */
-static void append_facts(struct bw_buffer *text, const struct bw_option *option)
-{
-    const char *value = option->default_value;
-    BW_AUTO_FREE char *range = bw_option_range(option);
-    text->failed |= !range;
-    bw_buffer_format(text, "%s%s%s; %s", bw_option_type_name(option->type),
-                     range && *range ? ": " : "", range ? range : "", value ? "default " : "");
-    bw_buffer_format(text, "%s", !value ? "must be given" : *value ? value : "empty");
-}
-
 static void append_options(struct bw_buffer *text, const struct bw_option *options)
 {
     size_t columns = 0;
@@ -141,8 +126,18 @@ static void append_options(struct bw_buffer *text, const struct bw_option *optio
     const size_t indent = columns + 4;
     bw_buffer_format(text, "\nOptions:\n");
     for (const struct bw_option *option = options; option->name; option++) {
+        /* "size: 0 to 1T; default 6M", or "path; must be given". */
         struct bw_buffer facts = {0};
-        append_facts(&facts, option);
+        const char *value = option->default_value;
+        BW_AUTO_FREE char *range = bw_option_range(option);
+        bw_buffer_format(&facts, "%s", bw_option_type_name(option->type));
+        if (range && *range)
+            bw_buffer_format(&facts, ": %s", range);
+        if (value)
+            bw_buffer_format(&facts, "; default %s", *value ? value : "empty");
+        else
+            bw_buffer_format(&facts, "; must be given");
+        facts.failed |= !range;
         bw_buffer_format(text, "  %-*s  ", (int)columns, option->name);
         page_append_words(text, option->description, strlen(option->description), indent, WIDTH);
         bw_buffer_format(text, "\n%*s", (int)indent, "");

@@ -32,15 +32,8 @@ struct types {
     struct bw_xlator_classes classes;
     const struct cmd_common *common;
     struct bw_registry *registry;
-    bool no_memory;
     bool unusable; /* a shared object could not be used */
 };
-
-static void add_type(struct types *types, const struct bw_xlator_class *type)
-{
-    if (bw_xlator_classes_push(&types->classes, type))
-        types->no_memory = true;
-}
 
 /* Adds a type. If it cannot be loaded, prints the error and continues. */
 static struct bw_error *add_loadable(void *context, const char *name)
@@ -49,41 +42,13 @@ static struct bw_error *add_loadable(void *context, const char *name)
     const struct bw_xlator_class *type;
     struct bw_error *error = bw_registry_find(types->registry, name, &type);
     if (!error)
-        add_type(types, type);
-    else if (types->common->messages.quiet)
+        return bw_xlator_classes_push(&types->classes, type);
+    if (types->common->messages.quiet)
         bw_error_free(error);
     else
         cmd_fail(types->common, bw_error_prefix(error, "%s", name));
-    types->unusable |= error != NULL;
+    types->unusable = true;
     return NULL;
-}
-
-static struct bw_error *find_types(struct types *types)
-{
-    for (size_t i = 0; i < types->common->input.image_count; i++) {
-        const struct bw_xlator_class *type;
-        BW_TRY(bw_registry_find(types->registry, types->common->input.images[i], &type));
-        add_type(types, type);
-    }
-    return NULL;
-}
-
-static void append_list(struct bw_buffer *text, const struct types *types)
-{
-    struct bw_table_column columns[2] = {{0}};
-    BW_AUTO_BUFFER struct bw_buffer cells = {0};
-    for (size_t i = 0; i < types->classes.count; i++)
-        bw_buffer_format(&cells, "%s\t%s\n", types->classes.items[i]->type,
-                         types->classes.items[i]->description);
-    bw_table_append(text, &cells, columns);
-}
-
-static void append_pages(struct bw_buffer *text, const struct types *types)
-{
-    for (size_t i = 0; i < types->classes.count; i++) {
-        bw_buffer_format(text, "%s", i ? "\n\n" : "");
-        page_append(text, types->classes.items[i]);
-    }
 }
 
 /* Rows. */
@@ -114,63 +79,69 @@ static struct bw_error *write_rows(struct cmd_answer *answer, const struct types
                                              .options = {list_options, (void *)(uintptr_t)type}};
         BW_TRY(cmd_answer_write(answer, &row, sizeof row, 0));
     }
-    return types->no_memory ? bw_error_no_memory() : NULL;
+    return NULL;
 }
 
+/* A list of all types, or the pages of those on the command line. */
 static struct bw_error *write_text(struct cmd_answer *answer, const struct types *types)
 {
-    const bool list = !types->common->input.image_count;
+    struct bw_table_column columns[2] = {{0}};
+    BW_AUTO_BUFFER struct bw_buffer cells = {0};
     struct bw_buffer *text = &answer->text;
-    (list ? append_list : append_pages)(text, types);
-    text->failed |= types->no_memory;
-    return text->failed ? bw_error_no_memory()
-                        : cmd_write(&answer->output, text->data, text->length);
-}
-
-static int write_out(const struct types *types)
-{
-    const struct cmd_answer_plan plan = {.record = cmd_xlators.record};
-    struct cmd_answer answer;
-    struct bw_error *error = cmd_answer_begin(&answer, types->common, &plan);
-    int status = error ? cmd_fail(types->common, error) : STATUS_OK;
-    if (!status) {
-        error = answer.rows ? write_rows(&answer, types) : write_text(&answer, types);
-        error = cmd_answer_end(&answer, error);
-        status = error             ? cmd_fail_answer(types->common, error)
-                 : types->unusable ? STATUS_PARTIAL
-                                   : STATUS_OK;
+    const bool pages = types->common->input.image_count;
+    for (size_t i = 0; i < types->classes.count; i++) {
+        const struct bw_xlator_class *type = types->classes.items[i];
+        if (!pages) {
+            bw_buffer_format(&cells, "%s\t%s\n", type->type, type->description);
+            continue;
+        }
+        bw_buffer_format(text, "%s", i ? "\n\n" : "");
+        page_append(text, type);
     }
-    cmd_answer_free(&answer);
-    return status;
+    if (!pages)
+        bw_table_append(text, &cells, columns);
+    if (text->failed)
+        return bw_error_no_memory();
+    return cmd_write(&answer->output, text->data, text->length);
 }
 
 /* Prints the types on the command line, or all. */
-static int print_types(struct bw_registry *registry, const struct cmd_common *common)
+static int run(const struct cmd_common *common, void *state)
 {
-    struct types types = {.common = common, .registry = registry};
-    struct bw_error *error = common->input.image_count
-                                 ? find_types(&types)
-                                 : bw_registry_each(registry, add_loadable, &types);
-    int status;
+    const struct xlators_state *xlators = state;
+    const struct cmd_input *input = &common->input;
+    const struct cmd_answer_plan plan = {.record = cmd_xlators.record};
+    struct types types = {.common = common};
+    struct cmd_answer answer;
+    struct bw_error *error = bw_registry_open(xlators->built_in ? "" : NULL, &types.registry);
+    if (error)
+        return cmd_fail(common, error);
+    for (size_t i = 0; !error && i < input->image_count; i++) {
+        const struct bw_xlator_class *type;
+        error = bw_registry_find(types.registry, input->images[i], &type);
+        if (!error)
+            error = bw_xlator_classes_push(&types.classes, type);
+    }
+    if (!input->image_count)
+        error = bw_registry_each(types.registry, add_loadable, &types);
+    int status = types.unusable ? STATUS_PARTIAL : STATUS_OK;
     if (error) {
         status = cmd_fail(common, error);
         fputs("'btrfs-walk xlators' lists all types.\n", stderr);
     } else {
-        status = write_out(&types);
+        error = cmd_answer_begin(&answer, common, &plan);
+        if (error) {
+            status = cmd_fail(common, error);
+        } else {
+            error = answer.rows ? write_rows(&answer, &types) : write_text(&answer, &types);
+            error = cmd_answer_end(&answer, error);
+            if (error)
+                status = cmd_fail_answer(common, error);
+        }
+        cmd_answer_free(&answer);
     }
     bw_xlator_classes_free(&types.classes);
-    return status;
-}
-
-static int run(const struct cmd_common *common, void *state)
-{
-    const struct xlators_state *xlators = state;
-    struct bw_registry *registry;
-    struct bw_error *error = bw_registry_open(xlators->built_in ? "" : NULL, &registry);
-    if (error)
-        return cmd_fail(common, error);
-    int status = print_types(registry, common);
-    bw_registry_close(registry);
+    bw_registry_close(types.registry);
     return status;
 }
 

@@ -27,9 +27,9 @@ static struct bw_error *set_last(void *target, const struct cmd_option *option,
                                  const char *argument)
 {
     struct blackbox_state *blackbox = target;
-    return cmd_parse_number(argument, 0, UINT32_MAX, &blackbox->last)
-               ? NULL
-               : cmd_bad_argument(option, argument, "a number");
+    if (!cmd_parse_number(argument, 0, UINT32_MAX, &blackbox->last))
+        return cmd_bad_argument(option, argument, "a number");
+    return NULL;
 }
 
 static const struct cmd_option options[] = {
@@ -37,36 +37,6 @@ static const struct cmd_option options[] = {
     {0, "last", "N", "print only the last N events", .store = set_last},
     {0},
 };
-
-static struct bw_error *load_recording(const struct cmd_common *common, const char *file,
-                                       struct bw_recording **recording)
-{
-    int descriptor = open(file, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-    if (descriptor < 0)
-        return bw_error_from_errno(errno, "cannot open");
-    struct bw_error *error = cmd_sandbox_enter(common, NULL);
-    if (!error)
-        error = bw_recording_open(descriptor, recording);
-    close(descriptor);
-    return error;
-}
-
-static struct bw_error *write_events(const struct blackbox_state *blackbox,
-                                     const struct bw_recording *recording)
-{
-    struct cmd_output output = {0};
-    struct bw_error *error = NULL;
-    uint32_t count = bw_recording_facts(recording)->count;
-    for (uint32_t i = blackbox->last < count ? count - (uint32_t)blackbox->last : 0;
-         i < count && !error; i++) {
-        const struct bw_recorded event = bw_recording_event(recording, i);
-        const struct bw_bytes *line = blackbox->json ? &event.json : &event.text;
-        error = cmd_write(&output, line->data, line->length);
-        if (!error)
-            error = cmd_write(&output, "\n", 1);
-    }
-    return bw_error_first(error, cmd_flush(&output));
-}
 
 static void append_ending(struct bw_buffer *line, const struct bw_recording_facts *facts)
 {
@@ -122,33 +92,48 @@ static void print_notes(const char *file, const struct bw_recording_facts *facts
         print_note(file, &line);
 }
 
-static int print_recording(const struct cmd_common *common, const struct blackbox_state *blackbox,
-                           const char *file)
+static int run(const struct cmd_common *common, void *state)
 {
+    const struct blackbox_state *blackbox = state;
     struct bw_recording *recording;
-    int status = STATUS_OK;
-    struct bw_error *error = load_recording(common, file, &recording);
+    struct cmd_output output = {0};
+    struct bw_error *error;
+    if (common->input.image_count != 1) {
+        fputs("btrfs-walk: blackbox needs one FILE\nTry 'btrfs-walk blackbox --help'.\n", stderr);
+        return STATUS_CANNOT;
+    }
+    const char *file = common->input.images[0];
+    const int descriptor = open(file, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    if (descriptor < 0) {
+        error = bw_error_from_errno(errno, "cannot open");
+    } else {
+        error = cmd_sandbox_enter(common, NULL);
+        if (!error)
+            error = bw_recording_open(descriptor, &recording);
+        close(descriptor);
+    }
     if (error) {
         cmd_fail(common, bw_error_prefix(error, "%s", file));
         return STATUS_CANNOT;
     }
-    error = write_events(blackbox, recording);
-    if (error) {
-        cmd_fail(common, error);
-        status = STATUS_PARTIAL;
-    } else if (!common->messages.quiet) {
-        print_notes(file, bw_recording_facts(recording));
+
+    const uint32_t count = bw_recording_facts(recording)->count;
+    const uint32_t first = blackbox->last < count ? count - (uint32_t)blackbox->last : 0;
+    for (uint32_t i = first; i < count && !error; i++) {
+        const struct bw_recorded event = bw_recording_event(recording, i);
+        const struct bw_bytes *line = blackbox->json ? &event.json : &event.text;
+        error = cmd_write(&output, line->data, line->length);
+        if (!error)
+            error = cmd_write(&output, "\n", 1);
     }
+    error = bw_error_first(error, cmd_flush(&output));
+    const int status = error ? STATUS_PARTIAL : STATUS_OK;
+    if (error)
+        cmd_fail(common, error);
+    else if (!common->messages.quiet)
+        print_notes(file, bw_recording_facts(recording));
     bw_recording_close(recording);
     return status;
-}
-
-static int run(const struct cmd_common *common, void *state)
-{
-    if (common->input.image_count == 1)
-        return print_recording(common, state, common->input.images[0]);
-    fputs("btrfs-walk: blackbox needs one FILE\nTry 'btrfs-walk blackbox --help'.\n", stderr);
-    return STATUS_CANNOT;
 }
 
 static const struct cmd_status meanings[] = {

@@ -76,54 +76,44 @@ static void append_names(struct bw_buffer *text)
         bw_buffer_format(text, "%s\n", probes[i].name);
 }
 
-/* Members that the probe does not fill are passed as 0. */
-static void append_arguments(struct bw_buffer *text, const struct bw_probe *probe)
-{
-    bw_buffer_format(text, "    arguments  arg0 struct bw_%s *", probe->record->name);
-    for (unsigned i = 1; i < ARGUMENTS; i++) {
-        const struct bw_member *member = argument_member(probe, i);
-        bw_buffer_format(text, ", arg%u %s%s", i, member->name,
-                         fills_member(probe, member) ? "" : " (0)");
-    }
-    bw_buffer_append_byte(text, '\n');
-}
-
-static void append_member(struct bw_buffer *text, const struct bw_probe *probe,
-                          const struct bw_member *member)
-{
-    enum { INDENT = 58, WIDTH = 110 };
-    const char *there = !fills_member(probe, member) ? "no" : member->lazy ? "if wanted" : "yes";
-    bw_buffer_format(text, "      %-13s  %-5s  %-8s  %-9s  %-8s  ", member->name,
-                     types[member->type].name, formats[member->format], there,
-                     bw_stability_name(member->stability));
-    page_append_words(text, member->documentation, strlen(member->documentation), INDENT, WIDTH);
-    bw_buffer_append_byte(text, '\n');
-}
-
-static void append_probe(struct bw_buffer *text, const struct bw_probe *probe)
-{
-    const struct bw_record *record = probe->record;
-    bw_buffer_format(text, "%s: ", probe->name);
-    page_append_words(text, probe->documentation, strlen(probe->documentation), 4, 80);
-    bw_buffer_format(text, "\n    USDT       btrfswalk:%s\n    record     %s, version %u: %s\n",
-                     probe->usdt, record->name, record->version, record->documentation);
-    append_arguments(text, probe);
-    bw_buffer_format(text, "    stability  ");
-    append_attributes(text, attributes_of(probe));
-    bw_buffer_format(text, "\n    recorded   %s\n", probe->coarse ? "always" : "if selected");
-    bw_buffer_format(text, "      %-13s  %-5s  %-8s  %-9s  %-8s  %s\n", "member", "type",
-                     "shown as", "there", "stable", "what it is");
-    for (unsigned i = 0; i < record->member_count; i++)
-        append_member(text, probe, &record->members[i]);
-}
-
 static void append_long(struct bw_buffer *text)
 {
+    enum { INDENT = 58, WIDTH = 110 };
     unsigned count;
     const struct bw_probe *probes = bw_probe_table(&count);
     for (unsigned i = 0; i < count; i++) {
-        bw_buffer_format(text, "%s", i ? "\n" : "");
-        append_probe(text, &probes[i]);
+        const struct bw_probe *probe = &probes[i];
+        const struct bw_record *record = probe->record;
+        bw_buffer_format(text, "%s%s: ", i ? "\n" : "", probe->name);
+        page_append_words(text, probe->documentation, strlen(probe->documentation), 4, 80);
+        bw_buffer_format(text, "\n    USDT       btrfswalk:%s\n    record     %s, version %u: %s\n",
+                         probe->usdt, record->name, record->version, record->documentation);
+
+        /* Members that the probe does not fill are passed as 0. */
+        bw_buffer_format(text, "    arguments  arg0 struct bw_%s *", record->name);
+        for (unsigned k = 1; k < ARGUMENTS; k++) {
+            const struct bw_member *member = argument_member(probe, k);
+            bw_buffer_format(text, ", arg%u %s%s", k, member->name,
+                             fills_member(probe, member) ? "" : " (0)");
+        }
+        bw_buffer_format(text, "\n    stability  ");
+        append_attributes(text, attributes_of(probe));
+        bw_buffer_format(text, "\n    recorded   %s\n", probe->coarse ? "always" : "if selected");
+
+        bw_buffer_format(text, "      %-13s  %-5s  %-8s  %-9s  %-8s  %s\n", "member", "type",
+                         "shown as", "there", "stable", "what it is");
+        for (unsigned k = 0; k < record->member_count; k++) {
+            const struct bw_member *member = &record->members[k];
+            const char *there = member->lazy ? "if wanted" : "yes";
+            if (!fills_member(probe, member))
+                there = "no";
+            bw_buffer_format(text, "      %-13s  %-5s  %-8s  %-9s  %-8s  ", member->name,
+                             types[member->type].name, formats[member->format], there,
+                             bw_stability_name(member->stability));
+            page_append_words(text, member->documentation, strlen(member->documentation), INDENT,
+                              WIDTH);
+            bw_buffer_append_byte(text, '\n');
+        }
     }
 }
 
@@ -133,48 +123,6 @@ static void add_attributes(struct bw_json *json, struct bw_attributes attributes
     append_attributes(&triplet, attributes);
     bw_json_bytes(json, "stability", triplet.data ? triplet.data : "", triplet.length);
     json->buffer->failed |= triplet.failed;
-}
-
-static void add_probe(struct bw_json *json, const struct bw_probe *probe)
-{
-    const struct bw_record *record = probe->record;
-    bw_json_begin_object(json, NULL);
-    bw_json_text(json, "name", probe->name);
-    bw_json_text(json, "usdt", probe->usdt);
-    bw_json_text(json, "documentation", probe->documentation);
-    bw_json_text(json, "record", record->name);
-    bw_json_text(json, "translator", bw_probe_input(probe));
-    bw_json_bool(json, "coarse", probe->coarse);
-    add_attributes(json, attributes_of(probe));
-    bw_json_begin_array(json, "arguments");
-    bw_json_text(json, NULL, "record");
-    for (unsigned i = 1; i < ARGUMENTS; i++)
-        bw_json_text(json, NULL, argument_member(probe, i)->name);
-    bw_json_end(json);
-    bw_json_begin_array(json, "translated");
-    for (unsigned i = 0; i < record->member_count; i++)
-        if (fills_member(probe, &record->members[i]))
-            bw_json_text(json, NULL, record->members[i].name);
-    bw_json_end(json);
-    bw_json_end(json);
-}
-
-static void add_member(struct bw_json *json, const struct bw_record *record, unsigned number)
-{
-    const struct bw_member *member = &record->members[number];
-    const struct bw_record *element = bw_record_element(record, number);
-    bw_json_begin_object(json, NULL);
-    bw_json_text(json, "name", member->name);
-    bw_json_text(json, "type", types[member->type].name);
-    bw_json_text(json, "format", formats[member->format]);
-    bw_json_number(json, "offset", member->offset);
-    bw_json_number(json, "size", types[member->type].size);
-    bw_json_bool(json, "lazy", member->lazy);
-    bw_json_text(json, "stability", bw_stability_name(member->stability));
-    bw_json_text(json, "documentation", member->documentation);
-    if (element)
-        bw_json_text(json, "of", element->name);
-    bw_json_end(json);
 }
 
 static void add_record(struct bw_json *json, const struct bw_record *record)
@@ -187,8 +135,22 @@ static void add_record(struct bw_json *json, const struct bw_record *record)
     bw_json_bool(json, "on_disk", bw_record_is_on_disk(record));
     add_attributes(json, record->attributes);
     bw_json_begin_array(json, "members");
-    for (unsigned i = 0; i < record->member_count; i++)
-        add_member(json, record, i);
+    for (unsigned i = 0; i < record->member_count; i++) {
+        const struct bw_member *member = &record->members[i];
+        const struct bw_record *element = bw_record_element(record, i);
+        bw_json_begin_object(json, NULL);
+        bw_json_text(json, "name", member->name);
+        bw_json_text(json, "type", types[member->type].name);
+        bw_json_text(json, "format", formats[member->format]);
+        bw_json_number(json, "offset", member->offset);
+        bw_json_number(json, "size", types[member->type].size);
+        bw_json_bool(json, "lazy", member->lazy);
+        bw_json_text(json, "stability", bw_stability_name(member->stability));
+        bw_json_text(json, "documentation", member->documentation);
+        if (element)
+            bw_json_text(json, "of", element->name);
+        bw_json_end(json);
+    }
     bw_json_end(json);
     bw_json_end(json);
 }
@@ -200,8 +162,29 @@ void cmd_probe_list_add(struct bw_json *json)
     bw_json_text(json, "provider", "btrfswalk");
     bw_json_number(json, "schema", BW_RECORD_SCHEMA);
     bw_json_begin_array(json, "probes");
-    for (unsigned i = 0; i < count; i++)
-        add_probe(json, &probes[i]);
+    for (unsigned i = 0; i < count; i++) {
+        const struct bw_probe *probe = &probes[i];
+        const struct bw_record *record = probe->record;
+        bw_json_begin_object(json, NULL);
+        bw_json_text(json, "name", probe->name);
+        bw_json_text(json, "usdt", probe->usdt);
+        bw_json_text(json, "documentation", probe->documentation);
+        bw_json_text(json, "record", record->name);
+        bw_json_text(json, "translator", bw_probe_input(probe));
+        bw_json_bool(json, "coarse", probe->coarse);
+        add_attributes(json, attributes_of(probe));
+        bw_json_begin_array(json, "arguments");
+        bw_json_text(json, NULL, "record");
+        for (unsigned k = 1; k < ARGUMENTS; k++)
+            bw_json_text(json, NULL, argument_member(probe, k)->name);
+        bw_json_end(json);
+        bw_json_begin_array(json, "translated");
+        for (unsigned k = 0; k < record->member_count; k++)
+            if (fills_member(probe, &record->members[k]))
+                bw_json_text(json, NULL, record->members[k].name);
+        bw_json_end(json);
+        bw_json_end(json);
+    }
     bw_json_end(json);
     bw_json_begin_array(json, "records");
     for (const struct bw_record *const *record = bw_records(); *record; record++)

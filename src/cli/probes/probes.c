@@ -188,18 +188,6 @@ void cmd_recorder_print_last(void)
         print_events(recorder, "ended with an error");
 }
 
-static struct bw_error *check_blackbox_file(const char *file)
-{
-    struct stat status;
-    if (strcmp(file, "-") == 0)
-        return bw_error_create(BW_ERROR_USAGE, "--blackbox needs a regular file, not -");
-    /* block devices are refused like all other outputs; opening a pipe would wait for a reader */
-    return stat(file, &status) || S_ISREG(status.st_mode) || S_ISBLK(status.st_mode)
-               ? NULL
-               : bw_error_create(BW_ERROR_USAGE, "%s: not a regular file, which --blackbox needs",
-                                 file);
-}
-
 /* A mapping needs a descriptor for reading and writing, but outputs are opened only for writing.
  * Therefore, the file is opened again; it must be the same file. */
 static struct bw_error *reopen_file(const char *file, int written, int *descriptor)
@@ -219,23 +207,17 @@ static struct bw_error *reopen_file(const char *file, int written, int *descript
 static struct bw_error *open_file(const struct bw_fs *fs, const char *file, int *descriptor)
 {
     int written;
-    BW_TRY(check_blackbox_file(file));
+    struct stat status;
+    if (strcmp(file, "-") == 0)
+        return bw_error_create(BW_ERROR_USAGE, "--blackbox needs a regular file, not -");
+    /* Block devices are refused like all other outputs; opening a pipe would wait for a reader. */
+    if (stat(file, &status) == 0 && !S_ISREG(status.st_mode) && !S_ISBLK(status.st_mode))
+        return bw_error_create(BW_ERROR_USAGE, "%s: not a regular file, which --blackbox needs",
+                               file);
     BW_TRY(cmd_open_output(fs, NULL, file, &written));
     struct bw_error *error = reopen_file(file, written, descriptor);
     close(written);
     return error;
-}
-
-/* Results or messages written to the same file would overwrite the recording. */
-static struct bw_error *refuse_stream(int descriptor, const char *file)
-{
-    struct stat box, stream;
-    for (int i = STDOUT_FILENO; i <= STDERR_FILENO; i++)
-        if (fstat(descriptor, &box) == 0 && fstat(i, &stream) == 0 && box.st_dev == stream.st_dev &&
-            box.st_ino == stream.st_ino)
-            return bw_error_create(BW_ERROR_USAGE, "%s goes to %s, which is the black box",
-                                   i == STDOUT_FILENO ? "stdout" : "stderr", file);
-    return NULL;
 }
 
 /* Creates a recorder of the coarse probes and the selected ones (may be NULL). It records to
@@ -245,14 +227,18 @@ static struct bw_error *open_recorder(const struct bw_fs *fs, const char *file,
                                       struct bw_recorder **recorder)
 {
     int descriptor;
+    struct stat box, stream;
     if (!file)
         return bw_recorder_create(selected, BW_RECORDER_FEW_SLOTS, recorder);
     BW_TRY(open_file(fs, file, &descriptor));
-    struct bw_error *error = refuse_stream(descriptor, file);
-    if (error) {
-        close(descriptor);
-        return error;
-    }
+    /* Results or messages written to the same file would overwrite the recording. */
+    for (int i = STDOUT_FILENO; i <= STDERR_FILENO; i++)
+        if (fstat(descriptor, &box) == 0 && fstat(i, &stream) == 0 && box.st_dev == stream.st_dev &&
+            box.st_ino == stream.st_ino) {
+            close(descriptor);
+            return bw_error_create(BW_ERROR_USAGE, "%s goes to %s, which is the black box",
+                                   i == STDOUT_FILENO ? "stdout" : "stderr", file);
+        }
     return bw_recorder_create_file(descriptor, file, selected, BW_RECORDER_SLOTS, recorder);
 }
 
@@ -279,9 +265,9 @@ static struct bw_error *set_stats(void *target, const struct cmd_option *option,
     struct cmd_probe_settings *settings = target;
     bool xlator = by && strcmp(by, "xlator") == 0;
     settings->stats = xlator ? CMD_STATS_BY_XLATOR : CMD_STATS_BY_PROBE;
-    return xlator || !by || strcmp(by, "probe") == 0
-               ? NULL
-               : cmd_bad_argument(option, by, "probe, xlator");
+    if (!xlator && by && strcmp(by, "probe") != 0)
+        return cmd_bad_argument(option, by, "probe, xlator");
+    return NULL;
 }
 
 static struct bw_error *set_maximum(void *target, const struct cmd_option *option,
@@ -289,9 +275,9 @@ static struct bw_error *set_maximum(void *target, const struct cmd_option *optio
 {
     struct cmd_probe_settings *settings = target;
     settings->limited = true;
-    return cmd_parse_number(argument, 0, UINT32_MAX, &settings->maximum)
-               ? NULL
-               : cmd_bad_argument(option, argument, "a number");
+    if (!cmd_parse_number(argument, 0, UINT32_MAX, &settings->maximum))
+        return cmd_bad_argument(option, argument, "a number");
+    return NULL;
 }
 
 static const char *const formats[] = {"text", "json", NULL};
@@ -378,19 +364,6 @@ static bool is_buffered(const struct cmd_probes *watch)
     return strcmp(output_name(watch), "stderr") != 0;
 }
 
-static struct bw_error *make_printer(struct cmd_probes *watch)
-{
-    const struct bw_probe_printer_options options = {
-        .struct_size = sizeof(struct bw_probe_printer_options),
-        .json = watch->settings.format == CMD_PROBES_JSON,
-        .gather = is_buffered(watch),
-        .maximum = watch->settings.maximum,
-        .consume = write_lines,
-        .context = watch,
-    };
-    return bw_probe_printer_create(&options, watch->selected, &watch->printer);
-}
-
 /* Refuses options that would have no effect. */
 static struct bw_error *check_settings(const struct cmd_probes *watch)
 {
@@ -418,7 +391,15 @@ static struct bw_error *make_consumers(struct cmd_probes *watch)
     }
     if (!anything_selected(watch) || (settings->blackbox && !prints_events(settings)))
         return NULL;
-    BW_TRY(make_printer(watch));
+    const struct bw_probe_printer_options options = {
+        .struct_size = sizeof(struct bw_probe_printer_options),
+        .json = watch->settings.format == CMD_PROBES_JSON,
+        .gather = is_buffered(watch),
+        .maximum = watch->settings.maximum,
+        .consume = write_lines,
+        .context = watch,
+    };
+    BW_TRY(bw_probe_printer_create(&options, watch->selected, &watch->printer));
     if (!watch->settings.limited || watch->settings.maximum)
         bw_probes_add(watch->probes, bw_probe_printer_consumer(watch->printer));
     return NULL;
@@ -463,18 +444,6 @@ static void print_buffered(void *context)
         bw_probe_printer_flush(watch->printer);
 }
 
-static struct bw_error *open_output(struct cmd_probes *watch, const struct bw_fs *fs)
-{
-    const struct cmd_probe_settings *settings = &watch->settings;
-    if (watch->output == STDERR_FILENO)
-        return NULL;
-    BW_TRY(cmd_open_output(fs, settings->blackbox, settings->output, &watch->output));
-    /* devices and pipes cannot be truncated */
-    return ftruncate(watch->output, 0) && errno != EINVAL
-               ? bw_error_from_errno(errno, "cannot write to %s", settings->output)
-               : NULL;
-}
-
 struct bw_error *cmd_probes_open(struct cmd_probes *watch, const struct bw_fs *fs)
 {
     const struct cmd_probe_settings *settings = &watch->settings;
@@ -482,7 +451,13 @@ struct bw_error *cmd_probes_open(struct cmd_probes *watch, const struct bw_fs *f
                          &watch->recorder));
     bw_probes_add(watch->probes, bw_recorder_consumer(watch->recorder));
     catch_fatal_signals(watch->recorder);
-    return open_output(watch, fs);
+    if (watch->output == STDERR_FILENO)
+        return NULL;
+    BW_TRY(cmd_open_output(fs, settings->blackbox, settings->output, &watch->output));
+    /* Devices and pipes cannot be truncated. */
+    if (ftruncate(watch->output, 0) && errno != EINVAL)
+        return bw_error_from_errno(errno, "cannot write to %s", settings->output);
+    return NULL;
 }
 
 void cmd_probes_start(struct cmd_probes *watch)
