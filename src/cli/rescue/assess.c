@@ -89,10 +89,11 @@ static bool skips_shared(const struct rescue *rescue)
 }
 
 /* Calls `visit` for the extents of a file until it returns false. False if it did, or an extent is
- * unreadable. */
+ * unreadable. `set` is for `visit`. */
 static bool visit_extents(struct bw_extent_reader *reader, const struct bw_export_entry *item,
-                          bool (*visit)(struct rescue *rescue, const struct bw_extent *extent),
-                          struct rescue *rescue)
+                          bool (*visit)(struct rescue *rescue, struct rescue_verified *set,
+                                        const struct bw_extent *extent),
+                          struct rescue *rescue, struct rescue_verified *set)
 {
     const struct bw_data_file file = bw_data_file_of(&item->place, &item->inode);
     const struct bw_extent *extent;
@@ -100,38 +101,29 @@ static bool visit_extents(struct bw_extent_reader *reader, const struct bw_expor
     for (;;) {
         BW_AUTO_ERROR struct bw_error *error = bw_extent_reader_next(reader, &extent);
         rescue_note_memory(rescue, error);
-        if (error || (extent && !visit(rescue, extent)))
+        if (error || (extent && !visit(rescue, set, extent)))
             return false;
         if (!extent)
             return true;
     }
 }
 
-/* Whether reading the file's range has decoded the whole extent. If another file needs more of a
- * compressed extent, the rest may not decompress. */
-static bool is_decoded(const struct bw_extent *extent)
+static bool is_in_set(struct rescue *rescue, struct rescue_verified *set,
+                      const struct bw_extent *extent)
 {
-    return extent->compression == BW_COMPRESS_NONE || extent->length >= extent->ram_bytes;
+    (void)rescue;
+    return rescue_verified_has(set, extent);
 }
 
-static bool was_verified(struct rescue *rescue, const struct bw_extent *extent)
+/* Adds an extent to a set if reading the file's range has decoded the whole extent. If another file
+ * needs more of a compressed extent, the rest may not decompress. */
+static bool add_to_set(struct rescue *rescue, struct rescue_verified *set,
+                       const struct bw_extent *extent)
 {
-    return rescue_verified_has(&rescue->verified, extent);
-}
-
-static bool add_verified(struct rescue *rescue, const struct bw_extent *extent)
-{
-    return !is_decoded(extent) || rescue_verified_add(&rescue->verified, extent);
-}
-
-static bool was_read(struct rescue *rescue, const struct bw_extent *extent)
-{
-    return rescue_verified_has(&rescue->unverified, extent);
-}
-
-static bool add_read(struct rescue *rescue, const struct bw_extent *extent)
-{
-    return !is_decoded(extent) || rescue_verified_add(&rescue->unverified, extent);
+    (void)rescue;
+    if (extent->compression != BW_COMPRESS_NONE && extent->length < extent->ram_bytes)
+        return true;
+    return rescue_verified_add(set, extent);
 }
 
 /* Without reading data, parity is no help in chunks of which too many devices are missing. */
@@ -164,8 +156,10 @@ static bool is_present(struct rescue *rescue, uint64_t logical, uint64_t length,
 
 /* Adds an extent to rescue->read without reading it: it counts as lost if all copies of a part are
  * on missing devices. */
-static bool map_extent(struct rescue *rescue, const struct bw_extent *extent)
+static bool map_extent(struct rescue *rescue, struct rescue_verified *set,
+                       const struct bw_extent *extent)
 {
+    (void)set;
     struct bw_data_part part = {.kind = extent->kind == BW_EXTENT_BAD ? BW_DATA_BAD : BW_DATA_BYTES,
                                 .offset = extent->offset,
                                 .length = extent->length,
@@ -202,7 +196,7 @@ static struct bw_error *next(void *context, struct bw_stream_file *file, bool *g
         return NULL;
     const bool has_data = item->type == S_IFREG && item->has_inode && item->inode.size;
     item->checked = has_data && skips_shared(rescue) &&
-                    visit_extents(rescue->extents, item, was_verified, rescue);
+                    visit_extents(rescue->extents, item, is_in_set, rescue, &rescue->verified);
     item->skipped = item->checked || rescue->settings->no_data;
     *file = bw_export_entry_stream_file(item);
     return NULL;
@@ -215,26 +209,6 @@ static struct bw_error *visit_part(void *context, const struct bw_stream_file *f
     (void)file;
     bw_recoverable_add(&rescue->read, part);
     cmd_progress_add(part->length);
-    return NULL;
-}
-
-/* Whether the data of a file without checksums are in its extents, not in the tree. Only for files
- * that were not read. */
-static enum bw_recoverable_kind kind_unread(const struct bw_export_entry *item)
-{
-    return item->inode.flags & BW_INODE_NODATASUM ? BW_RECOVERABLE_UNVERIFIED
-                                                  : BW_RECOVERABLE_VERIFIED;
-}
-
-static struct bw_error *find_kind_of_link(struct rescue *rescue, const struct bw_export_entry *item,
-                                          enum bw_recoverable_kind *kind)
-{
-    BW_AUTO_FREE char *target = NULL;
-    BW_AUTO_ERROR struct bw_error *error =
-        bw_inode_readlink(rescue->fs, &item->place, &target, NULL);
-    if (error && error->code == BW_ERROR_NO_MEMORY)
-        return BW_TAKE(error);
-    *kind = error ? BW_RECOVERABLE_LOST : BW_RECOVERABLE_VERIFIED;
     return NULL;
 }
 
@@ -257,7 +231,8 @@ static struct bw_error *read_unchecked(struct rescue *rescue, const struct bw_ex
         return NULL;
     rescue->read = (struct bw_recoverable){0};
     if (rescue->settings->no_data ||
-        (skips_shared(rescue) && visit_extents(rescue->finished_extents, item, was_read, rescue)))
+        (skips_shared(rescue) &&
+         visit_extents(rescue->finished_extents, item, is_in_set, rescue, &rescue->unverified)))
         return NULL;
     struct bw_data_file file = bw_data_file_of(&item->place, &item->inode);
     file.unchecked = true;
@@ -265,22 +240,31 @@ static struct bw_error *read_unchecked(struct rescue *rescue, const struct bw_ex
         BW_TRY(bw_data_reader_create(rescue->fs, &rescue->reader));
     BW_TRY(bw_data_read(rescue->reader, &file, 0, UINT64_MAX, add_part, rescue));
     if (!rescue->read.bad && skips_shared(rescue))
-        visit_extents(rescue->finished_extents, item, add_read, rescue);
+        visit_extents(rescue->finished_extents, item, add_to_set, rescue, &rescue->unverified);
     return NULL;
 }
 
+/* How much of an item can be read. Data that were read for other files are not in rescue->read. */
 static struct bw_error *find_kind(struct rescue *rescue, const struct bw_export_entry *item,
                                   enum bw_recoverable_kind *kind)
 {
+    const bool unverified = item->inode.flags & BW_INODE_NODATASUM;
     *kind = BW_RECOVERABLE_VERIFIED;
-    if (!item->has_inode || !item->type)
+    if (!item->has_inode || !item->type) {
         *kind = BW_RECOVERABLE_LOST;
-    else if (item->type == S_IFLNK)
-        return find_kind_of_link(rescue, item, kind);
-    else if (item->type == S_IFREG && item->checked)
-        *kind = kind_unread(item);
-    else if (item->type == S_IFREG)
-        *kind = bw_recoverable_kind(&rescue->read, item->inode.flags & BW_INODE_NODATASUM);
+    } else if (item->type == S_IFLNK) {
+        BW_AUTO_FREE char *target = NULL;
+        BW_AUTO_ERROR struct bw_error *error =
+            bw_inode_readlink(rescue->fs, &item->place, &target, NULL);
+        if (error && error->code == BW_ERROR_NO_MEMORY)
+            return BW_TAKE(error);
+        if (error)
+            *kind = BW_RECOVERABLE_LOST;
+    } else if (item->type == S_IFREG && !item->checked) {
+        *kind = bw_recoverable_kind(&rescue->read, unverified);
+    } else if (item->type == S_IFREG && unverified) {
+        *kind = BW_RECOVERABLE_UNVERIFIED;
+    }
     return NULL;
 }
 
@@ -304,9 +288,31 @@ static struct bw_error *remember_missed(struct rescue *rescue, const struct bw_e
                : NULL;
 }
 
-static struct bw_error *write_row(struct rescue *rescue, const struct bw_export_entry *item,
-                                  enum bw_recoverable_kind kind)
+/* Counts a file whose parts were delivered, and with --list writes its row. */
+static struct bw_error *count_file(struct rescue *rescue, const struct bw_export_entry *item)
 {
+    bool unchecked;
+    BW_TRY(read_unchecked(rescue, item, &unchecked));
+    if (rescue->settings->no_data && item->type == S_IFREG && item->has_inode)
+        visit_extents(rescue->finished_extents, item, map_extent, rescue, NULL);
+    const bool is_unverified = unchecked && !rescue->read.bad;
+    enum bw_recoverable_kind kind = BW_RECOVERABLE_UNVERIFIED;
+    if (!is_unverified)
+        BW_TRY(find_kind(rescue, item, &kind));
+    struct rescue_subvolume *subvolume =
+        find_subvolume(rescue, bw_subvolume_id(item->place.subvolume));
+    if (subvolume) {
+        subvolume->files[kind]++;
+        subvolume->bytes[kind] += item->inode.size;
+        if (kind == BW_RECOVERABLE_PARTLY)
+            subvolume->bad += rescue->read.bad;
+    }
+    rescue->unchecked_files += is_unverified;
+    if (kind >= BW_RECOVERABLE_PARTLY || is_unverified)
+        BW_TRY(remember_missed(rescue, item));
+    if (!rescue->settings->list)
+        return NULL;
+
     struct cmd_range_texts texts;
     const struct bw_bytes path = {item->path.data, item->path.length};
     const struct bw_rescuefileinfo row = {
@@ -324,29 +330,6 @@ static struct bw_error *write_row(struct rescue *rescue, const struct bw_export_
                             item->has_inode ? 0 : BW_MEMBER(rescuefileinfo, size));
 }
 
-static struct bw_error *count_file(struct rescue *rescue, const struct bw_export_entry *item)
-{
-    bool unchecked;
-    BW_TRY(read_unchecked(rescue, item, &unchecked));
-    if (rescue->settings->no_data && item->type == S_IFREG && item->has_inode)
-        visit_extents(rescue->finished_extents, item, map_extent, rescue);
-    const bool is_unverified = unchecked && !rescue->read.bad;
-    enum bw_recoverable_kind kind = BW_RECOVERABLE_UNVERIFIED;
-    if (!is_unverified)
-        BW_TRY(find_kind(rescue, item, &kind));
-    struct rescue_subvolume *subvolume =
-        find_subvolume(rescue, bw_subvolume_id(item->place.subvolume));
-    if (subvolume) {
-        subvolume->files[kind]++;
-        subvolume->bytes[kind] += item->inode.size;
-        subvolume->bad += kind == BW_RECOVERABLE_PARTLY ? rescue->read.bad : 0;
-    }
-    rescue->unchecked_files += is_unverified;
-    if (kind >= BW_RECOVERABLE_PARTLY || is_unverified)
-        BW_TRY(remember_missed(rescue, item));
-    return rescue->settings->list ? write_row(rescue, item, kind) : NULL;
-}
-
 static struct bw_error *finish(void *context, const struct bw_stream_file *file, bool complete)
 {
     struct rescue *rescue = context;
@@ -354,14 +337,23 @@ static struct bw_error *finish(void *context, const struct bw_stream_file *file,
     const bool is_whole = complete && item->has_inode && !rescue->read.bad && !item->checked;
     struct bw_error *error = complete ? count_file(rescue, item) : NULL;
     if (is_whole && item->type == S_IFREG && skips_shared(rescue))
-        visit_extents(rescue->finished_extents, item, add_verified, rescue);
+        visit_extents(rescue->finished_extents, item, add_to_set, rescue, &rescue->verified);
     rescue->read = (struct bw_recoverable){0};
     bw_entry_queue_release(rescue->export.queue, item);
     return error;
 }
 
-static struct bw_error *read_files(struct rescue *rescue)
+struct bw_error *rescue_assess(struct rescue *rescue)
 {
+    rescue->export = (struct cmd_export){
+        .common = &rescue->common, .settings = &rescue->settings->export, .session.fs = rescue->fs};
+    BW_TRY(bw_fs_subvolumes(rescue->fs, true, add_subvolume, rescue));
+    if (bw_fs_status(rescue->fs).missing_devices)
+        BW_TRY(bw_fs_chunks(rescue->fs, add_incomplete, rescue));
+    bw_range_set_join(&rescue->incomplete);
+    BW_TRY(bw_extent_reader_create(rescue->fs, &rescue->extents));
+    BW_TRY(bw_extent_reader_create(rescue->fs, &rescue->finished_extents));
+
     const struct bw_stream stream = {.struct_size = sizeof stream,
                                      .threads = rescue->settings->export.walk.threads,
                                      .next = next,
@@ -376,17 +368,4 @@ static struct bw_error *read_files(struct rescue *rescue)
     cmd_export_stop(&rescue->export);
     cmd_progress_expect(0);
     return error;
-}
-
-struct bw_error *rescue_assess(struct rescue *rescue)
-{
-    rescue->export = (struct cmd_export){
-        .common = &rescue->common, .settings = &rescue->settings->export, .session.fs = rescue->fs};
-    BW_TRY(bw_fs_subvolumes(rescue->fs, true, add_subvolume, rescue));
-    if (bw_fs_status(rescue->fs).missing_devices)
-        BW_TRY(bw_fs_chunks(rescue->fs, add_incomplete, rescue));
-    bw_range_set_join(&rescue->incomplete);
-    BW_TRY(bw_extent_reader_create(rescue->fs, &rescue->extents));
-    BW_TRY(bw_extent_reader_create(rescue->fs, &rescue->finished_extents));
-    return read_files(rescue);
 }

@@ -54,18 +54,6 @@ static const char *parse_value(const char *text, uint64_t *value)
     return errno ? NULL : end;
 }
 
-static bool match_rest(const char *pattern, const char *text, struct kernel_message *message);
-
-/* Skips any text up to the rest of the pattern, where that occurs first: trying all places would
- * take too long for a crafted line. */
-static bool match_any(const char *rest, const char *text, struct kernel_message *message)
-{
-    char literal[64];
-    snprintf(literal, sizeof literal, "%.*s", (int)strcspn(rest, "{"), rest);
-    text = strstr(text, literal);
-    return !*rest || (text && match_rest(rest, text, message));
-}
-
 /* The word ends at a blank or where the rest of the pattern begins. */
 static const char *parse_device(const char *rest, const char *text, char *device)
 {
@@ -78,32 +66,36 @@ static const char *parse_device(const char *rest, const char *text, char *device
     return text + length;
 }
 
-static bool match_value(const char *name, size_t length, const char *rest, const char *text,
-                        struct kernel_message *message)
-{
-    const enum kernel_value value = find_value(name, length);
-    if (value == KERNEL_VALUES) {
-        text = parse_device(rest, text, message->device);
-        return text && match_rest(rest, text, message);
-    }
-    text = parse_value(text, &message->values[value]);
-    message->known |= text ? 1U << value : 0;
-    return text && match_rest(rest, text, message);
-}
-
-/* Whether the text begins like the pattern. */
+/* Whether the text begins like the pattern. For {}, any text is skipped up to the rest of the
+ * pattern, where that occurs first: trying all places would take too long for a crafted line. */
 static bool match_rest(const char *pattern, const char *text, struct kernel_message *message)
 {
-    const size_t literal = strcspn(pattern, "{");
-    if (strncmp(pattern, text, literal) != 0)
-        return false;
-    if (!pattern[literal])
-        return true;
-    const char *name = pattern + literal + 1;
-    const size_t length = strcspn(name, "}");
-    const char *rest = name + length + 1;
-    return length ? match_value(name, length, rest, text + literal, message)
-                  : match_any(rest, text + literal, message);
+    while (text) {
+        const size_t literal = strcspn(pattern, "{");
+        if (strncmp(pattern, text, literal) != 0)
+            return false;
+        if (!pattern[literal])
+            return true;
+        text += literal;
+        const char *name = pattern + literal + 1;
+        const size_t length = strcspn(name, "}");
+        const enum kernel_value value = find_value(name, length);
+        pattern = name + length + 1;
+        if (!length && !*pattern)
+            return true;
+        if (!length) {
+            char next[64];
+            snprintf(next, sizeof next, "%.*s", (int)strcspn(pattern, "{"), pattern);
+            text = strstr(text, next);
+        } else if (value == KERNEL_VALUES) {
+            text = parse_device(pattern, text, message->device);
+        } else {
+            text = parse_value(text, &message->values[value]);
+            if (text)
+                message->known |= 1U << value;
+        }
+    }
+    return false;
 }
 
 static bool match_line(const char *pattern, const char *line, struct kernel_message *message)
@@ -141,17 +133,12 @@ enum {
     MOST_MESSAGES = 1 << 16 /* with different values */
 };
 
-static uint64_t hash_of(const struct kernel_message *message)
-{
-    return bw_hash_path((const char *)message->values, sizeof message->values) ^
-           bw_hash_path(message->device, strlen(message->device)) * 3 ^
-           (uint64_t)(message->entry - kernel_entries) << 32 ^ message->known;
-}
-
 static bool add_message(struct kernel_log *log, const struct kernel_message *message,
                         const char *line)
 {
-    const uint64_t hash = hash_of(message);
+    const uint64_t hash = bw_hash_path((const char *)message->values, sizeof message->values) ^
+                          bw_hash_path(message->device, strlen(message->device)) * 3 ^
+                          (uint64_t)(message->entry - kernel_entries) << 32 ^ message->known;
     const uint32_t position = bw_key_map_get(&log->positions, hash, UINT32_MAX);
     if (position != UINT32_MAX) {
         log->entries.items[position].count++;
@@ -168,23 +155,6 @@ static bool add_message(struct kernel_log *log, const struct kernel_message *mes
         .message = *message, .line = log->lines, .count = 1, .text = log->texts.length};
     bw_buffer_append(&log->texts, line, strlen(line) + 1);
     return !log->texts.failed;
-}
-
-static bool is_of_btrfs(const char *line)
-{
-    return strstr(line, "BTRFS error") || strstr(line, "BTRFS warning") ||
-           strstr(line, "BTRFS critical") || strstr(line, "BTRFS: error");
-}
-
-static bool add_line(struct kernel_log *log, const char *line)
-{
-    struct kernel_message message;
-    log->lines++;
-    if (parse_message(line, &message))
-        return add_message(log, &message, line);
-    log->unknown++;
-    log->errors += is_of_btrfs(line);
-    return true;
 }
 
 /* Reads a line without its end. Bytes that are zero become '?'. False at the end. */
@@ -209,11 +179,22 @@ struct bw_error *kernel_log_read(const char *name, struct kernel_log *log)
     bool good = true;
     if (!file)
         return bw_error_from_errno(errno, "cannot open %s", name);
-    while (good && read_line(file, line))
-        good = add_line(log, line);
-    struct bw_error *error = !good          ? bw_error_no_memory()
-                             : ferror(file) ? bw_error_from_errno(errno, "cannot read %s", name)
-                                            : NULL;
+    while (good && read_line(file, line)) {
+        struct kernel_message message;
+        log->lines++;
+        if (parse_message(line, &message)) {
+            good = add_message(log, &message, line);
+            continue;
+        }
+        log->unknown++;
+        log->errors += strstr(line, "BTRFS error") || strstr(line, "BTRFS warning") ||
+                       strstr(line, "BTRFS critical") || strstr(line, "BTRFS: error");
+    }
+    struct bw_error *error = NULL;
+    if (!good)
+        error = bw_error_no_memory();
+    else if (ferror(file))
+        error = bw_error_from_errno(errno, "cannot read %s", name);
     if (!is_stdin)
         fclose(file);
     return error;

@@ -109,13 +109,6 @@ static struct bw_error *finish(void *context, const struct bw_stream_file *file,
     return NULL;
 }
 
-static struct bw_error *add_generation(struct rescue *rescue, const struct rescue_generation *found)
-{
-    if (!found->files)
-        return NULL;
-    return rescue_generations_push(&rescue->generations, *found);
-}
-
 static struct bw_error *newest_change(void *context, const struct bw_subvolume_info *info)
 {
     int64_t *newest = context;
@@ -145,7 +138,9 @@ static struct bw_error *search_generation(struct rescue *rescue,
     if (!error && search.found.files)
         error = bw_fs_subvolumes(search.fs, false, newest_change, &search.found.changed);
     bw_fs_close(search.fs);
-    return error ? error : add_generation(rescue, &search.found);
+    if (!error && search.found.files)
+        error = rescue_generations_push(&rescue->generations, search.found);
+    return error;
 }
 
 static bool all_found(const struct rescue *rescue)
@@ -224,15 +219,6 @@ static struct bw_error *count_entries(struct rescue *rescue, const struct cmd_ge
     return error;
 }
 
-static struct bw_error *search_generations(struct rescue *rescue,
-                                           const struct cmd_generations *states)
-{
-    BW_TRY(find_missed_files(rescue, states));
-    BW_TRY(count_entries(rescue, states, false, &rescue->deleted_files));
-    return rescue_has_damage(rescue) ? count_entries(rescue, states, true, &rescue->hidden_files)
-                                     : NULL;
-}
-
 /* A search that fails costs only what it would have found. */
 struct bw_error *rescue_look_back(struct rescue *rescue)
 {
@@ -245,7 +231,11 @@ struct bw_error *rescue_look_back(struct rescue *rescue)
     struct bw_error *error =
         cmd_generations_find(&rescue->index, rescue->fs, &rescue->settings->states, &states);
     if (!error)
-        error = search_generations(rescue, &states);
+        error = find_missed_files(rescue, &states);
+    if (!error)
+        error = count_entries(rescue, &states, false, &rescue->deleted_files);
+    if (!error && rescue_has_damage(rescue))
+        error = count_entries(rescue, &states, true, &rescue->hidden_files);
     cmd_generations_free(&states);
     rescue->index.before = before;
     cmd_progress_expect(0);

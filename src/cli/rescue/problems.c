@@ -101,52 +101,42 @@ static void append_size(struct bw_buffer *text, uint64_t size, const char *kind)
     bw_buffer_format(text, "%s of %s", number, kind);
 }
 
-static void describe_incomplete(struct rescue *rescue, const struct incomplete *incomplete)
-{
-    BW_AUTO_BUFFER struct bw_buffer text = {0};
-    const bool several = bw_fs_status(rescue->fs).missing_devices > 1;
-    bw_buffer_format(&text, "%" PRIu64 " chunk%s with ", incomplete->chunks,
-                     bw_plural(incomplete->chunks));
-    if (incomplete->data)
-        append_size(&text, incomplete->data, "data");
-    if (incomplete->data && incomplete->metadata)
-        bw_buffer_format(&text, " and ");
-    if (incomplete->metadata)
-        append_size(&text, incomplete->metadata, "metadata");
-    bw_buffer_format(&text, " cannot be read completely without %s", several ? "them" : "it");
-    bw_buffer_append_byte(&text, '\0');
-    add_problem(rescue, BW_DAMAGE, text.failed ? NULL : text.data, NULL);
-}
-
+/* Adds how much cannot be read without the missing devices. */
 static struct bw_error *find_incomplete(struct rescue *rescue)
 {
     struct incomplete incomplete = {.fs = rescue->fs};
-    if (!bw_fs_status(rescue->fs).missing_devices)
+    const uint64_t missing = bw_fs_status(rescue->fs).missing_devices;
+    if (!missing)
         return NULL;
     BW_TRY(bw_block_groups_open(rescue->fs, &incomplete.groups));
     struct bw_error *error = bw_fs_chunks(rescue->fs, add_chunk, &incomplete);
     bw_block_groups_close(incomplete.groups);
-    if (!error && incomplete.chunks)
-        describe_incomplete(rescue, &incomplete);
-    return error;
-}
-
-/* An older generation is read, because the current one cannot be. */
-static void describe_generation(struct rescue *rescue)
-{
-    char text[160];
-    const uint64_t generation = bw_fs_status(rescue->fs).generation;
-    if (!rescue_is_older(rescue))
-        return;
-    snprintf(text, sizeof text,
-             "the current generation %" PRIu64 " cannot be read; this is generation %" PRIu64,
-             rescue->super.generation, generation);
-    add_problem(rescue, BW_DAMAGE, text, NULL);
+    if (error || !incomplete.chunks)
+        return error;
+    BW_AUTO_BUFFER struct bw_buffer text = {0};
+    bw_buffer_format(&text, "%" PRIu64 " chunk%s with ", incomplete.chunks,
+                     bw_plural(incomplete.chunks));
+    if (incomplete.data)
+        append_size(&text, incomplete.data, "data");
+    if (incomplete.data && incomplete.metadata)
+        bw_buffer_format(&text, " and ");
+    if (incomplete.metadata)
+        append_size(&text, incomplete.metadata, "metadata");
+    bw_buffer_format(&text, " cannot be read completely without %s", missing > 1 ? "them" : "it");
+    bw_buffer_append_byte(&text, '\0');
+    add_problem(rescue, BW_DAMAGE, text.failed ? NULL : text.data, NULL);
+    return NULL;
 }
 
 struct bw_error *rescue_find_problems(struct rescue *rescue)
 {
     BW_TRY(bw_fs_devices(rescue->fs, add_device, rescue));
-    describe_generation(rescue);
+    if (rescue_is_older(rescue)) {
+        char text[160];
+        snprintf(text, sizeof text,
+                 "the current generation %" PRIu64 " cannot be read; this is generation %" PRIu64,
+                 rescue->super.generation, bw_fs_status(rescue->fs).generation);
+        add_problem(rescue, BW_DAMAGE, text, NULL);
+    }
     return find_incomplete(rescue);
 }

@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The rescue command: the readable files of a damaged file system, and how to save them. */
+/*
+ * The rescue command: the readable files of a damaged file system, and how to save them.
+ *
+ * It opens the file system, reads all files, searches older generations for those that cannot be
+ * read, and plans the commands that save them all. With --extract, a child process does this, which
+ * confines itself; only the plan comes back, and this process runs the commands.
+ */
 #include "cli/rescue/rescue.h"
 
 #include <errno.h>
@@ -95,16 +101,13 @@ static struct bw_error *list_steps(void *context, struct bw_record_sink *sink)
     return NULL;
 }
 
-static const char *state_of(const struct rescue *rescue)
-{
-    const struct rescue_subvolume total = rescue_total(rescue);
-    return rescue_has_damage(rescue) || !total.is_readable ? "damaged"
-           : rescue->problem_count                         ? "degraded"
-                                                           : "healthy";
-}
-
 static struct bw_error *write_answer(struct rescue *rescue)
 {
+    const char *state = "healthy";
+    if (rescue_has_damage(rescue) || !rescue_total(rescue).is_readable)
+        state = "damaged";
+    else if (rescue->problem_count)
+        state = "degraded";
     const char *option = rescue_open_option(&rescue->plan);
     const struct bw_bytes option_text = {option, option ? strlen(option) : 0};
     const struct bw_rescueinfo row = {
@@ -116,7 +119,7 @@ static struct bw_error *write_answer(struct rescue *rescue)
         .missing_devices = bw_fs_status(rescue->fs).missing_devices,
         .generation = bw_fs_status(rescue->fs).generation,
         .newest_generation = rescue->super.generation,
-        .state = state_of(rescue),
+        .state = state,
         .open_options = {&option_text, option != NULL},
         .problem_count = rescue->problem_count,
         .problems = {rescue_list_problems, rescue},
@@ -129,16 +132,25 @@ static struct bw_error *write_answer(struct rescue *rescue)
     return cmd_answer_write(&rescue->answer, &row, sizeof row, 0);
 }
 
-/* The plan. */
-
 static int by_files(const void *a, const void *b)
 {
     const struct rescue_generation *left = a, *right = b;
     return (left->files < right->files) - (left->files > right->files);
 }
 
-static void make_plan(struct rescue *rescue)
+/* Opens the file system, reads it, plans how to save the files, and answers. */
+static struct bw_error *rescue_all(struct rescue *rescue)
 {
+    BW_TRY(rescue_open(rescue));
+    BW_TRY(rescue_find_problems(rescue));
+    BW_TRY(rescue_assess(rescue));
+    if (!rescue->settings->list)
+        BW_TRY(rescue_look_back(rescue));
+    if (atomic_load(&rescue->no_memory))
+        return bw_error_no_memory();
+    if (rescue->settings->list)
+        return NULL;
+
     struct rescue_plan *plan = &rescue->plan;
     const struct rescue_subvolume total = rescue_total(rescue);
     plan->whole = total.files[BW_RECOVERABLE_VERIFIED] || total.files[BW_RECOVERABLE_UNVERIFIED];
@@ -152,22 +164,6 @@ static void make_plan(struct rescue *rescue)
               sizeof *rescue->generations.items, by_files);
     for (size_t i = 0; i < rescue->generations.count && i < RESCUE_GENERATIONS; i++)
         plan->generations[plan->generation_count++] = rescue->generations.items[i].choice;
-}
-
-/* Opening, reading and closing. */
-
-static struct bw_error *rescue_all(struct rescue *rescue)
-{
-    BW_TRY(rescue_open(rescue));
-    BW_TRY(rescue_find_problems(rescue));
-    BW_TRY(rescue_assess(rescue));
-    if (!rescue->settings->list)
-        BW_TRY(rescue_look_back(rescue));
-    if (atomic_load(&rescue->no_memory))
-        return bw_error_no_memory();
-    if (rescue->settings->list)
-        return NULL;
-    make_plan(rescue);
     return write_answer(rescue);
 }
 
@@ -228,55 +224,52 @@ static int report_status(const struct rescue *rescue)
     return STATUS_PARTIAL;
 }
 
-/* Only the images are open in the session: the file system is opened with one attempt after the
- * other. */
-static int run_in_session(struct rescue *rescue)
-{
-    int status = cmd_open_to(&rescue->common, CMD_OPEN_IMAGES, &rescue->answer.session);
-    if (status)
-        return status;
-    struct bw_error *error = rescue_all(rescue);
-    cmd_progress_end();
-    if (error && !rescue->fs) {
-        status = cmd_fail_to_open(&rescue->common, error);
-    } else {
-        error = cmd_answer_end(&rescue->answer, error);
-        status = error ? cmd_fail_answer(&rescue->common, error) : report_status(rescue);
-    }
-    cmd_monitor_watch(rescue->answer.session.fs, NULL, NULL);
-    const int closed = cmd_close_outputs(&rescue->common, &rescue->answer.session);
-    return status ? status : closed;
-}
-
-static struct bw_error *begin_rescue(struct rescue *rescue, const struct cmd_common *common,
-                                     const struct cmd_answer_plan *plan)
-{
-    pthread_mutex_init(&rescue->repeats.lock, NULL);
-    pthread_mutex_init(&rescue->verified.lock, NULL);
-    pthread_mutex_init(&rescue->unverified.lock, NULL);
-    BW_TRY(cmd_index_begin(&rescue->index, common, &rescue->settings->states, &rescue->common));
-    rescue->common.messages.listener = (struct bw_reporter){rescue_note_problem, rescue};
-    if (!common->messages.verbose)
-        rescue->common.messages.is_selected = print_only_with_verbose;
-    if (rescue->settings->list && common->answer.null && cmd_answer_is_for_people(common))
-        rescue->common.answer.columns = "path";
-    return cmd_answer_begin(&rescue->answer, &rescue->common, plan);
-}
-
-/* Opens, reads and answers; sets `*found`. Returns the exit status. */
+/* Opens, reads and answers; sets `*found`. Returns the exit status. Only the images are open in the
+ * session: the file system is opened with one attempt after the other. */
 static int report_files(const struct cmd_common *common, struct rescue_settings *settings,
                         struct rescue_plan *found)
 {
-    const struct cmd_answer_plan list = {.record = "rescuefileinfo",
-                                         .columns = "recoverable,size,bad_bytes,path"};
-    const struct cmd_answer_plan screen = {
+    static const struct cmd_answer_plan list = {.record = "rescuefileinfo",
+                                                .columns = "recoverable,size,bad_bytes,path"};
+    static const struct cmd_answer_plan screen = {
         .record = "rescueinfo", .print = rescue_print, .has_units = true};
     BW_AUTO_FREE struct rescue *rescue = calloc(1, sizeof *rescue);
     if (!rescue)
         return cmd_fail(common, bw_error_no_memory());
     rescue->settings = settings;
-    struct bw_error *error = begin_rescue(rescue, common, settings->list ? &list : &screen);
-    const int status = error ? cmd_fail(common, error) : run_in_session(rescue);
+    pthread_mutex_init(&rescue->repeats.lock, NULL);
+    pthread_mutex_init(&rescue->verified.lock, NULL);
+    pthread_mutex_init(&rescue->unverified.lock, NULL);
+    int status;
+    struct bw_error *error =
+        cmd_index_begin(&rescue->index, common, &settings->states, &rescue->common);
+    if (!error) {
+        rescue->common.messages.listener = (struct bw_reporter){rescue_note_problem, rescue};
+        if (!common->messages.verbose)
+            rescue->common.messages.is_selected = print_only_with_verbose;
+        if (settings->list && common->answer.null && cmd_answer_is_for_people(common))
+            rescue->common.answer.columns = "path";
+        error =
+            cmd_answer_begin(&rescue->answer, &rescue->common, settings->list ? &list : &screen);
+    }
+    if (error)
+        status = cmd_fail(common, error);
+    else
+        status = cmd_open_to(&rescue->common, CMD_OPEN_IMAGES, &rescue->answer.session);
+    if (!status) {
+        error = rescue_all(rescue);
+        cmd_progress_end();
+        if (error && !rescue->fs) {
+            status = cmd_fail_to_open(&rescue->common, error);
+        } else {
+            error = cmd_answer_end(&rescue->answer, error);
+            status = error ? cmd_fail_answer(&rescue->common, error) : report_status(rescue);
+        }
+        cmd_monitor_watch(rescue->answer.session.fs, NULL, NULL);
+        const int closed = cmd_close_outputs(&rescue->common, &rescue->answer.session);
+        if (!status)
+            status = closed;
+    }
     *found = rescue->plan;
     free_rescue(rescue);
     return status;
@@ -351,9 +344,11 @@ static int run(const struct cmd_common *common, void *state)
 static const char *record_of(const void *state)
 {
     const struct rescue_settings *settings = state;
-    return settings->dmesg  ? "kernelmessageinfo"
-           : settings->list ? "rescuefileinfo"
-                            : cmd_rescue.record;
+    if (settings->dmesg)
+        return "kernelmessageinfo";
+    if (settings->list)
+        return "rescuefileinfo";
+    return cmd_rescue.record;
 }
 
 const struct command cmd_rescue = {

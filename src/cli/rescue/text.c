@@ -52,22 +52,19 @@ static void append_volume(struct cmd_answer *answer, const struct rescue *rescue
 
 /* What is wrong. */
 
-static void append_problem(struct bw_buffer *text, const struct rescue_problem *problem)
-{
-    bw_buffer_format(text, "  ");
-    bw_escape_words(text, problem->message);
-    if (problem->kind && problem->kind->count > 1)
-        bw_buffer_format(text, "; and %" PRIu64 " more like this", problem->kind->count - 1);
-    bw_buffer_append_byte(text, '\n');
-}
-
 static void append_problems(struct bw_buffer *text, const struct rescue *rescue)
 {
     if (!rescue->problem_count)
         return;
     append_heading(text, "Problems:");
-    for (size_t i = 0; i < rescue->problem_count && i < SHOWN_PROBLEMS; i++)
-        append_problem(text, &rescue->problems[i]);
+    for (size_t i = 0; i < rescue->problem_count && i < SHOWN_PROBLEMS; i++) {
+        const struct rescue_problem *problem = &rescue->problems[i];
+        bw_buffer_format(text, "  ");
+        bw_escape_words(text, problem->message);
+        if (problem->kind && problem->kind->count > 1)
+            bw_buffer_format(text, "; and %" PRIu64 " more like this", problem->kind->count - 1);
+        bw_buffer_append_byte(text, '\n');
+    }
     if (rescue->problem_count > SHOWN_PROBLEMS)
         bw_buffer_format(text, "  and %zu more: see --json\n",
                          rescue->problem_count - SHOWN_PROBLEMS);
@@ -94,19 +91,6 @@ static void append_counts(struct cmd_answer *answer, const struct rescue_subvolu
     append_count(answer, files[BW_RECOVERABLE_LOST], bytes[BW_RECOVERABLE_LOST]);
 }
 
-static void append_subvolume(struct cmd_answer *answer, const struct rescue_subvolume *subvolume)
-{
-    struct bw_buffer *text = &answer->text;
-    bw_buffer_format(text, "  ");
-    append_counts(answer, subvolume);
-    bw_buffer_format(text, " ");
-    if (subvolume->path)
-        bw_escape_line(text, subvolume->path, strlen(subvolume->path));
-    else
-        bw_buffer_format(text, "subvolume %" PRIu64 ", whose path is unknown", subvolume->id);
-    bw_buffer_format(text, "%s\n", subvolume->is_readable ? "" : ": its top directory is lost");
-}
-
 static void append_subvolumes(struct cmd_answer *answer, const struct rescue *rescue)
 {
     struct bw_buffer *text = &answer->text;
@@ -115,8 +99,17 @@ static void append_subvolumes(struct cmd_answer *answer, const struct rescue *re
     append_heading(text, "Files, and their bytes:");
     bw_buffer_format(text, "  %10s %-11s%10s %-11s%10s %-11s subvolume\n", "whole", "", "partly",
                      "", "lost", "");
-    for (size_t i = 0; i < rescue->subvolumes.count && i < SHOWN_SUBVOLUMES; i++)
-        append_subvolume(answer, &rescue->subvolumes.items[i]);
+    for (size_t i = 0; i < rescue->subvolumes.count && i < SHOWN_SUBVOLUMES; i++) {
+        const struct rescue_subvolume *subvolume = &rescue->subvolumes.items[i];
+        bw_buffer_format(text, "  ");
+        append_counts(answer, subvolume);
+        bw_buffer_format(text, " ");
+        if (subvolume->path)
+            bw_escape_line(text, subvolume->path, strlen(subvolume->path));
+        else
+            bw_buffer_format(text, "subvolume %" PRIu64 ", whose path is unknown", subvolume->id);
+        bw_buffer_format(text, "%s\n", subvolume->is_readable ? "" : ": its top directory is lost");
+    }
     if (rescue->subvolumes.count > SHOWN_SUBVOLUMES)
         bw_buffer_format(text, "  and %zu more subvolumes: see --json\n",
                          rescue->subvolumes.count - SHOWN_SUBVOLUMES);
