@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The extract command: files, folders or everything, into a folder. */
-#include "cli/export/extract_subvolumes.h"
 #include "cli/export/extraction.h"
 
 struct extract_state {

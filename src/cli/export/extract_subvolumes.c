@@ -8,7 +8,7 @@
  * All subvolumes are first received under their ids in a temporary folder, because a snapshot may
  * be older than the subvolume that contains it. In the end, they are moved to their places.
  */
-#include "cli/export/extract_subvolumes.h"
+#include "cli/export/extraction.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -81,32 +81,6 @@ static void add_missed(void *context, struct bw_error *error)
         bw_error_free(error);
 }
 
-/* A frame with two strings: the name of a subvolume, and its path. */
-static struct bw_error *place_received(const struct receiving *receiving, const char *bytes,
-                                       size_t length)
-{
-    const size_t path = strlen(bytes) + 1;
-    return path < length
-               ? bw_receiver_place(receiving->receiver, bytes, bytes + path)
-               : bw_error_create(BW_ERROR_CORRUPT, "invalid message about a subvolume's place");
-}
-
-/* The sender may have been taken over by a crafted image, so its frames may contain anything. */
-static struct bw_error *apply_frame(struct receiving *receiving, struct frame frame, char *bytes)
-{
-    bytes[frame.length] = '\0';
-    switch (frame.kind) {
-    case FRAME_STREAM:
-        return bw_receiver_add(receiving->receiver, bytes, frame.length);
-    case FRAME_PLACE:
-        return place_received(receiving, bytes, frame.length);
-    case FRAME_PROTECT:
-        return bw_receiver_protect(receiving->receiver, bytes);
-    default:
-        return NULL;
-    }
-}
-
 /* Removes the temporary folder, and keeps the times of the one around it. After an error or an
  * interruption, there are subvolumes in it, and it stays. */
 static void remove_temporary(const struct receiving *receiving)
@@ -122,14 +96,29 @@ static void remove_temporary(const struct receiving *receiving)
         futimens(receiving->top, (struct timespec[]){status.st_atim, status.st_mtim});
 }
 
+/* Receives all frames, sends the answer, and returns the exit status of the child. The sender may
+ * have been taken over by a crafted image, so its frames may contain anything. */
 static int receive_frames(struct receiving *receiving, int channel)
 {
     BW_AUTO_FREE char *bytes = malloc(LONGEST_FRAME + 1);
     struct bw_error *error = bytes ? NULL : bw_error_no_memory();
     struct frame frame = {.kind = FRAME_STREAM};
     while (!error && frame.kind != FRAME_END && bw_channel_receive(channel, &frame, sizeof frame) &&
-           frame.length <= LONGEST_FRAME && bw_channel_receive(channel, bytes, frame.length))
-        error = apply_frame(receiving, frame, bytes);
+           frame.length <= LONGEST_FRAME && bw_channel_receive(channel, bytes, frame.length)) {
+        bytes[frame.length] = '\0';
+        if (frame.kind == FRAME_STREAM) {
+            error = bw_receiver_add(receiving->receiver, bytes, frame.length);
+        } else if (frame.kind == FRAME_PROTECT) {
+            error = bw_receiver_protect(receiving->receiver, bytes);
+        } else if (frame.kind == FRAME_PLACE) {
+            const size_t path = strlen(bytes) + 1;
+            if (path < frame.length)
+                error = bw_receiver_place(receiving->receiver, bytes, bytes + path);
+            else
+                error =
+                    bw_error_create(BW_ERROR_CORRUPT, "invalid message about a subvolume's place");
+        }
+    }
     if (!error && receiving->common->writing.fsync && syncfs(receiving->top))
         error = bw_error_from_errno(errno, "cannot write %s to the disk", receiving->path);
     struct answer answer = {.missed = receiving->missed};
@@ -137,31 +126,9 @@ static int receive_frames(struct receiving *receiving, int channel)
     const int status = error ? cmd_fail_answer(receiving->common, error) : STATUS_OK;
     remove_temporary(receiving);
     bw_receiver_destroy(receiving->receiver);
-    if (status)
-        return status;
-    bw_channel_send(channel, &answer, sizeof answer);
-    return STATUS_OK;
-}
-
-/* Links between deep trees keep two directories of each level open. */
-static void raise_descriptor_limit(void)
-{
-    struct rlimit limit;
-    if (getrlimit(RLIMIT_NOFILE, &limit))
-        return;
-    limit.rlim_cur = limit.rlim_max;
-    setrlimit(RLIMIT_NOFILE, &limit);
-}
-
-static void run_child(struct receiving *receiving, int channel)
-{
-    cmd_ignore_exit_signals();
-    raise_descriptor_limit();
-    close(STDIN_FILENO);
-    close(STDOUT_FILENO);
-    if (cmd_sandbox_is_on(receiving->common))
-        cmd_sandbox_enter_receiver(receiving->top);
-    _exit(receive_frames(receiving, channel));
+    if (!status)
+        bw_channel_send(channel, &answer, sizeof answer);
+    return status;
 }
 
 /* Whether the opened directory can be new: the process's own, private and without directories.
@@ -198,22 +165,26 @@ static struct bw_error *open_temporary(struct receiving *receiving)
                                  receiving->path, receiving->temporary);
 }
 
-/* Opens the folder, making it if it does not exist, and a temporary one in it. */
-static struct bw_error *open_folders(struct receiving *receiving, const char *folder)
-{
-    BW_TRY(cmd_open_folder(receiving->common, folder, &receiving->top, NULL));
-    return open_temporary(receiving);
-}
-
 static struct bw_error *start_child(struct extraction *extraction, struct receiving *receiving)
 {
     int channel[2];
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, channel))
         return bw_error_from_errno(errno, "cannot make a socket");
-    pid_t child = fork();
+    const pid_t child = fork();
     if (child == 0) {
         close(channel[0]);
-        run_child(receiving, channel[1]);
+        cmd_ignore_exit_signals();
+        /* links between deep trees keep two directories of each level open */
+        struct rlimit limit;
+        if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+            limit.rlim_cur = limit.rlim_max;
+            setrlimit(RLIMIT_NOFILE, &limit);
+        }
+        close(STDIN_FILENO);
+        close(STDOUT_FILENO);
+        if (cmd_sandbox_is_on(receiving->common))
+            cmd_sandbox_enter_receiver(receiving->top);
+        _exit(receive_frames(receiving, channel[1]));
     }
     const int problem = errno;
     close(channel[1]);
@@ -222,7 +193,7 @@ static struct bw_error *start_child(struct extraction *extraction, struct receiv
     return child < 0 ? bw_error_from_errno(problem, "cannot start a process") : NULL;
 }
 
-/* Before the sandbox is entered. */
+/* Opens the folder and starts the child, before the sandbox is entered. */
 static struct bw_error *open_outputs(void *context, const struct bw_fs *planned)
 {
     struct extraction *extraction = context;
@@ -230,7 +201,8 @@ static struct bw_error *open_outputs(void *context, const struct bw_fs *planned)
     struct receiving receiving = {
         .common = extraction->common, .path = settings->folder, .top = -1, .folder = -1};
     (void)planned;
-    BW_TRY(open_folders(&receiving, settings->folder));
+    BW_TRY(cmd_open_folder(extraction->common, settings->folder, &receiving.top, NULL));
+    BW_TRY(open_temporary(&receiving));
     const struct bw_receiver_options how = {.struct_size = sizeof how,
                                             .folder = receiving.folder,
                                             .top = receiving.top,
@@ -249,20 +221,15 @@ static struct bw_error *open_outputs(void *context, const struct bw_fs *planned)
 
 /* Sending. */
 
-/* After an error of the child, which has reported it. */
-static struct bw_error *child_has_ended(void)
-{
-    return bw_error_create(BW_ERROR_STOPPED, "the extraction ended early");
-}
-
 static struct bw_error *send_frame(const struct extraction *extraction, enum frame_kind kind,
                                    const void *bytes, size_t length)
 {
     const struct frame frame = {kind, (uint32_t)length};
-    return bw_channel_send(extraction->channel, &frame, sizeof frame) &&
-                   bw_channel_send(extraction->channel, bytes, length)
-               ? NULL
-               : child_has_ended();
+    if (bw_channel_send(extraction->channel, &frame, sizeof frame) &&
+        bw_channel_send(extraction->channel, bytes, length))
+        return NULL;
+    /* after an error of the child, which has reported it */
+    return bw_error_create(BW_ERROR_STOPPED, "the extraction ended early");
 }
 
 static struct bw_error *send_bytes(void *context, const void *bytes, size_t length)
@@ -282,29 +249,26 @@ static bool is_top(const struct cmd_sent *sent)
     return sent->info.id == BW_TOP_SUBVOLUME;
 }
 
-static struct bw_error *add_all(struct extraction *extraction)
-{
-    const struct bw_subvolume *next = NULL;
-    while ((next = bw_subvolume_next(extraction->fs, next))) {
-        struct bw_subvolume_info info;
-        BW_TRY(bw_subvolume_get(extraction->fs, next, &info));
-        if (!info.is_deleted)
-            BW_TRY(cmd_send_list_add(&extraction->list, extraction->fs, next, NULL));
-    }
-    return NULL;
-}
-
+/* Lists the subvolumes that the user has named, and their relatives; without names, all. */
 static struct bw_error *find_all(struct extraction *extraction)
 {
     const struct cmd_common *common = extraction->common;
+    struct bw_fs *fs = extraction->fs;
     struct cmd_send_list *list = &extraction->list;
+    const struct bw_subvolume *next = NULL;
     for (size_t i = 0; i < common->path_count; i++) {
-        const struct bw_subvolume *subvolume;
-        BW_TRY(bw_subvolume_by_name(extraction->fs, common->paths[i], &subvolume));
-        BW_TRY(cmd_send_list_add(list, extraction->fs, subvolume, NULL));
+        BW_TRY(bw_subvolume_by_name(fs, common->paths[i], &next));
+        BW_TRY(cmd_send_list_add(list, fs, next, NULL));
     }
-    BW_TRY(common->path_count ? cmd_send_list_add_relatives(list, extraction->fs)
-                              : add_all(extraction));
+    if (common->path_count)
+        BW_TRY(cmd_send_list_add_relatives(list, fs));
+    else
+        while ((next = bw_subvolume_next(fs, next))) {
+            struct bw_subvolume_info info;
+            BW_TRY(bw_subvolume_get(fs, next, &info));
+            if (!info.is_deleted)
+                BW_TRY(cmd_send_list_add(list, fs, next, NULL));
+        }
     cmd_send_list_sort(list);
     for (size_t i = 0; i < list->list.count; i++) {
         struct cmd_sent *sent = &list->list.items[i];
@@ -314,14 +278,6 @@ static struct bw_error *find_all(struct extraction *extraction)
         }
     }
     return NULL;
-}
-
-static void expect_bytes(const struct extraction *extraction)
-{
-    uint64_t bytes = 0;
-    for (size_t i = 0; i < extraction->list.list.count; i++)
-        bytes += extraction->list.list.items[i].info.bytes_used;
-    cmd_progress_expect(bytes);
 }
 
 static struct bw_error *send_all(struct extraction *extraction)
@@ -336,11 +292,15 @@ static struct bw_error *send_all(struct extraction *extraction)
         .write = send_bytes,
         .context = extraction,
     };
-    expect_bytes(extraction);
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < list->list.count; i++)
+        bytes += list->list.items[i].info.bytes_used;
+    cmd_progress_expect(bytes);
     for (size_t i = 0; i < list->list.count; i++) {
-        const bool differs = extraction->snapshots && !is_top(&list->list.items[i]);
-        BW_TRY(cmd_send_list_send(list, i, &how, differs ? cmd_send_list_parent(list, i) : NULL,
-                                  extraction->snapshots));
+        const struct cmd_sent *parent = NULL;
+        if (extraction->snapshots && !is_top(&list->list.items[i]))
+            parent = cmd_send_list_parent(list, i);
+        BW_TRY(cmd_send_list_send(list, i, &how, parent, extraction->snapshots));
     }
     return NULL;
 }
@@ -359,28 +319,6 @@ static int by_depth(const void *a, const void *b)
     return (strlen(left) > strlen(right)) - (strlen(left) < strlen(right));
 }
 
-/* A subvolume without a path, whose entry is lost, keeps its id as its name. */
-static struct bw_error *find_destination(const struct cmd_sent *sent, struct destination *to)
-{
-    BW_AUTO_FREE char *path = NULL;
-    struct bw_error *error = bw_subvolume_path(sent->side.fs, sent->side.subvolume, &path, NULL);
-    if (error && error->code == BW_ERROR_NO_MEMORY)
-        return error;
-    *to = (struct destination){sent, strdup(error ? sent->name : path + 1)};
-    bw_error_free(error);
-    return to->path ? NULL : bw_error_no_memory();
-}
-
-static struct bw_error *send_place(const struct extraction *extraction,
-                                   const struct destination *to)
-{
-    BW_AUTO_BUFFER struct bw_buffer text = {0};
-    bw_buffer_append(&text, to->sent->name, strlen(to->sent->name) + 1);
-    bw_buffer_append(&text, to->path, strlen(to->path) + 1);
-    return text.failed ? bw_error_no_memory()
-                       : send_frame(extraction, FRAME_PLACE, text.data, text.length);
-}
-
 /* Subvolumes around others come first; they become read-only when everything is in its place. */
 static struct bw_error *place_all(struct extraction *extraction)
 {
@@ -388,13 +326,28 @@ static struct bw_error *place_all(struct extraction *extraction)
     struct destination *all = calloc(list->list.count + 1, sizeof *all);
     struct bw_error *error = all ? NULL : bw_error_no_memory();
     size_t count = 0;
-    for (size_t i = 0; i < list->list.count && !error; i++)
-        if (list->list.items[i].is_there && !is_top(&list->list.items[i]))
-            error = find_destination(&list->list.items[i], &all[count++]);
+    for (size_t i = 0; i < list->list.count && !error; i++) {
+        const struct cmd_sent *sent = &list->list.items[i];
+        if (!sent->is_there || is_top(sent))
+            continue;
+        BW_AUTO_FREE char *path = NULL;
+        error = bw_subvolume_path(sent->side.fs, sent->side.subvolume, &path, NULL);
+        if (error && error->code == BW_ERROR_NO_MEMORY)
+            break;
+        /* a subvolume without a path, whose entry is lost, keeps its id as its name */
+        all[count] = (struct destination){sent, strdup(error ? sent->name : path + 1)};
+        bw_error_free(error);
+        error = all[count++].path ? NULL : bw_error_no_memory();
+    }
     if (!error && count)
         qsort(all, count, sizeof *all, by_depth);
-    for (size_t i = 0; i < count && !error; i++)
-        error = send_place(extraction, &all[i]);
+    for (size_t i = 0; i < count && !error; i++) {
+        BW_AUTO_BUFFER struct bw_buffer text = {0};
+        bw_buffer_append(&text, all[i].sent->name, strlen(all[i].sent->name) + 1);
+        bw_buffer_append(&text, all[i].path, strlen(all[i].path) + 1);
+        error = text.failed ? bw_error_no_memory()
+                            : send_frame(extraction, FRAME_PLACE, text.data, text.length);
+    }
     for (size_t i = 0; i < count && !error; i++)
         if (all[i].sent->info.read_only)
             error = send_frame(extraction, FRAME_PROTECT, all[i].path, strlen(all[i].path) + 1);
@@ -446,19 +399,6 @@ static int end_child(struct extraction *extraction, bool complete)
     return answer.missed ? STATUS_PARTIAL : STATUS_OK;
 }
 
-/* After an error, the complete subvolumes are still moved to their places. */
-static struct bw_error *extract_all(struct extraction *extraction)
-{
-    struct bw_error *error = find_all(extraction);
-    if (!error)
-        error = send_all(extraction);
-    if (!error || error->code != BW_ERROR_STOPPED)
-        error = bw_error_first(error, place_all(extraction));
-    if (!error || error->code != BW_ERROR_STOPPED)
-        error = bw_error_first(error, send_frame(extraction, FRAME_END, "", 0));
-    return error;
-}
-
 int extract_subvolumes(const struct cmd_common *common, const struct extract_subvolumes *settings)
 {
     struct cmd_common writing = *common;
@@ -474,19 +414,25 @@ int extract_subvolumes(const struct cmd_common *common, const struct extract_sub
         return status;
     }
     extraction.fs = session.fs;
-    struct bw_error *error = extract_all(&extraction);
+    struct bw_error *error = find_all(&extraction);
+    if (!error)
+        error = send_all(&extraction);
+    /* after an error, the complete subvolumes are still moved to their places */
+    if (!error || error->code != BW_ERROR_STOPPED)
+        error = bw_error_first(error, place_all(&extraction));
+    if (!error || error->code != BW_ERROR_STOPPED)
+        error = bw_error_first(error, send_frame(&extraction, FRAME_END, "", 0));
     const bool stopped = error && error->code == BW_ERROR_STOPPED;
     cmd_progress_end();
-    int child = end_child(&extraction, !stopped);
-    int answer = STATUS_OK;
+    const int child = end_child(&extraction, !stopped);
     if (stopped)
         bw_error_free(error);
     else if (error)
-        answer = cmd_fail_answer(common, error);
+        status = cmd_fail_answer(common, error);
     cmd_send_list_free(&extraction.list);
-    if (!answer)
-        answer = child;
-    if (!answer && stopped)
-        answer = STATUS_PARTIAL;
-    return cmd_end(common, &session, NULL, answer);
+    if (!status)
+        status = child;
+    if (!status && stopped)
+        status = STATUS_PARTIAL;
+    return cmd_end(common, &session, NULL, status);
 }

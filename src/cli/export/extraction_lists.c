@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The lists of an extraction: the manifest with hashes, and the paths of missing files. */
-#include "cli/export/extraction_lists.h"
+#include "cli/export/extraction.h"
 
 #include <errno.h>
 #include <fcntl.h>
