@@ -1,19 +1,57 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The copy command: devices without their free space. */
+/*
+ * The copy command: devices without their free space.
+ *
+ * A map of the space in use, and with --history of that of older generations, gives the extents of
+ * each device in whole blocks. It is passed through twice: first to count the bytes, then to copy
+ * them. In a folder, an image has the suffix ".part" until it is complete. No existing file is
+ * replaced. Unreadable sectors become zeros; at the end of a device, the files that they belong to
+ * are listed.
+ */
+#include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include "base/beneath.h"
 #include "base/cleanup.h"
+#include "btrfs-walk/history.h"
 #include "cli/common/monitor.h"
 #include "cli/common/output_format.h"
-#include "cli/export/copy_target.h"
-#include "cli/export/copy_used.h"
 #include "cli/inspect/owner.h"
+#include "export/qcow2.h"
+
+/* Formats, in the order of `formats`. */
+enum format { FORMAT_RAW, FORMAT_QCOW2 };
+static const char *const formats[] = {"raw", "qcow2", NULL};
+static const char *const suffixes[] = {"img", "qcow2"};
 
 struct copy_state {
-    struct copy_target_settings target;
+    const char *folder; /* for a file of each device; NULL: none */
+    const char *file;   /* for the only device; NULL: none */
+    unsigned format;    /* enum format */
+    bool compressed;    /* with FORMAT_QCOW2 */
+    bool resume;        /* with FORMAT_RAW and a folder: continue incomplete files */
     bool history;
+};
+
+/* Where copies are written. */
+struct target {
+    const struct cmd_common *common;
+    const struct copy_state *settings;
+    int folder;                  /* open if settings->folder */
+    struct cmd_output_file file; /* of settings->file */
+
+    /* The current image. */
+    struct bw_buffer name, path; /* in the folder; for messages */
+    int descriptor;
+    bool is_open;
+    uint64_t kept; /* everything before this offset is in the file already */
+    struct bw_qcow2 *qcow2;
 };
 
 enum {
@@ -32,7 +70,7 @@ struct copy {
     struct cmd_answer *answer;
     struct bw_fs *fs;
     struct bw_used_map *used;
-    struct copy_target target;
+    struct target target;
     uint8_t *buffer;
     size_t devices; /* that have an image */
 
@@ -45,31 +83,281 @@ struct copy {
 };
 
 static const struct cmd_option options[] = {
-    CMD_FOLDER_OPTION(struct copy_state, target.folder),
-    CMD_FILE_OPTION(struct copy_state, target.file),
+    CMD_FOLDER_OPTION(struct copy_state, folder),
+    CMD_FILE_OPTION(struct copy_state, file),
     {0, "format", "WORD", "raw (the default): with holes where nothing is in use; or qcow2",
-     CMD_WORD(struct copy_state, target.format, copy_formats)},
+     CMD_WORD(struct copy_state, format, formats)},
     {0, "compress", NULL, "with qcow2: compress with zstd, for QEMU 5.1 and newer",
-     CMD_FLAG(struct copy_state, target.compressed)},
+     CMD_FLAG(struct copy_state, compressed)},
     {0, "history", NULL, "also copy older generations that have not been overwritten",
      CMD_FLAG(struct copy_state, history)},
     {0, "continue", NULL, "with raw and -C: continue an interrupted copy",
-     CMD_FLAG(struct copy_state, target.resume)},
+     CMD_FLAG(struct copy_state, resume)},
     {0},
 };
 
-/* Reading. */
+/* Files of the folder. */
 
-static struct bw_error *add_bad(struct copy *copy, uint64_t offset, uint64_t length)
+static bool file_exists(const struct target *target, const char *name)
 {
-    struct bad_ranges *bad = &copy->bad;
-    struct bw_address_range *last = bad->count ? &bad->items[bad->count - 1] : NULL;
-    if (last && last->logical + last->length == offset)
-        last->length += length;
-    else if (!bad_ranges_add(bad, offset, length))
+    struct stat status;
+    return fstatat(target->folder, name, &status, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+/* Sets the names of an image: `path` is for messages, `name` is of the incomplete file. */
+static struct bw_error *set_names(struct target *target, uint64_t devid)
+{
+    const char *suffix = suffixes[target->settings->format];
+    target->name.length = target->path.length = 0;
+    bw_buffer_format(&target->name, "%" PRIu64 ".%s.part%c", devid, suffix, '\0');
+    bw_buffer_format(&target->path, "%s/%" PRIu64 ".%s%c", target->settings->folder, devid, suffix,
+                     '\0');
+    return target->name.failed || target->path.failed ? bw_error_no_memory() : NULL;
+}
+
+/* The complete name: without ".part", to be freed. */
+static char *final_name(const struct target *target)
+{
+    return strndup(target->name.data, target->name.length - sizeof ".part");
+}
+
+/* BW_ERROR_USAGE if the folder already has an image of this device. */
+static struct bw_error *check_is_new(struct target *target, uint64_t devid)
+{
+    if (!target->settings->folder)
+        return NULL;
+    BW_TRY(set_names(target, devid));
+    BW_AUTO_FREE char *final = final_name(target);
+    if (!final)
         return bw_error_no_memory();
+    if (file_exists(target, final))
+        return bw_error_create(BW_ERROR_USAGE, "%s exists, and is not replaced", target->path.data);
+    if (file_exists(target, target->name.data) && !target->settings->resume)
+        return bw_error_create(BW_ERROR_USAGE, "%s.part is an incomplete copy%s", target->path.data,
+                               target->settings->format == FORMAT_RAW ? "; --continue completes it"
+                                                                      : "");
     return NULL;
 }
+
+/* Opens the incomplete image. */
+static struct bw_error *open_in_folder(struct target *target, uint64_t devid)
+{
+    BW_TRY(set_names(target, devid));
+    const char *name = target->name.data;
+    if (target->settings->resume)
+        target->descriptor = bw_open_sole(target->folder, name);
+    else
+        target->descriptor =
+            openat(target->folder, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    const int problem = errno;
+    target->is_open = target->descriptor >= 0;
+    if (target->is_open)
+        return NULL;
+    BW_AUTO_FREE char *path = NULL;
+    if (asprintf(&path, "%s/%s", target->settings->folder, name) < 0)
+        return bw_error_no_memory();
+    return cmd_name_error(target->folder, name, path, problem);
+}
+
+/* Where an interrupted copy ended: images are written in their order, and the end of the last write
+ * may be missing. If there is no hole after it, the file system may not know about holes. */
+static uint64_t find_kept(int descriptor)
+{
+    enum { DOUBTFUL = 64 << 20 };
+    struct stat status;
+    off_t data = 0, end = 0;
+    while ((data = lseek(descriptor, end, SEEK_DATA)) >= 0)
+        end = lseek(descriptor, data, SEEK_HOLE);
+    const bool is_known = fstat(descriptor, &status) == 0 && end < status.st_size;
+    return is_known && end > DOUBTFUL ? (uint64_t)(end - DOUBTFUL) : 0;
+}
+
+/* Opens the file of -f, before the sandbox is entered. */
+static struct bw_error *open_output(void *context, const struct bw_fs *planned)
+{
+    struct target *target = context;
+    target->file = (struct cmd_output_file){
+        .common = target->common, .name = target->settings->file, .descriptor = -1};
+    return cmd_output_file_open(&target->file, planned);
+}
+
+/* Images. */
+
+static struct bw_error *write_at(void *context, uint64_t offset, const void *bytes, size_t length)
+{
+    const struct target *target = context;
+    const char *next = bytes;
+    while (length) {
+        const ssize_t written = pwrite(target->descriptor, next, length, (off_t)offset);
+        if (written < 0 && errno == EINTR)
+            continue;
+        if (written < 0)
+            return bw_error_from_errno(errno, "cannot write to %s", target->path.data);
+        next += written;
+        offset += (size_t)written;
+        length -= (size_t)written;
+    }
+    return NULL;
+}
+
+/* Begins the image of a device with `size` bytes. */
+static struct bw_error *begin_image(struct target *target, uint64_t devid, uint64_t size)
+{
+    const struct copy_state *settings = target->settings;
+    target->kept = 0;
+    if (settings->folder) {
+        BW_TRY(open_in_folder(target, devid));
+    } else {
+        struct stat status;
+        target->descriptor = cmd_output_file_descriptor(&target->file);
+        if (fstat(target->descriptor, &status) || !S_ISREG(status.st_mode))
+            return bw_error_create(BW_ERROR_USAGE, "%s is not a regular file, which a copy needs",
+                                   settings->file);
+        bw_buffer_format(&target->path, "%s%c", settings->file, '\0');
+        if (target->path.failed)
+            return bw_error_no_memory();
+        BW_TRY(cmd_output_file_start(&target->file));
+    }
+    if (settings->format == FORMAT_QCOW2)
+        return bw_qcow2_create(size, settings->compressed, write_at, target, &target->qcow2);
+    if (settings->resume)
+        target->kept = find_kept(target->descriptor);
+    return ftruncate(target->descriptor, (off_t)size)
+               ? bw_error_from_errno(errno, "cannot set the size of %s", target->path.data)
+               : NULL;
+}
+
+/* Adds bytes, by ascending offset. */
+static struct bw_error *add_bytes(struct target *target, uint64_t offset, const void *bytes,
+                                  size_t length)
+{
+    if (target->qcow2)
+        return bw_qcow2_add(target->qcow2, offset, bytes, length);
+    return offset + length <= target->kept ? NULL : write_at(target, offset, bytes, length);
+}
+
+/* Ends the image. Consumes `error`, which may be NULL, and returns the first error. After one, an
+ * incomplete file in a folder keeps its temporary name. */
+static struct bw_error *end_image(struct target *target, struct bw_error *error)
+{
+    const char *folder = target->settings->folder;
+    if (!error && target->qcow2)
+        error = bw_qcow2_end(target->qcow2);
+    bw_qcow2_destroy(BW_TAKE(target->qcow2));
+    if (!target->is_open)
+        return error;
+    target->is_open = false;
+    BW_TRY(cmd_close_file(target->common, target->descriptor, target->path.data, error));
+    BW_AUTO_FREE char *final = final_name(target);
+    if (!final)
+        return bw_error_no_memory();
+    if (renameat2(target->folder, target->name.data, target->folder, final, RENAME_NOREPLACE))
+        return bw_error_from_errno(errno, "cannot rename %s/%s", folder, target->name.data);
+    return cmd_sync_file(target->common, target->folder, folder);
+}
+
+/* Closes everything; consumes and returns as end_image(). */
+static struct bw_error *close_target(struct target *target, struct bw_error *error)
+{
+    if (target->settings->folder)
+        close(target->folder);
+    if (target->settings->file)
+        error = cmd_output_file_close(&target->file, error);
+    bw_buffer_free(&target->name);
+    bw_buffer_free(&target->path);
+    return error;
+}
+
+/* The space to copy. */
+
+static struct bw_error *add_history(void *used, uint64_t logical, uint64_t length)
+{
+    return bw_used_map_add(used, logical, length);
+}
+
+/* The space in use of an older generation. */
+struct older {
+    struct bw_used_map *used, *present;
+};
+
+static struct bw_error *add_older_range(void *context, const struct bw_used_range *range)
+{
+    const struct older *older = context;
+    return range->in_use
+               ? bw_used_map_add_device(older->present, range->devid, range->offset, range->length)
+               : NULL;
+}
+
+static struct bw_error *add_older_device(void *context, const struct bw_device_info *device)
+{
+    const struct older *older = context;
+    return device->path ? bw_used_map_device(older->used, device->devid, add_older_range, context)
+                        : NULL;
+}
+
+/* Adds what all generations have in the chunks of this one, which differ from the present ones. A
+ * chunk tree that cannot be read is of no use for the copy, either. */
+static struct bw_error *add_generation(const struct cmd_common *common,
+                                       const struct bw_history *history, size_t number,
+                                       struct bw_used_map *used)
+{
+    struct bw_fs_options how = cmd_fs_options(common);
+    struct older older = {.present = used};
+    struct bw_fs *fs = NULL;
+    struct bw_error *error = bw_history_open_state(history, number, &how, &fs);
+    if (!error)
+        error = bw_used_map_open(fs, NULL, &older.used);
+    if (!error)
+        error = bw_history_ranges(history, add_history, older.used);
+    if (!error)
+        error = bw_fs_devices(fs, add_older_device, &older);
+    bw_used_map_close(older.used);
+    bw_fs_close(fs);
+    if (!error || error->code == BW_ERROR_NO_MEMORY)
+        return error;
+    bw_error_free(error);
+    return NULL;
+}
+
+/* Opens the map of the space to copy: the space in use, and that of older generations if requested.
+ */
+static struct bw_error *find_used(struct copy *copy)
+{
+    const struct cmd_common *common = copy->answer->common;
+    struct bw_fs *fs = copy->fs;
+    const struct bw_used_options how = {.struct_size = sizeof how, .files = true};
+    cmd_progress_expect_trees(fs, false);
+    BW_TRY(bw_used_map_open(fs, &how, &copy->used));
+    if (!copy->state->history) {
+        bw_fs_report(fs, BW_WARNING,
+                     bw_error_create(BW_ERROR_NOT_FOUND,
+                                     "older generations are not copied: 'roots' and 'deleted' will "
+                                     "find less in the copy; --history copies them, too"));
+        return NULL;
+    }
+    const struct bw_history_options searched = {.struct_size = sizeof searched,
+                                                .scanning = BW_HISTORY_SCAN_ALWAYS,
+                                                .progress = cmd_progress_scan,
+                                                .only_list = true};
+    struct bw_history *history;
+    BW_TRY(bw_history_open(fs, &searched, &history));
+    struct bw_error *error = bw_history_ranges(history, add_history, copy->used);
+    /* generations with other chunks: one for each of their chunk trees */
+    struct bw_superblock_info superblock;
+    bw_fs_superblock(fs, &superblock);
+    uint64_t known = superblock.chunk_root;
+    for (size_t i = 0; !error && i < bw_history_count(history); i++) {
+        const uint64_t root = bw_history_entry(history, i)->chunk_root;
+        if (root && root != known && root != superblock.chunk_root)
+            error = add_generation(common, history, i, copy->used);
+        if (root)
+            known = root;
+    }
+    bw_history_close(history);
+    return error;
+}
+
+/* Reading. */
 
 /* Reads a piece; unreadable sectors become zeros. */
 static struct bw_error *read_piece(struct copy *copy, uint64_t offset, uint8_t *bytes,
@@ -81,7 +369,13 @@ static struct bw_error *read_piece(struct copy *copy, uint64_t offset, uint8_t *
     bw_error_free(error);
     if (length <= SECTOR) {
         memset(bytes, 0, length);
-        return add_bad(copy, offset, length);
+        struct bad_ranges *bad = &copy->bad;
+        struct bw_address_range *last = bad->count ? &bad->items[bad->count - 1] : NULL;
+        if (last && last->logical + last->length == offset)
+            last->length += length;
+        else if (!bad_ranges_add(bad, offset, length))
+            return bw_error_no_memory();
+        return NULL;
     }
     const uint32_t step = length > RETRY ? RETRY : SECTOR;
     for (uint32_t at = 0; at < length; at += step)
@@ -89,30 +383,25 @@ static struct bw_error *read_piece(struct copy *copy, uint64_t offset, uint8_t *
     return NULL;
 }
 
-/* The next piece is read while the last one is written. */
-static struct bw_error *copy_extent(struct copy *copy, const struct extent *extent)
-{
-    for (uint64_t at = extent->start, length; at < extent->end; at += length) {
-        length = extent->end - at < BUFFER ? extent->end - at : BUFFER;
-        BW_TRY(read_piece(copy, at, copy->buffer, (uint32_t)length));
-        const uint64_t rest = extent->end - at - length;
-        if (rest)
-            bw_device_reader_advise(copy->reader, at + length, rest < BUFFER ? rest : BUFFER);
-        BW_TRY(copy_target_add(&copy->target, at, copy->buffer, (size_t)length));
-        cmd_progress_add(length);
-    }
-    return NULL;
-}
-
-/* The space in use, as extents of whole blocks. */
-
+/* Copies the waiting extent; without a reader, only counts its bytes. */
 static struct bw_error *end_extent(struct copy *copy)
 {
     const struct extent extent = copy->waiting;
     copy->waiting = (struct extent){0};
-    if (copy->reader)
-        return copy_extent(copy, &extent);
-    copy->bytes += extent.end - extent.start;
+    if (!copy->reader) {
+        copy->bytes += extent.end - extent.start;
+        return NULL;
+    }
+    /* the next piece is read while the last one is written */
+    for (uint64_t at = extent.start, length; at < extent.end; at += length) {
+        length = extent.end - at < BUFFER ? extent.end - at : BUFFER;
+        BW_TRY(read_piece(copy, at, copy->buffer, (uint32_t)length));
+        const uint64_t rest = extent.end - at - length;
+        if (rest)
+            bw_device_reader_advise(copy->reader, at + length, rest < BUFFER ? rest : BUFFER);
+        BW_TRY(add_bytes(&copy->target, at, copy->buffer, (size_t)length));
+        cmd_progress_add(length);
+    }
     return NULL;
 }
 
@@ -133,7 +422,7 @@ static struct bw_error *add_range(void *context, const struct bw_used_range *ran
     return NULL;
 }
 
-/* Passes all extents of the device on: without a reader, only counts their bytes. */
+/* Copies all extents of the device, or counts their bytes. */
 static struct bw_error *list_extents(struct copy *copy)
 {
     copy->waiting = (struct extent){0};
@@ -142,21 +431,6 @@ static struct bw_error *list_extents(struct copy *copy)
 }
 
 /* Devices. */
-
-static struct bw_error *report_bad(struct copy *copy)
-{
-    uint64_t bytes = 0;
-    for (size_t i = 0; i < copy->bad.count; i++)
-        bytes += copy->bad.items[i].length;
-    if (!bytes)
-        return NULL;
-    bw_fs_report(copy->fs, BW_DAMAGE,
-                 bw_error_create(BW_ERROR_CORRUPT,
-                                 "device %" PRIu64 ": %" PRIu64
-                                 " bytes in use cannot be read, and are zeros in the copy",
-                                 copy->device.devid, bytes));
-    return cmd_list_bad_owners(copy->answer, copy->device.devid, &copy->bad);
-}
 
 static struct bw_error *copy_image(struct copy *copy)
 {
@@ -170,7 +444,7 @@ static struct bw_error *copy_image(struct copy *copy)
     BW_TRY(bw_device_reader_open(copy->fs, devid, &copy->reader));
     cmd_progress_step("copying", 1, 1);
     cmd_progress_expect(copy->bytes);
-    BW_TRY(copy_target_begin(&copy->target, devid, copy->device.image_bytes));
+    BW_TRY(begin_image(&copy->target, devid, copy->device.image_bytes));
     return list_extents(copy);
 }
 
@@ -181,9 +455,19 @@ static struct bw_error *copy_device(void *context, const struct bw_device_info *
         return NULL;
     copy->device = *device;
     copy->bad.count = 0;
-    struct bw_error *error = copy_target_end(&copy->target, copy_image(copy));
+    struct bw_error *error = end_image(&copy->target, copy_image(copy));
     bw_device_reader_close(BW_TAKE(copy->reader));
-    return error ? error : report_bad(copy);
+    if (error || !copy->bad.count)
+        return error;
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < copy->bad.count; i++)
+        bytes += copy->bad.items[i].length;
+    bw_fs_report(copy->fs, BW_DAMAGE,
+                 bw_error_create(BW_ERROR_CORRUPT,
+                                 "device %" PRIu64 ": %" PRIu64
+                                 " bytes in use cannot be read, and are zeros in the copy",
+                                 device->devid, bytes));
+    return cmd_list_bad_owners(copy->answer, device->devid, &copy->bad);
 }
 
 static struct bw_error *count_device(void *context, const struct bw_device_info *device)
@@ -192,7 +476,7 @@ static struct bw_error *count_device(void *context, const struct bw_device_info 
     if (!device->path)
         return NULL;
     copy->devices++;
-    return copy_target_check(&copy->target, device->devid);
+    return check_is_new(&copy->target, device->devid);
 }
 
 /* The steps of the command. */
@@ -200,7 +484,7 @@ static struct bw_error *count_device(void *context, const struct bw_device_info 
 static struct bw_error *copy_all(struct copy *copy)
 {
     BW_TRY(bw_fs_devices(copy->fs, count_device, copy));
-    if (copy->state->target.file && copy->devices != 1)
+    if (copy->state->file && copy->devices != 1)
         return bw_error_create(BW_ERROR_USAGE,
                                "the file system has %zu devices here; -C DIR writes an image of "
                                "each",
@@ -208,7 +492,7 @@ static struct bw_error *copy_all(struct copy *copy)
     copy->buffer = malloc(BUFFER);
     if (!copy->buffer)
         return bw_error_no_memory();
-    BW_TRY(copy_find_used(copy->answer->common, copy->fs, copy->state->history, &copy->used));
+    BW_TRY(find_used(copy));
     return bw_fs_devices(copy->fs, copy_device, copy);
 }
 
@@ -217,22 +501,22 @@ static struct bw_error *list(struct cmd_answer *answer, void *context)
     struct copy *copy = context;
     copy->answer = answer;
     copy->fs = answer->session.fs;
-    struct bw_error *error = copy_target_close(&copy->target, copy_all(copy));
+    struct bw_error *error = close_target(&copy->target, copy_all(copy));
     bw_used_map_close(copy->used);
     free(copy->buffer);
     free(copy->bad.items);
     return error;
 }
 
-static const char *find_mistake(const struct copy_target_settings *settings)
+static const char *find_mistake(const struct copy_state *settings)
 {
     if (!settings->folder == !settings->file)
         return "give either -C DIR or -f FILE";
     if (settings->file && strcmp(settings->file, "-") == 0)
         return "a copy cannot be written to stdout";
-    if (settings->compressed && settings->format != COPY_QCOW2)
+    if (settings->compressed && settings->format != FORMAT_QCOW2)
         return "--compress is for --format qcow2";
-    if (settings->resume && (settings->format != COPY_RAW || !settings->folder))
+    if (settings->resume && (settings->format != FORMAT_RAW || !settings->folder))
         return "--continue is for --format raw with -C DIR";
     return NULL;
 }
@@ -241,23 +525,25 @@ static const char *find_mistake(const struct copy_target_settings *settings)
 static int run(const struct cmd_common *common, void *settings)
 {
     const struct copy_state *state = settings;
-    struct copy copy = {.state = state, .target = {.common = common, .settings = &state->target}};
+    struct copy copy = {.state = state, .target = {.common = common, .settings = state}};
     const struct cmd_answer_plan plan = {
         .record = "ownerinfo", .print = cmd_print_owner, .list = list, .context = &copy};
-    const char *mistake = find_mistake(&state->target);
+    const char *mistake = find_mistake(state);
     struct cmd_common own = *common;
     if (mistake)
         return cmd_fail(common, bw_error_create(BW_ERROR_USAGE, "%s", mistake));
     own.input.log = BW_LOG_IGNORE;
-    struct bw_error *error = state->target.folder ? copy_target_open_folder(&copy.target) : NULL;
+    struct bw_error *error = NULL;
+    if (state->folder)
+        error = cmd_open_folder(common, state->folder, &copy.target.folder, NULL);
     if (error)
         return cmd_fail(common, error);
-    own.writing.folder = state->target.folder ? &copy.target.folder : NULL;
-    own.writing.open_outputs = state->target.file ? copy_target_open_files : NULL;
+    own.writing.folder = state->folder ? &copy.target.folder : NULL;
+    own.writing.open_outputs = state->file ? open_output : NULL;
     own.writing.outputs = &copy.target;
     const int status = cmd_answer_run(&own, &plan);
     if (!copy.answer) /* the file system was not opened */
-        bw_error_free(copy_target_close(&copy.target, NULL));
+        bw_error_free(close_target(&copy.target, NULL));
     return status;
 }
 
