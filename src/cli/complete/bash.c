@@ -70,7 +70,7 @@ static const char *read_plain(struct reading *reading, const char *at)
 bool bash_line_read(struct bash_line *line, const char *text, const char *breaks)
 {
     size_t length = strlen(text);
-    /* the words together are no longer than the line; each ends with a NUL */
+    /* The words together are no longer than the line; each ends with a NUL. */
     char *bytes = calloc(2 * length + 2, 1);
     *line = (struct bash_line){.words = calloc(length + 3, sizeof *line->words)};
     if (!bytes || !line->words) {

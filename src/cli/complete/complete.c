@@ -656,7 +656,9 @@ static void write_for_bash(struct bw_buffer *out, const struct bw_buffer *text,
         more |= answer.kind == COMPLETE_BEGIN;
     }
     count -= files;
-    bw_buffer_format(out, "%s%s%s", files ? "f" : "", more ? "n" : "", count > 1 ? "q" : "");
+    bw_buffer_append(out, "f", files);
+    bw_buffer_append(out, "n", more);
+    bw_buffer_append(out, "q", count > 1);
     bw_buffer_append_byte(out, '\0');
     for (const char *at = text->data; (at = next_answer(at, end, &answer));) {
         if (answer.kind == COMPLETE_FILES || answer.length < line->cut)

@@ -82,26 +82,6 @@ struct cmd_zeros {
 
 enum { ZEROS = 256 << 10, SHORTEST_HOLE = 64 << 10 };
 
-static bool can_seek(void)
-{
-    struct stat status;
-    int flags = fcntl(STDOUT_FILENO, F_GETFL);
-    off_t at = lseek(STDOUT_FILENO, 0, SEEK_CUR);
-    return flags >= 0 && !(flags & O_APPEND) && at >= 0 && fstat(STDOUT_FILENO, &status) == 0 &&
-           S_ISREG(status.st_mode) && status.st_size <= at;
-}
-
-static struct bw_error *seek_forward(struct cmd_zeros *zeros, uint64_t length)
-{
-    off_t at = lseek(STDOUT_FILENO, 0, SEEK_CUR);
-    if (at < 0 || length > (uint64_t)(INT64_MAX - at))
-        return bw_error_from_errno(at < 0 ? errno : EFBIG, "cannot write to stdout");
-    if (lseek(STDOUT_FILENO, (off_t)length, SEEK_CUR) < 0)
-        return bw_error_from_errno(errno, "cannot write to stdout");
-    zeros->open = true;
-    return NULL;
-}
-
 /* Writes zeros after the buffered output. */
 static struct bw_error *cmd_write_zeros(struct cmd_zeros *zeros, struct cmd_output *output,
                                         uint64_t length)
@@ -109,11 +89,24 @@ static struct bw_error *cmd_write_zeros(struct cmd_zeros *zeros, struct cmd_outp
     static const char bytes[ZEROS];
     if (length >= SHORTEST_HOLE && (!zeros->is_tested || zeros->sparse)) {
         BW_TRY(cmd_flush(output));
-        if (!zeros->is_tested)
-            zeros->sparse = can_seek();
+        if (!zeros->is_tested) {
+            struct stat status;
+            int flags = fcntl(STDOUT_FILENO, F_GETFL);
+            off_t at = lseek(STDOUT_FILENO, 0, SEEK_CUR);
+            zeros->sparse = flags >= 0 && !(flags & O_APPEND) && at >= 0 &&
+                            fstat(STDOUT_FILENO, &status) == 0 && S_ISREG(status.st_mode) &&
+                            status.st_size <= at;
+        }
         zeros->is_tested = true;
-        if (zeros->sparse)
-            return seek_forward(zeros, length);
+        if (zeros->sparse) {
+            off_t at = lseek(STDOUT_FILENO, 0, SEEK_CUR);
+            if (at < 0 || length > (uint64_t)(INT64_MAX - at))
+                return bw_error_from_errno(at < 0 ? errno : EFBIG, "cannot write to stdout");
+            if (lseek(STDOUT_FILENO, (off_t)length, SEEK_CUR) < 0)
+                return bw_error_from_errno(errno, "cannot write to stdout");
+            zeros->open = true;
+            return NULL;
+        }
     }
     while (length) {
         size_t part = length < ZEROS ? (size_t)length : ZEROS;

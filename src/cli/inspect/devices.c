@@ -16,17 +16,14 @@ struct devices {
     struct bw_usage *usage; /* NULL: no device is missing */
 };
 
-static uint64_t incomplete_chunks_of(const struct devices *devices, uint64_t devid)
-{
-    for (size_t i = 0; devices->usage && i < devices->usage->device_count; i++)
-        if (devices->usage->devices[i].info.devid == devid)
-            return devices->usage->devices[i].incomplete_chunks;
-    return 0;
-}
-
 static struct bw_error *write_device(void *context, const struct bw_device_info *device)
 {
     const struct devices *devices = context;
+    const struct bw_usage *usage = devices->usage;
+    uint64_t incomplete = 0;
+    for (size_t i = 0; usage && i < usage->device_count; i++)
+        if (usage->devices[i].info.devid == device->devid)
+            incomplete = usage->devices[i].incomplete_chunks;
     const struct bw_bytes path = {device->path, device->path ? strlen(device->path) : 0};
     struct alternative_paths paths;
     const struct bw_deviceinfo row = {
@@ -40,7 +37,7 @@ static struct bw_error *write_device(void *context, const struct bw_device_info 
         .device = path,
         .device_bytes = path,
         .partition = device->partition,
-        .incomplete_chunks = incomplete_chunks_of(devices, device->devid),
+        .incomplete_chunks = incomplete,
         .container = device->container,
         .alternative_paths =
             alternative_paths_of(devices->answer->session.fs, device->devid, &paths)};

@@ -102,8 +102,10 @@ static void write_spans(struct spans *spans)
                              span->start.devid, span->start.offset);
         if (spans->several)
             bw_buffer_format(spans->text, "+%" PRIu64, span->length);
-        bw_buffer_format(spans->text, "%s%s", span->parity ? " (parity)" : "",
-                         span->nowhere || span->start.present ? "" : " (missing)");
+        if (span->parity)
+            bw_buffer_format(spans->text, " (parity)");
+        if (!span->nowhere && !span->start.present)
+            bw_buffer_format(spans->text, " (missing)");
         spans->separator = ",";
     }
     spans->count = spans->next = 0;

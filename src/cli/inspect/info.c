@@ -496,13 +496,16 @@ static struct bw_error *append_volume(const struct lines *lines, const struct bw
                          row->subvolume_count, row->snapshot_count, bw_plural(row->snapshot_count),
                          row->deleted_subvolume_count);
     }
-    enum { TO_THE_SECOND = 19 };
-    char date[BW_DATE_LENGTH];
-    bw_write_date(date, row->changed, ' ');
+
     append_label(text, "Transaction:");
-    bw_buffer_format(text, "%" PRIu64 "%s%.*s%s\n", row->generation,
-                     row->changed ? ", last change " : "", row->changed ? TO_THE_SECOND : 0, date,
-                     row->changed ? " UTC" : "");
+    bw_buffer_format(text, "%" PRIu64, row->generation);
+    if (row->changed) {
+        enum { TO_THE_SECOND = 19 };
+        char date[BW_DATE_LENGTH];
+        bw_write_date(date, row->changed, ' ');
+        bw_buffer_format(text, ", last change %.*s UTC", TO_THE_SECOND, date);
+    }
+    bw_buffer_append_byte(text, '\n');
     const char *log = "none";
     if (row->log_replayed)
         log = "yes, replayed: changes that were fsynced, but not committed, are shown";
@@ -512,6 +515,7 @@ static struct bw_error *append_volume(const struct lines *lines, const struct bw
     bw_buffer_format(text, "%s\n", log);
     if (info->opened)
         BW_TRY(row->devices.list(info, &devices.sink));
+
     append_label(text, "State:");
     bw_buffer_format(text, "%s", row->state);
     if (row->missing_devices)
@@ -596,19 +600,6 @@ static bool find_superblock(struct info *info)
     return found;
 }
 
-/* The errors of opening and the damage of superblocks were already reported. */
-static int answer_without_trees(struct cmd_answer *answer, struct info *info, int status)
-{
-    const struct bw_fs_options how = cmd_fs_options(info->common);
-    BW_AUTO_ERROR struct bw_error *error = bw_fs_open_images(&how, &info->fs);
-    if (!error && find_superblock(info)) {
-        int written = end_answer(answer, write_volume(answer, info));
-        status = written || status == STATUS_CANNOT ? STATUS_PARTIAL : status;
-    }
-    bw_fs_close(info->fs);
-    return status;
-}
-
 static int open_and_write(struct cmd_answer *answer, struct info *info)
 {
     size_t disks = 0;
@@ -622,8 +613,17 @@ static int open_and_write(struct cmd_answer *answer, struct info *info)
         struct bw_error *error = cmd_answer_write(answer, &row, sizeof row, absent);
         return end_answer(answer, error) ? STATUS_PARTIAL : status;
     }
-    if (status)
-        return answer_without_trees(answer, info, status);
+    if (status) {
+        /* The errors of opening and the damage of superblocks were already reported. */
+        const struct bw_fs_options how = cmd_fs_options(info->common);
+        BW_AUTO_ERROR struct bw_error *error = bw_fs_open_images(&how, &info->fs);
+        if (!error && find_superblock(info)) {
+            int written = end_answer(answer, write_volume(answer, info));
+            status = written || status == STATUS_CANNOT ? STATUS_PARTIAL : status;
+        }
+        bw_fs_close(info->fs);
+        return status;
+    }
     info->fs = answer->session.fs;
     info->opened = true;
     bw_fs_superblock(info->fs, &info->super);

@@ -454,7 +454,7 @@ static void append_name(const struct ls_listing *listing, const struct ls_entry 
         append_colored(&options->colors, entry, target, name, length, paths, text);
     else
         cmd_paths_append_name(paths, name, length, text);
-    /* a link printed with its target gets the target's indicator */
+    /* A link printed with its target gets the target's indicator. */
     if (options->classify && type_indicator(mode) && (target || !entry->target_length))
         bw_buffer_append_byte(text, type_indicator(mode));
 }

@@ -338,18 +338,6 @@ static struct bw_error *list_devices(struct cmd_answer *answer, void *context)
     return error;
 }
 
-/* Lists the ranges of all devices that have an image, or of one device (`devid`; NULL: all). Opens
- * the images; returns the exit status. */
-static int cmd_list_used(const struct cmd_common *common, const uint64_t *devid)
-{
-    struct used used = {.wanted = devid};
-    const struct cmd_answer_plan plan = {.record = "usedinfo",
-                                         .columns = "devid,start,length,data,kind,device",
-                                         .list = list_devices,
-                                         .context = &used};
-    return cmd_answer_run(common, &plan);
-}
-
 static const char *record_of(const void *state)
 {
     return ((const struct map_state *)state)->used ? "usedinfo" : "placeinfo";
@@ -370,7 +358,13 @@ static int list_used(const struct cmd_common *common, const struct map_state *se
         images[input->image_count + i] = common->paths[i];
     own.input.images = images;
     own.input.image_count += common->path_count;
-    return cmd_list_used(&own, settings->by_device ? &settings->devid : NULL);
+    const uint64_t *devid = settings->by_device ? &settings->devid : NULL;
+    struct used used = {.wanted = devid};
+    const struct cmd_answer_plan plan = {.record = "usedinfo",
+                                         .columns = "devid,start,length,data,kind,device",
+                                         .list = list_devices,
+                                         .context = &used};
+    return cmd_answer_run(&own, &plan);
 }
 
 static int run(const struct cmd_common *common, void *state)

@@ -359,19 +359,6 @@ static struct bw_error *read_maps(struct search *search, const struct cmd_common
     return NULL;
 }
 
-/* Finds the subvolume of --subvol. If it has no path, neither have the files in it. */
-static struct bw_error *find_subvolume(struct search *search, const char *name,
-                                       const struct bw_subvolume **subvolume)
-{
-    BW_AUTO_FREE char *path = NULL;
-    size_t length = 0;
-    BW_TRY(bw_subvolume_by_name(search->fs, name, subvolume));
-    BW_AUTO_ERROR struct bw_error *error =
-        bw_subvolume_path(search->fs, *subvolume, &path, &length);
-    search->subvolume_length = !error && length > 1 ? length : 0;
-    return NULL;
-}
-
 /* Finds the owners of the ranges of a device, once `given` and `device_map` are known. */
 static struct bw_error *find_owners_on_device(struct search *search,
                                               struct bw_owner_options *owners)
@@ -436,8 +423,15 @@ static struct bw_error *list(struct cmd_answer *answer, void *context)
                                       .no_extent_tree = state->scan,
                                       .visit = write_owner,
                                       .context = search};
-    if (state->subvolume)
-        BW_TRY(find_subvolume(search, state->subvolume, &owners.subvolume));
+    if (state->subvolume) {
+        /* If the subvolume has no path, neither have the files in it. */
+        BW_AUTO_FREE char *path = NULL;
+        size_t length = 0;
+        BW_TRY(bw_subvolume_by_name(search->fs, state->subvolume, &owners.subvolume));
+        BW_AUTO_ERROR struct bw_error *error =
+            bw_subvolume_path(search->fs, owners.subvolume, &path, &length);
+        search->subvolume_length = !error && length > 1 ? length : 0;
+    }
     if (state->devid || search->by_map) {
         BW_TRY(bw_device_map_open(search->fs, &search->device_map));
         if (search->by_map)

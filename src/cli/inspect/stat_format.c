@@ -105,7 +105,7 @@ static void append_number(const struct directive *directive, uint64_t value, con
                                    directive->precision < 0 ? 0 : directive->precision);
     snprintf(format + length, sizeof format - length, "%s", conversion);
     char number[WIDEST + 64];
-    /* flags, width and precision have been validated by parse_directive() */
+    /* parse_directive() has validated flags, width and precision. */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
     const int written = snprintf(number, sizeof number, format, value);
@@ -119,9 +119,9 @@ static void append_seconds(const struct directive *directive, const struct times
 {
     char number[64];
     struct directive as_text = *directive;
-    const int digits = !directive->has_precision  ? 0
-                       : directive->precision < 0 ? 9
-                                                  : directive->precision;
+    int digits = 0;
+    if (directive->has_precision)
+        digits = directive->precision < 0 ? 9 : directive->precision;
     const bool negative = digits && time->tv_sec < 0 && time->tv_nsec;
     const long long seconds = time->tv_sec + negative;
     long fraction = negative ? 1000000000 - time->tv_nsec : time->tv_nsec;
@@ -157,11 +157,12 @@ static void quote_name(const char *name, struct bw_buffer *text)
         if (is_special != is_open)
             bw_buffer_format(text, "%s", is_special ? "'$'" : "''");
         is_open = is_special;
-        if (name[i] == '\'')
+        if (is_special)
+            bw_buffer_append(text, piece.data, piece.length);
+        else if (name[i] == '\'')
             bw_buffer_format(text, "'\\''");
         else
-            bw_buffer_append(text, is_special ? piece.data : name + i,
-                             is_special ? piece.length : step);
+            bw_buffer_append(text, name + i, step);
     }
     bw_buffer_append_byte(text, '\'');
 }
@@ -323,7 +324,7 @@ static void append_escape(const char **at, struct bw_buffer *text)
     const bool is_hex = **at == 'x';
     const size_t length =
         is_hex ? strspn(*at + 1, "0123456789abcdefABCDEF") : strspn(*at, "01234567");
-    const size_t used = length > (is_hex ? 2 : 3) ? (is_hex ? 2 : 3) : length;
+    const size_t most = is_hex ? 2 : 3, used = length < most ? length : most;
     if (!used) /* an unknown escape: the character itself */
         return;
     memcpy(digits, *at + is_hex, used);

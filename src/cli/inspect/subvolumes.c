@@ -56,8 +56,7 @@ static struct bw_error *subvolume_tree_add(struct subvolume_tree *tree,
     const struct subvolume_branch branch = {
         .id = info->id, .path = tree->texts.length, .path_length = info->path_length};
     bw_buffer_append(&tree->texts, info->path, info->path_length);
-    bw_buffer_append(&tree->texts, attributes ? attributes : "",
-                     attributes ? strlen(attributes) + 1 : 1);
+    bw_buffer_format(&tree->texts, "%s%c", attributes ? attributes : "", '\0');
     if (tree->texts.failed)
         return bw_error_no_memory();
     return subvolume_branches_push(&tree->branches, branch);

@@ -114,8 +114,9 @@ static struct bw_error *print_tree(struct cmd_answer *answer, const void *record
     const bool number =
         *row->tree_name == '-' || (*row->tree_name >= '0' && *row->tree_name <= '9');
     (void)absent;
-    bw_buffer_format(text, "Calculating size of %s%s%s\n", number ? "tree " : "", row->tree_name,
-                     number ? "" : " tree");
+    bw_buffer_format(text,
+                     number ? "Calculating size of tree %s\n" : "Calculating size of %s tree\n",
+                     row->tree_name);
     append_size(text, "\tTotal size", stats->bytes, bytes);
     append_size(text, "\t\tInline data", stats->inline_bytes, bytes);
     append_number(text, "\tTotal seeks", stats->seeks);
@@ -123,7 +124,7 @@ static struct bw_error *print_tree(struct cmd_answer *answer, const void *record
     append_number(text, "\t\tBackward seeks", stats->backward_seeks);
     append_size(text, "\t\tAvg seek len", average_of(stats->seek_bytes, stats->seeks), bytes);
     append_histogram(text, stats);
-    /* btrfs-progs count a tree without clusters as one cluster */
+    /* btrfs-progs count a tree without clusters as one cluster. */
     append_number(text, "\tTotal clusters", stats->clusters ? stats->clusters : 1);
     append_size(text, "\t\tAvg cluster size", average_of(stats->cluster_bytes, stats->clusters),
                 bytes);

@@ -191,16 +191,6 @@ static struct bw_error *compare_limit(void *context, const struct bw_qgroup_info
     return NULL;
 }
 
-/* Finds them. Only if data chunks are full, reads all trees for the space of snapshots. */
-static struct bw_error *usage_reasons_find(struct bw_fs *fs, const struct bw_usage *usage,
-                                           struct usage_reasons *reasons)
-{
-    find_full_chunks(usage, reasons);
-    if (reasons->count && strcmp(reasons->items[0].word, "data-full") == 0)
-        BW_TRY(find_snapshots(fs, usage, reasons));
-    return bw_fs_qgroups(fs, false, compare_limit, reasons);
-}
-
 /* For usageinfo.reasons. */
 static struct bw_error *usage_reasons_list(void *context, struct bw_record_sink *sink)
 {
@@ -428,7 +418,13 @@ static struct bw_error *list(struct cmd_answer *answer, void *context)
     struct usage_reasons reasons = {.count = 0};
     (void)context;
     BW_TRY(bw_fs_usage(answer->session.fs, &usage));
-    struct bw_error *error = usage_reasons_find(answer->session.fs, usage, &reasons);
+    struct bw_error *error = NULL;
+    find_full_chunks(usage, &reasons);
+    /* Only if data chunks are full, all trees are read for the space of snapshots. */
+    if (reasons.count && strcmp(reasons.items[0].word, "data-full") == 0)
+        error = find_snapshots(answer->session.fs, usage, &reasons);
+    if (!error)
+        error = bw_fs_qgroups(answer->session.fs, false, compare_limit, &reasons);
     const struct bw_usageinfo row = {
         .overall = {list_overall, usage},
         .groups = {list_groups, usage},

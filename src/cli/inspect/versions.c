@@ -58,27 +58,22 @@ static struct bw_error *write_part(void *context, const struct bw_data_part *par
     return NULL;
 }
 
-static struct bw_error *read_all(struct bw_fs *fs, const struct bw_place *place,
-                                 const struct bw_inode *inode, struct bw_recoverable *left)
-{
-    struct bw_file *file;
-    if (!S_ISREG(inode->mode))
-        return NULL;
-    BW_TRY(bw_file_open(fs, place, NULL, &file));
-    struct bw_error *error = bw_file_read_parts(file, 0, UINT64_MAX, write_part, left);
-    bw_file_close(file);
-    return error;
-}
-
 /* Writes a row. With --good, only one that is verified, which ends the listing. */
 static struct bw_error *write_row(struct versions *versions, struct bw_versioninfo *row,
                                   struct bw_fs *fs, const struct bw_place *place,
                                   const struct bw_inode *inode, uint64_t absent)
 {
     struct bw_recoverable left = {0};
-    const bool unread = versions->state->no_data && S_ISREG(inode->mode);
-    if (!versions->state->no_data)
-        BW_TRY(read_all(fs, place, inode, &left));
+    if (S_ISREG(inode->mode) && versions->state->no_data) {
+        absent |= BW_MEMBER(versioninfo, recoverable);
+    } else if (S_ISREG(inode->mode)) {
+        struct bw_file *file;
+        BW_TRY(bw_file_open(fs, place, NULL, &file));
+        struct bw_error *error = bw_file_read_parts(file, 0, UINT64_MAX, write_part, &left);
+        bw_file_close(file);
+        if (error)
+            return error;
+    }
     const enum bw_recoverable_kind kind =
         bw_recoverable_kind(&left, inode->flags & BW_INODE_NODATASUM);
     if (versions->state->good && kind != BW_RECOVERABLE_VERIFIED)
@@ -89,10 +84,11 @@ static struct bw_error *write_row(struct versions *versions, struct bw_versionin
     row->mtime = bw_time_nanoseconds(&inode->mtime);
     row->subvolume = bw_subvolume_id(place->subvolume);
     row->inode = place->inode;
-    BW_TRY(cmd_answer_write(versions->answer, row, sizeof *row,
-                            absent | (unread ? BW_MEMBER(versioninfo, recoverable) : 0)));
+    BW_TRY(cmd_answer_write(versions->answer, row, sizeof *row, absent));
     versions->found_good = versions->state->good;
-    return versions->found_good ? bw_error_create(BW_ERROR_STOPPED, "one version is enough") : NULL;
+    if (versions->found_good)
+        return bw_error_create(BW_ERROR_STOPPED, "one version is enough");
+    return NULL;
 }
 
 /* Snapshots. */

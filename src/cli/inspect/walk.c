@@ -52,26 +52,6 @@ static const struct cmd_option options[] = {
     {0},
 };
 
-static double seconds_since(const struct timespec *start)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)(now.tv_sec - start->tv_sec) + (double)(now.tv_nsec - start->tv_nsec) / 1e9;
-}
-
-static void print_summary(const struct bw_fs *fs, const struct bw_walk_summary *summary,
-                          double seconds)
-{
-    fprintf(stderr,
-            "%" PRIu64 " file%s, %" PRIu64 " director%s, %" PRIu64 " subvolume%s, %" PRIu64
-            " lost block%s, %" PRIu64 " bytes of metadata read, %" PRIu64
-            " round trip%s, %.3f seconds\n",
-            summary->files, bw_plural(summary->files), summary->directories,
-            summary->directories == 1 ? "y" : "ies", summary->subvolumes,
-            bw_plural(summary->subvolumes), summary->lost_blocks, bw_plural(summary->lost_blocks),
-            bw_fs_bytes_read(fs), bw_fs_round_trips(fs), bw_plural(bw_fs_round_trips(fs)), seconds);
-}
-
 static int walk_image(const struct cmd_common *common, struct walk_state *walk)
 {
     struct cmd_session session;
@@ -96,8 +76,21 @@ static int walk_image(const struct cmd_common *common, struct walk_state *walk)
     error = bw_error_first(error, cmd_flush(&output));
     if (!error && !summary.files)
         cmd_report_nested(common, session.fs, &walk->selection);
-    if (walk->summary)
-        print_summary(session.fs, &summary, seconds_since(&start));
+    if (walk->summary) {
+        struct timespec now;
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        const double seconds =
+            (double)(now.tv_sec - start.tv_sec) + (double)(now.tv_nsec - start.tv_nsec) / 1e9;
+        fprintf(stderr,
+                "%" PRIu64 " file%s, %" PRIu64 " director%s, %" PRIu64 " subvolume%s, %" PRIu64
+                " lost block%s, %" PRIu64 " bytes of metadata read, %" PRIu64
+                " round trip%s, %.3f seconds\n",
+                summary.files, bw_plural(summary.files), summary.directories,
+                summary.directories == 1 ? "y" : "ies", summary.subvolumes,
+                bw_plural(summary.subvolumes), summary.lost_blocks, bw_plural(summary.lost_blocks),
+                bw_fs_bytes_read(session.fs), bw_fs_round_trips(session.fs),
+                bw_plural(bw_fs_round_trips(session.fs)), seconds);
+    }
     return cmd_end(common, &session, error, STATUS_OK);
 }
 

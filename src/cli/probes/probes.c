@@ -352,7 +352,7 @@ static const char *output_name(const struct cmd_probes *watch)
 static struct bw_error *write_lines(void *context, const char *lines, size_t length)
 {
     const struct cmd_probes *watch = context;
-    /* events before the file was opened are lost */
+    /* Events before the file was opened are lost. */
     if (watch->output < 0)
         return NULL;
     return cmd_write_file(watch->output, output_name(watch), lines, length);
