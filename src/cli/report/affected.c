@@ -29,9 +29,11 @@ static bool begins_with(const char *word, const char *prefix)
 static enum report_loss loss_of(const struct bw_finding *finding)
 {
     const char *word = finding->code->word;
-    return begins_with(word, "data-")    ? REPORT_LOST_DATA
-           : begins_with(word, "block-") ? REPORT_LOST_METADATA
-                                         : REPORT_CONTRADICTION;
+    if (begins_with(word, "data-"))
+        return REPORT_LOST_DATA;
+    if (begins_with(word, "block-"))
+        return REPORT_LOST_METADATA;
+    return REPORT_CONTRADICTION;
 }
 
 /* Returns the file, which is added if it is new; NULL if there are too many, or without memory. */
@@ -104,24 +106,6 @@ void report_free_affected(struct report_affected *affected)
 
 /* Sentences. */
 
-static void append_loss(struct bw_buffer *page, const struct report_file *file)
-{
-    const char *before = ": ";
-    if (file->losses & REPORT_LOST_DATA) {
-        bw_buffer_format(page, "%s", before);
-        if (file->bytes)
-            report_size(page, file->bytes);
-        bw_buffer_format(page, "%s contents cannot be read", file->bytes ? " of the" : "parts of");
-        before = "; ";
-    }
-    if (file->losses & REPORT_LOST_METADATA) {
-        bw_buffer_format(page, "%sits attributes, contents or names may be lost", before);
-        before = "; ";
-    }
-    if (file->losses & REPORT_CONTRADICTION)
-        bw_buffer_format(page, "%sits metadata contradict each other", before);
-}
-
 static void append_files(struct bw_buffer *page, const struct report_affected *affected)
 {
     bw_buffer_format(page, "<ul>\n");
@@ -132,7 +116,21 @@ static void append_files(struct bw_buffer *page, const struct report_affected *a
         bw_buffer_format(page, "<li><code>");
         bw_markup_text(page, text.data, text.length);
         bw_buffer_format(page, "</code>");
-        append_loss(page, file);
+        const char *before = ": ";
+        if (file->losses & REPORT_LOST_DATA) {
+            bw_buffer_format(page, "%s", before);
+            if (file->bytes)
+                report_size(page, file->bytes);
+            bw_buffer_format(page, "%s contents cannot be read",
+                             file->bytes ? " of the" : "parts of");
+            before = "; ";
+        }
+        if (file->losses & REPORT_LOST_METADATA) {
+            bw_buffer_format(page, "%sits attributes, contents or names may be lost", before);
+            before = "; ";
+        }
+        if (file->losses & REPORT_CONTRADICTION)
+            bw_buffer_format(page, "%sits metadata contradict each other", before);
         bw_buffer_format(page, "</li>\n");
     }
     bw_buffer_format(page, "</ul>\n");
@@ -159,19 +157,6 @@ static const char *meaning_of(uint64_t tree)
     }
 }
 
-static void append_fault(struct bw_buffer *page, const struct report_affected *affected,
-                         const struct report_fault *fault)
-{
-    char name[BW_KEY_TEXT];
-    if (affected->texts.failed)
-        return;
-    bw_buffer_format(page, "<li>");
-    if (fault->has_tree)
-        bw_buffer_format(page, "%s: ", bw_tree_id_text(fault->tree, name));
-    bw_markup_bytes(page, affected->texts.data + fault->message, fault->length);
-    bw_buffer_format(page, ".%s</li>\n", fault->has_tree ? meaning_of(fault->tree) : "");
-}
-
 static void append_faults(struct bw_buffer *page, const struct report_affected *affected)
 {
     if (!affected->fault_count)
@@ -179,18 +164,19 @@ static void append_faults(struct bw_buffer *page, const struct report_affected *
     bw_buffer_format(page, "<p>%s</p>\n<ul>\n",
                      affected->files.count ? "Other errors name no files:"
                                            : "The errors that the check found name no files:");
-    for (size_t i = 0; i < affected->fault_count && i < SHOWN_FAULTS; i++)
-        append_fault(page, affected, &affected->faults[i]);
+    for (size_t i = 0; i < affected->fault_count && i < SHOWN_FAULTS && !affected->texts.failed;
+         i++) {
+        const struct report_fault *fault = &affected->faults[i];
+        char name[BW_KEY_TEXT];
+        bw_buffer_format(page, "<li>");
+        if (fault->has_tree)
+            bw_buffer_format(page, "%s: ", bw_tree_id_text(fault->tree, name));
+        bw_markup_bytes(page, affected->texts.data + fault->message, fault->length);
+        bw_buffer_format(page, ".%s</li>\n", fault->has_tree ? meaning_of(fault->tree) : "");
+    }
     bw_buffer_format(page, "</ul>\n");
     if (affected->fault_count > SHOWN_FAULTS || affected->more_faults)
         report_remark(page, "The section about the check has more of them.");
-}
-
-static void append_word(struct bw_buffer *page, const char *word)
-{
-    struct bw_buffer BW_AUTO_BUFFER text = {0};
-    bw_append_shell_word(&text, word);
-    bw_markup_bytes(page, text.data, text.length);
 }
 
 static void append_command(const struct report_page *report, struct bw_buffer *page,
@@ -199,8 +185,10 @@ static void append_command(const struct report_page *report, struct bw_buffer *p
     const struct bw_fs *fs = report->session.fs;
     bw_buffer_format(page, "<li><code>btrfs-walk %s", beginning);
     for (size_t i = 0; i < bw_fs_image_count(fs); i++) {
+        struct bw_buffer BW_AUTO_BUFFER word = {0};
+        bw_append_shell_word(&word, bw_fs_image_path(fs, i));
         bw_buffer_format(page, "%s", i ? " --device " : " ");
-        append_word(page, bw_fs_image_path(fs, i));
+        bw_markup_bytes(page, word.data, word.length);
     }
     bw_buffer_format(page, "%s</code> %s</li>\n", end, purpose);
 }
@@ -220,27 +208,6 @@ static void append_next(const struct report_page *report, struct bw_buffer *page
     if (report->affected.files.count)
         append_command(report, page, "versions", " PATH", "lists older versions of a file");
     bw_buffer_format(page, "</ul>\n");
-}
-
-/* Whether there are files that are not in the list. */
-static bool has_more(const struct report_page *report)
-{
-    bool more = report->affected.more;
-    for (size_t i = 0; report->summary && i < report->summary->count; i++)
-        more |= report->summary->counts[i].hidden &&
-                report->summary->counts[i].code->severity == BW_FINDING_ERROR;
-    return more;
-}
-
-/* A sentence about the number of files. */
-static void append_count(struct bw_buffer *page, const struct report_affected *affected, bool more)
-{
-    bw_buffer_format(page,
-                     "<p>Damage affects <strong class=\"bad\">%s%zu file%s or director%s</strong>. "
-                     "No good copy exists of these parts:</p>\n",
-                     more ? "at least " : "", affected->files.count,
-                     affected->files.count == 1 ? "" : "s",
-                     affected->files.count == 1 ? "y" : "ies");
 }
 
 /* A sentence about errors that a mounted file system repairs. */
@@ -265,7 +232,15 @@ void report_append_affected(const struct report_page *report, struct bw_buffer *
         return;
     report_section(page, "affected", "Affected files");
     if (affected->files.count) {
-        append_count(page, affected, has_more(report));
+        bool more = affected->more; /* there are files that are not in the list */
+        for (size_t i = 0; report->summary && i < report->summary->count; i++)
+            more |= report->summary->counts[i].hidden &&
+                    report->summary->counts[i].code->severity == BW_FINDING_ERROR;
+        bw_buffer_format(page,
+                         "<p>Damage affects <strong class=\"bad\">%s%zu %s</strong>. No good copy "
+                         "exists of these parts:</p>\n",
+                         more ? "at least " : "", affected->files.count,
+                         affected->files.count == 1 ? "file or directory" : "files or directories");
         append_files(page, affected);
     } else if (!affected->fault_count && !(report->summary && report->summary->repairable)) {
         bw_buffer_format(page, "<p>Parts of the metadata cannot be read. The affected files are "

@@ -53,18 +53,6 @@ static struct bw_error *list(struct cmd_answer *answer, void *context)
     return error;
 }
 
-static struct bw_error *gather_table(struct report_page *report, const struct cmd_answer_plan *plan,
-                                     struct bw_buffer *table)
-{
-    struct bw_fs_options how = cmd_fs_options(report->common);
-    struct cmd_session session = {0};
-    how.log = BW_LOG_IGNORE;
-    BW_TRY(bw_fs_open(&how, &session.fs));
-    struct bw_error *error = cmd_answer_gather(report->common, &session, plan, table);
-    bw_fs_close(session.fs);
-    return error;
-}
-
 static void append_result(struct report_page *report)
 {
     const struct bw_check_summary *summary = report->summary;
@@ -89,13 +77,14 @@ static void append_result(struct report_page *report)
                      bw_error_create(BW_ERROR_CORRUPT, "the check found %" PRIu64 " error%s%s",
                                      errors, bw_plural(errors),
                                      summary->finished ? "" : ", and was not completed"));
-    report_remark(&report->body,
-                  report->settings->check == REPORT_CHECK_QUICK
-                      ? "The quick check: superblocks, chunk tree and root tree, one copy of each "
-                        "block. The rest was not looked at."
-                  : report->settings->check == REPORT_CHECK_DATA
-                      ? "All metadata and data were checked, every copy of them."
-                      : "All metadata were checked, every copy of them. Data were not read.");
+    const char *extent = "All metadata were checked, every copy of them. Data were not read.";
+    if (report->settings->check == REPORT_CHECK_QUICK)
+        extent =
+            "The quick check: superblocks, chunk tree and root tree, one copy of each block. The "
+            "rest was not looked at.";
+    else if (report->settings->check == REPORT_CHECK_DATA)
+        extent = "All metadata and data were checked, every copy of them.";
+    report_remark(&report->body, extent);
 }
 
 struct bw_error *report_findings(struct report_page *report)
@@ -108,7 +97,13 @@ struct bw_error *report_findings(struct report_page *report)
     if (report->settings->check == REPORT_CHECK_NONE)
         return NULL;
     report_section(&report->body, "check", "Check");
-    struct bw_error *error = gather_table(report, &plan, &table);
+    struct bw_fs_options how = cmd_fs_options(report->common);
+    struct cmd_session session = {0};
+    how.log = BW_LOG_IGNORE;
+    struct bw_error *error = bw_fs_open(&how, &session.fs);
+    if (!error)
+        error = cmd_answer_gather(report->common, &session, &plan, &table);
+    bw_fs_close(session.fs);
     if (report->summary)
         append_result(report);
     if (report->summary && report->summary->count)

@@ -63,28 +63,21 @@ struct folders {
 
 /* Collecting directories and files. */
 
-static const char *name_of(const struct bw_du_entry *entry, size_t *length)
+/* Writes the last name of the path over the previous name, if there is room. */
+static void set_name(struct folders *all, struct folder *folder, const struct bw_du_entry *entry)
 {
     const char *const end = entry->path + entry->path_length;
     const char *name = end;
     while (name > entry->path && name[-1] != '/')
         name--;
-    *length = (size_t)(end - name);
-    return name;
-}
-
-/* Writes the name over the previous one, if there is room. */
-static void set_name(struct folders *all, struct folder *folder, const struct bw_du_entry *entry)
-{
-    const char *name = name_of(entry, &folder->name_length);
-    if (folder->name_length <= folder->name_room) {
-        if (folder->name_length)
-            memcpy(all->names.data + folder->name, name, folder->name_length);
-        return;
+    folder->name_length = (size_t)(end - name);
+    if (folder->name_length > folder->name_room) {
+        folder->name = all->names.length;
+        folder->name_room = folder->name_length;
+        bw_buffer_append(&all->names, name, folder->name_length);
+    } else if (folder->name_length) {
+        memcpy(all->names.data + folder->name, name, folder->name_length);
     }
-    folder->name = all->names.length;
-    folder->name_room = folder->name_length;
-    bw_buffer_append(&all->names, name, folder->name_length);
 }
 
 static struct bw_error *append_folder(struct folders *all, const struct bw_du_entry *entry,
@@ -97,25 +90,20 @@ static struct bw_error *append_folder(struct folders *all, const struct bw_du_en
     return NULL;
 }
 
-/* Replaces the smallest file of a list if this one is larger. */
-static void replace_file(struct folders *all, const struct bw_du_entry *entry)
-{
-    uint32_t least = all->files[entry->depth].first;
-    for (uint32_t i = least; i != NONE; i = all->folders.items[i].next)
-        if (all->folders.items[i].bytes < all->folders.items[least].bytes)
-            least = i;
-    if (entry->total <= all->folders.items[least].bytes)
-        return;
-    all->folders.items[least].bytes = entry->total;
-    set_name(all, &all->folders.items[least], entry);
-}
-
+/* If a list is full, the file replaces the smallest one that is smaller. */
 static struct bw_error *add_file(struct folders *all, const struct bw_du_entry *entry)
 {
     if (entry->total < all->smallest_file)
         return NULL;
     if (all->files[entry->depth].count == CHILDREN) {
-        replace_file(all, entry);
+        uint32_t least = all->files[entry->depth].first;
+        for (uint32_t i = least; i != NONE; i = all->folders.items[i].next)
+            if (all->folders.items[i].bytes < all->folders.items[least].bytes)
+                least = i;
+        if (entry->total > all->folders.items[least].bytes) {
+            all->folders.items[least].bytes = entry->total;
+            set_name(all, &all->folders.items[least], entry);
+        }
         return NULL;
     }
     BW_TRY(append_folder(all, entry,
@@ -190,6 +178,11 @@ static void append_box(struct folders *all, const struct folder *folder, const s
 {
     struct bw_buffer *page = all->page;
     const size_t letters = box->width > BORDER ? (size_t)(box->width - BORDER) / LETTER : 0;
+    const char *opacity = ".08";
+    if (folder->is_file)
+        opacity = ".5";
+    else if (depth)
+        opacity = ".25";
     bw_buffer_format(page, "<g><title>");
     append_name(all, folder, 80);
     bw_buffer_format(page, ", ");
@@ -199,10 +192,7 @@ static void append_box(struct folders *all, const struct folder *folder, const s
     bw_buffer_format(page,
                      "</title><rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" "
                      "fill=\"%s\" fill-opacity=\"%s\"/>",
-                     box->x, box->y, box->width, box->height, color,
-                     folder->is_file ? ".5"
-                     : depth         ? ".25"
-                                     : ".08");
+                     box->x, box->y, box->width, box->height, color, opacity);
     if (letters >= 4 && box->height >= HEADING) {
         append_label(page, box, HEADING - 4);
         append_name(all, folder, letters);
@@ -260,22 +250,6 @@ static void draw_folder(struct folders *all, const struct folder *folder, struct
                     depth ? color : colors[i % (sizeof colors / sizeof *colors)], depth + 1);
 }
 
-static void append_drawing(struct folders *all)
-{
-    const struct folder *top = &all->folders.items[all->pending[0]];
-    bw_buffer_format(all->page,
-                     "<div class=\"wide folders\"><svg viewBox=\"0 0 %d %d\" role=\"img\" "
-                     "aria-label=\"Treemap of directories and large files\">\n",
-                     WIDTH, HEIGHT);
-    draw_folder(all, top, (struct bw_box){0, 0, WIDTH, HEIGHT}, "#8a8f98", 0);
-    bw_buffer_format(all->page, "</svg></div>\n");
-    report_remark(
-        all->page,
-        "The area of a directory is proportional to the total size of its files. Large files have "
-        "boxes of a stronger colour; small ones are the rest of their directory. Data shared by "
-        "snapshots and copies count for each of them.");
-}
-
 struct bw_error *report_folders(struct report_page *report)
 {
     struct folders all = {.page = &report->body,
@@ -291,7 +265,18 @@ struct bw_error *report_folders(struct report_page *report)
     struct bw_error *error = bw_du(report->session.fs, &wanted);
     if (!error && all.pending[0] != NONE && all.folders.items[all.pending[0]].bytes) {
         report_section(&report->body, "folders", "Directories and large files");
-        append_drawing(&all);
+        bw_buffer_format(all.page,
+                         "<div class=\"wide folders\"><svg viewBox=\"0 0 %d %d\" role=\"img\" "
+                         "aria-label=\"Treemap of directories and large files\">\n",
+                         WIDTH, HEIGHT);
+        draw_folder(&all, &all.folders.items[all.pending[0]], (struct bw_box){0, 0, WIDTH, HEIGHT},
+                    "#8a8f98", 0);
+        bw_buffer_format(all.page, "</svg></div>\n");
+        report_remark(
+            all.page,
+            "The area of a directory is proportional to the total size of its files. "
+            "Large files have boxes of a stronger colour; small ones are the rest of their "
+            "directory. Data shared by snapshots and copies count for each of them.");
         report_section_end(&report->body);
     }
     folder_list_free(&all.folders);

@@ -36,10 +36,9 @@ static void note_problem(void *context, enum bw_severity severity, const struct 
     bw_buffer_format(&report->problems, "</li>\n");
 }
 
-/* The page. */
-
-/* Appends the hash that permits the style in the Content-Security-Policy: SHA-256 in base64. */
-static struct bw_error *append_style_hash(struct bw_buffer *page)
+/* Appends the head. The Content-Security-Policy permits only the style with this hash: SHA-256 in
+ * base64. */
+static struct bw_error *append_head(struct bw_buffer *page, const struct report_page *report)
 {
     enum { BYTES = 32 };
     char digits[BW_HASH_TEXT], text[48];
@@ -55,16 +54,11 @@ static struct bw_error *append_style_hash(struct bw_buffer *page)
         const char pair[] = {digits[2 * i], digits[2 * i + 1], '\0'};
         bytes[i] = (uint8_t)strtoul(pair, NULL, 16);
     }
-    bw_buffer_append(page, text, (size_t)(bw_base64(text, bytes, BYTES) - text));
-    return NULL;
-}
 
-static struct bw_error *append_head(struct bw_buffer *page, const struct report_page *report)
-{
     bw_buffer_format(page, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
                            "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src "
                            "'none'; style-src 'sha256-");
-    BW_TRY(append_style_hash(page));
+    bw_buffer_append(page, text, (size_t)(bw_base64(text, bytes, BYTES) - text));
     bw_buffer_format(page,
                      "'; base-uri 'none'; form-action 'none'\">\n<meta name=\"viewport\" "
                      "content=\"width=device-width, initial-scale=1\">\n<meta name=\"color-scheme\""
@@ -86,10 +80,25 @@ bool report_has_read_data(const struct report_page *report)
     return report->settings->check == REPORT_CHECK_DATA;
 }
 
-/* Appends the status in a few words. It is green only if all metadata and data were read. */
-static void append_badge(struct bw_buffer *page, const struct report_page *report)
+/* Appends the name, the images, and the status in a few words. It is green only if all metadata and
+ * data were read. */
+static void append_header(struct bw_buffer *page, const struct report_page *report)
 {
-    const struct bw_fs_status status = bw_fs_status(report->session.fs);
+    const struct bw_fs *fs = report->session.fs;
+    bw_buffer_format(page, "<header>\n<h1>");
+    if (*report->super.label)
+        bw_markup_bytes(page, report->super.label, strlen(report->super.label));
+    else
+        bw_buffer_format(page, "A btrfs file system");
+    bw_buffer_format(page, "</h1>\n<p class=\"lead\">");
+    for (size_t i = 0; i < bw_fs_image_count(fs); i++) {
+        const char *path = bw_fs_image_path(fs, i);
+        bw_buffer_format(page, "%s", i ? ", " : "");
+        bw_markup_bytes(page, path, strlen(path));
+    }
+    bw_buffer_format(page, "</p>\n");
+
+    const struct bw_fs_status status = bw_fs_status(fs);
     const struct bw_check_summary *summary = report->summary;
     const char *class = "warn", *text;
     if (status.damages) {
@@ -106,29 +115,11 @@ static void append_badge(struct bw_buffer *page, const struct report_page *repor
     } else if (!report_has_read_data(report)) {
         text = "metadata are good; data were not checked";
     } else {
-        class = summary->totals[BW_FINDING_WARNING] ? "warn" : "good";
+        if (!summary->totals[BW_FINDING_WARNING])
+            class = "good";
         text = "no errors found";
     }
-    bw_buffer_format(page, "<span class=\"badge %s\">%s</span>\n", class, text);
-}
-
-static void append_header(struct bw_buffer *page, const struct report_page *report)
-{
-    const struct bw_fs *fs = report->session.fs;
-    bw_buffer_format(page, "<header>\n<h1>");
-    if (*report->super.label)
-        bw_markup_bytes(page, report->super.label, strlen(report->super.label));
-    else
-        bw_buffer_format(page, "A btrfs file system");
-    bw_buffer_format(page, "</h1>\n<p class=\"lead\">");
-    for (size_t i = 0; i < bw_fs_image_count(fs); i++) {
-        const char *path = bw_fs_image_path(fs, i);
-        bw_buffer_format(page, "%s", i ? ", " : "");
-        bw_markup_bytes(page, path, strlen(path));
-    }
-    bw_buffer_format(page, "</p>\n");
-    append_badge(page, report);
-    bw_buffer_format(page, "</header>\n<main>\n");
+    bw_buffer_format(page, "<span class=\"badge %s\">%s</span>\n</header>\n<main>\n", class, text);
 }
 
 static void append_problems(struct bw_buffer *page, const struct report_page *report)
@@ -157,12 +148,12 @@ static struct bw_error *make_section(struct report_page *report,
     return NULL;
 }
 
-/* Makes all sections. The overview comes first, but is made last, because it contains the
- * status. */
-static struct bw_error *make_sections(struct report_page *report)
+/* The overview comes first in the page, but is made last, because it contains the status. */
+static struct bw_error *make_page(struct report_page *report, struct bw_buffer *page)
 {
     static struct bw_error *(*const sections[])(struct report_page *) = {
         report_pictures, report_folders, report_subvolumes, report_devices, report_findings};
+    bw_fs_superblock(report->session.fs, &report->super);
     for (size_t i = 0; i < sizeof sections / sizeof *sections; i++)
         BW_TRY(make_section(report, sections[i]));
     struct bw_buffer BW_AUTO_BUFFER rest = report->body;
@@ -170,13 +161,7 @@ static struct bw_error *make_sections(struct report_page *report)
     BW_TRY(make_section(report, report_overview));
     bw_buffer_append(&report->body, rest.data, rest.length);
     report->body.failed |= rest.failed;
-    return NULL;
-}
 
-static struct bw_error *make_page(struct report_page *report, struct bw_buffer *page)
-{
-    bw_fs_superblock(report->session.fs, &report->super);
-    BW_TRY(make_sections(report));
     BW_TRY(append_head(page, report));
     append_header(page, report);
     report_append_affected(report, page);
@@ -190,19 +175,6 @@ static struct bw_error *make_page(struct report_page *report, struct bw_buffer *
     return report->body.failed || report->problems.failed ? bw_error_no_memory() : NULL;
 }
 
-static int write_report(struct report_page *report, struct cmd_output_file *file)
-{
-    struct bw_buffer BW_AUTO_BUFFER page = {0};
-    int status = cmd_open(report->common, &report->session);
-    if (status)
-        return status;
-    struct bw_error *error = make_page(report, &page);
-    if (!error)
-        error = cmd_output_file_write(file, &page);
-    error = cmd_output_file_close(file, error);
-    return cmd_end(report->common, &report->session, error, STATUS_OK);
-}
-
 static int run(const struct cmd_common *common, void *state)
 {
     struct report_page report = {.settings = state};
@@ -213,7 +185,15 @@ static int run(const struct cmd_common *common, void *state)
     own.writing.outputs = &file;
     own.messages.listener = (struct bw_reporter){note_problem, &report};
     report.common = &own;
-    const int status = write_report(&report, &file);
+    int status = cmd_open(report.common, &report.session);
+    if (!status) {
+        struct bw_buffer BW_AUTO_BUFFER page = {0};
+        struct bw_error *error = make_page(&report, &page);
+        if (!error)
+            error = cmd_output_file_write(&file, &page);
+        error = cmd_output_file_close(&file, error);
+        status = cmd_end(report.common, &report.session, error, STATUS_OK);
+    }
     bw_error_free(cmd_output_file_close(&file, NULL));
     bw_check_summary_free(report.summary);
     report_free_affected(&report.affected);

@@ -18,20 +18,14 @@ static void append_tile(struct bw_buffer *page, const char *name, uint64_t size)
     bw_buffer_format(page, "</b><span>%s</span></div>\n", name);
 }
 
-static void append_tiles(struct bw_buffer *page, const struct bw_usage *usage)
-{
-    bw_buffer_format(page, "<div class=\"tiles\">\n");
-    append_tile(page, "on all devices", usage->device_size);
-    append_tile(page, "allocated", usage->allocated);
-    append_tile(page, "used, with all copies", usage->used);
-    append_tile(page, "free for data, estimated", usage->free_estimated);
-    bw_buffer_format(page, "</div>\n");
-}
-
 /* Draws how much of the chunks of a type and profile is used. */
 static void append_bar(struct bw_buffer *page, const struct bw_usage_group *group)
 {
-    const char *color = group->type & 1 ? "#0072b2" : group->type & 4 ? "#e69f00" : "#d55e00";
+    const char *color = "#d55e00";
+    if (group->type & BW_GROUP_DATA)
+        color = "#0072b2";
+    else if (group->type & BW_GROUP_METADATA)
+        color = "#e69f00";
     const double part = group->size ? (double)group->used / (double)group->size : 0;
     bw_buffer_format(page, "<div>%s, %s <span>", bw_chunk_type_name(group->type), group->profile);
     report_size(page, group->used);
@@ -51,8 +45,12 @@ static struct bw_error *append_usage(struct report_page *report)
     struct bw_buffer BW_AUTO_BUFFER text = {0};
     struct bw_usage *usage;
     BW_TRY(bw_fs_usage(report->session.fs, &usage));
-    append_tiles(page, usage);
-    bw_buffer_format(page, "<div class=\"bars\">\n");
+    bw_buffer_format(page, "<div class=\"tiles\">\n");
+    append_tile(page, "on all devices", usage->device_size);
+    append_tile(page, "allocated", usage->allocated);
+    append_tile(page, "used, with all copies", usage->used);
+    append_tile(page, "free for data, estimated", usage->free_estimated);
+    bw_buffer_format(page, "</div>\n<div class=\"bars\">\n");
     for (size_t i = 0; i < usage->group_count; i++)
         append_bar(page, &usage->groups[i]);
     bw_buffer_format(page, "</div>\n<details><summary>Usage in numbers</summary><pre>");
@@ -102,9 +100,27 @@ static const struct {
 
 enum { PICTURES = sizeof pictures / sizeof *pictures, ORDER = 6, MOST_DEVICES = 16 };
 
-static void append_pictures(struct report_page *report, const struct bw_space_map *map)
+static struct bw_error *count_device(void *count, const struct bw_device_info *device)
+{
+    (void)device;
+    ++*(size_t *)count;
+    return NULL;
+}
+
+struct bw_error *report_pictures(struct report_page *report)
 {
     struct bw_buffer *page = &report->body;
+    size_t devices = 0;
+    BW_TRY(bw_fs_devices(report->session.fs, count_device, &devices));
+    const struct bw_space_map_options wanted = {
+        .struct_size = sizeof wanted,
+        .detail = BW_SPACE_EXTENTS,
+        .cells = (size_t)1 << 2 * ORDER,
+        .by_device = devices <= MOST_DEVICES,
+    };
+    struct bw_space_map *map;
+    BW_TRY(bw_space_map_open(report->session.fs, &wanted, &map));
+    report_section(page, "map", "What lies where");
     bw_buffer_format(page, "<div class=\"tabs\">\n");
     for (unsigned i = 0; i < PICTURES; i++)
         bw_buffer_format(page,
@@ -120,29 +136,6 @@ static void append_pictures(struct report_page *report, const struct bw_space_ma
         bw_buffer_format(page, "</div>\n");
     }
     bw_buffer_format(page, "</div>\n");
-}
-
-static struct bw_error *count_device(void *count, const struct bw_device_info *device)
-{
-    (void)device;
-    ++*(size_t *)count;
-    return NULL;
-}
-
-struct bw_error *report_pictures(struct report_page *report)
-{
-    size_t devices = 0;
-    BW_TRY(bw_fs_devices(report->session.fs, count_device, &devices));
-    const struct bw_space_map_options wanted = {
-        .struct_size = sizeof wanted,
-        .detail = BW_SPACE_EXTENTS,
-        .cells = (size_t)1 << 2 * ORDER,
-        .by_device = devices <= MOST_DEVICES,
-    };
-    struct bw_space_map *map;
-    BW_TRY(bw_space_map_open(report->session.fs, &wanted, &map));
-    report_section(&report->body, "map", "What lies where");
-    append_pictures(report, map);
     report_remark(&report->body,
                   "Each device is a square that a Hilbert curve fills, from the lower left to the "
                   "lower right: neighbours on the device are neighbours in the picture. Copies and "
