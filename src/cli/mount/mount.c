@@ -138,38 +138,34 @@ static int run_mount(struct mount_run *run)
     return status;
 }
 
-/* Waits for the mount in the first process. */
-static int wait_for_mount(pid_t child, int ready)
-{
-    char word;
-    ssize_t got;
-    int status;
-    while ((got = read(ready, &word, 1)) < 0 && errno == EINTR)
-        ;
-    close(ready);
-    if (got == 1)
-        return STATUS_OK;
-    while (waitpid(child, &status, 0) < 0 && errno == EINTR)
-        ;
-    return WIFEXITED(status) ? WEXITSTATUS(status) : STATUS_CANNOT;
-}
-
+/* Serves the mount in a child process, for which this one waits only until the mount is ready. */
 static int run_in_background(struct mount_run *run)
 {
     const struct cmd_common *common = run->common;
-    int ends[2];
+    int ends[2], status;
+    char word;
+    ssize_t got;
     run->nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
     if (run->nowhere < 0 || pipe2(ends, O_CLOEXEC))
         return cmd_fail(common, bw_error_from_errno(errno, "cannot make a pipe"));
     const pid_t child = fork();
     if (child < 0)
         return cmd_fail(common, bw_error_from_errno(errno, "cannot start a process"));
-    close(ends[child ? 1 : 0]);
-    if (child)
-        return wait_for_mount(child, ends[0]);
-    setsid();
-    run->ready = ends[1];
-    return run_mount(run);
+    if (!child) {
+        close(ends[0]);
+        setsid();
+        run->ready = ends[1];
+        return run_mount(run);
+    }
+    close(ends[1]);
+    while ((got = read(ends[0], &word, 1)) < 0 && errno == EINTR)
+        ;
+    close(ends[0]);
+    if (got == 1)
+        return STATUS_OK;
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR)
+        ;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : STATUS_CANNOT;
 }
 
 static struct bw_error *parse_id(const char *option, const char *text, bool *given, uint32_t *id)
@@ -199,9 +195,9 @@ static struct bw_error *check_options(struct mount_run *run)
     *directory = realpath(common->paths[0], NULL);
     if (!*directory || stat(*directory, &status))
         return bw_error_from_errno(errno, "cannot mount on %s", common->paths[0]);
-    return S_ISDIR(status.st_mode)
-               ? NULL
-               : bw_error_create(BW_ERROR_USAGE, "%s is not a directory", common->paths[0]);
+    if (!S_ISDIR(status.st_mode))
+        return bw_error_create(BW_ERROR_USAGE, "%s is not a directory", common->paths[0]);
+    return NULL;
 }
 
 /* The log is not replayed for devices: that would create tree blocks that are not in the image. */
@@ -213,9 +209,13 @@ static int run(const struct cmd_common *common, void *settings)
     if (state->devices)
         own.input.log = BW_LOG_IGNORE;
     struct bw_error *error = check_options(&run);
-    int status = error               ? cmd_fail(common, error)
-                 : state->background ? run_in_background(&run)
-                                     : run_mount(&run);
+    int status;
+    if (error)
+        status = cmd_fail(common, error);
+    else if (state->background)
+        status = run_in_background(&run);
+    else
+        status = run_mount(&run);
     free(run.directory);
     return status;
 }

@@ -69,42 +69,33 @@ static char wait_for_order(int socket)
     return got == 1 ? order : END;
 }
 
-/* All messages of the program have been printed. If its stdout or stderr is a pipe, the reader must
- * not wait for this process. */
-static void redirect_streams(void)
-{
-    const int nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
-    for (int stream = STDIN_FILENO; nowhere >= 0 && stream <= STDERR_FILENO; stream++)
-        dup2(nowhere, stream);
-}
-
-static void mount_and_wait(int socket, const char *directory, const char *options)
+/* Mounts when that is ordered, and unmounts at the end. Signals do not end this process; the end of
+ * the other process does. */
+static _Noreturn void run_mount_process(int socket, const char *directory, const char *options)
 {
     const struct fuse_lowlevel_ops none = {0};
     char *words[] = {"btrfs-walk", "-o", (char *)(uintptr_t)options, NULL};
     struct fuse_args arguments = FUSE_ARGS_INIT(3, words);
-    if (wait_for_order(socket) != MOUNT)
-        return;
-    struct fuse_session *session = fuse_session_new(&arguments, &none, sizeof none, NULL);
-    if (!session || fuse_session_mount(session, directory)) {
-        send_descriptor(socket, -1);
-        return;
-    }
-    send_descriptor(socket, fuse_session_fd(session));
-    fcntl(fuse_session_fd(session), F_SETFD, FD_CLOEXEC);
-    redirect_streams();
-    wait_for_order(socket);
-    fuse_session_unmount(session);
-}
-
-/* Signals do not end this process; the end of the other process does. */
-static _Noreturn void run_mount_process(int socket, const char *directory, const char *options)
-{
     sigset_t all;
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, NULL);
-    if (setsid() >= 0 && chdir("/") == 0)
-        mount_and_wait(socket, directory, options);
+    if (setsid() < 0 || chdir("/") || wait_for_order(socket) != MOUNT)
+        _exit(0);
+    struct fuse_session *session = fuse_session_new(&arguments, &none, sizeof none, NULL);
+    if (!session || fuse_session_mount(session, directory)) {
+        send_descriptor(socket, -1);
+        _exit(0);
+    }
+    send_descriptor(socket, fuse_session_fd(session));
+    fcntl(fuse_session_fd(session), F_SETFD, FD_CLOEXEC);
+
+    /* All messages of the program have been printed. If its stdout or stderr is a pipe, the reader
+     * must not wait for this process. */
+    const int nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
+    for (int stream = STDIN_FILENO; nowhere >= 0 && stream <= STDERR_FILENO; stream++)
+        dup2(nowhere, stream);
+    wait_for_order(socket);
+    fuse_session_unmount(session);
     _exit(0);
 }
 
