@@ -18,7 +18,7 @@
 struct comparison {
     struct check_run *check;
     struct bw_fs *fs;
-    char *top; /* path of the subvolume of --subvol; "" for the top-level subvolume */
+    char *top; /* path of the subvolume of --subvol; NULL for the top-level subvolume */
     struct bw_buffer message, path;
 };
 
@@ -87,38 +87,18 @@ static struct bw_error *on_difference(void *context, const struct bw_difference 
     if (!message->length)
         bw_buffer_append(message, reason, strlen(reason));
     bw_buffer_append_byte(message, '\0');
-    bw_buffer_append(path, comparison->top, strlen(comparison->top));
+    if (comparison->top)
+        bw_buffer_append(path, comparison->top, strlen(comparison->top));
     if (!path->length || difference->path_length > 1)
         bw_buffer_append(path, difference->path, difference->path_length);
     if (message->failed || path->failed)
         return bw_error_no_memory();
-    const struct bw_place place = {
-        .subvolume = difference->old_subvolume
-                         ? bw_subvolume_by_id(comparison->fs, difference->old_subvolume)
-                         : NULL,
-        .inode = difference->old_inode,
-        .type = difference->old_type};
+    struct bw_place place = {.inode = difference->old_inode, .type = difference->old_type};
+    if (difference->old_subvolume)
+        place.subvolume = bw_subvolume_by_id(comparison->fs, difference->old_subvolume);
     return check_report_difference(comparison->check, code,
                                    (struct bw_bytes){path->data, path->length}, message->data,
                                    place.subvolume && place.inode ? &place : NULL);
-}
-
-/* Sets the subvolume of --subvol, and its path. An unreachable subvolume has none. */
-static struct bw_error *find_top(struct comparison *comparison, struct bw_diff_side *side)
-{
-    const char *name = comparison->check->settings->subvolume;
-    size_t length;
-    BW_TRY(bw_subvolume_by_name(comparison->fs, name ? name : "/", &side->subvolume));
-    struct bw_error *error =
-        bw_subvolume_path(comparison->fs, side->subvolume, &comparison->top, &length);
-    if (error && error->code == BW_ERROR_NO_MEMORY)
-        return error;
-    if (!error && length > 1)
-        return NULL;
-    bw_error_free(error);
-    free(comparison->top);
-    comparison->top = calloc(1, 1);
-    return comparison->top ? NULL : bw_error_no_memory();
 }
 
 static bool should_continue(void *context)
@@ -127,48 +107,9 @@ static bool should_continue(void *context)
     return !check_is_stopped();
 }
 
-static struct bw_error *compare_files(struct comparison *comparison)
-{
-    struct check_run *check = comparison->check;
-    const struct check_arguments *settings = check->settings;
-    struct bw_diff_side sides[2] = {{.fs = comparison->fs}, {.list = check->list}};
-    struct bw_diff_summary summary = {0};
-    const struct bw_diff_options how = {
-        .struct_size = sizeof how,
-        .nested = settings->nested == BW_NESTED_ENTER ||
-                  (settings->nested == BW_NESTED_DEFAULT && !settings->subvolume),
-        .no_snapshots = settings->no_snapshots,
-        .threads = settings->threads,
-        .visit = on_difference,
-        .context = comparison,
-        .proceed = should_continue,
-    };
-    BW_TRY(find_top(comparison, &sides[0]));
-    struct bw_error *error = bw_diff(&sides[0], &sides[1], &how, &summary);
-    check->compared = summary.entries[1];
-    return error;
-}
-
 static void ignore_message(void *context, enum bw_severity severity, const struct bw_error *error)
 {
     (void)context, (void)severity, (void)error;
-}
-
-/* Opens the file system again with its log replayed, because the list describes the files as after
- * a mount. */
-static struct bw_error *open_replayed(struct comparison *comparison, struct bw_fs **replayed)
-{
-    const struct cmd_common *common = comparison->check->common;
-    struct bw_fs_options options = cmd_fs_options(common);
-    comparison->fs = comparison->check->session.fs;
-    if (!bw_fs_status(comparison->fs).log_tree ||
-        (common->input.log_given && common->input.log == BW_LOG_IGNORE))
-        return NULL;
-    options.log = BW_LOG_REPLAY;
-    options.reporter.report = ignore_message;
-    BW_TRY(bw_fs_open(&options, replayed));
-    comparison->fs = *replayed;
-    return NULL;
 }
 
 struct bw_error *check_read_list(struct check_run *check)
@@ -176,15 +117,56 @@ struct bw_error *check_read_list(struct check_run *check)
     return cmd_read_list(check->common, check->settings->manifest, &check->list);
 }
 
+/* Opens the file system again with its log replayed, because the list describes the files as after
+ * a mount; finds the subvolume and its path; and compares. */
 struct bw_error *check_compare(struct check_run *check)
 {
-    struct comparison comparison = {.check = check};
+    const struct check_arguments *settings = check->settings;
+    const struct cmd_common *common = check->common;
+    struct comparison comparison = {.check = check, .fs = check->session.fs};
+    struct bw_diff_side sides[2] = {{.list = NULL}, {.list = check->list}};
     struct bw_fs *replayed = NULL;
+    struct bw_error *error = NULL;
     check_begin_pass(check, check_comparison_passes[CHECK_MANIFEST_PASS].name);
     check->list_compared = true;
-    struct bw_error *error = open_replayed(&comparison, &replayed);
+    if (bw_fs_status(comparison.fs).log_tree &&
+        !(common->input.log_given && common->input.log == BW_LOG_IGNORE)) {
+        struct bw_fs_options options = cmd_fs_options(common);
+        options.log = BW_LOG_REPLAY;
+        options.reporter.report = ignore_message;
+        error = bw_fs_open(&options, &replayed);
+        comparison.fs = replayed;
+    }
     if (!error)
-        error = compare_files(&comparison);
+        error = bw_subvolume_by_name(comparison.fs, settings->subvolume ? settings->subvolume : "/",
+                                     &sides[0].subvolume);
+
+    /* There is no path for the top-level subvolume, nor for an unreachable one. */
+    if (!error) {
+        size_t length;
+        BW_AUTO_ERROR struct bw_error *unknown =
+            bw_subvolume_path(comparison.fs, sides[0].subvolume, &comparison.top, &length);
+        if (unknown && unknown->code == BW_ERROR_NO_MEMORY)
+            error = BW_TAKE(unknown);
+        else if (!unknown && length <= 1)
+            free(BW_TAKE(comparison.top));
+    }
+    if (!error) {
+        const struct bw_diff_options how = {
+            .struct_size = sizeof how,
+            .nested = settings->nested == BW_NESTED_ENTER ||
+                      (settings->nested == BW_NESTED_DEFAULT && !settings->subvolume),
+            .no_snapshots = settings->no_snapshots,
+            .threads = settings->threads,
+            .visit = on_difference,
+            .context = &comparison,
+            .proceed = should_continue,
+        };
+        struct bw_diff_summary summary = {0};
+        sides[0].fs = comparison.fs;
+        error = bw_diff(&sides[0], &sides[1], &how, &summary);
+        check->compared = summary.entries[1];
+    }
     bw_buffer_free(&comparison.message);
     bw_buffer_free(&comparison.path);
     free(comparison.top);
