@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The map of devices: the stripes of all chunks, sorted by device and offset, and the holes between
- * them; and the conversion of offsets on devices to logical addresses.
+ * them. It is made by sorting the devices and the stripes, and merging them.
+ *
+ * It finds the logical address of an offset on a device: the range of the offset by a binary
+ * search, then the address in its chunk by the inverse of cluster/chunk-map. If a tree determines
+ * the location of data (raid-stripe-tree, remap-tree), the result is mapped forward again, because
+ * the bytes may not be in use any more.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -17,10 +22,13 @@
 
 BW_VECTOR(bw_moved_ranges, struct bw_moved_range);
 
+BW_VECTOR(bw_device_ranges, struct bw_device_range);
+
 struct bw_device_map {
     struct bw_fs *fs;
-    struct bw_device_range *ranges; /* in ascending order of devid and offset */
-    size_t count;
+    struct bw_device_ranges ranges; /* in ascending order of devid and offset */
+    /* While the map is made: devices from beginning to end, and the stripes of chunks. */
+    struct bw_device_ranges devices, stripes;
     struct bw_moved_ranges moved; /* moved by the remap-tree feature; in ascending order of `to` */
 };
 
@@ -51,9 +59,9 @@ const char *bw_chunk_type_name(uint64_t type)
 unsigned bw_chunk_different_stripes(const struct bw_chunk_info *chunk)
 {
     const struct bw_raid_profile *profile = bw_raid_profile_of(chunk->type);
-    return profile && profile->striped
-               ? (chunk->stripe_count - profile->parity_stripes) / profile->copies
-               : 1;
+    if (!profile || !profile->striped)
+        return 1;
+    return (chunk->stripe_count - profile->parity_stripes) / profile->copies;
 }
 
 uint64_t bw_chunk_stripe_length(const struct bw_chunk_info *chunk)
@@ -61,22 +69,9 @@ uint64_t bw_chunk_stripe_length(const struct bw_chunk_info *chunk)
     return chunk->length / bw_chunk_different_stripes(chunk);
 }
 
-BW_VECTOR(bw_device_ranges, struct bw_device_range);
-
-/* A growing list of ranges. */
-struct ranges {
-    struct bw_fs *fs;
-    struct bw_device_ranges ranges;
-};
-
-static struct bw_error *add_range(struct ranges *ranges, const struct bw_device_range *range)
-{
-    return bw_device_ranges_push(&ranges->ranges, *range);
-}
-
 static struct bw_error *add_chunk_stripes(void *context, const struct bw_chunk_info *chunk)
 {
-    struct ranges *stripes = context;
+    struct bw_device_map *map = context;
     struct bw_device_range range = {.length = bw_chunk_stripe_length(chunk),
                                     .use = BW_USE_CHUNK,
                                     .stripe_count = chunk->stripe_count,
@@ -88,9 +83,9 @@ static struct bw_error *add_chunk_stripes(void *context, const struct bw_chunk_i
         range.devid = chunk->stripes[range.stripe].devid;
         range.offset = chunk->stripes[range.stripe].offset;
         if (range.offset + range.length >= range.offset)
-            BW_TRY(add_range(stripes, &range));
+            BW_TRY(bw_device_ranges_push(&map->stripes, range));
         else
-            bw_fs_report(stripes->fs, BW_DAMAGE,
+            bw_fs_report(map->fs, BW_DAMAGE,
                          bw_error_create(BW_ERROR_CORRUPT,
                                          "chunk %" PRIu64 ": stripe %u is beyond any device",
                                          chunk->logical, range.stripe));
@@ -98,11 +93,11 @@ static struct bw_error *add_chunk_stripes(void *context, const struct bw_chunk_i
     return NULL;
 }
 
-/* Adds a device as a range from its beginning to its end. */
-static struct bw_error *add_device_range(void *context, const struct bw_device_info *device)
+static struct bw_error *add_device(void *context, const struct bw_device_info *device)
 {
-    return add_range(
-        context, &(struct bw_device_range){.devid = device->devid, .length = device->total_bytes});
+    struct bw_device_map *map = context;
+    const struct bw_device_range range = {.devid = device->devid, .length = device->total_bytes};
+    return bw_device_ranges_push(&map->devices, range);
 }
 
 static int compare_ranges(const void *left, const void *right)
@@ -112,82 +107,57 @@ static int compare_ranges(const void *left, const void *right)
         return a->devid < b->devid ? -1 : 1;
     if (a->offset != b->offset)
         return a->offset < b->offset ? -1 : 1;
-    return a->logical == b->logical ? 0 : a->logical < b->logical ? -1 : 1;
+    return (a->logical > b->logical) - (a->logical < b->logical);
 }
 
-static struct bw_error *add_hole(struct ranges *ranges, uint64_t devid, uint64_t from, uint64_t end)
+/* Adds the space between stripes; the first MiB of a device is reserved. */
+static struct bw_error *add_hole(struct bw_device_ranges *ranges, uint64_t devid, uint64_t from,
+                                 uint64_t end)
 {
     struct bw_device_range hole = {.devid = devid, .offset = from, .use = BW_USE_RESERVED};
     if (from < end && from < RESERVED_BYTES) {
         hole.length = (end < RESERVED_BYTES ? end : RESERVED_BYTES) - from;
-        BW_TRY(add_range(ranges, &hole));
+        BW_TRY(bw_device_ranges_push(ranges, hole));
         hole.offset += hole.length;
     }
     if (hole.offset >= end)
         return NULL;
     hole.use = BW_USE_UNALLOCATED;
     hole.length = end - hole.offset;
-    return add_range(ranges, &hole);
+    return bw_device_ranges_push(ranges, hole);
 }
 
-/* Adds the `count` stripes of a device, and the holes between them. */
-static struct bw_error *add_device(struct ranges *ranges, uint64_t devid, uint64_t total_bytes,
-                                   const struct bw_device_range *stripes, size_t count)
+/* Merges the sorted lists of devices and stripes, and adds the holes. A device that only occurs in
+ * chunks has no known end. */
+static struct bw_error *merge_ranges(struct bw_device_map *map)
 {
-    uint64_t end = 0, last = 0;
-    for (size_t i = 0; i < count; i++) {
-        const struct bw_device_range *stripe = &stripes[i];
-        if (stripe->offset < end)
-            bw_fs_report(ranges->fs, BW_DAMAGE,
-                         bw_error_create(BW_ERROR_CORRUPT,
-                                         "chunks %" PRIu64 " and %" PRIu64 " overlap at %" PRIu64
-                                         " of device %" PRIu64,
-                                         last, stripe->logical, stripe->offset, devid));
-        BW_TRY(add_hole(ranges, devid, end, stripe->offset));
-        BW_TRY(add_range(ranges, stripe));
-        if (stripe->offset + stripe->length <= end)
-            continue;
-        end = stripe->offset + stripe->length;
-        last = stripe->logical;
-    }
-    return add_hole(ranges, devid, end, total_bytes);
-}
-
-/* Merges the sorted lists of devices and stripes. A device that only occurs in chunks has no known
- * end. */
-static struct bw_error *merge_ranges(struct ranges *ranges, const struct ranges *devices,
-                                     const struct ranges *stripes)
-{
-    size_t device = 0, stripe = 0;
-    while (device < devices->ranges.count || stripe < stripes->ranges.count) {
-        const struct bw_device_range *known =
-            device < devices->ranges.count ? &devices->ranges.items[device] : NULL;
-        const struct bw_device_range *first =
-            stripe < stripes->ranges.count ? &stripes->ranges.items[stripe] : NULL;
-        bool is_known = known && (!first || known->devid <= first->devid);
-        uint64_t devid = is_known ? known->devid : first->devid;
-        size_t end = stripe;
-        while (end < stripes->ranges.count && stripes->ranges.items[end].devid == devid)
-            end++;
-        BW_TRY(add_device(ranges, devid, is_known ? known->length : 0, first, end - stripe));
-        stripe = end;
-        device += is_known;
+    const struct bw_device_ranges *devices = &map->devices, *stripes = &map->stripes;
+    size_t device = 0, next = 0;
+    while (device < devices->count || next < stripes->count) {
+        bool is_known = device < devices->count;
+        if (is_known && next < stripes->count)
+            is_known = devices->items[device].devid <= stripes->items[next].devid;
+        const uint64_t devid = is_known ? devices->items[device].devid : stripes->items[next].devid;
+        uint64_t end = 0, last = 0; /* the end of the stripes so far, and the chunk of that one */
+        for (; next < stripes->count && stripes->items[next].devid == devid; next++) {
+            const struct bw_device_range *stripe = &stripes->items[next];
+            if (stripe->offset < end)
+                bw_fs_report(map->fs, BW_DAMAGE,
+                             bw_error_create(BW_ERROR_CORRUPT,
+                                             "chunks %" PRIu64 " and %" PRIu64
+                                             " overlap at %" PRIu64 " of device %" PRIu64,
+                                             last, stripe->logical, stripe->offset, devid));
+            BW_TRY(add_hole(&map->ranges, devid, end, stripe->offset));
+            BW_TRY(bw_device_ranges_push(&map->ranges, *stripe));
+            if (stripe->offset + stripe->length <= end)
+                continue;
+            end = stripe->offset + stripe->length;
+            last = stripe->logical;
+        }
+        if (is_known)
+            BW_TRY(add_hole(&map->ranges, devid, end, devices->items[device++].length));
     }
     return NULL;
-}
-
-static struct bw_error *make_ranges(struct bw_fs *fs, struct ranges *devices,
-                                    struct ranges *stripes, struct ranges *ranges)
-{
-    BW_TRY(bw_fs_devices(fs, add_device_range, devices));
-    BW_TRY(bw_fs_chunks(fs, add_chunk_stripes, stripes));
-    if (stripes->ranges.count)
-        qsort(stripes->ranges.items, stripes->ranges.count, sizeof *stripes->ranges.items,
-              compare_ranges);
-    if (devices->ranges.count)
-        qsort(devices->ranges.items, devices->ranges.count, sizeof *devices->ranges.items,
-              compare_ranges);
-    return merge_ranges(ranges, devices, stripes);
 }
 
 /* Ranges moved by relocation. */
@@ -207,16 +177,24 @@ static struct bw_error *add_moved(void *context, const struct bw_item *item)
 static int compare_moved(const void *left, const void *right)
 {
     const struct bw_moved_range *a = left, *b = right;
-    return a->to == b->to ? 0 : a->to < b->to ? -1 : 1;
+    return (a->to > b->to) - (a->to < b->to);
 }
 
-/* Reads the ranges that relocation has moved, if the file system has the remap-tree feature. */
-static struct bw_error *read_moved(struct bw_device_map *map)
+static struct bw_error *fill_map(struct bw_device_map *map)
 {
-    const struct bw_tree tree = {BW_REMAP_TREE, map->fs->superblock.remap_root, 0};
-    if (!tree.root.bytenr)
+    BW_TRY(bw_fs_devices(map->fs, add_device, map));
+    BW_TRY(bw_fs_chunks(map->fs, add_chunk_stripes, map));
+    if (map->stripes.count)
+        qsort(map->stripes.items, map->stripes.count, sizeof *map->stripes.items, compare_ranges);
+    if (map->devices.count)
+        qsort(map->devices.items, map->devices.count, sizeof *map->devices.items, compare_ranges);
+    BW_TRY(merge_ranges(map));
+    bw_device_ranges_free(&map->devices);
+    bw_device_ranges_free(&map->stripes);
+    const struct bw_tree remap = {BW_REMAP_TREE, map->fs->superblock.remap_root, 0};
+    if (!remap.root.bytenr)
         return NULL;
-    BW_TRY(bw_fs_items(map->fs, &tree, (struct bw_key){0}, BW_KEY_MAX, add_moved, map));
+    BW_TRY(bw_fs_items(map->fs, &remap, (struct bw_key){0}, BW_KEY_MAX, add_moved, map));
     if (map->moved.count)
         qsort(map->moved.items, map->moved.count, sizeof *map->moved.items, compare_moved);
     return NULL;
@@ -224,18 +202,11 @@ static struct bw_error *read_moved(struct bw_device_map *map)
 
 struct bw_error *bw_device_map_open(struct bw_fs *fs, struct bw_device_map **result)
 {
-    struct ranges devices = {.fs = fs}, stripes = devices, ranges = devices;
     struct bw_device_map *map = *result = calloc(1, sizeof *map);
     if (!map)
         return bw_error_no_memory();
-    struct bw_error *error = make_ranges(fs, &devices, &stripes, &ranges);
-    bw_device_ranges_free(&devices.ranges);
-    bw_device_ranges_free(&stripes.ranges);
     map->fs = fs;
-    map->ranges = ranges.ranges.items;
-    map->count = ranges.ranges.count;
-    if (!error)
-        error = read_moved(map);
+    struct bw_error *error = fill_map(map);
     if (error)
         bw_device_map_close(BW_TAKE(*result));
     return error;
@@ -245,26 +216,24 @@ void bw_device_map_close(struct bw_device_map *map)
 {
     if (!map)
         return;
-    free(map->ranges);
+    bw_device_ranges_free(&map->ranges);
+    bw_device_ranges_free(&map->devices);
+    bw_device_ranges_free(&map->stripes);
     bw_moved_ranges_free(&map->moved);
     free(map);
 }
 
 size_t bw_device_map_count(const struct bw_device_map *map)
 {
-    return map->count;
+    return map->ranges.count;
 }
 
 const struct bw_device_range *bw_device_map_range(const struct bw_device_map *map, size_t number)
 {
-    return &map->ranges[number];
+    return &map->ranges.items[number];
 }
 
-/*
- * From an offset on a device to a logical address: the inverse of cluster/chunk-map. If a tree
- * determines the location of data (raid-stripe-tree, remap-tree), the result is mapped forward
- * again, because the bytes may not be in use any more.
- */
+/* From an offset on a device to a logical address. */
 
 static void limit_length(struct bw_device_place *place, uint64_t length)
 {
@@ -298,8 +267,6 @@ static bool leads_here(struct bw_fs *fs, struct bw_device_place *place, uint64_t
     limit_length(place, forward.length);
     return !error && !forward.rebuilt && forward.devid == devid && forward.offset == offset;
 }
-
-/* The raid stripe tree. */
 
 /* Searches the stride of an extent that contains the offset. */
 static bool try_extent(struct bw_fs *fs, const struct bw_stripe_extent *extent, uint64_t devid,
@@ -349,9 +316,7 @@ static struct bw_error *search_stripe_tree(struct bw_fs *fs, uint64_t devid, uin
     return bw_item_range_end(&range, NULL);
 }
 
-/* Chunks. */
-
-/* Inverts striped profiles: see find_striped() in xlators/cluster/layout.c. */
+/* Inverts striped profiles; see find_striped() in xlators/cluster/layout.c. */
 static uint64_t find_striped(const struct bw_device_range *range,
                              const struct bw_raid_profile *profile, uint64_t within,
                              struct bw_device_place *place)
@@ -395,19 +360,17 @@ static struct bw_error *find_in_chunk(const struct bw_device_map *map, uint64_t 
     return NULL;
 }
 
-/* Devices. */
-
 /* Finds the range that contains an offset, or NULL. Ranges cover the whole device, so this is the
  * last one that begins at or before the offset, unless ranges overlap. */
 static const struct bw_device_range *range_at(const struct bw_device_map *map, uint64_t devid,
                                               uint64_t offset, bool *known)
 {
-    const struct bw_device_range *ranges = map->ranges;
-    size_t next = BW_FIRST_INDEX(i, map->count,
+    const struct bw_device_range *ranges = map->ranges.items;
+    size_t next = BW_FIRST_INDEX(i, map->ranges.count,
                                  ranges[i].devid > devid ||
                                      (ranges[i].devid == devid && ranges[i].offset > offset));
     *known = (next && ranges[next - 1].devid == devid) ||
-             (next < map->count && ranges[next].devid == devid);
+             (next < map->ranges.count && ranges[next].devid == devid);
     for (; next && ranges[next - 1].devid == devid; next--)
         if (offset - ranges[next - 1].offset < ranges[next - 1].length)
             return &ranges[next - 1];

@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The parts of a file system: superblocks, devices and chunks; and mapping logical addresses. */
+/*
+ * The parts of a file system: superblocks, devices and chunks; and mapping logical addresses. The
+ * devices and chunks are items of the chunk tree; each device is looked up among the images by its
+ * id and uuid.
+ */
+#include "fs/opening.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "btree/find_leaf.h"
-#include "fs/fs.h"
-#include "fs/opening.h"
 #include "graph/wind.h"
 #include "ondisk/chunk.h"
 
@@ -62,10 +66,10 @@ const char *bw_fs_image_path(const struct bw_fs *fs, size_t image)
 
 static struct bw_error *check_number(const struct bw_fs *fs, size_t image, unsigned copy)
 {
-    return image < fs->image_count && copy < BW_SUPERBLOCK_COPIES
-               ? NULL
-               : bw_error_create(BW_ERROR_NOT_FOUND, "there is no superblock copy %u of image %zu",
-                                 copy, image);
+    if (image < fs->image_count && copy < BW_SUPERBLOCK_COPIES)
+        return NULL;
+    return bw_error_create(BW_ERROR_NOT_FOUND, "there is no superblock copy %u of image %zu", copy,
+                           image);
 }
 
 struct bw_error *bw_fs_read_superblock(struct bw_fs *fs, size_t image, unsigned copy,
@@ -131,7 +135,9 @@ static struct bw_error *visit_device_item(void *context, const struct bw_item *i
 
 const char *bw_device_state_name(enum bw_device_state state)
 {
-    return state == BW_DEVICE_PRESENT ? "present" : state == BW_DEVICE_STALE ? "stale" : "missing";
+    if (state == BW_DEVICE_PRESENT)
+        return "present";
+    return state == BW_DEVICE_STALE ? "stale" : "missing";
 }
 
 struct bw_error *bw_fs_devices(struct bw_fs *fs, bw_device_visitor *visit, void *context)
@@ -279,38 +285,28 @@ struct bw_error *bw_fs_map(struct bw_fs *fs, uint64_t logical, uint64_t length, 
     return error;
 }
 
-static bool is_missing(const struct bw_fs *fs, const struct bw_stripe_info *stripe)
-{
-    return !bw_image_of_device(fs, stripe->devid, stripe->device_uuid);
-}
-
-/* Whether all mirrors of some data are missing: stripes with the same data are adjacent. */
-static bool has_lost_group(const struct bw_fs *fs, const struct bw_chunk_info *chunk,
-                           unsigned copies)
-{
-    for (unsigned first = 0; first < chunk->stripe_count; first += copies) {
-        unsigned missing = 0;
-        for (unsigned i = first; i < first + copies && i < chunk->stripe_count; i++)
-            missing += is_missing(fs, &chunk->stripes[i]);
-        if (missing == copies)
-            return true;
-    }
-    return false;
-}
-
 enum bw_chunk_condition bw_chunk_condition(const struct bw_fs *fs,
                                            const struct bw_chunk_info *chunk, unsigned *missing)
 {
     const struct bw_raid_profile *profile = bw_raid_profile_of(chunk->type);
     const unsigned copies = profile->copies ? profile->copies : chunk->stripe_count;
-    unsigned count = 0;
-    for (unsigned i = 0; i < chunk->stripe_count; i++)
-        count += is_missing(fs, &chunk->stripes[i]);
+    unsigned count = 0, in_group = 0;
+    bool has_lost_group = false; /* all mirrors of some data: stripes with the same are adjacent */
+    for (unsigned i = 0; i < chunk->stripe_count; i++) {
+        const struct bw_stripe_info *stripe = &chunk->stripes[i];
+        const bool is_missing = !bw_image_of_device(fs, stripe->devid, stripe->device_uuid);
+        if (i % copies == 0)
+            in_group = 0;
+        in_group += is_missing;
+        count += is_missing;
+        has_lost_group |= in_group == copies;
+    }
     if (missing)
         *missing = count;
     if (!count)
         return BW_CHUNK_COMPLETE;
-    const bool incomplete = profile->parity_stripes ? count > profile->parity_stripes
-                                                    : has_lost_group(fs, chunk, copies);
+    bool incomplete = has_lost_group;
+    if (profile->parity_stripes)
+        incomplete = count > profile->parity_stripes;
     return incomplete ? BW_CHUNK_INCOMPLETE : BW_CHUNK_DEGRADED;
 }

@@ -2,6 +2,10 @@
 /*
  * Looking up a path, name by name. A stack contains the directories of the path, so ".." needs no
  * search. The target of a symbolic link replaces the link at the beginning of the remaining path.
+ *
+ * A name is searched by its hash; if that item is lost, in all entries of the directory; if some of
+ * those are lost, too, in the names that inodes have in the directory. Damage is an error only if
+ * the name is not found.
  */
 #include "fs/lookup.h"
 
@@ -53,9 +57,10 @@ struct bw_error *bw_place_of_entry(const struct bw_fs *fs, const struct bw_subvo
     if (to->type == BW_ROOT_ITEM) {
         const struct bw_subvolume *child =
             bw_subvolume_of_entry(&fs->subvolumes, subvolume->tree.id, directory, entry);
-        *place =
-            child ? bw_place_top(child)
-                  : (struct bw_place){subvolume, BW_EMPTY_DIRECTORY, BW_FILE_DIRECTORY, directory};
+        if (child)
+            *place = bw_place_top(child);
+        else
+            *place = (struct bw_place){subvolume, BW_EMPTY_DIRECTORY, BW_FILE_DIRECTORY, directory};
         return NULL;
     }
     if (to->type != BW_INODE_ITEM || to->objectid < BW_SUBVOLUME_ROOT_INODE)
@@ -91,15 +96,7 @@ static struct bw_error *compare_entry(void *context, const struct bw_dir_entry *
     return NULL;
 }
 
-static struct bw_error *compare_entries(struct search *search, const struct bw_item *item)
-{
-    struct bw_cursor cursor = bw_cursor_of(item);
-    struct bw_dir_entry entry;
-    while (bw_dir_entry_next(&cursor, &entry))
-        BW_TRY(compare_entry(search, &entry));
-    return NULL;
-}
-
+/* Compares the entries by hash (BW_DIR_ITEM) or by index (BW_DIR_INDEX) from `first` to `last`. */
 static struct bw_error *search_range(struct search *search, uint8_t type, uint64_t first,
                                      uint64_t last)
 {
@@ -110,36 +107,32 @@ static struct bw_error *search_range(struct search *search, uint8_t type, uint64
                         (struct bw_key){directory, type, first},
                         (struct bw_key){directory, type, last});
     while (!error && !search->found && bw_item_range_next(&range)) {
-        if (range.error)
+        if (range.error) {
             search->error = bw_error_first(search->error, BW_TAKE(range.error));
-        else
-            error = compare_entries(search, &range.item);
+            continue;
+        }
+        struct bw_cursor cursor = bw_cursor_of(&range.item);
+        struct bw_dir_entry entry;
+        while (!error && bw_dir_entry_next(&cursor, &entry))
+            error = compare_entry(search, &entry);
     }
     return bw_item_range_end(&range, error);
 }
 
-/* Searches by the hash of the name; if that item is lost, in all entries; if some of those are
- * lost, too, in the names that inodes have in the directory. */
-static struct bw_error *search_everywhere(struct search *search)
-{
-    const struct bw_recovery *recovery = &search->fs->recovery;
-    uint64_t hash = bw_name_hash(search->name, search->name_length);
-    BW_TRY(search_range(search, BW_DIR_ITEM, hash, hash));
-    if (!search->found)
-        BW_TRY(search_range(search, BW_DIR_INDEX, 0, UINT64_MAX));
-    if (search->found || !search->error || !recovery->names)
-        return NULL;
-    return recovery->names(recovery->context, search->directory->subvolume,
-                           search->directory->inode, compare_entry, search);
-}
-
-/* Finds a name in a directory. Ignores damage if the name is found. Returns NULL with search->found
- * false if the directory has no such name. */
+/* Finds a name in a directory. Returns NULL with search->found false if there is no such name. */
 static struct bw_error *find_name(struct search *search)
 {
-    if (search->name_length > BW_NAME_MAX || bw_place_is_empty(search->directory))
+    const struct bw_recovery *recovery = &search->fs->recovery;
+    const struct bw_place *directory = search->directory;
+    const uint64_t hash = bw_name_hash(search->name, search->name_length);
+    if (search->name_length > BW_NAME_MAX || bw_place_is_empty(directory))
         return NULL;
-    struct bw_error *error = search_everywhere(search);
+    struct bw_error *error = search_range(search, BW_DIR_ITEM, hash, hash);
+    if (!error && !search->found)
+        error = search_range(search, BW_DIR_INDEX, 0, UINT64_MAX);
+    if (!error && !search->found && search->error && recovery->names)
+        error = recovery->names(recovery->context, directory->subvolume, directory->inode,
+                                compare_entry, search);
     error = bw_error_first(search->error, error);
     if (!search->found)
         return error;
@@ -153,11 +146,12 @@ struct bw_error *bw_lookup_name(const struct bw_fs *fs, const struct bw_place *d
     struct search search = {
         .fs = fs, .directory = directory, .name = name, .name_length = length, .place = place};
     BW_TRY(find_name(&search));
-    return search.found ? NULL
-                        : bw_error_create(BW_ERROR_NOT_FOUND,
-                                          "subvolume %" PRIu64 ": directory inode %" PRIu64
-                                          " has no entry of this name",
-                                          directory->subvolume->tree.id, directory->inode);
+    if (search.found)
+        return NULL;
+    return bw_error_create(BW_ERROR_NOT_FOUND,
+                           "subvolume %" PRIu64 ": directory inode %" PRIu64
+                           " has no entry of this name",
+                           directory->subvolume->tree.id, directory->inode);
 }
 
 BW_VECTOR(bw_places, struct bw_place);
@@ -173,11 +167,6 @@ struct walk {
     bool follow;
 };
 
-static bool has_more(const struct walk *walk)
-{
-    return walk->next < walk->rest.length;
-}
-
 /* The error contains the path as on the command line, and the missing name if it is from a link. */
 static struct bw_error *no_such_name(const struct walk *walk, const char *name, size_t length)
 {
@@ -185,16 +174,6 @@ static struct bw_error *no_such_name(const struct walk *walk, const char *name, 
         return bw_error_create(BW_ERROR_NOT_FOUND, "%s: no such file or directory: %.*s",
                                walk->path, (int)length, name);
     return bw_error_create(BW_ERROR_NOT_FOUND, "%s: no such file or directory", walk->path);
-}
-
-static struct bw_error *no_directory(const struct walk *walk)
-{
-    return bw_error_create(BW_ERROR_NOT_FOUND, "%s: not a directory", walk->path);
-}
-
-static struct bw_error *push_place(struct walk *walk, const struct bw_place *place)
-{
-    return bw_places_push(&walk->passed, *place);
 }
 
 /* Prepends the target of a link in the current directory to the remaining path. */
@@ -223,6 +202,7 @@ static struct bw_error *follow_link(struct walk *walk, const struct bw_place *li
     return nowhere ? no_such_name(walk, "", 0) : NULL;
 }
 
+/* Enters the next name of the path. */
 static struct bw_error *enter_name(struct walk *walk, const char *name, size_t length)
 {
     struct bw_place place;
@@ -231,47 +211,42 @@ static struct bw_error *enter_name(struct walk *walk, const char *name, size_t l
                             .name = name,
                             .name_length = length,
                             .place = &place};
-    struct bw_error *error = find_name(&search);
-    if (error)
-        return bw_error_prefix(error, "%s", walk->path);
-    if (!search.found)
-        return no_such_name(walk, name, length);
-    if (place.type == BW_FILE_SYMLINK && (walk->follow || has_more(walk)))
-        return follow_link(walk, &place, name, length);
-    return push_place(walk, &place);
-}
-
-static struct bw_error *walk_component(struct walk *walk)
-{
-    const char *name = walk->rest.data + walk->next;
-    const char *slash = memchr(name, '/', walk->rest.length - walk->next);
-    size_t length = slash ? (size_t)(slash - name) : walk->rest.length - walk->next;
-    bool is_directory = walk->passed.items[walk->passed.count - 1].type == BW_FILE_DIRECTORY;
-    walk->next += length;
-    if (!is_directory)
-        return no_directory(walk);
     if (length == 1 && name[0] == '.')
         return NULL;
     if (length == 2 && name[0] == '.' && name[1] == '.') {
         walk->passed.count -= walk->passed.count > 1;
         return NULL;
     }
-    return enter_name(walk, name, length);
+    struct bw_error *error = find_name(&search);
+    if (error)
+        return bw_error_prefix(error, "%s", walk->path);
+    if (!search.found)
+        return no_such_name(walk, name, length);
+    if (place.type == BW_FILE_SYMLINK && (walk->follow || walk->next < walk->rest.length))
+        return follow_link(walk, &place, name, length);
+    return bw_places_push(&walk->passed, place);
 }
 
 static struct bw_error *walk_path(struct walk *walk)
 {
-    bool slash = false;
-    while (has_more(walk)) {
-        slash = walk->rest.data[walk->next] == '/';
-        if (slash)
-            walk->next++;
-        else
-            BW_TRY(walk_component(walk));
+    for (;;) {
+        bool slash = false;
+        for (; walk->next < walk->rest.length && walk->rest.data[walk->next] == '/'; walk->next++)
+            slash = true;
+        const size_t left = walk->rest.length - walk->next;
+        if (!left && !slash)
+            return NULL;
+        /* Whatever a slash follows is a directory, even at the end of the path. */
+        if (walk->passed.items[walk->passed.count - 1].type != BW_FILE_DIRECTORY)
+            return bw_error_create(BW_ERROR_NOT_FOUND, "%s: not a directory", walk->path);
+        if (!left)
+            return NULL;
+        const char *name = walk->rest.data + walk->next;
+        const char *end = memchr(name, '/', left);
+        const size_t length = end ? (size_t)(end - name) : left;
+        walk->next += length;
+        BW_TRY(enter_name(walk, name, length));
     }
-    if (slash && walk->passed.items[walk->passed.count - 1].type != BW_FILE_DIRECTORY)
-        return no_directory(walk);
-    return NULL;
 }
 
 struct bw_error *bw_lookup(const struct bw_fs *fs, const struct bw_subvolume *from,
@@ -284,9 +259,10 @@ struct bw_error *bw_lookup(const struct bw_fs *fs, const struct bw_subvolume *fr
     if (!*path)
         return bw_error_create(BW_ERROR_NOT_FOUND, "'': no such file or directory");
     struct walk walk = {.fs = fs, .path = path, .follow = follow};
-    const struct bw_place top = bw_place_top(from);
     bw_buffer_append(&walk.rest, path, strlen(path));
-    struct bw_error *error = walk.rest.failed ? bw_error_no_memory() : push_place(&walk, &top);
+    struct bw_error *error = bw_places_push(&walk.passed, bw_place_top(from));
+    if (!error && walk.rest.failed)
+        error = bw_error_no_memory();
     if (!error)
         error = walk_path(&walk);
     if (!error)

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Paths from the bottom up, along the references of inodes and subvolumes. */
+/*
+ * Paths from the bottom up. An inode has references to the directories with its names, and a
+ * subvolume to the directory that it is in; each step prepends a name to the path, up to the
+ * top-level subvolume. In a damaged file system these chains may form cycles.
+ */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -43,10 +47,11 @@ static struct bw_error *step_up_next(const struct bw_fs *fs, const struct bw_tre
             error = BW_TAKE(range->error);
     }
     BW_TRY(bw_item_range_stop(range, error));
-    return found ? NULL
-                 : bw_error_create(BW_ERROR_NOT_FOUND,
-                                   "inode %" PRIu64 " of subvolume %" PRIu64 " has no name", inode,
-                                   tree->id);
+    if (found)
+        return NULL;
+    return bw_error_create(BW_ERROR_NOT_FOUND,
+                           "inode %" PRIu64 " of subvolume %" PRIu64 " has no name", inode,
+                           tree->id);
 }
 
 struct bw_error *bw_inode_step_up(const struct bw_fs *fs, const struct bw_tree *tree,
@@ -87,34 +92,25 @@ struct bw_error *bw_path_prepend(struct bw_buffer *path, const char *name, size_
     return NULL;
 }
 
-static struct bw_error *step_up_to_root(const struct bw_fs *fs, const struct bw_tree *tree,
-                                        uint64_t inode, struct bw_buffer *path,
-                                        struct bw_key_map *passed)
-{
-    while (inode != BW_SUBVOLUME_ROOT_INODE) {
-        struct bw_parent_step step;
-        BW_TRY(bw_inode_step_up(fs, tree, inode, &step));
-        if (step.parent == 0 || bw_key_map_has(passed, inode))
-            return bw_error_create(BW_ERROR_CORRUPT,
-                                   "subvolume %" PRIu64 ": inode %" PRIu64 " is its own parent",
-                                   tree->id, inode);
-        BW_TRY(bw_key_map_put(passed, inode, 1));
-        BW_TRY(bw_path_prepend(path, step.name, step.name_length));
-        inode = step.parent;
-    }
-    return NULL;
-}
-
 /* Prepends the path of a directory within its subvolume to `path`: "a/b/". */
 static struct bw_error *put_inside(const struct bw_fs *fs, const struct bw_tree *tree,
                                    uint64_t inode, struct bw_buffer *path)
 {
-    struct bw_key_map passed = {0};
-    struct bw_error *error = inode
-                                 ? step_up_to_root(fs, tree, inode, path, &passed)
-                                 : bw_error_create(BW_ERROR_CORRUPT, "inode 0 is not a directory");
-    bw_key_map_free(&passed);
-    return error;
+    BW_SCOPED(bw_key_map) struct bw_key_map passed = {0};
+    if (!inode)
+        return bw_error_create(BW_ERROR_CORRUPT, "inode 0 is not a directory");
+    while (inode != BW_SUBVOLUME_ROOT_INODE) {
+        struct bw_parent_step step;
+        BW_TRY(bw_inode_step_up(fs, tree, inode, &step));
+        if (step.parent == 0 || bw_key_map_has(&passed, inode))
+            return bw_error_create(BW_ERROR_CORRUPT,
+                                   "subvolume %" PRIu64 ": inode %" PRIu64 " is its own parent",
+                                   tree->id, inode);
+        BW_TRY(bw_key_map_put(&passed, inode, 1));
+        BW_TRY(bw_path_prepend(path, step.name, step.name_length));
+        inode = step.parent;
+    }
+    return NULL;
 }
 
 static struct bw_error *no_such_subvolume(uint64_t id)
@@ -141,7 +137,9 @@ static struct bw_error *put_subvolume(const struct bw_fs *fs, uint64_t from, uin
         BW_TRY(put_inside(fs, &parent->tree, subvolume->directory, path));
         id = subvolume->parent;
     }
-    return bw_subvolume_by_id(fs, id) ? bw_path_prepend(path, "", 0) : no_such_subvolume(id);
+    if (!bw_subvolume_by_id(fs, id))
+        return no_such_subvolume(id);
+    return bw_path_prepend(path, "", 0);
 }
 
 struct bw_error *bw_directory_path(const struct bw_fs *fs, const struct bw_subvolume *from,
@@ -183,39 +181,23 @@ struct bw_error *bw_inode_path(struct bw_fs *fs, const struct bw_place *place, c
     return bw_give_text(&text, error, path, length);
 }
 
-/* Whether `path` (with '/' at both ends) equals the user's text, apart from slashes at the ends. */
-static bool is_path(const struct bw_buffer *path, const char *text)
-{
-    while (*text == '/')
-        text++;
-    size_t length = strlen(text);
-    while (length && text[length - 1] == '/')
-        length--;
-    size_t inner = path->length > 1 ? path->length - 2 : 0;
-    return inner == length && memcmp(path->data + 1, text, length) == 0;
-}
-
-static bool ends_with_name(const struct bw_subvolume_table *table,
-                           const struct bw_subvolume *subvolume, const char *text, size_t length)
-{
-    /* the index is valid, because it was counted.
-     * NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
-    size_t name = subvolume->name_length;
-    return name && name <= length &&
-           memcmp(text + length - name, bw_subvolume_name(table, subvolume), name) == 0;
-}
-
 static struct bw_error *find_by_id(const struct bw_fs *fs, uint64_t id,
                                    const struct bw_subvolume **subvolume)
 {
     *subvolume = bw_subvolume_by_id(fs, id);
-    return *subvolume && !(*subvolume)->deleted ? NULL : no_such_subvolume(id);
+    if (!*subvolume || (*subvolume)->deleted)
+        return no_such_subvolume(id);
+    return NULL;
 }
 
-static struct bw_error *find_by_path(const struct bw_fs *fs, const char *text,
+/* Slashes at the ends of the user's text do not matter. */
+static struct bw_error *find_by_path(const struct bw_fs *fs, const char *given,
                                      const struct bw_subvolume **subvolume)
 {
     const struct bw_subvolume_table *table = &fs->subvolumes;
+    const char *text = given;
+    while (*text == '/')
+        text++;
     size_t length = strlen(text);
     while (length && text[length - 1] == '/')
         length--;
@@ -223,18 +205,25 @@ static struct bw_error *find_by_path(const struct bw_fs *fs, const char *text,
         return find_by_id(fs, BW_TOP_SUBVOLUME, subvolume);
     BW_AUTO_BUFFER struct bw_buffer path = {0};
     *subvolume = NULL;
-    for (size_t i = 0; i < table->count && !*subvolume; i++) {
+    for (size_t i = 0; i < table->count; i++) {
+        const struct bw_subvolume *candidate = &table->items[i];
+        /* the index is valid, because it was counted.
+         * NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
+        const size_t name = candidate->name_length;
         /* paths need lookups, so compare only subvolumes whose own name matches */
-        if (!ends_with_name(table, &table->items[i], text, length))
+        if (!name || name > length ||
+            memcmp(text + length - name, bw_subvolume_name(table, candidate), name) != 0)
             continue;
         path.length = 0;
         BW_AUTO_ERROR struct bw_error *error =
-            put_subvolume(fs, BW_TOP_SUBVOLUME, table->items[i].tree.id, length + 2, &path);
-        if (!error && is_path(&path, text))
-            *subvolume = &table->items[i];
+            put_subvolume(fs, BW_TOP_SUBVOLUME, candidate->tree.id, length + 2, &path);
+        /* the path has a slash at both ends */
+        if (error || path.length != length + 2 || memcmp(path.data + 1, text, length) != 0)
+            continue;
+        *subvolume = candidate;
+        return NULL;
     }
-    return *subvolume ? NULL
-                      : bw_error_create(BW_ERROR_NOT_FOUND, "there is no subvolume %s", text);
+    return bw_error_create(BW_ERROR_NOT_FOUND, "there is no subvolume %s", given);
 }
 
 struct bw_error *bw_subvolume_by_name(struct bw_fs *fs, const char *text,
@@ -247,5 +236,7 @@ struct bw_error *bw_subvolume_by_name(struct bw_fs *fs, const char *text,
     const uint64_t id = strtoull(text, &end, 10);
     const bool is_id = *text >= '0' && *text <= '9' && *end == '\0' && !errno;
     *subvolume = is_id ? bw_subvolume_by_id(fs, id) : NULL;
-    return *subvolume && !(*subvolume)->deleted ? NULL : find_by_path(fs, text, subvolume);
+    if (*subvolume && !(*subvolume)->deleted)
+        return NULL;
+    return find_by_path(fs, text, subvolume);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The quota tree. It contains the numbers of all groups, then the limits of all groups, then all
- * relations. These pieces are collected and sorted by group.
+ * relations. Each such item is a piece of what is known about a group, so all pieces are collected,
+ * sorted by group, and passed on group by group.
  */
 #include "btrfs-walk/subvolume.h"
 
@@ -29,19 +30,17 @@ struct piece {
     uint64_t values[VALUES];
 };
 
-BW_VECTOR(piece_list, struct piece);
+BW_VECTOR(pieces, struct piece);
 
-struct pieces {
+struct collection {
     struct bw_fs *fs;
-    struct piece_list pieces;
+    struct pieces *pieces;
 };
 
 /* Passes the items from `first` to `last` to `visit`; `*exists` is false if there is no quota
  * tree. */
 static struct bw_error *read_items(struct bw_fs *fs, struct bw_key first, struct bw_key last,
-                                   struct bw_error *(*visit)(void *context,
-                                                             const struct bw_item *item),
-                                   void *context, bool *exists)
+                                   bw_item_visitor *visit, void *context, bool *exists)
 {
     struct bw_tree tree;
     struct bw_error *error = bw_tree_find(fs, BW_QUOTA_TREE, &tree);
@@ -90,7 +89,7 @@ struct bw_error *bw_fs_quota_status(struct bw_fs *fs, struct bw_quota_status *st
 
 static struct bw_error *collect_piece(void *context, const struct bw_item *item)
 {
-    struct pieces *pieces = context;
+    struct collection *collection = context;
     const struct bw_key *key = &item->key;
     bool relation = key->type == BW_QGROUP_RELATION;
     bool numbers = key->type == BW_QGROUP_INFO || key->type == BW_QGROUP_LIMIT;
@@ -100,7 +99,7 @@ static struct bw_error *collect_piece(void *context, const struct bw_item *item)
     if (!relation && !numbers)
         return NULL;
     if (numbers && item->size < sizeof(bw_le64) * VALUES) {
-        bw_fs_report(pieces->fs, BW_DAMAGE,
+        bw_fs_report(collection->fs, BW_DAMAGE,
                      bw_error_create(BW_ERROR_CORRUPT,
                                      "quota tree: the item of group %" PRIu64 "/%" PRIu64
                                      " is cut off",
@@ -109,20 +108,17 @@ static struct bw_error *collect_piece(void *context, const struct bw_item *item)
     }
     for (unsigned i = 0; numbers && i < VALUES; i++)
         piece.values[i] = bw_get64(((const bw_le64 *)item->data)[i]);
-    return piece_list_push(&pieces->pieces, piece);
-}
-
-static int compare_ids(uint64_t a, uint64_t b)
-{
-    return a < b ? -1 : a > b;
+    return pieces_push(collection->pieces, piece);
 }
 
 static int by_group(const void *left, const void *right)
 {
     const struct piece *a = left, *b = right;
-    int order = compare_ids(a->group, b->group);
-    order = order ? order : compare_ids(a->type, b->type);
-    return order ? order : compare_ids(a->other, b->other);
+    if (a->group != b->group)
+        return a->group < b->group ? -1 : 1;
+    if (a->type != b->type)
+        return a->type < b->type ? -1 : 1;
+    return (a->other > b->other) - (a->other < b->other);
 }
 
 static void copy_values(const struct piece *piece, struct bw_qgroup_info *info)
@@ -144,16 +140,6 @@ static void copy_values(const struct piece *piece, struct bw_qgroup_info *info)
     }
 }
 
-/* Passing groups to the caller. */
-struct delivery {
-    struct bw_fs *fs;
-    struct bw_subvolume_paths *paths; /* NULL: without paths */
-    struct bw_buffer path;
-    uint64_t *others; /* the other groups of one group's relations */
-    bw_qgroup_visitor *visit;
-    void *context;
-};
-
 /* Adds the pieces of one group. Each relation is stored twice, once for each group; the parent has
  * the greater id. */
 static void add_pieces(const struct piece *pieces, size_t count, uint64_t *others,
@@ -174,57 +160,42 @@ static void add_pieces(const struct piece *pieces, size_t count, uint64_t *other
     info->parents = others + info->member_count;
 }
 
-static struct bw_error *deliver_qgroup(struct delivery *delivery, const struct piece *pieces,
-                                       size_t count)
-{
-    struct bw_qgroup_info info = {.id = pieces->group,
-                                  .level = (unsigned)BW_QGROUP_LEVEL(pieces->group),
-                                  .number = BW_QGROUP_NUMBER(pieces->group)};
-    add_pieces(pieces, count, delivery->others, &info);
-    if (!info.level)
-        info.subvolume = bw_subvolume_by_id(delivery->fs, info.number);
-    if (delivery->paths && info.subvolume) {
-        BW_TRY(
-            bw_subvolume_paths_get(delivery->paths, delivery->fs, info.subvolume, &delivery->path));
-        info.path = delivery->path.length ? delivery->path.data : NULL;
-        info.path_length = delivery->path.length;
-    }
-    return delivery->visit(delivery->context, &info);
-}
-
-static struct bw_error *deliver_all(struct delivery *delivery, const struct pieces *pieces)
-{
-    const struct piece *all = pieces->pieces.items;
-    if (pieces->pieces.count)
-        qsort(pieces->pieces.items, pieces->pieces.count, sizeof *all, by_group);
-    if (delivery->paths)
-        BW_TRY(bw_subvolume_paths_load(delivery->paths, delivery->fs));
-    delivery->others = calloc(pieces->pieces.count + 1, sizeof *delivery->others);
-    if (!delivery->others)
-        return bw_error_no_memory();
-    for (size_t i = 0, end; i < pieces->pieces.count; i = end) {
-        for (end = i + 1; end < pieces->pieces.count && all[end].group == all[i].group;)
-            end++;
-        BW_TRY(deliver_qgroup(delivery, all + i, end - i));
-    }
-    return NULL;
-}
-
 struct bw_error *bw_fs_qgroups(struct bw_fs *fs, bool wanted, bw_qgroup_visitor *visit,
                                void *context)
 {
-    struct pieces pieces = {.fs = fs};
-    struct bw_subvolume_paths paths = {0};
-    struct delivery delivery = {
-        .fs = fs, .paths = wanted ? &paths : NULL, .visit = visit, .context = context};
+    BW_SCOPED(pieces) struct pieces pieces = {0};
+    struct collection collection = {fs, &pieces};
+    BW_SCOPED(bw_subvolume_paths) struct bw_subvolume_paths paths = {0};
+    BW_AUTO_BUFFER struct bw_buffer path = {0};
     bool exists;
-    struct bw_error *error = read_items(fs, (struct bw_key){0, BW_QGROUP_INFO, 0}, BW_KEY_MAX,
-                                        collect_piece, &pieces, &exists);
-    if (!error && exists)
-        error = deliver_all(&delivery, &pieces);
-    bw_subvolume_paths_free(&paths);
-    bw_buffer_free(&delivery.path);
-    free(delivery.others);
-    piece_list_free(&pieces.pieces);
-    return error;
+    BW_TRY(read_items(fs, (struct bw_key){0, BW_QGROUP_INFO, 0}, BW_KEY_MAX, collect_piece,
+                      &collection, &exists));
+    if (!exists)
+        return NULL;
+    if (pieces.count)
+        qsort(pieces.items, pieces.count, sizeof *pieces.items, by_group);
+    const struct piece *all = pieces.items;
+    if (wanted)
+        BW_TRY(bw_subvolume_paths_load(&paths, fs));
+    /* the other groups of one group's relations */
+    BW_AUTO_FREE uint64_t *others = calloc(pieces.count + 1, sizeof *others);
+    if (!others)
+        return bw_error_no_memory();
+    for (size_t i = 0, end; i < pieces.count; i = end) {
+        for (end = i + 1; end < pieces.count && all[end].group == all[i].group;)
+            end++;
+        const uint64_t id = all[i].group;
+        struct bw_qgroup_info info = {
+            .id = id, .level = (unsigned)BW_QGROUP_LEVEL(id), .number = BW_QGROUP_NUMBER(id)};
+        add_pieces(all + i, end - i, others, &info);
+        if (!info.level)
+            info.subvolume = bw_subvolume_by_id(fs, info.number);
+        if (wanted && info.subvolume) {
+            BW_TRY(bw_subvolume_paths_get(&paths, fs, info.subvolume, &path));
+            info.path = path.length ? path.data : NULL;
+            info.path_length = path.length;
+        }
+        BW_TRY(visit(context, &info));
+    }
+    return NULL;
 }

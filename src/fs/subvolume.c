@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Loads the subvolume table from the root tree. */
+/*
+ * The subvolume table, sorted by id. It is loaded by one scan of the root tree, in which the root
+ * item of a subvolume comes before its ROOT_BACKREF with its name. If the scan met damage, a second
+ * one takes missing names from the ROOT_REFs of the parents.
+ */
 #include "fs/subvolume.h"
 
 #include <inttypes.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/search.h"
-#include "base/array.h"
 #include "fs/fs.h"
 #include "ondisk/items.h"
 #include "ondisk/superblock.h"
@@ -62,36 +66,25 @@ bool bw_subvolumes_have_snapshots(const struct bw_subvolume_table *table)
     return false;
 }
 
-static bool is_subvolume_id(uint64_t id)
-{
-    return id == BW_TOP_SUBVOLUME || (id >= BW_FIRST_SUBVOLUME && id <= BW_LAST_SUBVOLUME);
-}
-
 /* Appends a subvolume. Leaves are read in the order of keys, so any other order is damage. */
-static struct bw_error *append_subvolume(struct bw_subvolume_table *table,
-                                         const struct bw_subvolume *subvolume)
-{
-    if (table->count && table->items[table->count - 1].tree.id >= subvolume->tree.id)
-        return bw_error_create(BW_ERROR_CORRUPT,
-                               "root tree: second or misplaced root item of tree %" PRIu64,
-                               subvolume->tree.id);
-    if (!BW_ARRAY_RESERVE(table->items, table->count, table->capacity))
-        return bw_error_no_memory();
-    table->items[table->count++] = *subvolume;
-    return NULL;
-}
-
 static struct bw_error *add_root_item(struct bw_fs *fs, const struct bw_item *item)
 {
+    struct bw_subvolume_table *table = &fs->subvolumes;
+    const uint64_t id = item->key.objectid;
     struct bw_root_item root;
     BW_TRY(bw_root_item_decode(item, &root));
-    const struct bw_subvolume subvolume = {
-        .tree = {item->key.objectid, root.root, root.last_snapshot},
+    if (table->count && table->items[table->count - 1].tree.id >= id)
+        return bw_error_create(BW_ERROR_CORRUPT,
+                               "root tree: second or misplaced root item of tree %" PRIu64, id);
+    if (!BW_ARRAY_RESERVE(table->items, table->count, table->capacity))
+        return bw_error_no_memory();
+    table->items[table->count++] = (struct bw_subvolume){
+        .tree = {id, root.root, root.last_snapshot},
         .bytes = root.bytes,
         .deleted = root.references == 0 || (root.flags & BW_ROOT_DEAD),
         .is_snapshot = root.is_snapshot,
     };
-    return append_subvolume(&fs->subvolumes, &subvolume);
+    return NULL;
 }
 
 /* Sets the name of a subvolume: from the ROOT_BACKREF of the child or, if that is lost, the
@@ -135,52 +128,56 @@ static void read_default(struct bw_fs *fs, const struct bw_item *item)
 }
 
 /* Sets a tree that a walk does not need, so an invalid item is not reported as damage. */
-static struct bw_error *set_tree(const struct bw_item *item, struct bw_tree *tree)
+static void set_tree(const struct bw_item *item, struct bw_tree *tree)
 {
     struct bw_root_item root;
     BW_AUTO_ERROR struct bw_error *error = bw_root_item_decode(item, &root);
     if (!error)
         *tree = (struct bw_tree){item->key.objectid, root.root, 0};
-    return NULL;
-}
-
-static struct bw_error *add_checksum_tree(struct bw_fs *fs, const struct bw_item *item)
-{
-    struct bw_checksum_trees *trees = &fs->checksum_trees;
-    struct bw_tree tree = {0};
-    bool several = fs->superblock.incompat_flags & BW_INCOMPAT_EXTENT_TREE_V2;
-    BW_TRY(set_tree(item, &tree));
-    if (!tree.id || trees->count == (several ? MAX_CHECKSUM_TREES : 1))
-        return NULL;
-    return bw_checksum_trees_push(trees, tree);
 }
 
 static struct bw_error *add_item(void *context, const struct bw_item *item)
 {
     struct bw_fs *fs = context;
-    const struct bw_key *key = &item->key;
-    if (key->type == BW_DIR_ITEM && key->objectid == BW_ROOT_TREE_DIR)
+    struct bw_checksum_trees *sums = &fs->checksum_trees;
+    const bool several = fs->superblock.incompat_flags & BW_INCOMPAT_EXTENT_TREE_V2;
+    const size_t most = several ? MAX_CHECKSUM_TREES : 1;
+    struct bw_tree tree = {0};
+    const uint64_t id = item->key.objectid;
+    const bool is_subvolume =
+        id == BW_TOP_SUBVOLUME || (id >= BW_FIRST_SUBVOLUME && id <= BW_LAST_SUBVOLUME);
+    if (item->key.type == BW_DIR_ITEM && id == BW_ROOT_TREE_DIR)
         read_default(fs, item);
-    if (key->objectid == BW_EXTENT_TREE && key->type == BW_ROOT_ITEM)
-        return set_tree(item, &fs->extent_tree);
-    if (key->objectid == BW_BLOCK_GROUP_TREE && key->type == BW_ROOT_ITEM)
-        return set_tree(item, &fs->block_group_tree);
-    if (key->objectid == BW_CSUM_TREE && key->type == BW_ROOT_ITEM)
-        return add_checksum_tree(fs, item);
-    if (key->objectid == BW_RAID_STRIPE_TREE && key->type == BW_ROOT_ITEM)
-        return set_tree(item, &fs->stripe_tree);
-    if (!is_subvolume_id(key->objectid))
+    if (item->key.type == BW_ROOT_BACKREF && is_subvolume)
+        return set_name(fs, item, id, item->key.offset);
+    if (item->key.type != BW_ROOT_ITEM)
         return NULL;
-    if (key->type == BW_ROOT_ITEM)
+    if (is_subvolume)
         return add_root_item(fs, item);
-    return key->type == BW_ROOT_BACKREF ? set_name(fs, item, key->objectid, key->offset) : NULL;
+    switch (id) {
+    case BW_EXTENT_TREE:
+        set_tree(item, &fs->extent_tree);
+        break;
+    case BW_BLOCK_GROUP_TREE:
+        set_tree(item, &fs->block_group_tree);
+        break;
+    case BW_RAID_STRIPE_TREE:
+        set_tree(item, &fs->stripe_tree);
+        break;
+    case BW_CSUM_TREE:
+        set_tree(item, &tree);
+        if (tree.id && sums->count < most)
+            return bw_checksum_trees_push(sums, tree);
+        break;
+    }
+    return NULL;
 }
 
 static struct bw_error *set_name_by_forward_ref(void *context, const struct bw_item *item)
 {
-    return item->key.type == BW_ROOT_REF
-               ? set_name(context, item, item->key.offset, item->key.objectid)
-               : NULL;
+    if (item->key.type != BW_ROOT_REF)
+        return NULL;
+    return set_name(context, item, item->key.offset, item->key.objectid);
 }
 
 struct bw_error *bw_subvolumes_load(struct bw_fs *fs)
@@ -188,7 +185,7 @@ struct bw_error *bw_subvolumes_load(struct bw_fs *fs)
     uint64_t damages = fs->damages;
     fs->subvolumes.default_id = BW_TOP_SUBVOLUME;
     BW_TRY(bw_fs_scan(fs, &fs->root_tree, "root", add_item, fs));
-    return damages == fs->damages
-               ? NULL
-               : bw_fs_scan(fs, &fs->root_tree, "root", set_name_by_forward_ref, fs);
+    if (damages == fs->damages)
+        return NULL;
+    return bw_fs_scan(fs, &fs->root_tree, "root", set_name_by_forward_ref, fs);
 }
