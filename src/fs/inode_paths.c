@@ -2,6 +2,10 @@
 /*
  * From inodes to their paths. Directories of the current subvolume are cached, so their parents are
  * looked up only once. Leaves that subvolumes share are found in the node cache.
+ *
+ * The path of a directory is found by stepping up to one that is in the cache; then all directories
+ * on the way get their paths, which are beginnings of one text. They are added to the cache before
+ * their paths are known, so the way up ends if it is a cycle.
  */
 #include "fs/inode_paths.h"
 
@@ -58,27 +62,25 @@ static bool forget_directories(struct bw_inode_paths *paths)
     return !paths->texts.failed;
 }
 
-static struct bw_error *find_top(struct bw_inode_paths *paths, const struct bw_subvolume *subvolume)
-{
-    if (!subvolume->deleted || !paths->with_deleted)
-        return bw_subvolume_paths_get(&paths->subvolumes, paths->fs, subvolume, &paths->top);
-    paths->top.length = 0;
-    bw_buffer_format(&paths->top, "/#%" PRIu64, subvolume->tree.id);
-    return paths->top.failed ? bw_error_no_memory() : NULL;
-}
-
+/* Makes a subvolume the current one, and empties the cache if it is another one or full. */
 static struct bw_error *enter_subvolume(struct bw_inode_paths *paths,
                                         const struct bw_subvolume *subvolume)
 {
+    const bool full =
+        paths->texts.length > MOST_TEXT || paths->directories.count > MOST_DIRECTORIES;
     if (!paths->loaded)
         BW_TRY(bw_subvolume_paths_load(&paths->subvolumes, paths->fs));
     paths->loaded = true;
-    const bool full =
-        paths->texts.length > MOST_TEXT || paths->directories.count > MOST_DIRECTORIES;
     if (paths->subvolume == subvolume && !full)
         return NULL;
-    if (paths->subvolume != subvolume)
-        BW_TRY(find_top(paths, subvolume));
+    if (paths->subvolume != subvolume && subvolume->deleted && paths->with_deleted) {
+        paths->top.length = 0;
+        bw_buffer_format(&paths->top, "/#%" PRIu64, subvolume->tree.id);
+        if (paths->top.failed)
+            return bw_error_no_memory();
+    } else if (paths->subvolume != subvolume) {
+        BW_TRY(bw_subvolume_paths_get(&paths->subvolumes, paths->fs, subvolume, &paths->top));
+    }
     paths->subvolume = subvolume;
     return forget_directories(paths) ? NULL : bw_error_no_memory();
 }
@@ -147,21 +149,6 @@ static struct bw_error *cache_path(struct bw_inode_paths *paths, uint64_t inode)
     return !path.failed && set_paths_since(paths, first, &path) ? NULL : bw_error_no_memory();
 }
 
-/* Appends the path of a directory to paths->path; nothing if it has none. */
-static struct bw_error *find_directory(struct bw_inode_paths *paths, uint64_t inode)
-{
-    paths->path.length = 0;
-    if (bw_key_map_get(&paths->known, inode, UINT32_MAX) == UINT32_MAX)
-        BW_TRY(cache_path(paths, inode));
-    const uint32_t known = bw_key_map_get(&paths->known, inode, UINT32_MAX);
-    if (known == UINT32_MAX)
-        return NULL;
-    const struct bw_known_directory *directory = &paths->directories.items[known];
-    if (directory->length)
-        bw_buffer_append(&paths->path, paths->texts.data + directory->text, directory->length);
-    return paths->path.failed ? bw_error_no_memory() : NULL;
-}
-
 struct bw_error *bw_inode_paths_join(struct bw_inode_paths *paths,
                                      const struct bw_subvolume *subvolume, uint64_t directory,
                                      const void *name, size_t length, bw_path_visitor *visit,
@@ -169,13 +156,20 @@ struct bw_error *bw_inode_paths_join(struct bw_inode_paths *paths,
 {
     struct bw_buffer *path = &paths->path;
     BW_TRY(enter_subvolume(paths, subvolume));
-    BW_TRY(find_directory(paths, directory));
-    if (!path->length)
-        return NULL;
+    if (bw_key_map_get(&paths->known, directory, UINT32_MAX) == UINT32_MAX)
+        BW_TRY(cache_path(paths, directory));
+    const uint32_t known = bw_key_map_get(&paths->known, directory, UINT32_MAX);
+    if (known == UINT32_MAX || !paths->directories.items[known].length)
+        return NULL; /* it has no path */
+    path->length = 0;
+    bw_buffer_append(path, paths->texts.data + paths->directories.items[known].text,
+                     paths->directories.items[known].length);
     if (!length && path->length > 1)
         path->length--;
     bw_buffer_append(path, name, length);
-    return path->failed ? bw_error_no_memory() : visit(context, path->data, path->length);
+    if (path->failed)
+        return bw_error_no_memory();
+    return visit(context, path->data, path->length);
 }
 
 /* The names of an inode, in the order of their items. */

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Messages about an open file system: all of them pass through here. And reading items with reports
- * of losses. */
+/*
+ * Messages about an open file system. All of them pass through here, which makes it possible to
+ * report each loss once: blocks are remembered by address, other messages by the hash of their
+ * text. And reading the items of a tree, either in a range or all of them leaf by leaf, with such
+ * reports of what is lost.
+ */
 #include <inttypes.h>
 #include <string.h>
 #include <xxhash.h>
@@ -117,12 +121,13 @@ static struct bw_error *visit_leaf_items(void *context, const struct bw_node *le
     const struct scan *scan = context;
     for (uint32_t slot = 0; slot < leaf->item_count; slot++) {
         struct bw_item item;
-        struct bw_error *error =
-            bw_leaf_item(leaf, slot, &item)
-                ? scan->visit(scan->context, &item)
-                : bw_error_create(BW_ERROR_CORRUPT,
-                                  "%s tree: item %" PRIu32 " lies outside its leaf", scan->name,
-                                  slot);
+        struct bw_error *error;
+        if (bw_leaf_item(leaf, slot, &item))
+            error = scan->visit(scan->context, &item);
+        else
+            error =
+                bw_error_create(BW_ERROR_CORRUPT, "%s tree: item %" PRIu32 " lies outside its leaf",
+                                scan->name, slot);
         if (error && error->code == BW_ERROR_NO_MEMORY)
             return error;
         if (error)

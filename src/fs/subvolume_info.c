@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The public functions about subvolumes: facts from the subvolume table and the root tree. */
+/*
+ * The public functions about subvolumes: facts from the subvolume table, which is in memory, and
+ * from the root items, which are read again.
+ */
 #include "btrfs-walk/subvolume.h"
 
 #include <inttypes.h>
@@ -22,13 +25,6 @@ const struct bw_subvolume *bw_subvolume_next(const struct bw_fs *fs,
     return table->count && next < table->items + table->count ? next : NULL;
 }
 
-static bool has_uuid(const struct bw_item *item, const uint8_t uuid[BW_UUID_SIZE])
-{
-    const struct bw_disk_root_item *disk = (const void *)item->data;
-    return item->key.type == BW_ROOT_ITEM && item->size >= sizeof *disk &&
-           memcmp(disk->uuid, uuid, BW_UUID_SIZE) == 0;
-}
-
 struct bw_error *bw_subvolume_by_uuid(struct bw_fs *fs, const uint8_t uuid[BW_UUID_SIZE],
                                       const struct bw_subvolume **subvolume)
 {
@@ -37,14 +33,17 @@ struct bw_error *bw_subvolume_by_uuid(struct bw_fs *fs, const uint8_t uuid[BW_UU
     *subvolume = NULL;
     bw_item_range_begin(&range, &fs->reader, &fs->root_tree, (struct bw_key){0}, BW_KEY_MAX);
     while (!error && !*subvolume && bw_item_range_next(&range)) {
+        const struct bw_disk_root_item *disk = (const void *)range.item.data;
         if (range.error)
             error = BW_TAKE(range.error);
-        else if (has_uuid(&range.item, uuid))
+        else if (range.item.key.type == BW_ROOT_ITEM && range.item.size >= sizeof *disk &&
+                 memcmp(disk->uuid, uuid, BW_UUID_SIZE) == 0)
             *subvolume = bw_subvolume_by_id(fs, range.item.key.objectid);
     }
     BW_TRY(bw_item_range_end(&range, error));
-    return *subvolume ? NULL
-                      : bw_error_create(BW_ERROR_NOT_FOUND, "there is no subvolume with that UUID");
+    if (*subvolume)
+        return NULL;
+    return bw_error_create(BW_ERROR_NOT_FOUND, "there is no subvolume with that UUID");
 }
 
 static struct timespec time_of(const struct bw_disk_timespec *disk)

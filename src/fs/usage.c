@@ -2,6 +2,11 @@
 /*
  * Block groups, the used bytes of each chunk, and the totals of `btrfs filesystem usage`, with the
  * rounding of cmds/filesystem-usage.c of btrfs-progs.
+ *
+ * The totals are computed in this order: the devices; the chunks, each added to the group of its
+ * type and profile, with the used bytes of its block group; the stripes of the chunks again, for
+ * the bytes of each group on each device; the global reserve; then the sums, and an estimate of the
+ * free space. Numbers of a crafted image are arbitrary, so sums stop at the maximum.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -62,42 +67,32 @@ static struct bw_error *lost_block_group(const struct bw_key *key)
     return bw_error_create(BW_ERROR_CORRUPT, "block group %" PRIu64 " is lost", key->objectid);
 }
 
-static struct bw_error *report_lost_tree(struct bw_block_groups *groups, const struct bw_key *key)
-{
-    if (!groups->reported)
-        bw_fs_report(groups->fs, BW_DAMAGE,
-                     bw_error_create(BW_ERROR_CORRUPT, "the tree with the block groups is lost"));
-    groups->reported = true;
-    return lost_block_group(key);
-}
-
-/* The error for a missing item: it does not exist, or it is lost. */
-static struct bw_error *not_found(struct bw_block_groups *groups, const struct bw_key *key)
-{
-    struct bw_leaf_finder *finder = &groups->finder;
-    uint64_t block = bw_leaf_lost_block(finder, key);
-    if (!block)
-        return bw_error_create(BW_ERROR_NOT_FOUND, "there is no block group %" PRIu64,
-                               key->objectid);
-    bw_fs_report_lost(groups->fs, block,
-                      finder->error ? BW_TAKE(finder->error) : lost_block_group(key));
-    return lost_block_group(key);
-}
-
 struct bw_error *bw_block_groups_find(struct bw_block_groups *groups, uint64_t logical,
                                       struct bw_block_group_info *group)
 {
     const struct bw_key key = {logical, BW_BLOCK_GROUP_ITEM, UINT64_MAX};
     struct bw_leaf_finder *finder = &groups->finder;
     struct bw_item item;
-    if (!finder->tree.id)
-        return report_lost_tree(groups, &key);
+    if (!finder->tree.id) {
+        if (!groups->reported)
+            bw_fs_report(
+                groups->fs, BW_DAMAGE,
+                bw_error_create(BW_ERROR_CORRUPT, "the tree with the block groups is lost"));
+        groups->reported = true;
+        return lost_block_group(&key);
+    }
     BW_TRY(bw_find_leaf(finder, &key));
     int64_t slot = finder->lost ? -1 : bw_leaf_last_until(finder, &key);
     bool found = slot >= 0 && bw_leaf_item(&finder->leaf, (uint32_t)slot, &item) &&
                  item.key.objectid == logical && item.key.type == BW_BLOCK_GROUP_ITEM;
-    if (!found)
-        return not_found(groups, &key);
+    if (!found) {
+        const uint64_t block = bw_leaf_lost_block(finder, &key);
+        if (!block)
+            return bw_error_create(BW_ERROR_NOT_FOUND, "there is no block group %" PRIu64, logical);
+        bw_fs_report_lost(groups->fs, block,
+                          finder->error ? BW_TAKE(finder->error) : lost_block_group(&key));
+        return lost_block_group(&key);
+    }
     if (decode_block_group(&item, group))
         return NULL;
     bw_fs_report(groups->fs, BW_DAMAGE, lost_block_group(&key));
@@ -153,42 +148,15 @@ static int64_t subtract_saturating(uint64_t from, uint64_t amount)
 
 /* Block groups by type and profile. */
 
-static uint64_t group_type(uint64_t type)
-{
-    return type & (GROUP_KINDS | BW_GROUP_PROFILE_MASK);
-}
-
 static struct bw_usage_group *find_group(struct usage *usage, const struct bw_chunk_info *chunk)
 {
-    uint64_t type = group_type(chunk->type);
+    const uint64_t type = chunk->type & (GROUP_KINDS | BW_GROUP_PROFILE_MASK);
     for (size_t i = 0; i < usage->group_count; i++)
         if (usage->groups[i].type == type)
             return &usage->groups[i];
     struct bw_usage_group *group = &usage->groups[usage->group_count++];
     *group = (struct bw_usage_group){.type = type, .profile = chunk->profile, .complete = true};
     return group;
-}
-
-/* Counts an incomplete chunk for each missing device that it uses. The devices must have been
- * read. */
-static void blame_missing_devices(struct usage *usage, const struct bw_chunk_info *chunk)
-{
-    for (size_t i = 0; i < usage->devices.count; i++) {
-        struct bw_usage_device *device = &usage->devices.items[i];
-        bool has_stripe = false;
-        for (unsigned k = 0; k < chunk->stripe_count; k++)
-            has_stripe |= chunk->stripes[k].devid == device->info.devid;
-        device->incomplete_chunks += has_stripe && device->info.state == BW_DEVICE_MISSING;
-    }
-}
-
-/* Whether only a part of a chunk that is, or may be, in use can be read without the missing
- * devices. */
-static bool is_incomplete(const struct usage *usage, const struct bw_chunk_info *chunk,
-                          const struct bw_block_group_info *group)
-{
-    return (group->used || !group->length) &&
-           bw_chunk_condition(usage->fs, chunk, NULL) == BW_CHUNK_INCOMPLETE;
 }
 
 /* How many devices of a chunk may be missing. */
@@ -216,6 +184,7 @@ static bool is_writable(const struct usage *usage, const struct bw_chunk_info *c
     return missing <= tolerated_devices(chunk);
 }
 
+/* Adds a chunk to its group. The devices must have been read. */
 static struct bw_error *count_chunk(void *context, const struct bw_chunk_info *chunk)
 {
     struct usage *usage = context;
@@ -240,9 +209,18 @@ static struct bw_error *count_chunk(void *context, const struct bw_chunk_info *c
     if (found.length && usage->is_partly_writable && !is_writable(usage, chunk))
         add_saturating(&group->unwritable,
                        found.length > found.used ? found.length - found.used : 0);
-    if (is_incomplete(usage, chunk, &found)) {
+    /* A chunk that is, or may be, in use and can only be read in part without the missing devices
+     * is counted for each of these. */
+    if ((found.used || !found.length) &&
+        bw_chunk_condition(usage->fs, chunk, NULL) == BW_CHUNK_INCOMPLETE) {
         group->incomplete_chunks++;
-        blame_missing_devices(usage, chunk);
+        for (size_t i = 0; i < usage->devices.count; i++) {
+            struct bw_usage_device *device = &usage->devices.items[i];
+            bool has_stripe = false;
+            for (unsigned k = 0; k < chunk->stripe_count; k++)
+                has_stripe |= chunk->stripes[k].devid == device->info.devid;
+            device->incomplete_chunks += has_stripe && device->info.state == BW_DEVICE_MISSING;
+        }
     }
     add_saturating(&group->size, chunk->length);
     add_saturating(&group->used, found.used);
@@ -255,7 +233,11 @@ static struct bw_error *count_chunk(void *context, const struct bw_chunk_info *c
 /* Sorts data before metadata, system and the rest. */
 static unsigned rank_of(uint64_t type)
 {
-    return type & BW_GROUP_DATA ? 0 : type & BW_GROUP_METADATA ? 1 : type & BW_GROUP_SYSTEM ? 2 : 3;
+    if (type & BW_GROUP_DATA)
+        return 0;
+    if (type & BW_GROUP_METADATA)
+        return 1;
+    return type & BW_GROUP_SYSTEM ? 2 : 3;
 }
 
 static int compare_groups(const void *left, const void *right)
@@ -263,21 +245,7 @@ static int compare_groups(const void *left, const void *right)
     const struct bw_usage_group *a = left, *b = right;
     if (rank_of(a->type) != rank_of(b->type))
         return rank_of(a->type) < rank_of(b->type) ? -1 : 1;
-    return a->type == b->type ? 0 : a->type < b->type ? -1 : 1;
-}
-
-/* Sorts the groups, and their shapes with them. */
-static void sort_groups(struct usage *usage)
-{
-    for (size_t i = 1; i < usage->group_count; i++)
-        for (size_t k = i; k && compare_groups(&usage->groups[k - 1], &usage->groups[k]) > 0; k--) {
-            const struct bw_usage_group group = usage->groups[k];
-            const struct shape shape = usage->shapes[k];
-            usage->groups[k] = usage->groups[k - 1];
-            usage->shapes[k] = usage->shapes[k - 1];
-            usage->groups[k - 1] = group;
-            usage->shapes[k - 1] = shape;
-        }
+    return (a->type > b->type) - (a->type < b->type);
 }
 
 /* Devices. */
@@ -293,7 +261,7 @@ static struct bw_error *add_usage_device(void *context, const struct bw_device_i
 static int compare_devices(const void *left, const void *right)
 {
     const struct bw_usage_device *a = left, *b = right;
-    return a->info.devid == b->info.devid ? 0 : a->info.devid < b->info.devid ? -1 : 1;
+    return (a->info.devid > b->info.devid) - (a->info.devid < b->info.devid);
 }
 
 /* Adds the stripes of a chunk in the second iteration, after the groups and devices were read. */
@@ -314,22 +282,6 @@ static struct bw_error *add_stripes(void *context, const struct bw_chunk_info *c
     return NULL;
 }
 
-static void finish_device(struct usage *usage, size_t number)
-{
-    struct bw_usage *sums = &usage->sums;
-    struct bw_usage_device *device = &usage->devices.items[number];
-    uint64_t size = device->info.total_bytes;
-    device->by_group = usage->by_group + number * usage->group_count;
-    device->unallocated = subtract_saturating(size, device->allocated);
-    device->slack = device->info.image_bytes > size ? device->info.image_bytes - size : 0;
-    if (device->info.seed)
-        return;
-    add_saturating(&sums->device_size, size);
-    add_saturating(&sums->slack, device->slack);
-    if (device->info.state == BW_DEVICE_MISSING)
-        add_saturating(&sums->missing, size);
-}
-
 /* Totals. */
 
 static double ratio_of(const struct bw_usage *sums, uint64_t kind)
@@ -346,7 +298,9 @@ static double ratio_of(const struct bw_usage *sums, uint64_t kind)
 
 static uint64_t whole_bytes(double value)
 {
-    return value >= 0x1p64 ? UINT64_MAX : value > 0 ? (uint64_t)value : 0;
+    if (value >= 0x1p64)
+        return UINT64_MAX;
+    return value > 0 ? (uint64_t)value : 0;
 }
 
 uint64_t bw_usage_data_profile(const struct bw_usage *usage, size_t device_count)
@@ -446,6 +400,7 @@ static struct bw_error *estimate_free(struct usage *usage)
     return NULL;
 }
 
+/* Completes the devices and groups, and adds them up. */
 static struct bw_error *add_up(struct usage *usage)
 {
     struct bw_usage *sums = &usage->sums;
@@ -454,8 +409,19 @@ static struct bw_error *add_up(struct usage *usage)
     sums->devices = usage->devices.items;
     sums->device_count = usage->devices.count;
     sums->complete = true;
-    for (size_t i = 0; i < usage->devices.count; i++)
-        finish_device(usage, i);
+    for (size_t i = 0; i < usage->devices.count; i++) {
+        struct bw_usage_device *device = &usage->devices.items[i];
+        const uint64_t size = device->info.total_bytes;
+        device->by_group = usage->by_group + i * usage->group_count;
+        device->unallocated = subtract_saturating(size, device->allocated);
+        device->slack = device->info.image_bytes > size ? device->info.image_bytes - size : 0;
+        if (device->info.seed)
+            continue;
+        add_saturating(&sums->device_size, size);
+        add_saturating(&sums->slack, device->slack);
+        if (device->info.state == BW_DEVICE_MISSING)
+            add_saturating(&sums->missing, size);
+    }
     for (size_t i = 0; i < usage->group_count; i++) {
         struct bw_usage_group *group = &usage->groups[i];
         const struct shape *shape = &usage->shapes[i];
@@ -531,7 +497,16 @@ static struct bw_error *gather_usage(struct usage *usage)
     if (usage->devices.count)
         qsort(usage->devices.items, usage->devices.count, sizeof *usage->devices.items,
               compare_devices);
-    sort_groups(usage);
+    /* Sort the groups, and their shapes with them. */
+    for (size_t i = 1; i < usage->group_count; i++)
+        for (size_t k = i; k && compare_groups(&usage->groups[k - 1], &usage->groups[k]) > 0; k--) {
+            const struct bw_usage_group group = usage->groups[k];
+            const struct shape shape = usage->shapes[k];
+            usage->groups[k] = usage->groups[k - 1];
+            usage->shapes[k] = usage->shapes[k - 1];
+            usage->groups[k - 1] = group;
+            usage->shapes[k - 1] = shape;
+        }
     usage->by_group =
         calloc(usage->devices.count * usage->group_count + 1, sizeof *usage->by_group);
     if (!usage->by_group)

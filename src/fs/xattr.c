@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Extended attributes. Each XATTR_ITEM contains all attributes whose names have the same hash. The
- * leaf of the last inode is kept, so inodes in ascending order are usually found without a search.
+ * Extended attributes. Each XATTR_ITEM contains all attributes whose names have the same hash. A
+ * reader copies the attributes of one inode after another. It keeps the leaf of the last inode, so
+ * inodes in ascending order are usually found without a search. Damage is reported, and the other
+ * attributes are read.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -126,37 +128,34 @@ static struct bw_error *add_attribute(void *context, const struct bw_xattr *xatt
     return bw_xattrs_push(&reader->xattrs, *xattr);
 }
 
-static struct bw_error *add_item(struct bw_xattr_reader *reader, uint32_t slot)
-{
-    struct bw_item item;
-    if (!bw_leaf_item(&reader->finder.leaf, slot, &item)) {
-        report_lost(reader, "an extended attribute is cut off");
-        return NULL;
-    }
-    return visit_xattrs(reader->fs, reader->finder.tree.id, &item, add_attribute, reader);
-}
-
-/* Adds the items after `*before` in the leaf where `*at` belongs; sets `*at` to the beginning of
- * the next leaf. */
-static struct bw_error *add_leaf(struct bw_xattr_reader *reader, struct bw_key *at,
-                                 struct bw_key *before)
+struct bw_error *bw_xattr_reader_read(struct bw_xattr_reader *reader, const struct bw_place *place,
+                                      const struct bw_xattr **xattrs, size_t *count)
 {
     struct bw_leaf_finder *finder = &reader->finder;
-    const struct bw_key last = {at->objectid, BW_XATTR_ITEM, UINT64_MAX};
-    BW_TRY(bw_fs_find_leaf(reader->fs, finder, at));
-    *at = finder->end;
-    for (int64_t slot; !finder->lost && (slot = bw_leaf_first_behind(finder, before)) >= 0;) {
-        const struct bw_key key = bw_leaf_key(&finder->leaf, (uint32_t)slot);
-        if (bw_key_compare(&key, &last) > 0)
-            break;
-        BW_TRY(add_item(reader, (uint32_t)slot));
-        *before = key;
+    const uint64_t inode = place->inode;
+    struct bw_key at = {inode, BW_XATTR_ITEM, 0}, before = {inode, BW_XATTR_ITEM - 1, UINT64_MAX};
+    const struct bw_key last = {inode, BW_XATTR_ITEM, UINT64_MAX};
+    reader->xattrs.count = reader->bytes.length = 0;
+    reader->inode = inode;
+    bw_leaf_finder_set_tree(&reader->finder, &place->subvolume->tree);
+    /* Leaf by leaf: `at` is where the next leaf begins, `before` the last item that was read. */
+    while (bw_key_compare(&at, &last) <= 0) {
+        BW_TRY(bw_fs_find_leaf(reader->fs, finder, &at));
+        at = finder->end;
+        for (int64_t slot; !finder->lost && (slot = bw_leaf_first_behind(finder, &before)) >= 0;) {
+            const struct bw_key key = bw_leaf_key(&finder->leaf, (uint32_t)slot);
+            struct bw_item item;
+            if (bw_key_compare(&key, &last) > 0)
+                break;
+            if (bw_leaf_item(&finder->leaf, (uint32_t)slot, &item))
+                BW_TRY(visit_xattrs(reader->fs, finder->tree.id, &item, add_attribute, reader));
+            else
+                report_lost(reader, "an extended attribute is cut off");
+            before = key;
+        }
     }
-    return NULL;
-}
-
-static void set_pointers(struct bw_xattr_reader *reader)
-{
+    if (reader->bytes.length >= MOST_BYTES)
+        report_lost(reader, "too many extended attributes");
     const uint8_t *next = (const uint8_t *)reader->bytes.data;
     for (size_t i = 0; i < reader->xattrs.count; i++) {
         struct bw_xattr *xattr = &reader->xattrs.items[i];
@@ -164,22 +163,6 @@ static void set_pointers(struct bw_xattr_reader *reader)
         xattr->value = next + xattr->name_length + 1;
         next = xattr->value + xattr->value_length;
     }
-}
-
-struct bw_error *bw_xattr_reader_read(struct bw_xattr_reader *reader, const struct bw_place *place,
-                                      const struct bw_xattr **xattrs, size_t *count)
-{
-    const uint64_t inode = place->inode;
-    struct bw_key at = {inode, BW_XATTR_ITEM, 0}, before = {inode, BW_XATTR_ITEM - 1, UINT64_MAX};
-    const struct bw_key last = {inode, BW_XATTR_ITEM, UINT64_MAX};
-    reader->xattrs.count = reader->bytes.length = 0;
-    reader->inode = inode;
-    bw_leaf_finder_set_tree(&reader->finder, &place->subvolume->tree);
-    while (bw_key_compare(&at, &last) <= 0)
-        BW_TRY(add_leaf(reader, &at, &before));
-    if (reader->bytes.length >= MOST_BYTES)
-        report_lost(reader, "too many extended attributes");
-    set_pointers(reader);
     *xattrs = reader->xattrs.items;
     *count = reader->xattrs.count;
     return NULL;
