@@ -50,22 +50,19 @@ static bool is_printed(enum bw_severity severity, const struct bw_error *error)
                                                               error->code == BW_ERROR_NOT_BTRFS));
 }
 
-static bool is_usage(const struct bw_error *error)
-{
-    return error->code == BW_ERROR_USAGE || error->code == BW_ERROR_AMBIGUOUS ||
-           error->code == BW_ERROR_NOT_FOUND;
-}
-
 /* Prints why the check could not be completed; consumes the error. Prints nothing if a signal ended
  * the check. */
 static int report_failure(const struct check_run *check, struct bw_error *error)
 {
-    int status = error && is_usage(error) ? CHECK_USAGE : error ? CHECK_UNFINISHED : 0;
-    if (error && error->code == BW_ERROR_STOPPED && check_is_stopped())
+    if (!error)
+        return 0;
+    const bool is_usage = error->code == BW_ERROR_USAGE || error->code == BW_ERROR_AMBIGUOUS ||
+                          error->code == BW_ERROR_NOT_FOUND;
+    if (error->code == BW_ERROR_STOPPED && check_is_stopped())
         bw_error_free(error);
-    else if (error)
+    else
         cmd_fail_to_open(check->common, error);
-    return status;
+    return is_usage ? CHECK_USAGE : CHECK_UNFINISHED;
 }
 
 static struct bw_error *check_all(struct check_run *check, const struct bw_error *why)

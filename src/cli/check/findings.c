@@ -30,9 +30,9 @@ const struct bw_finding_code *check_code(size_t number)
 {
     size_t count;
     const struct bw_finding_code *codes = bw_finding_codes(&count);
-    return number < count                       ? &codes[number]
-           : number < count + CHECK_DIFFERENCES ? &check_differences[number - count]
-                                                : NULL;
+    if (number < count)
+        return &codes[number];
+    return number < count + CHECK_DIFFERENCES ? &check_differences[number - count] : NULL;
 }
 
 size_t check_code_count(void)
@@ -54,9 +54,10 @@ const struct bw_check_pass *check_pass(size_t number)
 {
     size_t count;
     const struct bw_check_pass *passes = bw_check_passes(&count);
-    return number < count                             ? &passes[number]
-           : number < count + CHECK_COMPARISON_PASSES ? &check_comparison_passes[number - count]
-                                                      : NULL;
+    if (number < count)
+        return &passes[number];
+    number -= count;
+    return number < CHECK_COMPARISON_PASSES ? &check_comparison_passes[number] : NULL;
 }
 
 int64_t check_now(void)
@@ -295,10 +296,14 @@ static uint64_t absent_members(const struct bw_finding *finding)
         {BW_KNOWN_FILE_OFFSET, BW_MEMBER(findinginfo, file_offset)},
         {BW_KNOWN_FILE_LENGTH, BW_MEMBER(findinginfo, file_length)},
     };
-    uint64_t absent = (finding->more_paths ? 0 : BW_MEMBER(findinginfo, more_paths)) |
-                      (finding->more_subvolumes ? 0 : BW_MEMBER(findinginfo, more_subvolumes));
+    uint64_t absent = 0;
+    if (!finding->more_paths)
+        absent |= BW_MEMBER(findinginfo, more_paths);
+    if (!finding->more_subvolumes)
+        absent |= BW_MEMBER(findinginfo, more_subvolumes);
     for (size_t i = 0; i < sizeof groups / sizeof *groups; i++)
-        absent |= is_known(finding, groups[i].known) ? 0 : groups[i].members;
+        if (!is_known(finding, groups[i].known))
+            absent |= groups[i].members;
     return absent;
 }
 

@@ -26,25 +26,22 @@
 static void append_text(struct bw_buffer *text, const char *bytes, size_t length)
 {
     for (size_t i = 0; i < length; i++) {
-        const char *entity = bytes[i] == '&'   ? "&amp;"
-                             : bytes[i] == '<' ? "&lt;"
-                             : bytes[i] == '>' ? "&gt;"
-                             : bytes[i] == '"' ? "&quot;"
-                                               : NULL;
-        bool excluded = length - i >= 3 && memcmp(bytes + i, "\xef\xbf", 2) == 0 &&
-                        (uint8_t)bytes[i + 2] >= 0xbe;
-        if (excluded)
+        if (bytes[i] == '&') {
+            bw_buffer_format(text, "&amp;");
+        } else if (bytes[i] == '<') {
+            bw_buffer_format(text, "&lt;");
+        } else if (bytes[i] == '>') {
+            bw_buffer_format(text, "&gt;");
+        } else if (bytes[i] == '"') {
+            bw_buffer_format(text, "&quot;");
+        } else if (length - i >= 3 && memcmp(bytes + i, "\xef\xbf", 2) == 0 &&
+                   (uint8_t)bytes[i + 2] >= 0xbe) {
+            bw_buffer_format(text, "\xef\xbf\xbd");
             i += 2;
-        if (excluded || entity)
-            bw_buffer_format(text, "%s", excluded ? "\xef\xbf\xbd" : entity);
-        else
+        } else {
             bw_buffer_append_byte(text, bytes[i]);
+        }
     }
-}
-
-static void append_string(struct bw_buffer *text, const char *string)
-{
-    append_text(text, string, strlen(string));
 }
 
 /* Totals of a suite. */
@@ -68,12 +65,6 @@ static bool is_unfinished(const struct bw_finding_code *code)
     return strcmp(code->word, "unfinished") == 0;
 }
 
-/* Whether the pass was not completed, so codes without findings are unknown. */
-static bool is_incomplete(const struct check_run *check, size_t pass)
-{
-    return pass == check->last_pass && !check_is_finished(check);
-}
-
 static void append_case(struct bw_buffer *text, const struct check_run *check, size_t number,
                         bool cut, struct figures *figures)
 {
@@ -94,7 +85,7 @@ static void append_case(struct bw_buffer *text, const struct check_run *check, s
         const struct bw_buffer *lines = &check->lines[2 * number + error];
         bw_buffer_format(text, "\n    <%s message=\"%" PRIu64 " finding%s: ", element, count->count,
                          bw_plural(count->count));
-        append_string(text, code->description);
+        append_text(text, code->description, strlen(code->description));
         bw_buffer_format(text, "\" type=\"%s\">", code->word);
         append_text(text, lines->data, lines->length);
         if (count->hidden)
@@ -109,49 +100,8 @@ static bool is_of(const struct bw_finding_code *code, const struct bw_check_pass
     return strcmp(code->pass, pass->name) == 0;
 }
 
-static void append_output(struct bw_buffer *text, const struct check_run *check,
-                          const struct bw_check_pass *pass)
-{
-    const struct bw_finding_code *code;
-    bw_buffer_format(text, "  <system-out>");
-    for (size_t i = 0; (code = check_code(i)); i++)
-        if (is_of(code, pass) && !is_unfinished(code))
-            append_text(text, check->lines[2 * i + 1].data, check->lines[2 * i + 1].length);
-    bw_buffer_format(text, "</system-out>\n  <system-err/>\n </testsuite>\n");
-}
-
-/* The end of a pass: when the next one began. */
-static int64_t end_of(const struct check_run *check, size_t pass)
-{
-    for (size_t i = pass + 1; i < CHECK_PASSES; i++)
-        if (check->passes[i].begun)
-            return check->passes[i].began;
-    return check->ended;
-}
-
-/* Formats the cases first, because the totals precede them. */
-static void append_suite(struct bw_buffer *text, const struct check_run *check, size_t number,
-                         const char *stamp, unsigned *id)
-{
-    const struct bw_check_pass *pass = check_pass(number);
-    const struct bw_finding_code *code;
-    BW_AUTO_BUFFER struct bw_buffer cases = {0};
-    struct figures figures = {0};
-    for (size_t i = 0; (code = check_code(i)); i++)
-        if (is_of(code, pass))
-            append_case(&cases, check, i, is_incomplete(check, number), &figures);
-    double seconds = (double)(end_of(check, number) - check->passes[number].began) / 1e9;
-    bw_buffer_format(text,
-                     " <testsuite name=\"%s\" package=\"btrfs-walk.check\" id=\"%u\" "
-                     "timestamp=\"%s\" hostname=\"localhost\" tests=\"%u\" failures=\"%u\" "
-                     "errors=\"%u\" skipped=\"%u\" time=\"%.3f\">\n  <properties/>\n",
-                     pass->name, (*id)++, stamp, figures.tests, figures.failures, figures.errors,
-                     figures.skipped, seconds);
-    bw_buffer_append(text, cases.data, cases.length);
-    text->failed |= cases.failed;
-    append_output(text, check, pass);
-}
-
+/* Appends a suite for each pass that began. A pass ends when the next one begins. If the last one
+ * was not completed, its codes without findings are unknown. */
 static void append_report(const struct check_run *check, struct bw_buffer *text)
 {
     char stamp[sizeof "2026-11-21T07:57:58"];
@@ -160,9 +110,38 @@ static void append_report(const struct check_run *check, struct bw_buffer *text)
     unsigned id = 0;
     strftime(stamp, sizeof stamp, "%Y-%m-%dT%H:%M:%S", gmtime_r(&now, &broken));
     bw_buffer_format(text, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n");
-    for (size_t i = 0; i < CHECK_PASSES && check_pass(i); i++)
-        if (check->passes[i].begun)
-            append_suite(text, check, i, stamp, &id);
+    for (size_t number = 0; number < CHECK_PASSES && check_pass(number); number++) {
+        const struct bw_check_pass *pass = check_pass(number);
+        if (!check->passes[number].begun)
+            continue;
+
+        /* The cases are formatted first, because the totals precede them. */
+        const bool cut = number == check->last_pass && !check_is_finished(check);
+        const struct bw_finding_code *code;
+        BW_AUTO_BUFFER struct bw_buffer cases = {0};
+        struct figures figures = {0};
+        for (size_t i = 0; (code = check_code(i)); i++)
+            if (is_of(code, pass))
+                append_case(&cases, check, i, cut, &figures);
+        size_t next = number + 1;
+        while (next < CHECK_PASSES && !check->passes[next].begun)
+            next++;
+        const int64_t end = next < CHECK_PASSES ? check->passes[next].began : check->ended;
+        bw_buffer_format(text,
+                         " <testsuite name=\"%s\" package=\"btrfs-walk.check\" id=\"%u\" "
+                         "timestamp=\"%s\" hostname=\"localhost\" tests=\"%u\" failures=\"%u\" "
+                         "errors=\"%u\" skipped=\"%u\" time=\"%.3f\">\n  <properties/>\n",
+                         pass->name, id++, stamp, figures.tests, figures.failures, figures.errors,
+                         figures.skipped, (double)(end - check->passes[number].began) / 1e9);
+        bw_buffer_append(text, cases.data, cases.length);
+        text->failed |= cases.failed;
+
+        bw_buffer_format(text, "  <system-out>");
+        for (size_t i = 0; (code = check_code(i)); i++)
+            if (is_of(code, pass) && !is_unfinished(code))
+                append_text(text, check->lines[2 * i + 1].data, check->lines[2 * i + 1].length);
+        bw_buffer_format(text, "</system-out>\n  <system-err/>\n </testsuite>\n");
+    }
     bw_buffer_format(text, "</testsuites>\n");
 }
 
@@ -200,8 +179,10 @@ bool check_report_close(struct check_run *check)
     if (check->has_report && check->report.has_begun) {
         BW_AUTO_BUFFER struct bw_buffer text = {0};
         append_report(check, &text);
-        error = text.failed ? bw_error_no_memory()
-                            : cmd_output_file_add(&check->report, text.data, text.length);
+        if (text.failed)
+            error = bw_error_no_memory();
+        else
+            error = cmd_output_file_add(&check->report, text.data, text.length);
         error = cmd_output_file_close(&check->report, error);
     }
     for (size_t i = 0; check->lines && i < 2 * check_code_count(); i++)
@@ -227,8 +208,9 @@ struct bw_error *check_on_finding(void *context, const struct bw_finding *findin
         bw_buffer_append(
             &check->lines[2 * check_code_number(finding->code) + !check_fails(check, finding)],
             check->line.data, check->line.length);
-    return check->stream.rows ? check_write_row(check, finding)
-                              : cmd_write(&check->output, check->line.data, check->line.length);
+    if (check->stream.rows)
+        return check_write_row(check, finding);
+    return cmd_write(&check->output, check->line.data, check->line.length);
 }
 
 struct bw_error *check_report_difference(struct check_run *check, enum check_difference code,
