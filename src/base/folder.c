@@ -11,7 +11,6 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
 
 /* Of an empty subvolume; BTRFS_SUPER_MAGIC and BTRFS_EMPTY_SUBVOL_DIR_OBJECTID of the kernel. */
@@ -53,9 +52,7 @@ static struct bw_error *add_name(struct bw_folder_names *names, const char *name
 {
     if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
         return NULL;
-    if (!BW_ARRAY_RESERVE(names->offsets, names->count, names->capacity))
-        return bw_error_no_memory();
-    names->offsets[names->count++] = names->text.length;
+    BW_TRY(bw_sizes_push(&names->offsets, names->text.length));
     bw_buffer_append(&names->text, name, strlen(name) + 1);
     return names->text.failed ? bw_error_no_memory() : NULL;
 }
@@ -72,7 +69,7 @@ static struct bw_error *read_names(const struct bw_folder *folder, const char *p
 struct bw_error *bw_folder_list(const struct bw_folder *folder, const char *path,
                                 struct bw_folder_names *names)
 {
-    names->count = names->text.length = 0;
+    names->offsets.count = names->text.length = 0;
     const int descriptor = open_below(folder, path, O_DIRECTORY);
     DIR *directory = descriptor < 0 ? NULL : fdopendir(descriptor);
     if (!directory) {
@@ -83,15 +80,16 @@ struct bw_error *bw_folder_list(const struct bw_folder *folder, const char *path
     }
     struct bw_error *error = read_names(folder, path, directory, names);
     closedir(directory);
-    if (!error && names->count)
-        qsort_r(names->offsets, names->count, sizeof *names->offsets, by_name, names->text.data);
+    if (!error && names->offsets.count)
+        qsort_r(names->offsets.items, names->offsets.count, sizeof *names->offsets.items, by_name,
+                names->text.data);
     return error;
 }
 
 void bw_folder_names_free(struct bw_folder_names *names)
 {
     bw_buffer_free(&names->text);
-    free(names->offsets);
+    bw_sizes_free(&names->offsets);
     *names = (struct bw_folder_names){0};
 }
 
@@ -175,8 +173,6 @@ static struct bw_error *add_xattr(const struct bw_folder *folder, const char *pa
 {
     struct bw_buffer *text = &xattrs->text;
     struct bw_folder_xattr xattr = {.name = text->length};
-    if (!BW_ARRAY_RESERVE(xattrs->items, xattrs->count, xattrs->capacity))
-        return bw_error_no_memory();
     bw_buffer_append(text, name, strlen(name) + 1);
     xattr.value = text->length;
     if (!bw_buffer_reserve(text, MOST_BYTES))
@@ -188,15 +184,14 @@ static struct bw_error *add_xattr(const struct bw_folder *folder, const char *pa
     }
     xattr.length = (size_t)length;
     text->length += (size_t)length;
-    xattrs->items[xattrs->count++] = xattr;
-    return NULL;
+    return bw_folder_xattr_list_push(&xattrs->list, xattr);
 }
 
 struct bw_error *bw_folder_xattrs_read(const struct bw_folder *folder, const char *path,
                                        struct bw_folder_xattrs *xattrs)
 {
     BW_AUTO_BUFFER struct bw_buffer full = {0}, names = {0};
-    xattrs->count = xattrs->text.length = 0;
+    xattrs->list.count = xattrs->text.length = 0;
     bw_buffer_format(&full, "/proc/self/fd/%d/%s", folder->descriptor, path);
     bw_buffer_append_byte(&full, '\0');
     if (full.failed || !bw_buffer_reserve(&names, MOST_BYTES))
@@ -213,6 +208,6 @@ struct bw_error *bw_folder_xattrs_read(const struct bw_folder *folder, const cha
 void bw_folder_xattrs_free(struct bw_folder_xattrs *xattrs)
 {
     bw_buffer_free(&xattrs->text);
-    free(xattrs->items);
+    bw_folder_xattr_list_free(&xattrs->list);
     *xattrs = (struct bw_folder_xattrs){0};
 }

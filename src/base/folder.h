@@ -11,6 +11,7 @@
 #include <sys/types.h>
 
 #include "base/buffer.h"
+#include "base/vector.h"
 
 /** An open directory; only its functions read it. Several threads may. */
 struct bw_folder {
@@ -24,9 +25,8 @@ void bw_folder_close(struct bw_folder *folder);
 
 /** Names in a directory. All zeros is none. */
 struct bw_folder_names {
-    struct bw_buffer text; /**< the names, each with a NUL */
-    size_t *offsets;       /**< in the text, in the order of the names' bytes */
-    size_t count, capacity;
+    struct bw_buffer text;   /**< the names, each with a NUL */
+    struct bw_sizes offsets; /**< in the text, in the order of the names' bytes */
 };
 
 /** Replaces `names` by the names in a directory, without "." and "..". */
@@ -62,6 +62,8 @@ struct bw_folder_xattr {
     size_t length;
 };
 
+BW_VECTOR(bw_folder_xattr_list, struct bw_folder_xattr);
+
 /** Whether an attribute is compared: not trusted ones ("trusted.*"), which only privileged
  * processes may see, and not properties of btrfs ("btrfs.*"), which other file systems do not have.
  */
@@ -70,8 +72,7 @@ bool bw_folder_compares_xattr(const void *name, size_t length);
 /** All attributes of a file that the process may see. All zeros is none. */
 struct bw_folder_xattrs {
     struct bw_buffer text;
-    struct bw_folder_xattr *items;
-    size_t count, capacity;
+    struct bw_folder_xattr_list list;
 };
 
 /** Replaces `xattrs` by the attributes of a file that are compared. None on a file system without

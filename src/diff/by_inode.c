@@ -23,13 +23,14 @@ struct pair {
 
 static const char *bytes_of(const struct bw_diff_names *names, size_t i)
 {
-    return names->bytes.data + names->items[i].bytes;
+    return names->bytes.data + names->list.items[i].bytes;
 }
 
 /* The order of two names. A directory whose number has gone to another one is not the same. */
 static int compare_names(const struct pair *pair, size_t i, size_t j)
 {
-    const struct bw_diff_name *a = &pair->names[0]->items[i], *b = &pair->names[1]->items[j];
+    const struct bw_diff_name *a = &pair->names[0]->list.items[i],
+                              *b = &pair->names[1]->list.items[j];
     if (a->parent != b->parent)
         return a->parent < b->parent ? -1 : 1;
     const struct bw_touched *parent = bw_touched_get(&pair->diff->touched, a->parent);
@@ -43,8 +44,8 @@ static struct bw_error *path_of(const struct pair *pair, unsigned side, size_t i
                                 struct bw_diff_text *path)
 {
     const struct bw_diff_names *names = pair->names[side];
-    return bw_diff_path(pair->diff, side, names->items[i].parent, bytes_of(names, i),
-                        names->items[i].length, path);
+    return bw_diff_path(pair->diff, side, names->list.items[i].parent, bytes_of(names, i),
+                        names->list.items[i].length, path);
 }
 
 static struct bw_error *add_row(const struct pair *pair, struct bw_diff_row row,
@@ -67,7 +68,7 @@ static struct bw_error *report_only(const struct pair *pair, unsigned side, size
                        : side  ? BW_DIFFERENCE_ADDED
                                : BW_DIFFERENCE_DELETED,
                        side ? NULL : &pair->files[0], side ? &pair->files[1] : NULL);
-    row.directory = pair->names[side]->items[i].parent;
+    row.directory = pair->names[side]->list.items[i].parent;
     row.changes = (uint16_t)changes;
     if (unknown || changes)
         row.bytes = 0;
@@ -77,7 +78,7 @@ static struct bw_error *report_only(const struct pair *pair, unsigned side, size
 
 static struct bw_error *report_all(const struct pair *pair, unsigned side)
 {
-    for (size_t i = 0; i < pair->names[side]->count; i++)
+    for (size_t i = 0; i < pair->names[side]->list.count; i++)
         BW_TRY(report_only(pair, side, i, 0));
     return NULL;
 }
@@ -114,7 +115,7 @@ static struct bw_error *report_rename(const struct pair *pair, size_t i, size_t 
 /* The next name from `*i` on that the other tree lacks; the count at the end. */
 static size_t next_only(const struct pair *pair, unsigned side, const bool *common, size_t i)
 {
-    while (i < pair->names[side]->count && common[i])
+    while (i < pair->names[side]->list.count && common[i])
         i++;
     return i;
 }
@@ -123,7 +124,7 @@ static size_t next_only(const struct pair *pair, unsigned side, const bool *comm
 static struct bw_error *report_moves(const struct pair *pair, bool *const common[2],
                                      const struct bw_diff_result *result)
 {
-    const size_t ends[2] = {pair->names[0]->count, pair->names[1]->count};
+    const size_t ends[2] = {pair->names[0]->list.count, pair->names[1]->list.count};
     bool lost = pair->names[0]->lost || pair->names[1]->lost;
     size_t i = next_only(pair, 0, common[0], 0), j = next_only(pair, 1, common[1], 0);
     while (!lost && i < ends[0] && j < ends[1]) {
@@ -142,7 +143,7 @@ static struct bw_error *report_moves(const struct pair *pair, bool *const common
 static struct bw_error *compare_lists(const struct pair *pair, bool *const common[2],
                                       const struct bw_diff_result *result)
 {
-    for (size_t i = 0, j = 0; i < pair->names[0]->count && j < pair->names[1]->count;) {
+    for (size_t i = 0, j = 0; i < pair->names[0]->list.count && j < pair->names[1]->list.count;) {
         struct bw_diff_text path;
         int order = compare_names(pair, i, j);
         if (!order) {
@@ -161,13 +162,12 @@ static struct bw_error *compare_lists(const struct pair *pair, bool *const commo
 static struct bw_error *compare_same(const struct pair *pair)
 {
     struct bw_diff_result result;
-    const size_t counts[2] = {pair->names[0]->count, pair->names[1]->count};
+    const size_t counts[2] = {pair->names[0]->list.count, pair->names[1]->list.count};
     BW_TRY(bw_diff_compare(pair->diff, pair->files, pair->touched, &result));
     if (pair->touched->number == BW_SUBVOLUME_ROOT_INODE) {
-        struct bw_diff_text top = {pair->diff->rows.texts.length, 1};
-        bw_buffer_append_byte(&pair->diff->rows.texts, '/');
-        return pair->diff->rows.texts.failed ? bw_error_no_memory()
-                                             : report_changes(pair, top, &result);
+        struct bw_diff_text top = {pair->diff->texts.length, 1};
+        bw_buffer_append_byte(&pair->diff->texts, '/');
+        return pair->diff->texts.failed ? bw_error_no_memory() : report_changes(pair, top, &result);
     }
     BW_AUTO_FREE bool *common = calloc(counts[0] + counts[1] + 1, sizeof *common);
     if (!common)
@@ -181,7 +181,7 @@ static struct bw_error *read_names(struct pair *pair)
                 !(pair->touched->flags & (BW_TOUCHED_NAMES | BW_TOUCHED_REPLACED));
     for (unsigned side = 0; side < 2; side++) {
         struct bw_diff_names *own = &pair->own[side];
-        own->count = own->bytes.length = 0;
+        own->list.count = own->bytes.length = 0;
         own->lost = false;
         pair->names[side] = same ? &pair->own[1] : own;
         if (pair->files[side].exists && (side || !same))
@@ -213,31 +213,33 @@ static struct bw_error *report_newer(struct pair *pair)
     pair->diff->summary.entries[1]++;
     row.proven = true;
     if (!added) {
-        const size_t end = next < list->items + list->count ? next->range : list->range_count;
+        const size_t end =
+            next < list->inodes.items + list->inodes.count ? next->range : list->ranges.count;
         row.old_inode = row.inode;
         row.bytes = 0;
         for (size_t i = pair->touched->range; i < end && S_ISREG(file->inode.mode); i++)
-            if (list->ranges[i].start < row.size)
-                row.bytes += (list->ranges[i].end < row.size ? list->ranges[i].end : row.size) -
-                             list->ranges[i].start;
+            if (list->ranges.items[i].start < row.size)
+                row.bytes +=
+                    (list->ranges.items[i].end < row.size ? list->ranges.items[i].end : row.size) -
+                    list->ranges.items[i].start;
         row.changes = row.bytes ? BW_CHANGE_CONTENT : 0;
         row.unknown = (uint16_t)(((1U << BW_DIFFERENCE_CHANGES) - 1) & ~row.changes);
         if (S_ISDIR(file->inode.mode))
             row.unknown &= (uint16_t) ~(BW_CHANGE_CONTENT | BW_CHANGE_SIZE);
     }
     if (file->number == BW_SUBVOLUME_ROOT_INODE) {
-        struct bw_diff_text top = {pair->diff->rows.texts.length, 1};
-        bw_buffer_append_byte(&pair->diff->rows.texts, '/');
-        if (pair->diff->rows.texts.failed)
+        struct bw_diff_text top = {pair->diff->texts.length, 1};
+        bw_buffer_append_byte(&pair->diff->texts, '/');
+        if (pair->diff->texts.failed)
             return bw_error_no_memory();
         return added ? NULL : add_row(pair, row, top);
     }
     BW_TRY(bw_diff_names_read(&pair->diff->trees[1], file->number, &pair->own[1]));
     pair->names[1] = &pair->own[1];
-    for (size_t i = 0; i < pair->names[1]->count; i++) {
+    for (size_t i = 0; i < pair->names[1]->list.count; i++) {
         struct bw_diff_text path;
         BW_TRY(path_of(pair, 1, i, &path));
-        row.directory = pair->names[1]->items[i].parent;
+        row.directory = pair->names[1]->list.items[i].parent;
         BW_TRY(add_row(pair, row, path));
     }
     return NULL;
@@ -338,13 +340,13 @@ static bool are_equal(const struct bw_diff *diff, const struct bw_nested_entry *
 
 static struct bw_error *compare_nested(struct bw_diff *diff)
 {
-    struct bw_touched_list *list = &diff->touched;
-    if (list->nested_count)
-        qsort(list->nested, list->nested_count, sizeof *list->nested, by_id);
-    for (size_t i = 0; i < list->nested_count; i++) {
-        const struct bw_nested_entry *entry = &list->nested[i];
+    const struct bw_nested_entries *nested = &diff->touched.nested;
+    if (nested->count)
+        qsort(nested->items, nested->count, sizeof *nested->items, by_id);
+    for (size_t i = 0; i < nested->count; i++) {
+        const struct bw_nested_entry *entry = &nested->items[i];
         bool moved =
-            i + 1 < list->nested_count && entry[1].id == entry->id && !entry->side && entry[1].side;
+            i + 1 < nested->count && entry[1].id == entry->id && !entry->side && entry[1].side;
         if (moved)
             i++;
         if (!moved || !are_equal(diff, entry, entry + 1))
@@ -357,8 +359,8 @@ struct bw_error *bw_diff_by_inode(struct bw_diff *diff)
 {
     struct pair pair = {.diff = diff};
     struct bw_error *error = bw_touched_find(diff);
-    for (size_t i = 0; i < diff->touched.count && !error; i++) {
-        pair.touched = &diff->touched.items[i];
+    for (size_t i = 0; i < diff->touched.inodes.count && !error; i++) {
+        pair.touched = &diff->touched.inodes.items[i];
         error = compare_inode(&pair);
     }
     bw_diff_names_free(&pair.own[0]);

@@ -10,30 +10,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/struct_size.h"
 #include "diff/entries.h"
 
 /* Origins. A snapshot records the uuid of its origin. */
 
-struct family {
-    struct member {
-        uint8_t uuid[BW_UUID_SIZE]; /* the first member, by which they are found */
-        uint8_t parent[BW_UUID_SIZE];
-    } * members;
-    size_t count, capacity;
+struct member {
+    uint8_t uuid[BW_UUID_SIZE]; /* the first member, by which they are found */
+    uint8_t parent[BW_UUID_SIZE];
 };
+
+BW_VECTOR(family, struct member);
 
 static struct bw_error *add_member(void *context, const struct bw_subvolume_info *info)
 {
-    struct family *family = context;
-    if (!BW_ARRAY_RESERVE(family->members, family->count, family->capacity))
-        return bw_error_no_memory();
-    struct member *member = &family->members[family->count++];
-    memcpy(member->uuid, info->uuid, BW_UUID_SIZE);
-    memcpy(member->parent, info->parent_uuid, BW_UUID_SIZE);
-    return NULL;
+    struct member member;
+    memcpy(member.uuid, info->uuid, BW_UUID_SIZE);
+    memcpy(member.parent, info->parent_uuid, BW_UUID_SIZE);
+    return family_push(context, member);
 }
 
 static bool is_set(const uint8_t uuid[BW_UUID_SIZE])
@@ -52,7 +47,7 @@ static bool find_origin(const struct family *family, uint8_t uuid[BW_UUID_SIZE])
 {
     for (size_t steps = 0; family->count && is_set(uuid) && steps <= family->count; steps++) {
         const struct member *member =
-            bsearch(uuid, family->members, family->count, sizeof *member, by_uuid);
+            bsearch(uuid, family->items, family->count, sizeof *member, by_uuid);
         if (!member)
             return false;
         if (!is_set(member->parent))
@@ -93,7 +88,7 @@ static struct bw_error *have_same_origin(struct bw_diff *diff, struct family *fa
             BW_TRY(bw_fs_subvolumes(fs, false, add_member, family));
     }
     if (family->count)
-        qsort(family->members, family->count, sizeof *family->members, by_uuid);
+        qsort(family->items, family->count, sizeof *family->items, by_uuid);
     for (unsigned side = 0; side < 2; side++)
         known[side] = find_origin(family, origins[side]);
     *same = is_set(origins[0]) && memcmp(origins[0], origins[1], BW_UUID_SIZE) == 0;
@@ -104,7 +99,7 @@ static struct bw_error *have_same_origin(struct bw_diff *diff, struct family *fa
 static struct bw_error *choose_method(struct bw_diff *diff)
 {
     const struct bw_fs *fs[2] = {diff->trees[0].fs, diff->trees[1].fs};
-    struct family family = {.members = NULL};
+    BW_SCOPED(family) struct family family = {0};
     bool same = false;
     const struct bw_tree *trees[2] = {&diff->trees[0].subvolume->tree,
                                       &diff->trees[1].subvolume->tree};
@@ -119,10 +114,9 @@ static struct bw_error *choose_method(struct bw_diff *diff)
         diff->by_path = false;
         return NULL;
     }
-    struct bw_error *error = have_same_origin(diff, &family, &same);
+    BW_TRY(have_same_origin(diff, &family, &same));
     diff->by_path = !same;
-    free(family.members);
-    return error;
+    return NULL;
 }
 
 struct bw_error *bw_diff_set_filter(const char *path, struct bw_buffer *filter)
@@ -186,9 +180,9 @@ static void free_all(struct bw_diff *diff)
     }
     bw_touched_free(&diff->touched);
     bw_diff_content_free(diff->content);
-    free(diff->rows.items);
-    bw_buffer_free(&diff->rows.texts);
-    bw_map_free(&diff->rows.replaced);
+    bw_diff_rows_free(&diff->rows);
+    bw_buffer_free(&diff->texts);
+    bw_key_map_free(&diff->replaced);
     bw_buffer_free(&diff->filter);
 }
 
@@ -245,6 +239,8 @@ struct nested {
     bool is_snapshot, is_matched;
 };
 
+BW_VECTOR(nested_vector, struct nested);
+
 /* The subvolumes nested in one side. */
 struct nested_list {
     uint64_t start; /* id of the compared subvolume */
@@ -252,8 +248,7 @@ struct nested_list {
     size_t start_length; /* 0 for the top-level subvolume */
     bool with_paths;     /* otherwise, those directly in it are only counted */
     bool no_snapshots;   /* which are only counted */
-    struct nested *items;
-    size_t count, capacity;
+    struct nested_vector nested;
     uint64_t left_out;
 };
 
@@ -270,17 +265,14 @@ static struct bw_error *add_nested(void *context, const struct bw_subvolume_info
     if (info->path_length <= start || memcmp(info->path, list->start_path, start) != 0 ||
         info->path[start] != '/')
         return NULL;
-    if (!BW_ARRAY_RESERVE(list->items, list->count, list->capacity))
-        return bw_error_no_memory();
-    struct nested *nested = &list->items[list->count];
-    *nested = (struct nested){.id = info->id,
-                              .path = strndup(info->path + start, info->path_length - start),
-                              .created = info->otransid,
-                              .changed = info->generation,
-                              .is_snapshot = info->is_snapshot};
-    memcpy(nested->uuid, info->uuid, BW_UUID_SIZE);
-    list->count += nested->path != NULL;
-    return nested->path ? NULL : bw_error_no_memory();
+    BW_TRY(nested_vector_reserve(&list->nested, 1));
+    struct nested nested = {.id = info->id,
+                            .path = strndup(info->path + start, info->path_length - start),
+                            .created = info->otransid,
+                            .changed = info->generation,
+                            .is_snapshot = info->is_snapshot};
+    memcpy(nested.uuid, info->uuid, BW_UUID_SIZE);
+    return nested.path ? nested_vector_push(&list->nested, nested) : bw_error_no_memory();
 }
 
 static struct bw_error *list_nested(const struct bw_diff_side *side,
@@ -305,9 +297,9 @@ static struct bw_error *list_nested(const struct bw_diff_side *side,
 
 static void free_nested(struct nested_list *list)
 {
-    for (size_t i = 0; i < list->count; i++)
-        free(list->items[i].path);
-    free(list->items);
+    for (size_t i = 0; i < list->nested.count; i++)
+        free(list->nested.items[i].path);
+    nested_vector_free(&list->nested);
     free(list->start_path);
 }
 
@@ -319,9 +311,10 @@ static int by_nested_path(const void *left, const void *right)
 
 static struct nested *find_by_uuid(const struct nested_list *list, const uint8_t *uuid)
 {
-    for (size_t i = 0; i < list->count && is_set(uuid); i++)
-        if (!list->items[i].is_matched && memcmp(list->items[i].uuid, uuid, BW_UUID_SIZE) == 0)
-            return &list->items[i];
+    for (size_t i = 0; i < list->nested.count && is_set(uuid); i++)
+        if (!list->nested.items[i].is_matched &&
+            memcmp(list->nested.items[i].uuid, uuid, BW_UUID_SIZE) == 0)
+            return &list->nested.items[i];
     return NULL;
 }
 
@@ -365,18 +358,19 @@ static struct bw_error *compare_nested(const struct bw_diff_side tops[2],
                                        struct nested_list lists[2], struct bw_diff_summary *summary)
 {
     for (unsigned side = 0; side < 2; side++)
-        if (lists[side].count)
-            qsort(lists[side].items, lists[side].count, sizeof *lists[side].items, by_nested_path);
-    for (size_t i = 0, j = 0; i < lists[0].count && j < lists[1].count;) {
-        const int order = strcmp(lists[0].items[i].path, lists[1].items[j].path);
+        if (lists[side].nested.count)
+            qsort(lists[side].nested.items, lists[side].nested.count,
+                  sizeof *lists[side].nested.items, by_nested_path);
+    for (size_t i = 0, j = 0; i < lists[0].nested.count && j < lists[1].nested.count;) {
+        const int order = strcmp(lists[0].nested.items[i].path, lists[1].nested.items[j].path);
         if (!order)
-            lists[0].items[i].is_matched = lists[1].items[j].is_matched = true;
+            lists[0].nested.items[i].is_matched = lists[1].nested.items[j].is_matched = true;
         i += order <= 0;
         j += order >= 0;
     }
-    for (size_t i = 0, j = 0; i < lists[0].count || j < lists[1].count;) {
-        struct nested *a = i < lists[0].count ? &lists[0].items[i] : NULL,
-                      *b = j < lists[1].count ? &lists[1].items[j] : NULL;
+    for (size_t i = 0, j = 0; i < lists[0].nested.count || j < lists[1].nested.count;) {
+        struct nested *a = i < lists[0].nested.count ? &lists[0].nested.items[i] : NULL,
+                      *b = j < lists[1].nested.count ? &lists[1].nested.items[j] : NULL;
         const int order = !a ? 1 : !b ? -1 : strcmp(a->path, b->path);
         i += order <= 0;
         j += order >= 0;

@@ -11,7 +11,8 @@
 #ifndef BW_DIFF_DIFF_H
 #define BW_DIFF_DIFF_H
 
-#include "base/map.h"
+#include "base/hash_table.h"
+#include "base/vector.h"
 #include "btree/find_leaf.h"
 #include "btrfs-walk/diff.h"
 #include "diff/pairs.h"
@@ -29,15 +30,16 @@ struct bw_diff_part {
     uint16_t length;
 };
 
+BW_VECTOR(bw_diff_parts, struct bw_diff_part);
+
 /** One of the two subvolumes, and the parts of it that were read. */
 struct bw_diff_tree {
     struct bw_fs *fs;
     const struct bw_subvolume *subvolume;
     struct bw_leaf_finder finder;      /**< for inodes, in ascending order */
     struct bw_leaf_finder directories; /**< for the names of directories */
-    struct bw_map part_of;             /**< numbers of the parts, by inode */
-    struct bw_diff_part *parts;
-    size_t part_count, part_capacity;
+    struct bw_key_map part_of;         /**< numbers of the parts, by inode */
+    struct bw_diff_parts parts;
     struct bw_buffer names; /**< of the parts */
     bool lost;              /**< some items that were requested */
     bool unavailable;       /**< all items: it is a state that is no longer on the disk */
@@ -59,16 +61,15 @@ struct bw_touched {
     unsigned flags;
 };
 
+BW_VECTOR(bw_touched_inodes, struct bw_touched);
+
 /** A range of a file that differs, or may differ, in bytes. */
 struct bw_diff_range {
     uint64_t start, end;
 };
 
-/** A list of such ranges, ascending. All zeros is none. */
-struct bw_diff_ranges {
-    struct bw_diff_range *items;
-    size_t count, capacity;
-};
+/** Such ranges, ascending. */
+BW_VECTOR(bw_diff_ranges, struct bw_diff_range);
 
 /** An entry of a nested subvolume that only one tree has. */
 struct bw_nested_entry {
@@ -79,14 +80,13 @@ struct bw_nested_entry {
     bool unknown;
 };
 
+BW_VECTOR(bw_nested_entries, struct bw_nested_entry);
+
 /** The differing inodes. All zeros is none. */
 struct bw_touched_list {
-    struct bw_touched *items; /**< ascending */
-    size_t count, capacity;
-    struct bw_diff_range *ranges;
-    size_t range_count, range_capacity;
-    struct bw_nested_entry *nested;
-    size_t nested_count, nested_capacity;
+    struct bw_touched_inodes inodes; /**< ascending */
+    struct bw_diff_ranges ranges;
+    struct bw_nested_entries nested;
     struct bw_buffer names;
 };
 
@@ -102,13 +102,7 @@ struct bw_diff_row {
     bool proven; /**< by generations, although the other tree is lost there */
 };
 
-/** The rows, and the paths in them. All zeros is none. */
-struct bw_diff_rows {
-    struct bw_diff_row *items;
-    size_t count, capacity;
-    struct bw_buffer texts;
-    struct bw_map replaced; /**< inodes that took the place of another: number of its row */
-};
+BW_VECTOR(bw_diff_rows, struct bw_diff_row);
 
 /** A comparison of two subvolumes. */
 struct bw_diff {
@@ -119,6 +113,8 @@ struct bw_diff {
                     generations, are equal blocks and extents */
     struct bw_touched_list touched; /**< not by path */
     struct bw_diff_rows rows;
+    struct bw_buffer texts;     /**< the paths in the rows */
+    struct bw_key_map replaced; /**< inodes that took the place of another: number of its row */
     struct bw_diff_content *content;
     struct bw_diff_ranges *ranges; /**< collects the ranges of contents that differ, or may differ;
                                       NULL: they are only counted */
@@ -180,10 +176,11 @@ struct bw_diff_name {
     uint16_t length;
 };
 
+BW_VECTOR(bw_diff_name_list, struct bw_diff_name);
+
 /** The names of an inode, by directory and bytes. All zeros is an empty list. */
 struct bw_diff_names {
-    struct bw_diff_name *items;
-    size_t count, capacity;
+    struct bw_diff_name_list list;
     struct bw_buffer bytes;
     bool lost; /**< there may be more */
 };

@@ -5,7 +5,6 @@
 
 #include <stdlib.h>
 
-#include "base/array.h"
 #include "base/compare.h"
 #include "base/folder.h"
 
@@ -26,28 +25,24 @@ int bw_entries_compare(const char *a, size_t a_length, const char *b, size_t b_l
 
 /* The descent. */
 
-struct bw_level *bw_descent_enter(struct bw_descent *descent)
+struct bw_error *bw_descent_enter(struct bw_descent *descent, struct bw_level **level)
 {
-    if (descent->depth == descent->capacity) {
-        const size_t before = descent->capacity;
-        if (!BW_ARRAY_RESERVE(descent->levels, descent->depth, descent->capacity))
-            return NULL;
-        memset(&descent->levels[before], 0, (descent->capacity - before) * sizeof *descent->levels);
-    }
-    struct bw_level *level = &descent->levels[descent->depth++];
-    level->names.length = level->count = level->next = 0;
-    level->path_length = descent->path.length;
-    return level;
+    if (descent->depth == descent->levels.count)
+        BW_TRY(bw_levels_push(&descent->levels, (struct bw_level){.next = 0}));
+    struct bw_level *entered = &descent->levels.items[descent->depth++];
+    entered->names.length = entered->entries.count = entered->next = 0;
+    entered->path_length = descent->path.length;
+    *level = entered;
+    return NULL;
 }
 
-bool bw_level_add(struct bw_level *level, const char *name, size_t length,
-                  const struct bw_place *place)
+struct bw_error *bw_level_add(struct bw_level *level, const char *name, size_t length,
+                              const struct bw_place *place)
 {
-    if (!BW_ARRAY_RESERVE(level->items, level->count, level->capacity))
-        return false;
-    level->items[level->count++] = (struct bw_level_item){level->names.length, length, *place};
+    const struct bw_level_item item = {level->names.length, length, *place};
+    BW_TRY(bw_level_items_push(&level->entries, item));
     bw_buffer_append(&level->names, name, length);
-    return !level->names.failed;
+    return level->names.failed ? bw_error_no_memory() : NULL;
 }
 
 static int by_name(const void *left, const void *right, void *names)
@@ -59,19 +54,22 @@ static int by_name(const void *left, const void *right, void *names)
 
 void bw_level_sort(struct bw_level *level)
 {
-    if (level->count)
-        qsort_r(level->items, level->count, sizeof *level->items, by_name, level->names.data);
+    const struct bw_level_items *entries = &level->entries;
+    if (entries->count)
+        qsort_r(entries->items, entries->count, sizeof *entries->items, by_name, level->names.data);
 }
 
 const struct bw_level_item *bw_descent_next(struct bw_descent *descent)
 {
-    while (descent->depth &&
-           descent->levels[descent->depth - 1].next == descent->levels[descent->depth - 1].count)
-        descent->depth--;
+    struct bw_level *level = NULL;
+    for (; descent->depth; descent->depth--) {
+        level = &descent->levels.items[descent->depth - 1];
+        if (level->next < level->entries.count)
+            break;
+    }
     if (!descent->depth)
         return NULL;
-    struct bw_level *level = &descent->levels[descent->depth - 1];
-    const struct bw_level_item *item = &level->items[level->next++];
+    const struct bw_level_item *item = &level->entries.items[level->next++];
     descent->path.length = level->path_length;
     bw_buffer_append_byte(&descent->path, '/');
     bw_buffer_append(&descent->path, level->names.data + item->name, item->length);
@@ -80,32 +78,31 @@ const struct bw_level_item *bw_descent_next(struct bw_descent *descent)
 
 void bw_descent_skip(struct bw_descent *descent)
 {
-    if (descent->depth && descent->levels[descent->depth - 1].path_length == descent->path.length)
+    if (descent->depth &&
+        descent->levels.items[descent->depth - 1].path_length == descent->path.length)
         descent->depth--;
 }
 
 void bw_descent_free(struct bw_descent *descent)
 {
-    for (size_t i = 0; i < descent->capacity; i++) {
-        bw_buffer_free(&descent->levels[i].names);
-        free(descent->levels[i].items);
+    for (size_t i = 0; i < descent->levels.count; i++) {
+        bw_buffer_free(&descent->levels.items[i].names);
+        bw_level_items_free(&descent->levels.items[i].entries);
     }
-    free(descent->levels);
+    bw_levels_free(&descent->levels);
     bw_buffer_free(&descent->path);
 }
 
 /* Attributes. */
 
-bool bw_xattr_list_add(struct bw_xattr_list *list, const void *name, size_t name_length,
-                       const void *value, size_t value_length)
+struct bw_error *bw_xattr_list_add(struct bw_xattr_list *list, const void *name, size_t name_length,
+                                   const void *value, size_t value_length)
 {
-    if (!BW_ARRAY_RESERVE(list->items, list->count, list->capacity))
-        return false;
-    list->items[list->count++] =
-        (struct bw_xattr_item){list->bytes.length, name_length, value_length};
+    const struct bw_xattr_item item = {list->bytes.length, name_length, value_length};
+    BW_TRY(bw_xattr_items_push(&list->xattrs, item));
     bw_buffer_append(&list->bytes, name, name_length);
     bw_buffer_append(&list->bytes, value, value_length);
-    return !list->bytes.failed;
+    return list->bytes.failed ? bw_error_no_memory() : NULL;
 }
 
 static int by_attribute(const void *left, const void *right, void *bytes)
@@ -122,24 +119,25 @@ static int by_attribute(const void *left, const void *right, void *bytes)
 /* Sorts the attributes that are compared. */
 static void sort_xattrs(struct bw_xattr_list *list, bool ordinary)
 {
+    struct bw_xattr_items *xattrs = &list->xattrs;
     size_t kept = 0;
-    for (size_t i = 0; i < list->count; i++)
-        if (!ordinary || bw_folder_compares_xattr(list->bytes.data + list->items[i].name,
-                                                  list->items[i].name_length))
-            list->items[kept++] = list->items[i];
-    list->count = kept;
+    for (size_t i = 0; i < xattrs->count; i++)
+        if (!ordinary || bw_folder_compares_xattr(list->bytes.data + xattrs->items[i].name,
+                                                  xattrs->items[i].name_length))
+            xattrs->items[kept++] = xattrs->items[i];
+    xattrs->count = kept;
     if (kept)
-        qsort_r(list->items, kept, sizeof *list->items, by_attribute, list->bytes.data);
+        qsort_r(xattrs->items, kept, sizeof *xattrs->items, by_attribute, list->bytes.data);
 }
 
 bool bw_xattr_list_equals(struct bw_xattr_list *a, struct bw_xattr_list *b, bool ordinary)
 {
     sort_xattrs(a, ordinary);
     sort_xattrs(b, ordinary);
-    if (a->count != b->count)
+    if (a->xattrs.count != b->xattrs.count)
         return false;
-    for (size_t i = 0; i < a->count; i++) {
-        const struct bw_xattr_item *left = &a->items[i], *right = &b->items[i];
+    for (size_t i = 0; i < a->xattrs.count; i++) {
+        const struct bw_xattr_item *left = &a->xattrs.items[i], *right = &b->xattrs.items[i];
         if (left->name_length != right->name_length || left->value_length != right->value_length ||
             memcmp(a->bytes.data + left->name, b->bytes.data + right->name,
                    left->name_length + left->value_length) != 0)
@@ -151,5 +149,5 @@ bool bw_xattr_list_equals(struct bw_xattr_list *a, struct bw_xattr_list *b, bool
 void bw_xattr_list_free(struct bw_xattr_list *list)
 {
     bw_buffer_free(&list->bytes);
-    free(list->items);
+    bw_xattr_items_free(&list->xattrs);
 }

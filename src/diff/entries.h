@@ -28,6 +28,7 @@
 #define BW_DIFF_ENTRIES_H
 
 #include "base/buffer.h"
+#include "base/vector.h"
 #include "btrfs-walk/diff.h"
 #include "btrfs-walk/file.h"
 
@@ -53,19 +54,23 @@ struct bw_side_entry {
     struct bw_inode inode; /**< of an image, after load() */
 };
 
+/** An extended attribute. */
+struct bw_xattr_item {
+    size_t name; /**< in the bytes of the list; the value follows */
+    size_t name_length, value_length;
+};
+
+BW_VECTOR(bw_xattr_items, struct bw_xattr_item);
+
 /** A list of extended attributes. All zeros is none. */
 struct bw_xattr_list {
     struct bw_buffer bytes;
-    struct bw_xattr_item {
-        size_t name; /**< in the bytes; the value follows */
-        size_t name_length, value_length;
-    } * items;
-    size_t count, capacity;
+    struct bw_xattr_items xattrs;
 };
 
-/** Adds an attribute; false if memory runs out. */
-bool bw_xattr_list_add(struct bw_xattr_list *list, const void *name, size_t name_length,
-                       const void *value, size_t value_length);
+/** Adds an attribute. */
+struct bw_error *bw_xattr_list_add(struct bw_xattr_list *list, const void *name, size_t name_length,
+                                   const void *value, size_t value_length);
 /** Whether both lists have the same attributes, in any order. With `ordinary`, only those count
  * that bw_folder_compares_xattr() accepts. */
 bool bw_xattr_list_equals(struct bw_xattr_list *a, struct bw_xattr_list *b, bool ordinary);
@@ -156,31 +161,34 @@ struct bw_level_item {
     struct bw_place place;
 };
 
+BW_VECTOR(bw_level_items, struct bw_level_item);
+
 /** A directory on the current path. */
 struct bw_level {
     struct bw_buffer names;
-    struct bw_level_item *items;
-    size_t count, capacity;
-    size_t next;        /**< the item to be returned next */
+    struct bw_level_items entries;
+    size_t next;        /**< the entry to be returned next */
     size_t path_length; /**< of the directory */
 };
 
+BW_VECTOR(bw_levels, struct bw_level);
+
 /** The directories on the current path. All zeros is none. */
 struct bw_descent {
-    struct bw_level *levels;
-    size_t depth, capacity;
+    struct bw_levels levels; /**< also those below `depth`, whose memory is used again */
+    size_t depth;
     struct bw_buffer path; /**< of the current entry */
 };
 
-/** Enters the current entry: returns a level to add names to, which bw_level_sort() completes. NULL
- * if memory runs out. */
-struct bw_level *bw_descent_enter(struct bw_descent *descent);
+/** Enters the current entry: `*level` is a level to add names to, which bw_level_sort() completes.
+ */
+struct bw_error *bw_descent_enter(struct bw_descent *descent, struct bw_level **level);
 /** The longest path whose directory can be entered, sixteen times as long as the kernel's limit. A
  * crafted chain of directories could otherwise fill the memory. */
 enum { BW_DESCENT_LONGEST = 64 << 10 };
-/** Adds a name; false if memory runs out. */
-bool bw_level_add(struct bw_level *level, const char *name, size_t length,
-                  const struct bw_place *place);
+/** Adds a name. */
+struct bw_error *bw_level_add(struct bw_level *level, const char *name, size_t length,
+                              const struct bw_place *place);
 void bw_level_sort(struct bw_level *level);
 /** Moves to the next name, of the deepest directory that has more; NULL at the end, or if memory
  * runs out (`path.failed`). */

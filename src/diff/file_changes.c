@@ -17,7 +17,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/compare.h"
 #include "data/fetch.h"
@@ -101,10 +100,7 @@ static struct bw_error *add_range(struct bw_diff_content *content, uint64_t star
         last->end = end > last->end ? end : last->end;
         return NULL;
     }
-    if (!BW_ARRAY_RESERVE(ranges->items, ranges->count, ranges->capacity))
-        return bw_error_no_memory();
-    ranges->items[ranges->count++] = (struct bw_diff_range){start, end};
-    return NULL;
+    return bw_diff_ranges_push(ranges, (struct bw_diff_range){start, end});
 }
 
 /* Reading. */
@@ -435,9 +431,8 @@ static struct bw_error *add_xattrs(void *context, const struct bw_item *item)
     struct bw_cursor cursor = bw_cursor_of(item);
     struct bw_xattr xattr;
     while (bw_xattr_next(&cursor, &xattr))
-        if (!bw_xattr_list_add(context, xattr.name, xattr.name_length, xattr.value,
-                               xattr.value_length))
-            return bw_error_no_memory();
+        BW_TRY(bw_xattr_list_add(context, xattr.name, xattr.name_length, xattr.value,
+                                 xattr.value_length));
     return NULL;
 }
 
@@ -453,7 +448,7 @@ struct bw_error *bw_diff_xattrs_read(const struct bw_diff_file *file, struct bw_
 static struct bw_error *compare_xattrs(const struct bw_diff_file files[2],
                                        struct bw_diff_result *result)
 {
-    struct bw_xattr_list lists[2] = {{.count = 0}};
+    struct bw_xattr_list lists[2] = {0};
     bool lost = false;
     struct bw_error *error = bw_diff_xattrs_read(&files[0], &lists[0], &lost);
     if (!error)
@@ -498,9 +493,10 @@ struct bw_error *bw_diff_compare_contents(struct bw_diff *diff, const struct bw_
     result->bytes = before > after ? before - after : after - before;
     if (!touched)
         return compare_ranges(diff, files, &all, 1, result);
-    bool is_last = touched == &list->items[list->count - 1];
-    const size_t count = (is_last ? list->range_count : touched[1].range) - touched->range;
-    return compare_ranges(diff, files, count ? &list->ranges[touched->range] : NULL, count, result);
+    bool is_last = touched == &list->inodes.items[list->inodes.count - 1];
+    const size_t count = (is_last ? list->ranges.count : touched[1].range) - touched->range;
+    return compare_ranges(diff, files, count ? &list->ranges.items[touched->range] : NULL, count,
+                          result);
 }
 
 struct bw_error *bw_diff_compare(struct bw_diff *diff, const struct bw_diff_file files[2],

@@ -47,13 +47,11 @@ static struct bw_error *list_directory(struct folder_side *side)
         side->entries.entry.may_have_more = true;
         return tolerate_error(side, error);
     }
-    struct bw_level *level = bw_descent_enter(&side->descent);
-    if (!level)
-        return bw_error_no_memory();
-    for (size_t i = 0; i < side->names.count; i++) {
-        const char *name = side->names.text.data + side->names.offsets[i];
-        if (!bw_level_add(level, name, strlen(name), &none))
-            return bw_error_no_memory();
+    struct bw_level *level;
+    BW_TRY(bw_descent_enter(&side->descent, &level));
+    for (size_t i = 0; i < side->names.offsets.count; i++) {
+        const char *name = side->names.text.data + side->names.offsets.items[i];
+        BW_TRY(bw_level_add(level, name, strlen(name), &none));
     }
     return NULL; /* the names are sorted */
 }
@@ -129,11 +127,11 @@ static struct bw_error *read_xattrs(struct bw_entries *entries, const struct bw_
     *lost |= error != NULL;
     if (error)
         return tolerate_error(side, error);
-    for (size_t i = 0; i < found->count; i++) {
-        const char *name = found->text.data + found->items[i].name;
-        if (!bw_xattr_list_add(list, name, strlen(name), found->text.data + found->items[i].value,
-                               found->items[i].length))
-            return bw_error_no_memory();
+    for (size_t i = 0; i < found->list.count; i++) {
+        const struct bw_folder_xattr *xattr = &found->list.items[i];
+        const char *name = found->text.data + xattr->name;
+        BW_TRY(bw_xattr_list_add(list, name, strlen(name), found->text.data + xattr->value,
+                                 xattr->length));
     }
     return NULL;
 }

@@ -45,9 +45,8 @@ static struct bw_error *list_directory(struct image_side *side)
         entry->may_have_more = true;
         return NULL;
     }
-    struct bw_level *level = bw_descent_enter(&side->descent);
-    if (!level)
-        return bw_error_no_memory();
+    struct bw_level *level;
+    BW_TRY(bw_descent_enter(&side->descent, &level));
     if (side->directory)
         BW_TRY(bw_directory_reopen(side->directory, place, BW_DIRECTORY_START));
     else
@@ -57,8 +56,7 @@ static struct bw_error *list_directory(struct image_side *side)
         BW_TRY(bw_directory_next(side->directory, &found));
         if (!found)
             break;
-        if (!bw_level_add(level, found->name, found->name_length, &found->place))
-            return bw_error_no_memory();
+        BW_TRY(bw_level_add(level, found->name, found->name_length, &found->place));
     }
     bw_level_sort(level);
     /* what comes after an error in a stream is missing in any directory */

@@ -9,11 +9,11 @@
  */
 #include <stdlib.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/compare.h"
 #include "base/hash.h"
 #include "base/hash_table.h"
+#include "base/vector.h"
 #include "diff/diff.h"
 #include "diff/entries.h"
 
@@ -24,6 +24,8 @@ struct level {
     bool may_have_more[2];  /* names of the directory may be lost */
     uint64_t subvolumes[2]; /* that contain the directory; 0: none */
 };
+
+BW_VECTOR(levels, struct level);
 
 /* An entry of both sides, or of one. */
 struct pair {
@@ -38,18 +40,18 @@ struct pair {
     size_t job;     /* number of its job; SIZE_MAX: none */
 };
 
+BW_VECTOR(pairs, struct pair);
+BW_VECTOR(jobs, struct bw_content_job);
+
 struct merge {
     struct bw_diff *diff;
     struct bw_entries *const *sides;
-    struct level *levels; /* one for each name of the last path, after that of the top */
-    size_t level_count, level_capacity;
+    struct levels levels;      /* one for each name of the last path, after that of the top */
     struct bw_buffer last;     /* the last path */
     struct bw_buffer excluded; /* path of a nested subvolume that is not compared */
-    struct pair *pairs;
-    size_t count, capacity;
+    struct pairs pairs;
     struct bw_buffer texts;
-    struct bw_content_job *jobs;
-    size_t job_count, job_capacity;
+    struct jobs jobs;
     struct bw_xattr_list xattrs[2];
     struct bw_buffer link;
     struct bw_key_map linked[2]; /* files with hard links: the same number for the same file */
@@ -65,8 +67,10 @@ static bool is_below(const char *path, size_t length, const char *above, size_t 
            memcmp(path, above, above_length) == 0;
 }
 
-/* The level of an entry. The levels of its directories remain, or inherit from the one above. */
-static struct level *level_of(struct merge *merge, const char *path, size_t length)
+/* Finds the level of an entry. The levels of its directories remain, or inherit from the one above.
+ */
+static struct bw_error *find_level(struct merge *merge, const char *path, size_t length,
+                                   struct level **level)
 {
     const struct bw_buffer *last = &merge->last;
     size_t depth = 0, kept = 0, same = 0;
@@ -79,17 +83,17 @@ static struct level *level_of(struct merge *merge, const char *path, size_t leng
         if (at <= same && (at == last->length || last->data[at] == '/'))
             kept = depth;
     }
-    if (merge->level_count > kept)
-        merge->level_count = kept;
-    while (merge->level_count <= depth) {
-        if (!BW_ARRAY_RESERVE(merge->levels, merge->level_count, merge->level_capacity))
-            return NULL;
-        struct level *level = &merge->levels[merge->level_count++];
-        *level = level > merge->levels ? level[-1] : (struct level){{false}, {0}};
+    struct levels *levels = &merge->levels;
+    if (levels->count > kept)
+        levels->count = kept;
+    while (levels->count <= depth) {
+        const struct level top = {{false}, {0}};
+        BW_TRY(levels_push(levels, levels->count ? levels->items[levels->count - 1] : top));
     }
     merge->last.length = 0;
     bw_buffer_append(&merge->last, path, length);
-    return merge->last.failed ? NULL : &merge->levels[depth];
+    *level = &levels->items[depth];
+    return merge->last.failed ? bw_error_no_memory() : NULL;
 }
 
 static bool can_contain(const struct bw_entries *side, const struct bw_side_entry *entry)
@@ -103,19 +107,17 @@ static struct bw_error *append_pair(struct merge *merge, const struct bw_side_en
                                     bool is_unknown, const struct level *level)
 {
     const struct bw_side_entry *any = entries[1] ? entries[1] : entries[0];
-    if (!BW_ARRAY_RESERVE(merge->pairs, merge->count, merge->capacity))
-        return bw_error_no_memory();
-    struct pair *pair = &merge->pairs[merge->count++];
-    *pair = (struct pair){.path = merge->texts.length,
-                          .path_length = any->path_length,
-                          .is_unknown = is_unknown,
-                          .job = SIZE_MAX};
+    struct pair pair = {.path = merge->texts.length,
+                        .path_length = any->path_length,
+                        .is_unknown = is_unknown,
+                        .job = SIZE_MAX};
     for (unsigned side = 0; side < 2; side++) {
-        pair->subvolumes[side] = level->subvolumes[side];
-        pair->has[side] = entries[side];
+        pair.subvolumes[side] = level->subvolumes[side];
+        pair.has[side] = entries[side];
         if (entries[side])
-            pair->sides[side] = *entries[side];
+            pair.sides[side] = *entries[side];
     }
+    BW_TRY(pairs_push(&merge->pairs, pair));
     bw_buffer_append(&merge->texts, any->path, any->path_length);
     bw_buffer_append_byte(&merge->texts, '\0');
     return merge->texts.failed ? bw_error_no_memory() : NULL;
@@ -143,9 +145,8 @@ static struct bw_error *add_entries(struct merge *merge, const struct bw_side_en
     const struct bw_side_entry *any = entries[1] ? entries[1] : entries[0];
     const char *path = any->path;
     const size_t length = any->path_length;
-    struct level *level = level_of(merge, path, length);
-    if (!level)
-        return bw_error_no_memory();
+    struct level *level;
+    BW_TRY(find_level(merge, path, length, &level));
     const bool is_both = entries[0] && entries[1];
     const bool is_selected = bw_diff_selects(diff, path, length);
     bool is_compared = is_selected, is_excluded = false, is_unknown = false;
@@ -226,7 +227,7 @@ static struct bw_error *compare_xattrs(struct merge *merge, struct pair *pair)
     bool lost = false;
     for (unsigned side = 0; side < 2; side++) {
         struct bw_xattr_list *list = &merge->xattrs[side];
-        list->count = list->bytes.length = 0;
+        list->xattrs.count = list->bytes.length = 0;
         BW_TRY(
             merge->sides[side]->class->xattrs(merge->sides[side], &pair->sides[side], list, &lost));
     }
@@ -304,15 +305,13 @@ static struct bw_error *compare_contents(struct merge *merge, struct pair *pair,
             result->unknown |= BW_CHANGE_CONTENT;
         return NULL;
     }
-    if (!BW_ARRAY_RESERVE(merge->jobs, merge->job_count, merge->job_capacity))
-        return bw_error_no_memory();
-    pair->job = merge->job_count++;
-    merge->jobs[pair->job] = (struct bw_content_job){
+    const struct bw_content_job job = {
         .data = bw_data_file_of(&pair->sides[image].place, &pair->sides[image].inode),
         .other = merge->sides[!image],
         .other_file = other,
         .algorithms = has_hash ? other->algorithms : 0};
-    return NULL;
+    pair->job = merge->jobs.count;
+    return jobs_push(&merge->jobs, job);
 }
 
 /* Compares a pair, except for contents that are read by a job. */
@@ -386,7 +385,7 @@ static struct bw_error *end_pair(struct merge *merge, struct pair *pair)
         return NULL;
     BW_TRY(compare_links(merge, pair));
     if (pair->job != SIZE_MAX) {
-        const struct bw_content_job *job = &merge->jobs[pair->job];
+        const struct bw_content_job *job = &merge->jobs.items[pair->job];
         struct bw_diff_entry *facts = &pair->sides[merge->sides[0]->fs ? 0 : 1].facts;
         struct bw_diff_entry *other = &pair->sides[merge->sides[0]->fs ? 1 : 0].facts;
         result->bytes += job->bytes;
@@ -464,32 +463,32 @@ static struct bw_error *compare_gathered(struct merge *merge)
 {
     struct bw_diff *diff = merge->diff;
     unsigned image = merge->sides[1] && merge->sides[1]->fs ? 1 : 0;
-    BW_AUTO_FREE struct pair **order = calloc(merge->count + 1, sizeof(struct pair *));
+    BW_AUTO_FREE struct pair **order = calloc(merge->pairs.count + 1, sizeof(struct pair *));
     if (!order)
         return bw_error_no_memory();
     if (diff->options.proceed && !diff->options.proceed(diff->options.context))
         return bw_error_create(BW_ERROR_STOPPED, "the comparison was stopped");
-    for (size_t i = 0; i < merge->count; i++)
-        order[i] = &merge->pairs[i];
-    qsort_r(order, merge->count, sizeof *order, by_inode, &image);
+    for (size_t i = 0; i < merge->pairs.count; i++)
+        order[i] = &merge->pairs.items[i];
+    qsort_r(order, merge->pairs.count, sizeof *order, by_inode, &image);
     struct bw_error *error = NULL;
-    for (size_t i = 0; i < merge->count && !error; i++)
+    for (size_t i = 0; i < merge->pairs.count && !error; i++)
         error = compare_pair(merge, order[i]);
-    for (size_t i = 0; i < merge->count; i++) /* comparing targets may have moved the texts */
+    for (size_t i = 0; i < merge->pairs.count; i++) /* comparing targets may have moved the texts */
         for (unsigned side = 0; side < 2; side++)
-            merge->pairs[i].sides[side].path = merge->texts.data + merge->pairs[i].path;
+            merge->pairs.items[i].sides[side].path = merge->texts.data + merge->pairs.items[i].path;
     if (!error)
-        error = bw_content_jobs_run(merge->sides[image]->fs, &diff->options, merge->jobs,
-                                    merge->job_count);
-    for (size_t i = 0; i < merge->count && !error; i++) {
-        struct pair *pair = &merge->pairs[i];
+        error = bw_content_jobs_run(merge->sides[image]->fs, &diff->options, merge->jobs.items,
+                                    merge->jobs.count);
+    for (size_t i = 0; i < merge->pairs.count && !error; i++) {
+        struct pair *pair = &merge->pairs.items[i];
         error = end_pair(merge, pair);
         if (!error && pair->status)
             error = visit_pair(merge, pair);
     }
-    for (size_t i = 0; i < merge->job_count; i++)
-        free(merge->jobs[i].hash);
-    merge->count = merge->job_count = merge->texts.length = 0;
+    for (size_t i = 0; i < merge->jobs.count; i++)
+        free(merge->jobs.items[i].hash);
+    merge->pairs.count = merge->jobs.count = merge->texts.length = 0;
     return error;
 }
 
@@ -513,7 +512,7 @@ static struct bw_error *merge_sides(struct merge *merge)
                 entries[order < 0] = NULL;
         }
         BW_TRY(add_entries(merge, entries));
-        if (merge->count == MOST_PAIRS || merge->texts.length > MOST_TEXT)
+        if (merge->pairs.count == MOST_PAIRS || merge->texts.length > MOST_TEXT)
             BW_TRY(compare_gathered(merge));
         for (unsigned side = 0; side < 2; side++)
             if (entries[side])
@@ -549,9 +548,9 @@ struct bw_error *bw_diff_merge(struct bw_diff *diff, struct bw_entries *const si
         if (sides[side])
             diff->summary.not_compared |= unknown_changes(sides[side]->knows);
     struct bw_error *error = merge_sides(&merge);
-    free(merge.levels);
-    free(merge.pairs);
-    free(merge.jobs);
+    levels_free(&merge.levels);
+    pairs_free(&merge.pairs);
+    jobs_free(&merge.jobs);
     bw_buffer_free(&merge.last);
     bw_buffer_free(&merge.excluded);
     bw_buffer_free(&merge.texts);

@@ -14,8 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
+#include "base/vector.h"
 #include "ondisk/disk_items.h"
 
 enum front { AT_END, AT_POINTER, AT_ITEM, AT_LOSS };
@@ -153,22 +153,14 @@ struct reference {
     unsigned side;
 };
 
+BW_VECTOR(references, struct reference);
+
 struct read_ahead {
     struct bw_key done; /* everything before this key was announced */
     uint8_t *nodes;     /* AHEAD blocks */
-    struct reference *children, *leaves;
-    size_t child_count, child_capacity, leaf_count, leaf_capacity;
+    struct references children, leaves;
     struct bw_range *ranges; /* BW_MAX_CHILDREN of them */
 };
-
-static bool add_reference(struct reference **list, size_t *count, size_t *capacity, unsigned side,
-                          const struct bw_block_pointer *pointer)
-{
-    if (!BW_ARRAY_RESERVE(*list, *count, *capacity))
-        return false;
-    (*list)[(*count)++] = (struct reference){*pointer, side};
-    return true;
-}
 
 static int by_address(const void *a, const void *b)
 {
@@ -180,32 +172,33 @@ static int by_address(const void *a, const void *b)
 }
 
 /* Removes the blocks that both trees have. */
-static void drop_shared(const struct bw_pairs *pairs, struct reference *list, size_t *count)
+static void drop_shared(const struct bw_pairs *pairs, struct references *list)
 {
+    struct reference *items = list->items;
     size_t kept = 0;
-    if (!*count || !pairs->shared)
+    if (!list->count || !pairs->shared)
         return;
-    qsort(list, *count, sizeof *list, by_address);
-    for (size_t i = 0; i < *count; i++) {
-        if (i + 1 < *count && list[i].pointer.bytenr == list[i + 1].pointer.bytenr)
+    qsort(items, list->count, sizeof *items, by_address);
+    for (size_t i = 0; i < list->count; i++) {
+        if (i + 1 < list->count && items[i].pointer.bytenr == items[i + 1].pointer.bytenr)
             i++;
         else
-            list[kept++] = list[i];
+            items[kept++] = items[i];
     }
-    *count = kept;
+    list->count = kept;
 }
 
 static void advise_blocks(struct bw_pairs *pairs, struct read_ahead *ahead,
-                          const struct reference *list, size_t count)
+                          const struct references *list)
 {
     for (unsigned side = 0; side < 2; side++) {
         const struct bw_tree_reader *reader = &pairs->readers[side];
         size_t ranges = 0;
-        for (size_t i = 0; i < count; i++) {
-            if (list[i].side == side)
+        for (size_t i = 0; i < list->count; i++) {
+            if (list->items[i].side == side)
                 ahead->ranges[ranges++] =
-                    (struct bw_range){list[i].pointer.bytenr, reader->nodesize};
-            if (ranges && (ranges == BW_MAX_CHILDREN || i + 1 == count)) {
+                    (struct bw_range){list->items[i].pointer.bytenr, reader->nodesize};
+            if (ranges && (ranges == BW_MAX_CHILDREN || i + 1 == list->count)) {
                 bw_blocks_advise(reader, ahead->ranges, ranges);
                 pairs->announced += ranges;
                 ranges = 0;
@@ -243,9 +236,9 @@ static struct bw_key end_of_next(const struct open_block *above)
 }
 
 /* Adds the children of a node in a range of keys. */
-static bool add_children(const struct open_block *above, unsigned side, const struct bw_key *first,
-                         const struct bw_key *end, struct reference **list, size_t *count,
-                         size_t *capacity)
+static struct bw_error *add_children(const struct open_block *above, unsigned side,
+                                     const struct bw_key *first, const struct bw_key *end,
+                                     struct references *list)
 {
     for (uint32_t slot = 0; slot < above->node.item_count; slot++) {
         const struct bw_block_pointer child =
@@ -254,21 +247,21 @@ static bool add_children(const struct open_block *above, unsigned side, const st
             continue;
         if (bw_key_compare(&child.expectation.first_key, end) >= 0)
             break;
-        if (!add_reference(list, count, capacity, side, &child))
-            return false;
+        BW_TRY(references_push(list, (struct reference){child, side}));
     }
-    return true;
+    return NULL;
 }
 
 /* Reads some of the children, which are nodes, and adds the leaves below them. Errors are reported
  * when the cursor opens the node. */
-static bool add_leaves(const struct bw_pairs *pairs, struct read_ahead *ahead,
-                       const struct reference *children, size_t count, const struct bw_key *end)
+static struct bw_error *add_leaves(const struct bw_pairs *pairs, struct read_ahead *ahead,
+                                   const struct reference *children, size_t count,
+                                   const struct bw_key *end)
 {
     const unsigned side = children->side;
     const struct bw_tree_reader *reader = &pairs->readers[side];
     struct bw_request requests[AHEAD];
-    bool added = true;
+    struct bw_error *error = NULL;
     for (size_t i = 0; i < count; i++)
         requests[i] =
             bw_block_request(reader, &children[i].pointer, ahead->nodes + i * reader->nodesize);
@@ -277,51 +270,38 @@ static bool add_leaves(const struct bw_pairs *pairs, struct read_ahead *ahead,
         const struct open_block node = {
             .node = bw_node_view(ahead->nodes + i * reader->nodesize, reader->nodesize),
             .pointer = children[i].pointer};
-        if (!requests[i].error && added)
-            added = add_children(&node, side, &ahead->done, end, &ahead->leaves, &ahead->leaf_count,
-                                 &ahead->leaf_capacity);
+        if (!requests[i].error && !error)
+            error = add_children(&node, side, &ahead->done, end, &ahead->leaves);
         bw_error_free(requests[i].error);
     }
-    return added;
-}
-
-static bool collect_leaves(const struct bw_pairs *pairs, struct read_ahead *ahead,
-                           const struct bw_key *end)
-{
-    bool added = true;
-    for (size_t i = 0, next; i < ahead->child_count && added; i = next) {
-        for (next = i + 1; next < ahead->child_count && next - i < AHEAD &&
-                           ahead->children[next].side == ahead->children[i].side;)
-            next++;
-        added = add_leaves(pairs, ahead, &ahead->children[i], next - i, end);
-    }
-    return added;
+    return error;
 }
 
 /* Announces what the cursors will read next. */
-static bool read_ahead(struct read_ahead *ahead, struct cursor *cursors)
+static struct bw_error *read_ahead(struct read_ahead *ahead, struct cursor *cursors)
 {
     struct open_block *above[2] = {node_above(&cursors[0]), node_above(&cursors[1])};
     struct bw_pairs *pairs = cursors->pairs;
     const struct bw_key ends[2] = {end_of_next(above[0]), end_of_next(above[1])};
     const struct bw_key *end = bw_key_compare(&ends[0], &ends[1]) < 0 ? &ends[0] : &ends[1];
-    bool added = true;
-    ahead->child_count = ahead->leaf_count = 0;
-    for (unsigned side = 0; side < 2 && added; side++)
-        if (above[side] && above[side]->node.level == 1)
-            added = add_children(above[side], side, &ahead->done, end, &ahead->leaves,
-                                 &ahead->leaf_count, &ahead->leaf_capacity);
-        else if (above[side])
-            added = add_children(above[side], side, &ahead->done, end, &ahead->children,
-                                 &ahead->child_count, &ahead->child_capacity);
-    drop_shared(pairs, ahead->children, &ahead->child_count);
-    advise_blocks(pairs, ahead, ahead->children, ahead->child_count);
-    if (added)
-        added = collect_leaves(pairs, ahead, end);
-    drop_shared(pairs, ahead->leaves, &ahead->leaf_count);
-    advise_blocks(pairs, ahead, ahead->leaves, ahead->leaf_count);
+    struct references *children = &ahead->children, *leaves = &ahead->leaves;
+    children->count = leaves->count = 0;
+    for (unsigned side = 0; side < 2; side++)
+        if (above[side])
+            BW_TRY(add_children(above[side], side, &ahead->done, end,
+                                above[side]->node.level == 1 ? leaves : children));
+    drop_shared(pairs, children);
+    advise_blocks(pairs, ahead, children);
+    for (size_t i = 0, next; i < children->count; i = next) {
+        for (next = i + 1; next < children->count && next - i < AHEAD &&
+                           children->items[next].side == children->items[i].side;)
+            next++;
+        BW_TRY(add_leaves(pairs, ahead, &children->items[i], next - i, end));
+    }
+    drop_shared(pairs, leaves);
+    advise_blocks(pairs, ahead, leaves);
     ahead->done = *end;
-    return added;
+    return NULL;
 }
 
 /* Whether the cursor is in its tree, so that its next nodes are known, or at its end. */
@@ -336,7 +316,7 @@ static struct bw_error *read_ahead_at(struct read_ahead *ahead, struct cursor *c
     if (next->pointer.expectation.level > 1 || bw_key_compare(&next->start, &ahead->done) < 0 ||
         !is_ready(&cursors[0]) || !is_ready(&cursors[1]))
         return NULL;
-    return read_ahead(ahead, cursors) ? NULL : bw_error_no_memory();
+    return read_ahead(ahead, cursors);
 }
 
 static int level_of(const struct cursor *cursor)
@@ -470,8 +450,8 @@ static void free_read_ahead(struct read_ahead *ahead)
 {
     free(ahead->nodes);
     free(ahead->ranges);
-    free(ahead->children);
-    free(ahead->leaves);
+    references_free(&ahead->children);
+    references_free(&ahead->leaves);
 }
 
 struct bw_error *bw_pairs_compare(struct bw_pairs *pairs)

@@ -5,7 +5,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/compare.h"
 #include "diff/diff.h"
@@ -13,7 +12,7 @@
 
 static const char *text_of(const struct bw_diff *diff, size_t at)
 {
-    return diff->rows.texts.data + at;
+    return diff->texts.data + at;
 }
 
 bool bw_diff_selects(const struct bw_diff *diff, const char *path, size_t length)
@@ -27,15 +26,11 @@ bool bw_diff_selects(const struct bw_diff *diff, const char *path, size_t length
 
 struct bw_error *bw_diff_rows_add(struct bw_diff *diff, const struct bw_diff_row *row)
 {
-    struct bw_diff_rows *rows = &diff->rows;
     if (!bw_diff_selects(diff, text_of(diff, row->path), row->path_length) &&
         !(row->old_path_length &&
           bw_diff_selects(diff, text_of(diff, row->old_path), row->old_path_length)))
         return NULL;
-    if (!BW_ARRAY_RESERVE(rows->items, rows->count, rows->capacity))
-        return bw_error_no_memory();
-    rows->items[rows->count++] = *row;
-    return NULL;
+    return bw_diff_rows_push(&diff->rows, *row);
 }
 
 static uint64_t size_of(const struct bw_diff_file *file)
@@ -78,7 +73,7 @@ static int by_path(const void *a, const void *b, void *texts)
 /* Whether a directory is still what it was, or has taken the place of that. */
 static bool is_same_directory(const struct bw_diff *diff, uint64_t old, uint64_t new)
 {
-    const uint32_t row = bw_map_get(&diff->rows.replaced, new);
+    const uint32_t row = bw_key_map_get(&diff->replaced, new, UINT32_MAX);
     if (row != UINT32_MAX)
         return diff->rows.items[row].old_inode == old;
     const struct bw_touched *touched = bw_touched_get(&diff->touched, new);
@@ -240,7 +235,7 @@ struct bw_error *bw_diff_rows_visit(struct bw_diff *diff)
 {
     struct bw_diff_rows *rows = &diff->rows;
     if (rows->count)
-        qsort_r(rows->items, rows->count, sizeof *rows->items, by_path, rows->texts.data);
+        qsort_r(rows->items, rows->count, sizeof *rows->items, by_path, diff->texts.data);
     for (size_t i = 0; i < rows->count; i++) {
         const struct bw_diff_row *old = &rows->items[i],
                                  *new = i + 1 < rows->count ? old + 1 : NULL;
@@ -248,8 +243,7 @@ struct bw_error *bw_diff_rows_visit(struct bw_diff *diff)
         bool reported = true;
         if (new &&is_replacement(diff, old, new)) {
             BW_TRY(merge_rows(diff, old, new, &row, &reported));
-            if (!bw_map_put(&rows->replaced, row.inode, (uint32_t)i++))
-                return bw_error_no_memory();
+            BW_TRY(bw_key_map_put(&diff->replaced, row.inode, (uint32_t)i++));
         } else if (new &&is_doubtful(diff, old, new)) {
             make_unknown(&row);
             i++;

@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/compare.h"
 #include "diff/diff.h"
@@ -35,8 +34,8 @@ void bw_diff_tree_free(struct bw_diff_tree *tree)
 {
     bw_leaf_finder_free(&tree->finder);
     bw_leaf_finder_free(&tree->directories);
-    bw_map_free(&tree->part_of);
-    free(tree->parts);
+    bw_key_map_free(&tree->part_of);
+    bw_diff_parts_free(&tree->parts);
     bw_buffer_free(&tree->names);
 }
 
@@ -148,13 +147,12 @@ static struct bw_error *add_names(void *context, const struct bw_item *item)
     struct bw_inode_ref ref;
     if (item->key.type != BW_INODE_REF && item->key.type != BW_INODE_EXTREF)
         return NULL;
-    while ((!naming->first_only || !names->count) && bw_inode_ref_next(&cursor, &item->key, &ref)) {
+    while ((!naming->first_only || !names->list.count) &&
+           bw_inode_ref_next(&cursor, &item->key, &ref)) {
         if (!bw_name_is_valid(ref.name, ref.name_length))
             continue;
-        if (!BW_ARRAY_RESERVE(names->items, names->count, names->capacity))
-            return bw_error_no_memory();
-        names->items[names->count++] =
-            (struct bw_diff_name){ref.parent, names->bytes.length, ref.name_length};
+        const struct bw_diff_name name = {ref.parent, names->bytes.length, ref.name_length};
+        BW_TRY(bw_diff_name_list_push(&names->list, name));
         bw_buffer_append(&names->bytes, ref.name, ref.name_length);
     }
     if (bw_cursor_bad(&cursor)) {
@@ -180,7 +178,7 @@ static struct bw_error *read_names(struct bw_diff_tree *tree, struct bw_leaf_fin
                                    uint64_t inode, bool first_only, struct bw_diff_names *names)
 {
     struct naming naming = {tree, names, first_only};
-    names->count = names->bytes.length = 0;
+    names->list.count = names->bytes.length = 0;
     names->lost = false;
     return bw_diff_items(tree, finder, (struct bw_key){inode, BW_INODE_REF, 0},
                          (struct bw_key){inode, BW_INODE_EXTREF, UINT64_MAX}, add_names, &naming,
@@ -191,14 +189,15 @@ struct bw_error *bw_diff_names_read(struct bw_diff_tree *tree, uint64_t inode,
                                     struct bw_diff_names *names)
 {
     BW_TRY(read_names(tree, &tree->finder, inode, false, names));
-    if (names->count)
-        qsort_r(names->items, names->count, sizeof *names->items, by_directory, names->bytes.data);
+    const struct bw_diff_name_list *list = &names->list;
+    if (list->count)
+        qsort_r(list->items, list->count, sizeof *list->items, by_directory, names->bytes.data);
     return NULL;
 }
 
 void bw_diff_names_free(struct bw_diff_names *names)
 {
-    free(names->items);
+    bw_diff_name_list_free(&names->list);
     bw_buffer_free(&names->bytes);
 }
 
@@ -210,9 +209,9 @@ static struct bw_error *add_part(struct bw_diff_tree *tree, uint64_t inode)
     struct bw_diff_names found = {0};
     struct bw_diff_part part = {.name = tree->names.length};
     struct bw_error *error = read_names(tree, &tree->directories, inode, true, &found);
-    if (!error && found.count) {
-        part.parent = found.items[0].parent;
-        part.length = found.items[0].length;
+    if (!error && found.list.count) {
+        part.parent = found.list.items[0].parent;
+        part.length = found.list.items[0].length;
         bw_buffer_append(&tree->names, found.bytes.data, part.length);
     } else if (!error && !found.lost) {
         bw_fs_report(tree->fs, BW_DAMAGE,
@@ -223,12 +222,11 @@ static struct bw_error *add_part(struct bw_diff_tree *tree, uint64_t inode)
     bw_diff_names_free(&found);
     if (error)
         return error;
-    if (tree->names.failed ||
-        !BW_ARRAY_RESERVE(tree->parts, tree->part_count, tree->part_capacity) ||
-        !bw_map_put(&tree->part_of, inode, (uint32_t)tree->part_count))
+    if (tree->names.failed)
         return bw_error_no_memory();
-    tree->parts[tree->part_count++] = part;
-    return NULL;
+    BW_TRY(bw_diff_parts_reserve(&tree->parts, 1));
+    BW_TRY(bw_key_map_put(&tree->part_of, inode, (uint32_t)tree->parts.count));
+    return bw_diff_parts_push(&tree->parts, part);
 }
 
 /* The part of a directory. Untouched inodes have the same name in both trees. */
@@ -238,10 +236,10 @@ static struct bw_error *get_part(struct bw_diff *diff, unsigned side, uint64_t i
     bool same = diff->shared && !bw_touched_get(&diff->touched, inode);
     struct bw_diff_tree *tree = &diff->trees[same ? 1 : side];
     *in = tree;
-    *part = bw_map_get(&tree->part_of, inode);
+    *part = bw_key_map_get(&tree->part_of, inode, UINT32_MAX);
     if (*part != UINT32_MAX)
         return NULL;
-    *part = (uint32_t)tree->part_count;
+    *part = (uint32_t)tree->parts.count;
     return add_part(tree, inode);
 }
 
@@ -266,12 +264,12 @@ struct bw_error *bw_diff_path(struct bw_diff *diff, unsigned side, uint64_t dire
         const struct bw_diff_tree *tree;
         uint32_t part;
         BW_TRY(get_part(diff, side, directory, &tree, &part));
-        directory = tree->parts[part].parent;
+        directory = tree->parts.items[part].parent;
         if (directory)
-            fits = put_in_front(text, &at, tree->names.data + tree->parts[part].name,
-                                tree->parts[part].length);
+            fits = put_in_front(text, &at, tree->names.data + tree->parts.items[part].name,
+                                tree->parts.items[part].length);
     }
-    *path = (struct bw_diff_text){.at = diff->rows.texts.length};
+    *path = (struct bw_diff_text){.at = diff->texts.length};
     if (!directory)
         return NULL;
     if (!fits) {
@@ -284,8 +282,8 @@ struct bw_error *bw_diff_path(struct bw_diff *diff, unsigned side, uint64_t dire
         return NULL;
     }
     path->length = (uint32_t)(sizeof text - at);
-    bw_buffer_append(&diff->rows.texts, text + at, path->length);
-    return diff->rows.texts.failed ? bw_error_no_memory() : NULL;
+    bw_buffer_append(&diff->texts, text + at, path->length);
+    return diff->texts.failed ? bw_error_no_memory() : NULL;
 }
 
 /* One component of a path, looked up in its directory. */

@@ -6,7 +6,6 @@
  */
 #include <stdlib.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/search.h"
 #include "btree/scan.h"
@@ -18,12 +17,10 @@
 /* The last inode of the list, which has this number from now on. */
 static struct bw_error *touch_inode(struct bw_touched_list *list, uint64_t number, unsigned flags)
 {
-    if (!list->count || list->items[list->count - 1].number != number) {
-        if (!BW_ARRAY_RESERVE(list->items, list->count, list->capacity))
-            return bw_error_no_memory();
-        list->items[list->count++] = (struct bw_touched){number, list->range_count, 0};
-    }
-    list->items[list->count - 1].flags |= flags;
+    struct bw_touched_inodes *inodes = &list->inodes;
+    if (!inodes->count || inodes->items[inodes->count - 1].number != number)
+        BW_TRY(bw_touched_inodes_push(inodes, (struct bw_touched){number, list->ranges.count, 0}));
+    inodes->items[inodes->count - 1].flags |= flags;
     return NULL;
 }
 
@@ -32,16 +29,14 @@ static struct bw_error *touch_range(struct bw_touched_list *list, uint64_t numbe
                                     uint64_t end)
 {
     BW_TRY(touch_inode(list, number, BW_TOUCHED_CONTENT));
-    bool first = list->items[list->count - 1].range == list->range_count;
-    struct bw_diff_range *last = first ? NULL : &list->ranges[list->range_count - 1];
+    struct bw_diff_ranges *ranges = &list->ranges;
+    const bool is_first = list->inodes.items[list->inodes.count - 1].range == ranges->count;
+    struct bw_diff_range *last = is_first ? NULL : &ranges->items[ranges->count - 1];
     if (last && start <= last->end) {
         last->end = end > last->end ? end : last->end;
         return NULL;
     }
-    if (!BW_ARRAY_RESERVE(list->ranges, list->range_count, list->range_capacity))
-        return bw_error_no_memory();
-    list->ranges[list->range_count++] = (struct bw_diff_range){start, end};
-    return NULL;
+    return bw_diff_ranges_push(ranges, (struct bw_diff_range){start, end});
 }
 
 /* The length of a file's range in an item; of an invalid item, everything up to the end. */
@@ -105,9 +100,7 @@ static struct bw_error *add_nested_entries(struct bw_diff *diff, const struct bw
         if (!bw_dir_entry_next(&cursor, &entry) || entry.location.type != BW_ROOT_ITEM ||
             !bw_name_is_valid(entry.name, entry.name_length))
             continue;
-        if (!BW_ARRAY_RESERVE(list->nested, list->nested_count, list->nested_capacity))
-            return bw_error_no_memory();
-        list->nested[list->nested_count++] = (struct bw_nested_entry){
+        const struct bw_nested_entry nested = {
             .id = entry.location.objectid,
             .directory = pair->key.objectid,
             .name = list->names.length,
@@ -115,6 +108,7 @@ static struct bw_error *add_nested_entries(struct bw_diff *diff, const struct bw
             .side = side,
             .unknown = pair->unknown,
         };
+        BW_TRY(bw_nested_entries_push(&list->nested, nested));
         bw_buffer_append(&list->names, entry.name, entry.name_length);
     }
     return list->names.failed ? bw_error_no_memory() : NULL;
@@ -205,14 +199,15 @@ struct bw_error *bw_touched_find(struct bw_diff *diff)
 
 const struct bw_touched *bw_touched_get(const struct bw_touched_list *list, uint64_t number)
 {
-    size_t at = BW_FIRST_INDEX(i, list->count, list->items[i].number >= number);
-    return at < list->count && list->items[at].number == number ? &list->items[at] : NULL;
+    const struct bw_touched_inodes *inodes = &list->inodes;
+    const size_t at = BW_FIRST_INDEX(i, inodes->count, inodes->items[i].number >= number);
+    return at < inodes->count && inodes->items[at].number == number ? &inodes->items[at] : NULL;
 }
 
 void bw_touched_free(struct bw_touched_list *list)
 {
-    free(list->items);
-    free(list->ranges);
-    free(list->nested);
+    bw_touched_inodes_free(&list->inodes);
+    bw_diff_ranges_free(&list->ranges);
+    bw_nested_entries_free(&list->nested);
     bw_buffer_free(&list->names);
 }

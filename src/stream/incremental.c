@@ -99,8 +99,8 @@ static struct bw_error *add_entry(void *context, const struct bw_item *item)
 static struct bw_error *collect_entries(struct bw_diff *diff, struct numbers *numbers)
 {
     struct bw_diff_tree *tree = &diff->trees[1];
-    for (size_t i = 0; i < diff->touched.count; i++) {
-        const struct bw_touched *touched = &diff->touched.items[i];
+    for (size_t i = 0; i < diff->touched.inodes.count; i++) {
+        const struct bw_touched *touched = &diff->touched.inodes.items[i];
         if (touched->flags & BW_TOUCHED_REPLACED)
             BW_TRY(bw_diff_items(tree, &tree->directories,
                                  (struct bw_key){touched->number, BW_DIR_INDEX, 0},
@@ -119,25 +119,22 @@ static int by_number(const void *a, const void *b)
 /* Merges numbers, which are sorted, into a list. */
 static struct bw_error *merge_numbers(struct bw_touched_list *list, const struct numbers *numbers)
 {
-    const size_t most = list->count + numbers->count;
-    struct bw_touched *merged = calloc(most, sizeof *merged);
-    size_t count = 0;
-    if (!merged)
-        return bw_error_no_memory();
-    for (size_t i = 0, j = 0; i < list->count || j < numbers->count;) {
+    const struct bw_touched_inodes *own = &list->inodes;
+    struct bw_touched_inodes merged = {0};
+    BW_TRY(bw_touched_inodes_reserve(&merged, own->count + numbers->count));
+    for (size_t i = 0, j = 0; i < own->count || j < numbers->count;) {
         const bool is_ours =
-            i < list->count && (j == numbers->count || list->items[i].number <= numbers->items[j]);
-        const size_t range = i < list->count ? list->items[i].range : list->range_count;
-        const uint64_t number = is_ours ? list->items[i].number : numbers->items[j];
-        if (!count || merged[count - 1].number != number)
-            merged[count++] = is_ours ? list->items[i] : (struct bw_touched){number, range, 0};
+            i < own->count && (j == numbers->count || own->items[i].number <= numbers->items[j]);
+        const size_t range = i < own->count ? own->items[i].range : list->ranges.count;
+        const uint64_t number = is_ours ? own->items[i].number : numbers->items[j];
+        if (!merged.count || merged.items[merged.count - 1].number != number)
+            merged.items[merged.count++] =
+                is_ours ? own->items[i] : (struct bw_touched){number, range, 0};
         i += is_ours;
         j += !is_ours;
     }
-    free(list->items);
-    list->items = merged;
-    list->count = count;
-    list->capacity = most;
+    bw_touched_inodes_free(&list->inodes);
+    list->inodes = merged;
     return NULL;
 }
 
@@ -164,7 +161,7 @@ static bool is_replaced(const struct incremental *order, uint64_t number)
 static struct bw_error *add_name(struct incremental *order, const struct bw_diff_names *from,
                                  size_t number, size_t *result)
 {
-    const struct bw_diff_name *name = &from->items[number];
+    const struct bw_diff_name *name = &from->list.items[number];
     BW_TRY(names_reserve(&order->names, 1));
     *result = order->names.count;
     order->names.items[order->names.count++] =
@@ -177,7 +174,7 @@ static struct bw_error *add_name(struct incremental *order, const struct bw_diff
 static int compare_names(const struct incremental *order, const struct bw_diff_names *a, size_t i,
                          const struct bw_diff_names *b, size_t j)
 {
-    const struct bw_diff_name *left = &a->items[i], *right = &b->items[j];
+    const struct bw_diff_name *left = &a->list.items[i], *right = &b->list.items[j];
     if (left->parent != right->parent)
         return left->parent < right->parent ? -1 : 1;
     if (is_replaced(order, left->parent))
@@ -196,10 +193,11 @@ static struct bw_error *add_names(struct incremental *order, const struct bw_dif
 {
     size_t at;
     *count = 0;
-    for (size_t i = 0, j = 0; *count < limit && (i < names[0].count || j < names[1].count);) {
-        int which = i == names[0].count   ? GAINED
-                    : j == names[1].count ? LOST
-                                          : compare_names(order, &names[0], i, &names[1], j);
+    for (size_t i = 0, j = 0;
+         *count < limit && (i < names[0].list.count || j < names[1].list.count);) {
+        int which = i == names[0].list.count   ? GAINED
+                    : j == names[1].list.count ? LOST
+                                               : compare_names(order, &names[0], i, &names[1], j);
         which = which < 0 ? LOST : which > 0 ? GAINED : KEPT;
         if (which == wanted) {
             BW_TRY(add_name(order, &names[wanted == GAINED], wanted == GAINED ? j : i, &at));
@@ -282,13 +280,13 @@ static struct bw_error *collect_one(struct bw_sender *sender, size_t touched,
 {
     struct incremental *order = order_of(sender);
     const struct bw_diff_names none = {0};
-    const uint64_t number = order->diff.touched.items[touched].number;
+    const uint64_t number = order->diff.touched.inodes.items[touched].number;
     struct bw_diff_file files[2];
     bool lost = false;
     for (unsigned side = 0; side < 2; side++) {
         struct bw_diff_tree *tree = &order->diff.trees[side];
         BW_TRY(bw_diff_file_read(tree, number, &files[side]));
-        names[side].count = names[side].bytes.length = 0;
+        names[side].list.count = names[side].bytes.length = 0;
         if (files[side].exists && number != BW_SUBVOLUME_ROOT_INODE)
             BW_TRY(bw_diff_names_read(tree, number, &names[side]));
         lost |= files[side].lost || names[side].lost;
@@ -300,7 +298,7 @@ static struct bw_error *collect_one(struct bw_sender *sender, size_t touched,
                                                     " remains unchanged: parts of it are lost",
                                                     number));
     bool survives;
-    BW_TRY(can_survive(files, order->diff.touched.items[touched].flags & BW_TOUCHED_CONTENT,
+    BW_TRY(can_survive(files, order->diff.touched.inodes.items[touched].flags & BW_TOUCHED_CONTENT,
                        &survives));
     if (survives)
         return add_change(order, SURVIVES, &files[1], names, touched);
@@ -315,7 +313,7 @@ static struct bw_error *collect_one(struct bw_sender *sender, size_t touched,
 static struct bw_error *collect_changes(struct bw_sender *sender)
 {
     struct incremental *order = order_of(sender);
-    struct bw_diff_names names[2] = {{0}};
+    struct bw_diff_names names[2] = {0};
     struct bw_error *error = bw_touched_find(&order->diff);
     if (!error)
         error = add_moved(&order->diff);
@@ -323,7 +321,7 @@ static struct bw_error *collect_changes(struct bw_sender *sender)
         error = bw_send_lose(sender,
                              bw_error_create(BW_ERROR_CORRUPT, "parts of the subvolumes are lost, "
                                                                "so some differences are unknown"));
-    for (size_t i = 0; !error && i < order->diff.touched.count; i++)
+    for (size_t i = 0; !error && i < order->diff.touched.inodes.count; i++)
         error = collect_one(sender, i, names);
     bw_diff_names_free(&names[0]);
     bw_diff_names_free(&names[1]);
@@ -641,7 +639,7 @@ static struct bw_error *send_differing_ranges(struct bw_sender *sender, const st
     uint64_t added = before - before % sectorsize;
     order->ranges.count = 0;
     BW_TRY(bw_diff_compare_contents(&order->diff, files,
-                                    &order->diff.touched.items[change->touched], &result));
+                                    &order->diff.touched.inodes.items[change->touched], &result));
     for (size_t i = 0; i < order->ranges.count; i++) {
         const struct bw_diff_range *range = &order->ranges.items[i];
         const uint64_t end = range->end + (sectorsize - range->end % sectorsize) % sectorsize;
@@ -678,8 +676,8 @@ static struct bw_error *note_names(struct bw_sender *sender)
         return NULL;
     struct bw_error *error =
         bw_diff_names_read(&order->diff.trees[1], sender->current.number, &names);
-    for (size_t i = 0; !error && i < names.count; i++) {
-        const struct bw_diff_name *name = &names.items[i];
+    for (size_t i = 0; !error && i < names.list.count; i++) {
+        const struct bw_diff_name *name = &names.list.items[i];
         error = bw_send_path(sender, sender->sent, name->parent, UINT64_MAX, &order->path);
         if (!error)
             error = bw_send_path_add(&order->path, names.bytes.data + name->bytes, name->length);
@@ -891,6 +889,6 @@ void bw_send_incremental_end(struct bw_sender *sender)
     names_free(&order->names);
     free(order->removed);
     free(order->placed);
-    free(order->ranges.items);
+    bw_diff_ranges_free(&order->ranges);
     free(order);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* src/diff/pairs.c: two trees, one of which was made from the other by changes, like a snapshot and
  * its origin. Exactly the changes are reported, and shared blocks are not read. */
-#include "base/map.h"
+#include "base/hash_table.h"
 #include "diff/pairs.h"
 
 #include "btree/edit.h"
@@ -148,7 +148,7 @@ static void expect_all_told(const struct trees *trees)
 
 /* The addresses of a tree's blocks. */
 struct blocks {
-    struct bw_map seen;
+    struct bw_key_set seen;
     const struct blocks *other;
     uint64_t only; /* those that the other tree does not have */
 };
@@ -158,8 +158,9 @@ static struct bw_error *note(void *context, const struct bw_node *node)
     struct blocks *blocks = context;
     const struct bw_disk_header *header = (const void *)node->block;
     const uint64_t address = bw_get64(header->bytenr);
-    assert_true(bw_map_put(&blocks->seen, address, 1));
-    blocks->only += blocks->other && bw_map_get(&blocks->other->seen, address) == UINT32_MAX;
+    bool is_new;
+    assert_null(bw_key_set_add(&blocks->seen, address, &is_new));
+    blocks->only += blocks->other && !bw_key_set_has(&blocks->other->seen, address);
     return NULL;
 }
 
@@ -176,8 +177,8 @@ static uint64_t count_unshared(const struct trees *trees)
     scan(trees, &trees->editor.tree, &after);
     uint64_t common = after.seen.count - after.only;
     uint64_t unshared = after.only + before.seen.count - common;
-    bw_map_free(&before.seen);
-    bw_map_free(&after.seen);
+    bw_key_set_free(&before.seen);
+    bw_key_set_free(&after.seen);
     return unshared;
 }
 
