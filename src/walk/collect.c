@@ -12,7 +12,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/human.h"
 #include "data/extent_sums.h"
@@ -35,6 +34,8 @@ struct entered {
     size_t offset, length;
 };
 
+BW_VECTOR(entered_list, struct entered);
+
 struct row {
     uint64_t number;
     size_t name_offset;
@@ -44,6 +45,8 @@ struct row {
     uint8_t type;
     bool made_up;
 };
+
+BW_VECTOR(rows, struct row);
 
 struct order {
     uint64_t number;
@@ -58,10 +61,8 @@ struct bw_collector {
     const struct bw_task_scope *scope; /* of the flush under way */
     bool looks_up;                     /* inodes are needed */
     struct bw_buffer bytes;            /* paths of directories, names */
-    struct entered *entered;
-    size_t entered_count, entered_capacity;
-    struct row *items;
-    size_t count, capacity;
+    struct entered_list entered;
+    struct rows rows;
     size_t full;         /* the count at which it is flushed */
     struct order *order; /* two arrays for sorting the rows by their numbers */
     size_t order_capacity;
@@ -112,8 +113,8 @@ void bw_collector_destroy(struct bw_collector *collector)
     bw_inode_query_free(&collector->query);
     bw_buffer_free(&collector->bytes);
     bw_buffer_free(&collector->path);
-    free(collector->entered);
-    free(collector->items);
+    entered_list_free(&collector->entered);
+    rows_free(&collector->rows);
     free(collector->order);
     free(collector->attributes);
     free(collector->numbers);
@@ -130,11 +131,8 @@ void bw_collector_use_leaves(struct bw_collector *collector, struct bw_leaves *l
 
 struct bw_error *bw_collector_enter(struct bw_collector *collector, const char *path, size_t length)
 {
-    if (!BW_ARRAY_RESERVE(collector->entered, collector->entered_count,
-                          collector->entered_capacity))
-        return bw_error_no_memory();
-    collector->entered[collector->entered_count++] =
-        (struct entered){collector->bytes.length, length};
+    BW_TRY(
+        entered_list_push(&collector->entered, (struct entered){collector->bytes.length, length}));
     bw_buffer_append(&collector->bytes, path, length);
     return NULL;
 }
@@ -142,16 +140,15 @@ struct bw_error *bw_collector_enter(struct bw_collector *collector, const char *
 struct bw_error *bw_collector_add(struct bw_collector *collector, const struct bw_collected *what,
                                   const void *name, size_t name_length)
 {
-    if (!collector->entered_count ||
-        !BW_ARRAY_RESERVE(collector->items, collector->count, collector->capacity))
+    if (!collector->entered.count)
         return bw_error_no_memory();
-    collector->items[collector->count++] =
-        (struct row){.number = what->number,
-                     .name_offset = collector->bytes.length,
-                     .directory = (uint32_t)collector->entered_count - 1,
-                     .name_length = (uint16_t)name_length,
-                     .type = what->type,
-                     .made_up = what->made_up};
+    const struct row row = {.number = what->number,
+                            .name_offset = collector->bytes.length,
+                            .directory = (uint32_t)collector->entered.count - 1,
+                            .name_length = (uint16_t)name_length,
+                            .type = what->type,
+                            .made_up = what->made_up};
+    BW_TRY(rows_push(&collector->rows, row));
     bw_buffer_append(&collector->bytes, name, name_length);
     return NULL;
 }
@@ -160,14 +157,14 @@ bool bw_collector_add_file(struct bw_collector *collector, const struct bw_disk_
 {
     struct bw_buffer *bytes = &collector->bytes;
     const size_t length = bw_get16(entry->name_length);
-    if (!collector->entered_count || !bw_buffer_reserve(bytes, length + BW_COPY_SLACK) ||
-        !BW_ARRAY_RESERVE(collector->items, collector->count, collector->capacity) ||
+    if (!collector->entered.count || !bw_buffer_reserve(bytes, length + BW_COPY_SLACK) ||
+        rows_reserve(&collector->rows, 1) ||
         !bw_copy_name(bytes->data + bytes->length, (const uint8_t *)(entry + 1), length))
         return false;
-    collector->items[collector->count++] =
+    collector->rows.items[collector->rows.count++] =
         (struct row){.number = bw_get64(entry->location.objectid),
                      .name_offset = bytes->length,
-                     .directory = (uint32_t)collector->entered_count - 1,
+                     .directory = (uint32_t)collector->entered.count - 1,
                      .name_length = (uint16_t)length,
                      .type = BW_FILE_REGULAR};
     bytes->length += length;
@@ -176,12 +173,12 @@ bool bw_collector_add_file(struct bw_collector *collector, const struct bw_disk_
 
 bool bw_collector_is_empty(const struct bw_collector *collector)
 {
-    return !collector->count && !collector->bytes.failed;
+    return !collector->rows.count && !collector->bytes.failed;
 }
 
 static bool is_large(const struct bw_collector *collector)
 {
-    return collector->count >= FIRST_ROWS / 4;
+    return collector->rows.count >= FIRST_ROWS / 4;
 }
 
 bool bw_collector_is_worth_flushing(const struct bw_collector *collector)
@@ -191,7 +188,7 @@ bool bw_collector_is_worth_flushing(const struct bw_collector *collector)
 
 bool bw_collector_is_full(const struct bw_collector *collector)
 {
-    return collector->count >= collector->full ||
+    return collector->rows.count >= collector->full ||
            collector->bytes.length >= collector->full * ROW_BYTES;
 }
 
@@ -216,43 +213,43 @@ static void sort_by_byte(const struct order *from, struct order *to, size_t coun
  * each inode, even if it has several names, and sets its index in the rows. `*inodes`: how many. */
 static struct bw_error *prepare_attributes(struct bw_collector *collector, size_t *inodes)
 {
-    if (collector->count > collector->order_capacity) {
-        const size_t size = 2 * collector->capacity * sizeof *collector->order;
+    if (collector->rows.count > collector->order_capacity) {
+        const size_t size = 2 * collector->rows.capacity * sizeof *collector->order;
         struct order *grown = realloc(collector->order, size);
         if (!grown)
             return bw_error_no_memory();
         collector->order = grown;
-        collector->order_capacity = collector->capacity;
+        collector->order_capacity = collector->rows.capacity;
     }
     struct order *order = collector->order, *other = order + collector->order_capacity;
     uint64_t differing = 0;
     bool sorted = true;
-    for (size_t i = 0; i < collector->count; i++) {
-        order[i] = (struct order){collector->items[i].number, (uint32_t)i};
+    for (size_t i = 0; i < collector->rows.count; i++) {
+        order[i] = (struct order){collector->rows.items[i].number, (uint32_t)i};
         differing |= order[i].number ^ order[0].number;
         sorted = sorted && (i == 0 || order[i - 1].number <= order[i].number);
     }
     for (unsigned shift = 0; shift < 64 && !sorted; shift += 8) {
         if (!(differing >> shift & 255))
             continue;
-        sort_by_byte(order, other, collector->count, shift);
+        sort_by_byte(order, other, collector->rows.count, shift);
         struct order *swap = order;
         order = other;
         other = swap;
     }
 
-    if (collector->capacity > collector->attributes_capacity) {
+    if (collector->rows.capacity > collector->attributes_capacity) {
         free(collector->attributes);
-        collector->attributes = malloc(collector->capacity * sizeof *collector->attributes);
-        collector->attributes_capacity = collector->attributes ? collector->capacity : 0;
+        collector->attributes = malloc(collector->rows.capacity * sizeof *collector->attributes);
+        collector->attributes_capacity = collector->attributes ? collector->rows.capacity : 0;
     }
     if (!collector->attributes)
         return bw_error_no_memory();
     size_t count = 0;
-    for (size_t i = 0; i < collector->count; i++) {
+    for (size_t i = 0; i < collector->rows.count; i++) {
         if (i == 0 || order[i].number != order[i - 1].number)
             collector->attributes[count++].number = order[i].number;
-        collector->items[order[i].row].attributes = (uint32_t)count - 1;
+        collector->rows.items[order[i].row].attributes = (uint32_t)count - 1;
     }
     *inodes = count;
     return NULL;
@@ -340,7 +337,7 @@ static struct bw_error *look_up(struct bw_collector *collector, const struct bw_
         complain_of(scope, &collector->attributes[i]);
     /* If the inodes are scattered, as those of hard links may be, larger batches read fewer leaves.
      */
-    if (query->leaves > collector->count / SCATTERED && collector->full < MOST_ROWS &&
+    if (query->leaves > collector->rows.count / SCATTERED && collector->full < MOST_ROWS &&
         is_large(collector))
         collector->full *= 2;
     if (!count)
@@ -383,7 +380,7 @@ static void set_attributes(const struct bw_collector *collector, const struct ro
 static void set_path(struct bw_collector *collector, const struct row *row,
                      const struct row *before, struct bw_walked_file *file)
 {
-    const struct entered *directory = &collector->entered[row->directory];
+    const struct entered *directory = &collector->entered.items[row->directory];
     const char *bytes = collector->bytes.data;
     struct bw_buffer *path = &collector->path;
     const bool stays = before && before->directory == row->directory;
@@ -406,8 +403,9 @@ static struct bw_error *write_rows(struct bw_collector *collector,
 {
     struct bw_walked_file file = {.subvolume = scope->tree->id};
     struct bw_inode made_up;
-    for (size_t i = 0; i < collector->count; i++, bw_output_offer(scope->output, number, text)) {
-        const struct row *row = &collector->items[i];
+    for (size_t i = 0; i < collector->rows.count;
+         i++, bw_output_offer(scope->output, number, text)) {
+        const struct row *row = &collector->rows.items[i];
         set_path(collector, row, i ? row - 1 : NULL, &file);
         if (collector->path.failed)
             return bw_error_no_memory();
@@ -440,11 +438,11 @@ struct bw_error *bw_collector_flush(struct bw_collector *collector,
 {
     const bool has_names = bw_buffer_reserve(&collector->bytes, BW_COPY_SLACK);
     struct bw_error *error = has_names && !collector->bytes.failed ? NULL : bw_error_no_memory();
-    if (!error && collector->count && !bw_output_stopped(scope->output)) {
+    if (!error && collector->rows.count && !bw_output_stopped(scope->output)) {
         error = collector->looks_up ? look_up(collector, scope) : NULL;
         if (!error)
             error = write_rows(collector, scope, number, text, written);
     }
-    collector->count = collector->entered_count = collector->bytes.length = 0;
+    collector->rows.count = collector->entered.count = collector->bytes.length = 0;
     return error;
 }

@@ -8,9 +8,9 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/short_copy.h"
+#include "base/vector.h"
 #include "walk/path_text.h"
 #include "xlators/classes.h"
 
@@ -172,12 +172,14 @@ struct cached_list {
     char bytes[];
 };
 
+BW_VECTOR(cached_lists, struct cached_list *);
+
 struct bw_entry_cache {
     pthread_mutex_t lock;
     size_t size, limit;
     struct cached_list *buckets[BUCKETS];
-    struct cached_list **clock; /* all lists, in no order */
-    size_t count, capacity, hand;
+    struct cached_lists clock; /* all lists, in no order */
+    size_t hand;
 };
 
 struct bw_entry_cache *bw_entry_cache_create(size_t size)
@@ -194,9 +196,9 @@ void bw_entry_cache_destroy(struct bw_entry_cache *cache)
 {
     if (!cache)
         return;
-    while (cache->count)
-        free(cache->clock[--cache->count]);
-    free(cache->clock);
+    while (cache->clock.count)
+        free(cached_lists_pop(&cache->clock));
+    cached_lists_free(&cache->clock);
     pthread_mutex_destroy(&cache->lock);
     free(cache);
 }
@@ -246,12 +248,12 @@ bool bw_entry_cache_get(struct bw_entry_cache *cache, const struct bw_block_poin
 
 static void evict(struct bw_entry_cache *cache, size_t index)
 {
-    struct cached_list *list = cache->clock[index];
+    struct cached_list *list = cache->clock.items[index];
     struct cached_list **link = bucket_of(cache, list->bytenr);
     while (*link != list)
         link = &(*link)->next;
     *link = list->next;
-    cache->clock[index] = cache->clock[--cache->count];
+    cache->clock.items[index] = cached_lists_pop(&cache->clock);
     cache->size -= sizeof *list + list->length;
     free(list);
 }
@@ -260,11 +262,11 @@ static void evict(struct bw_entry_cache *cache, size_t index)
 static bool make_room(struct bw_entry_cache *cache, size_t wanted)
 {
     for (unsigned step = 0; cache->size + wanted > cache->limit; step++) {
-        if (!cache->count || step == HAND_STEPS)
+        if (!cache->clock.count || step == HAND_STEPS)
             return false;
-        cache->hand %= cache->count;
-        if (cache->clock[cache->hand]->used)
-            cache->clock[cache->hand++]->used = false;
+        cache->hand %= cache->clock.count;
+        if (cache->clock.items[cache->hand]->used)
+            cache->clock.items[cache->hand++]->used = false;
         else
             evict(cache, cache->hand);
     }
@@ -278,7 +280,7 @@ void bw_entry_cache_put(struct bw_entry_cache *cache, const struct bw_block_poin
     pthread_mutex_lock(&cache->lock);
     struct cached_list *list = NULL;
     if (!find_list(cache, leaf) && make_room(cache, size) &&
-        BW_ARRAY_RESERVE(cache->clock, cache->count, cache->capacity))
+        !cached_lists_reserve(&cache->clock, 1))
         list = malloc(size);
     if (list) {
         struct cached_list **bucket = bucket_of(cache, leaf->bytenr);
@@ -291,7 +293,7 @@ void bw_entry_cache_put(struct bw_entry_cache *cache, const struct bw_block_poin
         if (from->length)
             memcpy(list->bytes, from->data, from->length);
         *bucket = list;
-        cache->clock[cache->count++] = list;
+        cache->clock.items[cache->clock.count++] = list;
         cache->size += size;
     }
     pthread_mutex_unlock(&cache->lock);

@@ -16,8 +16,8 @@
 
 #include <stdlib.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
+#include "base/vector.h"
 #include "fs/fs.h"
 #include "fs/lookup.h"
 
@@ -28,13 +28,14 @@ struct waiting_name {
     size_t offset;
 };
 
+BW_VECTOR(waiting_names, struct waiting_name);
+
 struct recovery {
     struct bw_subvolume_walk *walk;
     struct bw_lost_names names;
     struct bw_key_map unreachable; /* directories without a known path to the top */
     struct bw_key_map listed;      /* hashes of directory and name of recovered entries */
-    struct waiting_name *waiting;
-    size_t waiting_count, waiting_capacity;
+    struct waiting_names waiting;
     struct bw_buffer waiting_bytes;
     uint64_t index; /* of the name that is being restored; 0: unknown */
 };
@@ -94,33 +95,32 @@ struct ancestor {
     struct bw_parent_step up;
 };
 
+BW_VECTOR(ancestors, struct ancestor);
+
 /* The table index of a directory, which is added with all the unknown ones above it;
  * BW_NO_DIRECTORY if that cannot be done. Directories are marked as unreachable on the way up, and
  * unmarked when they are restored: a circle ends at its own mark. */
 static struct bw_error *ensure_directory(struct recovery *recovery, uint64_t inode, uint32_t *index)
 {
     const struct bw_subvolume_walk *walk = recovery->walk;
-    BW_AUTO_FREE struct ancestor *above = NULL;
-    size_t count = 0, capacity = 0;
+    BW_SCOPED(ancestors) struct ancestors above = {0};
     while ((*index = bw_directories_find(&walk->directories, inode)) == BW_NO_DIRECTORY) {
         if (inode <= BW_SUBVOLUME_ROOT_INODE ||
             bw_key_map_get(&recovery->unreachable, inode, UINT32_MAX) == 1)
             return NULL;
-        if (bw_key_map_put(&recovery->unreachable, inode, 1) ||
-            !BW_ARRAY_RESERVE(above, count, capacity))
-            return bw_error_no_memory();
-        struct ancestor *ancestor = &above[count++];
-        ancestor->inode = inode;
-        struct bw_error *error = bw_inode_step_up(walk->fs, walk->scope.tree, inode, &ancestor->up);
+        BW_TRY(bw_key_map_put(&recovery->unreachable, inode, 1));
+        BW_TRY(ancestors_push(&above, (struct ancestor){.inode = inode}));
+        struct bw_parent_step *up = &above.items[above.count - 1].up;
+        struct bw_error *error = bw_inode_step_up(walk->fs, walk->scope.tree, inode, up);
         if (error && error->code == BW_ERROR_NO_MEMORY)
             return error;
         bw_error_free(error);
         if (error)
             return NULL;
-        inode = ancestor->up.parent;
+        inode = up->parent;
     }
-    while (*index != BW_NO_DIRECTORY && count) {
-        const struct ancestor *ancestor = &above[--count];
+    while (*index != BW_NO_DIRECTORY && above.count) {
+        const struct ancestor *ancestor = &above.items[--above.count];
         recovery->index = ancestor->up.index;
         BW_TRY(restore_directory(recovery, ancestor->inode, *index, ancestor->up.name,
                                  ancestor->up.name_length, index));
@@ -145,12 +145,9 @@ static struct bw_error *restore_name(void *context, const struct bw_lost_name *f
         /* It may become known when others that were brought back are walked, now or later. */
         const size_t offset = recovery->waiting_bytes.length;
         bw_buffer_append(&recovery->waiting_bytes, found->name, found->name_length);
-        if (recovery->waiting_bytes.failed ||
-            !BW_ARRAY_RESERVE(recovery->waiting, recovery->waiting_count,
-                              recovery->waiting_capacity))
+        if (recovery->waiting_bytes.failed)
             return bw_error_no_memory();
-        recovery->waiting[recovery->waiting_count++] = (struct waiting_name){*found, offset};
-        return NULL;
+        return waiting_names_push(&recovery->waiting, (struct waiting_name){*found, offset});
     }
     recovery->index = found->index;
     const bool known = bw_directories_find(&walk->directories, found->inode) != BW_NO_DIRECTORY ||
@@ -198,18 +195,18 @@ static struct bw_error *recover_subvolumes(struct recovery *recovery)
 /* Tries again with names that wait; `*any`: whether one of their directories is known now. */
 static struct bw_error *retry_waiting_names(struct recovery *recovery, bool *any)
 {
-    size_t kept = 0, count = recovery->waiting_count;
+    size_t kept = 0, count = recovery->waiting.count;
     for (size_t i = 0; i < count; i++) {
-        struct waiting_name waiting = recovery->waiting[i];
+        struct waiting_name waiting = recovery->waiting.items[i];
         if (bw_directories_find(&recovery->walk->directories, waiting.name.directory) ==
             BW_NO_DIRECTORY) {
-            recovery->waiting[kept++] = waiting;
+            recovery->waiting.items[kept++] = waiting;
             continue;
         }
         waiting.name.name = (const uint8_t *)recovery->waiting_bytes.data + waiting.offset;
         BW_TRY(restore_name(recovery, &waiting.name));
     }
-    recovery->waiting_count = kept;
+    recovery->waiting.count = kept;
     *any = kept < count;
     return NULL;
 }
@@ -282,7 +279,7 @@ struct bw_error *bw_lost_entries_list(struct bw_subvolume_walk *walk)
     bw_lost_names_free(&recovery.names);
     bw_key_map_free(&recovery.unreachable);
     bw_key_map_free(&recovery.listed);
-    free(recovery.waiting);
+    waiting_names_free(&recovery.waiting);
     bw_buffer_free(&recovery.waiting_bytes);
     return error;
 }

@@ -14,7 +14,6 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/glob.h"
 #include "base/hash_mix.h"
@@ -67,6 +66,8 @@ struct bw_file_test {
     uint64_t unit;           /* of a size: bytes */
     int64_t time;            /* nanoseconds since 1970 */
 };
+
+BW_VECTOR_FUNCTIONS(bw_file_tests, struct bw_file_test);
 
 /* Arguments. */
 
@@ -363,9 +364,9 @@ void bw_selection_destroy(struct bw_selection *selection)
 {
     if (!selection)
         return;
-    for (size_t i = 0; i < selection->count; i++)
-        release_test(&selection->tests[i]);
-    free(selection->tests);
+    for (size_t i = 0; i < selection->tests.count; i++)
+        release_test(&selection->tests.items[i]);
+    bw_file_tests_free(&selection->tests);
     bw_glob_close(&selection->glob);
     free(selection);
 }
@@ -373,15 +374,11 @@ void bw_selection_destroy(struct bw_selection *selection)
 /* Takes over what the test owns. Tests of one kind lie next to each other. */
 static struct bw_error *add_test(struct bw_selection *selection, const struct bw_file_test *test)
 {
-    size_t at = selection->count;
-    if (!BW_ARRAY_RESERVE(selection->tests, selection->count, selection->capacity))
-        return bw_error_no_memory();
-    for (size_t i = 0; i < selection->count; i++)
-        if (selection->tests[i].kind == test->kind)
+    size_t at = selection->tests.count;
+    for (size_t i = 0; i < selection->tests.count; i++)
+        if (selection->tests.items[i].kind == test->kind)
             at = i;
-    memmove(&selection->tests[at + 1], &selection->tests[at],
-            (selection->count++ - at) * sizeof *selection->tests);
-    selection->tests[at] = *test;
+    BW_TRY(bw_file_tests_insert(&selection->tests, at, *test));
     selection->has_exclude |= test->kind->class == EXCLUDE;
     selection->has_inodes |= test->kind->class == INODE;
     return NULL;
@@ -430,13 +427,13 @@ struct bw_error *bw_selection_prepare(struct bw_selection *selection, struct bw_
 {
     struct bw_user_names *user_names = NULL;
     struct bw_error *error = NULL;
-    for (size_t i = 0; i < selection->count && !error; i++) {
-        if (!has_owner_name(&selection->tests[i]))
+    for (size_t i = 0; i < selection->tests.count && !error; i++) {
+        if (!has_owner_name(&selection->tests.items[i]))
             continue;
         if (!user_names)
             error = bw_user_names_open(fs, from, &user_names);
         if (!error)
-            error = look_up_owner(&selection->tests[i], user_names);
+            error = look_up_owner(&selection->tests.items[i], user_names);
     }
     bw_user_names_close(user_names);
     return error;
@@ -446,8 +443,8 @@ struct bw_error *bw_selection_prepare(struct bw_selection *selection, struct bw_
 
 static bool passes_all(const struct candidate *candidate, enum test_class class)
 {
-    const struct bw_file_test *test = candidate->selection->tests;
-    const struct bw_file_test *const end = test + candidate->selection->count;
+    const struct bw_file_test *test = candidate->selection->tests.items;
+    const struct bw_file_test *const end = test + candidate->selection->tests.count;
     while (test < end) {
         const struct test_kind *kind = test->kind;
         bool passes = kind->class != class || kind->passes(candidate, test);
@@ -467,9 +464,9 @@ bool bw_selection_needs_inode(const struct bw_selection *selection)
 bool bw_selection_excludes(const struct bw_selection *selection, const struct bw_named *named)
 {
     const struct candidate candidate = {selection, named, NULL};
-    for (size_t i = 0; selection && selection->has_exclude && i < selection->count; i++)
-        if (selection->tests[i].kind->class == EXCLUDE &&
-            selection->tests[i].kind->passes(&candidate, &selection->tests[i]))
+    for (size_t i = 0; selection && selection->has_exclude && i < selection->tests.count; i++)
+        if (selection->tests.items[i].kind->class == EXCLUDE &&
+            selection->tests.items[i].kind->passes(&candidate, &selection->tests.items[i]))
             return true;
     return false;
 }
@@ -534,7 +531,7 @@ struct bw_choice bw_choice_of(const struct bw_walk_options *options)
                                .mindepth = options->mindepth,
                                .part = options->part,
                                .parts = options->parts};
-    if (options->selection && options->selection->count)
+    if (options->selection && options->selection->tests.count)
         choice.selection = options->selection;
     choice.is_plain = choice.types == BW_WALK_FILES && !choice.has_maxdepth && !choice.mindepth &&
                       !choice.selection && !choice.parts;

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "base/glob.h"
+#include "base/vector.h"
 #include "btrfs-walk/walk.h"
 #include "record/file.h"
 
@@ -24,9 +25,10 @@ struct bw_named {
     uint8_t type;       /**< BW_FILE_*, less than 8 */
 };
 
+BW_VECTOR_TYPE(bw_file_tests, struct bw_file_test);
+
 struct bw_selection {
-    struct bw_file_test *tests;
-    size_t count, capacity;
+    struct bw_file_tests tests;
     bool has_exclude, has_inodes;
     int64_t now; /**< nanoseconds since 1970 */
     struct bw_glob glob;

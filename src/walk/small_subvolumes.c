@@ -162,8 +162,8 @@ static struct bw_error *merge_group(struct bw_subvolume_walk *walk, const struct
     summary->directories += group->summary.directories;
     summary->subvolumes += group->summary.subvolumes;
     summary->lost_blocks += group->summary.lost_blocks;
-    for (size_t i = 0; i < group->found.count; i++) {
-        const struct bw_subvolume_entry *entry = &group->found.items[i];
+    for (size_t i = 0; i < group->found.list.count; i++) {
+        const struct bw_subvolume_entry *entry = &group->found.list.items[i];
         const size_t offset = walk->found.paths.length;
         bw_buffer_append(&walk->found.paths, group->found.paths.data + entry->path_offset,
                          entry->path_length);

@@ -11,7 +11,6 @@
 
 #include <stdlib.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
 #include "fs/fs.h"
 
@@ -73,8 +72,8 @@ struct bw_error *bw_subvolume_walk_destroy(struct bw_subvolume_walk *walk)
     }
     bw_pool_destroy(walk->pool);
     bw_directories_free(&walk->directories);
-    free(walk->pending);
-    free(walk->tasks);
+    bw_pending_list_free(&walk->pending);
+    bw_tasks_free(&walk->tasks);
     free(walk->lost.items);
     bw_key_map_free(&walk->lost_blocks);
     bw_adopted_free(&walk->adopted);
@@ -168,7 +167,7 @@ static struct bw_error *begin_subvolume(struct bw_subvolume_walk *walk,
                                          .writer = walk->writer,
                                          .choice = &walk->choice,
                                          .wanting = &walk->wanting};
-    walk->pending_count = walk->lost.count = walk->adopted.count = 0;
+    walk->pending.count = walk->lost.count = walk->adopted.count = 0;
     walk->wanting = 0;
     bw_key_map_clear(&walk->lost_blocks);
     walk->wave = 1;
@@ -228,17 +227,16 @@ struct bw_error *bw_subvolume_walk_single(struct bw_subvolume_walk *walk,
 struct bw_error *bw_subvolume_entries_add(struct bw_subvolume_entries *entries, uint64_t id,
                                           size_t path_offset)
 {
-    if (entries->paths.failed ||
-        !BW_ARRAY_RESERVE(entries->items, entries->count, entries->capacity))
+    if (entries->paths.failed)
         return bw_error_no_memory();
-    entries->items[entries->count++] =
-        (struct bw_subvolume_entry){id, path_offset, entries->paths.length - path_offset};
-    return NULL;
+    return bw_subvolume_entry_list_push(
+        &entries->list,
+        (struct bw_subvolume_entry){id, path_offset, entries->paths.length - path_offset});
 }
 
 void bw_subvolume_entries_free(struct bw_subvolume_entries *entries)
 {
-    free(entries->items);
+    bw_subvolume_entry_list_free(&entries->list);
     bw_buffer_free(&entries->paths);
     *entries = (struct bw_subvolume_entries){0};
 }

@@ -16,7 +16,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "base/array.h"
 #include "base/escape.h"
 #include "base/short_copy.h"
 #include "fs/fs.h"
@@ -30,6 +29,8 @@ struct directory_record {
     uint32_t next_leaf; /* the first of its leaves that was not processed yet */
 };
 
+BW_VECTOR(directory_records, struct directory_record);
+
 /* How the files of a leaf are listed. */
 enum listing_method {
     WRITE_PATHS,   /* all regular files: paths, which are written at once */
@@ -40,8 +41,7 @@ enum listing_method {
 struct bw_task_worker {
     struct bw_leaves leaves;
     struct bw_wanted_leaf leaf; /* that is being handled */
-    struct directory_record *records;
-    size_t record_count, record_capacity;
+    struct directory_records records;
     struct bw_key_map by_inode; /* inode to record */
     struct bw_buffer prefix;    /* path of the current directory; in printed form for WRITE_PATHS */
     struct bw_buffer raw;       /* the same before escaping */
@@ -92,7 +92,7 @@ void bw_task_worker_destroy(struct bw_task_worker *worker)
         return;
     bw_leaves_destroy(&worker->leaves);
     bw_buffer_free(&worker->leaf.list);
-    free(worker->records);
+    directory_records_free(&worker->records);
     bw_key_map_free(&worker->by_inode);
     bw_buffer_free(&worker->prefix);
     bw_buffer_free(&worker->raw);
@@ -132,12 +132,15 @@ static void add_record(struct bw_task_worker *worker, uint64_t inode, uint32_t d
 {
     struct bw_key first_key = bw_first_entry_key(inode), last_key = bw_last_entry_key(inode);
     uint32_t first = bw_leaves_find(&worker->leaves, &first_key);
-    if (!BW_ARRAY_RESERVE(worker->records, worker->record_count, worker->record_capacity) ||
-        bw_key_map_put(&worker->by_inode, inode, (uint32_t)worker->record_count)) {
-        fail_on_error(worker, bw_error_no_memory());
+    struct bw_error *error = directory_records_reserve(&worker->records, 1);
+    if (!error)
+        error = bw_key_map_put(&worker->by_inode, inode, (uint32_t)worker->records.count);
+    if (error) {
+        fail_on_error(worker, error);
         return;
     }
-    worker->records[worker->record_count++] = (struct directory_record){inode, directory, first};
+    worker->records.items[worker->records.count++] =
+        (struct directory_record){inode, directory, first};
     uint32_t leaf = first;
     do
         if (leaf != worker->leaf.number || inode < position)
@@ -191,14 +194,12 @@ static void add_subvolume(struct bw_task_worker *worker, const struct directory_
     struct bw_task_result *result = worker->result;
     const size_t name = result->names.length;
     bw_buffer_append(&result->names, entry->name, entry->name_length);
-    if (result->names.failed || name > UINT32_MAX - BW_NAME_MAX ||
-        !BW_ARRAY_RESERVE(result->subvolumes, result->subvolume_count,
-                          result->subvolume_capacity)) {
+    const struct bw_found_subvolume found = {entry->location.objectid, parent->directory,
+                                             (uint32_t)name, entry->name_length};
+    if (result->names.failed || name > UINT32_MAX - BW_NAME_MAX)
         fail_on_error(worker, bw_error_no_memory());
-        return;
-    }
-    result->subvolumes[result->subvolume_count++] = (struct bw_found_subvolume){
-        entry->location.objectid, parent->directory, (uint32_t)name, entry->name_length};
+    else
+        fail_on_error(worker, bw_found_subvolumes_push(&result->subvolumes, found));
 }
 
 /* Sets a buffer to the path of a directory. Directories with the same parent often follow each
@@ -408,10 +409,10 @@ static bool enter_directory(struct bw_task_worker *worker, uint64_t inode,
                             struct directory_record *directory)
 {
     uint32_t index = bw_key_map_get(&worker->by_inode, inode, UINT32_MAX);
-    if (index == UINT32_MAX || worker->records[index].next_leaf > worker->leaf.number)
+    if (index == UINT32_MAX || worker->records.items[index].next_leaf > worker->leaf.number)
         return false;
-    worker->records[index].next_leaf = worker->leaf.number + 1;
-    *directory = worker->records[index];
+    worker->records.items[index].next_leaf = worker->leaf.number + 1;
+    *directory = worker->records.items[index];
     worker->prefix_is_set = false;
     return true;
 }
@@ -665,8 +666,8 @@ static bool close_directories(struct bw_task_result *result)
             mark_needed(found, number | BW_FOUND_LOCAL);
         number = bw_packed_next(found, number, directory.size);
     }
-    for (size_t i = 0; i < result->subvolume_count; i++)
-        mark_needed(found, result->subvolumes[i].parent);
+    for (size_t i = 0; i < result->subvolumes.count; i++)
+        mark_needed(found, result->subvolumes.items[i].parent);
 
     uint64_t previous = 0;
     bool good = true;
@@ -687,8 +688,8 @@ static bool close_directories(struct bw_task_result *result)
         }
         number = bw_packed_next(found, number, size);
     }
-    for (size_t i = 0; i < result->subvolume_count && good; i++)
-        result->subvolumes[i].parent = moved_to(found, result->subvolumes[i].parent);
+    for (size_t i = 0; i < result->subvolumes.count && good; i++)
+        result->subvolumes.items[i].parent = moved_to(found, result->subvolumes.items[i].parent);
     bw_packed_free(found);
     *found = needed;
     return good;
@@ -760,7 +761,7 @@ void bw_task_run(const struct bw_task_scope *scope, struct bw_task_worker *worke
     worker->task = task;
     worker->result = &task->result;
     worker->number = number;
-    worker->record_count = 0;
+    worker->records.count = 0;
     worker->parent = BW_NO_DIRECTORY;
     worker->prefix_is_set = worker->entered = false;
     bw_key_map_clear(&worker->by_inode);
@@ -783,7 +784,7 @@ void bw_task_result_free(struct bw_task_result *result)
     bw_buffer_free(&result->names);
     bw_packed_free(&result->found);
     bw_buffer_free(&result->closed);
-    free(result->subvolumes);
+    bw_found_subvolumes_free(&result->subvolumes);
     free(result->lost.items);
     *result = (struct bw_task_result){0};
 }

@@ -11,6 +11,7 @@
 #ifndef BW_WALK_TASK_H
 #define BW_WALK_TASK_H
 
+#include "base/vector.h"
 #include "fs/inode.h"
 #include "recovery/recovery.h"
 #include "walk/directory_table.h"
@@ -23,6 +24,8 @@ struct bw_pending {
     uint64_t inode;
     uint32_t directory; /**< index in the directory table */
 };
+
+BW_VECTOR(bw_pending_list, struct bw_pending);
 
 /** Entries of a directory have keys from its first to its last possible DIR_INDEX key. */
 static inline struct bw_key bw_first_entry_key(uint64_t inode)
@@ -61,13 +64,14 @@ struct bw_found_subvolume {
     uint16_t name_length;
 };
 
+BW_VECTOR(bw_found_subvolumes, struct bw_found_subvolume);
+
 struct bw_task_result {
     struct bw_packed found;  /**< directories, as in directory_table.h, without those in `closed` */
     struct bw_buffer closed; /**< inodes of closed directories: varints, each the difference to the
                                 previous one */
     struct bw_buffer names;  /**< of subvolumes */
-    struct bw_found_subvolume *subvolumes;
-    size_t subvolume_count, subvolume_capacity;
+    struct bw_found_subvolumes subvolumes;
     struct bw_lost_ranges lost;
     uint64_t files;
 };
@@ -80,6 +84,8 @@ struct bw_task {
     uint32_t since; /**< pending directories that were walked before this wave are skipped */
     struct bw_task_result result;
 };
+
+BW_VECTOR(bw_tasks, struct bw_task);
 
 /** What a worker keeps from task to task, and the state of the task that it runs. */
 struct bw_task_worker;

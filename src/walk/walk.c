@@ -122,16 +122,16 @@ static struct bw_error *walk_found(struct visit *visit, bool shallow)
     const struct bw_subvolume_entries *found = &walk->found;
     BW_AUTO_BUFFER struct bw_buffer prefix = {0};
     BW_AUTO_FREE struct bw_walk_top *tops = NULL;
-    if (found->count)
+    if (found->list.count)
         tops = malloc(BW_MOST_SMALL_SUBVOLUMES * sizeof *tops);
-    if (found->count && !tops)
+    if (found->list.count && !tops)
         return bw_error_no_memory();
-    for (size_t next = 0; next < found->count && !bw_output_stopped(&walk->output);) {
+    for (size_t next = 0; next < found->list.count && !bw_output_stopped(&walk->output);) {
         /* As many small ones as follow each other, or one that is large. */
         size_t count = 0;
         bool is_small = true;
-        while (is_small && next < found->count && count < BW_MOST_SMALL_SUBVOLUMES) {
-            const struct bw_subvolume_entry *entry = &found->items[next];
+        while (is_small && next < found->list.count && count < BW_MOST_SMALL_SUBVOLUMES) {
+            const struct bw_subvolume_entry *entry = &found->list.items[next];
             struct bw_walk_top top = {.subvolume = bw_subvolume_by_id(visit->fs, entry->id),
                                       .inode = BW_SUBVOLUME_ROOT_INODE,
                                       .prefix = found->paths.data + entry->path_offset,

@@ -38,10 +38,11 @@ struct bw_subvolume_entry {
     size_t path_offset, path_length; /**< absolute path, '/' at both ends, in `paths` */
 };
 
+BW_VECTOR(bw_subvolume_entry_list, struct bw_subvolume_entry);
+
 /** Some of them, in the order in which they were found. All zeros is empty. */
 struct bw_subvolume_entries {
-    struct bw_subvolume_entry *items;
-    size_t count, capacity;
+    struct bw_subvolume_entry_list list;
     struct bw_buffer paths;
 };
 
@@ -70,11 +71,9 @@ struct bw_subvolume_walk {
     /* Of the subvolume being walked. */
     struct bw_task_scope scope;
     struct bw_directory_table directories;
-    struct bw_pending *pending; /**< directories of the next wave */
-    size_t pending_count, pending_capacity;
+    struct bw_pending_list pending; /**< directories of the next wave */
     uint32_t wave; /**< the wave under way; between waves, the next; never more than BW_LAST_WAVE */
-    struct bw_task *tasks;
-    size_t task_count, task_capacity;
+    struct bw_tasks tasks;
     struct bw_lost_ranges lost;
     struct bw_key_map lost_blocks; /**< addresses of those of `lost` that are blocks */
     struct bw_adopted adopted;     /**< leaves below lost nodes */

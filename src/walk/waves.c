@@ -16,7 +16,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/compare.h"
 #include "base/search.h"
@@ -28,10 +27,7 @@
 struct bw_error *bw_waves_add_pending(struct bw_subvolume_walk *walk, uint64_t inode,
                                       uint32_t index)
 {
-    if (!BW_ARRAY_RESERVE(walk->pending, walk->pending_count, walk->pending_capacity))
-        return bw_error_no_memory();
-    walk->pending[walk->pending_count++] = (struct bw_pending){inode, index};
-    return NULL;
+    return bw_pending_list_push(&walk->pending, (struct bw_pending){inode, index});
 }
 
 struct bw_error *bw_waves_add_directory(struct bw_subvolume_walk *walk, uint64_t inode,
@@ -67,8 +63,8 @@ struct bw_error *bw_waves_lose(struct bw_subvolume_walk *walk, const struct bw_l
 /* The first pending directory that may have entries at or after `key`. */
 static size_t first_reaching(const struct bw_subvolume_walk *walk, const struct bw_key *key)
 {
-    const struct bw_pending *pending = walk->pending;
-    return BW_FIRST_INDEX(i, walk->pending_count,
+    const struct bw_pending *pending = walk->pending.items;
+    return BW_FIRST_INDEX(i, walk->pending.count,
                           pending[i].inode > key->objectid ||
                               (pending[i].inode == key->objectid && key->type <= BW_DIR_INDEX));
 }
@@ -86,22 +82,20 @@ static bool has_pending_entries(void *context, const struct bw_block_pointer *po
     if (bw_key_map_has(&walk->lost_blocks, pointer->bytenr))
         return false;
     size_t first = first_reaching(walk, &pointer->expectation.first_key);
-    return first < walk->pending_count &&
-           entries_begin_below(&walk->pending[first], &pointer->expectation.end_key);
+    return first < walk->pending.count &&
+           entries_begin_below(&walk->pending.items[first], &pointer->expectation.end_key);
 }
 
 static struct bw_error *add_task(void *context, const struct bw_block_pointer *pointer)
 {
     struct bw_subvolume_walk *walk = context;
-    if (!BW_ARRAY_RESERVE(walk->tasks, walk->task_count, walk->task_capacity))
-        return bw_error_no_memory();
     size_t first = first_reaching(walk, &pointer->expectation.first_key), end = first;
-    while (end < walk->pending_count &&
-           entries_begin_below(&walk->pending[end], &pointer->expectation.end_key))
+    while (end < walk->pending.count &&
+           entries_begin_below(&walk->pending.items[end], &pointer->expectation.end_key))
         end++;
-    walk->tasks[walk->task_count++] = (struct bw_task){
-        .pointer = *pointer, .pending = walk->pending + first, .pending_count = end - first};
-    return NULL;
+    const struct bw_task task = {
+        .pointer = *pointer, .pending = walk->pending.items + first, .pending_count = end - first};
+    return bw_tasks_push(&walk->tasks, task);
 }
 
 static struct bw_error *lose_node(void *context, const struct bw_block_pointer *pointer,
@@ -119,15 +113,15 @@ static struct bw_error *make_tasks(struct bw_subvolume_walk *walk, bool only_ado
 {
     const struct bw_scan scan = {BW_SCAN_ALL, .wants = has_pending_entries, .pointer = add_task,
                                  .lost = lose_node, .context = walk};
-    const struct bw_pending *pending = walk->pending;
+    const struct bw_pending *pending = walk->pending.items;
     size_t sorted = 1;
-    walk->task_count = 0;
+    walk->tasks.count = 0;
 
     /* They are often sorted already, and qsort() may allocate a copy of them. */
-    while (sorted < walk->pending_count && pending[sorted - 1].inode <= pending[sorted].inode)
+    while (sorted < walk->pending.count && pending[sorted - 1].inode <= pending[sorted].inode)
         sorted++;
-    if (sorted < walk->pending_count)
-        qsort(walk->pending, walk->pending_count, sizeof *pending, bw_compare_first);
+    if (sorted < walk->pending.count)
+        qsort(walk->pending.items, walk->pending.count, sizeof *pending, bw_compare_first);
 
     if (!only_adopted)
         BW_TRY(bw_tree_scan(&walk->fs->reader, walk->scope.tree, &scan));
@@ -136,7 +130,7 @@ static struct bw_error *make_tasks(struct bw_subvolume_walk *walk, bool only_ado
         if (!has_pending_entries(walk, &leaf->pointer))
             continue;
         BW_TRY(add_task(walk, &leaf->pointer));
-        walk->tasks[walk->task_count - 1].since = leaf->wave;
+        walk->tasks.items[walk->tasks.count - 1].since = leaf->wave;
     }
     return NULL;
 }
@@ -199,8 +193,8 @@ static struct bw_error *merge_result(struct bw_subvolume_walk *walk,
             report_second_entry(walk, inode);
     }
 
-    for (size_t i = 0; i < result->subvolume_count; i++) {
-        const struct bw_found_subvolume *found = &result->subvolumes[i];
+    for (size_t i = 0; i < result->subvolumes.count; i++) {
+        const struct bw_found_subvolume *found = &result->subvolumes.items[i];
         BW_TRY(bw_waves_add_subvolume(walk, found->id,
                                       directory_number(found->parent, &result->found),
                                       result->names.data + found->name_offset, found->name_length));
@@ -220,7 +214,7 @@ static void run_task(void *context, unsigned number, size_t task)
     if (!*worker)
         error = bw_task_worker_create(walk->fs, walk->lists, walk->writer, &walk->choice, worker);
     if (!error) {
-        bw_task_run(&walk->scope, *worker, &walk->tasks[task], task);
+        bw_task_run(&walk->scope, *worker, &walk->tasks.items[task], task);
         return;
     }
     struct bw_buffer none;
@@ -236,13 +230,13 @@ static struct bw_error *run_wave(struct bw_subvolume_walk *walk, bool only_adopt
     walk->scope.wave = walk->wave;
     walk->scope.complete = !walk->lost.count;
     bw_output_restart(&walk->output);
-    bw_pool_run(walk->pool, walk->task_count, run_task, walk);
+    bw_pool_run(walk->pool, walk->tasks.count, run_task, walk);
     walk->wave += walk->wave < BW_LAST_WAVE;
-    walk->pending_count = 0;
+    walk->pending.count = 0;
     /* If a task has failed or was stopped, its result may be incomplete and nothing needs it. */
     struct bw_error *error = NULL;
-    for (size_t i = 0; i < walk->task_count; i++) {
-        struct bw_task_result *result = &walk->tasks[i].result;
+    for (size_t i = 0; i < walk->tasks.count; i++) {
+        struct bw_task_result *result = &walk->tasks.items[i].result;
         walk->summary->files += result->files;
         if (!error && !bw_output_stopped(&walk->output))
             error = merge_result(walk, result);
@@ -253,7 +247,7 @@ static struct bw_error *run_wave(struct bw_subvolume_walk *walk, bool only_adopt
 
 struct bw_error *bw_waves_walk_adopted(struct bw_subvolume_walk *walk)
 {
-    walk->pending_count = 0;
+    walk->pending.count = 0;
     for (uint32_t number = 0; number != BW_NO_DIRECTORY;) {
         const struct bw_directory directory = bw_directories_get(&walk->directories, number);
         BW_TRY(bw_waves_add_pending(walk, directory.inode, number));
@@ -264,7 +258,7 @@ struct bw_error *bw_waves_walk_adopted(struct bw_subvolume_walk *walk)
 
 struct bw_error *bw_waves_run(struct bw_subvolume_walk *walk)
 {
-    while (walk->pending_count && !bw_output_stopped(&walk->output))
+    while (walk->pending.count && !bw_output_stopped(&walk->output))
         BW_TRY(run_wave(walk, false));
     return NULL;
 }
