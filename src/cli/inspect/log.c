@@ -94,23 +94,6 @@ static bool is_zero(const struct bw_extent *extent)
     return extent->kind == BW_EXTENT_HOLE || extent->kind == BW_EXTENT_UNWRITTEN;
 }
 
-/* Compares by reading. Inline data is at most a sector long. */
-static struct bw_error *compare_bytes(struct extents *before, struct extents *after,
-                                      uint64_t offset, uint64_t length, bool *same)
-{
-    char buffers[2][4096];
-    *same = true;
-    for (size_t got[2]; length && *same; offset += got[0], length -= got[0]) {
-        size_t wanted = length < sizeof *buffers ? (size_t)length : sizeof *buffers;
-        BW_TRY(bw_file_read(before->file, offset, buffers[0], wanted, &got[0]));
-        BW_TRY(bw_file_read(after->file, offset, buffers[1], wanted, &got[1]));
-        *same = got[0] == got[1] && memcmp(buffers[0], buffers[1], got[0]) == 0;
-        if (!got[0])
-            break; /* the end of the file */
-    }
-    return NULL;
-}
-
 static struct bw_error *write_range(struct changes *changes, uint64_t offset, uint64_t length)
 {
     struct bw_logchange row = {.change = "data", .file_offset = offset, .length = length};
@@ -122,13 +105,24 @@ static struct bw_error *compare_extents(struct extents *before, struct extents *
 {
     const struct bw_extent *a = &before->now, *b = &after->now;
     *same = false;
-    if (is_zero(a) || is_zero(b))
+    if (is_zero(a) || is_zero(b)) {
         *same = is_zero(a) && is_zero(b);
-    else if (a->kind == BW_EXTENT_REGULAR && b->kind == BW_EXTENT_REGULAR)
+    } else if (a->kind == BW_EXTENT_REGULAR && b->kind == BW_EXTENT_REGULAR) {
         *same = a->logical == b->logical && a->compression == b->compression &&
                 a->extent_offset - a->offset == b->extent_offset - b->offset;
-    else if (a->kind == BW_EXTENT_INLINE && b->kind == BW_EXTENT_INLINE)
-        return compare_bytes(before, after, offset, end - offset, same);
+    } else if (a->kind == BW_EXTENT_INLINE && b->kind == BW_EXTENT_INLINE) {
+        /* Inline data is at most a sector long, so it is read and compared. */
+        char buffers[2][4096];
+        *same = true;
+        for (size_t got[2]; offset < end && *same; offset += got[0]) {
+            const size_t wanted = end - offset < sizeof *buffers ? end - offset : sizeof *buffers;
+            BW_TRY(bw_file_read(before->file, offset, buffers[0], wanted, &got[0]));
+            BW_TRY(bw_file_read(after->file, offset, buffers[1], wanted, &got[1]));
+            *same = got[0] == got[1] && memcmp(buffers[0], buffers[1], got[0]) == 0;
+            if (!got[0])
+                break; /* the end of the file */
+        }
+    }
     return NULL;
 }
 

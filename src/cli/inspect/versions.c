@@ -220,10 +220,11 @@ static struct bw_error *write_version(void *context, const struct bw_version *ve
     return write_row(versions, &row, version->fs, &version->place, &version->inode, 0);
 }
 
-static struct bw_error *list_generations(struct versions *versions, const char *path)
+static struct bw_error *list_all(struct versions *versions, const char *path)
 {
     const struct versions_state *state = versions->state;
     struct cmd_generations states;
+    BW_TRY(find_in_snapshots(versions, path));
     struct bw_error *error =
         cmd_generations_find(&versions->index, versions->fs, &state->states, &states);
     const struct bw_versions_options how = {
@@ -241,13 +242,6 @@ static struct bw_error *list_generations(struct versions *versions, const char *
     if (!error)
         error = bw_versions(versions->fs, &how);
     cmd_generations_free(&states);
-    return error;
-}
-
-static struct bw_error *list_all(struct versions *versions, const char *path)
-{
-    BW_TRY(find_in_snapshots(versions, path));
-    struct bw_error *error = list_generations(versions, path);
     if (error && error->code == BW_ERROR_NOT_FOUND && versions->count)
         bw_error_free(BW_TAKE(error)); /* only snapshots have the file */
     if (error)
