@@ -43,7 +43,7 @@ compare "the root tree" --tree root -- "$plain"
 compare "the chunk tree" --tree CHUNK_TREE -- "$plain"
 compare "checksums of blocks" --csum-headers -- "$images/checksum-sha256/dev1.img"
 for sum in checksum-sha256 checksum-xxhash64 plain; do
-    compare "checksums of data: $sum" --csum-items -t csum -- "$images/$sum/dev1.img"
+    compare "checksums of data: $sum" --csum-items --tree csum -- "$images/$sum/dev1.img"
 done
 compare "no names" --hide-names --tree fs -- "$plain"
 root=$("$PROGRAM" dump --tree fs "$levels" | sed -n '2s/node \([0-9]*\) .*/\1/p')
