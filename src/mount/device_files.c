@@ -169,9 +169,11 @@ static void read_device(fuse_req_t request, fuse_ino_t node, size_t size, off_t 
     else if (size > device->size - offset)
         size = (size_t)(device->size - offset);
     BW_AUTO_FREE uint8_t *bytes = malloc(size + 1);
-    struct bw_error *error = !bytes ? bw_error_no_memory()
-                             : size ? read_range(device, offset, bytes, size)
-                                    : NULL;
+    struct bw_error *error = NULL;
+    if (!bytes)
+        error = bw_error_no_memory();
+    else if (size)
+        error = read_range(device, offset, bytes, size);
     if (error)
         bw_mount_reply(request, error);
     else

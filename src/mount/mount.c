@@ -6,18 +6,12 @@
 #include "mount/internal.h"
 #include "mount/readahead.h"
 
-static struct bw_error *list_subvolumes(struct bw_mount *mount)
+/* Prepares a mount that shows files. */
+static struct bw_error *prepare_files(struct bw_mount *mount)
 {
     const struct bw_subvolume *next = NULL;
     while ((next = bw_subvolume_next(mount->fs, next)))
         BW_TRY(bw_mounted_subvolumes_push(&mount->subvolumes, next));
-    return NULL;
-}
-
-/* Prepares a mount that shows files. */
-static struct bw_error *prepare_files(struct bw_mount *mount)
-{
-    BW_TRY(list_subvolumes(mount));
     BW_TRY(bw_readahead_create(mount->fs, &mount->readahead));
     mount->read_files = bw_read_files_create();
     mount->listings = bw_listings_create();

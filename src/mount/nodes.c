@@ -165,7 +165,9 @@ static int report_problem(struct bw_mount *mount, struct bw_error *error)
         bw_fs_report(mount->fs, BW_DAMAGE, error);
     else
         bw_error_free(error);
-    return damage ? EIO : code == BW_ERROR_NOT_FOUND ? ENOENT : ENOMEM;
+    if (damage)
+        return EIO;
+    return code == BW_ERROR_NOT_FOUND ? ENOENT : ENOMEM;
 }
 
 struct bw_error *bw_mount_inode(struct bw_mount *mount, const struct bw_place *place,
