@@ -4,19 +4,8 @@
 
 #include "draw/layout.h"
 
-/* The Hilbert curve is computed by quarters, from the smallest square to the largest: two bits of
- * the number select the quarter, and the first and the last quarter are mirrored. */
-
-/* Mirrors the point of a subsquare as its quarter requires. */
-static void mirror_point(struct bw_point *point, uint32_t side, uint32_t right, uint32_t far)
-{
-    const struct bw_point was = *point;
-    if (far)
-        return;
-    *point = right ? (struct bw_point){side - 1 - was.y, side - 1 - was.x}
-                   : (struct bw_point){was.y, was.x};
-}
-
+/* The Hilbert curve is computed by quarters, from the largest square to the smallest: two bits of
+ * the number select the quarter, and in the first and the last quarter the point is mirrored. */
 static uint32_t hilbert_number(unsigned order, struct bw_point point)
 {
     uint32_t number = 0;
@@ -24,10 +13,14 @@ static uint32_t hilbert_number(unsigned order, struct bw_point point)
     for (unsigned level = order; level-- > 0;) {
         const uint32_t side = UINT32_C(1) << level;
         const uint32_t right = point.x / side, far = point.y / side;
+        const uint32_t x = point.x % side, y = point.y % side;
         number = number * 4 + (3 * right ^ far);
-        point.x %= side;
-        point.y %= side;
-        mirror_point(&point, side, right, far);
+        if (far)
+            point = (struct bw_point){x, y};
+        else if (right)
+            point = (struct bw_point){side - 1 - y, side - 1 - x};
+        else
+            point = (struct bw_point){y, x};
     }
     return number;
 }
@@ -55,12 +48,6 @@ unsigned bw_curve_order(uint64_t total, uint64_t bytes, unsigned highest)
 struct row {
     double sum, least, most;
 };
-
-static struct row row_with(struct row row, double area)
-{
-    return (struct row){row.sum + area, area < row.least ? area : row.least,
-                        area > row.most ? area : row.most};
-}
 
 static double worst_aspect(const struct row *row, double side)
 {
@@ -110,7 +97,13 @@ void bw_treemap_layout(const double *sizes, size_t count, struct bw_box box, str
         }
         const double side = box.width < box.height ? box.width : box.height;
         for (; end < count && sizes[end] > 0; end++) {
-            const struct row next = row_with(row, sizes[end] * scale);
+            const double more = sizes[end] * scale;
+            struct row next = row;
+            next.sum += more;
+            if (more < next.least)
+                next.least = more;
+            if (more > next.most)
+                next.most = more;
             if (worst_aspect(&next, side) > worst_aspect(&row, side))
                 break;
             row = next;

@@ -216,7 +216,9 @@ static unsigned owner_color(const struct bw_picture *picture, uint64_t owner)
     for (unsigned i = 0; i < picture->owner_count; i++)
         if (picture->owners[i] == owner)
             return i;
-    return is_subvolume(owner) ? OTHERS : owner ? TREES : SHARED;
+    if (is_subvolume(owner))
+        return OTHERS;
+    return owner ? TREES : SHARED;
 }
 
 static unsigned age_color(const struct bw_space_map_info *info, uint64_t generation)
