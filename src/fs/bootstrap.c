@@ -69,8 +69,9 @@ struct bw_error *bw_bootstrap_system_chunks(struct bw_fs *fs)
     while (left) {
         struct bw_chunk chunk;
         const struct bw_disk_key *disk = (const void *)next;
-        size_t size =
-            left < sizeof *disk ? 0 : bw_chunk_item_size(next + sizeof *disk, left - sizeof *disk);
+        size_t size = 0;
+        if (left >= sizeof *disk)
+            size = bw_chunk_item_size(next + sizeof *disk, left - sizeof *disk);
         if (!size || disk->type != BW_CHUNK_ITEM)
             return bw_error_create(BW_ERROR_CORRUPT,
                                    "superblock: system chunk array is cut off, %zu byte%s left",
@@ -112,17 +113,18 @@ static struct bw_error *report_missing_device(void *context, const struct bw_ite
 {
     struct bw_fs *fs = context;
     const struct bw_disk_device_item *disk = (const void *)item->data;
-    char uuid[37];
+    char uuid[37] = "not known";
     if (match_device(fs, item))
         return NULL;
     fs->status.missing_devices++;
-    bw_uuid_text(disk->uuid, uuid);
+    if (!uuid_is_null(disk->uuid))
+        bw_uuid_text(disk->uuid, uuid);
     bw_fs_report(fs, BW_WARNING,
                  bw_error_create(
                      BW_ERROR_MISSING_DEVICE,
                      "device %" PRIu64
                      " (uuid %s) is missing: the file system is degraded (--device adds devices)",
-                     bw_get64(disk->devid), uuid_is_null(disk->uuid) ? "not known" : uuid));
+                     bw_get64(disk->devid), uuid));
     return NULL;
 }
 

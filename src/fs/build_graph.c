@@ -2,9 +2,15 @@
 /*
  * From the operands of a command line to a graph of layers. The devices must be read to find out
  * which of them belong to the file system, and which layers it needs. Therefore the graph is
- * started in two steps: first the layers below the chunk map, then the rest. Images that were split
- * into parts are also found and joined here.
+ * started in two steps: first the layers below the chunk map, then the rest.
+ *
+ * The first step takes a volfile, or describes the default graph with a storage layer for each
+ * image, adds what options ask for, and joins images that were split into parts. The second step
+ * drops the images of other file systems, joins several images of one device, and tells the layers
+ * what the superblock says.
  */
+#include "fs/opening.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,22 +22,8 @@
 #include "base/parts.h"
 #include "base/unpack.h"
 #include "fs/fs.h"
-#include "fs/image.h"
-#include "fs/opening.h"
 #include "ondisk/superblock.h"
 #include "xlators/layout/partition_table.h"
-
-/* Adds files that may be further parts of an image to the files that are read. */
-static struct bw_error *split_inputs(const char *path, struct bw_file_set *inputs)
-{
-    const char *suffix = bw_part_suffix(path);
-    BW_AUTO_FREE char *part = suffix ? strdup(path) : NULL;
-    if (suffix && !part)
-        return bw_error_no_memory();
-    while (part && bw_part_next(part, (size_t)(suffix - path)))
-        BW_TRY(bw_file_set_insert(inputs, part));
-    return NULL;
-}
 
 /* Reports an error if a part exists after the first missing one, up to a limited distance. After
  * the last possible suffix, which wraps around, nothing is missing. */
@@ -49,18 +41,6 @@ static struct bw_error *check_end(const char *missing, size_t suffix)
     return NULL;
 }
 
-/* Whether the disk is large enough for all its partitions. */
-static bool has_whole_partitions(struct bw_xlator *storage)
-{
-    struct bw_partition_table table;
-    BW_AUTO_ERROR struct bw_error *none = bw_partition_table_read(NULL, storage, &table);
-    bool whole = !none;
-    for (size_t i = 0; i < table.count; i++)
-        whole &= table.partitions[i].room == table.partitions[i].length;
-    bw_partition_table_free(&table);
-    return whole;
-}
-
 static bool is_compressed(struct bw_xlator *storage)
 {
     uint8_t bytes[BW_PACKING_HEAD];
@@ -73,21 +53,29 @@ static bool is_compressed(struct bw_xlator *storage)
     return !error && bw_packing_find(bytes, sizeof bytes);
 }
 
-/* Whether the image is large enough for the device or the partition table that it begins with. */
+/* Whether the image is large enough for the device that it begins with, or for all partitions of
+ * its table. */
 static bool is_whole(struct bw_xlator *storage)
 {
     uint8_t bytes[BW_SUPERBLOCK_SIZE];
     struct bw_superblock superblock;
+    struct bw_partition_table table;
     struct bw_request request = {.kind = BW_REQUEST_SUPER,
                                  .length = sizeof bytes,
                                  .address = bw_superblock_offset(0),
                                  .buffer = bytes};
     bw_wind(NULL, storage, &request, 1);
-    BW_AUTO_ERROR struct bw_error *error =
-        request.error ? request.error
-                      : bw_superblock_decode(bytes, bw_superblock_offset(0), &superblock);
-    return error ? has_whole_partitions(storage)
-                 : superblock.device.total_bytes <= bw_xlator_size(storage);
+    BW_AUTO_ERROR struct bw_error *error = request.error;
+    if (!error)
+        error = bw_superblock_decode(bytes, bw_superblock_offset(0), &superblock);
+    if (!error)
+        return superblock.device.total_bytes <= bw_xlator_size(storage);
+    BW_AUTO_ERROR struct bw_error *none = bw_partition_table_read(NULL, storage, &table);
+    bool whole = !none;
+    for (size_t i = 0; i < table.count; i++)
+        whole &= table.partitions[i].room == table.partitions[i].length;
+    bw_partition_table_free(&table);
+    return whole;
 }
 
 /* Removes a further part from the chunk map, in case it was also given as an image. Joined images
@@ -158,8 +146,9 @@ static struct bw_error *join_if_split(struct bw_fs *fs, struct bw_xlator *map,
     BW_TRY(bw_graph_start(fs->graph, storage->user));
     if (!(has_parts && is_compressed(storage)) && is_whole(storage))
         return NULL;
-    return has_parts ? join_parts(fs, map, storage, part, (size_t)(suffix - path))
-                     : check_end(part, (size_t)(suffix - path));
+    if (has_parts)
+        return join_parts(fs, map, storage, part, (size_t)(suffix - path));
+    return check_end(part, (size_t)(suffix - path));
 }
 
 /* Inserts layout/concat above each storage layer whose image is the first part of a split image,
@@ -216,13 +205,6 @@ static struct bw_error *set_image(struct bw_xlator *layer, const char *path)
     return bw_layer_set_option(layer, "path", nowhere, path, nowhere);
 }
 
-/* An image that another file system contains. */
-static struct bw_error *set_source(struct bw_xlator *layer)
-{
-    BW_TRY(bw_layer_set_type(layer, INSIDE_TYPE, nowhere));
-    return bw_layer_set_option(layer, "path", nowhere, layer->graph->source->name, nowhere);
-}
-
 /* Describes the default graph: a storage layer for each path, the chunk map above them, then single
  * layers. */
 static struct bw_error *describe_default(struct bw_graph *graph, const char *const *paths,
@@ -233,7 +215,12 @@ static struct bw_error *describe_default(struct bw_graph *graph, const char *con
         char name[32];
         snprintf(name, sizeof name, "device-%zu", i + 1);
         BW_TRY(append_layer(graph, name, FILE_TYPE, &layer));
-        BW_TRY(graph->source ? set_source(layer) : set_image(layer, paths[i]));
+        if (graph->source) { /* an image that another file system contains */
+            BW_TRY(bw_layer_set_type(layer, INSIDE_TYPE, nowhere));
+            BW_TRY(bw_layer_set_option(layer, "path", nowhere, graph->source->name, nowhere));
+        } else {
+            BW_TRY(set_image(layer, paths[i]));
+        }
     }
     BW_TRY(append_layer(graph, "chunk-map", CHUNK_MAP_TYPE, &layer));
     for (size_t i = 0; i < count; i++)
@@ -248,38 +235,31 @@ static bool has_type(const struct bw_xlator *layer, const char *type)
     return layer->type_name.text && strcmp(layer->type_name.text, type) == 0;
 }
 
-static struct bw_error *replace_path(struct bw_xlator *layer, const char *path)
-{
-    return has_type(layer, FILE_TYPE) || has_type(layer, NBD_TYPE)
-               ? set_image(layer, path)
-               : bw_layer_set_option(layer, "path", nowhere, path, nowhere);
-}
-
-/* Replaces the images in a volfile with those on the command line. */
-static struct bw_error *replace_paths(struct bw_graph *graph, const struct bw_fs_options *options)
+/* Reads the volfile. Images on the command line replace those in it. */
+static struct bw_error *read_volfile(struct bw_graph *graph, const struct bw_fs_options *options,
+                                     struct bw_file_set *inputs)
 {
     size_t used = 0;
+    BW_TRY(bw_volfile_read(graph, options->graph->file));
+    BW_TRY(bw_file_set_insert(inputs, options->graph->file));
+    if (!options->path_count)
+        return NULL;
     for (size_t i = 0; i < graph->layers.count; i++) {
         struct bw_xlator *layer = graph->layers.items[i];
         if (bw_xlator_child_count(layer))
             continue;
-        if (used < options->path_count)
-            BW_TRY(replace_path(layer, options->paths[used]));
+        const char *path = used < options->path_count ? options->paths[used] : NULL;
         used++;
+        if (path && (has_type(layer, FILE_TYPE) || has_type(layer, NBD_TYPE)))
+            BW_TRY(set_image(layer, path));
+        else if (path)
+            BW_TRY(bw_layer_set_option(layer, "path", nowhere, path, nowhere));
     }
     if (used == options->path_count)
         return NULL;
     return bw_error_create(BW_ERROR_USAGE, "%s has %zu storage volume%s, but %zu image%s given",
                            options->graph->file, used, bw_plural(used), options->path_count,
                            options->path_count == 1 ? " is" : "s are");
-}
-
-static struct bw_error *read_volfile(struct bw_graph *graph, const struct bw_fs_options *options,
-                                     struct bw_file_set *inputs)
-{
-    BW_TRY(bw_volfile_read(graph, options->graph->file));
-    BW_TRY(bw_file_set_insert(inputs, options->graph->file));
-    return options->path_count ? replace_paths(graph, options) : NULL;
 }
 
 /* Adds the layer for --image-offset: a window above every file. */
@@ -331,13 +311,24 @@ static struct bw_error *describe_graph(struct bw_fs *fs, const struct bw_fs_opti
         const struct bw_graph_edit *edit = &wanted->edits[i];
         if (!edit->text)
             return bw_error_create(BW_ERROR_USAGE, "change %zu of the graph has no text", i + 1);
-        BW_TRY(edit->kind == BW_EDIT_OPTION ? bw_graph_edit_option(fs->graph, edit->text)
-                                            : bw_graph_edit_insert(fs->graph, edit->text));
+        if (edit->kind == BW_EDIT_OPTION)
+            BW_TRY(bw_graph_edit_option(fs->graph, edit->text));
+        else
+            BW_TRY(bw_graph_edit_insert(fs->graph, edit->text));
     }
     if (options->header)
         BW_TRY(bw_file_set_insert(&fs->inputs, options->header));
-    for (size_t i = 0; i < options->path_count; i++)
-        BW_TRY(split_inputs(options->paths[i], &fs->inputs));
+    /* Files that may be further parts of an image are read, too. */
+    for (size_t i = 0; i < options->path_count; i++) {
+        const char *path = options->paths[i], *suffix = bw_part_suffix(path);
+        if (!suffix)
+            continue;
+        BW_AUTO_FREE char *part = strdup(path);
+        if (!part)
+            return bw_error_no_memory();
+        while (bw_part_next(part, (size_t)(suffix - path)))
+            BW_TRY(bw_file_set_insert(&fs->inputs, part));
+    }
     return bw_graph_check(fs->graph, &fs->inputs);
 }
 
@@ -352,11 +343,12 @@ static struct bw_error *find_chunk_map(const struct bw_graph *graph, struct bw_x
             found++;
         }
     }
-    return found == 1 ? NULL
-                      : bw_error_create(BW_ERROR_USAGE,
-                                        "the graph needs one volume that maps logical addresses to "
-                                        "devices, like " CHUNK_MAP_TYPE ", not %zu",
-                                        found);
+    if (found == 1)
+        return NULL;
+    return bw_error_create(BW_ERROR_USAGE,
+                           "the graph needs one volume that maps logical addresses to devices, "
+                           "like " CHUNK_MAP_TYPE ", not %zu",
+                           found);
 }
 
 /* Several images of a device. */
@@ -404,28 +396,6 @@ static struct bw_error *join_alternatives(struct bw_graph *graph, struct bw_xlat
     BW_TRY(bw_graph_check_layer(layer));
     first->top = layer;
     return bw_layer_attach(map, layer);
-}
-
-static struct bw_error *add_alternatives(struct bw_graph *graph, struct bw_xlator *map,
-                                         struct bw_image_set *set)
-{
-    for (size_t i = 0; i < set->count; i++) {
-        set->images[i].top = set->images[i].storage;
-        if (set->images[i].role != BW_IMAGE_UNUSED && set->images[i].alternative)
-            BW_TRY(join_alternatives(graph, map, set, &set->images[i]));
-    }
-    return NULL;
-}
-
-static void drop_unused(struct bw_graph *graph, struct bw_xlator *map, struct bw_image_set *set)
-{
-    for (size_t i = set->count; i-- > 0;)
-        if (set->images[i].role == BW_IMAGE_UNUSED && !set->images[i].is_unclaimed &&
-            !set->images[i].alternative) {
-            bw_layer_remove_child(map, child_number(map, set->images[i].storage));
-            set->images[i].storage = NULL; /* will be removed */
-        }
-    bw_graph_prune(graph);
 }
 
 /* Adds the layer that maps moved extents, if the file system needs it. */
@@ -485,45 +455,19 @@ static struct bw_error *send_file_system_facts(const struct bw_fs *fs,
                             &(struct bw_control){BW_CONTROL_FILE_SYSTEM, {.file_system = &facts}});
 }
 
-static void note_dumps(struct bw_fs *fs, const struct bw_image_set *set)
-{
-    const uint64_t restored = BW_SUPER_FLAG_METADUMP | BW_SUPER_FLAG_METADUMP_V2;
-    for (size_t i = 0; i < set->count; i++)
-        fs->is_dump |= set->images[i].is_dump && set->images[i].role == BW_IMAGE_DEVICE;
-    fs->no_data = fs->is_dump || (fs->superblock.flags & restored);
-}
-
-/* Connects to the servers in a volfile, because the sandbox would not allow it later. */
-static struct bw_error *connect_to_servers(const struct bw_graph *graph)
-{
-    bool served;
-    for (size_t i = 0; i < graph->layers.count; i++) {
-        const struct bw_xlator *layer = graph->layers.items[i];
-        if (strcmp(bw_xlator_type(layer), NBD_TYPE) == 0)
-            BW_TRY(bw_servers_open(graph->servers, bw_graph_path(layer), &served));
-    }
-    return NULL;
-}
-
-static struct bw_error *set_top(struct bw_fs *fs)
-{
-    struct bw_xlator *top = fs->graph->layers.items[fs->graph->layers.count - 1];
-    if (top->above != BW_ADDRESS_LOGICAL)
-        return BW_REFUSE(top->name.at,
-                         "volume %s: the top of the graph must accept logical addresses",
-                         bw_xlator_name(top));
-    fs->reader.top = top;
-    fs->reader.nodesize = fs->superblock.nodesize;
-    return NULL;
-}
-
 struct bw_error *bw_wire_images(struct bw_fs *fs, const struct bw_fs_options *options,
                                 struct bw_image_set *set)
 {
     struct bw_xlator *map = NULL;
     BW_TRY(describe_graph(fs, options));
     BW_TRY(find_chunk_map(fs->graph, &map));
-    BW_TRY(connect_to_servers(fs->graph));
+    /* Connect to the servers in a volfile, because the sandbox would not allow it later. */
+    for (size_t i = 0; i < fs->graph->layers.count; i++) {
+        const struct bw_xlator *layer = fs->graph->layers.items[i];
+        bool served;
+        if (strcmp(bw_xlator_type(layer), NBD_TYPE) == 0)
+            BW_TRY(bw_servers_open(fs->graph->servers, bw_graph_path(layer), &served));
+    }
     if (options->planned)
         BW_TRY(options->planned(options->planned_context, fs));
     if (!options->graph->file)
@@ -532,30 +476,49 @@ struct bw_error *bw_wire_images(struct bw_fs *fs, const struct bw_fs_options *op
     return bw_images_open(fs, map, options, set);
 }
 
-/* None of these features changes where files are. */
-static void note_synology(struct bw_fs *fs)
+struct bw_error *bw_wire_graph(struct bw_fs *fs, struct bw_image_set *set)
 {
+    const uint64_t restored = BW_SUPER_FLAG_METADUMP | BW_SUPER_FLAG_METADUMP_V2;
+    struct bw_xlator *map = NULL;
+    BW_TRY(find_chunk_map(fs->graph, &map));
+    BW_TRY(bw_images_match(fs, set));
+    BW_TRY(bw_features_check(fs->superblock.incompat_flags));
+    for (size_t i = 0; i < set->count; i++)
+        fs->is_dump |= set->images[i].is_dump && set->images[i].role == BW_IMAGE_DEVICE;
+    fs->no_data = fs->is_dump || (fs->superblock.flags & restored);
+    /* None of these features changes where files are. */
     if (fs->superblock.compat_flags & BW_COMPAT_SYNOLOGY ||
         fs->superblock.compat_ro_flags & BW_COMPAT_RO_SYNOLOGY)
         bw_fs_report(fs, BW_NOTE,
                      bw_error_create(BW_ERROR_UNSUPPORTED,
                                      "written by a kernel of Synology: its locks on files, quotas "
                                      "and caches of block groups are ignored"));
-}
 
-struct bw_error *bw_wire_graph(struct bw_fs *fs, struct bw_image_set *set)
-{
-    struct bw_xlator *map = NULL;
-    BW_TRY(find_chunk_map(fs->graph, &map));
-    BW_TRY(bw_images_match(fs, set));
-    BW_TRY(bw_features_check(fs->superblock.incompat_flags));
-    note_dumps(fs, set);
-    note_synology(fs);
-    BW_TRY(add_alternatives(fs->graph, map, set));
-    drop_unused(fs->graph, map, set);
+    /* The children of the chunk map: one for each device. */
+    for (size_t i = 0; i < set->count; i++) {
+        struct bw_image *image = &set->images[i];
+        image->top = image->storage;
+        if (image->role != BW_IMAGE_UNUSED && image->alternative)
+            BW_TRY(join_alternatives(fs->graph, map, set, image));
+    }
+    for (size_t i = set->count; i-- > 0;) {
+        struct bw_image *image = &set->images[i];
+        if (image->role != BW_IMAGE_UNUSED || image->is_unclaimed || image->alternative)
+            continue;
+        bw_layer_remove_child(map, child_number(map, image->storage));
+        image->storage = NULL; /* will be removed */
+    }
+    bw_graph_prune(fs->graph);
+
     BW_TRY(add_remap(fs, map));
     BW_TRY(bw_graph_start(fs->graph, NULL));
-    BW_TRY(set_top(fs));
+    struct bw_xlator *top = fs->graph->layers.items[fs->graph->layers.count - 1];
+    if (top->above != BW_ADDRESS_LOGICAL)
+        return BW_REFUSE(top->name.at,
+                         "volume %s: the top of the graph must accept logical addresses",
+                         bw_xlator_name(top));
+    fs->reader.top = top;
+    fs->reader.nodesize = fs->superblock.nodesize;
     BW_TRY(send_file_system_facts(fs, set));
     fs->images = set->images;
     fs->image_count = set->count;

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Inodes: the items of one inode; and reading many of them, with the attributes for listings, in
- * one scan that skips the blocks between them.
+ * Inodes: their items, names, targets of symbolic links and flags.
+ *
+ * For rows, the walk and `ls` read many inodes at once, with the attributes that a row shows: those
+ * of ACLs and of compression. The wanted inodes are sorted by number, and one scan of the tree
+ * skips the blocks between them. The keys of all wanted items are known in advance, because those
+ * of attributes contain the hash of a name, so a block is read only if one of them may be in it.
  */
 #include <inttypes.h>
 #include <linux/fs.h>
@@ -57,46 +61,34 @@ struct bw_error *bw_lookup_number(struct bw_fs *fs, const struct bw_subvolume *s
 
 /* Names of an inode. */
 
-/* An iteration over the names of an inode. */
-struct names {
-    struct bw_fs *fs;
-    bw_inode_name_visitor *visit;
-    void *context;
-};
-
-static struct bw_error *visit_names(void *context, const struct bw_item *item)
-{
-    const struct names *names = context;
-    struct bw_cursor cursor = bw_cursor_of(item);
-    struct bw_inode_ref ref;
-    if (item->key.type != BW_INODE_REF && item->key.type != BW_INODE_EXTREF)
-        return NULL;
-    while (bw_inode_ref_next(&cursor, &item->key, &ref))
-        BW_TRY(names->visit(names->context,
-                            &(struct bw_inode_name){ref.parent, ref.index, (const char *)ref.name,
-                                                    ref.name_length}));
-    if (bw_cursor_bad(&cursor))
-        bw_fs_report(names->fs, BW_DAMAGE,
-                     bw_error_create(BW_ERROR_CORRUPT, "inode %llu: a name is cut off",
-                                     (unsigned long long)item->key.objectid));
-    return NULL;
-}
-
 struct bw_error *bw_inode_names(struct bw_fs *fs, const struct bw_place *place,
                                 bw_inode_name_visitor *visit, void *context)
 {
     const struct bw_tree_reader reader = bw_fs_name_reader(fs);
-    struct names names = {fs, visit, context};
     struct bw_item_range range;
     struct bw_error *error = NULL;
     bw_item_range_begin(&range, &reader, &place->subvolume->tree,
                         (struct bw_key){place->inode, BW_INODE_REF, 0},
                         (struct bw_key){place->inode, BW_INODE_EXTREF, UINT64_MAX});
     while (!error && bw_item_range_next(&range)) {
-        if (range.error)
+        if (range.error) {
             bw_fs_report_range(fs, &range);
-        else
-            error = visit_names(&names, &range.item);
+            continue;
+        }
+        const struct bw_key *key = &range.item.key;
+        struct bw_cursor cursor = bw_cursor_of(&range.item);
+        struct bw_inode_ref ref;
+        if (key->type != BW_INODE_REF && key->type != BW_INODE_EXTREF)
+            continue;
+        while (!error && bw_inode_ref_next(&cursor, key, &ref)) {
+            const struct bw_inode_name name = {ref.parent, ref.index, (const char *)ref.name,
+                                               ref.name_length};
+            error = visit(context, &name);
+        }
+        if (!error && bw_cursor_bad(&cursor))
+            bw_fs_report(fs, BW_DAMAGE,
+                         bw_error_create(BW_ERROR_CORRUPT, "inode %" PRIu64 ": a name is cut off",
+                                         key->objectid));
     }
     return bw_item_range_end(&range, error);
 }
@@ -316,15 +308,16 @@ static struct bw_error *read_requested_items(void *context, const struct bw_node
         struct bw_inode_attributes *wanted = find_requested(query, item.key.objectid);
         if (!wanted || !is_wanted_key(query, &item))
             continue;
-        if (type == BW_INODE_ITEM)
-            wanted->inode_state = !inside || item.size < sizeof(struct bw_disk_inode_item)
-                                      ? BW_ITEM_CUT_OFF
-                                  : bw_inode_decode(&item, &wanted->inode) ? BW_ITEM_FOUND
-                                                                           : BW_ITEM_INVALID;
-        else if (inside)
+        if (type == BW_XATTR_ITEM && inside)
             note_acl_and_compression(query, wanted, &item);
-        else
+        else if (type == BW_XATTR_ITEM)
             wanted->compression_state = BW_ITEM_CUT_OFF;
+        else if (!inside || item.size < sizeof(struct bw_disk_inode_item))
+            wanted->inode_state = BW_ITEM_CUT_OFF;
+        else if (bw_inode_decode(&item, &wanted->inode))
+            wanted->inode_state = BW_ITEM_FOUND;
+        else
+            wanted->inode_state = BW_ITEM_INVALID;
     }
     return NULL;
 }
@@ -343,22 +336,15 @@ static int by_offset(const void *a, const void *b)
     return bw_key_compare(a, b);
 }
 
-static void add_xattr_key(struct bw_inode_query *query, const char *name)
-{
-    query->keys[query->key_count++] =
-        (struct bw_key){0, BW_XATTR_ITEM, bw_name_hash(name, strlen(name))};
-}
-
 static void set_keys(struct bw_inode_query *query)
 {
+    static const char *const names[] = {property, BW_ACL_ACCESS, BW_ACL_DEFAULT};
     query->keys[0] = (struct bw_key){0, BW_INODE_ITEM, 0};
     query->key_count = 1;
-    if (query->compression)
-        add_xattr_key(query, property);
-    if (query->acls) {
-        add_xattr_key(query, BW_ACL_ACCESS);
-        add_xattr_key(query, BW_ACL_DEFAULT);
-    }
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (names[i] == property ? query->compression : query->acls)
+            query->keys[query->key_count++] =
+                (struct bw_key){0, BW_XATTR_ITEM, bw_name_hash(names[i], strlen(names[i]))};
     qsort(query->keys, query->key_count, sizeof *query->keys, by_offset);
 }
 

@@ -217,21 +217,6 @@ bool bw_image_is_stale(const struct bw_fs *fs, const struct bw_image *image)
            image->superblock.generation != fs->superblock.generation;
 }
 
-static void report_stale(struct bw_fs *fs, const struct bw_image_set *set)
-{
-    for (size_t i = 0; i < set->count; i++) {
-        const struct bw_image *image = &set->images[i];
-        if (!bw_image_is_stale(fs, image))
-            continue;
-        bw_fs_report(fs, BW_WARNING,
-                     bw_error_create(BW_ERROR_CORRUPT,
-                                     "%s is stale: device %" PRIu64 " has generation %" PRIu64
-                                     ", the newest is %" PRIu64,
-                                     image->name, image->superblock.device.devid,
-                                     image->superblock.generation, fs->superblock.generation));
-    }
-}
-
 /* Warns about a backup root that is much newer than the superblock. A commit writes the generation
  * and a backup root together; the backup may be of the next transaction, if that is running
  * already. A backup that is even newer is from a later superblock. */
@@ -253,19 +238,6 @@ static void report_newer_backup(struct bw_fs *fs)
                                      super->generation, newest));
 }
 
-/* Suggests --scan, because perhaps only superblocks are lost. */
-static struct bw_error *add_advice(const struct bw_fs *fs, const struct bw_image *image,
-                                   struct bw_error *error)
-{
-    if (!fs->reopen || fs->scan || image->is_foreign || error->code != BW_ERROR_NOT_BTRFS ||
-        bw_xlator_size(image->storage) <= bw_superblock_offset(0) + BW_SUPERBLOCK_SIZE)
-        return error;
-    struct bw_error *advice = bw_error_create(
-        error->code, "%s; try --scan, which searches for tree blocks", error->message);
-    bw_error_add_cause(advice, error);
-    return advice;
-}
-
 /* The error if no image is usable. If an image has the magic number, its error explains more. */
 static struct bw_error *nothing_usable(const struct bw_fs *fs, struct bw_image_set *set)
 {
@@ -282,7 +254,14 @@ static struct bw_error *nothing_usable(const struct bw_fs *fs, struct bw_image_s
         image->name);
     if (error->code != BW_ERROR_UNSUPPORTED && error->code != BW_ERROR_NO_MEMORY)
         error->code = BW_ERROR_NOT_BTRFS;
-    return add_advice(fs, image, error);
+    if (!fs->reopen || fs->scan || image->is_foreign || error->code != BW_ERROR_NOT_BTRFS ||
+        bw_xlator_size(image->storage) <= bw_superblock_offset(0) + BW_SUPERBLOCK_SIZE)
+        return error;
+    /* Perhaps only superblocks are lost. */
+    struct bw_error *advice = bw_error_create(
+        error->code, "%s; try --scan, which searches for tree blocks", error->message);
+    bw_error_add_cause(advice, error);
+    return advice;
 }
 
 struct bw_error *bw_images_match(struct bw_fs *fs, struct bw_image_set *set)
@@ -301,7 +280,17 @@ struct bw_error *bw_images_match(struct bw_fs *fs, struct bw_image_set *set)
         find_alternatives(fs, set);
     else
         drop_duplicates(fs, set);
-    report_stale(fs, set);
+    for (size_t i = 0; i < set->count; i++) {
+        const struct bw_image *image = &set->images[i];
+        if (!bw_image_is_stale(fs, image))
+            continue;
+        bw_fs_report(fs, BW_WARNING,
+                     bw_error_create(BW_ERROR_CORRUPT,
+                                     "%s is stale: device %" PRIu64 " has generation %" PRIu64
+                                     ", the newest is %" PRIu64,
+                                     image->name, image->superblock.device.devid,
+                                     image->superblock.generation, fs->superblock.generation));
+    }
     report_newer_backup(fs);
     return NULL;
 }

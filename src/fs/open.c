@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Opens the images and their graph; then src/open.c opens the trees. */
+/*
+ * Opening a file system: the options are checked, the registry, keys and servers are created, and
+ * the images and their graph are opened; then the steps of src/open.c open the trees. Whatever
+ * fails, bw_fs_close() frees what exists so far. What a file system counts is here, too.
+ */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <sys/random.h>

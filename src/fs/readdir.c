@@ -31,23 +31,22 @@ struct bw_directory {
     struct bw_fs *fs;
     struct bw_place place;
     enum {
-        FROM_INDEX,
-        FROM_HASH,
-        FROM_INODES,
+        FROM_INDEX,  /* DIR_INDEX items */
+        FROM_HASH,   /* DIR_ITEM items */
+        FROM_INODES, /* the names of inodes */
         AT_END
-    } source; /* DIR_INDEX, DIR_ITEM, names of
-               * inodes */
+    } source;
     struct bw_item_range range;
     bool has_range; /* started once, so it keeps a leaf */
     bool in_range;
-    struct bw_cursor cursor; /* in the current item */
+    struct bw_cursor cursor; /* The position in the current item. */
     bool in_item;
     bool lost;                        /* a part of this source is lost */
     bool incomplete;                  /* a part of every source is lost */
     uint64_t start;                   /* position where reading began */
     uint64_t rest;                    /* number of entries from sources other than the index */
     struct bw_key_map returned_names; /* hashes of names that were returned, for these sources */
-    struct bw_buffer names;           /* of entries from inodes */
+    struct bw_buffer names;           /* Entries from inodes have their names here. */
     struct names_below below;
     size_t below_next;
 };
@@ -80,10 +79,9 @@ static struct bw_error *end_range(struct bw_directory *directory)
 
 static struct bw_error *check_type(const struct bw_place *place)
 {
-    return place->type == BW_FILE_DIRECTORY
-               ? NULL
-               : bw_error_create(BW_ERROR_USAGE, "inode %" PRIu64 " is not a directory",
-                                 place->inode);
+    if (place->type == BW_FILE_DIRECTORY)
+        return NULL;
+    return bw_error_create(BW_ERROR_USAGE, "inode %" PRIu64 " is not a directory", place->inode);
 }
 
 static void begin_directory(struct bw_directory *directory, const struct bw_place *place,
@@ -201,16 +199,6 @@ static struct bw_error *add_name_below(void *context, const struct bw_dir_entry 
     return directory->names.failed ? bw_error_no_memory() : NULL;
 }
 
-static bool next_from_below(struct bw_directory *directory, struct bw_dir_entry *entry)
-{
-    if (directory->below_next == directory->below.count)
-        return false;
-    const struct name_below *below = &directory->below.items[directory->below_next++];
-    *entry = below->entry;
-    entry->name = (const uint8_t *)directory->names.data + below->name_offset;
-    return true;
-}
-
 /* Checks whether a part of the index before the start is lost. */
 static struct bw_error *check_before_start(struct bw_directory *directory)
 {
@@ -286,9 +274,15 @@ struct bw_error *bw_directory_next(struct bw_directory *directory,
 {
     struct bw_dir_entry entry;
     for (*result = NULL; directory->source != AT_END && !*result;) {
-        bool got = directory->source == FROM_INODES
-                       ? next_from_below(directory, &entry)
-                       : directory->in_range && next_in_range(directory, &entry);
+        bool got = false;
+        if (directory->source != FROM_INODES) {
+            got = directory->in_range && next_in_range(directory, &entry);
+        } else if (directory->below_next < directory->below.count) {
+            const struct name_below *below = &directory->below.items[directory->below_next++];
+            entry = below->entry;
+            entry.name = (const uint8_t *)directory->names.data + below->name_offset;
+            got = true;
+        }
         bool news = got;
         if (!got)
             BW_TRY(next_source(directory));

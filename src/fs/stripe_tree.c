@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Looking up extents in the raid stripe tree: with this feature, the file system stores the
- * locations on devices for each extent of data, and not only for each chunk.
+ * locations on devices for each extent of data, and not only for each chunk. Threads that read at
+ * different places each keep a position in the tree, so extents in ascending order are usually
+ * found without a search.
  */
 #include "fs/opening.h"
 
@@ -50,15 +52,6 @@ static uint64_t gap_length(const struct bw_leaf_finder *finder, uint64_t logical
     return next > logical ? next - logical : UINT64_MAX;
 }
 
-/* The greatest possible key before the key of an extent; false if there is none. */
-static bool key_before(const struct bw_key *key, struct bw_key *before)
-{
-    *before = key->offset     ? (struct bw_key){key->objectid, BW_RAID_STRIPE, key->offset - 1}
-              : key->objectid ? key_of(key->objectid - 1)
-                              : *key;
-    return key->offset || key->objectid;
-}
-
 /*
  * Finds the item of the last extent that contains an address. Overwriting files in place creates
  * extents within others, so this need not be the last one before the address. `*key` is set to the
@@ -77,7 +70,12 @@ static struct bw_error *find_item(struct bw_stripe_tree *stripes, struct bw_leaf
             return NULL;
         distance = logical - item->key.objectid;
         *found = distance < item->key.offset;
-        if (!key_before(&item->key, key))
+        /* the greatest possible key before that of the extent */
+        if (item->key.offset)
+            *key = (struct bw_key){item->key.objectid, BW_RAID_STRIPE, item->key.offset - 1};
+        else if (item->key.objectid)
+            *key = key_of(item->key.objectid - 1);
+        else
             return NULL;
     }
     return NULL;

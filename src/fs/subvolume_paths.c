@@ -50,34 +50,28 @@ static struct bw_error *add_part(struct bw_subvolume_paths *paths, const char *n
     return bw_path_parts_push(&paths->parts, part);
 }
 
-/* Adds the part of a directory, and sets `*inode` to its parent; to 0 if that is lost. */
-static struct bw_error *add_directory(struct directories *directories, uint64_t *inode)
-{
-    struct bw_subvolume_paths *paths = directories->paths;
-    struct bw_parent_step step = {0};
-    struct bw_error *error =
-        bw_inode_step_up(directories->fs, &directories->parent->tree, *inode, &step);
-    if (error && error->code == BW_ERROR_NO_MEMORY)
-        return error;
-    if (error)
-        bw_fs_report(directories->fs, BW_DAMAGE, error);
-    BW_TRY(bw_key_map_put(&directories->parts, *inode, (uint32_t)paths->parts.count));
-    *inode = step.parent;
-    return add_part(paths, step.name, step.name_length);
-}
-
-/* Sets directory `inode` as the parent of the part `below`. */
+/* Sets directory `inode` as the parent of the part `below`, up to a directory that has a part, or
+ * to the top of the parent subvolume. */
 static struct bw_error *link_parents(struct directories *directories, uint32_t below,
                                      uint64_t inode)
 {
     struct bw_subvolume_paths *paths = directories->paths;
     while (inode && inode != BW_SUBVOLUME_ROOT_INODE) {
-        uint32_t known = bw_key_map_get(&directories->parts, inode, UINT32_MAX);
-        uint32_t part = known == UINT32_MAX ? (uint32_t)paths->parts.count : known;
+        const uint32_t known = bw_key_map_get(&directories->parts, inode, UINT32_MAX);
+        const uint32_t part = known == UINT32_MAX ? (uint32_t)paths->parts.count : known;
         paths->parts.items[below].above = part;
         if (part == known)
             return NULL;
-        BW_TRY(add_directory(directories, &inode));
+        struct bw_parent_step step = {0};
+        struct bw_error *error =
+            bw_inode_step_up(directories->fs, &directories->parent->tree, inode, &step);
+        if (error && error->code == BW_ERROR_NO_MEMORY)
+            return error;
+        if (error)
+            bw_fs_report(directories->fs, BW_DAMAGE, error);
+        BW_TRY(bw_key_map_put(&directories->parts, inode, part));
+        BW_TRY(add_part(paths, step.name, step.name_length));
+        inode = step.parent; /* 0: it is lost */
         below = part;
     }
     if (inode)
@@ -92,7 +86,7 @@ static int by_parent(const void *a, const void *b)
     const struct bw_subvolume *right = *(const struct bw_subvolume *const *)b;
     if (left->parent != right->parent)
         return left->parent < right->parent ? -1 : 1;
-    return left < right ? -1 : left > right;
+    return (left > right) - (left < right);
 }
 
 static struct bw_error *join_all(struct directories *directories,
