@@ -26,7 +26,7 @@ BW_VECTOR(bw_device_ranges, struct bw_device_range);
 
 struct bw_device_map {
     struct bw_fs *fs;
-    struct bw_device_ranges ranges; /* in ascending order of devid and offset */
+    struct bw_device_ranges ranges; /* They ascend by devid and offset. */
     /* While the map is made: devices from beginning to end, and the stripes of chunks. */
     struct bw_device_ranges devices, stripes;
     struct bw_moved_ranges moved; /* moved by the remap-tree feature; in ascending order of `to` */

@@ -202,7 +202,7 @@ static struct bw_error *find_only(const struct bw_image_set *set, struct choice 
 struct member {
     size_t image_index; /* index of its disk in the images */
     const struct bw_disk *disk;
-    size_t index;  /* of the partition */
+    size_t index;  /* The partition has this index on the disk. */
     bool is_clone; /* another partition is read instead */
 };
 

@@ -33,7 +33,7 @@ struct bw_recovery {
     struct bw_error *(*names)(void *context, const struct bw_subvolume *subvolume,
                               uint64_t directory, bw_name_visitor *visit, void *visit_context);
     void (*destroy)(struct bw_recovery *recovery);
-    void *context; /**< for `names` */
+    void *context; /**< `names` receives it. */
 };
 
 /** The trees with checksums of data, by number: one, or with the extent-tree-v2 feature several,
@@ -73,7 +73,7 @@ struct bw_fs {
     void (*close_below)(void *below); /**< closes the file system that contains the image; may be
                                          NULL */
     void *below;
-    struct bw_keys *keys;        /**< of encrypted volumes */
+    struct bw_keys *keys;        /**< They open encrypted volumes. */
     struct bw_file_set inputs;   /**< files that are read, or were opened without being used; never
                                   * written to */
     struct bw_reporter reporter; /**< the user's */
@@ -95,8 +95,8 @@ struct bw_fs {
     atomic_uint_fast64_t damages;
     pthread_mutex_t lost_lock;
     struct bw_recovery recovery;
-    uint64_t seed; /**< for hashes of names: random, so that a crafted image cannot contain
-                    * colliding names */
+    uint64_t seed; /**< Hashes of names depend on it. It is random, so that a crafted image cannot
+                    * contain colliding names */
     struct bw_stripe_tree *stripes; /**< NULL without the feature */
     struct bw_key_map lost; /**< addresses of blocks whose loss was reported; protected by lost_lock
                              */

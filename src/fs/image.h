@@ -20,11 +20,11 @@ enum bw_image_role {
 struct bw_disk;
 
 struct bw_image {
-    char *path;      /**< of the file, or of its first part */
-    char *name;      /**< for messages: the path and the container */
+    char *path;      /**< The file, or its first part. */
+    char *name;      /**< Messages call it by its path and container. */
     char *container; /**< what the device lies in, from outside in; NULL: the image is the device */
     unsigned partition;              /**< 0: not a partition, or not yet selected */
-    uint64_t offset;                 /**< of the partition on its disk, in bytes */
+    uint64_t offset;                 /**< The partition begins at this byte of its disk. */
     struct bw_disk *disk;            /**< if it has a partition table that is used */
     struct bw_xlator *storage;       /**< the top of its layers */
     struct bw_superblock superblock; /**< valid unless `bad` is set */

@@ -48,13 +48,13 @@ struct bw_inode_query {
     /** Returns a verified leaf that the caller has in memory; NULL: it must be read. May be NULL.
      */
     const uint8_t *(*known)(void *context, const struct bw_block_pointer *pointer);
-    void *context;           /**< for `known` */
+    void *context;           /**< `known` receives it. */
     struct bw_buffer values; /**< result: values of the properties found by the last run */
     size_t leaves;           /**< result: leaves that the last run has read */
 
     /* Private. */
     struct bw_scan_buffers buffers;
-    struct bw_key keys[4]; /* of each inode, ascending; objectid is filled in */
+    struct bw_key keys[4]; /* Each inode has these; they ascend, and objectid is filled in. */
     unsigned key_count;
     struct bw_inode_attributes *attributes;
     size_t count;

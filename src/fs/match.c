@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Matches the images: selects the file system, and reports the images that are not part of it. */
+/*
+ * Matches the images: selects the file system, and reports the images that are not part of it. The
+ * first image with a superblock decides, or the file system that sprouted from it. Each image gets
+ * its role by the ids in its superblock; then the newest superblock of a device is the one of the
+ * file system. Of several images of one device, only the newest is read, or, with --alternatives,
+ * all in the order of their age.
+ */
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -109,30 +115,32 @@ static bool is_same_device(const struct bw_image *a, const struct bw_image *b)
 /* An fsync writes the log without a new generation. */
 static bool is_newer(const struct bw_superblock *candidate, const struct bw_superblock *chosen)
 {
-    return candidate->generation != chosen->generation ? candidate->generation > chosen->generation
-                                                       : candidate->log_root && !chosen->log_root;
+    if (candidate->generation != chosen->generation)
+        return candidate->generation > chosen->generation;
+    return candidate->log_root && !chosen->log_root;
 }
 
 /* Of two images of the same device, the newer one is used, or else the first. */
-static void drop_one(struct bw_fs *fs, struct bw_image *first, struct bw_image *second)
-{
-    const bool newer = is_newer(&second->superblock, &first->superblock);
-    struct bw_image *dropped = newer ? first : second, *kept = newer ? second : first;
-    /* nothing is missing, so this does not affect the exit status */
-    dropped->role = BW_IMAGE_UNUSED;
-    bw_fs_report(fs, BW_WARNING,
-                 bw_error_create(BW_ERROR_USAGE,
-                                 "%s is not used: duplicate of device %" PRIu64
-                                 ", %s; --alternatives reads both",
-                                 dropped->name, dropped->superblock.device.devid, kept->name));
-}
-
 static void drop_duplicates(struct bw_fs *fs, struct bw_image_set *set)
 {
     for (size_t i = 0; i < set->count; i++)
-        for (size_t j = i + 1; j < set->count && set->images[i].role != BW_IMAGE_UNUSED; j++)
-            if (is_same_device(&set->images[i], &set->images[j]))
-                drop_one(fs, &set->images[i], &set->images[j]);
+        for (size_t j = i + 1; j < set->count && set->images[i].role != BW_IMAGE_UNUSED; j++) {
+            struct bw_image *kept = &set->images[i], *dropped = &set->images[j];
+            if (!is_same_device(kept, dropped))
+                continue;
+            if (is_newer(&dropped->superblock, &kept->superblock)) {
+                kept = &set->images[j];
+                dropped = &set->images[i];
+            }
+            /* nothing is missing, so this does not affect the exit status */
+            dropped->role = BW_IMAGE_UNUSED;
+            bw_fs_report(fs, BW_WARNING,
+                         bw_error_create(BW_ERROR_USAGE,
+                                         "%s is not used: duplicate of device %" PRIu64
+                                         ", %s; --alternatives reads both",
+                                         dropped->name, dropped->superblock.device.devid,
+                                         kept->name));
+        }
 }
 
 /* The newest image of the device of an image. */

@@ -278,7 +278,7 @@ struct volumes {
     const struct building *building;
     const struct group *group;
     size_t added;
-    struct bw_error *error; /* of the first volume that cannot be shown */
+    struct bw_error *error; /* Why the first volume cannot be shown. */
 };
 
 static struct bw_error *add_volume(void *context, const char *name)

@@ -20,7 +20,7 @@ struct bw_subvolume {
     uint64_t directory;   /**< inode of the directory that contains the entry */
     uint64_t index;       /**< offset of the entry's DIR_INDEX key */
     uint64_t bytes;       /**< size of the tree's blocks, as its root item states */
-    uint32_t name_offset; /**< in the table's names */
+    uint32_t name_offset; /**< The name begins here in the names of the table. */
     uint16_t name_length;
     bool deleted; /**< it is being deleted: do not enter it */
     bool is_snapshot;

@@ -11,7 +11,7 @@
 struct bw_fs;
 
 struct bw_path_part {
-    size_t name; /**< in paths->names */
+    size_t name; /**< It begins here in paths->names. */
     uint16_t name_length;
     enum { BW_PART_UNMEASURED, BW_PART_MEASURED, BW_PART_WITHOUT_PATH } state;
     uint32_t above;  /**< index of the parent part, or UINT32_MAX */

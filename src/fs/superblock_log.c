@@ -28,7 +28,7 @@ struct search {
     struct bw_disk_superblock first; /* identifies the device; valid if has_first */
     bool has_first;
     struct bw_superblock_entry newest; /* so far */
-    uint64_t generation;               /* of `newest` */
+    uint64_t generation;               /* The generation that `newest` has. */
     bool found, good; /* found: there is any entry; good: its checksum is correct */
 };
 
@@ -80,7 +80,7 @@ static bool has_entry_since(const struct search *search, uint64_t offset, uint64
  * too far. */
 static uint64_t find_end(const struct search *search, uint64_t start, uint64_t generation)
 {
-    uint64_t low = 0, high = 1; /* in entries: an entry exists at `low`, but not at `high` */
+    uint64_t low = 0, high = 1; /* An entry exists at number `low`, but not at `high`. */
     const uint64_t limit = UINT64_C(2) << LARGEST_ZONE >> 12;
     while (high < limit && has_entry_since(search, start + high * BW_SUPERBLOCK_SIZE, generation)) {
         low = high;
