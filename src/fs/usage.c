@@ -401,7 +401,7 @@ static struct bw_error *estimate_free(struct usage *usage)
 }
 
 /* Completes the devices and groups, and adds them up. */
-static struct bw_error *add_up(struct usage *usage)
+static void add_up(struct usage *usage)
 {
     struct bw_usage *sums = &usage->sums;
     sums->groups = usage->groups;
@@ -437,7 +437,6 @@ static struct bw_error *add_up(struct usage *usage)
     sums->unallocated = subtract_saturating(sums->device_size, sums->allocated);
     sums->data_ratio = ratio_of(sums, BW_GROUP_DATA);
     sums->metadata_ratio = ratio_of(sums, BW_GROUP_METADATA);
-    return estimate_free(usage);
 }
 
 /* The global reserve: the metadata space that a mount keeps back, so that files can always be
@@ -513,7 +512,8 @@ static struct bw_error *gather_usage(struct usage *usage)
         return bw_error_no_memory();
     BW_TRY(bw_fs_chunks(usage->fs, add_stripes, usage));
     BW_TRY(compute_reserve(usage->fs, &usage->sums));
-    return add_up(usage);
+    add_up(usage);
+    return estimate_free(usage);
 }
 
 struct bw_error *bw_fs_usage(struct bw_fs *fs, struct bw_usage **result)
