@@ -8,22 +8,22 @@
 
 void bw_adopted_free(struct bw_adopted *adopted)
 {
-    free(adopted->leaves);
+    bw_adopted_leaves_free(&adopted->leaves);
     *adopted = (struct bw_adopted){0};
 }
 
 size_t bw_adopted_until(const struct bw_adopted *adopted, const struct bw_key *key)
 {
-    return BW_FIRST_INDEX(i, adopted->count,
-                          bw_key_compare(&adopted->leaves[i].pointer.expectation.first_key, key) >
-                              0);
+    return BW_FIRST_INDEX(
+        i, adopted->leaves.count,
+        bw_key_compare(&adopted->leaves.items[i].pointer.expectation.first_key, key) > 0);
 }
 
 const struct bw_adopted_leaf *bw_adopted_leaf_of(const struct bw_adopted *adopted,
                                                  const struct bw_key *key)
 {
     size_t until = bw_adopted_until(adopted, key);
-    const struct bw_adopted_leaf *leaf = until ? &adopted->leaves[until - 1] : NULL;
+    const struct bw_adopted_leaf *leaf = until ? &adopted->leaves.items[until - 1] : NULL;
     return leaf && bw_key_compare(key, &leaf->last_key) <= 0 ? leaf : NULL;
 }
 
@@ -54,7 +54,7 @@ bw_adopted_visit(const struct bw_tree_reader *reader, const struct bw_adopted *a
         if (!block)
             return bw_error_no_memory();
         BW_AUTO_ERROR struct bw_error *error =
-            bw_block_read(reader, &adopted->leaves[i].pointer, block);
+            bw_block_read(reader, &adopted->leaves.items[i].pointer, block);
         struct bw_node leaf = bw_node_view(block, reader->nodesize);
         if (!error)
             BW_TRY(visit(context, &leaf));

@@ -100,11 +100,12 @@ struct bw_adopted_leaf {
     uint32_t wave;          /**< as in struct bw_lost_range, if there is a walk */
 };
 
+BW_VECTOR(bw_adopted_leaves, struct bw_adopted_leaf);
+
 /** The adopted leaves of a tree. All zeros is an empty list. */
 struct bw_adopted {
-    struct bw_adopted_leaf *leaves; /**< ascending, without overlap */
-    size_t count, capacity;
-    bool complete; /**< a key that is in none of the leaves is not in the tree */
+    struct bw_adopted_leaves leaves; /**< ascending, without overlap */
+    bool complete;                   /**< a key that is in none of the leaves is not in the tree */
 };
 
 /** Finds leaves below lost nodes. Implemented in recovery/, used by readers of trees. */

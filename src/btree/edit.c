@@ -5,33 +5,20 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
 #include "btree/edit.h"
 #include "btree/memory.h"
 
-/* Adds a block with undefined contents; NULL if memory runs out. */
-static uint8_t *memory_add(struct bw_block_memory *memory, uint64_t *address)
-{
-    uint8_t *block = BW_ARRAY_RESERVE(memory->blocks, memory->count, memory->capacity)
-                         ? malloc(memory->nodesize)
-                         : NULL;
-    *address = BW_MEMORY_START + (uint64_t)memory->count * memory->nodesize;
-    if (block)
-        memory->blocks[memory->count++] = block;
-    return block;
-}
-
 void bw_memory_cut(struct bw_block_memory *memory, size_t count)
 {
-    while (memory->count > count)
-        free(memory->blocks[--memory->count]);
+    while (memory->blocks.count > count)
+        free(bw_memory_blocks_pop(&memory->blocks));
 }
 
 void bw_memory_free(struct bw_block_memory *memory)
 {
     bw_memory_cut(memory, 0);
-    free(memory->blocks);
+    bw_memory_blocks_free(&memory->blocks);
     *memory = (struct bw_block_memory){.nodesize = memory->nodesize};
 }
 
@@ -133,9 +120,13 @@ static struct bw_error *check_block(const struct bw_node *node)
 static struct bw_error *new_block(struct bw_tree_editor *editor, uint8_t level, uint8_t **block,
                                   uint64_t *address)
 {
-    *block = memory_add(editor->memory, address);
+    struct bw_block_memory *memory = editor->memory;
+    BW_TRY(bw_memory_blocks_reserve(&memory->blocks, 1));
+    *block = malloc(memory->nodesize);
     if (!*block)
         return bw_error_no_memory();
+    *address = BW_MEMORY_START + (uint64_t)memory->blocks.count * memory->nodesize;
+    memory->blocks.items[memory->blocks.count++] = *block;
     struct bw_disk_header *header = header_of(*block);
     memset(header, 0, sizeof *header);
     header->bytenr = bw_put64(*address);

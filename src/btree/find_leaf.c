@@ -185,9 +185,9 @@ static struct bw_error *find_adopted(struct bw_leaf_finder *finder, const struct
     const size_t until = bw_adopted_until(adopted, key);
     const struct bw_adopted_leaf *leaf = NULL, *next = NULL;
     if (until)
-        leaf = &adopted->leaves[until - 1];
-    if (until < adopted->count)
-        next = &adopted->leaves[until];
+        leaf = &adopted->leaves.items[until - 1];
+    if (until < adopted->leaves.count)
+        next = &adopted->leaves.items[until];
     if (leaf && bw_key_compare(key, &leaf->pointer.expectation.end_key) < 0)
         return read_adopted(finder, leaf, &leaf->pointer.expectation.first_key);
     const bool ends_here =

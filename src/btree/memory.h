@@ -8,12 +8,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/vector.h"
+
+BW_VECTOR(bw_memory_blocks, uint8_t *);
+
 /** The blocks. Any thread may read them while no thread adds one. Set `nodesize`; the rest begins
  * as zeros. */
 struct bw_block_memory {
     uint32_t nodesize;
-    uint8_t **blocks;
-    size_t count, capacity;
+    struct bw_memory_blocks blocks;
 };
 
 /** The first address: above those that the kernel gives to chunks. */
@@ -25,7 +28,7 @@ static inline uint8_t *bw_memory_block(const struct bw_block_memory *memory, uin
     if (!memory || address < BW_MEMORY_START || (address - BW_MEMORY_START) % memory->nodesize)
         return NULL;
     uint64_t number = (address - BW_MEMORY_START) / memory->nodesize;
-    return number < memory->count ? memory->blocks[number] : NULL;
+    return number < memory->blocks.count ? memory->blocks.items[number] : NULL;
 }
 
 /** Removes the blocks after the first `count`. */

@@ -166,8 +166,8 @@ static struct bw_error *scan_adopted(struct state *state, const struct bw_block_
                                      const struct bw_adopted *adopted)
 {
     BW_TRY(begin_leaves(state, BW_BATCH));
-    for (size_t i = 0; i < adopted->count; i++) {
-        const struct bw_block_pointer *leaf = &adopted->leaves[i].pointer;
+    for (size_t i = 0; i < adopted->leaves.count; i++) {
+        const struct bw_block_pointer *leaf = &adopted->leaves.items[i].pointer;
         if (bw_key_compare(&leaf->expectation.first_key, &lost->expectation.first_key) >= 0 &&
             bw_key_compare(&leaf->expectation.first_key, &lost->expectation.end_key) < 0)
             BW_TRY(add_leaf(state, leaf));

@@ -480,7 +480,7 @@ static struct bw_error *add_ranges(struct bw_owner_search *search)
 /* With a log that was replayed, trees have blocks that the extent tree does not know. */
 static bool has_references(const struct bw_fs *fs)
 {
-    return fs->extent_tree.id && !fs->memory.count &&
+    return fs->extent_tree.id && !fs->memory.blocks.count &&
            !(fs->superblock.incompat_flags & BW_INCOMPAT_EXTENT_TREE_V2);
 }
 

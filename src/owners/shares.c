@@ -437,7 +437,7 @@ static struct bw_error *count_all(struct bw_shares *shares, struct bw_fs *fs,
 {
     struct bw_shared_extents shared = {0};
     bool wrong = false;
-    if (!fs->memory.count) {
+    if (!fs->memory.blocks.count) {
         struct bw_error *error = bw_shared_load(&shared, fs, list, options->threads,
                                                 options->progress, options->context);
         if (error) {

@@ -6,7 +6,6 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/hash_table.h"
 #include "base/vector.h"
@@ -244,10 +243,7 @@ static struct bw_error *adopt_leaf(struct adoption *adoption, const struct found
     adopted.pointer.expectation.first_key = first;
     adopted.pointer.expectation.has_first_key = true;
     adopted.pointer.expectation.end_key = end_of_loss(&adoption->lost, range);
-    if (!BW_ARRAY_RESERVE(result->leaves, result->count, result->capacity))
-        return bw_error_no_memory();
-    result->leaves[result->count++] = adopted;
-    return NULL;
+    return bw_adopted_leaves_push(&result->leaves, adopted);
 }
 
 static struct bw_error *add_block(struct adoption *adoption, struct found_blocks *blocks,
@@ -411,11 +407,12 @@ static int by_first_key(const void *a, const void *b)
 static void put_in_order(struct bw_adopted *adopted)
 {
     size_t kept = 0;
-    if (adopted->count)
-        qsort(adopted->leaves, adopted->count, sizeof *adopted->leaves, by_first_key);
-    for (size_t i = 0; i < adopted->count; i++) {
-        struct bw_adopted_leaf *leaf = &adopted->leaves[i];
-        struct bw_adopted_leaf *before = kept ? &adopted->leaves[kept - 1] : NULL;
+    if (adopted->leaves.count)
+        qsort(adopted->leaves.items, adopted->leaves.count, sizeof *adopted->leaves.items,
+              by_first_key);
+    for (size_t i = 0; i < adopted->leaves.count; i++) {
+        struct bw_adopted_leaf *leaf = &adopted->leaves.items[i];
+        struct bw_adopted_leaf *before = kept ? &adopted->leaves.items[kept - 1] : NULL;
         const struct bw_key *first = &leaf->pointer.expectation.first_key;
         if (before && bw_key_compare(first, &before->last_key) <= 0) {
             adopted->complete &= leaf->pointer.bytenr == before->pointer.bytenr;
@@ -423,9 +420,9 @@ static void put_in_order(struct bw_adopted *adopted)
         }
         if (before && bw_key_compare(first, &before->pointer.expectation.end_key) < 0)
             before->pointer.expectation.end_key = *first;
-        adopted->leaves[kept++] = *leaf;
+        adopted->leaves.items[kept++] = *leaf;
     }
-    adopted->count = kept;
+    adopted->leaves.count = kept;
 }
 
 /* Notes the lost nodes. `*highest` is set to their highest level, where the search begins. */
@@ -491,7 +488,7 @@ static struct bw_error *find_leaves(struct adoption *adoption)
 struct bw_error *bw_adopt_leaves(const struct bw_fs *fs, const struct bw_tree *tree,
                                  const struct bw_lost_ranges *lost, struct bw_adopted *result)
 {
-    result->count = 0;
+    result->leaves.count = 0;
     result->complete = false;
     struct adoption *adoption = calloc(1, sizeof *adoption);
     if (!adoption)

@@ -162,13 +162,13 @@ static struct bw_error *open_tree(struct applier *applier, const struct bw_recei
     if (!parent) {
         BW_TRY(bw_editor_create_empty(editor, &fs->reader, &fs->memory, subvolume->tree.id,
                                       generation));
-        editor->shared = fs->memory.count - 1;
+        editor->shared = fs->memory.blocks.count - 1;
         return bw_stream_tree_begin(&applier->tree);
     }
     struct bw_tree tree = parent->tree;
     tree.id = subvolume->tree.id;
     BW_TRY(bw_editor_create(editor, &fs->reader, &fs->memory, &tree, generation));
-    editor->shared = fs->memory.count;
+    editor->shared = fs->memory.blocks.count;
     return NULL;
 }
 
@@ -592,7 +592,7 @@ static struct bw_error *apply_all(struct applier *applier)
 struct bw_error *bw_apply_stream(struct bw_received_set *set, size_t image, uint64_t base,
                                  struct bw_apply_result *result)
 {
-    const size_t before = set->received.count, blocks = set->fs->memory.count;
+    const size_t before = set->received.count, blocks = set->fs->memory.blocks.count;
     const struct bw_stream_source source = bw_image_stream(&set->fs->images[image]);
     struct applier applier = {.set = set, .result = result, .image = image, .base = base};
     *result = (struct bw_apply_result){0};

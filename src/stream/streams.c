@@ -330,7 +330,7 @@ static struct bw_error *put_top(struct top *top)
     const uint64_t generation = fs->superblock.generation;
     BW_TRY(bw_editor_create_empty(&top->tree.editor, &fs->reader, &fs->memory, BW_TOP_SUBVOLUME,
                                   generation));
-    top->tree.editor.shared = fs->memory.count - 1;
+    top->tree.editor.shared = fs->memory.blocks.count - 1;
     BW_TRY(bw_editor_create_empty(&top->roots, &fs->reader, &fs->memory, BW_ROOT_TREE, generation));
     top->roots.shared = top->tree.editor.shared;
     BW_TRY(bw_stream_tree_begin(&top->tree));

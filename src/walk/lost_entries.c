@@ -251,7 +251,7 @@ static struct bw_error *adopt_leaves(struct bw_subvolume_walk *walk)
     free(nodes.items);
     BW_TRY(error);
     BW_TRY(bw_adopt_leaves(walk->fs, walk->scope.tree, &walk->lost, &walk->adopted));
-    if (!walk->adopted.count)
+    if (!walk->adopted.leaves.count)
         return NULL;
     BW_TRY(bw_waves_walk_adopted(walk));
     return bw_waves_run(walk);

@@ -167,7 +167,7 @@ static struct bw_error *begin_subvolume(struct bw_subvolume_walk *walk,
                                          .writer = walk->writer,
                                          .choice = &walk->choice,
                                          .wanting = &walk->wanting};
-    walk->pending.count = walk->lost.count = walk->adopted.count = 0;
+    walk->pending.count = walk->lost.count = walk->adopted.leaves.count = 0;
     walk->wanting = 0;
     bw_key_map_clear(&walk->lost_blocks);
     walk->wave = 1;

@@ -125,8 +125,8 @@ static struct bw_error *make_tasks(struct bw_subvolume_walk *walk, bool only_ado
 
     if (!only_adopted)
         BW_TRY(bw_tree_scan(&walk->fs->reader, walk->scope.tree, &scan));
-    for (size_t i = 0; i < walk->adopted.count; i++) {
-        const struct bw_adopted_leaf *leaf = &walk->adopted.leaves[i];
+    for (size_t i = 0; i < walk->adopted.leaves.count; i++) {
+        const struct bw_adopted_leaf *leaf = &walk->adopted.leaves.items[i];
         if (!has_pending_entries(walk, &leaf->pointer))
             continue;
         BW_TRY(add_task(walk, &leaf->pointer));

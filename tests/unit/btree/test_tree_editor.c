@@ -169,7 +169,7 @@ static void test_cost(void **state)
     const struct bw_key key = key_of(1);
     make_bench(&bench, make_image(&model));
     expect_success(bw_edit_put(&bench.editor, &key, "new", 3));
-    assert_int_equal(bench.memory.count, bench.tree.root.level + 1);
+    assert_int_equal(bench.memory.blocks.count, bench.tree.root.level + 1);
     const struct bw_item too_large = {key, bytes_of(1, 1), bw_edit_room(&bench.editor) + 1};
     expect_error(bw_edit_put(&bench.editor, &key, too_large.data, too_large.size), BW_ERROR_CORRUPT,
                  "fits no leaf");
