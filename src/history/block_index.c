@@ -7,7 +7,6 @@
 #include <string.h>
 #include <xxhash.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/pool.h"
 #include "base/search.h"
@@ -25,7 +24,7 @@ void bw_found_init(struct bw_found_index *index)
 
 void bw_found_free(struct bw_found_index *index)
 {
-    free(index->blocks);
+    bw_found_blocks_free(&index->blocks);
     bw_numbers_free(&index->owners);
     free(index->starts);
     bw_key_map_free(&index->owner_numbers);
@@ -143,8 +142,9 @@ static int compare_blocks(const void *left, const void *right)
 static size_t place_of(const struct bw_found_index *index, const struct bw_found_block *first)
 {
     enum { NEAR = 1 << 15 };
-    size_t at = index->count;
-    while (at && index->count - at < NEAR && compare_blocks(&index->blocks[at - 1], first) > 0)
+    size_t at = index->blocks.count;
+    while (at && index->blocks.count - at < NEAR &&
+           compare_blocks(&index->blocks.items[at - 1], first) > 0)
         at--;
     return at;
 }
@@ -154,21 +154,20 @@ void bw_found_add(struct bw_found_index *index, const struct bw_found_block *blo
     if (!count)
         return;
     pthread_mutex_lock(&index->lock);
-    struct bw_found_block *grown =
-        bw_array_grown(index->blocks, index->count + count, &index->capacity, sizeof *blocks);
-    if (!grown)
-        index->no_memory = true;
+    struct bw_found_blocks *all = &index->blocks;
+    const bool has_room = !bw_found_blocks_reserve(all, count);
+    index->no_memory |= !has_room;
     index->parts = 0;
-    if (grown) {
-        index->blocks = grown;
+    if (has_room) {
         const size_t at = place_of(index, &blocks[0]);
-        index->unsorted |= at && compare_blocks(&grown[at - 1], &blocks[0]) >= 0;
-        index->unsorted |= at < index->count && compare_blocks(&blocks[count - 1], &grown[at]) >= 0;
+        struct bw_found_block *place = all->items + at;
+        index->unsorted |= at && compare_blocks(&place[-1], &blocks[0]) >= 0;
+        index->unsorted |= at < all->count && compare_blocks(&blocks[count - 1], place) >= 0;
         for (size_t i = 1; i < count; i++)
             index->unsorted |= compare_blocks(&blocks[i - 1], &blocks[i]) >= 0;
-        memmove(grown + at + count, grown + at, (index->count - at) * sizeof *grown);
-        memcpy(grown + at, blocks, count * sizeof *grown);
-        index->count += count;
+        memmove(place + count, place, (all->count - at) * sizeof *place);
+        memcpy(place, blocks, count * sizeof *place);
+        all->count += count;
     }
     pthread_mutex_unlock(&index->lock);
 }
@@ -178,23 +177,25 @@ void bw_found_add(struct bw_found_index *index, const struct bw_found_block *blo
 static void divide_addresses(struct bw_found_index *index)
 {
     enum { BLOCKS_OF_A_PART = 8 };
-    const uint64_t lowest = index->count ? index->blocks[0].bytenr : 0;
-    const uint64_t span = index->count ? index->blocks[index->count - 1].bytenr - lowest : 0;
+    const uint64_t lowest = index->blocks.count ? index->blocks.items[0].bytenr : 0;
+    const uint64_t span =
+        index->blocks.count ? index->blocks.items[index->blocks.count - 1].bytenr - lowest : 0;
     unsigned shift = 0;
     free(index->starts);
     index->starts = NULL;
     index->parts = 0;
-    while (span >> shift > index->count / BLOCKS_OF_A_PART + 1)
+    while (span >> shift > index->blocks.count / BLOCKS_OF_A_PART + 1)
         shift++;
     const size_t parts = (size_t)(span >> shift) + 1;
-    if (index->count <= UINT32_MAX)
+    if (index->blocks.count <= UINT32_MAX)
         index->starts = malloc((parts + 1) * sizeof *index->starts);
     if (!index->starts)
         return;
     index->parts = parts;
     index->part_shift = shift;
     for (size_t part = 0, at = 0; part <= parts; part++) {
-        while (at < index->count && (index->blocks[at].bytenr - lowest) >> shift < part)
+        while (at < index->blocks.count &&
+               (index->blocks.items[at].bytenr - lowest) >> shift < part)
             at++;
         index->starts[part] = (uint32_t)at;
     }
@@ -203,21 +204,22 @@ static void divide_addresses(struct bw_found_index *index)
 static void sort_blocks(struct bw_found_index *index)
 {
     size_t kept = 0;
-    qsort(index->blocks, index->count, sizeof *index->blocks, compare_blocks);
-    for (size_t i = 0; i < index->count; i++)
-        if (!kept || compare_blocks(&index->blocks[kept - 1], &index->blocks[i]) != 0)
-            index->blocks[kept++] = index->blocks[i];
-    index->count = kept;
+    qsort(index->blocks.items, index->blocks.count, sizeof *index->blocks.items, compare_blocks);
+    for (size_t i = 0; i < index->blocks.count; i++)
+        if (!kept || compare_blocks(&index->blocks.items[kept - 1], &index->blocks.items[i]) != 0)
+            index->blocks.items[kept++] = index->blocks.items[i];
+    index->blocks.count = kept;
     index->unsorted = false;
 }
 
 void bw_found_sort(struct bw_found_index *index)
 {
     struct bw_found_block *fitting =
-        index->count ? realloc(index->blocks, index->count * sizeof *fitting) : NULL;
+        index->blocks.count ? realloc(index->blocks.items, index->blocks.count * sizeof *fitting)
+                            : NULL;
     if (fitting) {
-        index->blocks = fitting;
-        index->capacity = index->count;
+        index->blocks.items = fitting;
+        index->blocks.capacity = index->blocks.count;
     }
     if (index->unsorted)
         sort_blocks(index);
@@ -227,8 +229,8 @@ void bw_found_sort(struct bw_found_index *index)
 const struct bw_found_block *bw_found_find(const struct bw_found_index *index, uint64_t bytenr,
                                            uint64_t generation)
 {
-    const struct bw_found_block *blocks = index->blocks;
-    size_t count = index->count;
+    const struct bw_found_block *blocks = index->blocks.items;
+    size_t count = index->blocks.count;
     if (count && index->parts) {
         const uint64_t part = (bytenr - blocks->bytenr) >> index->part_shift;
         if (bytenr < blocks->bytenr || part >= index->parts)
@@ -299,7 +301,7 @@ static struct file_header header_of(const struct bw_history *history, uint64_t h
                                  .log_root = bw_put64(superblock->log_root),
                                  .images = bw_put64(hash_of_images(history->fs)),
                                  .owners = bw_put64(history->index.owners.count),
-                                 .blocks = bw_put64(history->index.count),
+                                 .blocks = bw_put64(history->index.blocks.count),
                                  .zeros = bw_put64(history->facts.zeros),
                                  .bytes = bw_put64(history->facts.bytes),
                                  .unread = bw_put64(history->facts.unread),
@@ -332,10 +334,10 @@ static struct bw_error *write_body(const struct bw_found_index *index, bw_consum
         const bw_le64 id = bw_put64(index->owners.items[i]);
         BW_TRY(consume(context, (const char *)&id, sizeof id));
     }
-    for (size_t done = 0; done < index->count;) {
+    for (size_t done = 0; done < index->blocks.count;) {
         size_t count = 0;
-        for (; count < BATCH && done < index->count; count++)
-            blocks[count] = pack_block(&index->blocks[done++]);
+        for (; count < BATCH && done < index->blocks.count; count++)
+            blocks[count] = pack_block(&index->blocks.items[done++]);
         BW_TRY(consume(context, (const char *)blocks, count * sizeof *blocks));
     }
     return NULL;
@@ -390,14 +392,13 @@ static bool is_of_file_system(const struct bw_history *history, const struct fil
 
 static bool read_blocks(struct bw_found_index *index, const struct file_block *blocks, size_t count)
 {
-    index->blocks = malloc(count * sizeof *index->blocks + 1);
-    if (!index->blocks)
+    if (bw_found_blocks_reserve(&index->blocks, count))
         return false;
-    index->capacity = count;
-    for (; index->count < count; index->count++) {
-        struct bw_found_block *block = &index->blocks[index->count];
-        if (!unpack_block(&blocks[index->count], block) || block->owner >= index->owners.count ||
-            (index->count && block[-1].bytenr >= block->bytenr &&
+    for (; index->blocks.count < count; index->blocks.count++) {
+        struct bw_found_block *block = &index->blocks.items[index->blocks.count];
+        if (!unpack_block(&blocks[index->blocks.count], block) ||
+            block->owner >= index->owners.count ||
+            (index->blocks.count && block[-1].bytenr >= block->bytenr &&
              (block[-1].bytenr > block->bytenr || block[-1].generation >= block->generation)))
             return false;
     }
@@ -473,7 +474,7 @@ static void read_batch(struct verifying *verifying, size_t begin, size_t count, 
     struct bw_block_pointer pointers[BW_BATCH];
     struct bw_request requests[BW_BATCH];
     for (size_t i = 0; i < count; i++) {
-        const struct bw_found_block *block = &history->index.blocks[begin + i];
+        const struct bw_found_block *block = &history->index.blocks.items[begin + i];
         pointers[i] = bw_found_pointer(&history->index, block);
         requests[i] =
             bw_block_request(&history->reader, &pointers[i], buffer + i * history->reader.nodesize);
@@ -481,7 +482,7 @@ static void read_batch(struct verifying *verifying, size_t begin, size_t count, 
     }
     bw_blocks_read(&history->reader, requests, count);
     for (size_t i = 0; i < count; i++) {
-        struct bw_found_block *block = &history->index.blocks[begin + i];
+        struct bw_found_block *block = &history->index.blocks.items[begin + i];
         if (requests[i].error || !is_as_recorded(history, block, requests[i].buffer))
             block->owner = GONE;
         bw_error_free(requests[i].error);
@@ -492,7 +493,7 @@ static void verify_batch(void *context, unsigned worker, size_t task)
 {
     struct verifying *verifying = context;
     const size_t begin = task * verifying->batch;
-    const size_t left = verifying->history->index.count - begin;
+    const size_t left = verifying->history->index.blocks.count - begin;
     BW_AUTO_FREE uint8_t *buffer = bw_block_buffer(&verifying->history->reader, verifying->batch);
     (void)worker;
     if (buffer)
@@ -508,13 +509,13 @@ struct bw_error *bw_history_verify_index(struct bw_history *history, unsigned th
     struct bw_pool *pool = bw_pool_create(bw_pool_workers(threads));
     if (!pool)
         return bw_error_no_memory();
-    bw_pool_run(pool, (index->count + verifying.batch - 1) / verifying.batch, verify_batch,
+    bw_pool_run(pool, (index->blocks.count + verifying.batch - 1) / verifying.batch, verify_batch,
                 &verifying);
     bw_pool_destroy(pool);
     size_t kept = 0;
-    for (size_t i = 0; i < index->count; i++)
-        if (index->blocks[i].owner != GONE)
-            index->blocks[kept++] = index->blocks[i];
-    index->count = kept;
+    for (size_t i = 0; i < index->blocks.count; i++)
+        if (index->blocks.items[i].owner != GONE)
+            index->blocks.items[kept++] = index->blocks.items[i];
+    index->blocks.count = kept;
     return verifying.no_memory ? bw_error_no_memory() : NULL;
 }

@@ -30,10 +30,11 @@ struct __attribute__((packed, aligned(4))) bw_found_block {
 static_assert(sizeof(struct bw_found_block) == 36, "what a block costs");
 static_assert(BW_FOUND_MOST_LEVEL < 1 << 3, "levels have room");
 
+BW_VECTOR(bw_found_blocks, struct bw_found_block);
+
 /** The blocks that were found. Initialize with bw_found_init(). */
 struct bw_found_index {
-    struct bw_found_block *blocks; /**< once sorted: ascending by bytenr, then generation */
-    size_t count, capacity;
+    struct bw_found_blocks blocks;   /**< once sorted: ascending by bytenr, then generation */
     struct bw_numbers owners;        /**< ids of trees */
     struct bw_key_map owner_numbers; /**< from ids to indices in `owners` */
     uint32_t *starts; /**< once sorted: the index of the first block in each part of the

@@ -57,7 +57,7 @@ static void add_loss(struct bw_loss *sum, struct bw_loss loss)
 static struct bw_loss *loss_of(struct bw_completeness *completeness,
                                const struct bw_found_block *block)
 {
-    const size_t place = (size_t)(block - completeness->index->blocks);
+    const size_t place = (size_t)(block - completeness->index->blocks.items);
     const size_t first = completeness->first[block->level];
     const size_t count = completeness->first[block->level + 1] - first;
     return &completeness
@@ -185,7 +185,7 @@ static struct bw_loss assess_pointer(struct bw_completeness *completeness,
 
 static void mark_child(struct bw_completeness *completeness, const struct bw_found_block *block)
 {
-    const size_t place = (size_t)(block - completeness->index->blocks);
+    const size_t place = (size_t)(block - completeness->index->blocks.items);
     atomic_fetch_or_explicit(&completeness->children[place / 8], (unsigned char)(1 << place % 8),
                              memory_order_relaxed);
 }
@@ -264,7 +264,7 @@ static void announce_batch(const struct level *level, size_t task)
     size_t count = 0;
     for (size_t i = level->begin + task * batch; i < level->end && count < batch; i++)
         ranges[count++] =
-            (struct bw_range){completeness->index->blocks[completeness->nodes[i]].bytenr,
+            (struct bw_range){completeness->index->blocks.items[completeness->nodes[i]].bytenr,
                               completeness->reader.nodesize};
     if (count)
         bw_blocks_advise(&completeness->reader, ranges, count);
@@ -287,8 +287,9 @@ static void assess_batch(void *context, unsigned worker, size_t task)
     if (!buffer)
         completeness->no_memory = true;
     for (size_t i = 0; buffer && i < count; i++) {
-        pointers[i] = bw_found_pointer(
-            completeness->index, &completeness->index->blocks[completeness->nodes[begin + i]]);
+        pointers[i] =
+            bw_found_pointer(completeness->index,
+                             &completeness->index->blocks.items[completeness->nodes[begin + i]]);
         requests[i] = bw_block_request(&completeness->reader, &pointers[i],
                                        buffer + i * completeness->reader.nodesize);
         requests[i].keep = false;
@@ -309,21 +310,21 @@ static bool list_nodes(struct bw_completeness *completeness)
 {
     const struct bw_found_index *index = completeness->index;
     size_t next[BW_MAX_LEVEL + 1] = {0};
-    for (size_t i = 0; i < index->count; i++)
-        if (index->blocks[i].level)
-            completeness->first[index->blocks[i].level + 1]++;
+    for (size_t i = 0; i < index->blocks.count; i++)
+        if (index->blocks.items[i].level)
+            completeness->first[index->blocks.items[i].level + 1]++;
     for (unsigned level = 1; level <= BW_MAX_LEVEL; level++)
         next[level] = completeness->first[level] += completeness->first[level - 1];
     const size_t count = completeness->first[BW_MAX_LEVEL];
     completeness->nodes = calloc(count + 1, sizeof *completeness->nodes);
     completeness->losses = calloc(count + 1, sizeof *completeness->losses);
-    completeness->children = calloc(index->count / 8 + 1, 1);
+    completeness->children = calloc(index->blocks.count / 8 + 1, 1);
     if (!completeness->nodes || !completeness->losses || !completeness->children ||
-        index->count > UINT32_MAX)
+        index->blocks.count > UINT32_MAX)
         return false;
-    for (size_t i = 0; i < index->count; i++)
-        if (index->blocks[i].level)
-            completeness->nodes[next[index->blocks[i].level]++] = (uint32_t)i;
+    for (size_t i = 0; i < index->blocks.count; i++)
+        if (index->blocks.items[i].level)
+            completeness->nodes[next[index->blocks.items[i].level]++] = (uint32_t)i;
     return true;
 }
 
@@ -385,6 +386,6 @@ struct bw_loss bw_completeness_of_tree(struct bw_completeness *completeness,
 bool bw_completeness_is_child(const struct bw_completeness *completeness,
                               const struct bw_found_block *block)
 {
-    const size_t place = (size_t)(block - completeness->index->blocks);
+    const size_t place = (size_t)(block - completeness->index->blocks.items);
     return completeness->children[place / 8] >> place % 8 & 1;
 }

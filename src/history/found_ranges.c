@@ -71,8 +71,8 @@ static struct bw_error *read_batch(struct found_batch *batch)
 static struct bw_error *add_blocks(struct found_batch *batch)
 {
     const struct bw_found_index *index = &batch->history->index;
-    for (size_t i = 0; i < index->count; i++) {
-        const struct bw_found_block *block = &index->blocks[i];
+    for (size_t i = 0; i < index->blocks.count; i++) {
+        const struct bw_found_block *block = &index->blocks.items[i];
         const uint64_t owner = bw_found_owner(index, block);
         const bool has_files = owner == BW_TOP_SUBVOLUME || owner == BW_ROOT_TREE ||
                                (owner >= BW_FIRST_SUBVOLUME && owner <= BW_LAST_SUBVOLUME);

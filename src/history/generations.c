@@ -412,8 +412,8 @@ BW_VECTOR(candidates, struct bw_root_pointer);
 /* Adds the roots of chunk trees, and finds candidates for roots of root trees. */
 static struct bw_error *find_candidates(struct bw_history *history, struct candidates *candidates)
 {
-    for (size_t i = 0; i < history->index.count; i++) {
-        const struct bw_found_block *block = &history->index.blocks[i];
+    for (size_t i = 0; i < history->index.blocks.count; i++) {
+        const struct bw_found_block *block = &history->index.blocks.items[i];
         const struct bw_root_pointer root = {block->bytenr, block->generation, block->level};
         const uint64_t owner = bw_found_owner(&history->index, block);
         if ((owner != BW_ROOT_TREE && owner != BW_CHUNK_TREE) ||
@@ -756,8 +756,8 @@ static struct bw_error *fill_history(struct bw_history *history,
 {
     enum { LEAVES = 1 << 20, LEAVES_A_BLOCK = 64 };
     BW_TRY(fill_index(history, options));
-    history->leaves = LEAVES + history->index.count * LEAVES_A_BLOCK;
-    history->facts.blocks = history->index.count;
+    history->leaves = LEAVES + history->index.blocks.count * LEAVES_A_BLOCK;
+    history->facts.blocks = history->index.blocks.count;
     history->assessed = history->facts.scanned && !options->only_list;
     report_unread(history);
     if (history->facts.scanned)

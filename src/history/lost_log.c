@@ -109,8 +109,8 @@ static struct bw_error *choose_root(struct bw_fs *fs, const struct bw_found_inde
                                     struct log_root *newest, size_t *count)
 {
     *count = 0;
-    for (size_t i = 0; i < index->count; i++) {
-        const struct bw_found_block *block = &index->blocks[i];
+    for (size_t i = 0; i < index->blocks.count; i++) {
+        const struct bw_found_block *block = &index->blocks.items[i];
         const struct bw_key first = bw_found_first_key(block);
         struct log_root found = {.root = {block->bytenr, block->generation, block->level},
                                  .changed = INT64_MIN};

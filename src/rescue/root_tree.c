@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "base/buffer.h"
 #include "base/cleanup.h"
 #include "base/human.h"
@@ -134,25 +133,21 @@ static int newest_first(const void *left, const void *right)
     return is_higher(left, right, false) ? -1 : is_higher(right, left, false);
 }
 
+BW_VECTOR(root_pointers, struct bw_root_pointer);
+
 /* Lists all blocks that may be the root of a tree, the most likely first. */
 static struct bw_error *list_candidates(const struct bw_found_index *index, uint64_t id,
-                                        uint64_t newest, struct bw_root_pointer **roots,
-                                        size_t *count)
+                                        uint64_t newest, struct root_pointers *roots)
 {
-    size_t capacity = 0;
-    *roots = NULL;
-    *count = 0;
-    for (size_t i = 0; i < index->count; i++) {
-        const struct bw_found_block *block = &index->blocks[i];
+    for (size_t i = 0; i < index->blocks.count; i++) {
+        const struct bw_found_block *block = &index->blocks.items[i];
         if (bw_found_owner(index, block) != id || block->generation > newest)
             continue;
-        if (!BW_ARRAY_RESERVE(*roots, *count, capacity))
-            return bw_error_no_memory();
-        (*roots)[(*count)++] =
-            (struct bw_root_pointer){block->bytenr, block->generation, block->level};
+        const struct bw_root_pointer root = {block->bytenr, block->generation, block->level};
+        BW_TRY(root_pointers_push(roots, root));
     }
-    if (*count)
-        qsort(*roots, *count, sizeof **roots, newest_first);
+    if (roots->count)
+        qsort(roots->items, roots->count, sizeof *roots->items, newest_first);
     return NULL;
 }
 
@@ -190,14 +185,14 @@ static struct bw_error *count_blocks(const struct bw_fs *fs, const struct bw_fou
 static struct bw_error *find_extent_tree(const struct bw_fs *fs, const struct bw_found_index *index,
                                          uint64_t newest, struct bw_tree *tree)
 {
-    struct bw_root_pointer *roots;
-    size_t count, rivals = 0, most = 0, blocks;
+    BW_SCOPED(root_pointers) struct root_pointers roots = {0};
+    size_t rivals = 0, most = 0, blocks;
     bool is;
     const bool weighs = !superblock_is_valid(fs, newest);
-    struct bw_error *error = list_candidates(index, BW_EXTENT_TREE, newest, &roots, &count);
-    for (size_t i = 0; !error && rivals < (weighs ? MOST_RIVALS : 1) && i < count && i < MOST_TRIES;
-         i++) {
-        const struct bw_tree rival = {.id = BW_EXTENT_TREE, .root = roots[i]};
+    struct bw_error *error = list_candidates(index, BW_EXTENT_TREE, newest, &roots);
+    for (size_t i = 0;
+         !error && rivals < (weighs ? MOST_RIVALS : 1) && i < roots.count && i < MOST_TRIES; i++) {
+        const struct bw_tree rival = {.id = BW_EXTENT_TREE, .root = roots.items[i]};
         error = is_committed(fs, &rival, newest, &is);
         if (error || !is)
             continue;
@@ -208,7 +203,6 @@ static struct bw_error *find_extent_tree(const struct bw_fs *fs, const struct bw
             most = weighs ? blocks : 0;
         }
     }
-    free(roots);
     return error;
 }
 
@@ -320,8 +314,8 @@ static struct bw_error *add_roots_of_index(const struct bw_found_index *index, u
 {
     struct bw_tree_roots found = {0};
     struct bw_error *error = NULL;
-    for (size_t i = 0; !error && i < index->count; i++) {
-        const struct bw_found_block *block = &index->blocks[i];
+    for (size_t i = 0; !error && i < index->blocks.count; i++) {
+        const struct bw_found_block *block = &index->blocks.items[i];
         const struct bw_root_pointer root = {block->bytenr, block->generation, block->level};
         if (block->generation <= newest)
             error = record_block(&found, bw_found_owner(index, block), root, false);
@@ -607,8 +601,8 @@ static uint64_t newest_until(const struct bw_found_index *index, uint64_t limit,
     uint64_t newest = 0;
     uint32_t first = 0;
     *trees = 0;
-    for (size_t i = 0; i < index->count; i++) {
-        const struct bw_found_block *block = &index->blocks[i];
+    for (size_t i = 0; i < index->blocks.count; i++) {
+        const struct bw_found_block *block = &index->blocks.items[i];
         if (block->generation > limit || block->generation < newest)
             continue;
         *trees = block->generation > newest || !*trees ? 1 : *trees + (block->owner != first);
@@ -644,9 +638,10 @@ static uint64_t newest_generation(const struct making *making)
     const uint64_t found = newest_transaction(index);
     const uint64_t limit = found > known + 1 ? found : known;
     uint64_t newest = 0;
-    for (size_t i = 0; i < index->count; i++)
-        if (index->blocks[i].generation <= limit && index->blocks[i].generation > newest)
-            newest = index->blocks[i].generation;
+    for (size_t i = 0; i < index->blocks.count; i++)
+        if (index->blocks.items[i].generation <= limit &&
+            index->blocks.items[i].generation > newest)
+            newest = index->blocks.items[i].generation;
     return newest;
 }
 
@@ -680,8 +675,8 @@ static struct bw_error *read_leaves(struct making *making)
     BW_AUTO_FREE uint8_t *buffer = bw_block_buffer(&making->fs->reader, 1);
     if (!buffer)
         return bw_error_no_memory();
-    for (size_t i = 0; i < index->count; i++) {
-        const struct bw_found_block *block = &index->blocks[i];
+    for (size_t i = 0; i < index->blocks.count; i++) {
+        const struct bw_found_block *block = &index->blocks.items[i];
         if (!block->level && block->generation <= making->newest &&
             bw_found_owner(index, block) == BW_ROOT_TREE)
             BW_TRY(read_leaf(making, block, buffer));
