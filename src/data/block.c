@@ -7,7 +7,6 @@
 
 #include <assert.h>
 
-#include "base/array.h"
 #include "ondisk/disk.h"
 
 /* The first and the last sector of a range may be needed only in part. */
@@ -19,16 +18,16 @@ static const size_t capacity = BW_DATA_BLOCK + SLACK;
 
 void bw_data_block_clear(struct bw_data_block *block)
 {
-    for (size_t i = 0; i < block->count; i++)
-        bw_error_free(block->parts[i].error);
-    block->count = 0;
+    for (size_t i = 0; i < block->parts.count; i++)
+        bw_error_free(block->parts.items[i].error);
+    block->parts.count = 0;
     block->used = 0;
 }
 
 void bw_data_block_free(struct bw_data_block *block)
 {
     bw_data_block_clear(block);
-    free(block->parts);
+    bw_data_parts_free(&block->parts);
     free(block->bytes);
     *block = (struct bw_data_block){0};
 }
@@ -55,7 +54,7 @@ uint8_t *bw_data_block_allocate(struct bw_data_block *block, size_t length)
 
 struct bw_error *bw_data_block_add(struct bw_data_block *block, struct bw_data_part part)
 {
-    return bw_data_block_insert(block, block->count, &part, 1);
+    return bw_data_block_insert(block, block->parts.count, &part, 1);
 }
 
 struct bw_error *bw_data_block_add_bad(struct bw_data_block *block, uint64_t offset,
@@ -69,17 +68,16 @@ struct bw_error *bw_data_block_add_bad(struct bw_data_block *block, uint64_t off
 struct bw_error *bw_data_block_insert(struct bw_data_block *block, size_t at,
                                       const struct bw_data_part *parts, size_t count)
 {
-    struct bw_data_part *grown =
-        bw_array_grown(block->parts, block->count + count, &block->capacity, sizeof *parts);
-    if (!grown) {
+    struct bw_error *error = bw_data_parts_reserve(&block->parts, count);
+    if (error) {
         for (size_t i = 0; i < count; i++)
             bw_error_free(parts[i].error);
-        return bw_error_no_memory();
+        return error;
     }
-    block->parts = grown;
-    memmove(grown + at + count, grown + at, (block->count - at) * sizeof *parts);
-    memcpy(grown + at, parts, count * sizeof *parts);
-    block->count += count;
+    struct bw_data_part *place = block->parts.items + at;
+    memmove(place + count, place, (block->parts.count - at) * sizeof *place);
+    memcpy(place, parts, count * sizeof *place);
+    block->parts.count += count;
     return NULL;
 }
 
@@ -93,24 +91,24 @@ static bool is_followed_by(const struct bw_data_part *part, const struct bw_data
 void bw_data_block_join(struct bw_data_block *block, size_t first)
 {
     size_t last = first;
-    for (size_t i = first + 1; i < block->count; i++) {
-        struct bw_data_part *part = &block->parts[last], *next = &block->parts[i];
+    for (size_t i = first + 1; i < block->parts.count; i++) {
+        struct bw_data_part *part = &block->parts.items[last], *next = &block->parts.items[i];
         if (is_followed_by(part, next)) {
             part->length += next->length;
             bw_error_free(next->error);
         } else {
-            block->parts[++last] = *next;
+            block->parts.items[++last] = *next;
         }
     }
-    if (first < block->count)
-        block->count = last + 1;
+    if (first < block->parts.count)
+        block->parts.count = last + 1;
 }
 
 void bw_data_block_trim(struct bw_data_block *block, size_t first, uint64_t start, uint64_t end)
 {
     size_t kept = first;
-    for (size_t i = first; i < block->count; i++) {
-        struct bw_data_part part = block->parts[i];
+    for (size_t i = first; i < block->parts.count; i++) {
+        struct bw_data_part part = block->parts.items[i];
         uint64_t skip = part.offset < start ? start - part.offset : 0;
         if (skip >= part.length || part.offset >= end) {
             bw_error_free(part.error);
@@ -121,7 +119,7 @@ void bw_data_block_trim(struct bw_data_block *block, size_t first, uint64_t star
         part.bytes = part.bytes ? part.bytes + skip : NULL;
         if (part.length > end - part.offset)
             part.length = end - part.offset;
-        block->parts[kept++] = part;
+        block->parts.items[kept++] = part;
     }
-    block->count = kept;
+    block->parts.count = kept;
 }

@@ -119,7 +119,7 @@ static struct bw_error *data_decode(struct bw_data_decoder *decoder,
 /* Makes part `at` of a block a bad part; consumes the error. */
 static void spoil_part(struct bw_data_block *block, size_t at, struct bw_error *error)
 {
-    struct bw_data_part *part = &block->parts[at];
+    struct bw_data_part *part = &block->parts.items[at];
     part->error = error;
     part->kind = BW_DATA_BAD;
     part->bytes = NULL;
@@ -201,7 +201,7 @@ static struct bw_error *split_by_sector(struct bw_fs *fs, const struct bw_reques
     unsigned count = read_sectors(fs, failed, sectors);
     if (ran_out_of_memory(sectors, count))
         return bw_error_no_memory();
-    const struct bw_data_part whole = block->parts[at];
+    const struct bw_data_part whole = block->parts.items[at];
     for (unsigned i = 0; i < count; i++) {
         uint32_t skip = i * fs->superblock.sectorsize;
         parts[i] = whole;
@@ -215,7 +215,7 @@ static struct bw_error *split_by_sector(struct bw_fs *fs, const struct bw_reques
         parts[i].bytes = NULL;
         parts[i].error = sectors[i].error;
     }
-    block->parts[at] = parts[0];
+    block->parts.items[at] = parts[0];
     return count > 1 ? bw_data_block_insert(block, at + 1, parts + 1, count - 1) : NULL;
 }
 
@@ -360,7 +360,7 @@ static struct bw_error *add_plain_step(struct bw_data_fetch *fetch, const struct
     if (!run.known && (run.lost || !file->may_lack_checksums))
         return bw_data_block_add_bad(block, offset, run.length, no_checksum(logical, &run));
     fetch->jobs[fetch->job_count++] = (struct job){
-        .file = *file, .part = block->count, .first = fetch->request_count, .count = 1};
+        .file = *file, .part = block->parts.count, .first = fetch->request_count, .count = 1};
     add_request(fetch, logical, (uint32_t)run.length, bytes, checked);
     return bw_data_block_add(
         block, (struct bw_data_part){
@@ -398,7 +398,7 @@ static const struct bw_error *failed_request(const struct bw_data_fetch *fetch,
 static struct bw_error *end_compressed(struct bw_data_fetch *fetch, const struct job *job,
                                        struct bw_data_block *block)
 {
-    const struct bw_data_part *part = &block->parts[job->part];
+    const struct bw_data_part *part = &block->parts.items[job->part];
     const struct bw_extent *extent = &job->piece.extent;
     const struct bw_stored_extent stored = {.logical = extent->logical,
                                             .bytes = job->stored,
@@ -505,7 +505,7 @@ static struct bw_error *add_compressed(struct bw_data_fetch *fetch, const struct
     struct bw_error *missing = NULL;
     if (!has_room(fetch))
         BW_TRY(fetch_finish(fetch, block));
-    job.part = block->count;
+    job.part = block->parts.count;
     uint8_t *bytes = bw_data_block_allocate(block, (size_t)part.length);
     part.bytes = bytes;
     if (copy_decoded(fetch->decoder, file, &piece->extent, bytes))
@@ -547,7 +547,7 @@ static struct bw_error *add_inline(struct bw_data_fetch *fetch, const struct bw_
                                                           .bytes = bytes,
                                                           .in_tree = true}));
     if (error)
-        spoil_part(block, block->count - 1, bw_error_prefix(error, "inline extent"));
+        spoil_part(block, block->parts.count - 1, bw_error_prefix(error, "inline extent"));
     return NULL;
 }
 
@@ -660,7 +660,7 @@ struct bw_error *bw_data_fill(struct bw_data_reader *reader, const struct bw_dat
                               uint64_t offset, uint64_t length, struct bw_data_block *block,
                               uint64_t *end)
 {
-    size_t first = block->count;
+    size_t first = block->parts.count;
     *end = offset;
     if (!bw_data_block_reserve(block))
         return bw_error_no_memory();
@@ -685,8 +685,8 @@ struct bw_error *bw_data_fill(struct bw_data_reader *reader, const struct bw_dat
 static struct bw_error *visit_parts(const struct bw_data_block *block, bw_data_visitor *visit,
                                     void *context)
 {
-    for (size_t i = 0; i < block->count; i++)
-        BW_TRY(visit(context, &block->parts[i]));
+    for (size_t i = 0; i < block->parts.count; i++)
+        BW_TRY(visit(context, &block->parts.items[i]));
     return NULL;
 }
 

@@ -10,6 +10,7 @@
 #ifndef BW_DATA_READER_H
 #define BW_DATA_READER_H
 
+#include "base/vector.h"
 #include "btrfs-walk/file.h"
 #include "data/file_extents.h"
 
@@ -17,12 +18,13 @@ enum {
     BW_DATA_BLOCK = 2 << 20, /**< bytes of file data in a block */
 };
 
+BW_VECTOR(bw_data_parts, struct bw_data_part);
+
 /** Memory, and the parts of files that were read into it. All zeros is an empty block. */
 struct bw_data_block {
     uint8_t *bytes; /**< BW_DATA_BLOCK and some more; allocated on first use */
     size_t used;    /**< of these bytes */
-    struct bw_data_part *parts;
-    size_t count, capacity; /**< of the parts */
+    struct bw_data_parts parts;
 };
 
 /** Empties a block but keeps its memory. */

@@ -184,7 +184,7 @@ static struct bw_error *deliver_parts(const struct bw_stream *stream, const stru
                                       const struct entry *entry, size_t last)
 {
     for (size_t part = entry->part; part < last && !entry->work; part++)
-        BW_TRY(stream->visit(stream->context, &entry->file, &slot->block.parts[part]));
+        BW_TRY(stream->visit(stream->context, &entry->file, &slot->block.parts.items[part]));
     return NULL;
 }
 
@@ -194,7 +194,7 @@ static struct bw_error *deliver_task(const struct state *state, const struct slo
     struct bw_error *error = NULL;
     for (size_t i = 0; i < slot->task.entries.count; i++) {
         const struct entry *entry = &slot->task.entries.items[i];
-        size_t last = i + 1 < slot->task.entries.count ? entry[1].part : slot->block.count;
+        size_t last = i + 1 < slot->task.entries.count ? entry[1].part : slot->block.parts.count;
         if (!error)
             error = deliver_parts(stream, slot, entry, last);
         if (entry->last && error)
@@ -264,7 +264,7 @@ static struct bw_error *run_entry(const struct bw_stream *stream, struct bw_data
                                   struct entry *entry, struct bw_data_block *block)
 {
     uint64_t reached;
-    entry->part = block->count;
+    entry->part = block->parts.count;
     if (entry->work)
         return stream->work(stream->context, reader, &entry->file);
     if (entry->offset == entry->end)

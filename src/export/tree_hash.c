@@ -7,13 +7,13 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-#include "base/array.h"
 #include "base/buffer.h"
 #include "base/cleanup.h"
 #include "base/compare.h"
 #include "base/endian.h"
 #include "base/folder.h"
 #include "base/gcrypt.h"
+#include "base/vector.h"
 
 enum { NUMBERS = 1024, STATE_BYTES = 2 * NUMBERS };
 
@@ -21,13 +21,14 @@ struct attribute {
     size_t name, name_length, value, value_length; /* in the attributes */
 };
 
+BW_VECTOR(attribute_list, struct attribute);
+
 struct bw_tree_hash {
     unsigned parts;
     gcry_md_hd_t shake;
     struct bw_buffer record;
     struct bw_buffer attributes;
-    struct attribute *items;
-    size_t count, capacity;
+    struct attribute_list list;
     bool has_attributes; /* of the present entry */
     uint16_t sums[NUMBERS];
 };
@@ -57,7 +58,7 @@ void bw_tree_hash_destroy(struct bw_tree_hash *hash)
     gcry_md_close(hash->shake);
     bw_buffer_free(&hash->record);
     bw_buffer_free(&hash->attributes);
-    free(hash->items);
+    attribute_list_free(&hash->list);
     free(hash);
 }
 
@@ -103,7 +104,7 @@ struct bw_error *bw_tree_hash_begin(struct bw_tree_hash *hash,
                                     const struct bw_tree_hash_entry *entry)
 {
     struct bw_buffer *record = &hash->record;
-    record->length = hash->attributes.length = hash->count = 0;
+    record->length = hash->attributes.length = hash->list.count = 0;
     hash->has_attributes = entry->has_attributes;
     bw_buffer_append(record, entry->path, entry->path_length);
     end_member(record);
@@ -125,10 +126,9 @@ struct bw_error *bw_tree_hash_add_xattr(struct bw_tree_hash *hash, const void *n
     if (!(hash->parts & BW_TREE_HASH_XATTRS) || !hash->has_attributes ||
         !bw_folder_compares_xattr(name, name_length))
         return NULL;
-    if (!BW_ARRAY_RESERVE(hash->items, hash->count, hash->capacity))
-        return bw_error_no_memory();
-    hash->items[hash->count++] =
-        (struct attribute){text->length, name_length, text->length + name_length, value_length};
+    const struct attribute attribute = {text->length, name_length, text->length + name_length,
+                                        value_length};
+    BW_TRY(attribute_list_push(&hash->list, attribute));
     bw_buffer_append(text, name, name_length);
     bw_buffer_append(text, value, value_length);
     return text->failed ? bw_error_no_memory() : NULL;
@@ -145,10 +145,11 @@ static void append_xattrs(struct bw_tree_hash *hash)
 {
     struct bw_buffer *record = &hash->record;
     const char *text = hash->attributes.data;
-    if (hash->count)
-        qsort_r(hash->items, hash->count, sizeof *hash->items, by_name, hash->attributes.data);
-    for (size_t i = 0; i < hash->count; i++) {
-        const struct attribute *item = &hash->items[i];
+    if (hash->list.count)
+        qsort_r(hash->list.items, hash->list.count, sizeof *hash->list.items, by_name,
+                hash->attributes.data);
+    for (size_t i = 0; i < hash->list.count; i++) {
+        const struct attribute *item = &hash->list.items[i];
         bw_buffer_append(record, text + item->name, item->name_length);
         end_member(record);
         bw_buffer_format(record, "%zu", item->value_length);
