@@ -54,6 +54,9 @@ enum bw_touch {
     BW_TOUCHES_KEYS,  /**< the inodes of finding.tree with items from finding.key up to `end_key` */
 };
 
+BW_VECTOR(bw_finding_paths, struct bw_bytes);
+BW_VECTOR_TYPE(bw_finding_locations, struct bw_finding_location);
+
 /**
  * Where a finding is, and what it touches: what a pass reports. It waits as this until the pass has
  * ended. Of `finding`, bw_check_find() sets code and message, and findings.c the paths.
@@ -64,17 +67,16 @@ struct bw_finding_location {
     struct bw_key end_key;
 
     /* Set by findings.c. */
-    struct bw_bytes *paths; /**< owned, and so are their bytes */
-    size_t path_count, path_capacity;
-    uint64_t listed_tree;  /**< the last subvolume of which a path is listed */
+    struct bw_finding_paths paths; /**< their bytes are owned, too */
+    uint64_t listed_tree;          /**< the last subvolume of which a path is listed */
     uint64_t counted_tree; /**< the last one that was counted, since no path of it is listed */
-    struct bw_finding_location *files; /**< owned; of BW_TOUCHES_EACH: findings that take its place
-                                        */
-    size_t file_count, file_capacity;
-    size_t present_file;    /**< that the last owner belongs to */
-    uint64_t last_owner[4]; /**< its tree, inode, offset and logical address */
+    struct bw_finding_locations files; /**< of BW_TOUCHES_EACH: findings that take its place */
+    size_t present_file;               /**< that the last owner belongs to */
+    uint64_t last_owner[4];            /**< its tree, inode, offset and logical address */
     uint64_t more_files;
 };
+
+BW_VECTOR_FUNCTIONS(bw_finding_locations, struct bw_finding_location);
 
 struct bw_log_space;
 struct bw_simple_quota;
@@ -85,8 +87,7 @@ struct bw_visited;
 /** Findings that wait until their pass has ended. */
 struct bw_findings {
     pthread_mutex_t lock;
-    struct bw_finding_location *waiting;
-    size_t count, capacity;
+    struct bw_finding_locations waiting;
     struct bw_finding_count counts[BW_CODES]; /**< of the whole check */
     uint64_t in_pass[BW_CODES];               /**< of the present pass */
     bool no_memory;                           /**< one could not be kept */

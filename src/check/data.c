@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/compare.h"
 #include "base/vector.h"
@@ -254,14 +253,14 @@ struct worker {
 BW_VECTOR(pieces, struct piece);
 
 BW_VECTOR(tasks, struct task);
+BW_VECTOR(sums, uint8_t);
 
 struct bw_data_check {
     struct bw_check *check;
     uint32_t sectorsize;
     size_t checksum_size;
     struct pieces pieces;
-    uint8_t *checksums;
-    size_t checksums_used, checksums_capacity;
+    struct sums checksums;
     uint64_t bytes; /* of all pieces */
     struct tasks tasks;
     struct worker *workers;
@@ -278,7 +277,7 @@ static uint64_t sectors_of(const struct bw_data_check *data, const struct piece 
 static uint64_t matching_sectors(const struct bw_data_check *data, const struct piece *piece,
                                  uint64_t wanted, unsigned first, const uint8_t *bytes)
 {
-    const uint8_t *expected = data->checksums + piece->checksums;
+    const uint8_t *expected = data->checksums.items + piece->checksums;
     const enum bw_checksum_type type = data->check->fs->superblock.checksum_type;
     uint8_t found[32];
     uint64_t good = 0;
@@ -527,7 +526,7 @@ static struct bw_error *check_window(struct bw_data_check *data)
         data->pieces.count ? &data->pieces.items[data->pieces.count - 1] : NULL;
     if (!data->check->stopped)
         bw_bad_ranges_report(data->check, &data->bad, last ? last->logical + last->length : 0);
-    data->pieces.count = data->checksums_used = 0;
+    data->pieces.count = data->checksums.count = 0;
     data->bytes = 0;
     return data->bad.no_memory ? bw_error_no_memory() : NULL;
 }
@@ -544,23 +543,16 @@ static uint32_t piece_length(const struct bw_data_check *data, const struct bw_s
     return (uint32_t)(rest < left ? rest : left);
 }
 
-static bool add_piece(struct bw_data_check *data, const struct bw_summed *range, uint64_t logical,
-                      uint32_t length)
+static struct bw_error *add_piece(struct bw_data_check *data, const struct bw_summed *range,
+                                  uint64_t logical, uint32_t length)
 {
     const size_t skipped =
         (size_t)((logical - range->logical) / data->sectorsize) * data->checksum_size;
     const size_t size = length / data->sectorsize * data->checksum_size;
-    void *grown =
-        bw_array_grown(data->checksums, data->checksums_used + size, &data->checksums_capacity, 1);
-    data->checksums = grown ? grown : data->checksums;
-    if (!grown || pieces_reserve(&data->pieces, 1))
-        return false;
-    data->pieces.items[data->pieces.count++] =
-        (struct piece){range->chunk, logical, length, data->checksums_used};
-    memcpy(data->checksums + data->checksums_used, range->checksums + skipped, size);
-    data->checksums_used += size;
+    const struct piece piece = {range->chunk, logical, length, data->checksums.count};
+    BW_TRY(sums_append(&data->checksums, range->checksums + skipped, size));
     data->bytes += length;
-    return true;
+    return pieces_push(&data->pieces, piece);
 }
 
 struct bw_error *bw_data_check_add(void *context, const struct bw_summed *range)
@@ -569,8 +561,7 @@ struct bw_error *bw_data_check_add(void *context, const struct bw_summed *range)
     const uint64_t end = range->logical + range->length;
     for (uint64_t next = range->logical; next < end;) {
         const uint32_t length = piece_length(data, range, next);
-        if (!add_piece(data, range, next, length))
-            return bw_error_no_memory();
+        BW_TRY(add_piece(data, range, next, length));
         next += length;
         if (data->bytes >= WINDOW || data->pieces.count >= WINDOW_PIECES)
             BW_TRY(check_window(data));
@@ -588,7 +579,7 @@ static void free_data_check(struct bw_data_check *data)
     }
     free(data->workers);
     pieces_free(&data->pieces);
-    free(data->checksums);
+    sums_free(&data->checksums);
     tasks_free(&data->tasks);
     bw_bad_ranges_free(&data->bad);
     free(data);

@@ -13,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/compare.h"
 #include "base/search.h"
@@ -41,32 +40,32 @@ void bw_findings_init(struct bw_check *check)
 
 static void free_paths(struct bw_finding_location *location)
 {
-    for (size_t i = 0; i < location->path_count; i++)
-        free((char *)(uintptr_t)location->paths[i].data);
-    free(location->paths);
+    for (size_t i = 0; i < location->paths.count; i++)
+        free((char *)(uintptr_t)location->paths.items[i].data);
+    bw_finding_paths_free(&location->paths);
 }
 
 static void free_location(struct bw_finding_location *location)
 {
     free((char *)(uintptr_t)location->finding.message);
-    for (size_t i = 0; i < location->file_count; i++)
-        free_paths(&location->files[i]);
-    free(location->files);
+    for (size_t i = 0; i < location->files.count; i++)
+        free_paths(&location->files.items[i]);
+    bw_finding_locations_free(&location->files);
     free_paths(location);
 }
 
 static void clear_findings(struct bw_findings *findings)
 {
-    for (size_t i = 0; i < findings->count; i++)
-        free_location(&findings->waiting[i]);
-    findings->count = 0;
+    for (size_t i = 0; i < findings->waiting.count; i++)
+        free_location(&findings->waiting.items[i]);
+    findings->waiting.count = 0;
     memset(findings->in_pass, 0, sizeof findings->in_pass);
 }
 
 void bw_findings_free(struct bw_check *check)
 {
     clear_findings(&check->findings);
-    free(check->findings.waiting);
+    bw_finding_locations_free(&check->findings.waiting);
     pthread_mutex_destroy(&check->findings.lock);
 }
 
@@ -95,16 +94,16 @@ make_room(struct bw_check *check, const struct bw_finding_location *new, enum bw
     if (findings->in_pass[code] > ALL_SHOWN && check->options->all)
         return NULL;
     if (findings->in_pass[code] <= limit) {
-        if (!BW_ARRAY_RESERVE(findings->waiting, findings->count, findings->capacity)) {
+        if (bw_finding_locations_reserve(&findings->waiting, 1)) {
             atomic_store(&check->unfinished, true);
             return NULL;
         }
-        return &findings->waiting[findings->count++];
+        return &findings->waiting.items[findings->waiting.count++];
     }
-    for (size_t i = 0; i < findings->count; i++)
-        if (findings->waiting[i].finding.code == new->finding.code &&
-            (!last || by_location(&findings->waiting[i], last) > 0))
-            last = &findings->waiting[i];
+    for (size_t i = 0; i < findings->waiting.count; i++)
+        if (findings->waiting.items[i].finding.code == new->finding.code &&
+            (!last || by_location(&findings->waiting.items[i], last) > 0))
+            last = &findings->waiting.items[i];
     if (!last || by_location(new, last) >= 0)
         return NULL;
     free_location(last);
@@ -188,9 +187,9 @@ static bool has_room(const struct naming *naming, const struct bw_finding_locati
     if (naming->check->options->all)
         return naming->listed < ALL_PATHS_LISTED;
     if (location->touches != BW_TOUCHES_EACH)
-        return location->path_count < PATHS_LISTED;
+        return location->paths.count < PATHS_LISTED;
     size_t full = 0;
-    while (full < location->file_count && location->files[full].path_count >= PATHS_LISTED)
+    while (full < location->files.count && location->files.items[full].paths.count >= PATHS_LISTED)
         full++;
     return full < PATHS_LISTED;
 }
@@ -202,17 +201,14 @@ static struct bw_error *add_path(struct naming *naming, struct bw_finding_locati
         location->finding.more_paths++;
         return NULL;
     }
+    BW_TRY(bw_finding_paths_reserve(&location->paths, 1));
     char *copy = malloc(length + 1);
-    if (!copy ||
-        !BW_ARRAY_RESERVE(location->paths, location->path_count, location->path_capacity)) {
-        free(copy);
+    if (!copy)
         return bw_error_no_memory();
-    }
     memcpy(copy, path, length);
     copy[length] = '\0';
-    location->paths[location->path_count++] = (struct bw_bytes){copy, length};
     naming->listed++;
-    return NULL;
+    return bw_finding_paths_push(&location->paths, (struct bw_bytes){copy, length});
 }
 
 /*
@@ -225,8 +221,8 @@ static size_t find_elsewhere(const struct bw_finding_location *location,
                              const struct bw_owner *owner)
 {
     size_t i = 0;
-    for (; i < location->file_count; i++) {
-        const struct bw_finding *file = &location->files[i].finding;
+    for (; i < location->files.count; i++) {
+        const struct bw_finding *file = &location->files.items[i].finding;
         if (file->inode == owner->inode && file->tree != owner->tree &&
             owner->offset - file->file_offset < file->file_length)
             break;
@@ -260,10 +256,10 @@ static void set_last_owner(struct bw_finding_location *location, const struct bw
 
 static struct bw_error *add_file(struct bw_finding_location *location, const struct bw_owner *owner)
 {
-    if (!BW_ARRAY_RESERVE(location->files, location->file_count, location->file_capacity))
-        return bw_error_no_memory();
-    struct bw_finding_location *file = &location->files[location->file_count++];
-    *file = (struct bw_finding_location){.finding = location->finding};
+    struct bw_finding_locations *files = &location->files;
+    BW_TRY(bw_finding_locations_push(files,
+                                     (struct bw_finding_location){.finding = location->finding}));
+    struct bw_finding_location *file = &files->items[files->count - 1];
     file->finding.known |=
         BW_KNOWN_TREE | BW_KNOWN_INODE | BW_KNOWN_FILE_OFFSET | BW_KNOWN_FILE_LENGTH;
     file->finding.offset += owner->logical - location->finding.logical;
@@ -296,8 +292,9 @@ static struct bw_error *add_owner_of_each(struct naming *naming,
                                           struct bw_finding_location *location,
                                           const struct bw_owner *owner)
 {
-    const size_t count = location->file_count;
-    struct bw_finding_location *present = count ? &location->files[location->present_file] : NULL;
+    const size_t count = location->files.count;
+    struct bw_finding_location *present =
+        count ? &location->files.items[location->present_file] : NULL;
     if (present && is_last_owner(location, owner))
         return add_path_of_file(naming, present, owner);
     if (present && is_continued(&present->finding, owner)) {
@@ -316,7 +313,7 @@ static struct bw_error *add_owner_of_each(struct naming *naming,
         BW_TRY(add_file(location, owner));
     location->present_file = number;
     set_last_owner(location, owner);
-    return add_path_of_file(naming, &location->files[number], owner);
+    return add_path_of_file(naming, &location->files.items[number], owner);
 }
 
 /* Owners. */
@@ -487,11 +484,11 @@ static struct bw_error *list_names(struct naming *naming, struct bw_finding_loca
 {
     const struct bw_finding *finding = &location->finding;
     const struct bw_key key = location->end_key;
-    const size_t before = location->path_count;
+    const size_t before = location->paths.count;
     struct listing listing = {naming, location, subvolume};
     if (location->touches == BW_TOUCHES_NAME)
         BW_TRY(bw_fs_items(naming->check->fs, &subvolume->tree, key, key, on_named_item, &listing));
-    return location->path_count > before
+    return location->paths.count > before
                ? NULL
                : bw_inode_paths_list(&naming->paths, subvolume, finding->inode, on_path, &listing);
 }
@@ -505,13 +502,13 @@ static struct bw_error *list_alike(struct naming *naming, struct bw_finding_loca
     for (size_t i = 0; own && i < trees->entries.count && finding->more_subvolumes; i++) {
         const struct bw_listed_tree *tree = &trees->entries.items[i];
         const struct bw_subvolume *subvolume = bw_subvolume_by_id(naming->check->fs, tree->tree.id);
-        const size_t before = location->path_count;
+        const size_t before = location->paths.count;
         if (tree == own || !subvolume || !tree->is_subvolume || !tree->references ||
             (tree->total ^ tree->incomplete) != (own->total ^ own->incomplete) ||
             !has_room(naming, location))
             continue;
         BW_TRY(list_names(naming, location, bw_subvolume_by_id(naming->check->fs, tree->tree.id)));
-        finding->more_subvolumes -= location->path_count > before;
+        finding->more_subvolumes -= location->paths.count > before;
     }
     return NULL;
 }
@@ -555,7 +552,7 @@ static struct bw_error *list_rest(struct naming *naming)
     for (size_t i = 0; i < naming->count; i++) {
         struct bw_finding_location *location = &naming->findings[i];
         const enum bw_touch touches = location->touches;
-        if (touches == BW_TOUCHES_NOTHING || is_of_data(location) || location->path_count ||
+        if (touches == BW_TOUCHES_NOTHING || is_of_data(location) || location->paths.count ||
             !subvolume_of(naming, location))
             continue;
         if (touches != BW_TOUCHES_KEYS) {
@@ -563,7 +560,7 @@ static struct bw_error *list_rest(struct naming *naming)
             BW_TRY(list_alike(naming, location));
         }
         lost[lost_count] = lost_inodes(naming, location);
-        lost_count += !location->path_count && lost[lost_count].first <= lost[lost_count].last;
+        lost_count += !location->paths.count && lost[lost_count].first <= lost[lost_count].last;
     }
     return bw_lost_inodes_name(naming->check->fs, &naming->paths, lost, lost_count, on_lost_name,
                                naming);
@@ -605,8 +602,8 @@ static struct bw_error *visit_one_finding(const struct bw_check *check,
                                           struct bw_finding_location *location)
 {
     location->finding.image = image_of(check, &location->finding);
-    location->finding.paths = location->paths;
-    location->finding.path_count = location->path_count;
+    location->finding.paths = location->paths.items;
+    location->finding.path_count = location->paths.count;
     return check->options->visit(check->options->context, &location->finding);
 }
 
@@ -614,16 +611,16 @@ static struct bw_error *visit_one_finding(const struct bw_check *check,
 static struct bw_error *visit_finding(struct bw_check *check, struct bw_finding_location *location)
 {
     const struct bw_finding *finding = &location->finding;
-    const size_t more = location->file_count ? location->file_count - 1 : 0;
+    const size_t more = location->files.count ? location->files.count - 1 : 0;
     struct bw_finding_count *count =
         &check->findings.counts[finding->code - check->findings.counts[0].code];
-    if (!location->file_count)
+    if (!location->files.count)
         return visit_one_finding(check, location);
     count->count += more;
     count->repairable += finding->repairable ? more : 0;
-    location->files[more].finding.more_paths += location->more_files;
+    location->files.items[more].finding.more_paths += location->more_files;
     for (size_t i = 0; i <= more; i++)
-        BW_TRY(visit_one_finding(check, &location->files[i]));
+        BW_TRY(visit_one_finding(check, &location->files.items[i]));
     return NULL;
 }
 
@@ -631,16 +628,18 @@ struct bw_error *bw_findings_flush(struct bw_check *check)
 {
     struct bw_findings *findings = &check->findings;
     struct bw_error *error = NULL;
-    if (findings->count)
-        qsort(findings->waiting, findings->count, sizeof *findings->waiting, by_location);
-    if (check->options->visit && findings->count)
-        error = find_paths(check, findings->waiting, findings->count);
-    for (size_t i = 0; !error && check->options->visit && i < findings->count; i++)
-        error = visit_finding(check, &findings->waiting[i]);
+    if (findings->waiting.count)
+        qsort(findings->waiting.items, findings->waiting.count, sizeof *findings->waiting.items,
+              by_location);
+    if (check->options->visit && findings->waiting.count)
+        error = find_paths(check, findings->waiting.items, findings->waiting.count);
+    for (size_t i = 0; !error && check->options->visit && i < findings->waiting.count; i++)
+        error = visit_finding(check, &findings->waiting.items[i]);
     for (unsigned code = 0; code < BW_CODES; code++)
         findings->counts[code].hidden += findings->in_pass[code];
-    for (size_t i = 0; i < findings->count; i++)
-        findings->counts[findings->waiting[i].finding.code - findings->counts[0].code].hidden--;
+    for (size_t i = 0; i < findings->waiting.count; i++)
+        findings->counts[findings->waiting.items[i].finding.code - findings->counts[0].code]
+            .hidden--;
     clear_findings(findings);
     return error;
 }
