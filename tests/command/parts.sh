@@ -89,7 +89,6 @@ for words in 0/3 4/3 1/0 x/3 1 1/65537 1/3x -1/3; do
     expect "check --part $words" 16 'allowed: 1/N to N/N' check --data "--part=$words" "$plain"
 done
 expect "ls without -R" 2 'need -R' ls --part 1/2 "$plain"
-expect "sum --tree" 2 'excludes' sum --tree --part 1/2 "$plain"
 expect "check without --data" 16 'needs --data' check --part 1/2 "$plain"
 expect "the option of before" 2 "was removed: use --part I/N" walk --shard 1/2 "$plain"
 finish

@@ -123,6 +123,16 @@ static bool report_removed(const struct command *command, const char *word, cons
     return instead;
 }
 
+/* The same for a long option, which may look like the abbreviation of another one. */
+static bool report_removed_option(const struct command *command, const char *word,
+                                  const struct option *names)
+{
+    if (strncmp(word, "--", 2) != 0)
+        return false;
+    BW_AUTO_FREE char *option = strndup(word, strcspn(word, "="));
+    return option && !is_option(option + 2, names) && report_removed(command, option, option + 2);
+}
+
 /* The name in the list of removed options of a word that joins tests of find, or that is a synonym
  * of one; "" for other words. `next`: the word after it, or NULL. */
 static const char *name_of_find_word(const char *word, const char *next, const struct option *names)
@@ -145,6 +155,8 @@ static bool replace_find_words(const struct command *command, int argc, char **a
         const char *option = option_of_find_word(argv[i], names);
         if (option)
             argv[i] = (char *)(size_t)option;
+        else if (report_removed_option(command, argv[i], names))
+            return false;
         else if (!*other && find_advice(argv[i]))
             *other = argv[i];
         else if (has_tests &&
@@ -189,11 +201,9 @@ static int bad_option(const struct command *command, const struct cmd_option_lis
     if (argument == letter)
         return cmd_usage_error(command, "unknown option", letter);
 
-    /* A word: an option of an earlier version, or one that is misspelt. */
+    /* A word that is misspelt. */
     BW_AUTO_FREE char *word = strndup(argument, strcspn(argument, "="));
     const char *name = word ? word + strspn(word, "-") : "";
-    if (word && report_removed(command, word, name))
-        return cmd_exit_status(command, STATUS_CANNOT);
     struct cmd_suggestion suggestion = {.message = &reason, .word = name, .prefix = "--"};
     bw_buffer_format(&reason, "unknown option: %s", argument);
     for (size_t i = 0; i < list->count; i++)

@@ -30,6 +30,8 @@ static const struct removed options[] = {
     {"send", "c", "use --clone-source SUBVOLUME"},
     {"sum", "a", "use --algorithm WORD"},
     {"sum", "compare", "use 'diff --other DIR'"},
+    {"sum", "ignore", "'tar --format mtree' has --mtime, --owner and --group"},
+    {"sum", "tree", "hash the list of 'tar --format mtree --sort=name'"},
     {"sum", "zero", "use -0"},
     {"super", "F", "use --force"},
     {"super", "copy", "use --super N"},

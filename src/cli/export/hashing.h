@@ -37,20 +37,4 @@ struct bw_error *cmd_hashing_visit(struct cmd_hashing *hashing, const struct bw_
                                    const struct bw_data_part *part);
 void cmd_hashing_finish(struct cmd_hashing *hashing, const struct bw_stream_file *file);
 
-/** The files that a command hashes, and what it does with the hashes. */
-struct cmd_hashed_files {
-    enum bw_hash_algorithm algorithm;
-    unsigned types; /**< of the entries: BW_WALK_ bits */
-    /** Called before a part of a large file is hashed, which may take long; NULL: nothing is done.
-     */
-    struct bw_error *(*before_part)(void *context);
-    /** Called for each entry, in the order of the walk. Its hash is "" if it is not a file, or if
-     * the file cannot be read completely. */
-    struct bw_error *(*visit)(void *context, struct bw_export_entry *item);
-    void *context;
-};
-
-/** Hashes all files below the PATHs, or everything. */
-struct bw_error *cmd_hash_files(struct cmd_export *export, const struct cmd_hashed_files *files);
-
 #endif

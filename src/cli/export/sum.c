@@ -8,19 +8,18 @@
 #include "btrfs-walk/records.h"
 #include "cli/common/output_format.h"
 #include "cli/export/hashing.h"
-#include "cli/export/sum_tree.h"
 
 struct sum_state {
     struct cmd_export_settings export;
     enum bw_hash_algorithm algorithm;
     bool tag;
-    struct cmd_sum_tree tree;
 };
 
 /* A running sum command. */
 struct sum {
     struct sum_state *state;
     struct cmd_export export;
+    struct cmd_hashing hashing;
     struct cmd_answer answer;
     bool terminal;
 };
@@ -31,20 +30,12 @@ static const struct cmd_option options[] = {
      CMD_WORD(struct sum_state, algorithm, bw_hash_names)},
     {0, "tag", NULL, "write 'SHA256 (NAME) = HASH', like BSD and sha256sum --tag",
      CMD_FLAG(struct sum_state, tag)},
-    CMD_GROUP(cmd_sum_tree_options, struct sum_state, tree),
     CMD_GROUP(cmd_naming_options, struct sum_state, export),
     CMD_NO_CHECKSUMS_OPTION(struct sum_state, export.unchecked),
     CMD_GROUP(cmd_export_options, struct sum_state, export),
     CMD_PART_OPTION(struct sum_state, export.selection),
     {0},
 };
-
-/* Hashing a large file may take long, so the lines before it are printed first. */
-static struct bw_error *flush_lines(void *context)
-{
-    struct sum *sum = context;
-    return sum->answer.output.gathered.length ? cmd_flush(&sum->answer.output) : NULL;
-}
 
 /* The path, without the components that the options strip. */
 static struct bw_bytes name_of(const struct sum *sum, const struct bw_export_entry *item)
@@ -115,54 +106,77 @@ static struct bw_error *write_row(struct sum *sum, const struct bw_export_entry 
     return cmd_answer_write(&sum->answer, &row, sizeof row, absent);
 }
 
-static struct bw_error *write_file(void *context, struct bw_export_entry *item)
+/* For the stream. */
+
+static struct bw_error *next_file(void *context, struct bw_stream_file *file, bool *got)
 {
     struct sum *sum = context;
-    if (*item->hash)
-        BW_TRY(sum->answer.rows ? write_row(sum, item) : write_line(sum, item));
-    else
-        cmd_export_miss_item(&sum->export, item);
-    return NULL;
+    return cmd_export_next(&sum->export, file, got);
 }
 
-static struct bw_error *sum_files(struct sum *sum)
+static struct bw_error *hash_file(void *context, struct bw_data_reader *reader,
+                                  const struct bw_stream_file *file)
 {
-    const struct cmd_hashed_files files = {.algorithm = sum->state->algorithm,
-                                           .types = BW_WALK_FILES,
-                                           .before_part = flush_lines,
-                                           .visit = write_file,
-                                           .context = sum};
-    return cmd_answer_end(&sum->answer, cmd_hash_files(&sum->export, &files));
+    struct sum *sum = context;
+    return cmd_hashing_work(&sum->hashing, reader, file);
 }
 
-/* Whether the options make sense together. */
-static struct bw_error *check_options(const struct cmd_common *common,
-                                      const struct sum_state *state)
+/* Hashing a large file may take long, so the lines before it are printed first. */
+static struct bw_error *hash_part(void *context, const struct bw_stream_file *file,
+                                  const struct bw_data_part *part)
 {
-    const struct cmd_sum_tree *tree = &state->tree;
-    if (!tree->wanted)
-        return tree->ignored ? bw_error_create(BW_ERROR_USAGE, "--ignore is for --tree") : NULL;
-    if (state->algorithm || state->tag || common->answer.null || state->export.naming.components ||
-        state->export.selection.part.count)
-        return bw_error_create(BW_ERROR_USAGE, "--tree excludes --algorithm, --tag, --null, "
-                                               "--strip-components and --part");
-    return NULL;
+    struct sum *sum = context;
+    if (sum->answer.output.gathered.length)
+        BW_TRY(cmd_flush(&sum->answer.output));
+    return cmd_hashing_visit(&sum->hashing, file, part);
+}
+
+static struct bw_error *finish_file(void *context, const struct bw_stream_file *file, bool complete)
+{
+    struct sum *sum = context;
+    struct bw_export_entry *item = file->user;
+    struct bw_error *error = NULL;
+    if (complete) {
+        cmd_hashing_finish(&sum->hashing, file);
+        if (!*item->hash)
+            cmd_export_miss_item(&sum->export, item);
+        else if (sum->answer.rows)
+            error = write_row(sum, item);
+        else
+            error = write_line(sum, item);
+    }
+    bw_entry_queue_release(sum->export.queue, item);
+    return error;
+}
+
+static struct bw_error *hash_all(struct sum *sum)
+{
+    const struct bw_stream stream = {.struct_size = sizeof stream,
+                                     .threads = sum->state->export.walk.threads,
+                                     .next = next_file,
+                                     .work = hash_file,
+                                     .work_limit = CMD_HASHING_LIMIT,
+                                     .visit = hash_part,
+                                     .finish = finish_file,
+                                     .context = sum,
+                                     .held = cmd_export_held};
+    cmd_export_expect(&sum->export);
+    BW_TRY(cmd_export_start(&sum->export, BW_WALK_FILES, 0));
+    cmd_hashing_init(&sum->hashing, sum->state->algorithm);
+    struct bw_error *error = bw_stream_run(sum->export.session.fs, &stream);
+    cmd_hashing_free(&sum->hashing);
+    return error;
 }
 
 static int run(const struct cmd_common *common, void *state)
 {
     struct sum sum = {.state = state, .terminal = isatty(STDOUT_FILENO)};
-    struct bw_error *wrong = check_options(common, state);
-    if (wrong)
-        return cmd_fail(common, wrong);
-    if (sum.state->tree.wanted)
-        return cmd_sum_tree(common, &sum.state->tree, &sum.state->export, cmd_sum.record);
     const struct cmd_answer_plan plan = {.record = cmd_sum.record, .has_null = true};
     struct bw_error *error = cmd_answer_begin(&sum.answer, common, &plan);
     int status =
         error ? cmd_fail(common, error) : cmd_export_open(common, &sum.state->export, &sum.export);
     if (!status)
-        status = cmd_export_close(&sum.export, sum_files(&sum));
+        status = cmd_export_close(&sum.export, cmd_answer_end(&sum.answer, hash_all(&sum)));
     cmd_answer_free(&sum.answer);
     return status;
 }
@@ -182,16 +196,14 @@ const struct command cmd_sum = {
         "zeros, which takes hours for a file of several TiB, even if little of it is stored;\n"
         "--size -2T excludes files larger than one TiB. Files with more than 16 TiB of holes\n"
         "are not hashed.\n\n"
-        "--tree prints one hash of all entries below a directory: their names, types, contents,\n"
-        "permissions, owners, times of modification and attributes. Two images have the same\n"
-        "hash if these are the same; access and change times, inode numbers and hard links do\n"
-        "not count. 'diff --other' lists differences, also from a directory of this machine.\n",
+        "For one hash of all names, types, contents, permissions, owners and times, make a list\n"
+        "of them with 'tar --format mtree --sort=name', and hash the list. 'diff --other'\n"
+        "compares two images, or an image with a directory or a list.\n",
     .examples = "  btrfs-walk sum disk.img                                 all files\n"
                 "  btrfs-walk sum disk.img /users/joe                      a directory\n"
                 "  btrfs-walk sum --subvol @ disk.img > before             for a later comparison\n"
                 "  btrfs-walk sum --algorithm md5 disk.img /etc            another hash\n"
                 "  btrfs-walk sum --json disk.img                          for programs\n"
-                "  btrfs-walk sum --tree disk.img                          one hash, to mail\n"
                 "  btrfs-walk sum --relative disk.img | (cd /mnt && sha256sum -c)  verify a copy\n",
     .options = options,
     .record = "suminfo",
