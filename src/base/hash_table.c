@@ -17,3 +17,11 @@ size_t bw_bytes_hash(struct bw_bytes bytes, uint64_t seed)
 {
     return (size_t)XXH3_64bits_withSeed(bytes.data, bytes.length, seed);
 }
+
+uint64_t bw_hash_path(const char *path, size_t length)
+{
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    for (size_t i = 0; i < length; i++)
+        hash = (hash ^ (uint8_t)path[i]) * UINT64_C(0x100000001b3);
+    return hash;
+}

@@ -57,6 +57,9 @@ static inline bool bw_key_is_zero(uint64_t key)
 /** Byte strings. A table refers to the bytes of its caller. */
 size_t bw_bytes_hash(struct bw_bytes bytes, uint64_t seed);
 
+/** A number for a path or other text, as a key: FNV-1a. */
+uint64_t bw_hash_path(const char *path, size_t length);
+
 static inline bool bw_bytes_equal(struct bw_bytes a, struct bw_bytes b)
 {
     return a.length == b.length && (a.length == 0 || memcmp(a.data, b.data, a.length) == 0);

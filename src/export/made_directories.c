@@ -7,7 +7,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
 
 static_assert((int)BW_PATH_DETAILS == (int)BW_LEAF_DETAILS,

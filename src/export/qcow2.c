@@ -11,7 +11,6 @@
 #include <string.h>
 #include <zstd.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
 
 enum {

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
 
 struct bw_error *bw_graph_create(struct bw_registry *registry, struct bw_reporter reporter,

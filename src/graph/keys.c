@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/secret.h"
 #include "base/vector.h"

@@ -10,7 +10,6 @@
 
 #include <stdlib.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/hash_table.h"
 #include "base/vector.h"

@@ -2,7 +2,6 @@
 /* The state of a search for owners: trees, marked blocks and results, and passing these on. */
 #include "owners/owner_search.h"
 
-#include "base/array.h"
 #include "base/cleanup.h"
 #include "ondisk/disk_items.h"
 

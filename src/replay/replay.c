@@ -3,7 +3,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
 #include "btrfs-walk/history.h"
 #include "fs/fs.h"

@@ -4,7 +4,6 @@
 
 #include <stdlib.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
 #include "fs/opening.h"
 

@@ -28,7 +28,6 @@
 #include "base/buffer.h"
 #include "base/cleanup.h"
 #include "base/escape.h"
-#include "base/map.h"
 #include "cli/command.h"
 #include "cli/common/keys.h"
 #include "cli/common/list_file.h"

@@ -9,7 +9,6 @@
 
 #include "base/cleanup.h"
 #include "base/hash_table.h"
-#include "base/map.h"
 #include "btrfs-walk/records.h"
 #include "cli/common/generations.h"
 #include "cli/common/monitor.h"

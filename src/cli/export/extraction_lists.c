@@ -11,8 +11,8 @@
 
 #include "base/beneath.h"
 #include "base/cleanup.h"
+#include "base/hash_table.h"
 #include "base/json.h"
-#include "base/map.h"
 #include "btrfs-walk/records.h"
 #include "cli/common/output_format.h"
 #include "cli/export/hashing.h"

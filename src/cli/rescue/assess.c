@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
-#include "base/map.h"
+#include "base/hash_table.h"
 #include "base/vector.h"
 #include "cli/common/monitor.h"
 #include "cli/rescue/rescue.h"

@@ -24,7 +24,6 @@
 #include "base/escape.h"
 #include "base/hash_table.h"
 #include "base/human.h"
-#include "base/map.h"
 #include "base/vector.h"
 #include "cli/common/keys.h"
 #include "cli/common/list_file.h"

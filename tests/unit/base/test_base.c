@@ -6,7 +6,6 @@
 #include "base/cleanup.h"
 #include "base/endian.h"
 #include "base/escape.h"
-#include "base/map.h"
 #include "base/pair_set.h"
 #include "support/walk_helpers.h"
 
@@ -160,25 +159,26 @@ static void test_buffer_without_memory(void **state)
 static void test_map(void **state)
 {
     (void)state;
-    struct bw_map map = {0};
-    assert_int_equal(bw_map_get(&map, 5), UINT32_MAX);
-    bw_map_clear(&map);
+    struct bw_key_map map = {0};
+    assert_int_equal(bw_key_map_get(&map, 5, UINT32_MAX), UINT32_MAX);
+    bw_key_map_clear(&map);
     for (uint64_t round = 0; round < 2; round++) {
         for (uint64_t i = 1; i <= 5000; i++)
-            assert_true(bw_map_put(&map, i * UINT64_C(0x100000001) + round, (uint32_t)i));
+            assert_null(bw_key_map_put(&map, i * UINT64_C(0x100000001) + round, (uint32_t)i));
         assert_int_equal(map.count, 5000);
         assert_true(map.capacity <= 4 * 5000);
-        assert_true(bw_map_put(&map, UINT64_MAX, 9));
-        assert_true(bw_map_put(&map, UINT64_MAX, 10));
+        assert_null(bw_key_map_put(&map, UINT64_MAX, 9));
+        assert_null(bw_key_map_put(&map, UINT64_MAX, 10));
         assert_int_equal(map.count, 5001);
         for (uint64_t i = 1; i <= 5000; i++)
-            assert_int_equal(bw_map_get(&map, i * UINT64_C(0x100000001) + round), i);
-        assert_int_equal(bw_map_get(&map, UINT64_MAX), 10);
-        assert_int_equal(bw_map_get(&map, 2), UINT32_MAX);
-        bw_map_clear(&map);
-        assert_int_equal(bw_map_get(&map, UINT64_MAX), UINT32_MAX);
+            assert_int_equal(bw_key_map_get(&map, i * UINT64_C(0x100000001) + round, UINT32_MAX),
+                             i);
+        assert_int_equal(bw_key_map_get(&map, UINT64_MAX, UINT32_MAX), 10);
+        assert_int_equal(bw_key_map_get(&map, 2, UINT32_MAX), UINT32_MAX);
+        bw_key_map_clear(&map);
+        assert_int_equal(bw_key_map_get(&map, UINT64_MAX, UINT32_MAX), UINT32_MAX);
     }
-    bw_map_free(&map);
+    bw_key_map_free(&map);
     assert_null(map.entries);
 }
 
@@ -186,16 +186,16 @@ static void test_map(void **state)
 static void test_map_of_similar_keys(void **state)
 {
     (void)state;
-    struct bw_map map = {0};
+    struct bw_key_map map = {0};
     for (unsigned bit = 0; bit < 64; bit++)
-        assert_true(bw_map_put(&map, UINT64_C(1) << bit, bit));
+        assert_null(bw_key_map_put(&map, UINT64_C(1) << bit, bit));
     for (uint32_t i = 1; i < 3000; i++)
-        assert_true(bw_map_put(&map, ((uint64_t)i << 14) + 1, i));
+        assert_null(bw_key_map_put(&map, ((uint64_t)i << 14) + 1, i));
     for (unsigned bit = 0; bit < 64; bit++)
-        assert_int_equal(bw_map_get(&map, UINT64_C(1) << bit), bit);
+        assert_int_equal(bw_key_map_get(&map, UINT64_C(1) << bit, UINT32_MAX), bit);
     for (uint32_t i = 1; i < 3000; i++)
-        assert_int_equal(bw_map_get(&map, ((uint64_t)i << 14) + 1), i);
-    bw_map_free(&map);
+        assert_int_equal(bw_key_map_get(&map, ((uint64_t)i << 14) + 1, UINT32_MAX), i);
+    bw_key_map_free(&map);
 }
 
 /* Escaping. */
