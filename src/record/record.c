@@ -33,13 +33,13 @@ enum { MEMBER_EAGER = false, MEMBER_LAZY = true };
 
 #define RECORD(name, version, name_stability, data_stability, depends, documentation) \
     static const struct bw_member name##_members[] = {
-#define MEMBER(record, member, type_, format, laziness, stability_, documentation_) \
-    {.name = #member,                                                               \
-     .type = BW_TYPE_##type_,                                                       \
-     FORMAT_##format,                                                               \
-     .offset = offsetof(struct bw_##record, member),                                \
-     .lazy = MEMBER_##laziness,                                                     \
-     .stability = BW_STABILITY_##stability_,                                        \
+#define MEMBER_AS(record, member, type_, format, laziness, stability_, documentation_) \
+    {.name = #member,                                                                  \
+     .type = BW_TYPE_##type_,                                                          \
+     FORMAT_##format,                                                                  \
+     .offset = offsetof(struct bw_##record, member),                                   \
+     .lazy = MEMBER_##laziness,                                                        \
+     .stability = BW_STABILITY_##stability_,                                           \
      .documentation = documentation_},
 #define END_RECORD(name) \
     }                    \
@@ -50,7 +50,7 @@ enum { MEMBER_EAGER = false, MEMBER_LAZY = true };
 #include "record/records.def"
 #undef inline
 #undef RECORD
-#undef MEMBER
+#undef MEMBER_AS
 #undef END_RECORD
 
 #define RECORD(name, version, name_stability, data_stability, depends, documentation)       \
@@ -65,7 +65,7 @@ enum { MEMBER_EAGER = false, MEMBER_LAZY = true };
     _Static_assert((int)BW_##name##_MEMBERS <= (int)BW_RECORD_MEMBERS,                      \
                    "too many members for a mask");                                          \
     _Static_assert(sizeof(struct bw_##name) / sizeof(void *) <= 64, "BW_MEMBER() has 64 bits");
-#define MEMBER(record, name, type, format, laziness, stability, documentation)
+#define MEMBER_AS(record, name, type, format, laziness, stability, documentation)
 #define END_RECORD(name)
 #include "record/records.def"
 #undef RECORD

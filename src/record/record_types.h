@@ -38,7 +38,8 @@ typedef struct bw_json_value bw_type_JSON;
 #define inline inline_ /* members are not called like keywords */
 #define RECORD(name, version, name_stability, data_stability, depends, documentation) \
     struct bw_##name {
-#define MEMBER(record, name, type, format, laziness, stability, documentation) bw_type_##type name;
+#define MEMBER_AS(record, name, type, format, laziness, stability, documentation) \
+    bw_type_##type name;
 #define END_RECORD(name) \
     }                    \
     ;
@@ -48,7 +49,7 @@ typedef struct bw_json_value bw_type_JSON;
 #include "record/records.def"
 #undef inline
 #undef RECORD
-#undef MEMBER
+#undef MEMBER_AS
 #undef END_RECORD
 #undef XLATE
 #undef FROM
@@ -63,7 +64,8 @@ typedef struct bw_json_value bw_type_JSON;
         BW_##name##_CLASS = BW_CLASS_##depends                                        \
     };                                                                                \
     enum {
-#define MEMBER(record, name, type, format, laziness, stability, documentation) BW_##record##_##name,
+#define MEMBER_AS(record, name, type, format, laziness, stability, documentation) \
+    BW_##record##_##name,
 #define END_RECORD(name) \
     BW_##name##_MEMBERS  \
     }                    \
@@ -81,7 +83,7 @@ typedef struct bw_json_value bw_type_JSON;
 #define END_XLATE(name)
 #include "record/records.def"
 #undef RECORD
-#undef MEMBER
+#undef MEMBER_AS
 #undef END_RECORD
 #undef XLATE
 #undef FROM

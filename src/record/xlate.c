@@ -66,7 +66,7 @@ static int64_t error_number(const struct bw_error *error)
 }
 
 #define RECORD(name, version, name_stability, data_stability, depends, documentation)
-#define MEMBER(record, name, type, format, laziness, stability, documentation)
+#define MEMBER_AS(record, name, type, format, laziness, stability, documentation)
 #define END_RECORD(name)
 
 #define XLATE(record, name, input)                                                  \

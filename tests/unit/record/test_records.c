@@ -37,12 +37,12 @@ struct public_member {
 static const struct public_member public_members[] = {
 #define inline inline_ /* as in record_types.h */
 #define RECORD(name, version, name_stability, data_stability, depends, documentation)
-#define MEMBER(record, name, type, format, laziness, stability, documentation) \
-    {#record,                                                                  \
-     #name,                                                                    \
-     sizeof(struct bw_##record),                                               \
-     offsetof(struct bw_##record, name),                                       \
-     sizeof((struct bw_##record *)0)->name,                                    \
+#define MEMBER_AS(record, name, type, format, laziness, stability, documentation) \
+    {#record,                                                                     \
+     #name,                                                                       \
+     sizeof(struct bw_##record),                                                  \
+     offsetof(struct bw_##record, name),                                          \
+     sizeof((struct bw_##record *)0)->name,                                       \
      TYPE_OF(((struct bw_##record *)0)->name)},
 #define END_RECORD(name)
 #define XLATE(record, name, input)
