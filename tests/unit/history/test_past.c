@@ -34,11 +34,11 @@ static void test_index(void **state)
     bw_found_add(&index, others, 3);
     assert_true(index.unsorted);
     bw_found_sort(&index);
-    assert_int_equal(index.count, 26);
-    for (size_t i = 1; i < index.count; i++)
-        assert_true(index.blocks[i - 1].bytenr <= index.blocks[i].bytenr);
-    assert_ptr_equal(bw_found_find(&index, 2 << 14, 1), &index.blocks[2]);
-    assert_ptr_equal(bw_found_find(&index, 3 << 14, 9), &index.blocks[5]);
+    assert_int_equal(index.blocks.count, 26);
+    for (size_t i = 1; i < index.blocks.count; i++)
+        assert_true(index.blocks.items[i - 1].bytenr <= index.blocks.items[i].bytenr);
+    assert_ptr_equal(bw_found_find(&index, 2 << 14, 1), &index.blocks.items[2]);
+    assert_ptr_equal(bw_found_find(&index, 3 << 14, 9), &index.blocks.items[5]);
     assert_null(bw_found_find(&index, 3 << 14, 8));
     assert_null(bw_found_find(&index, UINT64_MAX, 8));
     assert_non_null(bw_found_find(&index, ((1u << 20) + 3) << 14, 7));
@@ -107,7 +107,7 @@ static bool is_read(struct bw_fs *fs, const char *bytes, size_t length)
     struct bw_history past = {.fs = fs};
     bw_found_init(&past.index);
     const bool read = bw_history_read_index(&past, bytes, length);
-    assert_int_equal(past.index.count, read ? 1500 : 0);
+    assert_int_equal(past.index.blocks.count, read ? 1500 : 0);
     bw_found_free(&past.index);
     return read;
 }

@@ -8,9 +8,9 @@ static struct bw_selection *make(const char *condition, const char *argument)
 {
     struct bw_selection *selection;
     expect_success(bw_selection_create(&selection));
-    assert_int_equal(selection->count, 0);
+    assert_int_equal(selection->tests.count, 0);
     expect_success(bw_selection_add(selection, condition, argument));
-    assert_int_equal(selection->count, 1);
+    assert_int_equal(selection->tests.count, 1);
     return selection;
 }
 
@@ -409,7 +409,7 @@ static void test_refusals(void **state)
     for (size_t i = 0; i < COUNT(cases); i++)
         expect_error(bw_selection_add(selection, cases[i].condition, cases[i].argument),
                      BW_ERROR_USAGE, cases[i].condition);
-    assert_int_equal(selection->count, 0);
+    assert_int_equal(selection->tests.count, 0);
     bw_selection_destroy(selection);
     bw_selection_destroy(NULL);
 }
