@@ -17,17 +17,17 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
+#include "base/hash_table.h"
+#include "base/vector.h"
 #include "btree/scan.h"
 #include "fs/fs.h"
 
 struct list {
     struct bw_fs *fs;
-    struct bw_map seen; /* addresses + 1 */
+    struct bw_key_set seen; /* addresses */
     bool names_only, extent_tree;
-    uint64_t *offsets;
-    size_t count, capacity;
+    struct bw_numbers offsets;
     uint64_t blocks, leaves, name_leaves;
     struct bw_error *error; /* what ended the listing, if it happened where none can be returned */
 };
@@ -36,10 +36,7 @@ static struct bw_error *add(struct list *list, uint64_t bytenr)
 {
     struct bw_map_reply reply;
     BW_TRY(bw_wind_map(NULL, list->fs->reader.top, bytenr, list->fs->reader.nodesize, 1, &reply));
-    if (!BW_ARRAY_RESERVE(list->offsets, list->count, list->capacity))
-        return bw_error_no_memory();
-    list->offsets[list->count++] = reply.location.offset;
-    return NULL;
+    return bw_numbers_push(&list->offsets, reply.location.offset);
 }
 
 /* Comes past every block of a tree before it is read; those of a part that was seen in another tree
@@ -47,12 +44,11 @@ static struct bw_error *add(struct list *list, uint64_t bytenr)
 static bool is_new(void *context, const struct bw_block_pointer *pointer)
 {
     struct list *list = context;
-    if (list->error || bw_map_get(&list->seen, pointer->bytenr + 1) != UINT32_MAX)
+    bool is_first = false;
+    if (!list->error)
+        list->error = bw_key_set_add(&list->seen, pointer->bytenr, &is_first);
+    if (list->error || !is_first)
         return false;
-    if (!bw_map_put(&list->seen, pointer->bytenr + 1, 1)) {
-        list->error = bw_error_no_memory();
-        return false;
-    }
     bool leaf = pointer->expectation.level == 0;
     list->blocks++;
     list->leaves += leaf;
@@ -109,7 +105,7 @@ static struct bw_error *write_list(const struct list *list, const char *path)
     if (!file)
         return bw_error_from_errno(errno, "cannot create %s", path);
     fwrite(&nodesize, sizeof nodesize, 1, file);
-    fwrite(list->offsets, sizeof *list->offsets, list->count, file);
+    fwrite(list->offsets.items, sizeof *list->offsets.items, list->offsets.count, file);
     bool bad = ferror(file);
     if (fclose(file) || bad)
         return bw_error_from_errno(errno, "cannot write %s", path);
@@ -122,12 +118,13 @@ static struct bw_error *run(struct list *list, const char *image, const char *pa
         .struct_size = sizeof(struct bw_fs_options), .paths = &image, .path_count = 1};
     BW_TRY(bw_fs_open(&options, &list->fs));
     BW_TRY(list_trees(list, id));
-    if (list->count)
-        qsort(list->offsets, list->count, sizeof *list->offsets, ascending);
+    if (list->offsets.count)
+        qsort(list->offsets.items, list->offsets.count, sizeof *list->offsets.items, ascending);
     BW_TRY(write_list(list, path));
     printf("listed=%zu blocks=%" PRIu64 " leaves=%" PRIu64 " name_leaves=%" PRIu64
            " nodesize=%" PRIu32 "\n",
-           list->count, list->blocks, list->leaves, list->name_leaves, list->fs->reader.nodesize);
+           list->offsets.count, list->blocks, list->leaves, list->name_leaves,
+           list->fs->reader.nodesize);
     return NULL;
 }
 
@@ -153,8 +150,8 @@ int main(int argc, char **argv)
     BW_AUTO_ERROR struct bw_error *error = run(&list, argv[optind], argv[optind + 1], id);
     if (error)
         fprintf(stderr, "block-list: %s\n", error->message);
-    bw_map_free(&list.seen);
-    free(list.offsets);
+    bw_key_set_free(&list.seen);
+    bw_numbers_free(&list.offsets);
     bw_fs_close(list.fs);
     return error ? 1 : 0;
 }
