@@ -232,6 +232,8 @@ holds "no others" [ "$(grep -c '/lzo/large' "$WORK/out")" -eq 0 ]
 expect "its columns" 0 'compared: ' \
     diff --json --below /zlib/large --other "$WORK/folder" "$compressed"
 holds "one changed sector" out_has '"changes":\["content".*"changed_bytes":4096'
+expect "totals of entries, without tree blocks" 0 ' of another type; 4096 bytes$' \
+    diff --stat --below /zlib/large --other "$WORK/folder" "$compressed"
 expect "a part of both" 0 'compared: ' diff --other "$WORK/folder/zlib" "$compressed" /zlib
 holds "by paths from there on" out_has '^M	F	/inline$'
 cp "$WORK/out" "$WORK/part"

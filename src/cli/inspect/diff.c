@@ -260,11 +260,14 @@ static void print_totals(const struct diffing *diffing, const struct bw_diff_sum
         return;
     fprintf(stderr,
             "btrfs-walk: %" PRIu64 " added, %" PRIu64 " deleted, %" PRIu64 " modified, %" PRIu64
-            " renamed, %" PRIu64 " of another type; %" PRIu64 " byte%s; %" PRIu64
-            " tree block%s not shared\n",
+            " renamed, %" PRIu64 " of another type; %" PRIu64 " byte%s",
             summary->added, summary->deleted, summary->modified, summary->renamed, summary->types,
-            summary->bytes, bw_plural(summary->bytes), summary->blocks,
-            summary->blocks == 1 ? " is" : "s are");
+            summary->bytes, bw_plural(summary->bytes));
+    /* Only subvolumes with a common origin share any. */
+    if (!summary->by_path)
+        fprintf(stderr, "; %" PRIu64 " tree block%s not shared", summary->blocks,
+                summary->blocks == 1 ? " is" : "s are");
+    fputc('\n', stderr);
 }
 
 /* Reports how much was compared, because an empty output alone proves little. */
