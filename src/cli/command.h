@@ -18,11 +18,11 @@ struct command {
     const char *details;              /**< text of --help between usage and options; may be empty */
     const char *examples;             /**< lines of --help after the options */
     const struct cmd_option *options; /**< the command's own options, which set its state */
-    const char *record; /**< the record that it prints, with cmd_answer_options; may be
+    const char *record; /**< the record that it prints, with cmd_format_options; may be
                          * NULL */
     /** The record that the options in the state select; NULL: always `record`. */
     const char *(*record_of)(const void *state);
-    bool sorts_rows; /**< with `record`: it has cmd_order_options, which cmd_answer_write() obeys */
+    bool sorts_rows; /**< with `record`: it has cmd_order_options, which cmd_format_write() obeys */
     /** Runs the command; returns the exit status. */
     int (*run)(const struct cmd_common *common, void *state);
     size_t state_size;    /**< size of the state, which the options set and `run` reads */

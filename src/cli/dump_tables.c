@@ -87,7 +87,7 @@ static void add_command(struct bw_json *json, const struct command *command)
     if (command->sorts_rows)
         add_entries(json, cmd_order_options, NULL);
     if (command->record)
-        add_entries(json, cmd_answer_options, NULL);
+        add_entries(json, cmd_format_options, NULL);
     if (command->takes_list)
         add_entries(json, cmd_list_options, NULL);
     bw_json_end(json);
@@ -211,7 +211,7 @@ int cmd_dump_tables(void)
     bw_json_end(&json);
     add_options(&json, "image_options", cmd_image_options);
     add_options(&json, "filter_options", cmd_selection_options);
-    add_options(&json, "answer_options", cmd_answer_options);
+    add_options(&json, "answer_options", cmd_format_options);
     add_options(&json, "common_options", cmd_common_options);
     add_statuses(&json, cmd_statuses);
     struct bw_error *error = add_layers(&json);

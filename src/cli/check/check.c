@@ -149,7 +149,7 @@ static struct bw_error *make_rows(struct check_run *check, struct bw_rows **rows
 {
     check->output.at_once = isatty(STDOUT_FILENO);
     BW_TRY(
-        cmd_answer_rows(&check->common->answer, "findinginfo", false, check->output.at_once, rows));
+        cmd_format_rows(&check->common->format, "findinginfo", false, check->output.at_once, rows));
     check->stream =
         (struct bw_rows_stream){.rows = *rows, .consume = cmd_write, .context = &check->output};
     return NULL;

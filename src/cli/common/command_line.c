@@ -230,8 +230,8 @@ static int parse_options(const struct command *command, int argc, char **argv,
         if (option->argument)
             kind = *option->argument == '[' ? optional_argument : required_argument;
         *name++ = (struct option){option->name, kind, NULL, LONG_FORM + (int)i};
-        if (option->also && !cmd_has_option(&list, option->also))
-            *name++ = (struct option){option->also, kind, NULL, LONG_FORM + (int)i};
+        if (option->alias && !cmd_has_option(&list, option->alias))
+            *name++ = (struct option){option->alias, kind, NULL, LONG_FORM + (int)i};
         if (option->letter)
             *letter++ = option->letter;
         if (option->letter && kind == required_argument)

@@ -65,16 +65,16 @@ static struct {
     atomic_bool counted; /* the command counts by itself */
     atomic_uint_fast64_t done, total, findings;
     atomic_uint_fast64_t step, steps; /* zero steps: the work has no steps */
-    pthread_mutex_t finding;          /* held while a thread computes the total */
-    atomic_bool hurries;              /* another thread waits for it */
-    uint64_t (*find)(void *context);  /* protected by `finding` */
+    pthread_mutex_t total_lock;       /* held while a thread computes the total */
+    atomic_bool should_stop;          /* another thread waits for that */
+    uint64_t (*find)(void *context);  /* computes the total; protected by `total_lock` */
     void *find_context;
     atomic_uint_fast64_t before; /* bytes read before this part of the work began */
     atomic_int_fast64_t started; /* when this part of the work began: nanoseconds, monotonic */
     atomic_bool shown;           /* the line is on the terminal */
     atomic_bool inside;          /* stdout has not ended its last line */
     atomic_int_fast64_t written; /* when stdout was last written to */
-} progress_line = {.finding = PTHREAD_MUTEX_INITIALIZER};
+} progress_line = {.total_lock = PTHREAD_MUTEX_INITIALIZER};
 
 static int64_t now(void)
 {
@@ -157,7 +157,9 @@ static void *wait_for_exit(void *context)
     int number;
     (void)context;
     sigaddset(&set, STAND_DOWN);
-    return sigwait(&set, &number) || number == STAND_DOWN ? NULL : exit_by_signal(number);
+    if (sigwait(&set, &number) || number == STAND_DOWN)
+        return NULL;
+    return exit_by_signal(number);
 }
 
 /* The text of the line. */
@@ -166,9 +168,9 @@ static void *wait_for_exit(void *context)
 static uint64_t bytes_done(void)
 {
     const struct bw_fs *fs = atomic_load(&progress_line.fs);
-    return atomic_load(&progress_line.counted) || !fs
-               ? atomic_load(&progress_line.done)
-               : bw_fs_bytes_read(fs) - atomic_load(&progress_line.before);
+    if (atomic_load(&progress_line.counted) || !fs)
+        return atomic_load(&progress_line.done);
+    return bw_fs_bytes_read(fs) - atomic_load(&progress_line.before);
 }
 
 static void append_size(struct bw_buffer *line, const char *before, uint64_t size,
@@ -198,26 +200,15 @@ static void append_time_left(struct bw_buffer *line, uint64_t done, uint64_t tot
         bw_buffer_format(line, ", %ju:%02ju left", (uintmax_t)left / 60, (uintmax_t)left % 60);
 }
 
-/* "metadata, 2 findings", or "state 3 of 17" */
-static void append_what(struct bw_buffer *line)
-{
-    const uint64_t findings = atomic_load(&progress_line.findings),
-                   steps = atomic_load(&progress_line.steps);
-    const char *task = atomic_load(&progress_line.task);
-    bw_buffer_format(line, "%s%s", task && line->length ? ", " : "", task ? task : "");
-    if (steps)
-        bw_buffer_format(line, " %ju of %ju", (uintmax_t)atomic_load(&progress_line.step),
-                         (uintmax_t)steps);
-    if (findings)
-        bw_buffer_format(line, ", %ju finding%s", (uintmax_t)findings, bw_plural(findings));
-}
-
-/* "1.2G of 3.4G, metadata, 2 findings, 120M/s, 0:18 left" */
+/* "1.2G of 3.4G, metadata, 2 findings, 120M/s, 0:18 left", or "state 3 of 17" */
 static void append_line(struct bw_buffer *line)
 {
     const uint64_t done = bytes_done(), total = atomic_load(&progress_line.total);
+    const uint64_t findings = atomic_load(&progress_line.findings),
+                   steps = atomic_load(&progress_line.steps);
+    const char *task = atomic_load(&progress_line.task);
     const int64_t elapsed = now() - atomic_load(&progress_line.started);
-    if (!done && !total && !atomic_load(&progress_line.steps)) {
+    if (!done && !total && !steps) {
         bw_buffer_format(line, "%s", atomic_load(&progress_line.fs) ? "reading" : "opening");
         return;
     }
@@ -225,11 +216,17 @@ static void append_line(struct bw_buffer *line)
         append_size(line, "", done, "");
     if (total >= done && total)
         append_size(line, " of ", total, "");
-    append_what(line);
-    if (done)
-        append_size(line, ", ",
-                    elapsed > 0 ? (uint64_t)((double)done * (double)SECOND / (double)elapsed) : 0,
-                    "/s");
+    if (task)
+        bw_buffer_format(line, "%s%s", line->length ? ", " : "", task);
+    if (steps)
+        bw_buffer_format(line, " %ju of %ju", (uintmax_t)atomic_load(&progress_line.step),
+                         (uintmax_t)steps);
+    if (findings)
+        bw_buffer_format(line, ", %ju finding%s", (uintmax_t)findings, bw_plural(findings));
+    if (done) {
+        const double seconds = (double)elapsed / (double)SECOND;
+        append_size(line, ", ", elapsed > 0 ? (uint64_t)((double)done / seconds) : 0, "/s");
+    }
     append_time_left(line, done, total, elapsed);
 }
 
@@ -275,13 +272,6 @@ static void add_progress_signals(sigset_t *set)
 #endif
 }
 
-static sigset_t signal_set(void)
-{
-    sigset_t set = monitor.exit_set;
-    add_progress_signals(&set);
-    return set;
-}
-
 void cmd_monitor_prepare(void)
 {
     sigset_t set;
@@ -293,7 +283,7 @@ void cmd_monitor_prepare(void)
 /* stderr must not be locked here, because damage found meanwhile is reported there. */
 static void find_total(void)
 {
-    pthread_mutex_lock(&progress_line.finding);
+    pthread_mutex_lock(&progress_line.total_lock);
     if (progress_line.find && !atomic_load(&progress_line.total)) {
         pthread_t waiting;
         const bool waits =
@@ -305,18 +295,18 @@ static void find_total(void)
         }
     }
     progress_line.find = NULL;
-    pthread_mutex_unlock(&progress_line.finding);
+    pthread_mutex_unlock(&progress_line.total_lock);
 }
 
 /* Returns only when the thread no longer uses the previous function. */
 static void set_find(uint64_t (*find)(void *context), void *context)
 {
-    atomic_store(&progress_line.hurries, true);
-    pthread_mutex_lock(&progress_line.finding);
+    atomic_store(&progress_line.should_stop, true);
+    pthread_mutex_lock(&progress_line.total_lock);
     progress_line.find = find;
     progress_line.find_context = context;
-    atomic_store(&progress_line.hurries, false);
-    pthread_mutex_unlock(&progress_line.finding);
+    atomic_store(&progress_line.should_stop, false);
+    pthread_mutex_unlock(&progress_line.total_lock);
 }
 
 /* monitor.busy must be locked, also for update_line(). */
@@ -346,30 +336,32 @@ static void update_line(void)
     funlockfile(stderr);
 }
 
-static bool is_exit_signal(int number)
-{
-    return number > 0 && sigismember(&monitor.exit_set, number) == 1;
-}
-
 /* Waits for a signal; returns 0 when it is time to update the line. */
 static int wait_for_signal(const sigset_t *set, const struct timespec *wait)
 {
     for (;;) {
         const bool shows = progress_line.terminal && !atomic_load(&progress_line.over);
-        const int number = shows ? sigtimedwait(set, NULL, wait) : sigwaitinfo(set, NULL);
-        if (number > 0 || errno == EAGAIN)
-            return number > 0 ? number : 0;
+        int number;
+        if (shows)
+            number = sigtimedwait(set, NULL, wait);
+        else
+            number = sigwaitinfo(set, NULL);
+        if (number > 0)
+            return number;
+        if (errno == EAGAIN)
+            return 0;
     }
 }
 
 static void *run_monitor(void *context)
 {
-    const sigset_t set = signal_set();
+    sigset_t set = monitor.exit_set;
     struct timespec wait = {.tv_sec = 1};
     (void)context;
+    add_progress_signals(&set);
     for (;;) {
         const int number = wait_for_signal(&set, &wait);
-        if (is_exit_signal(number))
+        if (number && sigismember(&monitor.exit_set, number) == 1)
             return exit_by_signal(number);
         if (atomic_load(&monitor.stopping))
             return NULL;
@@ -387,9 +379,9 @@ static void *run_monitor(void *context)
 static unsigned columns_of_terminal(void)
 {
     struct winsize size;
-    return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1 && size.ws_col <= COLUMNS
-               ? size.ws_col - 1u
-               : COLUMNS;
+    if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1 && size.ws_col <= COLUMNS)
+        return size.ws_col - 1u;
+    return COLUMNS;
 }
 
 void cmd_progress_end(void)
@@ -404,16 +396,6 @@ void cmd_progress_end(void)
     pthread_mutex_unlock(&monitor.busy);
 }
 
-/* A signal that the thread did not receive before it ended. */
-static void end_by_pending_signal(void)
-{
-    const struct timespec now = {0};
-    const int number =
-        monitor.exit_message_count ? sigtimedwait(&monitor.exit_set, NULL, &now) : -1;
-    if (number > 0)
-        exit_by_signal(number);
-}
-
 void cmd_monitor_stop(void)
 {
     cmd_progress_end();
@@ -423,7 +405,13 @@ void cmd_monitor_stop(void)
         pthread_join(monitor.thread, NULL);
     }
     monitor.running = false;
-    end_by_pending_signal();
+    if (monitor.exit_message_count) {
+        /* A signal that the thread did not receive before it ended. */
+        const struct timespec immediately = {0};
+        const int number = sigtimedwait(&monitor.exit_set, NULL, &immediately);
+        if (number > 0)
+            exit_by_signal(number);
+    }
     monitor.exit_message_count = 0;
 }
 
@@ -451,9 +439,9 @@ struct bw_error *cmd_monitor_start(const struct cmd_common *common)
     const int failure = bw_thread_start(&monitor.thread, run_monitor, NULL);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     monitor.running = !failure;
-    return failure && monitor.exit_message_count
-               ? bw_error_from_errno(failure, "cannot wait for signals")
-               : NULL;
+    if (failure && monitor.exit_message_count)
+        return bw_error_from_errno(failure, "cannot wait for signals");
+    return NULL;
 }
 
 void cmd_monitor_watch(const struct bw_fs *fs, void (*dump)(void *context), void *context)
@@ -470,7 +458,7 @@ void cmd_monitor_watch(const struct bw_fs *fs, void (*dump)(void *context), void
 
 bool cmd_progress_should_stop(void)
 {
-    return atomic_load(&progress_line.hurries);
+    return atomic_load(&progress_line.should_stop);
 }
 
 void cmd_progress_expect(uint64_t bytes)

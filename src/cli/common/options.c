@@ -360,9 +360,9 @@ struct cmd_option_list cmd_options_of(const struct command *command, struct cmd_
     struct cmd_option_list list = {.count = 0};
     list_options(&list, command->options, state, NULL, true);
     if (command->sorts_rows)
-        list_options(&list, cmd_order_options, common ? &common->answer : NULL, NULL, false);
+        list_options(&list, cmd_order_options, common ? &common->format : NULL, NULL, false);
     if (command->record)
-        list_options(&list, cmd_answer_options, common ? &common->answer : NULL, NULL, false);
+        list_options(&list, cmd_format_options, common ? &common->format : NULL, NULL, false);
     list_options(&list, command->options, state, NULL, false);
     if (command->takes_list)
         list_options(&list, cmd_list_options, common, NULL, false);

@@ -30,8 +30,8 @@ struct cmd_option {
      * settings that the table fills. BW_ERROR_USAGE: the argument is invalid. */
     struct bw_error *(*store)(void *target, const struct cmd_option *option, const char *argument);
     size_t offset;
-    const char *also;         /**< another long form; an option of the command with this name takes
-                                 precedence */
+    const char *alias;        /**< another long form; an option of the command with this name takes
+                                precedence */
     const char *const *words; /**< the words that cmd_store_word() accepts; ends with NULL */
     /** For options like --help: writes to stdout and returns the exit status; the command does not
      * run. If the option also has `store`, this happens only if the argument is "help", and after
@@ -127,9 +127,9 @@ extern const struct cmd_option cmd_probe_options[], cmd_generation_options[];
 
 /** For a command without options. */
 extern const struct cmd_option cmd_no_options[];
-/** The options of a command that prints records, for a struct cmd_answer_settings. */
-extern const struct cmd_option cmd_answer_options[];
-/** The options of a command with sorts_rows, for a struct cmd_answer_settings. */
+/** The options of a command that prints records, for a struct cmd_format_settings. */
+extern const struct cmd_option cmd_format_options[];
+/** The options of a command with sorts_rows, for a struct cmd_format_settings. */
 extern const struct cmd_option cmd_order_options[];
 
 /** The options of a command with takes_list, for a struct cmd_common. */

@@ -158,7 +158,7 @@ int cmd_fail(const struct cmd_common *common, struct bw_error *error)
     return print_error(common, error, CMD_LOST_ALL);
 }
 
-int cmd_fail_answer(const struct cmd_common *common, struct bw_error *error)
+int cmd_fail_output(const struct cmd_common *common, struct bw_error *error)
 {
     return print_error(common, error, CMD_LOST_REST);
 }

@@ -35,7 +35,7 @@ int cmd_fail(const struct cmd_common *common, struct bw_error *error);
 /** Like cmd_fail(), for an error after the file system was opened: STATUS_CANNOT if the command
  * line names something that does not exist, STATUS_PARTIAL if the output was cut short, for example
  * by a full disk. */
-int cmd_fail_answer(const struct cmd_common *common, struct bw_error *error);
+int cmd_fail_output(const struct cmd_common *common, struct bw_error *error);
 
 /** Like cmd_fail(), for a part of the output that is missing, while the command continues. */
 int cmd_miss(const struct cmd_common *common, struct bw_error *error);

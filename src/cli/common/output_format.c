@@ -4,6 +4,8 @@
  * written with tabs between its columns and then aligned; escaped names contain neither tabs nor
  * newlines.
  */
+#include "cli/common/output_format.h"
+
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -11,7 +13,6 @@
 #include "base/cleanup.h"
 #include "base/table.h"
 #include "btrfs-walk/record.h"
-#include "cli/common/output_format.h"
 
 /* The options. */
 
@@ -26,15 +27,6 @@ static bool next_byte(const char **text, char *byte)
     if (escape)
         *byte = bytes[escape - escapes];
     return escape != NULL;
-}
-
-static bool separator_is_good(const char *text)
-{
-    char byte;
-    while (*text)
-        if (!next_byte(&text, &byte))
-            return false;
-    return true;
 }
 
 /* Decodes a separator into `bytes`, which has at least as many bytes as the text. */
@@ -59,7 +51,7 @@ static int show_columns(const struct command *command, const void *state, const 
 
 static struct bw_error *store_json(void *target, const struct cmd_option *option, const char *form)
 {
-    struct cmd_answer_settings *settings = target;
+    struct cmd_format_settings *settings = target;
     bool array = form && strcmp(form, "array") == 0;
     settings->style = array ? BW_ROWS_JSON_ARRAY : BW_ROWS_JSON_LINES;
     return array || !form || strcmp(form, "lines") == 0
@@ -70,61 +62,65 @@ static struct bw_error *store_json(void *target, const struct cmd_option *option
 static struct bw_error *store_separator(void *target, const struct cmd_option *option,
                                         const char *text)
 {
-    struct cmd_answer_settings *settings = target;
+    struct cmd_format_settings *settings = target;
     settings->separator = text;
-    return separator_is_good(text)
-               ? NULL
-               : cmd_bad_argument(option, text, "a text; escapes in it are \\t, \\n, \\0 and \\\\");
+    for (const char *rest = text; *rest;) {
+        char byte;
+        if (!next_byte(&rest, &byte))
+            return cmd_bad_argument(option, text,
+                                    "a text; escapes in it are \\t, \\n, \\0 and \\\\");
+    }
+    return NULL;
 }
 
 static const char *const times[] = {"ns", "iso", "s", "local", NULL}; /* enum bw_rows_times */
 
 static struct bw_error *store_times(void *target, const struct cmd_option *option, const char *word)
 {
-    struct cmd_answer_settings *settings = target;
+    struct cmd_format_settings *settings = target;
     settings->times_given = true;
     return cmd_store_word(&settings->times, option, word);
 }
 
-const struct cmd_option cmd_answer_options[] = {
+const struct cmd_option cmd_format_options[] = {
     {'o', "output", "COLUMNS", "print these columns ('-o help' lists all)",
-     CMD_TEXT(struct cmd_answer_settings, columns), .show = show_columns,
+     CMD_TEXT(struct cmd_format_settings, columns), .show = show_columns,
      .heading = "Columns and JSON"},
     {0, "json", "[=array]", "print JSON: one object per line, or one array", .store = store_json},
     {0, "header", NULL, "begin with column names, or in JSON with versions",
-     CMD_FLAG(struct cmd_answer_settings, header)},
+     CMD_FLAG(struct cmd_format_settings, header)},
     {0, "separator", "TEXT", "separator of columns instead of a tab, such as \\0",
      .store = store_separator},
     {'0', "null", NULL, "end rows with NUL, and do not escape names",
-     CMD_FLAG(struct cmd_answer_settings, null), .also = "print0"},
+     CMD_FLAG(struct cmd_format_settings, null), .alias = "print0"},
     {0, "times", "WORD", "times as ns (default), s, iso (in UTC) or local", .store = store_times,
      .words = times},
     {'h', "iec", NULL, "sizes like 1.50MiB (default on a terminal)",
-     CMD_FLAG(struct cmd_answer_settings, iec), .also = "human-readable"},
-    {0, "si", NULL, "sizes like 1.57MB", CMD_FLAG(struct cmd_answer_settings, si)},
+     CMD_FLAG(struct cmd_format_settings, iec), .alias = "human-readable"},
+    {0, "si", NULL, "sizes like 1.57MB", CMD_FLAG(struct cmd_format_settings, si)},
     {'b', "raw", NULL, "plain numbers (default unless on a terminal)",
-     CMD_FLAG(struct cmd_answer_settings, raw)},
+     CMD_FLAG(struct cmd_format_settings, raw)},
     {0},
 };
 
 static struct bw_error *store_top(void *target, const struct cmd_option *option,
                                   const char *argument)
 {
-    struct cmd_answer_settings *settings = target;
-    return cmd_parse_number(argument, 1, 1 << 20, &settings->top)
-               ? NULL
-               : cmd_bad_argument(option, argument, "1 to 1048576");
+    struct cmd_format_settings *settings = target;
+    if (!cmd_parse_number(argument, 1, 1 << 20, &settings->top))
+        return cmd_bad_argument(option, argument, "1 to 1048576");
+    return NULL;
 }
 
 const struct cmd_option cmd_order_options[] = {
     {0, "sort", "COLUMN", "sort the rows in memory by this column; -COLUMN: largest first",
-     CMD_TEXT(struct cmd_answer_settings, sort)},
+     CMD_TEXT(struct cmd_format_settings, sort)},
     {0, "top", "N", "print only the first N rows", .store = store_top},
     {0},
 };
 
 /* The reason why the settings contradict each other; NULL if they do not. */
-static const char *find_contradiction(const struct cmd_answer_settings *settings)
+static const char *find_contradiction(const struct cmd_format_settings *settings)
 {
     bool json = settings->style != BW_ROWS_TEXT;
     bool units = settings->iec || settings->si;
@@ -150,44 +146,36 @@ static const char *find_contradiction(const struct cmd_answer_settings *settings
 }
 
 /* On a terminal, sizes have units and times are dates, unless options select something else. */
-static struct bw_rows_options options_of(const struct cmd_answer_settings *settings, bool terminal)
+static struct bw_rows_options options_of(const struct cmd_format_settings *settings, bool terminal)
 {
-    bool readable = terminal && !settings->raw;
-    return (struct bw_rows_options){
+    const bool readable = terminal && !settings->raw;
+    struct bw_rows_options options = {
         .struct_size = sizeof(struct bw_rows_options),
         .members = settings->columns,
         .style = settings->style,
         .terminator = settings->null ? '\0' : '\n',
         .header = settings->header,
         .escape = terminal && !settings->null,
-        .units = settings->si                ? BW_ROWS_SI
-                 : settings->iec || readable ? BW_ROWS_IEC
-                                             : BW_ROWS_BYTES,
-        .times = readable && !settings->times_given && settings->style == BW_ROWS_TEXT
-                     ? BW_ROWS_LOCAL
-                     : settings->times,
+        .units = BW_ROWS_BYTES,
+        .times = settings->times,
     };
+    if (settings->si)
+        options.units = BW_ROWS_SI;
+    else if (settings->iec || readable)
+        options.units = BW_ROWS_IEC;
+    if (readable && !settings->times_given && settings->style == BW_ROWS_TEXT)
+        options.times = BW_ROWS_LOCAL;
+    return options;
 }
 
-/* Adds a hint to an error of bw_rows_create(). */
-static struct bw_error *with_hint(struct bw_error *error)
-{
-    if (!error || error->code != BW_ERROR_USAGE)
-        return error;
-    struct bw_error *hinted =
-        bw_error_create(BW_ERROR_USAGE, "%s; '-o help' lists all columns", error->message);
-    bw_error_free(error);
-    return hinted;
-}
-
-static bool is_for_people(const struct cmd_answer_settings *settings)
+static bool is_for_people(const struct cmd_format_settings *settings)
 {
     return !settings->columns && settings->style == BW_ROWS_TEXT;
 }
 
-bool cmd_answer_is_for_people(const struct cmd_common *common)
+bool cmd_format_is_for_people(const struct cmd_common *common)
 {
-    return is_for_people(&common->answer);
+    return is_for_people(&common->format);
 }
 
 static struct bw_error *null_needs_rows(void)
@@ -196,7 +184,7 @@ static struct bw_error *null_needs_rows(void)
                            "-0 is for columns and JSON, which -o and --json choose");
 }
 
-struct bw_error *cmd_answer_rows(const struct cmd_answer_settings *settings, const char *record,
+struct bw_error *cmd_format_rows(const struct cmd_format_settings *settings, const char *record,
                                  bool has_null, bool terminal, struct bw_rows **rows)
 {
     struct bw_rows_options options = options_of(settings, terminal);
@@ -205,8 +193,10 @@ struct bw_error *cmd_answer_rows(const struct cmd_answer_settings *settings, con
     *rows = NULL;
     if (reason)
         return bw_error_create(BW_ERROR_USAGE, "%s", reason);
+    if (is_for_people(settings) && settings->null && !has_null)
+        return null_needs_rows();
     if (is_for_people(settings))
-        return settings->null && !has_null ? null_needs_rows() : NULL;
+        return NULL;
     if (settings->separator) {
         separator = malloc(strlen(settings->separator) + 1);
         if (!separator)
@@ -214,7 +204,13 @@ struct bw_error *cmd_answer_rows(const struct cmd_answer_settings *settings, con
         options.separator_length = decode_separator(settings->separator, separator);
         options.separator = separator;
     }
-    return with_hint(bw_rows_create(record, &options, rows));
+    struct bw_error *error = bw_rows_create(record, &options, rows);
+    if (!error || error->code != BW_ERROR_USAGE)
+        return error;
+    struct bw_error *hinted =
+        bw_error_create(BW_ERROR_USAGE, "%s; '-o help' lists all columns", error->message);
+    bw_error_free(error);
+    return hinted;
 }
 
 const char *cmd_record_of(const struct command *command, const void *state)
@@ -232,7 +228,7 @@ static struct bw_error *append_rows(void *context, const char *rows, size_t leng
 }
 
 /* The column names are valid, because bw_rows_create() accepted them. */
-static struct bw_error *write_table(struct cmd_answer *answer, const struct cmd_answer_plan *plan)
+static struct bw_error *write_table(struct cmd_format *format, const struct cmd_format_plan *plan)
 {
     const struct bw_record *record = bw_record_find(plan->record);
     struct bw_table_column columns[BW_RECORD_MEMBERS] = {{0}};
@@ -245,66 +241,64 @@ static struct bw_error *write_table(struct cmd_answer *answer, const struct cmd_
         columns[i].right = type == BW_TYPE_U64 || type == BW_TYPE_I64;
         name += length + (name[length] == ',');
     }
-    bw_table_append(&text, &answer->text, columns);
-    return text.failed ? bw_error_no_memory() : cmd_write(&answer->output, text.data, text.length);
+    bw_table_append(&text, &format->text, columns);
+    return text.failed ? bw_error_no_memory() : cmd_write(&format->output, text.data, text.length);
 }
 
-/* The steps of an answer. */
+/* The steps of the output. */
 
-struct bw_error *cmd_answer_pass_on(struct cmd_answer *answer, size_t least)
+struct bw_error *cmd_format_pass_on(struct cmd_format *format, size_t least)
 {
-    struct bw_buffer *text = &answer->text;
+    struct bw_buffer *text = &format->text;
     const size_t length = text->length;
     if (text->failed)
         return bw_error_no_memory();
     if (length < least)
         return NULL;
     text->length = 0;
-    return answer->stream.consume(answer->stream.context, text->data, length);
+    return format->stream.consume(format->stream.context, text->data, length);
 }
 
-static struct bw_error *print_record(struct cmd_answer *answer, const void *record, uint64_t absent)
+/* Writes a row to the stream, or prints the record. */
+static struct bw_error *write_record(struct cmd_format *format, const void *record, size_t size,
+                                     uint64_t absent)
 {
-    answer->text.length = 0;
-    BW_TRY(answer->plan->print(answer, record, absent));
-    return cmd_answer_pass_on(answer, 1);
+    if (format->stream.rows)
+        return bw_rows_write(&format->stream, record, size, absent);
+    format->text.length = 0;
+    BW_TRY(format->plan->print(format, record, absent));
+    return cmd_format_pass_on(format, 1);
 }
 
-/* Keeps the text of a record. What surrounds the rows follows when they are passed on. */
-static struct bw_error *keep_row(struct cmd_answer *answer, const void *record, size_t size,
-                                 uint64_t absent)
+struct bw_error *cmd_format_write(struct cmd_format *format, const void *record, size_t size,
+                                  uint64_t absent)
 {
-    struct bw_rows_stream *stream = &answer->stream;
+    struct bw_rows_stream *stream = &format->stream;
+    if (!format->order.is_used)
+        return write_record(format, record, size, absent);
+
+    /* Rows that are sorted wait as text. Headers and separators follow when they are passed on. */
     const struct bw_rows_stream passing = *stream;
-    BW_TRY(cmd_row_order_add(&answer->order, record, size, absent));
+    BW_TRY(cmd_row_order_add(&format->order, record, size, absent));
     stream->begun = stream->not_first = true;
     stream->consume = append_rows;
-    stream->context = &answer->order.bytes;
-    struct bw_error *error = stream->rows ? bw_rows_write(stream, record, size, absent)
-                                          : print_record(answer, record, absent);
+    stream->context = &format->order.bytes;
+    struct bw_error *error = write_record(format, record, size, absent);
     stream->begun = passing.begun;
     stream->not_first = passing.not_first;
     stream->consume = passing.consume;
     stream->context = passing.context;
-    return error ? error : cmd_row_order_end_row(&answer->order);
-}
-
-struct bw_error *cmd_answer_write(struct cmd_answer *answer, const void *record, size_t size,
-                                  uint64_t absent)
-{
-    if (answer->order.is_used)
-        return keep_row(answer, record, size, absent);
-    return answer->stream.rows ? bw_rows_write(&answer->stream, record, size, absent)
-                               : print_record(answer, record, absent);
+    BW_TRY(error);
+    return cmd_row_order_end_row(&format->order);
 }
 
 /* A table has its own columns and is formatted for people even if it is not written to a terminal.
  * A `print` with has_units converts sizes itself. */
-static struct bw_error *make_rows(struct cmd_answer *answer)
+static struct bw_error *make_rows(struct cmd_format *format)
 {
-    const struct cmd_answer_settings *settings = &answer->settings;
-    const struct cmd_answer_plan *plan = answer->plan;
-    struct cmd_answer_settings chosen = *settings;
+    const struct cmd_format_settings *settings = &format->settings;
+    const struct cmd_format_plan *plan = format->plan;
+    struct cmd_format_settings chosen = *settings;
     bool for_people = is_for_people(settings);
     bool table = plan->columns && for_people;
     bool aligned = table && !settings->separator;
@@ -313,97 +307,112 @@ static struct bw_error *make_rows(struct cmd_answer *answer)
     if (table)
         chosen.columns = plan->columns;
     chosen.header |= aligned;
-    chosen.raw |= table && !answer->output.at_once && !settings->iec && !settings->si;
+    chosen.raw |= table && !format->output.at_once && !settings->iec && !settings->si;
     if (for_people && plan->has_units)
         chosen.iec = chosen.si = false;
-    BW_TRY(cmd_answer_rows(&chosen, plan->record, plan->has_null, table || answer->output.at_once,
-                           &answer->rows));
-    answer->stream.rows = answer->rows;
-    answer->stream.consume = aligned ? append_rows : cmd_write;
-    answer->stream.context = aligned ? (void *)&answer->text : &answer->output;
-    return cmd_row_order_begin(&answer->order, settings, plan->record, plan->largest);
-}
-
-struct bw_error *cmd_answer_begin(struct cmd_answer *answer, const struct cmd_common *common,
-                                  const struct cmd_answer_plan *plan)
-{
-    *answer = (struct cmd_answer){.common = common,
-                                  .plan = plan,
-                                  .settings = common->answer,
-                                  .output.at_once = isatty(STDOUT_FILENO)};
-    return make_rows(answer);
-}
-
-struct bw_error *cmd_answer_end(struct cmd_answer *answer, struct bw_error *error)
-{
-    const bool aligned = answer->stream.consume == append_rows;
-    if (answer->order.is_used && !(error && error->code == BW_ERROR_USAGE))
-        error = bw_error_first(
-            error, answer->rows
-                       ? cmd_row_order_pass_on(&answer->order, bw_rows_take, &answer->stream)
-                       : cmd_row_order_pass_on(&answer->order, answer->stream.consume,
-                                               answer->stream.context));
-    if (answer->rows && !(error && error->code == BW_ERROR_USAGE)) {
-        error = bw_error_first(error, bw_rows_end(&answer->stream));
-        if (aligned)
-            error = bw_error_first(error, write_table(answer, answer->plan));
+    BW_TRY(cmd_format_rows(&chosen, plan->record, plan->has_null, table || format->output.at_once,
+                           &format->rows));
+    format->stream.rows = format->rows;
+    if (aligned) {
+        format->stream.consume = append_rows;
+        format->stream.context = &format->text;
+    } else {
+        format->stream.consume = cmd_write;
+        format->stream.context = &format->output;
     }
-    return bw_error_first(error, cmd_flush(&answer->output));
+    return cmd_row_order_begin(&format->order, settings, plan->record, plan->largest);
 }
 
-void cmd_answer_free(struct cmd_answer *answer)
+struct bw_error *cmd_format_begin(struct cmd_format *format, const struct cmd_common *common,
+                                  const struct cmd_format_plan *plan)
 {
-    free(answer->stream.row);
-    cmd_row_order_free(&answer->order);
-    bw_buffer_free(&answer->text);
-    bw_rows_destroy(answer->rows);
+    *format = (struct cmd_format){.common = common,
+                                  .plan = plan,
+                                  .settings = common->format,
+                                  .output.at_once = isatty(STDOUT_FILENO)};
+    return make_rows(format);
 }
 
-static int list(struct cmd_answer *answer)
+struct bw_error *cmd_format_end(struct cmd_format *format, struct bw_error *error)
+{
+    struct bw_rows_stream *stream = &format->stream;
+    const bool aligned = stream->consume == append_rows;
+    if (format->order.is_used && !(error && error->code == BW_ERROR_USAGE)) {
+        struct bw_error *passing;
+        if (format->rows)
+            passing = cmd_row_order_pass_on(&format->order, bw_rows_take, stream);
+        else
+            passing = cmd_row_order_pass_on(&format->order, stream->consume, stream->context);
+        error = bw_error_first(error, passing);
+    }
+    if (format->rows && !(error && error->code == BW_ERROR_USAGE)) {
+        error = bw_error_first(error, bw_rows_end(stream));
+        if (aligned)
+            error = bw_error_first(error, write_table(format, format->plan));
+    }
+    return bw_error_first(error, cmd_flush(&format->output));
+}
+
+void cmd_format_free(struct cmd_format *format)
+{
+    free(format->stream.row);
+    cmd_row_order_free(&format->order);
+    bw_buffer_free(&format->text);
+    bw_rows_destroy(format->rows);
+}
+
+static int list(struct cmd_format *format)
 {
     struct bw_error *error =
-        cmd_answer_end(answer, answer->plan->list(answer, answer->plan->context));
-    return cmd_end(answer->common, &answer->session, error, answer->status);
+        cmd_format_end(format, format->plan->list(format, format->plan->context));
+    return cmd_end(format->common, &format->session, error, format->status);
 }
 
-int cmd_answer_run(const struct cmd_common *common, const struct cmd_answer_plan *plan)
+int cmd_format_run(const struct cmd_common *common, const struct cmd_format_plan *plan)
 {
-    struct cmd_answer answer;
-    struct bw_error *error = cmd_answer_begin(&answer, common, plan);
-    int status = error ? cmd_fail(common, error) : cmd_open(common, &answer.session);
+    struct cmd_format format;
+    struct bw_error *error = cmd_format_begin(&format, common, plan);
+    int status = STATUS_OK;
+    if (error)
+        status = cmd_fail(common, error);
+    else
+        status = cmd_open(common, &format.session);
     if (!status)
-        status = list(&answer);
-    cmd_answer_free(&answer);
+        status = list(&format);
+    cmd_format_free(&format);
     return status;
 }
 
-int cmd_answer_run_in(const struct cmd_common *common, const struct cmd_answer_plan *plan,
+int cmd_format_run_in(const struct cmd_common *common, const struct cmd_format_plan *plan,
                       struct cmd_session *session)
 {
-    struct cmd_answer answer;
-    struct bw_error *error = cmd_answer_begin(&answer, common, plan);
-    answer.session = *session;
-    const int status =
-        error ? cmd_end(common, session, NULL, cmd_fail(common, error)) : list(&answer);
-    cmd_answer_free(&answer);
+    struct cmd_format format;
+    struct bw_error *error = cmd_format_begin(&format, common, plan);
+    format.session = *session;
+    int status;
+    if (error)
+        status = cmd_end(common, session, NULL, cmd_fail(common, error));
+    else
+        status = list(&format);
+    cmd_format_free(&format);
     return status;
 }
 
-struct bw_error *cmd_answer_gather(const struct cmd_common *common,
+struct bw_error *cmd_format_gather(const struct cmd_common *common,
                                    const struct cmd_session *session,
-                                   const struct cmd_answer_plan *plan, struct bw_buffer *text)
+                                   const struct cmd_format_plan *plan, struct bw_buffer *text)
 {
-    struct cmd_answer answer = {
+    struct cmd_format format = {
         .common = common, .plan = plan, .settings.iec = true, .session = *session};
     struct bw_buffer gathered = {0};
-    struct bw_error *error = make_rows(&answer);
-    answer.stream.consume = append_rows;
-    answer.stream.context = &gathered;
+    struct bw_error *error = make_rows(&format);
+    format.stream.consume = append_rows;
+    format.stream.context = &gathered;
     if (!error)
-        error = plan->list(&answer, plan->context);
-    if (!error && answer.rows)
-        error = bw_rows_end(&answer.stream);
-    cmd_answer_free(&answer);
+        error = plan->list(&format, plan->context);
+    if (!error && format.rows)
+        error = bw_rows_end(&format.stream);
+    cmd_format_free(&format);
     *text = gathered;
     return error;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The format of what commands print: their answers. A command fills a record and passes it to
- * cmd_answer_write(); the options -o, --json, --header, --raw, --times and their like, which every
- * command with a record has, decide what becomes of it:
+ * The format of the output. A command fills a record and passes it to
+ * cmd_format_write(); the options -o, --json, --header, --raw, --times which every command
+ * with a record has, select the form:
  *
  * - columns of text, or JSON;
  * - without -o and --json a table for people: aligned columns below their names, on a terminal with
@@ -20,10 +20,10 @@
 #include "cli/common/row_order.h"
 
 /** The output of a command while it is being written. */
-struct cmd_answer {
+struct cmd_format {
     const struct cmd_common *common;
-    const struct cmd_answer_plan *plan;
-    struct cmd_answer_settings settings; /**< copied from the common settings */
+    const struct cmd_format_plan *plan;
+    struct cmd_format_settings settings; /**< copied from the common settings */
     struct cmd_session session;
     struct cmd_output output;     /**< stdout */
     struct bw_rows *rows;         /**< NULL: plan->print formats the records */
@@ -36,59 +36,59 @@ struct cmd_answer {
 };
 
 /** The output of a command and its format. */
-struct cmd_answer_plan {
+struct cmd_format_plan {
     const char *record;  /**< usually command->record */
     const char *columns; /**< columns of the table, as for -o; NULL: no table */
-    /** Without a table: appends the text of a record to answer->text. */
-    struct bw_error *(*print)(struct cmd_answer *answer, const void *record, uint64_t absent);
+    /** Without a table: appends the text of a record to format->text. */
+    struct bw_error *(*print)(struct cmd_format *format, const void *record, uint64_t absent);
     bool has_units; /**< `print` applies --iec, --si and --raw itself */
     /** Writes all records. Only BW_ERROR_USAGE and BW_ERROR_NOT_FOUND make the exit status
      * STATUS_CANNOT. */
-    struct bw_error *(*list)(struct cmd_answer *answer, void *context);
+    struct bw_error *(*list)(struct cmd_format *format, void *context);
     void *context;
     bool has_null;       /**< `print` ends its lines with NUL for --null */
     const char *largest; /**< the column by which --top selects rows without --sort; may be NULL */
 };
 
 /** Opens the images, writes all records, and closes; returns the exit status. */
-int cmd_answer_run(const struct cmd_common *common, const struct cmd_answer_plan *plan);
+int cmd_format_run(const struct cmd_common *common, const struct cmd_format_plan *plan);
 
 /** The same with an open session, which it closes. */
-int cmd_answer_run_in(const struct cmd_common *common, const struct cmd_answer_plan *plan,
+int cmd_format_run_in(const struct cmd_common *common, const struct cmd_format_plan *plan,
                       struct cmd_session *session);
 
 /** Appends to `text` what the command prints on a terminal. A table begins with a line of column
  * names; tabs separate its columns. The session stays open. */
-struct bw_error *cmd_answer_gather(const struct cmd_common *common,
+struct bw_error *cmd_format_gather(const struct cmd_common *common,
                                    const struct cmd_session *session,
-                                   const struct cmd_answer_plan *plan, struct bw_buffer *text);
+                                   const struct cmd_format_plan *plan, struct bw_buffer *text);
 
-/** The parts of cmd_answer_run(), for a command that opens images by itself. Prepares an answer;
+/** The parts of cmd_format_run(), for a command that opens images by itself. Prepares the output;
  * BW_ERROR_USAGE if the options contradict each other. */
-struct bw_error *cmd_answer_begin(struct cmd_answer *answer, const struct cmd_common *common,
-                                  const struct cmd_answer_plan *plan);
+struct bw_error *cmd_format_begin(struct cmd_format *format, const struct cmd_common *common,
+                                  const struct cmd_format_plan *plan);
 /** Writes the end of the output after the last record. Consumes `error`, the error that ended the
- * answer or NULL; returns the first error. */
-struct bw_error *cmd_answer_end(struct cmd_answer *answer, struct bw_error *error);
-/** Frees what an answer owns except its session. */
-void cmd_answer_free(struct cmd_answer *answer);
+ * output or NULL; returns the first error. */
+struct bw_error *cmd_format_end(struct cmd_format *format, struct bw_error *error);
+/** Frees the memory, but does not close the session. */
+void cmd_format_free(struct cmd_format *format);
 
-/** Passes answer->text on if it has at least `least` bytes. For a `print` that prints long texts.
+/** Passes format->text on if it has at least `least` bytes. For a `print` that prints long texts.
  */
-struct bw_error *cmd_answer_pass_on(struct cmd_answer *answer, size_t least);
+struct bw_error *cmd_format_pass_on(struct cmd_format *format, size_t least);
 
 /** Writes a record; `size` and `absent` as for bw_rows_write(). */
-struct bw_error *cmd_answer_write(struct cmd_answer *answer, const void *record, size_t size,
+struct bw_error *cmd_format_write(struct cmd_format *format, const void *record, size_t size,
                                   uint64_t absent);
 
-/** Whether the answer is a table or text for people, not columns or JSON. */
-bool cmd_answer_is_for_people(const struct cmd_common *common);
+/** Whether the output is a table or text for people, not columns or JSON. */
+bool cmd_format_is_for_people(const struct cmd_common *common);
 
 /** For commands that have their own stream. Creates rows for a record with the format that the
  * options select; NULL if they select neither columns nor JSON. `has_null`: the command can then
  * end its lines with NUL; `terminal`: the rows are written to a terminal. BW_ERROR_USAGE if the
  * options contradict each other. */
-struct bw_error *cmd_answer_rows(const struct cmd_answer_settings *settings, const char *record,
+struct bw_error *cmd_format_rows(const struct cmd_format_settings *settings, const char *record,
                                  bool has_null, bool terminal, struct bw_rows **rows);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The frame of the commands that answer for paths: open the image, look up each path, append its
- * answer to a buffer, and write it. If an answer fails, the buffer is discarded, unless a part of a
- * long answer has been written; the error is reported, and the next path follows.
+ * The frame of the commands that print something about paths: open the image, look up each path,
+ * append its output to a buffer, and write it. If a path fails, its buffer is discarded, unless a
+ * part of a long output has been written; the error is reported, and the next path follows.
  */
 #include "cli/common/paths.h"
 
@@ -68,8 +68,8 @@ bool cmd_paths_flush(struct cmd_paths *paths, struct bw_buffer *text)
 }
 
 /* Fails only if stdout cannot be written. */
-static struct bw_error *answer_path(struct cmd_paths *paths, const char *path, bool follow,
-                                    cmd_path_answer *answer, void *context)
+static struct bw_error *run_path(struct cmd_paths *paths, const char *path, bool follow,
+                                 cmd_path_handler *handle, void *context)
 {
     struct bw_place place;
     BW_AUTO_BUFFER struct bw_buffer text = {0};
@@ -80,11 +80,11 @@ static struct bw_error *answer_path(struct cmd_paths *paths, const char *path, b
     }
     paths->text = &text;
     paths->gave = false;
-    const struct bw_rows_stream before = paths->answer.stream;
-    error = answer(context, paths, path, &place, &text);
+    const struct bw_rows_stream before = paths->format.stream;
+    error = handle(context, paths, path, &place, &text);
     if (error && !paths->gave) { /* the rows written for this path are discarded */
-        paths->answer.stream.begun = before.begun;
-        paths->answer.stream.not_first = before.not_first;
+        paths->format.stream.begun = before.begun;
+        paths->format.stream.not_first = before.not_first;
     }
     if (paths->broken) {
         bw_error_free(error);
@@ -110,34 +110,36 @@ static struct bw_error *append_rows(void *context, const char *rows, size_t leng
                                : bw_error_create(BW_ERROR_STOPPED, "the output was closed");
 }
 
-static struct bw_error *answer_all(struct cmd_paths *paths, bool follow, cmd_path_answer *answer,
-                                   void *context)
-{
-    const struct cmd_common *common = paths->common;
-    struct bw_rows_stream *stream = &paths->answer.stream;
-    paths->answer.session = paths->session;
-    stream->consume = append_rows;
-    stream->context = paths;
-    for (size_t i = 0; i < common->path_count; i++)
-        BW_TRY(answer_path(paths, common->paths[i], follow, answer, context));
-    stream->consume = cmd_write;
-    stream->context = &paths->output;
-    return stream->rows ? bw_rows_end(stream) : NULL;
-}
-
 int cmd_paths_run(const struct cmd_common *common, const char *subvolume, bool follow,
-                  const struct cmd_answer_plan *plan, cmd_path_answer *answer, void *context)
+                  const struct cmd_format_plan *plan, cmd_path_handler *handle, void *context)
 {
     struct cmd_paths paths;
-    struct cmd_answer records = {.common = common};
-    struct bw_error *error = plan ? cmd_answer_begin(&records, common, plan) : NULL;
-    int status = error ? cmd_fail(common, error) : cmd_paths_open(common, subvolume, &paths);
+    struct cmd_format records = {.common = common};
+    struct bw_error *error = NULL;
+    int status = STATUS_OK;
+    if (plan)
+        error = cmd_format_begin(&records, common, plan);
+    if (error)
+        status = cmd_fail(common, error);
+    else
+        status = cmd_paths_open(common, subvolume, &paths);
     if (!status) {
-        paths.answer = records;
-        status = cmd_paths_close(&paths, answer_all(&paths, follow, answer, context));
-        records = paths.answer;
+        /* Rows are first appended to the text of their path, and end after the last path. */
+        struct bw_rows_stream *stream = &paths.format.stream;
+        paths.format = records;
+        paths.format.session = paths.session;
+        stream->consume = append_rows;
+        stream->context = &paths;
+        for (size_t i = 0; !error && i < common->path_count; i++)
+            error = run_path(&paths, common->paths[i], follow, handle, context);
+        stream->consume = cmd_write;
+        stream->context = &paths.output;
+        if (!error && stream->rows)
+            error = bw_rows_end(stream);
+        status = cmd_paths_close(&paths, error);
+        records = paths.format;
     }
-    cmd_answer_free(&records);
+    cmd_format_free(&records);
     return status;
 }
 

@@ -32,17 +32,17 @@ struct cmd_paths {
     bool terminal;            /**< stdout is one: names are escaped */
     int status;               /**< the worst so far */
     struct bw_error *broken;  /**< the error of stdout, if cmd_paths_flush() could not write */
-    struct cmd_answer answer; /**< if the command prints records */
-    struct bw_buffer *text;   /**< the answer for the current path */
-    bool gave;                /**< the beginning of this answer has been written */
+    struct cmd_format format; /**< if the command prints records */
+    struct bw_buffer *text;   /**< the output for the current path */
+    bool gave;                /**< the beginning of this output has been written */
 };
 
 /** Opens the image and finds the subvolume (NULL: the top-level one). On failure reports why and
  * returns the exit status; otherwise returns STATUS_OK, and cmd_paths_close() must be called. */
 int cmd_paths_open(const struct cmd_common *common, const char *subvolume, struct cmd_paths *paths);
 
-/** Reports why an answer, or part of it, is missing; consumes the error. The exit status will be at
- * least STATUS_PARTIAL, or STATUS_UNSUPPORTED. */
+/** Reports why the output for a path, or part of it, is missing; consumes the error. The exit
+ * status will be at least STATUS_PARTIAL, or STATUS_UNSUPPORTED. */
 void cmd_paths_miss(struct cmd_paths *paths, struct bw_error *error);
 
 /** Appends the bytes of a name or a path, escaped if stdout is a terminal. */
@@ -53,20 +53,20 @@ void cmd_paths_append_name(const struct cmd_paths *paths, const void *name, size
  * front. */
 struct bw_error *cmd_paths_absolute(const char *path, struct bw_buffer *text);
 
-/** Appends the answer for a path to `text`. An error is reported and the next path follows; text
+/** Appends the output for a path to `text`. An error is reported and the next path follows; text
  * that has not been written yet is discarded. */
-typedef struct bw_error *cmd_path_answer(void *context, struct cmd_paths *paths, const char *path,
-                                         const struct bw_place *place, struct bw_buffer *text);
+typedef struct bw_error *cmd_path_handler(void *context, struct cmd_paths *paths, const char *path,
+                                          const struct bw_place *place, struct bw_buffer *text);
 
-/** Writes and empties the text if it is long. For parts of a long answer. False if writing to
- * stdout failed; the answer may stop then. */
+/** Writes and empties the text if it is long. For parts of a long output. False if writing to
+ * stdout failed; the command may stop then. */
 bool cmd_paths_flush(struct cmd_paths *paths, struct bw_buffer *text);
 
-/** Opens the image, writes the answers for all paths, and closes; returns the exit status.
+/** Opens the image, writes the output for all paths, and closes; returns the exit status.
  * `follow`: follow a symbolic link at the end of a path. `plan`: the format of the records that the
- * answers write to paths->answer; its `list` is not called. NULL: the answers are only text. */
+ * handlers write to paths->format; its `list` is not called. NULL: the output is only text. */
 int cmd_paths_run(const struct cmd_common *common, const char *subvolume, bool follow,
-                  const struct cmd_answer_plan *plan, cmd_path_answer *answer, void *context);
+                  const struct cmd_format_plan *plan, cmd_path_handler *handle, void *context);
 
 /** Flushes the output and closes. Consumes the error that ended the command, which may be NULL;
  * returns the exit status. */

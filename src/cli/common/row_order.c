@@ -24,7 +24,7 @@ static const struct bw_member *find_column(const struct bw_record *record, const
 }
 
 struct bw_error *cmd_row_order_begin(struct cmd_row_order *order,
-                                     const struct cmd_answer_settings *settings, const char *record,
+                                     const struct cmd_format_settings *settings, const char *record,
                                      const char *largest)
 {
     const char *name = settings->sort;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Sorted rows: --sort and --top, for all commands that print records with cmd_answer_write(). */
+/* Sorted rows: --sort and --top, for all commands that print records with cmd_format_write(). */
 #ifndef BW_CLI_COMMON_ROW_ORDER_H
 #define BW_CLI_COMMON_ROW_ORDER_H
 
@@ -31,7 +31,7 @@ struct cmd_row_order {
 /** Prepares the order that the settings select. `largest`: the column by which --top selects the
  * greatest rows without --sort; NULL: the first rows. BW_ERROR_USAGE if there is no such column. */
 struct bw_error *cmd_row_order_begin(struct cmd_row_order *order,
-                                     const struct cmd_answer_settings *settings, const char *record,
+                                     const struct cmd_format_settings *settings, const char *record,
                                      const char *largest);
 
 /** Adds a row; append its text to order->bytes, then call cmd_row_order_end_row(). */

@@ -355,7 +355,7 @@ int cmd_close_outputs(const struct cmd_common *common, struct cmd_session *sessi
 int cmd_end(const struct cmd_common *common, struct cmd_session *session, struct bw_error *error,
             int so_far)
 {
-    const int failed = error ? cmd_fail_answer(common, error) : STATUS_OK;
+    const int failed = error ? cmd_fail_output(common, error) : STATUS_OK;
     struct bw_error *change = bw_fs_find_change(session->fs);
     if (change)
         bw_fs_report(session->fs, BW_DAMAGE, change);

@@ -12,7 +12,7 @@
 #include "cli/probes/probes.h"
 
 /** Settings of the options of commands that print records: see cli/common/output_format.h. */
-struct cmd_answer_settings {
+struct cmd_format_settings {
     const char *columns;   /**< as given; NULL: all columns, if the output is JSON */
     const char *separator; /**< as given; NULL: a tab */
     enum bw_rows_style style;
@@ -114,7 +114,7 @@ struct cmd_common {
     struct cmd_writing writing;
     struct cmd_probe_settings probes;
     const char *statedump;             /**< file for statedumps; NULL: none */
-    struct cmd_answer_settings answer; /**< if the command has a record */
+    struct cmd_format_settings format; /**< if the command has a record */
 };
 
 #endif

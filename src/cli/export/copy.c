@@ -67,7 +67,7 @@ struct extent {
 
 struct copy {
     const struct copy_state *state;
-    struct cmd_answer *answer;
+    struct cmd_format *answer;
     struct bw_fs *fs;
     struct bw_used_map *used;
     struct target target;
@@ -496,7 +496,7 @@ static struct bw_error *copy_all(struct copy *copy)
     return bw_fs_devices(copy->fs, copy_device, copy);
 }
 
-static struct bw_error *list(struct cmd_answer *answer, void *context)
+static struct bw_error *list(struct cmd_format *answer, void *context)
 {
     struct copy *copy = context;
     copy->answer = answer;
@@ -526,7 +526,7 @@ static int run(const struct cmd_common *common, void *settings)
 {
     const struct copy_state *state = settings;
     struct copy copy = {.state = state, .target = {.common = common, .settings = state}};
-    const struct cmd_answer_plan plan = {
+    const struct cmd_format_plan plan = {
         .record = "ownerinfo", .print = cmd_print_owner, .list = list, .context = &copy};
     const char *mistake = find_mistake(state);
     struct cmd_common own = *common;
@@ -541,7 +541,7 @@ static int run(const struct cmd_common *common, void *settings)
     own.writing.folder = state->folder ? &copy.target.folder : NULL;
     own.writing.open_outputs = state->file ? open_output : NULL;
     own.writing.outputs = &copy.target;
-    const int status = cmd_answer_run(&own, &plan);
+    const int status = cmd_format_run(&own, &plan);
     if (!copy.answer) /* the file system was not opened */
         bw_error_free(close_target(&copy.target, NULL));
     return status;

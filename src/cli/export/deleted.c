@@ -30,7 +30,7 @@ struct deleting {
     struct cmd_generations states;
     struct bw_deleted *deleted;
     const struct bw_deleted_state *state; /* the current historic root */
-    struct cmd_answer *answer;
+    struct cmd_format *answer;
     struct bw_entry_queue *queue;
     struct bw_recoverable recoverable; /* of the file whose parts are being delivered */
     /* For an extraction: */
@@ -228,7 +228,7 @@ static struct bw_error *write_row(struct deleting *deleting, const struct bw_exp
     };
     deleting->unverified +=
         !unread && bw_recoverable_kind(recoverable, unchecked) == BW_RECOVERABLE_UNVERIFIED;
-    return cmd_answer_write(deleting->answer, &row, sizeof row,
+    return cmd_format_write(deleting->answer, &row, sizeof row,
                             (has_size ? 0 : BW_MEMBER(deletedinfo, size)) |
                                 (snapshot ? 0 : BW_MEMBER(deletedinfo, snapshot_time)) |
                                 (unread ? BW_MEMBER(deletedinfo, recoverable) : 0));
@@ -265,7 +265,7 @@ static struct bw_error *list_state(struct deleting *deleting)
     return error;
 }
 
-static struct bw_error *list(struct cmd_answer *answer, void *context)
+static struct bw_error *list(struct cmd_format *answer, void *context)
 {
     struct deleting *deleting = context;
     deleting->answer = answer;
@@ -404,17 +404,17 @@ static int run_extract(struct deleting *deleting, const struct cmd_common *commo
 
 static int run_list(struct deleting *deleting, const struct cmd_common *common)
 {
-    const struct cmd_answer_plan plan = {
+    const struct cmd_format_plan plan = {
         .record = cmd_deleted.record,
         .columns = "recoverable,generation,changed,type,size,path,snapshot_path",
         .list = list,
         .context = deleting,
     };
     struct cmd_common own = *common;
-    if (own.answer.null && cmd_answer_is_for_people(common))
-        own.answer.columns = "path";
-    const int status = cmd_answer_run(&own, &plan);
-    if (cmd_answer_is_for_people(&own))
+    if (own.format.null && cmd_format_is_for_people(common))
+        own.format.columns = "path";
+    const int status = cmd_format_run(&own, &plan);
+    if (cmd_format_is_for_people(&own))
         report_unverifiable(deleting);
     return status;
 }

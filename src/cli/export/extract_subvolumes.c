@@ -123,7 +123,7 @@ static int receive_frames(struct receiving *receiving, int channel)
         error = bw_error_from_errno(errno, "cannot write %s to the disk", receiving->path);
     struct answer answer = {.missed = receiving->missed};
     bw_receiver_summary(receiving->receiver, &answer.summary);
-    const int status = error ? cmd_fail_answer(receiving->common, error) : STATUS_OK;
+    const int status = error ? cmd_fail_output(receiving->common, error) : STATUS_OK;
     remove_temporary(receiving);
     bw_receiver_destroy(receiving->receiver);
     if (!status)
@@ -428,7 +428,7 @@ int extract_subvolumes(const struct cmd_common *common, const struct extract_sub
     if (stopped)
         bw_error_free(error);
     else if (error)
-        status = cmd_fail_answer(common, error);
+        status = cmd_fail_output(common, error);
     cmd_send_list_free(&extraction.list);
     if (!status)
         status = child;

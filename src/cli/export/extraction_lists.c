@@ -132,8 +132,8 @@ static struct bw_error *open_missed(struct extract_lists *lists, const char *nam
 
 static struct bw_error *begin_manifest(struct extract_lists *lists)
 {
-    const struct cmd_answer_settings settings = {.style = BW_ROWS_JSON_LINES};
-    BW_TRY(cmd_answer_rows(&settings, "savedinfo", false, false, &lists->rows));
+    const struct cmd_format_settings settings = {.style = BW_ROWS_JSON_LINES};
+    BW_TRY(cmd_format_rows(&settings, "savedinfo", false, false, &lists->rows));
     lists->stream = (struct bw_rows_stream){
         .rows = lists->rows, .consume = cmd_list_file_add, .context = &lists->manifest};
     bw_hash_prepare();

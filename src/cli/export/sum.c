@@ -20,7 +20,7 @@ struct sum {
     struct sum_state *state;
     struct cmd_export export;
     struct cmd_hashing hashing;
-    struct cmd_answer answer;
+    struct cmd_format answer;
     bool terminal;
 };
 
@@ -103,7 +103,7 @@ static struct bw_error *write_row(struct sum *sum, const struct bw_export_entry 
                                    .subvolume = bw_subvolume_id(item->place.subvolume),
                                    .inode = item->place.inode};
     const uint64_t absent = item->has_inode ? 0 : BW_MEMBER(suminfo, size);
-    return cmd_answer_write(&sum->answer, &row, sizeof row, absent);
+    return cmd_format_write(&sum->answer, &row, sizeof row, absent);
 }
 
 /* For the stream. */
@@ -171,13 +171,13 @@ static struct bw_error *hash_all(struct sum *sum)
 static int run(const struct cmd_common *common, void *state)
 {
     struct sum sum = {.state = state, .terminal = isatty(STDOUT_FILENO)};
-    const struct cmd_answer_plan plan = {.record = cmd_sum.record, .has_null = true};
-    struct bw_error *error = cmd_answer_begin(&sum.answer, common, &plan);
+    const struct cmd_format_plan plan = {.record = cmd_sum.record, .has_null = true};
+    struct bw_error *error = cmd_format_begin(&sum.answer, common, &plan);
     int status =
         error ? cmd_fail(common, error) : cmd_export_open(common, &sum.state->export, &sum.export);
     if (!status)
-        status = cmd_export_close(&sum.export, cmd_answer_end(&sum.answer, hash_all(&sum)));
-    cmd_answer_free(&sum.answer);
+        status = cmd_export_close(&sum.export, cmd_format_end(&sum.answer, hash_all(&sum)));
+    cmd_format_free(&sum.answer);
     return status;
 }
 

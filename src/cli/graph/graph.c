@@ -19,23 +19,23 @@ static const struct cmd_option options[] = {
 static int run(const struct cmd_common *common, void *state)
 {
     const struct graph_state *graph = state;
-    const struct cmd_answer_plan plan = {.record = cmd_graph.record};
-    struct cmd_answer answer;
+    const struct cmd_format_plan plan = {.record = cmd_graph.record};
+    struct cmd_format format;
     int status;
-    struct bw_error *error = cmd_answer_begin(&answer, common, &plan);
+    struct bw_error *error = cmd_format_begin(&format, common, &plan);
     if (error)
         status = cmd_fail(common, error);
     else
-        status = cmd_open_to(common, CMD_OPEN_GRAPH, &answer.session);
+        status = cmd_open_to(common, CMD_OPEN_GRAPH, &format.session);
     if (!status) {
-        struct bw_fs *fs = answer.session.fs;
-        if (answer.rows)
-            error = bw_fs_write_layers(fs, &answer.stream);
+        struct bw_fs *fs = format.session.fs;
+        if (format.rows)
+            error = bw_fs_write_layers(fs, &format.stream);
         else
-            error = bw_fs_print_graph(fs, graph->format, cmd_write, &answer.output);
-        status = cmd_end(common, &answer.session, cmd_answer_end(&answer, error), STATUS_OK);
+            error = bw_fs_print_graph(fs, graph->format, cmd_write, &format.output);
+        status = cmd_end(common, &format.session, cmd_format_end(&format, error), STATUS_OK);
     }
-    cmd_answer_free(&answer);
+    cmd_format_free(&format);
     return status;
 }
 

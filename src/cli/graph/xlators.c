@@ -70,24 +70,24 @@ static struct bw_error *list_options(void *context, struct bw_record_sink *sink)
     return NULL;
 }
 
-static struct bw_error *write_rows(struct cmd_answer *answer, const struct types *types)
+static struct bw_error *write_rows(struct cmd_format *format, const struct types *types)
 {
     for (size_t i = 0; i < types->classes.count; i++) {
         const struct bw_xlator_class *type = types->classes.items[i];
         const struct bw_layertypeinfo row = {.layer_type = type->type,
                                              .description = type->description,
                                              .options = {list_options, (void *)(uintptr_t)type}};
-        BW_TRY(cmd_answer_write(answer, &row, sizeof row, 0));
+        BW_TRY(cmd_format_write(format, &row, sizeof row, 0));
     }
     return NULL;
 }
 
 /* A list of all types, or the pages of those on the command line. */
-static struct bw_error *write_text(struct cmd_answer *answer, const struct types *types)
+static struct bw_error *write_text(struct cmd_format *format, const struct types *types)
 {
     struct bw_table_column columns[2] = {{0}};
     BW_AUTO_BUFFER struct bw_buffer cells = {0};
-    struct bw_buffer *text = &answer->text;
+    struct bw_buffer *text = &format->text;
     const bool pages = types->common->input.image_count;
     for (size_t i = 0; i < types->classes.count; i++) {
         const struct bw_xlator_class *type = types->classes.items[i];
@@ -102,7 +102,7 @@ static struct bw_error *write_text(struct cmd_answer *answer, const struct types
         bw_table_append(text, &cells, columns);
     if (text->failed)
         return bw_error_no_memory();
-    return cmd_write(&answer->output, text->data, text->length);
+    return cmd_write(&format->output, text->data, text->length);
 }
 
 /* Prints the types on the command line, or all. */
@@ -110,9 +110,9 @@ static int run(const struct cmd_common *common, void *state)
 {
     const struct xlators_state *xlators = state;
     const struct cmd_input *input = &common->input;
-    const struct cmd_answer_plan plan = {.record = cmd_xlators.record};
+    const struct cmd_format_plan plan = {.record = cmd_xlators.record};
     struct types types = {.common = common};
-    struct cmd_answer answer;
+    struct cmd_format format;
     struct bw_error *error = bw_registry_open(xlators->built_in ? "" : NULL, &types.registry);
     if (error)
         return cmd_fail(common, error);
@@ -129,16 +129,16 @@ static int run(const struct cmd_common *common, void *state)
         status = cmd_fail(common, error);
         fputs("'btrfs-walk xlators' lists all types.\n", stderr);
     } else {
-        error = cmd_answer_begin(&answer, common, &plan);
+        error = cmd_format_begin(&format, common, &plan);
         if (error) {
             status = cmd_fail(common, error);
         } else {
-            error = answer.rows ? write_rows(&answer, &types) : write_text(&answer, &types);
-            error = cmd_answer_end(&answer, error);
+            error = format.rows ? write_rows(&format, &types) : write_text(&format, &types);
+            error = cmd_format_end(&format, error);
             if (error)
-                status = cmd_fail_answer(common, error);
+                status = cmd_fail_output(common, error);
         }
-        cmd_answer_free(&answer);
+        cmd_format_free(&format);
     }
     bw_xlator_classes_free(&types.classes);
     bw_registry_close(types.registry);

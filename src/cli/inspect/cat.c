@@ -270,7 +270,7 @@ static struct bw_error *write_blocks(struct cat *cat)
                                 write_block_part, cat);
         cmd_bad_flush(&cat->bad);
         if (error && (error->code == BW_ERROR_USAGE || error->code == BW_ERROR_NOT_FOUND))
-            cat->paths.status = cmd_fail_answer(cat->paths.common, BW_TAKE(error));
+            cat->paths.status = cmd_fail_output(cat->paths.common, BW_TAKE(error));
     }
     return bw_error_first(error, cmd_end_zeros(&cat->zeros, &cat->paths.output));
 }

@@ -16,7 +16,7 @@ static const char *const orders[] = {
 
 /* A running listing. */
 struct list {
-    struct cmd_answer *answer;
+    struct cmd_format *format;
     struct bw_block_groups *groups;
 };
 
@@ -41,7 +41,7 @@ static struct bw_error *find_used(const struct list *list, struct bw_spaceinfo *
         return error;
     *absent |= BW_MEMBER(spaceinfo, used);
     if (error->code == BW_ERROR_NOT_FOUND)
-        bw_fs_report(list->answer->session.fs, BW_DAMAGE, error);
+        bw_fs_report(list->format->session.fs, BW_DAMAGE, error);
     else
         bw_error_free(error); /* already reported when the block groups were read */
     return NULL;
@@ -60,7 +60,7 @@ static struct bw_error *write_chunk(void *context, const struct bw_chunk_info *c
                                .stripe_length = bw_chunk_stripe_length(chunk),
                                .flags = chunk->type};
     BW_TRY(find_used(list, &row, &absent));
-    return cmd_answer_write(list->answer, &row, sizeof row, absent);
+    return cmd_format_write(list->format, &row, sizeof row, absent);
 }
 
 static struct bw_error *write_range(const struct list *list, const struct bw_device_range *range)
@@ -83,23 +83,23 @@ static struct bw_error *write_range(const struct list *list, const struct bw_dev
         row.stripe = range->stripe;
         BW_TRY(find_used(list, &row, &absent));
     }
-    return cmd_answer_write(list->answer, &row, sizeof row, absent);
+    return cmd_format_write(list->format, &row, sizeof row, absent);
 }
 
-static struct bw_error *list_all(struct cmd_answer *answer, void *context)
+static struct bw_error *list_all(struct cmd_format *format, void *context)
 {
     const struct chunks_state *chunks = context;
-    struct list list = {.answer = answer};
-    BW_TRY(bw_block_groups_open(answer->session.fs, &list.groups));
+    struct list list = {.format = format};
+    BW_TRY(bw_block_groups_open(format->session.fs, &list.groups));
     struct bw_error *error;
     if (chunks->by == BY_DEVICE) {
         struct bw_device_map *map;
-        error = bw_device_map_open(answer->session.fs, &map);
+        error = bw_device_map_open(format->session.fs, &map);
         for (size_t i = 0; !error && i < bw_device_map_count(map); i++)
             error = write_range(&list, bw_device_map_range(map, i));
         bw_device_map_close(map);
     } else {
-        error = bw_fs_chunks(answer->session.fs, write_chunk, &list);
+        error = bw_fs_chunks(format->session.fs, write_chunk, &list);
     }
     bw_block_groups_close(list.groups);
     return error;
@@ -108,7 +108,7 @@ static struct bw_error *list_all(struct cmd_answer *answer, void *context)
 static int run(const struct cmd_common *common, void *state)
 {
     const struct chunks_state *chunks = state;
-    const struct cmd_answer_plan plan = {
+    const struct cmd_format_plan plan = {
         .record = cmd_chunks.record,
         .columns = chunks->by == BY_DEVICE
                        ? "devid,offset,stripe_length,chunk_type,profile,logical,length,used"
@@ -116,7 +116,7 @@ static int run(const struct cmd_common *common, void *state)
         .list = list_all,
         .context = state,
     };
-    return cmd_answer_run(common, &plan);
+    return cmd_format_run(common, &plan);
 }
 
 const struct command cmd_chunks = {

@@ -26,7 +26,7 @@ static const struct cmd_option options[] = {
 
 /* Text. */
 
-static void append_size(struct bw_buffer *text, const struct cmd_answer_settings *settings,
+static void append_size(struct bw_buffer *text, const struct cmd_format_settings *settings,
                         uint64_t size)
 {
     char number[BW_SIZE_ROOM];
@@ -37,11 +37,11 @@ static void append_size(struct bw_buffer *text, const struct cmd_answer_settings
     bw_buffer_format(text, "%-12s", number);
 }
 
-static struct bw_error *print_line(struct cmd_answer *answer, const void *record, uint64_t absent)
+static struct bw_error *print_line(struct cmd_format *format, const void *record, uint64_t absent)
 {
     const struct bw_compressioninfo *row = record;
-    const struct cmd_answer_settings *settings = &answer->settings;
-    struct bw_buffer *text = &answer->text;
+    const struct cmd_format_settings *settings = &format->settings;
+    struct bw_buffer *text = &format->text;
     const bool is_total = !(absent & BW_MEMBER(compressioninfo, files));
     if (is_total) {
         /* The first line is about all types together. */
@@ -66,7 +66,7 @@ static struct bw_error *print_line(struct cmd_answer *answer, const void *record
 
 /* Rows. */
 
-static struct bw_error *write_row(struct cmd_answer *answer, const char *type,
+static struct bw_error *write_row(struct cmd_format *format, const char *type,
                                   const struct bw_compression_sizes *sizes,
                                   const struct bw_compression_info *total)
 {
@@ -87,21 +87,21 @@ static struct bw_error *write_row(struct cmd_answer *answer, const char *type,
         row.percent = bw_scale(sizes->disk, 100, sizes->uncompressed);
     else
         absent |= BW_MEMBER(compressioninfo, percent);
-    return cmd_answer_write(answer, &row, sizeof row, absent);
+    return cmd_format_write(format, &row, sizeof row, absent);
 }
 
 /* Counts the files below a path; NULL: all. */
-static struct bw_error *add_path(struct cmd_answer *answer, const struct compression_state *state,
+static struct bw_error *add_path(struct cmd_format *format, const struct compression_state *state,
                                  struct bw_compression_count *count, const char *path)
 {
     struct bw_error *error = bw_compression_add(count, state->selection.subvolume, path);
     if (!error || error->code != BW_ERROR_NOT_FOUND)
         return error;
-    answer->status = cmd_miss(answer->common, error);
+    format->status = cmd_miss(format->common, error);
     return NULL;
 }
 
-static struct bw_error *list(struct cmd_answer *answer, void *context)
+static struct bw_error *list(struct cmd_format *format, void *context)
 {
     struct compression_state *state = context;
     const struct bw_compression_options wanted = {
@@ -114,38 +114,38 @@ static struct bw_error *list(struct cmd_answer *answer, void *context)
     };
     struct bw_compression_info info = {0};
     struct bw_compression_count *count;
-    BW_TRY(cmd_selection_prepare(&state->selection, answer->session.fs));
-    cmd_progress_expect_trees(answer->session.fs, true);
-    BW_TRY(bw_compression_open(answer->session.fs, &wanted, &count));
+    BW_TRY(cmd_selection_prepare(&state->selection, format->session.fs));
+    cmd_progress_expect_trees(format->session.fs, true);
+    BW_TRY(bw_compression_open(format->session.fs, &wanted, &count));
     struct bw_error *error = NULL;
-    const struct cmd_common *common = answer->common;
+    const struct cmd_common *common = format->common;
     const unsigned types = state->selection.types;
     const bool wants_files = !types || types & BW_WALK_FILES;
     if (wants_files && !common->path_count)
-        error = add_path(answer, state, count, NULL);
+        error = add_path(format, state, count, NULL);
     for (size_t i = 0; wants_files && !error && i < common->path_count; i++)
-        error = add_path(answer, state, count, common->paths[i]);
+        error = add_path(format, state, count, common->paths[i]);
     if (!error)
         error = bw_compression_sum(count, &info);
     bw_compression_close(count);
     if (error)
         return error;
-    BW_TRY(write_row(answer, "total", &info.total, &info));
+    BW_TRY(write_row(format, "total", &info.total, &info));
     for (unsigned type = 0; type < BW_COMPRESSION_KINDS; type++)
         if (info.types[type].uncompressed)
-            BW_TRY(write_row(answer, bw_compression_kind_name(type), &info.types[type], NULL));
+            BW_TRY(write_row(format, bw_compression_kind_name(type), &info.types[type], NULL));
     return NULL;
 }
 
 static int run(const struct cmd_common *common, void *context)
 {
     struct compression_state *state = context;
-    const struct cmd_answer_plan plan = {.record = cmd_compression.record,
+    const struct cmd_format_plan plan = {.record = cmd_compression.record,
                                          .print = print_line,
                                          .has_units = true,
                                          .list = list,
                                          .context = state};
-    return cmd_answer_run(common, &plan);
+    return cmd_format_run(common, &plan);
 }
 
 const struct command cmd_compression = {

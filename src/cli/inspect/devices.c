@@ -12,7 +12,7 @@
 
 /* A running listing. */
 struct devices {
-    struct cmd_answer *answer;
+    struct cmd_format *format;
     struct bw_usage *usage; /* NULL: no device is missing */
 };
 
@@ -40,7 +40,7 @@ static struct bw_error *write_device(void *context, const struct bw_device_info 
         .incomplete_chunks = incomplete,
         .container = device->container,
         .alternative_paths =
-            alternative_paths_of(devices->answer->session.fs, device->devid, &paths)};
+            alternative_paths_of(devices->format->session.fs, device->devid, &paths)};
     uint64_t absent = BW_MEMBER(deviceinfo, incomplete_chunks);
     if (device->state == BW_DEVICE_MISSING)
         absent = BW_MEMBER(deviceinfo, generation);
@@ -50,14 +50,14 @@ static struct bw_error *write_device(void *context, const struct bw_device_info 
         absent |= BW_MEMBER(deviceinfo, partition);
     if (!device->container)
         absent |= BW_MEMBER(deviceinfo, container);
-    return cmd_answer_write(devices->answer, &row, sizeof row, absent);
+    return cmd_format_write(devices->format, &row, sizeof row, absent);
 }
 
-static struct bw_error *list(struct cmd_answer *answer, void *context)
+static struct bw_error *list(struct cmd_format *format, void *context)
 {
     (void)context;
-    struct bw_fs *fs = answer->session.fs;
-    struct devices devices = {.answer = answer};
+    struct bw_fs *fs = format->session.fs;
+    struct devices devices = {.format = format};
     if (bw_fs_status(fs).missing_devices)
         BW_TRY(bw_fs_usage(fs, &devices.usage));
     /* With missing devices, a file system may be degraded, but still complete thanks to redundancy;
@@ -75,7 +75,7 @@ static struct bw_error *list(struct cmd_answer *answer, void *context)
     return error;
 }
 
-const struct cmd_answer_plan cmd_devices_plan = {
+const struct cmd_format_plan cmd_devices_plan = {
     .record = "deviceinfo",
     .columns = "devid,device_state,size,allocated,generation,uuid,device",
     .list = list,
@@ -83,11 +83,11 @@ const struct cmd_answer_plan cmd_devices_plan = {
 
 static int run(const struct cmd_common *common, void *state)
 {
-    struct cmd_answer_plan plan = cmd_devices_plan;
+    struct cmd_format_plan plan = cmd_devices_plan;
     (void)state;
     if (common->input.alternatives)
         plan.columns = "devid,device_state,size,allocated,generation,uuid,device,alternative_paths";
-    return cmd_answer_run(common, &plan);
+    return cmd_format_run(common, &plan);
 }
 
 const struct command cmd_devices = {

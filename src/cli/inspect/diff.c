@@ -41,7 +41,7 @@ struct diff_state {
 
 /* A running comparison. */
 struct diffing {
-    struct cmd_answer *answer;
+    struct cmd_format *format;
     struct diff_state *state;
     struct bw_fs *other;     /* NULL: both subvolumes are in one file system */
     struct cmd_common own;   /* settings of `other`; its messages name its image */
@@ -147,12 +147,12 @@ static void append_name(struct bw_buffer *line, bool raw, struct bw_bytes name)
     (raw ? bw_buffer_append : bw_escape_line)(line, name.data, name.length);
 }
 
-static struct bw_error *print_line(struct cmd_answer *answer, const void *record, uint64_t absent)
+static struct bw_error *print_line(struct cmd_format *format, const void *record, uint64_t absent)
 {
     const struct bw_diffinfo *row = record;
-    const struct diff_state *state = answer->plan->context;
-    struct bw_buffer *line = &answer->text;
-    const bool null = answer->settings.null;
+    const struct diff_state *state = format->plan->context;
+    struct bw_buffer *line = &format->text;
+    const bool null = format->settings.null;
     const char separator = null ? '\0' : '\t';
     (void)absent;
     bw_buffer_append_byte(line, sign_of(row->change));
@@ -231,7 +231,7 @@ static struct bw_error *write_row(struct diffing *diffing, const struct bw_diffe
     if (diffing->paths[0].failed || diffing->paths[1].failed)
         return bw_error_no_memory();
     diffing->is_different = true;
-    return cmd_answer_write(diffing->answer, &row, sizeof row, absent_members(difference));
+    return cmd_format_write(diffing->format, &row, sizeof row, absent_members(difference));
 }
 
 static struct bw_error *write_difference(void *context, const struct bw_difference *difference)
@@ -278,7 +278,7 @@ static void print_summary(const struct diffing *diffing)
     /* Between images, files with extents are compared even if their items are equal. */
     const char *changed = summary->by_path || diffing->other ? "" : "changed ";
     const char *files = is_one ? "file" : "files";
-    if (diffing->answer->common->messages.quiet)
+    if (diffing->format->common->messages.quiet)
         return;
     if (summary->by_path)
         files = is_one ? "entry" : "entries";
@@ -335,7 +335,7 @@ static struct bw_error *find_side(struct diffing *diffing, unsigned number, cons
                                   struct bw_diff_side *side)
 {
     const struct cmd_common *common =
-        side->fs == diffing->other ? &diffing->own : diffing->answer->common;
+        side->fs == diffing->other ? &diffing->own : diffing->format->common;
     BW_TRY(cmd_find_subvolume(common, side->fs, text, &diffing->states[number], &side->subvolume));
     if (diffing->states[number])
         side->fs = diffing->states[number];
@@ -346,7 +346,7 @@ static struct bw_error *find_side(struct diffing *diffing, unsigned number, cons
  * A@GENERATION. */
 static struct bw_error *find_b(struct diffing *diffing, struct bw_diff_side *side)
 {
-    const struct cmd_common *common = diffing->answer->common;
+    const struct cmd_common *common = diffing->format->common;
     if (!common->path_count) /* whole file systems */
         return find_side(diffing, 1, "/", side);
     const char *at = strrchr(common->paths[0], '@');
@@ -376,7 +376,7 @@ static void expect_bytes(const struct bw_diff_side sides[2])
 /* Compares A with B. */
 static struct bw_error *compare_sides(struct diffing *diffing, const struct bw_diff_side sides[2])
 {
-    const struct cmd_common *common = diffing->answer->common;
+    const struct cmd_common *common = diffing->format->common;
     const struct diff_state *state = diffing->state;
     const bool has_streams = diffing->other && bw_fs_is_stream(diffing->other);
     const struct bw_diff_options how = {
@@ -393,7 +393,7 @@ static struct bw_error *compare_sides(struct diffing *diffing, const struct bw_d
     struct bw_error *error = how.path ? check_below(sides, how.path) : NULL;
     if (error) {
         cmd_fail(common, error);
-        diffing->answer->status = STATUS_PARTIAL;
+        diffing->format->status = STATUS_PARTIAL;
         return NULL;
     }
     return bw_diff(&sides[0], &sides[1], &how, &diffing->sum);
@@ -402,13 +402,13 @@ static struct bw_error *compare_sides(struct diffing *diffing, const struct bw_d
 /* Finds A and B among subvolumes, and compares them. */
 static struct bw_error *compare_subvolumes(struct diffing *diffing)
 {
-    const struct cmd_common *common = diffing->answer->common;
-    struct bw_fs *fs = diffing->answer->session.fs;
+    const struct cmd_common *common = diffing->format->common;
+    struct bw_fs *fs = diffing->format->session.fs;
     struct bw_diff_side sides[2] = {{.fs = fs}, {.fs = diffing->other ? diffing->other : fs}};
     BW_TRY(find_side(diffing, 0, common->path_count ? common->paths[0] : "/", &sides[0]));
     struct bw_error *error = find_b(diffing, &sides[1]);
     if (error && diffing->other) {
-        diffing->answer->status = cmd_fail_answer(&diffing->own, error);
+        diffing->format->status = cmd_fail_output(&diffing->own, error);
         return NULL;
     }
     BW_TRY(error);
@@ -416,7 +416,7 @@ static struct bw_error *compare_subvolumes(struct diffing *diffing)
     BW_TRY(compare_sides(diffing, sides));
     for (unsigned i = 0; i < 2; i++)
         if (sides[i].fs != fs && bw_fs_status(sides[i].fs).damages)
-            diffing->answer->status = STATUS_PARTIAL;
+            diffing->format->status = STATUS_PARTIAL;
     return NULL;
 }
 
@@ -424,9 +424,9 @@ static struct bw_error *compare_subvolumes(struct diffing *diffing)
 
 static struct bw_error *compare_since(struct diffing *diffing)
 {
-    const struct cmd_common *common = diffing->answer->common;
+    const struct cmd_common *common = diffing->format->common;
     struct diff_state *state = diffing->state;
-    struct bw_fs *fs = diffing->answer->session.fs;
+    struct bw_fs *fs = diffing->format->session.fs;
     struct bw_diff_side sides[2] = {{.fs = NULL}, {.fs = fs}};
     struct bw_diff_summary summary = {0};
     struct bw_diff_options how = {
@@ -449,13 +449,13 @@ static struct bw_error *compare_since(struct diffing *diffing)
     struct bw_error *error = how.path ? check_below(known, how.path) : NULL;
     if (error) {
         cmd_fail(common, error);
-        diffing->answer->status = STATUS_PARTIAL;
+        diffing->format->status = STATUS_PARTIAL;
         return NULL;
     }
     cmd_progress_expect_trees(fs, false);
     BW_TRY(bw_diff(&sides[0], &sides[1], &how, &summary));
     if (summary.by_generation || (sides[0].fs && bw_fs_status(sides[0].fs).damages))
-        diffing->answer->status = STATUS_PARTIAL;
+        diffing->format->status = STATUS_PARTIAL;
     if (!common->messages.quiet) {
         cmd_since_print_summary(&how, &summary);
         print_totals(diffing, &summary);
@@ -467,10 +467,10 @@ static struct bw_error *compare_since(struct diffing *diffing)
  * below the folder. */
 static struct bw_error *compare_folder(struct diffing *diffing)
 {
-    const struct cmd_common *common = diffing->answer->common;
+    const struct cmd_common *common = diffing->format->common;
     const char *text = common->path_count ? common->paths[0] : "/";
     BW_AUTO_BUFFER struct bw_buffer folder = {0};
-    struct bw_diff_side sides[2] = {{.fs = diffing->answer->session.fs}, {0}};
+    struct bw_diff_side sides[2] = {{.fs = diffing->format->session.fs}, {0}};
     struct bw_error *error = find_side(diffing, 0, text, &sides[0]);
     if (error && error->code == BW_ERROR_NOT_FOUND) {
         struct bw_place place;
@@ -492,7 +492,7 @@ static struct bw_error *compare_folder(struct diffing *diffing)
     sides[1].list = diffing->state->list;
     BW_TRY(compare_sides(diffing, sides));
     if (diffing->states[0] && bw_fs_status(sides[0].fs).damages)
-        diffing->answer->status = STATUS_PARTIAL;
+        diffing->format->status = STATUS_PARTIAL;
     return NULL;
 }
 
@@ -522,8 +522,8 @@ static struct bw_error *find_identity(struct bw_fs *fs, const uint8_t uuid[BW_UU
  * has an identity of its own: then it is the last one. */
 static struct bw_error *compare_one_streamed(struct diffing *diffing)
 {
-    const char *name = diffing->answer->common->paths[0];
-    struct bw_diff_side sides[2] = {{.fs = diffing->answer->session.fs}, {.fs = diffing->other}};
+    const char *name = diffing->format->common->paths[0];
+    struct bw_diff_side sides[2] = {{.fs = diffing->format->session.fs}, {.fs = diffing->other}};
     struct bw_send_identity identity;
     BW_TRY(find_side(diffing, 0, name, &sides[0]));
     BW_TRY(bw_send_identity(sides[0].fs, sides[0].subvolume, &identity));
@@ -539,7 +539,7 @@ static struct bw_error *compare_one_streamed(struct diffing *diffing)
  * streams. */
 static struct bw_error *compare_all_streamed(struct diffing *diffing)
 {
-    struct bw_diff_side sides[2] = {{.fs = diffing->answer->session.fs}, {.fs = diffing->other}};
+    struct bw_diff_side sides[2] = {{.fs = diffing->format->session.fs}, {.fs = diffing->other}};
     const struct bw_subvolume *top = bw_subvolume_by_id(diffing->other, BW_TOP_SUBVOLUME);
     while ((sides[1].subvolume = bw_subvolume_next(diffing->other, sides[1].subvolume))) {
         BW_AUTO_FREE char *path = NULL;
@@ -559,20 +559,20 @@ static struct bw_error *compare_all_streamed(struct diffing *diffing)
         }
         cmd_fail(&diffing->own,
                  bw_error_create(BW_ERROR_NOT_FOUND, "%s: no subvolume of %s has its UUID", path,
-                                 diffing->answer->common->input.images[0]));
-        diffing->answer->status = STATUS_PARTIAL;
+                                 diffing->format->common->input.images[0]));
+        diffing->format->status = STATUS_PARTIAL;
     }
     return NULL;
 }
 
-static struct bw_error *list(struct cmd_answer *answer, void *context)
+static struct bw_error *list(struct cmd_format *format, void *context)
 {
-    struct diffing diffing = {.answer = answer, .state = context};
-    const struct cmd_common *common = answer->common;
+    struct diffing diffing = {.format = format, .state = context};
+    const struct cmd_common *common = format->common;
     struct bw_error *error =
         common->input.other_count ? cmd_open_other(common, &diffing.own, &diffing.other) : NULL;
     if (error) {
-        answer->status = cmd_fail_to_open(&diffing.own, error);
+        format->status = cmd_fail_to_open(&diffing.own, error);
         return NULL;
     }
     const bool has_streams = diffing.other && bw_fs_is_stream(diffing.other);
@@ -587,11 +587,11 @@ static struct bw_error *list(struct cmd_answer *answer, void *context)
     else
         error = compare_subvolumes(&diffing);
     if (diffing.other && bw_fs_status(diffing.other).damages)
-        answer->status = STATUS_PARTIAL;
+        format->status = STATUS_PARTIAL;
     if (!error && diffing.sum.subvolumes)
         print_summary(&diffing);
-    if (diffing.is_different && diffing.state->exit_code && !answer->status)
-        answer->status = STATUS_DIFFERENT;
+    if (diffing.is_different && diffing.state->exit_code && !format->status)
+        format->status = STATUS_DIFFERENT;
     bw_fs_close(diffing.states[0]);
     bw_fs_close(diffing.states[1]);
     bw_fs_close(diffing.other);
@@ -628,7 +628,7 @@ static struct bw_error *find_list(const struct cmd_common *common, struct diff_s
 static int run(const struct cmd_common *common, void *state)
 {
     struct diff_state *diff = state;
-    const struct cmd_answer_plan plan = {.record = cmd_diff.record,
+    const struct cmd_format_plan plan = {.record = cmd_diff.record,
                                          .print = print_line,
                                          .list = list,
                                          .context = state,
@@ -661,7 +661,7 @@ static int run(const struct cmd_common *common, void *state)
         error = bw_error_create(BW_ERROR_USAGE, "a list has no B: use --below");
     else if (diff->other_partition && !with_others.input.other_count)
         error = bw_error_create(BW_ERROR_USAGE, "--other-partition needs the disk as --other");
-    const int result = error ? cmd_fail(common, error) : cmd_answer_run(&with_others, &plan);
+    const int result = error ? cmd_fail(common, error) : cmd_format_run(&with_others, &plan);
     if (diff->since.given)
         cmd_index_end(&diff->index);
     bw_list_close(diff->list);

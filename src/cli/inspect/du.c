@@ -200,12 +200,12 @@ static struct bw_error *du_ncdu_end(struct du_ncdu *ncdu)
 /* A running du command. */
 struct du {
     struct du_state *state;
-    struct cmd_answer *answer;
+    struct cmd_format *format;
     struct du_ncdu ncdu;
 };
 
 /* Right-aligned in 10 columns, as in btrfs-progs. */
-static void append_size(const struct cmd_answer_settings *settings, struct bw_buffer *line,
+static void append_size(const struct cmd_format_settings *settings, struct bw_buffer *line,
                         bool known, uint64_t size)
 {
     static const char padding[] = "          ";
@@ -218,15 +218,15 @@ static void append_size(const struct cmd_answer_settings *settings, struct bw_bu
     bw_buffer_append(line, padding, 2);
 }
 
-static struct bw_error *print_line(struct cmd_answer *answer, const void *record, uint64_t absent)
+static struct bw_error *print_line(struct cmd_format *format, const void *record, uint64_t absent)
 {
     const struct bw_duinfo *row = record;
-    const struct cmd_answer_settings *settings = &answer->settings;
-    struct bw_buffer *line = &answer->text;
+    const struct cmd_format_settings *settings = &format->settings;
+    struct bw_buffer *line = &format->text;
     append_size(settings, line, true, row->total);
     append_size(settings, line, !(absent & BW_MEMBER(duinfo, exclusive)), row->exclusive);
     append_size(settings, line, !(absent & BW_MEMBER(duinfo, set_shared)), row->set_shared);
-    (answer->output.at_once ? bw_escape_append : bw_buffer_append)(line, row->path.data,
+    (format->output.at_once ? bw_escape_append : bw_buffer_append)(line, row->path.data,
                                                                    row->path.length);
     bw_buffer_append_byte(line, '\n');
     return NULL;
@@ -259,7 +259,7 @@ static struct bw_error *write_entry(void *context, const struct bw_du_entry *ent
         absent |= BW_MEMBER(duinfo, exclusive) | BW_MEMBER(duinfo, shared);
     if (!entry->sharing_known || entry->depth)
         absent |= BW_MEMBER(duinfo, set_shared);
-    return cmd_answer_write(du->answer, &row, sizeof row, absent);
+    return cmd_format_write(du->format, &row, sizeof row, absent);
 }
 
 static struct bw_error *list_path(struct du *du, const char *path)
@@ -277,17 +277,17 @@ static struct bw_error *list_path(struct du *du, const char *path)
         .context = du,
         .mindepth = du->state->summarize ? 0 : selection->mindepth,
     };
-    cmd_progress_expect_trees(du->answer->session.fs, true);
-    struct bw_error *error = bw_du(du->answer->session.fs, &wanted);
+    cmd_progress_expect_trees(du->format->session.fs, true);
+    struct bw_error *error = bw_du(du->format->session.fs, &wanted);
     if (!error || error->code != BW_ERROR_NOT_FOUND)
         return error;
-    du->answer->status = cmd_miss(du->answer->common, error);
+    du->format->status = cmd_miss(du->format->common, error);
     return NULL;
 }
 
 static struct bw_error *list_paths(struct du *du)
 {
-    const struct cmd_common *common = du->answer->common;
+    const struct cmd_common *common = du->format->common;
     struct bw_error *error = common->path_count ? NULL : list_path(du, NULL);
     for (size_t i = 0; !error && i < common->path_count; i++)
         error = list_path(du, common->paths[i]);
@@ -296,14 +296,14 @@ static struct bw_error *list_paths(struct du *du)
 
 static struct bw_error *export_ncdu(struct du *du)
 {
-    const struct cmd_common *common = du->answer->common;
+    const struct cmd_common *common = du->format->common;
     BW_AUTO_BUFFER struct bw_buffer title = {0};
     bw_buffer_format(&title, "%s", common->input.images[0]);
     if (common->path_count)
         bw_buffer_format(&title, ":%s", common->paths[0]);
     if (title.failed)
         return bw_error_no_memory();
-    du->ncdu = (struct du_ncdu){.output = &du->answer->output, .title = title.data};
+    du->ncdu = (struct du_ncdu){.output = &du->format->output, .title = title.data};
     struct bw_error *error = list_paths(du);
     error = bw_error_first(error, du_ncdu_end(&du->ncdu));
     bw_buffer_free(&du->ncdu.text);
@@ -311,15 +311,15 @@ static struct bw_error *export_ncdu(struct du *du)
     return error;
 }
 
-static struct bw_error *list(struct cmd_answer *answer, void *context)
+static struct bw_error *list(struct cmd_format *format, void *context)
 {
     static const char heading[] = "     Total   Exclusive  Set shared  Filename\n";
-    struct du du = {.state = context, .answer = answer};
-    BW_TRY(cmd_selection_prepare(&du.state->selection, answer->session.fs));
+    struct du du = {.state = context, .format = format};
+    BW_TRY(cmd_selection_prepare(&du.state->selection, format->session.fs));
     if (du.state->ncdu)
         return export_ncdu(&du);
-    if (!answer->stream.rows)
-        BW_TRY(cmd_write(&answer->output, heading, sizeof heading - 1));
+    if (!format->stream.rows)
+        BW_TRY(cmd_write(&format->output, heading, sizeof heading - 1));
     return list_paths(&du);
 }
 
@@ -331,9 +331,9 @@ static const char *find_contradiction(const struct cmd_common *common, const str
         return NULL;
     if (common->path_count > 1)
         return "--ncdu shows one PATH";
-    if (!cmd_answer_is_for_people(common) || common->answer.iec || common->answer.si)
+    if (!cmd_format_is_for_people(common) || common->format.iec || common->format.si)
         return "--ncdu has its own format: it excludes -o, --json, --iec and --si";
-    if (du->summarize || common->answer.sort || common->answer.top || selection->has_maxdepth ||
+    if (du->summarize || common->format.sort || common->format.top || selection->has_maxdepth ||
         selection->mindepth || selection->types)
         return "--ncdu needs all files: it excludes -s, --sort, --top, --type, --mindepth and "
                "--maxdepth";
@@ -343,7 +343,7 @@ static const char *find_contradiction(const struct cmd_common *common, const str
 static int run(const struct cmd_common *common, void *state)
 {
     struct du_state *du = state;
-    const struct cmd_answer_plan plan = {.record = cmd_du.record,
+    const struct cmd_format_plan plan = {.record = cmd_du.record,
                                          .print = print_line,
                                          .has_units = true,
                                          .list = list,
@@ -352,7 +352,7 @@ static int run(const struct cmd_common *common, void *state)
     const char *reason = find_contradiction(common, du);
     if (reason)
         return cmd_fail(common, bw_error_create(BW_ERROR_USAGE, "%s", reason));
-    return cmd_answer_run(common, &plan);
+    return cmd_format_run(common, &plan);
 }
 
 const struct command cmd_du = {

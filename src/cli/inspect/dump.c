@@ -91,13 +91,13 @@ static const struct cmd_option options[] = {
     {0},
 };
 
-static struct bw_error *list(struct cmd_answer *answer, void *context)
+static struct bw_error *list(struct cmd_format *format, void *context)
 {
     struct dump_state *dump = context;
-    struct bw_fs *fs = answer->session.fs;
-    bw_consumer *consume = answer->rows ? bw_rows_take : cmd_write;
-    void *target = answer->rows ? (void *)&answer->stream : &answer->output;
-    dump->dump.rows = answer->rows;
+    struct bw_fs *fs = format->session.fs;
+    bw_consumer *consume = format->rows ? bw_rows_take : cmd_write;
+    void *target = format->rows ? (void *)&format->stream : &format->output;
+    dump->dump.rows = format->rows;
     for (size_t i = 0; i < dump->blocks.count; i++)
         BW_TRY(bw_dump_block(fs, dump->blocks.items[i], &dump->dump, consume, target));
     if (!dump->trees.count && !dump->blocks.count)
@@ -245,11 +245,11 @@ static void add_of_data(struct bw_buffer *text, const struct bw_commandinfo *row
 
 /* Prints the line of a command as 'btrfs receive --dump' does, but with all names and values
  * escaped. There is no line for END and for unknown commands. */
-static struct bw_error *print_command(struct cmd_answer *answer, const void *command,
+static struct bw_error *print_command(struct cmd_format *format, const void *command,
                                       uint64_t absent)
 {
     const struct bw_commandinfo *row = command;
-    struct bw_buffer *text = &answer->text;
+    struct bw_buffer *text = &format->text;
     BW_AUTO_BUFFER struct bw_buffer rest = {0};
     (void)absent;
     if (!row->command || is_command(row, "end"))
@@ -272,13 +272,13 @@ static struct bw_error *print_command(struct cmd_answer *answer, const void *com
 static struct bw_error *write_command(void *context, const struct bw_commandinfo *command,
                                       uint64_t absent)
 {
-    return cmd_answer_write(context, command, sizeof *command, absent);
+    return cmd_format_write(context, command, sizeof *command, absent);
 }
 
-static struct bw_error *list_stream(struct cmd_answer *answer, void *context)
+static struct bw_error *list_stream(struct cmd_format *format, void *context)
 {
     (void)context;
-    return bw_stream_commands(answer->session.fs, write_command, answer);
+    return bw_stream_commands(format->session.fs, write_command, format);
 }
 
 /* Prints images, or send streams, which have other rows. */
@@ -299,13 +299,13 @@ static int run(const struct cmd_common *common, void *state)
         wrong = "send streams have no trees: --tree, --block, --key and --hex are for images";
     else if (how->hex && how->hide_names)
         wrong = "--hex excludes --hide-names";
-    else if (how->hex && !cmd_answer_is_for_people(common))
+    else if (how->hex && !cmd_format_is_for_people(common))
         wrong = "--hex is for text; for -o and --json there is the column hex";
     if (wrong)
         return cmd_end(&own, &session, NULL,
                        cmd_fail(common, bw_error_create(BW_ERROR_USAGE, "%s", wrong)));
 
-    struct cmd_answer_plan plan = {
+    struct cmd_format_plan plan = {
         .record = cmd_record_of(&cmd_dump, dump), .list = list, .context = dump};
     if (dump->is_stream) {
         plan.print = print_command;
@@ -318,7 +318,7 @@ static int run(const struct cmd_common *common, void *state)
         how->first = &dump->first;
         how->last = &dump->last;
     }
-    return cmd_answer_run_in(&own, &plan, &session);
+    return cmd_format_run_in(&own, &plan, &session);
 }
 
 static const char *record_of(const void *state)

@@ -22,7 +22,7 @@ struct extents_state {
 };
 
 /* The output for one file. */
-struct answer {
+struct format {
     struct cmd_paths *paths;
     const char *path;
     struct bw_file *file;
@@ -46,12 +46,12 @@ struct part {
 };
 
 /* Splits the first part off a range of logical addresses. False if the range is empty. */
-static bool next_part(const struct answer *answer, struct part *rest, struct part *part)
+static bool next_part(const struct format *format, struct part *rest, struct part *part)
 {
     struct bw_mapping first;
     if (!rest->length)
         return false;
-    bw_error_free(bw_fs_map(answer->paths->session.fs, rest->logical, rest->length, 1, &first));
+    bw_error_free(bw_fs_map(format->paths->session.fs, rest->logical, rest->length, 1, &first));
     *part = (struct part){rest->logical, first.length, first.copies};
     rest->logical += first.length;
     rest->length -= first.length;
@@ -60,14 +60,14 @@ static bool next_part(const struct answer *answer, struct part *rest, struct par
 
 /* Finds the location of a copy, numbered from 1. After the copies follow the locations of the row's
  * parity, with `rebuilt` set: P, then Q. False if there are no more. */
-static bool find_place(const struct answer *answer, const struct part *part, unsigned number,
+static bool find_place(const struct format *format, const struct part *part, unsigned number,
                        struct bw_mapping *place)
 {
     const struct bw_mapping before = *place;
     if (number > part->copies)
         return false;
     BW_AUTO_ERROR struct bw_error *error =
-        bw_fs_map(answer->paths->session.fs, part->logical, part->length, number, place);
+        bw_fs_map(format->paths->session.fs, part->logical, part->length, number, place);
     /* Several combinations with Q can rebuild a copy; Q is listed once. */
     return !error &&
            !(number > 1 && place->rebuilt && before.rebuilt && place->devid == before.devid);
@@ -144,14 +144,14 @@ static void add_span(struct spans *spans, const struct span *span)
 
 /* The locations of an extent's stored bytes. */
 struct places {
-    const struct answer *answer;
+    const struct format *format;
     struct part all;
 };
 
 /* The lines of a file. */
 struct table {
     struct bw_record_sink sink;
-    struct cmd_answer *answer;
+    struct cmd_format *format;
     unsigned count; /* extents so far */
 };
 
@@ -161,7 +161,7 @@ static struct bw_error *print_extent(struct bw_record_sink *sink, const void *re
     struct table *table = (struct table *)sink;
     const struct bw_extentinfo *extent = record;
     const struct places *places = extent->places.context;
-    struct bw_buffer *text = &table->answer->text;
+    struct bw_buffer *text = &table->format->text;
     (void)size, (void)absent;
     bw_buffer_format(text, "%5u: %14" PRIu64 "..%14" PRIu64 ": %12" PRIu64 ": ", table->count++,
                      extent->file_offset, extent->file_offset + extent->length - 1, extent->length);
@@ -174,30 +174,30 @@ static struct bw_error *print_extent(struct bw_record_sink *sink, const void *re
     if (strcmp(extent->compression, bw_compression_name(BW_COMPRESS_NONE)) != 0)
         bw_buffer_format(text, ",encoded,%s", extent->compression);
     if (places) {
-        const struct answer *answer = places->answer;
+        const struct format *format = places->format;
         struct spans spans = {.count = 0, .separator = " ", .text = text};
         struct part part, rest = places->all;
-        while (next_part(answer, &rest, &part)) {
+        while (next_part(format, &rest, &part)) {
             struct bw_mapping place = {.offset = part.logical};
             spans.several |= rest.length != 0;
             if (!part.copies)
                 add_span(&spans, &(struct span){place, part.length, true, false});
-            for (unsigned number = 1; find_place(answer, &part, number, &place); number++)
+            for (unsigned number = 1; find_place(format, &part, number, &place); number++)
                 add_span(&spans, &(struct span){place, part.length, false, place.rebuilt});
         }
         write_spans(&spans);
     }
     bw_buffer_append_byte(text, '\n');
-    return cmd_answer_pass_on(table->answer, WORTH_WRITING);
+    return cmd_format_pass_on(table->format, WORTH_WRITING);
 }
 
-static struct bw_error *print_table(struct cmd_answer *answer, const void *record, uint64_t absent)
+static struct bw_error *print_table(struct cmd_format *format, const void *record, uint64_t absent)
 {
     const struct bw_contentinfo *row = record;
-    struct table table = {{.visit = print_extent}, answer, 0};
-    struct bw_buffer *text = &answer->text;
+    struct table table = {{.visit = print_extent}, format, 0};
+    struct bw_buffer *text = &format->text;
     (void)absent;
-    (answer->output.at_once ? bw_escape_append : bw_buffer_append)(text, row->path.data,
+    (format->output.at_once ? bw_escape_append : bw_buffer_append)(text, row->path.data,
                                                                    row->path.length);
     bw_buffer_format(text, ": %" PRIu64 " byte%s%s\n", row->size, bw_plural(row->size),
                      row->checksums ? "" : ", no checksums");
@@ -212,7 +212,7 @@ static struct bw_error *print_table(struct cmd_answer *answer, const void *recor
 
 /* A part and the output it belongs to. */
 struct copies {
-    const struct answer *answer;
+    const struct format *format;
     struct part part;
 };
 
@@ -221,7 +221,7 @@ static struct bw_error *list_some(const struct copies *copies, bool parity,
                                   struct bw_record_sink *sink)
 {
     struct bw_mapping place = {.copies = 0};
-    for (unsigned number = 1; find_place(copies->answer, &copies->part, number, &place); number++) {
+    for (unsigned number = 1; find_place(copies->format, &copies->part, number, &place); number++) {
         const struct bw_copyinfo row = {
             .devid = place.devid, .offset = place.offset, .missing = !place.present};
         if (place.rebuilt == parity)
@@ -240,10 +240,10 @@ static struct bw_error *list_parity(void *context, struct bw_record_sink *sink)
     return list_some(context, true, sink);
 }
 
-static bool has_parity(const struct answer *answer, const struct part *part)
+static bool has_parity(const struct format *format, const struct part *part)
 {
     struct bw_mapping place = {.copies = 0};
-    for (unsigned number = 1; find_place(answer, part, number, &place); number++)
+    for (unsigned number = 1; find_place(format, part, number, &place); number++)
         if (place.rebuilt)
             return true;
     return false;
@@ -254,12 +254,12 @@ static struct bw_error *list_places(void *context, struct bw_record_sink *sink)
 {
     const struct places *places = context;
     struct part rest = places->all;
-    struct copies copies = {.answer = places->answer};
-    while (next_part(places->answer, &rest, &copies.part)) {
+    struct copies copies = {.format = places->format};
+    while (next_part(places->format, &rest, &copies.part)) {
         struct bw_stripeinfo row = {.logical = copies.part.logical, .length = copies.part.length};
         if (copies.part.copies)
             row.copies = (struct bw_records){list_copies, &copies};
-        if (has_parity(places->answer, &copies.part))
+        if (has_parity(places->format, &copies.part))
             row.parity = (struct bw_records){list_parity, &copies};
         BW_TRY(sink->visit(sink, &row, sizeof row, 0));
     }
@@ -268,17 +268,17 @@ static struct bw_error *list_places(void *context, struct bw_record_sink *sink)
 
 static struct bw_error *list_extents(void *context, struct bw_record_sink *sink)
 {
-    const struct answer *answer = context;
+    const struct format *format = context;
     const struct bw_extent *extent;
     for (;;) {
-        BW_TRY(bw_file_next_extent(answer->file, &extent));
+        BW_TRY(bw_file_next_extent(format->file, &extent));
         if (!extent)
             return NULL;
         if (extent->kind == BW_EXTENT_BAD)
-            cmd_paths_miss(answer->paths,
-                           bw_error_prefix(bw_error_copy(extent->error), "%s", answer->path));
+            cmd_paths_miss(format->paths,
+                           bw_error_prefix(bw_error_copy(extent->error), "%s", format->path));
         const bool has_item = extent->kind != BW_EXTENT_HOLE && extent->kind != BW_EXTENT_BAD;
-        struct places places = {answer, {extent->used_logical, extent->used_stored, 0}};
+        struct places places = {format, {extent->used_logical, extent->used_stored, 0}};
         struct bw_extentinfo row = {
             .file_offset = extent->offset,
             .length = extent->length,
@@ -302,31 +302,31 @@ static struct bw_error *list_extents(void *context, struct bw_record_sink *sink)
     }
 }
 
-static struct bw_error *answer_path(void *context, struct cmd_paths *paths, const char *path,
+static struct bw_error *handle_path(void *context, struct cmd_paths *paths, const char *path,
                                     const struct bw_place *place, struct bw_buffer *text)
 {
-    struct answer answer = {.paths = paths, .path = path};
+    struct format format = {.paths = paths, .path = path};
     (void)context, (void)text;
-    BW_TRY(bw_file_open(paths->session.fs, place, NULL, &answer.file));
-    const struct bw_inode *inode = bw_file_inode(answer.file);
+    BW_TRY(bw_file_open(paths->session.fs, place, NULL, &format.file));
+    const struct bw_inode *inode = bw_file_inode(format.file);
     const struct bw_contentinfo row = {
         .path = {path, strlen(path)},
         .inode = place->inode,
         .subvolume = bw_subvolume_id(place->subvolume),
         .size = inode->size,
         .checksums = !(inode->flags & BW_INODE_NODATASUM),
-        .extents = {list_extents, &answer},
+        .extents = {list_extents, &format},
     };
-    struct bw_error *error = cmd_answer_write(&paths->answer, &row, sizeof row, 0);
-    bw_file_close(answer.file);
+    struct bw_error *error = cmd_format_write(&paths->format, &row, sizeof row, 0);
+    bw_file_close(format.file);
     return error;
 }
 
 static int run(const struct cmd_common *common, void *state)
 {
     const struct extents_state *extents = state;
-    const struct cmd_answer_plan plan = {.record = cmd_extents.record, .print = print_table};
-    return cmd_paths_run(common, extents->subvolume, true, &plan, answer_path, state);
+    const struct cmd_format_plan plan = {.record = cmd_extents.record, .print = print_table};
+    return cmd_paths_run(common, extents->subvolume, true, &plan, handle_path, state);
 }
 
 const struct command cmd_extents = {

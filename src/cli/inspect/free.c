@@ -26,7 +26,7 @@ struct free_state {
 /* A running free command. */
 struct freeing {
     const struct free_state *state;
-    struct cmd_answer *answer;
+    struct cmd_format *format;
     struct cmd_output_file file;
     bool is_sparse;           /* zeros become holes of the file */
     uint64_t length;          /* bytes of the stream so far */
@@ -101,7 +101,7 @@ static struct bw_error *write_part(void *context, const struct bw_data_part *par
         struct bw_data_part placed = *part;
         placed.offset += freeing->length;
         cmd_bad_add(&freeing->bad, "the stream of free ranges", &placed);
-        freeing->answer->status = STATUS_PARTIAL;
+        freeing->format->status = STATUS_PARTIAL;
     }
     return write_zeros(freeing, part->length);
 }
@@ -126,10 +126,10 @@ static struct bw_error *write_range(void *context, const struct bw_free_range *r
         uint64_t absent = BW_MEMBER(freerangeinfo, devid) | BW_MEMBER(freerangeinfo, offset);
         if (range->kind == BW_FREE_UNALLOCATED)
             absent = BW_MEMBER(freerangeinfo, logical);
-        BW_TRY(cmd_answer_write(freeing->answer, &row, sizeof row, absent));
+        BW_TRY(cmd_format_write(freeing->format, &row, sizeof row, absent));
     }
     if (freeing->state->file)
-        BW_TRY(bw_free_read(freeing->answer->session.fs, range, write_part, freeing));
+        BW_TRY(bw_free_read(freeing->format->session.fs, range, write_part, freeing));
     freeing->length += range->length;
     return NULL;
 }
@@ -183,7 +183,7 @@ static struct bw_error *count_range(void *context, const struct bw_free_range *r
     return NULL;
 }
 
-static struct bw_error *write_sizes(struct cmd_answer *answer, const struct sizes *sizes)
+static struct bw_error *write_sizes(struct cmd_format *format, const struct sizes *sizes)
 {
     for (unsigned kind = 0; kind < BW_FREE_KINDS; kind++)
         for (unsigned type = 0; type < MOST_TYPES; type++)
@@ -196,14 +196,14 @@ static struct bw_error *write_sizes(struct cmd_answer *answer, const struct size
                     .bytes = sizes->counts[kind][type][power].bytes,
                 };
                 if (row.ranges)
-                    BW_TRY(cmd_answer_write(answer, &row, sizeof row,
+                    BW_TRY(cmd_format_write(format, &row, sizeof row,
                                             type ? 0 : BW_MEMBER(freesizeinfo, chunk_type)));
             }
     return NULL;
 }
 
 /* What is counted is printed, even if damage ends the list. */
-static struct bw_error *list_sizes(struct cmd_answer *answer, void *context)
+static struct bw_error *list_sizes(struct cmd_format *format, void *context)
 {
     const struct free_state *state = context;
     BW_AUTO_FREE struct sizes *sizes = calloc(1, sizeof *sizes);
@@ -211,15 +211,15 @@ static struct bw_error *list_sizes(struct cmd_answer *answer, void *context)
         return bw_error_no_memory();
     const struct bw_free_options how = {
         .struct_size = sizeof how, .kinds = state->kinds, .visit = count_range, .context = sizes};
-    cmd_progress_expect_trees(answer->session.fs, false);
-    struct bw_error *error = bw_fs_chunks(answer->session.fs, on_chunk, sizes);
+    cmd_progress_expect_trees(format->session.fs, false);
+    struct bw_error *error = bw_fs_chunks(format->session.fs, on_chunk, sizes);
     if (!error)
-        error = bw_free_ranges(answer->session.fs, &how);
+        error = bw_free_ranges(format->session.fs, &how);
     chunks_free(&sizes->chunks);
-    return bw_error_first(error, write_sizes(answer, sizes));
+    return bw_error_first(error, write_sizes(format, sizes));
 }
 
-static struct bw_error *list(struct cmd_answer *answer, void *context)
+static struct bw_error *list(struct cmd_format *format, void *context)
 {
     struct freeing *freeing = context;
     const char *name = freeing->state->file;
@@ -229,9 +229,9 @@ static struct bw_error *list(struct cmd_answer *answer, void *context)
                                         .visit = write_range,
                                         .context = freeing};
     struct bw_error *error = NULL;
-    freeing->answer = answer;
-    freeing->bad = (struct cmd_bad_ranges){.fs = answer->session.fs, .on_error = CMD_ON_ERROR_ZERO};
-    cmd_progress_expect_trees(answer->session.fs, false);
+    freeing->format = format;
+    freeing->bad = (struct cmd_bad_ranges){.fs = format->session.fs, .on_error = CMD_ON_ERROR_ZERO};
+    cmd_progress_expect_trees(format->session.fs, false);
     if (name && isatty(cmd_output_file_descriptor(file))) {
         error = bw_error_create(BW_ERROR_USAGE, "refusing to write binary data to a terminal");
     } else if (name) {
@@ -242,7 +242,7 @@ static struct bw_error *list(struct cmd_answer *answer, void *context)
         error = cmd_output_file_start(file);
     }
     if (!error)
-        error = bw_free_ranges(answer->session.fs, &how);
+        error = bw_free_ranges(format->session.fs, &how);
     cmd_bad_flush(&freeing->bad);
     if (!error && freeing->is_sparse &&
         ftruncate(cmd_output_file_descriptor(file), (off_t)freeing->length))
@@ -255,7 +255,7 @@ static int run(const struct cmd_common *common, void *state)
     const struct free_state *wanted = state;
     struct freeing freeing = {.state = state,
                               .file = {.common = common, .name = wanted->file, .descriptor = -1}};
-    const struct cmd_answer_plan plan = {
+    const struct cmd_format_plan plan = {
         .record = cmd_free.record,
         .columns = writes_stdout(wanted) ? NULL : "stream_offset,length,kind,logical,devid,offset",
         .list = list,
@@ -263,16 +263,16 @@ static int run(const struct cmd_common *common, void *state)
     };
     struct cmd_common writing = *common;
     if (wanted->sizes) {
-        const struct cmd_answer_plan table = {.record = cmd_record_of(&cmd_free, state),
+        const struct cmd_format_plan table = {.record = cmd_record_of(&cmd_free, state),
                                               .columns = "kind,chunk_type,length,ranges,bytes",
                                               .list = list_sizes,
                                               .context = state};
         if (wanted->file)
             return cmd_fail(common, bw_error_create(BW_ERROR_USAGE,
                                                     "--sizes and --extract exclude each other"));
-        return cmd_answer_run(common, &table);
+        return cmd_format_run(common, &table);
     }
-    if (writes_stdout(wanted) && !cmd_answer_is_for_people(common))
+    if (writes_stdout(wanted) && !cmd_format_is_for_people(common))
         return cmd_fail(common, bw_error_create(BW_ERROR_USAGE,
                                                 "--extract=- writes no list; without --extract, "
                                                 "'free' prints it"));
@@ -280,8 +280,8 @@ static int run(const struct cmd_common *common, void *state)
         writing.writing.open_outputs = cmd_output_file_open;
         writing.writing.outputs = &freeing.file;
     }
-    const int status = cmd_answer_run(&writing, &plan);
-    if (wanted->file && !freeing.answer)
+    const int status = cmd_format_run(&writing, &plan);
+    if (wanted->file && !freeing.format)
         bw_error_free(cmd_output_file_close(&freeing.file, NULL));
     return status;
 }

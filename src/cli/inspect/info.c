@@ -304,7 +304,7 @@ static const char *state_of(const struct info *info)
 }
 
 /* Reads what the trees contain, if they can be read, and writes the record. */
-static struct bw_error *write_volume(struct cmd_answer *answer, struct info *info)
+static struct bw_error *write_volume(struct cmd_format *format, struct info *info)
 {
     const struct bw_superblock_info *super = &info->super;
     const struct subvolumes *subvolumes = &info->subvolumes;
@@ -378,14 +378,14 @@ static struct bw_error *write_volume(struct cmd_answer *answer, struct info *inf
         absent |= BW_MEMBER(volumeinfo, mount_error);
     if (!row.changed)
         absent |= BW_MEMBER(volumeinfo, changed);
-    return cmd_answer_write(answer, &row, sizeof row, absent);
+    return cmd_format_write(format, &row, sizeof row, absent);
 }
 
 /* Output as lines. */
 
 struct lines {
     struct bw_record_sink sink;
-    const struct cmd_answer_settings *settings;
+    const struct cmd_format_settings *settings;
     struct bw_buffer *text;
 };
 
@@ -540,33 +540,33 @@ static struct bw_error *append_volume(const struct lines *lines, const struct bw
     return NULL;
 }
 
-static struct bw_error *print_volume(struct cmd_answer *answer, const void *record, uint64_t absent)
+static struct bw_error *print_volume(struct cmd_format *format, const void *record, uint64_t absent)
 {
     const struct bw_volumeinfo *row = record;
-    const struct lines lines = {.settings = &answer->settings, .text = &answer->text};
+    const struct lines lines = {.settings = &format->settings, .text = &format->text};
     if (!(absent & BW_MEMBER(volumeinfo, label)))
         BW_TRY(append_volume(&lines, row));
-    read_disks(row->disks.context, append_disk, &answer->text);
+    read_disks(row->disks.context, append_disk, &format->text);
     return NULL;
 }
 
-static struct bw_error *list(struct cmd_answer *answer, void *context)
+static struct bw_error *list(struct cmd_format *format, void *context)
 {
     BW_AUTO_FREE struct info *info = calloc(1, sizeof *info);
     (void)context;
     if (!info)
         return bw_error_no_memory();
-    info->common = answer->common;
-    info->fs = answer->session.fs;
+    info->common = format->common;
+    info->fs = format->session.fs;
     info->opened = true;
     bw_fs_superblock(info->fs, &info->super);
-    struct bw_error *error = write_volume(answer, info);
+    struct bw_error *error = write_volume(format, info);
     groups_free(&info->groups);
     bw_buffer_free(&info->mount_error);
     return error;
 }
 
-const struct cmd_answer_plan cmd_info_plan = {
+const struct cmd_format_plan cmd_info_plan = {
     .record = "volumeinfo",
     .print = print_volume,
     .has_units = true,
@@ -576,10 +576,10 @@ const struct cmd_answer_plan cmd_info_plan = {
 /* The steps of the command. It opens the images itself, because it also prints something if that
  * fails. */
 
-static int end_answer(struct cmd_answer *answer, struct bw_error *error)
+static int end_answer(struct cmd_format *format, struct bw_error *error)
 {
-    error = cmd_answer_end(answer, error);
-    return error ? cmd_fail_answer(answer->common, error) : STATUS_OK;
+    error = cmd_format_end(format, error);
+    return error ? cmd_fail_output(format->common, error) : STATUS_OK;
 }
 
 /* If the file system cannot be opened, finds the newest superblock of all images. False if none is
@@ -600,51 +600,51 @@ static bool find_superblock(struct info *info)
     return found;
 }
 
-static int open_and_write(struct cmd_answer *answer, struct info *info)
+static int open_and_write(struct cmd_format *format, struct info *info)
 {
     size_t disks = 0;
-    int status = cmd_open(info->common, &answer->session);
+    int status = cmd_open(info->common, &format->session);
     if (status == STATUS_CANNOT)
         read_disks(info, count_disk, &disks);
     if (disks) {
         /* No file system was selected: only the partitions of the disks are listed. */
         const struct bw_volumeinfo row = {.disks = {list_disks, info}};
         const uint64_t absent = ~BW_MEMBER(volumeinfo, disks);
-        struct bw_error *error = cmd_answer_write(answer, &row, sizeof row, absent);
-        return end_answer(answer, error) ? STATUS_PARTIAL : status;
+        struct bw_error *error = cmd_format_write(format, &row, sizeof row, absent);
+        return end_answer(format, error) ? STATUS_PARTIAL : status;
     }
     if (status) {
         /* The errors of opening and the damage of superblocks were already reported. */
         const struct bw_fs_options how = cmd_fs_options(info->common);
         BW_AUTO_ERROR struct bw_error *error = bw_fs_open_images(&how, &info->fs);
         if (!error && find_superblock(info)) {
-            int written = end_answer(answer, write_volume(answer, info));
+            int written = end_answer(format, write_volume(format, info));
             status = written || status == STATUS_CANNOT ? STATUS_PARTIAL : status;
         }
         bw_fs_close(info->fs);
         return status;
     }
-    info->fs = answer->session.fs;
+    info->fs = format->session.fs;
     info->opened = true;
     bw_fs_superblock(info->fs, &info->super);
-    status = end_answer(answer, write_volume(answer, info));
-    return cmd_end(info->common, &answer->session, NULL, status);
+    status = end_answer(format, write_volume(format, info));
+    return cmd_end(info->common, &format->session, NULL, status);
 }
 
 static int run(const struct cmd_common *common, void *state)
 {
     BW_AUTO_FREE struct info *info = calloc(1, sizeof *info);
     struct cmd_common listening = *common;
-    struct cmd_answer answer;
+    struct cmd_format format;
     (void)state;
     if (!info)
         return cmd_fail(common, bw_error_no_memory());
     listening.messages.listener = (struct bw_reporter){note_problem, info};
     listening.input.lists_partitions = true;
     info->common = &listening;
-    struct bw_error *error = cmd_answer_begin(&answer, &listening, &cmd_info_plan);
-    int status = error ? cmd_fail(common, error) : open_and_write(&answer, info);
-    cmd_answer_free(&answer);
+    struct bw_error *error = cmd_format_begin(&format, &listening, &cmd_info_plan);
+    int status = error ? cmd_fail(common, error) : open_and_write(&format, info);
+    cmd_format_free(&format);
     for (size_t i = 0; i < info->problem_count && i < PROBLEMS_KEPT; i++)
         bw_error_free(info->problems[i].error);
     groups_free(&info->groups);

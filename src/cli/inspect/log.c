@@ -32,7 +32,7 @@ struct side {
 
 /* A running comparison. */
 struct changes {
-    struct cmd_answer *answer;
+    struct cmd_format *format;
     struct side before, after;
 };
 
@@ -64,7 +64,7 @@ static struct bw_error *write_row(struct changes *changes, struct bw_logchange *
         absent |= BW_MEMBER(logchange, file_offset);
     if (!ranged && strcmp(row->change, "added") && strcmp(row->change, "deleted"))
         absent |= BW_MEMBER(logchange, length);
-    return cmd_answer_write(changes->answer, row, sizeof *row, absent);
+    return cmd_format_write(changes->format, row, sizeof *row, absent);
 }
 
 /* Changed ranges of data. */
@@ -405,14 +405,14 @@ static struct bw_error *on_inode(void *context, const struct bw_log_inode *inode
     return NULL;
 }
 
-static struct bw_error *list(struct cmd_answer *answer, void *context)
+static struct bw_error *list(struct cmd_format *format, void *context)
 {
-    struct changes changes = {.answer = answer, .after.fs = answer->session.fs};
+    struct changes changes = {.format = format, .after.fs = format->session.fs};
     struct side *sides[] = {&changes.before, &changes.after};
-    struct bw_fs_options without = cmd_fs_options(answer->common);
+    struct bw_fs_options without = cmd_fs_options(format->common);
     without.log = BW_LOG_IGNORE;
     (void)context;
-    if (!bw_fs_status(answer->session.fs).log_replayed)
+    if (!bw_fs_status(format->session.fs).log_replayed)
         return NULL;
     struct bw_error *error = bw_fs_open(&without, &changes.before.fs);
     for (size_t i = 0; !error && i < 2; i++)
@@ -430,7 +430,7 @@ static struct bw_error *list(struct cmd_answer *answer, void *context)
 
 static int run(const struct cmd_common *common, void *state)
 {
-    const struct cmd_answer_plan plan = {
+    const struct cmd_format_plan plan = {
         .record = cmd_log.record,
         .columns = "change,type,path,file_offset,length,attribute,before,after",
         .list = list,
@@ -438,7 +438,7 @@ static int run(const struct cmd_common *common, void *state)
     (void)state;
     struct cmd_common replaying = *common;
     replaying.input.log = BW_LOG_REPLAY;
-    return cmd_answer_run(&replaying, &plan);
+    return cmd_format_run(&replaying, &plan);
 }
 
 const struct command cmd_log = {

@@ -346,7 +346,7 @@ static struct bw_error *list_paths(struct lister *ls, struct ls_listing *files,
     struct bw_fs *fs = ls->paths.session.fs;
     const struct cmd_common *common = ls->paths.common;
     const size_t count = common->path_count;
-    const char *columns = common->answer.columns ? common->answer.columns : "";
+    const char *columns = common->format.columns ? common->format.columns : "";
     BW_TRY(cmd_selection_prepare(&state->selection, fs));
     if (state->names || strstr(columns, "user") || strstr(columns, "group"))
         BW_TRY(bw_user_names_open(fs, state->selection.subvolume ? ls->paths.from : NULL,
@@ -488,12 +488,12 @@ static struct bw_error *make_ready(const struct cmd_common *common, struct ls_st
         return bw_error_create(BW_ERROR_USAGE, "invalid argument of --time-style: %s (allowed: %s)",
                                ls->time_style, BW_TIME_STYLES);
     ls->color = ls->color && ls_colors_read(common, &ls->colors) ? ls->color : NEVER;
-    struct cmd_answer_settings answer = common->answer;
-    if (cmd_answer_is_for_people(common)) {
-        ls->human_readable = answer.iec; /* sizes of -l */
-        answer.iec = false;
+    struct cmd_format_settings format = common->format;
+    if (cmd_format_is_for_people(common)) {
+        ls->human_readable = format.iec; /* sizes of -l */
+        format.iec = false;
     }
-    return cmd_answer_rows(&answer, cmd_ls.record, false, terminal, rows);
+    return cmd_format_rows(&format, cmd_ls.record, false, terminal, rows);
 }
 
 static int run(const struct cmd_common *common, void *state)

@@ -42,7 +42,7 @@ struct device {
 /* A running map command. */
 struct map {
     const struct map_state *state;
-    struct cmd_answer *answer;
+    struct cmd_format *format;
     struct bw_fs *fs;
     struct question *questions;
     size_t question_count;
@@ -177,7 +177,7 @@ static struct bw_error *write_row(const struct map *map, struct bw_placeinfo *ro
     row->device = row->device_bytes = (struct bw_bytes){path, path ? strlen(path) : 0};
     if (!row->mirror)
         absent |= BW_MEMBER(placeinfo, mirror);
-    return cmd_answer_write(map->answer, row, sizeof *row, absent);
+    return cmd_format_write(map->format, row, sizeof *row, absent);
 }
 
 /* Writes the copies, then the parity of the row: the first rebuilt copy is located at P, the first
@@ -274,11 +274,11 @@ static struct bw_error *answer_all(struct map *map)
     return NULL;
 }
 
-static struct bw_error *list(struct cmd_answer *answer, void *context)
+static struct bw_error *list(struct cmd_format *format, void *context)
 {
     struct map *map = context;
-    map->answer = answer;
-    map->fs = answer->session.fs;
+    map->format = format;
+    map->fs = format->session.fs;
     struct bw_error *error = answer_all(map);
     bw_device_map_close(map->device_map);
     free(map->chunks.items);
@@ -290,7 +290,7 @@ static struct bw_error *list(struct cmd_answer *answer, void *context)
 
 /* A running listing. */
 struct used {
-    struct cmd_answer *answer;
+    struct cmd_format *format;
     const uint64_t *wanted; /* the only device to list_devices; NULL: all */
     struct bw_used_map *map;
     const char *path; /* of the present device */
@@ -311,7 +311,7 @@ static struct bw_error *write_range(void *context, const struct bw_used_range *r
                                     .devid = range->devid,
                                     .device = path,
                                     .device_bytes = path};
-    return cmd_answer_write(used->answer, &row, sizeof row, 0);
+    return cmd_format_write(used->format, &row, sizeof row, 0);
 }
 
 static struct bw_error *list_device(void *context, const struct bw_device_info *device)
@@ -324,11 +324,11 @@ static struct bw_error *list_device(void *context, const struct bw_device_info *
     return bw_used_map_device(used->map, device->devid, write_range, used);
 }
 
-static struct bw_error *list_devices(struct cmd_answer *answer, void *context)
+static struct bw_error *list_devices(struct cmd_format *format, void *context)
 {
     struct used *used = context;
-    struct bw_fs *fs = answer->session.fs;
-    used->answer = answer;
+    struct bw_fs *fs = format->session.fs;
+    used->format = format;
     BW_TRY(bw_used_map_open(fs, NULL, &used->map));
     struct bw_error *error = bw_fs_devices(fs, list_device, used);
     if (!error && used->wanted && !used->found)
@@ -360,11 +360,11 @@ static int list_used(const struct cmd_common *common, const struct map_state *se
     own.input.image_count += common->path_count;
     const uint64_t *devid = settings->by_device ? &settings->devid : NULL;
     struct used used = {.wanted = devid};
-    const struct cmd_answer_plan plan = {.record = "usedinfo",
+    const struct cmd_format_plan plan = {.record = "usedinfo",
                                          .columns = "devid,start,length,data,kind,device",
                                          .list = list_devices,
                                          .context = &used};
-    return cmd_answer_run(&own, &plan);
+    return cmd_format_run(&own, &plan);
 }
 
 static int run(const struct cmd_common *common, void *state)
@@ -377,7 +377,7 @@ static int run(const struct cmd_common *common, void *state)
         return cmd_usage_error(&cmd_map, "no address given", NULL);
     BW_AUTO_FREE struct question *questions = calloc(count, sizeof *questions);
     struct map map = {.state = state, .questions = questions, .question_count = count};
-    const struct cmd_answer_plan plan = {
+    const struct cmd_format_plan plan = {
         .record = cmd_map.record,
         .columns = settings->by_device ? "devid,offset,length,kind,logical,mirror"
                                        : "logical,length,kind,mirror,devid,offset,device",
@@ -396,7 +396,7 @@ static int run(const struct cmd_common *common, void *state)
         if (!question->whole)
             question->length = UINT64_MAX - question->address;
     }
-    return cmd_answer_run(common, &plan);
+    return cmd_format_run(common, &plan);
 }
 
 const struct command cmd_map = {

@@ -34,7 +34,7 @@ struct device_ranges {
 /* A running owner command. */
 struct search {
     const struct owner_state *state;
-    struct cmd_answer *answer;
+    struct cmd_format *format;
     struct bw_fs *fs;
     size_t subvolume_length; /* length of the path of --subvol, which is removed from printed
                               * paths */
@@ -73,15 +73,15 @@ static void append_number(struct bw_buffer *line, int width, uint64_t value, boo
 }
 
 /* Columns of fixed width: there may be millions of lines, so they are not aligned afterwards. */
-struct bw_error *cmd_print_owner(struct cmd_answer *answer, const void *record, uint64_t absent)
+struct bw_error *cmd_print_owner(struct cmd_format *format, const void *record, uint64_t absent)
 {
     const struct bw_ownerinfo *row = record;
-    struct bw_buffer *line = &answer->text;
+    struct bw_buffer *line = &format->text;
     const bool on_device = absent & BW_MEMBER(ownerinfo, logical);
-    if (!answer->has_header)
+    if (!format->has_header)
         bw_buffer_format(line, "%-11s %15s %10s %6s %10s %12s  %s\n", "kind", "address", "length",
                          "tree", "inode", "offset", "path");
-    answer->has_header = true;
+    format->has_header = true;
     bw_buffer_format(line, "%-11s", row->kind);
     append_number(line, 15, on_device ? row->offset : row->logical, false);
     append_number(line, 10, row->length, false);
@@ -108,7 +108,7 @@ struct bw_error *cmd_print_owner(struct cmd_answer *answer, const void *record, 
 static struct bw_error *write_row(struct search *search, const struct bw_ownerinfo *row,
                                   uint64_t absent)
 {
-    return cmd_answer_write(search->answer, row, sizeof *row, absent);
+    return cmd_format_write(search->format, row, sizeof *row, absent);
 }
 
 enum absent_members {
@@ -390,14 +390,14 @@ static void free_search(struct search *search)
     free(search->repairable.items);
 }
 
-struct bw_error *cmd_list_bad_owners(struct cmd_answer *answer, uint64_t devid,
+struct bw_error *cmd_list_bad_owners(struct cmd_format *format, uint64_t devid,
                                      const struct bad_ranges *bad)
 {
     static const struct owner_state state = {.devid = NULL};
     struct device_ranges device = {devid, *bad};
     struct search search = {.state = &state,
-                            .answer = answer,
-                            .fs = answer->session.fs,
+                            .format = format,
+                            .fs = format->session.fs,
                             .by_map = true,
                             .devices = &device,
                             .device_count = 1};
@@ -412,11 +412,11 @@ struct bw_error *cmd_list_bad_owners(struct cmd_answer *answer, uint64_t devid,
     return error;
 }
 
-static struct bw_error *list(struct cmd_answer *answer, void *context)
+static struct bw_error *list(struct cmd_format *format, void *context)
 {
     struct search *search = context;
-    search->answer = answer;
-    search->fs = answer->session.fs;
+    search->format = format;
+    search->fs = format->session.fs;
     const struct owner_state *state = search->state;
     struct bw_owner_options owners = {.struct_size = sizeof owners,
                                       .whole_extents = state->extent,
@@ -435,7 +435,7 @@ static struct bw_error *list(struct cmd_answer *answer, void *context)
     if (state->devid || search->by_map) {
         BW_TRY(bw_device_map_open(search->fs, &search->device_map));
         if (search->by_map)
-            BW_TRY(read_maps(search, search->answer->common));
+            BW_TRY(read_maps(search, search->format->common));
         else
             BW_TRY(select_device(search));
         return find_owners_on_device(search, &owners);
@@ -451,7 +451,7 @@ static struct bw_error *list(struct cmd_answer *answer, void *context)
 static int run(const struct cmd_common *common, void *state)
 {
     struct search search = {.state = state, .by_map = !common->path_count};
-    const struct cmd_answer_plan plan = {
+    const struct cmd_format_plan plan = {
         .record = cmd_owner.record, .print = cmd_print_owner, .list = list, .context = &search};
     struct cmd_common own = *common;
     struct bw_error *error = NULL;
@@ -469,7 +469,7 @@ static int run(const struct cmd_common *common, void *state)
         if (!error && !bad_ranges_add(&search.given, address, length ? length : 1))
             error = bw_error_no_memory();
     }
-    const int status = error ? cmd_fail(common, error) : cmd_answer_run(&own, &plan);
+    const int status = error ? cmd_fail(common, error) : cmd_format_run(&own, &plan);
     free_search(&search);
     return status;
 }

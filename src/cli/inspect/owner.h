@@ -7,11 +7,11 @@
 #include "cli/inspect/bad_map.h"
 
 /** Prints a row: plan->print of the answer. */
-struct bw_error *cmd_print_owner(struct cmd_answer *answer, const void *record, uint64_t absent);
+struct bw_error *cmd_print_owner(struct cmd_format *format, const void *record, uint64_t absent);
 
 /** Writes a record (ownerinfo) for each owner of bad ranges of a device, and for each part without
  * an owner. The ranges are sorted and joined. */
-struct bw_error *cmd_list_bad_owners(struct cmd_answer *answer, uint64_t devid,
+struct bw_error *cmd_list_bad_owners(struct cmd_format *format, uint64_t devid,
                                      const struct bad_ranges *bad);
 
 #endif

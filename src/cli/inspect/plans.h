@@ -5,8 +5,8 @@
 
 #include "cli/common/output_format.h"
 
-/** For cmd_answer_gather(). */
-extern const struct cmd_answer_plan cmd_devices_plan, cmd_subvolumes_plan, cmd_space_plan,
+/** For cmd_format_gather(). */
+extern const struct cmd_format_plan cmd_devices_plan, cmd_subvolumes_plan, cmd_space_plan,
     cmd_usage_plan, cmd_info_plan;
 
 #endif

@@ -20,15 +20,15 @@ static const struct cmd_option options[] = {
 
 /* A running listing. */
 struct qgroups {
-    struct cmd_answer *answer;
+    struct cmd_format *format;
     struct bw_buffer words; /* texts of one group: id, parents and members, each with a NUL */
 };
 
-static struct bw_error *write_status(struct cmd_answer *answer, void *context)
+static struct bw_error *write_status(struct cmd_format *format, void *context)
 {
     struct bw_quota_status status;
     (void)context;
-    BW_TRY(bw_fs_quota_status(answer->session.fs, &status));
+    BW_TRY(bw_fs_quota_status(format->session.fs, &status));
     struct bw_quotainfo row = {.generation = status.generation,
                                .enable_generation = status.enable_generation,
                                .rescan_logical = status.rescan,
@@ -52,7 +52,7 @@ static struct bw_error *write_status(struct cmd_answer *answer, void *context)
         absent |= BW_MEMBER(quotainfo, rescan_logical);
     if (!status.enable_generation)
         absent |= BW_MEMBER(quotainfo, enable_generation);
-    return cmd_answer_write(answer, &row, sizeof row, absent);
+    return cmd_format_write(format, &row, sizeof row, absent);
 }
 
 /* Appends ids separated by commas; returns their offset in `words`. Pointers would become invalid
@@ -107,30 +107,30 @@ static struct bw_error *write_group(void *context, const struct bw_qgroup_info *
         absent |= BW_MEMBER(qgroupinfo, max_referenced);
     if (!(info->limits & BW_QGROUP_LIMITS_EXCLUSIVE))
         absent |= BW_MEMBER(qgroupinfo, max_exclusive);
-    return cmd_answer_write(qgroups->answer, &row, sizeof row, absent);
+    return cmd_format_write(qgroups->format, &row, sizeof row, absent);
 }
 
-static struct bw_error *write_groups(struct cmd_answer *answer, void *context)
+static struct bw_error *write_groups(struct cmd_format *format, void *context)
 {
     (void)context;
-    struct qgroups qgroups = {.answer = answer};
-    const char *columns = answer->settings.columns;
+    struct qgroups qgroups = {.format = format};
+    const char *columns = format->settings.columns;
     bool paths = !columns || strstr(columns, "path");
     /* Warns, as btrfs-progs do, when the numbers of quota groups are unreliable. */
     struct bw_quota_status status;
-    BW_TRY(bw_fs_quota_status(answer->session.fs, &status));
+    BW_TRY(bw_fs_quota_status(format->session.fs, &status));
     if (!status.exists)
-        bw_fs_report(answer->session.fs, BW_WARNING,
+        bw_fs_report(format->session.fs, BW_WARNING,
                      bw_error_create(BW_ERROR_NOT_FOUND, "the file system has no quotas"));
     else if (status.is_known && !status.enabled)
-        bw_fs_report(answer->session.fs, BW_WARNING,
+        bw_fs_report(format->session.fs, BW_WARNING,
                      bw_error_create(BW_ERROR_NOT_FOUND, "quotas are turned off"));
     else if (status.is_known && (status.rescanning || status.inconsistent))
-        bw_fs_report(answer->session.fs, BW_WARNING,
+        bw_fs_report(format->session.fs, BW_WARNING,
                      bw_error_create(BW_ERROR_CORRUPT, "the numbers of quota groups are %s",
                                      status.rescanning ? "incomplete: a rescan is in progress"
                                                        : "inconsistent: they need a rescan"));
-    struct bw_error *error = bw_fs_qgroups(answer->session.fs, paths, write_group, &qgroups);
+    struct bw_error *error = bw_fs_qgroups(format->session.fs, paths, write_group, &qgroups);
     bw_buffer_free(&qgroups.words);
     return error;
 }
@@ -139,7 +139,7 @@ static int run(const struct cmd_common *common, void *state)
 {
     const struct qgroups_state *qgroups = state;
     const bool status = qgroups->status;
-    const struct cmd_answer_plan plan = {
+    const struct cmd_format_plan plan = {
         .record = cmd_record_of(&cmd_qgroups, state),
         .columns = status
                        ? "quota_mode,quota_state,generation"
@@ -148,7 +148,7 @@ static int run(const struct cmd_common *common, void *state)
         .list = status ? write_status : write_groups,
         .context = state,
     };
-    return cmd_answer_run(common, &plan);
+    return cmd_format_run(common, &plan);
 }
 
 static const char *record_of(const void *state)

@@ -20,7 +20,7 @@ struct roots_state {
 /* A running listing. */
 struct roots {
     const struct roots_state *state;
-    struct cmd_answer *answer;
+    struct cmd_format *format;
     struct cmd_index index;
     struct bw_history *history;
     const struct bw_generation_info *info; /* the historic root whose trees are listed */
@@ -96,7 +96,7 @@ static struct bw_error *write_state(struct roots *roots, const struct bw_generat
         absent |= BW_MEMBER(stateinfo, changed);
     if (!info->chunk_root)
         absent |= BW_MEMBER(stateinfo, chunk_root);
-    return cmd_answer_write(roots->answer, &row, sizeof row, absent);
+    return cmd_format_write(roots->format, &row, sizeof row, absent);
 }
 
 static struct bw_error *write_tree(void *context, const struct bw_generation_tree *tree)
@@ -120,17 +120,17 @@ static struct bw_error *write_tree(void *context, const struct bw_generation_tre
         .overwritten = tree->missing - tree->trimmed,
         .deleted = tree->is_deleted,
     };
-    return cmd_answer_write(roots->answer, &row, sizeof row, tree->assessed ? 0 : verified);
+    return cmd_format_write(roots->format, &row, sizeof row, tree->assessed ? 0 : verified);
 }
 
 /* The steps of the command. */
 
-static struct bw_error *list(struct cmd_answer *answer, void *context)
+static struct bw_error *list(struct cmd_format *format, void *context)
 {
     struct roots *roots = context;
-    roots->answer = answer;
+    roots->format = format;
     struct bw_history_options how = {.struct_size = sizeof how, .threads = roots->state->threads};
-    struct bw_error *error = cmd_history_open(&roots->index, answer->session.fs,
+    struct bw_error *error = cmd_history_open(&roots->index, format->session.fs,
                                               &roots->state->states, &how, &roots->history);
     for (size_t i = 0; !error && i < bw_history_count(roots->history); i++) {
         roots->info = bw_history_entry(roots->history, i);
@@ -147,7 +147,7 @@ static int run(const struct cmd_common *common, void *context)
     struct roots roots = {.state = state};
     struct cmd_common own;
     struct bw_error *error = cmd_index_begin(&roots.index, common, &state->states, &own);
-    const struct cmd_answer_plan plan = {
+    const struct cmd_format_plan plan = {
         .record = cmd_record_of(&cmd_roots, state),
         .columns = state->trees ? "generation,tree_root,tree_name,root,tree_generation,recoverable,"
                                   "lost_blocks,trimmed"
@@ -157,7 +157,7 @@ static int run(const struct cmd_common *common, void *context)
         .list = list,
         .context = &roots,
     };
-    const int status = error ? cmd_fail(common, error) : cmd_answer_run(&own, &plan);
+    const int status = error ? cmd_fail(common, error) : cmd_format_run(&own, &plan);
     cmd_index_end(&roots.index);
     return status;
 }

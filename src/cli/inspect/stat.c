@@ -163,12 +163,12 @@ static void append_extents(const struct bw_extent_count *extents, struct bw_buff
     bw_buffer_format(text, ")\n");
 }
 
-static struct bw_error *print_lines(struct cmd_answer *answer, const void *record, uint64_t absent)
+static struct bw_error *print_lines(struct cmd_format *format, const void *record, uint64_t absent)
 {
     const struct bw_statinfo *row = record;
     const struct known *known = row->extent_counts.context;
-    struct stat_state *state = answer->plan->context;
-    struct bw_buffer *text = &answer->text;
+    struct stat_state *state = format->plan->context;
+    struct bw_buffer *text = &format->text;
     (void)absent;
     if (state->not_first)
         bw_buffer_append_byte(text, '\n');
@@ -234,7 +234,7 @@ static struct bw_error *list_extents(void *context, struct bw_record_sink *sink)
     return sink->visit(sink, &row, sizeof row, 0);
 }
 
-static struct bw_error *write_record(struct cmd_answer *answer, const struct known *known)
+static struct bw_error *write_record(struct cmd_format *format, const struct known *known)
 {
     BW_AUTO_BUFFER struct bw_buffer path = {0};
     BW_AUTO_FREE struct bw_bytes *xattrs = calloc(known->xattr_count + 1, sizeof *xattrs);
@@ -279,7 +279,7 @@ static struct bw_error *write_record(struct cmd_answer *answer, const struct kno
             (struct bw_bytes){(const char *)compression->value, compression->value_length};
     if (!is_device(known))
         absent = BW_MEMBER(statinfo, rdev_major) | BW_MEMBER(statinfo, rdev_minor);
-    return cmd_answer_write(answer, &row, sizeof row, absent);
+    return cmd_format_write(format, &row, sizeof row, absent);
 }
 
 /* Reads only the facts that the format contains. */
@@ -321,7 +321,7 @@ static struct bw_error *write_stat(void *context, struct cmd_paths *paths, const
     BW_TRY(bw_xattr_reader_create(paths->session.fs, &reader));
     struct bw_error *error = gather_facts(paths->session.fs, reader, &known);
     if (!error)
-        error = write_record(&paths->answer, &known);
+        error = write_record(&paths->format, &known);
     bw_xattr_reader_destroy(reader);
     free(known.subvolume);
     free(known.target);
@@ -331,11 +331,11 @@ static struct bw_error *write_stat(void *context, struct cmd_paths *paths, const
 static int run(const struct cmd_common *common, void *state)
 {
     struct stat_state *stat = state;
-    const struct cmd_answer_plan plan = {
+    const struct cmd_format_plan plan = {
         .record = cmd_stat.record, .print = print_lines, .context = state};
-    if (stat->format && !cmd_answer_is_for_people(common))
+    if (stat->format && !cmd_format_is_for_people(common))
         return cmd_fail(common, bw_error_create(BW_ERROR_USAGE, "--format excludes %s",
-                                                common->answer.columns ? "-o" : "--json"));
+                                                common->format.columns ? "-o" : "--json"));
     const int status =
         cmd_paths_run(common, stat->subvolume, stat->follow, &plan, write_stat, state);
     bw_user_names_close(stat->user_names);

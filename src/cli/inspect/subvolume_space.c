@@ -62,7 +62,7 @@ BW_VECTOR(paths, struct path);
 
 /* A running space command. */
 struct space {
-    struct cmd_answer *answer;
+    struct cmd_format *format;
     const struct bw_shares *shares;
     struct bw_buffer text;
     struct paths paths; /* by id */
@@ -111,7 +111,7 @@ static struct bw_error *write_subvolume(void *context, const struct bw_subvolume
                                      .subvolume_path_bytes = path,
                                      .deleted = known->is_deleted,
                                      .lost_blocks = known->lost_blocks};
-    return cmd_answer_write(space->answer, &row, sizeof row, 0);
+    return cmd_format_write(space->format, &row, sizeof row, 0);
 }
 
 /* Sets of subvolumes. */
@@ -137,7 +137,7 @@ static struct bw_error *write_set(void *context, const struct bw_shared_set *set
                                       .subvolumes = space->text.data,
                                       .deleted = set->are_deleted,
                                       .paths = {count ? names : NULL, count}};
-    return cmd_answer_write(space->answer, &row, sizeof row, 0);
+    return cmd_format_write(space->format, &row, sizeof row, 0);
 }
 
 /* Space freed by deletion. */
@@ -151,7 +151,7 @@ static struct bw_error *find_all(struct space *space, const struct bw_buffer *na
     const char *end = names->data + names->length;
     for (const char *name = names->data; name < end; name += strlen(name) + 1) {
         const struct bw_subvolume *subvolume;
-        BW_TRY(bw_subvolume_by_name(space->answer->session.fs, name, &subvolume));
+        BW_TRY(bw_subvolume_by_name(space->format->session.fs, name, &subvolume));
         BW_TRY(ids_push(ids, bw_subvolume_id(subvolume)));
         bw_buffer_format(&space->text, "%s%" PRIu64, ids->count > 1 ? "," : "",
                          bw_subvolume_id(subvolume));
@@ -173,33 +173,33 @@ static struct bw_error *write_freed(struct space *space, const struct ids *ids)
                                     .freed = sum.exclusive,
                                     .lost_blocks = sum.lost_blocks,
                                     .paths = {count ? names : NULL, count}};
-    return cmd_answer_write(space->answer, &row, sizeof row, 0);
+    return cmd_format_write(space->format, &row, sizeof row, 0);
 }
 
 /* The steps of the command. */
 
 /* Looks up names first, because the rest takes long. */
-static struct bw_error *list(struct cmd_answer *answer, void *context)
+static struct bw_error *list(struct cmd_format *format, void *context)
 {
     const struct space_state *state = context;
     const struct bw_shares_options wanted = {.struct_size = sizeof wanted,
                                              .threads = state->threads};
-    struct space space = {.answer = answer};
+    struct space space = {.format = format};
     struct bw_shares *shares = NULL;
     struct ids ids = {0};
     struct bw_error *error = state->free_if.length ? find_all(&space, &state->free_if, &ids) : NULL;
     if (!error && (state->free_if.length || state->shared))
-        error = bw_fs_subvolumes(answer->session.fs, true, add_path, &space);
-    cmd_progress_expect_trees(answer->session.fs, false);
+        error = bw_fs_subvolumes(format->session.fs, true, add_path, &space);
+    cmd_progress_expect_trees(format->session.fs, false);
     if (!error)
-        error = bw_shares_open(answer->session.fs, &wanted, &shares);
+        error = bw_shares_open(format->session.fs, &wanted, &shares);
     space.shares = shares;
     if (!error && state->free_if.length)
         error = write_freed(&space, &ids);
     else if (!error && state->shared)
         error = bw_shares_sets(shares, write_set, &space);
     else if (!error)
-        error = bw_fs_subvolumes(answer->session.fs, true, write_subvolume, &space);
+        error = bw_fs_subvolumes(format->session.fs, true, write_subvolume, &space);
     bw_shares_close(shares);
     bw_buffer_free(&space.text);
     for (size_t i = 0; i < space.paths.count; i++)
@@ -211,7 +211,7 @@ static struct bw_error *list(struct cmd_answer *answer, void *context)
 
 static const struct space_state all;
 
-const struct cmd_answer_plan cmd_space_plan = {
+const struct cmd_format_plan cmd_space_plan = {
     .record = "shareinfo",
     .columns = "subvolume,referenced,exclusive,subvolume_path",
     .list = list,
@@ -222,7 +222,7 @@ static int run(const struct cmd_common *common, void *state)
 {
     const struct space_state *space = state;
     const bool freed = space->free_if.length;
-    struct cmd_answer_plan plan = cmd_space_plan;
+    struct cmd_format_plan plan = cmd_space_plan;
     plan.context = state;
     plan.record = cmd_record_of(&cmd_space, state);
     if (freed)
@@ -231,7 +231,7 @@ static int run(const struct cmd_common *common, void *state)
         plan.columns = "shared,subvolume_count,subvolumes,paths";
     if (freed && space->shared)
         return cmd_fail(common, bw_error_create(BW_ERROR_USAGE, "--free-if excludes --shared"));
-    return cmd_answer_run(common, &plan);
+    return cmd_format_run(common, &plan);
 }
 
 static const char *record_of(const void *state)

@@ -129,7 +129,7 @@ static struct bw_error *subvolume_tree_write(struct subvolume_tree *tree, struct
 /* A running listing. */
 struct subvolumes {
     const struct subvolumes_state *state;
-    struct cmd_answer *answer;
+    struct cmd_format *format;
     struct subvolume_tree tree;
 };
 
@@ -216,20 +216,20 @@ static struct bw_error *write_subvolume(void *context, const struct bw_subvolume
         .last_snapshot = info->last_snapshot,
         .parent_inode = info->directory,
     };
-    return cmd_answer_write(subvolumes->answer, &row, sizeof row, absent_members(info));
+    return cmd_format_write(subvolumes->format, &row, sizeof row, absent_members(info));
 }
 
 /* Looks up paths only if a selected column needs them. */
-static struct bw_error *list(struct cmd_answer *answer, void *context)
+static struct bw_error *list(struct cmd_format *format, void *context)
 {
     const struct subvolumes_state *state = context;
-    struct subvolumes subvolumes = {.state = state, .answer = answer};
-    const char *columns = answer->settings.columns;
+    struct subvolumes subvolumes = {.state = state, .format = format};
+    const char *columns = format->settings.columns;
     bool paths = !columns || strstr(columns, "path");
     struct bw_error *error =
-        bw_fs_subvolumes(answer->session.fs, paths, write_subvolume, &subvolumes);
+        bw_fs_subvolumes(format->session.fs, paths, write_subvolume, &subvolumes);
     if (!error && state->tree)
-        error = subvolume_tree_write(&subvolumes.tree, &answer->output);
+        error = subvolume_tree_write(&subvolumes.tree, &format->output);
     subvolume_branches_free(&subvolumes.tree.branches);
     bw_buffer_free(&subvolumes.tree.texts);
     return error;
@@ -237,7 +237,7 @@ static struct bw_error *list(struct cmd_answer *answer, void *context)
 
 static const struct subvolumes_state all;
 
-const struct cmd_answer_plan cmd_subvolumes_plan = {
+const struct cmd_format_plan cmd_subvolumes_plan = {
     .record = "subvolinfo",
     .columns = "subvolume,generation,parent_subvolume,otime,attributes,subvolume_path",
     .list = list,
@@ -247,13 +247,13 @@ const struct cmd_answer_plan cmd_subvolumes_plan = {
 static int run(const struct cmd_common *common, void *state)
 {
     const struct subvolumes_state *subvolumes = state;
-    struct cmd_answer_plan plan = cmd_subvolumes_plan;
+    struct cmd_format_plan plan = cmd_subvolumes_plan;
     plan.context = state;
     if (subvolumes->tree)
         plan.columns = NULL;
-    if (subvolumes->tree && !cmd_answer_is_for_people(common))
+    if (subvolumes->tree && !cmd_format_is_for_people(common))
         return cmd_fail(common, bw_error_create(BW_ERROR_USAGE, "--tree excludes -o and --json"));
-    return cmd_answer_run(common, &plan);
+    return cmd_format_run(common, &plan);
 }
 
 const struct command cmd_subvolumes = {

@@ -30,7 +30,7 @@ struct supers {
     const struct cmd_common *common;
     const struct super_state *state;
     struct bw_fs *fs;
-    struct cmd_answer answer;
+    struct cmd_format format;
     struct bw_superblock_info newest; /* the newest valid copy */
     bool found;                       /* `newest` is set */
     size_t printed, bad;
@@ -56,10 +56,10 @@ static struct bw_error *print_text(struct supers *supers, const char *path, uint
     }
     if (text.failed)
         return bw_error_no_memory();
-    BW_TRY(cmd_write(&supers->answer.output, text.data, text.length));
+    BW_TRY(cmd_write(&supers->format.output, text.data, text.length));
     if (bytes && !supers->state->hex)
-        BW_TRY(bw_superblock_print(bytes, cmd_write, &supers->answer.output));
-    return cmd_write(&supers->answer.output, "\n", 1);
+        BW_TRY(bw_superblock_print(bytes, cmd_write, &supers->format.output));
+    return cmd_write(&supers->format.output, "\n", 1);
 }
 
 /* Reports how a valid copy differs from the previous ones. */
@@ -107,7 +107,7 @@ static struct bw_error *print_copy(struct supers *supers, size_t image, unsigned
         print_warning(supers, bw_error_create(bad->code, "%s: superblock copy %u: %s%s", path, copy,
                                               bad->message, shown ? "" : " (--force prints it)"));
         if (!shown)
-            return supers->answer.rows ? NULL : print_text(supers, path, offset, NULL);
+            return supers->format.rows ? NULL : print_text(supers, path, offset, NULL);
     } else {
         BW_AUTO_ERROR struct bw_error *unread =
             bw_fs_read_superblock(supers->fs, image, copy, &super);
@@ -115,8 +115,8 @@ static struct bw_error *print_copy(struct supers *supers, size_t image, unsigned
             report_differences(supers, path, copy, &super);
     }
     supers->printed++;
-    if (supers->answer.rows)
-        return bw_rows_write_superblock(&supers->answer.stream, path, copy, offset, bytes, bad);
+    if (supers->format.rows)
+        return bw_rows_write_superblock(&supers->format.stream, path, copy, offset, bytes, bad);
     return print_text(supers, path, offset, bytes);
 }
 
@@ -130,22 +130,22 @@ static struct bw_error *print_all(struct supers *supers)
             if (only && copy != wanted)
                 continue;
             BW_TRY(print_copy(supers, image, copy));
-            if (!supers->answer.rows)
-                BW_TRY(cmd_write(&supers->answer.output, "\n", 1));
+            if (!supers->format.rows)
+                BW_TRY(cmd_write(&supers->format.output, "\n", 1));
         }
     return NULL;
 }
 
 static int run(const struct cmd_common *common, void *state)
 {
-    const struct cmd_answer_plan plan = {.record = cmd_super.record};
+    const struct cmd_format_plan plan = {.record = cmd_super.record};
     struct supers supers = {.common = common, .state = state};
-    if (supers.state->hex && !cmd_answer_is_for_people(common))
+    if (supers.state->hex && !cmd_format_is_for_people(common))
         return cmd_fail(
             common, bw_error_create(BW_ERROR_USAGE, "--hex is for text, not for -o and --json"));
-    struct bw_error *error = cmd_answer_begin(&supers.answer, common, &plan);
+    struct bw_error *error = cmd_format_begin(&supers.format, common, &plan);
     if (error) {
-        cmd_answer_free(&supers.answer);
+        cmd_format_free(&supers.format);
         return cmd_fail(common, error);
     }
 
@@ -157,16 +157,16 @@ static int run(const struct cmd_common *common, void *state)
     int status = cmd_open_to(&silent, CMD_OPEN_IMAGES, &session);
     if (!status) {
         supers.fs = session.fs;
-        error = cmd_answer_end(&supers.answer, print_all(&supers));
+        error = cmd_format_end(&supers.format, print_all(&supers));
         if (error)
-            status = cmd_fail_answer(common, error);
+            status = cmd_fail_output(common, error);
         else if (!supers.printed)
             status = STATUS_CANNOT;
         else if (supers.bad)
             status = STATUS_PARTIAL;
         status = cmd_end(&silent, &session, NULL, status);
     }
-    cmd_answer_free(&supers.answer);
+    cmd_format_free(&supers.format);
     return status;
 }
 

@@ -105,12 +105,12 @@ static uint64_t fill_of(const struct bw_tree_stats *stats)
 }
 
 /* Prints the record and the numbers that are only in the text. */
-static struct bw_error *print_tree(struct cmd_answer *answer, const void *record, uint64_t absent)
+static struct bw_error *print_tree(struct cmd_format *format, const void *record, uint64_t absent)
 {
     const struct bw_treeinfo *row = record;
-    const struct bw_tree_stats *stats = &((struct tree_stats_state *)answer->plan->context)->now;
-    struct bw_buffer *text = &answer->text;
-    const bool bytes = answer->settings.raw;
+    const struct bw_tree_stats *stats = &((struct tree_stats_state *)format->plan->context)->now;
+    struct bw_buffer *text = &format->text;
+    const bool bytes = format->settings.raw;
     const bool number =
         *row->tree_name == '-' || (*row->tree_name >= '0' && *row->tree_name <= '9');
     (void)absent;
@@ -157,7 +157,7 @@ static struct bw_error *print_tree(struct cmd_answer *answer, const void *record
 
 /* Output as rows. */
 
-static struct bw_error *write_items(struct cmd_answer *answer, const struct bw_tree_stats *stats)
+static struct bw_error *write_items(struct cmd_format *format, const struct bw_tree_stats *stats)
 {
     for (unsigned type = 0; type < BW_KEY_TYPES; type++) {
         const struct bw_itemsinfo row = {.tree = stats->id,
@@ -166,12 +166,12 @@ static struct bw_error *write_items(struct cmd_answer *answer, const struct bw_t
                                          .items = stats->types[type].count,
                                          .bytes = stats->types[type].bytes};
         if (row.items)
-            BW_TRY(cmd_answer_write(answer, &row, sizeof row, 0));
+            BW_TRY(cmd_format_write(format, &row, sizeof row, 0));
     }
     return NULL;
 }
 
-static struct bw_error *write_row(struct cmd_answer *answer, const struct selected_tree *tree,
+static struct bw_error *write_row(struct cmd_format *format, const struct selected_tree *tree,
                                   const struct bw_tree_stats *stats)
 {
     struct bw_buffer BW_AUTO_BUFFER levels = {0};
@@ -205,17 +205,17 @@ static struct bw_error *write_row(struct cmd_answer *answer, const struct select
         .spread = stats->highest - stats->lowest,
         .read_ns = read_time(stats),
     };
-    return cmd_answer_write(answer, &row, sizeof row, 0);
+    return cmd_format_write(format, &row, sizeof row, 0);
 }
 
-static struct bw_error *list(struct cmd_answer *answer, void *context)
+static struct bw_error *list(struct cmd_format *format, void *context)
 {
     static const struct selected_tree usual[] = {{BW_TREE_ROOT, "root"},
                                                  {BW_TREE_EXTENT, "extent"},
                                                  {BW_TREE_CHECKSUM, "csum"},
                                                  {BW_TOP_SUBVOLUME, "fs"}};
     struct tree_stats_state *state = context;
-    struct bw_fs *fs = answer->session.fs;
+    struct bw_fs *fs = format->session.fs;
     const struct selected_tree *trees = state->trees.count ? state->trees.items : usual;
     const size_t count = state->trees.count ? state->trees.count : sizeof usual / sizeof *usual;
     struct bw_tree_stats *stats = &state->now;
@@ -238,9 +238,9 @@ static struct bw_error *list(struct cmd_answer *answer, void *context)
         if (error)
             bw_fs_report(fs, BW_DAMAGE, error);
         else if (state->items)
-            BW_TRY(write_items(answer, stats));
+            BW_TRY(write_items(format, stats));
         else
-            BW_TRY(write_row(answer, &trees[i], stats));
+            BW_TRY(write_row(format, &trees[i], stats));
     }
     return NULL;
 }
@@ -248,14 +248,14 @@ static struct bw_error *list(struct cmd_answer *answer, void *context)
 static int run(const struct cmd_common *common, void *state)
 {
     struct tree_stats_state *stats = state;
-    const struct cmd_answer_plan plan = {
+    const struct cmd_format_plan plan = {
         .record = cmd_record_of(&cmd_tree_stats, state),
         .columns = stats->items ? "tree,key_type_name,items,bytes" : NULL,
         .print = print_tree,
         .list = list,
         .context = state,
     };
-    return cmd_answer_run(common, &plan);
+    return cmd_format_run(common, &plan);
 }
 
 static const char *record_of(const void *state)

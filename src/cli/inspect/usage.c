@@ -209,7 +209,7 @@ static struct bw_error *usage_reasons_list(void *context, struct bw_record_sink 
 /* Output as text. */
 
 /* Appends a size, which may be negative, in as many columns as in btrfs-progs. */
-static void append_size(struct bw_buffer *text, const struct cmd_answer_settings *settings,
+static void append_size(struct bw_buffer *text, const struct cmd_format_settings *settings,
                         int width, bool negative, uint64_t size)
 {
     char number[BW_SIZE_ROOM + 2] = "-";
@@ -221,7 +221,7 @@ static void append_size(struct bw_buffer *text, const struct cmd_answer_settings
     bw_buffer_format(text, "%*s", width, number);
 }
 
-static void append_line(struct bw_buffer *text, const struct cmd_answer_settings *settings,
+static void append_line(struct bw_buffer *text, const struct cmd_format_settings *settings,
                         const char *label, int64_t sign, uint64_t size)
 {
     bw_buffer_format(text, "    %s", label);
@@ -234,7 +234,7 @@ static uint64_t absolute_value(int64_t number)
     return number < 0 ? -(uint64_t)number : (uint64_t)number;
 }
 
-static void append_overall(struct bw_buffer *text, const struct cmd_answer_settings *settings,
+static void append_overall(struct bw_buffer *text, const struct cmd_format_settings *settings,
                            const struct bw_usage *usage)
 {
     int width = settings->raw ? 18 : 10;
@@ -271,7 +271,7 @@ static void append_overall(struct bw_buffer *text, const struct cmd_answer_setti
     bw_buffer_format(text, "%s\n", last ? ")" : "");
 }
 
-static void append_device(struct bw_buffer *text, const struct cmd_answer_settings *settings,
+static void append_device(struct bw_buffer *text, const struct cmd_format_settings *settings,
                           const struct bw_device_info *device, int64_t sign, uint64_t size)
 {
     bw_buffer_format(text, "   ");
@@ -284,13 +284,13 @@ static void append_device(struct bw_buffer *text, const struct cmd_answer_settin
     bw_buffer_append_byte(text, '\n');
 }
 
-static struct bw_error *print_usage(struct cmd_answer *answer, const void *record, uint64_t absent)
+static struct bw_error *print_usage(struct cmd_format *format, const void *record, uint64_t absent)
 {
     const struct bw_usageinfo *row = record;
     const struct bw_usage *usage = row->groups.context;
     const struct usage_reasons *reasons = row->reasons.context;
-    const struct cmd_answer_settings *settings = &answer->settings;
-    struct bw_buffer *text = &answer->text;
+    const struct cmd_format_settings *settings = &format->settings;
+    struct bw_buffer *text = &format->text;
     (void)absent;
     append_overall(text, settings, usage);
     for (size_t number = 0; number < usage->group_count; number++) {
@@ -412,19 +412,19 @@ static struct bw_error *list_devices(void *context, struct bw_record_sink *sink)
     return NULL;
 }
 
-static struct bw_error *list(struct cmd_answer *answer, void *context)
+static struct bw_error *list(struct cmd_format *format, void *context)
 {
     struct bw_usage *usage;
     struct usage_reasons reasons = {.count = 0};
     (void)context;
-    BW_TRY(bw_fs_usage(answer->session.fs, &usage));
+    BW_TRY(bw_fs_usage(format->session.fs, &usage));
     struct bw_error *error = NULL;
     find_full_chunks(usage, &reasons);
     /* Only if data chunks are full, all trees are read for the space of snapshots. */
     if (reasons.count && strcmp(reasons.items[0].word, "data-full") == 0)
-        error = find_snapshots(answer->session.fs, usage, &reasons);
+        error = find_snapshots(format->session.fs, usage, &reasons);
     if (!error)
-        error = bw_fs_qgroups(answer->session.fs, false, compare_limit, &reasons);
+        error = bw_fs_qgroups(format->session.fs, false, compare_limit, &reasons);
     const struct bw_usageinfo row = {
         .overall = {list_overall, usage},
         .groups = {list_groups, usage},
@@ -432,7 +432,7 @@ static struct bw_error *list(struct cmd_answer *answer, void *context)
         .reasons = {usage_reasons_list, &reasons},
     };
     if (!error)
-        error = cmd_answer_write(answer, &row, sizeof row, 0);
+        error = cmd_format_write(format, &row, sizeof row, 0);
     for (size_t i = 0; i < reasons.count; i++) {
         bw_buffer_free(&reasons.items[i].description);
         bw_buffer_free(&reasons.items[i].advice);
@@ -441,7 +441,7 @@ static struct bw_error *list(struct cmd_answer *answer, void *context)
     return error;
 }
 
-const struct cmd_answer_plan cmd_usage_plan = {
+const struct cmd_format_plan cmd_usage_plan = {
     .record = "usageinfo",
     .print = print_usage,
     .has_units = true,
@@ -451,7 +451,7 @@ const struct cmd_answer_plan cmd_usage_plan = {
 static int run(const struct cmd_common *common, void *state)
 {
     (void)state;
-    return cmd_answer_run(common, &cmd_usage_plan);
+    return cmd_format_run(common, &cmd_usage_plan);
 }
 
 const struct command cmd_usage = {

@@ -30,7 +30,7 @@ struct snapshot_version {
 
 /* A running listing. */
 struct versions {
-    struct cmd_answer *answer;
+    struct cmd_format *format;
     const struct versions_state *state;
     struct cmd_index index;
     struct bw_fs *fs;
@@ -84,7 +84,7 @@ static struct bw_error *write_row(struct versions *versions, struct bw_versionin
     row->mtime = bw_time_nanoseconds(&inode->mtime);
     row->subvolume = bw_subvolume_id(place->subvolume);
     row->inode = place->inode;
-    BW_TRY(cmd_answer_write(versions->answer, row, sizeof *row, absent));
+    BW_TRY(cmd_format_write(versions->format, row, sizeof *row, absent));
     versions->found_good = versions->state->good;
     if (versions->found_good)
         return bw_error_create(BW_ERROR_STOPPED, "one version is enough");
@@ -252,13 +252,13 @@ static struct bw_error *list_all(struct versions *versions, const char *path)
     return NULL;
 }
 
-static struct bw_error *list(struct cmd_answer *answer, void *context)
+static struct bw_error *list(struct cmd_format *format, void *context)
 {
     struct versions *versions = context;
     BW_AUTO_BUFFER struct bw_buffer path = {0};
-    versions->answer = answer;
-    versions->fs = answer->session.fs;
-    BW_TRY(cmd_paths_absolute(answer->common->paths[0], &path));
+    versions->format = format;
+    versions->fs = format->session.fs;
+    BW_TRY(cmd_paths_absolute(format->common->paths[0], &path));
     bw_buffer_append_byte(&path, '\0');
     struct bw_error *error = path.failed ? bw_error_no_memory() : list_all(versions, path.data);
     bw_snapshots_close(versions->snapshots);
@@ -266,8 +266,8 @@ static struct bw_error *list(struct cmd_answer *answer, void *context)
     if (error && error->code == BW_ERROR_STOPPED && versions->found_good)
         bw_error_free(BW_TAKE(error));
     if (error && error->code == BW_ERROR_NOT_FOUND) {
-        cmd_fail(answer->common, BW_TAKE(error));
-        answer->status = STATUS_PARTIAL; /* as for all commands with paths */
+        cmd_fail(format->common, BW_TAKE(error));
+        format->status = STATUS_PARTIAL; /* as for all commands with paths */
     }
     return error;
 }
@@ -277,7 +277,7 @@ static int run(const struct cmd_common *common, void *state)
     const struct versions_state *settings = state;
     struct versions versions = {.state = settings};
     struct cmd_common own;
-    const struct cmd_answer_plan plan = {
+    const struct cmd_format_plan plan = {
         .record = cmd_versions.record,
         .columns =
             "generation,first_generation,changed,recoverable,size,mtime,changes,path,snapshot_name",
@@ -287,7 +287,7 @@ static int run(const struct cmd_common *common, void *state)
     if (common->path_count > 1)
         return cmd_fail(common, bw_error_create(BW_ERROR_USAGE, "at most one PATH can be given"));
     struct bw_error *error = cmd_index_begin(&versions.index, common, &settings->states, &own);
-    const int status = error ? cmd_fail(common, error) : cmd_answer_run(&own, &plan);
+    const int status = error ? cmd_fail(common, error) : cmd_format_run(&own, &plan);
     cmd_index_end(&versions.index);
     return status;
 }

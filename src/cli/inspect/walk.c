@@ -99,15 +99,15 @@ static int run(const struct cmd_common *common, void *state)
 {
     struct walk_state *walk = state;
     struct bw_rows *rows = NULL;
-    const bool terminal = !common->answer.null && isatty(STDOUT_FILENO);
+    const bool terminal = !common->format.null && isatty(STDOUT_FILENO);
     const struct bw_rows_options paths = {
         .struct_size = sizeof paths,
         .style = BW_ROWS_PATHS,
-        .terminator = common->answer.null ? '\0' : '\n',
+        .terminator = common->format.null ? '\0' : '\n',
         .escape = terminal,
     };
     struct bw_error *error =
-        cmd_answer_rows(&common->answer, cmd_walk.record, true, terminal, &rows);
+        cmd_format_rows(&common->format, cmd_walk.record, true, terminal, &rows);
     if (!error && !rows)
         error = bw_rows_create(cmd_walk.record, &paths, &rows);
     walk->options.struct_size = sizeof walk->options;

@@ -33,7 +33,7 @@ static const struct cmd_option options[] = {
 BW_VECTOR(bw_xattrs, struct bw_xattr);
 
 /* The output for one path. */
-struct answer {
+struct format {
     const struct xattr_state *state;
     struct cmd_paths *paths;
     struct bw_xattrs kept; /* attributes to be sorted; all their bytes are in kept_bytes */
@@ -83,31 +83,31 @@ static void append_value(struct bw_buffer *text, const struct bw_xattr *xattr)
 
 /* Appends a name or path, escaped for a terminal, or for setfattr, which treats `special` as the
  * end of the name. */
-static void append_name(const struct answer *answer, const void *name, size_t length, char special)
+static void append_name(const struct format *format, const void *name, size_t length, char special)
 {
-    if (answer->paths->terminal)
-        cmd_paths_append_name(answer->paths, name, length, answer->text);
+    if (format->paths->terminal)
+        cmd_paths_append_name(format->paths, name, length, format->text);
     else
-        append_quoted(answer->text, name, length, special);
+        append_quoted(format->text, name, length, special);
 }
 
 /* Appends a line. On a terminal, comments repeat an access control list in readable form;
  * setfattr does not read them. */
-static struct bw_error *append_xattr(struct answer *answer, const struct bw_xattr *xattr)
+static struct bw_error *append_xattr(struct format *format, const struct bw_xattr *xattr)
 {
     static const char acl_default[] = BW_ACL_DEFAULT;
     BW_AUTO_FREE char *list = NULL;
-    append_name(answer, xattr->name, xattr->name_length, '=');
-    bw_buffer_append_byte(answer->text, '=');
-    append_value(answer->text, xattr);
-    bw_buffer_append_byte(answer->text, '\n');
-    if (answer->paths->terminal)
+    append_name(format, xattr->name, xattr->name_length, '=');
+    bw_buffer_append_byte(format->text, '=');
+    append_value(format->text, xattr);
+    bw_buffer_append_byte(format->text, '\n');
+    if (format->paths->terminal)
         BW_TRY(bw_acl_text(xattr, &list));
     const bool is_default = xattr->name_length == sizeof acl_default - 1 &&
                             memcmp(xattr->name, acl_default, xattr->name_length) == 0;
     for (const char *line = list; line && *line;) {
         const size_t length = strcspn(line, "\n") + 1;
-        bw_buffer_format(answer->text, "# %s%.*s", is_default ? "default:" : "", (int)length, line);
+        bw_buffer_format(format->text, "# %s%.*s", is_default ? "default:" : "", (int)length, line);
         line += length;
     }
     return NULL;
@@ -115,15 +115,15 @@ static struct bw_error *append_xattr(struct answer *answer, const struct bw_xatt
 
 static struct bw_error *add_attribute(void *context, const struct bw_xattr *xattr)
 {
-    struct answer *answer = context;
-    const char *only = answer->state->attribute;
+    struct format *format = context;
+    const char *only = format->state->attribute;
     if (only &&
         (strlen(only) != xattr->name_length || memcmp(only, xattr->name, xattr->name_length) != 0))
         return NULL;
-    BW_TRY(bw_xattrs_push(&answer->kept, *xattr));
-    bw_buffer_append(&answer->kept_bytes, xattr->name, xattr->name_length);
-    bw_buffer_append(&answer->kept_bytes, xattr->value, xattr->value_length);
-    return answer->kept_bytes.failed ? bw_error_no_memory() : NULL;
+    BW_TRY(bw_xattrs_push(&format->kept, *xattr));
+    bw_buffer_append(&format->kept_bytes, xattr->name, xattr->name_length);
+    bw_buffer_append(&format->kept_bytes, xattr->value, xattr->value_length);
+    return format->kept_bytes.failed ? bw_error_no_memory() : NULL;
 }
 
 static int by_name(const void *a, const void *b)
@@ -134,13 +134,13 @@ static int by_name(const void *a, const void *b)
     return order ? order : (int)left->name_length - (int)right->name_length;
 }
 
-static struct bw_error *write_records(const struct answer *answer, const char *given,
+static struct bw_error *write_records(const struct format *format, const char *given,
                                       const struct bw_place *place)
 {
     BW_AUTO_BUFFER struct bw_buffer path = {0};
     BW_TRY(cmd_paths_absolute(given, &path));
-    for (size_t i = 0; i < answer->kept.count; i++) {
-        const struct bw_xattr *xattr = &answer->kept.items[i];
+    for (size_t i = 0; i < format->kept.count; i++) {
+        const struct bw_xattr *xattr = &format->kept.items[i];
         BW_AUTO_FREE char *list = NULL;
         struct bw_xattrinfo row = {
             .path = {path.data, path.length},
@@ -153,28 +153,28 @@ static struct bw_error *write_records(const struct answer *answer, const char *g
         BW_TRY(bw_acl_text(xattr, &list));
         if (list && *list)
             row.acl = (struct bw_bytes){list, strlen(list) - 1};
-        BW_TRY(cmd_answer_write(&answer->paths->answer, &row, sizeof row, 0));
+        BW_TRY(cmd_format_write(&format->paths->format, &row, sizeof row, 0));
     }
     return NULL;
 }
 
 /* As in getfattr: without the first '/', sorted by name, and with an empty line after the last
  * attribute. */
-static struct bw_error *append_block(struct answer *answer, const char *path)
+static struct bw_error *append_block(struct format *format, const char *path)
 {
-    struct bw_buffer *text = answer->text;
-    if (!answer->kept.count)
+    struct bw_buffer *text = format->text;
+    if (!format->kept.count)
         return NULL;
-    if (!answer->state->absolute)
+    if (!format->state->absolute)
         path += strspn(path, "/");
     if (!*path)
         path = ".";
     bw_buffer_format(text, "# file: ");
-    append_name(answer, path, strlen(path), '\\');
+    append_name(format, path, strlen(path), '\\');
     bw_buffer_append_byte(text, '\n');
-    qsort(answer->kept.items, answer->kept.count, sizeof *answer->kept.items, by_name);
-    for (size_t i = 0; i < answer->kept.count; i++)
-        BW_TRY(append_xattr(answer, &answer->kept.items[i]));
+    qsort(format->kept.items, format->kept.count, sizeof *format->kept.items, by_name);
+    for (size_t i = 0; i < format->kept.count; i++)
+        BW_TRY(append_xattr(format, &format->kept.items[i]));
     bw_buffer_append_byte(text, '\n');
     return NULL;
 }
@@ -184,22 +184,22 @@ static struct bw_error *answer_one(const struct xattr_state *state, struct cmd_p
                                    const char *path, const struct bw_place *place,
                                    struct bw_buffer *text)
 {
-    struct answer answer = {.state = state, .paths = paths, .text = text};
-    struct bw_error *error = bw_inode_xattrs(paths->session.fs, place, add_attribute, &answer);
+    struct format format = {.state = state, .paths = paths, .text = text};
+    struct bw_error *error = bw_inode_xattrs(paths->session.fs, place, add_attribute, &format);
     /* The pointers are set after all bytes have been added, because the buffer may have moved. */
-    const uint8_t *next = (const uint8_t *)answer.kept_bytes.data;
-    for (size_t i = 0; i < answer.kept.count; i++) {
-        struct bw_xattr *xattr = &answer.kept.items[i];
+    const uint8_t *next = (const uint8_t *)format.kept_bytes.data;
+    for (size_t i = 0; i < format.kept.count; i++) {
+        struct bw_xattr *xattr = &format.kept.items[i];
         xattr->name = next;
         xattr->value = next + xattr->name_length;
         next = xattr->value + xattr->value_length;
     }
-    if (!error && paths->answer.rows)
-        error = write_records(&answer, path, place);
+    if (!error && paths->format.rows)
+        error = write_records(&format, path, place);
     else if (!error)
-        error = append_block(&answer, path);
-    bw_buffer_free(&answer.kept_bytes);
-    bw_xattrs_free(&answer.kept);
+        error = append_block(&format, path);
+    bw_buffer_free(&format.kept_bytes);
+    bw_xattrs_free(&format.kept);
     return error;
 }
 
@@ -244,7 +244,7 @@ static struct bw_error *visit_entry(void *context, const struct bw_entry *entry)
 
 /* Filters apply to the contents of a directory; without filters and -R, only PATH itself is
  * printed. */
-static struct bw_error *answer_path(void *context, struct cmd_paths *paths, const char *path,
+static struct bw_error *handle_path(void *context, struct cmd_paths *paths, const char *path,
                                     const struct bw_place *place, struct bw_buffer *text)
 {
     const struct xattr_state *state = context;
@@ -272,8 +272,8 @@ static struct bw_error *answer_path(void *context, struct cmd_paths *paths, cons
 static int run(const struct cmd_common *common, void *state)
 {
     const struct xattr_state *xattr = state;
-    const struct cmd_answer_plan plan = {.record = cmd_xattr.record};
-    return cmd_paths_run(common, xattr->selection.subvolume, xattr->follow, &plan, answer_path,
+    const struct cmd_format_plan plan = {.record = cmd_xattr.record};
+    return cmd_paths_run(common, xattr->selection.subvolume, xattr->follow, &plan, handle_path,
                          state);
 }
 

@@ -30,7 +30,7 @@ static struct bw_error *on_finding(void *context, const struct bw_finding *findi
     return check_on_finding(&checking->check, finding);
 }
 
-static struct bw_error *list(struct cmd_answer *answer, void *context)
+static struct bw_error *list(struct cmd_format *answer, void *context)
 {
     static const struct check_arguments settings;
     struct report_page *report = context;
@@ -90,7 +90,7 @@ static void append_result(struct report_page *report)
 struct bw_error *report_findings(struct report_page *report)
 {
     struct bw_buffer BW_AUTO_BUFFER table = {0};
-    const struct cmd_answer_plan plan = {.record = "findinginfo",
+    const struct cmd_format_plan plan = {.record = "findinginfo",
                                          .columns = "severity,code,paths,message",
                                          .list = list,
                                          .context = report};
@@ -102,7 +102,7 @@ struct bw_error *report_findings(struct report_page *report)
     how.log = BW_LOG_IGNORE;
     struct bw_error *error = bw_fs_open(&how, &session.fs);
     if (!error)
-        error = cmd_answer_gather(report->common, &session, &plan, &table);
+        error = cmd_format_gather(report->common, &session, &plan, &table);
     bw_fs_close(session.fs);
     if (report->summary)
         append_result(report);

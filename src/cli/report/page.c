@@ -31,7 +31,7 @@ void report_size(struct bw_buffer *page, uint64_t size)
 }
 
 /* The member of a column. The names in plan->columns are valid. */
-static const struct bw_member *member_of(const struct cmd_answer_plan *plan, unsigned column)
+static const struct bw_member *member_of(const struct cmd_format_plan *plan, unsigned column)
 {
     const struct bw_record *record = bw_record_find(plan->record);
     const char *name = plan->columns;
@@ -63,7 +63,7 @@ static void append_cell(struct bw_buffer *page, const struct bw_member *member, 
     }
 }
 
-static void append_row(struct bw_buffer *page, const struct cmd_answer_plan *plan, const char *line,
+static void append_row(struct bw_buffer *page, const struct cmd_format_plan *plan, const char *line,
                        size_t length, bool heading)
 {
     const char *const tag = heading ? "th" : "td";
@@ -95,7 +95,7 @@ static bool next_line(const struct bw_buffer *text, size_t *at, const char **lin
     return true;
 }
 
-void report_table(struct bw_buffer *page, const struct cmd_answer_plan *plan,
+void report_table(struct bw_buffer *page, const struct cmd_format_plan *plan,
                   const struct bw_buffer *table, const char *command)
 {
     const char *line;

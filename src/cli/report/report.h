@@ -86,7 +86,7 @@ void report_section_end(struct bw_buffer *page);
 void report_remark(struct bw_buffer *page, const char *text);
 /** Appends a listing as a table; its first line has the column names. If there are too many rows,
  * refers to `command` for the rest. */
-void report_table(struct bw_buffer *page, const struct cmd_answer_plan *plan,
+void report_table(struct bw_buffer *page, const struct cmd_format_plan *plan,
                   const struct bw_buffer *table, const char *command);
 /** Appends lines of "Name: value" as a list. */
 void report_lines(struct bw_buffer *page, const struct bw_buffer *lines);

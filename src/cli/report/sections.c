@@ -55,7 +55,7 @@ static struct bw_error *append_usage(struct report_page *report)
         append_bar(page, &usage->groups[i]);
     bw_buffer_format(page, "</div>\n<details><summary>Usage in numbers</summary><pre>");
     struct bw_error *error =
-        cmd_answer_gather(report->common, &report->session, &cmd_usage_plan, &text);
+        cmd_format_gather(report->common, &report->session, &cmd_usage_plan, &text);
     /* newlines and tabs separate values; names contain none, because they are escaped */
     for (size_t i = 0; i < text.length; i++)
         if (text.data[i] == '\n' || text.data[i] == '\t')
@@ -81,7 +81,7 @@ struct bw_error *report_overview(struct report_page *report)
     if (error)
         return error;
     report_section(&report->body, "file-system", "The file system");
-    error = cmd_answer_gather(report->common, &report->session, &cmd_info_plan, &lines);
+    error = cmd_format_gather(report->common, &report->session, &cmd_info_plan, &lines);
     report_lines(&report->body, &lines);
     report_section_end(&report->body);
     return error;
@@ -148,10 +148,10 @@ struct bw_error *report_pictures(struct report_page *report)
 /* Listings. */
 
 static struct bw_error *append_listing(struct report_page *report,
-                                       const struct cmd_answer_plan *plan, const char *command)
+                                       const struct cmd_format_plan *plan, const char *command)
 {
     struct bw_buffer BW_AUTO_BUFFER table = {0};
-    struct bw_error *error = cmd_answer_gather(report->common, &report->session, plan, &table);
+    struct bw_error *error = cmd_format_gather(report->common, &report->session, plan, &table);
     report_table(&report->body, plan, &table, command);
     return error;
 }

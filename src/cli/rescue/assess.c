@@ -326,7 +326,7 @@ static struct bw_error *count_file(struct rescue *rescue, const struct bw_export
         .subvolume = bw_subvolume_id(item->place.subvolume),
         .inode = item->place.inode,
     };
-    return cmd_answer_write(&rescue->answer, &row, sizeof row,
+    return cmd_format_write(&rescue->answer, &row, sizeof row,
                             item->has_inode ? 0 : BW_MEMBER(rescuefileinfo, size));
 }
 

@@ -333,7 +333,7 @@ static struct bw_error *find_all(struct dmesg *dmesg)
 
 /* Rows. */
 
-static struct bw_error *write_item(struct cmd_answer *answer, const struct dmesg *dmesg,
+static struct bw_error *write_item(struct cmd_format *answer, const struct dmesg *dmesg,
                                    const struct explained *item)
 {
     const struct kernel_entry *entry = item->entry->message.entry;
@@ -369,11 +369,11 @@ static struct bw_error *write_item(struct cmd_answer *answer, const struct dmesg
                   BW_MEMBER(kernelmessageinfo, file_offset);
     if (found->copies == COPIES_UNKNOWN)
         absent |= BW_MEMBER(kernelmessageinfo, readable);
-    return cmd_answer_write(answer, &row, sizeof row, absent);
+    return cmd_format_write(answer, &row, sizeof row, absent);
 }
 
 /* The text for people: the line, its meaning, the files, and what to do. */
-static struct bw_error *print_item(struct cmd_answer *answer, const void *record, uint64_t absent)
+static struct bw_error *print_item(struct cmd_format *answer, const void *record, uint64_t absent)
 {
     const struct bw_kernelmessageinfo *row = record;
     struct bw_buffer *text = &answer->text;
@@ -393,7 +393,7 @@ static struct bw_error *print_item(struct cmd_answer *answer, const void *record
     return NULL;
 }
 
-static struct bw_error *list(struct cmd_answer *answer, void *context)
+static struct bw_error *list(struct cmd_format *answer, void *context)
 {
     struct dmesg *dmesg = context;
     dmesg->fs = answer->session.fs;
@@ -430,7 +430,7 @@ int dmesg_run(const struct cmd_common *common, const char *file)
 {
     struct kernel_log log = {.lines = 0};
     struct dmesg dmesg = {.log = &log};
-    const struct cmd_answer_plan plan = {
+    const struct cmd_format_plan plan = {
         .record = "kernelmessageinfo", .print = print_item, .list = list, .context = &dmesg};
     struct bw_error *error = kernel_log_read(file, &log);
     if (error) {
@@ -445,7 +445,7 @@ int dmesg_run(const struct cmd_common *common, const char *file)
     dmesg.item_of_range = calloc(log.entries.count + 1, sizeof *dmesg.item_of_range);
     int status;
     if (dmesg.items && dmesg.ranges && dmesg.item_of_range)
-        status = cmd_answer_run(&own, &plan);
+        status = cmd_format_run(&own, &plan);
     else
         status = cmd_fail(common, bw_error_no_memory());
     if (!common->messages.quiet)

@@ -129,7 +129,7 @@ static struct bw_error *write_answer(struct rescue *rescue)
         .deleted_files = rescue->deleted_files,
         .steps = {list_steps, rescue},
     };
-    return cmd_answer_write(&rescue->answer, &row, sizeof row, 0);
+    return cmd_format_write(&rescue->answer, &row, sizeof row, 0);
 }
 
 static int by_files(const void *a, const void *b)
@@ -193,7 +193,7 @@ static void free_rescue(struct rescue *rescue)
     rescue_verified_free(&rescue->unverified);
     pthread_mutex_destroy(&rescue->repeats.lock);
     cmd_index_end(&rescue->index);
-    cmd_answer_free(&rescue->answer);
+    cmd_format_free(&rescue->answer);
 }
 
 /* The exit status after an answer. Reports losses on stderr. */
@@ -229,9 +229,9 @@ static int report_status(const struct rescue *rescue)
 static int report_files(const struct cmd_common *common, struct rescue_settings *settings,
                         struct rescue_plan *found)
 {
-    static const struct cmd_answer_plan list = {.record = "rescuefileinfo",
+    static const struct cmd_format_plan list = {.record = "rescuefileinfo",
                                                 .columns = "recoverable,size,bad_bytes,path"};
-    static const struct cmd_answer_plan screen = {
+    static const struct cmd_format_plan screen = {
         .record = "rescueinfo", .print = rescue_print, .has_units = true};
     BW_AUTO_FREE struct rescue *rescue = calloc(1, sizeof *rescue);
     if (!rescue)
@@ -247,10 +247,10 @@ static int report_files(const struct cmd_common *common, struct rescue_settings 
         rescue->common.messages.listener = (struct bw_reporter){rescue_note_problem, rescue};
         if (!common->messages.verbose)
             rescue->common.messages.is_selected = print_only_with_verbose;
-        if (settings->list && common->answer.null && cmd_answer_is_for_people(common))
-            rescue->common.answer.columns = "path";
+        if (settings->list && common->format.null && cmd_format_is_for_people(common))
+            rescue->common.format.columns = "path";
         error =
-            cmd_answer_begin(&rescue->answer, &rescue->common, settings->list ? &list : &screen);
+            cmd_format_begin(&rescue->answer, &rescue->common, settings->list ? &list : &screen);
     }
     if (error)
         status = cmd_fail(common, error);
@@ -262,8 +262,8 @@ static int report_files(const struct cmd_common *common, struct rescue_settings 
         if (error && !rescue->fs) {
             status = cmd_fail_to_open(&rescue->common, error);
         } else {
-            error = cmd_answer_end(&rescue->answer, error);
-            status = error ? cmd_fail_answer(&rescue->common, error) : report_status(rescue);
+            error = cmd_format_end(&rescue->answer, error);
+            status = error ? cmd_fail_output(&rescue->common, error) : report_status(rescue);
         }
         cmd_monitor_watch(rescue->answer.session.fs, NULL, NULL);
         const int closed = cmd_close_outputs(&rescue->common, &rescue->answer.session);

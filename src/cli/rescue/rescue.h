@@ -125,7 +125,7 @@ struct rescue_verified {
 struct rescue {
     struct rescue_settings *settings;
     struct cmd_common common; /**< with the options that were needed to open */
-    struct cmd_answer answer; /**< answer.session has only the images open */
+    struct cmd_format answer; /**< answer.session has only the images open */
     struct bw_fs *fs;
     struct cmd_index index;
     struct bw_superblock_info super;
@@ -229,7 +229,7 @@ bool rescue_verified_add(struct rescue_verified *verified, const struct bw_exten
 void rescue_verified_free(struct rescue_verified *verified);
 
 /** Appends the answer for people. */
-struct bw_error *rescue_print(struct cmd_answer *answer, const void *record, uint64_t absent);
+struct bw_error *rescue_print(struct cmd_format *answer, const void *record, uint64_t absent);
 
 /** Reads a kernel log ("-": stdin), opens the file system, and writes a row of the record
  * `kernelmessageinfo` for each message. Returns the exit status. */

@@ -440,7 +440,7 @@ static int write_unsaved_list(const struct rescue_plan *plan, const struct cmd_c
     bw_key_map_free(&unsaved.lists);
     error = bw_error_first(error, cmd_list_file_close(&own, file, complete && !error));
     if (error)
-        return cmd_fail_answer(common, error);
+        return cmd_fail_output(common, error);
 
     if (complete || unsaved.count) {
         printf("\n%s%" PRIu64 " file%s could not be saved", complete ? "" : "At least ",
@@ -465,7 +465,7 @@ static int run_step(const struct rescue_plan *plan, size_t number, const struct 
     BW_AUTO_BUFFER struct bw_buffer text = {0};
     rescue_append_step(&text, plan, number, common, base->path);
     if (text.failed)
-        return cmd_fail_answer(common, bw_error_no_memory());
+        return cmd_fail_output(common, bw_error_no_memory());
     printf("\nStep %zu of %zu: %.*s\n", number + 1, rescue_step_count(plan), (int)text.length,
            text.data);
 
@@ -487,7 +487,7 @@ static int run_step(const struct rescue_plan *plan, size_t number, const struct 
     add_word(&words, "--fsync");
     if (words.failed) {
         free_words(&words);
-        return cmd_fail_answer(common, bw_error_no_memory());
+        return cmd_fail_output(common, bw_error_no_memory());
     }
     const struct command *command = is_deleted(&step) ? &cmd_deleted : &cmd_extract;
     fflush(NULL);
@@ -500,7 +500,7 @@ static int run_step(const struct rescue_plan *plan, size_t number, const struct 
     }
     free_words(&words);
     if (child < 0)
-        return cmd_fail_answer(common, bw_error_from_errno(problem, "cannot start a process"));
+        return cmd_fail_output(common, bw_error_from_errno(problem, "cannot start a process"));
     int status = 0;
     while (waitpid(child, &status, 0) < 0 && errno == EINTR)
         ;

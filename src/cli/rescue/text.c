@@ -15,7 +15,7 @@ enum {
     DATE_TO_SECONDS = 19,
 };
 
-static void append_size(const struct cmd_answer *answer, struct bw_buffer *text, uint64_t size)
+static void append_size(const struct cmd_format *answer, struct bw_buffer *text, uint64_t size)
 {
     char number[BW_SIZE_ROOM + 1];
     *bw_write_size(number, size, answer->settings.si) = '\0';
@@ -30,7 +30,7 @@ static void append_heading(struct bw_buffer *text, const char *heading)
     bw_buffer_format(text, "\n%s\n", heading);
 }
 
-static void append_volume(struct cmd_answer *answer, const struct rescue *rescue,
+static void append_volume(struct cmd_format *answer, const struct rescue *rescue,
                           const struct bw_rescueinfo *row)
 {
     char uuid[BW_UUID_LENGTH];
@@ -72,7 +72,7 @@ static void append_problems(struct bw_buffer *text, const struct rescue *rescue)
 
 /* The table of subvolumes. */
 
-static void append_count(struct cmd_answer *answer, uint64_t files, uint64_t bytes)
+static void append_count(struct cmd_format *answer, uint64_t files, uint64_t bytes)
 {
     BW_AUTO_BUFFER struct bw_buffer size = {0};
     if (files)
@@ -82,7 +82,7 @@ static void append_count(struct cmd_answer *answer, uint64_t files, uint64_t byt
                      size.length ? size.data : "");
 }
 
-static void append_counts(struct cmd_answer *answer, const struct rescue_subvolume *counts)
+static void append_counts(struct cmd_format *answer, const struct rescue_subvolume *counts)
 {
     const uint64_t *files = counts->files, *bytes = counts->bytes;
     append_count(answer, files[BW_RECOVERABLE_VERIFIED] + files[BW_RECOVERABLE_UNVERIFIED],
@@ -91,7 +91,7 @@ static void append_counts(struct cmd_answer *answer, const struct rescue_subvolu
     append_count(answer, files[BW_RECOVERABLE_LOST], bytes[BW_RECOVERABLE_LOST]);
 }
 
-static void append_subvolumes(struct cmd_answer *answer, const struct rescue *rescue)
+static void append_subvolumes(struct cmd_format *answer, const struct rescue *rescue)
 {
     struct bw_buffer *text = &answer->text;
     const struct rescue_subvolume total = rescue_total(rescue);
@@ -133,7 +133,7 @@ static void append_subvolumes(struct cmd_answer *answer, const struct rescue *re
 
 /* Older generations. */
 
-static void append_older(struct cmd_answer *answer, const struct rescue *rescue)
+static void append_older(struct cmd_format *answer, const struct rescue *rescue)
 {
     struct bw_buffer *text = &answer->text;
     if (!rescue->generations.count && !rescue->hidden_files && !rescue->deleted_files)
@@ -156,7 +156,7 @@ static void append_older(struct cmd_answer *answer, const struct rescue *rescue)
                          bw_plural(rescue->deleted_files));
 }
 
-static void append_steps(struct cmd_answer *answer, const struct rescue *rescue)
+static void append_steps(struct cmd_format *answer, const struct rescue *rescue)
 {
     struct bw_buffer *text = &answer->text;
     const size_t count = rescue_step_count(&rescue->plan);
@@ -186,7 +186,7 @@ static void append_steps(struct cmd_answer *answer, const struct rescue *rescue)
     bw_buffer_append_byte(text, '\n');
 }
 
-struct bw_error *rescue_print(struct cmd_answer *answer, const void *record, uint64_t absent)
+struct bw_error *rescue_print(struct cmd_format *answer, const void *record, uint64_t absent)
 {
     const struct bw_rescueinfo *row = record;
     const struct rescue *rescue = row->problems.context;
