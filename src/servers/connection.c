@@ -25,7 +25,6 @@
 #include "base/cleanup.h"
 #include "base/library.h"
 #include "servers/helper.h"
-#include "servers/range_cache.h"
 
 const bool bw_connection_is_built = true;
 
@@ -76,16 +75,44 @@ static struct bw_error *load_libnbd(struct libnbd *nbd)
     return NULL;
 }
 
-/*
- * A handle of libnbd, from connecting to the description of the image. Messages of failures are
- * views: valid until libnbd is called again in the same thread.
- */
-
 enum {
+    ATTEMPTS = 5,
+    FIRST_PAUSE = 100, /* milliseconds before the second attempt; doubled with each */
+    HANDLES = 4,
+    BUSY = 16,                /* requests of a handle that qemu-nbd and nbdkit process at a time */
+    FETCH = 1 << 20,          /* largest part of a range that is requested ahead */
     USUAL_MAXIMUM = 32 << 20, /* the protocol's maximum for servers that do not name one */
     SMALLEST_MAXIMUM = 512,
     LARGEST_MINIMUM = 64 << 10, /* likewise from the protocol */
 };
+
+struct bw_connection {
+    struct libnbd nbd;
+    char *name, *uri;
+    struct bw_helper *helper;
+    unsigned timeout, attempts;
+    struct bw_connection_facts facts;
+    pthread_mutex_t lock; /* protects all members below */
+    pthread_cond_t changed;
+    struct nbd_handle *handles[HANDLES]; /* the first can be used, others may not be ready yet */
+    unsigned handle_count;               /* 0: the server has gone */
+    unsigned handle_limit;
+    uint64_t epoch;        /* counts the beginnings and ends of the first handle */
+    struct bw_error *lost; /* why reconnecting was given up; NULL: it was not */
+    char *reason;          /* why the last connection has ended */
+    unsigned unanswered;   /* connections in turn that have answered nothing */
+    bool silent;           /* the last attempt or connection has ended with a timeout */
+    char silence[96];      /* the message about such a timeout */
+    bool polling;          /* a thread is in poll() */
+    bool finished;         /* the reads of a call are complete, and its thread was not woken yet */
+    int wake;              /* an event that ends the poll() */
+    struct bw_range_cache cache;
+};
+
+/*
+ * A handle of libnbd, from connecting to the description of the image. Messages of failures are
+ * views: valid until libnbd is called again in the same thread.
+ */
 
 /* The message of libnbd about its last failure in this thread. */
 static const char *last_failure(const struct libnbd *nbd)
@@ -99,16 +126,21 @@ static const char *last_failure(const struct libnbd *nbd)
                : text;
 }
 
-/* Begins to connect: to a socket, or by a URI (NULL: by the socket). The handle is the caller's in
- * any case, to be ended with nbd_close(). NULL, or why that is not possible. */
-static const char *begin_connecting(const struct libnbd *nbd, const char *uri, const char *socket,
+/* Begins to connect. The handle is the caller's in any case, to be ended with nbd_close(). Returns
+ * NULL, or why that is not possible. */
+static const char *begin_connecting(const struct bw_connection *connection,
                                     struct nbd_handle **handle)
 {
+    const struct libnbd *nbd = &connection->nbd;
     *handle = nbd->create();
     if (!*handle)
         return last_failure(nbd);
     nbd->set_uri_allow_local_file(*handle, true); /* the user has written it */
-    int result = uri ? nbd->aio_connect_uri(*handle, uri) : nbd->aio_connect_unix(*handle, socket);
+    int result;
+    if (connection->uri)
+        result = nbd->aio_connect_uri(*handle, connection->uri);
+    else
+        result = nbd->aio_connect_unix(*handle, bw_helper_socket(connection->helper));
     return result ? last_failure(nbd) : NULL;
 }
 
@@ -148,7 +180,7 @@ static uint64_t now(void)
 }
 
 /* Waits until the server has described the image, at most for so many milliseconds (0: without a
- * limit). NULL, or why it has not. */
+ * limit). Returns NULL, or why it has not. */
 static const char *await_description(const struct libnbd *nbd, struct nbd_handle *handle,
                                      unsigned timeout)
 {
@@ -186,69 +218,30 @@ static const char *read_facts(const struct libnbd *nbd, struct nbd_handle *handl
     return NULL;
 }
 
-enum {
-    ATTEMPTS = 5,
-    FIRST_PAUSE = 100, /* milliseconds before the second attempt; doubled with each */
-    HANDLES = 4,
-    BUSY = 16,       /* requests of a handle that qemu-nbd and nbdkit work on at a time */
-    FETCH = 1 << 20, /* largest part of a range that is requested ahead */
-};
-
-struct bw_connection {
-    struct libnbd nbd;
-    char *name, *uri;
-    struct bw_helper *helper;
-    unsigned timeout, attempts;
-    struct bw_connection_facts facts;
-    pthread_mutex_t lock; /* protects all members below */
-    pthread_cond_t changed;
-    struct nbd_handle *handles[HANDLES]; /* the first can be used, others may not be ready yet */
-    unsigned handle_count;               /* 0: the server has gone */
-    unsigned handle_limit;
-    uint64_t epoch;        /* counts the beginnings and ends of the first handle */
-    struct bw_error *lost; /* why there is no connection, nor will be; NULL: there may be */
-    char *reason;          /* why the last one has ended */
-    unsigned unanswered;   /* connections in turn that have answered nothing */
-    bool silent;           /* the last attempt or connection has ended with a timeout */
-    char silence[96];      /* the message for that */
-    bool polling;          /* one thread does */
-    bool finished;         /* the reads of a call are complete, and its thread was not woken yet */
-    int wake;              /* an event, for the thread that polls */
-    struct bw_range_cache cache;
-};
-
-/* Connecting. */
-
-static const char *socket_of(const struct bw_connection *connection)
-{
-    return connection->helper ? bw_helper_socket(connection->helper) : NULL;
-}
-
-static struct bw_error *describe_failure(const struct bw_connection *connection, const char *why)
-{
-    if (!connection->helper)
-        return bw_error_create(BW_ERROR_SYSTEM, "cannot connect to %s: %s", connection->name, why);
-    return bw_helper_add_error(connection->helper, connection->name, why);
-}
-
-/* A helper may take its time: it may have to unpack the image first. A server that comes back must
- * have what it had. */
+/* Connects the first handle. The description of the image must be the same as on the first
+ * connection. */
 static struct bw_error *connect_first(struct bw_connection *connection)
 {
+    const struct libnbd *nbd = &connection->nbd;
     struct bw_connection_facts facts;
     struct nbd_handle *handle;
-    const struct libnbd *nbd = &connection->nbd;
-    const char *why = begin_connecting(nbd, connection->uri, socket_of(connection), &handle);
-    if (!why)
+    const char *why = begin_connecting(connection, &handle);
+    if (!why) /* a helper may have to unpack the image first, which may take its time */
         why = await_description(nbd, handle, connection->helper ? 0 : connection->timeout);
     connection->silent = why == server_is_silent;
-    why = connection->silent ? connection->silence : why;
+    if (connection->silent)
+        why = connection->silence;
     if (!why)
         why = read_facts(nbd, handle, &facts);
     if (!why && connection->epoch && facts.size != connection->facts.size)
         why = "the image has another size now";
     if (why) {
-        struct bw_error *error = describe_failure(connection, why);
+        struct bw_error *error;
+        if (connection->helper)
+            error = bw_helper_add_error(connection->helper, connection->name, why);
+        else
+            error =
+                bw_error_create(BW_ERROR_SYSTEM, "cannot connect to %s: %s", connection->name, why);
         nbd->close(handle);
         return error;
     }
@@ -256,29 +249,10 @@ static struct bw_error *connect_first(struct bw_connection *connection)
     connection->handle_count = 1;
     connection->handle_limit = !connection->helper && nbd->can_multi_conn(handle) > 0 ? HANDLES : 1;
     if (!connection->epoch)
-        connection->facts = facts; /* which others may know by now */
+        connection->facts = facts; /* other threads may use the first ones by now */
     connection->epoch++;
     connection->unanswered++;
     return NULL;
-}
-
-/* If that is not possible, it is not tried again. */
-static void add_handle(struct bw_connection *connection)
-{
-    struct nbd_handle *handle;
-    if (begin_connecting(&connection->nbd, connection->uri, NULL, &handle)) {
-        connection->nbd.close(handle);
-        connection->handle_limit = connection->handle_count;
-        return;
-    }
-    connection->handles[connection->handle_count++] = handle;
-}
-
-static void drop_handle(struct bw_connection *connection, unsigned number)
-{
-    connection->nbd.close(connection->handles[number]);
-    connection->handles[number] = connection->handles[--connection->handle_count];
-    connection->handle_limit = connection->handle_count;
 }
 
 static void close_handles(struct bw_connection *connection)
@@ -367,65 +341,50 @@ static void wake_poller(const struct bw_connection *connection)
         return;
 }
 
-/* Ranges on the way will not arrive. */
-static void end_ranges(struct bw_connection *connection)
-{
-    for (size_t i = 0; i < connection->cache.ranges.count; i++)
-        connection->cache.ranges.items[i]->read.done = true;
-}
-
 static void end_connection(struct bw_connection *connection, const char *why)
 {
     free(connection->reason);
     connection->reason = strdup(why);
     close_handles(connection);
-    end_ranges(connection);
+    for (size_t i = 0; i < connection->cache.ranges.count; i++)
+        connection->cache.ranges.items[i]->read.done = true; /* those on the way do not arrive */
     connection->epoch++;
     wake_poller(connection);
     pthread_cond_broadcast(&connection->changed);
 }
 
-static void pause_for(unsigned milliseconds)
-{
-    nanosleep(&(struct timespec){milliseconds / 1000, (long)(milliseconds % 1000) * 1000000}, NULL);
-}
-
-static struct bw_error *describe_loss(const struct bw_connection *connection,
-                                      struct bw_error *attempt)
-{
-    const char *reason = connection->reason ? connection->reason : "memory ran out";
-    if (connection->helper)
-        return bw_helper_add_error(connection->helper, connection->name, reason);
-    struct bw_error *error =
-        attempt ? bw_error_create(BW_ERROR_SYSTEM,
-                                  "lost the connection to %s (%s), and could not reconnect: %s",
-                                  connection->name, reason, attempt->message)
-                : bw_error_create(BW_ERROR_SYSTEM, "lost the connection to %s: %s",
-                                  connection->name, reason);
-    bw_error_add_cause(error, attempt);
-    return error;
-}
-
-/* A helper is not started again: in a sandbox it could not be. A server that has said nothing for
- * the whole timeout gets another connection only if it has answered before on the last one, and it
- * must not be silent again. */
+/* Connects again, with pauses between the attempts, or sets why that is given up. A helper is not
+ * started again: in a sandbox it could not be. A server that has said nothing for the whole timeout
+ * gets another connection only if it has answered before on the last one, and it must not be silent
+ * again. */
 static bool reconnect(struct bw_connection *connection)
 {
     const bool never = connection->helper || (connection->silent && connection->unanswered);
     const unsigned attempts = never ? 0 : connection->attempts;
-    struct bw_error *error = NULL;
+    struct bw_error *attempt = NULL;
     for (unsigned i = 0, pause = FIRST_PAUSE; i < attempts && connection->unanswered <= attempts;
          i++, pause *= 2) {
-        bw_error_free(error);
-        error = connect_first(connection);
-        if (!error)
+        bw_error_free(attempt);
+        attempt = connect_first(connection);
+        if (!attempt)
             return true;
         if (connection->silent)
             break;
         if (i + 1 < attempts)
-            pause_for(pause);
+            nanosleep(&(struct timespec){pause / 1000, (long)(pause % 1000) * 1000000}, NULL);
     }
-    connection->lost = describe_loss(connection, error);
+    const char *reason = connection->reason ? connection->reason : "memory ran out";
+    if (connection->helper) {
+        connection->lost = bw_helper_add_error(connection->helper, connection->name, reason);
+    } else if (attempt) {
+        connection->lost = bw_error_create(
+            BW_ERROR_SYSTEM, "lost the connection to %s (%s), and could not reconnect: %s",
+            connection->name, reason, attempt->message);
+        bw_error_add_cause(connection->lost, attempt);
+    } else {
+        connection->lost = bw_error_create(BW_ERROR_SYSTEM, "lost the connection to %s: %s",
+                                           connection->name, reason);
+    }
     pthread_cond_broadcast(&connection->changed);
     return false;
 }
@@ -465,80 +424,82 @@ static struct nbd_handle *choose_handle(const struct bw_connection *connection)
     return chosen;
 }
 
-/* False if the handle has ended. */
-static bool send_read(struct nbd_handle *handle, struct bw_connection_read *read)
-{
-    const struct libnbd *nbd = &read->call->connection->nbd;
-    const nbd_completion_callback callback = {.callback = note_answer, .user_data = read};
-    if (nbd->aio_pread(handle, read->buffer, read->length, read->offset, callback, 0) >= 0)
-        return true;
-    int problem = nbd->get_errno() ? nbd->get_errno() : EIO;
-    if (nbd->aio_is_dead(handle) || nbd->aio_is_closed(handle))
-        return false;
-    note_answer(read, &problem);
-    return true;
-}
-
+/* Sends reads that have no answer yet, and opens another handle if those are busy. */
 static void send_reads(struct bw_connection *connection, struct bw_connection_read *reads,
                        size_t count)
 {
-    for (size_t i = 0; i < count; i++)
-        if (!reads[i].done && !send_read(choose_handle(connection), &reads[i])) {
-            end_connection(connection, last_failure(&connection->nbd));
+    const struct libnbd *nbd = &connection->nbd;
+    for (size_t i = 0; i < count; i++) {
+        struct bw_connection_read *read = &reads[i];
+        if (read->done)
+            continue;
+        struct nbd_handle *handle = choose_handle(connection);
+        const nbd_completion_callback callback = {.callback = note_answer, .user_data = read};
+        if (nbd->aio_pread(handle, read->buffer, read->length, read->offset, callback, 0) >= 0)
+            continue;
+        int problem = nbd->get_errno() ? nbd->get_errno() : EIO;
+        if (nbd->aio_is_dead(handle) || nbd->aio_is_closed(handle)) {
+            end_connection(connection, last_failure(nbd));
             return;
         }
+        note_answer(read, &problem);
+    }
     while (connection->handle_count < connection->handle_limit &&
-           count > (size_t)BUSY * connection->handle_count)
-        add_handle(connection);
+           count > (size_t)BUSY * connection->handle_count) {
+        struct nbd_handle *handle;
+        if (begin_connecting(connection, &handle)) {
+            nbd->close(handle);
+            connection->handle_limit = connection->handle_count; /* it is not tried again */
+        } else {
+            connection->handles[connection->handle_count++] = handle;
+        }
+    }
     wake_poller(connection); /* it may have to wait for more than it does */
 }
 
-static void continue_or_drop_handle(struct bw_connection *connection, unsigned number, int ready)
-{
-    const struct libnbd *nbd = &connection->nbd;
-    struct nbd_handle *handle = connection->handles[number];
-    bool was_ready = number == 0 || nbd->aio_is_ready(handle) || nbd->aio_is_processing(handle);
-    if (continue_handle(nbd, handle, ready))
-        return;
-    if (was_ready)
-        end_connection(connection, last_failure(nbd));
-    else
-        drop_handle(connection, number);
-}
-
-static void poll_once(struct bw_connection *connection)
-{
-    struct pollfd wanted[HANDLES + 1] = {{connection->wake, POLLIN, 0}};
-    const uint64_t epoch = connection->epoch;
-    const unsigned handles = connection->handle_count;
-    uint64_t event;
-    for (unsigned i = 0; i < handles; i++)
-        wanted[1 + i] = events_to_await(&connection->nbd, connection->handles[i]);
-    connection->polling = true;
-    pthread_mutex_unlock(&connection->lock);
-    int count = poll(wanted, 1 + handles, (int)connection->timeout);
-    pthread_mutex_lock(&connection->lock);
-    connection->polling = false;
-    if (count > 0 && wanted[0].revents && read(connection->wake, &event, sizeof event) < 0)
-        return;
-    if (count == 0 && connection->epoch == epoch) {
-        connection->silent = true;
-        end_connection(connection, connection->silence);
-    }
-    for (unsigned i = handles; count > 0 && i-- > 0 && connection->epoch == epoch;)
-        if (wanted[1 + i].revents)
-            continue_or_drop_handle(connection, i, wanted[1 + i].revents);
-}
-
-/* The thread that polls tells the others when the reads of one of them are done; or its own, so
- * that another one has to poll. */
+/* Waits until something has happened. The first thread that comes here polls for all of them. It
+ * wakes the others when the reads of one of them are done; or its own, so that another one has to
+ * poll. */
 static void await_answers(struct bw_connection *connection)
 {
     if (connection->polling) {
         pthread_cond_wait(&connection->changed, &connection->lock);
         return;
     }
-    poll_once(connection);
+    const struct libnbd *nbd = &connection->nbd;
+    const uint64_t epoch = connection->epoch;
+    const unsigned handles = connection->handle_count;
+    struct pollfd wanted[HANDLES + 1] = {{connection->wake, POLLIN, 0}};
+    for (unsigned i = 0; i < handles; i++)
+        wanted[1 + i] = events_to_await(nbd, connection->handles[i]);
+    connection->polling = true;
+    pthread_mutex_unlock(&connection->lock);
+    int count = poll(wanted, 1 + handles, (int)connection->timeout);
+    pthread_mutex_lock(&connection->lock);
+    connection->polling = false;
+
+    if (count > 0 && wanted[0].revents) {
+        uint64_t event;
+        if (read(connection->wake, &event, sizeof event) < 0)
+            count = 0;
+    } else if (count == 0 && connection->epoch == epoch) {
+        connection->silent = true;
+        end_connection(connection, connection->silence);
+    }
+    for (unsigned i = handles; count > 0 && i-- > 0 && connection->epoch == epoch;) {
+        struct nbd_handle *handle = connection->handles[i];
+        bool was_ready = i == 0 || nbd->aio_is_ready(handle) || nbd->aio_is_processing(handle);
+        if (!wanted[1 + i].revents || continue_handle(nbd, handle, wanted[1 + i].revents))
+            continue;
+        if (was_ready) {
+            end_connection(connection, last_failure(nbd));
+        } else { /* a further handle that the server does not accept */
+            nbd->close(handle);
+            connection->handles[i] = connection->handles[--connection->handle_count];
+            connection->handle_limit = connection->handle_count;
+        }
+    }
+
     if (connection->finished)
         pthread_cond_broadcast(&connection->changed);
     connection->finished = false;
@@ -619,43 +580,34 @@ bool bw_connection_has(struct bw_connection *connection, uint64_t offset, uint32
     return has;
 }
 
-/* Copies the part of a range that is in one range of the cache; returns its length, or 0 if it
- * could not be read. The lock is held, but not while copying. */
-static uint32_t copy_from_range(struct bw_connection *connection, struct bw_cached_range *range,
-                                uint64_t offset, uint32_t length, uint8_t *buffer)
-{
-    const uint64_t inside = offset - range->read.offset, rest = range->read.length - inside;
-    uint32_t taken = rest < length ? (uint32_t)rest : length;
-    range->users++;
-    range->hit = true;
-    while (!range->read.done)
-        await_answers(connection);
-    const bool failed = range->read.problem;
-    if (!failed) {
-        pthread_mutex_unlock(&connection->lock);
-        memcpy(buffer, range->bytes + inside, taken);
-        pthread_mutex_lock(&connection->lock);
-    }
-    range->left -= range->left < taken ? range->left : taken;
-    if (--range->users == 0 && (failed || (!range->left && !range->stays)))
-        bw_range_cache_remove(&connection->cache, range);
-    return failed ? 0 : taken;
-}
-
 bool bw_connection_read_cached(struct bw_connection *connection, uint64_t offset, uint32_t length,
                                uint8_t *buffer)
 {
-    uint32_t done = 0, taken = 1;
+    bool failed = false;
+    struct bw_cached_range *range;
     pthread_mutex_lock(&connection->lock);
-    while (done < length && taken) {
-        struct bw_cached_range *range = bw_range_cache_find(&connection->cache, offset + done);
-        taken =
-            range ? copy_from_range(connection, range, offset + done, length - done, buffer + done)
-                  : 0;
-        done += taken;
+    while (length && !failed && (range = bw_range_cache_find(&connection->cache, offset))) {
+        const uint64_t inside = offset - range->read.offset, rest = range->read.length - inside;
+        const uint32_t part = rest < length ? (uint32_t)rest : length;
+        range->users++;
+        range->hit = true;
+        while (!range->read.done)
+            await_answers(connection);
+        failed = range->read.problem;
+        if (!failed) { /* its user keeps the range while it is copied without the lock */
+            pthread_mutex_unlock(&connection->lock);
+            memcpy(buffer, range->bytes + inside, part);
+            pthread_mutex_lock(&connection->lock);
+        }
+        range->left -= range->left < part ? range->left : part;
+        if (--range->users == 0 && (failed || (!range->left && !range->stays)))
+            bw_range_cache_remove(&connection->cache, range);
+        offset += part;
+        buffer += part;
+        length -= part;
     }
     pthread_mutex_unlock(&connection->lock);
-    return done == length;
+    return !length && !failed;
 }
 
 struct bw_error *bw_connection_lost(struct bw_connection *connection)

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Folders with send streams. A file belongs to them if it begins as a stream, after decompression
+ * if necessary, or if a helper may decompress it.
+ */
 #include "servers/folders.h"
 
 #include <dirent.h>
@@ -15,29 +19,21 @@
 #include "btrfs-walk/image.h"
 #include "ondisk/foreign.h"
 
-/* Takes the path. */
-static struct bw_error *add_path(struct bw_strings *list, char *path)
-{
-    struct bw_error *error = path ? bw_strings_push(list, path) : bw_error_no_memory();
-    if (error)
-        free(path);
-    return error;
-}
-
 bool bw_is_folder(const char *path)
 {
     struct stat status;
     return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
 }
 
-/* Decompresses the first bytes of a file; returns how many. */
-static size_t unpack_beginning(const struct bw_packing *packing, const uint8_t *bytes,
-                               size_t length, uint8_t *output, size_t wanted)
+size_t bw_unpack_beginning(const struct bw_packing *packing, const uint8_t *bytes, size_t length,
+                           uint8_t *output, size_t wanted)
 {
     struct bw_unpacker *unpacker = NULL;
     struct bw_unpacking run = {bytes, length, output, wanted};
     struct bw_error *error = bw_unpacker_create(packing, &unpacker);
-    bw_error_free(error ? error : bw_unpack(unpacker, &run));
+    if (!error)
+        error = bw_unpack(unpacker, &run);
+    bw_error_free(error);
     bw_unpacker_destroy(unpacker);
     return wanted - run.output_length;
 }
@@ -54,9 +50,9 @@ bool bw_begins_as_stream(int descriptor)
     const struct bw_packing *packing = bw_packing_find(bytes, (size_t)got);
     if (!packing)
         return memcmp(bytes, magic, sizeof magic) == 0;
-    return unpack_beginning(packing, bytes, (size_t)got, beginning, sizeof beginning) ==
-               sizeof beginning &&
-           memcmp(beginning, magic, sizeof magic) == 0;
+    const size_t length =
+        bw_unpack_beginning(packing, bytes, (size_t)got, beginning, sizeof beginning);
+    return length == sizeof beginning && memcmp(beginning, magic, sizeof magic) == 0;
 }
 
 /* Whether a file in a folder is a stream, or may be one that a helper decompresses. */
@@ -67,16 +63,17 @@ static bool may_be_stream(int folder, const char *name)
     if (*name == '.' || fstatat(folder, name, &status, 0) || !S_ISREG(status.st_mode))
         return false;
     const int descriptor = openat(folder, name, O_RDONLY | O_CLOEXEC);
-    bool found = descriptor >= 0 && bw_begins_as_stream(descriptor);
-    const ssize_t got = found || descriptor < 0 || lseek(descriptor, 0, SEEK_SET)
-                            ? 0
-                            : read(descriptor, bytes, sizeof bytes);
-    if (got > 0 && !bw_packing_find(bytes, (size_t)got)) {
-        const struct bw_foreign *format = bw_foreign_by_magic(bytes, (size_t)got);
-        found = format && format->helper == BW_HELPER_NBDKIT;
+    if (descriptor < 0)
+        return false;
+    bool found = bw_begins_as_stream(descriptor);
+    if (!found && lseek(descriptor, 0, SEEK_SET) == 0) {
+        const ssize_t got = read(descriptor, bytes, sizeof bytes);
+        if (got > 0 && !bw_packing_find(bytes, (size_t)got)) {
+            const struct bw_foreign *format = bw_foreign_by_magic(bytes, (size_t)got);
+            found = format && format->helper == BW_HELPER_NBDKIT;
+        }
     }
-    if (descriptor >= 0)
-        close(descriptor);
+    close(descriptor);
     return found;
 }
 
@@ -100,6 +97,7 @@ static int by_name(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
+/* Adds the paths of the send streams in a folder, in the order of their names. */
 static struct bw_error *add_folder(struct bw_strings *list, const char *folder)
 {
     const size_t before = list->count;
@@ -108,10 +106,14 @@ static struct bw_error *add_folder(struct bw_strings *list, const char *folder)
     if (!listing)
         return bw_error_from_errno(errno, "cannot open %s", folder);
     for (const struct dirent *entry; !error && (entry = readdir(listing));) {
-        char *path = NULL;
-        if (may_be_stream(dirfd(listing), entry->d_name))
-            error =
-                add_path(list, asprintf(&path, "%s/%s", folder, entry->d_name) < 0 ? NULL : path);
+        char *path;
+        if (!may_be_stream(dirfd(listing), entry->d_name))
+            continue;
+        error = bw_strings_reserve(list, 1);
+        if (!error && asprintf(&path, "%s/%s", folder, entry->d_name) < 0)
+            error = bw_error_no_memory();
+        if (!error)
+            list->items[list->count++] = path;
     }
     closedir(listing);
     if (error)
@@ -126,8 +128,11 @@ static struct bw_error *add_folder(struct bw_strings *list, const char *folder)
 struct bw_error *bw_stream_folders_expand(const char *const *given, size_t count,
                                           struct bw_strings *list)
 {
-    for (size_t i = 0; i < count; i++)
-        BW_TRY(bw_is_folder(given[i]) ? add_folder(list, given[i])
-                                      : add_path(list, strdup(given[i])));
+    for (size_t i = 0; i < count; i++) {
+        if (bw_is_folder(given[i]))
+            BW_TRY(add_folder(list, given[i]));
+        else
+            BW_TRY(bw_strings_push_copy(list, given[i]));
+    }
     return NULL;
 }

@@ -5,7 +5,9 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
+#include "base/unpack.h"
 #include "base/vector.h"
 #include "btrfs-walk/error.h"
 
@@ -19,5 +21,9 @@ bool bw_is_folder(const char *path);
 /** Whether a file begins as a send stream, perhaps after decompression. Reads from the current
  * position. */
 bool bw_begins_as_stream(int descriptor);
+
+/** Decompresses the beginning of a file, to at most `wanted` bytes. Returns how many there are. */
+size_t bw_unpack_beginning(const struct bw_packing *packing, const uint8_t *bytes, size_t length,
+                           uint8_t *output, size_t wanted);
 
 #endif

@@ -7,7 +7,7 @@
  * Sources: docs/interop/qcow2.txt and docs/interop/qed_spec.txt of QEMU, and its handling of the
  * others; VMware's "Virtual Disk Format 5.0"; the manual pages of qemu-nbd and nbdkit.
  */
-#include "servers/formats.h"
+#include "servers/helper.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -74,6 +74,7 @@ static void begin_qemu(struct bw_helper_command *command)
     add_word(command, "--shared=0");
 }
 
+/* Ends all objects that are open. */
 static void end_qemu(struct bw_helper_command *command, struct bw_json *json)
 {
     while (json->depth)
@@ -83,57 +84,38 @@ static void end_qemu(struct bw_helper_command *command, struct bw_json *json)
     bw_buffer_free(json->buffer);
 }
 
-/* Addresses. */
-
-static void add_web(const char *address, struct bw_helper_command *command)
-{
-    begin_nbdkit(command);
-    add_word(command, "curl");
-    add_word(command, "protocols=http,https");
-    add_word(command, "url=%s", address);
-}
-
-/* s3://BUCKET/KEY */
-static void add_s3(const char *address, struct bw_helper_command *command)
-{
-    const char *bucket = address + strlen("s3://");
-    size_t length = strcspn(bucket, "/");
-    begin_nbdkit(command);
-    add_word(command, "S3");
-    add_word(command, "bucket=%.*s", (int)length, bucket);
-    add_word(command, "key=%s", bucket + length + (bucket[length] == '/'));
-}
-
-/* rbd:POOL/IMAGE; all other settings that QEMU accepts in such a name are dropped. */
-static void add_rbd(const char *address, struct bw_helper_command *command)
-{
-    const char *pool = address + strlen("rbd:");
-    size_t length = strcspn(pool, "/");
-    struct bw_buffer text = {0};
-    struct bw_json json = bw_json_start(&text, false);
-    begin_qemu(command);
-    bw_json_begin_object(&json, NULL);
-    bw_json_text(&json, "driver", "raw");
-    bw_json_begin_object(&json, "file");
-    bw_json_text(&json, "driver", "rbd");
-    bw_json_bytes(&json, "pool", pool, length);
-    bw_json_text(&json, "image", pool + length + (pool[length] == '/'));
-    end_qemu(command, &json);
-}
-
 bool bw_helper_for_address(const char *image, struct bw_helper_command *command)
 {
-    static const struct {
-        const char *scheme;
-        void (*make)(const char *address, struct bw_helper_command *command);
-    } schemes[] = {
-        {"http://", add_web}, {"https://", add_web}, {"s3://", add_s3}, {"rbd:", add_rbd}};
-    for (size_t i = 0; i < sizeof schemes / sizeof *schemes; i++)
-        if (begins_with(image, schemes[i].scheme)) {
-            schemes[i].make(image, command);
-            return true;
-        }
-    return false;
+    if (begins_with(image, "http://") || begins_with(image, "https://")) {
+        begin_nbdkit(command);
+        add_word(command, "curl");
+        add_word(command, "protocols=http,https");
+        add_word(command, "url=%s", image);
+    } else if (begins_with(image, "s3://")) { /* s3://BUCKET/KEY */
+        const char *bucket = image + strlen("s3://");
+        const size_t length = strcspn(bucket, "/");
+        begin_nbdkit(command);
+        add_word(command, "S3");
+        add_word(command, "bucket=%.*s", (int)length, bucket);
+        add_word(command, "key=%s", bucket + length + (bucket[length] == '/'));
+    } else if (begins_with(image, "rbd:")) {
+        /* rbd:POOL/IMAGE; all other settings that QEMU accepts in such a name are dropped. */
+        const char *pool = image + strlen("rbd:");
+        const size_t length = strcspn(pool, "/");
+        struct bw_buffer text = {0};
+        struct bw_json json = bw_json_start(&text, false);
+        begin_qemu(command);
+        bw_json_begin_object(&json, NULL);
+        bw_json_text(&json, "driver", "raw");
+        bw_json_begin_object(&json, "file");
+        bw_json_text(&json, "driver", "rbd");
+        bw_json_bytes(&json, "pool", pool, length);
+        bw_json_text(&json, "image", pool + length + (pool[length] == '/'));
+        end_qemu(command, &json);
+    } else {
+        return false;
+    }
+    return true;
 }
 
 void bw_helper_for_uri(const char *uri, struct bw_helper_command *command)
@@ -143,44 +125,30 @@ void bw_helper_for_uri(const char *uri, struct bw_helper_command *command)
     add_word(command, "uri=%s", uri);
 }
 
-/* Containers. */
-
-static void add_filter(const struct bw_foreign *foreign, const struct bw_source *source,
-                       struct bw_helper_command *command)
+struct bw_error *bw_helper_for_container(const struct bw_foreign *foreign,
+                                         const struct bw_source *source, bool backing,
+                                         struct bw_helper_command *command)
 {
     static const struct {
-        const char *plugin, *parameter;
-    } plugins[] = {
-        [BW_SOURCE_FILE] = {"file", "file"},
-        [BW_SOURCE_DEVICE] = {"file", "file"},
-        [BW_SOURCE_SOCKET] = {"nbd", "socket"},
-        [BW_SOURCE_URI] = {"nbd", "uri"},
+        const char *plugin, *parameter, *driver;
+    } kinds[] = {
+        [BW_SOURCE_FILE] = {"file", "file", "file"},
+        [BW_SOURCE_DEVICE] = {"file", "file", "host_device"},
+        [BW_SOURCE_SOCKET] = {"nbd", "socket", "nbd"},
+        [BW_SOURCE_URI] = {"nbd", "uri", NULL}, /* qemu-nbd gets a socket instead */
     };
-    begin_nbdkit(command);
-    add_word(command, "--filter=%s", foreign->driver);
-    add_word(command, "%s", plugins[source->kind].plugin);
-    add_word(command, "%s=%s", plugins[source->kind].parameter, source->text);
-}
-
-static void add_file(const struct bw_source *source, struct bw_json *json)
-{
-    bw_json_begin_object(json, "file");
-    if (source->kind == BW_SOURCE_SOCKET) {
-        bw_json_text(json, "driver", "nbd");
-        bw_json_begin_object(json, "server");
-        bw_json_text(json, "type", "unix");
-        bw_json_text(json, "path", source->text);
-        bw_json_end(json);
-    } else {
-        bw_json_text(json, "driver", source->kind == BW_SOURCE_DEVICE ? "host_device" : "file");
-        bw_json_text(json, "filename", source->text);
+    if (foreign->helper == BW_HELPER_NBDKIT) {
+        begin_nbdkit(command);
+        add_word(command, "--filter=%s", foreign->driver);
+        add_word(command, "%s", kinds[source->kind].plugin);
+        add_word(command, "%s=%s", kinds[source->kind].parameter, source->text);
+        return NULL;
     }
-    bw_json_end(json);
-}
 
-static void add_driver(const struct bw_foreign *foreign, const struct bw_source *source,
-                       bool backing, struct bw_helper_command *command)
-{
+    if (!bw_utf8_is_valid(source->text, strlen(source->text)))
+        return bw_error_create(BW_ERROR_USAGE,
+                               "qemu-nbd cannot open %s, whose name is not UTF-8: rename it",
+                               source->text);
     struct bw_buffer text = {0};
     struct bw_json json = bw_json_start(&text, false);
     begin_qemu(command);
@@ -188,22 +156,16 @@ static void add_driver(const struct bw_foreign *foreign, const struct bw_source 
     bw_json_text(&json, "driver", foreign->driver);
     if (!backing)
         bw_json_text(&json, "backing", NULL); /* even if the header has one after all */
-    add_file(source, &json);
+    bw_json_begin_object(&json, "file");
+    bw_json_text(&json, "driver", kinds[source->kind].driver);
+    if (source->kind == BW_SOURCE_SOCKET) {
+        bw_json_begin_object(&json, "server");
+        bw_json_text(&json, "type", "unix");
+        bw_json_text(&json, "path", source->text);
+    } else {
+        bw_json_text(&json, "filename", source->text);
+    }
     end_qemu(command, &json);
-}
-
-struct bw_error *bw_helper_for_container(const struct bw_foreign *foreign,
-                                         const struct bw_source *source, bool backing,
-                                         struct bw_helper_command *command)
-{
-    if (foreign->helper == BW_HELPER_NBDKIT)
-        add_filter(foreign, source, command);
-    else if (bw_utf8_is_valid(source->text, strlen(source->text)))
-        add_driver(foreign, source, backing, command);
-    else
-        return bw_error_create(BW_ERROR_USAGE,
-                               "qemu-nbd cannot open %s, whose name is not UTF-8: rename it",
-                               source->text);
     return NULL;
 }
 
@@ -224,60 +186,51 @@ static uint64_t little_endian64(const uint8_t *bytes)
     return bw_get64(value);
 }
 
-static bool qcow_needs(const uint8_t *head, size_t length, struct bw_buffer *reason)
-{
-    enum { EXTERNAL_DATA = 1 << 2 };
-    uint64_t version = big_endian(head + 4, 4), name = big_endian(head + 8, 8);
-    uint64_t size = big_endian(head + 16, 4);
-    if (version >= 3 && (big_endian(head + 72, 8) & EXTERNAL_DATA))
-        bw_buffer_format(reason, "its data are in another file");
-    else if (name && name < length && size < length - name)
-        bw_buffer_format(reason, "it is based on %.*s", (int)size, (const char *)head + name);
-    else if (name)
-        bw_buffer_format(reason, "it is based on another file");
-    return reason->length;
-}
-
-static bool qed_needs(const uint8_t *head, size_t length, struct bw_buffer *reason)
-{
-    enum { HAS_BACKING_FILE = 1 };
-    (void)length;
-    if (little_endian64(head + 16) & HAS_BACKING_FILE)
-        bw_buffer_format(reason, "it is based on another file");
-    return reason->length;
-}
-
-/* A sparse extent without a size has only a descriptor, which names other files. */
-static bool vmdk_needs(const uint8_t *head, size_t length, struct bw_buffer *reason)
-{
-    static const char parent[] = "parentFileNameHint";
-    bool is_sparse = memcmp(head, "KDMV", 4) == 0, is_old = memcmp(head, "COWD", 4) == 0;
-    uint64_t descriptor = little_endian64(head + 28);
-    if (!is_old && (!is_sparse || !little_endian64(head + 12)))
-        bw_buffer_format(reason, "its data are in other files");
-    else if (is_sparse && (descriptor >= length >> 9 ? descriptor != 0
-                                                     : memmem(head + (descriptor << 9),
-                                                              length - (size_t)(descriptor << 9),
-                                                              parent, sizeof parent - 1) != NULL))
-        bw_buffer_format(reason, "it is based on another file");
-    return reason->length;
-}
-
 bool bw_container_needs(const struct bw_foreign *foreign, const uint8_t *head, size_t length,
                         struct bw_buffer *reason)
 {
-    static const struct {
-        const char *driver;
-        bool (*needs)(const uint8_t *head, size_t length, struct bw_buffer *reason);
-    } all[] = {{"qcow2", qcow_needs}, {"qed", qed_needs}, {"vmdk", vmdk_needs}};
-    enum { LARGEST_HEADER = 128 };
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
-        if (strcmp(all[i].driver, foreign->driver) != 0)
-            continue;
-        if (length >= LARGEST_HEADER)
-            return all[i].needs(head, length, reason) || reason->failed;
+    enum {
+        LARGEST_HEADER = 128,
+        QCOW_EXTERNAL_DATA = 1 << 2,
+        QED_HAS_BACKING_FILE = 1 << 0,
+    };
+    const bool is_qcow = strcmp(foreign->driver, "qcow2") == 0;
+    const bool is_qed = strcmp(foreign->driver, "qed") == 0;
+    const bool is_vmdk = strcmp(foreign->driver, "vmdk") == 0;
+    if (!is_qcow && !is_qed && !is_vmdk)
+        return false;
+
+    if (length < LARGEST_HEADER) {
         bw_buffer_format(reason, "it is cut off");
         return true;
     }
-    return false;
+    if (is_qcow) {
+        const uint64_t version = big_endian(head + 4, 4), name = big_endian(head + 8, 8);
+        const uint64_t size = big_endian(head + 16, 4);
+        if (version >= 3 && (big_endian(head + 72, 8) & QCOW_EXTERNAL_DATA))
+            bw_buffer_format(reason, "its data are in another file");
+        else if (name && name < length && size < length - name)
+            bw_buffer_format(reason, "it is based on %.*s", (int)size, (const char *)head + name);
+        else if (name)
+            bw_buffer_format(reason, "it is based on another file");
+    }
+    if (is_qed && (little_endian64(head + 16) & QED_HAS_BACKING_FILE))
+        bw_buffer_format(reason, "it is based on another file");
+    if (is_vmdk) {
+        static const char parent[] = "parentFileNameHint";
+        const bool is_sparse = memcmp(head, "KDMV", 4) == 0, is_old = memcmp(head, "COWD", 4) == 0;
+        const uint64_t sector = little_endian64(head + 28); /* of the descriptor, in text */
+        bool has_parent = false;
+        if (is_sparse && sector < length >> 9)
+            has_parent = memmem(head + (sector << 9), length - (size_t)(sector << 9), parent,
+                                sizeof parent - 1) != NULL;
+        else if (is_sparse)
+            has_parent = sector != 0; /* it may: the descriptor was not read */
+        /* A sparse extent without a size has only a descriptor, which names other files. */
+        if (!is_old && (!is_sparse || !little_endian64(head + 12)))
+            bw_buffer_format(reason, "its data are in other files");
+        else if (has_parent)
+            bw_buffer_format(reason, "it is based on another file");
+    }
+    return reason->length || reason->failed;
 }

@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The table of ranges that are kept. */
-#include "servers/range_cache.h"
+/*
+ * The ranges of an image that a connection keeps because they were requested ahead, or may be read
+ * again, as tree blocks. Their number of bytes is limited. The clock algorithm chooses the range to
+ * remove: a hand goes around the ranges, and removes those that nobody has read since it was there
+ * last. Ranges that were requested ahead wait for their reader, unless they are old.
+ */
+#include "servers/connection.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/search.h"
 
 enum {

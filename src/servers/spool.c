@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A spool is an unlinked file. Pieces that are all zeros become holes, which need no space; the
+ * limit applies to the others.
+ */
 #include "servers/spool.h"
 
 #include <errno.h>
@@ -24,49 +28,36 @@ struct bw_spool {
     struct bw_error *damage;
 };
 
-static uint64_t free_space(int file)
-{
-    struct statvfs status;
-    return fstatvfs(file, &status) ? 0 : (uint64_t)status.f_bavail * status.f_frsize / 10 * 9;
-}
-
-static uint64_t free_memory(void)
-{
-    const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
-    return pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page / 4 : 0;
-}
-
 static bool open_in(struct bw_spool *spool, const char *folder)
 {
+    struct statvfs status;
     spool->file = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
     if (spool->file < 0)
         return false;
     spool->folder = strdup(folder);
-    spool->limit = free_space(spool->file);
+    if (fstatvfs(spool->file, &status) == 0)
+        spool->limit = (uint64_t)status.f_bavail * status.f_frsize / 10 * 9;
     return true;
-}
-
-static struct bw_error *open_file(struct bw_spool *spool)
-{
-    const char *given = getenv("TMPDIR");
-    if ((given && *given && open_in(spool, given)) || open_in(spool, "/var/tmp")) {
-        if (spool->folder)
-            return NULL;
-        return bw_error_no_memory();
-    }
-    spool->file = memfd_create("btrfs-walk", MFD_CLOEXEC);
-    spool->limit = free_memory();
-    if (spool->file < 0)
-        return bw_error_from_errno(errno, "cannot make a temporary file");
-    return NULL;
 }
 
 struct bw_error *bw_spool_create(struct bw_spool **made)
 {
+    const char *given = getenv("TMPDIR");
+    struct bw_error *error = NULL;
     struct bw_spool *spool = calloc(1, sizeof *spool);
     if (!spool)
         return bw_error_no_memory();
-    struct bw_error *error = open_file(spool);
+    if ((given && *given && open_in(spool, given)) || open_in(spool, "/var/tmp")) {
+        if (!spool->folder)
+            error = bw_error_no_memory();
+    } else {
+        const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+        if (pages > 0 && page > 0)
+            spool->limit = (uint64_t)pages * (uint64_t)page / 4;
+        spool->file = memfd_create("btrfs-walk", MFD_CLOEXEC);
+        if (spool->file < 0)
+            error = bw_error_from_errno(errno, "cannot make a temporary file");
+    }
     if (error)
         bw_spool_destroy(spool);
     else
@@ -87,13 +78,13 @@ void bw_spool_destroy(struct bw_spool *spool)
 
 static struct bw_error *too_large(const struct bw_spool *spool)
 {
-    return spool->folder
-               ? bw_error_create(BW_ERROR_SYSTEM,
-                                 "the decompressed image does not fit into %s: set TMPDIR to a "
-                                 "folder with more space",
-                                 spool->folder)
-               : bw_error_create(BW_ERROR_SYSTEM, "the decompressed image does not fit into memory"
-                                                  ": unpack it first");
+    if (!spool->folder)
+        return bw_error_create(BW_ERROR_SYSTEM,
+                               "the decompressed image does not fit into memory: unpack it first");
+    return bw_error_create(BW_ERROR_SYSTEM,
+                           "the decompressed image does not fit into %s: set TMPDIR to a "
+                           "folder with more space",
+                           spool->folder);
 }
 
 static struct bw_error *write_piece(struct bw_spool *spool, const uint8_t *bytes, size_t length)
@@ -176,8 +167,10 @@ struct bw_error *bw_spool_read(const struct bw_spool *spool, uint64_t offset, vo
 
 uint64_t bw_spool_next_stored(const struct bw_spool *spool, uint64_t offset)
 {
-    const off_t next = offset < spool->size ? lseek(spool->file, (off_t)offset, SEEK_DATA) : -1;
+    if (offset >= spool->size)
+        return UINT64_MAX;
+    const off_t next = lseek(spool->file, (off_t)offset, SEEK_DATA);
     if (next >= 0)
         return (uint64_t)next;
-    return errno == ENXIO || offset >= spool->size ? UINT64_MAX : offset;
+    return errno == ENXIO ? UINT64_MAX : offset;
 }

@@ -7,8 +7,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "servers/formats.h"
-#include "servers/range_cache.h"
+#include "servers/helper.h"
 #include "servers/servers.h"
 #include "support/fake_layer.h"
 #include "support/nbd_server.h"
