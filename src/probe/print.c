@@ -4,7 +4,7 @@
  * member, with names escaped and "-" for members that the probe does not fill; or as JSON, which
  * omits these.
  */
-#include "probe/print.h"
+#include "probe/probe.h"
 
 #include <pthread.h>
 #include <sys/syscall.h>
@@ -13,7 +13,7 @@
 #include "base/cleanup.h"
 #include "base/decimal.h"
 #include "base/struct_size.h"
-#include "probe/probe.h"
+#include "record/rows.h"
 
 enum { GATHER_BYTES = 32 << 10, SECOND = 1000000000 };
 

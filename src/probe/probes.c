@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The table of probes, generated from probes.def; sets of probes and consumers; firing. */
+#include "probe/probe.h"
+
 #include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "base/cleanup.h"
-#include "probe/probe.h"
 
 enum { GRAIN_FINE = false, GRAIN_COARSE = true };
 

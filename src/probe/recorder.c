@@ -8,6 +8,8 @@
  * this takes 0.45 microseconds per event. It took 0.02 when slots contained binary records, which
  * only a reader with the same tables could print.
  */
+#include "probe/recorder.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -21,9 +23,7 @@
 #include "base/cleanup.h"
 #include "base/utf8.h"
 #include "ondisk/checksum.h"
-#include "probe/print.h"
 #include "probe/probe.h"
-#include "probe/recorder.h"
 
 #ifndef BW_VERSION
 #define BW_VERSION "unknown"
@@ -75,47 +75,32 @@ static bool continues_character(char byte)
     return ((uint8_t)byte & 0xc0) == 0x80;
 }
 
-/* Keeps the end of a path, or the beginning of another text, and replaces the rest with dots. Never
- * splits a UTF-8 character. */
-static struct bw_bytes shorten_text(struct shortened *copy, const char *text, size_t length,
-                                    size_t limit, bool keeps_end)
+/* Adds the end of a path, or the beginning of another text, to the texts of a copy, with dots for
+ * the rest. Never splits a UTF-8 character. */
+static struct bw_bytes shorten_text(struct shortened *copy, struct bw_bytes text, size_t limit,
+                                    bool keeps_end)
 {
-    char *begin = copy->texts + copy->used, *at = begin;
-    size_t start = keeps_end ? length - limit : 0, end = start + limit;
-    for (unsigned i = 0; keeps_end && i < 3 && start < end && continues_character(text[start]); i++)
-        start++;
-    for (unsigned i = 0; !keeps_end && i < 3 && end > 0 && continues_character(text[end]); i++)
-        end--;
     if (copy->used + limit + sizeof "..." > sizeof copy->texts)
         return (struct bw_bytes){"...", 3};
-    at = keeps_end ? stpcpy(at, "...") : at;
-    memcpy(at, text + start, end - start);
-    at += end - start;
-    at = keeps_end ? at : stpcpy(at, "...");
-    *at = '\0';
-    copy->used += (size_t)(at - begin) + 1;
-    return (struct bw_bytes){begin, (size_t)(at - begin)};
+    char *begin = copy->texts + copy->used, *end = begin;
+    if (keeps_end) {
+        size_t start = text.length - limit;
+        for (unsigned i = 0; i < 3 && start < text.length; i++)
+            start += continues_character(text.data[start]);
+        end = stpcpy(end, "...");
+        end = mempcpy(end, text.data + start, text.length - start);
+    } else {
+        for (unsigned i = 0; i < 3 && limit > 0; i++)
+            limit -= continues_character(text.data[limit]);
+        end = mempcpy(end, text.data, limit);
+        end = stpcpy(end, "...");
+    }
+    copy->used += (size_t)(end - begin) + 1; /* with its NUL */
+    *end = '\0';
+    return (struct bw_bytes){begin, (size_t)(end - begin)};
 }
 
-/* Paths differ at their end. */
-static bool is_path(const char *name)
-{
-    return strcmp(name, "path") == 0 || strcmp(name, "device") == 0;
-}
-
-static void shorten_member(struct shortened *copy, const struct bw_member *member, size_t limit)
-{
-    char *place = (char *)copy->record + member->offset;
-    struct bw_bytes bytes = {0};
-    memcpy(&bytes, place, member->type == BW_TYPE_BYTES ? sizeof bytes : sizeof bytes.data);
-    if (member->type == BW_TYPE_TEXT && bytes.data)
-        bytes.length = strlen(bytes.data);
-    if (!bytes.data || bytes.length <= limit)
-        return;
-    bytes = shorten_text(copy, bytes.data, bytes.length, limit, is_path(member->name));
-    memcpy(place, &bytes, member->type == BW_TYPE_BYTES ? sizeof bytes : sizeof bytes.data);
-}
-
+/* Copies an event, with texts of at most `limit` bytes. */
 static void shorten_event(const struct bw_probe_event *event, size_t limit, struct shortened *copy)
 {
     const struct bw_record *record = event->probe->record;
@@ -123,9 +108,23 @@ static void shorten_event(const struct bw_probe_event *event, size_t limit, stru
     copy->event.record = copy->record;
     copy->used = 0;
     memcpy(copy->record, event->record, record->size);
-    for (unsigned i = 0; i < record->member_count; i++)
-        if (event->members >> i & 1 && record->members[i].type >= BW_TYPE_TEXT)
-            shorten_member(copy, &record->members[i], limit);
+    for (unsigned i = 0; i < record->member_count; i++) {
+        const struct bw_member *member = &record->members[i];
+        if (!(event->members >> i & 1) || member->type < BW_TYPE_TEXT)
+            continue;
+        char *place = (char *)copy->record + member->offset;
+        struct bw_bytes text = {0};
+        const size_t size = member->type == BW_TYPE_BYTES ? sizeof text : sizeof text.data;
+        memcpy(&text, place, size);
+        if (member->type == BW_TYPE_TEXT && text.data)
+            text.length = strlen(text.data);
+        if (!text.data || text.length <= limit)
+            continue;
+        const bool is_path =
+            strcmp(member->name, "path") == 0 || strcmp(member->name, "device") == 0;
+        text = shorten_text(copy, text, limit, is_path); /* paths differ at their end */
+        memcpy(place, &text, size);
+    }
 }
 
 /* Formats both lines; false if they do not fit. */
@@ -161,31 +160,26 @@ static __attribute__((noinline)) void format_shortened(const struct bw_recorder 
     lines->length = *text_length = 0;
 }
 
-/* Claims a slot for an event; false if another event is being written, or the slot contains a later
- * one. */
-static bool claim_slot(struct bw_box_slot *slot, uint64_t number)
-{
-    uint64_t before = atomic_load_explicit(&slot->sequence, memory_order_relaxed);
-    uint64_t there = le64toh(before);
-    return !(there & BW_BOX_BUSY) && there < number &&
-           atomic_compare_exchange_strong_explicit(&slot->sequence, &before,
-                                                   htole64(number | BW_BOX_BUSY),
-                                                   memory_order_acquire, memory_order_relaxed);
-}
-
 static void record_event(struct bw_probe_consumer *consumer, const struct bw_probe_event *event)
 {
-    /* rows reserve their maximum length */
-    char room[BW_RECORDER_LINE + 4096];
+    struct bw_recorder *recorder = (struct bw_recorder *)consumer; /* its first member */
+    char room[BW_RECORDER_LINE + 4096]; /* rows reserve their maximum length */
     struct bw_buffer lines = {.data = room, .capacity = sizeof room, .fixed = true};
-    struct bw_recorder *recorder = (struct bw_recorder *)consumer; /* `consumer` is its first member
-                                                                    */
-    uint64_t number = atomic_fetch_add_explicit(&recorder->numbers, 1, memory_order_relaxed) + 1;
-    struct bw_box_slot *slot = &recorder->slots[(number - 1) % recorder->slot_count];
+    const uint64_t number =
+        atomic_fetch_add_explicit(&recorder->numbers, 1, memory_order_relaxed) + 1;
     struct bw_event_context context = {.begin = recorder->begin, .number = number};
     size_t text_length;
-    if (!claim_slot(slot, number))
+
+    /* Claims the slot, unless another event is being written, or a later one is there. */
+    struct bw_box_slot *slot = &recorder->slots[(number - 1) % recorder->slot_count];
+    uint64_t before = atomic_load_explicit(&slot->sequence, memory_order_relaxed);
+    const uint64_t previous = le64toh(before);
+    if (previous & BW_BOX_BUSY || previous >= number ||
+        !atomic_compare_exchange_strong_explicit(&slot->sequence, &before,
+                                                 htole64(number | BW_BOX_BUSY),
+                                                 memory_order_acquire, memory_order_relaxed))
         return;
+
     if (!format_lines(recorder, event, &context, &lines, &text_length))
         format_shortened(recorder, event, &context, &lines, &text_length);
     memcpy(slot->lines, room, lines.length);
@@ -216,7 +210,9 @@ size_t bw_recorder_line(const struct bw_recorder *recorder, uint64_t number,
         return 0;
     memcpy(line, slot->lines, length);
     atomic_thread_fence(memory_order_acquire);
-    return atomic_load_explicit(&slot->sequence, memory_order_relaxed) == before ? length : 0;
+    if (atomic_load_explicit(&slot->sequence, memory_order_relaxed) != before)
+        return 0; /* overwritten meanwhile */
+    return length;
 }
 
 bool bw_recorder_is_whole(const struct bw_recorder *recorder)
@@ -242,23 +238,6 @@ void bw_recorder_note_signal(struct bw_recorder *recorder, int number)
 
 /* Creating a recorder. */
 
-static struct bw_box_header make_header(const struct bw_recorder *recorder)
-{
-    struct bw_box_header header = {
-        .version = bw_put32(BW_BOX_VERSION),
-        .header_size = bw_put32(BW_BOX_SLOTS),
-        .slot_size = bw_put32(sizeof(struct bw_box_slot)),
-        .slot_count = bw_put32(recorder->slot_count),
-        .process = bw_put32((uint32_t)getpid()),
-        .begin = bw_put64(recorder->begin),
-        .begin_real = bw_put64(now(CLOCK_REALTIME)),
-        .program = "btrfs-walk " BW_VERSION,
-    };
-    memcpy(header.magic, BW_BOX_MAGIC, sizeof header.magic);
-    header.checksum = bw_put32(bw_box_checksum(&header));
-    return header;
-}
-
 /* Refuses to overwrite any file but an empty one or a black box. */
 static struct bw_error *check_old(int descriptor, const char *name)
 {
@@ -272,15 +251,12 @@ static struct bw_error *check_old(int descriptor, const char *name)
     /* some file systems do not support locks */
     if (flock(descriptor, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK)
         return bw_error_create(BW_ERROR_USAGE, "%s is the black box of a running process", name);
-    if (status.st_size == 0)
-        return NULL;
-    bool is_box = lseek(descriptor, 0, SEEK_SET) == 0 &&
-                  read(descriptor, magic, sizeof magic) == sizeof magic &&
-                  memcmp(magic, BW_BOX_MAGIC, sizeof magic) == 0;
-    return is_box ? NULL
-                  : bw_error_create(BW_ERROR_USAGE,
-                                    "%s is neither empty nor a black box: it is not overwritten",
-                                    name);
+    if (status.st_size != 0 && (lseek(descriptor, 0, SEEK_SET) != 0 ||
+                                read(descriptor, magic, sizeof magic) != sizeof magic ||
+                                memcmp(magic, BW_BOX_MAGIC, sizeof magic) != 0))
+        return bw_error_create(BW_ERROR_USAGE,
+                               "%s is neither empty nor a black box: it is not overwritten", name);
+    return NULL;
 }
 
 /* Writes the header first, which marks the file as a black box. Then allocates all blocks, because
@@ -297,21 +273,40 @@ static struct bw_error *prepare_file(const struct bw_recorder *recorder, const c
     do
         error = posix_fallocate(descriptor, 0, (off_t)recorder->size);
     while (error == EINTR);
-    return error ? bw_error_from_errno(error, "cannot make room for %zu bytes in %s",
-                                       recorder->size, name)
-                 : NULL;
+    if (error)
+        return bw_error_from_errno(error, "cannot make room for %zu bytes in %s", recorder->size,
+                                   name);
+    return NULL;
 }
 
-static struct bw_error *map_box(struct bw_recorder *recorder, const char *name)
+/* Makes the ring, in the file if there is one. */
+static struct bw_error *map_ring(struct bw_recorder *recorder, const char *name)
 {
-    const struct bw_box_header header = make_header(recorder);
-    bool in_file = recorder->descriptor >= 0;
-    if (in_file)
+    struct bw_box_header header = {
+        .version = bw_put32(BW_BOX_VERSION),
+        .header_size = bw_put32(BW_BOX_SLOTS),
+        .slot_size = bw_put32(sizeof(struct bw_box_slot)),
+        .slot_count = bw_put32(recorder->slot_count),
+        .process = bw_put32((uint32_t)getpid()),
+        .begin = bw_put64(recorder->begin),
+        .begin_real = bw_put64(now(CLOCK_REALTIME)),
+        .program = "btrfs-walk " BW_VERSION,
+    };
+    memcpy(header.magic, BW_BOX_MAGIC, sizeof header.magic);
+    header.checksum = bw_put32(bw_box_checksum(&header));
+
+    int flags = MAP_PRIVATE | MAP_ANONYMOUS;
+    if (recorder->descriptor >= 0) {
+        BW_TRY(check_old(recorder->descriptor, name));
         BW_TRY(prepare_file(recorder, name, &header));
-    void *bytes = mmap(NULL, recorder->size, PROT_READ | PROT_WRITE,
-                       in_file ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS, recorder->descriptor, 0);
+        flags = MAP_SHARED;
+    }
+    void *bytes =
+        mmap(NULL, recorder->size, PROT_READ | PROT_WRITE, flags, recorder->descriptor, 0);
+    if (bytes == MAP_FAILED && flags != MAP_SHARED)
+        return bw_error_no_memory();
     if (bytes == MAP_FAILED)
-        return in_file ? bw_error_from_errno(errno, "cannot map %s", name) : bw_error_no_memory();
+        return bw_error_from_errno(errno, "cannot map %s", name);
     memcpy(bytes, &header, sizeof header);
     recorder->header = bytes;
     recorder->slots = (void *)((uint8_t *)bytes + BW_BOX_SLOTS);
@@ -329,22 +324,6 @@ static void free_recorder(struct bw_recorder *recorder)
     free(recorder);
 }
 
-static struct bw_error *prepare_recorder(struct bw_recorder *recorder, const char *name,
-                                         const bool selected[BW_PROBES_MAX])
-{
-    unsigned count;
-    const struct bw_probe *table = bw_probe_table(&count);
-    bool *recorded = recorder->consumer.selected;
-    recorder->consumer.visit = record_event;
-    for (unsigned i = 0; i < count; i++)
-        recorded[i] = table[i].coarse || (selected && selected[i]);
-    if (recorder->descriptor >= 0)
-        BW_TRY(check_old(recorder->descriptor, name));
-    BW_TRY(bw_event_format_init(false, recorded, &recorder->text));
-    BW_TRY(bw_event_format_init(true, recorded, &recorder->json));
-    return map_box(recorder, name);
-}
-
 struct bw_error *bw_recorder_create_file(int descriptor, const char *name,
                                          const bool selected[BW_PROBES_MAX], uint32_t slots,
                                          struct bw_recorder **result)
@@ -360,7 +339,18 @@ struct bw_error *bw_recorder_create_file(int descriptor, const char *name,
     recorder->begin = now(CLOCK_MONOTONIC);
     recorder->slot_count = slots;
     recorder->size = BW_BOX_SLOTS + slots * sizeof(struct bw_box_slot);
-    struct bw_error *error = prepare_recorder(recorder, name, selected);
+    recorder->consumer.visit = record_event;
+    bool *recorded = recorder->consumer.selected;
+    unsigned count;
+    const struct bw_probe *table = bw_probe_table(&count);
+    for (unsigned i = 0; i < count; i++)
+        recorded[i] = table[i].coarse || (selected && selected[i]);
+
+    struct bw_error *error = bw_event_format_init(false, recorded, &recorder->text);
+    if (!error)
+        error = bw_event_format_init(true, recorded, &recorder->json);
+    if (!error)
+        error = map_ring(recorder, name);
     if (error)
         free_recorder(recorder);
     else
@@ -402,17 +392,20 @@ static struct bw_error *damaged_box(const char *problem)
     return bw_error_create(BW_ERROR_CORRUPT, "the black box is damaged: %s", problem);
 }
 
-static bool is_printable(const uint8_t *bytes, size_t length)
+static struct bw_error *read_header(int descriptor, struct bw_recording *recording)
 {
-    for (size_t i = 0; i < length; i++)
-        if (bytes[i] < 0x20 || bytes[i] == 0x7f || (bytes[i] == 0xc2 && bytes[i + 1] < 0xa0))
-            return false;
-    return true;
-}
+    struct bw_buffer *bytes = &recording->bytes;
+    struct bw_box_header *header = &recording->header;
+    BW_TRY(bw_buffer_read(bytes, descriptor, sizeof *header));
+    if (bytes->length < sizeof BW_BOX_MAGIC - 1 ||
+        memcmp(bytes->data, BW_BOX_MAGIC, sizeof BW_BOX_MAGIC - 1) != 0)
+        return bw_error_create(BW_ERROR_CORRUPT,
+                               "not a black box: it does not begin with " BW_BOX_MAGIC);
+    if (bytes->length < sizeof *header)
+        return damaged_box("it ends within its header");
+    memcpy(header, bytes->data, sizeof *header);
 
-static struct bw_error *check_header(const struct bw_box_header *header)
-{
-    uint32_t version = bw_get32(header->version), slots = bw_get32(header->slot_count);
+    const uint32_t version = bw_get32(header->version), slots = bw_get32(header->slot_count);
     if (version != BW_BOX_VERSION)
         return bw_error_create(BW_ERROR_UNSUPPORTED,
                                "the black box has version %" PRIu32 ", but only %d is supported",
@@ -423,26 +416,21 @@ static struct bw_error *check_header(const struct bw_box_header *header)
         return damaged_box("the sizes in its header make no sense");
     if (bw_get32(header->checksum) != bw_box_checksum(header))
         return damaged_box("the checksum of its header does not match");
-    size_t length = strnlen((const char *)header->program, sizeof header->program);
+    const size_t length = strnlen((const char *)header->program, sizeof header->program);
+    bool is_name = length < sizeof header->program;
     for (size_t i = 0; i < length; i++)
-        if (header->program[i] < ' ' || header->program[i] > '~')
-            length = sizeof header->program;
-    return length < sizeof header->program ? NULL
-                                           : damaged_box("the name of the program makes no sense");
-}
+        is_name &= header->program[i] >= ' ' && header->program[i] <= '~';
+    if (!is_name)
+        return damaged_box("the name of the program makes no sense");
 
-static struct bw_error *read_header(int descriptor, struct bw_recording *recording)
-{
-    struct bw_buffer *bytes = &recording->bytes;
-    BW_TRY(bw_buffer_read(bytes, descriptor, sizeof recording->header));
-    if (bytes->length < sizeof BW_BOX_MAGIC - 1 ||
-        memcmp(bytes->data, BW_BOX_MAGIC, sizeof BW_BOX_MAGIC - 1) != 0)
-        return bw_error_create(BW_ERROR_CORRUPT,
-                               "not a black box: it does not begin with " BW_BOX_MAGIC);
-    if (bytes->length < sizeof recording->header)
-        return damaged_box("it ends within its header");
-    memcpy(&recording->header, bytes->data, sizeof recording->header);
-    return check_header(&recording->header);
+    struct bw_recording_facts *facts = &recording->facts;
+    memcpy(facts->program, header->program, sizeof facts->program);
+    facts->process = bw_get32(header->process);
+    facts->signal = bw_get32(header->signal);
+    facts->ended = bw_get32(header->ended) != 0;
+    facts->begin_real = bw_get64(header->begin_real);
+    facts->ns = bw_get64(header->end) - bw_get64(header->begin);
+    return NULL;
 }
 
 /* Reads one byte more than expected, to detect a file that is too long. Reads piece by piece, so
@@ -465,9 +453,7 @@ static struct bw_error *read_slots(int descriptor, struct bw_recording *recordin
                            bytes->length < size ? "cut short" : "damaged", bytes->length, size);
 }
 
-/* Slots. */
-
-enum slot_state { EMPTY, GOOD, TORN, DAMAGED };
+enum slot_status { EMPTY, GOOD, TORN, DAMAGED };
 
 static const struct bw_box_slot *slot_at(const struct bw_recording *recording, uint32_t index)
 {
@@ -475,15 +461,21 @@ static const struct bw_box_slot *slot_at(const struct bw_recording *recording, u
     return (const void *)(slots + index * sizeof(struct bw_box_slot));
 }
 
+/* Whether bytes are printable UTF-8. The byte 0xc2 is never the last one of valid UTF-8. */
 static bool is_line(const char *line, size_t length)
 {
-    return length > 0 && bw_utf8_is_valid(line, length) &&
-           is_printable((const uint8_t *)line, length);
+    const uint8_t *bytes = (const uint8_t *)line;
+    if (length == 0 || !bw_utf8_is_valid(line, length))
+        return false;
+    for (size_t i = 0; i < length; i++)
+        if (bytes[i] < 0x20 || bytes[i] == 0x7f || (bytes[i] == 0xc2 && bytes[i + 1] < 0xa0))
+            return false;
+    return true;
 }
 
 /* A valid slot contains a number that belongs into it, and two valid lines. */
-static enum slot_state classify_slot(const struct bw_recording *recording, uint32_t index,
-                                     uint64_t *number)
+static enum slot_status classify_slot(const struct bw_recording *recording, uint32_t index,
+                                      uint64_t *number)
 {
     const struct bw_box_slot *slot = slot_at(recording, index);
     uint64_t sequence = le64toh(atomic_load_explicit(&slot->sequence, memory_order_relaxed));
@@ -495,10 +487,10 @@ static enum slot_state classify_slot(const struct bw_recording *recording, uint3
         return DAMAGED;
     if (sequence & BW_BOX_BUSY)
         return TORN;
-    return text + json <= sizeof slot->lines && is_line(slot->lines, text) &&
-                   is_line(slot->lines + text, json)
-               ? GOOD
-               : DAMAGED;
+    if (text + json > sizeof slot->lines || !is_line(slot->lines, text) ||
+        !is_line(slot->lines + text, json))
+        return DAMAGED;
+    return GOOD;
 }
 
 static int by_number(const void *left, const void *right)
@@ -507,18 +499,7 @@ static int by_number(const void *left, const void *right)
     return (a->number > b->number) - (a->number < b->number);
 }
 
-/* Computes the losses from the last number, which is the number of all events. */
-static void count_losses(struct bw_recording *recording, uint32_t slots, uint64_t last)
-{
-    struct bw_recording_facts *facts = &recording->facts;
-    uint64_t first = last > slots ? last - slots + 1 : 1, within = 0;
-    for (uint32_t i = 0; i < facts->count; i++)
-        within += recording->places[i].number >= first;
-    uint64_t wanted = last - first + 1, known = within + facts->torn + facts->damaged;
-    facts->missing = wanted > known ? wanted - known : 0;
-    facts->overwritten = first - 1 - (facts->count - within);
-}
-
+/* Sorts the valid slots, and counts the others and the losses. */
 static struct bw_error *sort_slots(struct bw_recording *recording)
 {
     struct bw_recording_facts *facts = &recording->facts;
@@ -528,39 +509,24 @@ static struct bw_error *sort_slots(struct bw_recording *recording)
     if (!recording->places)
         return bw_error_no_memory();
     for (uint32_t i = 0; i < slots; i++) {
-        enum slot_state state = classify_slot(recording, i, &number);
-        facts->torn += state == TORN;
-        facts->damaged += state == DAMAGED;
-        if (state == GOOD)
+        const enum slot_status status = classify_slot(recording, i, &number);
+        facts->torn += status == TORN;
+        facts->damaged += status == DAMAGED;
+        if (status == GOOD)
             recording->places[facts->count++] = (struct place){number, i};
-        if ((state == GOOD || state == TORN) && number > last)
+        if ((status == GOOD || status == TORN) && number > last)
             last = number;
     }
     qsort(recording->places, facts->count, sizeof *recording->places, by_number);
-    count_losses(recording, slots, last);
+
+    /* The last number is the number of all events; the ring keeps those from `first` on. */
+    uint64_t first = last > slots ? last - slots + 1 : 1, within = 0;
+    for (uint32_t i = 0; i < facts->count; i++)
+        within += recording->places[i].number >= first;
+    const uint64_t wanted = last - first + 1, known = within + facts->torn + facts->damaged;
+    facts->missing = wanted > known ? wanted - known : 0;
+    facts->overwritten = first - 1 - (facts->count - within);
     return NULL;
-}
-
-/* Opening a recording. */
-
-static void describe_recording(struct bw_recording *recording)
-{
-    const struct bw_box_header *header = &recording->header;
-    struct bw_recording_facts *facts = &recording->facts;
-    memcpy(facts->program, header->program, sizeof facts->program);
-    facts->process = bw_get32(header->process);
-    facts->signal = bw_get32(header->signal);
-    facts->ended = bw_get32(header->ended) != 0;
-    facts->begin_real = bw_get64(header->begin_real);
-    facts->ns = bw_get64(header->end) - bw_get64(header->begin);
-}
-
-static struct bw_error *read_box(int descriptor, struct bw_recording *recording)
-{
-    BW_TRY(read_header(descriptor, recording));
-    BW_TRY(read_slots(descriptor, recording));
-    describe_recording(recording);
-    return sort_slots(recording);
 }
 
 struct bw_error *bw_recording_open(int descriptor, struct bw_recording **result)
@@ -568,7 +534,11 @@ struct bw_error *bw_recording_open(int descriptor, struct bw_recording **result)
     struct bw_recording *recording = calloc(1, sizeof *recording);
     if (!recording)
         return bw_error_no_memory();
-    struct bw_error *error = read_box(descriptor, recording);
+    struct bw_error *error = read_header(descriptor, recording);
+    if (!error)
+        error = read_slots(descriptor, recording);
+    if (!error)
+        error = sort_slots(recording);
     if (error)
         bw_recording_close(recording);
     else

@@ -3,16 +3,19 @@
  * Statistics of probes. Probes have fixed places in the table; a layer is added on its first call,
  * and nothing is ever removed, so lookups need no lock.
  */
+#include "probe/stats.h"
+
 #include <inttypes.h>
 #include <pthread.h>
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/compare.h"
 #include "base/escape.h"
+#include "base/hash_table.h"
 #include "base/human.h"
 #include "base/json.h"
 #include "probe/probe.h"
-#include "probe/stats.h"
 
 /* A graph has at most 4096 layers. Half of the places stay empty, so that searches are short and
  * terminate. */
@@ -71,22 +74,19 @@ static void add_values(const struct bw_values *values, struct bw_values_total *t
     total->count += count;
 }
 
-static void add_up(const struct bw_tally *tally, struct bw_tally_totals *totals)
-{
-    totals->count = saturated_sum(totals->count, load_sum(&tally->count));
-    totals->requests = saturated_sum(totals->requests, load_sum(&tally->requests));
-    totals->errors = saturated_sum(totals->errors, load_sum(&tally->errors));
-    totals->bytes = saturated_sum(totals->bytes, load_sum(&tally->bytes));
-    totals->own_ns = saturated_sum(totals->own_ns, load_sum(&tally->own_ns));
-    add_values(&tally->sizes, &totals->sizes);
-    add_values(&tally->times, &totals->times);
-}
-
 struct bw_tally_totals bw_tallies_total(const struct bw_tallies *tallies)
 {
     struct bw_tally_totals totals = {0};
-    for (size_t shard = 0; shard < BW_TALLY_SHARDS; shard++)
-        add_up(&tallies->shards[shard], &totals);
+    for (size_t shard = 0; shard < BW_TALLY_SHARDS; shard++) {
+        const struct bw_tally *tally = &tallies->shards[shard];
+        totals.count = saturated_sum(totals.count, load_sum(&tally->count));
+        totals.requests = saturated_sum(totals.requests, load_sum(&tally->requests));
+        totals.errors = saturated_sum(totals.errors, load_sum(&tally->errors));
+        totals.bytes = saturated_sum(totals.bytes, load_sum(&tally->bytes));
+        totals.own_ns = saturated_sum(totals.own_ns, load_sum(&tally->own_ns));
+        add_values(&tally->sizes, &totals.sizes);
+        add_values(&tally->times, &totals.times);
+    }
     return totals;
 }
 
@@ -172,73 +172,62 @@ static void count_event(struct bw_probe_consumer *consumer, const struct bw_prob
         bw_values_add(&tally->times, number_in(event, stats->numbers[probe].ns), 1);
 }
 
-static struct bw_error *add_probe(struct bw_probe_stats *stats, const struct bw_probe *probe)
-{
-    struct entry *entry = make_entry(probe->name, NULL);
-    if (!entry)
-        return bw_error_no_memory();
-    atomic_init(&stats->entries[probe->number], entry);
-    struct number bytes = find_number(probe, "bytes");
-    stats->numbers[probe->number].error = find_number(probe, "error");
-    stats->numbers[probe->number].ns = find_number(probe, "ns");
-    stats->numbers[probe->number].bytes = bytes.bit ? bytes : find_number(probe, "bytes_out");
-    stats->consumer.selected[probe->number] = true;
-    stats->consumer.lazy[probe->number] = bytes.bit;
-    return NULL;
-}
-
+/* Selects probes, NULL: all, and finds the numbers in their records. */
 static struct bw_error *watch_probes(struct bw_probe_stats *stats, const bool *selected)
 {
     unsigned count;
     const struct bw_probe *probes = bw_probe_table(&count);
-    for (unsigned i = 0; i < count; i++)
-        if (!selected || selected[i])
-            BW_TRY(add_probe(stats, &probes[i]));
     stats->consumer.visit = count_event;
+    for (unsigned i = 0; i < count; i++) {
+        if (selected && !selected[i])
+            continue;
+        struct entry *entry = make_entry(probes[i].name, NULL);
+        if (!entry)
+            return bw_error_no_memory();
+        atomic_init(&stats->entries[i], entry);
+        struct number bytes = find_number(&probes[i], "bytes");
+        stats->consumer.selected[i] = true;
+        stats->consumer.lazy[i] = bytes.bit;
+        if (!bytes.bit)
+            bytes = find_number(&probes[i], "bytes_out");
+        stats->numbers[i].bytes = bytes;
+        stats->numbers[i].error = find_number(&probes[i], "error");
+        stats->numbers[i].ns = find_number(&probes[i], "ns");
+    }
     return NULL;
 }
 
 /* Statistics by layer. */
 
-static size_t first_place(const char *name)
-{
-    uint64_t hash = UINT64_C(0xcbf29ce484222325);
-    for (; *name; name++)
-        hash = (hash ^ (uint8_t)*name) * UINT64_C(0x100000001b3);
-    return hash % PLACES;
-}
-
 /* The place of a layer; empty if the layer is not in the table yet. */
 static _Atomic(struct entry *) *find_place(struct bw_probe_stats *stats, const char *name,
                                            const char *type)
 {
-    for (size_t place = first_place(name);; place = (place + 1) % PLACES) {
+    size_t place = bw_hash_path(name, strlen(name)) % PLACES;
+    for (;; place = (place + 1) % PLACES) {
         struct entry *entry = atomic_load_explicit(&stats->entries[place], memory_order_acquire);
         if (!entry || (strcmp(entry->name, name) == 0 && strcmp(entry->type, type) == 0))
             return &stats->entries[place];
     }
 }
 
-/* Adds a layer, unless another thread has added it meanwhile. NULL: the table is full, or memory
- * ran out. */
-static struct entry *add_layer(struct bw_probe_stats *stats, const char *name, const char *type)
+/* Finds a layer, or adds it. NULL: the table is full, or memory ran out. */
+static struct entry *entry_of_layer(struct bw_probe_stats *stats, const char *name,
+                                    const char *type)
 {
-    pthread_mutex_lock(&stats->adding);
     _Atomic(struct entry *) *place = find_place(stats, name, type);
-    struct entry *entry = atomic_load_explicit(place, memory_order_relaxed);
+    struct entry *entry = atomic_load_explicit(place, memory_order_acquire);
+    if (entry)
+        return entry;
+    pthread_mutex_lock(&stats->adding);
+    place = find_place(stats, name, type); /* another thread may have added it meanwhile */
+    entry = atomic_load_explicit(place, memory_order_relaxed);
     if (!entry && stats->layers < LAYERS && (entry = make_entry(name, type))) {
         stats->layers++;
         atomic_store_explicit(place, entry, memory_order_release);
     }
     pthread_mutex_unlock(&stats->adding);
     return entry;
-}
-
-static struct entry *entry_of_layer(struct bw_probe_stats *stats, const char *name,
-                                    const char *type)
-{
-    struct entry *entry = atomic_load_explicit(find_place(stats, name, type), memory_order_acquire);
-    return entry ? entry : add_layer(stats, name, type);
 }
 
 static void count_call(struct bw_probe_consumer *consumer, const struct bw_probe_event *event)
@@ -264,14 +253,6 @@ static void count_call(struct bw_probe_consumer *consumer, const struct bw_probe
     }
 }
 
-static void watch_layers(struct bw_probe_stats *stats)
-{
-    stats->consumer.visit = count_call;
-    stats->consumer.selected[BW_PROBE_fop__unwind] = true;
-    stats->consumer.lazy[BW_PROBE_fop__unwind] =
-        UINT64_C(1) << BW_fopinfo_bytes | UINT64_C(1) << BW_fopinfo_errors;
-}
-
 /* Reports of both kinds. */
 
 struct bw_error *bw_probe_stats_create(bool by_xlator, const bool selected[BW_PROBES_MAX],
@@ -283,10 +264,15 @@ struct bw_error *bw_probe_stats_create(bool by_xlator, const bool selected[BW_PR
         return bw_error_no_memory();
     (*stats)->by_xlator = by_xlator;
     pthread_mutex_init(&(*stats)->adding, NULL);
-    if (by_xlator)
-        watch_layers(*stats);
-    else
+    if (by_xlator) {
+        struct bw_probe_consumer *consumer = &(*stats)->consumer;
+        consumer->visit = count_call;
+        consumer->selected[BW_PROBE_fop__unwind] = true;
+        consumer->lazy[BW_PROBE_fop__unwind] =
+            UINT64_C(1) << BW_fopinfo_bytes | UINT64_C(1) << BW_fopinfo_errors;
+    } else {
         error = watch_probes(*stats, selected);
+    }
     if (error)
         bw_probe_stats_destroy(BW_TAKE(*stats));
     return error;
@@ -307,42 +293,43 @@ struct bw_probe_consumer *bw_probe_stats_consumer(struct bw_probe_stats *stats)
     return &stats->consumer;
 }
 
-static struct bw_stats_row make_row(const struct bw_probe_stats *stats, const struct entry *entry,
-                                    size_t place)
-{
-    struct bw_stats_row row = {
-        .name = entry->name, .type = entry->type, .totals = bw_tallies_total(&entry->tallies)};
-    row.has_errors = stats->by_xlator || stats->numbers[place].error.bit;
-    row.has_bytes = stats->by_xlator || stats->numbers[place].bytes.bit;
-    row.has_times = stats->by_xlator || stats->numbers[place].ns.bit;
-    return row;
-}
-
-/* Sorts by descending time: own time of layers, which have a type, total time of probes. */
+/* Sorts by descending time, then by name. */
 static int compare_rows(const void *a, const void *b)
 {
     const struct bw_stats_row *one = a, *other = b;
-    uint64_t one_time = one->type ? one->totals.own_ns : one->totals.times.sum;
-    uint64_t other_time = other->type ? other->totals.own_ns : other->totals.times.sum;
-    if (one_time != other_time)
-        return one_time > other_time ? -1 : 1;
-    int order = strcmp(one->name, other->name);
-    return order || !one->type || !other->type ? order : strcmp(one->type, other->type);
+    int order = bw_compare(bw_stats_time(other), bw_stats_time(one));
+    if (!order)
+        order = strcmp(one->name, other->name);
+    if (!order && one->type && other->type)
+        order = strcmp(one->type, other->type);
+    return order;
 }
 
 struct bw_error *bw_probe_stats_sum(const struct bw_probe_stats *stats,
                                     struct bw_stats_table *table)
 {
-    *table = (struct bw_stats_table){.by_xlator = stats->by_xlator,
-                                     .uncounted = load_sum(&stats->uncounted)};
+    const bool by_xlator = stats->by_xlator;
+    *table =
+        (struct bw_stats_table){.by_xlator = by_xlator, .uncounted = load_sum(&stats->uncounted)};
     for (size_t place = 0; place < PLACES; place++) {
         const struct entry *entry =
             atomic_load_explicit(&stats->entries[place], memory_order_acquire);
         if (!entry)
             continue;
-        const struct bw_stats_row row = make_row(stats, entry, place);
-        if (row.totals.count)
-            BW_TRY(bw_stats_rows_push(&table->rows, row));
+        const struct bw_stats_row row = {
+            .name = entry->name,
+            .type = entry->type,
+            .has_errors = by_xlator || stats->numbers[place].error.bit,
+            .has_bytes = by_xlator || stats->numbers[place].bytes.bit,
+            .has_times = by_xlator || stats->numbers[place].ns.bit,
+            .totals = bw_tallies_total(&entry->tallies),
+        };
+        if (!row.totals.count)
+            continue;
+        BW_TRY(bw_stats_rows_push(&table->rows, row));
+        const uint64_t time = bw_stats_time(&row);
+        table->time += (double)time;
+        table->shown_time = saturated_sum(table->shown_time, time);
     }
     if (table->rows.count)
         qsort(table->rows.items, table->rows.count, sizeof *table->rows.items, compare_rows);
@@ -350,12 +337,6 @@ struct bw_error *bw_probe_stats_sum(const struct bw_probe_stats *stats,
 }
 
 /* The report, as text in the style of strace -c and as JSON, from one table of columns. */
-
-/* The totals that percentages refer to. */
-struct whole {
-    double time;    /* of all rows, as a floating-point number because it may exceed 64 bits */
-    uint64_t shown; /* the same as an integer, for printing */
-};
 
 /* A number in a row, if there is one. */
 struct cell {
@@ -402,46 +383,30 @@ static const char *heading_of(const struct bw_stats_table *table, unsigned colum
     return table->by_xlator ? columns[column].of_layers : columns[column].of_probes;
 }
 
-static struct whole whole_of(const struct bw_stats_table *table)
-{
-    struct whole whole = {0};
-    for (size_t i = 0; i < table->rows.count; i++) {
-        whole.time += (double)bw_stats_time(table, &table->rows.items[i]);
-        whole.shown = saturated_sum(whole.shown, bw_stats_time(table, &table->rows.items[i]));
-    }
-    return whole;
-}
-
-static uint64_t permille_of(uint64_t time, const struct whole *whole)
-{
-    return (uint64_t)((double)time / whole->time * 1000 + 0.5);
-}
-
-struct cells {
-    struct cell of[COLUMNS];
-};
-
-static struct cells cells_of(const struct bw_stats_table *table, const struct whole *whole,
-                             const struct bw_stats_row *row)
+static void fill_cells(const struct bw_stats_table *table, const struct bw_stats_row *row,
+                       struct cell cells[COLUMNS])
 {
     const struct bw_values_total *times = &row->totals.times;
-    const bool timed = times->count, shared = row->has_times && whole->shown;
-    return (struct cells){{
-        [SHARE] = {shared, shared ? permille_of(bw_stats_time(table, row), whole) : 0},
-        [OWN] = {true, row->totals.own_ns},
-        [TOTAL] = {row->has_times, times->sum},
-        [COUNT] = {true, row->totals.count},
-        [CALLS] = {true, row->totals.count},
-        [REQUESTS] = {true, row->totals.requests},
-        [ERRORS] = {row->has_errors, row->totals.errors},
-        [BYTES] = {row->has_bytes, row->totals.bytes},
-        [LEAST] = {timed, times->least},
-        [AVERAGE] = {timed, timed ? times->sum / times->count : 0},
-        [MOST] = {timed, times->most},
-    }};
+    const bool is_timed = times->count;
+    double share = 0;
+    if (table->shown_time)
+        share = (double)bw_stats_time(row) / table->time;
+    memcpy(cells,
+           (const struct cell[COLUMNS]){
+               [SHARE] = {row->has_times && table->shown_time, (uint64_t)(share * 1000 + 0.5)},
+               [OWN] = {true, row->totals.own_ns},
+               [TOTAL] = {row->has_times, times->sum},
+               [COUNT] = {true, row->totals.count},
+               [CALLS] = {true, row->totals.count},
+               [REQUESTS] = {true, row->totals.requests},
+               [ERRORS] = {row->has_errors, row->totals.errors},
+               [BYTES] = {row->has_bytes, row->totals.bytes},
+               [LEAST] = {is_timed, times->least},
+               [AVERAGE] = {is_timed, is_timed ? times->sum / times->count : 0},
+               [MOST] = {is_timed, times->most},
+           },
+           COLUMNS * sizeof *cells);
 }
-
-/* Text. */
 
 static void append_cell(struct bw_buffer *text, unsigned column, struct cell cell)
 {
@@ -455,24 +420,6 @@ static void append_cell(struct bw_buffer *text, unsigned column, struct cell cel
         bw_buffer_format(text, "%*" PRIu64 " ", width, cell.value);
 }
 
-static void append_name(struct bw_buffer *text, const struct bw_stats_row *row)
-{
-    bw_escape_words(text, row->name);
-    if (!row->type)
-        return;
-    bw_buffer_append(text, " (", 2);
-    bw_escape_words(text, row->type);
-    bw_buffer_append_byte(text, ')');
-}
-
-static void append_headings(struct bw_buffer *text, const struct bw_stats_table *table)
-{
-    for (unsigned column = 0; column < COLUMNS; column++)
-        if (heading_of(table, column))
-            bw_buffer_format(text, "%*s ", columns[column].width, heading_of(table, column));
-    bw_buffer_format(text, "%s\n", table->by_xlator ? "layer" : "probe");
-}
-
 static void append_line(struct bw_buffer *text, const struct bw_stats_table *table)
 {
     static const char line[] = "--------------------";
@@ -482,74 +429,67 @@ static void append_line(struct bw_buffer *text, const struct bw_stats_table *tab
     bw_buffer_format(text, "%s\n", line);
 }
 
-static void append_row(struct bw_buffer *text, const struct bw_stats_table *table,
-                       const struct whole *whole, const struct bw_stats_row *row)
-{
-    const struct cells cells = cells_of(table, whole, row);
-    for (unsigned column = 0; column < COLUMNS; column++)
-        if (heading_of(table, column))
-            append_cell(text, column, cells.of[column]);
-    append_name(text, row);
-    bw_buffer_append_byte(text, '\n');
-}
-
-/* Appends the line with 100 %. Totals of other columns would count the same time several times. */
-static void append_whole(struct bw_buffer *text, const struct bw_stats_table *table,
-                         const struct whole *whole)
-{
-    if (!whole->shown)
-        return;
-    append_line(text, table);
-    append_cell(text, SHARE, (struct cell){true, 1000});
-    append_cell(text, TOTAL, (struct cell){true, whole->shown});
-    bw_buffer_format(text, "%s\n",
-                     table->by_xlator ? "own time of all layers" : "time of all probes");
-}
-
 static void report_text(const struct bw_stats_table *table, struct bw_buffer *text)
 {
-    struct whole whole = whole_of(table);
     if (table->rows.count) {
-        append_headings(text, table);
+        for (unsigned column = 0; column < COLUMNS; column++)
+            if (heading_of(table, column))
+                bw_buffer_format(text, "%*s ", columns[column].width, heading_of(table, column));
+        bw_buffer_format(text, "%s\n", table->by_xlator ? "layer" : "probe");
         append_line(text, table);
     } else {
         bw_buffer_format(text, "%s\n",
                          table->by_xlator ? "no layer was called" : "no probe has fired");
     }
-    for (size_t i = 0; i < table->rows.count; i++)
-        append_row(text, table, &whole, &table->rows.items[i]);
-    append_whole(text, table, &whole);
+    for (size_t i = 0; i < table->rows.count; i++) {
+        const struct bw_stats_row *row = &table->rows.items[i];
+        struct cell cells[COLUMNS];
+        fill_cells(table, row, cells);
+        for (unsigned column = 0; column < COLUMNS; column++)
+            if (heading_of(table, column))
+                append_cell(text, column, cells[column]);
+        bw_escape_words(text, row->name);
+        if (row->type) {
+            bw_buffer_append(text, " (", 2);
+            bw_escape_words(text, row->type);
+            bw_buffer_append_byte(text, ')');
+        }
+        bw_buffer_append_byte(text, '\n');
+    }
+
+    /* The line with 100 %. Totals of other columns would count the same time several times. */
+    if (table->shown_time) {
+        append_line(text, table);
+        append_cell(text, SHARE, (struct cell){true, 1000});
+        append_cell(text, TOTAL, (struct cell){true, table->shown_time});
+        bw_buffer_format(text, "%s\n",
+                         table->by_xlator ? "own time of all layers" : "time of all probes");
+    }
     if (table->uncounted)
         bw_buffer_format(text,
                          "not counted, as there was no room: %" PRIu64 " call%s of other layers\n",
                          table->uncounted, bw_plural(table->uncounted));
 }
 
-/* JSON. */
-
-static void add_row(struct bw_json *json, const struct bw_stats_table *table,
-                    const struct whole *whole, const struct bw_stats_row *row)
-{
-    bw_json_begin_object(json, NULL);
-    bw_json_text(json, table->by_xlator ? "layer" : "probe", row->name);
-    if (row->type)
-        bw_json_text(json, "layer_type", row->type);
-    const struct cells cells = cells_of(table, whole, row);
-    for (unsigned column = 0; column < COLUMNS; column++)
-        if (cells.of[column].there && heading_of(table, column))
-            bw_json_number(json, columns[column].member, cells.of[column].value);
-    bw_json_end(json);
-}
-
 static void report_json(const struct bw_stats_table *table, struct bw_buffer *text)
 {
-    struct whole whole = whole_of(table);
     struct bw_json json = bw_json_start(text, false);
     bw_json_begin_object(&json, NULL);
     bw_json_text(&json, "mode", table->by_xlator ? "xlator" : "probe");
     bw_json_begin_array(&json, table->by_xlator ? "layers" : "probes");
-    for (size_t i = 0; i < table->rows.count; i++)
-        add_row(&json, table, &whole, &table->rows.items[i]);
+    for (size_t i = 0; i < table->rows.count; i++) {
+        const struct bw_stats_row *row = &table->rows.items[i];
+        struct cell cells[COLUMNS];
+        fill_cells(table, row, cells);
+        bw_json_begin_object(&json, NULL);
+        bw_json_text(&json, table->by_xlator ? "layer" : "probe", row->name);
+        if (row->type)
+            bw_json_text(&json, "layer_type", row->type);
+        for (unsigned column = 0; column < COLUMNS; column++)
+            if (cells[column].there && heading_of(table, column))
+                bw_json_number(&json, columns[column].member, cells[column].value);
+        bw_json_end(&json);
+    }
     bw_json_end(&json);
     if (table->by_xlator)
         bw_json_number(&json, "uncounted", table->uncounted);
@@ -565,6 +505,11 @@ struct bw_error *bw_probe_stats_report(const struct bw_probe_stats *stats, bool 
     BW_SCOPED(bw_stats_table) struct bw_stats_table table = {0};
     BW_AUTO_BUFFER struct bw_buffer text = {0};
     BW_TRY(bw_probe_stats_sum(stats, &table));
-    (as_json ? report_json : report_text)(&table, &text);
-    return text.failed ? bw_error_no_memory() : consume(context, text.data, text.length);
+    if (as_json)
+        report_json(&table, &text);
+    else
+        report_text(&table, &text);
+    if (text.failed)
+        return bw_error_no_memory();
+    return consume(context, text.data, text.length);
 }

@@ -71,11 +71,19 @@ struct bw_stats_row {
 
 BW_VECTOR(bw_stats_rows, struct bw_stats_row);
 
+/** The time of a row that determines its share: the own time of a layer, the total of a probe. */
+static inline uint64_t bw_stats_time(const struct bw_stats_row *row)
+{
+    return row->type ? row->totals.own_ns : row->totals.times.sum;
+}
+
 /** The statistics of all probes or layers at one point in time. */
 struct bw_stats_table {
     bool by_xlator;
     struct bw_stats_rows rows; /**< sorted */
-    uint64_t uncounted;
+    double time;               /**< time of all rows, which may exceed 64 bits */
+    uint64_t shown_time;       /**< the same, saturated at UINT64_MAX, for printing */
+    uint64_t uncounted;        /**< calls of layers for which there was no room */
 };
 
 /** Computes the totals of all rows; free the table also after an error, BW_ERROR_NO_MEMORY. */
@@ -85,13 +93,6 @@ struct bw_error *bw_probe_stats_sum(const struct bw_probe_stats *stats,
 static inline void bw_stats_table_free(struct bw_stats_table *table)
 {
     bw_stats_rows_free(&table->rows);
-}
-
-/** The time of a row that determines its share. */
-static inline uint64_t bw_stats_time(const struct bw_stats_table *table,
-                                     const struct bw_stats_row *row)
-{
-    return table->by_xlator ? row->totals.own_ns : row->totals.times.sum;
 }
 
 #endif
