@@ -1,7 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * An extraction: files from a stream into a folder. A failure affects only one file, unless the
- * disk is full.
+ * An extraction: files from a stream into a folder.
+ *
+ * The stream delivers the parts of each file, and then its end. The first part, or the end of an
+ * empty file, makes an unnamed file; at the end it gets its attributes and its name. Directories
+ * and further names of a file come as entries without parts. Directories that are missing above an
+ * entry are made when the first attempt to make it fails. The attributes of directories are
+ * restored last, because files are still added to them until then.
+ *
+ * A further name becomes a hard link to the first one. If that name is not made yet, or a link is
+ * impossible, the entry goes through the stream again (`again`), the second time perhaps with its
+ * contents. Symbolic links are the last pass over the image, so until then, no other process can
+ * make the extraction follow one.
+ *
+ * An error affects only one file and is listed at the end, unless it would affect all files, as
+ * that of a full disk. Such an error ends the extraction; with --missed, the remaining files still
+ * pass through the stream, without their contents, and are listed as missing.
  */
 #include "cli/export/extraction.h"
 
@@ -32,29 +46,8 @@ const struct cmd_option extract_options[] = {
     {0},
 };
 
-/* Collects an error for the list at the end; consumes it. `context` is the struct extract. */
-static void add_missed(void *context, struct bw_error *error)
-{
-    struct extract *extract = context;
-    if (extract->missed_count++ < EXTRACT_LISTED)
-        extract->missed[extract->missed_count - 1] = error;
-    else
-        bw_error_free(error);
-}
-
 /* The maker: the process that makes symbolic links and special files (export/target_maker.h). It is
  * started before the image is opened, and ends with the main process. */
-
-/* The child process. */
-static void run_maker(const struct cmd_common *common, struct bw_target *target, int channel)
-{
-    cmd_ignore_exit_signals();
-    close(STDIN_FILENO);
-    close(STDOUT_FILENO);
-    cmd_sandbox_enter_maker(common);
-    bw_target_serve_orders(target, channel);
-    _exit(0);
-}
 
 /* If the sandbox is on, starts the maker for everything that can be made only by path. `common`
  * belongs to a command that writes into a folder. */
@@ -68,13 +61,20 @@ static struct bw_error *start_maker(const struct cmd_common *common, struct extr
     pid_t child = fork();
     if (child == 0) {
         close(channel[0]);
-        run_maker(common, &extract->target, channel[1]);
+        cmd_ignore_exit_signals();
+        close(STDIN_FILENO);
+        close(STDOUT_FILENO);
+        cmd_sandbox_enter_maker(common);
+        bw_target_serve_orders(&extract->target, channel[1]);
+        _exit(0);
     }
     int problem = errno;
     close(channel[1]);
     extract->maker.channel = channel[0];
-    extract->maker_process = child > 0 ? child : 0;
-    return child < 0 ? bw_error_from_errno(problem, "cannot start a process") : NULL;
+    if (child < 0)
+        return bw_error_from_errno(problem, "cannot start a process");
+    extract->maker_process = child;
+    return NULL;
 }
 
 /* Waits for the maker, because in a container there may be no init process to do it. */
@@ -86,127 +86,16 @@ static void end_maker(struct extract *extract)
     extract->maker_process = 0;
 }
 
-/* Names of files of older generations. A damaged file leaves its name to an intact older
- * version. */
+/* Errors. */
 
-/* Reports that the file of an older generation does not occupy its name, or occupies it damaged. */
-static struct bw_error *report_free_name(struct extract *extract,
-                                         const struct bw_export_entry *item)
-{
-    return extract->name_is_free
-               ? extract->name_is_free(extract->context, item->path.data, item->path.length)
-               : NULL;
-}
-
-static bool ends_with(const struct bw_buffer *path, const char *suffix, size_t length)
-{
-    return path->length > length && memcmp(path->data + path->length - length, suffix, length) == 0;
-}
-
-/* Adds the generation to the name of a damaged file of an older generation. */
-static struct bw_error *rename_damaged(struct extract *extract, struct bw_export_entry *item)
-{
-    char suffix[32];
-    struct bw_link link;
-    const size_t length =
-        (size_t)snprintf(suffix, sizeof suffix, ".~%" PRIu64 "~", extract->generation);
-    if (!extract->generation || ends_with(&item->path, suffix, length))
-        return NULL;
-    BW_TRY(report_free_name(extract, item));
-    cmd_bad_flush(&extract->bad); /* its report uses the old path */
-    bw_buffer_append(&item->path, suffix, length + 1);
-    if (item->path.failed)
-        return bw_error_no_memory();
-    item->path.length--;
-    if (!item->skipped && bw_export_entry_has_names(item) &&
-        bw_links_find(&extract->links, &item->place, &link) &&
-        !bw_links_rename(&extract->links, link.number, item->path.data + 1))
-        return bw_error_no_memory();
-    return bw_target_enter(&extract->target, item->path.data + 1, item->path.length - 1);
-}
-
-/* Files delivered by the stream. */
-
-/* A file that was extracted in an earlier run is not read again, unless the manifest needs its
- * hash. */
-static void skip_if_extracted(struct extract *extract, struct bw_export_entry *item)
-{
-    item->checked =
-        item->type == S_IFREG && item->has_inode && extract->look.options.skip_existing &&
-        bw_target_has_file(&extract->look, bw_export_entry_name(item),
-                           bw_export_entry_name_length(item), item->inode.size, &item->inode.mtime);
-    item->skipped = item->checked && !extract_lists_lack(&extract->lists, item);
-}
-
-/* The next item of `again`, or NULL. */
-static struct bw_export_entry *next_repeated(struct extract *extract)
-{
-    pthread_mutex_lock(&extract->lock);
-    struct bw_export_entry *item = extract->again;
-    if (item)
-        extract->again = item->next;
-    if (!extract->again)
-        extract->again_end = &extract->again;
-    pthread_mutex_unlock(&extract->lock);
-    return item;
-}
-
-static void repeat_later(struct extract *extract, struct bw_export_entry *item)
-{
-    pthread_mutex_lock(&extract->lock);
-    item->next = NULL;
-    *extract->again_end = item;
-    extract->again_end = &item->next;
-    pthread_mutex_unlock(&extract->lock);
-}
-
-/* Releases the items that are still in `again`. */
-static void drop_repeated(struct extract *extract)
-{
-    for (struct bw_export_entry *item; (item = next_repeated(extract));)
-        bw_entry_queue_release(extract->export.queue, item);
-}
-
-/* Registers a name of anything but a directory. `*first`: the contents are extracted to this
- * name. */
-static struct bw_error *register_name(struct extract *extract, const struct bw_export_entry *item,
-                                      bool *first)
-{
-    struct bw_link link = {.is_first = true};
-    bool good = !bw_export_entry_has_names(item) ||
-                bw_links_meet(&extract->links, &item->place, bw_export_entry_name(item), &link);
-    *first = link.is_first;
-    return good ? NULL : bw_error_no_memory();
-}
-
-/* The file that this is a name of; false if it has only one name. */
-static bool find_hard_link(struct extract *extract, const struct bw_export_entry *item,
-                           struct bw_link *link)
-{
-    *link = (struct bw_link){.state = BW_LINK_NOWHERE};
-    return bw_export_entry_has_names(item) && bw_links_find(&extract->links, &item->place, link);
-}
-
-static struct bw_error *next_file(void *context, struct bw_stream_file *file, bool *got)
+/* Collects an error for the list at the end; consumes it. `context` is the struct extract. */
+static void add_missed(void *context, struct bw_error *error)
 {
     struct extract *extract = context;
-    struct bw_export_entry *item = next_repeated(extract);
-    struct bw_error *error = NULL;
-    bool has_content = item && !item->skipped;
-    if (!item) {
-        BW_TRY(cmd_export_next_item(&extract->export, &item));
-        if (item)
-            error = register_name(extract, item, &has_content);
-    }
-    *got = item;
-    if (!item)
-        return NULL;
-    item->skipped = true;
-    if (has_content)
-        skip_if_extracted(extract, item);
-    item->skipped |= atomic_load(&extract->lists_rest);
-    *file = bw_export_entry_stream_file(item);
-    return error;
+    if (extract->missed_count++ < EXTRACT_LISTED)
+        extract->missed[extract->missed_count - 1] = error;
+    else
+        bw_error_free(error);
 }
 
 /* Whether the error would affect all further files, too. */
@@ -215,6 +104,16 @@ static bool ends_extraction(const struct bw_error *error)
     return error->code == BW_ERROR_NO_MEMORY ||
            (error->code == BW_ERROR_SYSTEM && (error->system == ENOSPC || error->system == EDQUOT ||
                                                error->system == EIO || error->system == EROFS));
+}
+
+/* Returns NULL for errors that affect only one file, after collecting them. Also the handler of the
+ * maker's errors; `context` is the struct extract. */
+static struct bw_error *tolerate_error(void *context, struct bw_error *error)
+{
+    if (!error || ends_extraction(error))
+        return error;
+    add_missed(context, error);
+    return NULL;
 }
 
 /* If an error ends the extraction, and missing files are listed, lists the remaining files without
@@ -229,41 +128,111 @@ static struct bw_error *list_rest_after(struct extract *extract, struct bw_error
     return NULL;
 }
 
-/* Returns NULL for errors that affect only one file, after collecting them. */
-static struct bw_error *tolerate_error(struct extract *extract, struct bw_error *error)
+/* Names. */
+
+/* The file that this is a name of; false if it has only one name. */
+static bool find_hard_link(struct extract *extract, const struct bw_export_entry *item,
+                           struct bw_link *link)
 {
-    if (!error || ends_extraction(error))
-        return error;
-    add_missed(extract, error);
-    return NULL;
+    *link = (struct bw_link){.state = BW_LINK_NOWHERE};
+    return bw_export_entry_has_names(item) && bw_links_find(&extract->links, &item->place, link);
 }
 
-/* The bw_target_maker's handler of errors; consumes the error. */
-static struct bw_error *tolerate_maker_error(void *context, struct bw_error *error)
+/* With --skip-existing: whether an earlier run has extracted this file. */
+static bool was_extracted(struct bw_target *target, const struct bw_export_entry *item)
 {
-    return tolerate_error(context, error);
+    return item->type == S_IFREG && item->has_inode && target->options.skip_existing &&
+           bw_target_has_file(target, bw_export_entry_name(item), bw_export_entry_name_length(item),
+                              item->inode.size, &item->inode.mtime);
 }
 
-/* The inode in the image of a directory in the path of an item. */
-static struct bw_error *find_directory_inode(struct extract *extract, const char *path,
-                                             size_t length, struct bw_place *place,
-                                             struct bw_inode *inode)
+/* Whether the error is EEXIST because the name already is the same file. */
+static bool is_already_extracted(struct extract *extract, const struct bw_export_entry *item,
+                                 const struct bw_error *error)
 {
-    struct bw_fs *fs = extract->export.session.fs;
-    const char *subvolume = extract->export.settings->selection.subvolume;
-    const struct bw_subvolume *from = NULL;
-    BW_AUTO_BUFFER struct bw_buffer text = {0};
-    bw_buffer_append(&text, path, length);
-    bw_buffer_append_byte(&text, '\0');
-    struct bw_error *error = text.failed ? bw_error_no_memory()
-                             : subvolume ? bw_subvolume_by_name(fs, subvolume, &from)
-                                         : NULL;
-    if (!error)
-        error = bw_lookup(fs, from, text.data, false, place);
-    if (!error)
-        error = bw_inode_get(fs, place, inode);
-    return cmd_image_error(error);
+    return error && error->code == BW_ERROR_SYSTEM && error->system == EEXIST &&
+           was_extracted(&extract->target, item);
 }
+
+/* Reports that the file of an older generation does not occupy its name, or occupies it damaged, so
+ * that an intact older version can have the name. */
+static struct bw_error *report_free_name(struct extract *extract,
+                                         const struct bw_export_entry *item)
+{
+    if (!extract->name_is_free)
+        return NULL;
+    return extract->name_is_free(extract->context, item->path.data, item->path.length);
+}
+
+/* Adds the generation to the name of a damaged file of an older generation. */
+static struct bw_error *rename_damaged(struct extract *extract, struct bw_export_entry *item)
+{
+    char suffix[32];
+    struct bw_link link;
+    struct bw_buffer *path = &item->path;
+    const size_t length =
+        (size_t)snprintf(suffix, sizeof suffix, ".~%" PRIu64 "~", extract->generation);
+    const bool is_renamed =
+        path->length > length && memcmp(path->data + path->length - length, suffix, length) == 0;
+    if (!extract->generation || is_renamed)
+        return NULL;
+    BW_TRY(report_free_name(extract, item));
+    cmd_bad_flush(&extract->bad); /* its report uses the old path */
+    bw_buffer_append(path, suffix, length + 1);
+    if (path->failed)
+        return bw_error_no_memory();
+    path->length--;
+    if (!item->skipped && find_hard_link(extract, item, &link) &&
+        !bw_links_rename(&extract->links, link.number, path->data + 1))
+        return bw_error_no_memory();
+    return bw_target_enter(&extract->target, path->data + 1, path->length - 1);
+}
+
+/* The files for the stream. */
+
+/* The next item of `again`, or NULL. */
+static struct bw_export_entry *next_repeated(struct extract *extract)
+{
+    pthread_mutex_lock(&extract->lock);
+    struct bw_export_entry *item = extract->again;
+    if (item)
+        extract->again = item->next;
+    if (!extract->again)
+        extract->again_end = &extract->again;
+    pthread_mutex_unlock(&extract->lock);
+    return item;
+}
+
+static struct bw_error *next_file(void *context, struct bw_stream_file *file, bool *got)
+{
+    struct extract *extract = context;
+    struct bw_export_entry *item = next_repeated(extract);
+    struct bw_error *error = NULL;
+    bool has_content = item && !item->skipped;
+    if (!item) {
+        /* Only the first name of a file gets its contents. */
+        struct bw_link link = {.is_first = true};
+        BW_TRY(cmd_export_next_item(&extract->export, &item));
+        if (item && bw_export_entry_has_names(item) &&
+            !bw_links_meet(&extract->links, &item->place, bw_export_entry_name(item), &link))
+            error = bw_error_no_memory();
+        has_content = link.is_first;
+    }
+    *got = item;
+    if (!item)
+        return NULL;
+    item->skipped = true;
+    if (has_content) {
+        /* A file of an earlier run is read only if the manifest needs its hash. */
+        item->checked = was_extracted(&extract->look, item);
+        item->skipped = item->checked && !extract_lists_lack(&extract->lists, item);
+    }
+    item->skipped |= atomic_load(&extract->lists_rest);
+    *file = bw_export_entry_stream_file(item);
+    return error;
+}
+
+/* Directories. */
 
 /* Makes a directory. If an earlier run already restored its mode without write permission, the
  * maker has to change it. */
@@ -286,21 +255,40 @@ static struct bw_error *make_missing_directory(void *context, const char *path, 
 {
     struct extract *extract = context;
     const struct bw_export_entry *item = extract->item;
+    const struct cmd_export_settings *settings = extract->export.settings;
+    struct bw_fs *fs = extract->export.session.fs;
+    const struct bw_subvolume *from = NULL;
     struct bw_place place;
     struct bw_inode inode;
-    struct bw_error *error =
-        find_directory_inode(extract, item->path.data, item->name + length, &place, &inode);
-    bool known = !error, ours;
-    /* an older generation need not have the directory that the file is in today */
-    if (error && error->code == BW_ERROR_NOT_FOUND && extract->export.settings->follow_renames)
+    bool ours;
+
+    /* Find its inode in the image. */
+    BW_AUTO_BUFFER struct bw_buffer text = {0};
+    bw_buffer_append(&text, item->path.data, item->name + length);
+    bw_buffer_append_byte(&text, '\0');
+    struct bw_error *error = NULL;
+    if (text.failed)
+        error = bw_error_no_memory();
+    if (!error && settings->selection.subvolume)
+        error = bw_subvolume_by_name(fs, settings->selection.subvolume, &from);
+    if (!error)
+        error = bw_lookup(fs, from, text.data, false, &place);
+    if (!error)
+        error = bw_inode_get(fs, &place, &inode);
+    error = cmd_image_error(error);
+    const bool known = !error;
+    /* An older generation need not have the directory that the file is in today. */
+    if (error && error->code == BW_ERROR_NOT_FOUND && settings->follow_renames)
         bw_error_free(BW_TAKE(error));
     if (error)
         error = bw_error_prefix(error, "%.*s", (int)length, path);
     BW_TRY(tolerate_error(extract, error));
+
+    /* Without an inode, the directory gets default attributes. */
     BW_TRY(make_or_reopen(extract, path, length, known ? &inode : NULL, &ours));
-    return ours && known
-               ? bw_made_directories_add(&extract->directories, path, length, &place, &inode)
-               : NULL;
+    if (!ours || !known)
+        return NULL;
+    return bw_made_directories_add(&extract->directories, path, length, &place, &inode);
 }
 
 /* Calls `make`. If directories are missing, or an earlier run removed their write permission, makes
@@ -321,43 +309,26 @@ static struct bw_error *make_with_directories(struct extract *extract, struct bw
     return make(extract, item);
 }
 
-/* Adds the folder itself. It gets the attributes of the directory in the image if it was created
- * for it, or with --preserve; but never if several PATHs are extracted into it. */
-static struct bw_error *add_root_directory(struct extract *extract,
-                                           const struct bw_export_entry *item)
-{
-    const struct bw_target *target = &extract->target;
-    if ((!target->is_new && !target->options.preserve) || extract->export.starts.count > 1)
-        return NULL;
-    return bw_made_directories_add(&extract->directories, "", 0, &item->place, &item->inode);
-}
-
 static struct bw_error *make_directory(struct extract *extract, struct bw_export_entry *item)
 {
-    if (!bw_export_entry_name_length(item))
-        return add_root_directory(extract, item);
-    bool ours;
-    BW_TRY(make_or_reopen(extract, bw_export_entry_name(item), bw_export_entry_name_length(item),
-                          &item->inode, &ours));
-    if (!ours)
-        return NULL; /* existing directories are not changed */
-    return bw_made_directories_add(&extract->directories, bw_export_entry_name(item),
-                                   bw_export_entry_name_length(item), &item->place, &item->inode);
+    const char *name = bw_export_entry_name(item);
+    const size_t length = bw_export_entry_name_length(item);
+    const struct bw_target *target = &extract->target;
+    if (!length) {
+        /* The folder itself. It gets the attributes of the directory in the image if it was created
+         * for it, or with --preserve; but never if several PATHs are extracted into it. */
+        if ((!target->is_new && !target->options.preserve) || extract->export.starts.count > 1)
+            return NULL;
+    } else {
+        bool ours;
+        BW_TRY(make_or_reopen(extract, name, length, &item->inode, &ours));
+        if (!ours)
+            return NULL; /* existing directories are not changed */
+    }
+    return bw_made_directories_add(&extract->directories, name, length, &item->place, &item->inode);
 }
 
-/* Links to the file whose path is in `text`. */
-static struct bw_error *make_link(struct extract *extract, struct bw_export_entry *item)
-{
-    return bw_target_make_link(&extract->target, bw_export_entry_name(item),
-                               bw_export_entry_name_length(item), extract->text.data,
-                               extract->text.length);
-}
-
-static struct bw_error *begin_file(struct extract *extract, struct bw_export_entry *item)
-{
-    return bw_target_file_begin(&extract->target, bw_export_entry_name(item),
-                                bw_export_entry_name_length(item), &item->inode, &extract->file);
-}
+/* Contents. */
 
 /* Reads the attributes to restore. */
 static struct bw_error *read_attributes(struct extract *extract, const struct bw_place *place,
@@ -369,22 +340,16 @@ static struct bw_error *read_attributes(struct extract *extract, const struct bw
                                 &attributes->xattr_count);
 }
 
-/* Whether the error is EEXIST because the name already is the same file. */
-static bool is_already_extracted(struct extract *extract, const struct bw_export_entry *item,
-                                 const struct bw_error *error)
+static struct bw_error *make_file(struct extract *extract, struct bw_export_entry *item)
 {
-    if (!error || error->code != BW_ERROR_SYSTEM || error->system != EEXIST ||
-        item->type != S_IFREG || !extract->target.options.skip_existing)
-        return false;
-    return bw_target_has_file(&extract->target, bw_export_entry_name(item),
-                              bw_export_entry_name_length(item), item->inode.size,
-                              &item->inode.mtime);
+    return bw_target_file_begin(&extract->target, bw_export_entry_name(item),
+                                bw_export_entry_name_length(item), &item->inode, &extract->file);
 }
 
 static struct bw_error *begin_content(struct extract *extract, struct bw_export_entry *item)
 {
     extract->began = true;
-    struct bw_error *error = make_with_directories(extract, item, begin_file);
+    struct bw_error *error = make_with_directories(extract, item, make_file);
     extract->failed = error;
     /* it was not found before, because its directory was not accessible */
     item->checked = is_already_extracted(extract, item, error);
@@ -401,21 +366,6 @@ static struct bw_error *abandon_file(struct extract *extract, struct bw_error *e
     return tolerate_error(extract, error);
 }
 
-static struct bw_error *tolerate_bad_part(struct extract *extract,
-                                          const struct bw_export_entry *item,
-                                          const struct bw_data_part *part)
-{
-    struct bw_error *error = cmd_bad_error(item->path.data, part);
-    if (extract->bad.on_error == CMD_ON_ERROR_FAIL)
-        return error;
-    if (extract->bad.on_error == CMD_ON_ERROR_SKIP)
-        return abandon_file(extract, error);
-    bw_error_free(error);
-    extract->zeroed = true;
-    cmd_bad_add(&extract->bad, item->path.data, part);
-    return NULL;
-}
-
 static struct bw_error *write_part(void *context, const struct bw_stream_file *file,
                                    const struct bw_data_part *part)
 {
@@ -427,19 +377,26 @@ static struct bw_error *write_part(void *context, const struct bw_stream_file *f
     extract_lists_add_part(&extract->lists, part);
     if (!extract->began && !item->checked)
         error = begin_content(extract, item);
-    if (error || extract->failed || item->checked)
+    if (error || extract->failed || item->checked || part->kind == BW_DATA_HOLE)
         return list_rest_after(extract, error);
-    if (part->kind == BW_DATA_BAD)
-        return list_rest_after(extract, tolerate_bad_part(extract, item, part));
-    if (part->kind == BW_DATA_HOLE)
-        return NULL;
-    error = bw_target_file_write(&extract->file, part->offset, part->bytes, (size_t)part->length);
-    cmd_progress_add(part->length);
-    if (error)
-        error = abandon_file(extract, bw_error_prefix(error, "%s", item->path.data));
+    if (part->kind == BW_DATA_BAD && extract->bad.on_error == CMD_ON_ERROR_ZERO) {
+        extract->zeroed = true;
+        cmd_bad_add(&extract->bad, item->path.data, part);
+    } else if (part->kind == BW_DATA_BAD) {
+        error = cmd_bad_error(item->path.data, part);
+        if (extract->bad.on_error == CMD_ON_ERROR_SKIP)
+            error = abandon_file(extract, error);
+    } else {
+        error =
+            bw_target_file_write(&extract->file, part->offset, part->bytes, (size_t)part->length);
+        cmd_progress_add(part->length);
+        if (error)
+            error = abandon_file(extract, bw_error_prefix(error, "%s", item->path.data));
+    }
     return list_rest_after(extract, error);
 }
 
+/* Gives a complete file its attributes and its name. */
 static struct bw_error *finish_file(struct extract *extract, struct bw_export_entry *item)
 {
     struct bw_target_attributes attributes;
@@ -457,14 +414,6 @@ static struct bw_error *finish_file(struct extract *extract, struct bw_export_en
     return tolerate_error(extract, error);
 }
 
-/* Links with one name can be made in batches: nothing that follows needs them. */
-static bool can_be_batched(const struct extract *extract, const struct bw_export_entry *item)
-{
-    return item->type == S_IFLNK && !bw_export_entry_has_names(item) &&
-           !extract->target.options.skip_existing && !extract->lists.missed.name &&
-           !extract->lists.manifest.name; /* the lists need the result at once */
-}
-
 /* Makes a symbolic link or a special file with its attributes. */
 static struct bw_error *make_other(struct extract *extract, struct bw_export_entry *item)
 {
@@ -474,25 +423,61 @@ static struct bw_error *make_other(struct extract *extract, struct bw_export_ent
                                     .attributes = &attributes};
     bool ours;
     extract->text.length = 0;
-    if (item->type == S_IFLNK)
+    if (item->type == S_IFLNK) {
         BW_TRY(cmd_export_read_link(&extract->export, item, &extract->text));
-    order.link = item->type == S_IFLNK ? extract->text.data : NULL;
+        order.link = extract->text.data;
+    }
     BW_TRY(read_attributes(extract, &item->place, &item->inode, &attributes));
-    if (!can_be_batched(extract, item))
+
+    /* Links with one name can be made in batches, because nothing that follows needs them; but the
+     * lists need the result at once. */
+    const bool can_be_batched = item->type == S_IFLNK && !bw_export_entry_has_names(item) &&
+                                !extract->target.options.skip_existing &&
+                                !extract->lists.missed.name && !extract->lists.manifest.name;
+    if (!can_be_batched)
         return bw_target_make(&extract->maker, &order, &ours);
     BW_TRY(bw_target_enter(&extract->target, order.path, order.length));
     return bw_target_make_later(&extract->maker, &order);
 }
 
-static struct bw_error *finish_other(struct extract *extract, struct bw_export_entry *item)
+/* Finishes a file, link or special file that was not made as a hard link. */
+static struct bw_error *finish_content(struct extract *extract, struct bw_export_entry *item)
 {
-    struct bw_error *error = NULL;
-    bool left_out = bw_target_leaves_out(&extract->target, &item->inode);
-    extract->devices += left_out;
-    if (!left_out)
-        error = make_with_directories(extract, item, make_other);
-    extract->failed = left_out || error;
-    return tolerate_error(extract, error);
+    if (!item->checked && item->type == S_IFREG) {
+        BW_TRY(finish_file(extract, item));
+    } else if (!item->checked && bw_target_leaves_out(&extract->target, &item->inode)) {
+        extract->devices++;
+        extract->failed = true;
+    } else if (!item->checked) {
+        struct bw_error *error = make_with_directories(extract, item, make_other);
+        extract->failed = error;
+        BW_TRY(tolerate_error(extract, error));
+    }
+    const bool made = item->checked || !extract->failed;
+
+    /* The further names need to know what became of the file. */
+    struct bw_link link;
+    if (extract->lost)
+        BW_TRY(report_free_name(extract, item));
+    if (find_hard_link(extract, item, &link)) {
+        if (made)
+            link.state = extract->zeroed ? BW_LINK_ZEROED : BW_LINK_MADE;
+        else
+            link.state = extract->lost ? BW_LINK_LOST : BW_LINK_NOWHERE;
+        bw_links_set(&extract->links, link.number, link.state);
+    }
+    if (!made || item->type != S_IFREG || !bw_target_is_protected(&extract->target, &item->inode))
+        return NULL;
+    return bw_made_directories_add(&extract->directories, bw_export_entry_name(item),
+                                   bw_export_entry_name_length(item), &item->place, &item->inode);
+}
+
+/* Links to the file whose path is in `text`. */
+static struct bw_error *make_link(struct extract *extract, struct bw_export_entry *item)
+{
+    return bw_target_make_link(&extract->target, bw_export_entry_name(item),
+                               bw_export_entry_name_length(item), extract->text.data,
+                               extract->text.length);
 }
 
 /* Whether linking is not possible, in general or for this file, although the name is valid and
@@ -511,23 +496,26 @@ static struct bw_error *finish_name(struct extract *extract, struct bw_export_en
 {
     struct bw_link link;
     struct bw_error *error = NULL;
-    bool has_link = find_hard_link(extract, item, &link);
+    const bool has_link = find_hard_link(extract, item, &link);
     extract->text.length = 0;
-    if (link.state == BW_LINK_LOST)
+    if (link.state == BW_LINK_LOST) {
         BW_TRY(report_free_name(extract, item));
-    if (link.state == BW_LINK_ZEROED)
-        BW_TRY(rename_damaged(extract, item));
-    if (link.state == BW_LINK_MADE || link.state == BW_LINK_ZEROED) {
-        bw_links_append_path(&extract->links, link.number, &extract->text);
-        error = extract->text.failed ? bw_error_no_memory()
-                                     : make_with_directories(extract, item, make_link);
-    }
-    if (link.state == BW_LINK_LOST)
         error = bw_error_create(BW_ERROR_CORRUPT,
                                 "%s: not extracted: its first hard link was not extracted",
                                 item->path.data);
-    bool replaced = link.state == BW_LINK_NOWHERE || (error && error->system == EMLINK);
-    bool copied = replaced || needs_copy(error);
+    } else if (link.state == BW_LINK_MADE || link.state == BW_LINK_ZEROED) {
+        if (link.state == BW_LINK_ZEROED)
+            BW_TRY(rename_damaged(extract, item));
+        bw_links_append_path(&extract->links, link.number, &extract->text);
+        if (extract->text.failed)
+            error = bw_error_no_memory();
+        else
+            error = make_with_directories(extract, item, make_link);
+    }
+
+    /* After a copy in place of the first name, further names are linked to the copy. */
+    const bool replaced = link.state == BW_LINK_NOWHERE || (error && error->system == EMLINK);
+    const bool copied = replaced || needs_copy(error);
     *again = link.state == BW_LINK_COMING || copied;
     item->checked = !*again && is_already_extracted(extract, item, error);
     extract->failed = !*again && error && !item->checked;
@@ -535,47 +523,13 @@ static struct bw_error *finish_name(struct extract *extract, struct bw_export_en
         return tolerate_error(extract, error);
     bw_error_free(error);
     item->skipped = !copied;
-    return replaced && has_link &&
-                   !bw_links_rename(&extract->links, link.number, bw_export_entry_name(item))
-               ? bw_error_no_memory()
-               : NULL;
+    if (replaced && has_link &&
+        !bw_links_rename(&extract->links, link.number, bw_export_entry_name(item)))
+        return bw_error_no_memory();
+    return NULL;
 }
 
-/* Finishes a file, link or special file that was not made as a hard link. */
-static struct bw_error *finish_content(struct extract *extract, struct bw_export_entry *item)
-{
-    if (!item->checked)
-        BW_TRY(item->type == S_IFREG ? finish_file(extract, item) : finish_other(extract, item));
-    bool made = item->checked || !extract->failed;
-    struct bw_link link;
-    if (extract->lost)
-        BW_TRY(report_free_name(extract, item));
-    if (find_hard_link(extract, item, &link))
-        bw_links_set(&extract->links, link.number,
-                     made            ? extract->zeroed ? BW_LINK_ZEROED : BW_LINK_MADE
-                     : extract->lost ? BW_LINK_LOST
-                                     : BW_LINK_NOWHERE);
-    if (!made || item->type != S_IFREG || !bw_target_is_protected(&extract->target, &item->inode))
-        return NULL;
-    return bw_made_directories_add(&extract->directories, bw_export_entry_name(item),
-                                   bw_export_entry_name_length(item), &item->place, &item->inode);
-}
-
-static struct bw_error *finish_item(struct extract *extract, struct bw_export_entry *item,
-                                    bool *again)
-{
-    if (!item->has_inode || !item->type) {
-        extract->failed = true;
-        add_missed(extract,
-                   bw_error_create(BW_ERROR_CORRUPT, "%s: its inode is lost", item->path.data));
-        return NULL;
-    }
-    if (item->type == S_IFDIR)
-        return tolerate_error(extract, make_with_directories(extract, item, make_directory));
-    return item->skipped && !item->checked ? finish_name(extract, item, again)
-                                           : finish_content(extract, item);
-}
-
+/* Adds an entry to the lists. `is_name`: it was handled as a further name of a file. */
 static struct bw_error *list_item(struct extract *extract, const struct bw_export_entry *item,
                                   bool is_name)
 {
@@ -584,8 +538,10 @@ static struct bw_error *list_item(struct extract *extract, const struct bw_expor
     enum extract_outcome outcome = EXTRACT_MADE;
     if (item->type == S_IFDIR)
         return NULL;
-    if (item->checked)
-        outcome = is_name ? EXTRACT_LINKED : was_read && is_whole ? EXTRACT_FOUND : EXTRACT_KEPT;
+    if (item->checked && is_name)
+        outcome = EXTRACT_LINKED;
+    else if (item->checked)
+        outcome = was_read && is_whole ? EXTRACT_FOUND : EXTRACT_KEPT;
     else if (bw_target_leaves_out(&extract->target, &item->inode))
         outcome = EXTRACT_OMITTED;
     else if (extract->failed)
@@ -595,17 +551,7 @@ static struct bw_error *list_item(struct extract *extract, const struct bw_expor
     return extract_lists_add(&extract->lists, extract->export.session.fs, item, outcome);
 }
 
-/* After the error that ended the extraction: whether an earlier one has made the file. */
-static void find_unread(struct extract *extract, struct bw_export_entry *item)
-{
-    extract->failed = true;
-    item->checked =
-        item->type == S_IFREG && item->has_inode && extract->target.options.skip_existing &&
-        bw_target_has_file(&extract->target, bw_export_entry_name(item),
-                           bw_export_entry_name_length(item), item->inode.size, &item->inode.mtime);
-}
-
-/* The stream's functions; `context` is the struct extract. */
+/* Ends an entry; `complete`: no error has ended the stream before all its parts were delivered. */
 static struct bw_error *finish_entry(void *context, const struct bw_stream_file *file,
                                      bool complete)
 {
@@ -614,22 +560,44 @@ static struct bw_error *finish_entry(void *context, const struct bw_stream_file 
     const bool is_name = item->skipped && !item->checked && !extract->ended;
     bool again = false;
     struct bw_error *error = NULL;
-    if (complete && !extract->ended)
-        error = list_rest_after(extract, finish_item(extract, item, &again));
-    again = again && !extract->ended;
-    if (complete && extract->ended)
-        find_unread(extract, item);
+    if (complete && !extract->ended) {
+        if (!item->has_inode || !item->type) {
+            extract->failed = true;
+            add_missed(extract,
+                       bw_error_create(BW_ERROR_CORRUPT, "%s: its inode is lost", item->path.data));
+        } else if (item->type == S_IFDIR) {
+            error = make_with_directories(extract, item, make_directory);
+            error = tolerate_error(extract, error);
+        } else if (is_name) {
+            error = finish_name(extract, item, &again);
+        } else {
+            error = finish_content(extract, item);
+        }
+        error = list_rest_after(extract, error);
+    }
+    /* After the end, files are only listed. An earlier run may have extracted them. */
+    if (complete && extract->ended) {
+        again = false;
+        extract->failed = true;
+        item->checked = was_extracted(&extract->target, item);
+    }
     if (complete && !error && !again)
         error = list_item(extract, item, is_name);
     if (error && !extract->lists.missed.has_failed) /* the manifest has failed */
         error = list_rest_after(extract, error);
+
     cmd_bad_flush(&extract->bad);
     bw_target_file_abandon(&extract->file);
     extract->began = extract->failed = extract->lost = extract->zeroed = false;
-    if (again)
-        repeat_later(extract, item);
-    else
+    if (!again) {
         bw_entry_queue_release(extract->export.queue, item);
+        return error;
+    }
+    pthread_mutex_lock(&extract->lock);
+    item->next = NULL;
+    *extract->again_end = item;
+    extract->again_end = &item->next;
+    pthread_mutex_unlock(&extract->lock);
     return error;
 }
 
@@ -645,29 +613,8 @@ static struct bw_error *finish_directory(void *context, const char *path, size_t
     return NULL;
 }
 
-/* Opening and closing. */
-
-/* An unfinished file that has a name; it is removed when a signal ends the program. */
-static const struct bw_target_file *volatile unfinished;
-
-static void remove_unfinished(void)
-{
-    if (unfinished)
-        bw_target_file_remove(unfinished);
-}
-
-/* A number derived from the image. */
-static uint64_t seed_of(const struct bw_fs *fs)
-{
-    struct bw_superblock_info superblock;
-    uint64_t seed;
-    bw_fs_superblock(fs, &superblock);
-    memcpy(&seed, superblock.fsid, sizeof seed);
-    return seed;
-}
-
-/* Symbolic links are made last. Until then, no other process can make the extraction follow one. */
-static struct bw_error *extract_files(struct extract *extract)
+/* The entries of `fs`, by two walks: symbolic links are made last. */
+static struct bw_error *extract_files(struct extract *extract, struct bw_fs *fs)
 {
     const struct bw_stream stream = {.struct_size = sizeof stream,
                                      .threads = extract->export.settings->walk.threads,
@@ -676,14 +623,17 @@ static struct bw_error *extract_files(struct extract *extract)
                                      .finish = finish_entry,
                                      .context = extract,
                                      .held = cmd_export_held};
+    BW_TRY(bw_xattr_reader_create(fs, &extract->xattrs));
     BW_TRY(cmd_export_start(&extract->export, BW_WALK_ALL & ~BW_WALK_SYMLINKS, BW_WALK_SYMLINKS));
-    struct bw_error *error = bw_stream_run(extract->export.session.fs, &stream);
+    struct bw_error *error = bw_stream_run(fs, &stream);
     while (!error && extract->again)
-        error = bw_stream_run(extract->export.session.fs, &stream);
+        error = bw_stream_run(fs, &stream);
     error = bw_error_first(error, bw_target_make_rest(&extract->maker));
-    drop_repeated(extract);
+    for (struct bw_export_entry *item; (item = next_repeated(extract));)
+        bw_entry_queue_release(extract->export.queue, item);
     cmd_export_stop(&extract->export);
-    /* the PATHs that were not found are missing, too */
+
+    /* The PATHs that were not found are missing, too. */
     const struct bw_buffer *absent = &extract->export.missing_starts;
     if (!error && extract->lists.missed.name && absent->length)
         error = cmd_list_file_add(&extract->lists.missed, absent->data, absent->length);
@@ -700,15 +650,24 @@ struct bw_error *extract_from(struct extract *extract, struct bw_fs *fs)
     extract->bad = (struct cmd_bad_ranges){.fs = before, .on_error = extract->settings->on_error};
     bw_links_init(&extract->links);
     extract->directories.complete = true; /* only directories that it makes are added */
-    struct bw_error *error = bw_xattr_reader_create(fs, &extract->xattrs);
-    if (!error)
-        error = extract_files(extract);
+    struct bw_error *error = extract_files(extract, fs);
     bw_xattr_reader_destroy(BW_TAKE(extract->xattrs));
     bw_links_free(&extract->links);
     bw_made_directories_free(&extract->directories);
     extract->directories = (struct bw_made_directories){0};
     extract->export.session.fs = before;
     return error;
+}
+
+/* Opening and closing. */
+
+/* An unfinished file that has a name; it is removed when a signal ends the program. */
+static const struct bw_target_file *volatile unfinished;
+
+static void remove_unfinished(void)
+{
+    if (unfinished)
+        bw_target_file_remove(unfinished);
 }
 
 /* Lists the collected errors, and notes about attributes that were not restored on purpose. */
@@ -729,11 +688,12 @@ static void list_missed(struct extract *extract)
                 "btrfs-walk: note: %" PRIu64
                 " file%s lost privileges or protection that --preserve keeps\n",
                 extract->target.lowered, extract->target.lowered == 1 ? " has" : "s have");
-    if (extract->devices)
+    if (extract->devices == 1)
+        fprintf(stderr, "btrfs-walk: note: 1 device node was left out: --preserve makes it\n");
+    else if (extract->devices)
         fprintf(stderr,
-                "btrfs-walk: note: %" PRIu64 " device node%s left out: --preserve makes %s\n",
-                extract->devices, extract->devices == 1 ? " was" : "s were",
-                extract->devices == 1 ? "it" : "them");
+                "btrfs-walk: note: %" PRIu64 " device nodes were left out: --preserve makes them\n",
+                extract->devices);
     if (extract->target.foreign && extract->target.options.preserve)
         fprintf(stderr,
                 "btrfs-walk: note: %" PRIu64
@@ -743,79 +703,26 @@ static void list_missed(struct extract *extract)
                 extract->target.foreign == 1 ? "is" : "are");
 }
 
-static void close_folder(struct extract *extract)
+/* Opens the folder and the lists, and starts the maker, before the sandbox is entered. `context` is
+ * the struct extract. */
+static struct bw_error *open_outputs(void *context, const struct bw_fs *planned)
 {
-    end_maker(extract);
-    bw_target_close(&extract->target);
-    bw_target_close(&extract->look);
-}
-
-static void free_all(struct extract *extract)
-{
-    bw_target_file_abandon(&extract->file);
-    close_folder(extract);
-    pthread_mutex_destroy(&extract->lock);
-    bw_buffer_free(&extract->text);
-}
-
-static int extract_image(const struct cmd_common *common, struct extract_settings *settings,
-                         struct extract *extract,
-                         struct bw_error *(*work)(struct extract *extract, void *context),
-                         void *context)
-{
-    settings->export.salvage = settings->on_error == CMD_ON_ERROR_ZERO;
-    int status = cmd_export_open(common, &settings->export, &extract->export);
-    if (status) {
-        close_folder(extract);
-        return status;
-    }
-    extract->target.options.seed = seed_of(extract->export.session.fs);
-    extract->settings = settings;
-    extract->file.descriptor = -1;
-    pthread_mutex_init(&extract->lock, NULL);
-    extract->again_end = &extract->again;
-    unfinished = &extract->file;
-    cmd_clean_up_on_exit(remove_unfinished);
-    struct bw_error *error = work(extract, context);
-    unfinished = NULL;
-    /* of `deleted`, the older generations are missing */
-    const bool all_listed = !error || (extract->all_listed && !extract->export.bring);
-    cmd_progress_end();
-    end_maker(extract);
-    struct bw_error *unsynced = common->writing.fsync ? bw_target_sync(&extract->target) : NULL;
-    struct bw_error *unlisted = extract_lists_close(&extract->lists, all_listed && !unsynced);
-    error = bw_error_first(error, bw_error_first(unsynced, unlisted));
-    list_missed(extract);
-    status = cmd_export_close(&extract->export, error);
-    free_all(extract);
-    return status;
-}
-
-struct outputs {
-    const struct cmd_common *before; /* may have its own outputs */
-    const struct cmd_common *writing;
-    struct extract *extract;
-    const struct extract_settings *settings;
-};
-
-static struct bw_error *open_folder(void *context, const struct bw_fs *planned)
-{
-    const struct outputs *outputs = context;
-    const struct extract_settings *settings = outputs->settings;
-    if (outputs->before->writing.open_outputs)
-        BW_TRY(outputs->before->writing.open_outputs(outputs->before->writing.outputs, planned));
+    struct extract *extract = context;
+    const struct cmd_common *writing = extract->export.common;
+    const struct extract_settings *settings = extract->settings;
+    if (extract->outer->open_outputs)
+        BW_TRY(extract->outer->open_outputs(extract->outer->outputs, planned));
     int folder;
     bool is_new;
-    BW_TRY(cmd_open_folder(outputs->before, settings->folder, &folder, &is_new));
+    BW_TRY(cmd_open_folder(writing, settings->folder, &folder, &is_new));
     const int again = fcntl(folder, F_DUPFD_CLOEXEC, 0);
-    BW_TRY(bw_target_open(folder, &settings->target, &outputs->extract->target));
-    outputs->extract->target.is_new = is_new;
+    BW_TRY(bw_target_open(folder, &settings->target, &extract->target));
+    extract->target.is_new = is_new;
     if (again < 0)
         return bw_error_from_errno(errno, "cannot open %s", settings->folder);
-    BW_TRY(bw_target_open(again, &settings->target, &outputs->extract->look));
-    BW_TRY(
-        extract_lists_open(&outputs->extract->lists, &settings->lists, outputs->writing, planned));
-    return start_maker(outputs->writing, outputs->extract);
+    BW_TRY(bw_target_open(again, &settings->target, &extract->look));
+    BW_TRY(extract_lists_open(&extract->lists, &settings->lists, writing, planned));
+    return start_maker(writing, extract);
 }
 
 int extract_run(const struct cmd_common *common, struct extract_settings *settings,
@@ -827,15 +734,48 @@ int extract_run(const struct cmd_common *common, struct extract_settings *settin
         return cmd_fail(common, bw_error_no_memory());
     settings->target.missed = add_missed;
     settings->target.context = extract;
-    extract->maker = (struct bw_target_maker){.target = &extract->target,
-                                              .channel = -1,
-                                              .failed = tolerate_maker_error,
-                                              .context = extract};
+    settings->export.salvage = settings->on_error == CMD_ON_ERROR_ZERO;
+    extract->settings = settings;
+    extract->outer = &common->writing;
+    extract->maker = (struct bw_target_maker){
+        .target = &extract->target, .channel = -1, .failed = tolerate_error, .context = extract};
+    extract->file.descriptor = -1;
+    pthread_mutex_init(&extract->lock, NULL);
+    extract->again_end = &extract->again;
     writing.writing.folder = &extract->target.folder;
     writing.writing.preserves = settings->target.preserve;
-    writing.writing.open_outputs = open_folder;
-    writing.writing.outputs = &(struct outputs){common, &writing, extract, settings};
-    int status = extract_image(&writing, settings, extract, work, context);
+    writing.writing.open_outputs = open_outputs;
+    writing.writing.outputs = extract;
+
+    int status = cmd_export_open(&writing, &settings->export, &extract->export);
+    if (!status) {
+        /* The seed of random names is derived from the image. */
+        struct bw_superblock_info superblock;
+        bw_fs_superblock(extract->export.session.fs, &superblock);
+        memcpy(&extract->target.options.seed, superblock.fsid, sizeof(uint64_t));
+        unfinished = &extract->file;
+        cmd_clean_up_on_exit(remove_unfinished);
+        struct bw_error *error = work(extract, context);
+        unfinished = NULL;
+
+        /* of `deleted`, the older generations are missing */
+        const bool all_listed = !error || (extract->all_listed && !extract->export.bring);
+        cmd_progress_end();
+        end_maker(extract);
+        struct bw_error *unsynced = NULL;
+        if (writing.writing.fsync)
+            unsynced = bw_target_sync(&extract->target);
+        struct bw_error *unlisted = extract_lists_close(&extract->lists, all_listed && !unsynced);
+        error = bw_error_first(error, bw_error_first(unsynced, unlisted));
+        list_missed(extract);
+        status = cmd_export_close(&extract->export, error);
+        bw_target_file_abandon(&extract->file);
+    }
+    end_maker(extract);
+    bw_target_close(&extract->target);
+    bw_target_close(&extract->look);
+    pthread_mutex_destroy(&extract->lock);
+    bw_buffer_free(&extract->text);
     free(extract);
     return status;
 }

@@ -31,7 +31,7 @@ extern const struct cmd_option extract_list_options[];
 struct extract_lists {
     const struct cmd_common *common;
     struct cmd_list_file manifest, missed;
-    struct bw_key_map listed; /**< hashes of the names in the manifest, from earlier extractions */
+    struct bw_key_set listed; /**< hashes of the names in the manifest, from earlier extractions */
     struct bw_rows *rows;
     struct bw_rows_stream stream;
     struct bw_hash *hash;
@@ -90,6 +90,7 @@ extern const struct cmd_option extract_options[];
 struct extract {
     struct cmd_export export;
     const struct extract_settings *settings;
+    const struct cmd_writing *outer; /**< outputs that the command opens before those here */
     struct bw_target target;
     struct bw_target look;        /**< the same folder, for the thread that looks ahead */
     struct bw_target_maker maker; /**< makes links and special files */

@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The lists of an extraction: the manifest with hashes, and the paths of missing files. */
+/*
+ * The lists of an extraction: the manifest with hashes, and the paths of missing files.
+ *
+ * A continued extraction appends to the manifest, so it first reads the names that are listed
+ * already. Each name is written in the same way every time, so its JSON identifies it, and only the
+ * hash of that is kept.
+ */
 #include "cli/export/extraction.h"
 
 #include <errno.h>
@@ -48,9 +54,6 @@ static struct bw_error *open_file(const char *name, const struct cmd_common *com
     return bw_error_create(BW_ERROR_USAGE, "%s is an input, which is never overwritten", name);
 }
 
-/* Lines of the manifest. Each name is written in the same way every time, so its JSON identifies
- * it. */
-
 /* The member `name` or `name_bytes` in a row, without its value's last quote. */
 static struct bw_bytes find_name(const char *row, size_t length)
 {
@@ -63,18 +66,6 @@ static struct bw_bytes find_name(const char *row, size_t length)
     while (*end && *end != '"')
         end += *end == '\\' && end[1] ? 2 : 1;
     return (struct bw_bytes){name + 1, (size_t)(end - name - 1)};
-}
-
-static struct bw_error *hash_name(const struct bw_export_entry *item, uint64_t *hash)
-{
-    BW_AUTO_BUFFER struct bw_buffer text = {0};
-    struct bw_json json = bw_json_start(&text, false);
-    bw_json_begin_object(&json, NULL);
-    bw_json_bytes(&json, "name", bw_export_entry_name(item), bw_export_entry_name_length(item));
-    if (text.failed)
-        return bw_error_no_memory();
-    *hash = bw_hash_path(text.data + 1, text.length - 2); /* without the brace and the last quote */
-    return NULL;
 }
 
 /* Reads what an earlier extraction has written. Its mark, and a row that it has not completed, are
@@ -90,21 +81,24 @@ static struct bw_error *read_manifest(struct extract_lists *lists, FILE *file, c
             return NULL;
         *end += (uint64_t)length;
         const struct bw_bytes found = find_name(line, (size_t)length);
+        bool is_new;
         if (found.data)
-            BW_TRY(bw_key_map_put(&lists->listed, bw_hash_path(found.data, found.length), 0));
+            BW_TRY(bw_key_set_add(&lists->listed, bw_hash_path(found.data, found.length), &is_new));
     }
     return feof(file) ? NULL : bw_error_from_errno(errno, "cannot read %s", name);
 }
 
+/* Opens the manifest, and reads it if it is a regular file. */
 static struct bw_error *open_manifest(struct extract_lists *lists, const char *name,
                                       const struct cmd_common *common, const struct bw_fs *planned)
 {
-    int descriptor;
+    int descriptor, opened;
     uint64_t end = 0;
     BW_TRY(open_file(name, common, planned, &descriptor));
-    const char *in_base = cmd_name_in_base(common, name);
-    const int opened = in_base ? fcntl(descriptor, F_DUPFD_CLOEXEC, 0)
-                               : open(name, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (cmd_name_in_base(common, name))
+        opened = fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
+    else
+        opened = open(name, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     FILE *file = opened < 0 ? NULL : fdopen(opened, "r");
     struct stat status;
     struct bw_error *error = NULL;
@@ -122,24 +116,6 @@ static struct bw_error *open_manifest(struct extract_lists *lists, const char *n
     return error;
 }
 
-static struct bw_error *open_missed(struct extract_lists *lists, const char *name,
-                                    const struct cmd_common *common, const struct bw_fs *planned)
-{
-    int descriptor;
-    BW_TRY(open_file(name, common, planned, &descriptor));
-    return cmd_list_file_open(&lists->missed, descriptor, name, &cmd_incomplete_paths, 0);
-}
-
-static struct bw_error *begin_manifest(struct extract_lists *lists)
-{
-    const struct cmd_format_settings settings = {.style = BW_ROWS_JSON_LINES};
-    BW_TRY(cmd_format_rows(&settings, "savedinfo", false, false, &lists->rows));
-    lists->stream = (struct bw_rows_stream){
-        .rows = lists->rows, .consume = cmd_list_file_add, .context = &lists->manifest};
-    bw_hash_prepare();
-    return bw_hash_create(BW_HASH_SHA256, &lists->hash);
-}
-
 struct bw_error *extract_lists_open(struct extract_lists *lists,
                                     const struct extract_list_settings *settings,
                                     const struct cmd_common *common, const struct bw_fs *planned)
@@ -147,20 +123,23 @@ struct bw_error *extract_lists_open(struct extract_lists *lists,
     lists->common = common;
     if (settings->manifest)
         BW_TRY(open_manifest(lists, settings->manifest, common, planned));
-    if (settings->missed)
-        BW_TRY(open_missed(lists, settings->missed, common, planned));
-    return settings->manifest ? begin_manifest(lists) : NULL;
+    if (settings->missed) {
+        int descriptor;
+        BW_TRY(open_file(settings->missed, common, planned, &descriptor));
+        BW_TRY(cmd_list_file_open(&lists->missed, descriptor, settings->missed,
+                                  &cmd_incomplete_paths, 0));
+    }
+    if (!settings->manifest)
+        return NULL;
+    const struct cmd_format_settings rows = {.style = BW_ROWS_JSON_LINES};
+    BW_TRY(cmd_format_rows(&rows, "savedinfo", false, false, &lists->rows));
+    lists->stream = (struct bw_rows_stream){
+        .rows = lists->rows, .consume = cmd_list_file_add, .context = &lists->manifest};
+    bw_hash_prepare();
+    return bw_hash_create(BW_HASH_SHA256, &lists->hash);
 }
 
 /* The current file. */
-
-static void begin_file(struct extract_lists *lists)
-{
-    lists->read = (struct bw_recoverable){0};
-    lists->zeros = 0;
-    if (lists->hash)
-        bw_hash_begin(lists->hash);
-}
 
 void extract_lists_add_part(struct extract_lists *lists, const struct bw_data_part *part)
 {
@@ -175,61 +154,60 @@ void extract_lists_add_part(struct extract_lists *lists, const struct bw_data_pa
         bw_hash_add_zeros(lists->hash, part->length);
 }
 
-static const char *status_of(const struct extract_lists *lists, const struct bw_export_entry *item,
-                             enum extract_outcome outcome)
+/* The word of a row for what was extracted. */
+static const char *status_word(const struct extract_lists *lists,
+                               const struct bw_export_entry *item, enum extract_outcome outcome)
 {
+    if (!item->has_inode)
+        return "lost";
+    if (outcome >= EXTRACT_OMITTED)
+        return "skipped";
+    if (outcome == EXTRACT_LINKED)
+        return "linked";
+    if (lists->read.bad || item->salvaged)
+        return "partly";
     const bool unchecked = item->unchecked || item->inode.flags & BW_INODE_NODATASUM;
-    return !item->has_inode             ? "lost"
-           : outcome >= EXTRACT_OMITTED ? "skipped"
-           : outcome == EXTRACT_LINKED  ? "linked"
-           : lists->read.bad || item->salvaged
-               ? "partly"
-               : bw_recoverable_name(bw_recoverable_kind(&lists->read, unchecked));
+    return bw_recoverable_name(bw_recoverable_kind(&lists->read, unchecked));
 }
 
 static struct bw_error *write_row(struct extract_lists *lists, const struct bw_fs *fs,
                                   const struct bw_export_entry *item, enum extract_outcome outcome)
 {
     char hash[BW_HASH_TEXT] = "";
-    const bool hashed =
-        outcome <= EXTRACT_FOUND && item->type == S_IFREG && lists->zeros <= CMD_HASHING_MOST_ZEROS;
-    if (hashed)
-        bw_hash_end(lists->hash, hash);
     const struct bw_bytes path = {item->path.data, item->path.length};
-    const struct bw_savedinfo row = {
-        .saved = status_of(lists, item, outcome),
+    struct bw_savedinfo row = {
+        .saved = status_word(lists, item, outcome),
         .path = path,
         .path_bytes = path,
         .name = {bw_export_entry_name(item), bw_export_entry_name_length(item)},
         .size = item->inode.size,
         .bad_bytes = lists->read.bad,
-        .algorithm = hashed ? bw_hash_names[BW_HASH_SHA256] : NULL,
-        .hash = hashed ? hash : NULL,
         .subvolume = bw_subvolume_id(item->place.subvolume),
         .inode = item->place.inode,
         .generation = bw_fs_status(fs).generation,
     };
+    if (outcome <= EXTRACT_FOUND && item->type == S_IFREG &&
+        lists->zeros <= CMD_HASHING_MOST_ZEROS) {
+        bw_hash_end(lists->hash, hash);
+        row.algorithm = bw_hash_names[BW_HASH_SHA256];
+        row.hash = hash;
+    }
     return bw_rows_write(&lists->stream, &row, sizeof row, 0);
 }
 
 bool extract_lists_lack(const struct extract_lists *lists, const struct bw_export_entry *item)
 {
-    uint64_t hash;
     if (!lists->manifest.name)
         return false;
-    BW_AUTO_ERROR struct bw_error *error = hash_name(item, &hash);
-    return error || !bw_key_map_has(&lists->listed, hash);
-}
-
-/* Whether a file gets a row: if it was made now, or exists and has none. */
-static bool needs_row(const struct extract_lists *lists, const struct bw_export_entry *item,
-                      enum extract_outcome outcome)
-{
-    if (outcome >= EXTRACT_KEPT)
-        return false;
-    if (outcome == EXTRACT_MADE && item->type == S_IFREG)
+    BW_AUTO_BUFFER struct bw_buffer text = {0};
+    struct bw_json json = bw_json_start(&text, false);
+    bw_json_begin_object(&json, NULL);
+    bw_json_bytes(&json, "name", bw_export_entry_name(item), bw_export_entry_name_length(item));
+    if (text.failed)
         return true;
-    return extract_lists_lack(lists, item);
+    /* without the brace and the last quote */
+    const uint64_t hash = bw_hash_path(text.data + 1, text.length - 2);
+    return !bw_key_set_has(&lists->listed, hash);
 }
 
 struct bw_error *extract_lists_add(struct extract_lists *lists, const struct bw_fs *fs,
@@ -238,9 +216,16 @@ struct bw_error *extract_lists_add(struct extract_lists *lists, const struct bw_
     struct bw_error *error = NULL;
     if (lists->missed.name && outcome == EXTRACT_FAILED)
         error = cmd_list_file_add(&lists->missed, item->path.data, item->path.length + 1);
-    if (!error && lists->rows && needs_row(lists, item, outcome))
+
+    /* A file gets a row if it was made now, or exists and has none. */
+    if (!error && lists->rows && outcome < EXTRACT_KEPT &&
+        ((outcome == EXTRACT_MADE && item->type == S_IFREG) || extract_lists_lack(lists, item)))
         error = write_row(lists, fs, item, outcome);
-    begin_file(lists);
+
+    lists->read = (struct bw_recoverable){0};
+    lists->zeros = 0;
+    if (lists->hash)
+        bw_hash_begin(lists->hash);
     return error;
 }
 
@@ -252,6 +237,6 @@ struct bw_error *extract_lists_close(struct extract_lists *lists, bool complete)
     error = bw_error_first(error, cmd_list_file_close(lists->common, &lists->missed, complete));
     bw_rows_destroy(BW_TAKE(lists->rows));
     bw_hash_destroy(BW_TAKE(lists->hash));
-    bw_key_map_free(&lists->listed);
+    bw_key_set_free(&lists->listed);
     return error;
 }
