@@ -176,25 +176,13 @@ struct tar {
     struct cmd_bad_ranges bad;
     struct cmd_hashing hashing; /* for mtree */
 
-    struct bw_export_entry *again; /* read for verification; comes again to be written; NULL: none
-                                    */
-    bool began;                    /* the entry of the current file has been handled */
-    uint64_t wanted;               /* bytes of data still missing from its entry */
+    /* The file that is read for verification, and will be read again to be written; NULL: none. */
+    struct bw_export_entry *again;
+    bool began;      /* the entry of the current file has been handled */
+    uint64_t wanted; /* bytes of data still missing from the entry of the current file */
 };
 
 /* Entries. */
-
-/* Registers a name. Contents that are already in the archive are not read again. */
-static struct bw_error *register_name(struct tar *tar, struct bw_export_entry *item)
-{
-    struct bw_link link;
-    if (!bw_export_entry_has_names(item))
-        return NULL;
-    if (!bw_links_meet(&tar->links, &item->place, bw_export_entry_name(item), &link))
-        return bw_error_no_memory();
-    item->skipped = !link.is_first && tar->format == BW_ARCHIVE_PAX;
-    return NULL;
-}
 
 /* Whether a file must be verified before it is written. */
 static bool needs_check(const struct tar *tar, const struct bw_export_entry *item)
@@ -216,7 +204,15 @@ static struct bw_error *next_file(void *context, struct bw_stream_file *file, bo
     *got = item;
     if (!item)
         return NULL;
-    struct bw_error *error = register_name(tar, item);
+    /* Contents that are already in the archive under another name are not read again. */
+    struct bw_error *error = NULL;
+    struct bw_link link;
+    if (bw_export_entry_has_names(item)) {
+        if (bw_links_meet(&tar->links, &item->place, bw_export_entry_name(item), &link))
+            item->skipped = !link.is_first && tar->format == BW_ARCHIVE_PAX;
+        else
+            error = bw_error_no_memory();
+    }
     *file = bw_export_entry_stream_file(item);
     if (needs_check(tar, item))
         tar->again = item;
@@ -228,47 +224,6 @@ static struct bw_error *hash_file(void *context, struct bw_data_reader *reader,
 {
     struct tar *tar = context;
     return cmd_hashing_work(&tar->hashing, reader, file);
-}
-
-/* Sets hard and symbolic links of an entry; the texts belong to the tar. */
-static struct bw_error *set_links(struct tar *tar, const struct bw_export_entry *item,
-                                  struct bw_archive_entry *entry)
-{
-    struct bw_link link;
-    tar->target.length = 0;
-    if (bw_export_entry_has_names(item) && bw_links_find(&tar->links, &item->place, &link)) {
-        if (item->skipped && link.state == BW_LINK_MADE) {
-            bw_links_append_path(&tar->links, link.number, &tar->target);
-            bw_buffer_append_byte(&tar->target, '\0');
-            entry->hardlink = tar->target.failed ? NULL : tar->target.data;
-        } else if (item->skipped) {
-            return bw_error_create(BW_ERROR_CORRUPT, "its first hard link is not in the archive");
-        }
-    }
-    if (item->type != S_IFLNK || entry->hardlink)
-        return tar->target.failed ? bw_error_no_memory() : NULL;
-    BW_TRY(cmd_export_read_link(&tar->export, item, &tar->target));
-    entry->symlink = tar->target.data;
-    return NULL;
-}
-
-static struct bw_error *set_details(struct tar *tar, struct bw_export_entry *item,
-                                    struct bw_archive_entry *entry)
-{
-    if (tar->format != BW_ARCHIVE_PAX || entry->hardlink)
-        return NULL;
-    BW_TRY(bw_xattr_reader_read(tar->xattrs, &item->place, &entry->xattrs, &entry->xattr_count));
-    if (item->type != S_IFREG)
-        return NULL;
-    const struct bw_stream_file file = bw_export_entry_stream_file(item);
-    BW_TRY(bw_ranges_read(&tar->ranges, &file.data));
-    if (tar->ranges.lost)
-        cmd_export_miss(&tar->export,
-                        bw_error_prefix(BW_TAKE(tar->ranges.lost), "%s", item->path.data));
-    entry->ranges = tar->ranges.ranges.items;
-    entry->range_count = tar->ranges.ranges.count;
-    entry->is_sparse = tar->ranges.is_sparse;
-    return NULL;
 }
 
 /* Begins an entry, with the owners and times that replace its own. */
@@ -290,16 +245,48 @@ static struct bw_error *begin_archive_entry(struct tar *tar, struct bw_archive_e
     return bw_archive_begin(tar->archive, entry, &tar->wanted);
 }
 
+/* Writes the entry of anything but a directory, without its data. */
 static struct bw_error *write_entry(struct tar *tar, struct bw_export_entry *item)
 {
+    const bool is_pax = tar->format == BW_ARCHIVE_PAX;
     struct bw_archive_entry entry = {.path = bw_export_entry_name(item), .inode = &item->inode};
     if (*item->hash)
         entry.hash = item->hash;
-    BW_TRY(set_links(tar, item, &entry));
-    BW_TRY(set_details(tar, item, &entry));
-    BW_TRY(begin_archive_entry(tar, &entry));
+
+    /* Its links: a further name refers to the first one. */
     struct bw_link link;
-    if (bw_export_entry_has_names(item) && bw_links_find(&tar->links, &item->place, &link))
+    const bool has_names =
+        bw_export_entry_has_names(item) && bw_links_find(&tar->links, &item->place, &link);
+    tar->target.length = 0;
+    if (has_names && item->skipped) {
+        if (link.state != BW_LINK_MADE)
+            return bw_error_create(BW_ERROR_CORRUPT, "its first hard link is not in the archive");
+        bw_links_append_path(&tar->links, link.number, &tar->target);
+        bw_buffer_append_byte(&tar->target, '\0');
+        if (tar->target.failed)
+            return bw_error_no_memory();
+        entry.hardlink = tar->target.data;
+    } else if (item->type == S_IFLNK) {
+        BW_TRY(cmd_export_read_link(&tar->export, item, &tar->target));
+        entry.symlink = tar->target.data;
+    }
+
+    /* Attributes, and the ranges of a sparse file. */
+    if (is_pax && !entry.hardlink)
+        BW_TRY(bw_xattr_reader_read(tar->xattrs, &item->place, &entry.xattrs, &entry.xattr_count));
+    if (is_pax && !entry.hardlink && item->type == S_IFREG) {
+        const struct bw_stream_file file = bw_export_entry_stream_file(item);
+        BW_TRY(bw_ranges_read(&tar->ranges, &file.data));
+        if (tar->ranges.lost)
+            cmd_export_miss(&tar->export,
+                            bw_error_prefix(BW_TAKE(tar->ranges.lost), "%s", item->path.data));
+        entry.ranges = tar->ranges.ranges.items;
+        entry.range_count = tar->ranges.ranges.count;
+        entry.is_sparse = tar->ranges.is_sparse;
+    }
+
+    BW_TRY(begin_archive_entry(tar, &entry));
+    if (has_names)
         bw_links_set(&tar->links, link.number, BW_LINK_MADE);
     return NULL;
 }
@@ -321,14 +308,18 @@ static struct bw_error *write_directory(struct tar *tar, const char *path,
     struct bw_archive_entry entry = {.inode = inode};
     struct bw_error *error = NULL;
     tar->target.length = 0;
-    bw_buffer_format(&tar->target, "%s%s%c", *path ? path : ".", is_pax ? "/" : "", '\0');
+    bw_buffer_format(&tar->target, "%s", *path ? path : ".");
+    bw_buffer_append(&tar->target, "/", is_pax);
+    bw_buffer_append_byte(&tar->target, '\0');
     if (tar->target.failed)
         return bw_error_no_memory();
     entry.path = tar->target.data;
     if (is_pax)
         error = cmd_image_error(
             bw_xattr_reader_read(tar->xattrs, place, &entry.xattrs, &entry.xattr_count));
-    return tolerate_error(tar, error ? error : begin_archive_entry(tar, &entry), path);
+    if (!error)
+        error = begin_archive_entry(tar, &entry);
+    return tolerate_error(tar, error, path);
 }
 
 /* Without --sort=name, a directory is written first with all permissions of its owner, so that
@@ -342,52 +333,40 @@ static struct bw_error *write_turn(void *context, const char *path,
     struct bw_inode inode = bw_made_directory_inode(directory);
     if (turn == BW_DIRECTORY_AGAIN && !is_pax)
         return NULL;
-    inode.mode |= turn == BW_DIRECTORY_FIRST && is_pax ? S_IRWXU : 0;
+    if (turn == BW_DIRECTORY_FIRST && is_pax)
+        inode.mode |= S_IRWXU;
     return write_directory(tar, path, &directory->place, &inode);
-}
-
-/* Whether there can be no entry for an item; reports the reason. */
-static bool is_omitted(struct tar *tar, struct bw_export_entry *item)
-{
-    if (item->type == S_IFSOCK) {
-        bw_fs_report(tar->export.session.fs, BW_WARNING,
-                     bw_error_create(BW_ERROR_UNSUPPORTED,
-                                     "%s: skipped: sockets cannot be archived", item->path.data));
-        return true;
-    }
-    bool hashed = tar->format != BW_ARCHIVE_MTREE || item->type != S_IFREG || *item->hash;
-    bool lost = !item->has_inode || !item->type || (item->error && tar->format != BW_ARCHIVE_MTREE);
-    if (lost || !hashed)
-        cmd_export_miss_item(&tar->export, item);
-    return lost;
 }
 
 /* Begins an entry. Fails only if nothing more can be written. */
 static struct bw_error *begin_entry(struct tar *tar, struct bw_export_entry *item)
 {
+    const bool is_mtree = tar->format == BW_ARCHIVE_MTREE;
+    const char *name = bw_export_entry_name(item);
+    const size_t length = bw_export_entry_name_length(item);
     tar->began = true;
     tar->wanted = 0;
-    if (is_omitted(tar, item))
-        return NULL;
-    if (item->type == S_IFDIR && tar->state->sort == SORT_NAME)
-        return write_directory(tar, bw_export_entry_name(item), &item->place, &item->inode);
-    if (item->type == S_IFDIR)
-        return bw_directory_order_add(&tar->directories, bw_export_entry_name(item),
-                                      bw_export_entry_name_length(item), &item->place,
-                                      &item->inode);
-    if (tar->state->sort != SORT_NAME)
-        BW_TRY(bw_directory_order_enter(&tar->directories, bw_export_entry_name(item),
-                                        bw_export_entry_name_length(item)));
-    return tolerate_error(tar, write_entry(tar, item), item->path.data);
-}
 
-static struct bw_error *tolerate_bad_part(struct tar *tar, const struct bw_export_entry *item,
-                                          const struct bw_data_part *part)
-{
-    if (tar->bad.on_error == CMD_ON_ERROR_FAIL)
-        return cmd_bad_error(item->path.data, part);
-    cmd_bad_add(&tar->bad, item->path.data, part);
-    return bw_archive_add_zeros(tar->archive, part->length);
+    /* There may be no entry, or only an incomplete one. */
+    if (item->type == S_IFSOCK) {
+        bw_fs_report(tar->export.session.fs, BW_WARNING,
+                     bw_error_create(BW_ERROR_UNSUPPORTED,
+                                     "%s: skipped: sockets cannot be archived", item->path.data));
+        return NULL;
+    }
+    const bool is_lost = !item->has_inode || !item->type || (item->error && !is_mtree);
+    if (is_lost || (is_mtree && item->type == S_IFREG && !*item->hash))
+        cmd_export_miss_item(&tar->export, item);
+    if (is_lost)
+        return NULL;
+
+    if (item->type == S_IFDIR && tar->state->sort == SORT_NAME)
+        return write_directory(tar, name, &item->place, &item->inode);
+    if (item->type == S_IFDIR)
+        return bw_directory_order_add(&tar->directories, name, length, &item->place, &item->inode);
+    if (tar->state->sort != SORT_NAME)
+        BW_TRY(bw_directory_order_enter(&tar->directories, name, length));
+    return tolerate_error(tar, write_entry(tar, item), item->path.data);
 }
 
 static struct bw_error *write_part(void *context, const struct bw_stream_file *file,
@@ -407,9 +386,11 @@ static struct bw_error *write_part(void *context, const struct bw_stream_file *f
     if (!tar->wanted)
         return NULL; /* omitted */
     tar->wanted -= part->length < tar->wanted ? part->length : tar->wanted;
+    if (part->kind == BW_DATA_BAD && tar->bad.on_error == CMD_ON_ERROR_FAIL)
+        return cmd_bad_error(item->path.data, part);
     if (part->kind == BW_DATA_BAD)
-        return tolerate_bad_part(tar, item, part);
-    if (part->kind == BW_DATA_HOLE)
+        cmd_bad_add(&tar->bad, item->path.data, part);
+    if (part->kind != BW_DATA_BYTES)
         return bw_archive_add_zeros(tar->archive, part->length);
     cmd_progress_add(part->length);
     return bw_archive_add(tar->archive, part->bytes, (size_t)part->length);
@@ -432,65 +413,42 @@ static struct bw_error *finish_file(void *context, const struct bw_stream_file *
     return error;
 }
 
-static struct bw_error *start_output(struct tar *tar)
+/* Writes the archive, after the output file and the image were opened. */
+static struct bw_error *write_archive(struct tar *tar)
 {
-    if (tar->format != BW_ARCHIVE_MTREE && isatty(cmd_output_file_descriptor(&tar->file)))
-        return bw_error_create(
-            BW_ERROR_USAGE,
-            "refusing to write an archive to a terminal; redirect stdout, or use -f FILE");
-    return cmd_output_file_start(&tar->file);
-}
-
-static struct bw_error *write_archive(const struct tar_state *state, struct tar *tar)
-{
+    const struct tar_state *state = tar->state;
+    const struct bw_walk_options *walk = &state->export.walk;
+    struct bw_fs *fs = tar->export.session.fs;
+    const bool is_mtree = tar->format == BW_ARCHIVE_MTREE;
     const struct bw_stream stream = {.struct_size = sizeof stream,
-                                     .threads = state->export.walk.threads,
+                                     .threads = walk->threads,
                                      .next = next_file,
-                                     .work = tar->format == BW_ARCHIVE_MTREE ? hash_file : NULL,
+                                     .work = is_mtree ? hash_file : NULL,
                                      .work_limit = CMD_HASHING_LIMIT,
                                      .visit = write_part,
                                      .finish = finish_file,
                                      .context = tar,
                                      .held = cmd_export_held};
-    BW_TRY(bw_archive_create(tar->format, cmd_output_file_add, &tar->file, &tar->archive));
-    BW_TRY(start_output(tar));
-    cmd_export_expect(&tar->export);
-    BW_TRY(cmd_export_start(&tar->export, BW_WALK_ALL, 0));
-    BW_TRY(bw_stream_run(tar->export.session.fs, &stream));
-    BW_TRY(bw_directory_order_end(&tar->directories));
-    return bw_archive_end(tar->archive);
-}
-
-/* Whether the walk passes each directory only once, and after its parent. */
-static bool is_complete(const struct cmd_export *export)
-{
-    const struct cmd_export_settings *settings = export->settings;
-    return export->starts.count <= 1 && !settings->naming.components && !settings->walk.selection &&
-           !settings->walk.mindepth;
-}
-
-static struct bw_error *init(struct tar *tar, enum cmd_on_error on_error)
-{
-    struct bw_fs *fs = tar->export.session.fs;
     tar->directories.write = write_turn;
     tar->directories.context = tar;
-    tar->directories.all.complete = is_complete(&tar->export);
-    bw_links_init(&tar->links);
-    cmd_hashing_init(&tar->hashing, BW_HASH_SHA256);
-    tar->bad = (struct cmd_bad_ranges){.fs = fs, .on_error = on_error};
+    /* The walk passes each directory only once, and after its parent, unless: */
+    tar->directories.all.complete = tar->export.starts.count <= 1 &&
+                                    !state->export.naming.components && !walk->selection &&
+                                    !walk->mindepth;
+    tar->bad = (struct cmd_bad_ranges){.fs = fs, .on_error = state->on_error};
     BW_TRY(bw_xattr_reader_create(fs, &tar->xattrs));
-    return bw_ranges_init(&tar->ranges, fs);
-}
-
-static void free_all(struct tar *tar)
-{
-    bw_archive_destroy(tar->archive);
-    bw_links_free(&tar->links);
-    bw_directory_order_free(&tar->directories);
-    bw_xattr_reader_destroy(tar->xattrs);
-    bw_ranges_free(&tar->ranges);
-    cmd_hashing_free(&tar->hashing);
-    bw_buffer_free(&tar->target);
+    BW_TRY(bw_ranges_init(&tar->ranges, fs));
+    BW_TRY(bw_archive_create(tar->format, cmd_output_file_add, &tar->file, &tar->archive));
+    if (!is_mtree && isatty(cmd_output_file_descriptor(&tar->file)))
+        return bw_error_create(
+            BW_ERROR_USAGE,
+            "refusing to write an archive to a terminal; redirect stdout, or use -f FILE");
+    BW_TRY(cmd_output_file_start(&tar->file));
+    cmd_export_expect(&tar->export);
+    BW_TRY(cmd_export_start(&tar->export, BW_WALK_ALL, 0));
+    BW_TRY(bw_stream_run(fs, &stream));
+    BW_TRY(bw_directory_order_end(&tar->directories));
+    return bw_archive_end(tar->archive);
 }
 
 static int run(const struct cmd_common *common, void *settings)
@@ -509,14 +467,20 @@ static int run(const struct cmd_common *common, void *settings)
         bw_error_free(cmd_output_file_close(&tar.file, NULL));
         return status;
     }
-    struct bw_error *error = init(&tar, state->on_error);
-    if (!error)
-        error = write_archive(state, &tar);
+    bw_links_init(&tar.links);
+    cmd_hashing_init(&tar.hashing, BW_HASH_SHA256);
+    struct bw_error *error = write_archive(&tar);
     bool usage = error && error->code == BW_ERROR_USAGE;
     if (tar.again)
         bw_entry_queue_release(tar.export.queue, tar.again);
     status = cmd_export_close(&tar.export, cmd_output_file_close(&tar.file, error));
-    free_all(&tar);
+    bw_archive_destroy(tar.archive);
+    bw_links_free(&tar.links);
+    bw_directory_order_free(&tar.directories);
+    bw_xattr_reader_destroy(tar.xattrs);
+    bw_ranges_free(&tar.ranges);
+    cmd_hashing_free(&tar.hashing);
+    bw_buffer_free(&tar.target);
     return usage ? STATUS_CANNOT : status;
 }
 
