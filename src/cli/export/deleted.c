@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The deleted command: files that older generations contain and the current one lacks, as rows or
- * extracted. */
+/*
+ * The deleted command: files that older generations contain and the current one lacks.
+ *
+ * bw_deleted_next() opens one historic root after the other, from the newest to the oldest. The
+ * entries that only exist there go to a stream: either of this file, which measures how much of
+ * each file is readable and writes a row; or of an extraction (extraction.h), to which the entries
+ * are brought with names that no newer file has.
+ */
 #include "btrfs-walk/history.h"
 
 #include <inttypes.h>
@@ -40,9 +46,10 @@ struct deleting {
     struct bw_key_map taken; /* hashes of paths, and whether an extracted file has the path */
     struct bw_buffer freed;  /* hashes of paths whose files turned out incomplete */
     struct bw_buffer path;
-    uint64_t unverified;            /* number of files without checksums, listed or omitted */
-    struct bw_snapshots *snapshots; /* of the subvolume `of` */
-    uint64_t of;
+    uint64_t unverified; /* number of files without checksums, listed or omitted */
+    /* The snapshots of the subvolume of the last row. */
+    struct bw_snapshots *snapshots;
+    uint64_t snapshots_of;
 };
 
 static struct bw_error *store_since(void *target, const struct cmd_option *option,
@@ -110,34 +117,30 @@ static void close_deleted(struct deleting *deleting)
     bw_buffer_free(&deleting->path);
 }
 
-/* Calls `work` for each historic root. */
-static struct bw_error *for_each_state(struct deleting *deleting,
-                                       struct bw_error *(*work)(struct deleting *deleting))
+/* Opens the next historic root; deleting->state is NULL after the last. */
+static struct bw_error *open_next_root(struct deleting *deleting)
 {
-    for (;;) {
-        BW_TRY(bw_deleted_next(deleting->deleted, &deleting->state));
-        if (!deleting->state)
-            return NULL;
-        if (deleting->state->lost && !deleting->state->is_present &&
-            deleting->common->messages.verbose)
-            fprintf(stderr,
-                    "btrfs-walk: generation %" PRIu64
-                    " is incomplete: files in its lost blocks are not listed\n",
-                    deleting->state->generation);
-        BW_TRY(work(deleting));
-    }
+    BW_TRY(bw_deleted_next(deleting->deleted, &deleting->state));
+    const struct bw_deleted_state *state = deleting->state;
+    if (state && state->lost && !state->is_present && deleting->common->messages.verbose)
+        fprintf(stderr,
+                "btrfs-walk: generation %" PRIu64
+                " is incomplete: files in its lost blocks are not listed\n",
+                state->generation);
+    return NULL;
 }
 
 /* Prints the number of files without checksums, and the option to extract them. */
 static void report_unverifiable(const struct deleting *deleting)
 {
-    if (deleting->unverified && !deleting->common->messages.quiet)
-        fprintf(stderr,
-                "btrfs-walk: note: %" PRIu64
-                " file%s no checksums, and may contain anything: --extract includes %s only with "
-                "--unverified\n",
-                deleting->unverified, deleting->unverified == 1 ? " has" : "s have",
-                deleting->unverified == 1 ? "it" : "them");
+    const bool is_one = deleting->unverified == 1;
+    if (!deleting->unverified || deleting->common->messages.quiet)
+        return;
+    fprintf(stderr,
+            "btrfs-walk: note: %" PRIu64
+            " file%s no checksums, and may contain anything: --extract includes %s only with "
+            "--unverified\n",
+            deleting->unverified, is_one ? " has" : "s have", is_one ? "it" : "them");
 }
 
 /* Output as rows. */
@@ -182,10 +185,10 @@ static struct bw_error *find_snapshot(struct deleting *deleting, const struct bw
                                           .generation = item->inode.generation};
     struct bw_place place;
     struct bw_inode inode;
-    if (!deleting->snapshots || deleting->of != id) {
+    if (!deleting->snapshots || deleting->snapshots_of != id) {
         bw_snapshots_close(BW_TAKE(deleting->snapshots));
         BW_TRY(bw_snapshots_open(present, id, &deleting->snapshots));
-        deleting->of = id;
+        deleting->snapshots_of = id;
     }
     for (size_t i = 0; i < bw_snapshots_count(deleting->snapshots); i++) {
         if (!bw_snapshots_find(deleting->snapshots, i, &file, &place, &inode))
@@ -203,14 +206,15 @@ static struct bw_error *write_row(struct deleting *deleting, const struct bw_exp
     const struct bw_snapshot *snapshot = NULL;
     struct cmd_range_texts texts;
     const struct bw_recoverable *recoverable = &deleting->recoverable;
-    const bool unchecked = item->inode.flags & BW_INODE_NODATASUM;
+    const enum bw_recoverable_kind kind =
+        bw_recoverable_kind(recoverable, item->inode.flags & BW_INODE_NODATASUM);
     const bool is_top = item->place.inode == BW_TOP_DIRECTORY, has_size = item->type != S_IFDIR;
     const bool unread = item->skipped && item->type == S_IFREG && item->inode.size;
     const struct bw_bytes path = {item->path.data, item->path.length};
     if (!is_top)
         BW_TRY(find_snapshot(deleting, item, &copy, &snapshot));
     const struct bw_deletedinfo row = {
-        .recoverable = bw_recoverable_name(bw_recoverable_kind(recoverable, unchecked)),
+        .recoverable = bw_recoverable_name(kind),
         .generation = deleting->state->generation,
         .tree_root = deleting->state->tree_root,
         .changed = bw_time_nanoseconds(&deleting->state->time),
@@ -226,12 +230,16 @@ static struct bw_error *write_row(struct deleting *deleting, const struct bw_exp
         .snapshot_path = {copy, copy ? strlen(copy) : 0},
         .snapshot_time = snapshot ? bw_time_nanoseconds(&snapshot->time) : 0,
     };
-    deleting->unverified +=
-        !unread && bw_recoverable_kind(recoverable, unchecked) == BW_RECOVERABLE_UNVERIFIED;
-    return cmd_format_write(deleting->answer, &row, sizeof row,
-                            (has_size ? 0 : BW_MEMBER(deletedinfo, size)) |
-                                (snapshot ? 0 : BW_MEMBER(deletedinfo, snapshot_time)) |
-                                (unread ? BW_MEMBER(deletedinfo, recoverable) : 0));
+    uint64_t absent = 0;
+    if (!has_size)
+        absent |= BW_MEMBER(deletedinfo, size);
+    if (!snapshot)
+        absent |= BW_MEMBER(deletedinfo, snapshot_time);
+    if (unread)
+        absent |= BW_MEMBER(deletedinfo, recoverable);
+    else if (kind == BW_RECOVERABLE_UNVERIFIED)
+        deleting->unverified++;
+    return cmd_format_write(deleting->answer, &row, sizeof row, absent);
 }
 
 static struct bw_error *finish(void *context, const struct bw_stream_file *file, bool complete)
@@ -244,7 +252,8 @@ static struct bw_error *finish(void *context, const struct bw_stream_file *file,
     return error;
 }
 
-static struct bw_error *list_state(struct deleting *deleting)
+/* Lists the entries of the current historic root. */
+static struct bw_error *list_root(struct deleting *deleting)
 {
     const unsigned types = deleting->settings->extract.export.selection.types;
     const unsigned passes[] = {types ? types : BW_WALK_ALL, 0};
@@ -271,7 +280,12 @@ static struct bw_error *list(struct cmd_format *answer, void *context)
     deleting->answer = answer;
     struct bw_error *error = open_deleted(deleting, answer->session.fs);
     if (!error)
-        error = for_each_state(deleting, list_state);
+        error = open_next_root(deleting);
+    while (!error && deleting->state) {
+        error = list_root(deleting);
+        if (!error)
+            error = open_next_root(deleting);
+    }
     close_deleted(deleting);
     return error;
 }
@@ -279,25 +293,6 @@ static struct bw_error *list(struct cmd_format *answer, void *context)
 /* Extracting. */
 
 enum { FREE, TAKEN };
-
-/* If a newer file with this path was extracted, changes the path to NAME.~GENERATION~, as numbered
- * backups do. */
-static struct bw_error *make_unique(struct deleting *deleting, struct bw_entry *entry)
-{
-    const uint64_t hash = bw_hash_path(entry->path, entry->path_length);
-    struct bw_buffer *path = &deleting->path;
-    if (bw_key_map_get(&deleting->taken, hash, UINT32_MAX) != TAKEN)
-        return bw_key_map_put(&deleting->taken, hash, TAKEN);
-    path->length = 0;
-    bw_buffer_append(path, entry->path, entry->path_length);
-    bw_buffer_format(path, ".~%" PRIu64 "~", deleting->state->generation);
-    bw_buffer_append_byte(path, '\0');
-    if (path->failed)
-        return bw_error_no_memory();
-    entry->path = path->data;
-    entry->path_length = path->length - 1;
-    return NULL;
-}
 
 /* The thread that visits the entries of this generation uses the map, so the path becomes free only
  * for older generations. */
@@ -307,15 +302,6 @@ static struct bw_error *add_free_name(void *context, const char *path, size_t le
     const uint64_t hash = bw_hash_path(path, length);
     bw_buffer_append(&deleting->freed, (const char *)&hash, sizeof hash);
     return deleting->freed.failed ? bw_error_no_memory() : NULL;
-}
-
-static struct bw_error *free_names(struct deleting *deleting)
-{
-    for (uint64_t hash; deleting->freed.length; deleting->freed.length -= sizeof hash) {
-        memcpy(&hash, deleting->freed.data + deleting->freed.length - sizeof hash, sizeof hash);
-        BW_TRY(bw_key_map_put(&deleting->taken, hash, FREE));
-    }
-    return NULL;
 }
 
 /* Whether the contents of a file cannot be verified: it has no checksums, and its data is not
@@ -344,6 +330,7 @@ static struct bw_error *find_unverifiable(const struct deleting *deleting,
     return NULL;
 }
 
+/* Passes an entry on to the extraction, unless it cannot be verified. */
 static struct bw_error *visit_unless_unverifiable(void *context, const struct bw_entry *entry)
 {
     struct deleting *deleting = context;
@@ -355,8 +342,25 @@ static struct bw_error *visit_unless_unverifiable(void *context, const struct bw
         deleting->unverified++;
         return NULL;
     }
-    if (!S_ISDIR(entry->inode->mode))
-        BW_TRY(make_unique(deleting, &named));
+    if (S_ISDIR(entry->inode->mode))
+        return deleting->visit(deleting->visitor, &named);
+
+    /* If a newer file with this path was extracted, the path becomes NAME.~GENERATION~, as numbered
+     * backups are called. */
+    const uint64_t hash = bw_hash_path(entry->path, entry->path_length);
+    struct bw_buffer *path = &deleting->path;
+    if (bw_key_map_get(&deleting->taken, hash, UINT32_MAX) == TAKEN) {
+        path->length = 0;
+        bw_buffer_append(path, entry->path, entry->path_length);
+        bw_buffer_format(path, ".~%" PRIu64 "~", deleting->state->generation);
+        bw_buffer_append_byte(path, '\0');
+        if (path->failed)
+            return bw_error_no_memory();
+        named.path = path->data;
+        named.path_length = path->length - 1;
+    } else {
+        BW_TRY(bw_key_map_put(&deleting->taken, hash, TAKEN));
+    }
     return deleting->visit(deleting->visitor, &named);
 }
 
@@ -369,11 +373,16 @@ static struct bw_error *bring_to_extract(void *context, unsigned types, bw_entry
     return bw_deleted_visit(deleting->deleted, types, visit_unless_unverifiable, deleting);
 }
 
-static struct bw_error *extract_state(struct deleting *deleting)
+/* Extracts the entries of the current historic root. */
+static struct bw_error *extract_root(struct deleting *deleting)
 {
     deleting->extract->generation = deleting->state->generation;
     BW_TRY(extract_from(deleting->extract, deleting->state->fs));
-    return free_names(deleting);
+    for (uint64_t hash; deleting->freed.length; deleting->freed.length -= sizeof hash) {
+        memcpy(&hash, deleting->freed.data + deleting->freed.length - sizeof hash, sizeof hash);
+        BW_TRY(bw_key_map_put(&deleting->taken, hash, FREE));
+    }
+    return NULL;
 }
 
 static struct bw_error *extract_all(struct extract *extract, void *context)
@@ -386,37 +395,15 @@ static struct bw_error *extract_all(struct extract *extract, void *context)
     extract->context = deleting;
     struct bw_error *error = open_deleted(deleting, extract->export.session.fs);
     if (!error)
-        error = for_each_state(deleting, extract_state);
+        error = open_next_root(deleting);
+    while (!error && deleting->state) {
+        error = extract_root(deleting);
+        if (!error)
+            error = open_next_root(deleting);
+    }
     report_unverifiable(deleting);
     close_deleted(deleting);
     return error;
-}
-
-/* Extracts without PATHs, because they would be looked up in the current generation. */
-static int run_extract(struct deleting *deleting, const struct cmd_common *common,
-                       struct deleted_state *settings)
-{
-    struct cmd_common without_path = *common;
-    without_path.path_count = 0;
-    settings->extract.export.walk.types = settings->extract.export.selection.types;
-    return extract_run(&without_path, &settings->extract, extract_all, deleting);
-}
-
-static int run_list(struct deleting *deleting, const struct cmd_common *common)
-{
-    const struct cmd_format_plan plan = {
-        .record = cmd_deleted.record,
-        .columns = "recoverable,generation,changed,type,size,path,snapshot_path",
-        .list = list,
-        .context = deleting,
-    };
-    struct cmd_common own = *common;
-    if (own.format.null && cmd_format_is_for_people(common))
-        own.format.columns = "path";
-    const int status = cmd_format_run(&own, &plan);
-    if (cmd_format_is_for_people(&own))
-        report_unverifiable(deleting);
-    return status;
 }
 
 static int run(const struct cmd_common *common, void *state)
@@ -424,12 +411,31 @@ static int run(const struct cmd_common *common, void *state)
     struct deleted_state *settings = state;
     struct deleting deleting = {.settings = settings, .common = common};
     struct cmd_common own;
+    int status;
     if (common->path_count > 1)
         return cmd_fail(common, bw_error_create(BW_ERROR_USAGE, "at most one PATH can be given"));
     struct bw_error *error = cmd_index_begin(&deleting.index, common, &settings->states, &own);
-    const int status = error                      ? cmd_fail(common, error)
-                       : settings->extract.folder ? run_extract(&deleting, &own, settings)
-                                                  : run_list(&deleting, &own);
+    if (error) {
+        status = cmd_fail(common, error);
+    } else if (settings->extract.folder) {
+        /* Without PATHs, because the extraction would look them up in the current generation. */
+        struct cmd_common without_path = own;
+        without_path.path_count = 0;
+        settings->extract.export.walk.types = settings->extract.export.selection.types;
+        status = extract_run(&without_path, &settings->extract, extract_all, &deleting);
+    } else {
+        const struct cmd_format_plan plan = {
+            .record = cmd_deleted.record,
+            .columns = "recoverable,generation,changed,type,size,path,snapshot_path",
+            .list = list,
+            .context = &deleting,
+        };
+        if (own.format.null && cmd_format_is_for_people(&own))
+            own.format.columns = "path";
+        status = cmd_format_run(&own, &plan);
+        if (cmd_format_is_for_people(&own))
+            report_unverifiable(&deleting);
+    }
     cmd_index_end(&deleting.index);
     return status;
 }
