@@ -108,11 +108,11 @@ static struct bw_error *list_all(struct cmd_format *format, void *context)
 static int run(const struct cmd_common *common, void *state)
 {
     const struct chunks_state *chunks = state;
+    const char *by_chunk = "logical,length,chunk_type,profile,used,stripes",
+               *by_device = "devid,offset,stripe_length,chunk_type,profile,logical,length,used";
     const struct cmd_format_plan plan = {
         .record = cmd_chunks.record,
-        .columns = chunks->by == BY_DEVICE
-                       ? "devid,offset,stripe_length,chunk_type,profile,logical,length,used"
-                       : "logical,length,chunk_type,profile,used,stripes",
+        .columns = chunks->by == BY_DEVICE ? by_device : by_chunk,
         .list = list_all,
         .context = state,
     };

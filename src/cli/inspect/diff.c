@@ -1,6 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The diff command: differences between two subvolumes, or between a subvolume and a folder or send
- * streams, in the format of `zfs diff -FH` or as rows. */
+/*
+ * The diff command: differences between two sides A and B, in the format of `zfs diff -FH` or as
+ * rows. A is a subvolume; list() finds out what B is:
+ *
+ *     compare_since()         A in the generation of --since, compared with the present A
+ *     compare_folder()        a directory of this machine, or a list of files
+ *     compare_all_streamed()  each subvolume of send streams, compared with the one of the same
+ * UUID compare_one_streamed()  likewise for one subvolume compare_subvolumes()    another
+ * subvolume, perhaps in another image or generation
+ *
+ * --since selects a committed generation by its number, or the newest one whose last change is not
+ * after a date. If its root tree is no longer on the disk, only the generations of inodes remain.
+ * For a date, the subvolumes then show which transactions were before it: each records the
+ * transactions of its creation and its last change, with their times.
+ */
 #include "btrfs-walk/diff.h"
 
 #include <fcntl.h>
@@ -10,10 +23,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/escape.h"
 #include "base/human.h"
+#include "base/vector.h"
 #include "btrfs-walk/image.h"
 #include "btrfs-walk/records.h"
 #include "btrfs-walk/stream.h"
@@ -23,11 +36,19 @@
 #include "cli/common/monitor.h"
 #include "cli/common/output_format.h"
 #include "cli/common/selection.h"
-#include "cli/inspect/diff_since.h"
+
+BW_VECTOR(names, const char *);
+
+/* The arguments of --since and the options for its scan. */
+struct since {
+    const char *given;   /* NULL: the option was not given */
+    uint64_t generation; /* 0: `date` is given */
+    int64_t date;        /* nanoseconds since 1970 */
+    struct cmd_generations_settings scan;
+};
 
 struct diff_state {
-    const char **others; /* images or streams of the second file system, or one folder */
-    size_t other_count, other_capacity;
+    struct names others; /* images or streams of the second file system, or one folder */
     const char *other_partition, *below;
     const char *only; /* the letters to print; NULL: all */
     unsigned reading; /* enum bw_diff_reading */
@@ -35,8 +56,8 @@ struct diff_state {
     bool stat, by_path, exit_code;
     bool with_folder;     /* `others` is a directory of this machine */
     struct bw_list *list; /* `others` is a list of files; or NULL */
-    struct cmd_since since;
-    struct cmd_index index; /* of --since */
+    struct since since;
+    struct cmd_index index; /* the file of --index, for --since */
 };
 
 /* A running comparison. */
@@ -57,10 +78,7 @@ static struct bw_error *store_other(void *target, const struct cmd_option *optio
 {
     struct diff_state *state = target;
     (void)option;
-    if (!BW_ARRAY_RESERVE(state->others, state->other_count, state->other_capacity))
-        return bw_error_no_memory();
-    state->others[state->other_count++] = argument;
-    return NULL;
+    return names_push(&state->others, argument);
 }
 
 static struct bw_error *store_only(void *target, const struct cmd_option *option,
@@ -68,9 +86,23 @@ static struct bw_error *store_only(void *target, const struct cmd_option *option
 {
     static const char letters[] = "ADMRT?";
     *(const char **)target = argument;
-    return *argument && !argument[strspn(argument, letters)]
-               ? NULL
-               : cmd_bad_argument(option, argument, "some of the letters ADMRT?");
+    if (!*argument || argument[strspn(argument, letters)])
+        return cmd_bad_argument(option, argument, "some of the letters ADMRT?");
+    return NULL;
+}
+
+static struct bw_error *store_since(void *target, const struct cmd_option *option,
+                                    const char *argument)
+{
+    struct since *since = target;
+    since->given = argument;
+    if (cmd_parse_number(argument, 1, UINT64_MAX, &since->generation))
+        return NULL;
+    since->generation = 0;
+    if (!bw_parse_date(argument, &since->date))
+        return cmd_bad_argument(option, argument,
+                                "a generation, a date like '2026-11-21 07:57' in UTC, or @SECONDS");
+    return NULL;
 }
 
 static const char *const readings[] = {"needed", "never", "always", NULL};
@@ -98,7 +130,9 @@ static const struct cmd_option options[] = {
      CMD_FLAG(struct diff_state, exit_code)},
     {0, "stat", NULL, "also print the number of differing bytes, and the totals on stderr",
      CMD_FLAG(struct diff_state, stat)},
-    CMD_GROUP(cmd_since_options, struct diff_state, since),
+    {0, "since", "GEN|DATE", "list what changed in all subvolumes since a transaction or a date",
+     .store = store_since, .offset = offsetof(struct diff_state, since)},
+    CMD_GROUP(cmd_generations_options, struct diff_state, since.scan),
     {0},
 };
 
@@ -144,7 +178,10 @@ static char letter_of_type(const char *name)
 static void append_name(struct bw_buffer *line, bool raw, struct bw_bytes name)
 {
     bw_buffer_append_byte(line, raw ? '\0' : '\t');
-    (raw ? bw_buffer_append : bw_escape_line)(line, name.data, name.length);
+    if (raw)
+        bw_buffer_append(line, name.data, name.length);
+    else
+        bw_escape_line(line, name.data, name.length);
 }
 
 static struct bw_error *print_line(struct cmd_format *format, const void *record, uint64_t absent)
@@ -171,21 +208,10 @@ static struct bw_error *print_line(struct cmd_format *format, const void *record
 
 /* Output as rows. */
 
-static uint64_t absent_members(const struct bw_difference *difference)
+/* Whether the size of an entry of this type is known. */
+static bool has_size(uint8_t type, const struct bw_diff_entry *entry)
 {
-    const struct bw_diff_entry *old = difference->old_entry, *new = difference->entry;
-    const bool sized[2] = {
-        difference->old_type && difference->old_type != BW_FILE_DIRECTORY &&
-            !(old && !(old->known & BW_KNOWS_SIZE)),
-        difference->type && difference->type != BW_FILE_DIRECTORY &&
-            !(new && !(new->known &BW_KNOWS_SIZE)),
-    };
-    return (sized[0] ? 0 : BW_MEMBER(diffinfo, old_size)) |
-           (sized[1] ? 0 : BW_MEMBER(diffinfo, size)) |
-           (difference->old_inode ? 0 : BW_MEMBER(diffinfo, old_inode)) |
-           (difference->inode ? 0 : BW_MEMBER(diffinfo, inode)) |
-           (difference->old_subvolume ? 0 : BW_MEMBER(diffinfo, old_subvolume)) |
-           (difference->subvolume ? 0 : BW_MEMBER(diffinfo, subvolume));
+    return type && type != BW_FILE_DIRECTORY && (!entry || entry->known & BW_KNOWS_SIZE);
 }
 
 /* The path from the top of the compared subvolumes; with several of them, from the top of all. */
@@ -202,8 +228,12 @@ static struct bw_bytes whole_path(struct diffing *diffing, unsigned number, cons
     return (struct bw_bytes){whole->data, whole->length};
 }
 
-static struct bw_error *write_row(struct diffing *diffing, const struct bw_difference *difference)
+static struct bw_error *write_difference(void *context, const struct bw_difference *difference)
 {
+    struct diffing *diffing = context;
+    const char *only = diffing->state->only;
+    if (only && !strchr(only, (char)difference->status))
+        return NULL;
     struct bw_bytes changes[BW_DIFFERENCE_CHANGES], unknown[BW_DIFFERENCE_CHANGES];
     const struct bw_bytes path = whole_path(diffing, 0, difference->path, difference->path_length);
     const struct bw_bytes old_path =
@@ -231,16 +261,21 @@ static struct bw_error *write_row(struct diffing *diffing, const struct bw_diffe
     if (diffing->paths[0].failed || diffing->paths[1].failed)
         return bw_error_no_memory();
     diffing->is_different = true;
-    return cmd_format_write(diffing->format, &row, sizeof row, absent_members(difference));
-}
 
-static struct bw_error *write_difference(void *context, const struct bw_difference *difference)
-{
-    struct diffing *diffing = context;
-    const char *only = diffing->state->only;
-    if (only && !strchr(only, (char)difference->status))
-        return NULL;
-    return write_row(diffing, difference);
+    uint64_t absent = 0;
+    if (!has_size(difference->old_type, difference->old_entry))
+        absent |= BW_MEMBER(diffinfo, old_size);
+    if (!has_size(difference->type, difference->entry))
+        absent |= BW_MEMBER(diffinfo, size);
+    if (!difference->old_inode)
+        absent |= BW_MEMBER(diffinfo, old_inode);
+    if (!difference->inode)
+        absent |= BW_MEMBER(diffinfo, inode);
+    if (!difference->old_subvolume)
+        absent |= BW_MEMBER(diffinfo, old_subvolume);
+    if (!difference->subvolume)
+        absent |= BW_MEMBER(diffinfo, subvolume);
+    return cmd_format_write(diffing->format, &row, sizeof row, absent);
 }
 
 /* Opening and closing. */
@@ -302,10 +337,13 @@ static void print_summary(const struct diffing *diffing)
     print_totals(diffing, summary);
 }
 
-/* Checks that the path of --below exists on at least one side. */
-static struct bw_error *check_below(const struct bw_diff_side sides[2], const char *path)
+/* Whether the path of --below exists on at least one side; if not, that is reported. */
+static bool has_path(struct diffing *diffing, const struct bw_diff_side sides[2])
 {
+    const char *path = diffing->state->below;
     struct bw_error *error = NULL;
+    if (!path)
+        return true;
     for (unsigned i = 0; i < 2; i++) {
         struct bw_place place;
         BW_AUTO_BUFFER struct bw_buffer text = {0};
@@ -326,9 +364,11 @@ static struct bw_error *check_below(const struct bw_diff_side sides[2], const ch
         if (!exists)
             continue;
         bw_error_free(error);
-        return NULL;
+        return true;
     }
-    return error;
+    cmd_fail(diffing->format->common, error);
+    diffing->format->status = STATUS_PARTIAL;
+    return false;
 }
 
 static struct bw_error *find_side(struct diffing *diffing, unsigned number, const char *text,
@@ -358,25 +398,14 @@ static struct bw_error *find_b(struct diffing *diffing, struct bw_diff_side *sid
         return bw_error_create(BW_ERROR_USAGE,
                                "give two subvolumes, or NAME@N to compare with the current NAME");
     BW_AUTO_FREE char *name = strndup(common->paths[0], (size_t)(at - common->paths[0]));
-    return name ? bw_subvolume_by_name(side->fs, name, &side->subvolume) : bw_error_no_memory();
-}
-
-/* An upper bound for the trees. How much of the contents will be read is not known in advance. */
-static void expect_bytes(const struct bw_diff_side sides[2])
-{
-    uint64_t bytes = 0;
-    for (unsigned i = 0; i < 2; i++) {
-        struct bw_subvolume_info info = {0};
-        bw_error_free(bw_subvolume_get(sides[i].fs, sides[i].subvolume, &info));
-        bytes += info.bytes_used;
-    }
-    cmd_progress_expect(bytes);
+    if (!name)
+        return bw_error_no_memory();
+    return bw_subvolume_by_name(side->fs, name, &side->subvolume);
 }
 
 /* Compares A with B. */
 static struct bw_error *compare_sides(struct diffing *diffing, const struct bw_diff_side sides[2])
 {
-    const struct cmd_common *common = diffing->format->common;
     const struct diff_state *state = diffing->state;
     const bool has_streams = diffing->other && bw_fs_is_stream(diffing->other);
     const struct bw_diff_options how = {
@@ -384,18 +413,14 @@ static struct bw_error *compare_sides(struct diffing *diffing, const struct bw_d
         .path = state->below,
         .by_path = state->by_path || has_streams,
         .nested = !has_streams && (state->nested == BW_NESTED_ENTER ||
-                                   (state->nested == BW_NESTED_DEFAULT && state->other_count)),
-        .states = !state->other_count,
+                                   (state->nested == BW_NESTED_DEFAULT && state->others.count)),
+        .states = !state->others.count,
         .reading = (enum bw_diff_reading)state->reading,
         .visit = write_difference,
         .context = diffing,
     };
-    struct bw_error *error = how.path ? check_below(sides, how.path) : NULL;
-    if (error) {
-        cmd_fail(common, error);
-        diffing->format->status = STATUS_PARTIAL;
+    if (!has_path(diffing, sides))
         return NULL;
-    }
     return bw_diff(&sides[0], &sides[1], &how, &diffing->sum);
 }
 
@@ -412,7 +437,15 @@ static struct bw_error *compare_subvolumes(struct diffing *diffing)
         return NULL;
     }
     BW_TRY(error);
-    expect_bytes(sides);
+
+    /* An upper bound for the trees. How much of the contents will be read is unknown. */
+    uint64_t bytes = 0;
+    for (unsigned i = 0; i < 2; i++) {
+        struct bw_subvolume_info info = {0};
+        bw_error_free(bw_subvolume_get(sides[i].fs, sides[i].subvolume, &info));
+        bytes += info.bytes_used;
+    }
+    cmd_progress_expect(bytes);
     BW_TRY(compare_sides(diffing, sides));
     for (unsigned i = 0; i < 2; i++)
         if (sides[i].fs != fs && bw_fs_status(sides[i].fs).damages)
@@ -422,10 +455,121 @@ static struct bw_error *compare_subvolumes(struct diffing *diffing)
 
 /* Since a generation. */
 
+/* The last transaction before a date, as far as the subvolumes show. */
+struct last_before {
+    int64_t date;
+    uint64_t generation;
+};
+
+static struct bw_error *add_subvolume(void *context, const struct bw_subvolume_info *info)
+{
+    struct last_before *last = context;
+    const uint64_t transactions[] = {info->otransid, info->ctransid};
+    const struct timespec times[] = {info->otime, info->ctime};
+    for (unsigned i = 0; i < 2; i++)
+        if ((times[i].tv_sec || times[i].tv_nsec) && bw_time_nanoseconds(&times[i]) < last->date &&
+            transactions[i] > last->generation)
+            last->generation = transactions[i];
+    return NULL;
+}
+
+/* Finds the wanted generation; `*found` is NULL if it is not in the list, else its entry `*at`. */
+static struct bw_error *find_generation(const struct since *since, const struct bw_history *history,
+                                        const struct bw_generation_info **found, size_t *at)
+{
+    uint64_t generation = since->generation, present = 0;
+    *found = NULL;
+    for (size_t i = 0; i < bw_history_count(history); i++) {
+        const struct bw_generation_info *info = bw_history_entry(history, i);
+        if (info->sources & BW_GENERATION_OF_SUPERBLOCK)
+            present = info->generation;
+        if (!generation && info->status != BW_GENERATION_ABANDONED && !info->superseded &&
+            (info->date.tv_sec || info->date.tv_nsec) &&
+            bw_time_nanoseconds(&info->date) <= since->date)
+            generation = info->generation;
+    }
+    if (present && generation > present)
+        return bw_error_create(BW_ERROR_USAGE, "--since %s: the newest generation is %" PRIu64,
+                               since->given, present);
+    if (!generation)
+        return NULL;
+    struct bw_error *error = bw_history_find(history, generation, at);
+    if (!error)
+        *found = bw_history_entry(history, *at);
+    else if (error->code != BW_ERROR_NOT_FOUND)
+        return error;
+    bw_error_free(error);
+    return NULL;
+}
+
+/* Opens the generation as diffing->states[0], and sets since and since_time of the options. If it
+ * is no longer on the disk, reports that; states[0] stays NULL. */
+static struct bw_error *open_since(struct diffing *diffing, struct bw_diff_options *how)
+{
+    const struct since *since = &diffing->state->since;
+    struct cmd_index *index = &diffing->state->index;
+    struct bw_fs *fs = diffing->format->session.fs;
+    struct bw_history_options listing = {.struct_size = sizeof listing, .only_list = true};
+    struct bw_history *history = NULL;
+    const struct bw_generation_info *info = NULL;
+    size_t at;
+
+    /* The superblock lists the last generations, which need no scan. */
+    struct cmd_generations_settings settings = since->scan;
+    settings.no_scan |= since->generation && !since->scan.index;
+    BW_TRY(cmd_history_open(index, fs, &settings, &listing, &history));
+    struct bw_error *error = find_generation(since, history, &info, &at);
+    if (!error && !info && settings.no_scan != since->scan.no_scan) {
+        bw_history_close(history);
+        BW_TRY(cmd_history_open(index, fs, &since->scan, &listing, &history));
+        error = find_generation(since, history, &info, &at);
+    }
+
+    struct bw_fs **before = &diffing->states[0];
+    if (!error && info) {
+        struct bw_fs_options images = cmd_fs_options(index->before);
+        images.planned = NULL;
+        images.log = BW_LOG_IGNORE; /* its changes are later */
+        images.reporter = cmd_reporter(index->before);
+        error = bw_history_open_state(history, at, &images, before);
+        if (error && error->code != BW_ERROR_NO_MEMORY)
+            bw_error_free(BW_TAKE(error));
+    }
+    if (!error && *before) {
+        char date[BW_DATE_LENGTH + 16];
+        how->since = info->generation;
+        *bw_write_zoned_date(date, bw_time_nanoseconds(&info->date), false) = '\0';
+        if (!index->before->messages.quiet)
+            fprintf(stderr, "btrfs-walk: compared with generation %" PRIu64 " of %s\n",
+                    info->generation, date);
+    }
+    bw_history_close(history);
+    if (error || *before)
+        return error;
+
+    /* The generations of inodes, since the transaction or the last one before the date. */
+    struct last_before last = {.date = since->date, .generation = since->generation};
+    if (!since->generation) {
+        BW_TRY(bw_fs_subvolumes(fs, false, add_subvolume, &last));
+        how->since_time.tv_sec = since->date / 1000000000;
+        how->since_time.tv_nsec = since->date % 1000000000;
+        if (how->since_time.tv_nsec < 0) {
+            how->since_time.tv_sec--;
+            how->since_time.tv_nsec += 1000000000;
+        }
+    }
+    how->since = last.generation ? last.generation : 1;
+    fprintf(stderr,
+            "btrfs-walk: %s: the state of %s%s is no longer on the disk: inodes show what was "
+            "added or modified since then; what was deleted or renamed is unknown\n",
+            index->before->input.images[0], since->generation ? "generation " : "", since->given);
+    return NULL;
+}
+
 static struct bw_error *compare_since(struct diffing *diffing)
 {
     const struct cmd_common *common = diffing->format->common;
-    struct diff_state *state = diffing->state;
+    const struct diff_state *state = diffing->state;
     struct bw_fs *fs = diffing->format->session.fs;
     struct bw_diff_side sides[2] = {{.fs = NULL}, {.fs = fs}};
     struct bw_diff_summary summary = {0};
@@ -441,23 +585,23 @@ static struct bw_error *compare_since(struct diffing *diffing)
     if (bw_fs_is_stream(fs))
         return bw_error_create(BW_ERROR_USAGE, "--since: a send stream has no generations");
     BW_TRY(bw_subvolume_by_name(fs, name, &sides[1].subvolume));
-    BW_TRY(cmd_since_open(&state->since, &state->index, fs, &how, &diffing->states[0]));
+    BW_TRY(open_since(diffing, &how));
     sides[0].fs = diffing->states[0];
     if (sides[0].fs)
         BW_TRY(bw_subvolume_by_name(sides[0].fs, name, &sides[0].subvolume));
     const struct bw_diff_side known[2] = {sides[!sides[0].fs], sides[1]};
-    struct bw_error *error = how.path ? check_below(known, how.path) : NULL;
-    if (error) {
-        cmd_fail(common, error);
-        diffing->format->status = STATUS_PARTIAL;
+    if (!has_path(diffing, known))
         return NULL;
-    }
     cmd_progress_expect_trees(fs, false);
     BW_TRY(bw_diff(&sides[0], &sides[1], &how, &summary));
     if (summary.by_generation || (sides[0].fs && bw_fs_status(sides[0].fs).damages))
         diffing->format->status = STATUS_PARTIAL;
     if (!common->messages.quiet) {
-        cmd_since_print_summary(&how, &summary);
+        fprintf(stderr,
+                "btrfs-walk: since generation %" PRIu64 ": %" PRIu64
+                " subvolume%s compared, %" PRIu64 " unchanged%s\n",
+                how.since, summary.subvolumes, bw_plural(summary.subvolumes), summary.unchanged,
+                summary.by_generation ? "; deletions are unknown" : "");
         print_totals(diffing, &summary);
     }
     return NULL;
@@ -483,9 +627,11 @@ static struct bw_error *compare_folder(struct diffing *diffing)
         error = NULL;
     }
     BW_TRY(error);
-    bw_buffer_format(&folder, "%s%s%s%c", common->input.folder ? common->input.folder : "",
-                     common->path_count > 1 ? "/" : "",
-                     common->path_count > 1 ? common->paths[1] : "", '\0');
+    if (common->input.folder)
+        bw_buffer_format(&folder, "%s", common->input.folder);
+    if (common->path_count > 1)
+        bw_buffer_format(&folder, "/%s", common->paths[1]);
+    bw_buffer_append_byte(&folder, '\0');
     if (folder.failed)
         return bw_error_no_memory();
     sides[1].folder = diffing->state->list ? NULL : folder.data;
@@ -569,8 +715,9 @@ static struct bw_error *list(struct cmd_format *format, void *context)
 {
     struct diffing diffing = {.format = format, .state = context};
     const struct cmd_common *common = format->common;
-    struct bw_error *error =
-        common->input.other_count ? cmd_open_other(common, &diffing.own, &diffing.other) : NULL;
+    struct bw_error *error = NULL;
+    if (common->input.other_count)
+        error = cmd_open_other(common, &diffing.own, &diffing.other);
     if (error) {
         format->status = cmd_fail_to_open(&diffing.own, error);
         return NULL;
@@ -604,25 +751,52 @@ static struct bw_error *list(struct cmd_format *format, void *context)
 static bool needs_no_path(const void *state)
 {
     const struct diff_state *diff = state;
-    return diff->other_count || diff->since.given;
+    return diff->others.count || diff->since.given;
 }
 
-/* Reads the list of files, if the only argument of --other is one. */
-static struct bw_error *find_list(const struct cmd_common *common, struct diff_state *state)
+/* Finds out whether the only argument of --other is a directory or a list of files. */
+static struct bw_error *detect_other(const struct cmd_common *common, struct diff_state *state)
 {
     enum { ENOUGH = 4096 };
+    const char *other = state->others.count == 1 ? state->others.items[0] : NULL;
     char start[ENOUGH];
     struct stat status;
-    if (state->other_count != 1 || stat(*state->others, &status) || S_ISDIR(status.st_mode) ||
-        S_ISBLK(status.st_mode) || S_ISFIFO(status.st_mode))
+    if (!other || stat(other, &status) || S_ISBLK(status.st_mode) || S_ISFIFO(status.st_mode))
         return NULL;
-    const int descriptor = open(*state->others, O_RDONLY | O_CLOEXEC);
-    const ssize_t got = descriptor < 0 ? 0 : read(descriptor, start, sizeof start);
-    if (descriptor >= 0)
-        close(descriptor);
+    if (S_ISDIR(status.st_mode)) {
+        state->with_folder = !bw_folder_holds_streams(other);
+        return NULL;
+    }
+    const int descriptor = open(other, O_RDONLY | O_CLOEXEC);
+    if (descriptor < 0)
+        return NULL;
+    const ssize_t got = read(descriptor, start, sizeof start);
+    close(descriptor);
     if (got <= 0 || !bw_list_detect(start, (size_t)got))
         return NULL;
-    return cmd_read_list(common, *state->others, &state->list);
+    return cmd_read_list(common, other, &state->list);
+}
+
+/* The error if the options or operands contradict each other. */
+static struct bw_error *check_options(const struct cmd_common *common,
+                                      const struct diff_state *diff)
+{
+    const bool since = diff->since.given, other = diff->others.count;
+    if (common->path_count > 2)
+        return bw_error_create(BW_ERROR_USAGE, "a third path was replaced: use --below %s",
+                               common->paths[2]);
+    if (since && (other || diff->nested || common->path_count > 1))
+        return bw_error_create(BW_ERROR_USAGE, "--since compares one file system with itself: it "
+                                               "excludes --other, --nested and B");
+    if (!since && (diff->since.scan.index || diff->since.scan.no_scan))
+        return bw_error_create(BW_ERROR_USAGE, "--index and --no-scan are for --since");
+    if (!common->path_count && !other && !since)
+        return bw_error_create(BW_ERROR_USAGE, "give two subvolumes: IMAGE A B; or --other");
+    if (diff->list && common->path_count > 1)
+        return bw_error_create(BW_ERROR_USAGE, "a list has no B: use --below");
+    if (diff->other_partition && (!other || diff->with_folder || diff->list))
+        return bw_error_create(BW_ERROR_USAGE, "--other-partition needs the disk as --other");
+    return NULL;
 }
 
 static int run(const struct cmd_common *common, void *state)
@@ -634,39 +808,28 @@ static int run(const struct cmd_common *common, void *state)
                                          .context = state,
                                          .largest = "changed_bytes",
                                          .has_null = true};
-    struct stat status;
-    diff->with_folder = diff->other_count == 1 && stat(*diff->others, &status) == 0 &&
-                        S_ISDIR(status.st_mode) && !bw_folder_holds_streams(*diff->others);
     struct cmd_common with_others = *common;
-    with_others.input.folder = diff->with_folder ? *diff->others : NULL;
-    with_others.input.others = diff->others;
+    struct bw_error *error = detect_other(common, diff);
+    with_others.input.others = diff->others.items;
     with_others.input.other_partition = diff->other_partition;
-    struct bw_error *error = find_list(common, diff);
-    with_others.input.other_count = diff->with_folder || diff->list ? 0 : diff->other_count;
+    if (diff->with_folder)
+        with_others.input.folder = diff->others.items[0];
+    else if (!diff->list)
+        with_others.input.other_count = diff->others.count;
     if (!error && diff->since.given)
         error = cmd_index_begin(&diff->index, common, &diff->since.scan, &with_others);
+    if (!error)
+        error = check_options(common, diff);
+    int status;
     if (error)
-        ;
-    else if (common->path_count > 2)
-        error = bw_error_create(BW_ERROR_USAGE, "a third path was replaced: use --below %s",
-                                common->paths[2]);
-    else if (diff->since.given && (diff->other_count || diff->nested || common->path_count > 1))
-        error = bw_error_create(BW_ERROR_USAGE, "--since compares one file system with itself: it "
-                                                "excludes --other, --nested and B");
-    else if (!diff->since.given && (diff->since.scan.index || diff->since.scan.no_scan))
-        error = bw_error_create(BW_ERROR_USAGE, "--index and --no-scan are for --since");
-    else if (!common->path_count && !diff->other_count && !diff->since.given)
-        error = bw_error_create(BW_ERROR_USAGE, "give two subvolumes: IMAGE A B; or --other");
-    else if (diff->list && common->path_count > 1)
-        error = bw_error_create(BW_ERROR_USAGE, "a list has no B: use --below");
-    else if (diff->other_partition && !with_others.input.other_count)
-        error = bw_error_create(BW_ERROR_USAGE, "--other-partition needs the disk as --other");
-    const int result = error ? cmd_fail(common, error) : cmd_format_run(&with_others, &plan);
+        status = cmd_fail(common, error);
+    else
+        status = cmd_format_run(&with_others, &plan);
     if (diff->since.given)
         cmd_index_end(&diff->index);
     bw_list_close(diff->list);
-    free(diff->others);
-    return result;
+    names_free(&diff->others);
+    return status;
 }
 
 static const struct cmd_status meanings[] = {

@@ -10,14 +10,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/compare.h"
+#include "base/vector.h"
 #include "btrfs-walk/file.h"
 #include "btrfs-walk/history.h"
 #include "btrfs-walk/records.h"
 #include "btrfs-walk/subvolume.h"
 #include "cli/common/output_format.h"
+
+BW_VECTOR(paths, struct bw_buffer);
 
 /* The current inode, either without the log or with it. */
 struct side {
@@ -26,8 +28,7 @@ struct side {
     bool exists;
     struct bw_place place;
     struct bw_inode inode;
-    struct bw_buffer *names; /**< its paths, sorted */
-    size_t count, capacity;
+    struct paths names; /* all paths of the inode, sorted */
 };
 
 /* A running comparison. */
@@ -72,10 +73,10 @@ static struct bw_error *write_row(struct changes *changes, struct bw_logchange *
 /* The extents of a file on one side. */
 struct extents {
     struct bw_file *file;
-    struct bw_extent now; /* the current one; its length is 0 after the last */
+    struct bw_extent now; /* the current extent; its length is 0 after the last */
 };
 
-static struct bw_error *next(struct extents *extents)
+static struct bw_error *next_extent(struct extents *extents)
 {
     const struct bw_extent *extent;
     BW_TRY(bw_file_next_extent(extents->file, &extent));
@@ -97,9 +98,10 @@ static bool is_zero(const struct bw_extent *extent)
 static struct bw_error *write_range(struct changes *changes, uint64_t offset, uint64_t length)
 {
     struct bw_logchange row = {.change = "data", .file_offset = offset, .length = length};
-    return write_row(changes, &row, &changes->after.names[0], NULL, NULL);
+    return write_row(changes, &row, &changes->after.names.items[0], NULL, NULL);
 }
 
+/* Whether both sides have the same bytes from `offset` to `end`, where neither extent ends. */
 static struct bw_error *compare_extents(struct extents *before, struct extents *after,
                                         uint64_t offset, uint64_t end, bool *same)
 {
@@ -126,18 +128,21 @@ static struct bw_error *compare_extents(struct extents *before, struct extents *
     return NULL;
 }
 
-/* Compares the extents of both sides, and joins adjacent ranges that differ. */
+/* Compares the extents of both sides, and writes the ranges that differ; adjacent ones as one. */
 static struct bw_error *compare_ranges(struct changes *changes, struct extents *before,
                                        struct extents *after)
 {
     const uint64_t size = changes->after.inode.size;
     uint64_t start = 0, offset = 0;
-    BW_TRY(next(before));
-    BW_TRY(next(after));
+    BW_TRY(next_extent(before));
+    BW_TRY(next_extent(after));
     while (offset < size) {
-        uint64_t end = end_of(before) < end_of(after) ? end_of(before) : end_of(after);
-        end = end < size ? end : size;
+        uint64_t end = size;
         bool same;
+        if (end > end_of(before))
+            end = end_of(before);
+        if (end > end_of(after))
+            end = end_of(after);
         BW_TRY(compare_extents(before, after, offset, end, &same));
         if (same) {
             if (start < offset)
@@ -146,11 +151,13 @@ static struct bw_error *compare_ranges(struct changes *changes, struct extents *
         }
         offset = end;
         if (before->now.length && end_of(before) <= offset)
-            BW_TRY(next(before));
+            BW_TRY(next_extent(before));
         if (after->now.length && end_of(after) <= offset)
-            BW_TRY(next(after));
+            BW_TRY(next_extent(after));
     }
-    return start < size ? write_range(changes, start, size - start) : NULL;
+    if (start < size)
+        return write_range(changes, start, size - start);
+    return NULL;
 }
 
 /* Writes the ranges of a file where the contents differ. */
@@ -179,10 +186,8 @@ static struct bw_error *add_name(void *context, const struct bw_inode_name *name
     /* Without the path of one side, the other side's path would look like a change. */
     BW_TRY(bw_lookup_number(side->fs, side->place.subvolume, name->directory, &directory));
     BW_TRY(bw_inode_path(side->fs, &directory, &parent, &length));
-    if (!BW_ARRAY_RESERVE(side->names, side->count, side->capacity))
-        return bw_error_no_memory();
-    struct bw_buffer *path = &side->names[side->count++];
-    *path = (struct bw_buffer){0};
+    BW_TRY(paths_push(&side->names, (struct bw_buffer){0}));
+    struct bw_buffer *path = &side->names.items[side->names.count - 1];
     bw_buffer_append(path, parent, length - (length && parent[length - 1] == '/'));
     bw_buffer_append_byte(path, '/');
     bw_buffer_append(path, name->name, name->name_length);
@@ -197,9 +202,9 @@ static int by_bytes(const void *a, const void *b)
 
 static void free_names(struct side *side)
 {
-    for (size_t i = 0; i < side->count; i++)
-        bw_buffer_free(&side->names[i]);
-    side->count = 0;
+    for (size_t i = 0; i < side->names.count; i++)
+        bw_buffer_free(&side->names.items[i]);
+    side->names.count = 0;
 }
 
 /* Finds the inode on one side. An inode without a name counts as missing. */
@@ -224,16 +229,14 @@ static struct bw_error *find_inode(struct side *side, const struct bw_log_inode 
         BW_AUTO_FREE char *path = NULL;
         size_t length;
         BW_TRY(bw_inode_path(side->fs, &side->place, &path, &length));
-        if (!BW_ARRAY_RESERVE(side->names, side->count, side->capacity))
-            return bw_error_no_memory();
-        side->names[side->count] = (struct bw_buffer){0};
-        bw_buffer_append(&side->names[side->count++], path, length);
+        BW_TRY(paths_push(&side->names, (struct bw_buffer){0}));
+        bw_buffer_append(&side->names.items[side->names.count - 1], path, length);
     } else {
         BW_TRY(bw_inode_names(side->fs, &side->place, add_name, side));
     }
-    side->exists = side->count && side->inode.link_count;
-    if (side->count)
-        qsort(side->names, side->count, sizeof *side->names, by_bytes);
+    side->exists = side->names.count && side->inode.link_count;
+    if (side->names.count)
+        qsort(side->names.items, side->names.count, sizeof *side->names.items, by_bytes);
     return NULL;
 }
 
@@ -241,16 +244,17 @@ static struct bw_error *find_inode(struct side *side, const struct bw_log_inode 
 
 static bool has_name(const struct side *side, const struct bw_buffer *name)
 {
-    return side->count && bsearch(name, side->names, side->count, sizeof *name, by_bytes);
+    const struct paths *names = &side->names;
+    return names->count && bsearch(name, names->items, names->count, sizeof *name, by_bytes);
 }
 
 static struct bw_error *write_names(struct changes *changes, const struct side *side,
                                     const struct side *other, const char *change)
 {
-    for (size_t i = 0; i < side->count; i++) {
+    for (size_t i = 0; i < side->names.count; i++) {
         struct bw_logchange row = {.change = change, .length = side->inode.size};
-        if (!has_name(other, &side->names[i]))
-            BW_TRY(write_row(changes, &row, &side->names[i], NULL, NULL));
+        if (!has_name(other, &side->names.items[i]))
+            BW_TRY(write_row(changes, &row, &side->names.items[i], NULL, NULL));
     }
     return NULL;
 }
@@ -261,14 +265,14 @@ static struct bw_error *compare_names(struct changes *changes)
     const struct side *before = &changes->before, *after = &changes->after;
     const struct bw_buffer *old = NULL, *new = NULL;
     size_t gone = 0, come = 0;
-    for (size_t i = before->count; i-- > 0;)
-        if (!has_name(after, &before->names[i])) {
-            old = &before->names[i];
+    for (size_t i = before->names.count; i-- > 0;)
+        if (!has_name(after, &before->names.items[i])) {
+            old = &before->names.items[i];
             gone++;
         }
-    for (size_t i = after->count; i-- > 0;)
-        if (!has_name(before, &after->names[i])) {
-            new = &after->names[i];
+    for (size_t i = after->names.count; i-- > 0;)
+        if (!has_name(before, &after->names.items[i])) {
+            new = &after->names.items[i];
             come++;
         }
     struct bw_logchange row = {.change = "renamed"};
@@ -285,20 +289,17 @@ static struct bw_error *write_attribute(struct changes *changes, const void *nam
                                         const struct bw_buffer *after)
 {
     struct bw_logchange row = {.change = "attribute", .attribute = {name, length}};
-    return write_row(changes, &row, &changes->after.names[0], before, after);
+    return write_row(changes, &row, &changes->after.names.items[0], before, after);
 }
 
-static struct bw_error *compare_number(struct changes *changes, const char *name,
-                                       const char *format, uint64_t before, uint64_t after)
+static struct bw_error *compare_number(struct changes *changes, const char *name, bool is_octal,
+                                       uint64_t before, uint64_t after)
 {
-    char texts[2][32];
+    struct bw_buffer BW_AUTO_BUFFER old = {0}, new BW_AUTO_BUFFER = {0};
     if (before == after)
         return NULL;
-    const bool octal = *format == 'o';
-    snprintf(texts[0], sizeof texts[0], octal ? "%" PRIo64 : "%" PRIu64, before);
-    snprintf(texts[1], sizeof texts[1], octal ? "%" PRIo64 : "%" PRIu64, after);
-    const struct bw_buffer old = {.data = texts[0], .length = strlen(texts[0])};
-    const struct bw_buffer new = {.data = texts[1], .length = strlen(texts[1])};
+    bw_buffer_format(&old, is_octal ? "%" PRIo64 : "%" PRIu64, before);
+    bw_buffer_format(&new, is_octal ? "%" PRIo64 : "%" PRIu64, after);
     return write_attribute(changes, name, strlen(name), &old, &new);
 }
 
@@ -318,12 +319,12 @@ static struct bw_error *compare_inode(struct changes *changes)
     const struct bw_inode *before = &changes->before.inode, *after = &changes->after.inode;
     /* The size of a directory is the length of its names; changes of names are listed anyway. */
     if (changes->after.place.type != BW_FILE_DIRECTORY)
-        BW_TRY(compare_number(changes, "size", "u", before->size, after->size));
-    BW_TRY(compare_number(changes, "mode", "o", before->mode, after->mode));
-    BW_TRY(compare_number(changes, "uid", "u", before->uid, after->uid));
-    BW_TRY(compare_number(changes, "gid", "u", before->gid, after->gid));
-    BW_TRY(compare_number(changes, "device", "u", before->device, after->device));
-    BW_TRY(compare_number(changes, "flags", "u", before->flags, after->flags));
+        BW_TRY(compare_number(changes, "size", false, before->size, after->size));
+    BW_TRY(compare_number(changes, "mode", true, before->mode, after->mode));
+    BW_TRY(compare_number(changes, "uid", false, before->uid, after->uid));
+    BW_TRY(compare_number(changes, "gid", false, before->gid, after->gid));
+    BW_TRY(compare_number(changes, "device", false, before->device, after->device));
+    BW_TRY(compare_number(changes, "flags", false, before->flags, after->flags));
     BW_TRY(compare_time(changes, "atime", &before->atime, &after->atime));
     BW_TRY(compare_time(changes, "mtime", &before->mtime, &after->mtime));
     BW_TRY(compare_time(changes, "ctime", &before->ctime, &after->ctime));
@@ -342,20 +343,8 @@ static const struct bw_xattr *find_xattr(const struct bw_xattr *xattrs, size_t c
 
 static struct bw_buffer value_of(const struct bw_xattr *xattr)
 {
-    return (struct bw_buffer){.data = xattr ? (char *)(uintptr_t)xattr->value : NULL,
-                              .length = xattr ? xattr->value_length : 0};
-}
-
-static struct bw_error *compare_xattr(struct changes *changes, const struct bw_xattr *before,
-                                      const struct bw_xattr *after)
-{
-    const struct bw_xattr *named = after ? after : before;
-    const struct bw_buffer old = value_of(before), new = value_of(after);
-    if (before && after && old.length == new.length &&memcmp(old.data, new.data, old.length) == 0)
-        return NULL;
-    /* `before` or `after` is not NULL. NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
-    return write_attribute(changes, named->name, named->name_length, before ? &old : NULL,
-                           after ? &new : NULL);
+    return (struct bw_buffer){.data = (char *)(uintptr_t)xattr->value,
+                              .length = xattr->value_length};
 }
 
 static struct bw_error *compare_xattrs(struct changes *changes)
@@ -366,16 +355,28 @@ static struct bw_error *compare_xattrs(struct changes *changes)
                                 &before_count));
     BW_TRY(
         bw_xattr_reader_read(changes->after.xattrs, &changes->after.place, &after, &after_count));
-    for (size_t i = 0; i < before_count; i++)
-        BW_TRY(compare_xattr(changes, &before[i], find_xattr(after, after_count, &before[i])));
-    for (size_t i = 0; i < after_count; i++)
+    for (size_t i = 0; i < before_count; i++) {
+        const struct bw_xattr *other = find_xattr(after, after_count, &before[i]);
+        const struct bw_buffer old = value_of(&before[i]);
+        struct bw_buffer new = {0};
+        if (other)
+            new = value_of(other);
+        if (!other || by_bytes(&old, &new) != 0)
+            BW_TRY(write_attribute(changes, before[i].name, before[i].name_length, &old,
+                                   other ? &new : NULL));
+    }
+    for (size_t i = 0; i < after_count; i++) {
+        const struct bw_buffer new = value_of(&after[i]);
         if (!find_xattr(before, before_count, &after[i]))
-            BW_TRY(compare_xattr(changes, NULL, &after[i]));
+            BW_TRY(write_attribute(changes, after[i].name, after[i].name_length, NULL, &new));
+    }
     return NULL;
 }
 
-static struct bw_error *compare_sides(struct changes *changes)
+static struct bw_error *compare_sides(struct changes *changes, const struct bw_log_inode *inode)
 {
+    BW_TRY(find_inode(&changes->before, inode));
+    BW_TRY(find_inode(&changes->after, inode));
     if (!changes->before.exists && !changes->after.exists)
         return NULL;
     if (!changes->before.exists)
@@ -392,11 +393,7 @@ static struct bw_error *compare_sides(struct changes *changes)
 static struct bw_error *on_inode(void *context, const struct bw_log_inode *inode)
 {
     struct changes *changes = context;
-    struct bw_error *error = find_inode(&changes->before, inode);
-    if (!error)
-        error = find_inode(&changes->after, inode);
-    if (!error)
-        error = compare_sides(changes);
+    struct bw_error *error = compare_sides(changes, inode);
     if (!error || error->code == BW_ERROR_NO_MEMORY || error->code == BW_ERROR_SYSTEM)
         return error;
     bw_fs_report(changes->after.fs, BW_DAMAGE,
@@ -421,7 +418,7 @@ static struct bw_error *list(struct cmd_format *format, void *context)
         error = bw_log_inodes(changes.after.fs, on_inode, &changes);
     for (size_t i = 0; i < 2; i++) {
         free_names(sides[i]);
-        free(sides[i]->names);
+        paths_free(&sides[i]->names);
         bw_xattr_reader_destroy(sides[i]->xattrs);
     }
     bw_fs_close(changes.before.fs);

@@ -4,6 +4,8 @@
  * the other; its memory holds the entries of one, and a stack of directories still to be listed. A
  * walk visits directories in the order of the disk, so ls does not use it, but applies its filters.
  */
+#include "cli/inspect/ls.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,11 +13,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/compare.h"
 #include "base/pair_set.h"
-#include "cli/inspect/ls.h"
 
 /* Entries with their paths, for filters and rows. */
 
@@ -59,12 +59,12 @@ static struct bw_error *filter_entries(struct ls_listing *listing,
     size_t kept = 0;
     BW_TRY(begin_path(directory, &path));
     const size_t above = path.length;
-    for (size_t i = 0; i < listing->count; i++) {
-        BW_TRY(name_entry(listing, &listing->entries[i], above, &path, &named));
+    for (size_t i = 0; i < listing->entries.count; i++) {
+        BW_TRY(name_entry(listing, &listing->entries.items[i], above, &path, &named));
         if (passes(selection, &named))
-            listing->entries[kept++] = listing->entries[i];
+            listing->entries.items[kept++] = listing->entries.items[i];
     }
-    listing->count = kept;
+    listing->entries.count = kept;
     return NULL;
 }
 
@@ -101,35 +101,32 @@ struct pending {
     unsigned depth; /* levels below the PATH on the command line */
 };
 
+BW_VECTOR(pending_stack, struct pending);
+
 struct lister {
     struct ls_state *options;
     struct cmd_paths paths;
     struct bw_rows_stream stream;   /* its `rows` is NULL if lines are printed */
     struct bw_directory *directory; /* one handle for all */
     struct bw_buffer path;          /* of the current directory, with a NUL */
-    struct pending *pending; /* a stack: the last one is listed next, then its subdirectories */
-    size_t pending_count, pending_capacity;
-    struct bw_buffer names;    /* the names of these */
-    struct ls_listing listing; /* of the current directory; its memory is reused */
-    struct bw_buffer text;     /* its memory is reused */
-    struct bw_pair_set listed; /* with -R: directories, by subvolume and inode */
+    struct pending_stack pending;   /* the last one is listed next, then its subdirectories */
+    struct bw_buffer names;         /* the names of these */
+    struct ls_listing listing;      /* of the current directory; its memory is reused */
+    struct bw_buffer text;          /* its memory is reused */
+    struct bw_pair_set listed;      /* with -R: directories, by subvolume and inode */
     bool headings, not_first;
 };
 
 /* Pushes a directory. `slash` precedes its name unless it is a PATH of the command line. */
-static struct bw_error *push_directory(struct lister *ls, size_t above, const char *slash,
-                                       const char *name, size_t length,
-                                       const struct pending *directory)
+static struct bw_error *push_directory(struct lister *ls, const char *slash, const char *name,
+                                       size_t length, struct pending directory)
 {
-    if (!BW_ARRAY_RESERVE(ls->pending, ls->pending_count, ls->pending_capacity))
-        return bw_error_no_memory();
-    struct pending *pending = &ls->pending[ls->pending_count++];
-    *pending = *directory;
-    pending->above = above;
-    pending->name = ls->names.length;
+    directory.name = ls->names.length;
     bw_buffer_append(&ls->names, slash, strlen(slash));
     bw_buffer_append(&ls->names, name, length);
-    return ls->names.failed ? bw_error_no_memory() : NULL;
+    if (ls->names.failed)
+        return bw_error_no_memory();
+    return pending_stack_push(&ls->pending, directory);
 }
 
 /* Whether to list the contents of a directory `depth` levels below the start. */
@@ -139,7 +136,7 @@ static bool lists_contents(const struct lister *ls, unsigned depth)
     return !selection->has_maxdepth || depth < selection->maxdepth;
 }
 
-/* In reverse order, because the last one pushed is listed first. */
+/* Pushes the subdirectories, in reverse order, because the last one pushed is listed first. */
 static struct bw_error *enter_directories(struct lister *ls, const struct ls_listing *listing,
                                           const struct pending *directory)
 {
@@ -150,14 +147,15 @@ static struct bw_error *enter_directories(struct lister *ls, const struct ls_lis
         !bw_nested_enters(ls->options->selection.nested, ls->options->selection.subvolume);
     size_t above = ls->path.length;
     above -= above && ls->path.data[above - 1] == '/';
-    for (size_t i = listing->count; i-- > 0;) {
-        const struct ls_entry *entry = &listing->entries[i];
+    for (size_t i = listing->entries.count; i-- > 0;) {
+        const struct ls_entry *entry = &listing->entries.items[i];
         const bool is_other = entry->place.subvolume != directory->place.subvolume;
         if (entry->place.type == BW_FILE_DIRECTORY && !entry->is_dots && !(stays && is_other))
-            BW_TRY(push_directory(
-                ls, above, "/", listing->bytes.data + entry->name, entry->name_length,
-                &(struct pending){
-                    .place = entry->place, .parent = directory->place, .depth = depth}));
+            BW_TRY(push_directory(ls, "/", listing->bytes.data + entry->name, entry->name_length,
+                                  (struct pending){.above = above,
+                                                   .place = entry->place,
+                                                   .parent = directory->place,
+                                                   .depth = depth}));
     }
     return NULL;
 }
@@ -169,8 +167,8 @@ static struct bw_error *write_rows(struct lister *ls, const struct ls_listing *l
     struct bw_entry named;
     BW_TRY(begin_path(directory, &path));
     const size_t above = path.length;
-    for (size_t i = 0; i < listing->count; i++) {
-        const struct ls_entry *entry = &listing->entries[i];
+    for (size_t i = 0; i < listing->entries.count; i++) {
+        const struct ls_entry *entry = &listing->entries.items[i];
         if (entry->is_dots)
             continue;
         BW_TRY(name_entry(listing, entry, above, &path, &named));
@@ -186,13 +184,14 @@ static struct bw_error *write_listing(struct lister *ls, struct ls_listing *list
 {
     struct bw_buffer *text = &ls->text;
     struct ls_state *state = ls->options;
+    const char *directory = path ? path : "";
     text->length = 0;
     if (state->lines || state->classify || state->color || ls->stream.rows)
         BW_TRY(ls_listing_read_inodes(listing, &ls->paths, state->lines));
     if (ls->stream.rows)
-        return write_rows(ls, listing, path ? path : "");
+        return write_rows(ls, listing, directory);
     if ((state->color && ls_colors_follow(&state->colors)) || (state->classify && state->lines))
-        BW_TRY(ls_listing_follow_links(listing, &ls->paths, path ? path : ""));
+        BW_TRY(ls_listing_follow_links(listing, &ls->paths, directory));
     if (ls->not_first)
         bw_buffer_append_byte(text, '\n');
     ls->not_first = true;
@@ -203,7 +202,9 @@ static struct bw_error *write_listing(struct lister *ls, struct ls_listing *list
     ls_listing_print(listing, &ls->paths, state, path != NULL, text);
     if (text->failed)
         return bw_error_no_memory();
-    return text->length ? cmd_write(&ls->paths.output, text->data, text->length) : NULL;
+    if (!text->length)
+        return NULL;
+    return cmd_write(&ls->paths.output, text->data, text->length);
 }
 
 /* Applies the filters and writes the listing of a directory; or, if that is NULL, of the PATHs of
@@ -221,10 +222,10 @@ static struct bw_error *select_and_write(struct lister *ls, struct ls_listing *l
      * not keep directories from being entered. */
     if (selects) {
         size_t count = 0;
-        for (size_t i = 0; i < listing->count; i++)
-            if (!listing->entries[i].is_dots)
-                listing->entries[count++] = listing->entries[i];
-        listing->count = count;
+        for (size_t i = 0; i < listing->entries.count; i++)
+            if (!listing->entries.items[i].is_dots)
+                listing->entries.items[count++] = listing->entries.items[i];
+        listing->entries.count = count;
         BW_TRY(filter_entries(listing, selection, above, is_not_excluded));
     }
     if (directory)
@@ -239,7 +240,7 @@ static struct bw_error *select_and_write(struct lister *ls, struct ls_listing *l
     }
 
     /* A directory without selected entries gets no heading. */
-    if (!listing->count && (selects || !directory))
+    if (!listing->entries.count && (selects || !directory))
         return NULL;
     if (depth < selection->mindepth)
         return NULL;
@@ -295,8 +296,8 @@ static struct bw_error *push_named(struct lister *ls, const char *path,
         return bw_error_no_memory();
     if (ls->options->all)
         bw_error_free(bw_lookup(ls->paths.session.fs, ls->paths.from, above, true, &parent));
-    return push_directory(ls, 0, "", path, strlen(path),
-                          &(struct pending){.place = *place, .parent = parent});
+    return push_directory(ls, "", path, strlen(path),
+                          (struct pending){.place = *place, .parent = parent});
 }
 
 /* Sorts the PATHs into files, which are listed first and together, and directories. With -d,
@@ -319,8 +320,8 @@ static struct bw_error *find_operands(struct lister *ls, const char *const *name
 
     /* Directories are sorted like files. */
     BW_TRY(ls_listing_sort(directories, &ls->paths, ls->options));
-    for (size_t i = directories->count; i-- > 0;) {
-        const struct ls_entry *entry = &directories->entries[i];
+    for (size_t i = directories->entries.count; i-- > 0;) {
+        const struct ls_entry *entry = &directories->entries.items[i];
         BW_AUTO_FREE char *path =
             strndup(directories->bytes.data + entry->name, entry->name_length);
         if (!path)
@@ -355,8 +356,8 @@ static struct bw_error *list_paths(struct lister *ls, struct ls_listing *files,
     ls->headings = state->recursive || count > 1;
     BW_TRY(find_operands(ls, count ? common->paths : top, count ? count : 1, files, directories));
     BW_TRY(select_and_write(ls, files, NULL));
-    while (ls->pending_count) {
-        const struct pending next = ls->pending[--ls->pending_count];
+    while (ls->pending.count) {
+        const struct pending next = pending_stack_pop(&ls->pending);
         ls->path.length = next.above;
         bw_buffer_append(&ls->path, ls->names.data + next.name, ls->names.length - next.name);
         bw_buffer_append_byte(&ls->path, '\0');
@@ -374,7 +375,7 @@ static struct bw_error *list_paths(struct lister *ls, struct ls_listing *files,
     return NULL;
 }
 
-/* Opens the image and lists the paths, as rows unless `rows` is NULL. Returns the exit status. */
+/* Lists the paths, as rows unless `rows` is NULL. Returns the exit status. */
 static int list_image(const struct cmd_common *common, struct ls_state *state,
                       const struct bw_rows *rows)
 {
@@ -390,7 +391,7 @@ static int list_image(const struct cmd_common *common, struct ls_state *state,
         error = bw_error_first(error, bw_rows_end(&ls.stream));
     ls_listing_free(&files);
     ls_listing_free(&directories);
-    free(ls.pending);
+    pending_stack_free(&ls.pending);
     bw_buffer_free(&ls.names);
     ls_listing_free(&ls.listing);
     bw_buffer_free(&ls.text);
@@ -427,7 +428,9 @@ static struct bw_error *set_color(void *target, const struct cmd_option *option,
 {
     unsigned *color = target;
     *color = ALWAYS;
-    return when ? cmd_store_word(color, option, when) : NULL;
+    if (!when)
+        return NULL;
+    return cmd_store_word(color, option, when);
 }
 
 #define ORDER .store = set_order, .offset = CMD_AT(struct ls_state, order, unsigned)
@@ -487,7 +490,8 @@ static struct bw_error *make_ready(const struct cmd_common *common, struct ls_st
     if (ls->time_style && !bw_time_style_parse(ls->time_style, &ls->times))
         return bw_error_create(BW_ERROR_USAGE, "invalid argument of --time-style: %s (allowed: %s)",
                                ls->time_style, BW_TIME_STYLES);
-    ls->color = ls->color && ls_colors_read(common, &ls->colors) ? ls->color : NEVER;
+    if (ls->color && !ls_colors_read(common, &ls->colors))
+        ls->color = NEVER;
     struct cmd_format_settings format = common->format;
     if (cmd_format_is_for_people(common)) {
         ls->human_readable = format.iec; /* sizes of -l */
@@ -501,7 +505,11 @@ static int run(const struct cmd_common *common, void *state)
     struct ls_state *ls = state;
     struct bw_rows *rows = NULL;
     struct bw_error *error = make_ready(common, ls, &rows);
-    int status = error ? cmd_fail(common, error) : list_image(common, ls, rows);
+    int status;
+    if (error)
+        status = cmd_fail(common, error);
+    else
+        status = list_image(common, ls, rows);
     bw_rows_destroy(rows);
     bw_user_names_close(ls->owners);
     ls_colors_free(&ls->colors);

@@ -5,6 +5,7 @@
 #define BW_CLI_INSPECT_LS_H
 
 #include "base/time_style.h"
+#include "base/vector.h"
 #include "btrfs-walk/inode.h"
 #include "btrfs-walk/subvolume.h"
 #include "cli/common/output_format.h"
@@ -48,15 +49,19 @@ struct ls_color {
     size_t length;
 };
 
+/** The colour of files whose names end with a suffix. */
+struct ls_suffix {
+    struct ls_color suffix, color;
+};
+
+BW_VECTOR(ls_suffixes, struct ls_suffix);
+
 /** The colours of all kinds and suffixes. */
 struct ls_colors {
     struct ls_color kinds[LS_COLOR_KINDS];
-    struct ls_suffix {
-        struct ls_color suffix, color;
-    } * suffixes; /**< the last one that matches applies */
-    size_t count, capacity;
-    char *text; /**< bytes of all sequences */
-    bool used;  /**< one has been written */
+    struct ls_suffixes suffixes; /**< the last one that matches applies */
+    char *text;                  /**< bytes of all sequences */
+    bool used;                   /**< one has been written */
 };
 
 /** Settings of the options. */
@@ -89,12 +94,13 @@ struct ls_entry {
     uint32_t target_mode;         /**< mode of the link's target; 0: missing, or not read */
 };
 
+BW_VECTOR(ls_entries, struct ls_entry);
+
 /** Entries that are printed together. All zeros is an empty listing. */
 struct ls_listing {
-    struct ls_entry *entries;
-    size_t count, capacity;
-    struct bw_buffer bytes;
-    bool filled; /**< inodes were read, as far as possible */
+    struct ls_entries entries;
+    struct bw_buffer bytes; /**< names and targets */
+    bool filled;            /**< inodes were read, as far as possible */
 };
 
 /** Frees the memory and leaves an empty listing. */
@@ -124,7 +130,7 @@ struct bw_error *ls_listing_read_inodes(struct ls_listing *listing, struct cmd_p
 struct bw_error *ls_listing_sort(struct ls_listing *listing, struct cmd_paths *paths,
                                  const struct ls_state *options);
 
-/** Gets the modes of the links' targets. `directory` is the path of the listing, "" if its names
+/** Gets the modes of the targets of links. `directory` is the path of the listing, "" if its names
  * are paths. */
 struct bw_error *ls_listing_follow_links(struct ls_listing *listing, const struct cmd_paths *paths,
                                          const char *directory);

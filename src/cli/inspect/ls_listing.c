@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Listings of ls: the entries of a directory, and their inodes, which are read together. */
+#include "cli/inspect/ls.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/compare.h"
-#include "cli/inspect/ls.h"
 
 void ls_listing_free(struct ls_listing *listing)
 {
-    free(listing->entries);
+    ls_entries_free(&listing->entries);
     bw_buffer_free(&listing->bytes);
     *listing = (struct ls_listing){0};
 }
@@ -19,23 +19,21 @@ void ls_listing_free(struct ls_listing *listing)
 void ls_listing_clear(struct ls_listing *listing)
 {
     enum { MOST_KEPT = 1 << 14 };
-    if (listing->capacity > MOST_KEPT)
+    if (listing->entries.capacity > MOST_KEPT)
         ls_listing_free(listing);
-    listing->count = listing->bytes.length = 0;
+    listing->entries.count = listing->bytes.length = 0;
     listing->filled = false;
 }
 
 struct bw_error *ls_listing_add(struct ls_listing *listing, const char *name, size_t length,
                                 const struct bw_place *place)
 {
-    size_t offset = listing->bytes.length;
+    const struct ls_entry entry = {
+        .name = listing->bytes.length, .name_length = length, .place = *place};
     bw_buffer_append(&listing->bytes, name, length);
-    if (listing->bytes.failed ||
-        !BW_ARRAY_RESERVE(listing->entries, listing->count, listing->capacity))
+    if (listing->bytes.failed)
         return bw_error_no_memory();
-    listing->entries[listing->count++] =
-        (struct ls_entry){.name = offset, .name_length = length, .place = *place};
-    return NULL;
+    return ls_entries_push(&listing->entries, entry);
 }
 
 struct bw_error *ls_listing_read(struct ls_listing *listing, struct cmd_paths *paths,
@@ -45,7 +43,7 @@ struct bw_error *ls_listing_read(struct ls_listing *listing, struct cmd_paths *p
     if (options->all) {
         BW_TRY(ls_listing_add(listing, ".", 1, place));
         BW_TRY(ls_listing_add(listing, "..", 2, parent));
-        listing->entries[0].is_dots = listing->entries[1].is_dots = true;
+        listing->entries.items[0].is_dots = listing->entries.items[1].is_dots = true;
     }
     if (*handle)
         BW_TRY(bw_directory_reopen(*handle, place, BW_DIRECTORY_START));
@@ -60,7 +58,7 @@ struct bw_error *ls_listing_read(struct ls_listing *listing, struct cmd_paths *p
     }
 }
 
-/* An entry whose inode is read together with others. */
+/* An entry and the number of its inode, by which they are sorted. */
 struct numbered {
     uint64_t number;
     struct ls_entry *entry;
@@ -74,44 +72,36 @@ static void set_inode(struct ls_entry *entry, const struct bw_wanted_inode *want
     entry->no_compression = wanted->no_compression;
 }
 
-/* Reads the inodes of some entries, which are sorted by number. Hard links have the same number. */
-static struct bw_error *read_batch(struct bw_fs *fs, const struct bw_subvolume *subvolume,
-                                   const struct numbered *numbered, size_t count,
-                                   struct bw_wanted_inode *wanted)
-{
-    size_t different = 0, at = 0;
-    for (size_t i = 0; i < count; i++)
-        if (!i || numbered[i].number != numbered[i - 1].number)
-            wanted[different++] = (struct bw_wanted_inode){.number = numbered[i].number};
-    BW_TRY(bw_inodes_get(fs, subvolume, wanted, different, true));
-    for (size_t i = 0; i < count; i++) {
-        at += wanted[at].number != numbered[i].number;
-        if (wanted[at].found)
-            set_inode(numbered[i].entry, &wanted[at]);
-    }
-    return NULL;
-}
-
 /* Most entries are in the subvolume of their directory; their inodes are read together. */
 static struct bw_error *read_together(struct ls_listing *listing, struct bw_fs *fs)
 {
     enum { BATCH = 4096 };
-    const struct bw_subvolume *subvolume = listing->entries[listing->count - 1].place.subvolume;
-    BW_AUTO_FREE struct numbered *numbered = malloc(listing->count * sizeof *numbered);
+    const struct bw_subvolume *subvolume =
+        listing->entries.items[listing->entries.count - 1].place.subvolume;
+    BW_AUTO_FREE struct numbered *numbered = malloc(listing->entries.count * sizeof *numbered);
     BW_AUTO_FREE struct bw_wanted_inode *wanted =
-        malloc((listing->count < BATCH ? listing->count : BATCH) * sizeof *wanted);
+        malloc((listing->entries.count < BATCH ? listing->entries.count : BATCH) * sizeof *wanted);
     size_t count = 0;
     if (!numbered || !wanted)
         return bw_error_no_memory();
-    for (size_t i = 0; i < listing->count; i++) {
-        struct ls_entry *entry = &listing->entries[i];
+    for (size_t i = 0; i < listing->entries.count; i++) {
+        struct ls_entry *entry = &listing->entries.items[i];
         if (entry->place.subvolume == subvolume && entry->place.inode != BW_EMPTY_DIRECTORY)
             numbered[count++] = (struct numbered){entry->place.inode, entry};
     }
     qsort(numbered, count, sizeof *numbered, bw_compare_first);
-    for (size_t i = 0; i < count; i += BATCH) {
-        const size_t length = count - i < BATCH ? count - i : BATCH;
-        BW_TRY(read_batch(fs, subvolume, numbered + i, length, wanted));
+    for (size_t begin = 0; begin < count; begin += BATCH) {
+        const size_t end = count - begin < BATCH ? count : begin + BATCH;
+        size_t different = 0, at = 0;
+        for (size_t i = begin; i < end; i++) /* hard links have the same number */
+            if (i == begin || numbered[i].number != numbered[i - 1].number)
+                wanted[different++] = (struct bw_wanted_inode){.number = numbered[i].number};
+        BW_TRY(bw_inodes_get(fs, subvolume, wanted, different, true));
+        for (size_t i = begin; i < end; i++) {
+            at += wanted[at].number != numbered[i].number;
+            if (wanted[at].found)
+                set_inode(numbered[i].entry, &wanted[at]);
+        }
     }
     return NULL;
 }
@@ -141,12 +131,12 @@ static struct bw_error *fill_entry(struct ls_listing *listing, struct bw_fs *fs,
 struct bw_error *ls_listing_read_inodes(struct ls_listing *listing, struct cmd_paths *paths,
                                         bool targets)
 {
-    if (!listing->count)
+    if (!listing->entries.count)
         return NULL;
     if (!listing->filled)
         BW_TRY(read_together(listing, paths->session.fs));
-    for (size_t i = 0; i < listing->count; i++) {
-        struct ls_entry *entry = &listing->entries[i];
+    for (size_t i = 0; i < listing->entries.count; i++) {
+        struct ls_entry *entry = &listing->entries.items[i];
         struct bw_error *error = fill_entry(listing, paths->session.fs, entry, targets);
         if (error && error->code == BW_ERROR_NO_MEMORY)
             return error;
@@ -197,9 +187,9 @@ struct bw_error *ls_listing_sort(struct ls_listing *listing, struct cmd_paths *p
     struct sorting sorting = {listing, options};
     if (options->order == LS_BY_SIZE || options->order == LS_BY_TIME)
         BW_TRY(ls_listing_read_inodes(listing, paths, false));
-    if (listing->count && options->order != LS_UNSORTED)
-        qsort_r(listing->entries, listing->count, sizeof *listing->entries, compare_entries,
-                &sorting);
+    if (listing->entries.count && options->order != LS_UNSORTED)
+        qsort_r(listing->entries.items, listing->entries.count, sizeof *listing->entries.items,
+                compare_entries, &sorting);
     return NULL;
 }
 
@@ -207,15 +197,17 @@ struct bw_error *ls_listing_follow_links(struct ls_listing *listing, const struc
                                          const char *directory)
 {
     BW_AUTO_BUFFER struct bw_buffer path = {0};
-    for (size_t i = 0; i < listing->count; i++) {
-        struct ls_entry *entry = &listing->entries[i];
+    for (size_t i = 0; i < listing->entries.count; i++) {
+        struct ls_entry *entry = &listing->entries.items[i];
         struct bw_inode inode;
         struct bw_place place;
         if (!S_ISLNK(entry->inode.mode))
             continue;
         path.length = 0;
-        bw_buffer_format(&path, "%s%s%.*s%c", directory, *directory ? "/" : "",
-                         (int)entry->name_length, listing->bytes.data + entry->name, '\0');
+        if (*directory)
+            bw_buffer_format(&path, "%s/", directory);
+        bw_buffer_append(&path, listing->bytes.data + entry->name, entry->name_length);
+        bw_buffer_append_byte(&path, '\0');
         if (path.failed)
             return bw_error_no_memory();
         BW_AUTO_ERROR struct bw_error *error =

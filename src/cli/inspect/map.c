@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The map command: from logical addresses to devices, and back. */
+/* The map command: from logical addresses to devices, and back. All ranges are checked before the
+ * first row is written. --used lists the space in use instead. */
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/search.h"
+#include "base/vector.h"
 #include "btrfs-walk/records.h"
 #include "btrfs-walk/space.h"
 #include "cli/command.h"
@@ -18,19 +19,9 @@ struct map_state {
 };
 
 /* A range from the command line. */
-struct question {
+struct range {
     uint64_t address, length;
     bool whole; /* a length was given: continue after the first contiguous piece */
-};
-
-/* A chunk or a device, for questions about addresses outside of them. */
-struct known {
-    uint64_t begin, length;
-};
-
-struct knowns {
-    struct known *items;
-    size_t count, capacity;
 };
 
 /* A device and its image. */
@@ -39,16 +30,18 @@ struct device {
     const char *path;
 };
 
+BW_VECTOR(chunks, struct bw_address_range);
+BW_VECTOR(devices, struct device);
+
 /* A running map command. */
 struct map {
     const struct map_state *state;
     struct cmd_format *format;
     struct bw_fs *fs;
-    struct question *questions;
-    size_t question_count;
-    struct knowns chunks;
-    struct device *devices;
-    size_t device_count, device_capacity;
+    struct range *ranges;
+    size_t range_count;
+    struct chunks chunks; /* all chunks; without --devid */
+    struct devices devices;
     struct bw_device_map *device_map; /* only with --devid */
 };
 
@@ -77,38 +70,30 @@ static const struct cmd_option options[] = {
 
 static struct bw_error *add_chunk(void *context, const struct bw_chunk_info *chunk)
 {
-    struct knowns *chunks = context;
-    if (!BW_ARRAY_RESERVE(chunks->items, chunks->count, chunks->capacity))
-        return bw_error_no_memory();
-    chunks->items[chunks->count++] = (struct known){chunk->logical, chunk->length};
-    return NULL;
+    return chunks_push(context, (struct bw_address_range){chunk->logical, chunk->length});
 }
 
 static struct bw_error *add_device(void *context, const struct bw_device_info *device)
 {
-    struct map *map = context;
-    if (!BW_ARRAY_RESERVE(map->devices, map->device_count, map->device_capacity))
-        return bw_error_no_memory();
-    map->devices[map->device_count++] = (struct device){device->devid, device->path};
-    return NULL;
+    return devices_push(context, (struct device){device->devid, device->path});
 }
 
 /* Index of the first chunk after an address. */
 static size_t chunk_after(const struct map *map, uint64_t address)
 {
-    return BW_FIRST_INDEX(i, map->chunks.count, map->chunks.items[i].begin > address);
+    return BW_FIRST_INDEX(i, map->chunks.count, map->chunks.items[i].logical > address);
 }
 
 static struct bw_error *no_chunk(const struct map *map, uint64_t address)
 {
     size_t next = chunk_after(map, address);
-    const struct known *chunks = map->chunks.items;
+    const struct bw_address_range *chunks = map->chunks.items;
     struct bw_buffer BW_AUTO_BUFFER text = {0};
     if (next)
         bw_buffer_format(&text, "; the previous chunk is %" PRIu64 "+%" PRIu64,
-                         chunks[next - 1].begin, chunks[next - 1].length);
+                         chunks[next - 1].logical, chunks[next - 1].length);
     if (next < map->chunks.count)
-        bw_buffer_format(&text, "; the next chunk is %" PRIu64 "+%" PRIu64, chunks[next].begin,
+        bw_buffer_format(&text, "; the next chunk is %" PRIu64 "+%" PRIu64, chunks[next].logical,
                          chunks[next].length);
     return bw_error_create(BW_ERROR_USAGE, "no chunk holds logical address %" PRIu64 "%.*s",
                            address, (int)text.length, text.data ? text.data : "");
@@ -118,12 +103,13 @@ static struct bw_error *no_device(const struct map *map)
 {
     enum { ENOUGH = 32 };
     struct bw_buffer BW_AUTO_BUFFER text = {0};
-    for (size_t i = 0; i < map->device_count && i < ENOUGH; i++)
-        bw_buffer_format(&text, "%s%" PRIu64, i ? ", " : "", map->devices[i].devid);
+    for (size_t i = 0; i < map->devices.count && i < ENOUGH; i++)
+        bw_buffer_format(&text, "%s%" PRIu64, i ? ", " : "", map->devices.items[i].devid);
+    if (map->devices.count > ENOUGH)
+        bw_buffer_format(&text, ", ...");
     return bw_error_create(BW_ERROR_USAGE,
-                           "there is no device %" PRIu64 "; the file system has %.*s%s",
-                           map->state->devid, (int)text.length, text.data ? text.data : "none",
-                           map->device_count > ENOUGH ? ", ..." : "");
+                           "there is no device %" PRIu64 "; the file system has %.*s",
+                           map->state->devid, (int)text.length, text.data ? text.data : "none");
 }
 
 /* Whether an address is outside of all chunks; limits `*length` to the distance to the next
@@ -131,36 +117,37 @@ static struct bw_error *no_device(const struct map *map)
 static bool is_outside(const struct map *map, uint64_t address, uint64_t *length)
 {
     size_t next = chunk_after(map, address);
-    const struct known *chunks = map->chunks.items;
-    if (next && address - chunks[next - 1].begin < chunks[next - 1].length)
+    const struct bw_address_range *chunks = map->chunks.items;
+    if (next && address - chunks[next - 1].logical < chunks[next - 1].length)
         return false;
-    if (next<map->chunks.count && * length> chunks[next].begin - address)
-        *length = chunks[next].begin - address;
+    if (next < map->chunks.count && chunks[next].logical - address < *length)
+        *length = chunks[next].logical - address;
     return true;
 }
 
 /* Parsing addresses and ranges. */
 
-static struct bw_error *check_question(const struct map *map, const struct question *question)
+static struct bw_error *check_range(const struct map *map, const struct range *range)
 {
     struct bw_mapping mapping;
     struct bw_device_place place;
     if (!map->state->by_device) {
         uint64_t length = 1;
-        BW_AUTO_ERROR struct bw_error *error =
-            bw_fs_map(map->fs, question->address, 1, 1, &mapping);
-        if (error && is_outside(map, question->address, &length))
-            return no_chunk(map, question->address);
+        BW_AUTO_ERROR struct bw_error *error = bw_fs_map(map->fs, range->address, 1, 1, &mapping);
+        if (error && is_outside(map, range->address, &length))
+            return no_chunk(map, range->address);
         return NULL;
     }
     BW_AUTO_ERROR struct bw_error *error = bw_device_map_find(
-        map->device_map, map->state->devid, question->address, question->length, &place);
+        map->device_map, map->state->devid, range->address, range->length, &place);
+    if (error && error->code == BW_ERROR_NOT_FOUND)
+        return no_device(map);
     if (error)
-        return error->code == BW_ERROR_NOT_FOUND ? no_device(map) : BW_TAKE(error);
+        return BW_TAKE(error);
     if (place.use != BW_USE_OUTSIDE)
         return NULL;
     return bw_error_create(BW_ERROR_USAGE, "offset %" PRIu64 " is after the end of device %" PRIu64,
-                           question->address, map->state->devid);
+                           range->address, map->state->devid);
 }
 
 /* Looking up. */
@@ -171,9 +158,9 @@ static struct bw_error *write_row(const struct map *map, struct bw_placeinfo *ro
 {
     const char *path = alternative ? bw_fs_alternative(map->fs, row->devid, alternative) : NULL;
     if (!(absent & BW_MEMBER(placeinfo, devid)))
-        for (size_t i = 0; !path && i < map->device_count; i++)
-            if (map->devices[i].devid == row->devid)
-                path = map->devices[i].path;
+        for (size_t i = 0; !path && i < map->devices.count; i++)
+            if (map->devices.items[i].devid == row->devid)
+                path = map->devices.items[i].path;
     row->device = row->device_bytes = (struct bw_bytes){path, path ? strlen(path) : 0};
     if (!row->mirror)
         absent |= BW_MEMBER(placeinfo, mirror);
@@ -208,14 +195,14 @@ static struct bw_error *write_places(const struct map *map, uint64_t logical,
 }
 
 /* Writes the location of the first contiguous piece of a range, and removes it from the range. */
-static struct bw_error *map_logical(const struct map *map, struct question *rest)
+static struct bw_error *map_logical(const struct map *map, struct range *rest)
 {
     struct bw_mapping place;
     uint64_t logical = rest->address, length = rest->length;
     struct bw_error *error = bw_fs_map(map->fs, logical, rest->length, 1, &place);
-    const bool nowhere = error && error->code == BW_ERROR_NOT_FOUND;
-    const bool outside = nowhere && is_outside(map, logical, &length);
-    if (nowhere)
+    const bool no_location = error && error->code == BW_ERROR_NOT_FOUND;
+    const bool outside = no_location && is_outside(map, logical, &length);
+    if (no_location)
         bw_error_free(BW_TAKE(error));
     if (error)
         return error;
@@ -223,14 +210,15 @@ static struct bw_error *map_logical(const struct map *map, struct question *rest
         length = place.length;
     rest->address += length;
     rest->length -= length;
-    if (!nowhere)
+    if (!no_location)
         return write_places(map, logical, place);
     struct bw_placeinfo row = {
         .logical = logical, .length = length, .kind = outside ? "outside" : "unused"};
     return write_row(map, &row, 0, BW_MEMBER(placeinfo, devid) | BW_MEMBER(placeinfo, offset));
 }
 
-static struct bw_error *map_device(const struct map *map, struct question *rest)
+/* The same for a range of the device. */
+static struct bw_error *map_device(const struct map *map, struct range *rest)
 {
     static const char *const uses[] = {[BW_USE_CHUNK] = "unused",
                                        [BW_USE_UNALLOCATED] = "unallocated",
@@ -253,23 +241,27 @@ static struct bw_error *map_device(const struct map *map, struct question *rest)
                                .offset = rest->address};
     rest->address += place.length;
     rest->length -= place.length;
-    return write_row(map, &row, 0, place.copy || place.parity ? 0 : BW_MEMBER(placeinfo, logical));
+    const bool has_logical = place.copy || place.parity;
+    return write_row(map, &row, 0, has_logical ? 0 : BW_MEMBER(placeinfo, logical));
 }
 
-static struct bw_error *answer_all(struct map *map)
+static struct bw_error *map_all(struct map *map)
 {
-    BW_TRY(bw_fs_devices(map->fs, add_device, map));
+    BW_TRY(bw_fs_devices(map->fs, add_device, &map->devices));
     if (map->state->by_device)
         BW_TRY(bw_device_map_open(map->fs, &map->device_map));
     else
         BW_TRY(bw_fs_chunks(map->fs, add_chunk, &map->chunks));
-    for (size_t i = 0; i < map->question_count; i++)
-        BW_TRY(check_question(map, &map->questions[i]));
-    for (size_t i = 0; i < map->question_count; i++) {
-        struct question rest = map->questions[i];
-        do
-            BW_TRY((map->state->by_device ? map_device : map_logical)(map, &rest));
-        while (rest.whole && rest.length);
+    for (size_t i = 0; i < map->range_count; i++)
+        BW_TRY(check_range(map, &map->ranges[i]));
+    for (size_t i = 0; i < map->range_count; i++) {
+        struct range rest = map->ranges[i];
+        do {
+            if (map->state->by_device)
+                BW_TRY(map_device(map, &rest));
+            else
+                BW_TRY(map_logical(map, &rest));
+        } while (rest.whole && rest.length);
     }
     return NULL;
 }
@@ -279,21 +271,21 @@ static struct bw_error *list(struct cmd_format *format, void *context)
     struct map *map = context;
     map->format = format;
     map->fs = format->session.fs;
-    struct bw_error *error = answer_all(map);
+    struct bw_error *error = map_all(map);
     bw_device_map_close(map->device_map);
-    free(map->chunks.items);
-    free(map->devices);
+    chunks_free(&map->chunks);
+    devices_free(&map->devices);
     return error;
 }
 
-/* The list_devices of the space in use, for --used. */
+/* The list of the space in use, for --used. */
 
 /* A running listing. */
 struct used {
     struct cmd_format *format;
-    const uint64_t *wanted; /* the only device to list_devices; NULL: all */
+    const uint64_t *wanted; /* the only device to list; NULL: all */
     struct bw_used_map *map;
-    const char *path; /* of the present device */
+    const char *path; /* the image of the current device */
     bool found;
 };
 
@@ -317,7 +309,9 @@ static struct bw_error *write_range(void *context, const struct bw_used_range *r
 static struct bw_error *list_device(void *context, const struct bw_device_info *device)
 {
     struct used *used = context;
-    if (used->wanted ? device->devid != *used->wanted : !device->path)
+    if (used->wanted && device->devid != *used->wanted)
+        return NULL;
+    if (!used->wanted && !device->path)
         return NULL;
     used->found = true;
     used->path = device->path;
@@ -375,8 +369,8 @@ static int run(const struct cmd_common *common, void *state)
         return list_used(common, settings);
     if (!count)
         return cmd_usage_error(&cmd_map, "no address given", NULL);
-    BW_AUTO_FREE struct question *questions = calloc(count, sizeof *questions);
-    struct map map = {.state = state, .questions = questions, .question_count = count};
+    BW_AUTO_FREE struct range *ranges = calloc(count, sizeof *ranges);
+    struct map map = {.state = state, .ranges = ranges, .range_count = count};
     const struct cmd_format_plan plan = {
         .record = cmd_map.record,
         .columns = settings->by_device ? "devid,offset,length,kind,logical,mirror"
@@ -384,17 +378,16 @@ static int run(const struct cmd_common *common, void *state)
         .list = list,
         .context = &map,
     };
-    if (!questions)
+    if (!ranges)
         return cmd_fail(common, bw_error_no_memory());
     for (size_t i = 0; i < count; i++) {
-        struct question *question = &questions[i];
-        struct bw_error *error =
-            cmd_parse_range(common->paths[i], &question->address, &question->length);
+        struct range *range = &ranges[i];
+        struct bw_error *error = cmd_parse_range(common->paths[i], &range->address, &range->length);
         if (error)
             return cmd_fail(common, error);
-        question->whole = question->length;
-        if (!question->whole)
-            question->length = UINT64_MAX - question->address;
+        range->whole = range->length;
+        if (!range->whole)
+            range->length = UINT64_MAX - range->address;
     }
     return cmd_format_run(common, &plan);
 }
