@@ -41,9 +41,9 @@ static struct bw_error *store_version(void *target, const struct cmd_option *opt
 {
     struct send_state *state = target;
     state->has_version = true;
-    return cmd_parse_number(argument, 0, 2, &state->version)
-               ? NULL
-               : cmd_bad_argument(option, argument, "0, 1 or 2");
+    if (!cmd_parse_number(argument, 0, 2, &state->version))
+        return cmd_bad_argument(option, argument, "0, 1 or 2");
+    return NULL;
 }
 
 static const struct cmd_option options[] = {
@@ -78,14 +78,15 @@ static const struct cmd_option options[] = {
     {0},
 };
 
+/* A running send command. */
 struct sending {
     const struct send_state *state;
     const struct cmd_common *common;
     struct bw_fs *fs;
     struct cmd_output_file file;
     int folder, descriptor;    /* with -C: the folder, and the file that is being written */
-    struct cmd_send_list list; /* those to send, then the sources, then the parent */
-    size_t send_count;
+    struct cmd_send_list list; /* the subvolumes to send, then the sources, then the parent */
+    size_t send_count;         /* number of subvolumes to send */
 };
 
 static struct bw_error *find_subvolume(struct sending *sending, const char *text)
@@ -105,8 +106,9 @@ static struct bw_error *find_subvolume(struct sending *sending, const char *text
 static struct bw_bytes usual_name(const struct cmd_sent *sent)
 {
     static const char top[] = "toplevel";
-    return sent->info.name_length ? (struct bw_bytes){sent->info.name, sent->info.name_length}
-                                  : (struct bw_bytes){top, strlen(top)};
+    if (!sent->info.name_length)
+        return (struct bw_bytes){top, strlen(top)};
+    return (struct bw_bytes){sent->info.name, sent->info.name_length};
 }
 
 static struct bw_bytes name_of(const struct cmd_sent *sent)
@@ -114,26 +116,23 @@ static struct bw_bytes name_of(const struct cmd_sent *sent)
     return sent->name ? (struct bw_bytes){sent->name, strlen(sent->name)} : usual_name(sent);
 }
 
-static bool have_same_name(const struct cmd_sent *a, const struct cmd_sent *b)
+/* Receivers make all subvolumes in one folder. Subvolumes whose names are not unique, such as
+ * Snapper's snapshots, are named by their paths, with '-' in place of '/'. */
+static struct bw_error *make_names_unique(struct cmd_sent_list *list)
 {
-    const struct bw_bytes left = usual_name(a), right = usual_name(b);
-    return left.length == right.length && memcmp(left.data, right.data, left.length) == 0;
-}
-
-/* Receivers make all subvolumes in one folder. Those whose names are not unique, as of Snapper's
- * snapshots, get the names of their paths, with '-' in place of '/'. */
-static struct bw_error *name_apart(struct sending *sending)
-{
-    struct cmd_send_list *list = &sending->list;
-    for (size_t i = 0; i < list->list.count; i++) {
-        struct cmd_sent *subvolume = &list->list.items[i];
+    for (size_t i = 0; i < list->count; i++) {
+        struct cmd_sent *subvolume = &list->items[i];
+        const struct bw_bytes name = usual_name(subvolume);
         bool unique = true;
         size_t length;
-        for (size_t j = 0; j < list->list.count; j++)
-            unique &= i == j || !have_same_name(subvolume, &list->list.items[j]);
+        for (size_t j = 0; j < list->count; j++) {
+            const struct bw_bytes other = usual_name(&list->items[j]);
+            unique &= i == j || name.length != other.length ||
+                      memcmp(name.data, other.data, name.length) != 0;
+        }
         if (unique)
             continue;
-        if (!subvolume->info.name_length) { /* another one is called like that */
+        if (!subvolume->info.name_length) { /* another subvolume is called "toplevel" */
             subvolume->name = strdup("toplevel-5");
             if (!subvolume->name)
                 return bw_error_no_memory();
@@ -143,7 +142,8 @@ static struct bw_error *name_apart(struct sending *sending)
                                  &length));
         memmove(subvolume->name, subvolume->name + 1, length);
         for (char *at = subvolume->name; *at; at++)
-            *at = *at == '/' ? '-' : *at;
+            if (*at == '/')
+                *at = '-';
     }
     return NULL;
 }
@@ -164,21 +164,7 @@ static const char *reason_of(enum bw_send_reason reason)
     }
 }
 
-/* The receiver finds a parent or clone source by its UUID. If it has other contents under this
- * UUID, the result is wrong without an error. */
-static struct bw_error *check_base(const struct sending *sending, const struct cmd_sent *base)
-{
-    struct bw_send_identity identity;
-    const struct bw_bytes name = name_of(base);
-    BW_TRY(bw_send_identity(base->side.fs, base->side.subvolume, &identity));
-    return identity.reason == BW_SEND_OWN || sending->state->force
-               ? NULL
-               : bw_error_create(BW_ERROR_USAGE,
-                                 "the receiver may have other contents under the UUID of %.*s: %s; "
-                                 "--force uses it nevertheless",
-                                 (int)name.length, name.data, reason_of(identity.reason));
-}
-
+/* Lists the subvolumes to send, the clone sources and the parent. */
 static struct bw_error *find_all(struct sending *sending)
 {
     const struct send_state *state = sending->state;
@@ -190,15 +176,26 @@ static struct bw_error *find_all(struct sending *sending)
         cmd_send_list_sort(list);
     }
     if (list->list.count > 1)
-        BW_TRY(name_apart(sending));
+        BW_TRY(make_names_unique(&list->list));
     sending->send_count = list->list.count;
     for (size_t i = 0; i < state->sources.count; i++)
         BW_TRY(find_subvolume(sending, state->sources.items[i]));
     if (state->parent)
         BW_TRY(find_subvolume(sending, state->parent));
+
+    /* The receiver finds a parent or clone source by its UUID. If it has other contents under this
+     * UUID, the result is wrong without an error. */
     for (size_t i = sending->send_count; i < list->list.count; i++) {
-        BW_TRY(check_base(sending, &list->list.items[i]));
-        list->list.items[i].is_there = true;
+        struct cmd_sent *base = &list->list.items[i];
+        const struct bw_bytes name = name_of(base);
+        struct bw_send_identity identity;
+        BW_TRY(bw_send_identity(base->side.fs, base->side.subvolume, &identity));
+        if (identity.reason != BW_SEND_OWN && !state->force)
+            return bw_error_create(BW_ERROR_USAGE,
+                                   "the receiver may have other contents under the UUID of %.*s: "
+                                   "%s; --force uses it nevertheless",
+                                   (int)name.length, name.data, reason_of(identity.reason));
+        base->is_there = true;
     }
     return NULL;
 }
@@ -208,98 +205,82 @@ static struct bw_error *find_all(struct sending *sending)
 static struct bw_error *write_bytes(void *context, const void *bytes, size_t length)
 {
     struct sending *sending = context;
+    const char *folder = sending->state->folder;
     cmd_progress_add(length);
-    return sending->state->folder
-               ? cmd_write_file(sending->descriptor, sending->state->folder, bytes, length)
-               : cmd_output_file_add(&sending->file, bytes, length);
-}
-
-/* Reports why a stream has another UUID than the subvolume: a stream that has this one as its
- * parent can only be sent together with it. */
-static struct bw_error *report_new_uuid(const struct sending *sending, const struct cmd_sent *sent)
-{
-    struct bw_send_identity identity;
-    BW_TRY(bw_send_identity(sent->side.fs, sent->side.subvolume, &identity));
-    if (identity.reason == BW_SEND_OWN && sending->state->on_error == CMD_ON_ERROR_FAIL)
-        return NULL;
-    const struct bw_bytes name = name_of(sent);
-    bw_fs_report(sent->side.fs, BW_NOTE,
-                 bw_error_create(BW_ERROR_UNSUPPORTED, "%.*s is sent under a new UUID: %s",
-                                 (int)name.length, name.data, reason_of(identity.reason)));
-    return NULL;
-}
-
-static struct bw_send_options options_of(const struct send_state *state)
-{
-    static const enum bw_send_damage damages[] = {[CMD_ON_ERROR_FAIL] = BW_SEND_STOP,
-                                                  [CMD_ON_ERROR_ZERO] = BW_SEND_ZERO,
-                                                  [CMD_ON_ERROR_SKIP] = BW_SEND_SKIP};
-    const bool newest = state->has_version ? state->version != 1 : state->compressed;
-    return (struct bw_send_options){
-        .struct_size = sizeof(struct bw_send_options),
-        .version = newest ? 2 : 1,
-        .compressed = state->compressed,
-        .no_data = state->no_data,
-        .damage = damages[state->on_error],
-        .threads = state->threads,
-        .write = write_bytes,
-    };
+    if (folder)
+        return cmd_write_file(sending->descriptor, folder, bytes, length);
+    return cmd_output_file_add(&sending->file, bytes, length);
 }
 
 static struct bw_error *send_one(struct sending *sending, size_t number)
 {
+    static const enum bw_send_damage damages[] = {[CMD_ON_ERROR_FAIL] = BW_SEND_STOP,
+                                                  [CMD_ON_ERROR_ZERO] = BW_SEND_ZERO,
+                                                  [CMD_ON_ERROR_SKIP] = BW_SEND_SKIP};
     const struct send_state *state = sending->state;
     struct cmd_send_list *list = &sending->list;
-    struct bw_send_options how = options_of(state);
-    const bool incremental = state->parent || state->sources.count || state->recursive;
-    how.no_header = state->joined && number;
-    how.no_end = state->joined && number + 1 < sending->send_count;
-    how.context = sending;
-    BW_TRY(report_new_uuid(sending, &list->list.items[number]));
-    return cmd_send_list_send(list, number, &how,
-                              state->parent ? &list->list.items[list->list.count - 1]
-                              : incremental ? cmd_send_list_parent(list, number)
-                                            : NULL,
-                              incremental);
-}
+    struct cmd_sent *sent = &list->list.items[number];
 
-/* The name of a subvolume's file, cut off if it would be too long. */
-static void append_file_name(struct bw_buffer *name, const struct cmd_sent *sent, size_t number)
-{
-    static const char suffix[] = ".btrfs";
-    const struct bw_bytes own = name_of(sent);
-    bw_buffer_format(name, "%04zu-", number + 1);
-    const size_t room = NAME_MAX - name->length - strlen(suffix);
-    bw_buffer_append(name, own.data, own.length < room ? own.length : room);
-    bw_buffer_append(name, suffix, sizeof suffix);
+    /* Report why a stream has another UUID than the subvolume: a stream that has this one as its
+     * parent can only be sent together with it. */
+    struct bw_send_identity identity;
+    BW_TRY(bw_send_identity(sent->side.fs, sent->side.subvolume, &identity));
+    if (identity.reason != BW_SEND_OWN || state->on_error != CMD_ON_ERROR_FAIL) {
+        const struct bw_bytes name = name_of(sent);
+        bw_fs_report(sent->side.fs, BW_NOTE,
+                     bw_error_create(BW_ERROR_UNSUPPORTED, "%.*s is sent under a new UUID: %s",
+                                     (int)name.length, name.data, reason_of(identity.reason)));
+    }
+
+    const bool newest = state->has_version ? state->version != 1 : state->compressed;
+    const struct bw_send_options how = {
+        .struct_size = sizeof how,
+        .version = newest ? 2 : 1,
+        .compressed = state->compressed,
+        .no_data = state->no_data,
+        .no_header = state->joined && number,
+        .no_end = state->joined && number + 1 < sending->send_count,
+        .damage = damages[state->on_error],
+        .threads = state->threads,
+        .write = write_bytes,
+        .context = sending,
+    };
+    const bool incremental = state->parent || state->sources.count || state->recursive;
+    const struct cmd_sent *parent = NULL;
+    if (state->parent)
+        parent = &list->list.items[list->list.count - 1];
+    else if (incremental)
+        parent = cmd_send_list_parent(list, number);
+    return cmd_send_list_send(list, number, &how, parent, incremental);
 }
 
 /* Sends one subvolume to a separate file, and removes the file after an error. */
 static struct bw_error *send_to_folder(struct sending *sending, size_t number)
 {
+    static const char suffix[] = ".btrfs";
+    const char *folder = sending->state->folder;
+
+    /* The file is named by the subvolume; a name that would be too long is cut off. */
+    const struct bw_bytes own = name_of(&sending->list.list.items[number]);
     BW_AUTO_BUFFER struct bw_buffer name = {0};
-    append_file_name(&name, &sending->list.list.items[number], number);
+    bw_buffer_format(&name, "%04zu-", number + 1);
+    const size_t room = NAME_MAX - name.length - strlen(suffix);
+    bw_buffer_append(&name, own.data, own.length < room ? own.length : room);
+    bw_buffer_append(&name, suffix, sizeof suffix);
     if (name.failed)
         return bw_error_no_memory();
+
     sending->descriptor =
         openat(sending->folder, name.data, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (sending->descriptor < 0)
-        return bw_error_from_errno(errno, "%s/%s", sending->state->folder, name.data);
+        return bw_error_from_errno(errno, "%s/%s", folder, name.data);
     struct bw_error *error = send_one(sending, number);
     error = cmd_close_file(sending->common, sending->descriptor, name.data, error);
     if (!error)
-        error = cmd_sync_file(sending->common, sending->folder, sending->state->folder);
+        error = cmd_sync_file(sending->common, sending->folder, folder);
     if (error)
         unlinkat(sending->folder, name.data, 0);
     return error;
-}
-
-static void expect_bytes(const struct sending *sending)
-{
-    uint64_t bytes = 0;
-    for (size_t i = 0; i < sending->send_count; i++)
-        bytes += sending->list.list.items[i].info.bytes_used;
-    cmd_progress_expect(bytes);
 }
 
 static struct bw_error *check_usage(const struct sending *sending)
@@ -325,9 +306,16 @@ static struct bw_error *send_all(struct sending *sending)
     BW_TRY(find_all(sending));
     if (!sending->state->folder)
         BW_TRY(cmd_output_file_start(&sending->file));
-    expect_bytes(sending);
+    uint64_t bytes = 0;
     for (size_t i = 0; i < sending->send_count; i++)
-        BW_TRY(sending->state->folder ? send_to_folder(sending, i) : send_one(sending, i));
+        bytes += sending->list.list.items[i].info.bytes_used;
+    cmd_progress_expect(bytes);
+    for (size_t i = 0; i < sending->send_count; i++) {
+        if (sending->state->folder)
+            BW_TRY(send_to_folder(sending, i));
+        else
+            BW_TRY(send_one(sending, i));
+    }
     return NULL;
 }
 

@@ -31,29 +31,24 @@ static bool is_same_uuid(const uint8_t a[BW_UUID_SIZE], const uint8_t b[BW_UUID_
     return memcmp(a, b, BW_UUID_SIZE) == 0 && memcmp(a, zeros, BW_UUID_SIZE) != 0;
 }
 
-/* Whether a subvolume is a snapshot of one in the list, or inside one, and not in the list itself.
- */
-static bool belongs_to(const struct cmd_send_list *list, const struct bw_subvolume_info *info)
-{
-    bool belongs = false;
-    for (size_t i = 0; i < list->list.count; i++) {
-        const struct bw_subvolume_info *other = &list->list.items[i].info;
-        if (other->id == info->id)
-            return false;
-        belongs |= info->parent == other->id || is_same_uuid(info->parent_uuid, other->uuid);
-    }
-    return belongs && !info->is_deleted;
-}
-
 struct bw_error *cmd_send_list_add_relatives(struct cmd_send_list *list, struct bw_fs *fs)
 {
+    /* Each round adds the snapshots of the subvolumes in the list, and the subvolumes inside them,
+     * until there are no more. */
     for (size_t before = SIZE_MAX; before != list->list.count;) {
         const struct bw_subvolume *next = NULL;
         before = list->list.count;
         while ((next = bw_subvolume_next(fs, next))) {
             struct bw_subvolume_info info;
+            bool is_relative = false, is_listed = false;
             BW_TRY(bw_subvolume_get(fs, next, &info));
-            if (belongs_to(list, &info))
+            for (size_t i = 0; i < list->list.count && !is_listed; i++) {
+                const struct bw_subvolume_info *other = &list->list.items[i].info;
+                is_listed = other->id == info.id;
+                is_relative |=
+                    info.parent == other->id || is_same_uuid(info.parent_uuid, other->uuid);
+            }
+            if (is_relative && !is_listed && !info.is_deleted)
                 BW_TRY(cmd_send_list_add(list, fs, next, NULL));
         }
     }
@@ -82,25 +77,22 @@ static bool are_related(const struct bw_subvolume_info *a, const struct bw_subvo
            is_same_uuid(a->parent_uuid, b->parent_uuid);
 }
 
-static uint64_t transid_distance(const struct cmd_sent *a, const struct cmd_sent *b)
-{
-    return a->info.ctransid > b->info.ctransid ? a->info.ctransid - b->info.ctransid
-                                               : b->info.ctransid - a->info.ctransid;
-}
-
-static bool is_same(const struct cmd_sent *a, const struct cmd_sent *b)
-{
-    return a->side.fs == b->side.fs && a->side.subvolume == b->side.subvolume;
-}
-
 const struct cmd_sent *cmd_send_list_parent(const struct cmd_send_list *list, size_t number)
 {
     const struct cmd_sent *sent = &list->list.items[number], *best = NULL;
+    uint64_t best_distance = UINT64_MAX;
     for (size_t i = 0; i < list->list.count; i++) {
         const struct cmd_sent *other = &list->list.items[i];
-        if (other->is_there && !is_same(other, sent) && are_related(&other->info, &sent->info) &&
-            (!best || transid_distance(other, sent) < transid_distance(best, sent)))
+        const uint64_t older = other->info.ctransid, newer = sent->info.ctransid;
+        const uint64_t distance = older < newer ? newer - older : older - newer;
+        const bool is_same =
+            other->side.fs == sent->side.fs && other->side.subvolume == sent->side.subvolume;
+        if (!other->is_there || is_same || !are_related(&other->info, &sent->info))
+            continue;
+        if (!best || distance < best_distance) {
             best = other;
+            best_distance = distance;
+        }
     }
     return best;
 }
@@ -116,14 +108,17 @@ struct bw_error *cmd_send_list_send(struct cmd_send_list *list, size_t number,
     for (size_t i = list->list.count; share && i-- > 0 && how.source_count < MOST_SOURCES;)
         if (i != number && list->list.items[i].is_there)
             sources[how.source_count++] = list->list.items[i].side;
-    how.parent = parent ? &parent->side : NULL;
+    if (parent)
+        how.parent = &parent->side;
     how.sources = sources;
     how.name = sent->name;
     BW_TRY(bw_send(&sent->side, &how, &summary));
     memcpy(sent->uuid, summary.uuid, sizeof sent->uuid);
     sent->side.uuid = sent->uuid;
     sent->is_there = true;
-    sent->size = (parent ? parent->size : 0) + (uint64_t)summary.growth;
+    sent->size = (uint64_t)summary.growth;
+    if (parent)
+        sent->size += parent->size;
     return NULL;
 }
 
