@@ -31,11 +31,15 @@ static void append_name(struct bw_buffer *line, const char *bytes, size_t length
 {
     const uint8_t *next = (const uint8_t *)bytes;
     for (size_t step; length; next += step, length -= step) {
+        bool plain;
         step = bw_utf8_length(next, length);
-        bool is_single = step <= 1, is_control = *next < ' ' || (*next >= 0x7f && *next < 0xa0);
-        step = is_single ? 1 : step;
-        bool plain = is_single ? !is_control && *next != '|' && *next != '\\'
-                               : *next != 0xc2 || next[1] >= 0xa0;
+        if (step > 1) {
+            plain = *next != 0xc2 || next[1] >= 0xa0;
+        } else {
+            step = 1;
+            plain =
+                *next >= ' ' && (*next < 0x7f || *next >= 0xa0) && *next != '|' && *next != '\\';
+        }
         if (plain)
             bw_buffer_append(line, next, step);
         for (size_t i = 0; i < step && !plain; i++)
@@ -43,20 +47,33 @@ static void append_name(struct bw_buffer *line, const char *bytes, size_t length
     }
 }
 
-/* The letter of a type in body files. */
-static char type_letter(uint32_t type)
-{
-    char mode[BW_MODE_LENGTH];
-    bw_write_mode(mode, type);
-    return type == S_IFREG ? 'r' : *mode == '?' ? '-' : *mode;
-}
-
-static struct bw_error *append_inode(struct bodyfile *bodyfile, const struct bw_export_entry *item)
+static struct bw_error *write_line(struct bodyfile *bodyfile, struct bw_export_entry *item)
 {
     struct bw_buffer *line = &bodyfile->line;
     const struct bw_inode *inode = &item->inode;
-    char mode[BW_MODE_LENGTH + 1], letter = type_letter(item->type);
+    line->length = 0;
+    bw_buffer_format(line, "0|");
+    append_name(line, item->path.data, item->path.length);
+    if (item->type == S_IFLNK && item->has_inode) {
+        bodyfile->target.length = 0;
+        struct bw_error *error = cmd_export_read_link(&bodyfile->export, item, &bodyfile->target);
+        if (error && error->code == BW_ERROR_NO_MEMORY)
+            return error;
+        bw_buffer_format(line, " -> ");
+        append_name(line, bodyfile->target.data, bodyfile->target.length);
+        if (error)
+            cmd_export_miss(&bodyfile->export, bw_error_prefix(error, "%s", item->path.data));
+    }
+
+    /* The type is a letter as in the mode, but 'r' for a file, and '-' if it is unknown. */
+    char type[BW_MODE_LENGTH], mode[BW_MODE_LENGTH + 1];
+    bw_write_mode(type, item->type);
     *bw_write_mode(mode, inode->mode) = '\0';
+    char letter = *type;
+    if (item->type == S_IFREG)
+        letter = 'r';
+    else if (letter == '?')
+        letter = '-';
     bw_buffer_format(line, "|%" PRIu64 "-%" PRIu64 "|%c/%c%s",
                      bw_subvolume_id(item->place.subvolume), item->place.inode, letter,
                      item->has_inode ? letter : '-', mode + 1);
@@ -65,50 +82,11 @@ static struct bw_error *append_inode(struct bodyfile *bodyfile, const struct bw_
     bw_buffer_format(line, "|%jd|%jd|%jd|%jd\n", (intmax_t)inode->atime.tv_sec,
                      (intmax_t)inode->mtime.tv_sec, (intmax_t)inode->ctime.tv_sec,
                      (intmax_t)inode->otime.tv_sec);
-    return NULL;
-}
-
-static struct bw_error *append_target(struct bodyfile *bodyfile, const struct bw_export_entry *item)
-{
-    if (item->type != S_IFLNK || !item->has_inode)
-        return NULL;
-    bodyfile->target.length = 0;
-    struct bw_error *error = cmd_export_read_link(&bodyfile->export, item, &bodyfile->target);
-    if (error && error->code == BW_ERROR_NO_MEMORY)
-        return error;
-    bw_buffer_format(&bodyfile->line, " -> ");
-    append_name(&bodyfile->line, bodyfile->target.data, bodyfile->target.length);
-    if (error)
-        cmd_export_miss(&bodyfile->export, bw_error_prefix(error, "%s", item->path.data));
-    return NULL;
-}
-
-static struct bw_error *write_line(struct bodyfile *bodyfile, struct bw_export_entry *item)
-{
-    struct bw_buffer *line = &bodyfile->line;
-    line->length = 0;
-    bw_buffer_format(line, "0|");
-    append_name(line, item->path.data, item->path.length);
-    BW_TRY(append_target(bodyfile, item));
-    BW_TRY(append_inode(bodyfile, item));
     if (!item->has_inode)
         cmd_export_miss_item(&bodyfile->export, item);
-    return line->failed ? bw_error_no_memory()
-                        : cmd_write(&bodyfile->output, line->data, line->length);
-}
-
-static struct bw_error *write_lines(struct bodyfile *bodyfile)
-{
-    struct bw_export_entry *item;
-    BW_TRY(cmd_export_start(&bodyfile->export, BW_WALK_ALL, 0));
-    for (;;) {
-        BW_TRY(cmd_export_next_item(&bodyfile->export, &item));
-        if (!item)
-            return NULL;
-        struct bw_error *error = write_line(bodyfile, item);
-        bw_entry_queue_release(bodyfile->export.queue, item);
-        BW_TRY(error);
-    }
+    if (line->failed)
+        return bw_error_no_memory();
+    return cmd_write(&bodyfile->output, line->data, line->length);
 }
 
 static int run(const struct cmd_common *common, void *state)
@@ -118,7 +96,12 @@ static int run(const struct cmd_common *common, void *state)
     int status = cmd_export_open(common, &settings->export, &bodyfile.export);
     if (status)
         return status;
-    struct bw_error *error = write_lines(&bodyfile);
+    struct bw_export_entry *item = NULL;
+    struct bw_error *error = cmd_export_start(&bodyfile.export, BW_WALK_ALL, 0);
+    while (!error && !(error = cmd_export_next_item(&bodyfile.export, &item)) && item) {
+        error = write_line(&bodyfile, item);
+        bw_entry_queue_release(bodyfile.export.queue, item);
+    }
     status = cmd_export_close(&bodyfile.export, bw_error_first(error, cmd_flush(&bodyfile.output)));
     bw_buffer_free(&bodyfile.line);
     bw_buffer_free(&bodyfile.target);

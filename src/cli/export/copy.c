@@ -49,7 +49,7 @@ struct target {
     /* The current image. */
     struct bw_buffer name, path; /* in the folder; for messages */
     int descriptor;
-    bool is_open;
+    bool is_open;  /* in the folder */
     uint64_t kept; /* everything before this offset is in the file already */
     struct bw_qcow2 *qcow2;
 };
@@ -98,12 +98,6 @@ static const struct cmd_option options[] = {
 
 /* Files of the folder. */
 
-static bool file_exists(const struct target *target, const char *name)
-{
-    struct stat status;
-    return fstatat(target->folder, name, &status, AT_SYMLINK_NOFOLLOW) == 0;
-}
-
 /* Sets the names of an image: `path` is for messages, `name` is of the incomplete file. */
 static struct bw_error *set_names(struct target *target, uint64_t devid)
 {
@@ -130,46 +124,15 @@ static struct bw_error *check_is_new(struct target *target, uint64_t devid)
     BW_AUTO_FREE char *final = final_name(target);
     if (!final)
         return bw_error_no_memory();
-    if (file_exists(target, final))
+    struct stat status;
+    if (fstatat(target->folder, final, &status, AT_SYMLINK_NOFOLLOW) == 0)
         return bw_error_create(BW_ERROR_USAGE, "%s exists, and is not replaced", target->path.data);
-    if (file_exists(target, target->name.data) && !target->settings->resume)
+    if (!target->settings->resume &&
+        fstatat(target->folder, target->name.data, &status, AT_SYMLINK_NOFOLLOW) == 0)
         return bw_error_create(BW_ERROR_USAGE, "%s.part is an incomplete copy%s", target->path.data,
                                target->settings->format == FORMAT_RAW ? "; --continue completes it"
                                                                       : "");
     return NULL;
-}
-
-/* Opens the incomplete image. */
-static struct bw_error *open_in_folder(struct target *target, uint64_t devid)
-{
-    BW_TRY(set_names(target, devid));
-    const char *name = target->name.data;
-    if (target->settings->resume)
-        target->descriptor = bw_open_sole(target->folder, name);
-    else
-        target->descriptor =
-            openat(target->folder, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    const int problem = errno;
-    target->is_open = target->descriptor >= 0;
-    if (target->is_open)
-        return NULL;
-    BW_AUTO_FREE char *path = NULL;
-    if (asprintf(&path, "%s/%s", target->settings->folder, name) < 0)
-        return bw_error_no_memory();
-    return cmd_name_error(target->folder, name, path, problem);
-}
-
-/* Where an interrupted copy ended: images are written in their order, and the end of the last write
- * may be missing. If there is no hole after it, the file system may not know about holes. */
-static uint64_t find_kept(int descriptor)
-{
-    enum { DOUBTFUL = 64 << 20 };
-    struct stat status;
-    off_t data = 0, end = 0;
-    while ((data = lseek(descriptor, end, SEEK_DATA)) >= 0)
-        end = lseek(descriptor, data, SEEK_HOLE);
-    const bool is_known = fstat(descriptor, &status) == 0 && end < status.st_size;
-    return is_known && end > DOUBTFUL ? (uint64_t)(end - DOUBTFUL) : 0;
 }
 
 /* Opens the file of -f, before the sandbox is entered. */
@@ -200,13 +163,41 @@ static struct bw_error *write_at(void *context, uint64_t offset, const void *byt
     return NULL;
 }
 
-/* Begins the image of a device with `size` bytes. */
+/* Where an interrupted copy ended: images are written in their order, and the end of the last write
+ * may be missing. If there is no hole after it, the file system may not know about holes. */
+static uint64_t find_kept(int descriptor)
+{
+    enum { DOUBTFUL = 64 << 20 };
+    struct stat status;
+    off_t data = 0, end = 0;
+    while ((data = lseek(descriptor, end, SEEK_DATA)) >= 0)
+        end = lseek(descriptor, data, SEEK_HOLE);
+    const bool is_known = fstat(descriptor, &status) == 0 && end < status.st_size;
+    return is_known && end > DOUBTFUL ? (uint64_t)(end - DOUBTFUL) : 0;
+}
+
+/* Begins the image of a device with `size` bytes: opens the incomplete file in the folder, or uses
+ * the file of -f, which is open. */
 static struct bw_error *begin_image(struct target *target, uint64_t devid, uint64_t size)
 {
     const struct copy_state *settings = target->settings;
     target->kept = 0;
     if (settings->folder) {
-        BW_TRY(open_in_folder(target, devid));
+        BW_TRY(set_names(target, devid));
+        const char *name = target->name.data;
+        if (settings->resume)
+            target->descriptor = bw_open_sole(target->folder, name);
+        else
+            target->descriptor =
+                openat(target->folder, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        const int problem = errno;
+        target->is_open = target->descriptor >= 0;
+        if (!target->is_open) {
+            BW_AUTO_FREE char *path = NULL;
+            if (asprintf(&path, "%s/%s", settings->folder, name) < 0)
+                return bw_error_no_memory();
+            return cmd_name_error(target->folder, name, path, problem);
+        }
     } else {
         struct stat status;
         target->descriptor = cmd_output_file_descriptor(&target->file);
@@ -222,9 +213,9 @@ static struct bw_error *begin_image(struct target *target, uint64_t devid, uint6
         return bw_qcow2_create(size, settings->compressed, write_at, target, &target->qcow2);
     if (settings->resume)
         target->kept = find_kept(target->descriptor);
-    return ftruncate(target->descriptor, (off_t)size)
-               ? bw_error_from_errno(errno, "cannot set the size of %s", target->path.data)
-               : NULL;
+    if (ftruncate(target->descriptor, (off_t)size))
+        return bw_error_from_errno(errno, "cannot set the size of %s", target->path.data);
+    return NULL;
 }
 
 /* Adds bytes, by ascending offset. */
@@ -283,16 +274,17 @@ struct older {
 static struct bw_error *add_older_range(void *context, const struct bw_used_range *range)
 {
     const struct older *older = context;
-    return range->in_use
-               ? bw_used_map_add_device(older->present, range->devid, range->offset, range->length)
-               : NULL;
+    if (!range->in_use)
+        return NULL;
+    return bw_used_map_add_device(older->present, range->devid, range->offset, range->length);
 }
 
 static struct bw_error *add_older_device(void *context, const struct bw_device_info *device)
 {
     const struct older *older = context;
-    return device->path ? bw_used_map_device(older->used, device->devid, add_older_range, context)
-                        : NULL;
+    if (!device->path)
+        return NULL;
+    return bw_used_map_device(older->used, device->devid, add_older_range, context);
 }
 
 /* Adds what all generations have in the chunks of this one, which differ from the present ones. A

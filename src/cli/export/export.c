@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Common functions of commands that export files: the selection of files, hashes, and reports of
  * unreadable ranges. */
+#include "cli/export/export.h"
+
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
@@ -11,7 +13,6 @@
 #include "cli/common/generations.h"
 #include "cli/common/monitor.h"
 #include "cli/common/paths.h"
-#include "cli/export/export.h"
 
 const struct cmd_option cmd_export_options[] = {
     CMD_THREADS_OPTION(struct cmd_export_settings, walk.threads),
@@ -47,6 +48,8 @@ void cmd_export_miss(struct cmd_export *export, struct bw_error *error)
         ;
 }
 
+/* Handles a PATH that was not found, or an error of the walk; `context` is the struct cmd_export.
+ */
 static void report_missed(void *context, const char *start, struct bw_error *error)
 {
     struct cmd_export *export = context;
@@ -136,19 +139,18 @@ void cmd_export_expect(struct cmd_export *export)
     cmd_progress_expect_later(count_all, export);
 }
 
-/* Adds a pass for the given types that --type selects, too. */
-static void add_pass(struct cmd_export *export, unsigned types)
-{
-    unsigned wanted = export->settings->walk.types;
-    unsigned *next = export->passes + (export->passes[0] != 0);
-    *next = wanted ? types & wanted : types;
-}
-
 struct bw_error *cmd_export_start(struct cmd_export *export, unsigned types, unsigned more_types)
 {
-    export->passes[0] = export->passes[1] = 0;
-    add_pass(export, types);
-    add_pass(export, more_types);
+    /* A pass for each set of types of which --type selects some. */
+    const unsigned wanted = export->settings->walk.types;
+    const unsigned given[] = {types, more_types};
+    unsigned *next = export->passes;
+    for (size_t i = 0; i < 2; i++) {
+        const unsigned pass = wanted ? given[i] & wanted : given[i];
+        if (pass)
+            *next++ = pass;
+    }
+    *next = 0;
     const struct bw_entry_queue_options options = {
         .walk = export->settings->walk,
         .bring = export->bring,
@@ -269,13 +271,13 @@ void cmd_bad_flush(struct cmd_bad_ranges *bad)
 {
     if (!bad->error)
         return;
-    const char *outcome = bad->on_error == CMD_ON_ERROR_ZERO   ? ", zeros in their place"
-                          : bad->on_error == CMD_ON_ERROR_SKIP ? ", left out"
-                                                               : "";
+    static const char *const outcomes[] = {[CMD_ON_ERROR_FAIL] = "",
+                                           [CMD_ON_ERROR_ZERO] = ", zeros in their place",
+                                           [CMD_ON_ERROR_SKIP] = ", left out"};
     bw_fs_report(bad->fs, BW_DAMAGE,
-                 bw_error_prefix(bad->error,
-                                 "%s: bytes %" PRIu64 " to %" PRIu64 " cannot be read%s", bad->path,
-                                 bad->offset, bad->offset + bad->length - 1, outcome));
+                 bw_error_prefix(
+                     bad->error, "%s: bytes %" PRIu64 " to %" PRIu64 " cannot be read%s", bad->path,
+                     bad->offset, bad->offset + bad->length - 1, outcomes[bad->on_error]));
     bad->error = NULL;
 }
 

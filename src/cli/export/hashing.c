@@ -44,25 +44,21 @@ static void release_hash(struct cmd_hashing *hashing, struct bw_hash *hash)
     bw_hash_destroy(hash);
 }
 
-/* Whether hashing the zeros would take too long, judging by the size and the allocated bytes in the
- * inode, or by the holes so far. */
-static bool has_too_large_holes(struct bw_export_entry *item, const struct bw_data_part *part)
-{
-    const struct bw_inode *inode = &item->inode;
-    if (part->kind == BW_DATA_HOLE)
-        item->zeros += part->length;
-    return item->zeros > CMD_HASHING_MOST_ZEROS ||
-           (inode->size > inode->bytes && inode->size - inode->bytes > CMD_HASHING_MOST_ZEROS);
-}
-
 static void add_part(struct bw_hash *hash, struct bw_export_entry *item,
                      const struct bw_data_part *part)
 {
+    const struct bw_inode *inode = &item->inode;
     if (part->kind == BW_DATA_BYTES)
         cmd_progress_add(part->length);
     if (item->error)
         return; /* a file with an error gets no hash */
-    if (has_too_large_holes(item, part))
+
+    /* Hashing the zeros may take too long, judging by the size and the allocated bytes in the
+     * inode, or by the holes so far. */
+    if (part->kind == BW_DATA_HOLE)
+        item->zeros += part->length;
+    if (item->zeros > CMD_HASHING_MOST_ZEROS ||
+        (inode->size > inode->bytes && inode->size - inode->bytes > CMD_HASHING_MOST_ZEROS))
         item->error = bw_error_create(BW_ERROR_USAGE, "not hashed: more than 16 TiB of holes");
     else if (part->kind == BW_DATA_BYTES)
         bw_hash_add(hash, part->bytes, (size_t)part->length);

@@ -46,25 +46,6 @@ static struct bw_bytes name_of(const struct sum *sum, const struct bw_export_ent
                : (struct bw_bytes){item->path.data, item->path.length};
 }
 
-/* Whether a name contains characters that end a line, or backslashes. */
-static bool needs_escapes(struct bw_bytes name)
-{
-    for (size_t i = 0; i < name.length; i++)
-        if (strchr("\n\r\\", name.data[i]))
-            return true;
-    return false;
-}
-
-static void append_escaped(struct bw_buffer *line, struct bw_bytes name)
-{
-    for (size_t i = 0; i < name.length; i++) {
-        const char byte = name.data[i];
-        if (byte == '\n' || byte == '\r' || byte == '\\')
-            bw_buffer_append_byte(line, '\\');
-        bw_buffer_append_byte(line, byte == '\n' ? 'n' : byte == '\r' ? 'r' : byte);
-    }
-}
-
 /* As sha256sum -c expects: a backslash at the beginning of the line means that the name is
  * escaped. */
 static struct bw_error *write_line(struct sum *sum, const struct bw_export_entry *item)
@@ -72,7 +53,10 @@ static struct bw_error *write_line(struct sum *sum, const struct bw_export_entry
     const struct sum_state *state = sum->state;
     const struct bw_bytes name = name_of(sum, item);
     struct bw_buffer *line = &sum->answer.text;
-    bool plain = sum->answer.settings.null || (!sum->terminal && !needs_escapes(name));
+    bool needs_escapes = false;
+    for (size_t i = 0; i < name.length && !needs_escapes; i++)
+        needs_escapes = strchr("\n\r\\", name.data[i]);
+    const bool plain = sum->answer.settings.null || (!sum->terminal && !needs_escapes);
     line->length = 0;
     if (!plain && !sum->terminal)
         bw_buffer_append_byte(line, '\\');
@@ -80,12 +64,21 @@ static struct bw_error *write_line(struct sum *sum, const struct bw_export_entry
         bw_buffer_format(line, "%s (", bw_hash_tags[state->algorithm]);
     else
         bw_buffer_format(line, "%s  ", item->hash);
+    if (!plain && sum->terminal)
+        bw_escape_append(line, name.data, name.length);
+    for (size_t i = 0; !plain && !sum->terminal && i < name.length; i++) {
+        const char byte = name.data[i];
+        if (byte == '\n')
+            bw_buffer_append(line, "\\n", 2);
+        else if (byte == '\r')
+            bw_buffer_append(line, "\\r", 2);
+        else if (byte == '\\')
+            bw_buffer_append(line, "\\\\", 2);
+        else
+            bw_buffer_append_byte(line, byte);
+    }
     if (plain)
         bw_buffer_append(line, name.data, name.length);
-    else if (sum->terminal)
-        bw_escape_append(line, name.data, name.length);
-    else
-        append_escaped(line, name);
     if (state->tag)
         bw_buffer_format(line, ") = %s", item->hash);
     bw_buffer_append_byte(line, sum->answer.settings.null ? '\0' : '\n');
@@ -149,34 +142,34 @@ static struct bw_error *finish_file(void *context, const struct bw_stream_file *
     return error;
 }
 
-static struct bw_error *hash_all(struct sum *sum)
-{
-    const struct bw_stream stream = {.struct_size = sizeof stream,
-                                     .threads = sum->state->export.walk.threads,
-                                     .next = next_file,
-                                     .work = hash_file,
-                                     .work_limit = CMD_HASHING_LIMIT,
-                                     .visit = hash_part,
-                                     .finish = finish_file,
-                                     .context = sum,
-                                     .held = cmd_export_held};
-    cmd_export_expect(&sum->export);
-    BW_TRY(cmd_export_start(&sum->export, BW_WALK_FILES, 0));
-    cmd_hashing_init(&sum->hashing, sum->state->algorithm);
-    struct bw_error *error = bw_stream_run(sum->export.session.fs, &stream);
-    cmd_hashing_free(&sum->hashing);
-    return error;
-}
-
 static int run(const struct cmd_common *common, void *state)
 {
     struct sum sum = {.state = state, .terminal = isatty(STDOUT_FILENO)};
     const struct cmd_format_plan plan = {.record = cmd_sum.record, .has_null = true};
     struct bw_error *error = cmd_format_begin(&sum.answer, common, &plan);
-    int status =
-        error ? cmd_fail(common, error) : cmd_export_open(common, &sum.state->export, &sum.export);
-    if (!status)
-        status = cmd_export_close(&sum.export, cmd_format_end(&sum.answer, hash_all(&sum)));
+    int status;
+    if (error)
+        status = cmd_fail(common, error);
+    else
+        status = cmd_export_open(common, &sum.state->export, &sum.export);
+    if (!status) {
+        const struct bw_stream stream = {.struct_size = sizeof stream,
+                                         .threads = sum.state->export.walk.threads,
+                                         .next = next_file,
+                                         .work = hash_file,
+                                         .work_limit = CMD_HASHING_LIMIT,
+                                         .visit = hash_part,
+                                         .finish = finish_file,
+                                         .context = &sum,
+                                         .held = cmd_export_held};
+        cmd_export_expect(&sum.export);
+        cmd_hashing_init(&sum.hashing, sum.state->algorithm);
+        error = cmd_export_start(&sum.export, BW_WALK_FILES, 0);
+        if (!error)
+            error = bw_stream_run(sum.export.session.fs, &stream);
+        cmd_hashing_free(&sum.hashing);
+        status = cmd_export_close(&sum.export, cmd_format_end(&sum.answer, error));
+    }
     cmd_format_free(&sum.answer);
     return status;
 }
