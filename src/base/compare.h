@@ -1,11 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Comparisons for qsort(): negative, 0 or positive. */
+/* The smaller and larger of two numbers, and comparisons for qsort(): negative, 0 or positive. */
 #ifndef BW_BASE_COMPARE_H
 #define BW_BASE_COMPARE_H
 
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+
+static inline uint64_t bw_min(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+static inline uint64_t bw_max(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
 
 /** Two numbers. */
 static inline int bw_compare(uint64_t a, uint64_t b)
@@ -34,7 +44,7 @@ static inline int bw_compare_first(const void *first, const void *second)
 /** Two strings of bytes; a beginning of another one comes before it. */
 static inline int bw_compare_bytes(const void *a, size_t a_length, const void *b, size_t b_length)
 {
-    const int order = memcmp(a, b, a_length < b_length ? a_length : b_length);
+    const int order = memcmp(a, b, (size_t)bw_min(a_length, b_length));
     return order ? order : bw_compare(a_length, b_length);
 }
 

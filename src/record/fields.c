@@ -5,6 +5,7 @@
 
 #include <time.h>
 
+#include "base/compare.h"
 #include "base/escape.h"
 #include "base/human.h"
 #include "ondisk/disk_items.h"
@@ -19,17 +20,17 @@ static size_t bytes_left(const struct bw_cursor *cursor)
     return (size_t)(cursor->end - cursor->next);
 }
 
-/* Makes room for the rest of the row after something of any length. */
-static char *reserve_rest(const struct bw_row *row, char *at)
-{
-    return at ? bw_row_room(row, at, 0) : NULL;
-}
-
-/* Makes room for a row of other columns. */
+/* Makes room for the rest of a row, which may be of other columns than the printed one. */
 static char *make_room(struct bw_printer *printer, const struct bw_rows *rows, const char *at)
 {
     const struct bw_row row = {rows, NULL, &printer->text};
     return at ? bw_row_room(&row, at, 0) : NULL;
+}
+
+/* Makes room for the rest of the row after something of any length. */
+static char *reserve_rest(const struct bw_row *row, char *at)
+{
+    return make_room(printer_of(row), row->rows, at);
 }
 
 /* Values at a fixed place. */
@@ -45,8 +46,10 @@ static struct timespec time_at(const struct bw_row *row, const void *value)
 {
     const struct bw_disk_timespec *disk = value;
     const bool is_short = row->column->member->field->size < sizeof *disk;
-    return (struct timespec){.tv_sec = (int64_t)bw_get64(disk->seconds),
-                             .tv_nsec = is_short ? 0 : bw_get32(disk->nanoseconds)};
+    struct timespec time = {.tv_sec = (int64_t)bw_get64(disk->seconds)};
+    if (!is_short)
+        time.tv_nsec = bw_get32(disk->nanoseconds);
+    return time;
 }
 
 static char *write_time(const struct bw_row *row, const void *value, char *at)
@@ -151,7 +154,10 @@ static char *write_structure(struct bw_printer *printer, const struct bw_rows *r
     struct bw_part *part = &printer->part;
     const uint8_t *outer = part->start;
     part->start = consume_structure(&part->cursor, rows->structure, padded);
-    at = part->start ? write_members(printer, rows, at) : write_cut_off(printer, rows, at);
+    if (part->start)
+        at = write_members(printer, rows, at);
+    else
+        at = write_cut_off(printer, rows, at);
     part->start = outer;
     return at;
 }
@@ -201,8 +207,10 @@ static char *write_choice(const struct bw_row *row, const void *value, char *at)
         return at;
     const struct bw_rows *more = row->column->choices[chosen];
     const size_t size = more->structure->size, consumed = row->rows->structure->size;
-    const bool fits = size <= consumed || bw_cursor_take(&printer->part.cursor, size - consumed);
-    at = fits ? write_members(printer, more, at) : write_cut_off(printer, row->rows, at);
+    if (size <= consumed || bw_cursor_take(&printer->part.cursor, size - consumed))
+        at = write_members(printer, more, at);
+    else
+        at = write_cut_off(printer, row->rows, at);
     return reserve_rest(row, at);
 }
 
@@ -242,10 +250,11 @@ static char *write_range(const struct bw_row *row, const void *value, char *at)
     struct bw_part *part = &printer_of(row)->part;
     const struct bw_field *field = row->column->member->field;
     const struct bw_cursor outer = part->cursor;
-    const size_t wanted = field->choose ? field->choose(part) : field->size;
     const uint8_t *bytes = value;
-    part->cursor = (struct bw_cursor){.next = bytes,
-                                      .end = bytes + (wanted < field->size ? wanted : field->size)};
+    size_t length = field->size;
+    if (field->choose)
+        length = (size_t)bw_min(length, field->choose(part));
+    part->cursor = (struct bw_cursor){.next = bytes, .end = bytes + length};
     at = write_elements(row, UINT64_MAX, false, at);
     part->cursor = outer;
     return at;
@@ -253,18 +262,14 @@ static char *write_range(const struct bw_row *row, const void *value, char *at)
 
 /* Bytes after the members of fixed size. */
 
-static char *write_hidden(const struct bw_row *row, char *at)
-{
-    return bw_rows_are_text(row->rows) ? stpcpy(bw_row_lead(row, at), "HIDDEN") : at;
-}
-
 static char *write_tail(const struct bw_row *row, const void *value, char *at)
 {
     struct bw_printer *printer = printer_of(row);
     struct bw_cursor *cursor = &printer->part.cursor;
     const struct bw_field *field = row->column->member->field;
-    const size_t length =
-        field->size ? (size_t)bw_number_at(value, field->size) : bytes_left(cursor);
+    size_t length = bytes_left(cursor);
+    if (field->size)
+        length = (size_t)bw_number_at(value, field->size);
     if (cursor->bad)
         return at;
     if (bytes_left(cursor) < length)
@@ -273,68 +278,61 @@ static char *write_tail(const struct bw_row *row, const void *value, char *at)
     if (field->kind == BW_READ_DATA && !length)
         return at;
     if (field->hidden && printer->hide_names)
-        return write_hidden(row, at);
+        return bw_rows_are_text(row->rows) ? stpcpy(bw_row_lead(row, at), "HIDDEN") : at;
     if (field->kind == BW_READ_REST && bw_rows_are_text(row->rows))
         return bw_row_lead(row, at);
     return row->column->write_value(row, &bytes, at);
 }
 
-/* A line contains one checksum of 32 bytes, two of 8, or four of 4. */
-static void append_checksum_text(struct bw_printer *printer, const uint8_t *sum, uint64_t number)
-{
-    struct bw_buffer *text = &printer->text;
-    const uint64_t a_line = BW_CSUM_SIZE / printer->part.checksum_size / 2;
-    const bool begins = a_line < 2 || number % a_line == 0;
-    bw_buffer_append(text, begins ? "\n\t\t[" : " [", begins ? 4 : 2);
-    bw_decimal_append(text, printer->part.key->offset + number * printer->part.sectorsize);
-    bw_buffer_append(text, "] 0x", 4);
-    bw_buffer_append_hex(text, sum, printer->part.checksum_size);
-}
-
-static void append_checksum_json(struct bw_printer *printer, const uint8_t *sum, uint64_t number)
-{
-    bw_buffer_append(&printer->text, number ? ",\"" : "\"", number ? 2 : 1);
-    bw_buffer_append_hex(&printer->text, sum, printer->part.checksum_size);
-    bw_buffer_append_byte(&printer->text, '"');
-}
-
+/* A line of text contains one checksum of 32 bytes, two of 8, or four of 4. */
 static char *write_checksums(const struct bw_row *row, const void *value, char *at)
 {
     struct bw_printer *printer = printer_of(row);
     struct bw_cursor *cursor = &printer->part.cursor;
     const size_t size = printer->part.checksum_size, count = bytes_left(cursor) / size;
+    const size_t a_line = BW_CSUM_SIZE / size / 2;
     const uint8_t *sums = bw_cursor_take(cursor, count * size);
     const bool json = !bw_rows_are_text(row->rows);
     (void)value;
     if (!printer->checksum_items)
         return at;
-    struct bw_buffer *buffer = bw_row_buffer(row, bw_row_lead(row, at));
-    bw_buffer_append(buffer, "[", json);
-    for (size_t i = 0; i < count; i++)
-        (json ? append_checksum_json : append_checksum_text)(printer, sums + i * size, i);
-    bw_buffer_append(buffer, "]", json);
+    struct bw_buffer *text = bw_row_buffer(row, bw_row_lead(row, at));
+    bw_buffer_append(text, "[", json);
+    for (size_t i = 0; i < count; i++) {
+        if (json) {
+            bw_buffer_append(text, ",", i > 0);
+            bw_buffer_append_byte(text, '"');
+        } else {
+            if (a_line < 2 || i % a_line == 0)
+                bw_buffer_append(text, "\n\t\t[", 4);
+            else
+                bw_buffer_append(text, " [", 2);
+            bw_decimal_append(text, printer->part.key->offset + i * printer->part.sectorsize);
+            bw_buffer_append(text, "] 0x", 4);
+        }
+        bw_buffer_append_hex(text, sums + i * size, size);
+        bw_buffer_append(text, "\"", json);
+    }
+    bw_buffer_append(text, "]", json);
     return bw_row_end(row, 0);
 }
 
 /* Formats that only the text of structures has. */
 
-/* The date of the minute, up to and with the last colon, in the zone of the user. */
-static void write_minute(struct bw_printer *printer, int64_t minute)
-{
-    time_t seconds = minute * 60;
-    struct tm parts;
-    printer->minute = minute;
-    printer->minute_length = 0;
-    if (localtime_r(&seconds, &parts))
-        printer->minute_length = (uint8_t)strftime(
-            printer->minute_text, sizeof printer->minute_text, "%Y-%m-%d %H:%M:", &parts);
-}
-
+/* A date in the zone of the user. Most times are near each other: the date of the minute, up to and
+ * with the last colon, is kept. */
 static char *write_date(struct bw_printer *printer, char *at, int64_t seconds)
 {
-    int64_t minute = seconds / 60 - (seconds % 60 < 0);
-    if (minute != printer->minute || !printer->minute_length)
-        write_minute(printer, minute);
+    const int64_t minute = seconds / 60 - (seconds % 60 < 0);
+    if (minute != printer->minute || !printer->minute_length) {
+        const time_t start = minute * 60;
+        struct tm parts;
+        printer->minute = minute;
+        printer->minute_length = 0;
+        if (localtime_r(&start, &parts))
+            printer->minute_length = (uint8_t)strftime(
+                printer->minute_text, sizeof printer->minute_text, "%Y-%m-%d %H:%M:", &parts);
+    }
     if (!printer->minute_length)
         return stpcpy(at, " (no date)");
     at = stpcpy(at, " (");
@@ -363,7 +361,7 @@ static char *write_line(const struct bw_row *row, const void *value, char *at)
 {
     const struct bw_bytes *bytes = value;
     struct bw_buffer *buffer = bw_row_buffer(row, bw_row_lead(row, at));
-    bw_escape_line(buffer, bytes->data, bytes->length < BW_NAME_MAX ? bytes->length : BW_NAME_MAX);
+    bw_escape_line(buffer, bytes->data, (size_t)bw_min(bytes->length, BW_NAME_MAX));
     return bw_row_end(row, 0);
 }
 
@@ -423,7 +421,9 @@ bw_column_writer *bw_field_text_writer(const struct bw_member *member, const cha
             return formats[i].write;
     if (length)
         return *format == 'h' ? bw_write_hex : bw_write_unsigned;
-    return member->format == BW_FORMAT_NAME ? write_line : bw_text_writer(member, &plain);
+    if (member->format == BW_FORMAT_NAME)
+        return write_line;
+    return bw_text_writer(member, &plain);
 }
 
 /* Which function reads a member. */
@@ -441,14 +441,6 @@ const struct bw_member *bw_field_of_template(const char *name, size_t length)
             memcmp(template_members[i].name, name, length) == 0)
             return &template_members[i];
     return NULL;
-}
-
-static bw_column_writer *value_writer(const struct bw_member *member, bool text)
-{
-    return member->format == BW_FORMAT_TIME ? (text ? write_dated : write_time)
-           : member->type == BW_TYPE_KEY    ? write_key
-           : member->type == BW_TYPE_BYTES  ? write_bytes
-                                            : write_number;
 }
 
 bw_column_writer *bw_field_writer(const struct bw_member *member, bool text)
@@ -469,43 +461,47 @@ bw_column_writer *bw_field_writer(const struct bw_member *member, bool text)
         [BW_READ_CHOICE] = write_choice,
     };
     const enum bw_field_kind kind = member->field->kind;
-    return kind == BW_READ_VALUE ? value_writer(member, text) : writers[kind];
+    if (kind != BW_READ_VALUE)
+        return writers[kind];
+    if (member->format == BW_FORMAT_TIME)
+        return text ? write_dated : write_time;
+    if (member->type == BW_TYPE_KEY)
+        return write_key;
+    return member->type == BW_TYPE_BYTES ? write_bytes : write_number;
 }
 
 /* Items. */
 
-/* Bytes that no structure describes. */
-static char *write_raw(struct bw_printer *printer, const struct bw_rows *rows, char *at)
+/* The structure of an item, and the bytes that no structure describes. */
+static char *write_item(struct bw_printer *printer, const struct bw_rows *rows, char *at)
 {
     enum { A_LINE = 32 };
     struct bw_buffer *text = &printer->text;
     const struct bw_cursor *cursor = &printer->part.cursor;
+    if (rows->structure)
+        at = write_structure(printer, rows, at);
     const size_t length = bytes_left(cursor);
+    if (!at || !length)
+        return at;
     text->length = (size_t)(at - text->data);
     bw_buffer_append(text, ",\"raw\":\"", printer->json ? 8 : 0);
     for (size_t i = 0; i < length; i += A_LINE) {
         if (!printer->json)
             bw_buffer_format(text, "\n\t\traw %zu: ", i);
-        bw_buffer_append_hex(text, cursor->next + i, length - i < A_LINE ? length - i : A_LINE);
+        bw_buffer_append_hex(text, cursor->next + i, (size_t)bw_min(length - i, A_LINE));
     }
     bw_buffer_append(text, "\"", printer->json);
     return bw_buffer_reserve(text, rows->room) ? text->data + text->length : NULL;
 }
 
-static char *write_item(struct bw_printer *printer, const struct bw_rows *rows, char *at)
-{
-    if (rows->structure)
-        at = write_structure(printer, rows, at);
-    return at && bytes_left(&printer->part.cursor) ? write_raw(printer, rows, at) : at;
-}
-
 void bw_item_print(struct bw_printer *printer, const struct bw_rows *rows,
                    const struct bw_item *item)
 {
-    const struct bw_rows unknown = {.style = printer->json ? BW_ROWS_JSON_LINES
-                                                           : (enum bw_rows_style)BW_ROWS_STRUCTURE,
-                                    .room = BW_VALUE_ROOM};
+    struct bw_rows unknown = {.style = (enum bw_rows_style)BW_ROWS_STRUCTURE,
+                              .room = BW_VALUE_ROOM};
     struct bw_buffer *text = &printer->text;
+    if (printer->json)
+        unknown.style = BW_ROWS_JSON_LINES;
     printer->part.key = &item->key;
     printer->part.cursor = bw_cursor_of(item);
     if (!bw_buffer_reserve(text, BW_VALUE_ROOM))

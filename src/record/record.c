@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The tables of the records, made from records.def, and looking things up in them. */
+#include "record/record_types.h"
+
 #include <string.h>
 
+#include "base/compare.h"
 #include "ondisk/tables.h"
-#include "record/record_types.h"
 
 #define inline inline_ /* as in record_types.h; names in strings stay */
 enum { MEMBER_EAGER = false, MEMBER_LAZY = true };
@@ -160,8 +162,8 @@ const char *bw_dependency_name(enum bw_dependency dependency)
 struct bw_attributes bw_attributes_least(struct bw_attributes a, struct bw_attributes b)
 {
     return (struct bw_attributes){
-        .name = a.name < b.name ? a.name : b.name,
-        .data = a.data < b.data ? a.data : b.data,
-        .depends = a.depends < b.depends ? a.depends : b.depends,
+        .name = (enum bw_stability)bw_min(a.name, b.name),
+        .data = (enum bw_stability)bw_min(a.data, b.data),
+        .depends = (enum bw_dependency)bw_min(a.depends, b.depends),
     };
 }

@@ -136,9 +136,9 @@ static inline char *bw_row_column(const struct bw_row *row, const void *record, 
                                   char *at)
 {
     const struct bw_column *column = row->column;
-    return present & column->bit ? column->write(row, (const char *)record + column->offset, at)
-           : column->optional    ? at
-                                 : bw_row_absent(row, at);
+    if (present & column->bit)
+        return column->write(row, (const char *)record + column->offset, at);
+    return column->optional ? at : bw_row_absent(row, at);
 }
 
 /** Writes the members that are `present`. Returns the end; NULL if memory ran out. */

@@ -3,6 +3,8 @@
  * Rows as JSON objects. The lead of a member is a comma, its name, a colon and, before a string, a
  * quote.
  */
+#include "record/row.h"
+
 #include "base/base64.h"
 #include "base/decimal.h"
 #include "base/human.h"
@@ -10,7 +12,6 @@
 #include "base/json_string.h"
 #include "base/utf8.h"
 #include "btrfs-walk/graph.h"
-#include "record/row.h"
 
 /* Lead, base64, quote. */
 static char *write_as_base64(const struct bw_row *row, const struct bw_lead *lead,
@@ -24,19 +25,6 @@ static char *write_as_base64(const struct bw_row *row, const struct bw_lead *lea
     return at;
 }
 
-static char *write_slowly(const struct bw_row *row, const struct bw_bytes *bytes, char *at)
-{
-    if (!bw_utf8_is_valid(bytes->data, bytes->length))
-        return write_as_base64(row, &row->column->bytes_lead, bytes, at);
-    at = bw_row_room(row, at, 6 * bytes->length);
-    if (!at)
-        return NULL;
-    at = bw_row_lead(row, at);
-    at = bw_json_escape(at, bytes->data, bytes->length);
-    *at++ = '"';
-    return at;
-}
-
 static char *write_string(const struct bw_row *row, const void *value, char *at)
 {
     const struct bw_bytes *bytes = value;
@@ -46,11 +34,19 @@ static char *write_string(const struct bw_row *row, const void *value, char *at)
     if (!at)
         return NULL;
     char *text = bw_row_lead(row, at);
-    if (bw_json_copy_plain(text, bytes->data, bytes->length) < bytes->length)
-        return write_slowly(row, bytes, at);
-    text += bytes->length;
-    *text++ = '"';
-    return text;
+    if (bw_json_copy_plain(text, bytes->data, bytes->length) == bytes->length) {
+        text += bytes->length;
+        *text++ = '"';
+        return text;
+    }
+    if (!bw_utf8_is_valid(bytes->data, bytes->length))
+        return write_as_base64(row, &row->column->bytes_lead, bytes, at);
+    at = bw_row_room(row, at, 6 * bytes->length);
+    if (!at)
+        return NULL;
+    at = bw_json_escape(bw_row_lead(row, at), bytes->data, bytes->length);
+    *at++ = '"';
+    return at;
 }
 
 static char *write_text(const struct bw_row *row, const void *value, char *at)
@@ -73,14 +69,12 @@ static char *write_list(const struct bw_row *row, const void *value, char *at)
     *at++ = '[';
     for (size_t length; word < end; word += length + 1) {
         length = strcspn(word, ",");
-        const bool is_number = strspn(word, "0123456789") == length;
+        const size_t quote = strspn(word, "0123456789") != length; /* numbers have none */
         if (word > list.data)
             *at++ = ',';
-        if (!is_number)
-            *at++ = '"';
+        at = mempcpy(at, "\"", quote);
         at = mempcpy(at, word, length);
-        if (!is_number)
-            *at++ = '"';
+        at = mempcpy(at, "\"", quote);
     }
     *at++ = ']';
     return at;
@@ -242,16 +236,19 @@ static char *write_names(const struct bw_row *row, const void *value, char *at)
 bw_column_writer *bw_json_writer(const struct bw_member *member,
                                  const struct bw_rows_options *options)
 {
+    if (member->format == BW_FORMAT_TIME && options->times == BW_ROWS_ISO)
+        return write_iso;
+    if (member->format == BW_FORMAT_TIME && options->times == BW_ROWS_LOCAL)
+        return write_local_iso;
     if (member->format == BW_FORMAT_TIME && options->times)
-        return options->times == BW_ROWS_ISO     ? write_iso
-               : options->times == BW_ROWS_LOCAL ? write_local_iso
-                                                 : bw_write_time_in_seconds;
+        return bw_write_time_in_seconds;
     switch (member->type) {
     case BW_TYPE_U64:
-        return member->format == BW_FORMAT_BOOL    ? write_bool
-               : member->format == BW_FORMAT_WORD  ? write_word
-               : member->format == BW_FORMAT_FLAGS ? write_flags
-                                                   : bw_write_unsigned;
+        if (member->format == BW_FORMAT_BOOL)
+            return write_bool;
+        if (member->format == BW_FORMAT_WORD)
+            return write_word;
+        return member->format == BW_FORMAT_FLAGS ? write_flags : bw_write_unsigned;
     case BW_TYPE_I64:
         return bw_write_signed;
     case BW_TYPE_TEXT:
@@ -265,9 +262,10 @@ bw_column_writer *bw_json_writer(const struct bw_member *member,
     case BW_TYPE_JSON:
         return write_json;
     default:
-        return member->format == BW_FORMAT_UUID     ? write_uuid
-               : member->format == BW_FORMAT_BASE64 ? write_base64
-               : member->format == BW_FORMAT_HEX    ? write_hex
-                                                    : write_string;
+        if (member->format == BW_FORMAT_UUID)
+            return write_uuid;
+        if (member->format == BW_FORMAT_BASE64)
+            return write_base64;
+        return member->format == BW_FORMAT_HEX ? write_hex : write_string;
     }
 }

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Rows as columns of text, and as words for events: a writer for each format. */
+#include "record/row.h"
+
 #include "base/base64.h"
 #include "base/decimal.h"
 #include "base/escape.h"
 #include "base/human.h"
 #include "btrfs-walk/graph.h"
-#include "record/row.h"
 
 /* Signed values are read in the same way. */
 static uint64_t number_at(const void *value)
@@ -144,8 +145,10 @@ static char *write_flags(const struct bw_row *row, const void *value, char *at)
         at = bw_write_digits(at, unknown, 4);
         any = true;
     }
-    if (!any && (names->none || row->rows->style == BW_ROWS_TEXT))
-        at = stpcpy(at, names->none ? names->none : "none");
+    if (!any && names->none)
+        at = stpcpy(at, names->none);
+    else if (!any && row->rows->style == BW_ROWS_TEXT)
+        at = stpcpy(at, "none");
     return at;
 }
 
@@ -194,8 +197,10 @@ static void append_word(struct bw_buffer *text, const void *bytes, size_t length
         while (run < end && *run != ' ' && *run != '"')
             run++;
         bw_escape_append(text, next, (size_t)(run - next));
-        for (; run < end && (*run == ' ' || *run == '"'); run++)
-            bw_buffer_append(text, *run == ' ' ? " " : "\\\"", *run == ' ' ? 1 : 2);
+        for (; run < end && (*run == ' ' || *run == '"'); run++) {
+            bw_buffer_append(text, "\\", *run == '"');
+            bw_buffer_append_byte(text, *run);
+        }
     }
     if (quoted)
         bw_buffer_append_byte(text, '"');
@@ -247,38 +252,40 @@ static char *write_names(const struct bw_row *row, const void *value, char *at)
     return bw_row_end(row, 0);
 }
 
-static bw_column_writer *bytes_writer(const struct bw_member *member,
-                                      const struct bw_rows_options *options)
-{
-    bool escape = options->escape && member->format == BW_FORMAT_NAME;
-    if ((int)options->style == BW_ROWS_WORDS && member->format != BW_FORMAT_UUID)
-        return member->type == BW_TYPE_TEXT ? write_word_text : write_word;
-    if (member->type == BW_TYPE_TEXT)
-        return escape ? write_escaped_text : write_raw_text;
-    return member->format == BW_FORMAT_UUID     ? write_uuid
-           : member->format == BW_FORMAT_BASE64 ? write_base64
-           : member->format == BW_FORMAT_HEX    ? write_hex_bytes
-           : escape                             ? write_escaped
-                                                : write_raw;
-}
-
-static bw_column_writer *size_writer(enum bw_rows_units units)
-{
-    return units == BW_ROWS_IEC ? write_iec : units == BW_ROWS_SI ? write_si : bw_write_unsigned;
-}
-
 bw_column_writer *bw_text_writer(const struct bw_member *member,
                                  const struct bw_rows_options *options)
 {
-    if (member->type == BW_TYPE_KEY)
+    const bool words = (int)options->style == BW_ROWS_WORDS && member->format != BW_FORMAT_UUID;
+    const bool escape = options->escape && member->format == BW_FORMAT_NAME;
+    switch (member->type) {
+    case BW_TYPE_KEY:
         return write_key;
-    if (member->type == BW_TYPE_TEXT || member->type == BW_TYPE_BYTES)
-        return bytes_writer(member, options);
-    if (member->type == BW_TYPE_STRIPES || member->type == BW_TYPE_NAMES)
-        return member->type == BW_TYPE_NAMES ? write_names : write_stripes;
+    case BW_TYPE_STRIPES:
+        return write_stripes;
+    case BW_TYPE_NAMES:
+        return write_names;
+    case BW_TYPE_TEXT:
+        if (words)
+            return write_word_text;
+        return escape ? write_escaped_text : write_raw_text;
+    case BW_TYPE_BYTES:
+        if (words)
+            return write_word;
+        if (member->format == BW_FORMAT_UUID)
+            return write_uuid;
+        if (member->format == BW_FORMAT_BASE64)
+            return write_base64;
+        if (member->format == BW_FORMAT_HEX)
+            return write_hex_bytes;
+        return escape ? write_escaped : write_raw;
+    default:
+        break;
+    }
     switch (member->format) {
     case BW_FORMAT_SIZE:
-        return size_writer(options->units);
+        if (options->units == BW_ROWS_IEC)
+            return write_iec;
+        return options->units == BW_ROWS_SI ? write_si : bw_write_unsigned;
     case BW_FORMAT_OCTAL:
         return write_octal;
     case BW_FORMAT_HEX:

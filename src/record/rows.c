@@ -1,11 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Rows: reading a choice of members, preparing it, writing records, and what surrounds the rows:
- * the names of the columns, the header record, the brackets of an array. */
+/*
+ * Rows: reading a choice of members, preparing it, writing records, and what surrounds the rows:
+ * the names of the columns, the header record, the brackets of an array.
+ *
+ * Preparing makes a column of each chosen member: the text before its value and the function that
+ * writes the value. Writing a row then calls these functions one after the other. A row is built in
+ * a buffer, except that the beginning of one with many records within it is passed on before its
+ * end is known.
+ */
 #include "record/rows.h"
 
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "base/compare.h"
 #include "base/escape.h"
 #include "base/short_copy.h"
 #include "base/struct_size.h"
@@ -25,37 +33,29 @@ struct choice {
     uint64_t mask;
 };
 
-static void choose_member(struct choice *choice, unsigned member)
-{
-    choice->members[choice->count++] = (unsigned char)member;
-    choice->mask |= UINT64_C(1) << member;
-}
-
-static struct bw_error *choose_name(const struct bw_record *record, const char *name, size_t length,
-                                    struct choice *choice)
-{
-    int member = bw_record_member(record, name, length);
-    if (!length)
-        return bw_error_create(BW_ERROR_USAGE, "the name of a column is empty");
-    if (member < 0)
-        return bw_error_create(BW_ERROR_USAGE, "unknown column %.*s", (int)length, name);
-    if (choice->mask >> member & 1)
-        return bw_error_create(BW_ERROR_USAGE, "column %.*s is named twice", (int)length, name);
-    choose_member(choice, (unsigned)member);
-    return NULL;
-}
-
 /* Without names, chooses all members that cost nothing extra; for words, all members. */
 static struct bw_error *make_choice(const struct bw_record *record,
                                     const struct bw_rows_options *options, struct choice *choice)
 {
-    uint64_t eager = (int)options->style == BW_ROWS_WORDS ? UINT64_MAX : bw_record_eager(record);
+    uint64_t eager = bw_record_eager(record);
+    if ((int)options->style == BW_ROWS_WORDS)
+        eager = UINT64_MAX;
     for (unsigned i = 0; !options->members && i < record->member_count; i++)
-        if (eager >> i & 1)
-            choose_member(choice, i);
+        if (eager >> i & 1) {
+            choice->members[choice->count++] = (unsigned char)i;
+            choice->mask |= UINT64_C(1) << i;
+        }
     for (const char *name = options->members; name; name++) {
-        size_t length = strcspn(name, ",");
-        BW_TRY(choose_name(record, name, length, choice));
+        const size_t length = strcspn(name, ",");
+        const int member = bw_record_member(record, name, length);
+        if (!length)
+            return bw_error_create(BW_ERROR_USAGE, "the name of a column is empty");
+        if (member < 0)
+            return bw_error_create(BW_ERROR_USAGE, "unknown column %.*s", (int)length, name);
+        if (choice->mask >> member & 1)
+            return bw_error_create(BW_ERROR_USAGE, "column %.*s is named twice", (int)length, name);
+        choice->members[choice->count++] = (unsigned char)member;
+        choice->mask |= UINT64_C(1) << member;
         name += length;
         if (!*name)
             break;
@@ -65,10 +65,12 @@ static struct bw_error *make_choice(const struct bw_record *record,
 
 /* Preparing it. */
 
-/* Room for a lead of that many bytes. */
+/* Room for a lead of that many bytes, which is never empty. */
 static size_t padded_length(size_t length)
 {
-    return length ? (length + BW_LEAD_STEP - 1) / BW_LEAD_STEP * BW_LEAD_STEP : BW_LEAD_STEP;
+    if (!length)
+        length = 1;
+    return (length + BW_LEAD_STEP - 1) / BW_LEAD_STEP * BW_LEAD_STEP;
 }
 
 /* The longest lead of a member: ,"NAME_bytes":" */
@@ -78,7 +80,7 @@ static size_t lead_room(const struct bw_member *member)
 }
 
 /* Copies a lead to `*left`, and advances it. Unused bytes are zero. */
-static struct bw_lead take_lead(char **left, const char *text, size_t length)
+static struct bw_lead add_lead(char **left, const char *text, size_t length)
 {
     struct bw_lead lead = {*left, length};
     if (length)
@@ -99,16 +101,6 @@ static struct bw_lead named_lead(char **left, const char *before, const struct b
     *at = '\0';
     lead.length = (size_t)(at - lead.text);
     return lead;
-}
-
-/* begin, absent, none and the separator, then two for each member. */
-static size_t leads_room(const struct bw_record *record, const struct choice *choice,
-                         const struct bw_rows_options *options)
-{
-    size_t room = (size_t)3 * BW_LEAD_STEP + padded_length(options->separator_length);
-    for (unsigned i = 0; i < choice->count; i++)
-        room += 2 * lead_room(&record->members[choice->members[i]]);
-    return room;
 }
 
 static bw_column_writer write_nested;
@@ -155,13 +147,6 @@ static bool is_json(const struct bw_rows_options *options)
     return options->style == BW_ROWS_JSON_LINES || options->style == BW_ROWS_JSON_ARRAY;
 }
 
-/* Whether equal values have equal texts. Texts are compared by their pointers. */
-static bool can_repeat(const struct bw_member *member)
-{
-    return !member->field && (member->type == BW_TYPE_U64 || member->type == BW_TYPE_I64 ||
-                              member->type == BW_TYPE_TEXT);
-}
-
 static struct bw_error *add_column(struct bw_rows *rows, unsigned member,
                                    const struct bw_rows_options *options, struct bw_column **result)
 {
@@ -174,14 +159,18 @@ static struct bw_error *add_column(struct bw_rows *rows, unsigned member,
     rows->members |= column->bit;
     if (element && !described->field)
         return add_nested(column, element, described->type == BW_TYPE_RECORDS, options->times);
-    column->write = is_json(options) || described->type == BW_TYPE_JSON
-                        ? bw_json_writer(described, options)
-                        : bw_text_writer(described, options);
-    if (can_repeat(described))
-        rows->repeats |= column->bit;
-    column->can_repeat = rows->repeats & column->bit;
-    if (!described->field)
+    if (is_json(options) || described->type == BW_TYPE_JSON)
+        column->write = bw_json_writer(described, options);
+    else
+        column->write = bw_text_writer(described, options);
+    if (!described->field) {
+        /* Equal values have equal texts. Texts are compared by their pointers. */
+        column->can_repeat = described->type == BW_TYPE_U64 || described->type == BW_TYPE_I64 ||
+                             described->type == BW_TYPE_TEXT;
+        if (column->can_repeat)
+            rows->repeats |= column->bit;
         return NULL;
+    }
     column->write_value = column->write;
     column->write = bw_field_writer(described, false);
     return add_structures(column, options);
@@ -190,50 +179,51 @@ static struct bw_error *add_column(struct bw_rows *rows, unsigned member,
 static struct bw_error *add_text_columns(struct bw_rows *rows, const struct choice *choice,
                                          const struct bw_rows_options *options, char *left)
 {
-    bool given = options->separator != NULL, words = (int)options->style == BW_ROWS_WORDS;
-    const struct bw_lead separator =
-        take_lead(&left, given ? options->separator : "\t", given ? options->separator_length : 1);
-    const struct bw_lead none = take_lead(&left, NULL, 0);
-    rows->absent = take_lead(&left, "-", 1);
+    const bool words = (int)options->style == BW_ROWS_WORDS;
+    struct bw_lead separator;
+    if (options->separator)
+        separator = add_lead(&left, options->separator, options->separator_length);
+    else
+        separator = add_lead(&left, "\t", 1);
+    const struct bw_lead none = add_lead(&left, NULL, 0);
+    rows->absent = add_lead(&left, "-", 1);
     for (unsigned i = 0; i < choice->count; i++) {
         const struct bw_member *member = &rows->record->members[choice->members[i]];
         struct bw_column *column;
         BW_TRY(add_column(rows, choice->members[i], options, &column));
         column->optional = words && member->lazy;
-        column->lead = words ? named_lead(&left, " ", member, "=", false) : i ? separator : none;
+        if (words)
+            column->lead = named_lead(&left, " ", member, "=", false);
+        else
+            column->lead = i ? separator : none;
     }
     return NULL;
-}
-
-/* A member in base64 repeats the member before it. If both are chosen, JSON has only one of them:
- * the writer of the first one decides. */
-static bool is_twin(const struct bw_rows *rows, const struct choice *choice, unsigned member)
-{
-    return rows->record->members[member].format == BW_FORMAT_BASE64 && member > 0 &&
-           choice->mask >> (member - 1) & 1;
 }
 
 static struct bw_error *add_json_columns(struct bw_rows *rows, const struct choice *choice,
                                          const struct bw_rows_options *options, char *left)
 {
-    bool array = rows->style == BW_ROWS_JSON_ARRAY;
-    rows->begin = take_lead(&left, ",\n", array ? 2 : 0);
-    rows->end = take_lead(&left, NULL, 0);
+    const bool is_array = rows->style == BW_ROWS_JSON_ARRAY;
+    rows->begin = add_lead(&left, ",\n", is_array ? 2 : 0);
+    rows->end = add_lead(&left, NULL, 0);
     for (unsigned i = 0; i < choice->count; i++) {
-        const struct bw_member *member = &rows->record->members[choice->members[i]];
-        bool quoted = (member->type == BW_TYPE_TEXT && member->format != BW_FORMAT_LIST) ||
-                      member->type == BW_TYPE_BYTES;
-        if (is_twin(rows, choice, choice->members[i]))
+        const unsigned number = choice->members[i];
+        const struct bw_member *member = &rows->record->members[number];
+        /* A member in base64 repeats the member before it. If both are chosen, JSON has only one of
+         * them: the writer of the first one decides. */
+        if (member->format == BW_FORMAT_BASE64 && number > 0 && choice->mask >> (number - 1) & 1)
             continue;
         struct bw_column *column;
-        BW_TRY(add_column(rows, choice->members[i], options, &column));
+        BW_TRY(add_column(rows, number, options, &column));
         column->optional = true;
-        if (!member->name) /* a choice: its members follow as members of this record */
-            column->lead = take_lead(&left, NULL, 0);
-        else
-            column->lead = named_lead(&left, ",\"", member, "\":", quoted);
-        column->bytes_lead =
-            member->name ? named_lead(&left, ",\"", member, "_bytes\":", quoted) : column->lead;
+        if (!member->name) { /* a choice: its members follow as members of this record */
+            column->lead = column->bytes_lead = add_lead(&left, NULL, 0);
+            continue;
+        }
+        const bool quoted = (member->type == BW_TYPE_TEXT && member->format != BW_FORMAT_LIST) ||
+                            member->type == BW_TYPE_BYTES;
+        column->lead = named_lead(&left, ",\"", member, "\":", quoted);
+        column->bytes_lead = named_lead(&left, ",\"", member, "_bytes\":", quoted);
     }
     return NULL;
 }
@@ -242,38 +232,46 @@ static struct bw_error *add_json_columns(struct bw_rows *rows, const struct choi
 static size_t room_of(const struct bw_rows *rows)
 {
     size_t room = (size_t)2 * BW_LEAD_STEP;
-    for (unsigned i = 0; i < rows->column_count; i++) {
-        size_t plain = padded_length(rows->columns[i].lead.length),
-               bytes = padded_length(rows->columns[i].bytes_lead.length);
-        room += (plain > bytes ? plain : bytes) + BW_VALUE_ROOM;
-    }
+    for (unsigned i = 0; i < rows->column_count; i++)
+        room += BW_VALUE_ROOM + (size_t)bw_max(padded_length(rows->columns[i].lead.length),
+                                               padded_length(rows->columns[i].bytes_lead.length));
     return room;
 }
+
+static void destroy_rows(struct bw_rows **rows)
+{
+    bw_rows_destroy(*rows);
+}
+#define AUTO_ROWS __attribute__((cleanup(destroy_rows)))
 
 static struct bw_error *create_rows(const struct bw_record *record,
                                     const struct bw_rows_options *options, struct bw_rows **result)
 {
     struct choice choice = {0};
     BW_TRY(make_choice(record, options, &choice));
-    size_t size = sizeof(struct bw_rows) + choice.count * sizeof(struct bw_column);
-    struct bw_rows *rows = calloc(1, size + leads_room(record, &choice, options));
+
+    /* The leads, after the columns: begin, absent, none and the separator, then two a member. */
+    const size_t size = sizeof(struct bw_rows) + choice.count * sizeof(struct bw_column);
+    size_t leads = (size_t)3 * BW_LEAD_STEP + padded_length(options->separator_length);
+    for (unsigned i = 0; i < choice.count; i++)
+        leads += 2 * lead_room(&record->members[choice.members[i]]);
+    AUTO_ROWS struct bw_rows *rows = calloc(1, size + leads);
     if (!rows)
         return bw_error_no_memory();
+    char *left = (char *)rows + size;
+
     rows->record = record;
     rows->style = options->style;
     rows->header = options->header;
     rows->escape = options->escape;
     rows->times = options->times;
     rows->terminator = options->terminator;
-    struct bw_error *error = is_json(options)
-                                 ? add_json_columns(rows, &choice, options, (char *)rows + size)
-                                 : add_text_columns(rows, &choice, options, (char *)rows + size);
-    if (error) {
-        bw_rows_destroy(rows);
-        return error;
-    }
+    if (is_json(options))
+        BW_TRY(add_json_columns(rows, &choice, options, left));
+    else
+        BW_TRY(add_text_columns(rows, &choice, options, left));
     rows->room = room_of(rows);
-    *result = rows;
+    *result = BW_TAKE(rows);
     return NULL;
 }
 
@@ -305,41 +303,29 @@ static struct bw_error *add_template_column(struct bw_rows *rows, const char *na
     return member->field ? add_structures(column, options) : NULL;
 }
 
-static struct bw_error *add_template(struct bw_rows *rows, const struct bw_rows_options *options,
-                                     char *left)
-{
-    const char *at = rows->structure->text ? rows->structure->text : "", *brace;
-    for (; (brace = strchr(at, '{')); at = strchr(brace, '}') + 1) {
-        const struct bw_lead lead = take_lead(&left, at, (size_t)(brace - at));
-        rows->columns[rows->column_count].lead = lead;
-        BW_TRY(add_template_column(rows, brace + 1, strcspn(brace + 1, "}"), options));
-    }
-    rows->end = take_lead(&left, at, strlen(at));
-    return NULL;
-}
-
 static struct bw_error *create_text(const struct bw_structure *structure,
                                     const struct bw_rows_options *options, struct bw_rows **result)
 {
-    const char *text = structure->text ? structure->text : "";
+    const char *text = structure->text ? structure->text : "", *at = text;
     size_t count = 0;
-    for (const char *at = text; (at = strchr(at, '{')); at++)
+    for (const char *brace = text; (brace = strchr(brace, '{')); brace++)
         count++;
     const size_t size = sizeof(struct bw_rows) + count * sizeof(struct bw_column);
-    struct bw_rows *rows =
+    AUTO_ROWS struct bw_rows *rows =
         calloc(1, size + padded_length(strlen(text)) + (count + 1) * BW_LEAD_STEP);
     if (!rows)
         return bw_error_no_memory();
     rows->record = &structure->record;
     rows->structure = structure;
     rows->style = options->style;
-    struct bw_error *error = add_template(rows, options, (char *)rows + size);
-    if (error) {
-        bw_rows_destroy(rows);
-        return error;
+    char *left = (char *)rows + size;
+    for (const char *brace; (brace = strchr(at, '{')); at = strchr(brace, '}') + 1) {
+        rows->columns[rows->column_count].lead = add_lead(&left, at, (size_t)(brace - at));
+        BW_TRY(add_template_column(rows, brace + 1, strcspn(brace + 1, "}"), options));
     }
+    rows->end = add_lead(&left, at, strlen(at));
     rows->room = room_of(rows) + padded_length(rows->end.length);
-    *result = rows;
+    *result = BW_TAKE(rows);
     return NULL;
 }
 
@@ -357,28 +343,12 @@ static struct bw_error *create_structure(const struct bw_structure *structure,
 struct bw_error *bw_rows_of_structure(const struct bw_structure *structure, bool json,
                                       const struct bw_rows *outer, struct bw_rows **rows)
 {
-    const struct bw_rows_options options = {.style = json ? BW_ROWS_JSON_LINES
-                                                          : (enum bw_rows_style)BW_ROWS_STRUCTURE,
-                                            .times = outer ? outer->times : BW_ROWS_NANOSECONDS};
+    struct bw_rows_options options = {.style = (enum bw_rows_style)BW_ROWS_STRUCTURE};
+    if (json)
+        options.style = BW_ROWS_JSON_LINES;
+    if (outer)
+        options.times = outer->times;
     return create_structure(structure, &options, rows);
-}
-
-/* Paths alone. */
-
-static struct bw_error *create_paths(const struct bw_record *record,
-                                     const struct bw_rows_options *options, struct bw_rows **result)
-{
-    if (record != &bw_fileinfo_record || options->members || options->header)
-        return bw_error_create(BW_ERROR_USAGE, "paths are of fileinfo, without columns");
-    struct bw_rows *rows = calloc(1, sizeof *rows);
-    if (!rows)
-        return bw_error_no_memory();
-    rows->record = record;
-    rows->style = options->style;
-    rows->escape = options->escape;
-    rows->terminator = options->terminator;
-    *result = rows;
-    return NULL;
 }
 
 bool bw_rows_are_paths(const struct bw_rows *rows, bool *escape, char *terminator)
@@ -396,8 +366,19 @@ struct bw_error *bw_rows_create(const char *record, const struct bw_rows_options
     BW_TRY(BW_TAKE_OPTIONS(&options, given));
     if (!found)
         return bw_error_create(BW_ERROR_USAGE, "unknown record %s", record);
-    return options.style == BW_ROWS_PATHS ? create_paths(found, &options, result)
-                                          : create_rows(found, &options, result);
+    if (options.style != BW_ROWS_PATHS)
+        return create_rows(found, &options, result);
+    if (found != &bw_fileinfo_record || options.members || options.header)
+        return bw_error_create(BW_ERROR_USAGE, "paths are of fileinfo, without columns");
+    struct bw_rows *rows = calloc(1, sizeof *rows);
+    if (!rows)
+        return bw_error_no_memory();
+    rows->record = found;
+    rows->style = options.style;
+    rows->escape = options.escape;
+    rows->terminator = options.terminator;
+    *result = rows;
+    return NULL;
 }
 
 void bw_rows_destroy(struct bw_rows *rows)
@@ -418,19 +399,24 @@ const struct bw_record *bw_rows_record(const struct bw_rows *rows)
 
 unsigned bw_rows_needs(const struct bw_rows *rows)
 {
-    if (rows->style == BW_ROWS_PATHS)
+    static const struct {
+        uint64_t members;
+        unsigned needs;
+    } table[] = {
+        {UINT64_C(1) << BW_fileinfo_compression, BW_FILE_NEEDS_COMPRESSION},
+        {UINT64_C(1) << BW_fileinfo_user | UINT64_C(1) << BW_fileinfo_group,
+         BW_FILE_NEEDS_USER_NAMES},
+        {UINT64_C(1) << BW_fileinfo_extent_count | UINT64_C(1) << BW_fileinfo_disk,
+         BW_FILE_NEEDS_EXTENTS},
+        {UINT64_C(1) << BW_fileinfo_shared, BW_FILE_NEEDS_SHARED},
+    };
+    if (rows->style == BW_ROWS_PATHS || !(rows->members & ~bw_file_name_xlate.members))
         return 0;
-    uint64_t more = rows->members & ~bw_file_name_xlate.members;
-    const uint64_t user_names = UINT64_C(1) << BW_fileinfo_user | UINT64_C(1) << BW_fileinfo_group;
-    const unsigned compression =
-        rows->members >> BW_fileinfo_compression & 1 ? BW_FILE_NEEDS_COMPRESSION : 0;
-    const uint64_t extents = UINT64_C(1) << BW_fileinfo_extent_count | UINT64_C(1)
-                                                                           << BW_fileinfo_disk;
-    return more ? BW_FILE_NEEDS_INODE | compression |
-                      (rows->members & user_names ? BW_FILE_NEEDS_USER_NAMES : 0) |
-                      (rows->members & extents ? BW_FILE_NEEDS_EXTENTS : 0) |
-                      (rows->members >> BW_fileinfo_shared & 1 ? BW_FILE_NEEDS_SHARED : 0)
-                : 0;
+    unsigned needs = BW_FILE_NEEDS_INODE;
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+        if (rows->members & table[i].members)
+            needs |= table[i].needs;
+    return needs;
 }
 
 /* Writing. */
@@ -470,14 +456,6 @@ enum { WORTH_PASSING_ON = 64 << 10 };
 
 static uint64_t present_members(const struct bw_rows *rows, size_t size, uint64_t absent);
 
-static struct bw_error *pass_on(struct long_row *row)
-{
-    const size_t length = row->text.length;
-    row->text.length = 0;
-    row->pieces++;
-    return bw_rows_take(row->stream, row->text.data, length);
-}
-
 /* The braces of the outer objects were written before, so nothing refers to the part that is passed
  * on. */
 static struct bw_error *append_nested(struct bw_record_sink *sink, const void *record, size_t size,
@@ -494,15 +472,22 @@ static struct bw_error *append_nested(struct bw_record_sink *sink, const void *r
     const unsigned pieces = row->pieces;
     char *at = bw_row_columns(nested->rows, record, present_members(nested->rows, size, absent),
                               text->data + start, text);
+    if (!at && row->error)
+        return BW_TAKE(row->error);
     if (!at)
-        return row->error ? BW_TAKE(row->error) : bw_error_no_memory();
+        return bw_error_no_memory();
     if (row->pieces == pieces) {
         at += at == text->data + start;
         text->data[start] = '{';
     }
     *at++ = '}';
     text->length = (size_t)(at - text->data);
-    return text->length < WORTH_PASSING_ON ? NULL : pass_on(row);
+    if (text->length < WORTH_PASSING_ON)
+        return NULL;
+    const size_t length = text->length;
+    text->length = 0;
+    row->pieces++;
+    return bw_rows_take(row->stream, text->data, length);
 }
 
 /* Only rows of bw_rows_write() contain records: the buffer is part of a long row. */
@@ -524,69 +509,43 @@ static char *write_nested(const struct bw_row *row, const void *value, char *at)
     return long_row->error ? NULL : bw_row_end(row, 0);
 }
 
-/* Columns with the same value as in the row before. */
-
-static bool is_repeated(const struct bw_repeated_text *repeated, const void *value)
-{
-    return memcmp(value, &repeated->value, sizeof repeated->value) == 0;
-}
-
-/* A text has at most the size for which each column has room. */
+/* A repeated text has at most the size for which each column has room. */
 _Static_assert(BW_REPEATED_ROOM <= BW_LEAD_STEP + BW_VALUE_ROOM, "texts fit");
 
-static char *copy_text(const struct bw_repeated_text *repeated, char *at)
-{
-    const size_t length = repeated->length;
-    memcpy(at, repeated->text, BW_REPEATED_STEP);
-    if (length > BW_REPEATED_STEP)
-        memcpy(at + BW_REPEATED_STEP, repeated->text + BW_REPEATED_STEP, BW_REPEATED_STEP);
-    return at + length;
-}
-
-/* Keeps the text that was written from `start` on. */
-static void keep_text(struct bw_repeated_text *repeated, const char *start, const char *end)
-{
-    const size_t length = (size_t)(end - start);
-    if (length > sizeof repeated->text)
-        return;
-    bw_copy_short(repeated->text, start, length);
-    repeated->length = (uint32_t)length;
-}
-
-/* Writes a column. Keeps its text only if the row before had the same value: values that change in
- * each row are never copied. */
-static char *write_repeatable(const struct bw_row *row, const void *value,
-                              struct bw_repeated_text *repeated, char *at)
-{
-    const size_t start = (size_t)(at - row->buffer->data);
-    const bool is_same = is_repeated(repeated, value);
-    at = row->column->write(row, value, at);
-    repeated->length = 0;
-    memcpy(&repeated->value, value, sizeof repeated->value);
-    if (is_same && at)
-        keep_text(repeated, row->buffer->data + start, at);
-    return at;
-}
-
 /* Copies the texts of columns that have the same values as in the rows before, and writes the
- * others. All members that can be repeated are present. */
+ * others. All members that can be repeated are present. A text is kept only if the row before had
+ * the same value: values that change in each row are never copied. */
 static char *write_columns(const struct bw_rows *rows, const void *record, uint64_t present,
                            char *at, struct bw_buffer *buffer, struct bw_repeated *repeated)
 {
     const struct bw_column *end = rows->columns + rows->column_count;
     struct bw_row row = {rows, rows->columns, buffer};
     struct bw_repeated_text *text = repeated->columns;
-    for (const struct bw_column *column = rows->columns; column < end; column++, text++) {
-        const void *value = (const char *)record + column->offset;
-        if (text->length && is_repeated(text, value)) {
-            at = copy_text(text, at);
+    for (; at && row.column < end; row.column++, text++) {
+        const void *value = (const char *)record + row.column->offset;
+        if (!row.column->can_repeat) {
+            at = bw_row_column(&row, record, present, at);
             continue;
         }
-        row.column = column;
-        at = column->can_repeat ? write_repeatable(&row, value, text, at)
-                                : bw_row_column(&row, record, present, at);
-        if (!at)
-            break;
+        const bool is_same = memcmp(value, &text->value, sizeof text->value) == 0;
+        if (is_same && text->length) {
+            memcpy(at, text->text, BW_REPEATED_STEP);
+            if (text->length > BW_REPEATED_STEP)
+                memcpy(at + BW_REPEATED_STEP, text->text + BW_REPEATED_STEP, BW_REPEATED_STEP);
+            at += text->length;
+            continue;
+        }
+        const size_t start = (size_t)(at - buffer->data); /* writers may move the buffer */
+        at = row.column->write(&row, value, at);
+        text->length = 0;
+        memcpy(&text->value, value, sizeof text->value);
+        if (!is_same || !at)
+            continue;
+        const size_t length = (size_t)(at - buffer->data) - start;
+        if (length <= sizeof text->text) {
+            bw_copy_short(text->text, buffer->data + start, length);
+            text->length = (uint32_t)length;
+        }
     }
     return at;
 }
@@ -605,9 +564,10 @@ static void append_row(const struct bw_rows *rows, const void *record, uint64_t 
     size_t start = (size_t)(at - text->data);
     if (row)
         row->brace = start;
-    at = repeated && !(rows->repeats & ~present)
-             ? write_columns(rows, record, present, at, text, repeated)
-             : bw_row_columns(rows, record, present, at, text);
+    if (repeated && !(rows->repeats & ~present))
+        at = write_columns(rows, record, present, at, text, repeated);
+    else
+        at = bw_row_columns(rows, record, present, at, text);
     if (at && bw_rows_are_objects(rows)) {
         if (!row || !row->pieces) {
             at += at == text->data + start;
@@ -653,8 +613,9 @@ void bw_rows_append_file(const struct bw_rows *rows, const struct bw_walked_file
 {
     const uint64_t shared = UINT64_C(1) << BW_fileinfo_shared;
     if (rows->style != BW_ROWS_PATHS) {
-        append_translated(rows, file->inode ? &bw_file_xlate : &bw_file_name_xlate, file,
-                          file->shared_known ? UINT64_MAX : ~shared, repeated, text);
+        const struct bw_xlate *xlate = file->inode ? &bw_file_xlate : &bw_file_name_xlate;
+        const uint64_t known = file->shared_known ? UINT64_MAX : ~shared;
+        append_translated(rows, xlate, file, known, repeated, text);
         return;
     }
     if (rows->escape)
@@ -666,56 +627,35 @@ void bw_rows_append_file(const struct bw_rows *rows, const struct bw_walked_file
 
 /* Names of columns, the header, and the brackets of an array. */
 
-/* Like columns of values. */
-static void append_names(const struct bw_rows *rows, struct bw_buffer *text)
-{
-    for (unsigned i = 0; i < rows->column_count; i++) {
-        const struct bw_column *column = &rows->columns[i];
-        const char *name = rows->record->members[__builtin_ctzll(column->bit)].name;
-        bw_buffer_append(text, column->lead.text, column->lead.length);
-        bw_buffer_append(text, name, strlen(name));
-    }
-    bw_buffer_append_byte(text, rows->terminator);
-}
-
-/* As a line; in an array without its end. */
-static struct bw_error *append_header_record(const struct bw_rows *rows, struct bw_buffer *text)
-{
-    const struct bw_rows_options options = {.struct_size = sizeof(struct bw_rows_options),
-                                            .style = BW_ROWS_JSON_LINES,
-                                            .terminator = rows->terminator};
-    const struct bw_header header = {.version = BW_VERSION, .of = rows->record};
-    struct bw_rows *header_rows;
-    BW_TRY(bw_rows_create("headerinfo", &options, &header_rows));
-    bw_rows_append(header_rows, &bw_header_xlate, &header, text);
-    bw_rows_destroy(header_rows);
-    text->length -= rows->style == BW_ROWS_JSON_ARRAY && !text->failed;
-    return NULL;
-}
-
-static struct bw_error *append_front(const struct bw_rows *rows, struct bw_buffer *text)
-{
-    if (rows->style == BW_ROWS_JSON_ARRAY)
-        bw_buffer_append(text, "[\n", 2);
-    if (rows->header && rows->style != BW_ROWS_TEXT)
-        return append_header_record(rows, text);
-    if (rows->header)
-        append_names(rows, text);
-    return NULL;
-}
-
 static struct bw_error *begin_stream(struct bw_rows_stream *stream)
 {
-    struct bw_buffer text = {0};
+    const struct bw_rows *rows = stream->rows;
+    BW_AUTO_BUFFER struct bw_buffer text = {0};
     stream->begun = true;
-    stream->not_first = stream->rows->header;
-    struct bw_error *error = append_front(stream->rows, &text);
-    if (!error && text.failed)
-        error = bw_error_no_memory();
-    else if (!error && text.length)
-        error = stream->consume(stream->context, text.data, text.length);
-    bw_buffer_free(&text);
-    return error;
+    stream->not_first = rows->header;
+    if (rows->style == BW_ROWS_JSON_ARRAY)
+        bw_buffer_append(&text, "[\n", 2);
+    if (rows->header && rows->style == BW_ROWS_TEXT) {
+        for (unsigned i = 0; i < rows->column_count; i++) {
+            const struct bw_column *column = &rows->columns[i];
+            const char *name = rows->record->members[__builtin_ctzll(column->bit)].name;
+            bw_buffer_append(&text, column->lead.text, column->lead.length);
+            bw_buffer_append(&text, name, strlen(name));
+        }
+        bw_buffer_append_byte(&text, rows->terminator);
+    } else if (rows->header) { /* as a line; in an array without its end */
+        const struct bw_rows_options options = {.struct_size = sizeof(struct bw_rows_options),
+                                                .style = BW_ROWS_JSON_LINES,
+                                                .terminator = rows->terminator};
+        const struct bw_header header = {.version = BW_VERSION, .of = rows->record};
+        AUTO_ROWS struct bw_rows *header_rows = NULL;
+        BW_TRY(bw_rows_create("headerinfo", &options, &header_rows));
+        bw_rows_append(header_rows, &bw_header_xlate, &header, &text);
+        text.length -= rows->style == BW_ROWS_JSON_ARRAY && !text.failed;
+    }
+    if (text.failed)
+        return bw_error_no_memory();
+    return text.length ? stream->consume(stream->context, text.data, text.length) : NULL;
 }
 
 /* Rows of an array begin with ",\n"; the first has nothing to be separated from. */
@@ -730,14 +670,6 @@ struct bw_error *bw_rows_take(void *context, const char *rows, size_t length)
     return stream->consume(stream->context, rows + comma, length - comma);
 }
 
-static size_t member_size(enum bw_member_type type)
-{
-    return type == BW_TYPE_TEXT    ? sizeof(const char *)
-           : type == BW_TYPE_KEY   ? sizeof(struct bw_key)
-           : type >= BW_TYPE_BYTES ? sizeof(struct bw_bytes)
-                                   : sizeof(uint64_t);
-}
-
 /* The members that are present: neither absent nor unknown to the caller. Callers may use an older
  * version of the structure. */
 static uint64_t present_members(const struct bw_rows *rows, size_t size, uint64_t absent)
@@ -745,10 +677,16 @@ static uint64_t present_members(const struct bw_rows *rows, size_t size, uint64_
     uint64_t present = 0;
     for (unsigned i = 0; i < rows->record->member_count; i++) {
         const struct bw_member *member = &rows->record->members[i];
-        size_t length = member_size(member->type);
-        bool there =
+        size_t length = sizeof(uint64_t);
+        if (member->type == BW_TYPE_TEXT)
+            length = sizeof(const char *);
+        else if (member->type == BW_TYPE_KEY)
+            length = sizeof(struct bw_key);
+        else if (member->type >= BW_TYPE_BYTES)
+            length = sizeof(struct bw_bytes);
+        const bool is_present =
             member->offset + length <= size && !(absent >> member->offset / sizeof(void *) & 1);
-        present |= (uint64_t)there << i;
+        present |= (uint64_t)is_present << i;
     }
     return present;
 }
@@ -765,9 +703,11 @@ struct bw_error *bw_rows_write(struct bw_rows_stream *stream, const void *record
                NULL);
     stream->row = row.text.data;
     stream->row_capacity = row.text.capacity;
-    return row.error         ? row.error
-           : row.text.failed ? bw_error_no_memory()
-                             : bw_rows_take(stream, row.text.data, row.text.length);
+    if (row.error)
+        return row.error;
+    if (row.text.failed)
+        return bw_error_no_memory();
+    return bw_rows_take(stream, row.text.data, row.text.length);
 }
 
 struct bw_error *bw_rows_end(struct bw_rows_stream *stream)
@@ -777,6 +717,7 @@ struct bw_error *bw_rows_end(struct bw_rows_stream *stream)
     stream->row_capacity = 0;
     if (error || stream->rows->style != BW_ROWS_JSON_ARRAY)
         return error;
-    return stream->not_first ? stream->consume(stream->context, "\n]\n", 3)
-                             : stream->consume(stream->context, "]\n", 2);
+    if (stream->not_first)
+        return stream->consume(stream->context, "\n]\n", 3);
+    return stream->consume(stream->context, "]\n", 2);
 }

@@ -16,9 +16,9 @@ struct bw_error *bw_rows_write_superblock(struct bw_rows_stream *stream, const c
     memcpy(&record.superblock, bytes, BW_SUPERBLOCK_BYTES);
     printer.part.start = (const uint8_t *)&record;
     bw_rows_append_record(stream->rows, &record, UINT64_MAX, &printer.text);
-    struct bw_error *error = printer.text.failed
-                                 ? bw_error_no_memory()
-                                 : bw_rows_take(stream, printer.text.data, printer.text.length);
+    struct bw_error *error = bw_error_no_memory();
+    if (!printer.text.failed)
+        error = bw_rows_take(stream, printer.text.data, printer.text.length);
     bw_buffer_free(&printer.text);
     return error;
 }

@@ -3,11 +3,12 @@
  * The translators, made from records.def: a function for each input, which evaluates only the
  * members that are wanted. Before them are the functions that the expressions use.
  */
+#include "record/record_types.h"
+
 #include <errno.h>
 
 #include "ondisk/checksum.h"
 #include "ondisk/items.h"
-#include "record/record_types.h"
 
 static struct bw_bytes bytes_of(const void *bytes, size_t length)
 {
@@ -43,13 +44,14 @@ static uint64_t address_of(const struct bw_error *error)
 
 static const char *severity_name(const struct bw_report_event *in)
 {
-    return in->fatal                    ? "fatal"
-           : in->severity == BW_NOTE    ? "note"
-           : in->severity == BW_WARNING ? "warning"
-                                        : "damage";
+    if (in->fatal)
+        return "fatal";
+    if (in->severity == BW_NOTE)
+        return "note";
+    return in->severity == BW_WARNING ? "warning" : "damage";
 }
 
-/* That of a failed system call, or the nearest one. */
+/* The errno of a failed system call, or the nearest one. */
 static int64_t error_number(const struct bw_error *error)
 {
     static const int numbers[] = {
