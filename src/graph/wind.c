@@ -9,6 +9,7 @@
 
 #include <limits.h>
 
+#include "base/cleanup.h"
 #include "graph/graph.h"
 #include "probe/probe.h"
 
@@ -172,6 +173,25 @@ void bw_wind_copies(const struct bw_frame *frame, struct bw_xlator *xlator,
         for (size_t i = 0; i < wound; i++)
             bw_request_answer(originals[i], &copies[i]);
     }
+}
+
+struct bw_error *bw_read_raw(const struct bw_frame *frame, struct bw_xlator *xlator,
+                             uint64_t offset, void *buffer, size_t length)
+{
+    struct bw_request request = {
+        .kind = BW_REQUEST_RAW, .length = (uint32_t)length, .address = offset, .buffer = buffer};
+    bw_wind(frame, xlator, &request, 1);
+    return request.error;
+}
+
+bool bw_try_read_raw(const struct bw_frame *frame, struct bw_xlator *xlator, uint64_t offset,
+                     void *buffer, size_t length)
+{
+    const uint64_t size = bw_xlator_size(xlator);
+    if (offset > size || length > size - offset)
+        return false;
+    BW_AUTO_ERROR struct bw_error *error = bw_read_raw(frame, xlator, offset, buffer, length);
+    return !error;
 }
 
 struct bw_error *bw_wind_map(const struct bw_frame *parent, struct bw_xlator *xlator,

@@ -42,6 +42,15 @@ struct bw_keys *bw_xlator_keys(const struct bw_xlator *xlator);
 /** Passes the progress of decompressing an image to the caller of bw_fs_open(). */
 void bw_xlator_decompressed(const struct bw_xlator *xlator, uint64_t done, uint64_t total);
 
+/** Reads a range of a layer with device addresses as raw bytes. */
+struct bw_error *bw_read_raw(const struct bw_frame *frame, struct bw_xlator *xlator,
+                             uint64_t offset, void *buffer, size_t length);
+
+/** The same for signatures and other optional bytes: false if the layer ends before the end of the
+ * range, or cannot read it. */
+bool bw_try_read_raw(const struct bw_frame *frame, struct bw_xlator *xlator, uint64_t offset,
+                     void *buffer, size_t length);
+
 /** Number of requests that a layer handles at a time if it has to copy them. */
 enum { BW_BATCH = 64 };
 

@@ -11,8 +11,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/cleanup.h"
 #include "base/endian.h"
+#include "graph/wind.h"
 #include "xlators/classes.h"
 #include "xlators/layout/containers.h"
 #include "xlators/layout/window.h"
@@ -51,7 +51,7 @@ enum version {
     CACHE_FEATURES = 5,
     BACKING_FEATURES = 6,
 };
-enum state { STATE_NONE, STATE_CLEAN, STATE_DIRTY, STATE_STALE };
+enum cache_status { CACHE_NONE, CACHE_CLEAN, CACHE_DIRTY, CACHE_STALE };
 
 /* CRC-64 of ECMA-182, the most significant bit first. */
 static uint64_t checksum_of(const uint8_t *bytes, size_t length)
@@ -70,15 +70,8 @@ static uint64_t checksum_of(const uint8_t *bytes, size_t length)
 static bool read_superblock(const struct bw_frame *frame, struct bw_xlator *device,
                             struct disk_superblock *superblock)
 {
-    struct bw_request request = {.kind = BW_REQUEST_RAW,
-                                 .length = sizeof *superblock,
-                                 .address = PLACE * SECTOR,
-                                 .buffer = superblock};
-    if (bw_xlator_size(device) < PLACE * SECTOR + sizeof *superblock)
-        return false;
-    bw_wind(frame, device, &request, 1);
-    BW_AUTO_ERROR struct bw_error *error = request.error;
-    if (error || memcmp(superblock->magic, magic, sizeof magic) != 0 ||
+    if (!bw_try_read_raw(frame, device, PLACE * SECTOR, superblock, sizeof *superblock) ||
+        memcmp(superblock->magic, magic, sizeof magic) != 0 ||
         bw_get64(superblock->place) != PLACE || bw_get16(superblock->keys) > KEYS)
         return false;
     const size_t end =
@@ -86,50 +79,6 @@ static bool read_superblock(const struct bw_frame *frame, struct bw_xlator *devi
     const size_t begin = sizeof superblock->checksum;
     return bw_get64(superblock->checksum) ==
            checksum_of((const uint8_t *)superblock + begin, end - begin);
-}
-
-static struct bw_error *check_version(uint64_t version)
-{
-    switch (version) {
-    case BACKING:
-    case BACKING_BEGIN:
-    case BACKING_FEATURES:
-        return NULL;
-    case CACHE:
-    case CACHE_UUID:
-    case CACHE_FEATURES:
-        return bw_error_create(BW_ERROR_NOT_BTRFS,
-                               "it is a caching device of bcache: give its backing device");
-    default:
-        return bw_error_create(BW_ERROR_UNSUPPORTED,
-                               "it is a bcache device of version %" PRIu64 ", which is not read",
-                               version);
-    }
-}
-
-/* Data may be in the cache only. */
-static struct bw_error *check_state(struct bw_xlator *xlator,
-                                    const struct disk_superblock *superblock, uint64_t begin)
-{
-    const enum state state = bw_get64(superblock->flags) >> 61 & 3;
-    const bool is_image = !bw_xlator_child_count(bw_xlator_child(xlator, 0));
-    char set[37], advice[96] = "";
-    bw_uuid_text(superblock->set, set);
-    if (is_image)
-        snprintf(advice, sizeof advice,
-                 "; --image-offset %" PRIu64 " reads what the backing device has", begin);
-    if (state == STATE_DIRTY)
-        return bw_error_create(BW_ERROR_MISSING_DEVICE,
-                               "the newest data are in the bcache cache set %s, which is not "
-                               "read: let the kernel write them back first%s",
-                               set, advice);
-    if (state == STATE_STALE)
-        bw_xlator_report(xlator, BW_WARNING,
-                         bw_error_create(BW_ERROR_CORRUPT,
-                                         "the backing device of bcache was used without its cache "
-                                         "set %s, so that data may be lost",
-                                         set));
-    return NULL;
 }
 
 static struct bw_error *init(struct bw_xlator *xlator)
@@ -141,14 +90,47 @@ static struct bw_error *init(struct bw_xlator *xlator)
         return bw_error_create(BW_ERROR_NOT_FOUND, "it has no superblock of bcache");
     const uint64_t version = bw_get64(superblock.version), size = bw_xlator_size(device);
     const uint64_t begin = version == BACKING ? DEFAULT_BEGIN : bw_get64(superblock.begin);
-    BW_TRY(check_version(version));
+    switch (version) {
+    case BACKING:
+    case BACKING_BEGIN:
+    case BACKING_FEATURES:
+        break;
+    case CACHE:
+    case CACHE_UUID:
+    case CACHE_FEATURES:
+        return bw_error_create(BW_ERROR_NOT_BTRFS,
+                               "it is a caching device of bcache: give its backing device");
+    default:
+        return bw_error_create(BW_ERROR_UNSUPPORTED,
+                               "it is a bcache device of version %" PRIu64 ", which is not read",
+                               version);
+    }
     if (begin < DEFAULT_BEGIN || begin >= size / SECTOR)
         return bw_error_create(BW_ERROR_CORRUPT,
                                "the data of the bcache device begin at sector %" PRIu64
                                " of %" PRIu64,
                                begin, size / SECTOR);
     *window = (struct bw_window){begin * SECTOR, size - begin * SECTOR};
-    return check_state(xlator, &superblock, window->offset);
+
+    /* The newest data may be in the cache only. */
+    const enum cache_status status = bw_get64(superblock.flags) >> 61 & 3;
+    char set[37], advice[96] = "";
+    bw_uuid_text(superblock.set, set);
+    if (!bw_xlator_child_count(device)) /* an image, not another layer */
+        snprintf(advice, sizeof advice,
+                 "; --image-offset %" PRIu64 " reads what the backing device has", window->offset);
+    if (status == CACHE_DIRTY)
+        return bw_error_create(BW_ERROR_MISSING_DEVICE,
+                               "the newest data are in the bcache cache set %s, which is not "
+                               "read: let the kernel write them back first%s",
+                               set, advice);
+    if (status == CACHE_STALE)
+        bw_xlator_report(xlator, BW_WARNING,
+                         bw_error_create(BW_ERROR_CORRUPT,
+                                         "the backing device of bcache was used without its cache "
+                                         "set %s, so that data may be lost",
+                                         set));
+    return NULL;
 }
 
 static const char *title(struct bw_xlator *xlator)

@@ -25,22 +25,12 @@ struct compressed {
     const struct bw_spool *spool; /* the decompressed image */
 };
 
-static struct bw_error *read_bytes(const struct bw_frame *frame, struct bw_xlator *device,
-                                   uint64_t offset, size_t length, uint8_t *buffer)
-{
-    struct bw_request request = {
-        .kind = BW_REQUEST_RAW, .length = (uint32_t)length, .address = offset, .buffer = buffer};
-    bw_wind(frame, device, &request, 1);
-    return request.error;
-}
-
 static const struct bw_packing *find_packing(const struct bw_frame *frame, struct bw_xlator *device)
 {
     uint8_t bytes[BW_PACKING_HEAD];
-    if (bw_xlator_size(device) < sizeof bytes)
+    if (!bw_try_read_raw(frame, device, 0, bytes, sizeof bytes))
         return NULL;
-    BW_AUTO_ERROR struct bw_error *error = read_bytes(frame, device, 0, sizeof bytes, bytes);
-    return error ? NULL : bw_packing_find(bytes, sizeof bytes);
+    return bw_packing_find(bytes, sizeof bytes);
 }
 
 /* Decompressing. */
@@ -57,7 +47,7 @@ static struct bw_error *unpack(struct bw_xlator *device, struct bw_unpacker *unp
     for (uint64_t offset = 0; offset < end;) {
         const size_t length = end - offset < INPUT ? (size_t)(end - offset) : INPUT;
         struct bw_unpacking bytes = {.input = input, .input_length = length};
-        BW_TRY(read_bytes(NULL, device, offset, length, input));
+        BW_TRY(bw_read_raw(NULL, device, offset, input, length));
         do {
             bytes.output = output;
             bytes.output_length = OUTPUT;
@@ -179,17 +169,14 @@ static void dump(struct bw_xlator *xlator, struct bw_json *json)
 
 /* The container. */
 
-static bool is_compressed(const struct bw_xlator *device)
-{
-    return strcmp(bw_xlator_type(device), "layout/compressed") == 0 ||
-           (bw_xlator_child_count(device) && is_compressed(bw_xlator_child(device, 0)));
-}
-
 /* Compressing twice makes no sense, except to fill up the disk. */
 static bool find(const struct bw_frame *frame, struct bw_xlator *device, struct bw_container_id *id)
 {
     (void)id;
-    return !is_compressed(device) && find_packing(frame, device);
+    for (const struct bw_xlator *below = device; below; below = bw_xlator_child(below, 0))
+        if (strcmp(bw_xlator_type(below), "layout/compressed") == 0)
+            return false;
+    return find_packing(frame, device);
 }
 
 const struct bw_container_type bw_compressed_container = {.layer = "layout/compressed",

@@ -1,34 +1,50 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * layout/lvm: shows a logical volume of LVM2 as a device. Its children are physical volumes, in any
- * order, also of several groups. A logical volume consists of segments, which lie on physical
- * volumes, or on other logical ones.
+ * order, also of several groups; lvm_metadata.c reads their groups.
+ *
+ * A logical volume consists of segments, which lie on physical volumes, or on other logical ones.
+ * A byte is located by descending through them. The legs of a mirror are copies of a byte. A leg
+ * that was missing for a while is out of date until it is rebuilt, and is not read before.
+ *
+ * A thin volume has blocks in the data of its pool. The metadata of the pool are a volume of their
+ * own: its superblock leads to a B-tree of the thin volumes, whose values are the roots of further
+ * B-trees, which map blocks of a thin volume to blocks of the pool. Nodes that were read remain in
+ * a cache. Sources: drivers/md/dm-thin-metadata.c and persistent-data/ in the kernel, and metadata
+ * that thin_restore wrote.
+ *
+ * Everything in the metadata may be hostile: volumes can contain themselves, so all descents have a
+ * limited depth, and a volume is never much larger than its devices.
  */
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/buffer.h"
 #include "base/cleanup.h"
+#include "base/crc32c.h"
 #include "base/endian.h"
+#include "base/search.h"
 #include "xlators/classes.h"
 #include "xlators/layout/containers.h"
 #include "xlators/layout/lvm_metadata.h"
 #include "xlators/layout/pieces.h"
-#include "xlators/layout/thin.h"
 
 enum {
     SECTOR = 512,
     DEEPEST = 8, /* logical volumes below each other */
 };
 
+struct thin;
+
 struct lvm {
     struct bw_lvm_groups groups;
     const struct bw_lvm_group *group;
     const struct bw_lvm_volume *volume;
-    uint64_t size;        /* size of the volume, without a part after the end of devices */
-    struct bw_thin *thin; /* NULL: the volume is not a thin one */
+    uint64_t size;     /* size of the volume, without a part after the end of devices */
+    struct thin *thin; /* NULL: the volume is not a thin one */
     const struct bw_lvm_segment *pool; /* the pool of the thin volume */
     char title[16 + 2 * BW_LVM_NAME];
 };
@@ -55,15 +71,6 @@ static const struct bw_lvm_segment *segment_at(const struct bw_lvm_group *group,
     return &segments[low];
 }
 
-static const struct bw_lvm_area *leg_at(const struct bw_lvm_area *leg, struct place *place)
-{
-    bool is_stale = place->offset >= leg->valid;
-    if (!is_stale && leg->valid - place->offset < place->length)
-        place->length = leg->valid - place->offset;
-    place->is_stale |= is_stale;
-    return leg;
-}
-
 /* The area with a byte of a segment, and the offset in it. In mirrors, `copy` chooses the area. */
 static const struct bw_lvm_area *area_at(const struct bw_lvm_group *group,
                                          const struct bw_lvm_segment *segment, uint64_t inside,
@@ -72,8 +79,14 @@ static const struct bw_lvm_area *area_at(const struct bw_lvm_group *group,
     const struct bw_lvm_area *areas = group->areas.items + segment->first_area;
     place->offset = inside;
     place->length = segment->length - inside;
-    if (segment->is_mirror)
-        return leg_at(&areas[copy % segment->area_count], place);
+    if (segment->is_mirror) {
+        const struct bw_lvm_area *leg = &areas[copy % segment->area_count];
+        if (inside >= leg->valid)
+            place->is_stale = true;
+        else if (leg->valid - inside < place->length)
+            place->length = leg->valid - inside;
+        return leg;
+    }
     if (segment->area_count == 1)
         return areas;
     const uint64_t stripe = inside / segment->stripe, rest = inside % segment->stripe;
@@ -119,14 +132,6 @@ static struct bw_error *locate_below(const struct bw_lvm_group *group,
     return bw_error_create(BW_ERROR_CORRUPT, "the logical volume %s contains itself", volume->name);
 }
 
-/* A volume that consists of segments, and an address in it. */
-struct address {
-    const struct bw_lvm_volume *volume;
-    uint64_t address;
-    uint64_t length; /* bytes that are next to each other in the volume */
-    bool is_hole;
-};
-
 static const struct bw_lvm_volume *area_volume(const struct lvm *lvm,
                                                const struct bw_lvm_segment *segment, size_t index)
 {
@@ -134,19 +139,239 @@ static const struct bw_lvm_volume *area_volume(const struct lvm *lvm,
     return &lvm->group->volumes.items[area->index];
 }
 
-/* In a thin volume, finds the address in the data of its pool. */
+/* The number of copies of an address in a volume that is not a thin one. */
+static size_t copies_of(const struct lvm *lvm, const struct bw_lvm_volume *volume, uint64_t address)
+{
+    const struct bw_lvm_segment *segment = segment_at(lvm->group, volume, address);
+    return segment->is_mirror ? segment->area_count : 1;
+}
+
+static bool is_usable(const struct place *place)
+{
+    return !place->physical || (place->physical->layer && !place->is_stale);
+}
+
+static struct bw_error *unusable_error(const struct bw_lvm_group *group, const struct place *place)
+{
+    const struct bw_lvm_physical *physical = place->physical;
+    if (physical->layer)
+        return bw_error_create(BW_ERROR_MISSING_DEVICE,
+                               "the physical volume %s of the volume group %s was missing for a "
+                               "while: its part of a mirror is out of date",
+                               physical->name, group->name);
+    return bw_error_create(BW_ERROR_MISSING_DEVICE,
+                           "the physical volume %s%s%s of the volume group %s is missing (%s)",
+                           physical->name, *physical->device ? ", last seen as " : "",
+                           physical->device, group->name, physical->id);
+}
+
+/* Thin pools. */
+
+enum {
+    THIN_BLOCK = 4096,
+    THIN_SLOTS = 256,  /* nodes in memory */
+    THIN_DEEPEST = 16, /* levels of a tree */
+    THIN_MAGIC = 27022010,
+    THIN_NEWEST = 2,
+    TIME_BITS = 24, /* below the number of a block of the pool */
+};
+
+/* The CRC-32C of a block is combined with a number that depends on its type. */
+enum { MARK_SUPERBLOCK = 160774, MARK_NODE = 121107 };
+
+struct disk_superblock {
+    bw_le32 checksum, flags;
+    bw_le64 block;
+    uint8_t uuid[16];
+    bw_le64 magic;
+    bw_le32 version, time;
+    bw_le64 transaction, held;
+    uint8_t space_maps[2][128];
+    bw_le64 mapping_root, details_root;
+    bw_le32 chunk, metadata_block; /* sizes in sectors */
+    bw_le64 blocks;
+    bw_le32 compat, compat_ro, incompat;
+} __attribute__((packed));
+
+static_assert(offsetof(struct disk_superblock, mapping_root) == 320, "as on disk");
+
+enum { NODE_INTERNAL = 1, NODE_LEAF = 2 };
+
+struct disk_node {
+    bw_le32 checksum, flags;
+    bw_le64 block;
+    bw_le32 count, room, value_size, padding;
+    bw_le64 keys[(THIN_BLOCK - 32) / sizeof(bw_le64)]; /* `room` of them, then the values */
+};
+
+static_assert(sizeof(struct disk_node) == THIN_BLOCK, "as on disk");
+
+/* The mapping of a thin volume. */
+struct thin {
+    uint64_t root;
+    pthread_mutex_t lock; /* protects the slots */
+    struct {
+        uint64_t block; /* 0: empty */
+        struct disk_node node;
+    } slots[THIN_SLOTS];
+};
+
+/* Reads a block of a pool's metadata from the first copy with the right checksum. */
+static struct bw_error *read_thin_block(const struct bw_frame *frame, const struct lvm *lvm,
+                                        uint64_t number, uint32_t mark, void *block)
+{
+    const struct bw_lvm_volume *volume = area_volume(lvm, lvm->pool, 1);
+    struct bw_error *first = NULL;
+    if (number > INT64_MAX / THIN_BLOCK)
+        return bw_error_create(BW_ERROR_CORRUPT, "the thin metadata have no block %" PRIu64,
+                               number);
+    const uint64_t offset = number * THIN_BLOCK;
+    const size_t copies = offset < volume->size ? copies_of(lvm, volume, offset) : 1;
+    for (size_t copy = 0; copy < copies; copy++) {
+        struct place place;
+        struct bw_error *error = locate_below(lvm->group, volume, offset, copy, &place);
+        if (!error && !is_usable(&place))
+            error = unusable_error(lvm->group, &place);
+        else if (!error && place.length < THIN_BLOCK)
+            error = bw_error_create(BW_ERROR_CORRUPT, "the thin metadata end at %" PRIu64,
+                                    volume->size);
+        else if (!error)
+            error = bw_read_raw(frame, place.physical->layer, place.offset, block, THIN_BLOCK);
+        if (!error) {
+            bw_le32 stored;
+            memcpy(&stored, block, sizeof stored);
+            const uint32_t found = bw_crc32c(UINT32_MAX, (const uint8_t *)block + sizeof stored,
+                                             THIN_BLOCK - sizeof stored);
+            if (bw_get32(stored) == (found ^ mark)) {
+                bw_error_free(first);
+                return NULL;
+            }
+            error = bw_error_create(BW_ERROR_CORRUPT, "the checksum is wrong");
+        }
+        first = bw_error_first(first, error);
+    }
+    return bw_error_prefix(first, "block %" PRIu64 " of the thin metadata", number);
+}
+
+static uint64_t key_at(const struct disk_node *node, uint32_t index)
+{
+    return bw_get64(node->keys[index]);
+}
+
+static uint64_t value_at(const struct disk_node *node, uint32_t index)
+{
+    return bw_get64(node->keys[bw_get32(node->room) + index]);
+}
+
+/* Loads a node into its slot; the lock is held. */
+static struct bw_error *load_node(const struct bw_frame *frame, const struct lvm *lvm,
+                                  uint64_t number, const struct disk_node **found)
+{
+    const uint64_t slot = number % THIN_SLOTS;
+    struct disk_node *node = &lvm->thin->slots[slot].node;
+    *found = node;
+    if (lvm->thin->slots[slot].block == number && number)
+        return NULL;
+    lvm->thin->slots[slot].block = 0;
+    BW_TRY(read_thin_block(frame, lvm, number, MARK_NODE, node));
+
+    const uint32_t flags = bw_get32(node->flags), count = bw_get32(node->count);
+    const uint32_t room = bw_get32(node->room);
+    const uint32_t most = sizeof node->keys / (sizeof(bw_le64) + sizeof(bw_le64));
+    bool is_valid = (flags == NODE_INTERNAL || flags == NODE_LEAF) &&
+                    bw_get64(node->block) == number && count <= room && room <= most &&
+                    bw_get32(node->value_size) == sizeof(bw_le64);
+    for (uint32_t i = 1; i < count && is_valid; i++)
+        is_valid = key_at(node, i - 1) < key_at(node, i);
+    if (!is_valid)
+        return bw_error_create(
+            BW_ERROR_CORRUPT, "block %" PRIu64 " of the thin metadata is not a valid node", number);
+    lvm->thin->slots[slot].block = number;
+    return NULL;
+}
+
+/* The number of keys that are not greater than one. */
+static uint32_t count_up_to(const struct disk_node *node, uint64_t key)
+{
+    return (uint32_t)BW_FIRST_INDEX(i, bw_get32(node->count), key_at(node, (uint32_t)i) > key);
+}
+
+/* Finds the leaf of a key; the lock is held. `next` becomes the first key of the leaf after it;
+ * UINT64_MAX: none. */
+static struct bw_error *find_leaf(const struct bw_frame *frame, const struct lvm *lvm,
+                                  uint64_t root, uint64_t key, const struct disk_node **leaf,
+                                  uint64_t *next)
+{
+    uint64_t number = root;
+    *next = UINT64_MAX;
+    for (unsigned depth = 0; depth < THIN_DEEPEST; depth++) {
+        BW_TRY(load_node(frame, lvm, number, leaf));
+        if (bw_get32((*leaf)->flags) == NODE_LEAF)
+            return NULL;
+        const uint32_t count = count_up_to(*leaf, key), all = bw_get32((*leaf)->count);
+        if (!all)
+            break;
+        const uint32_t index = count ? count - 1 : 0;
+        if (index + 1 < all)
+            *next = key_at(*leaf, index + 1);
+        number = value_at(*leaf, index);
+    }
+    return bw_error_create(BW_ERROR_CORRUPT,
+                           "a tree of the thin metadata is damaged at block %" PRIu64, number);
+}
+
+static uint64_t pool_block_at(const struct disk_node *leaf, uint32_t index)
+{
+    return value_at(leaf, index) >> TIME_BITS;
+}
+
+/* A volume that consists of segments, and an address in it. */
+struct address {
+    const struct bw_lvm_volume *volume;
+    uint64_t address;
+    uint64_t length; /* bytes that are next to each other in the volume */
+    bool is_hole;    /* never written: zeros */
+};
+
+/* In a thin volume, finds the address in the data of its pool, and how far the blocks that follow
+ * are next to each other there. */
 static struct bw_error *resolve_thin(const struct bw_frame *frame, const struct lvm *lvm,
                                      uint64_t address, struct address *found)
 {
-    struct bw_thin_run run;
     *found = (struct address){lvm->volume, address, UINT64_MAX, false};
     if (!lvm->thin)
         return NULL;
-    BW_TRY(bw_thin_find(lvm->thin, frame, address, &run));
-    *found =
-        (struct address){area_volume(lvm, lvm->pool, 0), run.offset, run.length, !run.is_mapped};
-    return NULL;
+    const uint64_t chunk = lvm->pool->chunk, block = address / chunk;
+    const struct disk_node *leaf;
+    uint64_t next; /* the first block after the range */
+    pthread_mutex_lock(&lvm->thin->lock);
+    struct bw_error *error = find_leaf(frame, lvm, lvm->thin->root, block, &leaf, &next);
+    if (!error) {
+        const uint32_t after = count_up_to(leaf, block), all = bw_get32(leaf->count);
+        found->is_hole = !after || key_at(leaf, after - 1) != block;
+        if (!found->is_hole) {
+            const uint64_t in_pool = pool_block_at(leaf, after - 1);
+            uint32_t end = after;
+            while (end < all && key_at(leaf, end) == key_at(leaf, end - 1) + 1 &&
+                   pool_block_at(leaf, end) == pool_block_at(leaf, end - 1) + 1)
+                end++;
+            next = block + (end - after) + 1;
+            found->volume = area_volume(lvm, lvm->pool, 0);
+            found->address = in_pool * chunk + address % chunk;
+            if (in_pool > INT64_MAX / chunk)
+                error = bw_error_create(BW_ERROR_CORRUPT, "the thin pool has no block %" PRIu64,
+                                        in_pool);
+        } else if (after < all) {
+            next = key_at(leaf, after);
+        }
+        if (next <= UINT64_MAX / chunk)
+            found->length = next * chunk - address;
+    }
+    pthread_mutex_unlock(&lvm->thin->lock);
+    return error;
 }
+
+/* Locating in any volume. */
 
 static struct bw_error *locate_address(const struct bw_frame *frame, const struct lvm *lvm,
                                        uint64_t address, size_t copy, struct place *place)
@@ -164,44 +389,13 @@ static struct bw_error *locate_address(const struct bw_frame *frame, const struc
     return NULL;
 }
 
-/* The number of copies of an address in a volume that is not a thin one. */
-static size_t copies_of(const struct lvm *lvm, const struct bw_lvm_volume *volume, uint64_t address)
-{
-    const struct bw_lvm_segment *segment = segment_at(lvm->group, volume, address);
-    return segment->is_mirror ? segment->area_count : 1;
-}
-
 static size_t copies_at(const struct bw_frame *frame, const struct lvm *lvm, uint64_t address)
 {
     struct address found;
     BW_AUTO_ERROR struct bw_error *error = resolve_thin(frame, lvm, address, &found);
-    return error || found.is_hole || found.address >= found.volume->size
-               ? 1
-               : copies_of(lvm, found.volume, found.address);
-}
-
-static struct bw_error *missing_error(const struct bw_lvm_group *group,
-                                      const struct bw_lvm_physical *physical)
-{
-    return bw_error_create(BW_ERROR_MISSING_DEVICE,
-                           "the physical volume %s%s%s of the volume group %s is missing (%s)",
-                           physical->name, *physical->device ? ", last seen as " : "",
-                           physical->device, group->name, physical->id);
-}
-
-static struct bw_error *unusable_error(const struct bw_lvm_group *group, const struct place *place)
-{
-    return place->physical->layer
-               ? bw_error_create(BW_ERROR_MISSING_DEVICE,
-                                 "the physical volume %s of the volume group %s was missing for a "
-                                 "while: its part of a mirror is out of date",
-                                 place->physical->name, group->name)
-               : missing_error(group, place->physical);
-}
-
-static bool is_usable(const struct place *place)
-{
-    return !place->physical || (place->physical->layer && !place->is_stale);
+    if (error || found.is_hole || found.address >= found.volume->size)
+        return 1;
+    return copies_of(lvm, found.volume, found.address);
 }
 
 /* Locates a copy of a byte on a physical volume that is not missing. */
@@ -260,75 +454,60 @@ static struct bw_error *read_copies(const void *context, const struct bw_frame *
     return error;
 }
 
-static void add_pieces(const struct bw_frame *frame, const struct lvm *lvm,
-                       struct bw_pieces *pieces, struct bw_request *request)
-{
-    for (uint32_t done = 0; done < request->length && !request->error;) {
-        const uint32_t left = request->length - done;
-        struct place place;
-        request->error = find_place(frame, lvm, request->address + done, &place);
-        if (request->error)
-            return;
-        const uint32_t length = place.length < left ? (uint32_t)place.length : left;
-        if (place.physical)
-            bw_pieces_add(pieces, request, done, length, place.physical->layer, place.offset);
-        else
-            memset((uint8_t *)request->buffer + done, 0, length);
-        done += length;
-        if (pieces->count == BW_BATCH)
-            bw_pieces_read(frame, pieces, read_copies, lvm);
-    }
-}
-
 static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator,
                           struct bw_request *requests, size_t count)
 {
     const struct lvm *lvm = bw_xlator_private(xlator);
     struct bw_pieces pieces;
     pieces.count = 0;
-    for (size_t i = 0; i < count; i++)
-        add_pieces(frame, lvm, &pieces, &requests[i]);
-    bw_pieces_read(frame, &pieces, read_copies, lvm);
-}
-
-static void advise_range(const struct bw_frame *frame, const struct lvm *lvm, struct bw_range range)
-{
-    enum { MOST = 256 /* pieces of a range: more cannot be worth announcing */ };
-    for (unsigned i = 0; i < MOST && range.length && range.address < lvm->volume->size; i++) {
-        struct place place;
-        BW_AUTO_ERROR struct bw_error *error = find_place(frame, lvm, range.address, &place);
-        if (error)
-            return;
-        const uint64_t length = place.length < range.length ? place.length : range.length;
-        if (place.physical)
-            bw_wind_advise(frame, place.physical->layer, &(struct bw_range){place.offset, length},
-                           1, 0);
-        range.address += length;
-        range.length -= length;
+    for (size_t i = 0; i < count; i++) {
+        struct bw_request *request = &requests[i];
+        for (uint32_t done = 0, length; done < request->length && !request->error; done += length) {
+            struct place place;
+            length = request->length - done;
+            request->error = find_place(frame, lvm, request->address + done, &place);
+            if (request->error)
+                break;
+            if (place.length < length)
+                length = (uint32_t)place.length;
+            if (place.physical)
+                bw_pieces_add(&pieces, request, done, length, place.physical->layer, place.offset);
+            else
+                memset((uint8_t *)request->buffer + done, 0, length);
+            if (pieces.count == BW_BATCH)
+                bw_pieces_read(frame, &pieces, read_copies, lvm);
+        }
     }
+    bw_pieces_read(frame, &pieces, read_copies, lvm);
 }
 
 static void advise(const struct bw_frame *frame, struct bw_xlator *xlator,
                    const struct bw_range *ranges, size_t count, unsigned copy)
 {
+    enum { MOST = 256 /* pieces of a range: more cannot be worth announcing */ };
     const struct lvm *lvm = bw_xlator_private(xlator);
     (void)copy;
-    for (size_t i = 0; i < count; i++)
-        advise_range(frame, lvm, ranges[i]);
+    for (size_t i = 0; i < count; i++) {
+        struct bw_range range = ranges[i];
+        for (unsigned k = 0; k < MOST && range.length && range.address < lvm->volume->size; k++) {
+            struct place place;
+            BW_AUTO_ERROR struct bw_error *error = find_place(frame, lvm, range.address, &place);
+            if (error)
+                break;
+            const uint64_t length = place.length < range.length ? place.length : range.length;
+            const struct bw_range below = {place.offset, length};
+            if (place.physical)
+                bw_wind_advise(frame, place.physical->layer, &below, 1, 0);
+            range.address += length;
+            range.length -= length;
+        }
+    }
 }
 
 static uint64_t size(struct bw_xlator *xlator)
 {
     const struct lvm *lvm = bw_xlator_private(xlator);
     return lvm->size;
-}
-
-/* The next stored address in a piece, or the end of the piece. */
-static uint64_t next_in_piece(const struct place *place, uint64_t address)
-{
-    const uint64_t next = bw_xlator_next_stored(place->physical->layer, place->offset);
-    return next - place->offset < place->length ? address + (next - place->offset)
-                                                : address + place->length;
 }
 
 static uint64_t next_stored(struct bw_xlator *xlator, uint64_t address)
@@ -339,14 +518,12 @@ static uint64_t next_stored(struct bw_xlator *xlator, uint64_t address)
         BW_AUTO_ERROR struct bw_error *error = find_place(NULL, lvm, address, &place);
         if (error)
             return address;
-        if (!place.physical) {
-            address += place.length;
-            continue;
+        if (place.physical) {
+            const uint64_t next = bw_xlator_next_stored(place.physical->layer, place.offset);
+            if (next - place.offset < place.length)
+                return address + (next - place.offset);
         }
-        const uint64_t next = next_in_piece(&place, address);
-        if (next < address + place.length)
-            return next;
-        address = next;
+        address += place.length;
     }
     return UINT64_MAX;
 }
@@ -360,16 +537,6 @@ static bool is_named(const struct bw_lvm_group *group, const struct bw_lvm_volum
     return strcmp(wanted, volume->name) == 0 ||
            (strncmp(wanted, group->name, length) == 0 && wanted[length] == '/' &&
             strcmp(wanted + length + 1, volume->name) == 0);
-}
-
-static void append_names(const struct bw_lvm_groups *groups, struct bw_buffer *text)
-{
-    for (size_t i = 0; i < groups->list.count; i++)
-        for (size_t k = 0; k < groups->list.items[i].volumes.count; k++)
-            if (groups->list.items[i].volumes.items[k].is_visible)
-                bw_buffer_format(text, "%s%s/%s", text->length ? ", " : "",
-                                 groups->list.items[i].name,
-                                 groups->list.items[i].volumes.items[k].name);
 }
 
 static struct bw_error *choose_volume(struct lvm *lvm, const char *wanted)
@@ -390,14 +557,20 @@ static struct bw_error *choose_volume(struct lvm *lvm, const char *wanted)
     }
     if (lvm->volume)
         return NULL;
-    append_names(&lvm->groups, &names);
+    for (size_t i = 0; i < lvm->groups.list.count; i++) {
+        const struct bw_lvm_group *group = &lvm->groups.list.items[i];
+        for (size_t k = 0; k < group->volumes.count; k++)
+            if (group->volumes.items[k].is_visible)
+                bw_buffer_format(&names, "%s%s/%s", names.length ? ", " : "", group->name,
+                                 group->volumes.items[k].name);
+    }
     return bw_error_create(BW_ERROR_NOT_FOUND, "there is no logical volume %s; there are: %.*s",
                            wanted, (int)names.length, names.data ? names.data : "");
 }
 
 /* The legs of RAID1. */
 
-/* The state of the legs as a leg has recorded it; dm-raid.c calls it a superblock. */
+/* The status of all legs as a leg has recorded it; dm-raid.c calls it a superblock. */
 struct disk_legs {
     bw_le32 magic, features, count, number;
     bw_le64 events;
@@ -410,21 +583,17 @@ static bool read_legs(const struct lvm *lvm, const struct bw_lvm_area *leg, stru
 {
     enum { MAGIC = 0x64526d44 };
     struct place place;
-    if (leg->state == SIZE_MAX)
+    if (leg->metadata == SIZE_MAX)
         return false;
     BW_AUTO_ERROR struct bw_error *error =
-        locate_below(lvm->group, &lvm->group->volumes.items[leg->state], 0, 0, &place);
+        locate_below(lvm->group, &lvm->group->volumes.items[leg->metadata], 0, 0, &place);
     if (error || !is_usable(&place) || place.length < sizeof *legs)
         return false;
-    struct bw_request request = {
-        .kind = BW_REQUEST_RAW, .length = sizeof *legs, .address = place.offset, .buffer = legs};
-    bw_wind(NULL, place.physical->layer, &request, 1);
-    BW_AUTO_ERROR struct bw_error *lost = request.error;
-    return !lost && bw_get32(legs->magic) == MAGIC;
+    return bw_try_read_raw(NULL, place.physical->layer, place.offset, legs, sizeof *legs) &&
+           bw_get32(legs->magic) == MAGIC;
 }
 
-/* A leg that was missing for a while is out of date until it is rebuilt. The newest state counts.
- */
+/* Sets how far each leg of a mirror is valid. The newest status counts. */
 static void find_stale_legs(struct bw_xlator *xlator, const struct bw_lvm_segment *segment)
 {
     const struct lvm *lvm = bw_xlator_private(xlator);
@@ -472,35 +641,12 @@ static struct bw_error *check_volume(struct bw_xlator *xlator, const struct bw_l
     return bw_error_create(BW_ERROR_CORRUPT, "the logical volume %s is empty", volume->name);
 }
 
-/* The size of a volume on devices that were cut off. Whatever the metadata say, a volume cannot be
- * much larger than its devices. */
+/* The size of a volume on devices that were cut off. */
 
-struct measuring {
-    const struct bw_lvm_group *group;
-    struct measured {
-        bool is_known; /* or is being measured, which ends loops */
-        uint64_t end;
-    } * volumes;
-    unsigned depth;
+struct measured {
+    bool is_known; /* or is being measured, which ends loops */
+    uint64_t end;
 };
-
-static uint64_t measure_volume(struct measuring *measuring, size_t index);
-
-/* The number of bytes that an area has; more than any segment has if that is unknown. */
-static uint64_t room_of(struct measuring *measuring, const struct bw_lvm_area *area)
-{
-    uint64_t begin = area->begin, end;
-    if (area->is_logical) {
-        measuring->depth++;
-        end = measuring->depth < DEEPEST ? measure_volume(measuring, area->index) : 0;
-        measuring->depth--;
-    } else {
-        const struct bw_lvm_physical *physical = &measuring->group->physicals.items[area->index];
-        begin += physical->begin;
-        end = physical->layer ? bw_xlator_size(physical->layer) : UINT64_MAX;
-    }
-    return begin < end ? end - begin : 0;
-}
 
 /* The end of the data of an area, in its segment. */
 static uint64_t end_in_segment(const struct bw_lvm_segment *segment, size_t index, uint64_t room)
@@ -518,67 +664,40 @@ static uint64_t end_in_segment(const struct bw_lvm_segment *segment, size_t inde
     return is_over || end > segment->length ? segment->length : end;
 }
 
-static uint64_t measure_segment(struct measuring *measuring, const struct bw_lvm_segment *segment)
+/* The end of the data of a volume. `volumes` contains the results for all volumes of the group. */
+static uint64_t measure_volume(const struct bw_lvm_group *group, size_t index,
+                               struct measured *volumes, unsigned depth)
 {
-    uint64_t most = 0;
-    if (!segment->is_known || segment->is_thin || segment->is_pool)
-        return segment->length;
-    for (size_t i = 0; i < segment->area_count && most < segment->length; i++) {
-        const struct bw_lvm_area *area = &measuring->group->areas.items[segment->first_area + i];
-        const uint64_t end = end_in_segment(segment, i, room_of(measuring, area));
-        most = end > most ? end : most;
-    }
-    return most;
-}
-
-static uint64_t measure_volume(struct measuring *measuring, size_t index)
-{
-    const struct bw_lvm_volume *volume = &measuring->group->volumes.items[index];
-    struct measured *measured = &measuring->volumes[index];
+    const struct bw_lvm_volume *volume = &group->volumes.items[index];
+    struct measured *measured = &volumes[index];
     if (measured->is_known)
         return measured->end;
     measured->is_known = true;
     for (size_t i = volume->segment_count; i-- > 0 && !measured->end;) {
-        const struct bw_lvm_segment *segment =
-            &measuring->group->segments.items[volume->first_segment + i];
-        const uint64_t end = measure_segment(measuring, segment);
-        measured->end = end ? segment->begin + end : 0;
+        const struct bw_lvm_segment *segment = &group->segments.items[volume->first_segment + i];
+        const bool is_mapped = segment->is_known && !segment->is_thin && !segment->is_pool;
+        uint64_t most = is_mapped ? 0 : segment->length;
+        for (size_t k = 0; k < segment->area_count && most < segment->length; k++) {
+            /* The bytes of the area; more than any segment has if its device is missing. */
+            const struct bw_lvm_area *area = &group->areas.items[segment->first_area + k];
+            uint64_t begin = area->begin, end = 0;
+            if (!area->is_logical) {
+                const struct bw_lvm_physical *physical = &group->physicals.items[area->index];
+                begin += physical->begin;
+                end = physical->layer ? bw_xlator_size(physical->layer) : UINT64_MAX;
+            } else if (depth + 1 < DEEPEST) {
+                end = measure_volume(group, area->index, volumes, depth + 1);
+            }
+            end = end_in_segment(segment, k, begin < end ? end - begin : 0);
+            if (end > most)
+                most = end;
+        }
+        measured->end = most ? segment->begin + most : 0;
     }
     return measured->end;
 }
 
-static struct bw_error *set_size(struct lvm *lvm)
-{
-    struct measuring measuring = {.group = lvm->group};
-    BW_AUTO_FREE struct measured *volumes = calloc(lvm->group->volumes.count, sizeof *volumes);
-    if (!volumes)
-        return bw_error_no_memory();
-    measuring.volumes = volumes;
-    lvm->size = measure_volume(&measuring, (size_t)(lvm->volume - lvm->group->volumes.items));
-    return NULL;
-}
-
 /* Thin volumes. */
-
-static struct bw_error *read_metadata(void *context, const struct bw_frame *frame, uint64_t offset,
-                                      unsigned copy, void *block)
-{
-    const struct lvm *lvm = context;
-    const struct bw_lvm_volume *volume = area_volume(lvm, lvm->pool, 1);
-    struct place place;
-    const size_t copies = offset < volume->size ? copies_of(lvm, volume, offset) : 1;
-    if (copy >= copies)
-        return bw_error_create(BW_ERROR_NOT_FOUND, "there are no more copies");
-    BW_TRY(locate_below(lvm->group, volume, offset, copy, &place));
-    if (!is_usable(&place))
-        return unusable_error(lvm->group, &place);
-    if (place.length < BW_THIN_BLOCK)
-        return bw_error_create(BW_ERROR_CORRUPT, "the thin metadata end at %" PRIu64, volume->size);
-    struct bw_request request = {
-        .kind = BW_REQUEST_RAW, .length = BW_THIN_BLOCK, .address = place.offset, .buffer = block};
-    bw_wind(frame, place.physical->layer, &request, 1);
-    return request.error;
-}
 
 /* The segment of the pool of a thin volume, or NULL. */
 static const struct bw_lvm_segment *find_pool(const struct lvm *lvm,
@@ -593,63 +712,84 @@ static const struct bw_lvm_segment *find_pool(const struct lvm *lvm,
     return pool->is_pool && areas[0].is_logical && areas[1].is_logical ? pool : NULL;
 }
 
-static struct bw_error *open_thin(struct bw_xlator *xlator, const struct bw_lvm_segment *segment)
+/* Finds the root of the mapping of a thin volume in the metadata of its pool. */
+static struct bw_error *open_thin(struct lvm *lvm, uint64_t device)
 {
-    struct lvm *lvm = bw_xlator_private(xlator);
-    lvm->pool = find_pool(lvm, segment);
-    if (!lvm->pool || lvm->volume->segment_count != 1)
-        return bw_error_create(BW_ERROR_CORRUPT, "the thin volume %s has no pool",
-                               lvm->volume->name);
-    BW_TRY(check_volume(xlator, area_volume(lvm, lvm->pool, 0)));
-    BW_TRY(check_volume(xlator, area_volume(lvm, lvm->pool, 1)));
-    const struct bw_thin_target target = {.read = read_metadata,
-                                          .context = lvm,
-                                          .device = segment->device,
-                                          .chunk = lvm->pool->chunk};
-    struct bw_error *error = bw_thin_open(NULL, &target, &lvm->thin);
-    if (error)
-        return bw_error_prefix(error, "the thin volume %s", lvm->volume->name);
+    lvm->thin = calloc(1, sizeof *lvm->thin);
+    if (!lvm->thin)
+        return bw_error_no_memory();
+    pthread_mutex_init(&lvm->thin->lock, NULL);
+
+    uint8_t block[THIN_BLOCK];
+    struct disk_superblock superblock;
+    BW_TRY(read_thin_block(NULL, lvm, 0, MARK_SUPERBLOCK, block));
+    memcpy(&superblock, block, sizeof superblock);
+    const uint64_t chunk = (uint64_t)bw_get32(superblock.chunk) * SECTOR;
+    if (bw_get64(superblock.magic) != THIN_MAGIC)
+        return bw_error_create(BW_ERROR_CORRUPT, "the superblock of the thin pool is damaged");
+    if (bw_get32(superblock.version) > THIN_NEWEST || bw_get32(superblock.incompat) ||
+        bw_get32(superblock.metadata_block) != THIN_BLOCK / SECTOR)
+        return bw_error_create(BW_ERROR_UNSUPPORTED,
+                               "the thin pool has version %" PRIu32 " and the features 0x%" PRIx32
+                               ", which are not read",
+                               bw_get32(superblock.version), bw_get32(superblock.incompat));
+    if (!chunk || chunk != lvm->pool->chunk)
+        return bw_error_create(BW_ERROR_CORRUPT,
+                               "the thin pool has blocks of %" PRIu64 " bytes, not of %" PRIu64,
+                               chunk, lvm->pool->chunk);
+
+    const struct disk_node *leaf;
+    uint64_t next;
+    BW_TRY(find_leaf(NULL, lvm, bw_get64(superblock.mapping_root), device, &leaf, &next));
+    const uint32_t count = count_up_to(leaf, device);
+    if (!count || key_at(leaf, count - 1) != device)
+        return bw_error_create(BW_ERROR_NOT_FOUND, "the thin pool has no volume %" PRIu64, device);
+    lvm->thin->root = value_at(leaf, count - 1);
     return NULL;
 }
 
-static struct bw_error *set_up(struct bw_xlator *xlator)
+static struct bw_error *init(struct bw_xlator *xlator)
 {
-    const struct lvm *lvm = bw_xlator_private(xlator);
-    const struct bw_lvm_volume *volume = lvm->volume;
-    const struct bw_lvm_segment *first =
-        volume->segment_count ? &lvm->group->segments.items[volume->first_segment] : NULL;
-    if (volume->is_snapshot)
-        return unknown_type(volume, "snapshot");
-    bool is_thin = first && first->is_thin && first->is_known;
-    BW_TRY(set_size(bw_xlator_private(xlator)));
-    return is_thin ? open_thin(xlator, first) : check_volume(xlator, volume);
-}
-
-static struct bw_error *read_groups(const struct bw_frame *frame, struct bw_xlator *xlator,
-                                    struct bw_lvm_groups *groups)
-{
+    struct lvm *lvm = bw_xlator_private(xlator);
     const size_t count = bw_xlator_child_count(xlator);
     BW_AUTO_FREE struct bw_xlator **devices = calloc(count, sizeof(struct bw_xlator *));
     if (!devices)
         return bw_error_no_memory();
     for (size_t i = 0; i < count; i++)
         devices[i] = bw_xlator_child(xlator, i);
-    return bw_lvm_groups_read(frame, devices, count, groups);
-}
-
-static struct bw_error *init(struct bw_xlator *xlator)
-{
-    struct lvm *lvm = bw_xlator_private(xlator);
-    BW_TRY(read_groups(NULL, xlator, &lvm->groups));
+    BW_TRY(bw_lvm_groups_read(NULL, devices, count, &lvm->groups));
     BW_TRY(choose_volume(lvm, bw_xlator_option_text(xlator, "volume")));
-    snprintf(lvm->title, sizeof lvm->title, "LVM %s/%s", lvm->group->name, lvm->volume->name);
-    return set_up(xlator);
+
+    const struct bw_lvm_group *group = lvm->group;
+    const struct bw_lvm_volume *volume = lvm->volume;
+    snprintf(lvm->title, sizeof lvm->title, "LVM %s/%s", group->name, volume->name);
+    if (volume->is_snapshot)
+        return unknown_type(volume, "snapshot");
+    BW_AUTO_FREE struct measured *measured = calloc(group->volumes.count, sizeof *measured);
+    if (!measured)
+        return bw_error_no_memory();
+    lvm->size = measure_volume(group, (size_t)(volume - group->volumes.items), measured, 0);
+
+    const struct bw_lvm_segment *first = NULL;
+    if (volume->segment_count)
+        first = &group->segments.items[volume->first_segment];
+    if (!first || !first->is_thin || !first->is_known)
+        return check_volume(xlator, volume);
+    lvm->pool = find_pool(lvm, first);
+    if (!lvm->pool || volume->segment_count != 1)
+        return bw_error_create(BW_ERROR_CORRUPT, "the thin volume %s has no pool", volume->name);
+    BW_TRY(check_volume(xlator, area_volume(lvm, lvm->pool, 0)));
+    BW_TRY(check_volume(xlator, area_volume(lvm, lvm->pool, 1)));
+    struct bw_error *error = open_thin(lvm, first->device);
+    return error ? bw_error_prefix(error, "the thin volume %s", volume->name) : NULL;
 }
 
 static void fini(struct bw_xlator *xlator)
 {
     struct lvm *lvm = bw_xlator_private(xlator);
-    bw_thin_close(lvm->thin);
+    if (lvm->thin)
+        pthread_mutex_destroy(&lvm->thin->lock);
+    free(lvm->thin);
     bw_lvm_groups_free(&lvm->groups);
 }
 
@@ -675,40 +815,34 @@ static bool find(const struct bw_frame *frame, struct bw_xlator *device, struct 
     return bw_lvm_find_label(frame, device, NULL);
 }
 
-/* Each volume gets a layer, which reads the texts again. Texts with so many volumes that this would
- * take minutes are not listed. */
-static struct bw_error *check_count(const struct bw_lvm_groups *groups)
-{
-    enum { MOST_VOLUMES = 4096, MOST_BYTES = 256 << 20 };
-    size_t count = 0;
-    for (size_t i = 0; i < groups->list.count; i++)
-        for (size_t k = 0; k < groups->list.items[i].volumes.count; k++)
-            count += groups->list.items[i].volumes.items[k].is_visible;
-    if (count <= MOST_VOLUMES && count * groups->text_length <= MOST_BYTES)
-        return NULL;
-    return bw_error_create(BW_ERROR_UNSUPPORTED,
-                           "it has %zu logical volumes, too many to examine all of them: "
-                           "choose one by its name",
-                           count);
-}
-
 static struct bw_error *list(const struct bw_frame *frame, struct bw_xlator *const *devices,
                              size_t count, bw_volume_visitor *visit, void *context)
 {
-    struct bw_lvm_groups groups;
-    struct bw_error *error = bw_lvm_groups_read(frame, devices, count, &groups);
-    if (!error)
-        error = check_count(&groups);
-    for (size_t i = 0; !error && i < groups.list.count; i++)
-        for (size_t k = 0; !error && k < groups.list.items[i].volumes.count; k++) {
+    enum { MOST_VOLUMES = 4096, MOST_BYTES = 256 << 20 };
+    BW_SCOPED(bw_lvm_groups) struct bw_lvm_groups groups;
+    size_t visible = 0;
+    BW_TRY(bw_lvm_groups_read(frame, devices, count, &groups));
+
+    /* Each volume gets a layer, which reads the texts again. Texts with so many volumes that this
+     * would take minutes are not listed. */
+    for (size_t i = 0; i < groups.list.count; i++)
+        for (size_t k = 0; k < groups.list.items[i].volumes.count; k++)
+            visible += groups.list.items[i].volumes.items[k].is_visible;
+    if (visible > MOST_VOLUMES || visible * groups.text_length > MOST_BYTES)
+        return bw_error_create(BW_ERROR_UNSUPPORTED,
+                               "it has %zu logical volumes, too many to examine all of them: "
+                               "choose one by its name",
+                               visible);
+
+    for (size_t i = 0; i < groups.list.count; i++)
+        for (size_t k = 0; k < groups.list.items[i].volumes.count; k++) {
             char name[2 * BW_LVM_NAME + 1];
             snprintf(name, sizeof name, "%s/%s", groups.list.items[i].name,
                      groups.list.items[i].volumes.items[k].name);
             if (groups.list.items[i].volumes.items[k].is_visible)
-                error = visit(context, name);
+                BW_TRY(visit(context, name));
         }
-    bw_lvm_groups_free(&groups);
-    return error;
+    return NULL;
 }
 
 const struct bw_container_type bw_lvm_container = {

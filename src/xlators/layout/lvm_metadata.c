@@ -77,19 +77,6 @@ static uint32_t checksum_of(const void *bytes, size_t length)
     return ~(uint32_t)crc32(~initial & UINT32_MAX, bytes, (uInt)length);
 }
 
-static bool read_bytes(const struct bw_frame *frame, struct bw_xlator *device, uint64_t offset,
-                       size_t length, void *buffer)
-{
-    struct bw_request request = {
-        .kind = BW_REQUEST_RAW, .length = (uint32_t)length, .address = offset, .buffer = buffer};
-    const uint64_t size = bw_xlator_size(device);
-    if (offset > size || length > size - offset || !length)
-        return false;
-    bw_wind(frame, device, &request, 1);
-    BW_AUTO_ERROR struct bw_error *error = request.error;
-    return !error;
-}
-
 /* Labels. */
 
 static bool read_label(const struct bw_frame *frame, struct bw_xlator *device,
@@ -97,7 +84,7 @@ static bool read_label(const struct bw_frame *frame, struct bw_xlator *device,
 {
     for (uint64_t sector = 0; sector < LABELS; sector++) {
         const size_t covered = sizeof *label - offsetof(struct disk_label, header);
-        if (read_bytes(frame, device, sector * SECTOR, sizeof *label, label) &&
+        if (bw_try_read_raw(frame, device, sector * SECTOR, label, sizeof *label) &&
             memcmp(label->magic, "LABELONE", 8) == 0 && memcmp(label->type, "LVM2 001", 8) == 0 &&
             bw_get64(label->sector) == sector &&
             bw_get32(label->checksum) == checksum_of(&label->header, covered) &&
@@ -150,10 +137,15 @@ struct parser {
     const char *at, *end;
     struct nodes nodes; /* the first one is the whole text, a section */
     struct names names;
-    unsigned depth;
 };
 
-static struct bw_error *bad_text(const struct parser *parser, const char *problem)
+static void parser_free(struct parser *parser)
+{
+    nodes_free(&parser->nodes);
+    names_free(&parser->names);
+}
+
+static struct bw_error *syntax_error(const struct parser *parser, const char *problem)
 {
     const size_t left = (size_t)(parser->end - parser->at);
     return bw_error_create(BW_ERROR_CORRUPT, "LVM metadata: %s at '%.*s'", problem,
@@ -189,12 +181,20 @@ static bool skip_character(struct parser *parser, char wanted)
     return is_there;
 }
 
-static struct bw_error *add_node(struct parser *parser, uint32_t *index)
+/* Adds a node after the last member of a section or list; `*last` is 0 before the first one. */
+static struct bw_error *add_member(struct parser *parser, uint32_t parent, uint32_t *last)
 {
-    if (parser->nodes.count == MOST_NODES)
-        return bad_text(parser, "too many values");
-    *index = (uint32_t)parser->nodes.count;
-    return nodes_push(&parser->nodes, (struct node){.kind = KIND_SECTION});
+    struct nodes *nodes = &parser->nodes;
+    const uint32_t member = (uint32_t)nodes->count;
+    if (member == MOST_NODES)
+        return syntax_error(parser, "too many values");
+    BW_TRY(nodes_push(nodes, (struct node){.kind = KIND_SECTION}));
+    if (*last)
+        nodes->items[*last].next = member;
+    else
+        nodes->items[parent].first = member;
+    *last = member;
+    return NULL;
 }
 
 /* Parses a string or a number. */
@@ -211,45 +211,22 @@ static struct bw_error *parse_scalar(struct parser *parser, uint32_t index)
             parser->at++;
         }
         if (parser->at >= parser->end)
-            return bad_text(parser, "an open string");
+            return syntax_error(parser, "an open string");
         node->length = (uint32_t)(parser->at++ - node->text);
         return NULL;
     }
     if (parser->at >= parser->end || (!is_digit(*parser->at) && *parser->at != '-'))
-        return bad_text(parser, "no value");
+        return syntax_error(parser, "no value");
     node->kind = KIND_NUMBER;
     const bool is_negative = skip_character(parser, '-');
     while (parser->at < parser->end && is_digit(*parser->at)) {
         const unsigned digit = (unsigned)(*parser->at++ - '0');
         if (node->number > (UINT64_MAX - digit) / 10)
-            return bad_text(parser, "a number that is too large");
+            return syntax_error(parser, "a number that is too large");
         node->number = node->number * 10 + digit;
     }
     if (is_negative)
         node->number = -node->number;
-    return NULL;
-}
-
-static void append_member(struct parser *parser, uint32_t parent, uint32_t *last, uint32_t member)
-{
-    if (*last)
-        parser->nodes.items[*last].next = member;
-    else
-        parser->nodes.items[parent].first = member;
-    *last = member;
-}
-
-static struct bw_error *parse_list(struct parser *parser, uint32_t list)
-{
-    uint32_t last = 0, member;
-    parser->nodes.items[list].kind = KIND_LIST;
-    while (!skip_character(parser, ']')) {
-        BW_TRY(add_node(parser, &member));
-        BW_TRY(parse_scalar(parser, member));
-        append_member(parser, list, &last, member);
-        if (!skip_character(parser, ',') && (parser->at >= parser->end || *parser->at != ']'))
-            return bad_text(parser, "no comma");
-    }
     return NULL;
 }
 
@@ -260,37 +237,48 @@ static bool is_name(char letter)
            (letter && strchr("_.+-/@", letter));
 }
 
-/* Parses the members of a section, and the sections in it. */
-static struct bw_error *parse_members(struct parser *parser, uint32_t section)
+/*
+ * Parses the members of a section, up to its end or the end of the text:
+ *
+ *     members = { NAME "=" value | NAME "{" members "}" }
+ *     value   = scalar | "[" [ scalar { "," scalar } [ "," ] ] "]"
+ *     scalar  = STRING | NUMBER
+ */
+static struct bw_error *parse_members(struct parser *parser, uint32_t section, unsigned depth)
 {
-    uint32_t last = 0, member;
+    uint32_t member = 0;
     for (;;) {
         skip_space(parser);
         if (parser->at >= parser->end || *parser->at == '}')
             return NULL;
-        BW_TRY(add_node(parser, &member));
+        BW_TRY(add_member(parser, section, &member));
         struct node *node = &parser->nodes.items[member];
         node->name = parser->at;
         while (parser->at < parser->end && is_name(*parser->at))
             parser->at++;
         node->name_length = (uint32_t)(parser->at - node->name);
         if (!node->name_length)
-            return bad_text(parser, "no name");
-        if (skip_character(parser, '=')) {
-            if (skip_character(parser, '['))
-                BW_TRY(parse_list(parser, member));
-            else
-                BW_TRY(parse_scalar(parser, member));
-        } else {
-            if (!skip_character(parser, '{') || parser->depth == DEEPEST)
-                return bad_text(parser, "no section");
-            parser->depth++;
-            BW_TRY(parse_members(parser, member));
-            parser->depth--;
+            return syntax_error(parser, "no name");
+
+        if (!skip_character(parser, '=')) {
+            if (!skip_character(parser, '{') || depth == DEEPEST)
+                return syntax_error(parser, "no section");
+            BW_TRY(parse_members(parser, member, depth + 1));
             if (!skip_character(parser, '}'))
-                return bad_text(parser, "an open section");
+                return syntax_error(parser, "an open section");
+            continue;
         }
-        append_member(parser, section, &last, member);
+        if (!skip_character(parser, '[')) {
+            BW_TRY(parse_scalar(parser, member));
+            continue;
+        }
+        node->kind = KIND_LIST;
+        for (uint32_t element = 0; !skip_character(parser, ']');) {
+            BW_TRY(add_member(parser, member, &element));
+            BW_TRY(parse_scalar(parser, element));
+            if (!skip_character(parser, ',') && (parser->at >= parser->end || *parser->at != ']'))
+                return syntax_error(parser, "no comma");
+        }
     }
 }
 
@@ -395,13 +383,13 @@ static struct bw_error *add_area(const struct parser *parser, struct bw_lvm_grou
     return bw_lvm_areas_push(&group->areas, (struct bw_lvm_area){.is_logical = volume.is_logical,
                                                                  .index = volume.index,
                                                                  .begin = extents * group->extent,
-                                                                 .state = SIZE_MAX,
+                                                                 .metadata = SIZE_MAX,
                                                                  .valid = UINT64_MAX});
 }
 
-/* What the list of the areas of a segment consists of: pairs of a volume and the number of an
- * extent; volumes; pairs of a volume with metadata and the volume with its data; or it is no list,
- * but one name. */
+/* The elements of the list of a segment's areas: pairs of a volume and the number of an extent;
+ * volumes; pairs of a volume with metadata and the volume with its data; or one name, without a
+ * list. */
 enum list_kind { LIST_EXTENTS, LIST_IMAGES, LIST_METADATA_AND_IMAGES, LIST_NAME };
 
 /* The types of segments that are read, and the list of their areas. */
@@ -420,13 +408,38 @@ static const struct segment_type {
     {"thin-pool", "pool", LIST_NAME, false},
 };
 
-/* Adds the areas of a segment whose type is read. */
-static struct bw_error *add_areas(const struct parser *parser, struct bw_lvm_group *group,
-                                  const struct node *from, struct bw_lvm_segment *segment)
+/* Adds a segment at the end of a volume. The areas of a type that is not read are not needed. */
+static struct bw_error *add_segment(const struct parser *parser, struct bw_lvm_group *group,
+                                    struct bw_lvm_volume *volume, const struct node *from)
 {
+    const uint64_t begin = number_of(parser, from, "start_extent");
+    const uint64_t count = number_of(parser, from, "extent_count");
+    const uint64_t stripe = number_of(parser, from, "stripe_size");
+    const uint64_t chunk = number_of(parser, from, "chunk_size");
+    const uint64_t most = INT64_MAX / group->extent / 2;
+    if (begin > most || count > most || stripe > UINT32_MAX || !count || chunk > UINT32_MAX ||
+        begin * group->extent != volume->size)
+        return impossible_numbers(volume->name);
+    BW_TRY(
+        bw_lvm_segments_push(&group->segments, (struct bw_lvm_segment){
+                                                   .begin = begin * group->extent,
+                                                   .length = count * group->extent,
+                                                   .stripe = stripe * SECTOR,
+                                                   .chunk = chunk * SECTOR,
+                                                   .device = number_of(parser, from, "device_id"),
+                                                   .first_area = group->areas.count,
+                                               }));
+    struct bw_lvm_segment *segment = &group->segments.items[group->segments.count - 1];
+    volume->segment_count++;
+    volume->size += segment->length;
+    copy_string(parser, from, "type", segment->type, sizeof segment->type);
+    segment->is_thin = strcmp(segment->type, "thin") == 0;
+    segment->is_pool = strcmp(segment->type, "thin-pool") == 0;
+    if (segment->is_thin && member_of(parser, from, "external_origin"))
+        copy_text(segment->type, sizeof segment->type, "thin with an external origin", 28);
+
     const struct segment_type *type = segment_types;
     const struct segment_type *end = type + sizeof segment_types / sizeof *segment_types;
-    segment->first_area = group->areas.count;
     while (type < end && strcmp(type->name, segment->type) != 0)
         type++;
     if (type == end)
@@ -450,9 +463,9 @@ static struct bw_error *add_areas(const struct parser *parser, struct bw_lvm_gro
             continue;
         }
         BW_TRY(add_area(parser, group, at, 0));
-        const struct named state = find_name(parser, first);
-        if (type->kind == LIST_METADATA_AND_IMAGES && state.is_logical)
-            group->areas.items[group->areas.count - 1].state = state.index;
+        const struct named metadata = find_name(parser, first);
+        if (type->kind == LIST_METADATA_AND_IMAGES && metadata.is_logical)
+            group->areas.items[group->areas.count - 1].metadata = metadata.index;
     }
     if (segment->is_pool)
         BW_TRY(add_area(parser, group, member_of(parser, from, "metadata"), 0));
@@ -465,95 +478,7 @@ static struct bw_error *add_areas(const struct parser *parser, struct bw_lvm_gro
     return NULL;
 }
 
-static struct bw_error *add_segment(const struct parser *parser, struct bw_lvm_group *group,
-                                    struct bw_lvm_volume *volume, const struct node *from)
-{
-    const uint64_t begin = number_of(parser, from, "start_extent");
-    const uint64_t count = number_of(parser, from, "extent_count");
-    const uint64_t stripe = number_of(parser, from, "stripe_size");
-    const uint64_t chunk = number_of(parser, from, "chunk_size");
-    const uint64_t most = INT64_MAX / group->extent / 2;
-    if (begin > most || count > most || stripe > UINT32_MAX || !count || chunk > UINT32_MAX ||
-        begin * group->extent != volume->size)
-        return impossible_numbers(volume->name);
-    struct bw_lvm_segment segment = {.begin = begin * group->extent,
-                                     .length = count * group->extent,
-                                     .stripe = stripe * SECTOR,
-                                     .chunk = chunk * SECTOR,
-                                     .device = number_of(parser, from, "device_id")};
-    copy_string(parser, from, "type", segment.type, sizeof segment.type);
-    segment.is_thin = strcmp(segment.type, "thin") == 0;
-    segment.is_pool = strcmp(segment.type, "thin-pool") == 0;
-    if (segment.is_thin && member_of(parser, from, "external_origin"))
-        copy_text(segment.type, sizeof segment.type, "thin with an external origin", 28);
-    BW_TRY(add_areas(parser, group, from, &segment));
-    BW_TRY(bw_lvm_segments_push(&group->segments, segment));
-    volume->segment_count++;
-    volume->size += segment.length;
-    return NULL;
-}
-
-/* Adds the volumes of a section with a group. Names are complete before the first segment. */
-static struct bw_error *fill_group(struct parser *parser, const struct node *from,
-                                   struct bw_lvm_group *group)
-{
-    const struct node *physicals = member_of(parser, from, "physical_volumes");
-    const struct node *volumes = member_of(parser, from, "logical_volumes");
-    copy_text(group->name, sizeof group->name, from->name, from->name_length);
-    copy_id(parser, from, group->id);
-    group->number = number_of(parser, from, "seqno");
-    const uint64_t extent = number_of(parser, from, "extent_size");
-    if (!extent || extent > LARGEST_EXTENT)
-        return impossible_numbers(group->name);
-    group->extent = extent * SECTOR;
-    /* Members of sections have names, unlike those of lists. */
-    if ((physicals && physicals->kind != KIND_SECTION) ||
-        (volumes && volumes->kind != KIND_SECTION))
-        return impossible_numbers(group->name);
-
-    for (const struct node *at = first_of(parser, physicals); at; at = next_of(parser, at)) {
-        const uint64_t begin = number_of(parser, at, "pe_start");
-        struct bw_lvm_physical physical = {.begin = begin * SECTOR};
-        BW_TRY(add_name(parser, at, (struct named){false, group->physicals.count}));
-        copy_text(physical.name, sizeof physical.name, at->name, at->name_length);
-        copy_id(parser, at, physical.id);
-        copy_string(parser, at, "device", physical.device, sizeof physical.device);
-        if (begin > INT64_MAX / SECTOR)
-            return impossible_numbers(physical.name);
-        BW_TRY(bw_lvm_physicals_push(&group->physicals, physical));
-    }
-
-    for (const struct node *at = first_of(parser, volumes); at; at = next_of(parser, at)) {
-        struct bw_lvm_volume volume = {.size = 0};
-        BW_TRY(add_name(parser, at, (struct named){true, group->volumes.count}));
-        copy_text(volume.name, sizeof volume.name, at->name, at->name_length);
-        const struct node *word = first_of(parser, member_of(parser, at, "status"));
-        for (; word; word = next_of(parser, word))
-            if (word->kind == KIND_STRING && word->length == 7 &&
-                memcmp(word->text, "VISIBLE", 7) == 0)
-                volume.is_visible = true;
-        BW_TRY(bw_lvm_volumes_push(&group->volumes, volume));
-    }
-
-    struct bw_lvm_volume *volume = group->volumes.items;
-    for (const struct node *at = first_of(parser, volumes); at; at = next_of(parser, at)) {
-        const struct node *segment = first_of(parser, at);
-        volume->first_segment = group->segments.count;
-        for (; segment; segment = next_of(parser, segment)) {
-            if (segment->kind != KIND_SECTION || strncmp(segment->name, "segment", 7) != 0)
-                continue;
-            /* The store of a snapshot has a name, but is not a device. */
-            const struct named store = find_name(parser, member_of(parser, segment, "cow_store"));
-            if (store.is_logical)
-                group->volumes.items[store.index].is_snapshot = true;
-            BW_TRY(add_segment(parser, group, volume, segment));
-        }
-        volume++;
-    }
-    return NULL;
-}
-
-static void free_group(struct bw_lvm_group *group)
+static void bw_lvm_group_free(struct bw_lvm_group *group)
 {
     bw_lvm_physicals_free(&group->physicals);
     bw_lvm_volumes_free(&group->volumes);
@@ -561,26 +486,86 @@ static void free_group(struct bw_lvm_group *group)
     bw_lvm_areas_free(&group->areas);
 }
 
-/* Parses a text, in which the group is the only section with a sequence number. */
-static struct bw_error *parse_group(const char *text, size_t length, struct bw_lvm_group *group)
+/* Adds the group that a text describes, or replaces an older description of it. The group is the
+ * only section with a sequence number. */
+static struct bw_error *add_group(struct bw_lvm_groups *groups, const char *text, size_t length)
 {
-    struct parser parser = {.at = text, .end = text + length};
-    uint32_t root;
-    struct bw_error *error = add_node(&parser, &root);
-    if (!error)
-        error = parse_members(&parser, root);
-    if (!error) {
-        const struct node *section = first_of(&parser, &parser.nodes.items[root]);
-        while (section && !(section->kind == KIND_SECTION && member_of(&parser, section, "seqno")))
-            section = next_of(&parser, section);
-        if (section)
-            error = fill_group(&parser, section, group);
-        else
-            error = bw_error_create(BW_ERROR_CORRUPT, "LVM metadata without a group");
+    BW_SCOPED(parser) struct parser parser = {.at = text, .end = text + length};
+    BW_SCOPED(bw_lvm_group) struct bw_lvm_group group = {.number = 0};
+    BW_TRY(nodes_push(&parser.nodes, (struct node){.kind = KIND_SECTION}));
+    BW_TRY(parse_members(&parser, 0, 0));
+    const struct node *from = first_of(&parser, parser.nodes.items);
+    while (from && !(from->kind == KIND_SECTION && member_of(&parser, from, "seqno")))
+        from = next_of(&parser, from);
+    if (!from)
+        return bw_error_create(BW_ERROR_CORRUPT, "LVM metadata without a group");
+
+    copy_text(group.name, sizeof group.name, from->name, from->name_length);
+    copy_id(&parser, from, group.id);
+    group.number = number_of(&parser, from, "seqno");
+    const uint64_t extent = number_of(&parser, from, "extent_size");
+    const struct node *physicals = member_of(&parser, from, "physical_volumes");
+    const struct node *volumes = member_of(&parser, from, "logical_volumes");
+    /* Members of sections have names, unlike the elements of lists. */
+    if (!extent || extent > LARGEST_EXTENT || (physicals && physicals->kind != KIND_SECTION) ||
+        (volumes && volumes->kind != KIND_SECTION))
+        return impossible_numbers(group.name);
+    group.extent = extent * SECTOR;
+
+    for (const struct node *at = first_of(&parser, physicals); at; at = next_of(&parser, at)) {
+        const uint64_t begin = number_of(&parser, at, "pe_start");
+        struct bw_lvm_physical physical = {.begin = begin * SECTOR};
+        BW_TRY(add_name(&parser, at, (struct named){false, group.physicals.count}));
+        copy_text(physical.name, sizeof physical.name, at->name, at->name_length);
+        copy_id(&parser, at, physical.id);
+        copy_string(&parser, at, "device", physical.device, sizeof physical.device);
+        if (begin > INT64_MAX / SECTOR)
+            return impossible_numbers(physical.name);
+        BW_TRY(bw_lvm_physicals_push(&group.physicals, physical));
     }
-    nodes_free(&parser.nodes);
-    names_free(&parser.names);
-    return error;
+
+    /* All names, before the first segment refers to them. */
+    for (const struct node *at = first_of(&parser, volumes); at; at = next_of(&parser, at)) {
+        struct bw_lvm_volume volume = {.size = 0};
+        BW_TRY(add_name(&parser, at, (struct named){true, group.volumes.count}));
+        copy_text(volume.name, sizeof volume.name, at->name, at->name_length);
+        const struct node *word = first_of(&parser, member_of(&parser, at, "status"));
+        for (; word; word = next_of(&parser, word))
+            if (word->kind == KIND_STRING && word->length == 7 &&
+                memcmp(word->text, "VISIBLE", 7) == 0)
+                volume.is_visible = true;
+        BW_TRY(bw_lvm_volumes_push(&group.volumes, volume));
+    }
+
+    struct bw_lvm_volume *volume = group.volumes.items;
+    for (const struct node *at = first_of(&parser, volumes); at; at = next_of(&parser, at)) {
+        const struct node *segment = first_of(&parser, at);
+        volume->first_segment = group.segments.count;
+        for (; segment; segment = next_of(&parser, segment)) {
+            if (segment->kind != KIND_SECTION || strncmp(segment->name, "segment", 7) != 0)
+                continue;
+            /* The store of a snapshot has a name, but is not a device. */
+            const struct named store = find_name(&parser, member_of(&parser, segment, "cow_store"));
+            if (store.is_logical)
+                group.volumes.items[store.index].is_snapshot = true;
+            BW_TRY(add_segment(&parser, &group, volume, segment));
+        }
+        volume++;
+    }
+
+    for (size_t i = 0; i < groups->list.count; i++) {
+        const struct bw_lvm_group known = groups->list.items[i];
+        if (strcmp(known.id, group.id) != 0)
+            continue;
+        if (group.number > known.number) {
+            groups->list.items[i] = group;
+            group = known;
+        }
+        return NULL;
+    }
+    BW_TRY(bw_lvm_group_list_push(&groups->list, group));
+    group = (struct bw_lvm_group){.number = 0};
+    return NULL;
 }
 
 /* Metadata areas. */
@@ -595,13 +580,13 @@ static bool is_area(const struct disk_area *area, uint64_t offset)
            size > SECTOR && size < INT64_MAX && bw_get64(area->current.offset) < size;
 }
 
-/* Reads the current text of a metadata area; NULL if the physical volume is not in a group. */
-static struct bw_error *read_text(const struct bw_frame *frame, struct bw_xlator *device,
-                                  uint64_t offset, char **text, size_t *text_length)
+/* Adds the group in the current text of a metadata area. The area has no text if its physical
+ * volume is not in a group. */
+static struct bw_error *read_area(const struct bw_frame *frame, struct bw_xlator *device,
+                                  uint64_t offset, struct bw_lvm_groups *groups)
 {
     struct disk_area area;
-    *text = NULL;
-    if (!read_bytes(frame, device, offset, sizeof area, &area) || !is_area(&area, offset))
+    if (!bw_try_read_raw(frame, device, offset, &area, sizeof area) || !is_area(&area, offset))
         return bw_error_create(BW_ERROR_CORRUPT, "the LVM metadata area at %" PRIu64 " is damaged",
                                offset);
     const uint64_t length = bw_get64(area.current.size), size = bw_get64(area.size);
@@ -609,80 +594,20 @@ static struct bw_error *read_text(const struct bw_frame *frame, struct bw_xlator
         return NULL;
     if (length > LONGEST || length > size - SECTOR)
         return impossible_numbers("a metadata area");
-    BW_AUTO_FREE char *bytes = malloc(length);
-    if (!bytes)
+    BW_AUTO_FREE char *text = malloc(length);
+    if (!text)
         return bw_error_no_memory();
     /* At the end of the ring, the text continues after the header. */
     const uint64_t start = bw_get64(area.start), begin = bw_get64(area.current.offset);
     const uint64_t first = begin + length > size ? size - begin : length;
-    if (!read_bytes(frame, device, start + begin, first, bytes) ||
+    if (!bw_try_read_raw(frame, device, start + begin, text, first) ||
         (first < length &&
-         !read_bytes(frame, device, start + SECTOR, length - first, bytes + first)) ||
-        checksum_of(bytes, length) != bw_get32(area.current.checksum))
+         !bw_try_read_raw(frame, device, start + SECTOR, text + first, length - first)) ||
+        checksum_of(text, length) != bw_get32(area.current.checksum))
         return bw_error_create(BW_ERROR_CORRUPT,
                                "the LVM metadata in the area at %" PRIu64 " are damaged", offset);
-    *text = BW_TAKE(bytes);
-    *text_length = length;
-    return NULL;
-}
-
-/* Adds a group, or replaces an older description of it. Consumes the group. */
-static struct bw_error *add_group(struct bw_lvm_groups *groups, struct bw_lvm_group *found)
-{
-    for (size_t i = 0; i < groups->list.count; i++) {
-        struct bw_lvm_group *known = &groups->list.items[i];
-        if (strcmp(known->id, found->id) != 0)
-            continue;
-        if (found->number > known->number) {
-            struct bw_lvm_group older = *known;
-            *known = *found;
-            *found = older;
-        }
-        free_group(found);
-        return NULL;
-    }
-    struct bw_error *error = bw_lvm_group_list_push(&groups->list, *found);
-    if (error)
-        free_group(found);
-    return error;
-}
-
-/* Reads the groups in the metadata areas that a label lists behind the data areas. */
-static struct bw_error *read_device(const struct bw_frame *frame, struct bw_xlator *device,
-                                    struct bw_lvm_groups *groups)
-{
-    struct disk_label label;
-    struct bw_error *error = NULL;
-    if (!read_label(frame, device, &label))
-        return bw_error_create(BW_ERROR_NOT_FOUND, "%s is not a physical volume of LVM",
-                               bw_xlator_image(device));
-    const size_t size = sizeof((struct disk_physical){0}).areas[0];
-    size_t at = bw_get32(label.header) + offsetof(struct disk_physical, areas);
-    bool is_metadata = false;
-    for (; at + size <= sizeof label; at += size) {
-        bw_le64 offset;
-        memcpy(&offset, (const uint8_t *)&label + at, sizeof offset);
-        if (!bw_get64(offset) && is_metadata)
-            break;
-        if (!bw_get64(offset))
-            is_metadata = true;
-        if (!bw_get64(offset) || !is_metadata)
-            continue;
-        struct bw_lvm_group group = {.number = 0};
-        BW_AUTO_FREE char *text;
-        size_t length;
-        struct bw_error *failure = read_text(frame, device, bw_get64(offset), &text, &length);
-        if (text) {
-            groups->text_length += length;
-            failure = parse_group(text, length, &group);
-            if (failure)
-                free_group(&group);
-            else
-                failure = add_group(groups, &group);
-        }
-        error = bw_error_first(error, failure);
-    }
-    return error;
+    groups->text_length += length;
+    return add_group(groups, text, length);
 }
 
 struct bw_error *bw_lvm_groups_read(const struct bw_frame *frame, struct bw_xlator *const *devices,
@@ -690,8 +615,27 @@ struct bw_error *bw_lvm_groups_read(const struct bw_frame *frame, struct bw_xlat
 {
     struct bw_error *error = NULL;
     *groups = (struct bw_lvm_groups){.text_length = 0};
-    for (size_t i = 0; i < count; i++)
-        error = bw_error_first(error, read_device(frame, devices[i], groups));
+    for (size_t i = 0; i < count; i++) {
+        struct disk_label label;
+        if (!read_label(frame, devices[i], &label)) {
+            error = bw_error_first(error, bw_error_create(BW_ERROR_NOT_FOUND,
+                                                          "%s is not a physical volume of LVM",
+                                                          bw_xlator_image(devices[i])));
+            continue;
+        }
+        /* The label lists data areas and metadata areas; an offset of 0 ends each list. */
+        const size_t size = sizeof((struct disk_physical){0}).areas[0];
+        size_t at = bw_get32(label.header) + offsetof(struct disk_physical, areas);
+        for (unsigned lists = 0; lists < 2 && at + size <= sizeof label; at += size) {
+            bw_le64 offset;
+            memcpy(&offset, (const uint8_t *)&label + at, sizeof offset);
+            if (!bw_get64(offset))
+                lists++;
+            else if (lists)
+                error =
+                    bw_error_first(error, read_area(frame, devices[i], bw_get64(offset), groups));
+        }
+    }
 
     /* The devices of the physical volumes. */
     for (size_t i = 0; i < count; i++) {
@@ -718,6 +662,6 @@ struct bw_error *bw_lvm_groups_read(const struct bw_frame *frame, struct bw_xlat
 void bw_lvm_groups_free(struct bw_lvm_groups *groups)
 {
     for (size_t i = 0; i < groups->list.count; i++)
-        free_group(&groups->list.items[i]);
+        bw_lvm_group_free(&groups->list.items[i]);
     bw_lvm_group_list_free(&groups->list);
 }

@@ -27,10 +27,10 @@ struct bw_lvm_physical {
 /** A part of a segment: a range of a physical volume, or of another logical one. */
 struct bw_lvm_area {
     bool is_logical;
-    size_t index;   /**< index of that volume in the group */
-    uint64_t begin; /**< offset in that volume; in a physical one, from its first extent */
-    size_t state;   /**< the volume with the state of this leg of RAID1; SIZE_MAX: none */
-    uint64_t valid; /**< bytes from `begin` that are not out of date */
+    size_t index;    /**< index of that volume in the group */
+    uint64_t begin;  /**< offset in that volume; in a physical one, from its first extent */
+    size_t metadata; /**< the volume with the metadata of this leg of RAID1; SIZE_MAX: none */
+    uint64_t valid;  /**< bytes from `begin` that are not out of date */
 };
 
 /** A range of a logical volume. */

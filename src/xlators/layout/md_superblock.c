@@ -124,15 +124,9 @@ static void decode_1(const struct disk_1 *disk, struct bw_md_superblock *found)
 static bool read_block(const struct bw_frame *frame, const struct bw_md_device *device,
                        uint64_t offset, void *block)
 {
-    struct bw_request request = {.kind = BW_REQUEST_RAW,
-                                 .length = BLOCK,
-                                 .address = device->begin + offset,
-                                 .buffer = block};
     if (offset > device->size || device->size - offset < BLOCK)
         return false;
-    bw_wind(frame, device->layer, &request, 1);
-    BW_AUTO_ERROR struct bw_error *error = request.error;
-    return !error;
+    return bw_try_read_raw(frame, device->layer, device->begin + offset, block, BLOCK);
 }
 
 static bool read_1(const struct bw_frame *frame, const struct bw_md_device *device, uint64_t offset,

@@ -37,24 +37,12 @@ struct piece {
 
 BW_VECTOR(pieces, struct piece);
 
-static struct bw_error *read_block(const struct bw_frame *frame, struct bw_xlator *device,
-                                   uint64_t offset, union bw_metadump_index *block)
-{
-    struct bw_request request = {
-        .kind = BW_REQUEST_RAW, .length = BW_METADUMP_BLOCK, .address = offset, .buffer = block};
-    bw_wind(frame, device, &request, 1);
-    return request.error;
-}
-
 static bool find(const struct bw_frame *frame, struct bw_xlator *device, struct bw_container_id *id)
 {
     union bw_metadump_index block;
     (void)id;
-    if (bw_xlator_size(device) < BW_METADUMP_BLOCK)
-        return false;
-    struct bw_error *error = read_block(frame, device, 0, &block);
-    bw_error_free(error);
-    return !error && bw_get64(block.cluster.header.magic) == BW_METADUMP_MAGIC &&
+    return bw_try_read_raw(frame, device, 0, &block, BW_METADUMP_BLOCK) &&
+           bw_get64(block.cluster.header.magic) == BW_METADUMP_MAGIC &&
            !bw_get64(block.cluster.header.offset);
 }
 
@@ -123,7 +111,7 @@ static struct bw_error *read_index(const struct bw_frame *frame, struct bw_xlato
     struct bw_error *error = NULL;
     for (uint64_t offset = 0; !error && offset < size && size - offset >= BW_METADUMP_BLOCK;) {
         union bw_metadump_index block;
-        error = read_block(frame, device, offset, &block);
+        error = bw_read_raw(frame, device, offset, &block, BW_METADUMP_BLOCK);
         if (!error)
             error = check_header(&block.cluster.header, offset);
         if (!error)
@@ -274,12 +262,8 @@ static struct bw_error *decompress_piece(const struct bw_frame *frame, struct bw
     BW_AUTO_FREE uint8_t *stored = malloc((size_t)length + 1);
     if (!stored)
         return bw_error_no_memory();
-    struct bw_request request = {
-        .kind = BW_REQUEST_RAW, .length = length, .address = piece->offset, .buffer = stored};
     if (length)
-        bw_wind(frame, bw_xlator_child(xlator, 0), &request, 1);
-    if (request.error)
-        return request.error;
+        BW_TRY(bw_read_raw(frame, bw_xlator_child(xlator, 0), piece->offset, stored, length));
 
     z_stream stream = {.next_in = stored, .avail_in = length};
     if (inflateInit(&stream) != Z_OK)
@@ -355,12 +339,7 @@ static struct bw_error *read_piece(const struct bw_frame *frame, struct bw_xlato
     }
     if (*length > piece->stored - from)
         *length = (uint32_t)(piece->stored - from);
-    struct bw_request part = {.kind = BW_REQUEST_RAW,
-                              .length = *length,
-                              .address = piece->offset + from,
-                              .buffer = buffer};
-    bw_wind(frame, bw_xlator_child(xlator, 0), &part, 1);
-    return part.error;
+    return bw_read_raw(frame, bw_xlator_child(xlator, 0), piece->offset + from, buffer, *length);
 }
 
 /* A request within one uncompressed piece is passed on unchanged, together with the rest of the

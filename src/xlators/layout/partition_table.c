@@ -23,6 +23,7 @@
 #include "base/cleanup.h"
 #include "base/endian.h"
 #include "base/human.h"
+#include "graph/wind.h"
 #include "ondisk/disk.h"
 #include "ondisk/superblock.h"
 #include "xlators/layout/partition_table.h"
@@ -70,13 +71,7 @@ struct disk_copy {
 
 static bool read_disk(const struct disk_copy *copy, uint64_t offset, void *bytes, size_t length)
 {
-    struct bw_request request = {
-        .kind = BW_REQUEST_RAW, .length = (uint32_t)length, .address = offset, .buffer = bytes};
-    if (offset > copy->size || length > copy->size - offset)
-        return false;
-    bw_wind(copy->frame, copy->disk, &request, 1);
-    BW_AUTO_ERROR struct bw_error *error = request.error;
-    return !error;
+    return bw_try_read_raw(copy->frame, copy->disk, offset, bytes, length);
 }
 
 /* Copies a range; bytes that cannot be read stay zero. */
@@ -324,16 +319,11 @@ static bool holds_btrfs(const struct bw_frame *frame, struct bw_xlator *disk,
 {
     struct bw_disk_superblock block;
     for (size_t i = 0; i < table->count; i++) {
-        struct bw_request request = {.kind = BW_REQUEST_RAW,
-                                     .length = sizeof block,
-                                     .address =
-                                         table->partitions[i].offset + bw_superblock_offset(0),
-                                     .buffer = &block};
-        if (table->partitions[i].room < bw_superblock_offset(0) + sizeof block)
-            continue;
-        bw_wind(frame, disk, &request, 1);
-        BW_AUTO_ERROR struct bw_error *error = request.error;
-        if (!error && bw_get64(block.magic) == BW_SUPERBLOCK_MAGIC)
+        const struct bw_partition_info *partition = &table->partitions[i];
+        const uint64_t offset = partition->offset + bw_superblock_offset(0);
+        if (partition->room >= bw_superblock_offset(0) + sizeof block &&
+            bw_try_read_raw(frame, disk, offset, &block, sizeof block) &&
+            bw_get64(block.magic) == BW_SUPERBLOCK_MAGIC)
             return true;
     }
     return false;
