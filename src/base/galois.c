@@ -34,6 +34,14 @@ uint8_t bw_field_product(uint8_t a, uint8_t b)
     return (uint8_t)product;
 }
 
+uint8_t bw_field_power_of_two(unsigned exponent)
+{
+    uint8_t power = 1;
+    while (exponent--)
+        power = bw_field_product(power, 2);
+    return power;
+}
+
 /* All elements but 0 are 1 to the power of 255. */
 uint8_t bw_field_inverse(uint8_t a)
 {

@@ -18,6 +18,9 @@ uint8_t bw_field_product(uint8_t a, uint8_t b);
 /** The element whose product with `a`, which is not 0, is 1. */
 uint8_t bw_field_inverse(uint8_t a);
 
+/** 2 to the power of `exponent`: the coefficient of a vector in Q. */
+uint8_t bw_field_power_of_two(unsigned exponent);
+
 /** Sets `result` to the sum of `count` vectors (1 to BW_FIELD_VECTORS) of `length` bytes, each
  * multiplied by its coefficient. */
 void bw_field_combine(unsigned count, size_t length, const uint8_t *coefficients,

@@ -419,7 +419,7 @@ static struct bw_error *find_place(const struct bw_frame *frame, const struct lv
 /* Reads one of the copies of a piece, which may be in several places, unlike the copy that a device
  * failed to read. */
 static struct bw_error *read_copy(const struct bw_frame *frame, const struct lvm *lvm,
-                                  const struct bw_piece *piece, size_t copy)
+                                  const struct bw_device_piece *piece, size_t copy)
 {
     struct bw_request part = piece->below;
     for (uint32_t done = 0, left; (left = piece->below.length - done); done += part.length) {
@@ -441,7 +441,7 @@ static struct bw_error *read_copy(const struct bw_frame *frame, const struct lvm
 
 /* Reads a piece that a device failed to read from the other copies, if there are any. */
 static struct bw_error *read_copies(const void *context, const struct bw_frame *frame,
-                                    struct bw_piece *piece)
+                                    struct bw_device_piece *piece)
 {
     const struct lvm *lvm = context;
     struct bw_error *error = BW_TAKE(piece->below.error);

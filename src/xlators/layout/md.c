@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * layout/md: shows an array of Linux software RAID as a device. Its children are the devices of the
- * array, in any order; their superblocks contain their roles. md_layout.c computes where a byte of
- * the array is.
+ * array, in any order; their superblocks (md_superblock.c) contain their roles. The level and the
+ * layout of the array determine where each of its bytes is; their source are the personalities of
+ * the levels in the kernel's drivers/md.
  *
  * A request is divided into pieces, one for each chunk, which are read together. A piece whose
  * device is missing, or cannot be read, is read from another copy or, with parity, computed from
  * the rest of its row. P of a row is the sum of all data pieces x over GF(2^8), Q the sum of
  * g(x) * x. Without P, or with another missing piece y, Q is used as well:
  * x = (g(y) * p + q) / (g(x) + g(y)), where p and q are the sums without x and y.
+ *
+ * The numbers in superblocks may be hostile: sizes are validated before they are multiplied, and an
+ * array is never much larger than its devices.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -20,8 +24,383 @@
 #include "base/galois.h"
 #include "xlators/classes.h"
 #include "xlators/layout/containers.h"
-#include "xlators/layout/md_layout.h"
+#include "xlators/layout/md_superblock.h"
 #include "xlators/layout/pieces.h"
+
+/* The layout of arrays. */
+
+/* RAID0 over devices of different sizes has zones: in each, the devices that are large enough. */
+struct zone {
+    uint64_t end;   /* on the array */
+    uint64_t begin; /* on each device */
+    uint32_t first; /* index of its first device in `striped` */
+    uint32_t count; /* number of devices */
+};
+
+/* The layout of RAID10. */
+struct mirrors {
+    uint32_t near_copies, far_copies; /* copies of each chunk, side by side and far apart */
+    uint32_t set_size;                /* devices in a set, in which far copies move */
+    uint64_t stride;                  /* distance between far copies */
+    bool interleaves;                 /* far copies follow directly: the layout "offset" */
+};
+
+/* The layout of an array. */
+struct layout {
+    int level;
+    uint32_t number; /* depends on the level; of RAID0 only if `has_number` */
+    bool has_number;
+    uint64_t chunk;     /* bytes; 0 if the level has none */
+    uint32_t count;     /* number of devices */
+    uint64_t used_size; /* bytes of each device; not in linear arrays and RAID0 */
+    uint64_t *sizes;    /* bytes of each device, in linear arrays and RAID0 */
+    uint64_t size;      /* bytes of the array */
+    struct zone *zones;
+    uint32_t zone_count;
+    uint32_t *striped; /* roles of the devices of each zone */
+    struct mirrors mirrors;
+};
+
+/* Where a byte of the array is. */
+struct place {
+    uint32_t role;
+    uint64_t offset; /* offset in the data of that device */
+    uint64_t length; /* bytes that follow there */
+};
+
+/* A row of RAID4, 5 or 6: a chunk of each device at the same offset. */
+struct row {
+    uint64_t number;
+    uint32_t p, q; /* roles of the devices with parity; q: only in RAID6 */
+    bool by_role;  /* the coefficients of Q follow the roles */
+};
+
+/* Devices with parity in each row: 0 to 2. */
+static uint32_t parity_of(const struct layout *layout)
+{
+    if (layout->level == 6)
+        return 2;
+    return layout->level == 4 || layout->level == 5;
+}
+
+/* RAID0. */
+
+/* In the original layout, chunks are counted from the beginning of the array, in the other one from
+ * the beginning of the zone. */
+static void locate_striped(const struct layout *layout, uint64_t address, struct place *place)
+{
+    enum { ORIGINAL = 1 };
+    const uint64_t chunk = layout->chunk;
+    const struct zone *zone = layout->zones;
+    while (address >= zone->end)
+        zone++;
+    const uint64_t inside = address - (zone == layout->zones ? 0 : zone[-1].end);
+    const bool is_original = layout->has_number && layout->number == ORIGINAL;
+    const uint64_t counted = is_original ? address : inside;
+    place->role = layout->striped[zone->first + counted / chunk % zone->count];
+    place->offset = zone->begin + inside / (chunk * zone->count) * chunk + counted % chunk;
+    place->length = chunk - counted % chunk;
+}
+
+/* RAID10. */
+
+/* The device with the next far copy. The last set also has the devices that do not fill a set. */
+static uint32_t next_far_device(const struct layout *layout, uint32_t device)
+{
+    const uint32_t count = layout->count, set = layout->mirrors.set_size;
+    const uint32_t begin = device / set * set, last = (count / set - 1) * set;
+    device += layout->mirrors.near_copies;
+    if (count % set && device > last)
+        return last + (device - last) % (set + count % set);
+    return begin + device % set;
+}
+
+static void locate_mirrored(const struct layout *layout, uint64_t address, uint32_t copy,
+                            struct place *place)
+{
+    const struct mirrors *mirrors = &layout->mirrors;
+    const uint64_t chunk = layout->chunk, count = layout->count;
+    const uint64_t number = address / chunk * mirrors->near_copies + copy / mirrors->far_copies;
+    uint64_t row = number / count;
+    place->role = (uint32_t)(number % count);
+    /* near copies beyond the last device continue in the next row */
+    const uint64_t first = address / chunk * mirrors->near_copies / count;
+    row = mirrors->interleaves ? first * mirrors->far_copies + (row - first) : row;
+    place->offset = row * chunk + address % chunk;
+    place->length = chunk - address % chunk;
+    for (uint32_t far = 0; far < copy % mirrors->far_copies; far++) {
+        place->role = next_far_device(layout, place->role);
+        place->offset += mirrors->stride;
+    }
+}
+
+/* RAID4, 5 and 6. */
+
+/* Layouts of RAID5, and of RAID6, which adds others. */
+enum order {
+    LEFT_ASYMMETRIC,
+    RIGHT_ASYMMETRIC,
+    LEFT_SYMMETRIC,
+    RIGHT_SYMMETRIC,
+    PARITY_FIRST,
+    PARITY_LAST,
+    ROTATING_ZERO_RESTART = 8,
+    ROTATING_N_RESTART,
+    ROTATING_N_CONTINUE,
+    Q_LAST = 16, /* added to a layout of RAID5 on all devices but the last */
+};
+
+static bool is_known(const struct layout *layout)
+{
+    const uint32_t number = layout->number;
+    return layout->level == 4 || number <= PARITY_LAST ||
+           (layout->level == 6 &&
+            ((number >= ROTATING_ZERO_RESTART && number <= ROTATING_N_CONTINUE) ||
+             (number >= Q_LAST && number <= Q_LAST + PARITY_FIRST)));
+}
+
+/* The device with data piece `data` of a row with one parity device among `count`. */
+static uint32_t place_in_raid5(enum order order, uint32_t count, uint32_t data, struct row *row)
+{
+    const uint32_t turn = (uint32_t)(row->number % count);
+    switch (order) {
+    case LEFT_ASYMMETRIC:
+    case LEFT_SYMMETRIC:
+        row->p = count - 1 - turn;
+        break;
+    case RIGHT_ASYMMETRIC:
+    case RIGHT_SYMMETRIC:
+        row->p = turn;
+        break;
+    default:
+        row->p = order == PARITY_FIRST ? 0 : count - 1;
+    }
+    if (order == LEFT_SYMMETRIC || order == RIGHT_SYMMETRIC)
+        return (row->p + 1 + data) % count;
+    return data + (data >= row->p);
+}
+
+/* The same for RAID6. Mostly, Q follows P. */
+static uint32_t place_in_raid6(uint32_t order, uint32_t count, uint32_t data, struct row *row)
+{
+    const uint32_t turn = (uint32_t)(row->number % count);
+    if (order >= Q_LAST) {
+        row->q = count - 1;
+        return place_in_raid5((enum order)(order - Q_LAST), count - 1, data, row);
+    }
+    row->by_role = order >= ROTATING_ZERO_RESTART;
+    switch (order) {
+    case LEFT_ASYMMETRIC:
+    case LEFT_SYMMETRIC:
+        row->p = count - 1 - turn;
+        break;
+    case RIGHT_ASYMMETRIC:
+    case RIGHT_SYMMETRIC:
+    case ROTATING_ZERO_RESTART:
+        row->p = turn;
+        break;
+    case ROTATING_N_RESTART:
+        row->p = count - 1 - (uint32_t)((row->number + 1) % count);
+        break;
+    case ROTATING_N_CONTINUE:
+        row->p = count - 1 - turn;
+        row->q = (row->p + count - 1) % count;
+        return (row->p + 1 + data) % count;
+    default:
+        row->p = order == PARITY_FIRST ? 0 : count - 2;
+    }
+    row->q = (row->p + 1) % count;
+    /* The data pieces begin after Q, or fill the devices around P and Q in order. */
+    if (order == LEFT_SYMMETRIC || order == RIGHT_SYMMETRIC)
+        return (row->p + 2 + data) % count;
+    if (row->q == 0)
+        return data + 1;
+    return data + (data >= row->p ? 2 : 0);
+}
+
+/* Locates a byte of RAID4, 5 or 6, and its row. */
+static void locate_in_row(const struct layout *layout, uint64_t address, struct place *place,
+                          struct row *row)
+{
+    const uint64_t chunk = layout->chunk;
+    const uint32_t count = layout->count, parity = parity_of(layout);
+    const uint64_t number = address / chunk;
+    const uint32_t data = (uint32_t)(number % (count - parity));
+    *row = (struct row){.number = number / (count - parity), .q = UINT32_MAX};
+    if (layout->level == 6)
+        place->role = place_in_raid6(layout->number, count, data, row);
+    else
+        place->role = place_in_raid5(layout->level == 4 ? PARITY_LAST : (enum order)layout->number,
+                                     count, data, row);
+    place->offset = row->number * chunk + address % chunk;
+    place->length = chunk - address % chunk;
+}
+
+/* Copies of each byte that are stored, not computed. */
+static uint32_t copies_of(const struct layout *layout)
+{
+    if (layout->level == 1)
+        return layout->count;
+    return layout->level == 10 ? layout->mirrors.near_copies * layout->mirrors.far_copies : 1;
+}
+
+/* Locates a copy of the byte at `address`, which is less than the size. */
+static void locate(const struct layout *layout, uint64_t address, uint32_t copy,
+                   struct place *place)
+{
+    struct row row;
+    switch (layout->level) {
+    case BW_MD_LINEAR:
+        place->role = 0;
+        while (address >= layout->sizes[place->role])
+            address -= layout->sizes[place->role++];
+        place->offset = address;
+        place->length = layout->sizes[place->role] - address;
+        break;
+    case 0:
+        locate_striped(layout, address, place);
+        break;
+    case 1:
+        *place = (struct place){copy, address, layout->size - address};
+        break;
+    case 10:
+        locate_mirrored(layout, address, copy, place);
+        break;
+    default:
+        locate_in_row(layout, address, place, &row);
+    }
+}
+
+/* Setting up the layout. */
+
+static struct bw_error *refuse_array(const char *problem)
+{
+    return bw_error_create(BW_ERROR_UNSUPPORTED, "the MD array has %s", problem);
+}
+
+/* Zones of RAID0: each ends where the smallest of its devices ends. */
+static struct bw_error *add_zones(struct layout *layout)
+{
+    const uint32_t count = layout->count;
+    uint32_t used = 0;
+    layout->zones = calloc(count, sizeof *layout->zones);
+    layout->striped = calloc((size_t)count * count, sizeof *layout->striped);
+    if (!layout->zones || !layout->striped)
+        return bw_error_no_memory();
+    for (uint64_t begin = 0, end, total = 0;; begin = end) {
+        end = UINT64_MAX;
+        for (uint32_t i = 0; i < count; i++)
+            if (layout->sizes[i] > begin && layout->sizes[i] < end)
+                end = layout->sizes[i];
+        if (end == UINT64_MAX)
+            return NULL;
+        struct zone *zone = &layout->zones[layout->zone_count++];
+        *zone = (struct zone){.begin = begin, .first = used};
+        for (uint32_t i = 0; i < count; i++)
+            if (layout->sizes[i] >= end)
+                layout->striped[used++] = i;
+        zone->count = used - zone->first;
+        zone->end = total += (end - begin) * zone->count;
+    }
+}
+
+/* The kernel computes the chunks of the array first, then the chunks of each device. */
+static struct bw_error *set_mirrors(struct layout *layout)
+{
+    const uint32_t number = layout->number, count = layout->count;
+    struct mirrors *mirrors = &layout->mirrors;
+    const uint32_t nears = number & 255, fars = number >> 8 & 255, sets = number >> 17;
+    *mirrors = (struct mirrors){.near_copies = nears,
+                                .far_copies = fars,
+                                .interleaves = number >> 16 & 1,
+                                .set_size = nears * fars};
+    if (sets == 0)
+        mirrors->set_size = count;
+    else if (sets == 1)
+        mirrors->set_size = fars ? count / fars : 0;
+    if (!nears || !fars || nears * fars > count || sets > 2 || !mirrors->set_size ||
+        mirrors->set_size > count)
+        return refuse_array("an unknown layout of RAID10");
+    const uint64_t chunks = layout->used_size / layout->chunk / fars * count / nears;
+    if (chunks > INT64_MAX / layout->chunk)
+        return refuse_array("an impossible size");
+    const uint64_t used = (chunks * nears * fars + count - 1) / count;
+    mirrors->stride = mirrors->interleaves ? layout->chunk : used / fars * layout->chunk;
+    layout->size = chunks * layout->chunk;
+    return NULL;
+}
+
+/* Sets up the layout of an array whose devices have these sizes. BW_ERROR_UNSUPPORTED if it is not
+ * known or has impossible numbers. */
+static struct bw_error *init_layout(struct layout *layout, const struct bw_md_superblock *array,
+                                    const uint64_t *sizes)
+{
+    const int level = array->level;
+    const uint64_t chunk = array->chunk;
+    *layout = (struct layout){.level = level,
+                              .number = array->layout,
+                              .has_number = array->has_layout,
+                              .chunk = chunk,
+                              .count = array->device_count,
+                              .used_size = array->used_size};
+    if (level != 1 && level != BW_MD_LINEAR && !chunk)
+        return refuse_array("no chunk size");
+    if (level == 1) {
+        layout->size = layout->used_size;
+        return NULL;
+    }
+    if (level == 10)
+        return set_mirrors(layout);
+    if (level >= 4) {
+        const uint32_t parity = parity_of(layout), data = layout->count - parity;
+        const uint64_t chunks = layout->used_size / chunk;
+        if (!is_known(layout) || layout->count < parity + 1 || layout->count > BW_FIELD_VECTORS)
+            return refuse_array("an unknown layout");
+        if (chunks > INT64_MAX / chunk / data)
+            return refuse_array("an impossible size");
+        layout->size = chunks * chunk * data;
+        return NULL;
+    }
+
+    /* Linear arrays and RAID0 use all of each device, in whole chunks. */
+    layout->sizes = calloc(layout->count, sizeof *layout->sizes);
+    if (!layout->sizes)
+        return bw_error_no_memory();
+    for (uint32_t i = 0; i < layout->count; i++) {
+        layout->sizes[i] = sizes[i] - (chunk ? sizes[i] % chunk : 0);
+        if (layout->sizes[i] > INT64_MAX - layout->size)
+            return refuse_array("an impossible size");
+        layout->size += layout->sizes[i];
+    }
+    return level == 0 ? add_zones(layout) : NULL;
+}
+
+/* Reduces the size of an array to the part before the end of its data on devices that were cut off.
+ * `ends`: the bytes that each device has. */
+static void cut_layout(struct layout *layout, const uint64_t *ends)
+{
+    uint64_t longest = 0, begin = 0, end = 0;
+    for (uint32_t i = 0; i < layout->count; i++)
+        if (ends[i] > longest)
+            longest = ends[i];
+    if (layout->level == BW_MD_LINEAR) {
+        for (uint32_t i = 0; i < layout->count; i++) {
+            if (ends[i])
+                end = begin + (ends[i] < layout->sizes[i] ? ends[i] : layout->sizes[i]);
+            begin += layout->sizes[i];
+        }
+    } else if (layout->level == 1) {
+        end = longest;
+    } else {
+        /* A row has at most one chunk of each device that is not parity. */
+        const uint64_t rows = longest / layout->chunk + (longest % layout->chunk != 0);
+        if (__builtin_mul_overflow(rows, layout->count - parity_of(layout), &end) ||
+            __builtin_mul_overflow(end, layout->chunk, &end))
+            end = UINT64_MAX;
+    }
+    if (end < layout->size)
+        layout->size = end;
+}
 
 /* A device of the array. */
 struct member {
@@ -36,7 +415,7 @@ struct md {
     struct bw_md_superblock array; /* the superblock of the newest member */
     struct member *members;        /* indexed by role */
     uint32_t given;                /* members that are not missing */
-    struct bw_md_layout layout;
+    struct layout layout;
     char title[64];
 };
 
@@ -48,15 +427,7 @@ static bool is_current(const struct md *md, uint32_t role, uint64_t offset, uint
 
 /* Rebuilding pieces of a row. */
 
-static uint8_t field_power(uint8_t exponent)
-{
-    uint8_t value = 1;
-    while (exponent--)
-        value = bw_field_product(value, 2);
-    return value;
-}
-
-static struct bw_error *not_enough(const struct bw_md_place *place)
+static struct bw_error *not_enough(const struct place *place)
 {
     return bw_error_create(BW_ERROR_MISSING_DEVICE,
                            "the devices given do not suffice for offset %" PRIu64
@@ -69,9 +440,9 @@ static struct bw_error *rebuild_piece(const struct bw_frame *frame, const struct
                                       uint64_t address, uint32_t length, uint8_t *result)
 {
     const uint32_t count = md->array.device_count;
-    struct bw_md_place place;
-    struct bw_md_row row;
-    bw_md_locate_in_row(&md->layout, address, &place, &row);
+    struct place place;
+    struct row row;
+    locate_in_row(&md->layout, address, &place, &row);
     BW_AUTO_FREE uint8_t **vectors = calloc(count, sizeof *vectors); /* NULL: not read */
     BW_AUTO_FREE uint8_t *powers = calloc(count, 1);                 /* g() of each data piece */
     BW_AUTO_FREE uint8_t *room = malloc((size_t)count * length);
@@ -79,18 +450,15 @@ static struct bw_error *rebuild_piece(const struct bw_frame *frame, const struct
         return bw_error_no_memory();
     for (uint32_t role = 0; role < count; role++) {
         const struct member *member = &md->members[role];
-        struct bw_request request = {.kind = BW_REQUEST_RAW,
-                                     .length = length,
-                                     .address = member->offset + place.offset,
-                                     .buffer = room + (size_t)role * length};
+        uint8_t *vector = room + (size_t)role * length;
         if (role == place.role || !is_current(md, role, place.offset, length))
             continue;
-        bw_wind(frame, member->layer, &request, 1);
-        BW_AUTO_ERROR struct bw_error *error = request.error;
+        BW_AUTO_ERROR struct bw_error *error =
+            bw_read_raw(frame, member->layer, member->offset + place.offset, vector, length);
         if (error && error->code == BW_ERROR_NO_MEMORY)
             return BW_TAKE(error);
         if (!error)
-            vectors[role] = request.buffer;
+            vectors[role] = vector;
     }
 
     /* In Q, data pieces are mostly counted from the device after it. */
@@ -98,11 +466,11 @@ static struct bw_error *rebuild_piece(const struct bw_frame *frame, const struct
     for (uint32_t i = 0; i < count; i++) {
         const uint32_t role = row.by_role ? i : (row.q + 1 + i) % count;
         if (row.by_role)
-            powers[role] = field_power((uint8_t)role);
+            powers[role] = bw_field_power_of_two(role);
         if (role == row.p || role == row.q)
             continue;
         if (!row.by_role)
-            powers[role] = field_power((uint8_t)next++);
+            powers[role] = bw_field_power_of_two(next++);
         if (!vectors[role] && role != place.role) {
             other = role;
             lost++;
@@ -143,11 +511,11 @@ static struct bw_error *rebuild_piece(const struct bw_frame *frame, const struct
 
 /* Reads a piece from the other copies. */
 static struct bw_error *read_copies(const struct bw_frame *frame, const struct md *md,
-                                    const struct bw_piece *piece, struct bw_error *error)
+                                    const struct bw_device_piece *piece, struct bw_error *error)
 {
-    for (uint32_t copy = 0; copy < bw_md_copies(&md->layout); copy++) {
-        struct bw_md_place place;
-        bw_md_locate(&md->layout, piece->address, copy, &place);
+    for (uint32_t copy = 0; copy < copies_of(&md->layout); copy++) {
+        struct place place;
+        locate(&md->layout, piece->address, copy, &place);
         if (md->members[place.role].layer == piece->layer ||
             !is_current(md, place.role, place.offset, piece->below.length))
             continue;
@@ -163,41 +531,39 @@ static struct bw_error *read_copies(const struct bw_frame *frame, const struct m
     }
     if (error)
         return error;
-    struct bw_md_place place;
-    bw_md_locate(&md->layout, piece->address, 0, &place);
+    struct place place;
+    locate(&md->layout, piece->address, 0, &place);
     return not_enough(&place);
 }
 
 /* Reads a piece whose device is missing or fails. */
 static struct bw_error *recover_piece(const void *context, const struct bw_frame *frame,
-                                      struct bw_piece *piece)
+                                      struct bw_device_piece *piece)
 {
     const struct md *md = context;
     struct bw_error *error = BW_TAKE(piece->below.error);
-    if (!bw_md_parity(&md->layout))
+    if (!parity_of(&md->layout))
         return read_copies(frame, md, piece, error);
     struct bw_error *second =
         rebuild_piece(frame, md, piece->address, piece->below.length, piece->below.buffer);
-    piece->request->rebuilt |= !second;
-    if (!second)
-        bw_error_free(error);
     if (second)
         return bw_error_first(error, second);
+    piece->request->rebuilt = true;
+    bw_error_free(error);
     return NULL;
 }
 
 /* Chooses the first copy whose device is not missing. */
-static void choose_place(const struct md *md, uint64_t address, uint64_t left,
-                         struct bw_md_place *place)
+static void choose_place(const struct md *md, uint64_t address, uint64_t left, struct place *place)
 {
-    const uint32_t copies = bw_md_copies(&md->layout);
+    const uint32_t copies = copies_of(&md->layout);
     for (uint32_t copy = 0; copy < copies; copy++) {
-        bw_md_locate(&md->layout, address, copy, place);
+        locate(&md->layout, address, copy, place);
         const uint64_t length = place->length < left ? place->length : left;
         if (is_current(md, place->role, place->offset, length))
             return;
     }
-    bw_md_locate(&md->layout, address, 0, place);
+    locate(&md->layout, address, 0, place);
 }
 
 static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator,
@@ -210,7 +576,7 @@ static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator
         struct bw_request *request = &requests[i];
         request->error = bw_request_check_end("the array ends", md->layout.size, request);
         for (uint32_t done = 0, length; !request->error && done < request->length; done += length) {
-            struct bw_md_place place;
+            struct place place;
             length = request->length - done;
             choose_place(md, request->address + done, length, &place);
             if (place.length < length)
@@ -235,7 +601,7 @@ static void advise(const struct bw_frame *frame, struct bw_xlator *xlator,
     for (size_t i = 0; i < count; i++) {
         struct bw_range range = ranges[i];
         for (unsigned k = 0; k < MOST && range.length && range.address < md->layout.size; k++) {
-            struct bw_md_place place;
+            struct place place;
             choose_place(md, range.address, 1, &place);
             const uint64_t length = place.length < range.length ? place.length : range.length;
             const struct member *member = &md->members[place.role];
@@ -302,25 +668,18 @@ static void add_member(struct bw_xlator *xlator, size_t index, const struct bw_m
     }
 }
 
-static uint32_t least_members(const struct md *md)
-{
-    const uint32_t count = md->array.device_count;
-    const uint32_t parity = bw_md_parity(&md->layout);
-    if (md->array.level == 1)
-        return 1;
-    if (md->array.level != 10)
-        return count - parity;
-    const uint32_t copies = bw_md_copies(&md->layout);
-    return (count + 1) / (copies ? copies : 1);
-}
-
 static struct bw_error *check_members(struct bw_xlator *xlator)
 {
     const struct md *md = bw_xlator_private(xlator);
-    const uint32_t count = md->array.device_count, least = least_members(md);
+    const uint32_t count = md->array.device_count;
+    uint32_t least = count - parity_of(&md->layout);
     BW_AUTO_BUFFER struct bw_buffer missing = {0};
     if (md->given == count)
         return NULL;
+    if (md->array.level == 1)
+        least = 1;
+    else if (md->array.level == 10)
+        least = (count + 1) / copies_of(&md->layout);
     for (uint32_t i = 0; i < count; i++)
         if (!md->members[i].layer)
             bw_buffer_format(&missing, "%s%" PRIu32, missing.length ? ", " : "", i);
@@ -335,40 +694,6 @@ static struct bw_error *check_members(struct bw_xlator *xlator)
         return error;
     bw_xlator_report(xlator, BW_WARNING, error);
     return NULL;
-}
-
-/* An array cannot be much larger than its devices, even if the superblocks claim so. */
-static struct bw_error *set_layout(struct bw_xlator *xlator)
-{
-    struct md *md = bw_xlator_private(xlator);
-    BW_AUTO_FREE uint64_t *sizes = calloc(md->array.device_count, sizeof *sizes);
-    if (!sizes)
-        return bw_error_no_memory();
-    for (uint32_t i = 0; i < md->array.device_count; i++)
-        sizes[i] = md->members[i].data_size;
-    BW_TRY(bw_md_layout_init(&md->layout, &md->array, sizes));
-    for (uint32_t i = 0; i < md->array.device_count; i++)
-        sizes[i] = md->members[i].size;
-    bw_md_layout_cut(&md->layout, sizes);
-    if (md->layout.zone_count > 1 && !md->array.has_layout)
-        bw_xlator_report(xlator, BW_WARNING,
-                         bw_error_create(BW_ERROR_UNSUPPORTED,
-                                         "the metadata of the MD array lack the layout of RAID0 "
-                                         "over devices of different sizes: assuming the layout "
-                                         "of Linux 3.14 and later"));
-    return NULL;
-}
-
-static void set_title(struct md *md)
-{
-    const char *missing = md->given < md->array.device_count ? "of " : "";
-    char level[16] = "linear", given[16] = "";
-    if (md->array.level >= 0)
-        snprintf(level, sizeof level, "RAID%d", md->array.level);
-    if (*missing)
-        snprintf(given, sizeof given, "%" PRIu32 " ", md->given);
-    snprintf(md->title, sizeof md->title, "MD %s, %s%s%" PRIu32 " device%s", level, given, missing,
-             md->array.device_count, md->array.device_count == 1 ? "" : "s");
 }
 
 static struct bw_error *init(struct bw_xlator *xlator)
@@ -388,8 +713,31 @@ static struct bw_error *init(struct bw_xlator *xlator)
         return bw_error_no_memory();
     for (size_t i = 0; i < count; i++)
         add_member(xlator, i, &found[i]);
-    set_title(md);
-    BW_TRY(set_layout(xlator));
+
+    const char *missing = md->given < md->array.device_count ? "of " : "";
+    char level[16] = "linear", given[16] = "";
+    if (md->array.level >= 0)
+        snprintf(level, sizeof level, "RAID%d", md->array.level);
+    if (*missing)
+        snprintf(given, sizeof given, "%" PRIu32 " ", md->given);
+    snprintf(md->title, sizeof md->title, "MD %s, %s%s%" PRIu32 " device%s", level, given, missing,
+             md->array.device_count, md->array.device_count == 1 ? "" : "s");
+
+    BW_AUTO_FREE uint64_t *sizes = calloc(md->array.device_count, sizeof *sizes);
+    if (!sizes)
+        return bw_error_no_memory();
+    for (uint32_t i = 0; i < md->array.device_count; i++)
+        sizes[i] = md->members[i].data_size;
+    BW_TRY(init_layout(&md->layout, &md->array, sizes));
+    for (uint32_t i = 0; i < md->array.device_count; i++)
+        sizes[i] = md->members[i].size;
+    cut_layout(&md->layout, sizes);
+    if (md->layout.zone_count > 1 && !md->array.has_layout)
+        bw_xlator_report(xlator, BW_WARNING,
+                         bw_error_create(BW_ERROR_UNSUPPORTED,
+                                         "the metadata of the MD array lack the layout of RAID0 "
+                                         "over devices of different sizes: assuming the layout "
+                                         "of Linux 3.14 and later"));
     return check_members(xlator);
 }
 
@@ -397,7 +745,9 @@ static void fini(struct bw_xlator *xlator)
 {
     struct md *md = bw_xlator_private(xlator);
     free(md->members);
-    bw_md_layout_free(&md->layout);
+    free(md->layout.sizes);
+    free(md->layout.zones);
+    free(md->layout.striped);
 }
 
 static uint64_t size(struct bw_xlator *xlator)
@@ -406,27 +756,23 @@ static uint64_t size(struct bw_xlator *xlator)
     return md->layout.size;
 }
 
-/* Skips the ends of the devices of a linear array that were cut off. */
-static uint64_t next_in_linear(const struct md *md, uint64_t address)
-{
-    while (address < md->layout.size) {
-        struct bw_md_place place;
-        bw_md_locate(&md->layout, address, 0, &place);
-        if (place.offset < md->members[place.role].size)
-            return address;
-        address += place.length;
-    }
-    return UINT64_MAX;
-}
-
 /* Holes are looked for only where the array has the addresses of a device. */
 static uint64_t next_stored(struct bw_xlator *xlator, uint64_t address)
 {
     const struct md *md = bw_xlator_private(xlator);
     if (address >= md->layout.size)
         return UINT64_MAX;
-    if (md->array.level == BW_MD_LINEAR)
-        return next_in_linear(md, address);
+    if (md->array.level == BW_MD_LINEAR) {
+        /* Skips the ends of devices that were cut off. */
+        while (address < md->layout.size) {
+            struct place place;
+            locate(&md->layout, address, 0, &place);
+            if (place.offset < md->members[place.role].size)
+                return address;
+            address += place.length;
+        }
+        return UINT64_MAX;
+    }
     for (uint32_t i = 0; md->array.level == 1 && i < md->array.device_count; i++) {
         const struct member *member = &md->members[i];
         if (!member->layer || member->current < md->layout.size)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Common parts of the layers of containers: requests that are split into pieces on several devices,
- * requests that have to be extended to whole blocks, and the check of the size.
+ * and the check of the size.
  */
 #ifndef BW_XLATORS_LAYOUT_PIECES_H
 #define BW_XLATORS_LAYOUT_PIECES_H
@@ -9,7 +9,7 @@
 #include "graph/wind.h"
 
 /** A part of a request that is on one device. */
-struct bw_piece {
+struct bw_device_piece {
     struct bw_request *request; /**< the request that contains it */
     uint64_t address;           /**< above the layer */
     struct bw_xlator *layer;    /**< the device; NULL: it is missing */
@@ -18,14 +18,14 @@ struct bw_piece {
 
 /** Pieces that are read together. */
 struct bw_pieces {
-    struct bw_piece pieces[BW_BATCH];
+    struct bw_device_piece pieces[BW_BATCH];
     size_t count;
 };
 
 /** Reads a piece whose device is missing or failed, in another way; piece->below.error is the error
  * of the device, if it has one, and is consumed. */
 typedef struct bw_error *bw_piece_recovery(const void *context, const struct bw_frame *frame,
-                                           struct bw_piece *piece);
+                                           struct bw_device_piece *piece);
 
 /** Adds `length` bytes of a request, which follow the first `done` bytes and are at `offset` of a
  * device. There must be room. */
@@ -41,15 +41,5 @@ void bw_pieces_read(const struct bw_frame *frame, struct bw_pieces *pieces,
  * shows, and its verb: "the array ends". */
 struct bw_error *bw_request_check_end(const char *subject, uint64_t size,
                                       const struct bw_request *request);
-
-/** Handles the contents of whole blocks that were read, in place. */
-typedef struct bw_error *bw_block_handler(void *context, const struct bw_frame *frame,
-                                          uint8_t *bytes, uint64_t address, uint64_t length);
-
-/** Reads a request that does not consist of whole blocks: reads all blocks that it touches, and
- * handles them. Addresses on `device` are greater by `offset`. */
-struct bw_error *bw_read_blocks(const struct bw_frame *frame, struct bw_xlator *device,
-                                uint64_t offset, uint32_t block, struct bw_request *request,
-                                bw_block_handler *handle, void *context);
 
 #endif
