@@ -384,9 +384,9 @@ static uint64_t missing_device(const struct bw_device_scan *scan, const struct b
     }
     if (unclaimed != 1 || claimed + 1 != scan->fs->superblock.device_count)
         return 0;
-    for (size_t i = 0; i < set->layout.chunk_count; i++)
-        for (unsigned n = 0; n < set->layout.chunks[i].stripe_count; n++) {
-            const uint64_t devid = set->layout.chunks[i].stripes[n].devid;
+    for (size_t i = 0; i < set->layout.chunks.count; i++)
+        for (unsigned n = 0; n < set->layout.chunks.items[i].stripe_count; n++) {
+            const uint64_t devid = set->layout.chunks.items[i].stripes[n].devid;
             if (bw_image_of_devid(scan, devid) == scan->image_count && devid != BW_UNKNOWN_DEVICE)
                 missing = devid;
         }

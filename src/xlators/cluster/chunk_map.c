@@ -75,14 +75,6 @@ static void mark_bad(struct row *row, unsigned copy)
     row->bad[other] = true;
 }
 
-static uint8_t power_of_two(unsigned exponent)
-{
-    uint8_t power = 1;
-    while (exponent--)
-        power = bw_field_product(power, 2);
-    return power;
-}
-
 static void add_source(struct row *row, unsigned part, uint8_t coefficient)
 {
     row->sources[row->source_count] = (uint8_t)part;
@@ -106,11 +98,12 @@ static bool choose_sources(struct row *row)
     if (unknown == 1 && has_p) {
         p = 1;
     } else if (unknown == 1 && has_q) {
-        q = bw_field_inverse(power_of_two(wanted));
+        q = bw_field_inverse(bw_field_power_of_two(wanted));
     } else if (unknown == 2 && has_p && has_q) {
         /* D[w] + D[o] = P', g^w D[w] + g^o D[o] = Q': D[w] = (g^o P' + Q') / (g^w + g^o). */
-        uint8_t scale = bw_field_inverse(power_of_two(wanted) ^ power_of_two(other));
-        p = bw_field_product(scale, power_of_two(other));
+        uint8_t scale =
+            bw_field_inverse(bw_field_power_of_two(wanted) ^ bw_field_power_of_two(other));
+        p = bw_field_product(scale, bw_field_power_of_two(other));
         q = scale;
     } else {
         return false;
@@ -118,7 +111,7 @@ static bool choose_sources(struct row *row)
     row->source_count = 0;
     for (unsigned part = 0; part < n; part++)
         if (!row->bad[part])
-            add_source(row, part, p ^ bw_field_product(q, power_of_two(part)));
+            add_source(row, part, p ^ bw_field_product(q, bw_field_power_of_two(part)));
     if (p)
         add_source(row, n, p);
     if (q)
@@ -418,7 +411,7 @@ static struct bw_error *read_pieces(const struct bw_frame *frame, struct bw_xlat
                                    "the position of its stripe is unknown");
         /* A child without a known device may turn out to be the missing device. */
         if (stripe->child == BW_NO_CHILD &&
-            bw_xlator_child_count(xlator) > layout_of(xlator)->device_count)
+            bw_xlator_child_count(xlator) > layout_of(xlator)->devices.count)
             return bw_error_create(BW_ERROR_MISSING_DEVICE,
                                    "no image was identified as device %" PRIu64, stripe->devid);
         if (stripe->child == BW_NO_CHILD)
@@ -561,17 +554,17 @@ static void dump(struct bw_xlator *xlator, struct bw_json *json)
 {
     const struct bw_layout *layout = layout_of(xlator);
     uint64_t bytes = 0, missing_stripes = 0;
-    for (size_t i = 0; i < layout->chunk_count; i++) {
-        bytes += layout->chunks[i].length;
-        for (unsigned stripe = 0; stripe < layout->chunks[i].stripe_count; stripe++)
-            missing_stripes += layout->chunks[i].stripes[stripe].child == BW_NO_CHILD;
+    for (size_t i = 0; i < layout->chunks.count; i++) {
+        bytes += layout->chunks.items[i].length;
+        for (unsigned stripe = 0; stripe < layout->chunks.items[i].stripe_count; stripe++)
+            missing_stripes += layout->chunks.items[i].stripes[stripe].child == BW_NO_CHILD;
     }
-    bw_json_number(json, "chunks", layout->chunk_count);
+    bw_json_number(json, "chunks", layout->chunks.count);
     bw_json_number(json, "bytes", bytes);
     bw_json_number(json, "missing_stripes", missing_stripes);
     bw_json_begin_array(json, "devices");
-    for (size_t i = 0; i < layout->device_count; i++) {
-        const struct bw_control_device *device = &layout->devices[i];
+    for (size_t i = 0; i < layout->devices.count; i++) {
+        const struct bw_control_device *device = &layout->devices.items[i];
         bw_json_begin_object(json, NULL);
         bw_json_number(json, "devid", device->devid);
         bw_json_text(json, "volume", bw_xlator_name(bw_xlator_child(xlator, device->child)));

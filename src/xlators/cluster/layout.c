@@ -14,69 +14,65 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "base/search.h"
 
 void bw_layout_free(struct bw_layout *layout)
 {
-    for (size_t i = 0; i < layout->chunk_count; i++)
-        free(layout->chunks[i].stripes);
-    free(layout->chunks);
-    free(layout->devices);
-    *layout = (struct bw_layout){0};
+    for (size_t i = 0; i < layout->chunks.count; i++)
+        free(layout->chunks.items[i].stripes);
+    bw_layout_chunks_free(&layout->chunks);
+    bw_layout_devices_free(&layout->devices);
 }
 
 struct bw_error *bw_layout_add_device(struct bw_layout *layout,
                                       const struct bw_control_device *device)
 {
-    if (!BW_ARRAY_RESERVE(layout->devices, layout->device_count, layout->device_capacity))
-        return bw_error_no_memory();
-    layout->devices[layout->device_count++] = *device;
-    return NULL;
+    return bw_layout_devices_push(&layout->devices, *device);
 }
 
 static const struct bw_control_device *find_device(const struct bw_layout *layout, uint64_t devid,
                                                    const uint8_t *uuid)
 {
-    for (size_t i = 0; i < layout->device_count; i++)
-        if (layout->devices[i].devid == devid &&
-            memcmp(layout->devices[i].uuid, uuid, BW_UUID_SIZE) == 0)
-            return &layout->devices[i];
+    for (size_t i = 0; i < layout->devices.count; i++) {
+        const struct bw_control_device *device = &layout->devices.items[i];
+        if (device->devid == devid && memcmp(device->uuid, uuid, BW_UUID_SIZE) == 0)
+            return device;
+    }
     return NULL;
 }
 
 /* Index of the first chunk that ends after `address`. */
 static size_t lower_bound(const struct bw_layout *layout, uint64_t address)
 {
-    const struct bw_layout_chunk *chunks = layout->chunks;
-    return BW_FIRST_INDEX(i, layout->chunk_count,
+    const struct bw_layout_chunk *chunks = layout->chunks.items;
+    return BW_FIRST_INDEX(i, layout->chunks.count,
                           chunks[i].logical > address ||
                               address - chunks[i].logical < chunks[i].length);
 }
 
 struct bw_error *bw_layout_add_chunk(struct bw_layout *layout, const struct bw_chunk_info *chunk)
 {
-    size_t index = lower_bound(layout, chunk->logical), next = index;
-    bool same = index < layout->chunk_count && layout->chunks[index].logical == chunk->logical;
-    next += same;
-    if (next < layout->chunk_count && layout->chunks[next].logical - chunk->logical < chunk->length)
+    const struct bw_layout_chunk *chunks = layout->chunks.items;
+    const size_t count = layout->chunks.count;
+    const size_t index = lower_bound(layout, chunk->logical);
+    const bool same = index < count && chunks[index].logical == chunk->logical;
+    const size_t next = index + same;
+    if (next < count && chunks[next].logical - chunk->logical < chunk->length)
         return bw_error_create(BW_ERROR_CORRUPT, "chunk %" PRIu64 " overlaps chunk %" PRIu64,
-                               chunk->logical, layout->chunks[next].logical);
-    if (!same && index < layout->chunk_count && layout->chunks[index].logical < chunk->logical)
+                               chunk->logical, chunks[next].logical);
+    if (!same && index < count && chunks[index].logical < chunk->logical)
         return bw_error_create(BW_ERROR_CORRUPT, "chunk %" PRIu64 " lies in chunk %" PRIu64,
-                               chunk->logical, layout->chunks[index].logical);
+                               chunk->logical, chunks[index].logical);
     struct bw_layout_chunk added = {.logical = chunk->logical,
                                     .length = chunk->length,
                                     .profile = bw_raid_profile_of(chunk->type),
                                     .stripe_count = (uint16_t)chunk->stripe_count,
                                     .in_stripe_tree = bw_chunk_in_stripe_tree(chunk->type),
                                     .alternatives = 1};
+    BW_TRY(bw_layout_chunks_reserve(&layout->chunks, 1));
     added.stripes = calloc(chunk->stripe_count, sizeof *added.stripes);
-    if (!added.stripes ||
-        (!same && !BW_ARRAY_RESERVE(layout->chunks, layout->chunk_count, layout->chunk_capacity))) {
-        free(added.stripes);
+    if (!added.stripes)
         return bw_error_no_memory();
-    }
 
     /* The devices of the stripes. */
     for (uint16_t i = 0; i < chunk->stripe_count; i++) {
@@ -95,14 +91,10 @@ struct bw_error *bw_layout_add_chunk(struct bw_layout *layout, const struct bw_c
             added.alternatives = stripe->alternatives;
     }
 
-    if (same) {
-        free(layout->chunks[index].stripes);
-    } else {
-        memmove(layout->chunks + index + 1, layout->chunks + index,
-                (layout->chunk_count - index) * sizeof *layout->chunks);
-        layout->chunk_count++;
-    }
-    layout->chunks[index] = added;
+    if (!same)
+        return bw_layout_chunks_insert(&layout->chunks, index, added);
+    free(layout->chunks.items[index].stripes);
+    layout->chunks.items[index] = added;
     return NULL;
 }
 
@@ -142,15 +134,17 @@ static void find_striped(uint64_t offset, struct bw_piece *piece)
 struct bw_error *bw_layout_find(const struct bw_layout *layout, uint64_t address, uint32_t length,
                                 struct bw_piece *piece)
 {
-    size_t index = lower_bound(layout, address);
-    if (index == layout->chunk_count || layout->chunks[index].logical > address) {
+    const size_t index = lower_bound(layout, address);
+    const struct bw_layout_chunk *chunk = NULL; /* the chunk at the address, or after it */
+    if (index < layout->chunks.count)
+        chunk = &layout->chunks.items[index];
+    if (!chunk || chunk->logical > address) {
         *piece = (struct bw_piece){.length = length};
-        if (index < layout->chunk_count && layout->chunks[index].logical - address < length)
-            piece->length = (uint32_t)(layout->chunks[index].logical - address);
+        if (chunk && chunk->logical - address < length)
+            piece->length = (uint32_t)(chunk->logical - address);
         return bw_error_create(BW_ERROR_CORRUPT,
                                "the chunk tree has no chunk for logical address %" PRIu64, address);
     }
-    const struct bw_layout_chunk *chunk = &layout->chunks[index];
     uint64_t offset = address - chunk->logical;
     *piece = (struct bw_piece){.chunk = chunk, .length = length};
     if (length > chunk->length - offset)
@@ -164,15 +158,6 @@ struct bw_error *bw_layout_find(const struct bw_layout *layout, uint64_t address
     return NULL;
 }
 
-/* The stripe of the chunk that lies on a device; NULL if none does. */
-static const struct bw_layout_stripe *stripe_on(const struct bw_layout_chunk *chunk, uint64_t devid)
-{
-    for (unsigned i = 0; i < chunk->stripe_count; i++)
-        if (chunk->stripes[i].devid == devid)
-            return &chunk->stripes[i];
-    return NULL;
-}
-
 void bw_layout_place(struct bw_piece *piece, uint64_t address,
                      const struct bw_stripe_extent *extent)
 {
@@ -183,18 +168,21 @@ void bw_layout_place(struct bw_piece *piece, uint64_t address,
     piece->stripe_offset = 0;
     piece->direct_copies = extent->count;
     for (unsigned i = 0; i < extent->count; i++) {
-        uint64_t devid = extent->places[i].devid;
-        const struct bw_layout_stripe *stripe = stripe_on(piece->chunk, devid);
+        /* The stripe of the chunk on the same device, but at another offset. */
+        const uint64_t devid = extent->places[i].devid;
         struct bw_layout_stripe *place = &piece->places[i];
         *place = (struct bw_layout_stripe){devid, 0, BW_NO_CHILD, false, 1};
-        if (stripe)
-            *place = *stripe;
+        for (unsigned k = 0; k < piece->chunk->stripe_count; k++)
+            if (piece->chunk->stripes[k].devid == devid) {
+                *place = piece->chunk->stripes[k];
+                break;
+            }
         place->offset = extent->places[i].offset + skip;
     }
 }
 
 /* The number of copies without alternatives. */
-static unsigned count_ways(const struct bw_piece *piece)
+static unsigned count_methods(const struct bw_piece *piece)
 {
     switch (piece->chunk->profile->parity_stripes) {
     case 0:
@@ -207,32 +195,32 @@ static unsigned count_ways(const struct bw_piece *piece)
     }
 }
 
-/* Whether a way exists with an image of this number. Ways to compute a piece read several devices,
- * and use the first image of those that have fewer. */
-static bool has_alternative(const struct bw_piece *piece, unsigned way, unsigned alternative)
+/* Whether a method exists with an image of this number. Methods to compute a piece read several
+ * devices, and use the first image of those that have fewer. */
+static bool has_alternative(const struct bw_piece *piece, unsigned method, unsigned alternative)
 {
-    return alternative == 1 || way > piece->direct_copies ||
-           bw_piece_stripe(piece, way)->alternatives >= alternative;
+    return alternative == 1 || method > piece->direct_copies ||
+           bw_piece_stripe(piece, method)->alternatives >= alternative;
 }
 
 unsigned bw_piece_copies(const struct bw_piece *piece)
 {
-    const unsigned ways = count_ways(piece);
-    unsigned count = ways;
+    const unsigned methods = count_methods(piece);
+    unsigned count = methods;
     for (unsigned alternative = 2; alternative <= piece->chunk->alternatives; alternative++)
-        for (unsigned way = 1; way <= ways; way++)
-            count += has_alternative(piece, way, alternative);
+        for (unsigned method = 1; method <= methods; method++)
+            count += has_alternative(piece, method, alternative);
     return count < UINT8_MAX ? count : UINT8_MAX; /* as bw_request.copy */
 }
 
-/* Counts the ways from `first` to `last` with each image; stops at number `*copy`, from 1 on. */
-static bool find_way(const struct bw_piece *piece, unsigned first, unsigned last, unsigned *copy,
-                     struct bw_piece_copy *found)
+/* Counts the methods from `first` to `last` with each image; stops at number `*copy`, from 1 on. */
+static bool find_method(const struct bw_piece *piece, unsigned first, unsigned last, unsigned *copy,
+                        struct bw_piece_copy *found)
 {
     for (unsigned alternative = 1; alternative <= piece->chunk->alternatives; alternative++)
-        for (unsigned way = first; way <= last; way++)
-            if (has_alternative(piece, way, alternative) && --*copy == 0) {
-                *found = (struct bw_piece_copy){way, alternative};
+        for (unsigned method = first; method <= last; method++)
+            if (has_alternative(piece, method, alternative) && --*copy == 0) {
+                *found = (struct bw_piece_copy){method, alternative};
                 return true;
             }
     return false;
@@ -240,13 +228,13 @@ static bool find_way(const struct bw_piece *piece, unsigned first, unsigned last
 
 struct bw_piece_copy bw_piece_split_copy(const struct bw_piece *piece, unsigned copy)
 {
-    const unsigned ways = count_ways(piece);
+    const unsigned methods = count_methods(piece);
     if (!copy || piece->chunk->alternatives <= 1)
         return (struct bw_piece_copy){copy, 0};
-    const unsigned stored = piece->direct_copies < ways ? piece->direct_copies : ways;
-    struct bw_piece_copy found = {ways + 1, 0};
-    if (!find_way(piece, 1, stored, &copy, &found))
-        find_way(piece, stored + 1, ways, &copy, &found);
+    const unsigned stored = piece->direct_copies < methods ? piece->direct_copies : methods;
+    struct bw_piece_copy found = {methods + 1, 0};
+    if (!find_method(piece, 1, stored, &copy, &found))
+        find_method(piece, stored + 1, methods, &copy, &found);
     return found;
 }
 

@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 
+#include "base/vector.h"
 #include "btrfs-walk/error.h"
 #include "ondisk/chunk.h"
 
@@ -34,11 +35,12 @@ struct bw_layout_chunk {
     uint8_t alternatives; /**< the largest number of any stripe */
 };
 
+BW_VECTOR(bw_layout_chunks, struct bw_layout_chunk);
+BW_VECTOR(bw_layout_devices, struct bw_control_device);
+
 struct bw_layout {
-    struct bw_layout_chunk *chunks; /**< sorted by logical address, not overlapping */
-    size_t chunk_count, chunk_capacity;
-    struct bw_control_device *devices;
-    size_t device_count, device_capacity;
+    struct bw_layout_chunks chunks; /**< sorted by logical address, not overlapping */
+    struct bw_layout_devices devices;
 };
 
 /** A range that lies in one piece on each of its copies. */
@@ -74,19 +76,19 @@ struct bw_error *bw_layout_find(const struct bw_layout *layout, uint64_t address
 void bw_layout_place(struct bw_piece *piece, uint64_t address,
                      const struct bw_stripe_extent *extent);
 
-/** How many copies of a piece can be requested: stripes that hold it, and ways to compute it from
- * parity; all of them once for each image, if devices have alternative images. */
+/** How many copies of a piece can be requested: stripes that hold it, and methods to compute it
+ * from parity; all of them once for each image, if devices have alternative images. */
 unsigned bw_piece_copies(const struct bw_piece *piece);
 
 /** A copy of a piece. */
 struct bw_piece_copy {
-    unsigned number; /**< stripe or way, from 1 on: the number of the copy without alternatives.
-                          0: any; greater than the number of ways: the copy does not exist */
+    unsigned number; /**< stripe or method, from 1 on: the number of the copy without alternatives.
+                          0: any; greater than the number of methods: the copy does not exist */
     unsigned alternative; /**< image of each device, from 1 on; 0: any, or the only one */
 };
 
 /** Splits the number of a copy (0: any). Stored copies come first, beginning with the first image
- * of each device; then the ways to compute them, in the same order. */
+ * of each device; then the methods to compute them, in the same order. */
 struct bw_piece_copy bw_piece_split_copy(const struct bw_piece *piece, unsigned copy);
 
 /** The stripe that a copy (counted from 1, at most direct_copies) lies on. */

@@ -5,47 +5,47 @@
  * layer looks it up. Only in the graph when the superblock has the feature.
  */
 #include <inttypes.h>
-#include <stdlib.h>
 
-#include "base/array.h"
-#include "base/cleanup.h"
 #include "base/search.h"
+#include "base/vector.h"
 #include "xlators/classes.h"
 
+BW_VECTOR(moved_ranges, struct bw_moved_range);
+
 struct remap {
-    struct bw_moved_range *ranges; /* ascending */
-    size_t count, capacity;
+    struct moved_ranges ranges; /* ascending */
 };
 
 static void fini(struct bw_xlator *xlator)
 {
     struct remap *remap = bw_xlator_private(xlator);
-    free(remap->ranges);
+    moved_ranges_free(&remap->ranges);
 }
 
 static struct bw_error *control(struct bw_xlator *xlator, const struct bw_control *control)
 {
     struct remap *remap = bw_xlator_private(xlator);
     const struct bw_moved_range *new = control->moved;
-    const struct bw_moved_range *last = remap->count ? &remap->ranges[remap->count - 1] : NULL;
+    const struct bw_moved_range *last = NULL;
+    if (remap->ranges.count)
+        last = &remap->ranges.items[remap->ranges.count - 1];
     if (new->length == 0 || new->from + new->length < new->from ||
         new->to + new->length < new->to || (last && new->from - last->from < last->length) ||
         (last && new->from < last->from))
         return bw_error_create(BW_ERROR_CORRUPT,
                                "remap of %" PRIu64 " bytes at %" PRIu64 ": invalid range",
                                new->length, new->from);
-    if (!BW_ARRAY_RESERVE(remap->ranges, remap->count, remap->capacity))
-        return bw_error_no_memory();
-    remap->ranges[remap->count++] = *new;
-    return NULL;
+    return moved_ranges_push(&remap->ranges, *new);
 }
 
 /* The current location of an address; `length` is cut to the contiguous part. */
 static uint64_t translate_address(const struct remap *remap, uint64_t address, uint32_t *length)
 {
-    size_t next = BW_FIRST_INDEX(i, remap->count, remap->ranges[i].from > address);
-    uint64_t limit = next < remap->count ? remap->ranges[next].from - address : UINT64_MAX;
-    const struct bw_moved_range *range = next ? &remap->ranges[next - 1] : NULL;
+    const struct bw_moved_range *ranges = remap->ranges.items;
+    const size_t count = remap->ranges.count;
+    const size_t next = BW_FIRST_INDEX(i, count, ranges[i].from > address);
+    uint64_t limit = next < count ? ranges[next].from - address : UINT64_MAX;
+    const struct bw_moved_range *range = next ? &ranges[next - 1] : NULL;
     bool moved = range && address - range->from < range->length;
     if (moved)
         limit = range->length - (address - range->from);
@@ -56,28 +56,7 @@ static uint64_t translate_address(const struct remap *remap, uint64_t address, u
     return address;
 }
 
-static struct bw_error *read_parts(const struct bw_frame *frame, struct bw_xlator *xlator,
-                                   struct bw_request *request)
-{
-    for (uint32_t done = 0; done < request->length;) {
-        struct bw_request part = *request;
-        part.length = request->length - done;
-        part.address =
-            translate_address(bw_xlator_private(xlator), request->address + done, &part.length);
-        part.buffer = (uint8_t *)request->buffer + done;
-        part.kind = BW_REQUEST_RAW; /* a piece of a block is no block */
-        part.keep = false;
-        part.expectation = NULL;
-        part.data = NULL;
-        bw_wind(frame, bw_xlator_child(xlator, 0), &part, 1);
-        if (part.error)
-            return part.error;
-        request->rebuilt |= part.rebuilt;
-        done += part.length;
-    }
-    return NULL;
-}
-
+/* A request in one range is passed on; others are read part by part. */
 static bool move_request(const struct bw_frame *frame, struct bw_xlator *xlator,
                          struct bw_request *request, struct bw_request *copy)
 {
@@ -85,7 +64,21 @@ static bool move_request(const struct bw_frame *frame, struct bw_xlator *xlator,
     copy->address = translate_address(bw_xlator_private(xlator), request->address, &length);
     if (length == request->length)
         return true;
-    request->error = read_parts(frame, xlator, request);
+    for (uint32_t done = 0; done < request->length && !request->error; done += length) {
+        struct bw_request part = *request;
+        length = request->length - done;
+        part.address =
+            translate_address(bw_xlator_private(xlator), request->address + done, &length);
+        part.length = length;
+        part.buffer = (uint8_t *)request->buffer + done;
+        part.kind = BW_REQUEST_RAW; /* a piece of a block is no block */
+        part.keep = false;
+        part.expectation = NULL;
+        part.data = NULL;
+        bw_wind(frame, bw_xlator_child(xlator, 0), &part, 1);
+        request->error = part.error;
+        request->rebuilt |= part.rebuilt;
+    }
     return false;
 }
 
@@ -118,7 +111,7 @@ static void advise(const struct bw_frame *frame, struct bw_xlator *xlator,
 static void dump(struct bw_xlator *xlator, struct bw_json *json)
 {
     const struct remap *remap = bw_xlator_private(xlator);
-    bw_json_number(json, "ranges", remap->count);
+    bw_json_number(json, "ranges", remap->ranges.count);
 }
 
 const struct bw_xlator_class bw_cluster_remap_class = {
