@@ -54,25 +54,17 @@ static double negative_logarithm(uint64_t number)
     return (64 - logarithm) * ln2;
 }
 
-static uint64_t exponential_delay(uint64_t mean, uint64_t hash)
-{
-    double times = negative_logarithm(hash ? hash : 1);
-    return times < LONGEST_EXPONENTIAL ? (uint64_t)(times * (double)mean)
-                                       : LONGEST_EXPONENTIAL * mean;
-}
-
 static uint64_t delay_of(const struct delay_gen *generator, uint64_t address)
 {
-    uint64_t hash = bw_hash_address(generator->seed, address);
-    switch (generator->distribution) {
-    case UNIFORM:
+    const uint64_t hash = bw_hash_address(generator->seed, address);
+    if (generator->distribution == UNIFORM)
         return hash % (2 * generator->delay + 1);
-    case EXPONENTIAL:
-        return exponential_delay(generator->delay, hash);
-    case FIXED:
-        break;
-    }
-    return generator->delay;
+    if (generator->distribution == FIXED)
+        return generator->delay;
+    const double times = negative_logarithm(hash ? hash : 1);
+    if (times >= LONGEST_EXPONENTIAL)
+        return LONGEST_EXPONENTIAL * generator->delay;
+    return (uint64_t)(times * (double)generator->delay);
 }
 
 /* Sleeps until a point in time, so that signals do not prolong the delay. */

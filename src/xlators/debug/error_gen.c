@@ -34,14 +34,6 @@ struct error_gen {
     atomic_uint_fast64_t faults;
 };
 
-static struct bw_error *check_range(const struct error_gen *generator)
-{
-    if (generator->start < generator->end)
-        return NULL;
-    return bw_error_create(BW_ERROR_USAGE, "start %" PRIu64 " is not below end %" PRIu64,
-                           generator->start, generator->end);
-}
-
 static struct bw_error *init(struct bw_xlator *xlator)
 {
     struct error_gen *generator = bw_xlator_private(xlator);
@@ -61,43 +53,31 @@ static struct bw_error *init(struct bw_xlator *xlator)
     /* any thread may read a block with any checksum, so initialize the library now */
     if (generator->action == STALE)
         BW_TRY(bw_checksum_prepare(BW_CHECKSUM_BLAKE2B));
-    return check_range(generator);
-}
-
-/* A request for any mirror counts as one for the first. */
-static unsigned copy_of(const struct bw_request *request)
-{
-    return request->copy ? request->copy : 1;
-}
-
-static bool overlaps_range(const struct error_gen *generator, const struct bw_request *request)
-{
-    uint64_t last;
-    if (__builtin_add_overflow(request->address, request->length - 1, &last))
-        last = UINT64_MAX;
-    return request->address < generator->end && last >= generator->start;
-}
-
-static bool is_drawn(const struct error_gen *generator, const struct bw_request *request)
-{
-    uint64_t hash = bw_hash_address(generator->seed, request->address);
-    hash = bw_hash_mix(bw_hash_mix(hash, request->kind), copy_of(request));
-    return hash % BW_PERCENT_100 < generator->rate;
-}
-
-/* Whether a request is for a block with a generation. */
-static bool can_be_stale(const struct bw_request *request)
-{
-    return request->kind == BW_REQUEST_TREE_BLOCK || request->kind == BW_REQUEST_SUPER;
+    if (generator->start < generator->end)
+        return NULL;
+    return bw_error_create(BW_ERROR_USAGE, "start %" PRIu64 " is not below end %" PRIu64,
+                           generator->start, generator->end);
 }
 
 /* Whether the rule applies to a request, apart from the counting. */
 static bool matches_rule(const struct error_gen *generator, const struct bw_request *request)
 {
-    return bw_request_kind_selected(generator->kind, request->kind) &&
-           overlaps_range(generator, request) &&
-           (!generator->copy || generator->copy == copy_of(request)) &&
-           (generator->action != STALE || can_be_stale(request)) && is_drawn(generator, request);
+    /* A request for any mirror counts as one for the first. */
+    const unsigned copy = request->copy ? request->copy : 1;
+    uint64_t last;
+    if (__builtin_add_overflow(request->address, request->length - 1, &last))
+        last = UINT64_MAX;
+    if (!bw_request_kind_selected(generator->kind, request->kind) ||
+        request->address >= generator->end || last < generator->start ||
+        (generator->copy && generator->copy != copy))
+        return false;
+    /* Only blocks with a generation can be stale. */
+    if (generator->action == STALE && request->kind != BW_REQUEST_TREE_BLOCK &&
+        request->kind != BW_REQUEST_SUPER)
+        return false;
+    uint64_t hash = bw_hash_address(generator->seed, request->address);
+    hash = bw_hash_mix(bw_hash_mix(hash, request->kind), copy);
+    return hash % BW_PERCENT_100 < generator->rate;
 }
 
 /* Counts a matching request; returns whether the rule hits it. */
@@ -109,69 +89,33 @@ static bool is_hit(struct error_gen *generator, const struct bw_request *request
     return generator->once ? number == generator->nth : number % generator->nth == 0;
 }
 
-static bool flip_bit(const struct error_gen *generator, struct bw_request *request)
+/* Simulates a lost write: changes a block to a valid one of the previous transaction. False if it
+ * is damaged or incomplete. */
+static bool make_stale(struct bw_request *request)
 {
-    uint64_t bit =
-        bw_hash_address(generator->seed, request->address) % (UINT64_C(8) * request->length);
-    ((uint8_t *)request->buffer)[bit / 8] ^= (uint8_t)(1u << bit % 8);
-    return true;
-}
-
-static bool zero_buffer(const struct error_gen *generator, struct bw_request *request)
-{
-    (void)generator;
-    memset(request->buffer, 0, request->length);
-    return true;
-}
-
-/* The whole request was read, because layers below could not check half a tree block. */
-static bool cut_short(const struct error_gen *generator, struct bw_request *request)
-{
-    (void)generator;
-    uint32_t half = request->length / 2;
-    memset((uint8_t *)request->buffer + half, POISON, request->length - half);
-    request->error = bw_error_create(
-        BW_ERROR_CORRUPT, "injected short read: %" PRIu32 " of %" PRIu32 " bytes at %" PRIu64, half,
-        request->length, request->address);
-    return true;
-}
-
-/* Finds the checksum type of a block; false if it is damaged or incomplete. */
-static bool find_checksum(const uint8_t *block, size_t length, enum bw_checksum_type *type)
-{
-    for (unsigned i = 0; i < BW_CHECKSUM_TYPES; i++)
-        if (bw_checksum_matches_block((enum bw_checksum_type)i, block, length)) {
-            *type = (enum bw_checksum_type)i;
-            return true;
-        }
-    return false;
-}
-
-/* Simulates a lost write: changes a block to a valid one of the previous transaction. */
-static bool make_older(uint8_t *block, size_t length, size_t generation_offset)
-{
-    enum bw_checksum_type type;
+    uint8_t *block = request->buffer;
+    size_t length = request->length, offset = offsetof(struct bw_disk_header, generation);
+    if (length < sizeof(struct bw_disk_header) || length > BW_MAX_NODESIZE)
+        return false;
+    if (request->kind == BW_REQUEST_SUPER) {
+        if (length < BW_SUPERBLOCK_SIZE)
+            return false;
+        length = BW_SUPERBLOCK_SIZE;
+        offset = offsetof(struct bw_disk_superblock, generation);
+    }
+    unsigned type = 0;
+    while (type < BW_CHECKSUM_TYPES &&
+           !bw_checksum_matches_block((enum bw_checksum_type)type, block, length))
+        type++;
     bw_le64 generation;
-    memcpy(&generation, block + generation_offset, sizeof generation);
-    if (!bw_get64(generation) || !find_checksum(block, length, &type))
+    memcpy(&generation, block + offset, sizeof generation);
+    if (!bw_get64(generation) || type == BW_CHECKSUM_TYPES)
         return false;
     generation = bw_put64(bw_get64(generation) - 1);
-    memcpy(block + generation_offset, &generation, sizeof generation);
-    bw_checksum_compute(type, block + BW_CSUM_SIZE, length - BW_CSUM_SIZE, block);
+    memcpy(block + offset, &generation, sizeof generation);
+    bw_checksum_compute((enum bw_checksum_type)type, block + BW_CSUM_SIZE, length - BW_CSUM_SIZE,
+                        block);
     return true;
-}
-
-static bool make_stale(const struct error_gen *generator, struct bw_request *request)
-{
-    (void)generator;
-    bool super = request->kind == BW_REQUEST_SUPER;
-    uint32_t least = super ? BW_SUPERBLOCK_SIZE : (uint32_t)sizeof(struct bw_disk_header);
-    if (request->length < least || request->length > BW_MAX_NODESIZE)
-        return false;
-    return super ? make_older(request->buffer, BW_SUPERBLOCK_SIZE,
-                              offsetof(struct bw_disk_superblock, generation))
-                 : make_older(request->buffer, request->length,
-                              offsetof(struct bw_disk_header, generation));
 }
 
 /* Fails a request if it is hit; the request is not passed on then. */
@@ -188,13 +132,32 @@ static bool pass_unless_hit(const struct bw_frame *frame, struct bw_xlator *xlat
 }
 
 /* The other actions, which alter a reply; false if they did not. */
-static bool (*const spoilers[])(const struct error_gen *, struct bw_request *) = {
-    [FLIP] = flip_bit, [ZERO] = zero_buffer, [SHORT] = cut_short, [STALE] = make_stale};
-
-static void spoil_request(struct error_gen *generator, struct bw_request *request)
+static bool alter_reply(const struct error_gen *generator, struct bw_request *request)
 {
-    if (!request->error && spoilers[generator->action](generator, request))
-        atomic_fetch_add_explicit(&generator->faults, 1, memory_order_relaxed);
+    uint8_t *bytes = request->buffer;
+    const uint32_t half = request->length / 2;
+    uint64_t bit;
+    switch (generator->action) {
+    case FLIP:
+        bit = bw_hash_address(generator->seed, request->address) % (UINT64_C(8) * request->length);
+        bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
+        return true;
+    case ZERO:
+        memset(bytes, 0, request->length);
+        return true;
+    case SHORT:
+        /* The whole request was read, because layers below could not check half a tree block. */
+        memset(bytes + half, POISON, request->length - half);
+        request->error = bw_error_create(
+            BW_ERROR_CORRUPT, "injected short read: %" PRIu32 " of %" PRIu32 " bytes at %" PRIu64,
+            half, request->length, request->address);
+        return true;
+    case STALE:
+        return make_stale(request);
+    case EIO_ERROR:
+        break;
+    }
+    return false;
 }
 
 static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator,
@@ -210,8 +173,9 @@ static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator
     }
     bw_wind(frame, bw_xlator_child(xlator, 0), requests, count);
     for (size_t i = 0; i < count; i++)
-        if (is_hit(generator, &requests[i]))
-            spoil_request(generator, &requests[i]);
+        if (is_hit(generator, &requests[i]) && !requests[i].error &&
+            alter_reply(generator, &requests[i]))
+            atomic_fetch_add_explicit(&generator->faults, 1, memory_order_relaxed);
 }
 
 static void dump(struct bw_xlator *xlator, struct bw_json *json)

@@ -26,17 +26,6 @@ static struct bw_error *init(struct bw_xlator *xlator)
     return bw_sink_open(xlator, &stats->sink);
 }
 
-/* Counts the leading requests of one kind and one size; in most batches these are all requests. */
-static size_t count_run(struct io_stats *stats, const struct bw_request *requests, size_t count)
-{
-    size_t run = 0;
-    while (run < count && requests[run].kind == requests->kind &&
-           requests[run].length == requests->length)
-        run++;
-    bw_values_add(&bw_cpu_tally(&stats->kinds[requests->kind])->sizes, requests->length, run);
-    return run;
-}
-
 /* The time of single requests within a batch is not known: a call is counted for the kind of its
  * first request. */
 static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator,
@@ -48,8 +37,15 @@ static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator
     bw_wind(frame, bw_xlator_child(xlator, 0), requests, count);
     uint64_t end = bw_probes_now(probes);
     bw_values_add(&bw_cpu_tally(&stats->kinds[requests->kind])->times, end - begin, 1);
-    for (size_t done = 0; done < count;)
-        done += count_run(stats, requests + done, count - done);
+    /* The sizes of requests of one kind and one size together; mostly, these are all requests. */
+    for (size_t first = 0, next = 0; first < count; first = next) {
+        const struct bw_request *request = &requests[first];
+        while (next < count && requests[next].kind == request->kind &&
+               requests[next].length == request->length)
+            next++;
+        bw_values_add(&bw_cpu_tally(&stats->kinds[request->kind])->sizes, request->length,
+                      next - first);
+    }
 }
 
 /* Reporting. */
@@ -73,57 +69,32 @@ static void add_values(struct bw_json *json, const char *name, const struct bw_v
     bw_json_end(json);
 }
 
-static void add_kind(struct bw_json *json, const char *name, const struct bw_tally_totals *totals)
-{
-    bw_json_begin_object(json, name);
-    bw_json_number(json, "calls", totals->times.count);
-    bw_json_number(json, "requests", totals->sizes.count);
-    bw_json_number(json, "bytes", totals->sizes.sum);
-    bw_json_number(json, "errors", totals->errors);
-    add_values(json, "request_bytes", &totals->sizes);
-    add_values(json, "call_nanoseconds", &totals->times);
-    bw_json_end(json);
-}
-
 static void dump(struct bw_xlator *xlator, struct bw_json *json)
 {
     bw_json_begin_object(json, "kinds");
     for (enum bw_request_kind kind = 0; kind < BW_REQUEST_KINDS; kind++) {
         const struct bw_tally_totals totals = total_of(xlator, kind);
-        if (totals.sizes.count)
-            add_kind(json, bw_request_kind_name(kind), &totals);
+        if (!totals.sizes.count)
+            continue;
+        bw_json_begin_object(json, bw_request_kind_name(kind));
+        bw_json_number(json, "calls", totals.times.count);
+        bw_json_number(json, "requests", totals.sizes.count);
+        bw_json_number(json, "bytes", totals.sizes.sum);
+        bw_json_number(json, "errors", totals.errors);
+        add_values(json, "request_bytes", &totals.sizes);
+        add_values(json, "call_nanoseconds", &totals.times);
+        bw_json_end(json);
     }
     bw_json_end(json);
 }
 
-static void report_json(struct bw_xlator *xlator, struct bw_buffer *text)
-{
-    struct bw_json json = bw_json_start(text, false);
-    bw_json_begin_object(&json, NULL);
-    bw_json_text(&json, "volume", bw_xlator_name(xlator));
-    dump(xlator, &json);
-    bw_json_end(&json);
-    bw_buffer_append_byte(text, '\n');
-}
-
-static void append_values(struct bw_buffer *text, const char *what,
+static void append_values(struct bw_buffer *text, const char *subject,
                           const struct bw_values_total *values)
 {
     if (values->count)
         bw_buffer_format(text,
                          "    %s: minimum %" PRIu64 ", average %" PRIu64 ", maximum %" PRIu64 "\n",
-                         what, values->least, values->sum / values->count, values->most);
-}
-
-static void report_kind(struct bw_buffer *text, const char *name,
-                        const struct bw_tally_totals *totals)
-{
-    bw_buffer_format(
-        text,
-        "  %s: calls %" PRIu64 ", requests %" PRIu64 ", bytes %" PRIu64 ", errors %" PRIu64 "\n",
-        name, totals->times.count, totals->sizes.count, totals->sizes.sum, totals->errors);
-    append_values(text, "bytes of a request", &totals->sizes);
-    append_values(text, "nanoseconds of a call", &totals->times);
+                         subject, values->least, values->sum / values->count, values->most);
 }
 
 static void report_text(struct bw_xlator *xlator, struct bw_buffer *text)
@@ -132,20 +103,36 @@ static void report_text(struct bw_xlator *xlator, struct bw_buffer *text)
     bw_buffer_append_byte(text, '\n');
     for (enum bw_request_kind kind = 0; kind < BW_REQUEST_KINDS; kind++) {
         const struct bw_tally_totals totals = total_of(xlator, kind);
-        if (totals.sizes.count)
-            report_kind(text, bw_request_kind_name(kind), &totals);
+        if (!totals.sizes.count)
+            continue;
+        bw_buffer_format(text,
+                         "  %s: calls %" PRIu64 ", requests %" PRIu64 ", bytes %" PRIu64
+                         ", errors %" PRIu64 "\n",
+                         bw_request_kind_name(kind), totals.times.count, totals.sizes.count,
+                         totals.sizes.sum, totals.errors);
+        append_values(text, "bytes of a request", &totals.sizes);
+        append_values(text, "nanoseconds of a call", &totals.times);
     }
 }
 
 static void fini(struct bw_xlator *xlator)
 {
     struct io_stats *stats = bw_xlator_private(xlator);
-    if (stats->sink.descriptor >= 0) {
-        struct bw_buffer text = {0};
-        (stats->as_json ? report_json : report_text)(xlator, &text);
-        bw_sink_write(xlator, &stats->sink, &text);
-        bw_sink_close(xlator, &stats->sink);
+    struct bw_buffer text = {0};
+    if (stats->sink.descriptor < 0)
+        return;
+    if (stats->as_json) {
+        struct bw_json json = bw_json_start(&text, false);
+        bw_json_begin_object(&json, NULL);
+        bw_json_text(&json, "volume", bw_xlator_name(xlator));
+        dump(xlator, &json);
+        bw_json_end(&json);
+        bw_buffer_append_byte(&text, '\n');
+    } else {
+        report_text(xlator, &text);
     }
+    bw_sink_write(xlator, &stats->sink, &text);
+    bw_sink_close(xlator, &stats->sink);
 }
 
 static const char *const format_choices[] = {"text", "json", NULL};

@@ -22,21 +22,6 @@ struct bw_error *bw_sink_open(const struct bw_xlator *xlator, struct bw_sink *si
     return NULL;
 }
 
-static struct bw_error *write_all(const struct bw_sink *sink, const struct bw_buffer *text)
-{
-    if (text->failed)
-        return bw_error_no_memory();
-    if (sink->descriptor < 0) /* bw_sink_open() failed, and the layer is being destroyed */
-        return NULL;
-    for (size_t done = 0; done < text->length;) {
-        ssize_t written = write(sink->descriptor, text->data + done, text->length - done);
-        if (written < 0 && errno != EINTR)
-            return bw_error_from_errno(errno, "cannot write");
-        done += written < 0 ? 0 : (size_t)written;
-    }
-    return NULL;
-}
-
 /* Reports the first error. */
 static void report_incomplete(const struct bw_xlator *xlator, struct bw_sink *sink,
                               struct bw_error *error)
@@ -52,7 +37,17 @@ static void report_incomplete(const struct bw_xlator *xlator, struct bw_sink *si
 
 void bw_sink_write(const struct bw_xlator *xlator, struct bw_sink *sink, struct bw_buffer *text)
 {
-    report_incomplete(xlator, sink, write_all(sink, text));
+    struct bw_error *error = text->failed ? bw_error_no_memory() : NULL;
+    size_t done = 0;
+    /* Without a descriptor, bw_sink_open() failed, and the layer is being destroyed. */
+    while (!error && sink->descriptor >= 0 && done < text->length) {
+        const ssize_t written = write(sink->descriptor, text->data + done, text->length - done);
+        if (written >= 0)
+            done += (size_t)written;
+        else if (errno != EINTR)
+            error = bw_error_from_errno(errno, "cannot write");
+    }
+    report_incomplete(xlator, sink, error);
     bw_buffer_free(text);
 }
 

@@ -29,7 +29,7 @@ static void fini(struct bw_xlator *xlator)
     bw_sink_close(xlator, &trace->sink);
 }
 
-/* Appends what every line begins with: depth, name, direction, address and length. */
+/* Appends the beginning of a line: depth, name, direction, address and length. */
 static void begin_line(const struct bw_frame *frame, const struct bw_xlator *xlator, char direction,
                        const char *operation, uint64_t address, uint64_t length,
                        struct bw_buffer *text)
@@ -47,33 +47,30 @@ static void append_result(const struct bw_error *error, struct bw_buffer *text)
         bw_escape_words(text, error->message);
 }
 
-static void append_request(const struct bw_frame *frame, const struct bw_xlator *xlator,
-                           char direction, const struct bw_request *request, struct bw_buffer *text)
-{
-    const struct bw_tree_block_expectation *wanted = request->expectation;
-    begin_line(frame, xlator, direction, bw_request_kind_name(request->kind), request->address,
-               request->length, text);
-    if (request->copy)
-        bw_buffer_format(text, " copy %u", request->copy);
-    else
-        bw_buffer_format(text, " copy any");
-    if (direction == '<')
-        append_result(request->error, text);
-    else if (request->kind == BW_REQUEST_TREE_BLOCK && wanted)
-        bw_buffer_format(text, " owner %" PRIu64 " level %u generation %" PRIu64, wanted->owner,
-                         wanted->level, wanted->generation);
-    bw_buffer_append_byte(text, '\n');
-}
-
 /* Writes all lines of a batch at once. */
 static void trace_batch(const struct bw_frame *frame, const struct bw_xlator *xlator,
                         char direction, const struct bw_request *requests, size_t count)
 {
     struct trace *trace = bw_xlator_private(xlator);
     struct bw_buffer text = {0};
-    for (size_t i = 0; i < count; i++)
-        if (bw_request_kind_selected(trace->kind, requests[i].kind))
-            append_request(frame, xlator, direction, &requests[i], &text);
+    for (size_t i = 0; i < count; i++) {
+        const struct bw_request *request = &requests[i];
+        const struct bw_tree_block_expectation *wanted = request->expectation;
+        if (!bw_request_kind_selected(trace->kind, request->kind))
+            continue;
+        begin_line(frame, xlator, direction, bw_request_kind_name(request->kind), request->address,
+                   request->length, &text);
+        if (request->copy)
+            bw_buffer_format(&text, " copy %u", request->copy);
+        else
+            bw_buffer_format(&text, " copy any");
+        if (direction == '<')
+            append_result(request->error, &text);
+        else if (request->kind == BW_REQUEST_TREE_BLOCK && wanted)
+            bw_buffer_format(&text, " owner %" PRIu64 " level %u generation %" PRIu64,
+                             wanted->owner, wanted->level, wanted->generation);
+        bw_buffer_append_byte(&text, '\n');
+    }
     bw_sink_write(xlator, &trace->sink, &text);
 }
 
@@ -83,17 +80,6 @@ static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator
     trace_batch(frame, xlator, '>', requests, count);
     bw_wind(frame, bw_xlator_child(xlator, 0), requests, count);
     trace_batch(frame, xlator, '<', requests, count);
-}
-
-static void append_location(const struct bw_map_reply *reply, struct bw_buffer *text)
-{
-    const struct bw_location *location = &reply->location;
-    bw_buffer_format(text, " ok: copies %u device %" PRIu64 " offset %" PRIu64 " length %" PRIu32,
-                     reply->copies, location->devid, location->offset, reply->length);
-    if (!location->present)
-        bw_buffer_format(text, " missing");
-    if (location->rebuilt)
-        bw_buffer_format(text, " rebuilt");
 }
 
 static struct bw_error *map(const struct bw_frame *frame, struct bw_xlator *xlator,
@@ -112,10 +98,17 @@ static struct bw_error *map(const struct bw_frame *frame, struct bw_xlator *xlat
     if (trace->all_operations) {
         begin_line(frame, xlator, '<', "map", address, length, &answered);
         bw_buffer_format(&answered, " copy %u", copy);
-        if (error)
-            append_result(error, &answered);
-        else
-            append_location(reply, &answered);
+        append_result(error, &answered);
+        if (!error) {
+            const struct bw_location *location = &reply->location;
+            bw_buffer_format(&answered,
+                             ": copies %u device %" PRIu64 " offset %" PRIu64 " length %" PRIu32,
+                             reply->copies, location->devid, location->offset, reply->length);
+            if (!location->present)
+                bw_buffer_format(&answered, " missing");
+            if (location->rebuilt)
+                bw_buffer_format(&answered, " rebuilt");
+        }
         bw_buffer_append_byte(&answered, '\n');
         bw_sink_write(xlator, &trace->sink, &answered);
     }

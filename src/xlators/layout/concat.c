@@ -5,7 +5,7 @@
  */
 #include <stdlib.h>
 
-#include "base/cleanup.h"
+#include "base/search.h"
 #include "xlators/classes.h"
 #include "xlators/layout/pieces.h"
 
@@ -46,15 +46,7 @@ static uint64_t size(struct bw_xlator *xlator)
 /* The part that contains an address, which must be less than the size. */
 static size_t find_part(const struct concat *concat, uint64_t address)
 {
-    size_t low = 0, high = concat->count - 1;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (concat->ends[middle] > address)
-            high = middle;
-        else
-            low = middle + 1;
-    }
-    return low;
+    return BW_FIRST_INDEX(i, concat->count - 1, concat->ends[i] > address);
 }
 
 static uint64_t begin_of(const struct concat *concat, size_t part)
@@ -98,50 +90,36 @@ static void read_pieces(const struct bw_frame *frame, struct bw_xlator *xlator,
     }
 }
 
-/* Requests in the same part. */
-struct run {
-    size_t part, count;
-    struct bw_request inner[BW_BATCH];
-    struct bw_request *wanted[BW_BATCH];
-};
-
-static void end_run(const struct bw_frame *frame, struct bw_xlator *xlator, struct run *run)
-{
-    bw_wind(frame, bw_xlator_child(xlator, run->part), run->inner, run->count);
-    for (size_t i = 0; i < run->count; i++)
-        bw_request_answer(run->wanted[i], &run->inner[i]);
-    run->count = 0;
-}
-
-static void add_to_run(const struct bw_frame *frame, struct bw_xlator *xlator, struct run *run,
-                       size_t part, struct bw_request *request)
-{
-    if (part != run->part || run->count == BW_BATCH)
-        end_run(frame, xlator, run);
-    run->part = part;
-    run->inner[run->count] = *request;
-    run->inner[run->count].address -= begin_of(bw_xlator_private(xlator), part);
-    run->wanted[run->count++] = request;
-}
-
+/* Passes on successive requests in the same part together. */
 static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator,
                           struct bw_request *requests, size_t count)
 {
     const struct concat *concat = bw_xlator_private(xlator);
-    uint64_t whole = size(xlator);
-    struct run run = {.count = 0};
-    for (size_t i = 0; i < count; i++) {
-        struct bw_request *request = &requests[i];
-        request->error = bw_request_check_end("the parts end", whole, request);
-        if (request->error)
-            continue;
-        size_t part = find_part(concat, request->address);
-        if (request->length > concat->ends[part] - request->address)
-            read_pieces(frame, xlator, request);
-        else
-            add_to_run(frame, xlator, &run, part, request);
+    const uint64_t whole = size(xlator);
+    for (size_t i = 0; i < count;) {
+        struct bw_request inner[BW_BATCH], *wholes[BW_BATCH];
+        size_t found = 0, part = 0;
+        for (; i < count && found < BW_BATCH; i++) {
+            struct bw_request *request = &requests[i];
+            request->error = bw_request_check_end("the parts end", whole, request);
+            if (request->error)
+                continue;
+            const size_t its_part = find_part(concat, request->address);
+            if (request->length > concat->ends[its_part] - request->address) {
+                read_pieces(frame, xlator, request);
+                continue;
+            }
+            if (found && its_part != part)
+                break;
+            part = its_part;
+            inner[found] = *request;
+            inner[found].address -= begin_of(concat, part);
+            wholes[found++] = request;
+        }
+        bw_wind(frame, bw_xlator_child(xlator, part), inner, found);
+        for (size_t k = 0; k < found; k++)
+            bw_request_answer(wholes[k], &inner[k]);
     }
-    end_run(frame, xlator, &run);
 }
 
 /* Read-ahead is passed to every part that it touches. */

@@ -48,28 +48,23 @@ static bool find(const struct bw_frame *frame, struct bw_xlator *device, struct 
 
 const struct bw_container_type bw_metadump_container = {.layer = "layout/metadump", .find = find};
 
-static struct bw_error *check_header(const struct bw_metadump_header *header, uint64_t offset)
-{
-    if (bw_get64(header->magic) != BW_METADUMP_MAGIC || bw_get64(header->offset) != offset)
-        return bw_error_create(BW_ERROR_CORRUPT, "no cluster of the dump begins at %" PRIu64,
-                               offset);
-    if (bw_get32(header->count) > BW_METADUMP_ENTRIES)
-        return bw_error_create(BW_ERROR_CORRUPT,
-                               "the cluster at %" PRIu64 " of the dump has %" PRIu32 " pieces",
-                               offset, bw_get32(header->count));
-    if (header->compression > BW_METADUMP_ZLIB)
-        return bw_error_create(BW_ERROR_UNSUPPORTED,
-                               "the cluster at %" PRIu64 " of the dump has compression %u", offset,
-                               header->compression);
-    return NULL;
-}
-
 /* Adds the pieces of a cluster; sets `offset` to the next cluster. */
 static struct bw_error *add_cluster(struct pieces *index, const union bw_metadump_index *block,
                                     uint64_t size, uint64_t *offset)
 {
     const struct bw_metadump_header *header = &block->cluster.header;
     const bool compressed = header->compression == BW_METADUMP_ZLIB;
+    if (bw_get64(header->magic) != BW_METADUMP_MAGIC || bw_get64(header->offset) != *offset)
+        return bw_error_create(BW_ERROR_CORRUPT, "no cluster of the dump begins at %" PRIu64,
+                               *offset);
+    if (bw_get32(header->count) > BW_METADUMP_ENTRIES)
+        return bw_error_create(BW_ERROR_CORRUPT,
+                               "the cluster at %" PRIu64 " of the dump has %" PRIu32 " pieces",
+                               *offset, bw_get32(header->count));
+    if (header->compression > BW_METADUMP_ZLIB)
+        return bw_error_create(BW_ERROR_UNSUPPORTED,
+                               "the cluster at %" PRIu64 " of the dump has compression %u", *offset,
+                               header->compression);
     uint64_t at = *offset + BW_METADUMP_BLOCK;
     for (uint32_t i = 0; i < bw_get32(header->count); i++) {
         const struct bw_metadump_entry *entry = &block->cluster.entries[i];
@@ -112,8 +107,6 @@ static struct bw_error *read_index(const struct bw_frame *frame, struct bw_xlato
     for (uint64_t offset = 0; !error && offset < size && size - offset >= BW_METADUMP_BLOCK;) {
         union bw_metadump_index block;
         error = bw_read_raw(frame, device, offset, &block, BW_METADUMP_BLOCK);
-        if (!error)
-            error = check_header(&block.cluster.header, offset);
         if (!error)
             error = add_cluster(index, &block, size, &offset);
     }
@@ -239,18 +232,6 @@ static bool copy_kept(struct metadump *dump, const struct piece *piece, uint64_t
     return false;
 }
 
-/* Replaces the least recently used piece. The lock must be held. */
-static void cache_piece(struct metadump *dump, const struct kept *piece)
-{
-    struct kept *oldest = &dump->kept[0];
-    for (unsigned i = 1; i < KEPT; i++)
-        if (dump->kept[i].used < oldest->used)
-            oldest = &dump->kept[i];
-    free(oldest->bytes);
-    *oldest = *piece;
-    oldest->used = ++dump->reads;
-}
-
 /* Decompresses a piece. Its buffer grows on demand, because the format does not store the
  * decompressed length. */
 static struct bw_error *decompress_piece(const struct bw_frame *frame, struct bw_xlator *xlator,
@@ -311,8 +292,14 @@ static struct bw_error *read_compressed(const struct bw_frame *frame, struct bw_
         free(fresh.bytes);
         return error;
     }
+    /* It replaces the least recently used piece. */
     pthread_mutex_lock(&dump->lock);
-    cache_piece(dump, &fresh);
+    struct kept *oldest = &dump->kept[0];
+    for (unsigned i = 1; i < KEPT; i++)
+        if (dump->kept[i].used < oldest->used)
+            oldest = &dump->kept[i];
+    free(oldest->bytes);
+    *oldest = fresh;
     copy_kept(dump, piece, from, buffer, length);
     pthread_mutex_unlock(&dump->lock);
     return NULL;

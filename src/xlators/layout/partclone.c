@@ -52,12 +52,6 @@ struct disk_2 {
 static_assert(sizeof(struct disk_1) == 4160, "as on disk");
 static_assert(sizeof(struct disk_2) == 110, "as on disk");
 
-/* A page of the map. */
-struct slot {
-    uint64_t page; /* its number plus 1; 0: empty */
-    uint8_t bytes[PAGE];
-};
-
 struct partclone {
     uint64_t size, blocks;
     uint32_t block_size;
@@ -68,8 +62,10 @@ struct partclone {
     uint64_t *ranks;                         /* blocks in the image before each page of the map */
     uint64_t page_count;
     pthread_mutex_t lock; /* protects the slots */
-    bool has_lock;
-    struct slot slots[SLOTS];
+    struct {
+        uint64_t page; /* its number plus 1; 0: empty */
+        uint8_t bytes[PAGE];
+    } slots[SLOTS]; /* pages of the map */
 };
 
 /* The CRC-32 of zlib without the final inversion. */
@@ -81,65 +77,59 @@ static uint32_t checksum_of(uint32_t before, const void *bytes, size_t length)
 static struct bw_error *read_bytes(const struct bw_frame *frame, struct bw_xlator *device,
                                    uint64_t offset, size_t length, void *buffer)
 {
-    struct bw_request request = {
-        .kind = BW_REQUEST_RAW, .length = (uint32_t)length, .address = offset, .buffer = buffer};
     const uint64_t size = bw_xlator_size(device);
     if (offset > size || length > size - offset)
         return bw_error_create(BW_ERROR_CORRUPT,
                                "the partclone image is cut off: it ends at %" PRIu64
                                ", before %" PRIu64,
                                size, offset + length);
-    bw_wind(frame, device, &request, 1);
-    return request.error;
-}
-
-static bool is_magic(const char *version, const char *wanted, const char *begin)
-{
-    return memcmp(begin, magic, sizeof magic) == 0 && memcmp(version, wanted, 4) == 0;
+    return bw_read_raw(frame, device, offset, buffer, length);
 }
 
 /* Headers. */
 
-static void decode_1(const struct disk_1 *disk, struct partclone *partclone)
-{
-    partclone->block_size = bw_get32(disk->block_size);
-    partclone->blocks = bw_get64(disk->blocks);
-    partclone->size = bw_get64(disk->device_size);
-    partclone->has_bytes = true;
-    partclone->map = sizeof *disk;
-    partclone->map_length = partclone->blocks;
-    partclone->data = partclone->map + partclone->map_length + sizeof map_end;
-    partclone->checksum_size = 4;
-    partclone->checksum_blocks = 1;
-}
-
-static struct bw_error *decode_2(const struct disk_2 *disk, struct partclone *partclone)
+static struct bw_error *read_header(struct bw_xlator *device, struct partclone *partclone)
 {
     enum { ORDER = 0xc0de, BITS = 1, CHECKSUM = 4 };
-    const size_t covered = offsetof(struct disk_2, checksum);
-    if (bw_get16(disk->byte_order) != ORDER)
-        return bw_error_create(BW_ERROR_UNSUPPORTED,
-                               "a partclone image of a big-endian machine is not read");
-    if (checksum_of(UINT32_MAX, disk, covered) != bw_get32(disk->checksum))
-        return bw_error_create(BW_ERROR_CORRUPT,
-                               "the checksum of the header of the partclone image is wrong");
-    partclone->block_size = bw_get32(disk->block_size);
-    partclone->blocks = bw_get64(disk->blocks);
-    partclone->size = bw_get64(disk->device_size);
-    partclone->has_bytes = disk->map_mode != BITS;
-    partclone->map = sizeof *disk;
-    partclone->map_length = partclone->has_bytes
-                                ? partclone->blocks
-                                : partclone->blocks / 8 + (partclone->blocks % 8 != 0);
-    partclone->data = partclone->map + partclone->map_length + CHECKSUM;
-    partclone->checksum_size = bw_get16(disk->checksum_size);
-    partclone->checksum_blocks = bw_get32(disk->checksum_blocks);
-    return NULL;
-}
+    struct disk_1 first;
+    struct disk_2 second;
+    BW_TRY(read_bytes(NULL, device, 0, sizeof second, &second));
+    if (memcmp(second.magic, magic, sizeof magic) == 0 && memcmp(second.version, "0002", 4) == 0) {
+        if (bw_get16(second.byte_order) != ORDER)
+            return bw_error_create(BW_ERROR_UNSUPPORTED,
+                                   "a partclone image of a big-endian machine is not read");
+        if (checksum_of(UINT32_MAX, &second, offsetof(struct disk_2, checksum)) !=
+            bw_get32(second.checksum))
+            return bw_error_create(BW_ERROR_CORRUPT,
+                                   "the checksum of the header of the partclone image is wrong");
+        partclone->block_size = bw_get32(second.block_size);
+        partclone->blocks = bw_get64(second.blocks);
+        partclone->size = bw_get64(second.device_size);
+        partclone->has_bytes = second.map_mode != BITS;
+        partclone->map = sizeof second;
+        partclone->map_length = partclone->blocks;
+        if (!partclone->has_bytes)
+            partclone->map_length = partclone->blocks / 8 + (partclone->blocks % 8 != 0);
+        partclone->data = partclone->map + partclone->map_length + CHECKSUM;
+        partclone->checksum_size = bw_get16(second.checksum_size);
+        partclone->checksum_blocks = bw_get32(second.checksum_blocks);
+    } else {
+        BW_TRY(read_bytes(NULL, device, 0, sizeof first, &first));
+        if (memcmp(first.magic, magic, sizeof magic) != 0 || memcmp(first.version, "0001", 4) != 0)
+            return bw_error_create(BW_ERROR_UNSUPPORTED, "a partclone image of an unknown version");
+        partclone->block_size = bw_get32(first.block_size);
+        partclone->blocks = bw_get64(first.blocks);
+        partclone->size = bw_get64(first.device_size);
+        partclone->has_bytes = true;
+        partclone->map = sizeof first;
+        partclone->map_length = partclone->blocks;
+        partclone->data = partclone->map + partclone->map_length + sizeof map_end;
+        partclone->checksum_size = 4;
+        partclone->checksum_blocks = 1;
+    }
 
-static struct bw_error *check_numbers(struct partclone *partclone, uint64_t image_size)
-{
     const uint32_t block = partclone->block_size;
+    const uint64_t image_size = bw_xlator_size(device);
     if (!block || block > LARGEST_BLOCK || block & (block - 1) || !partclone->blocks ||
         partclone->blocks > INT64_MAX / block)
         return bw_error_create(BW_ERROR_CORRUPT,
@@ -147,28 +137,11 @@ static struct bw_error *check_numbers(struct partclone *partclone, uint64_t imag
                                partclone->blocks, block);
     if (partclone->map_length > image_size || partclone->data > image_size)
         return bw_error_create(BW_ERROR_CORRUPT, "the partclone image ends in its map of blocks");
+    if (partclone->checksum_size && !partclone->checksum_blocks)
+        return bw_error_create(BW_ERROR_CORRUPT, "the partclone image has checksums of no blocks");
     if (!partclone->size || partclone->size > partclone->blocks * block)
         partclone->size = partclone->blocks * block;
     return NULL;
-}
-
-static struct bw_error *read_header(const struct bw_frame *frame, struct bw_xlator *device,
-                                    struct partclone *partclone)
-{
-    union {
-        struct disk_1 first;
-        struct disk_2 second;
-    } disk;
-    BW_TRY(read_bytes(frame, device, 0, sizeof disk.second, &disk.second));
-    if (is_magic(disk.second.version, "0002", disk.second.magic)) {
-        BW_TRY(decode_2(&disk.second, partclone));
-    } else {
-        BW_TRY(read_bytes(frame, device, 0, sizeof disk.first, &disk.first));
-        if (!is_magic(disk.first.version, "0001", disk.first.magic))
-            return bw_error_create(BW_ERROR_UNSUPPORTED, "a partclone image of an unknown version");
-        decode_1(&disk.first, partclone);
-    }
-    return check_numbers(partclone, bw_xlator_size(device));
 }
 
 /* The map. */
@@ -204,29 +177,11 @@ static uint64_t count_before(const struct partclone *partclone, const uint8_t *b
     return count;
 }
 
-/* The end of a version 1 map is marked by a text, that of version 2 has a checksum. */
-static struct bw_error *check_map_end(struct bw_xlator *xlator, uint32_t checksum)
-{
-    const struct partclone *partclone = bw_xlator_private(xlator);
-    char end[8];
-    const size_t length = (size_t)(partclone->data - partclone->map - partclone->map_length);
-    BW_TRY(read_bytes(NULL, bw_xlator_child(xlator, 0), partclone->map + partclone->map_length,
-                      length, end));
-    bw_le32 stored;
-    memcpy(&stored, end, sizeof stored);
-    bool is_right = length == sizeof map_end ? memcmp(end, map_end, sizeof map_end) == 0
-                                             : bw_get32(stored) == checksum;
-    if (!is_right)
-        bw_xlator_report(
-            xlator, BW_WARNING,
-            bw_error_create(BW_ERROR_CORRUPT,
-                            "the map of the blocks in the partclone image is damaged"));
-    return NULL;
-}
-
+/* Counts the blocks before each page of the map. A damaged map is reported. */
 static struct bw_error *count_blocks(struct bw_xlator *xlator)
 {
     struct partclone *partclone = bw_xlator_private(xlator);
+    struct bw_xlator *device = bw_xlator_child(xlator, 0);
     uint8_t bytes[PAGE];
     uint64_t rank = 0;
     uint32_t checksum = UINT32_MAX;
@@ -237,14 +192,28 @@ static struct bw_error *count_blocks(struct bw_xlator *xlator)
     for (uint64_t page = 0; page < partclone->page_count; page++) {
         const size_t length = page_length(partclone, page);
         memset(bytes, 0, sizeof bytes);
-        BW_TRY(read_bytes(NULL, bw_xlator_child(xlator, 0), partclone->map + page * PAGE, length,
-                          bytes));
+        BW_TRY(read_bytes(NULL, device, partclone->map + page * PAGE, length, bytes));
         checksum = checksum_of(checksum, bytes, length);
         partclone->ranks[page] = rank;
         rank += count_before(partclone, bytes, blocks_of_page(partclone));
     }
     partclone->ranks[partclone->page_count] = rank;
-    return check_map_end(xlator, checksum);
+
+    /* A text follows the map of version 1, a checksum the map of version 2. */
+    char end[8];
+    bw_le32 stored;
+    const uint64_t map_ends = partclone->map + partclone->map_length;
+    const size_t length = (size_t)(partclone->data - map_ends);
+    BW_TRY(read_bytes(NULL, device, map_ends, length, end));
+    memcpy(&stored, end, sizeof stored);
+    bool is_valid = bw_get32(stored) == checksum;
+    if (length == sizeof map_end)
+        is_valid = memcmp(end, map_end, sizeof map_end) == 0;
+    if (!is_valid)
+        bw_xlator_report(xlator, BW_WARNING,
+                         bw_error_create(BW_ERROR_CORRUPT, "the map of the blocks in the partclone "
+                                                           "image is damaged"));
+    return NULL;
 }
 
 /* Loads a page of the map into its slot; the lock is held. */
@@ -252,26 +221,20 @@ static struct bw_error *load_page(const struct bw_frame *frame, struct bw_xlator
                                   uint64_t page, const uint8_t **bytes)
 {
     struct partclone *partclone = bw_xlator_private(xlator);
-    struct slot *slot = &partclone->slots[page % SLOTS];
-    *bytes = slot->bytes;
-    if (slot->page == page + 1)
+    const uint64_t slot = page % SLOTS;
+    uint8_t *kept = partclone->slots[slot].bytes;
+    *bytes = kept;
+    if (partclone->slots[slot].page == page + 1)
         return NULL;
-    slot->page = 0;
-    memset(slot->bytes, 0, sizeof slot->bytes);
+    partclone->slots[slot].page = 0;
+    memset(kept, 0, PAGE);
     BW_TRY(read_bytes(frame, bw_xlator_child(xlator, 0), partclone->map + page * PAGE,
-                      page_length(partclone, page), slot->bytes));
-    slot->page = page + 1;
+                      page_length(partclone, page), kept));
+    partclone->slots[slot].page = page + 1;
     return NULL;
 }
 
 /* Reading. */
-
-static uint64_t offset_of(const struct partclone *partclone, uint64_t rank)
-{
-    const uint64_t checksums =
-        partclone->checksum_size ? rank / partclone->checksum_blocks * partclone->checksum_size : 0;
-    return partclone->data + rank * partclone->block_size + checksums;
-}
 
 /* Finds a run of blocks that are next to each other in the image. `length` is set to the bytes from
  * `address` to its end, or 0 if the block is not in the image. */
@@ -290,53 +253,54 @@ static struct bw_error *find_run(const struct bw_frame *frame, struct bw_xlator 
     uint64_t end = begin;
     if (!error && bit_at(partclone, bytes, begin)) {
         const uint64_t rank = partclone->ranks[page] + count_before(partclone, bytes, begin);
-        const uint64_t strip = partclone->checksum_size
-                                   ? partclone->checksum_blocks - rank % partclone->checksum_blocks
-                                   : per_page;
-        while (end < per_page && end - begin < strip && bit_at(partclone, bytes, end))
+        const uint32_t strip = partclone->checksum_blocks;
+        uint64_t most = per_page;
+        *offset = partclone->data + rank * partclone->block_size + inside;
+        if (partclone->checksum_size) {
+            most = strip - rank % strip;
+            *offset += rank / strip * partclone->checksum_size;
+        }
+        while (end < per_page && end - begin < most && bit_at(partclone, bytes, end))
             end++;
-        *offset = offset_of(partclone, rank) + inside;
         *length = (end - begin) * partclone->block_size - inside;
     }
     pthread_mutex_unlock(&partclone->lock);
     return error;
 }
 
-static struct bw_error *read_run(const struct bw_frame *frame, struct bw_xlator *xlator,
-                                 struct bw_request *request, uint32_t *done)
-{
-    const struct partclone *partclone = bw_xlator_private(xlator);
-    const uint64_t address = request->address + *done;
-    const uint32_t left = request->length - *done;
-    uint64_t offset, length;
-    BW_TRY(find_run(frame, xlator, address, &offset, &length));
-    if (!length)
-        return bw_error_create(BW_ERROR_CORRUPT,
-                               "block %" PRIu64 " at %" PRIu64 " is not in the backup",
-                               address / partclone->block_size, address);
-    struct bw_request part = *request;
-    part.address = offset;
-    part.length = length < left ? (uint32_t)length : left;
-    part.buffer = (uint8_t *)request->buffer + *done;
-    const uint64_t end = bw_xlator_size(bw_xlator_child(xlator, 0));
-    if (offset > end || part.length > end - offset)
-        return bw_error_create(BW_ERROR_CORRUPT,
-                               "the backup is cut off before block %" PRIu64 " at %" PRIu64,
-                               address / partclone->block_size, address);
-    bw_wind(frame, bw_xlator_child(xlator, 0), &part, 1);
-    *done += part.length;
-    return part.error;
-}
-
 static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator,
                           struct bw_request *requests, size_t count)
 {
     const struct partclone *partclone = bw_xlator_private(xlator);
+    struct bw_xlator *device = bw_xlator_child(xlator, 0);
+    const uint64_t end = bw_xlator_size(device);
     for (size_t i = 0; i < count; i++) {
-        uint32_t done = 0;
-        requests[i].error = bw_request_check_end("the device ends", partclone->size, &requests[i]);
-        while (!requests[i].error && done < requests[i].length)
-            requests[i].error = read_run(frame, xlator, &requests[i], &done);
+        struct bw_request *request = &requests[i], part;
+        request->error = bw_request_check_end("the device ends", partclone->size, request);
+        for (uint32_t done = 0; !request->error && done < request->length; done += part.length) {
+            const uint64_t address = request->address + done;
+            const uint32_t left = request->length - done;
+            uint64_t offset, length;
+            request->error = find_run(frame, xlator, address, &offset, &length);
+            if (request->error)
+                break;
+            part = *request;
+            part.address = offset;
+            part.length = length < left ? (uint32_t)length : left;
+            part.buffer = (uint8_t *)request->buffer + done;
+            if (!length) {
+                request->error = bw_error_create(
+                    BW_ERROR_CORRUPT, "block %" PRIu64 " at %" PRIu64 " is not in the backup",
+                    address / partclone->block_size, address);
+            } else if (offset > end || part.length > end - offset) {
+                request->error = bw_error_create(
+                    BW_ERROR_CORRUPT, "the backup is cut off before block %" PRIu64 " at %" PRIu64,
+                    address / partclone->block_size, address);
+            } else {
+                bw_wind(frame, device, &part, 1);
+                request->error = part.error;
+            }
+        }
     }
 }
 
@@ -401,10 +365,7 @@ static struct bw_error *init(struct bw_xlator *xlator)
 {
     struct partclone *partclone = bw_xlator_private(xlator);
     pthread_mutex_init(&partclone->lock, NULL);
-    partclone->has_lock = true;
-    BW_TRY(read_header(NULL, bw_xlator_child(xlator, 0), partclone));
-    if (partclone->checksum_size && !partclone->checksum_blocks)
-        return bw_error_create(BW_ERROR_CORRUPT, "the partclone image has checksums of no blocks");
+    BW_TRY(read_header(bw_xlator_child(xlator, 0), partclone));
     return count_blocks(xlator);
 }
 
@@ -412,8 +373,7 @@ static void fini(struct bw_xlator *xlator)
 {
     struct partclone *partclone = bw_xlator_private(xlator);
     free(partclone->ranks);
-    if (partclone->has_lock)
-        pthread_mutex_destroy(&partclone->lock);
+    pthread_mutex_destroy(&partclone->lock);
 }
 
 static const char *title(struct bw_xlator *xlator)
@@ -437,8 +397,8 @@ static bool find(const struct bw_frame *frame, struct bw_xlator *device, struct 
 {
     char bytes[sizeof magic];
     (void)id;
-    BW_AUTO_ERROR struct bw_error *error = read_bytes(frame, device, 0, sizeof bytes, bytes);
-    return !error && memcmp(bytes, magic, sizeof magic) == 0;
+    return bw_try_read_raw(frame, device, 0, bytes, sizeof bytes) &&
+           memcmp(bytes, magic, sizeof magic) == 0;
 }
 
 const struct bw_container_type bw_partclone_container = {.layer = "layout/partclone", .find = find};

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/generated.h"
 #include "xlators/classes.h"
 #include "xlators/layout/containers.h"
 #include "xlators/layout/partition_table.h"
@@ -19,10 +20,22 @@ struct partition {
     char title[40];
 };
 
-static struct bw_error *set_range(struct bw_xlator *xlator,
-                                  const struct bw_partition_info *partition)
+static struct bw_error *init(struct bw_xlator *xlator)
 {
     struct partition *state = bw_xlator_private(xlator);
+    struct bw_xlator *disk = bw_xlator_child(xlator, 0);
+    const char *wanted = bw_xlator_option_text(xlator, "partition");
+    const struct bw_partition_info *partition;
+    BW_SCOPED(bw_partition_table) struct bw_partition_table table;
+    struct bw_error *error = bw_partition_table_read(NULL, disk, &table);
+    if (error && error->code == BW_ERROR_NOT_FOUND)
+        return bw_error_prefix(error, "%s", bw_xlator_name(disk));
+    if (error)
+        return error;
+    BW_TRY(bw_partition_find(&table, wanted, &partition));
+
+    snprintf(state->title, sizeof state->title, "%s partition %u",
+             strcmp(table.kind, "gpt") == 0 ? "GPT" : "MBR", partition->number);
     state->window = (struct bw_window){partition->offset, partition->room};
     if (!partition->room)
         return bw_error_create(BW_ERROR_CORRUPT,
@@ -37,27 +50,6 @@ static struct bw_error *set_range(struct bw_xlator *xlator,
     return NULL;
 }
 
-static struct bw_error *init(struct bw_xlator *xlator)
-{
-    struct bw_xlator *disk = bw_xlator_child(xlator, 0);
-    const struct bw_partition_info *partition;
-    struct bw_partition_table table;
-    struct bw_error *error = bw_partition_table_read(NULL, disk, &table);
-    if (error)
-        return error->code == BW_ERROR_NOT_FOUND
-                   ? bw_error_prefix(error, "%s", bw_xlator_name(disk))
-                   : error;
-    error = bw_partition_find(&table, bw_xlator_option_text(xlator, "partition"), &partition);
-    if (!error) {
-        struct partition *state = bw_xlator_private(xlator);
-        snprintf(state->title, sizeof state->title, "%s partition %u",
-                 strcmp(table.kind, "gpt") == 0 ? "GPT" : "MBR", partition->number);
-        error = set_range(xlator, partition);
-    }
-    bw_partition_table_free(&table);
-    return error;
-}
-
 static const char *title(struct bw_xlator *xlator)
 {
     const struct partition *state = bw_xlator_private(xlator);
@@ -68,27 +60,25 @@ static const char *title(struct bw_xlator *xlator)
 
 static bool find(const struct bw_frame *frame, struct bw_xlator *device, struct bw_container_id *id)
 {
-    struct bw_partition_table table;
+    BW_SCOPED(bw_partition_table) struct bw_partition_table table;
     (void)id;
     BW_AUTO_ERROR struct bw_error *none = bw_partition_table_read(frame, device, &table);
-    bw_partition_table_free(&table);
     return !none;
 }
 
 static struct bw_error *list(const struct bw_frame *frame, struct bw_xlator *const *devices,
                              size_t count, bw_volume_visitor *visit, void *context)
 {
-    struct bw_partition_table table;
+    BW_SCOPED(bw_partition_table) struct bw_partition_table table;
     (void)count;
-    struct bw_error *error = bw_partition_table_read(frame, devices[0], &table);
-    for (size_t i = 0; !error && i < table.count; i++) {
+    BW_TRY(bw_partition_table_read(frame, devices[0], &table));
+    for (size_t i = 0; i < table.count; i++) {
         char number[16];
         snprintf(number, sizeof number, "%u", table.partitions[i].number);
         if (table.partitions[i].room && !table.partitions[i].extended)
-            error = visit(context, number);
+            BW_TRY(visit(context, number));
     }
-    bw_partition_table_free(&table);
-    return error;
+    return NULL;
 }
 
 const struct bw_container_type bw_partition_container = {

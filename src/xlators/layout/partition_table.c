@@ -202,14 +202,6 @@ static const struct {
     {"0xfd", "Linux RAID"},
 };
 
-static const char *name_type(const char *type)
-{
-    for (size_t i = 0; i < sizeof type_names / sizeof *type_names; i++)
-        if (strcmp(type_names[i].type, type) == 0)
-            return type_names[i].name;
-    return "";
-}
-
 /* Truncates a name that does not fit. */
 #define PUT_TEXT(member, text) snprintf((member), sizeof(member), "%s", (text) ? (text) : "")
 
@@ -234,7 +226,10 @@ static bool convert_partition(blkid_partition from, uint64_t size, struct bw_par
         PUT_TEXT(to->type, type);
     else
         snprintf(to->type, sizeof to->type, "0x%02x", (unsigned)blkid_partition_get_type(from));
-    to->type_name = name_type(to->type);
+    to->type_name = "";
+    for (size_t i = 0; i < sizeof type_names / sizeof *type_names; i++)
+        if (strcmp(type_names[i].type, to->type) == 0)
+            to->type_name = type_names[i].name;
     PUT_TEXT(to->uuid, blkid_partition_get_uuid(from));
     PUT_TEXT(to->name, blkid_partition_get_name(from));
     return true;
@@ -378,25 +373,6 @@ static bool is_called(const struct bw_partition_info *partition, const char *wan
            strcasecmp(partition->content_uuid, wanted) == 0;
 }
 
-static struct bw_error *refuse_name(const struct bw_partition_table *table, const char *wanted,
-                                    struct bw_buffer *several)
-{
-    BW_AUTO_BUFFER struct bw_buffer names = {0};
-    if (several->length)
-        return bw_error_create(BW_ERROR_USAGE,
-                               "several partitions are called %s: give one of the numbers %.*s",
-                               wanted, (int)several->length, several->data);
-    for (size_t i = 0; i < table->count; i++) {
-        const struct bw_partition_info *partition = &table->partitions[i];
-        const char *name = *partition->name ? partition->name : partition->label;
-        bw_buffer_format(&names, "%s%u", i ? ", " : "", partition->number);
-        if (*name)
-            bw_buffer_format(&names, " (%s)", name);
-    }
-    return bw_error_create(BW_ERROR_NOT_FOUND, "there is no partition %s; there are: %.*s", wanted,
-                           (int)names.length, names.data ? names.data : "");
-}
-
 struct bw_error *bw_partition_find(const struct bw_partition_table *table, const char *wanted,
                                    const struct bw_partition_info **found)
 {
@@ -416,5 +392,18 @@ struct bw_error *bw_partition_find(const struct bw_partition_table *table, const
     }
     if (count == 1)
         return NULL;
-    return refuse_name(table, wanted, &several);
+    if (count)
+        return bw_error_create(BW_ERROR_USAGE,
+                               "several partitions are called %s: give one of the numbers %.*s",
+                               wanted, (int)several.length, several.data);
+    BW_AUTO_BUFFER struct bw_buffer names = {0};
+    for (size_t i = 0; i < table->count; i++) {
+        const struct bw_partition_info *partition = &table->partitions[i];
+        const char *name = *partition->name ? partition->name : partition->label;
+        bw_buffer_format(&names, "%s%u", i ? ", " : "", partition->number);
+        if (*name)
+            bw_buffer_format(&names, " (%s)", name);
+    }
+    return bw_error_create(BW_ERROR_NOT_FOUND, "there is no partition %s; there are: %.*s", wanted,
+                           (int)names.length, names.data ? names.data : "");
 }

@@ -10,14 +10,18 @@
 #include "xlators/classes.h"
 #include "xlators/layout/window.h"
 
-static struct bw_error *check_range(struct bw_window *window, struct bw_xlator *child)
+static struct bw_error *init(struct bw_xlator *xlator)
 {
-    uint64_t end = bw_xlator_size(child);
+    struct bw_window *window = bw_xlator_private(xlator);
+    struct bw_xlator *child = bw_xlator_child(xlator, 0);
+    const uint64_t end = bw_xlator_size(child);
+    window->offset = bw_xlator_option_number(xlator, "offset");
+    window->length = bw_xlator_option_number(xlator, "length");
     if (window->offset > end)
         return bw_error_create(BW_ERROR_USAGE,
                                "the window begins at %" PRIu64 ", after the end of %s at %" PRIu64,
                                window->offset, bw_xlator_name(child), end);
-    uint64_t room = end - window->offset;
+    const uint64_t room = end - window->offset;
     if (window->length > room)
         return bw_error_create(BW_ERROR_USAGE,
                                "the window of %" PRIu64 " bytes at %" PRIu64
@@ -26,14 +30,6 @@ static struct bw_error *check_range(struct bw_window *window, struct bw_xlator *
     if (window->length == 0)
         window->length = room;
     return NULL;
-}
-
-static struct bw_error *init(struct bw_xlator *xlator)
-{
-    struct bw_window *window = bw_xlator_private(xlator);
-    window->offset = bw_xlator_option_number(xlator, "offset");
-    window->length = bw_xlator_option_number(xlator, "length");
-    return check_range(window, bw_xlator_child(xlator, 0));
 }
 
 uint64_t bw_window_size(struct bw_xlator *xlator)
@@ -52,18 +48,13 @@ uint64_t bw_window_next_stored(struct bw_xlator *xlator, uint64_t address)
     return next - window->offset < window->length ? next - window->offset : UINT64_MAX;
 }
 
-static bool is_inside(const struct bw_window *window, uint64_t address, uint64_t length)
-{
-    return address <= window->length && length <= window->length - address;
-}
-
 static bool shift_request(const struct bw_frame *frame, struct bw_xlator *xlator,
                           struct bw_request *request, struct bw_request *copy)
 {
     (void)frame;
     const struct bw_window *window = bw_xlator_private(xlator);
     copy->address += window->offset;
-    if (is_inside(window, request->address, request->length))
+    if (request->address <= window->length && request->length <= window->length - request->address)
         return true;
     request->error = bw_error_create(
         BW_ERROR_CORRUPT,

@@ -3,10 +3,8 @@
  * storage/inside: reads an image that is a file of another file system, which the same process has
  * opened. src/open.c provides the functions that read the file.
  */
-#include <inttypes.h>
-
-#include "base/cleanup.h"
 #include "xlators/classes.h"
+#include "xlators/layout/pieces.h"
 
 static struct bw_error *init(struct bw_xlator *xlator)
 {
@@ -22,12 +20,8 @@ static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator
     (void)frame;
     for (size_t i = 0; i < count; i++) {
         struct bw_request *request = &requests[i];
-        if (request->address > source->size || request->length > source->size - request->address)
-            request->error = bw_error_create(BW_ERROR_CORRUPT,
-                                             "the file ends at %" PRIu64 ", before the end of "
-                                             "%" PRIu32 " bytes at %" PRIu64,
-                                             source->size, request->length, request->address);
-        else
+        request->error = bw_request_check_end("the file ends", source->size, request);
+        if (!request->error)
             request->error =
                 source->read(source->context, request->address, request->buffer, request->length);
     }
