@@ -317,10 +317,13 @@ static size_t count_devices(const struct cmd_common *common, char **given, size_
         }
         if (holds && !known)
             memcpy(first, fsid, sizeof fsid);
-        if (holds ? memcmp(first, fsid, sizeof fsid) != 0 : !may_be_device(given[i]))
+        if (holds && memcmp(first, fsid, sizeof fsid) != 0)
+            break;
+        if (!holds && !may_be_device(given[i]))
             break;
         known |= holds;
-        images = holds ? i + 1 : images;
+        if (holds)
+            images = i + 1;
     }
     return images;
 }
@@ -458,9 +461,9 @@ static void report_stray_image(const struct command *command, const struct opera
     BW_AUTO_BUFFER struct bw_buffer name = {0};
     bw_escape_words(&name, operands->stray);
     const char *text = name.data ? name.data : "";
+    const char *option = cmd_has_option(&list, "other") ? "other" : "device";
     fprintf(stderr, "btrfs-walk: %.*s %s an image; did you mean --%s %.*s?\n", (int)name.length,
-            text, operands->stray_is_image ? "is" : "may be",
-            cmd_has_option(&list, "other") ? "other" : "device", (int)name.length, text);
+            text, operands->stray_is_image ? "is" : "may be", option, (int)name.length, text);
 }
 
 /* Running the command. */
@@ -503,8 +506,14 @@ static int run_on_operands(const struct command *command, struct cmd_common *com
 
     struct operands operands = {0};
     sort_operands(command, common, given, count, &operands);
-    struct bw_error *error = common->files_from ? add_list(common, &operands) : NULL;
-    int status = error ? cmd_fail(common, error) : run_sorted(command, common, state, &operands);
+    struct bw_error *error = NULL;
+    int status;
+    if (common->files_from)
+        error = add_list(common, &operands);
+    if (error)
+        status = cmd_fail(common, error);
+    else
+        status = run_sorted(command, common, state, &operands);
     if (status == STATUS_OK && operands.is_incomplete)
         status = cmd_exit_status(command, STATUS_PARTIAL);
     free(operands.paths);

@@ -72,10 +72,10 @@ static struct bw_error *open_index(void *context, const struct bw_fs *planned)
     if (!exists || status.st_size == 0)
         return NULL;
     BW_TRY(bw_buffer_read_file(&index->bytes, index->file.name));
-    return bw_history_is_index(index->bytes.data, index->bytes.length)
-               ? NULL
-               : bw_error_create(BW_ERROR_USAGE, "%s is not an index and will not be overwritten",
-                                 index->file.name);
+    if (!bw_history_is_index(index->bytes.data, index->bytes.length))
+        return bw_error_create(BW_ERROR_USAGE, "%s is not an index and will not be overwritten",
+                               index->file.name);
+    return NULL;
 }
 
 struct bw_error *cmd_index_begin(struct cmd_index *index, const struct cmd_common *common,
@@ -103,64 +103,62 @@ void cmd_index_end(struct cmd_index *index)
     bw_error_free(cmd_output_file_close(&index->file, NULL));
 }
 
-static struct bw_error *write_index(struct cmd_index *index, const struct bw_history *history)
-{
-    struct bw_history_facts facts;
-    bw_history_facts(history, &facts);
-    if (!index->file.is_open || !facts.scanned || facts.index_used)
-        return NULL;
-    struct bw_error *error = cmd_output_file_start(&index->file);
-    if (!error)
-        error = bw_history_write_index(history, cmd_output_file_add, &index->file);
-    return cmd_output_file_close(&index->file, error);
-}
-
 struct bw_error *cmd_history_open(struct cmd_index *index, struct bw_fs *fs,
                                   const struct cmd_generations_settings *settings,
                                   struct bw_history_options *how, struct bw_history **history)
 {
     const struct cmd_common *common = index->before;
-    how->scanning = settings->no_scan    ? BW_HISTORY_SCAN_NEVER
-                    : common->input.scan ? BW_HISTORY_SCAN_ALWAYS
-                                         : BW_HISTORY_SCAN_SMALL;
+    how->scanning = BW_HISTORY_SCAN_SMALL;
+    if (settings->no_scan)
+        how->scanning = BW_HISTORY_SCAN_NEVER;
+    else if (common->input.scan)
+        how->scanning = BW_HISTORY_SCAN_ALWAYS;
     how->index = index->bytes.data;
     how->index_size = index->bytes.length;
     how->progress = cmd_progress_scan;
     struct bw_error *error = bw_history_open(fs, how, history);
     cmd_progress_expect(0);
     bw_buffer_free(&index->bytes);
-    return error ? error : write_index(index, *history);
+    if (error)
+        return error;
+
+    /* The results of a new scan are saved. */
+    struct bw_history_facts facts;
+    bw_history_facts(*history, &facts);
+    if (!index->file.is_open || !facts.scanned || facts.index_used)
+        return NULL;
+    error = cmd_output_file_start(&index->file);
+    if (!error)
+        error = bw_history_write_index(*history, cmd_output_file_add, &index->file);
+    return cmd_output_file_close(&index->file, error);
 }
 
 /* The list of historic roots. */
 
-/* If it is unknown which of several roots of a generation was committed, the generation does not
- * identify one of them. The warning lists the addresses that other commands accept instead. */
-static void report_ambiguous(struct bw_fs *fs, const struct bw_history *history,
-                             uint64_t generation)
-{
-    size_t state;
-    struct bw_error *error = bw_history_find(history, generation, &state);
-    if (error)
-        bw_fs_report(fs, BW_WARNING, error);
-}
-
-static struct bw_error *list_choices(struct cmd_generations *states, struct bw_fs *fs,
+static struct bw_error *list_choices(struct cmd_generations *generations, struct bw_fs *fs,
                                      const struct bw_history *history)
 {
     const size_t count = bw_history_count(history);
     uint64_t before = 0, reported = 0;
-    states->choices = calloc(count + 1, sizeof *states->choices);
-    if (!states->choices)
+    generations->choices = calloc(count + 1, sizeof *generations->choices);
+    if (!generations->choices)
         return bw_error_no_memory();
     for (size_t i = 0; i < count; i++) {
         const struct bw_generation_info *info = bw_history_entry(history, i);
         if (info->status == BW_GENERATION_ABANDONED || info->superseded)
             continue;
-        if (info->generation == before && before != reported)
-            report_ambiguous(fs, history, reported = before);
+        if (info->generation == before && before != reported) {
+            /* If it is unknown which of several roots of a generation was committed, the generation
+             * does not identify one of them. The warning lists the addresses that other commands
+             * accept instead. */
+            size_t found;
+            struct bw_error *ambiguous = bw_history_find(history, before, &found);
+            if (ambiguous)
+                bw_fs_report(fs, BW_WARNING, ambiguous);
+            reported = before;
+        }
         before = info->generation;
-        states->choices[states->count++] =
+        generations->choices[generations->count++] =
             (struct bw_generation_choice){.tree_root = info->tree_root,
                                           .tree_root_generation = info->generation,
                                           .chunk_root = info->chunk_root,
@@ -171,27 +169,16 @@ static struct bw_error *list_choices(struct cmd_generations *states, struct bw_f
 
 struct bw_error *cmd_generations_find(struct cmd_index *index, struct bw_fs *fs,
                                       const struct cmd_generations_settings *settings,
-                                      struct cmd_generations *states)
+                                      struct cmd_generations *generations)
 {
     struct bw_history_options how = {.struct_size = sizeof how, .only_list = true};
     struct bw_history *history = NULL;
-    *states = (struct cmd_generations){.images = cmd_fs_options(index->before)};
+    *generations = (struct cmd_generations){.images = cmd_fs_options(index->before)};
     struct bw_error *error = cmd_history_open(index, fs, settings, &how, &history);
     if (!error)
-        error = list_choices(states, fs, history);
+        error = list_choices(generations, fs, history);
     bw_history_close(history);
     return error;
-}
-
-/* Opens a historic root of the command's file system; close it with bw_fs_close(). */
-static struct bw_error *open_state(const struct cmd_common *common,
-                                   struct bw_generation_choice state, struct bw_fs **fs)
-{
-    struct bw_fs_options options = cmd_fs_options(common);
-    options.planned = NULL;
-    options.reporter = cmd_reporter(common);
-    options.state = state;
-    return bw_fs_open(&options, fs);
 }
 
 struct bw_error *cmd_find_subvolume(const struct cmd_common *common, struct bw_fs *fs,
@@ -199,20 +186,24 @@ struct bw_error *cmd_find_subvolume(const struct cmd_common *common, struct bw_f
                                     const struct bw_subvolume **subvolume)
 {
     const char *at = strrchr(text, '@');
-    struct bw_generation_choice state = {0};
+    struct bw_generation_choice choice = {0};
     *past = NULL;
     struct bw_error *error = bw_subvolume_by_name(fs, text, subvolume);
-    if (!error || !at || !cmd_parse_number(at + 1, 1, UINT64_MAX, &state.generation))
+    if (!error || !at || !cmd_parse_number(at + 1, 1, UINT64_MAX, &choice.generation))
         return error;
     BW_AUTO_FREE char *name = strndup(text, (size_t)(at - text));
     bw_error_free(error);
     if (!name)
         return bw_error_no_memory();
-    BW_TRY(open_state(common, state, past));
+    struct bw_fs_options options = cmd_fs_options(common);
+    options.planned = NULL;
+    options.reporter = cmd_reporter(common);
+    options.state = choice;
+    BW_TRY(bw_fs_open(&options, past));
     return bw_subvolume_by_name(*past, name, subvolume);
 }
 
-void cmd_generations_free(struct cmd_generations *states)
+void cmd_generations_free(struct cmd_generations *generations)
 {
-    free(states->choices);
+    free(generations->choices);
 }

@@ -50,7 +50,7 @@ struct cmd_generations {
  * after an error. */
 struct bw_error *cmd_generations_find(struct cmd_index *index, struct bw_fs *fs,
                                       const struct cmd_generations_settings *settings,
-                                      struct cmd_generations *states);
+                                      struct cmd_generations *generations);
 
 /** Finds a subvolume by its name, which may be followed by @GENERATION; a name that contains the
  * '@' itself is tried first. `*past` is the file system of that generation, to be closed with
@@ -59,6 +59,6 @@ struct bw_error *cmd_find_subvolume(const struct cmd_common *common, struct bw_f
                                     const char *text, struct bw_fs **past,
                                     const struct bw_subvolume **subvolume);
 
-void cmd_generations_free(struct cmd_generations *states);
+void cmd_generations_free(struct cmd_generations *generations);
 
 #endif

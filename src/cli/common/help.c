@@ -132,8 +132,9 @@ static void print_help(const struct command *command, bool all)
 {
     const bool is_default = command == cmd_table[0];
     const struct cmd_option_list list = cmd_options_of(command, NULL, NULL);
-    printf("Usage: btrfs-walk %s%s%s [OPTIONS] %s\n", is_default ? "[" : "", command->name,
-           is_default ? "]" : "", command->operands);
+    printf(is_default ? "Usage: btrfs-walk [%s] [OPTIONS] %s\n"
+                      : "Usage: btrfs-walk %s [OPTIONS] %s\n",
+           command->name, command->operands);
     print_words(command->summary, strlen(command->summary), 0);
     printf("\nExamples:\n%s", command->examples);
 

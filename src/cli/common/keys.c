@@ -23,7 +23,9 @@ static struct bw_error *read_secret(struct bw_secret *secret, int descriptor, co
 {
     if (!bw_secret_read(secret, descriptor))
         return bw_error_from_errno(errno, "cannot read the key from %s", name);
-    return secret->length ? NULL : bw_error_create(BW_ERROR_USAGE, "the key in %s is empty", name);
+    if (!secret->length)
+        return bw_error_create(BW_ERROR_USAGE, "the key in %s is empty", name);
+    return NULL;
 }
 
 static struct bw_error *read_key(struct cmd_keys *keys, int descriptor, const char *name,

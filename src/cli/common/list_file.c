@@ -52,9 +52,9 @@ static struct bw_error *write_at(const struct cmd_list_file *list, const char *b
 static struct bw_error *end_with_mark(const struct cmd_list_file *list)
 {
     BW_TRY(write_at(list, list->mark.data, list->mark.length));
-    return ftruncate(list->descriptor, (off_t)(list->end + list->mark.length))
-               ? bw_error_from_errno(errno, "cannot write to %s", list->name)
-               : NULL;
+    if (ftruncate(list->descriptor, (off_t)(list->end + list->mark.length)))
+        return bw_error_from_errno(errno, "cannot write to %s", list->name);
+    return NULL;
 }
 
 struct bw_error *cmd_list_file_open(struct cmd_list_file *list, int descriptor, const char *name,
@@ -84,10 +84,13 @@ static struct bw_error *flush_list(struct cmd_list_file *list)
         return NULL;
     if (list->is_regular)
         bw_buffer_append(gathered, list->mark.data, list->mark.length);
-    struct bw_error *error =
-        gathered->failed   ? bw_error_no_memory()
-        : list->is_regular ? write_at(list, gathered->data, gathered->length)
-                           : cmd_write_file(list->descriptor, list->name, gathered->data, length);
+    struct bw_error *error;
+    if (gathered->failed)
+        error = bw_error_no_memory();
+    else if (list->is_regular)
+        error = write_at(list, gathered->data, gathered->length);
+    else
+        error = cmd_write_file(list->descriptor, list->name, gathered->data, length);
     gathered->length = 0;
     if (!error) {
         list->end += length;
@@ -109,7 +112,9 @@ struct bw_error *cmd_list_file_add(void *context, const char *bytes, size_t leng
     enum { GATHERED = 4 << 10 };
     struct cmd_list_file *list = context;
     bw_buffer_append(&list->gathered, bytes, length);
-    return list->gathered.length >= GATHERED || list->gathered.failed ? flush_list(list) : NULL;
+    if (list->gathered.length < GATHERED && !list->gathered.failed)
+        return NULL;
+    return flush_list(list);
 }
 
 struct bw_error *cmd_list_file_close(const struct cmd_common *common, struct cmd_list_file *list,

@@ -36,14 +36,13 @@ static void append_layer(struct bw_buffer *line, const struct bw_error_hop *hop)
 
 /* The layer where the error originated and the layers that it passed. An address is printed when it
  * changes. */
-static void append_path(struct bw_buffer *line, const struct bw_error_hop *way)
+static void append_path(struct bw_buffer *line, const struct bw_error_hop *first)
 {
     const struct bw_error_hop *before = NULL;
-    for (const struct bw_error_hop *hop = way; hop; before = hop, hop = hop->next) {
-        bw_buffer_format(line, "%s",
-                         hop == way      ? "born in "
-                         : before == way ? ", came through "
-                                         : ", ");
+    const char *separator = "born in ";
+    for (const struct bw_error_hop *hop = first; hop; before = hop, hop = hop->next) {
+        bw_buffer_format(line, "%s", separator);
+        separator = hop == first ? ", came through " : ", ";
         bw_escape_words(line, hop->volume);
         if (hop->has_address && (!before || hop->address != before->address))
             bw_buffer_format(line, " at %" PRIu64, hop->address);
@@ -131,11 +130,9 @@ void cmd_print_message(void *context, enum bw_severity severity, const struct bw
     if (limited && common->messages.repeats &&
         !cmd_repeats_allow(common->messages.repeats, error->message))
         return;
-    print_message(common,
-                  severity == BW_NOTE      ? "note: "
-                  : severity == BW_WARNING ? "warning: "
-                                           : "damage: ",
-                  error);
+    static const char *const kinds[] = {
+        [BW_NOTE] = "note: ", [BW_WARNING] = "warning: ", [BW_DAMAGE] = "damage: "};
+    print_message(common, kinds[severity], error);
 }
 
 void cmd_note(const struct cmd_common *common, struct bw_error *note)
@@ -192,10 +189,10 @@ struct bw_error *cmd_sync_file(const struct cmd_common *common, int descriptor, 
 {
     if (!common->writing.fsync || fsync(descriptor) == 0)
         return NULL;
-    /* pipes and terminals have no disk */
-    return errno == EINVAL || errno == EROFS || errno == ENOTSUP
-               ? NULL
-               : bw_error_from_errno(errno, "cannot write %s to the disk", name);
+    if (errno == EINVAL || errno == EROFS || errno == ENOTSUP) /* pipes and terminals have no disk
+                                                                */
+        return NULL;
+    return bw_error_from_errno(errno, "cannot write %s to the disk", name);
 }
 
 struct bw_error *cmd_close_file(const struct cmd_common *common, int descriptor, const char *name,
@@ -274,8 +271,11 @@ int cmd_flush_stdout(const struct cmd_common *common)
 
 int cmd_write_text(const struct cmd_common *common, struct bw_buffer *text)
 {
-    struct bw_error *error =
-        text->failed ? bw_error_no_memory() : write_results(text->data, text->length);
+    struct bw_error *error;
+    if (text->failed)
+        error = bw_error_no_memory();
+    else
+        error = write_results(text->data, text->length);
     bw_buffer_free(text);
     if (!error)
         return STATUS_OK;

@@ -3,6 +3,11 @@
  * From the options of columns and JSON to a format, and records in that format. A table is first
  * written with tabs between its columns and then aligned; escaped names contain neither tabs nor
  * newlines.
+ *
+ * Sorted rows (--sort and --top) wait as text, with the value of the column as their key, so that
+ * neither the records nor the memory that they point to have to live until the end. All texts are
+ * in one buffer. With --top, the buffer is shortened each time it has grown to twice the size of
+ * the first rows.
  */
 #include "cli/common/output_format.h"
 
@@ -11,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/compare.h"
 #include "base/table.h"
 #include "btrfs-walk/record.h"
 
@@ -245,6 +251,145 @@ static struct bw_error *write_table(struct cmd_format *format, const struct cmd_
     return text.failed ? bw_error_no_memory() : cmd_write(&format->output, text.data, text.length);
 }
 
+/* Sorted rows. */
+
+/* The column must be eager, so that every record contains its value. */
+static const struct bw_member *find_column(const struct bw_record *record, const char *name)
+{
+    const int number = bw_record_member(record, name, strlen(name));
+    if (number < 0)
+        return NULL;
+    const struct bw_member *member = &record->members[number];
+    const bool is_sortable = !member->lazy && !member->field && member->type <= BW_TYPE_BYTES;
+    return is_sortable ? member : NULL;
+}
+
+/* Prepares the order that the settings select. `largest`: the column by which --top selects the
+ * greatest rows without --sort; NULL: the first rows. BW_ERROR_USAGE if there is no such column. */
+static struct bw_error *begin_order(struct cmd_row_order *order,
+                                    const struct cmd_format_settings *settings, const char *record,
+                                    const char *largest)
+{
+    const char *name = settings->sort;
+    *order =
+        (struct cmd_row_order){.is_used = name || settings->top, .most = (size_t)settings->top};
+    if (!order->is_used)
+        return NULL;
+    order->record = bw_record_find(record);
+    order->path = find_column(order->record, "path");
+    order->is_descending = name ? *name == '-' : largest != NULL;
+    if (name)
+        name += *name == '-';
+    else
+        name = largest;
+    order->column = name ? find_column(order->record, name) : NULL;
+    if (name && !order->column)
+        return bw_error_create(BW_ERROR_USAGE,
+                               "--sort: there is no column %s that can be sorted; '-o help' lists "
+                               "all columns",
+                               name);
+    return NULL;
+}
+
+/* Adds the value of a text or bytes; false if it has none. */
+static bool append_value(struct cmd_row_order *order, const struct bw_member *member,
+                         const void *record, size_t size, uint64_t absent, uint64_t *number)
+{
+    const char *value = (const char *)record + member->offset;
+    const size_t length =
+        member->type == BW_TYPE_BYTES ? sizeof(struct bw_bytes) : sizeof(uint64_t);
+    if (member->offset + length > size || absent >> member->offset / sizeof(void *) & 1)
+        return false;
+    struct bw_bytes bytes = {0};
+    if (member->type == BW_TYPE_U64 || member->type == BW_TYPE_I64) {
+        memcpy(number, value, sizeof *number);
+        *number ^= (uint64_t)(member->type == BW_TYPE_I64) << 63; /* negative ones first */
+        return true;
+    }
+    if (member->type == BW_TYPE_BYTES)
+        memcpy(&bytes, value, sizeof bytes);
+    else
+        memcpy(&bytes.data, value, sizeof bytes.data);
+    if (bytes.data && member->type == BW_TYPE_TEXT)
+        bytes.length = strlen(bytes.data);
+    if (bytes.data)
+        bw_buffer_append(&order->bytes, bytes.data, bytes.length);
+    return bytes.data;
+}
+
+/* Adds a row; append its text to order->bytes, then call end_row(). */
+static struct bw_error *add_row(struct cmd_row_order *order, const void *record, size_t size,
+                                uint64_t absent)
+{
+    uint64_t unused;
+    BW_TRY(cmd_sorted_rows_reserve(&order->rows, 1));
+    struct cmd_sorted_row *row = &order->rows.items[order->rows.count];
+    *row = (struct cmd_sorted_row){.added = order->rows.count++, .key = order->bytes.length};
+    if (order->column)
+        row->is_known = append_value(order, order->column, record, size, absent, &row->number);
+    row->path = order->bytes.length;
+    if (order->path && order->path != order->column)
+        append_value(order, order->path, record, size, absent, &unused);
+    row->text = order->bytes.length;
+    return order->bytes.failed ? bw_error_no_memory() : NULL;
+}
+
+/* Unknown values are last in both directions. */
+static int compare_rows(const void *left, const void *right, void *context)
+{
+    const struct cmd_sorted_row *a = left, *b = right;
+    const struct cmd_row_order *order = context;
+    const char *bytes = order->bytes.data;
+    if (a->is_known != b->is_known)
+        return a->is_known ? -1 : 1;
+    int by_value = bw_compare(a->number, b->number);
+    if (!by_value)
+        by_value =
+            bw_compare_bytes(bytes + a->key, a->path - a->key, bytes + b->key, b->path - b->key);
+    if (by_value)
+        return order->is_descending ? -by_value : by_value;
+    int by_path = 0;
+    if (order->column)
+        by_path = bw_compare_bytes(bytes + a->path, a->text - a->path, bytes + b->path,
+                                   b->text - b->path);
+    return by_path ? by_path : bw_compare(a->added, b->added);
+}
+
+static void sort_rows(struct cmd_row_order *order)
+{
+    if (order->rows.count)
+        qsort_r(order->rows.items, order->rows.count, sizeof *order->rows.items, compare_rows,
+                order);
+    if (order->most && order->rows.count > order->most)
+        order->rows.count = order->most;
+}
+
+/* The text of the row is complete. Drops rows that will not be among the first `most`. */
+static struct bw_error *end_row(struct cmd_row_order *order)
+{
+    enum { SPARE = 256 };
+    if (order->bytes.failed)
+        return bw_error_no_memory();
+    order->rows.items[order->rows.count - 1].end = order->bytes.length;
+    if (!order->most || order->rows.count <= SPARE || (order->rows.count - SPARE) / 2 < order->most)
+        return NULL;
+    sort_rows(order);
+    struct bw_buffer kept = {0};
+    for (size_t i = 0; i < order->rows.count; i++) {
+        struct cmd_sorted_row *row = &order->rows.items[i];
+        const size_t moved = row->key - kept.length;
+        bw_buffer_append(&kept, order->bytes.data + row->key, row->end - row->key);
+        row->added = i;
+        row->key -= moved; /* unsigned: wraps where the row moves up */
+        row->path -= moved;
+        row->text -= moved;
+        row->end -= moved;
+    }
+    bw_buffer_free(&order->bytes);
+    order->bytes = kept;
+    return kept.failed ? bw_error_no_memory() : NULL;
+}
+
 /* The steps of the output. */
 
 struct bw_error *cmd_format_pass_on(struct cmd_format *format, size_t least)
@@ -279,7 +424,7 @@ struct bw_error *cmd_format_write(struct cmd_format *format, const void *record,
 
     /* Rows that are sorted wait as text. Headers and separators follow when they are passed on. */
     const struct bw_rows_stream passing = *stream;
-    BW_TRY(cmd_row_order_add(&format->order, record, size, absent));
+    BW_TRY(add_row(&format->order, record, size, absent));
     stream->begun = stream->not_first = true;
     stream->consume = append_rows;
     stream->context = &format->order.bytes;
@@ -289,7 +434,7 @@ struct bw_error *cmd_format_write(struct cmd_format *format, const void *record,
     stream->consume = passing.consume;
     stream->context = passing.context;
     BW_TRY(error);
-    return cmd_row_order_end_row(&format->order);
+    return end_row(&format->order);
 }
 
 /* A table has its own columns and is formatted for people even if it is not written to a terminal.
@@ -320,7 +465,7 @@ static struct bw_error *make_rows(struct cmd_format *format)
         format->stream.consume = cmd_write;
         format->stream.context = &format->output;
     }
-    return cmd_row_order_begin(&format->order, settings, plan->record, plan->largest);
+    return begin_order(&format->order, settings, plan->record, plan->largest);
 }
 
 struct bw_error *cmd_format_begin(struct cmd_format *format, const struct cmd_common *common,
@@ -333,18 +478,28 @@ struct bw_error *cmd_format_begin(struct cmd_format *format, const struct cmd_co
     return make_rows(format);
 }
 
+/* Writes the texts of the rows that waited. */
+static struct bw_error *write_sorted(struct cmd_format *format)
+{
+    struct bw_rows_stream *stream = &format->stream;
+    sort_rows(&format->order);
+    for (size_t i = 0; i < format->order.rows.count; i++) {
+        const struct cmd_sorted_row *row = &format->order.rows.items[i];
+        const char *text = format->order.bytes.data + row->text;
+        if (format->rows)
+            BW_TRY(bw_rows_take(stream, text, row->end - row->text));
+        else
+            BW_TRY(stream->consume(stream->context, text, row->end - row->text));
+    }
+    return NULL;
+}
+
 struct bw_error *cmd_format_end(struct cmd_format *format, struct bw_error *error)
 {
     struct bw_rows_stream *stream = &format->stream;
     const bool aligned = stream->consume == append_rows;
-    if (format->order.is_used && !(error && error->code == BW_ERROR_USAGE)) {
-        struct bw_error *passing;
-        if (format->rows)
-            passing = cmd_row_order_pass_on(&format->order, bw_rows_take, stream);
-        else
-            passing = cmd_row_order_pass_on(&format->order, stream->consume, stream->context);
-        error = bw_error_first(error, passing);
-    }
+    if (format->order.is_used && !(error && error->code == BW_ERROR_USAGE))
+        error = bw_error_first(error, write_sorted(format));
     if (format->rows && !(error && error->code == BW_ERROR_USAGE)) {
         error = bw_error_first(error, bw_rows_end(stream));
         if (aligned)
@@ -356,7 +511,8 @@ struct bw_error *cmd_format_end(struct cmd_format *format, struct bw_error *erro
 void cmd_format_free(struct cmd_format *format)
 {
     free(format->stream.row);
-    cmd_row_order_free(&format->order);
+    cmd_sorted_rows_free(&format->order.rows);
+    bw_buffer_free(&format->order.bytes);
     bw_buffer_free(&format->text);
     bw_rows_destroy(format->rows);
 }

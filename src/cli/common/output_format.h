@@ -15,9 +15,32 @@
 
 #include <stdbool.h>
 
+#include "base/buffer.h"
+#include "base/vector.h"
 #include "btrfs-walk/record.h"
 #include "cli/command.h"
-#include "cli/common/row_order.h"
+
+/** A row that waits until all are known. */
+struct cmd_sorted_row {
+    bool is_known;               /**< the row has a value of the column */
+    uint64_t number;             /**< the value, if it is a number, or 0 */
+    size_t added;                /**< number of the row */
+    size_t key, path, text, end; /**< offsets of the key, the path and the text in `bytes`, and the
+                                    end of the text */
+};
+
+BW_VECTOR(cmd_sorted_rows, struct cmd_sorted_row);
+
+/** Rows that wait until all are known. All zeros: rows are not sorted. */
+struct cmd_row_order {
+    const struct bw_record *record;
+    const struct bw_member *column; /**< NULL: the order in which rows were added */
+    const struct bw_member *path;   /**< its order decides where the column is equal; or NULL */
+    bool is_used, is_descending;
+    size_t most; /**< how many rows are wanted; 0: all */
+    struct cmd_sorted_rows rows;
+    struct bw_buffer bytes; /**< keys, paths and texts of the rows */
+};
 
 /** The output of a command while it is being written. */
 struct cmd_format {

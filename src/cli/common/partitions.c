@@ -27,9 +27,10 @@ static void append_cells(struct bw_buffer *text, const struct bw_partition_info 
     bw_buffer_format(text, "%s\t", *partition->type_name ? partition->type_name : partition->type);
     bw_escape_words(text, *partition->name ? partition->name : "-");
     bw_buffer_append_byte(text, '\t');
-    bw_escape_words(text, *partition->content   ? partition->content
-                          : partition->extended ? "logical partitions"
-                                                : "unknown");
+    if (*partition->content)
+        bw_escape_words(text, partition->content);
+    else
+        bw_escape_words(text, partition->extended ? "logical partitions" : "unknown");
     if (*partition->label)
         bw_buffer_format(text, ", label ");
     bw_escape_words(text, partition->label);

@@ -41,10 +41,12 @@ static uint64_t count_message(struct cmd_repeats *repeats, const char *message,
                               const struct cmd_message_kind **result)
 {
     char text[sizeof repeats->kinds->text];
+    uint64_t count = 0;
     remove_numbers(message, text, sizeof text);
     pthread_mutex_lock(&repeats->lock);
     struct cmd_message_kind *kind = find_kind(repeats, text);
-    const uint64_t count = kind ? ++kind->count : 0;
+    if (kind)
+        count = ++kind->count;
     pthread_mutex_unlock(&repeats->lock);
     *result = kind;
     return count;
@@ -60,8 +62,9 @@ const struct cmd_message_kind *cmd_repeats_count(struct cmd_repeats *repeats, co
 bool cmd_repeats_allow(struct cmd_repeats *repeats, const char *message)
 {
     const struct cmd_message_kind *kind;
-    return *message == '/' /* the list of the affected files has to be complete */
-           || count_message(repeats, message, &kind) <= CMD_EXAMPLES;
+    if (*message == '/') /* the list of the affected files has to be complete */
+        return true;
+    return count_message(repeats, message, &kind) <= CMD_EXAMPLES;
 }
 
 void cmd_repeats_print(const struct cmd_repeats *repeats)
@@ -73,9 +76,11 @@ void cmd_repeats_print(const struct cmd_repeats *repeats)
         if (kind->count <= CMD_EXAMPLES)
             continue;
         bw_escape_words(&text, kind->text);
-        const bool cut = text.length > SHOWN;
-        fprintf(stderr, "btrfs-walk: %" PRIu64 " more like '%.*s%s' (-v prints all)\n",
-                kind->count - CMD_EXAMPLES, cut ? SHOWN : (int)text.length,
-                text.data ? text.data : "", cut ? "..." : "");
+        if (text.length > SHOWN) {
+            text.length = SHOWN;
+            bw_buffer_append(&text, "...", 3);
+        }
+        fprintf(stderr, "btrfs-walk: %" PRIu64 " more like '%.*s' (-v prints all)\n",
+                kind->count - CMD_EXAMPLES, (int)text.length, text.data ? text.data : "");
     }
 }

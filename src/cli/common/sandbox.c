@@ -513,10 +513,11 @@ static void allow_path(const struct files *files, const char *path, uint64_t rig
         return;
     /* A directory given as an image may be opened, to print a better error message. */
     bool is_directory = fstat(descriptor, &status) == 0 && S_ISDIR(status.st_mode);
-    allow_descriptor(files, descriptor,
-                     !is_directory    ? rights & ~(uint64_t)LIST
-                     : rights == READ ? LIST
-                                      : rights);
+    if (!is_directory)
+        rights &= ~(uint64_t)LIST;
+    else if (rights == READ)
+        rights = LIST;
+    allow_descriptor(files, descriptor, rights);
     close(descriptor);
 }
 
@@ -526,10 +527,17 @@ static int make_rules(struct files *files, const int *folder)
     const char *const *path = files->calls.servers >= BW_SERVERS_CONNECT ? resolver : NULL;
     struct landlock_ruleset_attr attributes;
     long version = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
+    if (version < 0)
+        return errno;
     if (version < 1 || (folder && version < 2))
-        return version < 0 ? errno : EOPNOTSUPP;
-    files->rights = FIRST_RIGHTS | (version >= 2 ? REFER : 0) | (version >= 3 ? TRUNCATE : 0) |
-                    (version >= 5 ? IOCTL_DEV : 0);
+        return EOPNOTSUPP;
+    files->rights = FIRST_RIGHTS;
+    if (version >= 2)
+        files->rights |= REFER;
+    if (version >= 3)
+        files->rights |= TRUNCATE;
+    if (version >= 5)
+        files->rights |= IOCTL_DEV;
     memset(&attributes, 0, sizeof attributes);
     attributes.handled_access_fs = files->rights;
     files->rules = (int)syscall(SYS_landlock_create_ruleset, &attributes, sizeof attributes, 0);
@@ -610,10 +618,14 @@ static struct bw_error *restrict_process(const struct cmd_common *common, const 
         landlock = apply_rules(files);
     capabilities = confine_capabilities(&files->calls);
     seccomp = confine_calls(files->calls);
-    cmd_note(common, bw_error_create(BW_ERROR_USAGE, "sandbox: Landlock: %s; seccomp: %s%s%s",
-                                     outcome_text(landlock), outcome_text(seccomp),
-                                     capabilities ? "; dropping capabilities: " : "",
-                                     capabilities ? strerror(capabilities) : ""));
+    BW_AUTO_BUFFER struct bw_buffer outcomes = {0};
+    bw_buffer_format(&outcomes, "sandbox: Landlock: %s; ", outcome_text(landlock));
+    bw_buffer_format(&outcomes, "seccomp: %s", outcome_text(seccomp));
+    if (capabilities)
+        bw_buffer_format(&outcomes, "; dropping capabilities: %s", strerror(capabilities));
+    if (outcomes.failed)
+        return bw_error_no_memory();
+    cmd_note(common, bw_error_create(BW_ERROR_USAGE, "%.*s", (int)outcomes.length, outcomes.data));
     return NULL;
 }
 
@@ -649,9 +661,11 @@ static const char *lacks_sandbox(const struct cmd_common *common)
 {
 #ifdef BW_SANDBOX
     const char *preloaded = getenv("LD_PRELOAD");
-    return common->writing.sandbox == CMD_SANDBOX_OFF      ? "--sandbox=off"
-           : preloaded && strstr(preloaded, "/vgpreload_") ? "valgrind could not work in it"
-                                                           : NULL;
+    if (common->writing.sandbox == CMD_SANDBOX_OFF)
+        return "--sandbox=off";
+    if (preloaded && strstr(preloaded, "/vgpreload_"))
+        return "valgrind could not work in it";
+    return NULL;
 #else
     (void)common;
     return "this program was built without one";

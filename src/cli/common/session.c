@@ -44,11 +44,10 @@ static struct bw_error *write_to(void *context, const char *text, size_t length)
 /* Overwrites the previous statedump. */
 static struct bw_error *dump_layers(struct cmd_statedump *statedump)
 {
-    if (statedump->descriptor != STDERR_FILENO) {
-        if (lseek(statedump->descriptor, 0, SEEK_SET) == 0 && ftruncate(statedump->descriptor, 0) &&
-            errno != EINVAL)
-            return bw_error_from_errno(errno, "cannot write to %s", statedump->common->statedump);
-    }
+    const int file = statedump->descriptor;
+    if (file != STDERR_FILENO && lseek(file, 0, SEEK_SET) == 0 && ftruncate(file, 0) &&
+        errno != EINVAL)
+        return bw_error_from_errno(errno, "cannot write to %s", statedump->common->statedump);
     return bw_fs_statedump(statedump->fs, write_to, statedump);
 }
 
@@ -104,8 +103,14 @@ static struct bw_error *check_streams(const struct bw_fs *fs, const struct bw_fi
     } streams[] = {{STDERR_FILENO, "stderr"}, {STDOUT_FILENO, "stdout"}};
     for (size_t i = 0; i < sizeof streams / sizeof *streams; i++) {
         struct stat status;
-        if (fstat(streams[i].descriptor, &status) ||
-            !(fs ? bw_fs_is_input(fs, &status) : bw_file_set_holds(images, &status)))
+        bool is_input;
+        if (fstat(streams[i].descriptor, &status))
+            continue;
+        if (fs)
+            is_input = bw_fs_is_input(fs, &status);
+        else
+            is_input = bw_file_set_holds(images, &status);
+        if (!is_input)
             continue;
         if (streams[i].descriptor == STDERR_FILENO) {
             /* The message must not be written to the image, either. */
@@ -162,22 +167,26 @@ static struct bw_error *enter_sandbox(void *common, const struct bw_fs *planned)
     return cmd_sandbox_enter(common, planned);
 }
 
+static void set_keys(struct bw_fs_options *options, const struct cmd_common *common)
+{
+    if (common->input.keys) {
+        options->keys = common->input.keys->keys;
+        options->key_count = common->input.keys->count;
+    }
+}
+
 /* `session`: is being opened; may be NULL. */
 static struct bw_fs_options options_for(const struct cmd_common *common,
                                         struct cmd_session *session)
 {
-    return (struct bw_fs_options){
+    struct bw_fs_options options = {
         .struct_size = sizeof(struct bw_fs_options),
         .paths = common->input.images,
         .path_count = common->input.image_count,
         .superblock_copy = common->input.superblock_copy,
         .graph = &common->input.graph,
-        .probes = session ? cmd_probes_set_of(session->probes) : NULL,
-        .reporter = session ? cmd_reporter(common) : (struct bw_reporter){0},
-        .searched = session ? cmd_progress_search : NULL,
-        .decompressed = session ? cmd_progress_decompress : NULL,
-        .planned = session ? prepare_session : enter_sandbox,
-        .planned_context = session ? (void *)session : (void *)(uintptr_t)common,
+        .planned = enter_sandbox,
+        .planned_context = (void *)(uintptr_t)common,
         .partition = common->input.partition,
         .offset = common->input.offset,
         .log = (enum bw_log_mode)common->input.log,
@@ -189,14 +198,22 @@ static struct bw_fs_options options_for(const struct cmd_common *common,
         .map_count = common->input.map_count,
         .streams_as_is = common->input.streams_as_is,
         .volume = common->input.volume,
-        .keys = common->input.keys ? common->input.keys->keys : NULL,
-        .key_count = common->input.keys ? common->input.keys->count : 0,
         .ask = cmd_keys_prompt,
         .key_work = common->input.key_work,
         .header = common->input.header,
         .inside = common->input.inside,
         .inside_count = common->input.inside_count,
     };
+    set_keys(&options, common);
+    if (session) {
+        options.probes = cmd_probes_set_of(session->probes);
+        options.reporter = cmd_reporter(common);
+        options.searched = cmd_progress_search;
+        options.decompressed = cmd_progress_decompress;
+        options.planned = prepare_session;
+        options.planned_context = session;
+    }
+    return options;
 }
 
 struct bw_fs_options cmd_fs_options(const struct cmd_common *common)
@@ -269,8 +286,9 @@ static struct bw_error *print_table(void *context, const struct bw_partition_tab
     bool *has_partitions = context;
     *has_partitions = true;
     cmd_append_partitions(&text, table);
-    return text.failed ? bw_error_no_memory()
-                       : cmd_write_file(STDERR_FILENO, "stderr", text.data, text.length);
+    if (text.failed)
+        return bw_error_no_memory();
+    return cmd_write_file(STDERR_FILENO, "stderr", text.data, text.length);
 }
 
 int cmd_fail_to_open(const struct cmd_common *common, struct bw_error *error)
@@ -282,12 +300,14 @@ int cmd_fail_to_open(const struct cmd_common *common, struct bw_error *error)
     const struct bw_fs_options options = cmd_fs_options(common);
     bool has_partitions = false;
     error = bw_partition_tables(&options, print_table, &has_partitions);
-    fprintf(stderr, "Choose one with %s%s.\n",
-            common->input.is_other ? "--other-partition"
-            : has_partitions       ? "--partition"
-                                   : "--volume",
+    const char *option = has_partitions ? "--partition" : "--volume";
+    if (common->input.is_other)
+        option = "--other-partition";
+    fprintf(stderr, "Choose one with %s%s.\n", option,
             has_partitions ? " N, NAME, LABEL or UUID" : " GROUP/NAME");
-    return error ? cmd_fail(common, error) : status;
+    if (error)
+        return cmd_fail(common, error);
+    return status;
 }
 
 struct bw_error *cmd_try_open(const struct cmd_common *common, struct cmd_session *session)
@@ -306,7 +326,7 @@ struct bw_error *cmd_open_other(const struct cmd_common *common, struct cmd_comm
     own->input.image_count = common->input.other_count;
     own->input.partition = common->input.other_partition;
     own->input.is_other = true;
-    const struct bw_fs_options options = {
+    struct bw_fs_options options = {
         .struct_size = sizeof options,
         .paths = common->input.others,
         .path_count = common->input.other_count,
@@ -315,11 +335,10 @@ struct bw_error *cmd_open_other(const struct cmd_common *common, struct cmd_comm
         .log = (enum bw_log_mode)common->input.log,
         .servers = common->input.servers,
         .volume = common->input.volume,
-        .keys = common->input.keys ? common->input.keys->keys : NULL,
-        .key_count = common->input.keys ? common->input.keys->count : 0,
         .ask = cmd_keys_prompt,
         .key_work = common->input.key_work,
     };
+    set_keys(&options, common);
     return bw_fs_open(&options, fs);
 }
 

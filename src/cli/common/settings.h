@@ -8,7 +8,6 @@
 
 #include "btrfs-walk/fs.h"
 #include "btrfs-walk/record.h"
-#include "cli/common/statuses.h"
 #include "cli/probes/probes.h"
 
 /** Settings of the options of commands that print records: see cli/common/output_format.h. */

@@ -48,8 +48,12 @@ static void append_decoded(struct bw_buffer *text, const char *at, const char *e
         size_t i = 0;
         while (i < 5 && strncmp(at, entities[i].name, strlen(entities[i].name)) != 0)
             i++;
-        bw_buffer_append_byte(text, i < 5 ? entities[i].character : *at);
-        at += i < 5 ? strlen(entities[i].name) : 1;
+        if (i < 5) {
+            bw_buffer_append_byte(text, entities[i].character);
+            at += strlen(entities[i].name);
+        } else {
+            bw_buffer_append_byte(text, *at++);
+        }
     }
 }
 
@@ -59,11 +63,15 @@ static void append_element(struct bw_buffer *text, const char *xml, const char *
 {
     char tag[32];
     snprintf(tag, sizeof tag, "<%s>", name);
-    const char *begin = strstr(xml, tag), *end = begin ? strstr(begin, "</") : NULL;
-    if (!end || end == begin + strlen(tag))
+    const char *begin = strstr(xml, tag);
+    if (!begin)
+        return;
+    begin += strlen(tag);
+    const char *end = strstr(begin, "</");
+    if (!end || end == begin)
         return;
     bw_buffer_format(text, "%s", before);
-    append_decoded(text, begin + strlen(tag), end);
+    append_decoded(text, begin, end);
 }
 
 /* Whether a path ends with /N/snapshot; sets where N begins. */
@@ -102,9 +110,13 @@ static bool append_snapper(struct bw_buffer *text, struct bw_fs *fs, const char 
  * text, or NULL. */
 static const char *match_digits(const char *text, const char *pattern)
 {
-    for (; *pattern; pattern++, text++)
-        if (*pattern == '0' ? !isdigit((unsigned char)*text) : *text != *pattern)
+    for (; *pattern; pattern++, text++) {
+        const bool is_digit = isdigit((unsigned char)*text);
+        if (*pattern == '0' && !is_digit)
             return NULL;
+        if (*pattern != '0' && *text != *pattern)
+            return NULL;
+    }
     return text;
 }
 
@@ -116,8 +128,11 @@ static const char *skip_digits(const char *text, const char *pattern)
 
 static bool append_btrbk(struct bw_buffer *text, const char *path)
 {
-    const char *dot = strrchr(path, '.'), *rest = dot ? match_digits(dot + 1, "00000000") : NULL;
-    if (!rest || dot == path || dot[-1] == '/')
+    const char *dot = strrchr(path, '.');
+    if (!dot || dot == path || dot[-1] == '/')
+        return false;
+    const char *rest = match_digits(dot + 1, "00000000");
+    if (!rest)
         return false;
     if (match_digits(rest, "T0000"))
         rest = skip_digits(skip_digits(rest, "T0000"), "00");
@@ -134,12 +149,14 @@ static bool append_btrbk(struct bw_buffer *text, const char *path)
 static bool append_timeshift(struct bw_buffer *text, const char *path)
 {
     static const char folder[] = "/timeshift-btrfs/snapshots/";
-    const char *begin = strstr(path, folder),
-               *end = begin ? match_digits(begin + strlen(folder), "0000-00-00_00-00-00") : NULL;
+    const char *begin = strstr(path, folder);
+    if (!begin)
+        return false;
+    begin += strlen(folder);
+    const char *end = match_digits(begin, "0000-00-00_00-00-00");
     if (!end)
         return false;
-    bw_buffer_format(text, "timeshift %.*s", (int)(end - begin - (ptrdiff_t)strlen(folder)),
-                     begin + strlen(folder));
+    bw_buffer_format(text, "timeshift %.*s", (int)(end - begin), begin);
     return true;
 }
 

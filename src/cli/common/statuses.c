@@ -7,7 +7,7 @@
  * commands that differ (`meanings` in struct command). tests/command/statuses.sh brings each
  * command into situations that lead to its statuses.
  */
-#include "cli/common/statuses.h"
+#include "cli/common/output.h"
 
 #include <stddef.h>
 

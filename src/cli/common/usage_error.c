@@ -18,13 +18,17 @@ int cmd_exit_status(const struct command *command, int status)
 
 int cmd_usage_error(const struct command *command, const char *reason, const char *argument)
 {
-    bool is_default = command == cmd_table[0];
     BW_AUTO_BUFFER struct bw_buffer shown = {0};
     bw_escape_words(&shown, reason);
-    bw_buffer_format(&shown, "%s", argument ? ": " : "");
-    bw_escape_words(&shown, argument ? argument : "");
-    fprintf(stderr, "btrfs-walk: %.*s\nTry 'btrfs-walk %s%s--help'.\n", (int)shown.length,
-            shown.data ? shown.data : "", is_default ? "" : command->name, is_default ? "" : " ");
+    if (argument) {
+        bw_buffer_format(&shown, ": ");
+        bw_escape_words(&shown, argument);
+    }
+    fprintf(stderr, "btrfs-walk: %.*s\nTry 'btrfs-walk ", (int)shown.length,
+            shown.data ? shown.data : "");
+    if (command != cmd_table[0])
+        fprintf(stderr, "%s ", command->name);
+    fprintf(stderr, "--help'.\n");
     return cmd_exit_status(command, STATUS_CANNOT);
 }
 
@@ -94,6 +98,8 @@ void cmd_print_unknown_command(const char *word, const char *reason)
     const bool is_known = suggestion.count;
     for (size_t i = 0; !is_known && cmd_table[i]; i++)
         cmd_suggest(&suggestion, cmd_table[i]->name);
-    fprintf(stderr, "btrfs-walk: %.*s%s\n'btrfs-walk help' lists all commands.\n", (int)line.length,
-            line.data ? line.data : "", suggestion.count ? "?" : "");
+    if (suggestion.count)
+        bw_buffer_append_byte(&line, '?');
+    fprintf(stderr, "btrfs-walk: %.*s\n'btrfs-walk help' lists all commands.\n", (int)line.length,
+            line.data ? line.data : "");
 }

@@ -81,8 +81,12 @@ bool bash_line_read(struct bash_line *line, const char *text, const char *breaks
     }
     line->words[0] = bytes;
     struct reading reading = {line, breaks, bytes, false};
-    while (*text)
-        text = line->quote ? read_quoted(&reading, text) : read_plain(&reading, text);
+    while (*text) {
+        if (line->quote)
+            text = read_quoted(&reading, text);
+        else
+            text = read_plain(&reading, text);
+    }
     line->count++;
     return true;
 }

@@ -5,6 +5,8 @@
  * regular files on local disks, prints no messages, and ends soon, regardless of the images'
  * contents. CONTRIBUTING.md describes the output.
  */
+#include "cli/complete/complete.h"
+
 #include <fcntl.h>
 #include <inttypes.h>
 #include <linux/magic.h>
@@ -24,7 +26,6 @@
 #include "btrfs-walk/probe.h"
 #include "btrfs-walk/record.h"
 #include "btrfs-walk/subvolume.h"
-#include "cli/complete/complete.h"
 
 /* Remote files are excluded, because a server that does not reply would block the shell. */
 static bool is_local_file(const char *path)
@@ -84,8 +85,8 @@ static struct bw_error *add_subvolume(void *context, const struct bw_subvolume_i
     char description[64];
     if (!info->path || info->is_deleted || info->path_length == skip)
         return NULL;
-    snprintf(description, sizeof description, "%s %" PRIu64 "%s",
-             info->is_snapshot ? "snapshot" : "subvolume", info->id,
+    const char *kind = info->is_snapshot ? "snapshot" : "subvolume";
+    snprintf(description, sizeof description, "%s %" PRIu64 "%s", kind, info->id,
              info->read_only ? ", read-only" : "");
     complete_add(complete, COMPLETE_WORD, info->path + skip, info->path_length - skip, "",
                  description);
@@ -172,9 +173,10 @@ static struct bw_error *add_paths(struct completion *complete, struct bw_fs *fs)
         error = bw_directory_next(directory, &entry);
         if (error || !entry)
             break;
-        const bool is_directory = entry->place.type == BW_FILE_DIRECTORY;
-        complete_add(complete, is_directory ? COMPLETE_BEGIN : COMPLETE_WORD, entry->name,
-                     entry->name_length, is_directory ? "/" : "", "");
+        if (entry->place.type == BW_FILE_DIRECTORY)
+            complete_add(complete, COMPLETE_BEGIN, entry->name, entry->name_length, "/", "");
+        else
+            complete_add(complete, COMPLETE_WORD, entry->name, entry->name_length, "", "");
     }
     bw_directory_close(directory);
     return error;
@@ -226,7 +228,7 @@ static void add_probes(struct completion *complete, const struct command *comman
                      probes[i].documentation);
 }
 
-/* Types of layers, and the text after each. */
+/* Adds types of layers, with a text after each. */
 struct types {
     struct completion *complete;
     struct bw_registry *registry;
@@ -445,23 +447,39 @@ static const char *read_letters(struct line *line, const char *letters, size_t *
     return NULL;
 }
 
-static void read_option(struct line *line, const char *word)
+/* Reads a word: an argument of the option before it, an option, or an operand. */
+static void read_word(struct line *line, const char *word)
 {
+    const struct cmd_option *pending = line->pending;
     size_t number = line->options.count;
-    const char *argument = NULL;
+    if (pending) {
+        number = find_long(&line->options, pending->name, strlen(pending->name));
+        line->pending = NULL;
+        apply_option(line, number, word);
+        return;
+    }
+    if (*word != '-' || !word[1] || line->only_operands) {
+        line->operands[line->operand_count++] = word;
+        return;
+    }
     if (strcmp(word, "--") == 0) {
         line->only_operands = true;
         return;
     }
+
+    /* An option. An empty argument of a short option is the next word. */
+    const char *argument = NULL;
     if (word[1] == '-') {
         const char *equals = strchrnul(word, '=');
         number = find_long(&line->options, word + 2, (size_t)(equals - word) - 2);
-        argument = *equals ? equals + 1 : NULL;
+        if (*equals)
+            argument = equals + 1;
     } else {
         argument = read_letters(line, word + 1, &number);
         if (!argument)
             return;
-        argument = *argument ? argument : NULL;
+        if (!*argument)
+            argument = NULL;
     }
     if (number == line->options.count)
         return;
@@ -470,19 +488,6 @@ static void read_option(struct line *line, const char *word)
         line->pending = option;
     else
         apply_option(line, number, argument);
-}
-
-static void read_word(struct line *line, const char *word)
-{
-    if (line->pending) {
-        size_t number = find_long(&line->options, line->pending->name, strlen(line->pending->name));
-        line->pending = NULL;
-        apply_option(line, number, word);
-    } else if (*word == '-' && word[1] && !line->only_operands) {
-        read_option(line, word);
-    } else {
-        line->operands[line->operand_count++] = word;
-    }
 }
 
 /* Completes `value`, the end of a word; the part before it does not change. */
@@ -514,13 +519,16 @@ static void complete_option_value(struct line *line, const struct cmd_option *op
 
 static void complete_option(struct line *line, const char *word)
 {
-    const char *equals = strncmp(word, "--", 2) == 0 ? strchr(word, '=') : NULL;
+    const bool is_long = strncmp(word, "--", 2) == 0;
+    const char *equals = is_long ? strchr(word, '=') : NULL;
+    const char *value = NULL;
     size_t number = line->options.count;
-    const char *value = equals ? equals + 1 : NULL;
-    if (equals)
+    if (equals) {
+        value = equals + 1;
         number = find_long(&line->options, word + 2, (size_t)(equals - word) - 2);
-    else if (word[1] && word[1] != '-')
+    } else if (word[1] && !is_long) {
         value = read_letters(line, word + 1, &number);
+    }
     if (value && number < line->options.count && line->options.items[number].option->argument) {
         set_value(line, word, value);
         complete_option_value(line, line->options.items[number].option);
@@ -529,7 +537,7 @@ static void complete_option(struct line *line, const char *word)
     line->complete.value = word + (word[1] ? 2 : 1);
     line->complete.prefix = "--";
     line->complete.prefix_length = 2;
-    for (size_t i = 0; (!word[1] || word[1] == '-') && i < line->options.count; i++) {
+    for (size_t i = 0; (!word[1] || is_long) && i < line->options.count; i++) {
         const struct cmd_option *option = line->options.items[i].option;
         complete_add(&line->complete, COMPLETE_WORD, option->name, strlen(option->name), "",
                      option->description);
@@ -627,18 +635,19 @@ int cmd_complete(char **words, size_t count)
 }
 
 /* A completion as complete_add() wrote it. */
-struct answer {
+struct found {
     char kind;
     const char *word;
     size_t length;
 };
 
-static const char *next_answer(const char *at, const char *end, struct answer *answer)
+/* Reads the completion at `at`; returns where the next one begins, or NULL at the end. */
+static const char *next_found(const char *at, const char *end, struct found *found)
 {
     if (at >= end)
         return NULL;
-    *answer = (struct answer){*at, at + 1, strlen(at + 1)};
-    at += answer->length + 2;
+    *found = (struct found){*at, at + 1, strlen(at + 1)};
+    at += found->length + 2;
     return at + strlen(at) + 1;
 }
 
@@ -648,26 +657,25 @@ static void write_for_bash(struct bw_buffer *out, const struct bw_buffer *text,
                            const struct bash_line *line)
 {
     const char *end = text->data + text->length;
-    struct answer answer;
+    struct found found;
     size_t count = 0;
     bool files = false, more = false;
-    for (const char *at = text->data; (at = next_answer(at, end, &answer)); count++) {
-        files |= answer.kind == COMPLETE_FILES;
-        more |= answer.kind == COMPLETE_BEGIN;
+    for (const char *at = text->data; (at = next_found(at, end, &found)); count++) {
+        files |= found.kind == COMPLETE_FILES;
+        more |= found.kind == COMPLETE_BEGIN;
     }
     count -= files;
     bw_buffer_append(out, "f", files);
     bw_buffer_append(out, "n", more);
     bw_buffer_append(out, "q", count > 1);
     bw_buffer_append_byte(out, '\0');
-    for (const char *at = text->data; (at = next_answer(at, end, &answer));) {
-        if (answer.kind == COMPLETE_FILES || answer.length < line->cut)
+    for (const char *at = text->data; (at = next_found(at, end, &found));) {
+        if (found.kind == COMPLETE_FILES || found.length < line->cut)
             continue;
         if (count > 1)
-            bw_buffer_append(out, answer.word + line->cut, answer.length - line->cut);
+            bw_buffer_append(out, found.word + line->cut, found.length - line->cut);
         else
-            bash_append_quoted(out, answer.word + line->cut, answer.length - line->cut,
-                               line->quote);
+            bash_append_quoted(out, found.word + line->cut, found.length - line->cut, line->quote);
         bw_buffer_append_byte(out, '\0');
     }
 }

@@ -365,8 +365,8 @@ static struct bw_error *read_piece(struct copy *copy, uint64_t offset, uint8_t *
         struct bw_address_range *last = bad->count ? &bad->items[bad->count - 1] : NULL;
         if (last && last->logical + last->length == offset)
             last->length += length;
-        else if (!bad_ranges_add(bad, offset, length))
-            return bw_error_no_memory();
+        else
+            return bad_ranges_push(bad, (struct bw_address_range){offset, length});
         return NULL;
     }
     const uint32_t step = length > RETRY ? RETRY : SECTOR;
@@ -496,7 +496,7 @@ static struct bw_error *list(struct cmd_format *answer, void *context)
     struct bw_error *error = close_target(&copy->target, copy_all(copy));
     bw_used_map_close(copy->used);
     free(copy->buffer);
-    free(copy->bad.items);
+    bad_ranges_free(&copy->bad);
     return error;
 }
 

@@ -54,25 +54,19 @@ static bool is_example(const char *line)
     return strncmp(line, example_indent, strlen(example_indent)) == 0;
 }
 
-/* A paragraph ends at an empty line, at an example, or at the end of the text. */
-static size_t paragraph_length(const char *prose)
-{
-    const char *end = prose + strcspn(prose, "\n");
-    while (*end && end[1] && end[1] != '\n' && !is_example(end + 1))
-        end += 1 + strcspn(end + 1, "\n");
-    return (size_t)(end - prose);
-}
-
 /* Wraps paragraphs. The lines of an example remain unchanged. */
 static void append_prose(struct bw_buffer *text, const char *prose)
 {
     while (prose += strspn(prose, "\n"), *prose) {
         bw_buffer_append_byte(text, '\n');
         if (!is_example(prose)) {
-            const size_t length = paragraph_length(prose);
-            page_append_words(text, prose, length, 0, WIDTH);
+            /* The paragraph ends at an empty line, at an example, or at the end of the text. */
+            const char *end = prose + strcspn(prose, "\n");
+            while (*end && end[1] && end[1] != '\n' && !is_example(end + 1))
+                end += 1 + strcspn(end + 1, "\n");
+            page_append_words(text, prose, (size_t)(end - prose), 0, WIDTH);
             bw_buffer_append_byte(text, '\n');
-            prose += length;
+            prose = end;
             continue;
         }
         while (is_example(prose)) {

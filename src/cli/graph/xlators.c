@@ -133,7 +133,10 @@ static int run(const struct cmd_common *common, void *state)
         if (error) {
             status = cmd_fail(common, error);
         } else {
-            error = format.rows ? write_rows(&format, &types) : write_text(&format, &types);
+            if (format.rows)
+                error = write_rows(&format, &types);
+            else
+                error = write_text(&format, &types);
             error = cmd_format_end(&format, error);
             if (error)
                 status = cmd_fail_output(common, error);

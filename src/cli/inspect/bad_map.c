@@ -6,17 +6,13 @@
 
 #include "base/bad_map.h"
 #include "base/cleanup.h"
+#include "base/compare.h"
 #include "base/vector.h"
-
-bool bad_ranges_add(struct bad_ranges *ranges, uint64_t start, uint64_t length)
-{
-    return !bad_ranges_push(ranges, (struct bw_address_range){start, length});
-}
 
 static int by_start(const void *first, const void *second)
 {
     const struct bw_address_range *a = first, *b = second;
-    return a->logical < b->logical ? -1 : a->logical > b->logical;
+    return bw_compare(a->logical, b->logical);
 }
 
 void bad_ranges_join(struct bad_ranges *ranges)
@@ -37,7 +33,7 @@ void bad_ranges_join(struct bad_ranges *ranges)
 
 static struct bw_error *add_range(void *ranges, uint64_t start, uint64_t length)
 {
-    return bad_ranges_add(ranges, start, length) ? NULL : bw_error_no_memory();
+    return bad_ranges_push(ranges, (struct bw_address_range){start, length});
 }
 
 struct bw_error *bad_map_read(const char *file, struct bad_ranges *ranges)

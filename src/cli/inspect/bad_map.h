@@ -13,9 +13,6 @@
 /** Ranges of addresses; the owner frees `items`. All zeros is an empty list. */
 BW_VECTOR(bad_ranges, struct bw_address_range);
 
-/** Adds a range; false if memory runs out. */
-bool bad_ranges_add(struct bad_ranges *ranges, uint64_t start, uint64_t length);
-
 /** Sorts the ranges, and joins those that overlap or touch. */
 void bad_ranges_join(struct bad_ranges *ranges);
 

@@ -33,12 +33,12 @@ static struct bw_error *store_block(void *target, const struct cmd_option *optio
     uint64_t logical, length;
     (void)option;
     BW_TRY(cmd_parse_range(argument, &logical, &length));
-    return bad_ranges_add(target, logical, length) ? NULL : bw_error_no_memory();
+    return bad_ranges_push(target, (struct bw_address_range){logical, length});
 }
 
 static void release_blocks(void *blocks)
 {
-    free(((struct bad_ranges *)blocks)->items);
+    bad_ranges_free(blocks);
 }
 
 static struct bw_error *store_mirror(void *target, const struct cmd_option *option,
@@ -73,8 +73,8 @@ static const struct cmd_option options[] = {
  * which cost only a seek.
  */
 
-/* The state of stdout. All zeros: nothing is known yet. */
-struct cmd_zeros {
+/* Facts about stdout. All zeros: nothing is known yet. */
+struct zeros {
     bool is_tested; /* `sparse` is valid */
     bool sparse;    /* stdout can have holes */
     bool open;      /* the output ends with a hole, which the file's size does not include yet */
@@ -83,8 +83,7 @@ struct cmd_zeros {
 enum { ZEROS = 256 << 10, SHORTEST_HOLE = 64 << 10 };
 
 /* Writes zeros after the buffered output. */
-static struct bw_error *cmd_write_zeros(struct cmd_zeros *zeros, struct cmd_output *output,
-                                        uint64_t length)
+static struct bw_error *write_zeros(struct zeros *zeros, struct cmd_output *output, uint64_t length)
 {
     static const char bytes[ZEROS];
     if (length >= SHORTEST_HOLE && (!zeros->is_tested || zeros->sparse)) {
@@ -117,7 +116,7 @@ static struct bw_error *cmd_write_zeros(struct cmd_zeros *zeros, struct cmd_outp
 }
 
 /* Makes a file end after its last hole. */
-static struct bw_error *cmd_end_zeros(struct cmd_zeros *zeros, struct cmd_output *output)
+static struct bw_error *end_zeros(struct zeros *zeros, struct cmd_output *output)
 {
     if (!zeros->open)
         return NULL;
@@ -137,33 +136,27 @@ struct cat {
     struct bw_stream_file *files; /* existing files; `user` is the path */
     size_t count, next;
     struct cmd_bad_ranges bad;
-    struct cmd_zeros zeros;
+    struct zeros zeros;
 };
-
-/* Gets the inode of a file. With --on-error, an inode that is lost is salvaged from other items. */
-static struct bw_error *find_inode(struct cat *cat, const char *path, const struct bw_place *place,
-                                   struct bw_inode *inode, bool *salvaged)
-{
-    struct bw_fs *fs = cat->paths.session.fs;
-    struct bw_error *error = bw_inode_get(fs, place, inode);
-    if (!error || cat->state->on_error == CMD_ON_ERROR_FAIL || place->type != BW_FILE_REGULAR)
-        return error;
-    BW_AUTO_ERROR struct bw_error *nothing = bw_inode_salvage(fs, place, inode);
-    if (nothing)
-        return error;
-    bw_error_free(error);
-    cmd_paths_miss(&cat->paths, bw_salvaged_error(path));
-    *salvaged = true;
-    return NULL;
-}
 
 static struct bw_error *find_file(struct cat *cat, const char *path, struct bw_stream_file *file)
 {
+    struct bw_fs *fs = cat->paths.session.fs;
     struct bw_place place;
     struct bw_inode inode;
     bool salvaged = false;
-    BW_TRY(bw_lookup(cat->paths.session.fs, cat->paths.from, path, true, &place));
-    struct bw_error *error = find_inode(cat, path, &place, &inode, &salvaged);
+    BW_TRY(bw_lookup(fs, cat->paths.from, path, true, &place));
+    struct bw_error *error = bw_inode_get(fs, &place, &inode);
+
+    /* With --on-error, an inode that is lost is salvaged from other items. */
+    if (error && cat->state->on_error != CMD_ON_ERROR_FAIL && place.type == BW_FILE_REGULAR) {
+        BW_AUTO_ERROR struct bw_error *unsalvageable = bw_inode_salvage(fs, &place, &inode);
+        salvaged = !unsalvageable;
+    }
+    if (salvaged) {
+        bw_error_free(BW_TAKE(error));
+        cmd_paths_miss(&cat->paths, bw_salvaged_error(path));
+    }
     if (!error && !S_ISREG(inode.mode))
         error = bw_error_create(BW_ERROR_NOT_FOUND, "not a regular file");
     if (error)
@@ -202,7 +195,7 @@ static struct bw_error *write_named_part(struct cat *cat, const char *name,
     }
     if (part->kind == BW_DATA_BYTES)
         return cmd_write(&cat->paths.output, (const char *)part->bytes, (size_t)part->length);
-    return cmd_write_zeros(&cat->zeros, &cat->paths.output, part->length);
+    return write_zeros(&cat->zeros, &cat->paths.output, part->length);
 }
 
 static struct bw_error *write_part(void *context, const struct bw_stream_file *file,
@@ -252,7 +245,7 @@ static struct bw_error *write_files(struct cat *cat)
     cmd_progress_expect(bytes);
     struct bw_error *error = bw_stream_run(cat->paths.session.fs, &stream);
     /* A hole before the unreadable part belongs to the output. */
-    struct bw_error *last = cmd_end_zeros(&cat->zeros, &cat->paths.output);
+    struct bw_error *last = end_zeros(&cat->zeros, &cat->paths.output);
     if (!error)
         return last;
     bw_error_free(last);
@@ -272,15 +265,17 @@ static struct bw_error *write_blocks(struct cat *cat)
         if (error && (error->code == BW_ERROR_USAGE || error->code == BW_ERROR_NOT_FOUND))
             cat->paths.status = cmd_fail_output(cat->paths.common, BW_TAKE(error));
     }
-    return bw_error_first(error, cmd_end_zeros(&cat->zeros, &cat->paths.output));
+    return bw_error_first(error, end_zeros(&cat->zeros, &cat->paths.output));
 }
 
 /* Whether the options make sense together. */
 static struct bw_error *check_options(const struct cmd_common *common,
                                       const struct cat_state *state)
 {
+    if (!state->blocks.count && state->mirror)
+        return bw_error_create(BW_ERROR_USAGE, "--mirror is for --block");
     if (!state->blocks.count)
-        return state->mirror ? bw_error_create(BW_ERROR_USAGE, "--mirror is for --block") : NULL;
+        return NULL;
     if (common->path_count)
         return bw_error_create(BW_ERROR_USAGE, "--block excludes paths");
     if (state->offset || state->length != UINT64_MAX)
@@ -304,7 +299,11 @@ static int run(const struct cmd_common *common, void *state)
     if (status)
         return status;
     cat.bad = (struct cmd_bad_ranges){.fs = cat.paths.session.fs, .on_error = cat.state->on_error};
-    struct bw_error *error = cat.state->blocks.count ? write_blocks(&cat) : write_files(&cat);
+    struct bw_error *error;
+    if (cat.state->blocks.count)
+        error = write_blocks(&cat);
+    else
+        error = write_files(&cat);
     free(cat.files);
     return cmd_paths_close(&cat.paths, error);
 }

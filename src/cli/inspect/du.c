@@ -184,7 +184,7 @@ static struct bw_error *du_ncdu_write(struct du_ncdu *ncdu, const struct bw_du_e
     return cmd_write(ncdu->output, ncdu->text.data, ncdu->text.length);
 }
 
-/* Writes the end. */
+/* Closes all directories. */
 static struct bw_error *du_ncdu_end(struct du_ncdu *ncdu)
 {
     ncdu->text.length = 0;
@@ -210,8 +210,10 @@ static void append_size(const struct cmd_format_settings *settings, struct bw_bu
 {
     static const char padding[] = "          ";
     char number[BW_SIZE_ROOM] = "-", *end = number + 1;
-    if (known)
-        end = settings->raw ? bw_decimal(number, size) : bw_write_size(number, size, settings->si);
+    if (known && settings->raw)
+        end = bw_decimal(number, size);
+    else if (known)
+        end = bw_write_size(number, size, settings->si);
     const size_t length = (size_t)(end - number), width = sizeof padding - 1;
     bw_buffer_append(line, padding, length < width ? width - length : 0);
     bw_buffer_append(line, number, length);
@@ -226,8 +228,10 @@ static struct bw_error *print_line(struct cmd_format *format, const void *record
     append_size(settings, line, true, row->total);
     append_size(settings, line, !(absent & BW_MEMBER(duinfo, exclusive)), row->exclusive);
     append_size(settings, line, !(absent & BW_MEMBER(duinfo, set_shared)), row->set_shared);
-    (format->output.at_once ? bw_escape_append : bw_buffer_append)(line, row->path.data,
-                                                                   row->path.length);
+    if (format->output.at_once)
+        bw_escape_append(line, row->path.data, row->path.length);
+    else
+        bw_buffer_append(line, row->path.data, row->path.length);
     bw_buffer_append_byte(line, '\n');
     return NULL;
 }
@@ -265,18 +269,22 @@ static struct bw_error *write_entry(void *context, const struct bw_du_entry *ent
 static struct bw_error *list_path(struct du *du, const char *path)
 {
     const struct cmd_selection *selection = &du->state->selection;
-    const struct bw_du_options wanted = {
+    struct bw_du_options wanted = {
         .struct_size = sizeof wanted,
         .subvolume = selection->subvolume,
         .start = path,
         .nested = selection->nested,
         .selection = selection->selection,
-        .has_maxdepth = du->state->summarize || selection->has_maxdepth,
-        .maxdepth = du->state->summarize ? 0 : selection->maxdepth,
+        .has_maxdepth = selection->has_maxdepth,
+        .maxdepth = selection->maxdepth,
         .visit = write_entry,
         .context = du,
-        .mindepth = du->state->summarize ? 0 : selection->mindepth,
+        .mindepth = selection->mindepth,
     };
+    if (du->state->summarize) {
+        wanted.has_maxdepth = true;
+        wanted.maxdepth = wanted.mindepth = 0;
+    }
     cmd_progress_expect_trees(du->format->session.fs, true);
     struct bw_error *error = bw_du(du->format->session.fs, &wanted);
     if (!error || error->code != BW_ERROR_NOT_FOUND)
@@ -288,7 +296,9 @@ static struct bw_error *list_path(struct du *du, const char *path)
 static struct bw_error *list_paths(struct du *du)
 {
     const struct cmd_common *common = du->format->common;
-    struct bw_error *error = common->path_count ? NULL : list_path(du, NULL);
+    struct bw_error *error = NULL;
+    if (!common->path_count)
+        error = list_path(du, NULL);
     for (size_t i = 0; !error && i < common->path_count; i++)
         error = list_path(du, common->paths[i]);
     return error;

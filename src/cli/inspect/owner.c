@@ -4,6 +4,8 @@
  * Ranges of a device are converted to logical addresses, whose owners are searched for; the other
  * ranges of the device are listed as they are.
  */
+#include "cli/inspect/owner.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +20,6 @@
 #include "btrfs-walk/tree.h"
 #include "cli/common/monitor.h"
 #include "cli/common/output_format.h"
-#include "cli/inspect/owner.h"
 
 struct owner_state {
     const char *devid, *subvolume;
@@ -93,9 +94,10 @@ struct bw_error *cmd_print_owner(struct cmd_format *format, const void *record, 
         bw_escape_line(line, row->path.data, row->path.length);
     else if (!(absent & BW_MEMBER(ownerinfo, level))) {
         /* A tree block has a level and a first key. */
-        char key[BW_KEY_TEXT];
-        bw_buffer_format(line, "level %" PRIu64 " %s", row->level,
-                         absent & BW_MEMBER(ownerinfo, key) ? "" : bw_key_text(&row->key, key));
+        char key[BW_KEY_TEXT] = "";
+        if (!(absent & BW_MEMBER(ownerinfo, key)))
+            bw_key_text(&row->key, key);
+        bw_buffer_format(line, "level %" PRIu64 " %s", row->level, key);
     }
     if (row->repairable)
         bw_buffer_format(line, "  (repairable)");
@@ -103,12 +105,6 @@ struct bw_error *cmd_print_owner(struct cmd_format *format, const void *record, 
         line->length--;
     bw_buffer_append_byte(line, '\n');
     return NULL;
-}
-
-static struct bw_error *write_row(struct search *search, const struct bw_ownerinfo *row,
-                                  uint64_t absent)
-{
-    return cmd_format_write(search->format, row, sizeof *row, absent);
 }
 
 enum absent_members {
@@ -179,7 +175,7 @@ static struct bw_error *write_owner(void *context, const struct bw_owner *owner)
         absent |= BW_MEMBER(ownerinfo, repairable);
     if (tree != BW_TOP_SUBVOLUME && (tree < BW_FIRST_SUBVOLUME || tree > BW_LAST_SUBVOLUME))
         absent |= BW_MEMBER(ownerinfo, subvolume);
-    return write_row(context, &row, absent);
+    return cmd_format_write(search->format, &row, sizeof row, absent);
 }
 
 /* Devices. */
@@ -196,9 +192,9 @@ static struct bw_error *write_place(struct search *search, uint64_t devid, uint6
                                      .length = place->length,
                                      .devid = devid,
                                      .offset = offset};
-    return write_row(search, &row,
-                     BW_MEMBER(ownerinfo, repairable) | BW_MEMBER(ownerinfo, logical) |
-                         absent_members(lacks[BW_OWNER_FREE], false));
+    return cmd_format_write(search->format, &row, sizeof row,
+                            BW_MEMBER(ownerinfo, repairable) | BW_MEMBER(ownerinfo, logical) |
+                                absent_members(lacks[BW_OWNER_FREE], false));
 }
 
 static void limit_length(struct bw_device_place *place, uint64_t length)
@@ -207,8 +203,8 @@ static void limit_length(struct bw_device_place *place, uint64_t length)
         place->length = length;
 }
 
-/* Whether an offset on a device is bad. Shortens the place so that the answer holds for its whole
- * length. */
+/* Whether an offset on a device is bad. Shortens the place to the length for which this is
+ * true. */
 static bool is_bad(const struct search *search, uint64_t devid, uint64_t offset,
                    struct bw_device_place *place)
 {
@@ -260,10 +256,10 @@ static struct bw_error *map_ranges(struct search *search, bool places)
                     BW_TRY(write_place(search, device->devid, range.logical, &place));
                 const bool repairable =
                     place.copy && search->by_map && is_repairable(search, &place);
-                if (place.copy && !places &&
-                    !bad_ranges_add(repairable ? &search->repairable : &search->ranges,
-                                    place.logical, place.length))
-                    return bw_error_no_memory();
+                struct bad_ranges *ranges = repairable ? &search->repairable : &search->ranges;
+                if (place.copy && !places)
+                    BW_TRY(bad_ranges_push(ranges,
+                                           (struct bw_address_range){place.logical, place.length}));
                 range.logical += place.length;
                 range.length -= place.length;
             }
@@ -368,26 +364,25 @@ static struct bw_error *find_owners_on_device(struct search *search,
     bad_ranges_join(&search->ranges);
     bad_ranges_join(&search->repairable);
     search->lost = search->ranges.count;
-    for (size_t i = 0; i < search->repairable.count; i++)
-        if (!bad_ranges_add(&search->ranges, search->repairable.items[i].logical,
-                            search->repairable.items[i].length))
-            return bw_error_no_memory();
+    BW_TRY(bad_ranges_append(&search->ranges, search->repairable.items, search->repairable.count));
     owners->ranges = search->ranges.items;
     owners->count = search->ranges.count;
     cmd_progress_expect_trees(search->fs, false);
     BW_TRY(bw_owners_find(search->fs, owners));
-    return owners->subvolume ? NULL : map_ranges(search, true);
+    if (owners->subvolume)
+        return NULL;
+    return map_ranges(search, true);
 }
 
 static void free_search(struct search *search)
 {
     bw_device_map_close(search->device_map);
     for (size_t i = 0; i < search->device_count; i++)
-        free(search->devices[i].bad.items);
+        bad_ranges_free(&search->devices[i].bad);
     free(search->devices);
-    free(search->given.items);
-    free(search->ranges.items);
-    free(search->repairable.items);
+    bad_ranges_free(&search->given);
+    bad_ranges_free(&search->ranges);
+    bad_ranges_free(&search->repairable);
 }
 
 struct bw_error *cmd_list_bad_owners(struct cmd_format *format, uint64_t devid,
@@ -466,10 +461,15 @@ static int run(const struct cmd_common *common, void *state)
         error = cmd_parse_range(common->paths[i], &address, &length);
         if (!error && address == UINT64_MAX)
             error = bw_error_create(BW_ERROR_USAGE, "invalid address: %s", common->paths[i]);
-        if (!error && !bad_ranges_add(&search.given, address, length ? length : 1))
-            error = bw_error_no_memory();
+        if (!error)
+            error = bad_ranges_push(&search.given,
+                                    (struct bw_address_range){address, length ? length : 1});
     }
-    const int status = error ? cmd_fail(common, error) : cmd_format_run(&own, &plan);
+    int status;
+    if (error)
+        status = cmd_fail(common, error);
+    else
+        status = cmd_format_run(&own, &plan);
     free_search(&search);
     return status;
 }

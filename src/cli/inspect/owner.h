@@ -6,7 +6,7 @@
 #include "cli/common/output_format.h"
 #include "cli/inspect/bad_map.h"
 
-/** Prints a row: plan->print of the answer. */
+/** Prints a row; for plan->print. */
 struct bw_error *cmd_print_owner(struct cmd_format *format, const void *record, uint64_t absent);
 
 /** Writes a record (ownerinfo) for each owner of bad ranges of a device, and for each part without

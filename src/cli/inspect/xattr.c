@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/compare.h"
 #include "base/utf8.h"
 #include "base/vector.h"
 #include "btrfs-walk/records.h"
@@ -32,8 +33,8 @@ static const struct cmd_option options[] = {
 
 BW_VECTOR(bw_xattrs, struct bw_xattr);
 
-/* The output for one path. */
-struct format {
+/* The attributes and the output of one file. */
+struct file {
     const struct xattr_state *state;
     struct cmd_paths *paths;
     struct bw_xattrs kept; /* attributes to be sorted; all their bytes are in kept_bytes */
@@ -62,7 +63,7 @@ static void append_quoted(struct bw_buffer *text, const uint8_t *bytes, size_t l
     }
 }
 
-/* As text, or in hexadecimal if it is none. */
+/* Appends a value as text, or in hexadecimal. */
 static void append_value(struct bw_buffer *text, const struct bw_xattr *xattr)
 {
     if (!is_text(xattr->value, xattr->value_length)) {
@@ -83,31 +84,31 @@ static void append_value(struct bw_buffer *text, const struct bw_xattr *xattr)
 
 /* Appends a name or path, escaped for a terminal, or for setfattr, which treats `special` as the
  * end of the name. */
-static void append_name(const struct format *format, const void *name, size_t length, char special)
+static void append_name(const struct file *file, const void *name, size_t length, char special)
 {
-    if (format->paths->terminal)
-        cmd_paths_append_name(format->paths, name, length, format->text);
+    if (file->paths->terminal)
+        cmd_paths_append_name(file->paths, name, length, file->text);
     else
-        append_quoted(format->text, name, length, special);
+        append_quoted(file->text, name, length, special);
 }
 
 /* Appends a line. On a terminal, comments repeat an access control list in readable form;
  * setfattr does not read them. */
-static struct bw_error *append_xattr(struct format *format, const struct bw_xattr *xattr)
+static struct bw_error *append_xattr(struct file *file, const struct bw_xattr *xattr)
 {
     static const char acl_default[] = BW_ACL_DEFAULT;
     BW_AUTO_FREE char *list = NULL;
-    append_name(format, xattr->name, xattr->name_length, '=');
-    bw_buffer_append_byte(format->text, '=');
-    append_value(format->text, xattr);
-    bw_buffer_append_byte(format->text, '\n');
-    if (format->paths->terminal)
+    append_name(file, xattr->name, xattr->name_length, '=');
+    bw_buffer_append_byte(file->text, '=');
+    append_value(file->text, xattr);
+    bw_buffer_append_byte(file->text, '\n');
+    if (file->paths->terminal)
         BW_TRY(bw_acl_text(xattr, &list));
     const bool is_default = xattr->name_length == sizeof acl_default - 1 &&
                             memcmp(xattr->name, acl_default, xattr->name_length) == 0;
     for (const char *line = list; line && *line;) {
         const size_t length = strcspn(line, "\n") + 1;
-        bw_buffer_format(format->text, "# %s%.*s", is_default ? "default:" : "", (int)length, line);
+        bw_buffer_format(file->text, "# %s%.*s", is_default ? "default:" : "", (int)length, line);
         line += length;
     }
     return NULL;
@@ -115,32 +116,30 @@ static struct bw_error *append_xattr(struct format *format, const struct bw_xatt
 
 static struct bw_error *add_attribute(void *context, const struct bw_xattr *xattr)
 {
-    struct format *format = context;
-    const char *only = format->state->attribute;
+    struct file *file = context;
+    const char *only = file->state->attribute;
     if (only &&
         (strlen(only) != xattr->name_length || memcmp(only, xattr->name, xattr->name_length) != 0))
         return NULL;
-    BW_TRY(bw_xattrs_push(&format->kept, *xattr));
-    bw_buffer_append(&format->kept_bytes, xattr->name, xattr->name_length);
-    bw_buffer_append(&format->kept_bytes, xattr->value, xattr->value_length);
-    return format->kept_bytes.failed ? bw_error_no_memory() : NULL;
+    BW_TRY(bw_xattrs_push(&file->kept, *xattr));
+    bw_buffer_append(&file->kept_bytes, xattr->name, xattr->name_length);
+    bw_buffer_append(&file->kept_bytes, xattr->value, xattr->value_length);
+    return file->kept_bytes.failed ? bw_error_no_memory() : NULL;
 }
 
 static int by_name(const void *a, const void *b)
 {
     const struct bw_xattr *left = a, *right = b;
-    bool shorter = left->name_length < right->name_length;
-    int order = memcmp(left->name, right->name, shorter ? left->name_length : right->name_length);
-    return order ? order : (int)left->name_length - (int)right->name_length;
+    return bw_compare_bytes(left->name, left->name_length, right->name, right->name_length);
 }
 
-static struct bw_error *write_records(const struct format *format, const char *given,
+static struct bw_error *write_records(const struct file *file, const char *given,
                                       const struct bw_place *place)
 {
     BW_AUTO_BUFFER struct bw_buffer path = {0};
     BW_TRY(cmd_paths_absolute(given, &path));
-    for (size_t i = 0; i < format->kept.count; i++) {
-        const struct bw_xattr *xattr = &format->kept.items[i];
+    for (size_t i = 0; i < file->kept.count; i++) {
+        const struct bw_xattr *xattr = &file->kept.items[i];
         BW_AUTO_FREE char *list = NULL;
         struct bw_xattrinfo row = {
             .path = {path.data, path.length},
@@ -153,53 +152,53 @@ static struct bw_error *write_records(const struct format *format, const char *g
         BW_TRY(bw_acl_text(xattr, &list));
         if (list && *list)
             row.acl = (struct bw_bytes){list, strlen(list) - 1};
-        BW_TRY(cmd_format_write(&format->paths->format, &row, sizeof row, 0));
+        BW_TRY(cmd_format_write(&file->paths->format, &row, sizeof row, 0));
     }
     return NULL;
 }
 
 /* As in getfattr: without the first '/', sorted by name, and with an empty line after the last
  * attribute. */
-static struct bw_error *append_block(struct format *format, const char *path)
+static struct bw_error *append_block(struct file *file, const char *path)
 {
-    struct bw_buffer *text = format->text;
-    if (!format->kept.count)
+    struct bw_buffer *text = file->text;
+    if (!file->kept.count)
         return NULL;
-    if (!format->state->absolute)
+    if (!file->state->absolute)
         path += strspn(path, "/");
     if (!*path)
         path = ".";
     bw_buffer_format(text, "# file: ");
-    append_name(format, path, strlen(path), '\\');
+    append_name(file, path, strlen(path), '\\');
     bw_buffer_append_byte(text, '\n');
-    qsort(format->kept.items, format->kept.count, sizeof *format->kept.items, by_name);
-    for (size_t i = 0; i < format->kept.count; i++)
-        BW_TRY(append_xattr(format, &format->kept.items[i]));
+    qsort(file->kept.items, file->kept.count, sizeof *file->kept.items, by_name);
+    for (size_t i = 0; i < file->kept.count; i++)
+        BW_TRY(append_xattr(file, &file->kept.items[i]));
     bw_buffer_append_byte(text, '\n');
     return NULL;
 }
 
 /* Prints the attributes of one file. */
-static struct bw_error *answer_one(const struct xattr_state *state, struct cmd_paths *paths,
+static struct bw_error *print_file(const struct xattr_state *state, struct cmd_paths *paths,
                                    const char *path, const struct bw_place *place,
                                    struct bw_buffer *text)
 {
-    struct format format = {.state = state, .paths = paths, .text = text};
-    struct bw_error *error = bw_inode_xattrs(paths->session.fs, place, add_attribute, &format);
+    struct file file = {.state = state, .paths = paths, .text = text};
+    struct bw_error *error = bw_inode_xattrs(paths->session.fs, place, add_attribute, &file);
     /* The pointers are set after all bytes have been added, because the buffer may have moved. */
-    const uint8_t *next = (const uint8_t *)format.kept_bytes.data;
-    for (size_t i = 0; i < format.kept.count; i++) {
-        struct bw_xattr *xattr = &format.kept.items[i];
+    const uint8_t *next = (const uint8_t *)file.kept_bytes.data;
+    for (size_t i = 0; i < file.kept.count; i++) {
+        struct bw_xattr *xattr = &file.kept.items[i];
         xattr->name = next;
         xattr->value = next + xattr->name_length;
         next = xattr->value + xattr->value_length;
     }
     if (!error && paths->format.rows)
-        error = write_records(&format, path, place);
+        error = write_records(&file, path, place);
     else if (!error)
-        error = append_block(&format, path);
-    bw_buffer_free(&format.kept_bytes);
-    bw_xattrs_free(&format.kept);
+        error = append_block(&file, path);
+    bw_buffer_free(&file.kept_bytes);
+    bw_xattrs_free(&file.kept);
     return error;
 }
 
@@ -232,7 +231,7 @@ static struct bw_error *visit_entry(void *context, const struct bw_entry *entry)
     if (walk->one.failed)
         return bw_error_no_memory();
     struct bw_error *error =
-        answer_one(walk->state, walk->paths, walk->one.data, &entry->place, walk->text);
+        print_file(walk->state, walk->paths, walk->one.data, &entry->place, walk->text);
     if (error) {
         walk->text->length = before;
         cmd_paths_miss(walk->paths, bw_error_prefix(error, "%s", walk->one.data));
@@ -250,7 +249,7 @@ static struct bw_error *handle_path(void *context, struct cmd_paths *paths, cons
     const struct xattr_state *state = context;
     struct bw_fs *fs = paths->session.fs;
     if (!state->recursive && !cmd_selection_is_set(&state->selection))
-        return answer_one(state, paths, path, place, text);
+        return print_file(state, paths, path, place, text);
     struct walk walk = {.state = state, .paths = paths, .path = path, .text = text};
     struct bw_walk_options how = {.struct_size = sizeof how,
                                   .start = path,

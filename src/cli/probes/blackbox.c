@@ -38,23 +38,6 @@ static const struct cmd_option options[] = {
     {0},
 };
 
-static void append_ending(struct bw_buffer *line, const struct bw_recording_facts *facts)
-{
-    const char *name = cmd_recorder_signal(facts->signal);
-    if (!facts->signal && !facts->ended) {
-        bw_buffer_format(line, "still running, or killed");
-        return;
-    }
-    if (facts->ended)
-        bw_buffer_format(line, "ended normally");
-    else if (name)
-        bw_buffer_format(line, "died of %s", name);
-    else
-        bw_buffer_format(line, "died of signal %" PRIu32, facts->signal);
-    bw_buffer_format(line, " after %" PRIu64 ".%09" PRIu64 " seconds", facts->ns / 1000000000,
-                     facts->ns % 1000000000);
-}
-
 static void print_note(const char *file, const struct bw_buffer *line)
 {
     BW_AUTO_BUFFER struct bw_buffer name = {0};
@@ -71,7 +54,18 @@ static void print_notes(const char *file, const struct bw_recording_facts *facts
     bw_write_date(begin, (int64_t)(facts->begin_real & INT64_MAX), ' ');
     bw_buffer_format(&line, "%s, process %" PRIu32 ", begun %.*s UTC, ", facts->program,
                      facts->process, (int)strlen("2026-01-31 12:00:00"), begin);
-    append_ending(&line, facts);
+    const char *name = cmd_recorder_signal(facts->signal);
+    if (facts->ended)
+        bw_buffer_format(&line, "ended normally");
+    else if (name)
+        bw_buffer_format(&line, "died of %s", name);
+    else if (facts->signal)
+        bw_buffer_format(&line, "died of signal %" PRIu32, facts->signal);
+    else
+        bw_buffer_format(&line, "still running, or killed");
+    if (facts->ended || facts->signal)
+        bw_buffer_format(&line, " after %" PRIu64 ".%09" PRIu64 " seconds", facts->ns / 1000000000,
+                         facts->ns % 1000000000);
     print_note(file, &line);
     line.length = 0;
     const struct {
@@ -83,11 +77,13 @@ static void print_notes(const char *file, const struct bw_recording_facts *facts
         {facts->missing, "lost to a slot that was in use"},
         {facts->damaged, "damaged"},
     };
-    for (size_t i = 0; i < sizeof losses / sizeof *losses; i++)
-        if (losses[i].count)
-            bw_buffer_format(&line, "%s%" PRIu64 " %s",
-                             line.length ? ", " : "events not shown: ", losses[i].count,
-                             losses[i].reason);
+    const char *separator = "events not shown: ";
+    for (size_t i = 0; i < sizeof losses / sizeof *losses; i++) {
+        if (!losses[i].count)
+            continue;
+        bw_buffer_format(&line, "%s%" PRIu64 " %s", separator, losses[i].count, losses[i].reason);
+        separator = ", ";
+    }
     if (line.length)
         print_note(file, &line);
 }

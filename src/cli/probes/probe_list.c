@@ -201,6 +201,7 @@ static void append_json(struct bw_buffer *text)
     bw_buffer_append_byte(text, '\n');
 }
 
+/* Whether a probe passes this record. */
 static bool has_probe(const struct bw_record *record)
 {
     unsigned count;

@@ -4,6 +4,8 @@
  * counted (--probe-stats) or recorded (--blackbox). The flight recorder always receives the coarse
  * probes.
  */
+#include "cli/probes/probes.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -18,7 +20,6 @@
 #include "base/cleanup.h"
 #include "cli/command.h"
 #include "cli/common/monitor.h"
-#include "cli/probes/probes.h"
 
 /*
  * The flight recorder of a command. On a fatal signal, its last events are written to stderr, with
@@ -66,7 +67,8 @@ static bool write_text(const struct bw_buffer *text)
         ssize_t written = write(STDERR_FILENO, text->data + done, text->length - done);
         if (written < 0 && errno != EINTR)
             return false;
-        done += written < 0 ? 0 : (size_t)written;
+        if (written > 0)
+            done += (size_t)written;
     }
     return true;
 }
@@ -188,20 +190,12 @@ void cmd_recorder_print_last(void)
         print_events(recorder, "ended with an error");
 }
 
-/* A mapping needs a descriptor for reading and writing, but outputs are opened only for writing.
- * Therefore, the file is opened again; it must be the same file. */
-static struct bw_error *reopen_file(const char *file, int written, int *descriptor)
+/* Whether two descriptors are of the same file. */
+static bool is_same_file(int first, int second)
 {
-    struct stat before, after;
-    *descriptor = open(file, O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-    if (*descriptor < 0)
-        return bw_error_from_errno(errno, "cannot open %s for reading and writing", file);
-    if (fstat(written, &before) || fstat(*descriptor, &after) || before.st_dev != after.st_dev ||
-        before.st_ino != after.st_ino) {
-        close(*descriptor);
-        return bw_error_create(BW_ERROR_USAGE, "%s was replaced while it was being opened", file);
-    }
-    return NULL;
+    struct stat a, b;
+    return fstat(first, &a) == 0 && fstat(second, &b) == 0 && a.st_dev == b.st_dev &&
+           a.st_ino == b.st_ino;
 }
 
 static struct bw_error *open_file(const struct bw_fs *fs, const char *file, int *descriptor)
@@ -215,7 +209,17 @@ static struct bw_error *open_file(const struct bw_fs *fs, const char *file, int 
         return bw_error_create(BW_ERROR_USAGE, "%s: not a regular file, which --blackbox needs",
                                file);
     BW_TRY(cmd_open_output(fs, NULL, file, &written));
-    struct bw_error *error = reopen_file(file, written, descriptor);
+
+    /* A mapping needs a descriptor for reading and writing, but outputs are opened only for
+     * writing. Therefore, the file is opened again; it must be the same file. */
+    struct bw_error *error = NULL;
+    *descriptor = open(file, O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    if (*descriptor < 0) {
+        error = bw_error_from_errno(errno, "cannot open %s for reading and writing", file);
+    } else if (!is_same_file(written, *descriptor)) {
+        close(*descriptor);
+        error = bw_error_create(BW_ERROR_USAGE, "%s was replaced while it was being opened", file);
+    }
     close(written);
     return error;
 }
@@ -227,14 +231,12 @@ static struct bw_error *open_recorder(const struct bw_fs *fs, const char *file,
                                       struct bw_recorder **recorder)
 {
     int descriptor;
-    struct stat box, stream;
     if (!file)
         return bw_recorder_create(selected, BW_RECORDER_FEW_SLOTS, recorder);
     BW_TRY(open_file(fs, file, &descriptor));
     /* Results or messages written to the same file would overwrite the recording. */
     for (int i = STDOUT_FILENO; i <= STDERR_FILENO; i++)
-        if (fstat(descriptor, &box) == 0 && fstat(i, &stream) == 0 && box.st_dev == stream.st_dev &&
-            box.st_ino == stream.st_ino) {
+        if (is_same_file(descriptor, i)) {
             close(descriptor);
             return bw_error_create(BW_ERROR_USAGE, "%s goes to %s, which is the black box",
                                    i == STDOUT_FILENO ? "stdout" : "stderr", file);
@@ -364,25 +366,20 @@ static bool is_buffered(const struct cmd_probes *watch)
     return strcmp(output_name(watch), "stderr") != 0;
 }
 
-/* Refuses options that would have no effect. */
-static struct bw_error *check_settings(const struct cmd_probes *watch)
-{
-    const struct cmd_probe_settings *settings = &watch->settings;
-    const char *useless = NULL;
-    if (settings->stats && settings->limited)
-        useless = "--probe-max limits the events printed; --probe-stats prints none";
-    else if (settings->stats == CMD_STATS_BY_XLATOR && settings->pattern_count)
-        useless = "--probe-stats=xlator counts the calls of all layers; it takes no --probe";
-    else if (settings->pattern_count && !anything_selected(watch))
-        useless = "--probe excludes all probes that it selects";
-    return useless ? bw_error_create(BW_ERROR_USAGE, "%s", useless) : NULL;
-}
-
 static struct bw_error *make_consumers(struct cmd_probes *watch)
 {
     const struct cmd_probe_settings *settings = &watch->settings;
     BW_TRY(select_probes(watch));
-    BW_TRY(check_settings(watch));
+
+    /* Options that would have no effect are refused. */
+    if (settings->stats && settings->limited)
+        return bw_error_create(BW_ERROR_USAGE, "--probe-max limits the events printed; "
+                                               "--probe-stats prints none");
+    if (settings->stats == CMD_STATS_BY_XLATOR && settings->pattern_count)
+        return bw_error_create(BW_ERROR_USAGE, "--probe-stats=xlator counts the calls of all "
+                                               "layers; it takes no --probe");
+    if (settings->pattern_count && !anything_selected(watch))
+        return bw_error_create(BW_ERROR_USAGE, "--probe excludes all probes that it selects");
     if (settings->stats) {
         BW_TRY(bw_probe_stats_create(settings->stats == CMD_STATS_BY_XLATOR, watch->selected,
                                      &watch->stats));
