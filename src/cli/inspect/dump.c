@@ -26,18 +26,13 @@ struct dump_state {
     bool is_stream; /* the images are send streams */
 };
 
-static struct bw_error *add_number(struct numbers *numbers, uint64_t value)
-{
-    return numbers_push(numbers, value);
-}
-
 static struct bw_error *store_tree(void *target, const struct cmd_option *option,
                                    const char *argument)
 {
     uint64_t id;
     (void)option;
     BW_TRY(bw_tree_id_parse(argument, &id));
-    return add_number(target, id);
+    return numbers_push(target, id);
 }
 
 static struct bw_error *store_block(void *target, const struct cmd_option *option,
@@ -47,7 +42,7 @@ static struct bw_error *store_block(void *target, const struct cmd_option *optio
     uint64_t bytenr;
     if (!bw_parse_digits(&end, 10, &bytenr) || *end)
         return cmd_bad_argument(option, argument, "a logical address in bytes, a decimal number");
-    return add_number(target, bytenr);
+    return numbers_push(target, bytenr);
 }
 
 static struct bw_error *store_range(void *target, const struct cmd_option *option,
@@ -61,7 +56,7 @@ static struct bw_error *store_range(void *target, const struct cmd_option *optio
 
 static void release_numbers(void *numbers)
 {
-    free(((struct numbers *)numbers)->items);
+    numbers_free(numbers);
 }
 
 static const struct cmd_option options[] = {
@@ -95,8 +90,12 @@ static struct bw_error *list(struct cmd_format *format, void *context)
 {
     struct dump_state *dump = context;
     struct bw_fs *fs = format->session.fs;
-    bw_consumer *consume = format->rows ? bw_rows_take : cmd_write;
-    void *target = format->rows ? (void *)&format->stream : &format->output;
+    bw_consumer *consume = cmd_write;
+    void *target = &format->output;
+    if (format->rows) {
+        consume = bw_rows_take;
+        target = &format->stream;
+    }
     dump->dump.rows = format->rows;
     for (size_t i = 0; i < dump->blocks.count; i++)
         BW_TRY(bw_dump_block(fs, dump->blocks.items[i], &dump->dump, consume, target));
@@ -149,8 +148,10 @@ static void add_time(struct bw_buffer *text, const char *name, int64_t time)
     const time_t seconds = (time_t)(time / STREAM_NANOSECONDS - under);
     struct tm parts;
     char written[64];
-    const bool known = localtime_r(&seconds, &parts);
-    written[known ? strftime(written, sizeof written, "%FT%T%z", &parts) : 0] = '\0';
+    size_t length = 0;
+    if (localtime_r(&seconds, &parts))
+        length = strftime(written, sizeof written, "%FT%T%z", &parts);
+    written[length] = '\0';
     bw_buffer_format(text, "%s=%s", name, written);
 }
 

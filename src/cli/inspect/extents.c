@@ -22,7 +22,7 @@ struct extents_state {
 };
 
 /* The output for one file. */
-struct format {
+struct listing {
     struct cmd_paths *paths;
     const char *path;
     struct bw_file *file;
@@ -46,12 +46,12 @@ struct part {
 };
 
 /* Splits the first part off a range of logical addresses. False if the range is empty. */
-static bool next_part(const struct format *format, struct part *rest, struct part *part)
+static bool next_part(const struct listing *listing, struct part *rest, struct part *part)
 {
     struct bw_mapping first;
     if (!rest->length)
         return false;
-    bw_error_free(bw_fs_map(format->paths->session.fs, rest->logical, rest->length, 1, &first));
+    bw_error_free(bw_fs_map(listing->paths->session.fs, rest->logical, rest->length, 1, &first));
     *part = (struct part){rest->logical, first.length, first.copies};
     rest->logical += first.length;
     rest->length -= first.length;
@@ -60,14 +60,14 @@ static bool next_part(const struct format *format, struct part *rest, struct par
 
 /* Finds the location of a copy, numbered from 1. After the copies follow the locations of the row's
  * parity, with `rebuilt` set: P, then Q. False if there are no more. */
-static bool find_place(const struct format *format, const struct part *part, unsigned number,
+static bool find_place(const struct listing *listing, const struct part *part, unsigned number,
                        struct bw_mapping *place)
 {
     const struct bw_mapping before = *place;
     if (number > part->copies)
         return false;
     BW_AUTO_ERROR struct bw_error *error =
-        bw_fs_map(format->paths->session.fs, part->logical, part->length, number, place);
+        bw_fs_map(listing->paths->session.fs, part->logical, part->length, number, place);
     /* Several combinations with Q can rebuild a copy; Q is listed once. */
     return !error &&
            !(number > 1 && place->rebuilt && before.rebuilt && place->devid == before.devid);
@@ -79,7 +79,7 @@ static bool find_place(const struct format *format, const struct part *part, uns
 struct span {
     struct bw_mapping start;
     uint64_t length;
-    bool nowhere, parity;
+    bool no_location, parity;
 };
 
 /* Ranges that may still be extended. */
@@ -95,7 +95,7 @@ static void write_spans(struct spans *spans)
 {
     for (unsigned i = 0; i < spans->count; i++) {
         const struct span *span = &spans->items[i];
-        if (span->nowhere)
+        if (span->no_location)
             bw_buffer_format(spans->text, "%snowhere", spans->separator);
         else
             bw_buffer_format(spans->text, "%s%" PRIu64 ":%" PRIu64, spans->separator,
@@ -104,7 +104,7 @@ static void write_spans(struct spans *spans)
             bw_buffer_format(spans->text, "+%" PRIu64, span->length);
         if (span->parity)
             bw_buffer_format(spans->text, " (parity)");
-        if (!span->nowhere && !span->start.present)
+        if (!span->no_location && !span->start.present)
             bw_buffer_format(spans->text, " (missing)");
         spans->separator = ",";
     }
@@ -116,8 +116,8 @@ static bool extend_span(struct span *span, const struct span *by)
 {
     const uint64_t start = span->start.offset, end = start + span->length;
     const uint64_t by_start = by->start.offset, by_end = by_start + by->length;
-    if (span->nowhere != by->nowhere || span->start.devid != by->start.devid || by_start > end ||
-        by_end < start)
+    if (span->no_location != by->no_location || span->start.devid != by->start.devid ||
+        by_start > end || by_end < start)
         return false;
     span->parity &= by->parity;
     span->start.offset = by_start < start ? by_start : start;
@@ -144,7 +144,7 @@ static void add_span(struct spans *spans, const struct span *span)
 
 /* The locations of an extent's stored bytes. */
 struct places {
-    const struct format *format;
+    const struct listing *listing;
     struct part all;
 };
 
@@ -174,15 +174,15 @@ static struct bw_error *print_extent(struct bw_record_sink *sink, const void *re
     if (strcmp(extent->compression, bw_compression_name(BW_COMPRESS_NONE)) != 0)
         bw_buffer_format(text, ",encoded,%s", extent->compression);
     if (places) {
-        const struct format *format = places->format;
+        const struct listing *listing = places->listing;
         struct spans spans = {.count = 0, .separator = " ", .text = text};
         struct part part, rest = places->all;
-        while (next_part(format, &rest, &part)) {
+        while (next_part(listing, &rest, &part)) {
             struct bw_mapping place = {.offset = part.logical};
             spans.several |= rest.length != 0;
             if (!part.copies)
                 add_span(&spans, &(struct span){place, part.length, true, false});
-            for (unsigned number = 1; find_place(format, &part, number, &place); number++)
+            for (unsigned number = 1; find_place(listing, &part, number, &place); number++)
                 add_span(&spans, &(struct span){place, part.length, false, place.rebuilt});
         }
         write_spans(&spans);
@@ -197,8 +197,10 @@ static struct bw_error *print_table(struct cmd_format *format, const void *recor
     struct table table = {{.visit = print_extent}, format, 0};
     struct bw_buffer *text = &format->text;
     (void)absent;
-    (format->output.at_once ? bw_escape_append : bw_buffer_append)(text, row->path.data,
-                                                                   row->path.length);
+    if (format->output.at_once)
+        bw_escape_append(text, row->path.data, row->path.length);
+    else
+        bw_buffer_append(text, row->path.data, row->path.length);
     bw_buffer_format(text, ": %" PRIu64 " byte%s%s\n", row->size, bw_plural(row->size),
                      row->checksums ? "" : ", no checksums");
     bw_buffer_format(text, "%5s: %14s..%14s: %12s: %14s: %12s: %s\n", "ext", "offset", "end",
@@ -210,9 +212,9 @@ static struct bw_error *print_table(struct cmd_format *format, const void *recor
 
 /* Records. */
 
-/* A part and the output it belongs to. */
+/* A part whose copies are listed. */
 struct copies {
-    const struct format *format;
+    const struct listing *listing;
     struct part part;
 };
 
@@ -221,7 +223,8 @@ static struct bw_error *list_some(const struct copies *copies, bool parity,
                                   struct bw_record_sink *sink)
 {
     struct bw_mapping place = {.copies = 0};
-    for (unsigned number = 1; find_place(copies->format, &copies->part, number, &place); number++) {
+    for (unsigned number = 1; find_place(copies->listing, &copies->part, number, &place);
+         number++) {
         const struct bw_copyinfo row = {
             .devid = place.devid, .offset = place.offset, .missing = !place.present};
         if (place.rebuilt == parity)
@@ -240,10 +243,10 @@ static struct bw_error *list_parity(void *context, struct bw_record_sink *sink)
     return list_some(context, true, sink);
 }
 
-static bool has_parity(const struct format *format, const struct part *part)
+static bool has_parity(const struct listing *listing, const struct part *part)
 {
     struct bw_mapping place = {.copies = 0};
-    for (unsigned number = 1; find_place(format, part, number, &place); number++)
+    for (unsigned number = 1; find_place(listing, part, number, &place); number++)
         if (place.rebuilt)
             return true;
     return false;
@@ -254,12 +257,12 @@ static struct bw_error *list_places(void *context, struct bw_record_sink *sink)
 {
     const struct places *places = context;
     struct part rest = places->all;
-    struct copies copies = {.format = places->format};
-    while (next_part(places->format, &rest, &copies.part)) {
+    struct copies copies = {.listing = places->listing};
+    while (next_part(places->listing, &rest, &copies.part)) {
         struct bw_stripeinfo row = {.logical = copies.part.logical, .length = copies.part.length};
         if (copies.part.copies)
             row.copies = (struct bw_records){list_copies, &copies};
-        if (has_parity(places->format, &copies.part))
+        if (has_parity(places->listing, &copies.part))
             row.parity = (struct bw_records){list_parity, &copies};
         BW_TRY(sink->visit(sink, &row, sizeof row, 0));
     }
@@ -268,17 +271,17 @@ static struct bw_error *list_places(void *context, struct bw_record_sink *sink)
 
 static struct bw_error *list_extents(void *context, struct bw_record_sink *sink)
 {
-    const struct format *format = context;
+    const struct listing *listing = context;
     const struct bw_extent *extent;
     for (;;) {
-        BW_TRY(bw_file_next_extent(format->file, &extent));
+        BW_TRY(bw_file_next_extent(listing->file, &extent));
         if (!extent)
             return NULL;
         if (extent->kind == BW_EXTENT_BAD)
-            cmd_paths_miss(format->paths,
-                           bw_error_prefix(bw_error_copy(extent->error), "%s", format->path));
+            cmd_paths_miss(listing->paths,
+                           bw_error_prefix(bw_error_copy(extent->error), "%s", listing->path));
         const bool has_item = extent->kind != BW_EXTENT_HOLE && extent->kind != BW_EXTENT_BAD;
-        struct places places = {format, {extent->used_logical, extent->used_stored, 0}};
+        struct places places = {listing, {extent->used_logical, extent->used_stored, 0}};
         struct bw_extentinfo row = {
             .file_offset = extent->offset,
             .length = extent->length,
@@ -305,20 +308,20 @@ static struct bw_error *list_extents(void *context, struct bw_record_sink *sink)
 static struct bw_error *handle_path(void *context, struct cmd_paths *paths, const char *path,
                                     const struct bw_place *place, struct bw_buffer *text)
 {
-    struct format format = {.paths = paths, .path = path};
+    struct listing listing = {.paths = paths, .path = path};
     (void)context, (void)text;
-    BW_TRY(bw_file_open(paths->session.fs, place, NULL, &format.file));
-    const struct bw_inode *inode = bw_file_inode(format.file);
+    BW_TRY(bw_file_open(paths->session.fs, place, NULL, &listing.file));
+    const struct bw_inode *inode = bw_file_inode(listing.file);
     const struct bw_contentinfo row = {
         .path = {path, strlen(path)},
         .inode = place->inode,
         .subvolume = bw_subvolume_id(place->subvolume),
         .size = inode->size,
         .checksums = !(inode->flags & BW_INODE_NODATASUM),
-        .extents = {list_extents, &format},
+        .extents = {list_extents, &listing},
     };
     struct bw_error *error = cmd_format_write(&paths->format, &row, sizeof row, 0);
-    bw_file_close(format.file);
+    bw_file_close(listing.file);
     return error;
 }
 

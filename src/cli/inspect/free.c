@@ -28,9 +28,8 @@ struct freeing {
     const struct free_state *state;
     struct cmd_format *format;
     struct cmd_output_file file;
-    bool is_sparse;           /* zeros become holes of the file */
-    uint64_t length;          /* bytes of the stream so far */
-    struct bw_free_range now; /* being read */
+    bool is_sparse;  /* zeros become holes of the file */
+    uint64_t length; /* bytes of the stream so far */
     struct cmd_bad_ranges bad;
 };
 
@@ -202,7 +201,7 @@ static struct bw_error *write_sizes(struct cmd_format *format, const struct size
     return NULL;
 }
 
-/* What is counted is printed, even if damage ends the list. */
+/* The counts are printed even if damage ends the list. */
 static struct bw_error *list_sizes(struct cmd_format *format, void *context)
 {
     const struct free_state *state = context;
@@ -247,7 +246,9 @@ static struct bw_error *list(struct cmd_format *format, void *context)
     if (!error && freeing->is_sparse &&
         ftruncate(cmd_output_file_descriptor(file), (off_t)freeing->length))
         error = bw_error_from_errno(errno, "%s", name);
-    return name ? cmd_output_file_close(file, error) : error;
+    if (!name)
+        return error;
+    return cmd_output_file_close(file, error);
 }
 
 static int run(const struct cmd_common *common, void *state)

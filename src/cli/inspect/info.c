@@ -82,9 +82,8 @@ static struct bw_error *add_chunk(void *context, const struct bw_chunk_info *chu
     while (i < info->groups.count && (strcmp(info->groups.items[i].type, type) != 0 ||
                                       strcmp(info->groups.items[i].profile, chunk->profile) != 0))
         i++;
-    if (i == info->groups.count) {
+    if (i == info->groups.count)
         BW_TRY(groups_push(&info->groups, (struct group){.type = type, .profile = chunk->profile}));
-    }
     info->groups.items[i].bytes += chunk->length;
     info->groups.items[i].chunks++;
     return NULL;
@@ -321,8 +320,10 @@ static struct bw_error *write_volume(struct cmd_format *format, struct info *inf
     if (info->opened && status.missing_devices) {
         struct bw_usage *usage = NULL;
         report_missing(info, bw_fs_usage(info->fs, &usage));
-        info->incomplete_chunks = usage ? usage->incomplete_chunks : 0;
-        info->chunks = usage ? usage->chunks : 0;
+        if (usage) {
+            info->incomplete_chunks = usage->incomplete_chunks;
+            info->chunks = usage->chunks;
+        }
         bw_usage_free(usage);
     }
     if (info->opened)
@@ -448,11 +449,16 @@ static struct bw_error *append_device(struct bw_record_sink *sink, const void *r
         append_size(lines, row->allocated);
         bw_buffer_format(text, " allocated");
     }
-    bw_buffer_format(text, "%s", row->device.data ? ", " : "");
-    bw_escape_line(text, row->device.data, row->device.length);
-    bw_buffer_format(text, "%s", row->container ? " > " : "");
-    bw_escape_line(text, row->container, row->container ? strlen(row->container) : 0);
-    bw_buffer_format(text, "%s\n", row->container ? " > btrfs" : "");
+    if (row->device.data) {
+        bw_buffer_format(text, ", ");
+        bw_escape_line(text, row->device.data, row->device.length);
+    }
+    if (row->container) {
+        bw_buffer_format(text, " > ");
+        bw_escape_line(text, row->container, strlen(row->container));
+        bw_buffer_format(text, " > btrfs");
+    }
+    bw_buffer_append_byte(text, '\n');
     for (size_t i = 0; i < row->alternative_paths.length; i++) {
         append_label(text, "");
         bw_buffer_format(text, "another image, ");
@@ -576,10 +582,12 @@ const struct cmd_format_plan cmd_info_plan = {
 /* The steps of the command. It opens the images itself, because it also prints something if that
  * fails. */
 
-static int end_answer(struct cmd_format *format, struct bw_error *error)
+static int end_output(struct cmd_format *format, struct bw_error *error)
 {
     error = cmd_format_end(format, error);
-    return error ? cmd_fail_output(format->common, error) : STATUS_OK;
+    if (error)
+        return cmd_fail_output(format->common, error);
+    return STATUS_OK;
 }
 
 /* If the file system cannot be opened, finds the newest superblock of all images. False if none is
@@ -611,15 +619,18 @@ static int open_and_write(struct cmd_format *format, struct info *info)
         const struct bw_volumeinfo row = {.disks = {list_disks, info}};
         const uint64_t absent = ~BW_MEMBER(volumeinfo, disks);
         struct bw_error *error = cmd_format_write(format, &row, sizeof row, absent);
-        return end_answer(format, error) ? STATUS_PARTIAL : status;
+        if (end_output(format, error))
+            return STATUS_PARTIAL;
+        return status;
     }
     if (status) {
         /* The errors of opening and the damage of superblocks were already reported. */
         const struct bw_fs_options how = cmd_fs_options(info->common);
         BW_AUTO_ERROR struct bw_error *error = bw_fs_open_images(&how, &info->fs);
         if (!error && find_superblock(info)) {
-            int written = end_answer(format, write_volume(format, info));
-            status = written || status == STATUS_CANNOT ? STATUS_PARTIAL : status;
+            const int written = end_output(format, write_volume(format, info));
+            if (written || status == STATUS_CANNOT)
+                status = STATUS_PARTIAL;
         }
         bw_fs_close(info->fs);
         return status;
@@ -627,7 +638,7 @@ static int open_and_write(struct cmd_format *format, struct info *info)
     info->fs = format->session.fs;
     info->opened = true;
     bw_fs_superblock(info->fs, &info->super);
-    status = end_answer(format, write_volume(format, info));
+    status = end_output(format, write_volume(format, info));
     return cmd_end(info->common, &format->session, NULL, status);
 }
 
@@ -643,7 +654,11 @@ static int run(const struct cmd_common *common, void *state)
     listening.input.lists_partitions = true;
     info->common = &listening;
     struct bw_error *error = cmd_format_begin(&format, &listening, &cmd_info_plan);
-    int status = error ? cmd_fail(common, error) : open_and_write(&format, info);
+    int status;
+    if (error)
+        status = cmd_fail(common, error);
+    else
+        status = open_and_write(&format, info);
     cmd_format_free(&format);
     for (size_t i = 0; i < info->problem_count && i < PROBLEMS_KEPT; i++)
         bw_error_free(info->problems[i].error);

@@ -99,9 +99,9 @@ static enum bw_terminal_colors terminal_colors(unsigned when)
     const char *none = getenv("NO_COLOR"), *true_color = getenv("COLORTERM");
     if (when == COLOR_NEVER || (when == COLOR_AUTO && ((none && *none) || !isatty(STDOUT_FILENO))))
         return BW_TERMINAL_PLAIN;
-    return true_color && (strcmp(true_color, "truecolor") == 0 || strcmp(true_color, "24bit") == 0)
-               ? BW_TERMINAL_TRUE
-               : BW_TERMINAL_256;
+    if (true_color && (strcmp(true_color, "truecolor") == 0 || strcmp(true_color, "24bit") == 0))
+        return BW_TERMINAL_TRUE;
+    return BW_TERMINAL_256;
 }
 
 /* The largest order that fits into the window together with the legend. */

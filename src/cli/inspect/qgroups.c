@@ -125,11 +125,14 @@ static struct bw_error *write_groups(struct cmd_format *format, void *context)
     else if (status.is_known && !status.enabled)
         bw_fs_report(format->session.fs, BW_WARNING,
                      bw_error_create(BW_ERROR_NOT_FOUND, "quotas are turned off"));
-    else if (status.is_known && (status.rescanning || status.inconsistent))
+    else if (status.is_known && status.rescanning)
         bw_fs_report(format->session.fs, BW_WARNING,
-                     bw_error_create(BW_ERROR_CORRUPT, "the numbers of quota groups are %s",
-                                     status.rescanning ? "incomplete: a rescan is in progress"
-                                                       : "inconsistent: they need a rescan"));
+                     bw_error_create(BW_ERROR_CORRUPT, "the numbers of quota groups are "
+                                                       "incomplete: a rescan is in progress"));
+    else if (status.is_known && status.inconsistent)
+        bw_fs_report(format->session.fs, BW_WARNING,
+                     bw_error_create(BW_ERROR_CORRUPT, "the numbers of quota groups are "
+                                                       "inconsistent: they need a rescan"));
     struct bw_error *error = bw_fs_qgroups(format->session.fs, paths, write_group, &qgroups);
     bw_buffer_free(&qgroups.words);
     return error;

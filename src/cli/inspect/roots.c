@@ -12,7 +12,7 @@
 #include "cli/common/output_format.h"
 
 struct roots_state {
-    struct cmd_generations_settings states;
+    struct cmd_generations_settings scan;
     unsigned threads;
     bool trees;
 };
@@ -27,7 +27,7 @@ struct roots {
 };
 
 static const struct cmd_option options[] = {
-    CMD_GROUP(cmd_generations_options, struct roots_state, states),
+    CMD_GROUP(cmd_generations_options, struct roots_state, scan),
     {0, "trees", NULL, "list the trees of each root", CMD_FLAG(struct roots_state, trees)},
     CMD_THREADS_OPTION(struct roots_state, threads),
     {0},
@@ -37,23 +37,23 @@ static const struct cmd_option options[] = {
 
 enum { WORDS = 3 };
 
-static struct bw_bytes bytes_of(const char *text)
-{
-    return (struct bw_bytes){text, strlen(text)};
-}
-
+/* Where a root was found, as words. */
 static struct bw_names sources_of(const struct bw_generation_info *info,
                                   struct bw_bytes words[WORDS])
 {
     static const char *const backups[] = {"", "backup-0", "backup-1", "backup-2", "backup-3"};
-    struct bw_names names = {words, 0};
-    if (info->sources & BW_GENERATION_OF_SUPERBLOCK)
-        words[names.length++] = bytes_of("superblock");
-    if (info->sources & BW_GENERATION_OF_BACKUP)
-        words[names.length++] = bytes_of(backups[info->backup]);
-    if (info->sources & BW_GENERATION_OF_SCAN)
-        words[names.length++] = bytes_of("scan");
-    names.data = names.length ? words : NULL;
+    const struct {
+        unsigned source;
+        const char *word;
+    } sources[WORDS] = {{BW_GENERATION_OF_SUPERBLOCK, "superblock"},
+                        {BW_GENERATION_OF_BACKUP, backups[info->backup]},
+                        {BW_GENERATION_OF_SCAN, "scan"}};
+    struct bw_names names = {NULL, 0};
+    for (size_t i = 0; i < WORDS; i++)
+        if (info->sources & sources[i].source)
+            words[names.length++] = (struct bw_bytes){sources[i].word, strlen(sources[i].word)};
+    if (names.length)
+        names.data = words;
     return names;
 }
 
@@ -67,7 +67,7 @@ static const char *recoverable_word(bool verified, bool readable, uint64_t missi
     return missing ? "partly" : "whole";
 }
 
-static struct bw_error *write_state(struct roots *roots, const struct bw_generation_info *info)
+static struct bw_error *write_root(struct roots *roots, const struct bw_generation_info *info)
 {
     struct bw_bytes words[WORDS];
     const int64_t date = bw_time_nanoseconds(&info->date);
@@ -131,11 +131,13 @@ static struct bw_error *list(struct cmd_format *format, void *context)
     roots->format = format;
     struct bw_history_options how = {.struct_size = sizeof how, .threads = roots->state->threads};
     struct bw_error *error = cmd_history_open(&roots->index, format->session.fs,
-                                              &roots->state->states, &how, &roots->history);
+                                              &roots->state->scan, &how, &roots->history);
     for (size_t i = 0; !error && i < bw_history_count(roots->history); i++) {
         roots->info = bw_history_entry(roots->history, i);
-        error = roots->state->trees ? bw_history_trees(roots->history, i, write_tree, roots)
-                                    : write_state(roots, roots->info);
+        if (roots->state->trees)
+            error = bw_history_trees(roots->history, i, write_tree, roots);
+        else
+            error = write_root(roots, roots->info);
     }
     bw_history_close(roots->history);
     return error;
@@ -146,18 +148,22 @@ static int run(const struct cmd_common *common, void *context)
     const struct roots_state *state = context;
     struct roots roots = {.state = state};
     struct cmd_common own;
-    struct bw_error *error = cmd_index_begin(&roots.index, common, &state->states, &own);
-    const struct cmd_format_plan plan = {
+    struct bw_error *error = cmd_index_begin(&roots.index, common, &state->scan, &own);
+    struct cmd_format_plan plan = {
         .record = cmd_record_of(&cmd_roots, state),
-        .columns = state->trees ? "generation,tree_root,tree_name,root,tree_generation,recoverable,"
-                                  "lost_blocks,trimmed"
-                                : "generation,changed,found,status,recoverable,lost_blocks,trimmed,"
-                                  "readable_subvolumes,"
-                                  "subvolume_count,tree_root",
+        .columns = "generation,changed,found,status,recoverable,lost_blocks,trimmed,"
+                   "readable_subvolumes,subvolume_count,tree_root",
         .list = list,
         .context = &roots,
     };
-    const int status = error ? cmd_fail(common, error) : cmd_format_run(&own, &plan);
+    if (state->trees)
+        plan.columns = "generation,tree_root,tree_name,root,tree_generation,recoverable,"
+                       "lost_blocks,trimmed";
+    int status;
+    if (error)
+        status = cmd_fail(common, error);
+    else
+        status = cmd_format_run(&own, &plan);
     cmd_index_end(&roots.index);
     return status;
 }

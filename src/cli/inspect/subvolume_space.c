@@ -32,8 +32,9 @@ static struct bw_error *store_free_if(void *state, const struct cmd_option *opti
         bw_buffer_append_byte(names, '\0');
         name += length;
         if (!*name)
-            return names->failed ? bw_error_no_memory() : NULL;
+            break;
     }
+    return names->failed ? bw_error_no_memory() : NULL;
 }
 
 static void release_state(void *state)
@@ -187,7 +188,9 @@ static struct bw_error *list(struct cmd_format *format, void *context)
     struct space space = {.format = format};
     struct bw_shares *shares = NULL;
     struct ids ids = {0};
-    struct bw_error *error = state->free_if.length ? find_all(&space, &state->free_if, &ids) : NULL;
+    struct bw_error *error = NULL;
+    if (state->free_if.length)
+        error = find_all(&space, &state->free_if, &ids);
     if (!error && (state->free_if.length || state->shared))
         error = bw_fs_subvolumes(format->session.fs, true, add_path, &space);
     cmd_progress_expect_trees(format->session.fs, false);
@@ -205,7 +208,7 @@ static struct bw_error *list(struct cmd_format *format, void *context)
     for (size_t i = 0; i < space.paths.count; i++)
         free(space.paths.items[i].text);
     paths_free(&space.paths);
-    free(ids.items);
+    ids_free(&ids);
     return error;
 }
 

@@ -106,8 +106,10 @@ static struct bw_error *print_copy(struct supers *supers, size_t image, unsigned
         supers->bad++;
         print_warning(supers, bw_error_create(bad->code, "%s: superblock copy %u: %s%s", path, copy,
                                               bad->message, shown ? "" : " (--force prints it)"));
+        if (!shown && supers->format.rows)
+            return NULL;
         if (!shown)
-            return supers->format.rows ? NULL : print_text(supers, path, offset, NULL);
+            return print_text(supers, path, offset, NULL);
     } else {
         BW_AUTO_ERROR struct bw_error *unread =
             bw_fs_read_superblock(supers->fs, image, copy, &super);

@@ -24,7 +24,7 @@ BW_VECTOR(selected_trees, struct selected_tree);
 struct tree_stats_state {
     struct selected_trees trees;
     bool items;
-    struct bw_tree_stats now; /* of the current tree */
+    struct bw_tree_stats now; /* statistics of the current tree */
 };
 
 static struct bw_error *store_tree(void *state, const struct cmd_option *option, const char *text)
@@ -38,7 +38,7 @@ static struct bw_error *store_tree(void *state, const struct cmd_option *option,
 
 static void release_trees(void *state)
 {
-    free(((struct tree_stats_state *)state)->trees.items);
+    selected_trees_free(&((struct tree_stats_state *)state)->trees);
 }
 
 static const struct cmd_option options[] = {
@@ -99,9 +99,9 @@ static void append_histogram(struct bw_buffer *text, const struct bw_tree_stats 
 
 static uint64_t fill_of(const struct bw_tree_stats *stats)
 {
-    return stats->capacity_bytes
-               ? (uint64_t)(100.0 * (double)stats->used_bytes / (double)stats->capacity_bytes)
-               : 0;
+    if (!stats->capacity_bytes)
+        return 0;
+    return (uint64_t)(100.0 * (double)stats->used_bytes / (double)stats->capacity_bytes);
 }
 
 /* Prints the record and the numbers that are only in the text. */
@@ -129,10 +129,10 @@ static struct bw_error *print_tree(struct cmd_format *format, const void *record
     append_size(text, "\t\tAvg cluster size", average_of(stats->cluster_bytes, stats->clusters),
                 bytes);
     append_size(text, "\t\tMin cluster size", stats->smallest_cluster, bytes);
-    append_size(text, "\t\tMax cluster size",
-                stats->clusters ? stats->largest_cluster
-                                : average_of(stats->bytes, stats->block_count),
-                bytes);
+    uint64_t largest = stats->largest_cluster;
+    if (!stats->clusters)
+        largest = average_of(stats->bytes, stats->block_count);
+    append_size(text, "\t\tMax cluster size", largest, bytes);
     append_size(text, "\tTotal disk spread", stats->highest - stats->lowest, bytes);
     bw_buffer_format(text, "\tEstimated read time: %.3f s\n", (double)read_time(stats) / 1e9);
     append_number(text, "\tLevels", stats->levels);

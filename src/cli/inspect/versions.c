@@ -16,7 +16,7 @@
 #include "cli/common/snapshot_names.h"
 
 struct versions_state {
-    struct cmd_generations_settings states;
+    struct cmd_generations_settings scan;
     const char *subvolume;
     bool all, no_data, good;
 };
@@ -48,7 +48,7 @@ static const struct cmd_option options[] = {
     {0, "good", NULL, "print only the newest version whose contents are verified",
      CMD_FLAG(struct versions_state, good)},
     CMD_SUBVOLUME_OPTION(struct versions_state, subvolume),
-    CMD_GROUP(cmd_generations_options, struct versions_state, states),
+    CMD_GROUP(cmd_generations_options, struct versions_state, scan),
     {0},
 };
 
@@ -63,19 +63,18 @@ static struct bw_error *write_row(struct versions *versions, struct bw_versionin
                                   struct bw_fs *fs, const struct bw_place *place,
                                   const struct bw_inode *inode, uint64_t absent)
 {
-    struct bw_recoverable left = {0};
+    struct bw_recoverable recoverable = {0};
     if (S_ISREG(inode->mode) && versions->state->no_data) {
         absent |= BW_MEMBER(versioninfo, recoverable);
     } else if (S_ISREG(inode->mode)) {
         struct bw_file *file;
         BW_TRY(bw_file_open(fs, place, NULL, &file));
-        struct bw_error *error = bw_file_read_parts(file, 0, UINT64_MAX, write_part, &left);
+        struct bw_error *error = bw_file_read_parts(file, 0, UINT64_MAX, write_part, &recoverable);
         bw_file_close(file);
-        if (error)
-            return error;
+        BW_TRY(error);
     }
     const enum bw_recoverable_kind kind =
-        bw_recoverable_kind(&left, inode->flags & BW_INODE_NODATASUM);
+        bw_recoverable_kind(&recoverable, inode->flags & BW_INODE_NODATASUM);
     if (versions->state->good && kind != BW_RECOVERABLE_VERIFIED)
         return NULL;
     row->recoverable = bw_recoverable_name(kind);
@@ -223,15 +222,15 @@ static struct bw_error *write_version(void *context, const struct bw_version *ve
 static struct bw_error *list_all(struct versions *versions, const char *path)
 {
     const struct versions_state *state = versions->state;
-    struct cmd_generations states;
+    struct cmd_generations generations;
     BW_TRY(find_in_snapshots(versions, path));
     struct bw_error *error =
-        cmd_generations_find(&versions->index, versions->fs, &state->states, &states);
+        cmd_generations_find(&versions->index, versions->fs, &state->scan, &generations);
     const struct bw_versions_options how = {
         .struct_size = sizeof how,
-        .images = &states.images,
-        .states = states.choices,
-        .state_count = states.count,
+        .images = &generations.images,
+        .states = generations.choices,
+        .state_count = generations.count,
         .path = path,
         .all = state->all,
         .visit = write_version,
@@ -241,7 +240,7 @@ static struct bw_error *list_all(struct versions *versions, const char *path)
     };
     if (!error)
         error = bw_versions(versions->fs, &how);
-    cmd_generations_free(&states);
+    cmd_generations_free(&generations);
     if (error && error->code == BW_ERROR_NOT_FOUND && versions->count)
         bw_error_free(BW_TAKE(error)); /* only snapshots have the file */
     if (error)
@@ -260,7 +259,9 @@ static struct bw_error *list(struct cmd_format *format, void *context)
     versions->fs = format->session.fs;
     BW_TRY(cmd_paths_absolute(format->common->paths[0], &path));
     bw_buffer_append_byte(&path, '\0');
-    struct bw_error *error = path.failed ? bw_error_no_memory() : list_all(versions, path.data);
+    if (path.failed)
+        return bw_error_no_memory();
+    struct bw_error *error = list_all(versions, path.data);
     bw_snapshots_close(versions->snapshots);
     free(versions->in_snapshots);
     if (error && error->code == BW_ERROR_STOPPED && versions->found_good)
@@ -286,8 +287,12 @@ static int run(const struct cmd_common *common, void *state)
     };
     if (common->path_count > 1)
         return cmd_fail(common, bw_error_create(BW_ERROR_USAGE, "at most one PATH can be given"));
-    struct bw_error *error = cmd_index_begin(&versions.index, common, &settings->states, &own);
-    const int status = error ? cmd_fail(common, error) : cmd_format_run(&own, &plan);
+    struct bw_error *error = cmd_index_begin(&versions.index, common, &settings->scan, &own);
+    int status;
+    if (error)
+        status = cmd_fail(common, error);
+    else
+        status = cmd_format_run(&own, &plan);
     cmd_index_end(&versions.index);
     return status;
 }

@@ -113,7 +113,11 @@ static int run(const struct cmd_common *common, void *state)
     walk->options.struct_size = sizeof walk->options;
     walk->options.rows = rows;
     cmd_selection_apply(&walk->selection, &walk->options);
-    int status = error ? cmd_fail(common, error) : walk_image(common, walk);
+    int status;
+    if (error)
+        status = cmd_fail(common, error);
+    else
+        status = walk_image(common, walk);
     bw_rows_destroy(rows);
     return status;
 }
