@@ -80,31 +80,26 @@ void bw_acl_fill(uint8_t *bytes, size_t length)
     }
 }
 
-static bool append_entry(const struct disk_entry *entry, const char *lead, struct bw_buffer *text)
-{
-    uint16_t tag = bw_get16(entry->tag), permissions = bw_get16(entry->permissions);
-    const char *name = tag_name(tag);
-    if (!name || permissions > PERMISSIONS)
-        return false;
-    bw_buffer_format(text, "%s%s:", lead, name);
-    if (tag == TAG_USER || tag == TAG_GROUP)
-        bw_buffer_format(text, "%" PRIu32, bw_get32(entry->id));
-    bw_buffer_format(text, ":%c%c%c\n", permissions & 4 ? 'r' : '-', permissions & 2 ? 'w' : '-',
-                     permissions & 1 ? 'x' : '-');
-    return true;
-}
-
 bool bw_acl_append_text(const void *bytes, size_t length, const char *lead, struct bw_buffer *text)
 {
+    static const char permissions[][4] = {"---", "--x", "-w-", "-wx", "r--", "r-x", "rw-", "rwx"};
     const struct disk_header *header = bytes;
-    if (length < sizeof *header || bw_get32(header->version) != VERSION)
-        return false;
-    size_t count = (length - sizeof *header) / sizeof(struct disk_entry), start = text->length;
-    bool good = (length - sizeof *header) % sizeof(struct disk_entry) == 0;
     const struct disk_entry *entries = (const void *)(header + 1);
-    for (size_t i = 0; good && i < count; i++)
-        good = append_entry(&entries[i], lead, text);
-    if (!good)
-        text->length = start;
-    return good;
+    if (length < sizeof *header || bw_get32(header->version) != VERSION ||
+        (length - sizeof *header) % sizeof *entries)
+        return false;
+    const size_t count = (length - sizeof *header) / sizeof *entries, start = text->length;
+    for (size_t i = 0; i < count; i++) {
+        const uint16_t tag = bw_get16(entries[i].tag), bits = bw_get16(entries[i].permissions);
+        const char *name = tag_name(tag);
+        if (!name || bits > PERMISSIONS) {
+            text->length = start;
+            return false;
+        }
+        bw_buffer_format(text, "%s%s:", lead, name);
+        if (tag == TAG_USER || tag == TAG_GROUP)
+            bw_buffer_format(text, "%" PRIu32, bw_get32(entries[i].id));
+        bw_buffer_format(text, ":%s\n", permissions[bits]);
+    }
+    return true;
 }

@@ -44,28 +44,6 @@ static bool has_device_twice(const struct bw_chunk *chunk)
     return false;
 }
 
-static struct bw_error *check_chunk(const struct bw_chunk *chunk, const struct bw_disk_chunk *disk)
-{
-    const struct bw_raid_profile *profile = chunk->profile;
-    if (chunk->length == 0 || chunk->length % BW_MIN_SECTORSIZE ||
-        chunk->logical + chunk->length < chunk->logical)
-        return corrupt_chunk(chunk->logical, "length", chunk->length);
-    if (bw_get64(disk->stripe_length) != BW_STRIPE_LENGTH)
-        return corrupt_chunk(chunk->logical, "stripe length", bw_get64(disk->stripe_length));
-    if (!profile)
-        return corrupt_chunk(chunk->logical, "profile bits", chunk->type & BW_GROUP_PROFILE_MASK);
-    if (chunk->stripe_count < profile->minimum_stripes ||
-        chunk->stripe_count > profile->maximum_stripes)
-        return corrupt_chunk(chunk->logical, "stripe count", chunk->stripe_count);
-    if (profile->parity_stripes && has_device_twice(chunk))
-        return corrupt_chunk(chunk->logical, "stripes: one device twice in a row of",
-                             chunk->stripe_count);
-    if (profile->flag == BW_GROUP_RAID10 &&
-        (chunk->stripe_count % 2 || bw_get16(disk->sub_stripes) != 2))
-        return corrupt_chunk(chunk->logical, "sub stripes", bw_get16(disk->sub_stripes));
-    return NULL;
-}
-
 size_t bw_chunk_item_size(const uint8_t *data, size_t size)
 {
     const struct bw_disk_chunk *disk = (const void *)data;
@@ -96,7 +74,23 @@ struct bw_error *bw_chunk_decode(uint64_t logical, const uint8_t *data, size_t s
         .stripe_count = bw_get16(disk->stripe_count),
         .stripes = (const void *)(disk + 1),
     };
-    return check_chunk(chunk, disk);
+    const struct bw_raid_profile *profile = chunk->profile;
+    if (chunk->length == 0 || chunk->length % BW_MIN_SECTORSIZE ||
+        logical + chunk->length < logical)
+        return corrupt_chunk(logical, "length", chunk->length);
+    if (bw_get64(disk->stripe_length) != BW_STRIPE_LENGTH)
+        return corrupt_chunk(logical, "stripe length", bw_get64(disk->stripe_length));
+    if (!profile)
+        return corrupt_chunk(logical, "profile bits", chunk->type & BW_GROUP_PROFILE_MASK);
+    if (chunk->stripe_count < profile->minimum_stripes ||
+        chunk->stripe_count > profile->maximum_stripes)
+        return corrupt_chunk(logical, "stripe count", chunk->stripe_count);
+    if (profile->parity_stripes && has_device_twice(chunk))
+        return corrupt_chunk(logical, "stripes: one device twice in a row of", chunk->stripe_count);
+    if (profile->flag == BW_GROUP_RAID10 &&
+        (chunk->stripe_count % 2 || bw_get16(disk->sub_stripes) != 2))
+        return corrupt_chunk(logical, "sub stripes", bw_get16(disk->sub_stripes));
+    return NULL;
 }
 
 /* Kernels before 6.11 wrote this many bytes, of no use now, before the places. */

@@ -15,6 +15,7 @@
 #include <zstd_errors.h>
 
 #include "base/cleanup.h"
+#include "base/compare.h"
 #include "base/human.h"
 
 enum {
@@ -45,8 +46,9 @@ struct stream {
 
 /* zlib. */
 
-static struct bw_error *check_zlib_header(const struct stream *stream)
+static struct bw_error *decode_zlib(struct bw_decompressor *self, struct stream *stream)
 {
+    z_stream *zlib = &self->zlib;
     const uint8_t *header = stream->input;
     if (stream->input_length < ZLIB_HEADER_SIZE)
         return bw_error_create(BW_ERROR_CORRUPT, "no room for a header");
@@ -55,13 +57,6 @@ static struct bw_error *check_zlib_header(const struct stream *stream)
         return bw_error_create(BW_ERROR_CORRUPT, "invalid header %02x%02x", header[0], header[1]);
     if (header[1] & ZLIB_HAS_DICTIONARY)
         return bw_error_create(BW_ERROR_CORRUPT, "the header requires a dictionary");
-    return NULL;
-}
-
-static struct bw_error *decode_zlib(struct bw_decompressor *self, struct stream *stream)
-{
-    z_stream *zlib = &self->zlib;
-    BW_TRY(check_zlib_header(stream));
     inflateReset(zlib);
     zlib->next_in = stream->input + ZLIB_HEADER_SIZE;
     zlib->avail_in = (uInt)(stream->input_length - ZLIB_HEADER_SIZE);
@@ -104,81 +99,61 @@ static const char *lzo_reason(int status)
     }
 }
 
-/* The length of all reaches into the last sector that is stored: no more sectors than needed are
- * taken. Zeros, as a lost write leaves them, are no stream. */
-static struct bw_error *read_total_length(const struct bw_decompressor *self,
-                                          const struct stream *stream, size_t *total)
-{
-    if (stream->input_length < LZO_SMALLEST)
-        return bw_error_create(BW_ERROR_CORRUPT, "no room for a segment");
-    *total = length_at(stream->input);
-    if (*total < LZO_SMALLEST || *total > stream->input_length ||
-        stream->input_length - *total >= self->sectorsize)
-        return bw_error_create(BW_ERROR_CORRUPT,
-                               "invalid length %zu of a stream stored in %zu bytes", *total,
-                               stream->input_length);
-    return NULL;
-}
-
-/* Decodes a segment directly into the output if a sector fits there, otherwise into `sector`, of
- * which only a part is copied. */
-static struct bw_error *decode_segment(struct bw_decompressor *self, struct stream *stream,
-                                       const uint8_t *segment, size_t length)
-{
-    size_t room = stream->output_length - stream->produced;
-    uint8_t *place = room < self->sectorsize ? self->sector : stream->output + stream->produced;
-    lzo_uint decoded = self->sectorsize;
-    int status = lzo1x_decompress_safe(segment, length, place, &decoded, NULL);
-    if (status != LZO_E_OK)
-        return bw_error_create(BW_ERROR_CORRUPT, "segment at %td: %s", segment - stream->input,
-                               lzo_reason(status));
-    if (decoded > room)
-        decoded = room;
-    if (place == self->sector)
-        memcpy(stream->output + stream->produced, place, decoded);
-    stream->produced += decoded;
-    return NULL;
-}
-
-/* Only the stored bytes limit a segment: the kernel does not compare it with the total length
- * either. */
-static struct bw_error *decode_next_segment(struct bw_decompressor *self, struct stream *stream,
-                                            size_t *position)
-{
-    if (stream->input_length - *position < LZO_LENGTH_SIZE)
-        return bw_error_create(BW_ERROR_CORRUPT, "segment at %zu: no room for its length",
-                               *position);
-    size_t length = length_at(stream->input + *position);
-    *position += LZO_LENGTH_SIZE;
-    if (length > stream->input_length - *position)
-        return bw_error_create(BW_ERROR_CORRUPT,
-                               "segment at %zu: invalid length %zu, %zu bytes remain", *position,
-                               length, stream->input_length - *position);
-    BW_TRY(decode_segment(self, stream, stream->input + *position, length));
-    *position += length;
-    size_t left = self->sectorsize - *position % self->sectorsize;
-    if (left < LZO_LENGTH_SIZE)
-        *position += left;
-    return NULL;
-}
-
 static struct bw_error *decode_lzo(struct bw_decompressor *self, struct stream *stream)
 {
-    size_t total, position = LZO_LENGTH_SIZE;
-    BW_TRY(read_total_length(self, stream, &total));
-    while (position < total && stream->produced < stream->output_length)
-        BW_TRY(decode_next_segment(self, stream, &position));
+    /* The total length reaches into the last stored sector: btrfs stores no more sectors than
+     * needed. Zeros, as a lost write leaves them, are no stream. */
+    if (stream->input_length < LZO_SMALLEST)
+        return bw_error_create(BW_ERROR_CORRUPT, "no room for a segment");
+    const size_t total = length_at(stream->input);
+    if (total < LZO_SMALLEST || total > stream->input_length ||
+        stream->input_length - total >= self->sectorsize)
+        return bw_error_create(BW_ERROR_CORRUPT,
+                               "invalid length %zu of a stream stored in %zu bytes", total,
+                               stream->input_length);
+
+    size_t position = LZO_LENGTH_SIZE;
+    while (position < total && stream->produced < stream->output_length) {
+        /* Only the stored bytes limit a segment: the kernel does not compare it with the total
+         * length either. */
+        if (stream->input_length - position < LZO_LENGTH_SIZE)
+            return bw_error_create(BW_ERROR_CORRUPT, "segment at %zu: no room for its length",
+                                   position);
+        const size_t length = length_at(stream->input + position);
+        position += LZO_LENGTH_SIZE;
+        if (length > stream->input_length - position)
+            return bw_error_create(BW_ERROR_CORRUPT,
+                                   "segment at %zu: invalid length %zu, %zu bytes remain", position,
+                                   length, stream->input_length - position);
+
+        /* Decodes directly into the output if a sector fits there, otherwise into `sector`, of
+         * which only a part is copied. */
+        const size_t room = stream->output_length - stream->produced;
+        uint8_t *place = stream->output + stream->produced;
+        if (room < self->sectorsize)
+            place = self->sector;
+        lzo_uint decoded = self->sectorsize;
+        const int status =
+            lzo1x_decompress_safe(stream->input + position, length, place, &decoded, NULL);
+        if (status != LZO_E_OK)
+            return bw_error_create(BW_ERROR_CORRUPT, "segment at %zu: %s", position,
+                                   lzo_reason(status));
+        if (decoded > room)
+            decoded = room;
+        if (place == self->sector)
+            memcpy(stream->output + stream->produced, place, decoded);
+        stream->produced += decoded;
+
+        /* No length crosses the border of a sector. */
+        position += length;
+        const size_t left = self->sectorsize - position % self->sectorsize;
+        if (left < LZO_LENGTH_SIZE)
+            position += left;
+    }
     return NULL;
 }
 
 /* zstd. */
-
-static struct bw_error *zstd_error(size_t status)
-{
-    if (ZSTD_getErrorCode(status) == ZSTD_error_memory_allocation)
-        return bw_error_no_memory();
-    return bw_error_create(BW_ERROR_CORRUPT, "%s", ZSTD_getErrorName(status));
-}
 
 /* The library would read frames of its past and skip frames of metadata; btrfs has neither. */
 static struct bw_error *decode_zstd(struct bw_decompressor *self, struct stream *stream)
@@ -192,8 +167,10 @@ static struct bw_error *decode_zstd(struct bw_decompressor *self, struct stream 
     do {
         before = in.pos + out.pos;
         left = ZSTD_decompressStream(self->zstd, &out, &in);
+        if (ZSTD_getErrorCode(left) == ZSTD_error_memory_allocation)
+            return bw_error_no_memory();
         if (ZSTD_isError(left))
-            return zstd_error(left);
+            return bw_error_create(BW_ERROR_CORRUPT, "%s", ZSTD_getErrorName(left));
     } while (left && out.pos < out.size && in.pos + out.pos > before);
     stream->produced = out.pos;
     if (left && out.pos < out.size)
@@ -207,8 +184,7 @@ static struct bw_error *decode_zstd(struct bw_decompressor *self, struct stream 
 static struct bw_error *copy_plain(struct bw_decompressor *self, struct stream *stream)
 {
     (void)self;
-    stream->produced =
-        stream->input_length < stream->output_length ? stream->input_length : stream->output_length;
+    stream->produced = (size_t)bw_min(stream->input_length, stream->output_length);
     if (stream->produced)
         memcpy(stream->output, stream->input, stream->produced);
     return NULL;
@@ -279,12 +255,13 @@ struct bw_error *bw_decompress(struct bw_decompressor *decompressor, unsigned co
         return NULL;
     const bool too_long =
         input_length > BW_MAX_COMPRESSED_EXTENT || output_length > BW_MAX_COMPRESSED_EXTENT;
-    struct bw_error *error =
-        compression != BW_COMPRESS_NONE && too_long
-            ? bw_error_create(BW_ERROR_CORRUPT,
-                              "%zu bytes stored for %zu exceed the limits of an extent",
-                              input_length, output_length)
-            : codecs[compression].decode(decompressor, &stream);
+    struct bw_error *error;
+    if (compression != BW_COMPRESS_NONE && too_long)
+        error = bw_error_create(BW_ERROR_CORRUPT,
+                                "%zu bytes stored for %zu exceed the limits of an extent",
+                                input_length, output_length);
+    else
+        error = codecs[compression].decode(decompressor, &stream);
     if (error)
         return bw_error_prefix(error, "%s", codecs[compression].name);
     memset(output + stream.produced, 0, output_length - stream.produced);

@@ -3,10 +3,11 @@
  * Features and the other flags of a superblock: their names, and which of them can be read. Source:
  * BTRFS_FEATURE_* in the kernel's uapi/linux/btrfs.h, BTRFS_SUPER_FLAG_* in btrfs_tree.h.
  */
+#include "ondisk/tables.h"
+
 #include <inttypes.h>
 
 #include "base/buffer.h"
-#include "ondisk/tables.h"
 
 /* NUMBER, name in text for people, name in the kernel, whether it can be read. A bit without an
  * entry, or whose entry is not readable, ends the opening. */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Keys and object ids as btrfs-progs write them. The name of a number depends on the type of the
  * key. */
+#include "ondisk/structure.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <strings.h>
@@ -8,7 +10,6 @@
 
 #include "base/decimal.h"
 #include "ondisk/disk_items.h"
-#include "ondisk/structure.h"
 
 static const struct bw_value_name objects[] = {
     {BW_ROOT_TREE, "ROOT_TREE", false},
@@ -76,7 +77,9 @@ char *bw_write_objectid(char *at, uint64_t objectid, uint8_t type)
 {
     switch (type) {
     case BW_PERSISTENT_ITEM:
-        return objectid == BW_DEVICE_STATS ? stpcpy(at, "DEV_STATS") : bw_decimal(at, objectid);
+        if (objectid == BW_DEVICE_STATS)
+            return stpcpy(at, "DEV_STATS");
+        return bw_decimal(at, objectid);
     case BW_DEVICE_EXTENT:
         return bw_decimal(at, objectid);
     case BW_QGROUP_RELATION:
@@ -110,40 +113,36 @@ bool bw_objectid_parse(const char *name, uint64_t *objectid)
     return find_name(objects, name, objectid) || find_name(of_one_type, name, objectid);
 }
 
-static char *write_type(char *at, const struct bw_key *key)
+char *bw_write_key(char *at, const struct bw_key *key)
 {
-    const char *name = bw_key_type_find(key->type);
+    const char *type = bw_key_type_find(key->type);
     if (key->type == BW_UNTYPED && key->objectid == BW_FREE_SPACE_OBJECT)
-        return stpcpy(at, "UNTYPED");
-    return name ? stpcpy(at, name) : bw_decimal(stpcpy(at, "UNKNOWN."), key->type);
-}
-
-static char *write_offset(char *at, const struct bw_key *key)
-{
+        type = "UNTYPED";
+    at = bw_write_objectid(stpcpy(at, "("), key->objectid, key->type);
+    *at++ = ' ';
+    if (type)
+        at = stpcpy(at, type);
+    else
+        at = bw_decimal(stpcpy(at, "UNKNOWN."), key->type);
+    *at++ = ' ';
     switch (key->type) {
     case BW_QGROUP_RELATION:
     case BW_QGROUP_INFO:
     case BW_QGROUP_LIMIT:
-        return write_qgroup(at, key->offset);
+        at = write_qgroup(at, key->offset);
+        break;
     case BW_UUID_SUBVOLUME:
     case BW_UUID_RECEIVED:
-        return write_half(at, key->offset);
-    case BW_ROOT_ITEM: /* the id of a tree, if it is a copy for relocation */
-        if (key->objectid == BW_TREE_RELOC)
-            return write_object(at, key->offset);
-        return bw_decimal(at, key->offset);
+        at = write_half(at, key->offset);
+        break;
     default:
-        return key->offset == UINT64_MAX ? stpcpy(at, "-1") : bw_decimal(at, key->offset);
+        if (key->type == BW_ROOT_ITEM && key->objectid == BW_TREE_RELOC)
+            at = write_object(at, key->offset); /* the id of the copied tree */
+        else if (key->type != BW_ROOT_ITEM && key->offset == UINT64_MAX)
+            at = stpcpy(at, "-1");
+        else
+            at = bw_decimal(at, key->offset);
     }
-}
-
-char *bw_write_key(char *at, const struct bw_key *key)
-{
-    at = bw_write_objectid(stpcpy(at, "("), key->objectid, key->type);
-    *at++ = ' ';
-    at = write_type(at, key);
-    *at++ = ' ';
-    at = write_offset(at, key);
     *at++ = ')';
     return at;
 }

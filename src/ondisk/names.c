@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Names of numbers, one table a kind. */
-#include "ondisk/disk_items.h"
-#include "ondisk/items.h"
 #include "ondisk/tables.h"
 
 #include <sys/stat.h>
+
+#include "ondisk/disk_items.h"
+#include "ondisk/items.h"
 
 static const char *const key_types[256] = {
     [BW_INODE_ITEM] = "INODE_ITEM",

@@ -31,11 +31,12 @@ static struct bw_error *no_magic(const struct bw_disk_superblock *disk, uint64_t
     if (bw_get64(disk->bytenr) != offset || !is_size(bw_get32(disk->sectorsize)) ||
         !is_size(bw_get32(disk->nodesize)))
         return bw_error_create(BW_ERROR_NOT_BTRFS, "no btrfs magic");
-    return bw_error_create(BW_ERROR_CORRUPT, "a superblock whose magic %s",
-                           magic == BW_TEMPORARY_MAGIC
-                               ? "shows that mkfs.btrfs or a conversion was interrupted"
-                           : magic == 0 ? "has been erased, as removing a device or wipefs does"
-                                        : "is damaged");
+    const char *problem = "is damaged";
+    if (magic == BW_TEMPORARY_MAGIC)
+        problem = "shows that mkfs.btrfs or a conversion was interrupted";
+    else if (magic == 0)
+        problem = "has been erased, as removing a device or wipefs does";
+    return bw_error_create(BW_ERROR_CORRUPT, "a superblock whose magic %s", problem);
 }
 
 static struct bw_error *check_identity(const struct bw_disk_superblock *disk, uint64_t offset)
@@ -59,20 +60,6 @@ static struct bw_error *check_identity(const struct bw_disk_superblock *disk, ui
     return NULL;
 }
 
-static struct bw_error *check_sizes(const struct bw_superblock *super)
-{
-    if (!is_size(super->sectorsize))
-        return bw_error_create(BW_ERROR_CORRUPT, "invalid sectorsize %" PRIu32, super->sectorsize);
-    if (!is_size(super->nodesize) || super->nodesize < super->sectorsize)
-        return bw_error_create(BW_ERROR_CORRUPT, "invalid nodesize %" PRIu32, super->nodesize);
-    if (super->system_chunk_array_size > BW_SYSTEM_CHUNK_ARRAY_SIZE)
-        return bw_error_create(BW_ERROR_CORRUPT, "invalid sys_chunk_array_size %" PRIu32,
-                               super->system_chunk_array_size);
-    if (super->device_count == 0)
-        return bw_error_create(BW_ERROR_CORRUPT, "invalid num_devices 0");
-    return NULL;
-}
-
 static struct bw_error *check_root(const struct bw_superblock *super, const char *name,
                                    const struct bw_root_pointer *root)
 {
@@ -82,35 +69,6 @@ static struct bw_error *check_root(const struct bw_superblock *super, const char
         return bw_error_create(BW_ERROR_CORRUPT, "unaligned %s address %" PRIu64, name,
                                root->bytenr);
     return NULL;
-}
-
-static void decode_roots(const struct bw_disk_superblock *disk, struct bw_superblock *super)
-{
-    super->root =
-        (struct bw_root_pointer){bw_get64(disk->root), super->generation, disk->root_level};
-    super->chunk_root = (struct bw_root_pointer){
-        bw_get64(disk->chunk_root), bw_get64(disk->chunk_root_generation), disk->chunk_root_level};
-    if (super->incompat_flags & BW_INCOMPAT_REMAP_TREE)
-        super->remap_root =
-            (struct bw_root_pointer){bw_get64(disk->remap_root),
-                                     bw_get64(disk->remap_root_generation), disk->remap_root_level};
-    for (unsigned i = 0; i < BW_BACKUP_ROOTS; i++) {
-        const struct bw_disk_backup_root *from = &disk->backup_roots[i];
-        super->backup_roots[i] = (struct bw_backup_root){
-            .tree_root = {bw_get64(from->tree_root), bw_get64(from->tree_root_generation),
-                          from->tree_root_level},
-            .chunk_root = {bw_get64(from->chunk_root), bw_get64(from->chunk_root_generation),
-                           from->chunk_root_level},
-            .extent_root = {bw_get64(from->extent_root), bw_get64(from->extent_root_generation),
-                            from->extent_root_level},
-            .fs_root = {bw_get64(from->fs_root), bw_get64(from->fs_root_generation),
-                        from->fs_root_level},
-            .device_root = {bw_get64(from->device_root), bw_get64(from->device_root_generation),
-                            from->device_root_level},
-            .csum_root = {bw_get64(from->csum_root), bw_get64(from->csum_root_generation),
-                          from->csum_root_level},
-        };
-    }
 }
 
 static void decode_superblock(const struct bw_disk_superblock *disk, struct bw_superblock *super)
@@ -142,7 +100,32 @@ static void decode_superblock(const struct bw_disk_superblock *disk, struct bw_s
     memcpy(super->system_chunk_array, disk->system_chunk_array, BW_SYSTEM_CHUNK_ARRAY_SIZE);
     bool changed = super->incompat_flags & BW_INCOMPAT_METADATA_UUID;
     memcpy(super->metadata_uuid, changed ? disk->metadata_uuid : disk->fsid, BW_UUID_SIZE);
-    decode_roots(disk, super);
+
+    super->root =
+        (struct bw_root_pointer){bw_get64(disk->root), super->generation, disk->root_level};
+    super->chunk_root = (struct bw_root_pointer){
+        bw_get64(disk->chunk_root), bw_get64(disk->chunk_root_generation), disk->chunk_root_level};
+    if (super->incompat_flags & BW_INCOMPAT_REMAP_TREE)
+        super->remap_root =
+            (struct bw_root_pointer){bw_get64(disk->remap_root),
+                                     bw_get64(disk->remap_root_generation), disk->remap_root_level};
+    for (unsigned i = 0; i < BW_BACKUP_ROOTS; i++) {
+        const struct bw_disk_backup_root *from = &disk->backup_roots[i];
+        super->backup_roots[i] = (struct bw_backup_root){
+            .tree_root = {bw_get64(from->tree_root), bw_get64(from->tree_root_generation),
+                          from->tree_root_level},
+            .chunk_root = {bw_get64(from->chunk_root), bw_get64(from->chunk_root_generation),
+                           from->chunk_root_level},
+            .extent_root = {bw_get64(from->extent_root), bw_get64(from->extent_root_generation),
+                            from->extent_root_level},
+            .fs_root = {bw_get64(from->fs_root), bw_get64(from->fs_root_generation),
+                        from->fs_root_level},
+            .device_root = {bw_get64(from->device_root), bw_get64(from->device_root_generation),
+                            from->device_root_level},
+            .csum_root = {bw_get64(from->csum_root), bw_get64(from->csum_root_generation),
+                          from->csum_root_level},
+        };
+    }
 }
 
 struct bw_error *bw_superblock_decode(const void *bytes, uint64_t offset,
@@ -151,7 +134,16 @@ struct bw_error *bw_superblock_decode(const void *bytes, uint64_t offset,
     const struct bw_disk_superblock *disk = bytes;
     BW_TRY(check_identity(disk, offset));
     decode_superblock(disk, superblock);
-    BW_TRY(check_sizes(superblock));
+    if (!is_size(superblock->sectorsize))
+        return bw_error_create(BW_ERROR_CORRUPT, "invalid sectorsize %" PRIu32,
+                               superblock->sectorsize);
+    if (!is_size(superblock->nodesize) || superblock->nodesize < superblock->sectorsize)
+        return bw_error_create(BW_ERROR_CORRUPT, "invalid nodesize %" PRIu32, superblock->nodesize);
+    if (superblock->system_chunk_array_size > BW_SYSTEM_CHUNK_ARRAY_SIZE)
+        return bw_error_create(BW_ERROR_CORRUPT, "invalid sys_chunk_array_size %" PRIu32,
+                               superblock->system_chunk_array_size);
+    if (superblock->device_count == 0)
+        return bw_error_create(BW_ERROR_CORRUPT, "invalid num_devices 0");
     BW_TRY(check_root(superblock, "root", &superblock->root));
     BW_TRY(check_root(superblock, "remap_root", &superblock->remap_root));
     return check_root(superblock, "chunk_root", &superblock->chunk_root);
@@ -175,8 +167,9 @@ bool bw_superblock_has_block_id(const struct bw_superblock *superblock, const ui
            (count > 1 && memcmp(ids[1], id, BW_UUID_SIZE) == 0);
 }
 
-static void encode_numbers(const struct bw_superblock *super, struct bw_disk_superblock *disk)
+void bw_superblock_encode(const struct bw_superblock *super, struct bw_disk_superblock *disk)
 {
+    memset(disk, 0, sizeof *disk);
     disk->magic = bw_put64(BW_SUPERBLOCK_MAGIC);
     disk->bytenr = bw_put64(bw_superblock_offset(0));
     disk->flags = bw_put64(super->flags);
@@ -190,33 +183,20 @@ static void encode_numbers(const struct bw_superblock *super, struct bw_disk_sup
     disk->bytes_used = bw_put64(super->bytes_used);
     disk->root_dir_objectid = bw_put64(BW_ROOT_TREE_DIR);
     disk->device_count = bw_put64(super->device_count);
-    disk->sectorsize = bw_put32(super->sectorsize);
-    disk->nodesize = bw_put32(super->nodesize);
-    disk->leafsize = disk->nodesize;
-    disk->stripesize = disk->sectorsize;
+    disk->sectorsize = disk->stripesize = bw_put32(super->sectorsize);
+    disk->nodesize = disk->leafsize = bw_put32(super->nodesize);
     disk->compat_ro_flags = bw_put64(super->compat_ro_flags);
     disk->incompat_flags = bw_put64(super->incompat_flags);
     disk->csum_type = bw_put16((uint16_t)super->checksum_type);
     disk->cache_generation = bw_put64(super->cache_generation);
     disk->uuid_tree_generation = bw_put64(super->uuid_tree_generation);
     disk->system_chunk_array_size = bw_put32(super->system_chunk_array_size);
-}
-
-static void encode_device(const struct bw_superblock *super, struct bw_disk_device_item *disk)
-{
-    disk->devid = bw_put64(super->device.devid);
-    disk->total_bytes = bw_put64(super->device.total_bytes);
-    disk->bytes_used = bw_put64(super->device.bytes_used);
-    disk->sector_size = bw_put32(super->sectorsize);
-    memcpy(disk->uuid, super->device.uuid, BW_UUID_SIZE);
-    memcpy(disk->fsid, super->device.fsid, BW_UUID_SIZE);
-}
-
-void bw_superblock_encode(const struct bw_superblock *super, struct bw_disk_superblock *disk)
-{
-    memset(disk, 0, sizeof *disk);
-    encode_numbers(super, disk);
-    encode_device(super, &disk->device);
+    disk->device.devid = bw_put64(super->device.devid);
+    disk->device.total_bytes = bw_put64(super->device.total_bytes);
+    disk->device.bytes_used = bw_put64(super->device.bytes_used);
+    disk->device.sector_size = bw_put32(super->sectorsize);
+    memcpy(disk->device.uuid, super->device.uuid, BW_UUID_SIZE);
+    memcpy(disk->device.fsid, super->device.fsid, BW_UUID_SIZE);
     memcpy(disk->fsid, super->fsid, BW_UUID_SIZE);
     if (super->incompat_flags & BW_INCOMPAT_METADATA_UUID)
         memcpy(disk->metadata_uuid, super->metadata_uuid, BW_UUID_SIZE);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Which type of item has which structure, and the documentation of all of them. */
 #include "ondisk/tables.h"
+
 #include "ondisk/disk_items.h"
 
 static const struct bw_structure *const structures[256] = {
@@ -84,58 +85,46 @@ static const char *type_of(const struct bw_member *member)
     return formats[member->format] ? formats[member->format] : types[member->type];
 }
 
-/* Some tables represent a member that they share: "name". */
-static void describe_names(struct bw_json *json, const struct bw_value_names *names)
-{
-    bw_json_begin_array(json, "values");
-    for (const struct bw_value_name *word = names->words; word->name; word++)
-        bw_json_text(json, NULL, word->name);
-    bw_json_end(json);
-}
-
-static void describe_structure(struct bw_json *json, const struct bw_structure *structure);
-
-static void describe_choices(struct bw_json *json, const struct bw_structure *const *choices)
-{
-    bw_json_begin_array(json, "one_of");
-    for (; *choices; choices++) {
-        bw_json_begin_object(json, NULL);
-        describe_structure(json, *choices);
-        bw_json_end(json);
-    }
-    bw_json_end(json);
-}
-
-static void describe_member(struct bw_json *json, const struct bw_member *member)
-{
-    const struct bw_field *field = member->field;
-    if (member->lazy)
-        return;
-    bw_json_begin_object(json, NULL);
-    bw_json_text(json, "name", member->name);
-    bw_json_text(json, "type", member->name ? type_of(member) : NULL);
-    bw_json_number(json, "offset", member->offset);
-    bw_json_number(json, "size", field->size);
-    bw_json_text(json, "description", member->documentation);
-    if (member->values)
-        describe_names(json, member->values);
-    if (field->structure) {
-        bw_json_begin_object(json, "of");
-        describe_structure(json, field->structure);
-        bw_json_end(json);
-    }
-    if (field->structures)
-        describe_choices(json, field->structures);
-    bw_json_end(json);
-}
-
+/* Members with other structures contain the descriptions of these. Some tables represent a member
+ * that they share: "name". */
 static void describe_structure(struct bw_json *json, const struct bw_structure *structure)
 {
     bw_json_text(json, "name", structure->record.name);
     bw_json_text(json, "description", structure->record.documentation);
     bw_json_begin_array(json, "members");
-    for (unsigned i = 0; i < structure->record.member_count; i++)
-        describe_member(json, &structure->record.members[i]);
+    for (unsigned i = 0; i < structure->record.member_count; i++) {
+        const struct bw_member *member = &structure->record.members[i];
+        const struct bw_field *field = member->field;
+        if (member->lazy)
+            continue;
+        bw_json_begin_object(json, NULL);
+        bw_json_text(json, "name", member->name);
+        bw_json_text(json, "type", member->name ? type_of(member) : NULL);
+        bw_json_number(json, "offset", member->offset);
+        bw_json_number(json, "size", field->size);
+        bw_json_text(json, "description", member->documentation);
+        if (member->values) {
+            bw_json_begin_array(json, "values");
+            for (const struct bw_value_name *word = member->values->words; word->name; word++)
+                bw_json_text(json, NULL, word->name);
+            bw_json_end(json);
+        }
+        if (field->structure) {
+            bw_json_begin_object(json, "of");
+            describe_structure(json, field->structure);
+            bw_json_end(json);
+        }
+        if (field->structures) {
+            bw_json_begin_array(json, "one_of");
+            for (size_t choice = 0; field->structures[choice]; choice++) {
+                bw_json_begin_object(json, NULL);
+                describe_structure(json, field->structures[choice]);
+                bw_json_end(json);
+            }
+            bw_json_end(json);
+        }
+        bw_json_end(json);
+    }
     bw_json_end(json);
 }
 

@@ -199,17 +199,15 @@ static const struct bw_disk_superblock *superblock_of(const struct bw_part *part
     return (const void *)part->start;
 }
 
-static const char *checksum_name(const struct bw_disk_superblock *super)
-{
-    unsigned type = bw_get16(super->csum_type);
-    return !bw_checksum_known(type)      ? "INVALID"
-           : type == BW_CHECKSUM_BLAKE2B ? "blake2"
-                                         : bw_checksum_name((enum bw_checksum_type)type);
-}
-
 static void compute_checksum_name(struct bw_part *part, union bw_value *value)
 {
-    value->text = checksum_name(superblock_of(part));
+    const unsigned type = bw_get16(superblock_of(part)->csum_type);
+    if (!bw_checksum_known(type))
+        value->text = "INVALID";
+    else if (type == BW_CHECKSUM_BLAKE2B)
+        value->text = "blake2";
+    else
+        value->text = bw_checksum_name((enum bw_checksum_type)type);
 }
 
 static size_t checksum_size(const struct bw_disk_superblock *super)
@@ -250,9 +248,9 @@ static const char *match_text(bool matches)
 static void compute_checksum_verdict(struct bw_part *part, union bw_value *value)
 {
     const struct bw_disk_superblock *super = superblock_of(part);
-    value->text = bw_checksum_known(bw_get16(super->csum_type))
-                      ? match_text(checksum_matches(super))
-                      : "UNKNOWN CSUM TYPE OR SIZE";
+    value->text = "UNKNOWN CSUM TYPE OR SIZE";
+    if (bw_checksum_known(bw_get16(super->csum_type)))
+        value->text = match_text(checksum_matches(super));
 }
 
 static bool magic_matches(const struct bw_part *part)

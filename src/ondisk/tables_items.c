@@ -322,9 +322,9 @@ BW_STATIC_STRUCTURE_OF(prealloc_extent, sizeof(struct bw_disk_file_extent),
 static size_t choose_extent(struct bw_part *part)
 {
     const struct bw_disk_file_extent *extent = (const void *)part->start;
-    return extent->type == BW_FILE_EXTENT_INLINE     ? 0
-           : extent->type == BW_FILE_EXTENT_PREALLOC ? 1
-                                                     : 2;
+    if (extent->type == BW_FILE_EXTENT_INLINE)
+        return 0;
+    return extent->type == BW_FILE_EXTENT_PREALLOC ? 1 : 2;
 }
 
 static const struct bw_structure *const extents[] = {

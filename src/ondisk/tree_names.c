@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Trees, keys and ranges of keys as users write them. */
+#include "ondisk/tree_title.h"
+
 #include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -8,12 +10,12 @@
 
 #include "base/buffer.h"
 #include "base/cleanup.h"
+#include "base/compare.h"
 #include "base/human.h"
 #include "btrfs-walk/tree.h"
 #include "ondisk/disk_items.h"
 #include "ondisk/items.h"
 #include "ondisk/structure.h"
-#include "ondisk/tree_title.h"
 
 const char *const bw_tree_names[] = {
     "root",       "extent",      "chunk",       "dev",   "fs",  "csum",  "quota",      "uuid",
@@ -67,20 +69,22 @@ static const char *plain_name(const char *text, char word[64])
     return word;
 }
 
-static bool parse_number(const char *text, uint64_t *id)
+/* A number of `length` bytes, which may be negative: ids of special objects are. */
+static bool parse_number(const char *text, size_t length, uint64_t *number)
 {
-    bool negative = *text == '-';
-    text += negative;
-    if (!bw_parse_digits(&text, 10, id) || *text)
+    const bool negative = length && *text == '-';
+    const char *end = text + negative;
+    if (!bw_parse_digits(&end, 10, number) || end != text + length)
         return false;
-    *id = negative ? 0 - *id : *id;
+    if (negative)
+        *number = 0 - *number;
     return true;
 }
 
 struct bw_error *bw_tree_id_parse(const char *text, uint64_t *id)
 {
     char word[64];
-    if (parse_number(text, id))
+    if (parse_number(text, strlen(text), id))
         return NULL;
     const char *name = plain_name(text, word);
     struct bw_buffer names = {0};
@@ -102,7 +106,7 @@ struct bw_error *bw_tree_id_parse(const char *text, uint64_t *id)
 /* Cuts off a text that is too long. */
 static const char *copy_text(const char *from, const char *end, char text[BW_KEY_TEXT])
 {
-    const size_t length = end - from < BW_KEY_TEXT ? (size_t)(end - from) : BW_KEY_TEXT - 1;
+    const size_t length = (size_t)bw_min((size_t)(end - from), BW_KEY_TEXT - 1);
     memcpy(text, from, length);
     text[length] = '\0';
     return text;
@@ -122,30 +126,12 @@ const char *bw_key_text(const struct bw_key *key, char text[BW_KEY_TEXT])
 
 /* Keys and ranges of keys, as a user writes them. */
 
-/* A number of up to `length` bytes, which may be negative: ids of special objects are. */
-static bool parse_key_number(const char *text, size_t length, uint64_t *number)
-{
-    bool negative = length && *text == '-';
-    const char *end = text + negative;
-    if (!bw_parse_digits(&end, 10, number) || end != text + length)
-        return false;
-    if (negative)
-        *number = 0 - *number;
-    return true;
-}
-
-/* The part of a key up to the next comma, space or end. */
-static size_t part_length(const char *text)
-{
-    return strcspn(text, ", ");
-}
-
 static bool parse_objectid(const char *text, size_t length, uint64_t *objectid)
 {
     struct bw_buffer name = {0};
     bw_buffer_append(&name, text, length);
     bw_buffer_append_byte(&name, '\0');
-    bool known = length && (parse_key_number(text, length, objectid) ||
+    bool known = length && (parse_number(text, length, objectid) ||
                             (!name.failed && bw_objectid_parse(name.data, objectid)));
     bw_buffer_free(&name);
     return known;
@@ -154,7 +140,7 @@ static bool parse_objectid(const char *text, size_t length, uint64_t *objectid)
 static bool parse_type(const char *text, size_t length, uint8_t *type)
 {
     uint64_t number;
-    if (parse_key_number(text, length, &number)) {
+    if (parse_number(text, length, &number)) {
         *type = (uint8_t)number;
         return number <= UINT8_MAX;
     }
@@ -176,22 +162,23 @@ static struct bw_error *parse_key(const char *text, const char *end, struct bw_k
         return bw_error_no_memory();
     const char *at = copy;
     for (unsigned part = 0; *at; part++) {
-        size_t length = part_length(at);
-        bool good = part == 0   ? parse_objectid(at, length, &key->objectid)
-                    : part == 1 ? parse_type(at, length, &key->type)
-                    : part == 2 ? parse_objectid(at, length, &key->offset)
-                                : false;
-        bool ends_with_comma = at[length] && !at[length + 1];
-        if (!good || ends_with_comma)
+        const size_t length = strcspn(at, ", ");
+        const char *problem = NULL;
+        if (part == 0 && !parse_objectid(at, length, &key->objectid))
+            problem = "the object id is not a number";
+        else if (part == 1 && !parse_type(at, length, &key->type))
+            problem = "the type is unknown";
+        else if (part == 2 && !parse_objectid(at, length, &key->offset))
+            problem = "the offset is not a number";
+        else if (part > 2)
+            problem = "it has more than three parts";
+        else if (at[length] && !at[length + 1])
+            problem = "nothing follows the comma";
+        if (problem)
             return bw_error_create(BW_ERROR_USAGE,
                                    "invalid key '%s': %s; a key is OBJECTID[,TYPE[,OFFSET]], as in "
                                    "256,INODE_ITEM,0",
-                                   copy,
-                                   good        ? "nothing follows the comma"
-                                   : part == 0 ? "the object id is not a number"
-                                   : part == 1 ? "the type is unknown"
-                                   : part == 2 ? "the offset is not a number"
-                                               : "it has more than three parts");
+                                   copy, problem);
         at += length + (at[length] != '\0');
     }
     return NULL;
@@ -205,8 +192,13 @@ struct bw_error *bw_key_range_parse(const char *text, struct bw_key *first, stru
     *last = BW_KEY_MAX;
     if (!*text)
         return bw_error_create(BW_ERROR_USAGE, "a range of keys is empty");
-    BW_TRY(parse_key(text, between ? between : end, first));
-    BW_TRY(parse_key(between ? between + 2 : text, end, last));
+    if (between) {
+        BW_TRY(parse_key(text, between, first));
+        BW_TRY(parse_key(between + 2, end, last));
+    } else {
+        BW_TRY(parse_key(text, end, first));
+        BW_TRY(parse_key(text, end, last));
+    }
     if (bw_key_compare(first, last) > 0)
         return bw_error_create(BW_ERROR_USAGE, "the range of keys '%s' ends before it begins",
                                text);
