@@ -44,60 +44,31 @@ struct bw_finding_code {
 /** All kinds, in the order of the passes; `*count` is set. */
 const struct bw_finding_code *bw_finding_codes(size_t *count);
 
+/** The kind with a code ("block-checksum"); NULL if it does not exist. */
+const struct bw_finding_code *bw_finding_code_find(const char *word);
+
 /** A pass of the check. */
 struct bw_check_pass {
     const char *name;
-    const char *description; /**< what it holds against what: a phrase */
+    const char *description; /**< what it compares: a phrase */
     bool quick;              /**< it is part of a quick check */
     bool data;               /**< it is run only if data are to be read */
+    bool external;           /**< bw_check() does not run it; `btrfs-walk check` does */
 };
 
 /** All passes, in the order in which they run; `*count` is set. */
 const struct bw_check_pass *bw_check_passes(size_t *count);
 
-/** Which members of a finding are known. */
-enum bw_finding_known {
-    BW_KNOWN_TREE = 1 << 0,
-    BW_KNOWN_KEY = 1 << 1,
-    BW_KNOWN_LOGICAL = 1 << 2,
-    BW_KNOWN_LENGTH = 1 << 3,
-    BW_KNOWN_DEVICE = 1 << 4, /**< devid */
-    BW_KNOWN_OFFSET = 1 << 5,
-    BW_KNOWN_COPY = 1 << 6,
-    BW_KNOWN_INODE = 1 << 7,
-    BW_KNOWN_FILE_OFFSET = 1 << 8,
-    BW_KNOWN_FILE_LENGTH = 1 << 9,
-};
+/** How many findings of a code a pass lists, and how many paths of each, unless
+ * bw_check_options.all is set. */
+enum { BW_FINDINGS_SHOWN = 20 };
 
-/** Something that is wrong, or worth knowing. */
-struct bw_finding {
-    const struct bw_finding_code *code;
-    const char *message; /**< the problem, without the addresses in the members below */
-    unsigned known;      /**< bits of enum bw_finding_known */
-    bool repairable;     /**< another copy, or parity, is good */
-    uint64_t tree;       /**< id of the tree it is in */
-    struct bw_key key;   /**< of the item; of a tree block, its first key */
-    uint64_t logical;    /**< address of the tree block or of the data, in bytes */
-    uint64_t length;     /**< bytes from `logical` on that are concerned */
-    uint64_t devid;
-    uint64_t offset;              /**< on that device, in bytes */
-    unsigned copy;                /**< counted from 1 */
-    uint64_t inode;               /**< number of the file in the tree */
-    uint64_t file_offset;         /**< where in the file the range begins, in bytes */
-    const struct bw_bytes *paths; /**< absolute paths of the files it touches, raw bytes */
-    size_t path_count;
-    uint64_t more_paths;      /**< number of further paths */
-    uint64_t more_subvolumes; /**< number of further subvolumes that share the affected range,
-                                 without a path here */
-    uint64_t file_length;     /**< affected bytes of the file; for compressed data, all bytes of the
-                                 file in the damaged extent */
-    const char *image;        /**< path of the image with the copy, if its device has several
-                                 (bw_fs_options.alternatives); otherwise NULL */
-    uint64_t reserved[4];     /**< zeros: room for more members */
-};
+struct bw_findinginfo;
 
-/** Receives a finding, a view that ends with the call. An error ends the check and is returned. */
-typedef struct bw_error *bw_finding_visitor(void *context, const struct bw_finding *finding);
+/** Receives a finding, a record of btrfs-walk/records.h: a view that ends with the call. Numbers
+ * that are not known are BW_ABSENT. The message is escaped for terminals. An error ends the check
+ * and is returned. */
+typedef struct bw_error *bw_finding_visitor(void *context, const struct bw_findinginfo *finding);
 
 /** How far a check is. */
 struct bw_check_progress {
@@ -113,8 +84,8 @@ struct bw_check_options {
     size_t struct_size; /**< sizeof(struct bw_check_options) */
     bool quick;         /**< superblocks, chunk tree and root tree only; one copy of each block */
     bool data;          /**< also every copy of the data that have checksums, and parity */
-    bool all;           /**< hand out every finding, and all paths; otherwise 20 of a code in a
-                             pass, with 20 paths each */
+    bool all;           /**< list every finding, and all paths; otherwise only the first
+                             BW_FINDINGS_SHOWN */
     unsigned threads;   /**< 0: one for each processor, at most 8 */
     bw_finding_visitor *visit; /**< receives findings, in the order of the passes; from the calling
                                thread. May be NULL */

@@ -46,6 +46,11 @@ enum bw_member_type {
                         `write` NULL: none */
 };
 
+/** A number that is not known, in a member of the type U64 or I64, or as the objectid of a KEY: the
+ * member is absent. No image contains this number. Members of other types are absent if they are
+ * NULL. */
+#define BW_ABSENT UINT64_C(0xab5e17ab5e17ab5e)
+
 /** Bytes that do not end with NUL. */
 struct bw_bytes {
     const char *data;
@@ -170,6 +175,10 @@ const struct bw_record *bw_record_find(const char *name);
 
 /** Index of the member with a name (of `length` bytes); -1 if it does not exist. */
 int bw_record_member(const struct bw_record *record, const char *name, size_t length);
+
+/** Makes all members absent: numbers become BW_ABSENT, everything else NULL. `members` points to
+ * the structure of the record. */
+void bw_record_clear(const struct bw_record *record, void *members);
 
 /** The record that the records of a member are; NULL if it is of another type than BW_TYPE_RECORD
  * and BW_TYPE_RECORDS. */

@@ -262,9 +262,9 @@ class FileSystem(OpenFileSystem):
         return Items(self, number[0], low, high)
 
     def check(self, **given: Any) -> "Stream[Any]":
-        """Findings of a check: structures.Finding, whose unknown members are None. Options are the
-        members of struct bw_check_options (check.h): `quick`, `data`, `all`, `threads`. Open the
-        file system with `log="ignore"` to check the trees as they are on disk. The `summary` is a
+        """Findings of a check: records.FindingInfo. Options are the members of struct
+        bw_check_options (check.h): `quick`, `data`, `all`, `threads`. Open the file system with
+        `log="ignore"` to check the trees as they are on disk. The `summary` is a
         structures.CheckSummary."""
         made = options.fill("struct bw_check_options", given)
         made.visit, made.progress = lib.python_finding_visitor, lib.python_progress
@@ -490,10 +490,5 @@ def make_side(c_name: str, one: Subvolume) -> Any:
 
 
 def make_finding(view: Any) -> Any:
-    """A finding, with None for members that are not known."""
-    finding = structures.convert("struct bw_finding", view)
-    for bit in structures.enumeration("enum bw_finding_known"):
-        name = {"DEVICE": "devid"}.get(bit.name, bit.name.lower())
-        if not view.known & bit:
-            setattr(finding, name, None)
-    return finding
+    """A finding, with None for members that are absent."""
+    return records.from_structure("findinginfo", view)

@@ -127,6 +127,42 @@ def record(name: str) -> Any:
     return made
 
 
+def value_of(member: Any, value: Any) -> Any:
+    """The value of a member, as from_json() has it; None if it is absent. Records within records
+    have none."""
+    kind = structures.enumeration("enum bw_member_type")(member.type).name
+    if kind in ("U64", "I64"):
+        if value & (1 << 64) - 1 == lib.BW_ABSENT:
+            return None
+        return bool(value) if member.format == lib.BW_FORMAT_BOOL else value
+    if kind == "TEXT":
+        return structures.decode(ffi.string(value)) if value else None
+    if kind == "KEY":
+        if value.objectid == lib.BW_ABSENT:
+            return None
+        name = ffi.string(lib.bw_key_type_name(value.type)).decode()
+        if name == "UNKNOWN":
+            name = f"UNKNOWN.{value.type}"
+        return {"objectid": value.objectid, "type": name, "offset": value.offset}
+    if kind == "BYTES":
+        return structures.decode(ffi.buffer(value.data, value.length)[:]) if value.data else None
+    if kind == "NAMES":
+        return [structures.decode(ffi.buffer(value.data[i].data, value.data[i].length)[:])
+                for i in range(value.length)]
+    return None
+
+
+def from_structure(name: str, view: Any) -> Any:
+    """A copy of a record that is a structure of C."""
+    table, made = tables()[name], record(name)
+    values = {}
+    for i in range(table.member_count):
+        one = ffi.string(table.members[i].name).decode()
+        if structures.own_name(one) in made.__slots__:
+            values[structures.own_name(one)] = value_of(table.members[i], getattr(view, one))
+    return made(**values)
+
+
 def read(name: str, rows: "Iterable[dict[str, Any]]") -> "Iterator[Any]":
     """Objects of JSON as records of that name."""
     made = record(name)

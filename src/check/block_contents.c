@@ -83,8 +83,8 @@ void bw_check_owner(const struct bw_reached_block *block)
         block->owner == tree || bw_key_map_has(&check->full_backrefs, block->pointer->bytenr) ||
         is_in_owner(block))
         return;
-    struct bw_finding_location location = bw_block_location(&block->tree->tree, block->pointer);
-    location.finding.length = block->node.nodesize;
+    struct bw_finding location = bw_block_location(&block->tree->tree, block->pointer);
+    location.row.length = block->node.nodesize;
     bw_check_find(block->check, BW_CODE_block_owner, &location,
                   "the owner is tree %" PRIu64 ", which does not contain the block", block->owner);
 }
@@ -135,21 +135,13 @@ static bool find_bytes(const struct bw_file_extent *extent, uint64_t *start, uin
     return extent->type == BW_FILE_EXTENT_REGULAR && extent->disk_bytenr;
 }
 
-static struct bw_finding_location data_location(const struct bw_reached_block *leaf,
-                                                const struct bw_item *item, uint64_t start,
-                                                uint64_t length, uint64_t shown)
+static struct bw_finding data_location(const struct bw_reached_block *leaf,
+                                       const struct bw_item *item, uint64_t start, uint64_t length,
+                                       uint64_t shown)
 {
-    return (struct bw_finding_location){
-        .finding = {.known = BW_KNOWN_TREE | BW_KNOWN_KEY | BW_KNOWN_LOGICAL | BW_KNOWN_LENGTH |
-                             BW_KNOWN_INODE | BW_KNOWN_FILE_OFFSET | BW_KNOWN_FILE_LENGTH,
-                    .tree = leaf->tree->tree.id,
-                    .key = item->key,
-                    .logical = start,
-                    .length = length,
-                    .inode = item->key.objectid,
-                    .file_offset = item->key.offset,
-                    .file_length = shown},
-        .touches = BW_TOUCHES_INODE};
+    return BW_FINDING(BW_TOUCHES_INODE, .tree = leaf->tree->tree.id, .key = item->key,
+                      .logical = start, .length = length, .inode = item->key.objectid,
+                      .file_offset = item->key.offset, .file_length = shown);
 }
 
 static void report_data(const struct bw_reached_block *leaf, const struct bw_item *item,
@@ -158,7 +150,7 @@ static void report_data(const struct bw_reached_block *leaf, const struct bw_ite
 {
     if (wanted ? !missing : missing == length || !leaf->check->checksums_known)
         return;
-    const struct bw_finding_location location = data_location(leaf, item, start, length, shown);
+    const struct bw_finding location = data_location(leaf, item, start, length, shown);
     if (wanted)
         bw_check_find(leaf->check, BW_CODE_checksum_missing, &location,
                       "%" PRIu64 " of %" PRIu64 " bytes have no checksums", missing, length);
@@ -173,7 +165,7 @@ static void report_data(const struct bw_reached_block *leaf, const struct bw_ite
 static void report_compressed(const struct bw_reached_block *leaf, const struct bw_item *item,
                               const struct bw_file_extent *extent)
 {
-    const struct bw_finding_location location =
+    const struct bw_finding location =
         data_location(leaf, item, extent->disk_bytenr, extent->disk_num_bytes, extent->num_bytes);
     bw_check_find(leaf->check, BW_CODE_compressed_unsummed, &location,
                   "compressed, although the inode has NODATASUM");
@@ -233,24 +225,22 @@ void bw_check_references(const struct bw_reached_block *block, uint32_t first_sl
 /* The items of a leaf: their keys ascend, and their bytes fill the leaf from its end without a gap.
  * item_rules.h checks their contents. */
 
-static struct bw_finding_location location_of(const struct bw_reached_block *leaf,
-                                              const struct bw_key *key)
+static struct bw_finding location_of(const struct bw_reached_block *leaf, const struct bw_key *key)
 {
-    struct bw_finding_location location = bw_block_location(&leaf->tree->tree, leaf->pointer);
-    location.finding.length = leaf->node.nodesize;
-    location.finding.key = *key;
-    location.finding.known |= BW_KNOWN_KEY;
+    struct bw_finding location = bw_block_location(&leaf->tree->tree, leaf->pointer);
+    location.row.length = leaf->node.nodesize;
+    location.row.key = *key;
     return location;
 }
 
 /* The location of a finding about an item: it touches the inode that the item belongs to. */
-static struct bw_finding_location location_of_item(const struct bw_reached_block *leaf,
-                                                   const struct bw_key *key)
+static struct bw_finding location_of_item(const struct bw_reached_block *leaf,
+                                          const struct bw_key *key)
 {
-    struct bw_finding_location location = location_of(leaf, key);
+    struct bw_finding location = location_of(leaf, key);
     location.touches = leaf->tree->is_subvolume ? BW_TOUCHES_INODE : BW_TOUCHES_NOTHING;
-    location.finding.inode = key->objectid;
-    location.finding.known |= leaf->tree->is_subvolume ? BW_KNOWN_INODE : 0;
+    if (leaf->tree->is_subvolume)
+        location.row.inode = key->objectid;
     return location;
 }
 
@@ -272,7 +262,7 @@ static bool is_in_place(const struct bw_reached_block *leaf, uint32_t slot,
     const bool ascends = !before || bw_key_compare(&before->key, &item->key) < 0;
     if (follows && ascends && inside)
         return true;
-    const struct bw_finding_location location = location_of(leaf, &item->key);
+    const struct bw_finding location = location_of(leaf, &item->key);
     if (!ascends)
         bw_check_find(leaf->check, BW_CODE_block_keys, &location,
                       "keys out of order, slot %" PRIu32, slot);
@@ -315,7 +305,7 @@ static void check_item(const struct bw_reached_block *leaf, const struct bw_item
     struct bw_item_fault fault;
     if (!bw_check_item(rules, item, &fault))
         return;
-    const struct bw_finding_location location = location_of_item(leaf, &item->key);
+    const struct bw_finding location = location_of_item(leaf, &item->key);
     bw_check_find(leaf->check, fault.code, &location, "%s", fault.message);
 }
 
@@ -328,8 +318,8 @@ void bw_check_header(const struct bw_reached_block *block)
     const struct bw_disk_header *header = (const void *)block->node.block;
     const uint64_t flags = bw_get64(header->flags);
     const uint64_t unknown = flags & ~(WRITTEN | RELOCATED | UINT64_C(1) << REVISION_SHIFT);
-    struct bw_finding_location location = bw_block_location(&block->tree->tree, block->pointer);
-    location.finding.length = block->node.nodesize;
+    struct bw_finding location = bw_block_location(&block->tree->tree, block->pointer);
+    location.row.length = block->node.nodesize;
     if (unknown)
         bw_check_find(block->check, BW_CODE_block_header, &location, "unknown flags 0x%" PRIx64,
                       unknown);
@@ -360,7 +350,7 @@ static bool may_be_empty(const struct bw_reached_block *leaf)
 
 void bw_check_leaf(const struct bw_reached_block *leaf)
 {
-    const struct bw_finding_location location = bw_block_location(&leaf->tree->tree, leaf->pointer);
+    const struct bw_finding location = bw_block_location(&leaf->tree->tree, leaf->pointer);
     if (!leaf->node.item_count && !may_be_empty(leaf))
         bw_check_find(leaf->check, BW_CODE_block_empty, &location, "a leaf without items");
     uint32_t end = leaf->node.nodesize - (uint32_t)sizeof(struct bw_disk_header);

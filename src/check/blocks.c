@@ -123,17 +123,16 @@ struct verdict {
     struct bw_error *error; /* NULL: it is good */
 };
 
-struct bw_finding_location bw_block_location(const struct bw_tree *tree,
-                                             const struct bw_block_pointer *pointer)
+struct bw_finding bw_block_location(const struct bw_tree *tree,
+                                    const struct bw_block_pointer *pointer)
 {
-    return (struct bw_finding_location){
-        .finding = {.known = BW_KNOWN_TREE | BW_KNOWN_LOGICAL | BW_KNOWN_LENGTH |
-                             (pointer->expectation.has_first_key ? BW_KNOWN_KEY : 0),
-                    .tree = tree->id,
-                    .key = pointer->expectation.first_key,
-                    .logical = pointer->bytenr},
-        .touches = BW_TOUCHES_KEYS,
-        .end_key = pointer->expectation.end_key};
+    const struct bw_tree_block_expectation *expectation = &pointer->expectation;
+    struct bw_finding finding =
+        BW_FINDING(BW_TOUCHES_KEYS, .tree = tree->id, .logical = pointer->bytenr, .length = 0);
+    if (expectation->has_first_key)
+        finding.row.key = expectation->first_key;
+    finding.end_key = expectation->end_key;
+    return finding;
 }
 
 static bool is_known_fsid(const struct bw_fs *fs, const uint8_t *fsid)
@@ -184,11 +183,11 @@ static struct verdict check_copy(const struct bw_check *check, const uint8_t *bl
 static void report_copy(struct batch *batch, unsigned i, unsigned copy, enum bw_code_number code,
                         bool repairable, const char *message)
 {
-    struct bw_finding_location location = bw_block_location(batch->tree, &batch->blocks[i].pointer);
-    location.finding.length = batch->check->fs->reader.nodesize;
-    location.finding.repairable = repairable;
-    bw_check_note_bad(batch->check, location.finding.logical, location.finding.length);
-    bw_check_locate_copy(batch->check, location.finding.logical, copy, &location.finding);
+    struct bw_finding location = bw_block_location(batch->tree, &batch->blocks[i].pointer);
+    location.row.length = batch->check->fs->reader.nodesize;
+    location.row.repairable = repairable;
+    bw_check_note_bad(batch->check, location.row.logical, location.row.length);
+    bw_check_locate_copy(batch->check, location.row.logical, copy, &location.row);
     bw_check_find(batch->check, code, &location, "%s", message);
 }
 
@@ -309,8 +308,8 @@ static void report_missing(struct batch *batch)
         const struct bw_checked_block *block = &batch->blocks[i];
         batch->check->blocks += !block->skipped;
         if (!block->good && !block->skipped && !batch->bad[i]) {
-            struct bw_finding_location location = bw_block_location(batch->tree, &block->pointer);
-            location.finding.length = batch->check->fs->reader.nodesize;
+            struct bw_finding location = bw_block_location(batch->tree, &block->pointer);
+            location.row.length = batch->check->fs->reader.nodesize;
             bw_check_find(batch->check, BW_CODE_block_missing, &location, "%s",
                           batch->in_chunk[i] ? "all copies are on missing devices"
                                              : "no chunk contains its address");

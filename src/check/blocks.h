@@ -28,8 +28,8 @@ bool bw_check_blocks(struct bw_check *check, struct bw_copy_buffers *buffers,
                      const struct bw_tree *tree, struct bw_checked_block *blocks, unsigned count);
 
 /** The location of a tree block, reached from a tree. */
-struct bw_finding_location bw_block_location(const struct bw_tree *tree,
-                                             const struct bw_block_pointer *pointer);
+struct bw_finding bw_block_location(const struct bw_tree *tree,
+                                    const struct bw_block_pointer *pointer);
 
 /** The result of visiting a block. */
 enum bw_visit {

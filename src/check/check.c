@@ -5,6 +5,7 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/cleanup.h"
 #include "base/search.h"
@@ -13,10 +14,11 @@
 
 /* The tables, made from codes.def. */
 
-enum { QUICK, FULL, DATA };
+enum { QUICK, FULL, DATA, EXTERNAL };
 
 static const struct bw_check_pass passes[] = {
-#define PASS(name, when, description) {#name, description, (when) == QUICK, (when) == DATA},
+#define PASS(name, when, description) \
+    {#name, description, (when) == QUICK, (when) == DATA, (when) == EXTERNAL},
 #define CODE(name, word, pass, severity, description)
 #include "check/codes.def"
 #undef PASS
@@ -36,6 +38,14 @@ const struct bw_finding_code *bw_finding_codes(size_t *count)
 {
     *count = BW_CODES;
     return codes;
+}
+
+const struct bw_finding_code *bw_finding_code_find(const char *word)
+{
+    for (size_t i = 0; i < BW_CODES; i++)
+        if (strcmp(codes[i].word, word) == 0)
+            return &codes[i];
+    return NULL;
 }
 
 const struct bw_check_pass *bw_check_passes(size_t *count)
@@ -137,17 +147,15 @@ const struct bw_checked_chunk *bw_check_chunk(const struct bw_check *check, uint
 }
 
 void bw_check_locate_copy(struct bw_check *check, uint64_t logical, unsigned copy,
-                          struct bw_finding *finding)
+                          struct bw_findinginfo *finding)
 {
     struct bw_mapping mapping = {0};
     BW_AUTO_ERROR struct bw_error *error = bw_fs_map(check->fs, logical, 1, copy, &mapping);
-    finding->copy = copy;
-    finding->known |= BW_KNOWN_COPY;
+    finding->mirror = copy;
     if (error)
         return;
     finding->devid = mapping.devid;
     finding->offset = mapping.offset;
-    finding->known |= BW_KNOWN_DEVICE | BW_KNOWN_OFFSET;
 }
 
 /* So that a device full of errors does not fill the memory. */

@@ -17,6 +17,7 @@
 #include "check/codes.h"
 #include "fs/fs.h"
 #include "owners/tree_list.h"
+#include "record/record_types.h"
 
 /** A chunk, with the facts that passes need most often. */
 struct bw_checked_chunk {
@@ -44,39 +45,67 @@ struct bw_group_list {
     bool loaded;
 };
 
-/** The subject of a finding, for which paths are looked up. */
+/** The files that a finding affects: findings.c looks up their paths. */
 enum bw_touch {
     BW_TOUCHES_NOTHING,
-    BW_TOUCHES_INODE, /**< finding.inode of finding.tree */
-    BW_TOUCHES_NAME,  /**< the same, but only the name of it that the item `end_key` has */
-    BW_TOUCHES_DATA,  /**< the files that have data at finding.logical, finding.length bytes */
-    BW_TOUCHES_EACH,  /**< the same, and it is a finding for each of them */
-    BW_TOUCHES_KEYS,  /**< the inodes of finding.tree with items from finding.key up to `end_key` */
+    BW_TOUCHES_INODE, /**< row.inode of row.tree */
+    BW_TOUCHES_NAME,  /**< the same inode, but only its name in the item `end_key` */
+    BW_TOUCHES_DATA,  /**< the files that have data at row.logical, row.length bytes */
+    BW_TOUCHES_EACH,  /**< the same files, and each of them gets its own finding */
+    BW_TOUCHES_KEYS,  /**< the inodes of row.tree with items from row.key up to `end_key` */
 };
 
 BW_VECTOR(bw_finding_paths, struct bw_bytes);
-BW_VECTOR_TYPE(bw_finding_locations, struct bw_finding_location);
+BW_VECTOR_TYPE(bw_waiting_findings, struct bw_finding);
 
 /**
- * Where a finding is, and what it touches: what a pass reports. It waits as this until the pass has
- * ended. Of `finding`, bw_check_find() sets code and message, and findings.c the paths.
+ * A finding, as a pass reports it with bw_check_find(), and as it waits for the end of the pass. In
+ * `row`, the pass sets the members that describe the location; findings.c sets code, message and
+ * paths, and passes `row` to the caller.
  */
-struct bw_finding_location {
-    struct bw_finding finding;
+struct bw_finding {
+    struct bw_findinginfo row;
     enum bw_touch touches;
     struct bw_key end_key;
 
     /* Set by findings.c. */
-    struct bw_finding_paths paths; /**< their bytes are owned, too */
-    uint64_t listed_tree;          /**< the last subvolume of which a path is listed */
-    uint64_t counted_tree; /**< the last one that was counted, since no path of it is listed */
-    struct bw_finding_locations files; /**< of BW_TOUCHES_EACH: findings that take its place */
-    size_t present_file;               /**< that the last owner belongs to */
-    uint64_t last_owner[4];            /**< its tree, inode, offset and logical address */
+    char *message;
+    enum bw_code_number code;
+    struct bw_finding_paths paths;    /**< their bytes are owned, too */
+    uint64_t listed_tree;             /**< the last subvolume with a path in `paths` */
+    uint64_t counted_tree;            /**< the last subvolume that was counted instead */
+    struct bw_waiting_findings files; /**< with BW_TOUCHES_EACH: findings that replace this one */
+    size_t present_file;              /**< the file of the last owner */
+    uint64_t last_owner[4];           /**< its tree, inode, offset and logical address */
     uint64_t more_files;
 };
 
-BW_VECTOR_FUNCTIONS(bw_finding_locations, struct bw_finding_location);
+BW_VECTOR_FUNCTIONS(bw_waiting_findings, struct bw_finding);
+
+/**
+ * A finding that touches these files, and the known members of its row, as in
+ *
+ *     BW_FINDING(BW_TOUCHES_INODE, .tree = 5, .inode = 257)
+ *
+ * All other members are absent.
+ */
+#define BW_FINDING(touched, ...)                                                             \
+    __extension__({                                                                          \
+        _Pragma("GCC diagnostic push") _Pragma("GCC diagnostic ignored \"-Woverride-init\"") \
+            const struct bw_finding made = {.touches = (touched),                            \
+                                            .row = {.tree = BW_ABSENT,                       \
+                                                    .key = {BW_ABSENT, 0, 0},                \
+                                                    .logical = BW_ABSENT,                    \
+                                                    .length = BW_ABSENT,                     \
+                                                    .devid = BW_ABSENT,                      \
+                                                    .offset = BW_ABSENT,                     \
+                                                    .mirror = BW_ABSENT,                     \
+                                                    .inode = BW_ABSENT,                      \
+                                                    .file_offset = BW_ABSENT,                \
+                                                    .file_length = BW_ABSENT,                \
+                                                    __VA_ARGS__}};                           \
+        _Pragma("GCC diagnostic pop") made;                                                  \
+    })
 
 struct bw_log_space;
 struct bw_simple_quota;
@@ -87,7 +116,7 @@ struct bw_visited;
 /** Findings that wait until their pass has ended. */
 struct bw_findings {
     pthread_mutex_t lock;
-    struct bw_finding_locations waiting;
+    struct bw_waiting_findings waiting;
     struct bw_finding_count counts[BW_CODES]; /**< of the whole check */
     uint64_t in_pass[BW_CODES];               /**< of the present pass */
     bool no_memory;                           /**< one could not be kept */
@@ -141,11 +170,11 @@ struct bw_check {
 };
 
 /**
- * Reports a finding. `format` is the message: the fault, with its values, in the terms of the
- * format, without a full stop. Safe from any thread.
+ * Reports a finding; a `finding` of NULL has no location. `format` is the message: the fault, with
+ * its values, in the terms of the format, without a full stop. Safe from any thread.
  */
 void bw_check_find(struct bw_check *check, enum bw_code_number code,
-                   const struct bw_finding_location *location, const char *format, ...)
+                   const struct bw_finding *finding, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
 /** Says that something could not be checked: the check is not finished. Takes the error, whose
@@ -163,9 +192,9 @@ bool bw_check_should_continue(struct bw_check *check, unsigned worker);
 /** The chunk that contains a logical address; NULL if no chunk does. */
 const struct bw_checked_chunk *bw_check_chunk(const struct bw_check *check, uint64_t logical);
 
-/** Sets the place of a copy of a logical address in a finding: devid, offset, copy. */
+/** Sets the location of a copy of a logical address in a finding: devid, offset, mirror. */
 void bw_check_locate_copy(struct bw_check *check, uint64_t logical, unsigned copy,
-                          struct bw_finding *finding);
+                          struct bw_findinginfo *finding);
 
 /** Notes that a bad copy of a range is reported, so that its parity is not; and asks for it. Safe
  * from any thread. */

@@ -84,16 +84,11 @@ static int by_place(const void *first, const void *second)
     return BW_COMPARE_ALL(left, right);
 }
 
-static struct bw_finding_location location_of_stripe(const struct bw_checked_stripe *stripe)
+static struct bw_finding location_of_stripe(const struct bw_checked_stripe *stripe)
 {
-    return (struct bw_finding_location){
-        .finding = {.known = BW_KNOWN_TREE | BW_KNOWN_KEY | BW_KNOWN_LOGICAL | BW_KNOWN_DEVICE |
-                             BW_KNOWN_OFFSET,
-                    .tree = BW_CHUNK_TREE,
-                    .key = {BW_FIRST_CHUNK, BW_CHUNK_ITEM, stripe->logical},
-                    .logical = stripe->logical,
-                    .devid = stripe->devid,
-                    .offset = stripe->offset}};
+    return BW_FINDING(BW_TOUCHES_NOTHING, .tree = BW_CHUNK_TREE,
+                      .key = {BW_FIRST_CHUNK, BW_CHUNK_ITEM, stripe->logical},
+                      .logical = stripe->logical, .devid = stripe->devid, .offset = stripe->offset);
 }
 
 /* A stripe with its device, and with the stripe before it. */
@@ -101,7 +96,7 @@ static void check_stripe(const struct bw_stripe_list *list, const struct bw_chec
                          const struct bw_checked_stripe *before)
 {
     const struct bw_checked_device *device = checked_device(list, stripe->devid);
-    const struct bw_finding_location location = location_of_stripe(stripe);
+    const struct bw_finding location = location_of_stripe(stripe);
     const uint64_t end = stripe->offset + stripe->length;
     if (before && before->devid == stripe->devid &&
         before->offset + before->length > stripe->offset)
@@ -131,7 +126,7 @@ static void check_zones(const struct bw_stripe_list *list)
         return;
     for (size_t i = 0; i < list->stripes.count; i++) {
         const struct bw_checked_stripe *stripe = &list->stripes.items[i];
-        const struct bw_finding_location location = location_of_stripe(stripe);
+        const struct bw_finding location = location_of_stripe(stripe);
         if (stripe->length != zone || stripe->offset % zone)
             bw_check_find(list->check, BW_CODE_stripe_zone, &location,
                           "%" PRIu64 " bytes, not one zone of %" PRIu64 " bytes", stripe->length,
@@ -142,7 +137,7 @@ static void check_zones(const struct bw_stripe_list *list)
 static void report_missing(const struct bw_stripe_list *list,
                            const struct bw_checked_stripe *stripe, bool known)
 {
-    const struct bw_finding_location location = location_of_stripe(stripe);
+    const struct bw_finding location = location_of_stripe(stripe);
     if (known)
         bw_check_find(list->check, BW_CODE_device_extent_missing, &location,
                       "the stripe has no device extent");
@@ -155,14 +150,9 @@ static void check_extent(struct bw_stripe_list *list, const struct bw_item *item
     const struct bw_disk_device_extent *disk = (const void *)item->data;
     const uint64_t chunk = bw_get64(disk->chunk_offset), length = bw_get64(disk->length);
     struct bw_checked_device *device = checked_device(list, item->key.objectid);
-    const struct bw_finding_location location = {
-        .finding = {.known = BW_KNOWN_TREE | BW_KNOWN_KEY | BW_KNOWN_LOGICAL | BW_KNOWN_DEVICE |
-                             BW_KNOWN_OFFSET,
-                    .tree = BW_DEVICE_TREE,
-                    .key = item->key,
-                    .logical = chunk,
-                    .devid = item->key.objectid,
-                    .offset = item->key.offset}};
+    const struct bw_finding location =
+        BW_FINDING(BW_TOUCHES_NOTHING, .tree = BW_DEVICE_TREE, .key = item->key, .logical = chunk,
+                   .devid = item->key.objectid, .offset = item->key.offset);
     if (device)
         device->allocated += length;
     if (!stripe && !list->incomplete)
@@ -206,11 +196,10 @@ static void check_used(const struct bw_stripe_list *list)
 {
     for (size_t i = 0; i < list->devices.count; i++) {
         const struct bw_checked_device *device = &list->devices.items[i];
-        const struct bw_finding_location location = {
-            .finding = {.known = BW_KNOWN_TREE | BW_KNOWN_KEY | BW_KNOWN_DEVICE,
-                        .tree = BW_CHUNK_TREE,
-                        .key = {BW_DEVICE_ITEMS, BW_DEVICE_ITEM, device->info.devid},
-                        .devid = device->info.devid}};
+        const struct bw_finding location =
+            BW_FINDING(BW_TOUCHES_NOTHING, .tree = BW_CHUNK_TREE,
+                       .key = {BW_DEVICE_ITEMS, BW_DEVICE_ITEM, device->info.devid},
+                       .devid = device->info.devid);
         if (device->info.bytes_used != device->allocated)
             bw_check_find(list->check, BW_CODE_device_used, &location,
                           "%" PRIu64 " bytes used, its device extents have %" PRIu64,
@@ -242,11 +231,9 @@ static struct bw_error *stripes_check(struct bw_stripe_list *list)
 static void check_device(struct bw_check *check, const struct bw_device_info *device)
 {
     const struct bw_image *image = bw_image_of_device(check->fs, device->devid, device->uuid);
-    const struct bw_finding_location location = {
-        .finding = {.known = BW_KNOWN_TREE | BW_KNOWN_KEY | BW_KNOWN_DEVICE,
-                    .tree = BW_CHUNK_TREE,
-                    .key = {BW_DEVICE_ITEMS, BW_DEVICE_ITEM, device->devid},
-                    .devid = device->devid}};
+    const struct bw_finding location =
+        BW_FINDING(BW_TOUCHES_NOTHING, .tree = BW_CHUNK_TREE,
+                   .key = {BW_DEVICE_ITEMS, BW_DEVICE_ITEM, device->devid}, .devid = device->devid);
     if (!image || image->is_dump || device->seed || device->state != BW_DEVICE_PRESENT)
         return;
     const struct bw_device_identity *own = &image->superblock.device;
@@ -272,10 +259,10 @@ static void check_exact_size(const struct bw_stripe_list *list, uint64_t sum)
     if (superblock->flags & (BW_SUPER_FLAG_METADUMP | BW_SUPER_FLAG_METADUMP_V2))
         return;
     if (size != sum)
-        bw_check_find(list->check, BW_CODE_super_size, &(struct bw_finding_location){0},
+        bw_check_find(list->check, BW_CODE_super_size, NULL,
                       "%" PRIu64 " bytes, the devices have %" PRIu64, size, sum);
     else if (size % superblock->sectorsize)
-        bw_check_find(list->check, BW_CODE_super_size, &(struct bw_finding_location){0},
+        bw_check_find(list->check, BW_CODE_super_size, NULL,
                       "%" PRIu64 " bytes, no multiple of the sector size, %" PRIu32, size,
                       superblock->sectorsize);
 }
@@ -284,7 +271,6 @@ static void check_exact_size(const struct bw_stripe_list *list, uint64_t sum)
 static void devices_check(const struct bw_stripe_list *list)
 {
     const struct bw_superblock *superblock = &list->check->fs->superblock;
-    const struct bw_finding_location nothing = {0};
     uint64_t writable = 0, all = 0;
     const uint64_t size = superblock->total_bytes, rounding = superblock->sectorsize;
     for (size_t i = 0; i < list->devices.count; i++) {
@@ -296,11 +282,11 @@ static void devices_check(const struct bw_stripe_list *list)
     if (list->incomplete || list->check->fs->is_past)
         return;
     if (superblock->device_count != list->devices.count)
-        bw_check_find(list->check, BW_CODE_super_devices, &nothing,
+        bw_check_find(list->check, BW_CODE_super_devices, NULL,
                       "%" PRIu64 " device%s, the chunk tree has %zu", superblock->device_count,
                       bw_plural(superblock->device_count), list->devices.count);
     if (size < writable || size > all + list->devices.count * rounding)
-        bw_check_find(list->check, BW_CODE_super_devices, &nothing,
+        bw_check_find(list->check, BW_CODE_super_devices, NULL,
                       "%" PRIu64 " bytes, the devices have %" PRIu64, size,
                       size < writable ? writable : all);
     else if (writable == all)
@@ -317,15 +303,11 @@ struct chunks {
     uint32_t system_chunks;        /* of the chunk tree that the superblock has */
 };
 
-static struct bw_finding_location location_of(uint64_t tree, const struct bw_key *key,
-                                              uint64_t logical, uint64_t length)
+static struct bw_finding location_of(uint64_t tree, const struct bw_key *key, uint64_t logical,
+                                     uint64_t length)
 {
-    return (struct bw_finding_location){
-        .finding = {.known = BW_KNOWN_TREE | BW_KNOWN_KEY | BW_KNOWN_LOGICAL | BW_KNOWN_LENGTH,
-                    .tree = tree,
-                    .key = *key,
-                    .logical = logical,
-                    .length = length}};
+    return BW_FINDING(BW_TOUCHES_NOTHING, .tree = tree, .key = *key, .logical = logical,
+                      .length = length);
 }
 
 static void check_group(struct chunks *chunks, const struct bw_key *key, uint64_t length,
@@ -333,8 +315,7 @@ static void check_group(struct chunks *chunks, const struct bw_key *key, uint64_
 {
     struct bw_check *check = chunks->check;
     const struct bw_checked_group *group = bw_check_group(check, key->offset);
-    const struct bw_finding_location location =
-        location_of(BW_CHUNK_TREE, key, key->offset, length);
+    const struct bw_finding location = location_of(BW_CHUNK_TREE, key, key->offset, length);
     if (group)
         chunks->has_chunk[group - check->groups.groups.items] = true;
     chunks->group_missing |= !group;
@@ -350,8 +331,7 @@ static void check_group(struct chunks *chunks, const struct bw_key *key, uint64_
 
 static void check_order(struct chunks *chunks, const struct bw_key *key, uint64_t length)
 {
-    const struct bw_finding_location location =
-        location_of(BW_CHUNK_TREE, key, key->offset, length);
+    const struct bw_finding location = location_of(BW_CHUNK_TREE, key, key->offset, length);
     if (key->offset < chunks->last_end)
         bw_check_find(chunks->check, BW_CODE_chunk_overlap, &location,
                       "chunk %" PRIu64 " ends at %" PRIu64, chunks->last_start, chunks->last_end);
@@ -384,8 +364,7 @@ static void check_system_chunk(struct chunks *chunks, const struct bw_item *item
 {
     struct bw_cursor cursor = system_chunks(chunks->check);
     struct bw_item copy;
-    const struct bw_finding_location location =
-        location_of(BW_CHUNK_TREE, &item->key, item->key.offset, 0);
+    const struct bw_finding location = location_of(BW_CHUNK_TREE, &item->key, item->key.offset, 0);
     while (next_system_chunk(&cursor, &copy)) {
         if (bw_key_compare(&copy.key, &item->key) != 0)
             continue;
@@ -427,11 +406,8 @@ static struct bw_error *on_chunk(struct chunks *chunks, const struct bw_item *it
 static void check_fsid(struct bw_check *check, const struct bw_item *item)
 {
     const struct bw_disk_device_item *disk = (const void *)item->data;
-    const struct bw_finding_location location = {
-        .finding = {.known = BW_KNOWN_TREE | BW_KNOWN_KEY | BW_KNOWN_DEVICE,
-                    .tree = BW_CHUNK_TREE,
-                    .key = item->key,
-                    .devid = item->key.offset}};
+    const struct bw_finding location = BW_FINDING(BW_TOUCHES_NOTHING, .tree = BW_CHUNK_TREE,
+                                                  .key = item->key, .devid = item->key.offset);
     const struct bw_image *image =
         item->size < sizeof *disk
             ? NULL
@@ -466,7 +442,7 @@ static void check_rest(const struct chunks *chunks)
     for (size_t i = 0; i < check->groups.groups.count; i++) {
         const struct bw_checked_group *group = &check->groups.groups.items[i];
         const struct bw_key key = {group->start, BW_BLOCK_GROUP_ITEM, group->length};
-        const struct bw_finding_location location =
+        const struct bw_finding location =
             location_of(check->fs->block_group_tree.id ? BW_BLOCK_GROUP_TREE : BW_EXTENT_TREE, &key,
                         group->start, group->length);
         if (!chunks->has_chunk[i])
@@ -475,7 +451,7 @@ static void check_rest(const struct chunks *chunks)
     while (next_system_chunk(&cursor, &copy))
         count++;
     if (!check->fs->is_past && count != chunks->system_chunks)
-        bw_check_find(check, BW_CODE_system_chunk, &(struct bw_finding_location){0},
+        bw_check_find(check, BW_CODE_system_chunk, NULL,
                       "the superblock has %" PRIu32 " system chunk%s, of which the chunk tree has "
                       "%" PRIu32,
                       count, bw_plural(count), chunks->system_chunks);

@@ -142,20 +142,13 @@ static bool read_all(struct compressed_check *self, struct bw_request *requests,
 static void report_stream(const struct compressed_check *self, const struct stream *stream,
                           const struct bw_error *error, bool repairable)
 {
-    struct bw_finding_location location = {
-        .finding = {.repairable = repairable,
-                    .known = BW_KNOWN_TREE | BW_KNOWN_KEY | BW_KNOWN_INODE | BW_KNOWN_FILE_OFFSET |
-                             BW_KNOWN_FILE_LENGTH,
-                    .tree = stream->tree->tree.id,
-                    .key = stream->key,
-                    .inode = stream->key.objectid,
-                    .file_offset = stream->key.offset,
-                    .file_length = stream->shown},
-        .touches = BW_TOUCHES_INODE};
+    struct bw_finding location =
+        BW_FINDING(BW_TOUCHES_INODE, .repairable = repairable, .tree = stream->tree->tree.id,
+                   .key = stream->key, .inode = stream->key.objectid,
+                   .file_offset = stream->key.offset, .file_length = stream->shown);
     if (stream->logical) {
-        location.finding.known |= BW_KNOWN_LOGICAL | BW_KNOWN_LENGTH;
-        location.finding.logical = stream->logical;
-        location.finding.length = stream->stored;
+        location.row.logical = stream->logical;
+        location.row.length = stream->stored;
     }
     bw_check_find(self->check, BW_CODE_data_compressed, &location, "%s", error->message);
 }

@@ -150,11 +150,13 @@ void bw_bad_ranges_add(struct bw_check *check, struct bw_bad_ranges *bad,
                        const struct bw_bad_range *range)
 {
     struct bw_bad_range placed = *range;
-    struct bw_finding finding = {0};
-    bw_check_locate_copy(check, range->logical, range->copy, &finding);
-    placed.is_placed = finding.known & BW_KNOWN_DEVICE;
-    placed.devid = finding.devid;
-    placed.offset = finding.offset;
+    struct bw_finding finding = BW_FINDING(BW_TOUCHES_NOTHING, .repairable = false);
+    bw_check_locate_copy(check, range->logical, range->copy, &finding.row);
+    placed.is_placed = finding.row.devid != BW_ABSENT;
+    if (placed.is_placed) {
+        placed.devid = finding.row.devid;
+        placed.offset = finding.row.offset;
+    }
     bw_check_note_bad(check, range->logical, range->length);
     pthread_mutex_lock(&bad->lock);
     if (bw_bad_range_list_push(&bad->ranges, placed))
@@ -192,16 +194,13 @@ static void join_bad_ranges(struct bw_bad_ranges *bad)
 
 static void report_bad_range(struct bw_check *check, const struct bw_bad_range *range)
 {
-    const struct bw_finding_location location = {
-        .finding = {.known = BW_KNOWN_LOGICAL | BW_KNOWN_LENGTH | BW_KNOWN_COPY |
-                             (range->is_placed ? BW_KNOWN_DEVICE | BW_KNOWN_OFFSET : 0),
-                    .repairable = range->repairable,
-                    .logical = range->logical,
-                    .length = range->length,
-                    .devid = range->devid,
-                    .offset = range->offset,
-                    .copy = range->copy},
-        .touches = BW_TOUCHES_EACH};
+    struct bw_finding location =
+        BW_FINDING(BW_TOUCHES_EACH, .repairable = range->repairable, .logical = range->logical,
+                   .length = range->length, .mirror = range->copy);
+    if (range->is_placed) {
+        location.row.devid = range->devid;
+        location.row.offset = range->offset;
+    }
     bw_check_find(check, range->code, &location, "%s", range->message);
 }
 
@@ -621,7 +620,7 @@ struct bw_error *bw_data_check_end(struct bw_data_check *data, struct bw_error *
 struct bw_error *bw_pass_data(struct bw_check *check)
 {
     if (check->fs->no_data) {
-        bw_check_find(check, BW_CODE_data_absent, &(struct bw_finding_location){0},
+        bw_check_find(check, BW_CODE_data_absent, NULL,
                       "the image is a metadata dump, or was restored from one");
         return NULL;
     }

@@ -92,13 +92,9 @@ static struct bw_error *report_cycle(struct parents *parents, uint64_t directory
         BW_TRY(find_parent(parents, next, &next));
         count++;
     } while (next && next != directory);
-    const struct bw_finding_location location = {
-        .finding = {.known = BW_KNOWN_TREE | BW_KNOWN_KEY | BW_KNOWN_INODE,
-                    .tree = parents->tree->tree.id,
-                    .key = {lowest, BW_INODE_ITEM, 0},
-                    .inode = lowest,
-                    .more_subvolumes = parents->more_subvolumes},
-        .touches = BW_TOUCHES_INODE};
+    const struct bw_finding location = BW_FINDING(
+        BW_TOUCHES_INODE, .tree = parents->tree->tree.id, .key = {lowest, BW_INODE_ITEM, 0},
+        .inode = lowest, .more_subvolumes = parents->more_subvolumes);
     if (count == 1)
         bw_check_find(parents->check, BW_CODE_directory_cycle, &location,
                       "the directory contains itself: no path leads to it");

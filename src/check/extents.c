@@ -110,21 +110,18 @@ static bool is_block(const struct bw_reference_entry *entry)
 
 /* A finding about an extent touches the file that refers to it, if one is known, or those that
  * have data there. */
-static struct bw_finding_location location_of(const struct bw_reference_entry *entry)
+static struct bw_finding location_of(const struct bw_reference_entry *entry)
 {
     const struct bw_reference *reference = &entry->reference;
-    struct bw_finding_location location = {
-        .finding = {.known = BW_KNOWN_TREE | BW_KNOWN_LOGICAL,
-                    .tree = entry->tree ? entry->tree : BW_EXTENT_TREE,
-                    .logical = reference->bytenr,
-                    .length = reference->length}};
+    struct bw_finding location =
+        BW_FINDING(BW_TOUCHES_NOTHING, .tree = entry->tree ? entry->tree : BW_EXTENT_TREE,
+                   .logical = reference->bytenr);
     if (!is_block(entry)) {
-        location.finding.known |= BW_KNOWN_LENGTH;
+        location.row.length = reference->length;
         location.touches = BW_TOUCHES_DATA;
     }
     if (reference->kind == BW_EXTENT_DATA_REF && entry->made) {
-        location.finding.known |= BW_KNOWN_INODE;
-        location.finding.inode = reference->inode;
+        location.row.inode = reference->inode;
         location.touches = BW_TOUCHES_INODE;
     }
     return location;
@@ -156,7 +153,7 @@ static bool differ_in_length(const struct bw_reference_entry *a, const struct bw
 
 static void report_reference(const struct extent *extent, const struct bw_reference_entry *entry)
 {
-    const struct bw_finding_location location = location_of(entry);
+    const struct bw_finding location = location_of(entry);
     char source[128];
     describe_reference(&entry->reference, source);
     if (entry->made <= entry->promised && !extent->complete)
@@ -175,7 +172,7 @@ static void report_reference(const struct extent *extent, const struct bw_refere
 
 static void report_length(const struct extent *extent, const struct bw_reference_entry *entry)
 {
-    const struct bw_finding_location location = location_of(entry);
+    const struct bw_finding location = location_of(entry);
     bw_check_find(extent->check, BW_CODE_extent_differs, &location,
                   "a file extent of %" PRIu64 " bytes, the extent item has %" PRIu64,
                   entry->reference.length, extent->item->reference.length);
@@ -185,7 +182,7 @@ static void report_length(const struct extent *extent, const struct bw_reference
 static void report_block(const struct extent *extent, const struct bw_reference_entry *promised,
                          const struct bw_reference_entry *made)
 {
-    const struct bw_finding_location location = location_of(made);
+    const struct bw_finding location = location_of(made);
     bw_check_find(extent->check, BW_CODE_extent_differs, &location,
                   "generation %" PRIu64 " level %" PRIu64
                   ", the extent item has generation %" PRIu64 " level %" PRIu64,
@@ -222,9 +219,9 @@ static void report_missing(const struct extent *extent)
             first = entry;
     }
     const struct bw_fs *fs = extent->check->fs;
-    if (!references || bw_memory_block(fs->reader.memory, location_of(first).finding.logical))
+    if (!references || bw_memory_block(fs->reader.memory, location_of(first).row.logical))
         return;
-    const struct bw_finding_location location = location_of(first);
+    const struct bw_finding location = location_of(first);
     bw_check_find(extent->check, BW_CODE_extent_missing, &location,
                   "the extent tree lacks the %s, which has references: %" PRIu64,
                   is_block(first) ? "tree block" : "data", references);
@@ -244,7 +241,7 @@ static bool is_unreferenced(const struct extent *extent)
 
 static void report_unreferenced(const struct extent *extent)
 {
-    struct bw_finding_location location = location_of(extent->item);
+    struct bw_finding location = location_of(extent->item);
     location.touches = BW_TOUCHES_NOTHING;
     if (extent->complete)
         bw_check_find(extent->check, BW_CODE_extent_unreferenced, &location,

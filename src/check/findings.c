@@ -8,6 +8,8 @@
  * searched for all findings of a pass together (owners/owner_search.h). If no block leads to names,
  * as for an inode without an item, they are looked up in the subvolume of the finding.
  */
+#include "check/check.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,17 +17,14 @@
 
 #include "base/cleanup.h"
 #include "base/compare.h"
+#include "base/escape.h"
 #include "base/search.h"
-#include "check/check.h"
 #include "ondisk/items.h"
 #include "owners/owner_search.h"
 
-enum {
-    SHOWN = 20,                /* findings of a code in a pass */
-    ALL_SHOWN = 1 << 20,       /* if all are wanted: what memory has to hold is bounded */
-    PATHS_LISTED = 20,         /* paths of a finding, or of one of its files; and files */
-    ALL_PATHS_LISTED = 1 << 20 /* of all findings of a pass, if all are wanted */
-};
+/* If all are wanted: findings of a code, and paths of all findings of a pass. This bounds the
+ * memory. */
+enum { ALL_SHOWN = 1 << 20 };
 
 /* Collecting. */
 
@@ -38,19 +37,19 @@ void bw_findings_init(struct bw_check *check)
         check->findings.counts[i].code = &codes[i];
 }
 
-static void free_paths(struct bw_finding_location *location)
+static void free_paths(struct bw_finding *location)
 {
     for (size_t i = 0; i < location->paths.count; i++)
         free((char *)(uintptr_t)location->paths.items[i].data);
     bw_finding_paths_free(&location->paths);
 }
 
-static void free_location(struct bw_finding_location *location)
+static void free_location(struct bw_finding *location)
 {
-    free((char *)(uintptr_t)location->finding.message);
+    free(location->message);
     for (size_t i = 0; i < location->files.count; i++)
         free_paths(&location->files.items[i]);
-    bw_finding_locations_free(&location->files);
+    bw_waiting_findings_free(&location->files);
     free_paths(location);
 }
 
@@ -65,43 +64,51 @@ static void clear_findings(struct bw_findings *findings)
 void bw_findings_free(struct bw_check *check)
 {
     clear_findings(&check->findings);
-    bw_finding_locations_free(&check->findings.waiting);
+    bw_waiting_findings_free(&check->findings.waiting);
     pthread_mutex_destroy(&check->findings.lock);
 }
 
-/* By code, then by where it is. */
+/* A number of a finding; 0 if it is not known. */
+static uint64_t or_zero(uint64_t number)
+{
+    return number == BW_ABSENT ? 0 : number;
+}
+
+/* By code, then by location. */
 static int by_location(const void *first, const void *second)
 {
-    const struct bw_finding *a = &((const struct bw_finding_location *)first)->finding;
-    const struct bw_finding *b = &((const struct bw_finding_location *)second)->finding;
-    const uint64_t left[] = {a->inode, a->logical, a->devid, a->offset, a->copy};
-    const uint64_t right[] = {b->inode, b->logical, b->devid, b->offset, b->copy};
-    int order = a->code == b->code ? 0 : a->code < b->code ? -1 : 1;
-    order = order ? order : bw_compare(a->tree, b->tree);
-    order = order ? order : bw_key_compare(&a->key, &b->key);
-    order = order ? order : BW_COMPARE_ALL(left, right);
-    return order ? order : strcmp(a->message, b->message);
+    const struct bw_finding *one = first, *other = second;
+    const struct bw_findinginfo *a = &one->row, *b = &other->row;
+    const uint64_t left[] = {one->code,           or_zero(a->tree),  or_zero(a->key.objectid),
+                             a->key.type,         a->key.offset,     or_zero(a->inode),
+                             or_zero(a->logical), or_zero(a->devid), or_zero(a->offset),
+                             or_zero(a->mirror)};
+    const uint64_t right[] = {other->code,         or_zero(b->tree),  or_zero(b->key.objectid),
+                              b->key.type,         b->key.offset,     or_zero(b->inode),
+                              or_zero(b->logical), or_zero(b->devid), or_zero(b->offset),
+                              or_zero(b->mirror)};
+    const int order = BW_COMPARE_ALL(left, right);
+    return order ? order : strcmp(one->message, other->message);
 }
 
 /* The place for a new finding. If enough of its code wait, that is the place of the last one of
  * them in the order, which is forgotten; NULL if the new one comes after those. */
-static struct bw_finding_location *
-make_room(struct bw_check *check, const struct bw_finding_location *new, enum bw_code_number code)
+static struct bw_finding *make_room(struct bw_check *check, const struct bw_finding *new)
 {
     struct bw_findings *findings = &check->findings;
-    struct bw_finding_location *last = NULL;
-    const uint64_t limit = check->options->all ? ALL_SHOWN : SHOWN;
-    if (findings->in_pass[code] > ALL_SHOWN && check->options->all)
+    struct bw_finding *last = NULL;
+    const uint64_t limit = check->options->all ? ALL_SHOWN : BW_FINDINGS_SHOWN;
+    if (findings->in_pass[new->code] > ALL_SHOWN && check->options->all)
         return NULL;
-    if (findings->in_pass[code] <= limit) {
-        if (bw_finding_locations_reserve(&findings->waiting, 1)) {
+    if (findings->in_pass[new->code] <= limit) {
+        if (bw_waiting_findings_reserve(&findings->waiting, 1)) {
             atomic_store(&check->unfinished, true);
             return NULL;
         }
         return &findings->waiting.items[findings->waiting.count++];
     }
     for (size_t i = 0; i < findings->waiting.count; i++)
-        if (findings->waiting.items[i].finding.code == new->finding.code &&
+        if (findings->waiting.items[i].code == new->code &&
             (!last || by_location(&findings->waiting.items[i], last) > 0))
             last = &findings->waiting.items[i];
     if (!last || by_location(new, last) >= 0)
@@ -111,26 +118,26 @@ make_room(struct bw_check *check, const struct bw_finding_location *new, enum bw
 }
 
 void bw_check_find(struct bw_check *check, enum bw_code_number code,
-                   const struct bw_finding_location *location, const char *format, ...)
+                   const struct bw_finding *finding, const char *format, ...)
 {
     struct bw_findings *findings = &check->findings;
-    struct bw_finding_location new = *location;
-    char *message = NULL;
+    struct bw_finding new = BW_FINDING(BW_TOUCHES_NOTHING, .repairable = false);
+    if (finding)
+        new = *finding;
     va_list arguments;
     va_start(arguments, format);
-    int length = vasprintf(&message, format, arguments);
+    const int length = vasprintf(&new.message, format, arguments);
     va_end(arguments);
     if (length < 0 || code == BW_CODE_unfinished)
         atomic_store(&check->unfinished, true);
     if (length < 0)
         return;
-    new.finding.code = findings->counts[code].code;
-    new.finding.message = message;
+    new.code = code;
     pthread_mutex_lock(&findings->lock);
     findings->in_pass[code]++;
     findings->counts[code].count++;
-    findings->counts[code].repairable += new.finding.repairable;
-    struct bw_finding_location *room = make_room(check, &new, code);
+    findings->counts[code].repairable += new.row.repairable;
+    struct bw_finding *room = make_room(check, &new);
     if (room)
         *room = new;
     pthread_mutex_unlock(&findings->lock);
@@ -140,8 +147,7 @@ void bw_check_find(struct bw_check *check, enum bw_code_number code,
 
 void bw_check_unable(struct bw_check *check, struct bw_error *error)
 {
-    bw_check_find(check, BW_CODE_unfinished, &(struct bw_finding_location){0}, "%s",
-                  error->message);
+    bw_check_find(check, BW_CODE_unfinished, NULL, "%s", error->message);
     bw_error_free(error);
 }
 
@@ -158,47 +164,44 @@ bool bw_check_lacks_memory(struct bw_check *check, const struct bw_error *error)
 /* The search for the paths of the findings of a pass. */
 struct naming {
     struct bw_check *check;
-    struct bw_finding_location *findings;
+    struct bw_finding *findings;
     size_t count;
-    struct bw_address_range *ranges;       /* one for each of `searched` */
-    struct bw_finding_location **searched; /* findings whose owners are searched, by address */
+    struct bw_address_range *ranges; /* one for each of `searched` */
+    struct bw_finding **searched;    /* findings whose owners are searched, by address */
     size_t searched_count;
     struct bw_inode_paths paths;
     size_t listed; /* paths of all findings */
 };
 
-static bool has_known_fields(const struct bw_finding_location *location, unsigned bits)
-{
-    return (location->finding.known & bits) == bits;
-}
-
+/* The subvolume of a finding; NULL if it is in none, or was deleted. */
 static const struct bw_subvolume *subvolume_of(const struct naming *naming,
-                                               const struct bw_finding_location *location)
+                                               const struct bw_finding *location)
 {
+    if (location->row.tree == BW_ABSENT)
+        return NULL;
     const struct bw_subvolume *subvolume =
-        has_known_fields(location, BW_KNOWN_TREE)
-            ? bw_subvolume_by_id(naming->check->fs, location->finding.tree)
-            : NULL;
+        bw_subvolume_by_id(naming->check->fs, location->row.tree);
     return subvolume && !subvolume->deleted ? subvolume : NULL;
 }
 
-static bool has_room(const struct naming *naming, const struct bw_finding_location *location)
+static bool has_room(const struct naming *naming, const struct bw_finding *location)
 {
     if (naming->check->options->all)
-        return naming->listed < ALL_PATHS_LISTED;
+        return naming->listed < ALL_SHOWN;
     if (location->touches != BW_TOUCHES_EACH)
-        return location->paths.count < PATHS_LISTED;
+        return location->paths.count < BW_FINDINGS_SHOWN;
     size_t full = 0;
-    while (full < location->files.count && location->files.items[full].paths.count >= PATHS_LISTED)
+    while (full < location->files.count &&
+           location->files.items[full].paths.count >= BW_FINDINGS_SHOWN)
         full++;
-    return full < PATHS_LISTED;
+    return full < BW_FINDINGS_SHOWN;
 }
 
-static struct bw_error *add_path(struct naming *naming, struct bw_finding_location *location,
+static struct bw_error *add_path(struct naming *naming, struct bw_finding *location,
                                  const char *path, size_t length)
 {
     if (!has_room(naming, location)) {
-        location->finding.more_paths++;
+        location->row.more_paths++;
         return NULL;
     }
     BW_TRY(bw_finding_paths_reserve(&location->paths, 1));
@@ -217,12 +220,11 @@ static struct bw_error *add_path(struct naming *naming, struct bw_finding_locati
  */
 
 /* The number of the finding that another subvolume has of the same file; or else of a new one. */
-static size_t find_elsewhere(const struct bw_finding_location *location,
-                             const struct bw_owner *owner)
+static size_t find_elsewhere(const struct bw_finding *location, const struct bw_owner *owner)
 {
     size_t i = 0;
     for (; i < location->files.count; i++) {
-        const struct bw_finding *file = &location->files.items[i].finding;
+        const struct bw_findinginfo *file = &location->files.items[i].row;
         if (file->inode == owner->inode && file->tree != owner->tree &&
             owner->offset - file->file_offset < file->file_length)
             break;
@@ -232,7 +234,7 @@ static size_t find_elsewhere(const struct bw_finding_location *location,
 
 /* Whether an owner continues the piece of a file: it is stored after it, or in the same compressed
  * extent. */
-static bool is_continued(const struct bw_finding *file, const struct bw_owner *owner)
+static bool is_continued(const struct bw_findinginfo *file, const struct bw_owner *owner)
 {
     return file->inode == owner->inode && file->tree == owner->tree &&
            file->file_offset + file->file_length == owner->offset &&
@@ -241,71 +243,67 @@ static bool is_continued(const struct bw_finding *file, const struct bw_owner *o
 }
 
 /* Whether it is the last owner again, under another path. */
-static bool is_last_owner(const struct bw_finding_location *location, const struct bw_owner *owner)
+static bool is_last_owner(const struct bw_finding *location, const struct bw_owner *owner)
 {
     const uint64_t *last = location->last_owner;
     return last[0] == owner->tree && last[1] == owner->inode && last[2] == owner->offset &&
            last[3] == owner->logical;
 }
 
-static void set_last_owner(struct bw_finding_location *location, const struct bw_owner *owner)
+static void set_last_owner(struct bw_finding *location, const struct bw_owner *owner)
 {
     const uint64_t last[] = {owner->tree, owner->inode, owner->offset, owner->logical};
     memcpy(location->last_owner, last, sizeof last);
 }
 
-static struct bw_error *add_file(struct bw_finding_location *location, const struct bw_owner *owner)
+static struct bw_error *add_file(struct bw_finding *location, const struct bw_owner *owner)
 {
-    struct bw_finding_locations *files = &location->files;
-    BW_TRY(bw_finding_locations_push(files,
-                                     (struct bw_finding_location){.finding = location->finding}));
-    struct bw_finding_location *file = &files->items[files->count - 1];
-    file->finding.known |=
-        BW_KNOWN_TREE | BW_KNOWN_INODE | BW_KNOWN_FILE_OFFSET | BW_KNOWN_FILE_LENGTH;
-    file->finding.offset += owner->logical - location->finding.logical;
-    file->finding.logical = owner->logical;
-    file->finding.length = owner->length;
-    file->finding.tree = owner->tree;
-    file->finding.inode = owner->inode;
-    file->finding.file_offset = owner->offset;
-    file->finding.file_length = owner->file_length;
+    struct bw_waiting_findings *files = &location->files;
+    BW_TRY(bw_waiting_findings_push(files, (struct bw_finding){.row = location->row}));
+    struct bw_finding *file = &files->items[files->count - 1];
+    if (file->row.offset != BW_ABSENT)
+        file->row.offset += owner->logical - location->row.logical;
+    file->row.logical = owner->logical;
+    file->row.length = owner->length;
+    file->row.tree = owner->tree;
+    file->row.inode = owner->inode;
+    file->row.file_offset = owner->offset;
+    file->row.file_length = owner->file_length;
     return NULL;
 }
 
-static struct bw_error *add_path_of_file(struct naming *naming, struct bw_finding_location *file,
+static struct bw_error *add_path_of_file(struct naming *naming, struct bw_finding *file,
                                          const struct bw_owner *owner)
 {
     if (owner->path.data && has_room(naming, file)) {
         file->listed_tree = owner->tree;
         return add_path(naming, file, owner->path.data, owner->path.length);
     }
-    file->finding.more_paths += owner->path.data != NULL;
-    if (file->finding.tree != owner->tree && file->listed_tree != owner->tree &&
+    file->row.more_paths += owner->path.data != NULL;
+    if (file->row.tree != owner->tree && file->listed_tree != owner->tree &&
         file->counted_tree != owner->tree)
-        file->finding.more_subvolumes++;
+        file->row.more_subvolumes++;
     file->counted_tree = owner->tree;
     return NULL;
 }
 
 /* Adds an owner of data: as a new file, to the piece of the last one, or its path to a file. */
-static struct bw_error *add_owner_of_each(struct naming *naming,
-                                          struct bw_finding_location *location,
+static struct bw_error *add_owner_of_each(struct naming *naming, struct bw_finding *location,
                                           const struct bw_owner *owner)
 {
     const size_t count = location->files.count;
-    struct bw_finding_location *present =
-        count ? &location->files.items[location->present_file] : NULL;
+    struct bw_finding *present = count ? &location->files.items[location->present_file] : NULL;
     if (present && is_last_owner(location, owner))
         return add_path_of_file(naming, present, owner);
-    if (present && is_continued(&present->finding, owner)) {
-        present->finding.file_length += owner->file_length;
-        present->finding.length = owner->logical + owner->length - present->finding.logical;
+    if (present && is_continued(&present->row, owner)) {
+        present->row.file_length += owner->file_length;
+        present->row.length = owner->logical + owner->length - present->row.logical;
         return NULL;
     }
     const size_t number = find_elsewhere(location, owner);
     if (present && number == location->present_file && location->last_owner[0] == owner->tree)
         return NULL; /* the piece is continued */
-    if (number == count && count >= PATHS_LISTED && !naming->check->options->all) {
+    if (number == count && count >= BW_FINDINGS_SHOWN && !naming->check->options->all) {
         location->more_files++;
         return NULL;
     }
@@ -319,10 +317,10 @@ static struct bw_error *add_owner_of_each(struct naming *naming,
 /* Owners. */
 
 /* Adds an owner of the affected range; an owner without a path makes its names irrelevant. */
-static struct bw_error *add_owner(struct naming *naming, struct bw_finding_location *location,
+static struct bw_error *add_owner(struct naming *naming, struct bw_finding *location,
                                   const struct bw_owner *owner)
 {
-    struct bw_finding *finding = &location->finding;
+    struct bw_findinginfo *finding = &location->row;
     if (owner->path.data && has_room(naming, location))
         location->listed_tree = owner->tree;
     if (location->listed_tree != owner->tree && location->counted_tree != owner->tree) {
@@ -336,32 +334,31 @@ static struct bw_error *add_owner(struct naming *naming, struct bw_finding_locat
 }
 
 /* Whether an owner of a tree block is touched by a finding of that block. */
-static bool touches_owner(const struct bw_finding_location *location, const struct bw_owner *owner)
+static bool touches_owner(const struct bw_finding *location, const struct bw_owner *owner)
 {
-    return location->finding.logical == owner->extent &&
+    return location->row.logical == owner->extent &&
            (location->touches == BW_TOUCHES_KEYS || !owner->inode ||
-            owner->inode == location->finding.inode);
+            owner->inode == location->row.inode);
 }
 
 /* The first finding of a tree block. */
 static size_t first_of_block(const struct naming *naming, uint64_t bytenr)
 {
-    return BW_FIRST_INDEX(i, naming->searched_count,
-                          naming->searched[i]->finding.logical >= bytenr);
+    return BW_FIRST_INDEX(i, naming->searched_count, naming->searched[i]->row.logical >= bytenr);
 }
 
 static bool is_at(const struct naming *naming, size_t i, uint64_t bytenr)
 {
-    return i < naming->searched_count && naming->searched[i]->finding.logical == bytenr;
+    return i < naming->searched_count && naming->searched[i]->row.logical == bytenr;
 }
 
-static bool is_of_data(const struct bw_finding_location *location)
+static bool is_of_data(const struct bw_finding *location)
 {
     const enum bw_touch touches = location->touches;
     return touches == BW_TOUCHES_DATA || touches == BW_TOUCHES_EACH;
 }
 
-static struct bw_error *add_data_owner(struct naming *naming, struct bw_finding_location *location,
+static struct bw_error *add_data_owner(struct naming *naming, struct bw_finding *location,
                                        const struct bw_owner *owner)
 {
     if (location->touches == BW_TOUCHES_EACH)
@@ -401,24 +398,24 @@ static bool should_continue(void *context)
 
 static int by_address(const void *first, const void *second)
 {
-    const struct bw_finding_location *a = *(struct bw_finding_location *const *)first,
-                                     *b = *(struct bw_finding_location *const *)second;
-    const int order = bw_compare(a->finding.logical, b->finding.logical);
+    const struct bw_finding *a = *(struct bw_finding *const *)first,
+                            *b = *(struct bw_finding *const *)second;
+    const int order = bw_compare(a->row.logical, b->row.logical);
     return order ? order : bw_compare((uintptr_t)a, (uintptr_t)b);
 }
 
 /* Chooses the findings whose owners are to be searched: of data, and of tree blocks. */
-static bool is_searched(const struct naming *naming, const struct bw_finding_location *location)
+static bool is_searched(const struct naming *naming, const struct bw_finding *location)
 {
-    const enum bw_touch touches = location->touches;
-    const struct bw_finding *finding = &location->finding;
-    if (!has_known_fields(location, BW_KNOWN_LOGICAL))
+    const struct bw_findinginfo *row = &location->row;
+    if (row->logical == BW_ABSENT)
         return false;
     if (is_of_data(location))
-        return finding->length <= UINT64_MAX - finding->logical;
-    return (touches == BW_TOUCHES_KEYS ||
-            (touches == BW_TOUCHES_INODE && has_known_fields(location, BW_KNOWN_KEY))) &&
-           subvolume_of(naming, location);
+        return or_zero(row->length) <= UINT64_MAX - row->logical;
+    const bool is_in_block =
+        location->touches == BW_TOUCHES_KEYS ||
+        (location->touches == BW_TOUCHES_INODE && row->key.objectid != BW_ABSENT);
+    return is_in_block && subvolume_of(naming, location);
 }
 
 static struct bw_error *search_owners(struct naming *naming)
@@ -431,10 +428,9 @@ static struct bw_error *search_owners(struct naming *naming)
         return NULL;
     qsort(naming->searched, naming->searched_count, sizeof *naming->searched, by_address);
     for (size_t i = 0; i < naming->searched_count; i++) {
-        const struct bw_finding *finding = &naming->searched[i]->finding;
-        const bool of_data = is_of_data(naming->searched[i]);
-        naming->ranges[i] = (struct bw_address_range){
-            finding->logical, of_data && finding->length ? finding->length : 1};
+        const struct bw_findinginfo *finding = &naming->searched[i]->row;
+        const uint64_t length = is_of_data(naming->searched[i]) ? or_zero(finding->length) : 0;
+        naming->ranges[i] = (struct bw_address_range){finding->logical, length + !length};
     }
     const struct bw_owner_options options = {.struct_size = sizeof options,
                                              .ranges = naming->ranges,
@@ -448,7 +444,7 @@ static struct bw_error *search_owners(struct naming *naming)
 
 struct listing {
     struct naming *naming;
-    struct bw_finding_location *location;
+    struct bw_finding *location;
     const struct bw_subvolume *subvolume;
 };
 
@@ -472,17 +468,17 @@ static struct bw_error *on_named_item(void *context, const struct bw_item *item)
                                        ref.name_length, on_path, context));
     else
         while (bw_dir_entry_next(&cursor, &entry))
-            if (entry.location.objectid == listing->location->finding.inode)
+            if (entry.location.objectid == listing->location->row.inode)
                 BW_TRY(bw_inode_paths_join(&naming->paths, subvolume, item->key.objectid,
                                            entry.name, entry.name_length, on_path, context));
     return NULL;
 }
 
 /* Lists the name that an item has in a subvolume; or else all names of the inode there. */
-static struct bw_error *list_names(struct naming *naming, struct bw_finding_location *location,
+static struct bw_error *list_names(struct naming *naming, struct bw_finding *location,
                                    const struct bw_subvolume *subvolume)
 {
-    const struct bw_finding *finding = &location->finding;
+    const struct bw_findinginfo *finding = &location->row;
     const struct bw_key key = location->end_key;
     const size_t before = location->paths.count;
     struct listing listing = {naming, location, subvolume};
@@ -490,13 +486,14 @@ static struct bw_error *list_names(struct naming *naming, struct bw_finding_loca
         BW_TRY(bw_fs_items(naming->check->fs, &subvolume->tree, key, key, on_named_item, &listing));
     return location->paths.count > before
                ? NULL
-               : bw_inode_paths_list(&naming->paths, subvolume, finding->inode, on_path, &listing);
+               : bw_inode_paths_list(&naming->paths, subvolume, or_zero(finding->inode), on_path,
+                                     &listing);
 }
 
 /* Lists names in other subvolumes whose inodes have the same sum: they share the fault. */
-static struct bw_error *list_alike(struct naming *naming, struct bw_finding_location *location)
+static struct bw_error *list_alike(struct naming *naming, struct bw_finding *location)
 {
-    struct bw_finding *finding = &location->finding;
+    struct bw_findinginfo *finding = &location->row;
     const struct bw_tree_list *trees = &naming->check->trees;
     const struct bw_listed_tree *own = bw_tree_list_find(trees, finding->tree);
     for (size_t i = 0; own && i < trees->entries.count && finding->more_subvolumes; i++) {
@@ -516,14 +513,15 @@ static struct bw_error *list_alike(struct naming *naming, struct bw_finding_loca
 /* The inodes whose names directories are to be searched for; none if the last is less than the
  * first. */
 static struct bw_lost_inodes lost_inodes(const struct naming *naming,
-                                         const struct bw_finding_location *location)
+                                         const struct bw_finding *location)
 {
-    const struct bw_finding *finding = &location->finding;
+    const struct bw_findinginfo *finding = &location->row;
     const struct bw_key *end = &location->end_key;
     const bool of_keys = location->touches == BW_TOUCHES_KEYS;
     struct bw_lost_inodes lost = {.subvolume = subvolume_of(naming, location),
-                                  .first = of_keys ? finding->key.objectid : finding->inode,
-                                  .last = finding->inode,
+                                  .first =
+                                      or_zero(of_keys ? finding->key.objectid : finding->inode),
+                                  .last = or_zero(finding->inode),
                                   .number = (size_t)(location - naming->findings)};
     if (of_keys)
         lost.last = end->objectid - (end->type <= BW_INODE_ITEM && !end->offset);
@@ -550,7 +548,7 @@ static struct bw_error *list_rest(struct naming *naming)
     if (!lost)
         return bw_error_no_memory();
     for (size_t i = 0; i < naming->count; i++) {
-        struct bw_finding_location *location = &naming->findings[i];
+        struct bw_finding *location = &naming->findings[i];
         const enum bw_touch touches = location->touches;
         if (touches == BW_TOUCHES_NOTHING || is_of_data(location) || location->paths.count ||
             !subvolume_of(naming, location))
@@ -568,12 +566,12 @@ static struct bw_error *list_rest(struct naming *naming)
 
 /* Passing findings to the caller. */
 
-static struct bw_error *find_paths(struct bw_check *check, struct bw_finding_location *findings,
+static struct bw_error *find_paths(struct bw_check *check, struct bw_finding *findings,
                                    size_t count)
 {
     struct naming naming = {
         .check = check, .findings = findings, .count = count, .paths.fs = check->fs};
-    BW_AUTO_FREE struct bw_finding_location **searched = calloc(count, sizeof *searched);
+    BW_AUTO_FREE struct bw_finding **searched = calloc(count, sizeof *searched);
     BW_AUTO_FREE struct bw_address_range *ranges = calloc(count, sizeof *ranges);
     if (!searched || !ranges)
         return bw_error_no_memory();
@@ -587,40 +585,59 @@ static struct bw_error *find_paths(struct bw_check *check, struct bw_finding_loc
 }
 
 /* The image of a copy, if the device has several images. */
-static const char *image_of(const struct bw_check *check, const struct bw_finding *finding)
+static const char *image_of(const struct bw_check *check, const struct bw_findinginfo *row)
 {
-    const unsigned needed = BW_KNOWN_LOGICAL | BW_KNOWN_COPY | BW_KNOWN_DEVICE;
     struct bw_mapping mapping;
-    if (!check->fs->alternatives || (finding->known & needed) != needed)
+    if (!check->fs->alternatives || row->logical == BW_ABSENT || row->mirror == BW_ABSENT ||
+        row->devid == BW_ABSENT)
         return NULL;
     BW_AUTO_ERROR struct bw_error *error =
-        bw_fs_map(check->fs, finding->logical, 1, finding->copy, &mapping);
+        bw_fs_map(check->fs, row->logical, 1, (unsigned)row->mirror, &mapping);
     return error ? NULL : bw_fs_alternative(check->fs, mapping.devid, mapping.alternative);
 }
 
-static struct bw_error *visit_one_finding(const struct bw_check *check,
-                                          struct bw_finding_location *location)
+/* Completes the row of a finding, and passes it to the caller. */
+static struct bw_error *visit_row(const struct bw_check *check, enum bw_code_number number,
+                                  const char *message, struct bw_finding *finding)
 {
-    location->finding.image = image_of(check, &location->finding);
-    location->finding.paths = location->paths.items;
-    location->finding.path_count = location->paths.count;
-    return check->options->visit(check->options->context, &location->finding);
+    const struct bw_finding_code *code = check->findings.counts[number].code;
+    struct bw_findinginfo *row = &finding->row;
+    const char *image = image_of(check, row);
+    char tree[BW_KEY_TEXT];
+    row->severity = bw_finding_severity_name(code->severity);
+    row->code = code->word;
+    row->pass = code->pass;
+    row->message = message;
+    row->paths = (struct bw_names){finding->paths.items, finding->paths.count};
+    if (row->tree != BW_ABSENT)
+        row->tree_name = bw_tree_id_text(row->tree, tree);
+    if (!row->more_paths)
+        row->more_paths = BW_ABSENT;
+    if (!row->more_subvolumes)
+        row->more_subvolumes = BW_ABSENT;
+    if (image)
+        row->device = (struct bw_bytes){image, strlen(image)};
+    return check->options->visit(check->options->context, row);
 }
 
 /* Visits a finding or, if it is about several files, one for each of them. */
-static struct bw_error *visit_finding(struct bw_check *check, struct bw_finding_location *location)
+static struct bw_error *visit_finding(struct bw_check *check, struct bw_finding *finding)
 {
-    const struct bw_finding *finding = &location->finding;
-    const size_t more = location->files.count ? location->files.count - 1 : 0;
-    struct bw_finding_count *count =
-        &check->findings.counts[finding->code - check->findings.counts[0].code];
-    if (!location->files.count)
-        return visit_one_finding(check, location);
+    const size_t more = finding->files.count ? finding->files.count - 1 : 0;
+    struct bw_finding_count *count = &check->findings.counts[finding->code];
+    BW_AUTO_BUFFER struct bw_buffer message = {0};
+    bw_escape_words(&message, finding->message);
+    bw_buffer_append_byte(&message, '\0');
+    if (message.failed)
+        return bw_error_no_memory();
+    if (!finding->files.count)
+        return visit_row(check, finding->code, message.data, finding);
     count->count += more;
-    count->repairable += finding->repairable ? more : 0;
-    location->files.items[more].finding.more_paths += location->more_files;
+    if (finding->row.repairable)
+        count->repairable += more;
+    finding->files.items[more].row.more_paths += finding->more_files;
     for (size_t i = 0; i <= more; i++)
-        BW_TRY(visit_one_finding(check, &location->files.items[i]));
+        BW_TRY(visit_row(check, finding->code, message.data, &finding->files.items[i]));
     return NULL;
 }
 
@@ -638,8 +655,7 @@ struct bw_error *bw_findings_flush(struct bw_check *check)
     for (unsigned code = 0; code < BW_CODES; code++)
         findings->counts[code].hidden += findings->in_pass[code];
     for (size_t i = 0; i < findings->waiting.count; i++)
-        findings->counts[findings->waiting.items[i].finding.code - findings->counts[0].code]
-            .hidden--;
+        findings->counts[findings->waiting.items[i].code].hidden--;
     clear_findings(findings);
     return error;
 }

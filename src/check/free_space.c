@@ -56,15 +56,11 @@ static struct bw_error *add_superblocks_of_chunk(void *context, const struct bw_
 }
 
 /* For sources: a location about the present block group, with the key of its item in a tree. */
-static struct bw_finding_location free_space_location(const struct bw_free_space *self,
-                                                      uint64_t tree, const struct bw_key *key)
+static struct bw_finding free_space_location(const struct bw_free_space *self, uint64_t tree,
+                                             const struct bw_key *key)
 {
-    return (struct bw_finding_location){
-        .finding = {.known = BW_KNOWN_TREE | BW_KNOWN_KEY | BW_KNOWN_LOGICAL | BW_KNOWN_LENGTH,
-                    .tree = tree,
-                    .key = *key,
-                    .logical = self->group->start,
-                    .length = self->group->length}};
+    return BW_FINDING(BW_TOUCHES_NOTHING, .tree = tree, .key = *key, .logical = self->group->start,
+                      .length = self->group->length);
 }
 
 /* For sources: bytes of superblocks in the present block group. */
@@ -155,10 +151,10 @@ static void report_difference(const struct bw_free_space *self)
     const char *name = self->source->name;
     const bool only_found =
         wanted->start == wanted->end || (found->end && found->start < wanted->start);
-    struct bw_finding_location location = self->source->location(self);
+    struct bw_finding location = self->source->location(self);
     const struct bw_span *first = only_found ? found : wanted;
-    location.finding.logical = first->start;
-    location.finding.length = first->end - first->start;
+    location.row.logical = first->start;
+    location.row.length = first->end - first->start;
     if (found->end && found->start == wanted->start)
         bw_check_find(self->check, self->source->differs, &location,
                       "%" PRIu64 " bytes are free, the %s has %" PRIu64,
@@ -198,7 +194,7 @@ struct bw_error *bw_free_space_end(struct bw_free_space *self, struct bw_error *
 
 enum { BITMAPS = 1 }; /* flag of FREE_SPACE_INFO */
 
-static struct bw_finding_location tree_location(const struct bw_free_space *self)
+static struct bw_finding tree_location(const struct bw_free_space *self)
 {
     const struct bw_key key = {self->group->start, BW_FREE_SPACE_INFO, self->group->length};
     return free_space_location(self, BW_FREE_SPACE_TREE, &key);
@@ -335,7 +331,7 @@ static void check_kind(const struct bw_free_space *self)
         (key->type != BW_FREE_SPACE_BITMAP && key->type != BW_FREE_SPACE_EXTENT) ||
         promised == (key->type == BW_FREE_SPACE_BITMAP))
         return;
-    const struct bw_finding_location location = tree_location(self);
+    const struct bw_finding location = tree_location(self);
     bw_check_find(self->check, BW_CODE_free_space_item, &location,
                   "flags %" PRIu32 ", but its records are %s", self->flags,
                   promised ? "extents" : "bitmaps");
@@ -355,7 +351,7 @@ static struct bw_error *enter_tree_group(struct bw_free_space *self)
     self->known = read_info(self);
     /* With the remap-tree feature, nothing is allocated in ranges that were moved away. */
     if (!self->known && !loss && !(group->flags & (BW_GROUP_REMAPPED | BW_GROUP_METADATA_REMAP))) {
-        const struct bw_finding_location location = tree_location(self);
+        const struct bw_finding location = tree_location(self);
         bw_check_find(self->check, BW_CODE_free_space_missing, &location,
                       "the free space tree lacks this block group");
     }
@@ -367,29 +363,24 @@ static struct bw_error *enter_tree_group(struct bw_free_space *self)
 
 static void leave_tree_group(const struct bw_free_space *self)
 {
-    const struct bw_finding_location location = tree_location(self);
+    const struct bw_finding location = tree_location(self);
     if (self->run_count != self->promised)
         bw_check_find(self->check, BW_CODE_free_space_count, &location,
                       "%" PRIu64 " run%s, the block group has %" PRIu64, self->promised,
                       bw_plural(self->promised), self->run_count);
 }
 
-static struct bw_finding_location location_of_extra(const struct bw_key *key)
+static struct bw_finding location_of_extra(const struct bw_key *key)
 {
-    return (struct bw_finding_location){
-        .finding = {.known = BW_KNOWN_TREE | BW_KNOWN_KEY | BW_KNOWN_LOGICAL | BW_KNOWN_LENGTH,
-                    .tree = BW_FREE_SPACE_TREE,
-                    .key = *key,
-                    .logical = key->objectid,
-                    .length = key->offset}};
+    return BW_FINDING(BW_TOUCHES_NOTHING, .tree = BW_FREE_SPACE_TREE, .key = *key,
+                      .logical = key->objectid, .length = key->offset);
 }
 
 /* mkfs.btrfs before 6.16.1 kept the records of the block groups that it began with, and that lie
  * before all others. They are no news, so their note is short. */
 static void report_leftovers(const struct bw_free_space *self)
 {
-    const struct bw_finding_location location = {
-        .finding = {.known = BW_KNOWN_TREE, .tree = BW_FREE_SPACE_TREE}};
+    const struct bw_finding location = BW_FINDING(BW_TOUCHES_NOTHING, .tree = BW_FREE_SPACE_TREE);
     if (self->leftover_count)
         bw_check_find(self->check, BW_CODE_free_space_extra, &location,
                       "%zu block group%s left behind by mkfs.btrfs before 6.16.1",
@@ -399,7 +390,7 @@ static void report_leftovers(const struct bw_free_space *self)
 static void report_extra(const struct bw_free_space *self, enum bw_code_number code,
                          const struct bw_key *key, size_t count, const char *problem)
 {
-    const struct bw_finding_location location = location_of_extra(key);
+    const struct bw_finding location = location_of_extra(key);
     if (count)
         bw_check_find(self->check, code, &location, "from here on, %s: %zu", problem, count);
 }
@@ -439,7 +430,7 @@ static struct bw_error *begin_tree(struct bw_free_space *self)
     const uint64_t features = check->fs->superblock.compat_ro_flags,
                    wanted = BW_COMPAT_RO_FREE_SPACE_TREE | BW_COMPAT_RO_FREE_SPACE_TREE_VALID;
     if ((features & wanted) == BW_COMPAT_RO_FREE_SPACE_TREE)
-        bw_check_find(check, BW_CODE_free_space_invalid, &(struct bw_finding_location){0},
+        bw_check_find(check, BW_CODE_free_space_invalid, NULL,
                       "the free space tree is marked as invalid: the next mount rebuilds it");
     if ((features & wanted) != wanted || !bw_tree_list_find(&check->trees, BW_FREE_SPACE_TREE))
         return NULL;
@@ -500,7 +491,7 @@ __attribute__((format(printf, 2, 3))) static bool damaged(struct bw_space_cache 
     va_start(arguments, format);
     vsnprintf(message, sizeof message, format, arguments);
     va_end(arguments);
-    const struct bw_finding_location location = cache->self->source->location(cache->self);
+    const struct bw_finding location = cache->self->source->location(cache->self);
     if (!cache->missing)
         bw_check_find(cache->self->check, BW_CODE_space_cache_damaged, &location, "%s", message);
     return false;
@@ -659,7 +650,7 @@ static bool has_right_total(struct bw_space_cache *cache)
     const struct bw_free_space *self = cache->self;
     const struct bw_checked_group *group = self->group;
     const uint64_t free = group->length - group->used - free_space_superblocks(self);
-    const struct bw_finding_location location = self->source->location(self);
+    const struct bw_finding location = self->source->location(self);
     if (cache->total != free)
         bw_check_find(self->check, BW_CODE_space_cache_stale, &location,
                       "the space cache has %" PRIu64 " bytes, %" PRIu64 " are free", cache->total,
@@ -711,7 +702,7 @@ static bool is_in_use(struct bw_space_cache *cache, struct bw_error **error)
     if (*error || unknown || !inode.size || !inode.generation || !cache->entries)
         return false;
     cache->file.size = inode.size < INT64_MAX ? inode.size : INT64_MAX;
-    const struct bw_finding_location location = self->source->location(self);
+    const struct bw_finding location = self->source->location(self);
     if (inode.generation != cache->generation)
         bw_check_find(self->check, BW_CODE_space_cache_stale, &location,
                       "the space cache is of generation %" PRIu64 ", its file of %" PRIu64,
@@ -743,7 +734,7 @@ static bool next_cache_run(struct bw_free_space *self, struct bw_span *run)
     return true;
 }
 
-static struct bw_finding_location cache_location(const struct bw_free_space *self)
+static struct bw_finding cache_location(const struct bw_free_space *self)
 {
     const struct bw_key key = key_of(self);
     return free_space_location(self, BW_ROOT_TREE, &key);
@@ -783,7 +774,7 @@ static struct bw_error *begin_space_cache(struct bw_free_space *self)
         generation == UINT64_MAX || fs->is_past) /* caches are written in place */
         return NULL;
     if (generation != superblock->generation) {
-        bw_check_find(self->check, BW_CODE_space_cache_stale, &(struct bw_finding_location){0},
+        bw_check_find(self->check, BW_CODE_space_cache_stale, NULL,
                       "the space caches are of generation %" PRIu64 ", the last one is %" PRIu64,
                       generation, superblock->generation);
         return NULL;

@@ -18,7 +18,7 @@ struct bw_free_space_source {
     const char *name; /**< in messages */
     enum bw_code_number differs;
     /** A location about the present block group. */
-    struct bw_finding_location (*location)(const struct bw_free_space *self);
+    struct bw_finding (*location)(const struct bw_free_space *self);
     /** Goes on to the present block group, and sets `known`. Fails only if memory runs out. */
     struct bw_error *(*enter)(struct bw_free_space *self);
     /** The next run of the block group; they ascend, and may touch. False at the end. */

@@ -194,21 +194,18 @@ bool bw_incomplete_chunks_leaf(struct bw_check *check, uint64_t tree, const stru
 
 /* Findings. */
 
-static struct bw_finding_location location_of(const struct bw_checked_chunk *chunk)
+static struct bw_finding location_of(const struct bw_checked_chunk *chunk)
 {
-    return (struct bw_finding_location){
-        .finding = {.known = BW_KNOWN_TREE | BW_KNOWN_KEY | BW_KNOWN_LOGICAL | BW_KNOWN_LENGTH,
-                    .tree = BW_CHUNK_TREE,
-                    .key = {BW_FIRST_CHUNK, BW_CHUNK_ITEM, chunk->logical},
-                    .logical = chunk->logical,
-                    .length = chunk->length}};
+    return BW_FINDING(BW_TOUCHES_NOTHING, .tree = BW_CHUNK_TREE,
+                      .key = {BW_FIRST_CHUNK, BW_CHUNK_ITEM, chunk->logical},
+                      .logical = chunk->logical, .length = chunk->length);
 }
 
 /* Without the extent tree, the used bytes of the block group are an upper bound of the loss. */
 static void report_group(struct bw_check *check, const struct bw_checked_chunk *chunk)
 {
     const struct bw_checked_group *group = bw_check_group(check, chunk->logical);
-    const struct bw_finding_location location = location_of(chunk);
+    const struct bw_finding location = location_of(chunk);
     const struct counted *counted = counted_of(check, chunk);
     if (group && group->used)
         bw_check_find(check, BW_CODE_chunk_unreadable, &location,
@@ -233,7 +230,7 @@ static bool may_have_more_files(const struct bw_check *check)
 
 static void report_data(struct bw_check *check, const struct bw_checked_chunk *chunk)
 {
-    const struct bw_finding_location location = location_of(chunk);
+    const struct bw_finding location = location_of(chunk);
     const struct counted *counted = counted_of(check, chunk);
     if (!counted->files && may_have_more_files(check))
         bw_check_find(check, BW_CODE_chunk_unreadable, &location,
@@ -252,7 +249,7 @@ static void report_data(struct bw_check *check, const struct bw_checked_chunk *c
 
 static void report_blocks(struct bw_check *check, const struct bw_checked_chunk *chunk)
 {
-    const struct bw_finding_location location = location_of(chunk);
+    const struct bw_finding location = location_of(chunk);
     const struct counted *counted = counted_of(check, chunk);
     bw_check_find(check, BW_CODE_chunk_unreadable, &location,
                   "%u of %u stripes are on missing devices: %" PRIu64

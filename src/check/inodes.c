@@ -86,16 +86,11 @@ enum {
 };
 
 /* The location of a finding about an inode of the tree, and an item of it. */
-static struct bw_finding_location inode_location(const struct examination *examination,
-                                                 uint64_t inode, struct bw_key key)
+static struct bw_finding inode_location(const struct examination *examination, uint64_t inode,
+                                        struct bw_key key)
 {
-    return (struct bw_finding_location){
-        .finding = {.known = BW_KNOWN_TREE | BW_KNOWN_KEY | BW_KNOWN_INODE,
-                    .tree = examination->tree->tree.id,
-                    .key = key,
-                    .inode = inode,
-                    .more_subvolumes = examination->more_subvolumes},
-        .touches = BW_TOUCHES_INODE};
+    return BW_FINDING(BW_TOUCHES_INODE, .tree = examination->tree->tree.id, .key = key,
+                      .inode = inode, .more_subvolumes = examination->more_subvolumes);
 }
 
 /* Whether any key in a range, both ends included, is lost. */
@@ -171,8 +166,7 @@ static struct bw_error *add_file_extent(struct examination *examination, const s
         return add_lost_item(examination, &item->key);
     present->extents++;
     if (item->key.offset < present->end && !present->overlaps && !examination->collecting) {
-        const struct bw_finding_location location =
-            inode_location(examination, present->number, item->key);
+        const struct bw_finding location = inode_location(examination, present->number, item->key);
         bw_check_find(examination->check, BW_CODE_file_overlap, &location,
                       "begins before %" PRIu64 ", where the previous extent ends", present->end);
     }
@@ -228,8 +222,7 @@ static struct bw_error *add_item_of_inode(struct examination *examination,
 }
 
 /* An entry that is missing on one side makes the sums differ: that is found by its name. */
-static void check_directory(struct examination *examination,
-                            const struct bw_finding_location *location)
+static void check_directory(struct examination *examination, const struct bw_finding *location)
 {
     const struct present_inode *present = &examination->present;
     if (present->inode.size != present->item_names * 2 &&
@@ -242,8 +235,7 @@ static void check_directory(struct examination *examination,
                       "the top directory has no reference to itself");
 }
 
-static void check_target(struct examination *examination,
-                         const struct bw_finding_location *location)
+static void check_target(struct examination *examination, const struct bw_finding *location)
 {
     const struct present_inode *present = &examination->present;
     const struct bw_fs *fs = examination->check->fs;
@@ -267,7 +259,7 @@ static bool has_wrong_bytes(const struct present_inode *present)
                                      : present->bytes > present->inode.bytes;
 }
 
-static void check_file(struct examination *examination, const struct bw_finding_location *location)
+static void check_file(struct examination *examination, const struct bw_finding *location)
 {
     const struct present_inode *present = &examination->present;
     const uint64_t size = bw_covered_size(examination->check->fs, &present->inode);
@@ -293,7 +285,7 @@ static void check_file(struct examination *examination, const struct bw_finding_
 static void check_present(struct examination *examination)
 {
     const struct present_inode *present = &examination->present;
-    const struct bw_finding_location location = inode_location(
+    const struct bw_finding location = inode_location(
         examination, present->number, (struct bw_key){present->number, BW_INODE_ITEM, 0});
     const uint8_t type = bw_file_type_of_mode(present->inode.mode);
     if (!present->has_item) {
@@ -480,10 +472,10 @@ static bool index_lost(const struct examination *examination, const struct name 
 }
 
 /* The location of a finding about a name: its path is read from an item that has it. */
-static struct bw_finding_location name_location(const struct examination *examination,
-                                                const struct name *name, struct bw_key key)
+static struct bw_finding name_location(const struct examination *examination,
+                                       const struct name *name, struct bw_key key)
 {
-    struct bw_finding_location location = inode_location(examination, name->any->inode, key);
+    struct bw_finding location = inode_location(examination, name->any->inode, key);
     location.touches = BW_TOUCHES_NAME;
     location.end_key = name->index ? index_key(name)
                        : name->item
@@ -496,7 +488,7 @@ static void check_entries(struct examination *examination, const struct name *na
 {
     const bool no_item = !name->item && !item_lost(examination, name);
     const bool no_index = !name->index && !index_lost(examination, name);
-    const struct bw_finding_location location =
+    const struct bw_finding location =
         name_location(examination, name, no_item ? item_key(name) : index_key(name));
     if (no_item || no_index)
         bw_check_find(examination->check, BW_CODE_entry_missing, &location,
@@ -519,7 +511,7 @@ static void check_entry_type(struct examination *examination, const struct inode
     if (!wrong || (wrong->type == want && (!name->item || name->item->type == want)) ||
         (!inode->item && (!name->item || !name->index)))
         return;
-    const struct bw_finding_location location =
+    const struct bw_finding location =
         name_location(examination, name, wrong == name->item ? item_key(name) : index_key(name));
     bw_check_find(examination->check, BW_CODE_entry_type, &location,
                   "type of a directory entry wrong, want %s have %s", bw_file_type_name(want),
@@ -529,7 +521,7 @@ static void check_entry_type(struct examination *examination, const struct inode
 static void check_reference(struct examination *examination, const struct inode *inode,
                             const struct name *name)
 {
-    const struct bw_finding_location location = name_location(
+    const struct bw_finding location = name_location(
         examination, name, (struct bw_key){inode->number, BW_INODE_REF, name->any->directory});
     if (name->references > 1)
         bw_check_find(examination->check, BW_CODE_inode_ref_duplicate, &location,
@@ -563,7 +555,7 @@ static void check_links(struct examination *examination, const struct inode *ino
 {
     const struct bw_key key = {inode->number, BW_INODE_ITEM, 0};
     const struct bw_key orphan = {BW_ORPHAN, BW_ORPHAN_ITEM, inode->number};
-    const struct bw_finding_location location = inode_location(examination, inode->number, key);
+    const struct bw_finding location = inode_location(examination, inode->number, key);
     if (!inode->item) {
         if (inode->names && !inode->has_items && !is_lost(examination, key, key))
             bw_check_find(examination->check, BW_CODE_inode_missing, &location,

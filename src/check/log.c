@@ -117,13 +117,9 @@ static struct bw_error *compare_data(struct log_check *self, uint64_t logical, u
 static void report_missing(const struct log_check *self, const struct stored *stored,
                            uint64_t logical, uint64_t length)
 {
-    const struct bw_finding_location location = {
-        .finding = {.known = BW_KNOWN_TREE | BW_KNOWN_INODE | BW_KNOWN_LOGICAL | BW_KNOWN_LENGTH,
-                    .tree = self->subvolume,
-                    .inode = stored->inode,
-                    .logical = logical,
-                    .length = length},
-        .touches = BW_TOUCHES_INODE};
+    const struct bw_finding location =
+        BW_FINDING(BW_TOUCHES_INODE, .tree = self->subvolume, .inode = stored->inode,
+                   .logical = logical, .length = length);
     bw_check_find(self->check, BW_CODE_log_checksum, &location,
                   "neither the log nor the checksum tree has checksums of these data");
 }
@@ -236,9 +232,8 @@ static struct bw_error *check_logs(struct trees *trees)
 static struct bw_error *report_refused(void *context, uint64_t subvolume, uint64_t inode,
                                        const char *names)
 {
-    const struct bw_finding_location location = {
-        .finding = {.known = BW_KNOWN_TREE | BW_KNOWN_INODE, .tree = subvolume, .inode = inode},
-        .touches = BW_TOUCHES_INODE};
+    const struct bw_finding location =
+        BW_FINDING(BW_TOUCHES_INODE, .tree = subvolume, .inode = inode);
     bw_check_find(context, BW_CODE_log_refused, &location,
                   "the log gives the directory several names: %s", names);
     return NULL;

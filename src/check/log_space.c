@@ -78,16 +78,13 @@ static int by_range(const void *first, const void *second)
     return BW_COMPARE_ALL(left, right);
 }
 
-static struct bw_finding_location location_of(const struct claim *claim)
+static struct bw_finding location_of(const struct claim *claim)
 {
-    struct bw_finding_location location = {
-        .finding = {.known = BW_KNOWN_TREE | BW_KNOWN_LOGICAL | BW_KNOWN_LENGTH,
-                    .tree = claim->inode ? claim->subvolume : BW_TREE_LOG,
-                    .logical = claim->start,
-                    .length = claim->end - claim->start}};
+    struct bw_finding location =
+        BW_FINDING(BW_TOUCHES_NOTHING, .tree = claim->inode ? claim->subvolume : BW_TREE_LOG,
+                   .logical = claim->start, .length = claim->end - claim->start);
     if (claim->inode) {
-        location.finding.known |= BW_KNOWN_INODE;
-        location.finding.inode = claim->inode;
+        location.row.inode = claim->inode;
         location.touches = BW_TOUCHES_INODE;
     }
     return location;
@@ -166,7 +163,7 @@ struct bw_error *bw_log_data_ranges(struct bw_check *check, struct bw_range_set 
 static void check_chunk(struct bw_check *check, const struct claim *claim)
 {
     const struct bw_checked_chunk *chunk = bw_check_chunk(check, claim->start);
-    const struct bw_finding_location location = location_of(claim);
+    const struct bw_finding location = location_of(claim);
     const uint64_t kinds = claim->inode ? BW_GROUP_DATA : BW_GROUP_METADATA | BW_GROUP_SYSTEM;
     if (!chunk && !claim->inode)
         return; /* found when the block was to be read */
@@ -223,7 +220,7 @@ static struct bw_error *check_extent(struct bw_check *check, struct bw_leaf_find
     BW_TRY(find_before(check, finder, claim->end, &extent));
     const bool same = claim->inode && !extent.is_block && extent.bytenr == claim->start &&
                       extent.length == claim->end - claim->start;
-    const struct bw_finding_location location = location_of(claim);
+    const struct bw_finding location = location_of(claim);
     if (!same && (extent.bytenr > claim->start ? extent.length > 0
                                                : extent.length > claim->start - extent.bytenr))
         bw_check_find(check, BW_CODE_log_overlap, &location,
@@ -257,7 +254,7 @@ static void join_equal(struct bw_log_space *space, struct bw_check *check)
         if (overlaps && before->inode && claim->inode && claim->start == before->start &&
             claim->end == before->end)
             continue;
-        const struct bw_finding_location location = location_of(claim);
+        const struct bw_finding location = location_of(claim);
         if (overlaps)
             bw_check_find(check, BW_CODE_log_overlap, &location,
                           "the log also uses %" PRIu64 " bytes at %" PRIu64,

@@ -282,14 +282,11 @@ static void report_parity(struct parity *parity, const struct row *row, unsigned
                           uint32_t first, uint32_t count, enum bw_code_number code, bool repairable)
 {
     const uint64_t offset = row->parts[part].offset + (uint64_t)first * parity->sectorsize;
-    const struct bw_finding_location location = {
-        .finding = {.known = BW_KNOWN_LOGICAL | BW_KNOWN_LENGTH | BW_KNOWN_DEVICE | BW_KNOWN_OFFSET,
-                    .repairable = repairable,
-                    .logical = row->logical,
-                    .length = (uint64_t)row->data_parts * BW_STRIPE_LENGTH,
-                    .devid = row->parts[part].devid,
-                    .offset = offset},
-        .touches = row->chunk->type & BW_GROUP_DATA ? BW_TOUCHES_DATA : BW_TOUCHES_NOTHING};
+    const struct bw_finding location =
+        BW_FINDING(row->chunk->type & BW_GROUP_DATA ? BW_TOUCHES_DATA : BW_TOUCHES_NOTHING,
+                   .repairable = repairable, .logical = row->logical,
+                   .length = (uint64_t)row->data_parts * BW_STRIPE_LENGTH,
+                   .devid = row->parts[part].devid, .offset = offset);
     bw_check_find(parity->check, code, &location, "%" PRIu32 " bytes of %s %s",
                   count * parity->sectorsize, part == row->data_parts ? "P" : "Q",
                   code == BW_CODE_parity_mismatch ? "do not match the data of the row"
@@ -509,7 +506,7 @@ struct bw_error *bw_pass_parity(struct bw_check *check)
         create_workers(&parity) ? parity_rows(check, check_rows, &parity) : bw_error_no_memory();
     free_workers(&parity);
     if (!error && parity.unchecked)
-        bw_check_find(check, BW_CODE_parity_unchecked, &(struct bw_finding_location){0},
+        bw_check_find(check, BW_CODE_parity_unchecked, NULL,
                       "%" PRIu64 " row%s stripes on missing devices", (uint64_t)parity.unchecked,
                       parity.unchecked == 1 ? " has" : "s have");
     return error;

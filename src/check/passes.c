@@ -26,11 +26,10 @@ enum {
  * were made from the streams. */
 static struct bw_error *find_stream_errors(struct bw_check *check)
 {
-    const struct bw_finding_location nowhere = {0};
     const struct bw_error *error =
         check->fs->stream_errors ? check->fs->stream_errors->causes : NULL;
     for (; error; error = error->next)
-        bw_check_find(check, BW_CODE_stream_command, &nowhere, "%s", error->message);
+        bw_check_find(check, BW_CODE_stream_command, NULL, "%s", error->message);
     return NULL;
 }
 
@@ -56,6 +55,8 @@ static const struct pass {
 static bool is_wanted(const struct bw_check *check, const struct bw_check_pass *pass)
 {
     const struct bw_check_options *options = check->options;
+    if (pass->external)
+        return false;
     if (options->quick)
         return pass->quick;
     return options->part > 1 ? options->data && pass->data : options->data || !pass->data;

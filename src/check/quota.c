@@ -127,18 +127,16 @@ static struct bw_error *charge_extent(void *context, const struct bw_item *item)
     return charge_subvolume(self, reference.source, extent.length) ? NULL : bw_error_no_memory();
 }
 
-static struct bw_finding_location location_of(uint64_t objectid, uint8_t type, uint64_t offset)
+static struct bw_finding location_of(uint64_t objectid, uint8_t type, uint64_t offset)
 {
-    return (struct bw_finding_location){.finding = {.known = BW_KNOWN_TREE | BW_KNOWN_KEY,
-                                                    .tree = BW_QUOTA_TREE,
-                                                    .key = {objectid, type, offset}}};
+    return BW_FINDING(BW_TOUCHES_NOTHING, .tree = BW_QUOTA_TREE, .key = {objectid, type, offset});
 }
 
 /* Reports a group whose numbers are not those that were counted; does nothing if they are. */
 static void compare_numbers(struct bw_check *check, uint64_t group, struct quota_numbers has,
                             struct quota_numbers counted)
 {
-    const struct bw_finding_location location = location_of(0, BW_QGROUP_INFO, group);
+    const struct bw_finding location = location_of(0, BW_QGROUP_INFO, group);
     if (has.referenced != counted.referenced || has.exclusive != counted.exclusive)
         bw_check_find(check, BW_CODE_qgroup_count, &location,
                       "group %" PRIu64 "/%" PRIu64 " has %" PRIu64 " bytes, %" PRIu64
@@ -196,10 +194,8 @@ static void find_without_group(const struct bw_simple_quota *self, struct bw_che
         const uint64_t id = self->payers.items[i].subvolume;
         const size_t k = BW_FIRST_INDEX(j, self->groups.count, self->groups.items[j].id >= id);
         const bool has_group = k < self->groups.count && self->groups.items[k].id == id;
-        const struct bw_finding_location location = {
-            .finding = {.known = BW_KNOWN_TREE | BW_KNOWN_KEY,
-                        .tree = BW_QUOTA_TREE,
-                        .key = {0, BW_QGROUP_INFO, id}}};
+        const struct bw_finding location =
+            BW_FINDING(BW_TOUCHES_NOTHING, .tree = BW_QUOTA_TREE, .key = {0, BW_QGROUP_INFO, id});
         const bool is_subvolume =
             id == BW_TOP_SUBVOLUME || (id >= BW_FIRST_SUBVOLUME && id <= BW_LAST_SUBVOLUME);
         if (is_subvolume && !(has_group && self->groups.items[k].is_counted))
@@ -286,7 +282,7 @@ static void find_missing(const struct quota *quota)
 {
     for (size_t i = 0; i < quota->groups.count; i++) {
         const struct group *group = &quota->groups.items[i];
-        struct bw_finding_location location = location_of(0, BW_QGROUP_INFO, group->id);
+        struct bw_finding location = location_of(0, BW_QGROUP_INFO, group->id);
         if (!group->is_counted)
             bw_check_find(quota->check, BW_CODE_qgroup_missing, &location,
                           "group %" PRIu64 "/%" PRIu64 " has limits or relations, but no numbers",
@@ -323,7 +319,7 @@ static void find_one_sided(const struct quota *quota)
             struct group *other = group_of(quota, group->related[k]);
             if (!other || is_related(other, group->id))
                 continue;
-            const struct bw_finding_location location =
+            const struct bw_finding location =
                 location_of(group->id, BW_QGROUP_RELATION, other->id);
             group->is_doubtful = other->is_doubtful = true;
             bw_check_find(quota->check, BW_CODE_qgroup_relation, &location,
@@ -402,7 +398,7 @@ static const char *reason_to_skip(const struct bw_check *check,
 static bool is_stale(struct bw_check *check, const struct bw_quota_status *status)
 {
     const uint64_t present = check->fs->root_tree.root.generation;
-    const struct bw_finding_location location = location_of(0, BW_QGROUP_STATUS, 0);
+    const struct bw_finding location = location_of(0, BW_QGROUP_STATUS, 0);
     if (status->inconsistent || status->rescanning || status->simple ||
         status->generation == present)
         return false;
@@ -446,8 +442,7 @@ struct bw_error *bw_pass_quota(struct bw_check *check)
     if (error || is_stale(check, &status))
         reason = NULL;
     else if (reason)
-        bw_check_find(check, BW_CODE_qgroup_unchecked, &(struct bw_finding_location){0}, "%s",
-                      reason);
+        bw_check_find(check, BW_CODE_qgroup_unchecked, NULL, "%s", reason);
     else
         error = status.simple ? simple_quota_check(check) : count_shares(&quota);
     free_quota(&quota);

@@ -132,10 +132,9 @@ static void report_difference(struct bw_check *check, const struct fact *fact, u
 {
     bw_le64 halves[2];
     memcpy(halves, fact->uuid, sizeof halves);
-    const struct bw_finding_location location = {
-        .finding = {.known = BW_KNOWN_TREE | BW_KNOWN_KEY,
-                    .tree = BW_UUID_TREE,
-                    .key = {bw_get64(halves[0]), fact->type, bw_get64(halves[1])}}};
+    const struct bw_finding location =
+        BW_FINDING(BW_TOUCHES_NOTHING, .tree = BW_UUID_TREE,
+                   .key = {bw_get64(halves[0]), fact->type, bw_get64(halves[1])});
     if ((sides & 1u << REQUIRED) && !(sides & 1u << ENTERED))
         bw_check_find(check, BW_CODE_uuid_missing, &location,
                       "subvolume %" PRIu64 " is not entered", fact->id);
@@ -205,14 +204,12 @@ static int by_link(const void *first, const void *second)
 }
 
 /* The location of an item of the root tree. */
-static struct bw_finding_location root_location(uint64_t objectid, uint8_t type, uint64_t offset)
+static struct bw_finding root_location(uint64_t objectid, uint8_t type, uint64_t offset)
 {
-    return (struct bw_finding_location){.finding = {.known = BW_KNOWN_TREE | BW_KNOWN_KEY,
-                                                    .tree = BW_ROOT_TREE,
-                                                    .key = {objectid, type, offset}}};
+    return BW_FINDING(BW_TOUCHES_NOTHING, .tree = BW_ROOT_TREE, .key = {objectid, type, offset});
 }
 
-static struct bw_finding_location location_of(const struct root_side *side)
+static struct bw_finding location_of(const struct root_side *side)
 {
     return side->is_backref ? root_location(side->child, BW_ROOT_BACKREF, side->parent)
                             : root_location(side->parent, BW_ROOT_REF, side->child);
@@ -262,12 +259,8 @@ static struct bw_error *check_entry(const struct root_list *list, const struct r
     BW_TRY(bw_fs_items(list->check->fs, &parent->tree, key, key, find_entry, &search));
     if (search.found)
         return NULL;
-    const struct bw_finding_location location = {
-        .finding = {.known = BW_KNOWN_TREE | BW_KNOWN_KEY | BW_KNOWN_INODE,
-                    .tree = side->parent,
-                    .key = key,
-                    .inode = side->directory},
-        .touches = BW_TOUCHES_INODE};
+    const struct bw_finding location =
+        BW_FINDING(BW_TOUCHES_INODE, .tree = side->parent, .key = key, .inode = side->directory);
     bw_check_find(list->check, BW_CODE_root_entry, &location,
                   "no entry for subvolume %" PRIu64 ", although its ROOT_REF points here",
                   side->child);
@@ -295,7 +288,7 @@ static struct bw_error *check_entries(const struct root_list *list, const struct
 static struct bw_error *check_link(const struct root_list *list, const struct root_side *side,
                                    const struct root_side *other)
 {
-    const struct bw_finding_location location = location_of(side);
+    const struct bw_finding location = location_of(side);
     struct root_facts *child = root_facts_of(list, side->child);
     if (!child || !root_facts_of(list, side->parent)) {
         bw_check_find(list->check, BW_CODE_root_link, &location,
@@ -322,8 +315,7 @@ static void report_cycle(const struct root_list *list, const struct root_facts *
     for (const struct root_facts *next = root_facts_of(list, root->parent); next != root;
          next = root_facts_of(list, next->parent), count++)
         lowest = next->id < lowest->id ? next : lowest;
-    const struct bw_finding_location location =
-        root_location(lowest->id, BW_ROOT_BACKREF, lowest->parent);
+    const struct bw_finding location = root_location(lowest->id, BW_ROOT_BACKREF, lowest->parent);
     if (count == 1)
         bw_check_find(list->check, BW_CODE_root_cycle, &location,
                       "subvolume %" PRIu64 " contains itself", lowest->id);
@@ -461,7 +453,7 @@ static struct bw_error *on_root_item(void *context, const struct bw_item *item)
 static struct bw_error *check_orphan(const struct root_list *list, uint64_t id)
 {
     struct root_facts *root = root_facts_of(list, id);
-    const struct bw_finding_location location = root_location(BW_ORPHAN, BW_ORPHAN_ITEM, id);
+    const struct bw_finding location = root_location(BW_ORPHAN, BW_ORPHAN_ITEM, id);
     bool is_inode = false;
     if (root && !root->references) {
         root->has_orphan = true;
@@ -478,8 +470,7 @@ static struct bw_error *check_orphan(const struct root_list *list, uint64_t id)
 
 static void check_root(const struct root_list *list, const struct root_facts *root)
 {
-    const struct bw_finding_location location =
-        root_location(root->id, BW_ROOT_ITEM, root->key.offset);
+    const struct bw_finding location = root_location(root->id, BW_ROOT_ITEM, root->key.offset);
     const bool is_top = root->id == BW_TOP_SUBVOLUME;
     if (root->references && !is_top && !root->links)
         bw_check_find(list->check, BW_CODE_root_unlinked, &location,
@@ -504,8 +495,7 @@ static void check_root(const struct root_list *list, const struct root_facts *ro
 static void check_default(const struct root_list *list)
 {
     const struct root_facts *root = root_facts_of(list, list->default_id);
-    struct bw_finding_location location = root_location(BW_ROOT_TREE_DIR, BW_DIR_ITEM, 0);
-    location.finding.known &= ~(unsigned)BW_KNOWN_KEY;
+    const struct bw_finding location = BW_FINDING(BW_TOUCHES_NOTHING, .tree = BW_ROOT_TREE);
     if (list->default_id && (!root || !root->references))
         bw_check_find(list->check, BW_CODE_default_lost, &location, "subvolume %" PRIu64 " %s",
                       list->default_id, root ? "is deleted" : "does not exist");
@@ -518,8 +508,7 @@ static struct bw_error *check_inode_cache(const struct root_list *list,
     const struct bw_listed_tree *tree = bw_tree_list_find(&list->check->trees, root->id);
     const struct bw_key first = {BW_FREE_INODE, 0, 0},
                         last = {BW_FREE_INODE, UINT8_MAX, UINT64_MAX};
-    const struct bw_finding_location location = {
-        .finding = {.known = BW_KNOWN_TREE, .tree = root->id}};
+    const struct bw_finding location = BW_FINDING(BW_TOUCHES_NOTHING, .tree = root->id);
     bool found = false;
     if (!tree || tree->incomplete || root->is_dropping)
         return NULL;
@@ -535,7 +524,7 @@ static struct bw_error *compare_generation(void *context, const struct bw_item *
 {
     struct bw_check *check = context;
     const struct bw_listed_tree *tree = bw_tree_list_find(&check->trees, BW_DATA_RELOC_TREE);
-    const struct bw_finding_location location =
+    const struct bw_finding location =
         root_location(BW_DATA_RELOC_TREE, BW_ROOT_ITEM, tree->root_key.offset);
     struct bw_inode inode;
     if (bw_inode_decode(item, &inode) && inode.generation != tree->root_key.offset)
@@ -561,8 +550,7 @@ static struct bw_error *check_received(const struct root_list *list, const struc
 {
     struct bw_fs *fs = list->check->fs;
     const struct bw_subvolume *subvolume = bw_subvolume_by_id(fs, root->id);
-    const struct bw_finding_location location =
-        root_location(root->id, BW_ROOT_ITEM, root->key.offset);
+    const struct bw_finding location = root_location(root->id, BW_ROOT_ITEM, root->key.offset);
     struct bw_subvolume_info info;
     bool is_changed = false;
     if (!subvolume || !root->references)
@@ -582,13 +570,12 @@ static struct bw_error *check_received(const struct root_list *list, const struc
 static void check_relocation(const struct root_list *list)
 {
     if (list->relocations)
-        bw_check_find(list->check, BW_CODE_relocation, &(struct bw_finding_location){0},
-                      "%" PRIu64 " relocation tree%s, %s", list->relocations,
-                      bw_plural(list->relocations),
+        bw_check_find(list->check, BW_CODE_relocation, NULL, "%" PRIu64 " relocation tree%s, %s",
+                      list->relocations, bw_plural(list->relocations),
                       list->has_balance ? "of a balance that was interrupted"
                                         : "and no balance is under way");
     else if (list->has_balance)
-        bw_check_find(list->check, BW_CODE_relocation, &(struct bw_finding_location){0},
+        bw_check_find(list->check, BW_CODE_relocation, NULL,
                       "a balance is paused or was interrupted");
 }
 

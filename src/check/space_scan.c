@@ -27,15 +27,11 @@ struct checksum_runs {
     bool log_known;             /* all of them are in `in_log` */
 };
 
-static struct bw_finding_location checksum_location(const struct checksum_runs *self,
-                                                    uint64_t logical, uint64_t length)
+static struct bw_finding checksum_location(const struct checksum_runs *self, uint64_t logical,
+                                           uint64_t length)
 {
-    return (struct bw_finding_location){
-        .finding = {.known = BW_KNOWN_TREE | BW_KNOWN_KEY | BW_KNOWN_LOGICAL | BW_KNOWN_LENGTH,
-                    .tree = BW_CSUM_TREE,
-                    .key = self->stream.item.key,
-                    .logical = logical,
-                    .length = length}};
+    return BW_FINDING(BW_TOUCHES_NOTHING, .tree = BW_CSUM_TREE, .key = self->stream.item.key,
+                      .logical = logical, .length = length);
 }
 
 /* Whether the present item adds checksums to those before it. */
@@ -50,8 +46,7 @@ static bool begin_item(struct checksum_runs *self)
     if (start + length < start)
         return false; /* tree_items.c finds that it is not aligned */
     if (start < self->item_end) {
-        const struct bw_finding_location location =
-            checksum_location(self, start, self->item_end - start);
+        const struct bw_finding location = checksum_location(self, start, self->item_end - start);
         bw_check_find(self->check, BW_CODE_checksum_overlap, &location,
                       "the item before it reaches into the item");
     }
@@ -95,7 +90,7 @@ static void report_orphaned(const struct checksum_runs *self, uint64_t start, ui
     while (self->log_known && start < end) {
         uint64_t until = end;
         const bool in_log = bw_range_set_has(&self->in_log, start, &until);
-        const struct bw_finding_location location = checksum_location(self, start, until - start);
+        const struct bw_finding location = checksum_location(self, start, until - start);
         if (!in_log)
             bw_check_find(self->check, BW_CODE_checksum_orphaned, &location,
                           "checksums of bytes that belong to no data extent");
@@ -163,22 +158,18 @@ struct space {
     uint64_t counted; /* its references */
 };
 
-static struct bw_finding_location location_of(const struct space *space, const struct bw_key *key,
-                                              uint64_t logical, uint64_t length)
+static struct bw_finding location_of(const struct space *space, const struct bw_key *key,
+                                     uint64_t logical, uint64_t length)
 {
-    return (struct bw_finding_location){
-        .finding = {.known = BW_KNOWN_TREE | BW_KNOWN_KEY | BW_KNOWN_LOGICAL | BW_KNOWN_LENGTH,
-                    .tree = space->extents.tree,
-                    .key = *key,
-                    .logical = logical,
-                    .length = length}};
+    return BW_FINDING(BW_TOUCHES_NOTHING, .tree = space->extents.tree, .key = *key,
+                      .logical = logical, .length = length);
 }
 
 /* A finding about the present extent touches the files that use it. */
-static struct bw_finding_location location_of_extent(const struct space *space)
+static struct bw_finding location_of_extent(const struct space *space)
 {
     const struct bw_extent_entry *extent = &space->extent;
-    struct bw_finding_location location =
+    struct bw_finding location =
         location_of(space, &space->extent_key, extent->bytenr, extent->length);
     location.touches = extent->is_block ? BW_TOUCHES_NOTHING : BW_TOUCHES_DATA;
     return location;
@@ -200,9 +191,9 @@ static void leave_group(struct space *space)
     if (group->unsure || group->counted == group->used ||
         (group->flags & (BW_GROUP_METADATA_REMAP | BW_GROUP_REMAPPED)))
         return;
-    struct bw_finding_location location = location_of(space, &key, group->start, group->length);
+    struct bw_finding location = location_of(space, &key, group->start, group->length);
     if (check->fs->block_group_tree.id)
-        location.finding.tree = BW_BLOCK_GROUP_TREE;
+        location.row.tree = BW_BLOCK_GROUP_TREE;
     bw_check_find(check, BW_CODE_group_used, &location,
                   "%" PRIu64 " bytes used, its extents have %" PRIu64, group->used, group->counted);
 }
@@ -238,7 +229,7 @@ static void check_kind(struct space *space)
         is_block ? flags & (BW_GROUP_METADATA | BW_GROUP_SYSTEM) : flags & BW_GROUP_DATA;
     if (right)
         return;
-    const struct bw_finding_location location = location_of_extent(space);
+    const struct bw_finding location = location_of_extent(space);
     bw_check_find(space->check, BW_CODE_extent_kind, &location,
                   is_block ? "a tree block in a block group of data"
                            : "data in a block group of tree blocks");
@@ -259,7 +250,7 @@ static void count_extent(struct space *space)
     const struct bw_extent_entry *extent = &space->extent;
     const uint64_t end = extent->bytenr + extent->length;
     if (extent->bytenr < space->position) {
-        const struct bw_finding_location location = location_of_extent(space);
+        const struct bw_finding location = location_of_extent(space);
         bw_check_find(space->check, BW_CODE_extent_overlap, &location,
                       "the previous extent ends at %" PRIu64, space->position);
     } else if (space->position < extent->bytenr) {
@@ -281,7 +272,7 @@ static struct bw_error *add_extent(struct space *space)
     if (inside == extent->length) {
         count_extent(space);
     } else if (inside || !bw_check_chunk(space->check, extent->bytenr)) {
-        const struct bw_finding_location location = location_of_extent(space);
+        const struct bw_finding location = location_of_extent(space);
         bw_check_find(space->check, BW_CODE_extent_outside, &location,
                       "the extent is not inside a block group");
     }
@@ -308,7 +299,7 @@ static void end_extent(struct space *space, bool complete)
         space->has_extent = false;
         return;
     }
-    const struct bw_finding_location location = location_of_extent(space);
+    const struct bw_finding location = location_of_extent(space);
     if (extent->references)
         bw_check_find(space->check, BW_CODE_extent_count, &location,
                       "references: %" PRIu64 ", the extent tree has %" PRIu64, extent->references,
@@ -358,8 +349,7 @@ static void on_keyed_reference(struct space *space)
         return;
     if (!mine)
         reference.length = 0;
-    const struct bw_finding_location location =
-        location_of(space, &item->key, item->key.objectid, 0);
+    const struct bw_finding location = location_of(space, &item->key, item->key.objectid, 0);
     if (!mine && !space->unsure)
         bw_check_find(space->check, BW_CODE_reference_alone, &location,
                       "a reference to an extent that has no item");
@@ -370,7 +360,7 @@ static void on_keyed_reference(struct space *space)
 static void on_block_group(struct space *space)
 {
     const struct bw_item *item = &space->extents.item;
-    const struct bw_finding_location location =
+    const struct bw_finding location =
         location_of(space, &item->key, item->key.objectid, item->key.offset);
     if (bw_check_group(space->check, item->key.objectid))
         return;
@@ -419,7 +409,7 @@ static void check_sum(struct bw_check *check)
     if (check->fs->root_tree.root.bytenr != check->fs->superblock.root.bytenr)
         return; /* an older one */
     if (!check->groups.incomplete && sum != check->fs->superblock.bytes_used)
-        bw_check_find(check, BW_CODE_super_used, &(struct bw_finding_location){0},
+        bw_check_find(check, BW_CODE_super_used, NULL,
                       "%" PRIu64 " bytes used, the block groups have %" PRIu64,
                       check->fs->superblock.bytes_used, sum);
 }

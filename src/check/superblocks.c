@@ -64,11 +64,9 @@ struct backup {
 static void report_backup(const struct backup *backup, const char *member, uint64_t has,
                           uint64_t is)
 {
-    const struct bw_finding_location location = {
-        .finding = {.known = BW_KNOWN_TREE | BW_KNOWN_LOGICAL | BW_KNOWN_LENGTH,
-                    .tree = backup->tree,
-                    .logical = backup->root.bytenr,
-                    .length = backup->check->fs->superblock.nodesize}};
+    const struct bw_finding location =
+        BW_FINDING(BW_TOUCHES_NOTHING, .tree = backup->tree, .logical = backup->root.bytenr,
+                   .length = backup->check->fs->superblock.nodesize);
     bw_check_find(backup->check, BW_CODE_backup_root, &location,
                   "%s %" PRIu64 " in backup root %u, the root has %" PRIu64, member, has,
                   backup->number, is);
@@ -281,23 +279,21 @@ static const struct {
     {40, BW_CODE_half_done, "a change of the checksums of tree blocks has not come to its end"},
 };
 
-static const struct bw_finding_location nothing;
-
 static void check_flags(struct bw_check *check)
 {
     uint64_t left = check->fs->superblock.flags & ~UINT64_C(3) & ~BW_SUPER_FLAG_SEEDING;
     if (check->fs->is_dump)
-        bw_check_find(check, BW_CODE_metadump, &nothing, "a metadump of btrfs-image, without data");
+        bw_check_find(check, BW_CODE_metadump, NULL, "a metadump of btrfs-image, without data");
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
         if (left >> flags[i].bit & 1)
-            bw_check_find(check, flags[i].code, &nothing, "%s", flags[i].message);
+            bw_check_find(check, flags[i].code, NULL, "%s", flags[i].message);
         left &= ~(UINT64_C(1) << flags[i].bit);
     }
     if (left)
-        bw_check_find(check, BW_CODE_super_flags, &nothing, "unknown flags 0x%" PRIx64, left);
+        bw_check_find(check, BW_CODE_super_flags, NULL, "unknown flags 0x%" PRIx64, left);
     const uint64_t features = check->fs->superblock.compat_ro_flags & ~known_compat_ro;
     if (features)
-        bw_check_find(check, BW_CODE_feature_unknown, &nothing,
+        bw_check_find(check, BW_CODE_feature_unknown, NULL,
                       "unknown features that matter to writers, compat_ro_flags 0x%" PRIx64,
                       features);
 }
@@ -308,12 +304,12 @@ static void check_features(struct bw_check *check)
     const struct bw_superblock *superblock = &check->fs->superblock;
     const uint64_t bits = superblock->compat_ro_flags;
     if ((bits & BW_COMPAT_RO_FREE_SPACE_TREE_VALID) && !(bits & BW_COMPAT_RO_FREE_SPACE_TREE))
-        bw_check_find(check, BW_CODE_feature_bits, &nothing,
+        bw_check_find(check, BW_CODE_feature_bits, NULL,
                       "compat_ro_flags has FREE_SPACE_TREE_VALID, but not FREE_SPACE_TREE");
     if ((bits & BW_COMPAT_RO_BLOCK_GROUP_TREE) &&
         !((bits & BW_COMPAT_RO_FREE_SPACE_TREE_VALID) &&
           superblock->incompat_flags & BW_INCOMPAT_NO_HOLES))
-        bw_check_find(check, BW_CODE_super_values, &nothing,
+        bw_check_find(check, BW_CODE_super_values, NULL,
                       "the feature block-group-tree without a valid free space tree or no-holes: "
                       "a mount refuses that");
 }
@@ -322,11 +318,9 @@ static void check_features(struct bw_check *check)
 static void check_used_root(struct bw_check *check, const struct bw_tree *used,
                             const struct bw_root_pointer *promised)
 {
-    const struct bw_finding_location location = {
-        .finding = {.known = BW_KNOWN_TREE | BW_KNOWN_LOGICAL | BW_KNOWN_LENGTH,
-                    .tree = used->id,
-                    .logical = promised->bytenr,
-                    .length = check->fs->superblock.nodesize}};
+    const struct bw_finding location =
+        BW_FINDING(BW_TOUCHES_NOTHING, .tree = used->id, .logical = promised->bytenr,
+                   .length = check->fs->superblock.nodesize);
     const bool is_same = used->root.bytenr == promised->bytenr;
     if (used->root.generation == promised->generation && !is_same)
         bw_check_find(check, BW_CODE_root_lost, &location,
@@ -347,8 +341,7 @@ static void check_used_root(struct bw_check *check, const struct bw_tree *used,
 static struct bw_error *report_device(void *context, const struct bw_device_info *device)
 {
     struct bw_check *check = context;
-    const struct bw_finding_location location = {
-        .finding = {.known = BW_KNOWN_DEVICE, .devid = device->devid}};
+    const struct bw_finding location = BW_FINDING(BW_TOUCHES_NOTHING, .devid = device->devid);
     if (device->state == BW_DEVICE_MISSING)
         bw_check_find(check, BW_CODE_device_missing, &location, "the device was not given");
     else if (device->state == BW_DEVICE_STALE)
@@ -361,7 +354,7 @@ static struct bw_error *report_device(void *context, const struct bw_device_info
 static struct bw_error *report_balance(void *context, const struct bw_item *item)
 {
     (void)item;
-    bw_check_find(context, BW_CODE_operation_open, &nothing, "the next mount continues a balance");
+    bw_check_find(context, BW_CODE_operation_open, NULL, "the next mount continues a balance");
     return NULL;
 }
 
@@ -373,8 +366,8 @@ static struct bw_error *report_replacement(void *context, const struct bw_item *
     if (item->size < sizeof *disk)
         return NULL;
     const uint64_t state = bw_get64(disk->state);
-    const struct bw_finding_location location = {
-        .finding = {.known = BW_KNOWN_DEVICE, .devid = bw_get64(disk->source_devid)}};
+    const struct bw_finding location =
+        BW_FINDING(BW_TOUCHES_NOTHING, .devid = bw_get64(disk->source_devid));
     if (state == 1 || state == 4)
         bw_check_find(context, BW_CODE_operation_open, &location,
                       "the next mount continues the replacement of the device");
@@ -397,14 +390,13 @@ static struct bw_error *check_operations(struct bw_check *check)
 static void check_synology_roots(struct bw_check *check)
 {
     uint64_t count = 0;
-    struct bw_finding_location location = {
-        .finding = {.known = BW_KNOWN_TREE | BW_KNOWN_KEY, .tree = BW_ROOT_TREE}};
+    struct bw_finding location = BW_FINDING(BW_TOUCHES_NOTHING, .tree = BW_ROOT_TREE);
     for (size_t i = 0; i < check->trees.entries.count; i++) {
         const struct bw_listed_tree *tree = &check->trees.entries.items[i];
         if (!(tree->flags & BW_ROOT_SYNOLOGY))
             continue;
         if (!count++)
-            location.finding.key = tree->root_key;
+            location.row.key = tree->root_key;
     }
     if (count)
         bw_check_find(check, BW_CODE_synology_roots, &location,
@@ -424,7 +416,7 @@ static struct bw_error *check_state(struct bw_check *check)
         check_used_root(check, &fs->chunk_tree, &fs->superblock.chunk_root);
     }
     if (fs->superblock.log_root && !fs->is_past)
-        bw_check_find(check, BW_CODE_log_present, &nothing,
+        bw_check_find(check, BW_CODE_log_present, NULL,
                       "there is a log tree, which the next mount replays");
     BW_TRY(bw_fs_devices(fs, report_device, check));
     BW_TRY(check_operations(check));
@@ -450,11 +442,10 @@ __attribute__((format(printf, 5, 6))) static void find(struct bw_check *check,
 {
     const struct bw_superblock *superblock = &copy->image->superblock;
     const bool is_known = superblock->generation;
-    const struct bw_finding_location location = {
-        .finding = {.known = BW_KNOWN_OFFSET | (is_known ? BW_KNOWN_DEVICE : 0),
-                    .devid = superblock->device.devid,
-                    .offset = copy->offset,
-                    .repairable = repairable}};
+    struct bw_finding location =
+        BW_FINDING(BW_TOUCHES_NOTHING, .offset = copy->offset, .repairable = repairable);
+    if (is_known)
+        location.row.devid = superblock->device.devid;
     char message[256];
     va_list arguments;
     va_start(arguments, format);
@@ -627,7 +618,7 @@ static void report_unused(struct bw_check *check, const struct bw_image *image)
 {
     const bool is_target = image->superblock.generation && !image->superblock.device.devid;
     if (!is_target)
-        bw_check_find(check, BW_CODE_image_unused, &(struct bw_finding_location){0},
+        bw_check_find(check, BW_CODE_image_unused, NULL,
                       "%s is no device of the file system, or one that was given twice",
                       image->name);
 }
@@ -652,8 +643,7 @@ static void report_why(struct bw_check *check)
         why->code == BW_ERROR_NO_MEMORY)
         bw_check_unable(check, bw_error_create(why->code, "%s", why->message));
     else
-        bw_check_find(check, BW_CODE_not_opened, &(struct bw_finding_location){0}, "%s",
-                      why->message);
+        bw_check_find(check, BW_CODE_not_opened, NULL, "%s", why->message);
 }
 
 struct bw_error *bw_pass_superblocks(struct bw_check *check)

@@ -53,7 +53,7 @@ static bool is_new(struct walk *walk, const struct bw_block_pointer *pointer,
     case BW_VISIT_SHARED:
         return false;
     case BW_VISIT_CROSSED: {
-        const struct bw_finding_location location = bw_block_location(&walk->tree->tree, pointer);
+        const struct bw_finding location = bw_block_location(&walk->tree->tree, pointer);
         bw_check_find(walk->check, BW_CODE_block_crossed, &location,
                       "the block is referenced twice, but cannot be shared");
         return false;
@@ -366,8 +366,7 @@ static void find_missing(struct bw_check *check)
         {BW_RAID_STRIPE_TREE, BW_INCOMPAT_RAID_STRIPE_TREE, 0},
     };
     for (size_t i = 0; i < sizeof needed / sizeof *needed; i++) {
-        const struct bw_finding_location location = {
-            .finding = {.known = BW_KNOWN_TREE, .tree = needed[i].id}};
+        const struct bw_finding location = BW_FINDING(BW_TOUCHES_NOTHING, .tree = needed[i].id);
         if (is_needed(&check->fs->superblock, &needed[i]) &&
             !check->trees.entries.items[0].incomplete &&
             !bw_tree_list_find(&check->trees, needed[i].id))
@@ -389,8 +388,7 @@ static void find_unannounced(struct bw_check *check)
     if (check->fs->superblock.flags & BW_SUPER_FLAG_CHANGING_GROUP_TREE)
         return;
     for (size_t i = 0; i < sizeof features / sizeof *features; i++) {
-        const struct bw_finding_location location = {
-            .finding = {.known = BW_KNOWN_TREE, .tree = features[i].id}};
+        const struct bw_finding location = BW_FINDING(BW_TOUCHES_NOTHING, .tree = features[i].id);
         if (bw_tree_list_find(&check->trees, features[i].id) &&
             !has_feature(&check->fs->superblock, &features[i]))
             bw_check_find(check, BW_CODE_feature_missing, &location,
@@ -407,7 +405,7 @@ struct bw_error *bw_pass_trees(struct bw_check *check)
         return NULL;
     bw_incomplete_chunks_report(check);
     if (check->synology_inodes)
-        bw_check_find(check, BW_CODE_synology_inodes, &(struct bw_finding_location){0},
+        bw_check_find(check, BW_CODE_synology_inodes, NULL,
                       "%" PRIuFAST64 " inode%s with flag 0x%x of Synology's kernels: other kernels "
                       "refuse to read the leaves with them",
                       check->synology_inodes, bw_plural(check->synology_inodes), BW_INODE_SYNOLOGY);

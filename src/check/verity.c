@@ -77,19 +77,15 @@ static void begin_level(struct merkle *merkle, unsigned number, unsigned buffer,
 }
 
 /* A location about a file. */
-static struct bw_finding_location verity_location(const struct bw_data_file *file)
+static struct bw_finding verity_location(const struct bw_data_file *file)
 {
-    return (struct bw_finding_location){.finding = {.known = BW_KNOWN_TREE | BW_KNOWN_INODE,
-                                                    .tree = file->subvolume->tree.id,
-                                                    .inode = file->inode},
-                                        .touches = BW_TOUCHES_INODE};
+    return BW_FINDING(BW_TOUCHES_INODE, .tree = file->subvolume->tree.id, .inode = file->inode);
 }
 
 static void report_tree(struct merkle *merkle, uint64_t position, const char *problem)
 {
-    struct bw_finding_location location = verity_location(merkle->file);
-    location.finding.key = (struct bw_key){merkle->file->inode, BW_VERITY_MERKLE_ITEM, position};
-    location.finding.known |= BW_KNOWN_KEY;
+    struct bw_finding location = verity_location(merkle->file);
+    location.row.key = (struct bw_key){merkle->file->inode, BW_VERITY_MERKLE_ITEM, position};
     bw_check_find(merkle->check, BW_CODE_verity_tree, &location, "%s", problem);
 }
 
@@ -184,10 +180,9 @@ static struct bw_error *check_level(struct merkle *merkle, unsigned number)
 
 static void report_data(struct merkle *merkle)
 {
-    struct bw_finding_location location = verity_location(merkle->file);
-    location.finding.known |= BW_KNOWN_FILE_OFFSET | BW_KNOWN_FILE_LENGTH;
-    location.finding.file_offset = merkle->bad_start;
-    location.finding.file_length = merkle->bad_end - merkle->bad_start;
+    struct bw_finding location = verity_location(merkle->file);
+    location.row.file_offset = merkle->bad_start;
+    location.row.file_length = merkle->bad_end - merkle->bad_start;
     if (merkle->bad_start < merkle->bad_end)
         bw_check_find(merkle->check, BW_CODE_verity_data, &location,
                       "the data do not have their hash in the Merkle tree");
@@ -447,7 +442,7 @@ static struct bw_error *check_file(struct bw_check *check, const struct bw_data_
                           : length < sizeof descriptor || size < sizeof descriptor
                               ? "it is cut off"
                               : decode_descriptor(&descriptor, size, file->size, &verity);
-    const struct bw_finding_location location = verity_location(file);
+    const struct bw_finding location = verity_location(file);
     if (problem)
         bw_check_find(check, BW_CODE_verity_descriptor, &location,
                       "the descriptor of fs-verity: %s", problem);
@@ -495,7 +490,7 @@ struct bw_error *bw_pass_verity(struct bw_check *check)
         return NULL;
     files->check = check;
     if (!(check->fs->superblock.compat_ro_flags & BW_COMPAT_RO_VERITY))
-        bw_check_find(check, BW_CODE_verity_feature, &(struct bw_finding_location){0},
+        bw_check_find(check, BW_CODE_verity_feature, NULL,
                       "%zu files have fs-verity, and compat_ro_flags lacks VERITY",
                       files->files.count);
     const struct bw_stream stream = {.struct_size = sizeof stream,

@@ -9,9 +9,9 @@
 
 #include "base/cleanup.h"
 #include "base/json.h"
+#include "btrfs-walk/check.h"
 #include "btrfs-walk/graph.h"
 #include "btrfs-walk/tree.h"
-#include "cli/check/check.h"
 #include "cli/command.h"
 #include "cli/common/selection.h"
 #include "cli/graph/page.h"
@@ -150,9 +150,10 @@ static struct bw_error *add_layers(struct bw_json *json)
 
 static void add_codes(struct bw_json *json, const struct bw_check_pass *pass)
 {
-    const struct bw_finding_code *code;
+    size_t count;
+    const struct bw_finding_code *code = bw_finding_codes(&count);
     bw_json_begin_array(json, "codes");
-    for (size_t i = 0; (code = check_code(i)); i++) {
+    for (; count; count--, code++) {
         if (strcmp(code->pass, pass->name) != 0)
             continue;
         bw_json_begin_object(json, NULL);
@@ -166,9 +167,10 @@ static void add_codes(struct bw_json *json, const struct bw_check_pass *pass)
 
 static void add_passes(struct bw_json *json)
 {
-    const struct bw_check_pass *pass;
+    size_t count;
+    const struct bw_check_pass *pass = bw_check_passes(&count);
     bw_json_begin_array(json, "check");
-    for (size_t i = 0; (pass = check_pass(i)); i++) {
+    for (; count; count--, pass++) {
         bw_json_begin_object(json, NULL);
         bw_json_text(json, "name", pass->name);
         bw_json_text(json, "description", pass->description);

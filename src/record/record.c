@@ -122,6 +122,17 @@ bool bw_record_is_on_disk(const struct bw_record *record)
     return record->members[record->member_count - 1].field;
 }
 
+void bw_record_clear(const struct bw_record *record, void *members)
+{
+    const uint64_t absent = BW_ABSENT;
+    memset(members, 0, record->size);
+    for (unsigned i = 0; i < record->member_count; i++) {
+        const struct bw_member *member = &record->members[i];
+        if (member->type <= BW_TYPE_I64 || member->type == BW_TYPE_KEY)
+            memcpy((char *)members + member->offset, &absent, sizeof absent);
+    }
+}
+
 int bw_record_member(const struct bw_record *record, const char *name, size_t length)
 {
     for (unsigned i = 0; i < record->member_count; i++)

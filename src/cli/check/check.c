@@ -1,16 +1,30 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The check command: opens the file system, or at least its images, runs the check and the
- * comparison with a list, and returns an exit status like fsck(8). */
+/*
+ * The check command: opens the file system, or at least its images, runs the check and the
+ * comparison with a list, and returns an exit status like fsck(8). Damage of the file system
+ * becomes findings, not messages. The first signal ends the check, which then prints its findings;
+ * a second signal ends the program.
+ */
 #include "cli/check/check.h"
 
-#include <stdio.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "btrfs-walk/diff.h"
+#include "cli/common/monitor.h"
 #include "cli/common/paths.h"
 #include "cli/common/selection.h"
+
+/* The exit statuses are combinations of these bits, as in fsck(8). */
+enum { CHECK_ERRORS = 4, CHECK_UNFINISHED = 8, CHECK_USAGE = 16 };
+
+/* Without errors in the file system: for STATUS_OK, STATUS_PARTIAL, STATUS_CANNOT,
+ * STATUS_UNSUPPORTED. */
+static const unsigned char statuses[] = {0, CHECK_UNFINISHED, CHECK_USAGE, CHECK_UNFINISHED};
 
 static const char *const tolerances[] = {"nothing", "repairable", NULL};
 
@@ -42,49 +56,107 @@ static const struct cmd_option options[] = {
     {0},
 };
 
-/* Damage of the file system becomes findings, not messages. Messages about the images are
- * printed. */
+/* Messages about the images are printed. */
 static bool is_printed(enum bw_severity severity, const struct bw_error *error)
 {
     return severity == BW_NOTE || (severity == BW_WARNING && (error->code == BW_ERROR_USAGE ||
                                                               error->code == BW_ERROR_NOT_BTRFS));
 }
 
-/* Prints why the check could not be completed; consumes the error. Prints nothing if a signal ended
- * the check. */
-static int report_failure(const struct check_run *check, struct bw_error *error)
+/* Signals and progress. */
+
+/* Global, because signals are sent to the process. */
+static volatile sig_atomic_t stopped;
+
+bool check_is_stopped(void)
 {
-    if (!error)
-        return 0;
-    const bool is_usage = error->code == BW_ERROR_USAGE || error->code == BW_ERROR_AMBIGUOUS ||
-                          error->code == BW_ERROR_NOT_FOUND;
-    if (error->code == BW_ERROR_STOPPED && check_is_stopped())
-        bw_error_free(error);
-    else
-        cmd_fail_to_open(check->common, error);
-    return is_usage ? CHECK_USAGE : CHECK_UNFINISHED;
+    return stopped;
 }
 
+static void stop_check(int number)
+{
+    (void)number;
+    stopped = 1;
+}
+
+static void catch_signals(void)
+{
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+    const struct sigaction ours = {.sa_handler = stop_check,
+                                   .sa_flags = (int)(SA_RESETHAND | SA_RESTART)};
+    struct sigaction before;
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        if (sigaction(numbers[i], NULL, &before) == 0 && before.sa_handler == SIG_DFL)
+            sigaction(numbers[i], &ours, NULL);
+}
+
+int64_t check_now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return time.tv_sec * INT64_C(1000000000) + time.tv_nsec;
+}
+
+void check_begin_pass(struct check_run *check, const char *name)
+{
+    size_t count, number = 0;
+    const struct bw_check_pass *passes = bw_check_passes(&count);
+    while (number < count && strcmp(passes[number].name, name) != 0)
+        number++;
+    if (number >= count || number >= CHECK_PASSES || check->began[number])
+        return;
+    check->began[number] = check_now();
+    check->last_pass = number;
+}
+
+static bool show_progress(void *context, const struct bw_check_progress *progress)
+{
+    struct check_run *check = context;
+    check_begin_pass(check, progress->pass);
+    cmd_progress_set(progress->pass, progress->bytes, progress->expected,
+                     progress->counts[BW_FINDING_ERROR] + progress->counts[BW_FINDING_WARNING]);
+    return !stopped;
+}
+
+/* Prints why the check could not be completed, unless a signal ended it, and returns the status for
+ * it; consumes the error, which may be NULL. */
+static int print_failure(const struct check_run *check, struct bw_error *error)
+{
+    if (!error)
+        return STATUS_OK;
+    if (error->code == BW_ERROR_AMBIGUOUS)
+        return cmd_fail_to_open(check->common, error);
+    if (error->code != BW_ERROR_STOPPED || !stopped)
+        return cmd_fail_output(check->common, error);
+    bw_error_free(error);
+    return STATUS_PARTIAL;
+}
+
+/* Checks the file system or, if `why` is the error of opening it, its images. */
 static struct bw_error *check_all(struct check_run *check, const struct bw_error *why)
 {
     const struct check_arguments *settings = check->settings;
-    struct bw_check_options wanted = {.struct_size = sizeof wanted,
-                                      .quick = settings->quick,
-                                      .data = settings->data,
-                                      .all = settings->all,
-                                      .part = settings->part.number,
-                                      .parts = settings->part.count,
-                                      .threads = settings->threads,
-                                      .visit = check_on_finding,
-                                      .progress = check_show_progress,
-                                      .context = check};
+    const struct bw_check_options wanted = {.struct_size = sizeof wanted,
+                                            .quick = settings->quick,
+                                            .data = settings->data,
+                                            .all = settings->all,
+                                            .part = settings->part.number,
+                                            .parts = settings->part.count,
+                                            .threads = settings->threads,
+                                            .visit = check_on_finding,
+                                            .progress = show_progress,
+                                            .context = check};
     struct bw_fs *fs = check->session.fs;
-    BW_TRY(why ? bw_check_images(fs, why, &wanted, &check->summary)
-               : bw_check(fs, &wanted, &check->summary));
-    return settings->manifest && !why ? check_compare(check) : NULL;
+    struct bw_error *error = why ? bw_check_images(fs, why, &wanted, &check->summary)
+                                 : bw_check(fs, &wanted, &check->summary);
+    check_add_counts(check);
+    if (!error && settings->manifest && !why)
+        error = check_compare(check);
+    return error;
 }
 
-/* Writes the remaining output and the summary. `opened`: the file system could be opened. */
+/* Writes the remaining output and the summary, and closes. `opened`: the file system could be
+ * opened. */
 static int end_check(struct check_run *check, struct bw_error *error, bool opened)
 {
     struct cmd_session *session = &check->session;
@@ -96,38 +168,20 @@ static int end_check(struct check_run *check, struct bw_error *error, bool opene
     if (opened)
         error = bw_error_first(error, bw_fs_find_change(session->fs));
     check->unfinished |= error || !opened || bw_fs_status(session->fs).unused_images;
-    int failed = report_failure(check, error), status = check_status(check) | failed;
+    int status = print_failure(check, error);
+    bool complete = check_is_finished(check);
     if (!check_report_close(check))
-        status |= CHECK_UNFINISHED;
-    if (!check->common->messages.quiet && failed != CHECK_USAGE)
+        complete = false;
+    if (!check->common->messages.quiet && status != STATUS_CANNOT)
         check_print_summary(check);
     if (cmd_close_outputs(check->common, session) != STATUS_OK)
-        status |= CHECK_UNFINISHED;
-    return failed == CHECK_USAGE ? CHECK_USAGE : status;
-}
-
-/* Whether the images can be opened although the file system cannot, so superblocks can be
- * checked. */
-static bool has_images(const struct bw_error *why)
-{
-    return why->code == BW_ERROR_CORRUPT || why->code == BW_ERROR_NOT_BTRFS ||
-           why->code == BW_ERROR_UNSUPPORTED || why->code == BW_ERROR_MISSING_DEVICE;
-}
-
-/* The outputs were opened by the first attempt, and closed again, except for the reports. */
-static struct bw_error *open_images(struct check_run *check)
-{
-    struct bw_fs_options images = cmd_fs_options(check->common);
-    images.reporter = cmd_reporter(check->common);
-    return bw_fs_open_images(&images, &check->session.fs);
-}
-
-/* Ends a check that could open nothing. Reports that were already opened stay empty. */
-static int end_early(struct check_run *check, struct bw_error *error)
-{
-    int status = report_failure(check, error);
-    check_report_close(check);
-    return status;
+        complete = false;
+    if (status == STATUS_OK && !complete)
+        status = STATUS_PARTIAL;
+    uint64_t failures = 0;
+    for (size_t i = 0; status != STATUS_CANNOT && i < check->code_count; i++)
+        failures |= check_failures(check, &check->counts[i]);
+    return statuses[status] | (failures ? CHECK_ERRORS : 0);
 }
 
 static int check_images(struct check_run *check)
@@ -135,11 +189,23 @@ static int check_images(struct check_run *check)
     BW_AUTO_ERROR struct bw_error *why = cmd_try_open(check->common, &check->session);
     if (!why)
         return end_check(check, check_all(check, NULL), true);
-    if (!has_images(why))
-        return end_early(check, BW_TAKE(why));
-    struct bw_error *error = open_images(check);
-    if (error)
-        return end_early(check, error);
+
+    /* Superblocks can be checked if the images can be opened. The outputs were opened by the first
+     * attempt, and closed again, except for the reports. */
+    const bool has_images = why->code == BW_ERROR_CORRUPT || why->code == BW_ERROR_NOT_BTRFS ||
+                            why->code == BW_ERROR_UNSUPPORTED ||
+                            why->code == BW_ERROR_MISSING_DEVICE;
+    struct bw_error *error = NULL;
+    if (has_images) {
+        struct bw_fs_options images = cmd_fs_options(check->common);
+        images.reporter = cmd_reporter(check->common);
+        error = bw_fs_open_images(&images, &check->session.fs);
+    }
+    if (error || !has_images) {
+        const int status = print_failure(check, error ? error : BW_TAKE(why));
+        check_report_close(check); /* it stays empty */
+        return statuses[status];
+    }
     error = check_all(check, why);
     cmd_fail(check->common, BW_TAKE(why));
     return end_check(check, error, false);
@@ -177,8 +243,7 @@ static struct bw_error *check_settings_error(const struct cmd_common *common,
 static int run(const struct cmd_common *common, void *settings)
 {
     struct cmd_common own = *common;
-    struct check_arguments *given = settings;
-    struct check_run check = {.common = &own, .settings = given};
+    struct check_run check = {.common = &own, .settings = settings};
     struct bw_rows *rows = NULL;
     own.input.log = BW_LOG_IGNORE;
     own.input.log_given = common->input.log_given && common->input.log == BW_LOG_IGNORE;
@@ -190,19 +255,22 @@ static int run(const struct cmd_common *common, void *settings)
         error = make_rows(&check, &rows);
     if (!error && check.settings->manifest)
         error = check_read_list(&check);
-    check_catch_signals();
-    int status = error ? report_failure(&check, error) : check_images(&check);
+    check.codes = bw_finding_codes(&check.code_count);
+    check.counts = calloc(check.code_count, sizeof *check.counts);
+    for (size_t i = 0; check.counts && i < check.code_count; i++)
+        check.counts[i].code = &check.codes[i];
+    if (!error && !check.counts)
+        error = bw_error_no_memory();
+    catch_signals();
+    const int status = error ? statuses[print_failure(&check, error)] : check_images(&check);
     bw_check_summary_free(check.summary);
     bw_list_close(check.list);
     bw_rows_destroy(rows);
     free(check.stream.row);
+    free(check.counts);
     bw_buffer_free(&check.line);
-    bw_buffer_free(&check.message);
     return status;
 }
-
-/* Indexed by STATUS_OK, STATUS_PARTIAL, STATUS_CANNOT, STATUS_UNSUPPORTED. */
-static const unsigned char statuses[] = {0, CHECK_UNFINISHED, CHECK_USAGE, CHECK_UNFINISHED};
 
 static const struct cmd_status meanings[] = {
     {0, "No errors. There may be warnings and notes."},

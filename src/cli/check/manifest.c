@@ -4,14 +4,16 @@
  * every difference is a finding. Unlike the check, it reads the files as after a mount, with the
  * log replayed, unless --log=ignore is given.
  */
+#include "cli/check/check.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
 #include "base/cleanup.h"
+#include "btrfs-walk/diff.h"
 #include "btrfs-walk/walk.h"
-#include "cli/check/check.h"
 #include "cli/common/list_file.h"
 
 /* A running comparison. */
@@ -67,14 +69,14 @@ static struct bw_error *on_difference(void *context, const struct bw_difference 
     struct comparison *comparison = context;
     struct bw_buffer *message = &comparison->message, *path = &comparison->path;
     const struct bw_diff_entry *file = difference->old_entry, *line = difference->entry;
-    enum check_difference code = CHECK_CHANGED;
+    const char *code = "manifest-changed";
     const char *reason = "it cannot be read";
     message->length = path->length = 0;
     if (difference->status == BW_DIFFERENCE_ADDED) {
-        code = CHECK_MISSING;
+        code = "manifest-missing";
         bw_buffer_format(message, "line %u of the list has it", line->line);
     } else if (difference->status == BW_DIFFERENCE_DELETED) {
-        code = CHECK_EXTRA;
+        code = "manifest-extra";
         reason = "it is not in the list";
     } else if (difference->status == BW_DIFFERENCE_TYPE) {
         add_text(message, "type", bw_file_type_name(file->type), bw_file_type_name(line->type));
@@ -127,7 +129,7 @@ struct bw_error *check_compare(struct check_run *check)
     struct bw_diff_side sides[2] = {{.list = NULL}, {.list = check->list}};
     struct bw_fs *replayed = NULL;
     struct bw_error *error = NULL;
-    check_begin_pass(check, check_comparison_passes[CHECK_MANIFEST_PASS].name);
+    check_begin_pass(check, "manifest");
     check->list_compared = true;
     if (bw_fs_status(comparison.fs).log_tree &&
         !(common->input.log_given && common->input.log == BW_LOG_IGNORE)) {

@@ -3,16 +3,19 @@
  * The beginning of a report about a damaged file system: the affected files, in words, and the
  * commands to run next. The findings of the check name the files.
  */
+#include "cli/report/report.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/cleanup.h"
 #include "base/escape.h"
 #include "base/human.h"
 #include "base/vector.h"
+#include "btrfs-walk/records.h"
 #include "btrfs-walk/subvolume.h"
 #include "btrfs-walk/tree.h"
-#include "cli/report/report.h"
 #include "draw/markup.h"
 
 enum {
@@ -26,9 +29,9 @@ static bool begins_with(const char *word, const char *prefix)
     return strncmp(word, prefix, strlen(prefix)) == 0;
 }
 
-static enum report_loss loss_of(const struct bw_finding *finding)
+static enum report_loss loss_of(const struct bw_findinginfo *finding)
 {
-    const char *word = finding->code->word;
+    const char *word = finding->code;
     if (begins_with(word, "data-"))
         return REPORT_LOST_DATA;
     if (begins_with(word, "block-"))
@@ -59,10 +62,10 @@ static bool is_subvolume(uint64_t tree)
 }
 
 /* Adds an error without a path: the first of each kind and tree. */
-static void add_fault(struct report_affected *affected, const struct bw_finding *finding)
+static void add_fault(struct report_affected *affected, const struct bw_findinginfo *finding)
 {
-    const bool has_tree = finding->known & BW_KNOWN_TREE;
-    const struct report_fault fault = {.code = finding->code,
+    const bool has_tree = finding->tree != BW_ABSENT;
+    const struct report_fault fault = {.code = bw_finding_code_find(finding->code),
                                        .has_tree = has_tree,
                                        .tree = has_tree ? finding->tree : 0,
                                        .message = affected->texts.length,
@@ -78,24 +81,27 @@ static void add_fault(struct report_affected *affected, const struct bw_finding 
     affected->faults[affected->fault_count++] = fault;
 }
 
-void report_add_affected(struct report_affected *affected, const struct bw_finding *finding)
+void report_add_affected(struct report_affected *affected, const struct bw_findinginfo *finding)
 {
-    if (finding->code->severity != BW_FINDING_ERROR || finding->repairable)
+    const bool is_error =
+        strcmp(finding->severity, bw_finding_severity_name(BW_FINDING_ERROR)) == 0;
+    if (!is_error || finding->repairable)
         return;
-    for (size_t i = 0; i < finding->path_count; i++) {
-        struct report_file *file = find_file(affected, &finding->paths[i]);
+    for (size_t i = 0; i < finding->paths.length; i++) {
+        struct report_file *file = find_file(affected, &finding->paths.data[i]);
         if (!file) {
             affected->more = true;
             continue;
         }
         file->losses |= loss_of(finding);
         /* each bad copy of the same bytes is a finding */
-        if (finding->known & BW_KNOWN_FILE_LENGTH && finding->copy <= 1)
+        const bool is_first = finding->mirror == BW_ABSENT || finding->mirror <= 1;
+        if (finding->file_length != BW_ABSENT && is_first)
             file->bytes += finding->file_length;
     }
-    if (!finding->path_count)
+    if (!finding->paths.length)
         add_fault(affected, finding);
-    affected->more |= finding->more_paths || finding->more_subvolumes;
+    affected->more |= finding->more_paths != BW_ABSENT || finding->more_subvolumes != BW_ABSENT;
 }
 
 void report_free_affected(struct report_affected *affected)

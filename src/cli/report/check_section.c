@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The section about the check. It opens the file system again, without replaying the log, and
  * damage becomes findings, not messages. */
+#include "cli/report/report.h"
+
 #include <inttypes.h>
 
 #include "base/cleanup.h"
 #include "base/human.h"
-#include "cli/check/check.h"
+#include "btrfs-walk/records.h"
 #include "cli/common/monitor.h"
-#include "cli/report/report.h"
 
 static bool show_progress(void *context, const struct bw_check_progress *progress)
 {
@@ -19,24 +20,21 @@ static bool show_progress(void *context, const struct bw_check_progress *progres
 
 /* The context of the check. */
 struct checking {
-    struct check_run check;
+    struct cmd_format *format;
     struct report_affected *affected;
 };
 
-static struct bw_error *on_finding(void *context, const struct bw_finding *finding)
+static struct bw_error *on_finding(void *context, const struct bw_findinginfo *finding)
 {
-    struct checking *checking = context;
+    const struct checking *checking = context;
     report_add_affected(checking->affected, finding);
-    return check_on_finding(&checking->check, finding);
+    return cmd_format_write(checking->format, finding, sizeof *finding, 0);
 }
 
 static struct bw_error *list(struct cmd_format *answer, void *context)
 {
-    static const struct check_arguments settings;
     struct report_page *report = context;
-    struct checking checking = {
-        .check = {.common = answer->common, .settings = &settings, .stream = answer->stream},
-        .affected = &report->affected};
+    struct checking checking = {answer, &report->affected};
     const struct bw_check_options wanted = {
         .struct_size = sizeof wanted,
         .quick = report->settings->check == REPORT_CHECK_QUICK,
@@ -47,10 +45,7 @@ static struct bw_error *list(struct cmd_format *answer, void *context)
         .context = &checking,
     };
     cmd_progress_expect(0);
-    struct bw_error *error = bw_check(answer->session.fs, &wanted, &report->summary);
-    answer->stream = checking.check.stream;
-    bw_buffer_free(&checking.check.message);
-    return error;
+    return bw_check(answer->session.fs, &wanted, &report->summary);
 }
 
 static void append_result(struct report_page *report)

@@ -99,7 +99,7 @@ bool report_has_read_data(const struct report_page *report);
 /* Affected files. */
 
 /** Adds the files of a finding, if it is an error that nothing repairs. */
-void report_add_affected(struct report_affected *affected, const struct bw_finding *finding);
+void report_add_affected(struct report_affected *affected, const struct bw_findinginfo *finding);
 /** Appends the section about them; nothing if the file system is not damaged. */
 void report_append_affected(const struct report_page *report, struct bw_buffer *page);
 void report_free_affected(struct report_affected *affected);

@@ -9,6 +9,7 @@
 #include "btrfs-walk/check.h"
 #include "ondisk/disk_items.h"
 #include "ondisk/superblock.h"
+#include "record/record_types.h"
 
 enum { SNAPSHOT = 300, SECTOR = 4096 };
 
@@ -99,16 +100,16 @@ static void moved(struct tree *tree)
 
 /* Collects "WORD PATH PATH+N\n" of the findings of this pass, and of cycles of subvolumes; N being
  * other subvolumes. */
-static struct bw_error *take(void *context, const struct bw_finding *finding)
+static struct bw_error *take(void *context, const struct bw_findinginfo *finding)
 {
     struct bw_buffer *text = context;
-    if (strcmp(finding->code->pass, "inodes") != 0 &&
-        strcmp(finding->code->word, "root-cycle") != 0)
+    if (strcmp(finding->pass, "inodes") != 0 && strcmp(finding->code, "root-cycle") != 0)
         return NULL;
-    bw_buffer_format(text, "%s", finding->code->word);
-    for (size_t i = 0; i < finding->path_count; i++)
-        bw_buffer_format(text, " %.*s", (int)finding->paths[i].length, finding->paths[i].data);
-    if (finding->more_subvolumes)
+    bw_buffer_format(text, "%s", finding->code);
+    for (size_t i = 0; i < finding->paths.length; i++)
+        bw_buffer_format(text, " %.*s", (int)finding->paths.data[i].length,
+                         finding->paths.data[i].data);
+    if (finding->more_subvolumes != BW_ABSENT)
         bw_buffer_format(text, "+%u", (unsigned)finding->more_subvolumes);
     bw_buffer_append_byte(text, '\n');
     return NULL;

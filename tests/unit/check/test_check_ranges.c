@@ -19,13 +19,18 @@ struct bed {
     uint64_t data;         /* where the first data chunk begins */
 };
 
-static struct bw_error *take_finding(void *context, const struct bw_finding *finding)
+static unsigned known_or_zero(uint64_t number)
+{
+    return number == BW_ABSENT ? 0 : (unsigned)number;
+}
+
+static struct bw_error *take_finding(void *context, const struct bw_findinginfo *finding)
 {
     struct bed *bed = context;
-    bw_buffer_format(&bed->text, "%s %u: %d+%u%s, device %u\n", finding->code->word, finding->copy,
-                     (int)(finding->logical - bed->data) / SECTOR,
+    bw_buffer_format(&bed->text, "%s %u: %d+%u%s, device %u\n", finding->code,
+                     known_or_zero(finding->mirror), (int)(finding->logical - bed->data) / SECTOR,
                      (unsigned)finding->length / SECTOR, finding->repairable ? " repairable" : "",
-                     (unsigned)finding->devid);
+                     known_or_zero(finding->devid));
     return NULL;
 }
 

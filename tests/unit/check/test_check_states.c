@@ -8,15 +8,16 @@
 
 #include "btrfs-walk/check.h"
 #include "ondisk/disk_items.h"
+#include "record/record_types.h"
 
 /* Collects "WORD MESSAGE\n" of the findings about items, inodes and roots: the images have no
  * extents and no block groups. */
-static struct bw_error *take(void *context, const struct bw_finding *finding)
+static struct bw_error *take(void *context, const struct bw_findinginfo *finding)
 {
     static const char *const passes[] = {"trees", "inodes", "roots"};
     for (size_t i = 0; i < COUNT(passes); i++)
-        if (strcmp(finding->code->pass, passes[i]) == 0)
-            bw_buffer_format(context, "%s %s\n", finding->code->word, finding->message);
+        if (strcmp(finding->pass, passes[i]) == 0)
+            bw_buffer_format(context, "%s %s\n", finding->code, finding->message);
     return NULL;
 }
 

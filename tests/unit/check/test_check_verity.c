@@ -13,6 +13,7 @@
 #include "btrfs-walk/check.h"
 #include "ondisk/disk_items.h"
 #include "ondisk/superblock.h"
+#include "record/record_types.h"
 
 enum { SIZE = 300 << 10, DIGEST = 64, LARGEST_TREE = 64 << 10, PIECE = 1024 };
 
@@ -100,12 +101,17 @@ static struct iw_image *write(const struct tree *tree, unsigned missing_piece)
     return image;
 }
 
-/* Collects "WORD MESSAGE FILE_OFFSET FILE_LENGTH\n" of the findings of this pass. */
-static struct bw_error *take(void *context, const struct bw_finding *finding)
+static unsigned known_or_zero(uint64_t number)
 {
-    if (strcmp(finding->code->pass, "verity") == 0)
-        bw_buffer_format(context, "%s %s %u %u\n", finding->code->word, finding->message,
-                         (unsigned)finding->file_offset, (unsigned)finding->file_length);
+    return number == BW_ABSENT ? 0 : (unsigned)number;
+}
+
+/* Collects "WORD MESSAGE FILE_OFFSET FILE_LENGTH\n" of the findings of this pass. */
+static struct bw_error *take(void *context, const struct bw_findinginfo *finding)
+{
+    if (strcmp(finding->pass, "verity") == 0)
+        bw_buffer_format(context, "%s %s %u %u\n", finding->code, finding->message,
+                         known_or_zero(finding->file_offset), known_or_zero(finding->file_length));
     return NULL;
 }
 

@@ -2,6 +2,7 @@
 /* src/replay: logs that the kernel rarely writes. The image writer does not know logs: it writes a
  * tree with another number, whose owner is then changed. */
 #include "btrfs-walk/check.h"
+#include "record/record_types.h"
 #include "replay/replay.h"
 #include "support/data_image.h"
 
@@ -106,9 +107,9 @@ static void test_names_of_one_hash(void **state)
     close_fixture(&fixture);
 }
 
-static struct bw_error *count_refused(void *context, const struct bw_finding *finding)
+static struct bw_error *count_refused(void *context, const struct bw_findinginfo *finding)
 {
-    *(unsigned *)context += strcmp(finding->code->word, "log-refused") == 0;
+    *(unsigned *)context += strcmp(finding->code, "log-refused") == 0;
     return NULL;
 }
 
