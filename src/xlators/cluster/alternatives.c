@@ -209,8 +209,7 @@ const struct bw_xlator_class bw_cluster_alternatives_class = {
     .description = "several images of one device, of which each has bytes that others lack",
     .page =
         "Two copies of a dying disk, or an old backup and the disk itself, rarely have holes in "
-        "the "
-        "same places. This layer joins such images of one device. Each block is read from the "
+        "the same places. This layer joins such images of one device. Each block is read from the "
         "image in which its checksum and generation are right. Data without checksums come from "
         "the first image that has them; a map file of ddrescue, in layout/unread, lists the ranges "
         "without data. Without a map, bytes of another image replace zeros. From older images, "

@@ -97,24 +97,6 @@ static void append_values(struct bw_buffer *text, const char *subject,
                          subject, values->least, values->sum / values->count, values->most);
 }
 
-static void report_text(struct bw_xlator *xlator, struct bw_buffer *text)
-{
-    bw_escape_words(text, bw_xlator_name(xlator));
-    bw_buffer_append_byte(text, '\n');
-    for (enum bw_request_kind kind = 0; kind < BW_REQUEST_KINDS; kind++) {
-        const struct bw_tally_totals totals = total_of(xlator, kind);
-        if (!totals.sizes.count)
-            continue;
-        bw_buffer_format(text,
-                         "  %s: calls %" PRIu64 ", requests %" PRIu64 ", bytes %" PRIu64
-                         ", errors %" PRIu64 "\n",
-                         bw_request_kind_name(kind), totals.times.count, totals.sizes.count,
-                         totals.sizes.sum, totals.errors);
-        append_values(text, "bytes of a request", &totals.sizes);
-        append_values(text, "nanoseconds of a call", &totals.times);
-    }
-}
-
 static void fini(struct bw_xlator *xlator)
 {
     struct io_stats *stats = bw_xlator_private(xlator);
@@ -129,7 +111,20 @@ static void fini(struct bw_xlator *xlator)
         bw_json_end(&json);
         bw_buffer_append_byte(&text, '\n');
     } else {
-        report_text(xlator, &text);
+        bw_escape_words(&text, bw_xlator_name(xlator));
+        bw_buffer_append_byte(&text, '\n');
+        for (enum bw_request_kind kind = 0; kind < BW_REQUEST_KINDS; kind++) {
+            const struct bw_tally_totals totals = total_of(xlator, kind);
+            if (!totals.sizes.count)
+                continue;
+            bw_buffer_format(&text,
+                             "  %s: calls %" PRIu64 ", requests %" PRIu64 ", bytes %" PRIu64
+                             ", errors %" PRIu64 "\n",
+                             bw_request_kind_name(kind), totals.times.count, totals.sizes.count,
+                             totals.sizes.sum, totals.errors);
+            append_values(&text, "bytes of a request", &totals.sizes);
+            append_values(&text, "nanoseconds of a call", &totals.times);
+        }
     }
     bw_sink_write(xlator, &stats->sink, &text);
     bw_sink_close(xlator, &stats->sink);

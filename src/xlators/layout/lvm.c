@@ -530,22 +530,19 @@ static uint64_t next_stored(struct bw_xlator *xlator, uint64_t address)
 
 /* Setting up. */
 
-static bool is_named(const struct bw_lvm_group *group, const struct bw_lvm_volume *volume,
-                     const char *wanted)
-{
-    const size_t length = strlen(group->name);
-    return strcmp(wanted, volume->name) == 0 ||
-           (strncmp(wanted, group->name, length) == 0 && wanted[length] == '/' &&
-            strcmp(wanted + length + 1, volume->name) == 0);
-}
-
+/* Finds the volume with a name, or GROUP/NAME. */
 static struct bw_error *choose_volume(struct lvm *lvm, const char *wanted)
 {
     BW_AUTO_BUFFER struct bw_buffer names = {0};
     for (size_t i = 0; i < lvm->groups.list.count; i++) {
         const struct bw_lvm_group *group = &lvm->groups.list.items[i];
+        const size_t prefix = strlen(group->name);
         for (size_t k = 0; k < group->volumes.count; k++) {
-            if (!is_named(group, &group->volumes.items[k], wanted))
+            const char *name = group->volumes.items[k].name;
+            const bool is_qualified = strncmp(wanted, group->name, prefix) == 0 &&
+                                      wanted[prefix] == '/' &&
+                                      strcmp(wanted + prefix + 1, name) == 0;
+            if (!is_qualified && strcmp(wanted, name) != 0)
                 continue;
             if (lvm->volume)
                 return bw_error_create(BW_ERROR_AMBIGUOUS,

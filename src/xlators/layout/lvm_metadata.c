@@ -157,15 +157,12 @@ static bool is_digit(char letter)
     return letter >= '0' && letter <= '9';
 }
 
-static bool is_space(char letter)
-{
-    return letter == ' ' || (letter >= '\t' && letter <= '\r') || !letter;
-}
-
+/* Skips white space, NULs and comments. */
 static void skip_space(struct parser *parser)
 {
     const char *at = parser->at;
-    for (; at < parser->end && (is_space(*at) || *at == '#'); at++)
+    for (; at < parser->end && (*at == ' ' || (*at >= '\t' && *at <= '\r') || !*at || *at == '#');
+         at++)
         if (*at == '#') {
             const char *newline = memchr(at, '\n', (size_t)(parser->end - at));
             at = newline ? newline : parser->end - 1;

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Version 1 is little-endian. Version 0.90 has the byte order of the machine that made the array;
- * only little-endian arrays are read. */
+/*
+ * A superblock of version 1 is at a fixed place, at the beginning or the end of a device, depending
+ * on its minor version; the offset in it must agree. A superblock of version 0.90 is at the end,
+ * and an array of words. Version 1 is little-endian. Version 0.90 has the byte order of the machine
+ * that made the array; only little-endian arrays are read.
+ */
 #include "xlators/layout/md_superblock.h"
 
 #include <stdio.h>
@@ -61,7 +65,7 @@ enum word {
     WORD_CHUNK,
     WORD_THIS = 992,
     WORD_ROLE = WORD_THIS + 3,
-    WORD_STATE,
+    WORD_STATUS,
     WORDS = BLOCK / 4,
 };
 
@@ -79,46 +83,14 @@ static uint32_t sum_words(const uint8_t *bytes, size_t length)
     return (uint32_t)((sum & UINT32_MAX) + (sum >> 32));
 }
 
-static bool is_level(int level)
-{
-    return level == BW_MD_LINEAR || level == 0 || level == 1 || (level >= 4 && level <= 6) ||
-           level == 10;
-}
-
 static bool is_possible(const struct bw_md_superblock *found)
 {
-    return is_level(found->level) && found->device_count && found->device_count <= BW_MD_DEVICES &&
+    const int level = found->level;
+    return (level == BW_MD_LINEAR || level == 0 || level == 1 || (level >= 4 && level <= 6) ||
+            level == 10) &&
+           found->device_count && found->device_count <= BW_MD_DEVICES &&
            found->chunk <= UINT64_C(1) << 32 && found->used_size <= INT64_MAX &&
            found->data_offset <= INT64_MAX && found->data_size <= INT64_MAX;
-}
-
-static uint32_t role_of(const struct disk_1 *disk)
-{
-    const uint32_t number = bw_get32(disk->number), count = bw_get32(disk->role_count);
-    const uint32_t role = number < count ? bw_get16(disk->roles[number]) : UINT16_MAX;
-    return role < bw_get32(disk->devices) ? role : BW_MD_NO_ROLE;
-}
-
-static void decode_1(const struct disk_1 *disk, struct bw_md_superblock *found)
-{
-    const uint32_t features = bw_get32(disk->features);
-    const uint64_t recovered = bw_get64(disk->recovered);
-    *found = (struct bw_md_superblock){
-        .level = (int)bw_get32(disk->level),
-        .layout = bw_get32(disk->layout),
-        .chunk = UINT64_C(1) * bw_get32(disk->chunk) * SECTOR,
-        .device_count = bw_get32(disk->devices),
-        .role = role_of(disk),
-        .data_offset = bw_get64(disk->data_offset) * SECTOR,
-        .data_size = bw_get64(disk->data_size) * SECTOR,
-        .used_size = bw_get64(disk->size) * SECTOR,
-        .recovered = features & RECOVERING ? recovered * SECTOR : UINT64_MAX,
-        .events = bw_get64(disk->events),
-        .is_reshaping = features & RESHAPING,
-        .has_layout = features & LAYOUT_OF_RAID0,
-    };
-    memcpy(found->id, disk->id, sizeof found->id);
-    memcpy(found->name, disk->name, sizeof disk->name);
 }
 
 static bool read_block(const struct bw_frame *frame, const struct bw_md_device *device,
@@ -142,38 +114,35 @@ static bool read_1(const struct bw_frame *frame, const struct bw_md_device *devi
     disk.checksum = bw_put32(0);
     if (sum_words((const void *)&disk, ROLES + 2 * (size_t)roles) != wanted)
         return false;
-    decode_1(&disk, found);
-    found->version = version;
-    found->offset = offset;
+    const uint32_t features = bw_get32(disk.features), number = bw_get32(disk.number);
+    const uint64_t recovered = bw_get64(disk.recovered);
+    const uint32_t role = number < roles ? bw_get16(disk.roles[number]) : UINT16_MAX;
+    *found = (struct bw_md_superblock){
+        .version = version,
+        .offset = offset,
+        .level = (int)bw_get32(disk.level),
+        .layout = bw_get32(disk.layout),
+        .chunk = UINT64_C(1) * bw_get32(disk.chunk) * SECTOR,
+        .device_count = bw_get32(disk.devices),
+        .role = role < bw_get32(disk.devices) ? role : BW_MD_NO_ROLE,
+        .data_offset = bw_get64(disk.data_offset) * SECTOR,
+        .data_size = bw_get64(disk.data_size) * SECTOR,
+        .used_size = bw_get64(disk.size) * SECTOR,
+        .recovered = UINT64_MAX,
+        .events = bw_get64(disk.events),
+        .is_reshaping = features & RESHAPING,
+        .has_layout = features & LAYOUT_OF_RAID0,
+    };
+    if (features & RECOVERING)
+        found->recovered = recovered * SECTOR;
+    memcpy(found->id, disk.id, sizeof found->id);
+    memcpy(found->name, disk.name, sizeof disk.name);
     return is_possible(found);
 }
 
 static uint32_t word_at(const bw_le32 *words, enum word word)
 {
     return bw_get32(words[word]);
-}
-
-static void decode_0(const bw_le32 *words, uint64_t offset, struct bw_md_superblock *found)
-{
-    enum { IN_SYNC = 1 << 2 };
-    *found = (struct bw_md_superblock){
-        .version = "0.90",
-        .offset = offset,
-        .level = (int)word_at(words, WORD_LEVEL),
-        .layout = word_at(words, WORD_LAYOUT),
-        .chunk = word_at(words, WORD_CHUNK),
-        .device_count = word_at(words, WORD_DEVICES),
-        .role = word_at(words, WORD_STATE) & IN_SYNC ? word_at(words, WORD_ROLE) : BW_MD_NO_ROLE,
-        .data_size = offset,
-        .used_size = UINT64_C(1024) * word_at(words, WORD_SIZE),
-        .recovered = UINT64_MAX,
-        .events = word_at(words, WORD_EVENTS) | (uint64_t)bw_get32(words[WORD_EVENTS + 1]) << 32,
-        .is_reshaping = word_at(words, WORD_MINOR) == 91,
-    };
-    memcpy(found->id, &words[WORD_ID], 4);
-    memcpy(found->id + 4, &words[WORD_ID_REST], 12);
-    if (found->role >= found->device_count)
-        found->role = BW_MD_NO_ROLE;
 }
 
 /* A disk and its last partition often end at the same address, where both would have their
@@ -197,6 +166,7 @@ static bool is_in_partition(const struct bw_frame *frame, const struct bw_md_dev
 static bool read_0(const struct bw_frame *frame, const struct bw_md_device *device,
                    struct bw_md_superblock *found)
 {
+    enum { IN_SYNC = 1 << 2 };
     bw_le32 words[WORDS];
     const uint64_t size = device->size / RESERVED * RESERVED;
     if (size < RESERVED || !read_block(frame, device, size - RESERVED, words) ||
@@ -206,7 +176,25 @@ static bool read_0(const struct bw_frame *frame, const struct bw_md_device *devi
     words[WORD_CHECKSUM] = bw_put32(0);
     if (sum_words((const void *)words, sizeof words) != wanted)
         return false;
-    decode_0(words, size - RESERVED, found);
+    const uint64_t offset = size - RESERVED, high_events = bw_get32(words[WORD_EVENTS + 1]);
+    *found = (struct bw_md_superblock){
+        .version = "0.90",
+        .offset = offset,
+        .level = (int)word_at(words, WORD_LEVEL),
+        .layout = word_at(words, WORD_LAYOUT),
+        .chunk = word_at(words, WORD_CHUNK),
+        .device_count = word_at(words, WORD_DEVICES),
+        .role = word_at(words, WORD_ROLE),
+        .data_size = offset,
+        .used_size = UINT64_C(1024) * word_at(words, WORD_SIZE),
+        .recovered = UINT64_MAX,
+        .events = high_events << 32 | word_at(words, WORD_EVENTS),
+        .is_reshaping = word_at(words, WORD_MINOR) == 91,
+    };
+    memcpy(found->id, &words[WORD_ID], 4);
+    memcpy(found->id + 4, &words[WORD_ID_REST], 12);
+    if (!(word_at(words, WORD_STATUS) & IN_SYNC) || found->role >= found->device_count)
+        found->role = BW_MD_NO_ROLE;
     return is_possible(found) && (device->begin || !is_in_partition(frame, device, found->offset));
 }
 
@@ -220,28 +208,24 @@ bool bw_md_superblock_read(const struct bw_frame *frame, const struct bw_md_devi
            (end && read_1(frame, device, end, "1.0", found)) || read_0(frame, device, found);
 }
 
-/* A device of RAID1 with the superblock at its end begins like the array. If the btrfs there is
- * larger than the array, it was made after the array was given up. */
-static bool is_given_up(const struct bw_frame *frame, const struct bw_md_device *device,
-                        const struct bw_md_superblock *found)
+bool bw_md_is_member(const struct bw_frame *frame, const struct bw_md_device *device,
+                     struct bw_md_superblock *found)
 {
+    if (!bw_md_superblock_read(frame, device, found))
+        return false;
+    if (found->data_offset || found->level != 1)
+        return true;
+    /* A device of RAID1 with the superblock at its end begins like the array. If the btrfs there is
+     * larger than the array, it was made after the array was given up. */
     struct bw_superblock superblock;
     uint8_t bytes[BW_SUPERBLOCK_SIZE];
     struct bw_request request = {.kind = BW_REQUEST_SUPER,
                                  .length = sizeof bytes,
                                  .address = device->begin + bw_superblock_offset(0),
                                  .buffer = bytes};
-    if (found->data_offset || found->level != 1)
-        return false;
     bw_wind(frame, device->layer, &request, 1);
-    BW_AUTO_ERROR struct bw_error *error =
-        request.error ? request.error
-                      : bw_superblock_decode(bytes, bw_superblock_offset(0), &superblock);
-    return !error && superblock.device.total_bytes > found->used_size;
-}
-
-bool bw_md_is_member(const struct bw_frame *frame, const struct bw_md_device *device,
-                     struct bw_md_superblock *found)
-{
-    return bw_md_superblock_read(frame, device, found) && !is_given_up(frame, device, found);
+    BW_AUTO_ERROR struct bw_error *error = request.error;
+    if (!error)
+        error = bw_superblock_decode(bytes, bw_superblock_offset(0), &superblock);
+    return error || superblock.device.total_bytes <= found->used_size;
 }

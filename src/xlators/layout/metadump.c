@@ -94,31 +94,6 @@ static int compare_pieces(const void *a, const void *b)
     return (first->offset > second->offset) - (first->offset < second->offset);
 }
 
-/*
- * Reads the index of a metadump; free it with pieces_free(). If the metadump is truncated, or
- * continues with other data, the index ends there, and `*cut` is set to the error; NULL if it is
- * complete.
- */
-static struct bw_error *read_index(const struct bw_frame *frame, struct bw_xlator *device,
-                                   struct pieces *index, struct bw_error **cut)
-{
-    const uint64_t size = bw_xlator_size(device);
-    struct bw_error *error = NULL;
-    for (uint64_t offset = 0; !error && offset < size && size - offset >= BW_METADUMP_BLOCK;) {
-        union bw_metadump_index block;
-        error = bw_read_raw(frame, device, offset, &block, BW_METADUMP_BLOCK);
-        if (!error)
-            error = add_cluster(index, &block, size, &offset);
-    }
-    if (index->count)
-        qsort(index->items, index->count, sizeof *index->items, compare_pieces);
-    *cut = NULL;
-    if (error && (error->code == BW_ERROR_NO_MEMORY || error->code == BW_ERROR_UNSUPPORTED))
-        return error;
-    *cut = error;
-    return NULL;
-}
-
 /* The last piece that begins at an address or before it; NULL without one. */
 static const struct piece *find_piece(const struct pieces *index, uint64_t logical)
 {
@@ -153,14 +128,28 @@ struct metadump {
     uint64_t reads;
 };
 
+/* If the metadump is cut off, or continues with other data, the index ends there, with a warning.
+ */
 static struct bw_error *init(struct bw_xlator *xlator)
 {
     struct metadump *dump = bw_xlator_private(xlator);
-    struct bw_error *cut;
+    struct bw_xlator *device = bw_xlator_child(xlator, 0);
+    struct pieces *index = &dump->index;
+    const uint64_t size = bw_xlator_size(device);
+    struct bw_error *error = NULL;
     pthread_mutex_init(&dump->lock, NULL);
-    BW_TRY(read_index(NULL, bw_xlator_child(xlator, 0), &dump->index, &cut));
-    if (cut)
-        bw_xlator_report(xlator, BW_WARNING, cut);
+    for (uint64_t offset = 0; !error && offset < size && size - offset >= BW_METADUMP_BLOCK;) {
+        union bw_metadump_index block;
+        error = bw_read_raw(NULL, device, offset, &block, BW_METADUMP_BLOCK);
+        if (!error)
+            error = add_cluster(index, &block, size, &offset);
+    }
+    if (index->count)
+        qsort(index->items, index->count, sizeof *index->items, compare_pieces);
+    if (error && (error->code == BW_ERROR_NO_MEMORY || error->code == BW_ERROR_UNSUPPORTED))
+        return error;
+    if (error)
+        bw_xlator_report(xlator, BW_WARNING, error);
     return NULL;
 }
 

@@ -22,7 +22,7 @@ struct partition {
 
 static struct bw_error *init(struct bw_xlator *xlator)
 {
-    struct partition *state = bw_xlator_private(xlator);
+    struct partition *layer = bw_xlator_private(xlator);
     struct bw_xlator *disk = bw_xlator_child(xlator, 0);
     const char *wanted = bw_xlator_option_text(xlator, "partition");
     const struct bw_partition_info *partition;
@@ -34,9 +34,9 @@ static struct bw_error *init(struct bw_xlator *xlator)
         return error;
     BW_TRY(bw_partition_find(&table, wanted, &partition));
 
-    snprintf(state->title, sizeof state->title, "%s partition %u",
+    snprintf(layer->title, sizeof layer->title, "%s partition %u",
              strcmp(table.kind, "gpt") == 0 ? "GPT" : "MBR", partition->number);
-    state->window = (struct bw_window){partition->offset, partition->room};
+    layer->window = (struct bw_window){partition->offset, partition->room};
     if (!partition->room)
         return bw_error_create(BW_ERROR_CORRUPT,
                                "partition %u begins at %" PRIu64 ", after the end of the image",
@@ -52,8 +52,8 @@ static struct bw_error *init(struct bw_xlator *xlator)
 
 static const char *title(struct bw_xlator *xlator)
 {
-    const struct partition *state = bw_xlator_private(xlator);
-    return state->title;
+    const struct partition *layer = bw_xlator_private(xlator);
+    return layer->title;
 }
 
 /* The container. */

@@ -363,16 +363,6 @@ void bw_partition_table_free(struct bw_partition_table *table)
 
 /* Finding one. */
 
-static bool is_called(const struct bw_partition_info *partition, const char *wanted, bool is_number,
-                      uint64_t number)
-{
-    if (is_number)
-        return partition->number == number;
-    return strcasecmp(partition->uuid, wanted) == 0 || strcmp(partition->name, wanted) == 0 ||
-           strcmp(partition->label, wanted) == 0 ||
-           strcasecmp(partition->content_uuid, wanted) == 0;
-}
-
 struct bw_error *bw_partition_find(const struct bw_partition_table *table, const char *wanted,
                                    const struct bw_partition_info **found)
 {
@@ -384,7 +374,13 @@ struct bw_error *bw_partition_find(const struct bw_partition_table *table, const
     *found = NULL;
     for (size_t i = 0; *wanted && i < table->count; i++) {
         const struct bw_partition_info *partition = &table->partitions[i];
-        if (!is_called(partition, wanted, is_number, number))
+        bool is_wanted = partition->number == number;
+        if (!is_number)
+            is_wanted = strcasecmp(partition->uuid, wanted) == 0 ||
+                        strcmp(partition->name, wanted) == 0 ||
+                        strcmp(partition->label, wanted) == 0 ||
+                        strcasecmp(partition->content_uuid, wanted) == 0;
+        if (!is_wanted)
             continue;
         bw_buffer_format(&several, "%s%u", several.length ? ", " : "", partition->number);
         *found = partition;

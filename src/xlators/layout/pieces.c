@@ -18,41 +18,33 @@ void bw_pieces_add(struct bw_pieces *pieces, struct bw_request *request, uint32_
     piece->below.error = NULL;
 }
 
-/* Reads the pieces on the device of one of them. */
-static void read_device(const struct bw_frame *frame, struct bw_pieces *pieces, size_t first)
-{
-    struct bw_request requests[BW_BATCH];
-    size_t owners[BW_BATCH], count = 0;
-    struct bw_xlator *layer = pieces->pieces[first].layer;
-    for (size_t i = first; i < pieces->count; i++)
-        if (pieces->pieces[i].layer == layer) {
-            owners[count] = i;
-            requests[count++] = pieces->pieces[i].below;
-        }
-    bw_wind(frame, layer, requests, count);
-    for (size_t i = 0; i < count; i++)
-        bw_request_answer(&pieces->pieces[owners[i]].below, &requests[i]);
-}
-
-static bool is_first_of_device(const struct bw_pieces *pieces, size_t index)
-{
-    for (size_t i = 0; i < index; i++)
-        if (pieces->pieces[i].layer == pieces->pieces[index].layer)
-            return false;
-    return pieces->pieces[index].layer;
-}
-
 void bw_pieces_read(const struct bw_frame *frame, struct bw_pieces *pieces,
                     bw_piece_recovery *recover, const void *context)
 {
-    for (size_t i = 0; i < pieces->count; i++)
-        if (is_first_of_device(pieces, i))
-            read_device(frame, pieces, i);
+    for (size_t first = 0; first < pieces->count; first++) {
+        struct bw_xlator *layer = pieces->pieces[first].layer;
+        struct bw_request requests[BW_BATCH];
+        size_t owners[BW_BATCH], count = 0;
+        /* All pieces on a device are read together with the first of them. */
+        bool is_done = !layer;
+        for (size_t i = 0; i < first && !is_done; i++)
+            is_done = pieces->pieces[i].layer == layer;
+        if (is_done)
+            continue;
+        for (size_t i = first; i < pieces->count; i++)
+            if (pieces->pieces[i].layer == layer) {
+                owners[count] = i;
+                requests[count++] = pieces->pieces[i].below;
+            }
+        bw_wind(frame, layer, requests, count);
+        for (size_t i = 0; i < count; i++)
+            bw_request_answer(&pieces->pieces[owners[i]].below, &requests[i]);
+    }
     for (size_t i = 0; i < pieces->count; i++) {
         struct bw_device_piece *piece = &pieces->pieces[i];
-        struct bw_error *error =
-            piece->layer && !piece->below.error ? NULL : recover(context, frame, piece);
-        piece->request->error = bw_error_first(piece->request->error, error);
+        if (!piece->layer || piece->below.error)
+            piece->request->error =
+                bw_error_first(piece->request->error, recover(context, frame, piece));
         piece->request->rebuilt |= piece->below.rebuilt;
     }
     pieces->count = 0;

@@ -67,12 +67,6 @@ static struct bw_error *init(struct bw_xlator *xlator)
     return NULL;
 }
 
-static bool is_inside(const struct nbd *nbd, const struct bw_request *request)
-{
-    return request->length <= nbd->facts.size &&
-           request->address <= nbd->facts.size - request->length;
-}
-
 static bool is_one_buffer(struct bw_request *const *requests, size_t count)
 {
     bool is_one = true;
@@ -177,12 +171,14 @@ static void read_slice(const struct bw_frame *frame, struct bw_xlator *xlator,
     /* In the order of addresses, first the requests to send, then those that the connection keeps.
      * Requests beyond the end of the image are complete. */
     for (size_t i = 0; i < count; i++) {
-        if (is_inside(nbd, &requests[i]))
+        const uint64_t end = requests[i].address + requests[i].length;
+        if (requests[i].length <= nbd->facts.size &&
+            requests[i].address <= nbd->facts.size - requests[i].length)
             order[inside++] = &requests[i];
         else
-            requests[i].error = bw_error_create(
-                BW_ERROR_CORRUPT, "%s ends at %" PRIu64 ", before offset %" PRIu64, nbd->path,
-                nbd->facts.size, requests[i].address + requests[i].length);
+            requests[i].error =
+                bw_error_create(BW_ERROR_CORRUPT, "%s ends at %" PRIu64 ", before offset %" PRIu64,
+                                nbd->path, nbd->facts.size, end);
     }
     bw_sort_by_address(order, inside);
     for (size_t i = 0; i < inside; i++) {
