@@ -273,42 +273,34 @@ static struct bw_error *add_layer(const struct building *building, const struct 
     return error ? error : bw_layer_attach(building->map, layer);
 }
 
-/* The layers for the volumes of a container. */
-struct volumes {
-    const struct building *building;
-    const struct group *group;
-    size_t added;
-    struct bw_error *error; /* Why the first volume cannot be shown. */
-};
-
-static struct bw_error *add_volume(void *context, const char *name)
-{
-    struct volumes *volumes = context;
-    struct bw_error *error = add_layer(volumes->building, volumes->group, name);
-    volumes->added += !error;
-    if (error && error->code == BW_ERROR_NO_MEMORY)
-        return error;
-    volumes->error = bw_error_first(volumes->error, error);
-    return NULL;
-}
-
 /* Adds layers for the volume that the user has selected, or for all. */
 static struct bw_error *add_layers(const struct building *building, const struct group *group)
 {
     const char *wanted = wanted_volume(building, group->type);
-    struct volumes volumes = {.building = building, .group = group};
     if (wanted || !group->type->option)
         return add_layer(building, group, wanted);
-    struct bw_error *error =
-        group->type->list(&building->frame, group->devices, group->count, add_volume, &volumes);
-    if (!error && !volumes.added && volumes.error)
-        return volumes.error;
-    if (!error && !volumes.added)
+
+    struct bw_strings names __attribute__((cleanup(bw_strings_free_all))) = {0};
+    struct bw_error *first = NULL; /* why the first volume cannot be shown */
+    size_t added = 0;
+    BW_TRY(group->type->list(&building->frame, group->devices, group->count, &names));
+    for (size_t i = 0; i < names.count; i++) {
+        struct bw_error *error = add_layer(building, group, names.items[i]);
+        if (error && error->code == BW_ERROR_NO_MEMORY) {
+            bw_error_free(first);
+            return error;
+        }
+        added += !error;
+        first = bw_error_first(first, error);
+    }
+    if (!added && first)
+        return first;
+    if (!added)
         return bw_error_create(BW_ERROR_NOT_BTRFS, "it contains no volumes");
-    if (volumes.error)
-        volumes.error = bw_error_prefix(volumes.error, "%s", bw_xlator_image(group->devices[0]));
-    building->stack->skipped = bw_error_first(building->stack->skipped, volumes.error);
-    return error;
+    if (first)
+        first = bw_error_prefix(first, "%s", bw_xlator_image(group->devices[0]));
+    building->stack->skipped = bw_error_first(building->stack->skipped, first);
+    return NULL;
 }
 
 /* Adds the layer that reads a header in another file, which all volumes share. */

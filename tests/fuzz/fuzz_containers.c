@@ -298,9 +298,8 @@ static struct bw_error *add_children(const struct opening *opening, struct bw_xl
     return NULL;
 }
 
-static struct bw_error *open_volume(void *context, const char *volume)
+static struct bw_error *open_volume(struct opening *opening, const char *volume)
 {
-    struct opening *opening = context;
     struct bw_xlator *layer;
     char name[32];
     if (opening->volumes == VOLUMES_AT_MOST)
@@ -331,11 +330,17 @@ static void open_containers(struct opening *opening)
         opening->type = bw_container_types[i];
         if (!opening->type->find(&frame, opening->devices[0], &id))
             continue;
-        struct bw_error *error =
-            opening->type->list
-                ? opening->type->list(&frame, opening->devices, opening->type->joins ? DEVICES : 1,
-                                      open_volume, opening)
-                : open_volume(opening, NULL);
+        struct bw_error *error = NULL;
+        if (opening->type->list) {
+            struct bw_strings names = {0};
+            error = opening->type->list(&frame, opening->devices,
+                                        opening->type->joins ? DEVICES : 1, &names);
+            for (size_t k = 0; !error && k < names.count; k++)
+                error = open_volume(opening, names.items[k]);
+            bw_strings_free_all(&names);
+        } else {
+            error = open_volume(opening, NULL);
+        }
         bw_error_free(error);
     }
 }

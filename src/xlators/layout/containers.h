@@ -7,16 +7,13 @@
 #ifndef BW_XLATORS_LAYOUT_CONTAINERS_H
 #define BW_XLATORS_LAYOUT_CONTAINERS_H
 
+#include "base/vector.h"
 #include "graph/wind.h"
 
 /** Identifies a container that consists of several devices; zeros for others. */
 struct bw_container_id {
     uint8_t bytes[16];
 };
-
-/** Receives the name of a volume, as the option of the layer accepts it. An error ends the
- * listing. */
-typedef struct bw_error *bw_volume_visitor(void *context, const char *name);
 
 /** A type of container. */
 struct bw_container_type {
@@ -30,9 +27,10 @@ struct bw_container_type {
                  struct bw_container_id *id);
     const char *option; /**< the option of the layer that selects a volume; NULL: there is only
                            one */
-    /** Lists the volumes in a container, given as all its devices. NULL if there is no option. */
+    /** Adds the names of the volumes in a container, given as all its devices, as the option
+     * accepts them. NULL if there is no option. */
     struct bw_error *(*list)(const struct bw_frame *frame, struct bw_xlator *const *devices,
-                             size_t count, bw_volume_visitor *visit, void *context);
+                             size_t count, struct bw_strings *names);
 };
 
 /** All types; ends with NULL. A device that several of them recognize belongs to the first. */

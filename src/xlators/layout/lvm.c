@@ -813,7 +813,7 @@ static bool find(const struct bw_frame *frame, struct bw_xlator *device, struct 
 }
 
 static struct bw_error *list(const struct bw_frame *frame, struct bw_xlator *const *devices,
-                             size_t count, bw_volume_visitor *visit, void *context)
+                             size_t count, struct bw_strings *names)
 {
     enum { MOST_VOLUMES = 4096, MOST_BYTES = 256 << 20 };
     BW_SCOPED(bw_lvm_groups) struct bw_lvm_groups groups;
@@ -837,7 +837,7 @@ static struct bw_error *list(const struct bw_frame *frame, struct bw_xlator *con
             snprintf(name, sizeof name, "%s/%s", groups.list.items[i].name,
                      groups.list.items[i].volumes.items[k].name);
             if (groups.list.items[i].volumes.items[k].is_visible)
-                BW_TRY(visit(context, name));
+                BW_TRY(bw_strings_push_copy(names, name));
         }
     return NULL;
 }

@@ -683,13 +683,15 @@ static struct bw_error *check_members(struct bw_xlator *xlator)
     for (uint32_t i = 0; i < count; i++)
         if (!md->members[i].layer)
             bw_buffer_format(&missing, "%s%" PRIu32, missing.length ? ", " : "", i);
+    const char *verb = count - md->given == 1 ? "is" : "are";
+    const char *adjective = md->given < least ? "incomplete" : "degraded";
+    const char *space = *md->array.name ? " " : "";
     struct bw_error *error = bw_error_create(
         BW_ERROR_MISSING_DEVICE,
         "the MD array %s%sis %s: of its %" PRIu32 " devices, number %.*s %s missing; it needs "
         "%" PRIu32,
-        md->array.name, *md->array.name ? " " : "", md->given < least ? "incomplete" : "degraded",
-        count, (int)missing.length, missing.data ? missing.data : "",
-        count - md->given == 1 ? "is" : "are", least);
+        md->array.name, space, adjective, count, (int)missing.length,
+        missing.data ? missing.data : "", verb, least);
     if (md->given < least)
         return error;
     bw_xlator_report(xlator, BW_WARNING, error);

@@ -67,7 +67,7 @@ static bool find(const struct bw_frame *frame, struct bw_xlator *device, struct 
 }
 
 static struct bw_error *list(const struct bw_frame *frame, struct bw_xlator *const *devices,
-                             size_t count, bw_volume_visitor *visit, void *context)
+                             size_t count, struct bw_strings *names)
 {
     BW_SCOPED(bw_partition_table) struct bw_partition_table table;
     (void)count;
@@ -76,7 +76,7 @@ static struct bw_error *list(const struct bw_frame *frame, struct bw_xlator *con
         char number[16];
         snprintf(number, sizeof number, "%u", table.partitions[i].number);
         if (table.partitions[i].room && !table.partitions[i].extended)
-            BW_TRY(visit(context, number));
+            BW_TRY(bw_strings_push_copy(names, number));
     }
     return NULL;
 }

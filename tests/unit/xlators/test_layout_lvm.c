@@ -427,20 +427,13 @@ static void test_many(void **state)
     open_many(70000, 1, BW_ERROR_CORRUPT, "more than 65536 volumes");
 }
 
-static struct bw_error *count_volume(void *context, const char *name)
-{
-    (void)name;
-    ++*(size_t *)context;
-    return NULL;
-}
-
 /* Every volume that is listed gets a layer, which reads the text again. */
 static void test_listing(void **state)
 {
     (void)state;
     for (size_t count = 3000; count <= 6000; count += 3000) {
         BW_AUTO_BUFFER struct bw_buffer text = {0};
-        size_t listed = 0;
+        struct bw_strings names = {0};
         struct bench *bench = make_bench("");
         bw_buffer_format(&text, "vg{id=\"g\" seqno=1 extent_size=16 logical_volumes{");
         for (size_t i = 0; i < count; i++)
@@ -454,12 +447,13 @@ static void test_listing(void **state)
         bench->graph = fake_graph(&bench->log);
         bench->fakes[0] = (struct fake_layer){.copies = {bytes}, .size = AREA + ring};
         struct bw_xlator *device = add_fake_device(bench->graph, &bench->fakes[0]);
-        struct bw_error *error = bw_lvm_container.list(NULL, &device, 1, count_volume, &listed);
+        struct bw_error *error = bw_lvm_container.list(NULL, &device, 1, &names);
         if (count == 3000)
             expect_success(error);
         else
             expect_error(error, BW_ERROR_UNSUPPORTED, "it has 6000 logical volumes, too many");
-        assert_int_equal(listed, count == 3000 ? count : 0);
+        assert_int_equal(names.count, count == 3000 ? count : 0);
+        bw_strings_free_all(&names);
         close_bench(bench);
         free(bench);
     }
