@@ -294,45 +294,34 @@ static struct bw_error *read_compressed(const struct bw_frame *frame, struct bw_
     return NULL;
 }
 
-/* Reads as much of a request as the piece at an address of it has. */
-static struct bw_error *read_piece(const struct bw_frame *frame, struct bw_xlator *xlator,
-                                   struct bw_request *whole, uint32_t done, uint32_t *length)
-{
-    struct metadump *dump = bw_xlator_private(xlator);
-    const uint64_t address = whole->address + done;
-    const struct piece *piece = find_piece(&dump->index, address);
-    uint8_t *buffer = (uint8_t *)whole->buffer + done;
-    const uint64_t from = piece ? address - piece->logical : 0;
-    *length = whole->length - done;
-    if (!piece || (!piece->compressed && from >= piece->stored))
-        return not_there(whole);
-    if (piece->compressed) {
-        if (from < LONGEST_PIECE)
-            BW_TRY(read_compressed(frame, xlator, piece, from, buffer, length));
-        if (from >= LONGEST_PIECE || !*length)
-            return not_there(whole);
-        return NULL;
-    }
-    if (*length > piece->stored - from)
-        *length = (uint32_t)(piece->stored - from);
-    return bw_read_raw(frame, bw_xlator_child(xlator, 0), piece->offset + from, buffer, *length);
-}
-
 /* A request within one uncompressed piece is passed on unchanged, together with the rest of the
- * batch; the others are read here. */
+ * batch; the others are read here, piece by piece. */
 static bool pass_or_read(const struct bw_frame *frame, struct bw_xlator *xlator,
                          struct bw_request *request, struct bw_request *copy)
 {
     const struct metadump *dump = bw_xlator_private(xlator);
-    const struct piece *piece = find_piece(&dump->index, request->address);
-    const uint64_t from = piece ? request->address - piece->logical : 0;
-    if (piece && !piece->compressed && from < piece->stored &&
-        request->length <= piece->stored - from) {
-        copy->address = piece->offset + from;
-        return true;
+    for (uint32_t done = 0, length; !request->error && done < request->length; done += length) {
+        const uint64_t address = request->address + done;
+        const struct piece *piece = find_piece(&dump->index, address);
+        uint8_t *buffer = (uint8_t *)request->buffer + done;
+        const uint64_t from = piece ? address - piece->logical : 0;
+        length = request->length - done;
+        if (!piece || from >= (piece->compressed ? LONGEST_PIECE : piece->stored)) {
+            request->error = not_there(request);
+        } else if (piece->compressed) {
+            request->error = read_compressed(frame, xlator, piece, from, buffer, &length);
+            if (!request->error && !length)
+                request->error = not_there(request);
+        } else if (!done && length <= piece->stored - from) {
+            copy->address = piece->offset + from;
+            return true;
+        } else {
+            if (length > piece->stored - from)
+                length = (uint32_t)(piece->stored - from);
+            request->error = bw_read_raw(frame, bw_xlator_child(xlator, 0), piece->offset + from,
+                                         buffer, length);
+        }
     }
-    for (uint32_t done = 0, length; !request->error && done < request->length; done += length)
-        request->error = read_piece(frame, xlator, request, done, &length);
     return false;
 }
 

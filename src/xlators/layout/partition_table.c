@@ -10,6 +10,8 @@
  * Sources: the UEFI specification, 5.3 (GPT); for the chain, block/partitions/msdos.c of the
  * kernel.
  */
+#include "xlators/layout/partition_table.h"
+
 #include <blkid/blkid.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -26,7 +28,6 @@
 #include "graph/wind.h"
 #include "ondisk/disk.h"
 #include "ondisk/superblock.h"
-#include "xlators/layout/partition_table.h"
 
 enum {
     END_BYTES = 64 << 10,    /* bytes that are read at the beginning and at the end */

@@ -4,11 +4,12 @@
  * storage layer, for a file system that does not begin where the file does: in a partition of a
  * disk image, or after a header of another format.
  */
+#include "xlators/layout/window.h"
+
 #include <inttypes.h>
 #include <string.h>
 
 #include "xlators/classes.h"
-#include "xlators/layout/window.h"
 
 static struct bw_error *init(struct bw_xlator *xlator)
 {
