@@ -196,7 +196,7 @@ static unsigned count_methods(const struct bw_piece *piece)
 }
 
 /* Whether a method exists with an image of this number. Methods to compute a piece read several
- * devices, and use the first image of those that have fewer. */
+ * devices, and use the first image of devices with fewer. */
 static bool has_alternative(const struct bw_piece *piece, unsigned method, unsigned alternative)
 {
     return alternative == 1 || method > piece->direct_copies ||

@@ -269,7 +269,8 @@ static struct bw_error *explain(struct bw_error *error, const struct bw_request 
     return error;
 }
 
-/* The error of a request with sectors that are bad in all copies: those of the first of them. */
+/* The error of a request with sectors that are bad in all copies: the errors of the first such
+ * sector. */
 static struct bw_error *explain_loss(const struct repair *repair, uint32_t sector, uint32_t lost,
                                      unsigned copies)
 {

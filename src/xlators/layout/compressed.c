@@ -135,13 +135,6 @@ static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator
     }
 }
 
-/* The temporary file is in the page cache, or will be read ahead by the kernel. */
-static void advise(const struct bw_frame *frame, struct bw_xlator *xlator,
-                   const struct bw_range *ranges, size_t count, unsigned copy)
-{
-    (void)frame, (void)xlator, (void)ranges, (void)count, (void)copy;
-}
-
 static uint64_t size(struct bw_xlator *xlator)
 {
     const struct compressed *compressed = bw_xlator_private(xlator);
@@ -200,10 +193,11 @@ const struct bw_xlator_class bw_layout_compressed_class = {
     .page = page,
     BW_ONE_CHILD(BW_ADDRESS_DEVICE),
     .private_size = sizeof(struct compressed),
+    /* The temporary file is in the page cache, or will be read ahead by the kernel. */
     .operations = {.init = init,
                    .fini = fini,
                    .read = read_requests,
-                   .advise = advise,
+                   .advise = bw_ignore_advice,
                    .size = size,
                    .next_stored = next_stored,
                    .dump = dump,

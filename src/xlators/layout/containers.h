@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Containers: devices that hold other devices in a format of their own, such as encrypted volumes,
- * volume groups and RAID arrays. Each type has a layer that shows what it contains. fs/stack.c
+ * volume groups and RAID arrays. Each type has a layer that shows its contents. fs/stack.c
  * looks for containers in images that do not begin with a btrfs, and stacks the layers.
  */
 #ifndef BW_XLATORS_LAYOUT_CONTAINERS_H

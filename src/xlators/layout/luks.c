@@ -10,7 +10,7 @@
  * become the same structure. A header may be hostile: keyslots that need too much memory or work
  * are not tried.
  *
- * The key functions and the ciphers are those of libgcrypt. libcryptsetup is not used: it reads
+ * The key functions and the ciphers come from libgcrypt. libcryptsetup is not used: it reads
  * from paths rather than layers, opens devices that the sandbox of the program does not allow, and
  * would double the time that the program takes to start.
  *
@@ -701,7 +701,7 @@ static uint64_t work_of(const struct header *header, const struct keyslot *slot)
     return work;
 }
 
-/* Refuses keyslots with impossible numbers, and those that need more memory or work than allowed.
+/* Refuses keyslots with impossible numbers, or that need more memory or work than allowed.
  */
 static struct bw_error *check_limits(const struct search *search, const struct keyslot *slot)
 {

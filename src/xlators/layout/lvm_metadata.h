@@ -50,7 +50,7 @@ struct bw_lvm_segment {
 struct bw_lvm_volume {
     char name[BW_LVM_NAME];
     bool is_visible;  /**< it is not a part of other volumes */
-    bool is_snapshot; /**< contains what changed since a snapshot, instead of a device */
+    bool is_snapshot; /**< the changes since a snapshot, not a device */
     uint64_t size;
     size_t first_segment, segment_count;
 };

@@ -20,6 +20,7 @@
 #include "ondisk/metadump.h"
 #include "xlators/classes.h"
 #include "xlators/layout/containers.h"
+#include "xlators/layout/pieces.h"
 
 /* The longest piece that is decompressed. btrfs-image makes pieces of 256 KiB, but does not split
  * longer ranges. */
@@ -101,7 +102,7 @@ static const struct piece *find_piece(const struct pieces *index, uint64_t logic
     return next ? &index->items[next - 1] : NULL;
 }
 
-/* The bytes a piece can have: those up to the next one, at most LONGEST_PIECE. */
+/* The most bytes that a piece can have: up to the next piece, and LONGEST_PIECE. */
 static uint32_t room_of(const struct pieces *index, const struct piece *piece)
 {
     const struct piece *end = index->items + index->count;
@@ -331,13 +332,6 @@ static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator
     bw_wind_copies(frame, xlator, requests, count, pass_or_read);
 }
 
-/* Pieces are read as a whole, or lie elsewhere, so read-ahead is useless. */
-static void advise(const struct bw_frame *frame, struct bw_xlator *xlator,
-                   const struct bw_range *ranges, size_t count, unsigned copy)
-{
-    (void)frame, (void)xlator, (void)ranges, (void)count, (void)copy;
-}
-
 static void dump_state(struct bw_xlator *xlator, struct bw_json *json)
 {
     struct metadump *dump = bw_xlator_private(xlator);
@@ -366,10 +360,11 @@ const struct bw_xlator_class bw_layout_metadump_class = {
     .page = page,
     BW_ONE_CHILD(BW_ADDRESS_DEVICE),
     .private_size = sizeof(struct metadump),
+    /* Pieces are read as a whole, or lie elsewhere, so read-ahead is useless. */
     .operations = {.init = init,
                    .fini = fini,
                    .read = read_requests,
-                   .advise = advise,
+                   .advise = bw_ignore_advice,
                    .size = size,
                    .next_stored = next_stored,
                    .dump = dump_state},

@@ -59,3 +59,9 @@ struct bw_error *bw_request_check_end(const char *subject, uint64_t size,
                            "%s at %" PRIu64 ", before the end of %" PRIu32 " bytes at %" PRIu64,
                            subject, size, request->length, request->address);
 }
+
+void bw_ignore_advice(const struct bw_frame *frame, struct bw_xlator *xlator,
+                      const struct bw_range *ranges, size_t count, unsigned copy)
+{
+    (void)frame, (void)xlator, (void)ranges, (void)count, (void)copy;
+}

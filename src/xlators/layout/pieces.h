@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Common parts of the layers of containers: requests that are split into pieces on several devices,
- * and the check of the size.
+ * the check of the size, and dropped read-ahead.
  */
 #ifndef BW_XLATORS_LAYOUT_PIECES_H
 #define BW_XLATORS_LAYOUT_PIECES_H
@@ -37,9 +37,13 @@ void bw_pieces_add(struct bw_pieces *pieces, struct bw_request *request, uint32_
 void bw_pieces_read(const struct bw_frame *frame, struct bw_pieces *pieces,
                     bw_piece_recovery *recover, const void *context);
 
-/** The error of a request that does not end before the end of a layer. `subject` is what the layer
- * shows, and its verb: "the array ends". */
+/** The error of a request that does not end before the end of a layer. `subject` names the
+ * contents of the layer, with the verb: "the array ends". */
 struct bw_error *bw_request_check_end(const char *subject, uint64_t size,
                                       const struct bw_request *request);
+
+/** The operation `advise` of layers without read-ahead. */
+void bw_ignore_advice(const struct bw_frame *frame, struct bw_xlator *xlator,
+                      const struct bw_range *ranges, size_t count, unsigned copy);
 
 #endif

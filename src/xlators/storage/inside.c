@@ -27,13 +27,6 @@ static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator
     }
 }
 
-/* The file is read through another graph, which has its own read-ahead. */
-static void advise(const struct bw_frame *frame, struct bw_xlator *xlator,
-                   const struct bw_range *ranges, size_t count, unsigned copy)
-{
-    (void)frame, (void)xlator, (void)ranges, (void)count, (void)copy;
-}
-
 static uint64_t size(struct bw_xlator *xlator)
 {
     return bw_xlator_source(xlator)->size;
@@ -62,9 +55,10 @@ const struct bw_xlator_class bw_storage_inside_class = {
     .above = BW_ADDRESS_DEVICE,
     .below = BW_ADDRESS_NONE,
     .options = options,
+    /* The file is read through another graph, which has its own read-ahead. */
     .operations = {.init = init,
                    .read = read_requests,
-                   .advise = advise,
+                   .advise = bw_ignore_advice,
                    .size = size,
                    .next_stored = next_stored},
 };

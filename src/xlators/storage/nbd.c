@@ -168,8 +168,8 @@ static void read_slice(const struct bw_frame *frame, struct bw_xlator *xlator,
     struct run runs[BW_BATCH];
     size_t inside = 0, sent = 0, other_count = 0, run_count = 0;
 
-    /* In the order of addresses, first the requests to send, then those that the connection keeps.
-     * Requests beyond the end of the image are complete. */
+    /* In the order of addresses, first the requests to send, then the ranges that the connection
+     * keeps. Requests beyond the end of the image are complete. */
     for (size_t i = 0; i < count; i++) {
         const uint64_t end = requests[i].address + requests[i].length;
         if (requests[i].length <= nbd->facts.size &&
