@@ -34,11 +34,11 @@ static struct bw_error *malformed_line(const struct reader *reader)
                            reader->file, reader->line);
 }
 
-static bool parse_number(const char *word, uint64_t *number)
+static bool parse_number(const char *word, int base, uint64_t *number)
 {
     char *end;
     errno = 0;
-    *number = strtoull(word, &end, 0);
+    *number = strtoull(word, &end, base);
     return *word >= '0' && *word <= '9' && !*end && !errno;
 }
 
@@ -47,50 +47,41 @@ static bool is_status(const char *word, const char *allowed)
     return *word && !word[1] && strchr(allowed, *word);
 }
 
-static struct bw_error *visit_range(struct reader *reader, uint64_t start, uint64_t length)
-{
-    if (length > UINT64_MAX - start)
-        return malformed_line(reader);
-    reader->ranges += length != 0;
-    return length ? reader->visit(reader->context, start, length) : NULL;
-}
-
 /* Parses a line: position, size and status; or in a list of badblocks, the number of a block,
  * which is always decimal. */
-static struct bw_error *parse_words(struct reader *reader, char *const words[], unsigned count)
-{
-    uint64_t start, length;
-    if (count == 1 && !reader->has_state) {
-        char *end;
-        errno = 0;
-        const bool is_number = *words[0] >= '0' && *words[0] <= '9';
-        start = strtoull(words[0], &end, 10);
-        return is_number && !*end && !errno && !__builtin_mul_overflow(start, BLOCK, &start)
-                   ? visit_range(reader, start, BLOCK)
-                   : malformed_line(reader);
-    }
-    if (count < 2 || !parse_number(words[0], &start))
-        return malformed_line(reader);
-    if (!reader->has_state && !reader->ranges && is_status(words[1], "?*/-FG+")) {
-        reader->has_state = true;
-        return NULL;
-    }
-    if (!reader->has_state || count != 3 || !parse_number(words[1], &length) ||
-        !is_status(words[2], "?*/-+"))
-        return malformed_line(reader);
-    return *words[2] == '+' ? NULL : visit_range(reader, start, length);
-}
-
 static struct bw_error *parse_line(struct reader *reader, char *line)
 {
     enum { WORDS = 4 };
     char *words[WORDS], *rest = NULL;
     unsigned count = 0;
+    uint64_t start, length;
     for (char *word = strtok_r(line, " \t\r", &rest); word && *word != '#' && count < WORDS;
          word = strtok_r(NULL, " \t\r", &rest))
         words[count++] = word;
     reader->line++;
-    return count ? parse_words(reader, words, count) : NULL;
+    if (!count)
+        return NULL;
+    if (count == 1 && !reader->has_state) {
+        length = BLOCK;
+        if (!parse_number(words[0], 10, &start) || __builtin_mul_overflow(start, BLOCK, &start))
+            return malformed_line(reader);
+    } else {
+        if (count < 2 || !parse_number(words[0], 0, &start))
+            return malformed_line(reader);
+        if (!reader->has_state && !reader->ranges && is_status(words[1], "?*/-FG+")) {
+            reader->has_state = true;
+            return NULL;
+        }
+        if (!reader->has_state || count != 3 || !parse_number(words[1], 0, &length) ||
+            !is_status(words[2], "?*/-+"))
+            return malformed_line(reader);
+        if (*words[2] == '+') /* rescued */
+            return NULL;
+    }
+    if (length > UINT64_MAX - start)
+        return malformed_line(reader);
+    reader->ranges += length != 0;
+    return length ? reader->visit(reader->context, start, length) : NULL;
 }
 
 struct bw_error *bw_bad_map_read(const char *file, bw_bad_range_visitor *visit, void *context)

@@ -91,11 +91,13 @@ static int open_part_by_steps(int directory, char *part, int flags)
 
 static int open_part(int directory, char *part, int flags, bool step_by_step)
 {
-    int opened = step_by_step ? -1 : open_part_at_once(directory, part, flags);
-    /* some sandboxes return EPERM for unknown system calls */
-    bool lacking =
-        step_by_step || (opened < 0 && (errno == ENOSYS || errno == EPERM || errno == E2BIG));
-    return lacking ? open_part_by_steps(directory, part, flags) : opened;
+    if (!step_by_step) {
+        const int opened = open_part_at_once(directory, part, flags);
+        /* some sandboxes return EPERM for unknown system calls */
+        if (opened >= 0 || (errno != ENOSYS && errno != EPERM && errno != E2BIG))
+            return opened;
+    }
+    return open_part_by_steps(directory, part, flags);
 }
 
 int bw_open_beneath(int directory, const char *path, int flags, bool step_by_step)

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/vector.h"
 
 /* The first line of a file, without its newline; NULL if it cannot be read. */
 static char *read_line(const char *path)
@@ -77,76 +78,62 @@ static bool is_on(dev_t device, const struct place *place)
            below.st_ino == place->file.st_ino;
 }
 
-/* Whether one of the devices that `number_files` lead to is on the file. */
-static bool any_is_on(const char *number_files, const struct place *place)
-{
-    glob_t found;
-    dev_t device;
-    bool any = false;
-    if (glob(number_files, 0, NULL, &found))
-        return false;
-    for (size_t i = 0; i < found.gl_pathc && !any; i++)
-        any = bw_block_device_number(found.gl_pathv[i], &device) && is_on(device, place);
-    globfree(&found);
-    return any;
-}
-
-/* A mount names one device of its file system; /sys/fs/btrfs lists all of them. */
+/* Whether the file system with a device has its bytes on the file. A mount names one device of its
+ * file system; /sys/fs/btrfs lists all of them. */
 static bool file_system_uses(dev_t source, const struct place *place)
 {
     char link[64], pattern[512];
-    glob_t found;
+    const char *name = "none";
+    glob_t found, devices;
     bool uses = false;
     if (is_on(source, place))
         return true;
     snprintf(link, sizeof link, "/sys/dev/block/%u:%u", major(source), minor(source));
     BW_AUTO_FREE char *real = realpath(link, NULL);
-    snprintf(pattern, sizeof pattern, "/sys/fs/btrfs/*/devices/%s",
-             real ? strrchr(real, '/') + 1 : "none");
+    if (real)
+        name = strrchr(real, '/') + 1;
+    snprintf(pattern, sizeof pattern, "/sys/fs/btrfs/*/devices/%s", name);
     if (glob(pattern, 0, NULL, &found))
         return false;
     for (size_t i = 0; i < found.gl_pathc && !uses; i++) {
         snprintf(pattern, sizeof pattern, "%.*s/*/dev",
                  (int)(strrchr(found.gl_pathv[i], '/') - found.gl_pathv[i]), found.gl_pathv[i]);
-        uses = any_is_on(pattern, place);
+        if (glob(pattern, 0, NULL, &devices))
+            continue;
+        for (size_t k = 0; k < devices.gl_pathc && !uses; k++) {
+            dev_t device;
+            uses = bw_block_device_number(devices.gl_pathv[k], &device) && is_on(device, place);
+        }
+        globfree(&devices);
     }
     globfree(&found);
     return uses;
 }
 
-/* A file system may be mounted many times, with each of its subvolumes and into each container. It
- * is looked at once, unless there are very many. */
-struct seen {
-    dev_t sources[64];
-    size_t count;
-};
-
-static bool is_new(struct seen *seen, dev_t source)
+/* Whether a device is not in a list, to which it is added. Without memory, it is new each time. */
+static bool is_new(struct bw_numbers *seen, dev_t device)
 {
     for (size_t i = 0; i < seen->count; i++)
-        if (seen->sources[i] == source)
+        if (seen->items[i] == device)
             return false;
-    if (seen->count < sizeof seen->sources / sizeof *seen->sources)
-        seen->sources[seen->count++] = source;
+    bw_error_free(bw_numbers_push(seen, device));
     return true;
 }
 
-static bool mount_uses(const char *mounted, struct seen *seen, const struct place *place)
-{
-    struct stat source;
-    return stat(mounted, &source) == 0 && S_ISBLK(source.st_mode) && is_new(seen, source.st_rdev) &&
-           file_system_uses(source.st_rdev, place);
-}
-
+/* A file system may be mounted many times, with each of its subvolumes and into each container. It
+ * is looked at once. */
 char *bw_mount_point(const char *path, uint64_t offset)
 {
     struct place place = {.offset = offset};
-    struct seen seen = {.count = 0};
+    BW_SCOPED(bw_numbers) struct bw_numbers seen = {0};
     struct mntent entry;
+    struct stat source;
     char *point = NULL, text[4096 + 512];
     FILE *mounts = stat(path, &place.file) ? NULL : setmntent("/proc/self/mounts", "re");
     while (mounts && !point && getmntent_r(mounts, &entry, text, sizeof text))
-        if (strcmp(entry.mnt_type, "btrfs") == 0 && mount_uses(entry.mnt_fsname, &seen, &place))
+        if (strcmp(entry.mnt_type, "btrfs") == 0 && stat(entry.mnt_fsname, &source) == 0 &&
+            S_ISBLK(source.st_mode) && is_new(&seen, source.st_rdev) &&
+            file_system_uses(source.st_rdev, &place))
             point = strdup(entry.mnt_dir);
     if (mounts)
         endmntent(mounts);

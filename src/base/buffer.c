@@ -48,9 +48,12 @@ void bw_buffer_format(struct bw_buffer *buffer, const char *format, ...)
         int length =
             vsnprintf(room ? buffer->data + buffer->length : NULL, room, format, arguments);
         va_end(arguments);
-        if (length < 0 || (size_t)length < room) {
-            buffer->failed |= length < 0;
-            buffer->length += length < 0 ? 0 : (size_t)length;
+        if (length < 0) {
+            buffer->failed = true;
+            return;
+        }
+        if ((size_t)length < room) {
+            buffer->length += (size_t)length;
             return;
         }
         if (!bw_buffer_reserve(buffer, (size_t)length + 1))
@@ -76,11 +79,13 @@ struct bw_error *bw_buffer_read(struct bw_buffer *buffer, int descriptor, size_t
         if (!bw_buffer_reserve(buffer, left))
             return bw_error_no_memory();
         ssize_t got = read(descriptor, buffer->data + buffer->length, left);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return bw_error_from_errno(errno, "cannot read");
         if (got == 0)
             break;
-        if (got < 0 && errno != EINTR)
-            return bw_error_from_errno(errno, "cannot read");
-        buffer->length += got > 0 ? (size_t)got : 0;
+        buffer->length += (size_t)got;
     }
     return NULL;
 }

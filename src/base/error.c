@@ -78,25 +78,19 @@ struct bw_error *bw_error_prefix(struct bw_error *error, const char *format, ...
     return error;
 }
 
-/* One allocation: the hop, then both names. */
-static struct bw_error_hop *make_hop(const char *layer, const char *volume)
-{
-    size_t layer_size = strlen(layer) + 1, volume_size = strlen(volume) + 1;
-    struct bw_error_hop *hop = calloc(1, sizeof *hop + layer_size + volume_size);
-    if (!hop)
-        return NULL;
-    char *names = (char *)(hop + 1);
-    hop->layer = memcpy(names, layer, layer_size);
-    hop->volume = memcpy(names + layer_size, volume, volume_size);
-    return hop;
-}
-
 void bw_error_add_hop(struct bw_error *error, const char *layer, const char *volume,
                       const uint64_t *address)
 {
-    struct bw_error_hop *hop = error == &no_memory ? NULL : make_hop(layer, volume);
+    if (error == &no_memory)
+        return;
+    /* One allocation: the hop, then both names. */
+    const size_t layer_size = strlen(layer) + 1, volume_size = strlen(volume) + 1;
+    struct bw_error_hop *hop = calloc(1, sizeof *hop + layer_size + volume_size);
     if (!hop)
         return;
+    char *names = (char *)(hop + 1);
+    hop->layer = memcpy(names, layer, layer_size);
+    hop->volume = memcpy(names + layer_size, volume, volume_size);
     if (address) {
         hop->address = *address;
         hop->has_address = true;

@@ -82,15 +82,16 @@ void bw_append_shell_word(struct bw_buffer *buffer, const char *word)
     static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
                                 "0123456789/._-+:=@%,";
     const bool quoted = word[strspn(word, plain)] != '\0' || !*word, control = needs_escapes(word);
-    bw_buffer_format(buffer, "%s", control ? "$'" : quoted ? "'" : "");
+    bw_buffer_append(buffer, "$", control);
+    bw_buffer_append(buffer, "'", quoted);
     for (; *word; word++)
         if (control && ((uint8_t)*word < ' ' || (uint8_t)*word >= 0x7f))
             bw_buffer_format(buffer, "\\%03o", (uint8_t)*word);
         else if (control && (*word == '\'' || *word == '\\'))
             bw_buffer_format(buffer, "\\%c", *word);
         else if (*word == '\'')
-            bw_buffer_format(buffer, "'\"'\"'");
+            bw_buffer_append(buffer, "'\"'\"'", 5);
         else
             bw_buffer_append_byte(buffer, *word);
-    bw_buffer_format(buffer, "%s", quoted ? "'" : "");
+    bw_buffer_append(buffer, "'", quoted);
 }

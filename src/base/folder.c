@@ -48,21 +48,19 @@ static int by_name(const void *left, const void *right, void *text)
     return strcmp((const char *)text + *a, (const char *)text + *b);
 }
 
-static struct bw_error *add_name(struct bw_folder_names *names, const char *name)
-{
-    if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
-        return NULL;
-    BW_TRY(bw_sizes_push(&names->offsets, names->text.length));
-    bw_buffer_append(&names->text, name, strlen(name) + 1);
-    return names->text.failed ? bw_error_no_memory() : NULL;
-}
-
 static struct bw_error *read_names(const struct bw_folder *folder, const char *path, DIR *directory,
                                    struct bw_folder_names *names)
 {
     const struct dirent *entry;
-    for (errno = 0; (entry = readdir(directory)); errno = 0)
-        BW_TRY(add_name(names, entry->d_name));
+    for (errno = 0; (entry = readdir(directory)); errno = 0) {
+        const char *name = entry->d_name;
+        if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
+            continue;
+        BW_TRY(bw_sizes_push(&names->offsets, names->text.length));
+        bw_buffer_append(&names->text, name, strlen(name) + 1);
+        if (names->text.failed)
+            return bw_error_no_memory();
+    }
     return errno ? path_error(folder, path) : NULL;
 }
 
@@ -98,9 +96,9 @@ void bw_folder_names_free(struct bw_folder_names *names)
 struct bw_error *bw_folder_stat(const struct bw_folder *folder, const char *path,
                                 struct stat *status)
 {
-    return fstatat(folder->descriptor, *path ? path : ".", status, AT_SYMLINK_NOFOLLOW)
-               ? path_error(folder, path)
-               : NULL;
+    if (fstatat(folder->descriptor, *path ? path : ".", status, AT_SYMLINK_NOFOLLOW))
+        return path_error(folder, path);
+    return NULL;
 }
 
 bool bw_folder_is_empty_subvolume(const struct bw_folder *folder, const char *path,

@@ -64,15 +64,6 @@ static char *prepend(const char *prefix, const char *text, size_t length)
     return joined;
 }
 
-static bool match_characters(const char *pattern, size_t pattern_length, const char *text,
-                             size_t length, int flags)
-{
-    BW_AUTO_FREE char *set = prepend(AFTER_ARROW, pattern, pattern_length);
-    BW_AUTO_FREE char *arrow = prepend(ARROW, text, length);
-    const bool both = set && arrow;
-    return fnmatch(both ? set : pattern, both ? arrow : text, flags) == 0;
-}
-
 bool bw_glob_matches(const struct bw_glob *glob, const char *pattern, const char *text,
                      size_t length, int flags)
 {
@@ -81,10 +72,18 @@ bool bw_glob_matches(const struct bw_glob *glob, const char *pattern, const char
         glob->characters && !(is_ascii(text, length) && is_ascii(pattern, pattern_length)) &&
         (flags || strpbrk(pattern, "?[")) && bw_utf8_is_valid(pattern, pattern_length) &&
         bw_utf8_is_valid(text, length);
+    BW_AUTO_FREE char *set = NULL;
+    BW_AUTO_FREE char *arrow = NULL;
+    if (by_character) {
+        set = prepend(AFTER_ARROW, pattern, pattern_length);
+        arrow = prepend(ARROW, text, length);
+    }
+    if (set && arrow) {
+        pattern = set;
+        text = arrow;
+    }
     const locale_t previous = uselocale(by_character ? glob->characters : glob->bytes);
-    const bool matches = by_character
-                             ? match_characters(pattern, pattern_length, text, length, flags)
-                             : fnmatch(pattern, text, flags) == 0;
+    const bool matches = fnmatch(pattern, text, flags) == 0;
     uselocale(previous);
     return matches;
 }

@@ -61,12 +61,12 @@ static struct bw_error *open_hash(struct bw_hash *hash, enum bw_hash_algorithm a
     }
     BW_TRY(bw_gcrypt_prepare());
     gcry_error_t problem = gcry_md_open(&hash->gcrypt, hash->number, 0);
-    if (!problem)
-        return NULL;
-    return gcry_err_code(problem) == GPG_ERR_ENOMEM
-               ? bw_error_no_memory()
-               : bw_error_create(BW_ERROR_UNSUPPORTED, "%s cannot be computed here: %s",
-                                 bw_hash_names[algorithm], gcry_strerror(problem));
+    if (gcry_err_code(problem) == GPG_ERR_ENOMEM)
+        return bw_error_no_memory();
+    if (problem)
+        return bw_error_create(BW_ERROR_UNSUPPORTED, "%s cannot be computed here: %s",
+                               bw_hash_names[algorithm], gcry_strerror(problem));
+    return NULL;
 }
 
 struct bw_error *bw_hash_create(enum bw_hash_algorithm algorithm, struct bw_hash **result)
@@ -119,24 +119,18 @@ void bw_hash_add_zeros(struct bw_hash *hash, uint64_t length)
     }
 }
 
-/* Writes the result as bytes and returns their number. */
-static size_t finish_digest(struct bw_hash *hash, uint8_t bytes[static BW_HASH_DIGITS / 2])
-{
-    size_t length = sizeof(XXH64_canonical_t);
-    if (hash->gcrypt) {
-        length = gcry_md_get_algo_dlen(hash->number);
-        memcpy(bytes, gcry_md_read(hash->gcrypt, hash->number), length);
-    } else {
-        XXH64_canonicalFromHash((XXH64_canonical_t *)bytes, XXH64_digest(hash->xxhash));
-    }
-    return length;
-}
-
 void bw_hash_end(struct bw_hash *hash, char text[static BW_HASH_TEXT])
 {
     static const char digits[] = "0123456789abcdef";
-    uint8_t bytes[BW_HASH_DIGITS / 2];
-    size_t length = finish_digest(hash, bytes);
+    XXH64_canonical_t canonical;
+    const uint8_t *bytes = canonical.digest;
+    size_t length = sizeof canonical.digest;
+    if (hash->gcrypt) {
+        length = gcry_md_get_algo_dlen(hash->number);
+        bytes = gcry_md_read(hash->gcrypt, hash->number);
+    } else {
+        XXH64_canonicalFromHash(&canonical, XXH64_digest(hash->xxhash));
+    }
     for (size_t i = 0; i < length; i++) {
         *text++ = digits[bytes[i] >> 4];
         *text++ = digits[bytes[i] & 15];

@@ -304,11 +304,16 @@ static bool parse_time_zone(const char **text, int64_t *seconds)
     if (skip_shape(text, "Z") || (!west && **text != '+'))
         return true;
     ++*text;
-    const char *format = skip_shape(text, "00:00")  ? "%H:%M"
-                         : skip_shape(text, "0000") ? "%H%M"
-                         : skip_shape(text, "00")   ? "%H"
-                                                    : NULL;
-    if (!format || strptime(start, format, &parts) != *text)
+    const char *format;
+    if (skip_shape(text, "00:00"))
+        format = "%H:%M";
+    else if (skip_shape(text, "0000"))
+        format = "%H%M";
+    else if (skip_shape(text, "00"))
+        format = "%H";
+    else
+        return false;
+    if (strptime(start, format, &parts) != *text)
         return false;
     *seconds += (west ? 1 : -1) * (3600L * parts.tm_hour + 60L * parts.tm_min);
     return true;
@@ -330,10 +335,12 @@ bool bw_parse_date(const char *text, int64_t *result)
 {
     const int64_t second = 1000000000;
     int64_t seconds = 0, nanoseconds = 0;
-    bool good = skip_shape(&text, "@") ? parse_seconds(&text, &seconds, &nanoseconds)
-                                       : parse_calendar_date(&text, &seconds) &&
-                                             parse_time_of_day(&text, &seconds, &nanoseconds) &&
-                                             parse_time_zone(&text, &seconds);
+    bool good;
+    if (skip_shape(&text, "@"))
+        good = parse_seconds(&text, &seconds, &nanoseconds);
+    else
+        good = parse_calendar_date(&text, &seconds) &&
+               parse_time_of_day(&text, &seconds, &nanoseconds) && parse_time_zone(&text, &seconds);
     /* With the same sign, the product is no further from 0 than the sum. */
     if (seconds < 0 && nanoseconds > 0) {
         seconds++;
@@ -358,28 +365,133 @@ char *bw_write_uuid(char *at, const void *uuid)
 
 /* Modes. */
 
-static char type_letter(uint32_t mode)
-{
-    static const char letters[] = "?pc?d?b?-?l?s???"; /* by the four bits of the type */
-    return letters[(mode & S_IFMT) >> 12];
-}
-
-/* The letter of the last bit of a third of the permissions, which one more bit changes. */
-static char last_letter(bool execute, bool special, char letter)
-{
-    char upper = (char)(letter - 'a' + 'A');
-    return special ? (execute ? letter : upper) : execute ? 'x' : '-';
-}
-
 char *bw_write_mode(char *at, uint32_t mode)
 {
-    *at++ = type_letter(mode);
-    for (unsigned shift = 6; shift <= 6; shift -= 3) {
-        const uint32_t bits = mode >> shift;
-        const uint32_t special = shift == 6 ? S_ISUID : shift == 3 ? S_ISGID : S_ISVTX;
+    static const char types[] = "?pc?d?b?-?l?s???";         /* by the four bits of the type */
+    static const char last[][5] = {"-xSs", "-xSs", "-xTt"}; /* by execute, and a further bit */
+    *at++ = types[(mode & S_IFMT) >> 12];
+    for (unsigned i = 0; i < 3; i++) {
+        const uint32_t bits = mode >> (6 - 3 * i);
         *at++ = bits & 4 ? 'r' : '-';
         *at++ = bits & 2 ? 'w' : '-';
-        *at++ = last_letter(bits & 1, mode & special, shift ? 's' : 't');
+        *at++ = last[i][(bits & 1) | (mode >> (11 - i) & 1) << 1];
     }
     return at;
+}
+
+/* Symbolic modes: a list of clauses, of classes and one or more operations. */
+
+enum {
+    ALL_BITS = 07777,
+    ANY_EXECUTE = 0111,
+    ANY_WRITE = 0222,
+    ANY_READ = 0444,
+    SET_IDS = S_ISUID | S_ISGID,
+};
+
+/* A mode being made. */
+struct making {
+    uint32_t mode;
+    bool directory;
+};
+
+static uint32_t parse_classes(const char **text)
+{
+    uint32_t classes = 0;
+    for (;; ++*text)
+        switch (**text) {
+        case 'u':
+            classes |= S_ISUID | S_IRWXU;
+            break;
+        case 'g':
+            classes |= S_ISGID | S_IRWXG;
+            break;
+        case 'o':
+            classes |= S_ISVTX | S_IRWXO;
+            break;
+        case 'a':
+            classes |= ALL_BITS;
+            break;
+        default:
+            return classes;
+        }
+}
+
+static uint32_t parse_permissions(const char **text, const struct making *making)
+{
+    static const char letters[] = "rwxst";
+    static const uint32_t bits[] = {ANY_READ, ANY_WRITE, ANY_EXECUTE, SET_IDS, S_ISVTX};
+    uint32_t value = 0;
+    for (; **text && strchr("rwxXst", **text); ++*text)
+        if (**text != 'X')
+            value |= bits[strchr(letters, **text) - letters];
+        else if (making->directory || making->mode & ANY_EXECUTE)
+            value |= ANY_EXECUTE;
+    return value;
+}
+
+/* Parses and applies an operation: an operator, and permissions, a class whose permissions are
+ * copied, or octal digits. In directories, bits that give new files their owner are only changed if
+ * they are named. */
+static bool apply_operation(const char **text, uint32_t classes, struct making *making)
+{
+    const char sign = *(*text)++, class = **text;
+    uint32_t value;
+    uint64_t number;
+    if (class == 'u' || class == 'g' || class == 'o') {
+        static const char order[] = "ogu"; /* from the lowest bits on */
+        const unsigned shift = 3 * (unsigned)(strchr(order, class) - order);
+        ++*text;
+        value = (making->mode >> shift & 7) * ANY_EXECUTE; /* for all classes */
+    } else if (class >= '0' && class <= '7') {
+        if (classes || !bw_parse_digits(text, 8, &number) || number > ALL_BITS)
+            return false;
+        if (**text != ',' && **text)
+            return false;
+        classes = ALL_BITS;
+        value = (uint32_t)number;
+    } else {
+        value = parse_permissions(text, making);
+    }
+
+    /* Without classes, all are meant. */
+    const uint32_t affected = classes ? classes : ALL_BITS;
+    value &= affected;
+    const uint32_t kept = making->directory ? SET_IDS & ~value : 0;
+    value &= ~kept;
+    if (sign == '-')
+        making->mode &= ~value;
+    else if (sign == '+')
+        making->mode |= value;
+    else
+        making->mode = value | (making->mode & (~affected | kept));
+    return true;
+}
+
+static bool is_operator(char byte)
+{
+    return byte == '+' || byte == '-' || byte == '=';
+}
+
+bool bw_parse_mode(const char *text, bool directory, uint32_t *mode)
+{
+    struct making making = {0, directory};
+    uint64_t number;
+    if (*text >= '0' && *text <= '7') {
+        bool good = bw_parse_digits(&text, 8, &number) && !*text && number <= ALL_BITS;
+        *mode = (uint32_t)number;
+        return good;
+    }
+    for (;; text++) {
+        const uint32_t classes = parse_classes(&text);
+        if (!is_operator(*text))
+            return false;
+        while (is_operator(*text))
+            if (!apply_operation(&text, classes, &making))
+                return false;
+        if (*text != ',')
+            break;
+    }
+    *mode = making.mode;
+    return !*text;
 }

@@ -83,4 +83,9 @@ char *bw_write_uuid(char *at, const void *uuid);
 /** Writes a mode, as in struct stat, in the letters of ls(1): "-rwsr-xr-t". */
 char *bw_write_mode(char *at, uint32_t mode);
 
+/** Parses a mode as chmod(1) and find -perm do: 644, u=rw,go=r, a+X, u+s. The result is the
+ * permissions that the mode makes of none at all; those of directories may differ, because of X. No
+ * umask is applied. False if the text is not a mode. */
+bool bw_parse_mode(const char *text, bool directory, uint32_t *mode);
+
 #endif

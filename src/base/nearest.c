@@ -4,12 +4,9 @@
 
 #include <string.h>
 
-enum { LONGEST = 64 };
+#include "base/compare.h"
 
-static size_t least(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
+enum { LONGEST = 64 };
 
 /* How many letters have to be put in, left out or changed, or two that are side by side swapped;
  * both words have at most LONGEST. */
@@ -24,10 +21,10 @@ static size_t edit_distance(const char *from, size_t from_length, const char *to
             row[j] = j;
             if (!i)
                 continue;
-            row[j] =
-                least(above[j - 1] + (from[i - 1] != to[j - 1]), least(above[j], row[j - 1]) + 1);
+            row[j] = (size_t)bw_min(above[j - 1] + (from[i - 1] != to[j - 1]),
+                                    bw_min(above[j], row[j - 1]) + 1);
             if (i > 1 && j > 1 && from[i - 1] == to[j - 2] && from[i - 2] == to[j - 1])
-                row[j] = least(row[j], before[j - 2] + 1);
+                row[j] = (size_t)bw_min(row[j], before[j - 2] + 1);
         }
     }
     return rows[from_length % 3][to_length];
@@ -36,7 +33,7 @@ static size_t edit_distance(const char *from, size_t from_length, const char *to
 /* About a third of the letters may be wrong, and three at most: beyond that it is another word. */
 static size_t tolerated_distance(size_t length)
 {
-    return length < 3 ? 0 : length < 6 ? 1 : length < 9 ? 2 : 3;
+    return length / 3 < 3 ? length / 3 : 3;
 }
 
 bool bw_is_suggestion(const char *wanted, const char *candidate)

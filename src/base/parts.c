@@ -27,10 +27,11 @@ const char *bw_part_suffix(const char *path)
 bool bw_part_count_up(char *suffix)
 {
     for (char *at = suffix + strlen(suffix); at-- > suffix;) {
-        bool is_last = *at == '9' || *at == 'z';
-        *at = *at == '9' ? '0' : *at == 'z' ? 'a' : (char)(*at + 1);
-        if (!is_last)
+        if (*at != '9' && *at != 'z') {
+            ++*at;
             return true;
+        }
+        *at = *at == '9' ? '0' : 'a';
     }
     return false;
 }

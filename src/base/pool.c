@@ -34,9 +34,9 @@ unsigned bw_pool_workers(unsigned wanted)
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
     if (wanted)
         return wanted < MOST ? wanted : MOST;
-    return processors < 1                 ? 1
-           : processors < MOST_BY_DEFAULT ? (unsigned)processors
-                                          : MOST_BY_DEFAULT;
+    if (processors < 1)
+        return 1;
+    return processors < MOST_BY_DEFAULT ? (unsigned)processors : MOST_BY_DEFAULT;
 }
 
 struct bw_pool *bw_pool_create(unsigned threads)
@@ -81,17 +81,6 @@ static void *run_worker(void *argument)
     return NULL;
 }
 
-static void start_threads(struct bw_pool *pool)
-{
-    while (pool->started + 1 < pool->threads) {
-        struct worker *worker = &pool->workers[pool->started];
-        *worker = (struct worker){.pool = pool, .number = pool->started + 1};
-        if (bw_thread_start(&worker->thread, run_worker, worker))
-            break;
-        pool->started++;
-    }
-}
-
 void bw_pool_run(struct bw_pool *pool, size_t count,
                  void (*run)(void *context, unsigned worker, size_t task), void *context)
 {
@@ -100,7 +89,13 @@ void bw_pool_run(struct bw_pool *pool, size_t count,
             run(context, 0, task);
         return;
     }
-    start_threads(pool);
+    while (pool->started + 1 < pool->threads) {
+        struct worker *worker = &pool->workers[pool->started];
+        *worker = (struct worker){.pool = pool, .number = pool->started + 1};
+        if (bw_thread_start(&worker->thread, run_worker, worker))
+            break; /* fewer workers are enough */
+        pool->started++;
+    }
     pthread_mutex_lock(&pool->lock);
     pool->run = run;
     pool->context = context;

@@ -18,7 +18,7 @@ struct bw_error *bw_range_set_insert(struct bw_range_set *set, uint64_t start, u
 {
     struct bw_span *last = set->ranges.count ? &set->ranges.items[set->ranges.count - 1] : NULL;
     if (last && start >= last->start && start <= last->end) {
-        last->end = end > last->end ? end : last->end;
+        last->end = bw_max(last->end, end);
         return NULL;
     }
     const bool ascends = set->joined == set->ranges.count && (!last || start > last->end);
@@ -39,8 +39,8 @@ void bw_range_set_join(struct bw_range_set *set)
         struct bw_span *last = &set->ranges.items[kept], *item = &set->ranges.items[i];
         if (item->start > last->end)
             set->ranges.items[++kept] = *item;
-        else if (item->end > last->end)
-            last->end = item->end;
+        else
+            last->end = bw_max(last->end, item->end);
     }
     set->ranges.count = set->joined = kept + 1;
 }
@@ -63,8 +63,7 @@ uint64_t bw_range_set_overlap(const struct bw_range_set *set, uint64_t start, ui
     uint64_t overlap = 0;
     size_t i = BW_FIRST_INDEX(k, set->ranges.count, items[k].end > start);
     for (; i < set->ranges.count && items[i].start < end; i++)
-        overlap += (items[i].end < end ? items[i].end : end) -
-                   (items[i].start > start ? items[i].start : start);
+        overlap += bw_min(items[i].end, end) - bw_max(items[i].start, start);
     return overlap;
 }
 

@@ -49,8 +49,10 @@ struct bw_unpacker {
 
 static struct bw_error *damaged_data(const struct bw_unpacker *unpacker, const char *why)
 {
-    return bw_error_create(BW_ERROR_CORRUPT, "the %s-compressed data are damaged%s%s",
-                           unpacker->packing->name, why ? ": " : "", why ? why : "");
+    const char *name = unpacker->packing->name;
+    if (!why)
+        return bw_error_create(BW_ERROR_CORRUPT, "the %s-compressed data are damaged", name);
+    return bw_error_create(BW_ERROR_CORRUPT, "the %s-compressed data are damaged: %s", name, why);
 }
 
 static struct bw_error *needs_memory(const char *command)
@@ -104,9 +106,9 @@ static void end_zstd(struct bw_unpacker *unpacker)
 static struct bw_error *begin_gzip(struct bw_unpacker *unpacker)
 {
     enum { LARGEST_WINDOW = 15, WITH_HEADER = 16 };
-    return inflateInit2(&unpacker->gzip, LARGEST_WINDOW + WITH_HEADER) == Z_OK
-               ? NULL
-               : bw_error_no_memory();
+    if (inflateInit2(&unpacker->gzip, LARGEST_WINDOW + WITH_HEADER) != Z_OK)
+        return bw_error_no_memory();
+    return NULL;
 }
 
 static void begin_member(struct bw_unpacker *unpacker)
@@ -141,9 +143,9 @@ static void end_gzip(struct bw_unpacker *unpacker)
 
 static struct bw_error *begin_lz4(struct bw_unpacker *unpacker)
 {
-    return LZ4F_isError(LZ4F_createDecompressionContext(&unpacker->lz4, LZ4F_VERSION))
-               ? bw_error_no_memory()
-               : NULL;
+    if (LZ4F_isError(LZ4F_createDecompressionContext(&unpacker->lz4, LZ4F_VERSION)))
+        return bw_error_no_memory();
+    return NULL;
 }
 
 static struct bw_error *run_lz4(struct bw_unpacker *unpacker, struct bw_unpacking *bytes)
@@ -172,8 +174,9 @@ static void end_lz4(struct bw_unpacker *unpacker)
 static struct bw_error *begin_xz(struct bw_unpacker *unpacker)
 {
     unpacker->xz = (lzma_stream)LZMA_STREAM_INIT;
-    return lzma_stream_decoder(&unpacker->xz, LARGEST_MEMORY, 0) == LZMA_OK ? NULL
-                                                                            : bw_error_no_memory();
+    if (lzma_stream_decoder(&unpacker->xz, LARGEST_MEMORY, 0) != LZMA_OK)
+        return bw_error_no_memory();
+    return NULL;
 }
 
 /* Without memory, the next call fails. */

@@ -15,8 +15,12 @@ static inline size_t bw_utf8_length(const uint8_t *bytes, size_t left)
     uint8_t first = bytes[0];
     if (first < 0x80)
         return 1;
-    size_t length = first < 0xc2 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : first < 0xf5 ? 4 : 0;
-    if (length == 0 || length > left)
+    size_t length = 4;
+    if (first < 0xe0)
+        length = 2;
+    else if (first < 0xf0)
+        length = 3;
+    if (first < 0xc2 || first >= 0xf5 || length > left)
         return 0;
     for (size_t i = 1; i < length; i++)
         if ((bytes[i] & 0xc0) != 0x80)

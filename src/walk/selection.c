@@ -18,7 +18,6 @@
 #include "base/glob.h"
 #include "base/hash_mix.h"
 #include "base/human.h"
-#include "base/mode.h"
 #include "base/path.h"
 #include "btrfs-walk/subvolume.h"
 #include "walk/selection.h"
