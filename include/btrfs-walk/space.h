@@ -656,6 +656,7 @@ struct bw_du_options {
     unsigned mindepth; /**< entries less deep are counted, but not handed out */
     unsigned nested;   /**< enum bw_nested (walk.h): whether subvolumes below `start` are entered */
     bool sizes_only;   /**< do not read which extents are shared: `sharing_known` is false */
+    bool no_snapshots; /**< exclude snapshots below `start`, with everything in them */
 };
 
 /**
@@ -722,6 +723,7 @@ struct bw_compression_options {
     unsigned maxdepth; /**< how many directories to descend; 0: only starts that are files */
     unsigned mindepth; /**< how many directories below the start the first files are */
     unsigned nested;   /**< enum bw_nested (walk.h): whether subvolumes below a start are entered */
+    bool no_snapshots; /**< exclude snapshots below a start, with everything in them */
 };
 
 /** Begins with no files; `options` may be NULL. The caller owns `*count`, which the file system

@@ -171,6 +171,7 @@ struct bw_error *bw_compression_open(struct bw_fs *fs, const struct bw_compressi
     count->list.maxdepth = options.maxdepth;
     count->list.mindepth = options.mindepth;
     count->list.nested = options.nested;
+    count->list.no_snapshots = options.no_snapshots;
     return NULL;
 }
 

@@ -121,6 +121,7 @@ static struct bw_error *count_files(struct du *du)
                                               .start = du->options->start,
                                               .selection = du->options->selection,
                                               .nested = du->options->nested,
+                                              .no_snapshots = du->options->no_snapshots,
                                               .once = true};
     BW_TRY(bw_sharing_create(du->fs, du->options->sizes_only, &du->ranges, &du->sharing));
     struct bw_error *error = bw_file_list(du->fs, &list, on_batch, du);

@@ -374,6 +374,10 @@ static struct bw_error *read_more(struct lister *lister, struct level *level)
         if (!entry)
             return NULL;
         level->position = entry->position;
+        const struct bw_subvolume *subvolume = entry->place.subvolume;
+        if (lister->options->no_snapshots && subvolume != level->place.subvolume &&
+            subvolume->is_snapshot)
+            continue;
         if (is_listed(&entry->place))
             BW_TRY(wait_for(lister, entry));
     }

@@ -44,6 +44,7 @@ struct bw_file_list_options {
     unsigned maxdepth; /**< how many directories below the start files are wanted */
     unsigned mindepth; /**< and how many of them at least */
     unsigned nested;   /**< whether subvolumes below the start are entered: enum bw_nested */
+    bool no_snapshots; /**< snapshots below the start are not listed, nor anything in them */
     bool once;         /**< further names of a file are not wanted */
 };
 

@@ -50,6 +50,12 @@ for words in "--subvol home" "--nested=no /home" "--subvol home --nested=yes" /h
         "$([[ $words = *--nested=no* || $words = '--subvol home' ]] && echo '0 {"files":19}' ||
             echo '1 {"files":41}')"
 done
+expect "du without snapshots" 0 - du --json -o path,files --no-snapshots "$subvolumes"
+holds "lists none" [ "$(grep -c '"path":"[^"]*snapshot' "$WORK/out")" -eq 0 ]
+holds "and the other subvolumes" out_has '"path":"/docs/moved"'
+expect "compression without snapshots" 0 - compression --json -o files --no-snapshots "$subvolumes"
+is "counts the files that walk lists" "$(head -1 "$WORK/out")" \
+    "{\"files\":$("$PROGRAM" -0 --no-snapshots "$subvolumes" | tr -cd '\0' | wc -c)}"
 expect "no such subvolume" 2 'no subvolume none' du --subvol none "$clones"
 expect "filters by name" 0 - du --raw --name '*parts' --exclude volume --type d "$clones"
 holds "leave out other files" out_is "$heading

@@ -89,6 +89,9 @@ expect "without nested subvolumes" 0 - ls -R --subvol home "$subvolumes"
 holds "only their names" eval 'out_has "^empty-volume$" && ! out_has "^/snapshot-inside:$"'
 expect "with them" 0 - ls -R --subvol home --nested=yes "$subvolumes"
 holds "and what is in them" out_has '^/snapshot-inside:$'
+expect "without snapshots" 0 - ls -R --type f -0 -o path --no-snapshots "$subvolumes"
+is "the files that walk lists" "$(tr '\n\0' '?\n' < "$WORK/out" | LC_ALL=C sort | md5sum)" \
+    "$("$PROGRAM" -0 --no-snapshots "$subvolumes" | tr '\n\0' '?\n' | LC_ALL=C sort | md5sum)"
 expect "of a path" 0 - ls -R --nested=no "$subvolumes" home
 holds "their names" eval 'out_has "^home/docs:$" && ! out_has "^home/snapshot-inside:$"'
 expect "nothing is above it" 0 - ls --subvol /home "$subvolumes" /../..

@@ -105,6 +105,7 @@ const struct cmd_option cmd_selection_options[] = {
 const struct cmd_option cmd_tree_options[] = {
     CMD_SUBVOLUME_OPTION(struct cmd_selection, subvolume),
     CMD_NESTED_OPTION(struct cmd_selection, nested),
+    {0, "no-snapshots", NULL, "exclude snapshots", CMD_FLAG(struct cmd_selection, no_snapshots)},
     {.group = cmd_selection_options},
     {0},
 };

@@ -8,8 +8,8 @@
 #include "btrfs-walk/walk.h"
 #include "cli/command.h"
 
-/** The options for a struct cmd_selection: the filters alone, and with --subvol and --nested, which
- * say where a walk begins and what it enters. */
+/** The options for a struct cmd_selection: the filters alone, and with --subvol, --nested and
+ * --no-snapshots, which select where a walk begins and what it enters. */
 extern const struct cmd_option cmd_selection_options[], cmd_tree_options[];
 
 /** The entry for --nested in the option table of a command whose state is a `type`. */
@@ -27,12 +27,6 @@ extern const struct cmd_option cmd_selection_options[], cmd_tree_options[];
     {                                                                                      \
         0, "part", "I/N", "only part I of N: each inode is in exactly one, by its number", \
             CMD_PART(type, member.part)                                                    \
-    }
-
-/** The entry for --no-snapshots. */
-#define CMD_NO_SNAPSHOTS_OPTION(type, member)                                             \
-    {                                                                                     \
-        0, "no-snapshots", NULL, "exclude snapshots", CMD_FLAG(type, member.no_snapshots) \
     }
 
 /** The words of --nested, in the order of enum bw_nested. */

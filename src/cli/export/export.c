@@ -17,7 +17,6 @@
 const struct cmd_option cmd_export_options[] = {
     CMD_THREADS_OPTION(struct cmd_export_settings, walk.threads),
     CMD_TREE(struct cmd_export_settings, selection),
-    CMD_NO_SNAPSHOTS_OPTION(struct cmd_export_settings, selection),
     {0},
 };
 

@@ -111,6 +111,7 @@ static struct bw_error *list(struct cmd_format *format, void *context)
         .maxdepth = state->selection.maxdepth,
         .mindepth = state->selection.mindepth,
         .nested = state->selection.nested,
+        .no_snapshots = state->selection.no_snapshots,
     };
     struct bw_compression_info info = {0};
     struct bw_compression_count *count;

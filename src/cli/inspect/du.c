@@ -274,6 +274,7 @@ static struct bw_error *list_path(struct du *du, const char *path)
         .subvolume = selection->subvolume,
         .start = path,
         .nested = selection->nested,
+        .no_snapshots = selection->no_snapshots,
         .selection = selection->selection,
         .has_maxdepth = selection->has_maxdepth,
         .maxdepth = selection->maxdepth,

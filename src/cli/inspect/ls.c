@@ -207,6 +207,23 @@ static struct bw_error *write_listing(struct lister *ls, struct ls_listing *list
     return cmd_write(&ls->paths.output, text->data, text->length);
 }
 
+/* Removes the snapshots from the listing of a directory. */
+static void remove_snapshots(const struct lister *ls, struct ls_listing *listing,
+                             const struct pending *directory)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < listing->entries.count; i++) {
+        const struct ls_entry *entry = &listing->entries.items[i];
+        struct bw_subvolume_info info = {0};
+        /* Whether it is a snapshot is known even if the root item cannot be read. */
+        if (!entry->is_dots && entry->place.subvolume != directory->place.subvolume)
+            bw_error_free(bw_subvolume_get(ls->paths.session.fs, entry->place.subvolume, &info));
+        if (!info.is_snapshot)
+            listing->entries.items[kept++] = *entry;
+    }
+    listing->entries.count = kept;
+}
+
 /* Applies the filters and writes the listing of a directory; or, if that is NULL, of the PATHs of
  * the command line that are not directories. */
 static struct bw_error *select_and_write(struct lister *ls, struct ls_listing *listing,
@@ -228,6 +245,8 @@ static struct bw_error *select_and_write(struct lister *ls, struct ls_listing *l
         listing->entries.count = count;
         BW_TRY(filter_entries(listing, selection, above, is_not_excluded));
     }
+    if (directory && selection->no_snapshots)
+        remove_snapshots(ls, listing, directory);
     if (directory)
         BW_TRY(enter_directories(ls, listing, directory));
 

@@ -45,7 +45,6 @@ static const struct cmd_option options[] = {
      .store = store_order, .words = orders},
     CMD_TREE(struct walk_state, selection),
     CMD_PART_OPTION(struct walk_state, selection),
-    CMD_NO_SNAPSHOTS_OPTION(struct walk_state, selection),
     CMD_THREADS_OPTION(struct walk_state, options.threads),
     {0, "summary", NULL, "print counts, bytes of metadata read, round trips and seconds to stderr",
      CMD_FLAG(struct walk_state, summary)},

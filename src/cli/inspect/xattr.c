@@ -27,7 +27,6 @@ static const struct cmd_option options[] = {
     {0, "absolute-names", NULL, "keep the leading '/' of paths",
      CMD_FLAG(struct xattr_state, absolute)},
     CMD_TREE(struct xattr_state, selection),
-    CMD_NO_SNAPSHOTS_OPTION(struct xattr_state, selection),
     {0},
 };
 
