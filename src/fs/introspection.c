@@ -37,32 +37,18 @@ bool bw_fs_is_input(const struct bw_fs *fs, const struct stat *status)
     return bw_file_set_holds(&fs->inputs, status);
 }
 
-/* The arguments of bw_fs_files(). */
-struct file_visitor {
-    struct bw_error *(*visit)(void *context, const char *path, bool written);
-    void *context;
-};
-
-static struct bw_error *visit_output(void *context, const struct bw_xlator *layer,
-                                     const struct bw_option *option, const char *path)
-{
-    const struct file_visitor *visitor = context;
-    (void)layer;
-    (void)option;
-    return visitor->visit(visitor->context, path, true);
-}
-
 struct bw_error *
 bw_fs_files(const struct bw_fs *fs,
             struct bw_error *(*visit)(void *context, const char *path, bool written), void *context)
 {
-    struct file_visitor visitor = {visit, context};
     for (size_t i = 0; i < fs->inputs.files.count; i++) {
         const char *path = bw_file_set_path(&fs->inputs, i);
         if (path)
             BW_TRY(visit(context, path, false));
     }
-    return bw_graph_files(fs->graph, BW_OPTION_OUTPUT, visit_output, &visitor);
+    for (struct bw_graph_file file = {0}; bw_graph_next_file(fs->graph, BW_OPTION_OUTPUT, &file);)
+        BW_TRY(visit(context, file.path, true));
+    return NULL;
 }
 
 static void dump_fs(const struct bw_fs *fs, struct bw_json *json)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* --xlator-option and --insert: parses the argument, finds the layers that match, and changes their
  * descriptions. */
+#include "graph/graph.h"
+
 #include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +10,6 @@
 
 #include "base/buffer.h"
 #include "base/cleanup.h"
-#include "graph/graph.h"
 
 /* The source of an argument for error messages. */
 static struct bw_text_place argument_place(struct bw_graph *graph, const char *option,
@@ -44,19 +45,6 @@ static bool matches_pattern(const struct bw_graph *graph, size_t index, const ch
            (volume->type_name.text && strcmp(volume->type_name.text, pattern) == 0);
 }
 
-static struct bw_error *set_options(struct bw_graph *graph, const char *pattern, const char *key,
-                                    const char *value, struct bw_text_place at)
-{
-    bool found = false, is_name = bw_graph_find(graph, pattern);
-    for (size_t i = 0; i < graph->layers.count; i++) {
-        if (!matches_pattern(graph, i, pattern, is_name))
-            continue;
-        found = true;
-        BW_TRY(bw_layer_set_option(graph->layers.items[i], key, at, value, at));
-    }
-    return found ? NULL : bw_place_error(at, no_volume(graph, pattern));
-}
-
 struct bw_error *bw_graph_edit_option(struct bw_graph *graph, const char *text)
 {
     struct bw_text_place at = argument_place(graph, "--xlator-option", text);
@@ -71,7 +59,14 @@ struct bw_error *bw_graph_edit_option(struct bw_graph *graph, const char *text)
         return bw_place_error(
             at, bw_error_create(BW_ERROR_USAGE, "it must have the form NAME.KEY=VALUE"));
     *key++ = '\0';
-    return set_options(graph, name, key, value, at);
+    bool found = false, is_name = bw_graph_find(graph, name);
+    for (size_t i = 0; i < graph->layers.count; i++) {
+        if (!matches_pattern(graph, i, name, is_name))
+            continue;
+        found = true;
+        BW_TRY(bw_layer_set_option(graph->layers.items[i], key, at, value, at));
+    }
+    return found ? NULL : bw_place_error(at, no_volume(graph, name));
 }
 
 /* Terminates the text at the next comma and decodes backslashes. Returns the text after the comma,
@@ -92,41 +87,48 @@ static char *cut_at_comma(char *text)
     return NULL;
 }
 
-static struct bw_error *new_name(const struct bw_graph *graph, const char *type, const char *below,
-                                 char **name)
+struct bw_error *bw_graph_insert_above(struct bw_graph *graph, size_t index, const char *type,
+                                       struct bw_text_place at, struct bw_xlator **inserted)
 {
     const char *slash = strrchr(type, '/');
     const char *tail = slash ? slash + 1 : type;
-    int length = asprintf(name, "%s@%s", tail, below);
-    for (unsigned number = 2; length >= 0 && bw_graph_find(graph, *name); number++) {
-        free(*name);
-        length = asprintf(name, "%s@%s-%u", tail, below, number);
-    }
-    if (length >= 0)
-        return NULL;
-    *name = NULL; /* asprintf() leaves it undefined */
-    return bw_error_no_memory();
-}
+    BW_AUTO_FREE char *below = strdup(graph->layers.items[index]->name.text);
+    BW_AUTO_FREE char *name = NULL;
+    if (!below)
+        return bw_error_no_memory();
 
-/* Replaces the volume below by the inserted one in all its parents. */
-static struct bw_error *replace_child(struct bw_graph *graph, const char *below,
-                                      struct bw_xlator *inserted)
-{
-    for (size_t i = 0; i < graph->layers.count; i++) {
-        struct bw_xlator *parent = graph->layers.items[i];
-        for (size_t child = 0; parent != inserted && child < parent->children.count; child++) {
-            if (strcmp(parent->children.items[child].name.text, below) != 0)
-                continue;
-            char *name = strdup(inserted->name.text);
-            if (!name)
-                return bw_error_no_memory();
-            free(parent->children.items[child].name.text);
-            parent->children.items[child] = (struct bw_child){{name, inserted->name.at}, inserted};
+    /* A name that no layer has yet. */
+    for (unsigned number = 1; !name || bw_graph_find(graph, name); number++) {
+        char suffix[16] = "";
+        if (number > 1)
+            snprintf(suffix, sizeof suffix, "-%u", number);
+        free(name);
+        if (asprintf(&name, "%s@%s%s", tail, below, suffix) < 0) {
+            name = NULL; /* asprintf() leaves it undefined */
+            return bw_error_no_memory();
         }
     }
-    return NULL;
+    BW_TRY(bw_graph_add(graph, index + 1, name, at, inserted));
+    BW_TRY(bw_layer_set_type(*inserted, type, at));
+
+    /* All parents of the layer below get the new one instead. */
+    for (size_t i = 0; i < graph->layers.count; i++) {
+        struct bw_xlator *parent = graph->layers.items[i];
+        for (size_t k = 0; parent != *inserted && k < parent->children.count; k++) {
+            struct bw_child *child = &parent->children.items[k];
+            if (strcmp(child->name.text, below) != 0)
+                continue;
+            char *copy = strdup(name);
+            if (!copy)
+                return bw_error_no_memory();
+            free(child->name.text);
+            *child = (struct bw_child){{copy, at}, *inserted};
+        }
+    }
+    return bw_layer_add_child(*inserted, below, at);
 }
 
+/* Sets the options of an inserted layer: KEY=VALUE, separated by commas. Changes the text. */
 static struct bw_error *add_options(struct bw_xlator *volume, char *options,
                                     struct bw_text_place at)
 {
@@ -143,31 +145,6 @@ static struct bw_error *add_options(struct bw_xlator *volume, char *options,
         BW_TRY(bw_layer_set_option(volume, option, at, value, at));
     }
     return NULL;
-}
-
-struct bw_error *bw_graph_insert_above(struct bw_graph *graph, size_t index, const char *type,
-                                       struct bw_text_place at, struct bw_xlator **inserted)
-{
-    BW_AUTO_FREE char *name = NULL;
-    BW_AUTO_FREE char *below = strdup(graph->layers.items[index]->name.text);
-    if (!below)
-        return bw_error_no_memory();
-    BW_TRY(new_name(graph, type, below, &name));
-    BW_TRY(bw_graph_add(graph, index + 1, name, at, inserted));
-    BW_TRY(bw_layer_set_type(*inserted, type, at));
-    BW_TRY(replace_child(graph, below, *inserted));
-    return bw_layer_add_child(*inserted, below, at);
-}
-
-static struct bw_error *insert_with_options(struct bw_graph *graph, size_t index, const char *type,
-                                            const char *options, struct bw_text_place at)
-{
-    BW_AUTO_FREE char *own_options = options ? strdup(options) : NULL;
-    struct bw_xlator *inserted;
-    if (options && !own_options)
-        return bw_error_no_memory();
-    BW_TRY(bw_graph_insert_above(graph, index, type, at, &inserted));
-    return add_options(inserted, own_options, at);
 }
 
 struct bw_error *bw_graph_edit_insert(struct bw_graph *graph, const char *text)
@@ -187,9 +164,14 @@ struct bw_error *bw_graph_edit_insert(struct bw_graph *graph, const char *text)
     for (size_t i = 0; i < graph->layers.count; i++) {
         if (!matches_pattern(graph, i, volume, is_name))
             continue;
+        struct bw_xlator *inserted;
+        BW_AUTO_FREE char *copy = options ? strdup(options) : NULL;
+        if (options && !copy)
+            return bw_error_no_memory();
+        BW_TRY(bw_graph_insert_above(graph, i, type, at, &inserted));
+        BW_TRY(add_options(inserted, copy, at));
         found = true;
-        BW_TRY(insert_with_options(graph, i++, type, options, at)); /* skips the new layer, which
-                                                                     * may match, too */
+        i++; /* skips the new layer, which may match, too */
     }
     return found ? NULL : bw_place_error(at, no_volume(graph, volume));
 }

@@ -31,6 +31,10 @@ struct bw_error *bw_registry_create(const char *path, struct bw_registry **regis
 struct bw_error *bw_registry_add(struct bw_registry *registry,
                                  const struct bw_xlator_class *const *classes);
 
+/** The names of all types, sorted; they belong to the registry. Types may be added until the next
+ * call. */
+struct bw_error *bw_registry_names(struct bw_registry *registry, const struct bw_strings **names);
+
 /* A graph and its layers, opaque to the layers themselves. */
 
 /** A word, NUL-terminated; it can contain any other byte. */
@@ -204,13 +208,18 @@ struct bw_error *bw_volfile_parse(struct bw_graph *graph, const char *source, co
  */
 struct bw_error *bw_graph_check(struct bw_graph *graph, struct bw_file_set *inputs);
 
-typedef struct bw_error *bw_graph_file_visitor(void *context, const struct bw_xlator *layer,
-                                               const struct bw_option *option, const char *path);
+/** A file in an option of a layer; all zeros before the first one. */
+struct bw_graph_file {
+    const struct bw_xlator *layer;
+    const struct bw_option *option;
+    const char *path;
+    size_t next_layer, next_option; /**< for bw_graph_next_file() */
+};
 
-/** Calls `visit` for each file in an option of this type in validated layers: BW_OPTION_PATH, or
- * BW_OPTION_OUTPUT, except stderr. Returns the first error of `visit`. */
-struct bw_error *bw_graph_files(const struct bw_graph *graph, enum bw_option_type wanted,
-                                bw_graph_file_visitor *visit, void *context);
+/** Moves to the next file in an option of this type in validated layers: BW_OPTION_PATH, or
+ * BW_OPTION_OUTPUT, except stderr. False after the last one. */
+bool bw_graph_next_file(const struct bw_graph *graph, enum bw_option_type wanted,
+                        struct bw_graph_file *file);
 
 /** Validates a single layer, whose children have been validated, except for the files that it would
  * write. */

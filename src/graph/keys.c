@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Keys live in memory that is locked and cleared (base/secret.h). */
 #include "graph/keys.h"
 
 #include <string.h>
@@ -52,44 +53,35 @@ void bw_keys_destroy(struct bw_keys *keys)
     free(keys);
 }
 
-/* Text editors end a file with a newline, which is part of the key only for some. */
-static struct bw_error *try_key(const struct bw_secret *key, bw_key_trial *try, void *context,
-                                bool *fits)
-{
-    BW_TRY(try(context, key->bytes, key->length, fits));
-    bool ends_line = key->length > 1 && key->bytes[key->length - 1] == '\n';
-    return *fits || !ends_line ? NULL : try(context, key->bytes, key->length - 1, fits);
-}
-
-static struct bw_error *try_answers(struct bw_keys *keys, const char *volume, bw_key_trial *try,
-                                    void *context, bool *fits)
-{
-    BW_AUTO_SECRET struct bw_secret answer = bw_secret_create(LONGEST_PASSPHRASE);
-    if (!answer.bytes)
-        return bw_error_no_memory();
-    for (unsigned attempt = 0; keys->ask && attempt < ATTEMPTS && !*fits; attempt++) {
-        answer.length = answer.room;
-        BW_TRY(keys->ask(keys->ask_context, volume, attempt, (char *)answer.bytes, &answer.length));
-        if (!answer.length)
-            break;
-        BW_TRY(try(context, answer.bytes, answer.length, fits));
-    }
-    return *fits ? add_key(keys, answer.bytes, answer.length) : NULL;
-}
-
 struct bw_error *bw_keys_try(struct bw_keys *keys, const char *volume, bw_key_trial *try,
                              void *context)
 {
     bool fits = false;
-    for (size_t i = 0; i < keys->keys.count && !fits; i++)
-        BW_TRY(try_key(&keys->keys.items[i], try, context, &fits));
-    if (!fits)
-        BW_TRY(try_answers(keys, volume, try, context, &fits));
+    for (size_t i = 0; i < keys->keys.count && !fits; i++) {
+        const struct bw_secret *key = &keys->keys.items[i];
+        BW_TRY(try(context, key->bytes, key->length, &fits));
+        /* Text editors end a file with a newline, which is part of the key only for some. */
+        if (!fits && key->length > 1 && key->bytes[key->length - 1] == '\n')
+            BW_TRY(try(context, key->bytes, key->length - 1, &fits));
+    }
     if (fits)
         return NULL;
-    return keys->keys.count
-               ? bw_error_create(BW_ERROR_NOT_FOUND, "no keyslot accepts the key given")
-               : bw_error_create(BW_ERROR_NOT_FOUND,
-                                 "it is encrypted: give its passphrase in a file with "
-                                 "--key-file, or on a terminal");
+
+    BW_AUTO_SECRET struct bw_secret answer = bw_secret_create(LONGEST_PASSPHRASE);
+    if (!answer.bytes)
+        return bw_error_no_memory();
+    for (unsigned attempt = 0; keys->ask && attempt < ATTEMPTS && !fits; attempt++) {
+        answer.length = answer.room;
+        BW_TRY(keys->ask(keys->ask_context, volume, attempt, (char *)answer.bytes, &answer.length));
+        if (!answer.length)
+            break;
+        BW_TRY(try(context, answer.bytes, answer.length, &fits));
+    }
+    if (fits)
+        return add_key(keys, answer.bytes, answer.length);
+    if (keys->keys.count)
+        return bw_error_create(BW_ERROR_NOT_FOUND, "no keyslot accepts the key given");
+    return bw_error_create(BW_ERROR_NOT_FOUND,
+                           "it is encrypted: give its passphrase in a file with "
+                           "--key-file, or on a terminal");
 }

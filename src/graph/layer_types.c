@@ -8,6 +8,8 @@
  * btrfs-walk/graph.h on which the graph relies. A shared object is loaded when its type is looked
  * up, and never for a list of the types.
  */
+#include "graph/graph.h"
+
 #include <dirent.h>
 #include <dlfcn.h>
 #include <inttypes.h>
@@ -21,7 +23,6 @@
 #include "base/cleanup.h"
 #include "base/human.h"
 #include "base/vector.h"
-#include "graph/graph.h"
 
 /* Options. */
 
@@ -56,17 +57,6 @@ const struct bw_option *bw_class_option(const struct bw_xlator_class *type, cons
     return NULL;
 }
 
-static bool parse_bool(const char *text, uint64_t *value)
-{
-    static const char *const words[] = {"off", "on", "no", "yes", "false", "true", "0", "1"};
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (strcmp(text, words[i]) == 0) {
-            *value = i & 1;
-            return true;
-        }
-    return false;
-}
-
 static bool parse_percent(const char *text, uint64_t *value)
 {
     if (!bw_parse_digits(&text, 10, value) || *value > 100)
@@ -82,14 +72,6 @@ static bool parse_percent(const char *text, uint64_t *value)
     return (!*text || strcmp(text, "%") == 0) && *value <= BW_PERCENT_100;
 }
 
-static bool parse_choice(const char *const *choices, const char *text, uint64_t *value)
-{
-    for (*value = 0; choices[*value]; ++*value)
-        if (strcmp(choices[*value], text) == 0)
-            return true;
-    return false;
-}
-
 static bool in_range(const struct bw_option *option, uint64_t value)
 {
     return value >= option->minimum && value <= option->maximum;
@@ -99,10 +81,16 @@ static bool in_range(const struct bw_option *option, uint64_t value)
  * without numbers. */
 static bool option_parse(const struct bw_option *option, const char *text, uint64_t *number)
 {
+    static const char *const booleans[] = {"off", "on", "no", "yes", "false", "true", "0", "1"};
     *number = 0;
     switch (option->type) {
     case BW_OPTION_BOOL:
-        return parse_bool(text, number);
+        for (size_t i = 0; i < sizeof booleans / sizeof *booleans; i++)
+            if (strcmp(text, booleans[i]) == 0) {
+                *number = i & 1;
+                return true;
+            }
+        return false;
     case BW_OPTION_INTEGER:
     case BW_OPTION_SIZE:
     case BW_OPTION_TIME:
@@ -111,7 +99,10 @@ static bool option_parse(const struct bw_option *option, const char *text, uint6
     case BW_OPTION_PERCENT:
         return parse_percent(text, number) && in_range(option, *number);
     case BW_OPTION_ENUM:
-        return parse_choice(option->choices, text, number);
+        for (; option->choices[*number]; ++*number)
+            if (strcmp(option->choices[*number], text) == 0)
+                return true;
+        return false;
     case BW_OPTION_STRING:
     case BW_OPTION_PATH:
     case BW_OPTION_OUTPUT:
@@ -121,31 +112,16 @@ static bool option_parse(const struct bw_option *option, const char *text, uint6
 }
 
 /* Uses the largest unit that divides the number. */
-static void format_with_unit(const struct bw_unit *units, uint64_t number, struct bw_buffer *text)
+static void format_number(const struct bw_option *option, uint64_t number, struct bw_buffer *text)
 {
-    const struct bw_unit *unit = units;
+    if (option->type == BW_OPTION_PERCENT) {
+        bw_buffer_format(text, "%g%%", (double)number / (BW_PERCENT_100 / 100.0));
+        return;
+    }
+    const struct bw_unit *unit = types[option->type].units;
     while (unit[1].name && (number == 0 || number % unit->factor))
         unit++;
     bw_buffer_format(text, "%" PRIu64 "%s", number / unit->factor, number ? unit->name : "");
-}
-
-static void format_number(const struct bw_option *option, uint64_t number, struct bw_buffer *text)
-{
-    if (option->type == BW_OPTION_PERCENT)
-        bw_buffer_format(text, "%g%%", (double)number / (BW_PERCENT_100 / 100.0));
-    else
-        format_with_unit(types[option->type].units, number, text);
-}
-
-/* The maximum UINT64_MAX means "no limit". */
-static void format_limits(const struct bw_option *option, struct bw_buffer *text)
-{
-    if (option->maximum == UINT64_MAX && !option->minimum)
-        return;
-    format_number(option, option->minimum, text);
-    bw_buffer_format(text, option->maximum == UINT64_MAX ? " or more" : " to ");
-    if (option->maximum != UINT64_MAX)
-        format_number(option, option->maximum, text);
 }
 
 char *bw_option_range(const struct bw_option *option)
@@ -163,7 +139,14 @@ char *bw_option_range(const struct bw_option *option)
     case BW_OPTION_SIZE:
     case BW_OPTION_TIME:
     case BW_OPTION_PERCENT:
-        format_limits(option, &text);
+        if (option->maximum == UINT64_MAX && option->minimum) { /* no upper limit */
+            format_number(option, option->minimum, &text);
+            bw_buffer_format(&text, " or more");
+        } else if (option->maximum != UINT64_MAX) {
+            format_number(option, option->minimum, &text);
+            bw_buffer_format(&text, " to ");
+            format_number(option, option->maximum, &text);
+        }
         break;
     case BW_OPTION_STRING:
     case BW_OPTION_PATH:
@@ -352,32 +335,27 @@ struct plugin {
 };
 
 BW_VECTOR(plugins, struct plugin);
-BW_VECTOR(names, char *);
 
 struct bw_registry {
     char *path;
     struct plugins types;
-    struct names names; /* names of all types, sorted; filled on the first request */
+    struct bw_strings names; /* names of all types, sorted; filled on the first request */
 };
 
-/* Joins BTRFS_WALK_XLATOR_PATH and the library's own directory; NULL if memory runs out. */
-static char *default_path(void)
-{
-    const char *given = secure_getenv("BTRFS_WALK_XLATOR_PATH");
-    char *path = NULL;
-    if (!given || !*given)
-        return strdup(BW_XLATOR_DIRECTORY);
-    if (asprintf(&path, "%s:%s", given, BW_XLATOR_DIRECTORY) < 0)
-        return NULL;
-    return path;
-}
-
+/* Without a path, it is BTRFS_WALK_XLATOR_PATH and then the library's own directory. */
 struct bw_error *bw_registry_create(const char *path, struct bw_registry **registry)
 {
+    const char *given = secure_getenv("BTRFS_WALK_XLATOR_PATH");
     struct bw_registry *made = calloc(1, sizeof *made);
-    if (made)
-        made->path = path ? strdup(path) : default_path();
-    if (!made || !made->path) {
+    if (!made)
+        return bw_error_no_memory();
+    if (path)
+        made->path = strdup(path);
+    else if (!given || !*given)
+        made->path = strdup(BW_XLATOR_DIRECTORY);
+    else if (asprintf(&made->path, "%s:%s", given, BW_XLATOR_DIRECTORY) < 0)
+        made->path = NULL;
+    if (!made->path) {
         free(made);
         return bw_error_no_memory();
     }
@@ -400,9 +378,7 @@ void bw_registry_close(struct bw_registry *registry)
     for (size_t i = 0; i < registry->types.count; i++)
         if (registry->types.items[i].handle)
             dlclose(registry->types.items[i].handle);
-    while (registry->names.count)
-        free(names_pop(&registry->names));
-    names_free(&registry->names);
+    bw_strings_free_all(&registry->names);
     plugins_free(&registry->types);
     free(registry->path);
     free(registry);
@@ -446,13 +422,7 @@ static struct bw_error *add_name(struct bw_registry *registry, const char *type)
     for (size_t i = 0; i < registry->names.count; i++)
         if (strcmp(registry->names.items[i], type) == 0)
             return NULL;
-    char *copy = strdup(type);
-    if (!copy)
-        return bw_error_no_memory();
-    struct bw_error *error = names_push(&registry->names, copy);
-    if (error)
-        free(copy);
-    return error;
+    return bw_strings_push_copy(&registry->names, type);
 }
 
 /* Adds the names of the files CATEGORY/NAME.so in a directory. */
@@ -487,8 +457,7 @@ static int by_name(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-struct bw_error *bw_registry_each(struct bw_registry *registry, bw_type_visitor *visit,
-                                  void *context)
+struct bw_error *bw_registry_names(struct bw_registry *registry, const struct bw_strings **names)
 {
     /* Names may be missing: types may have been added meanwhile, or an error has ended the last
      * search. */
@@ -505,8 +474,16 @@ struct bw_error *bw_registry_each(struct bw_registry *registry, bw_type_visitor 
     }
     if (registry->names.count)
         qsort(registry->names.items, registry->names.count, sizeof *registry->names.items, by_name);
+    *names = &registry->names;
+    return NULL;
+}
 
-    for (size_t i = 0; i < registry->names.count; i++)
-        BW_TRY(visit(context, registry->names.items[i]));
+struct bw_error *bw_registry_each(struct bw_registry *registry, bw_type_visitor *visit,
+                                  void *context)
+{
+    const struct bw_strings *names;
+    BW_TRY(bw_registry_names(registry, &names));
+    for (size_t i = 0; i < names->count; i++)
+        BW_TRY(visit(context, names->items[i]));
     return NULL;
 }

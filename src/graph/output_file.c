@@ -10,31 +10,27 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "btrfs-walk/fs.h"
 #include "ondisk/disk.h"
 #include "ondisk/foreign.h"
 #include "ondisk/superblock.h"
 #include "servers/folders.h"
 
-static bool read_fsid(int descriptor, uint64_t offset, uint8_t fsid[static BW_UUID_SIZE])
-{
-    struct bw_disk_superblock superblock;
-    if (lseek(descriptor, (off_t)offset, SEEK_SET) < 0 ||
-        read(descriptor, &superblock, sizeof superblock) != sizeof superblock ||
-        bw_get64(superblock.magic) != BW_SUPERBLOCK_MAGIC)
-        return false;
-    memcpy(fsid, superblock.fsid, BW_UUID_SIZE);
-    return true;
-}
-
 bool bw_file_holds_superblock(const char *path, uint64_t offset, uint8_t fsid[static BW_UUID_SIZE])
 {
+    struct bw_disk_superblock superblock;
     int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     bool found = false;
-    for (unsigned copy = 0; descriptor >= 0 && !found && copy < BW_SUPERBLOCK_COPIES; copy++)
-        found = read_fsid(descriptor, offset + bw_superblock_offset(copy), fsid);
-    if (descriptor >= 0)
-        close(descriptor);
+    if (descriptor < 0)
+        return false;
+    for (unsigned copy = 0; !found && copy < BW_SUPERBLOCK_COPIES; copy++)
+        found = lseek(descriptor, (off_t)(offset + bw_superblock_offset(copy)), SEEK_SET) >= 0 &&
+                read(descriptor, &superblock, sizeof superblock) == sizeof superblock &&
+                bw_get64(superblock.magic) == BW_SUPERBLOCK_MAGIC;
+    if (found)
+        memcpy(fsid, superblock.fsid, BW_UUID_SIZE);
+    close(descriptor);
     return found;
 }
 
@@ -63,28 +59,24 @@ static bool has_bytes(int descriptor, off_t offset, const char *wanted, size_t l
            read(descriptor, bytes, length) == (ssize_t)length && memcmp(bytes, wanted, length) == 0;
 }
 
-/* The superblock of MD may be at the end: in version 1.0 in the last 12 KiB, in version 0.90 in the
- * last 128 KiB. */
-static bool ends_as_array(int descriptor, off_t begin)
-{
-    enum { BLOCK = 4096, RESERVED = 64 << 10 };
-    static const char magic[] = "\xfc\x4e\x2b\xa9";
-    const off_t size = lseek(descriptor, 0, SEEK_END) - begin;
-    return size > 2 * RESERVED &&
-           (has_bytes(descriptor, begin + (size - 2 * BLOCK) / BLOCK * BLOCK, magic, 4) ||
-            has_bytes(descriptor, begin + size / RESERVED * RESERVED - RESERVED, magic, 4));
-}
-
 bool bw_file_holds_container(const char *path, uint64_t offset)
 {
+    enum { BLOCK = 4096, RESERVED = 64 << 10 };
+    static const char array[] = "\xfc\x4e\x2b\xa9"; /* the superblock of MD */
+    const off_t begin = (off_t)offset;
     int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     bool found = false;
     if (descriptor < 0)
         return false;
     for (size_t i = 0; i < sizeof signatures / sizeof *signatures && !found; i++)
-        found = has_bytes(descriptor, (off_t)offset + signatures[i].offset, signatures[i].bytes,
+        found = has_bytes(descriptor, begin + signatures[i].offset, signatures[i].bytes,
                           signatures[i].length);
-    found = found || ends_as_array(descriptor, (off_t)offset);
+    /* The superblock of MD may be at the end: in version 1.0 in the last 12 KiB, in version 0.90 in
+     * the last 128 KiB. */
+    const off_t size = lseek(descriptor, 0, SEEK_END) - begin;
+    if (!found && size > 2 * RESERVED)
+        found = has_bytes(descriptor, begin + (size - 2 * BLOCK) / BLOCK * BLOCK, array, 4) ||
+                has_bytes(descriptor, begin + size / RESERVED * RESERVED - RESERVED, array, 4);
     close(descriptor);
     return found;
 }
@@ -116,17 +108,19 @@ static struct bw_error *refuse_image(const char *path, const struct stat *status
 struct bw_error *bw_output_file_open(const char *path, bool append, int *descriptor)
 {
     struct stat status;
-    /* checked before it is opened, because closing a device that was opened for writing triggers
-     * udev */
-    struct bw_error *error = stat(path, &status) ? NULL : refuse_image(path, &status);
-    if (error)
-        return error;
+    /* Checked before it is opened, because closing a device that was opened for writing triggers
+     * udev; and again, because another file may have come in its place. */
+    if (stat(path, &status) == 0)
+        BW_TRY(refuse_image(path, &status));
     int opened =
         open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY | (append ? O_APPEND : 0), 0666);
     if (opened < 0)
         return bw_error_from_errno(errno, "cannot open %s for writing", path);
-    error = fstat(opened, &status) ? bw_error_from_errno(errno, "cannot stat %s", path)
-                                   : refuse_image(path, &status);
+    struct bw_error *error;
+    if (fstat(opened, &status))
+        error = bw_error_from_errno(errno, "cannot stat %s", path);
+    else
+        error = refuse_image(path, &status);
     if (error)
         close(opened);
     else

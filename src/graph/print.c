@@ -4,13 +4,14 @@
  * layers. Names and values of options are arbitrary bytes, so each form has its own way to quote
  * them.
  */
+#include "graph/graph.h"
+
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "base/escape.h"
 #include "base/json.h"
 #include "base/utf8.h"
-#include "graph/graph.h"
 #include "record/rows.h"
 
 /* Whether escaping changes nothing: no white space, no control characters, valid UTF-8. */
@@ -23,10 +24,16 @@ static bool is_clean(const char *bytes, size_t length)
     return clean;
 }
 
-/* Quotes a word. Characters beyond ASCII are not escaped. */
-static void append_quoted(struct bw_buffer *text, const char *word)
+/* Appends a space and a word, in quotes if it needs them. Characters beyond ASCII are not escaped.
+ */
+static void append_word(struct bw_buffer *text, const char *word)
 {
-    bw_buffer_append_byte(text, '"');
+    if (*word && *word != '#' && !strchr(word, '"') && !bw_volfile_is_keyword(word) &&
+        is_clean(word, strlen(word))) {
+        bw_buffer_format(text, " %s", word);
+        return;
+    }
+    bw_buffer_format(text, " \"");
     for (size_t left = strlen(word), length; left; word += length, left -= length) {
         const unsigned char byte = (unsigned char)*word;
         length = bw_utf8_length((const uint8_t *)word, left);
@@ -47,17 +54,6 @@ static void append_quoted(struct bw_buffer *text, const char *word)
             bw_buffer_append_byte(text, (char)byte);
     }
     bw_buffer_append_byte(text, '"');
-}
-
-static void append_word(struct bw_buffer *text, const char *word)
-{
-    if (*word && *word != '#' && !strchr(word, '"') && !bw_volfile_is_keyword(word) &&
-        is_clean(word, strlen(word)))
-        bw_buffer_format(text, " %s", word);
-    else {
-        bw_buffer_append_byte(text, ' ');
-        append_quoted(text, word);
-    }
 }
 
 void bw_graph_print(const struct bw_graph *graph, struct bw_buffer *text)
@@ -107,26 +103,10 @@ static const struct colour {
     {"", "#ececec"},
 };
 
-/* Doubles backslashes, because even here they begin escapes such as the name of the node. Replaces
- * the last two characters of Unicode's first plane: they are valid UTF-8, but Graphviz parses
- * labels as XML, which excludes them. */
-static void append_markup(struct bw_buffer *text, const char *bytes, size_t length)
-{
-    for (const char *end = bytes + length; bytes < end; bytes++) {
-        if (*bytes == '\\')
-            bw_buffer_format(text, "\\\\");
-        else if (strchr("&<>\"", *bytes))
-            bw_buffer_format(text, "&#%d;", *bytes);
-        else if (end - bytes >= 3 &&
-                 (memcmp(bytes, "\xef\xbf\xbe", 3) == 0 || memcmp(bytes, "\xef\xbf\xbf", 3) == 0)) {
-            bw_buffer_format(text, "\\\\357\\\\277\\\\%o", (unsigned char)bytes[2]);
-            bytes += 2;
-        } else
-            bw_buffer_append_byte(text, *bytes);
-    }
-}
-
-/* Names are arbitrary bytes; bytes that are not text are escaped as on a terminal. */
+/* Appends a text of a label. Names are arbitrary bytes; bytes that are not text are escaped as on a
+ * terminal, but spaces and backslashes are not. Then backslashes are doubled, because even here
+ * they begin escapes such as the name of the node. The last two characters of Unicode's first plane
+ * are replaced: they are valid UTF-8, but Graphviz parses labels as XML, which excludes them. */
 static void append_text(struct bw_buffer *text, const char *bytes)
 {
     struct bw_buffer shown = {0};
@@ -137,41 +117,50 @@ static void append_text(struct bw_buffer *text, const char *bytes)
         if (*bytes)
             bw_buffer_append_byte(&shown, *bytes++);
     }
-    if (shown.length)
-        append_markup(text, shown.data, shown.length);
+    for (size_t i = 0; i < shown.length; i++) {
+        const char *next = shown.data + i;
+        if (*next == '\\') {
+            bw_buffer_format(text, "\\\\");
+        } else if (strchr("&<>\"", *next)) {
+            bw_buffer_format(text, "&#%d;", *next);
+        } else if (shown.length - i >= 3 &&
+                   (memcmp(next, "\xef\xbf\xbe", 3) == 0 || memcmp(next, "\xef\xbf\xbf", 3) == 0)) {
+            bw_buffer_format(text, "\\\\357\\\\277\\\\%o", (unsigned char)next[2]);
+            i += 2;
+        } else {
+            bw_buffer_append_byte(text, *next);
+        }
+    }
     text->failed |= shown.failed;
     bw_buffer_free(&shown);
-}
-
-static void print_node(const struct bw_xlator *layer, size_t index, struct bw_buffer *text)
-{
-    const char *type = layer->type->type;
-    const struct colour *colour = colours;
-    while (strncmp(type, colour->category, strlen(colour->category)) != 0)
-        colour++;
-    bw_buffer_format(text, "    n%zu [fillcolor=\"%s\" label=<<b>", index, colour->colour);
-    append_text(text, layer->name.text);
-    bw_buffer_format(text, "</b><br/>");
-    append_text(text, type);
-    const struct bw_option *option = layer->type->options;
-    for (const char *const *value = layer->values; option && option->name; option++, value++) {
-        if (option->default_value && strcmp(option->default_value, *value) == 0)
-            continue;
-        bw_buffer_format(text, "<br/><font point-size=\"9\">");
-        append_text(text, option->name);
-        bw_buffer_format(text, " = ");
-        append_text(text, *value);
-        bw_buffer_format(text, "</font>");
-    }
-    bw_buffer_format(text, ">];\n");
 }
 
 /* Prints the top first, because Graphviz draws in the order of its input. */
 void bw_graph_print_dot(const struct bw_graph *graph, struct bw_buffer *text)
 {
     bw_buffer_append(text, head, sizeof head - 1);
-    for (size_t i = graph->layers.count; i-- > 0;)
-        print_node(graph->layers.items[i], i, text);
+    for (size_t i = graph->layers.count; i-- > 0;) {
+        const struct bw_xlator *layer = graph->layers.items[i];
+        const char *type = layer->type->type;
+        const struct colour *colour = colours;
+        while (strncmp(type, colour->category, strlen(colour->category)) != 0)
+            colour++;
+        bw_buffer_format(text, "    n%zu [fillcolor=\"%s\" label=<<b>", i, colour->colour);
+        append_text(text, layer->name.text);
+        bw_buffer_format(text, "</b><br/>");
+        append_text(text, type);
+        const struct bw_option *option = layer->type->options;
+        for (const char *const *value = layer->values; option && option->name; option++, value++) {
+            if (option->default_value && strcmp(option->default_value, *value) == 0)
+                continue;
+            bw_buffer_format(text, "<br/><font point-size=\"9\">");
+            append_text(text, option->name);
+            bw_buffer_format(text, " = ");
+            append_text(text, *value);
+            bw_buffer_format(text, "</font>");
+        }
+        bw_buffer_format(text, ">];\n");
+    }
     for (size_t i = graph->layers.count; i-- > 0;)
         for (size_t child = 0; child < graph->layers.items[i]->children.count; child++)
             bw_buffer_format(text, "    n%zu -> n%zu;\n", i,

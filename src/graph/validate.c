@@ -3,13 +3,14 @@
  * Validates a graph in one pass over its layers, children before parents. A child that follows its
  * parent is an error, so there can be no cycles.
  */
+#include "graph/graph.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "base/nearest.h"
-#include "graph/graph.h"
 
 /* A position, to be appended to a message; freed by the caller. NULL: out of memory. */
 static char *place_text(struct bw_text_place at)
@@ -23,73 +24,45 @@ static char *place_text(struct bw_text_place at)
     return text.data;
 }
 
-/* bw_graph_find() finds the first layer of a name, so another result means that this name is a
- * duplicate. */
-static struct bw_error *check_name(const struct bw_xlator *layer)
-{
-    const struct bw_xlator *other = bw_graph_find(layer->graph, layer->name.text);
-    if (other == layer)
-        return NULL;
-    BW_AUTO_FREE char *place = place_text(other->name.at);
-    return BW_REFUSE(layer->name.at, "volume %s: a previous volume has the same name%s",
-                     layer->name.text, place ? place : "");
-}
-
-/* Types. */
-
-/* Suggestions for an unknown type: it may be slightly misspelt, or only have the wrong category. */
-struct meant {
-    const char *type;
-    const char *name; /* the part after the slash */
-    struct bw_nearest nearest;
-    const char *elsewhere;
-    bool exists; /* it exists, but cannot be used */
-};
-
 static const char *after_slash(const char *type)
 {
     const char *slash = strrchr(type, '/');
     return slash ? slash + 1 : type;
 }
 
-static struct bw_error *consider_type(void *context, const char *type)
-{
-    struct meant *meant = context;
-    meant->exists |= strcmp(type, meant->type) == 0;
-    bw_nearest_try(&meant->nearest, type);
-    if (strcmp(after_slash(type), meant->name) == 0)
-        meant->elsewhere = type;
-    return NULL;
-}
-
-/* Consumes the registry's error and returns one with suggestions. */
-static struct bw_error *refuse_type(const struct bw_xlator *layer, struct bw_error *unknown)
-{
-    BW_AUTO_ERROR struct bw_error *reason = unknown;
-    const char *type = layer->type_name.text;
-    struct meant meant = {type, after_slash(type), {.wanted = type}, NULL, false};
-    if (reason->code == BW_ERROR_USAGE)
-        BW_TRY(bw_registry_each(layer->graph->registry, consider_type, &meant));
-    const char *best = meant.elsewhere ? meant.elsewhere : meant.nearest.best;
-    if (best && !meant.exists)
-        return BW_REFUSE(layer->type_name.at, "volume %s: %s; did you mean %s?", layer->name.text,
-                         reason->message, best);
-    return bw_place_error(layer->type_name.at,
-                          bw_error_prefix(BW_TAKE(reason), "volume %s", layer->name.text));
-}
-
+/* Finds the class of the layer. An unknown type is refused with a suggestion: it may be slightly
+ * misspelt, or only have the wrong category. */
 static struct bw_error *find_type(struct bw_xlator *layer)
 {
-    if (!layer->type_name.text)
+    struct bw_registry *registry = layer->graph->registry;
+    const char *type = layer->type_name.text;
+    if (!type)
         return BW_REFUSE(layer->name.at, "volume %s has no type", layer->name.text);
-    struct bw_error *unknown =
-        bw_registry_find(layer->graph->registry, layer->type_name.text, &layer->type);
-    if (unknown)
-        return refuse_type(layer, unknown);
-    return NULL;
-}
+    BW_AUTO_ERROR struct bw_error *unknown = bw_registry_find(registry, type, &layer->type);
+    if (!unknown)
+        return NULL;
 
-/* Options. */
+    struct bw_nearest nearest = {.wanted = type};
+    const char *elsewhere = NULL; /* the same name in another category */
+    bool exists = false;          /* but cannot be used */
+    if (unknown->code == BW_ERROR_USAGE) {
+        const struct bw_strings *names;
+        BW_TRY(bw_registry_names(registry, &names));
+        for (size_t i = 0; i < names->count; i++) {
+            const char *name = names->items[i];
+            exists |= strcmp(name, type) == 0;
+            bw_nearest_try(&nearest, name);
+            if (strcmp(after_slash(name), after_slash(type)) == 0)
+                elsewhere = name;
+        }
+    }
+    const char *best = elsewhere ? elsewhere : nearest.best;
+    if (best && !exists)
+        return BW_REFUSE(layer->type_name.at, "volume %s: %s; did you mean %s?", layer->name.text,
+                         unknown->message, best);
+    return bw_place_error(layer->type_name.at,
+                          bw_error_prefix(BW_TAKE(unknown), "volume %s", layer->name.text));
+}
 
 static struct bw_error *refuse_option(const struct bw_xlator *layer, const struct bw_word *name)
 {
@@ -112,7 +85,8 @@ static struct bw_error *refuse_option(const struct bw_xlator *layer, const struc
     return error;
 }
 
-static struct bw_error *check_settings(const struct bw_xlator *layer)
+/* Checks the options that are set, and stores the values of all options, including defaults. */
+static struct bw_error *set_values(struct bw_xlator *layer)
 {
     for (size_t i = 0; i < layer->settings.count; i++) {
         const struct bw_setting *setting = &layer->settings.items[i];
@@ -124,12 +98,7 @@ static struct bw_error *check_settings(const struct bw_xlator *layer)
             return bw_place_error(setting->value.at,
                                   bw_error_prefix(error, "volume %s", layer->name.text));
     }
-    return NULL;
-}
 
-/* Sets the values of all options, including defaults. */
-static struct bw_error *fill_values(struct bw_xlator *layer)
-{
     const struct bw_option *options = layer->type->options;
     size_t count = 0;
     while (options && options[count].name)
@@ -171,8 +140,24 @@ static struct bw_error *refuse_child(const struct bw_xlator *layer, const struct
     return BW_REFUSE(child->at, "volume %s: there is no volume %s", layer->name.text, child->text);
 }
 
+/* Finds the children by their names, as many as the type allows. */
 static struct bw_error *find_children(struct bw_xlator *layer)
 {
+    const struct bw_xlator_class *type = layer->type;
+    const unsigned least = type->minimum_children, most = type->maximum_children;
+    if (layer->children.count < least || layer->children.count > most) {
+        const bool one = least == 1 && (most == 1 || most == UINT32_MAX);
+        char wanted[64];
+        if (most == UINT32_MAX)
+            snprintf(wanted, sizeof wanted, "at least %u", least);
+        else if (least == most)
+            snprintf(wanted, sizeof wanted, "%u", least);
+        else
+            snprintf(wanted, sizeof wanted, "%u to %u", least, most);
+        return BW_REFUSE(layer->type_name.at, "volume %s: %s takes %s subvolume%s, not %zu",
+                         layer->name.text, type->type, wanted, one ? "" : "s",
+                         layer->children.count);
+    }
     for (size_t i = 0; i < layer->children.count; i++) {
         struct bw_child *child = &layer->children.items[i];
         child->layer = bw_graph_find(layer->graph, child->name.text);
@@ -184,24 +169,6 @@ static struct bw_error *find_children(struct bw_xlator *layer)
         child->layer->user = layer;
     }
     return NULL;
-}
-
-static struct bw_error *check_count(const struct bw_xlator *layer)
-{
-    const struct bw_xlator_class *type = layer->type;
-    unsigned least = type->minimum_children, most = type->maximum_children;
-    char wanted[64];
-    if (layer->children.count >= least && layer->children.count <= most)
-        return NULL;
-    if (most == UINT32_MAX)
-        snprintf(wanted, sizeof wanted, "at least %u", least);
-    else if (least == most)
-        snprintf(wanted, sizeof wanted, "%u", least);
-    else
-        snprintf(wanted, sizeof wanted, "%u to %u", least, most);
-    bool one = least == 1 && (most == 1 || most == UINT32_MAX);
-    return BW_REFUSE(layer->type_name.at, "volume %s: %s takes %s subvolume%s, not %zu",
-                     layer->name.text, type->type, wanted, one ? "" : "s", layer->children.count);
 }
 
 static const char *space_name(enum bw_address_space space)
@@ -231,80 +198,75 @@ static struct bw_error *check_fit(struct bw_xlator *layer)
                              layer->name.text, type->type, space_name(type->below),
                              child->name.text, space_name(child->layer->above));
     }
-    layer->above =
-        type->above == BW_ADDRESS_ANY ? layer->children.items[0].layer->above : type->above;
+    layer->above = type->above;
+    if (type->above == BW_ADDRESS_ANY)
+        layer->above = layer->children.items[0].layer->above;
     return NULL;
 }
 
 struct bw_error *bw_graph_check_layer(struct bw_xlator *layer)
 {
-    BW_TRY(check_name(layer));
+    /* The first layer of this name must be the layer itself. */
+    const struct bw_xlator *other = bw_graph_find(layer->graph, layer->name.text);
+    if (other != layer) {
+        BW_AUTO_FREE char *place = place_text(other->name.at);
+        return BW_REFUSE(layer->name.at, "volume %s: a previous volume has the same name%s",
+                         layer->name.text, place ? place : "");
+    }
     BW_TRY(find_type(layer));
-    BW_TRY(check_count(layer));
     BW_TRY(find_children(layer));
-    BW_TRY(check_settings(layer));
-    BW_TRY(fill_values(layer));
+    BW_TRY(set_values(layer));
     return check_fit(layer);
 }
 
 /* The whole graph. */
 
-static struct bw_error *check_used(const struct bw_graph *graph)
+bool bw_graph_next_file(const struct bw_graph *graph, enum bw_option_type wanted,
+                        struct bw_graph_file *file)
 {
-    for (size_t i = 0; i + 1 < graph->layers.count; i++)
-        if (!graph->layers.items[i]->user)
-            return BW_REFUSE(graph->layers.items[i]->name.at,
-                             "no volume uses volume %s; only the last one, %s, may be on top",
-                             graph->layers.items[i]->name.text,
-                             graph->layers.items[graph->layers.count - 1]->name.text);
-    return NULL;
-}
-
-static struct bw_error *add_input(void *inputs, const struct bw_xlator *layer,
-                                  const struct bw_option *option, const char *path)
-{
-    (void)layer;
-    (void)option;
-    return bw_file_set_insert(inputs, path);
-}
-
-/* Compares an output with every file that is read, by device and inode. A file that does not exist
- * yet cannot be an image. */
-static struct bw_error *check_output(void *inputs, const struct bw_xlator *layer,
-                                     const struct bw_option *option, const char *path)
-{
-    struct stat status;
-    if (stat(path, &status) || !bw_file_set_holds(inputs, &status))
-        return NULL;
-    const struct bw_setting *setting = bw_layer_setting(layer, option->name);
-    return BW_REFUSE(setting ? setting->value.at : layer->name.at,
-                     "volume %s: option %s: %s is an input, which is never overwritten",
-                     layer->name.text, option->name, path);
-}
-
-struct bw_error *bw_graph_files(const struct bw_graph *graph, enum bw_option_type wanted,
-                                bw_graph_file_visitor *visit, void *context)
-{
-    for (size_t i = 0; i < graph->layers.count; i++) {
-        const struct bw_xlator *layer = graph->layers.items[i];
+    while (file->next_layer < graph->layers.count) {
+        const struct bw_xlator *layer = graph->layers.items[file->next_layer];
         const struct bw_option *options = layer->type->options;
-        for (size_t k = 0; options && options[k].name; k++) {
-            const char *path = layer->values[k];
-            bool none = !*path || (wanted == BW_OPTION_OUTPUT && strcmp(path, "-") == 0);
-            if (options[k].type == wanted && !none)
-                BW_TRY(visit(context, layer, &options[k], path));
+        if (!options || !options[file->next_option].name) {
+            file->next_layer++;
+            file->next_option = 0;
+            continue;
         }
+        file->layer = layer;
+        file->option = &options[file->next_option];
+        file->path = layer->values[file->next_option++];
+        const bool is_stderr = wanted == BW_OPTION_OUTPUT && strcmp(file->path, "-") == 0;
+        if (file->option->type == wanted && *file->path && !is_stderr)
+            return true;
     }
-    return NULL;
+    return false;
 }
 
 struct bw_error *bw_graph_check(struct bw_graph *graph, struct bw_file_set *inputs)
 {
-    if (!graph->layers.count)
+    const size_t count = graph->layers.count;
+    if (!count)
         return bw_error_create(BW_ERROR_USAGE, "a graph without any volume");
-    for (size_t i = 0; i < graph->layers.count; i++)
+    for (size_t i = 0; i < count; i++)
         BW_TRY(bw_graph_check_layer(graph->layers.items[i]));
-    BW_TRY(check_used(graph));
-    BW_TRY(bw_graph_files(graph, BW_OPTION_PATH, add_input, inputs));
-    return bw_graph_files(graph, BW_OPTION_OUTPUT, check_output, inputs);
+    for (size_t i = 0; i + 1 < count; i++)
+        if (!graph->layers.items[i]->user)
+            return BW_REFUSE(graph->layers.items[i]->name.at,
+                             "no volume uses volume %s; only the last one, %s, may be on top",
+                             graph->layers.items[i]->name.text,
+                             graph->layers.items[count - 1]->name.text);
+
+    /* Outputs are compared with every file that is read, by device and inode. A file that does not
+     * exist yet cannot be an image. */
+    for (struct bw_graph_file file = {0}; bw_graph_next_file(graph, BW_OPTION_PATH, &file);)
+        BW_TRY(bw_file_set_insert(inputs, file.path));
+    for (struct bw_graph_file file = {0}; bw_graph_next_file(graph, BW_OPTION_OUTPUT, &file);) {
+        const struct bw_setting *setting = bw_layer_setting(file.layer, file.option->name);
+        struct stat status;
+        if (stat(file.path, &status) == 0 && bw_file_set_holds(inputs, &status))
+            return BW_REFUSE(setting ? setting->value.at : file.layer->name.at,
+                             "volume %s: option %s: %s is an input, which is never overwritten",
+                             file.layer->name.text, file.option->name, file.path);
+    }
+    return NULL;
 }

@@ -5,6 +5,8 @@
  * no end of line, so a keyword is only recognized where one is allowed, and in quotes it is a word
  * like any other. validate.c checks the meaning of the words.
  */
+#include "graph/graph.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -12,7 +14,6 @@
 
 #include "base/buffer.h"
 #include "base/cleanup.h"
-#include "graph/graph.h"
 
 /* Setting an option searches the existing ones, so their number must be limited. */
 enum { OPTIONS_AT_MOST = 1024 };
@@ -29,8 +30,8 @@ struct parser {
     struct bw_token token; /* the next one */
     struct bw_graph *graph;
     struct bw_xlator *volume; /* the volume that is being defined */
-    enum keyword statement;   /* the last statement, and the line of its last word */
-    unsigned statement_line;
+    enum keyword statement;   /* the last statement */
+    unsigned statement_line;  /* the line of its last word */
 };
 
 static struct bw_error *next_token(struct parser *parser)
@@ -66,7 +67,7 @@ static enum keyword keyword_of(const struct bw_token *token)
     return token->kind == BW_TOKEN_WORD ? find_keyword(token->text) : NOT_A_KEYWORD;
 }
 
-/* Parses a word that is not a keyword. `what` describes it in errors. */
+/* Parses a word that is not a keyword; `expected` describes it in errors. */
 static struct bw_error *expect_word(struct parser *parser, const char *expected,
                                     struct bw_token *word)
 {
@@ -100,40 +101,6 @@ static struct bw_error *expect_name(struct parser *parser, const char *expected,
                 name->at, "the name of a volume cannot contain white space or control bytes: '%s'",
                 name->text);
     }
-    return NULL;
-}
-
-static struct bw_error *parse_option(struct parser *parser)
-{
-    struct bw_xlator *volume = parser->volume;
-    struct bw_token name, value;
-    BW_TRY(next_token(parser));
-    BW_TRY(expect_word(parser, "the name of an option", &name));
-    for (size_t i = 0; i < volume->settings.count; i++)
-        if (strcmp(volume->settings.items[i].name.text, name.text) == 0)
-            return BW_REFUSE(name.at, "volume %s has option %s twice; the first is in line %u",
-                             volume->name.text, name.text, volume->settings.items[i].name.at.line);
-    if (volume->settings.count == OPTIONS_AT_MOST)
-        return BW_REFUSE(name.at, "volume %s has more than %d options", volume->name.text,
-                         OPTIONS_AT_MOST);
-    BW_TRY(expect_word(parser, "the value of an option", &value));
-    return bw_layer_set_option(volume, name.text, name.at, value.text, value.at);
-}
-
-/* Parses a list that may span several lines: it ends at the next keyword. */
-static struct bw_error *parse_subvolumes(struct parser *parser)
-{
-    const struct bw_xlator *volume = parser->volume;
-    if (volume->children.count)
-        return BW_REFUSE(parser->token.at,
-                         "volume %s has a second list of subvolumes; the first is in line %u",
-                         volume->name.text, volume->children.items[0].name.at.line);
-    BW_TRY(next_token(parser));
-    do {
-        struct bw_token name;
-        BW_TRY(expect_name(parser, "the name of a subvolume", &name));
-        BW_TRY(bw_layer_add_child(parser->volume, name.text, name.at));
-    } while (parser->token.kind != BW_TOKEN_END && !keyword_of(&parser->token));
     return NULL;
 }
 
@@ -173,24 +140,46 @@ static struct bw_error *refuse_statement(const struct parser *parser)
 static struct bw_error *parse_statement(struct parser *parser)
 {
     const enum keyword keyword = keyword_of(&parser->token);
-    const struct bw_word *type = &parser->volume->type_name;
-    struct bw_token word;
+    struct bw_xlator *volume = parser->volume;
+    const struct bw_setting *settings = volume->settings.items;
+    struct bw_token name, value;
     switch (keyword) {
     case TYPE:
-        if (type->text)
+        if (volume->type_name.text)
             return BW_REFUSE(parser->token.at,
                              "volume %s has a second type; the first is in line %u",
-                             parser->volume->name.text, type->at.line);
+                             volume->name.text, volume->type_name.at.line);
         BW_TRY(next_token(parser));
-        BW_TRY(expect_word(parser, "a type", &word));
-        BW_TRY(bw_layer_set_type(parser->volume, word.text, word.at));
+        BW_TRY(expect_word(parser, "a type", &name));
+        BW_TRY(bw_layer_set_type(volume, name.text, name.at));
         break;
+
     case OPTION:
-        BW_TRY(parse_option(parser));
+        BW_TRY(next_token(parser));
+        BW_TRY(expect_word(parser, "the name of an option", &name));
+        for (size_t i = 0; i < volume->settings.count; i++)
+            if (strcmp(settings[i].name.text, name.text) == 0)
+                return BW_REFUSE(name.at, "volume %s has option %s twice; the first is in line %u",
+                                 volume->name.text, name.text, settings[i].name.at.line);
+        if (volume->settings.count == OPTIONS_AT_MOST)
+            return BW_REFUSE(name.at, "volume %s has more than %d options", volume->name.text,
+                             OPTIONS_AT_MOST);
+        BW_TRY(expect_word(parser, "the value of an option", &value));
+        BW_TRY(bw_layer_set_option(volume, name.text, name.at, value.text, value.at));
         break;
+
     case SUBVOLUMES:
-        BW_TRY(parse_subvolumes(parser));
+        if (volume->children.count)
+            return BW_REFUSE(parser->token.at,
+                             "volume %s has a second list of subvolumes; the first is in line %u",
+                             volume->name.text, volume->children.items[0].name.at.line);
+        BW_TRY(next_token(parser));
+        do { /* it may span several lines, up to the next keyword */
+            BW_TRY(expect_name(parser, "the name of a subvolume", &name));
+            BW_TRY(bw_layer_add_child(volume, name.text, name.at));
+        } while (parser->token.kind != BW_TOKEN_END && !keyword_of(&parser->token));
         break;
+
     default:
         return refuse_statement(parser);
     }
