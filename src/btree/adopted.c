@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Searches keys in adopted leaves. */
+/* Searches keys in adopted leaves: a binary search, since the leaves are in order and do not
+ * overlap. */
+#include "btree/block.h"
+
 #include <stdlib.h>
 
 #include "base/cleanup.h"
 #include "base/search.h"
-#include "btree/block.h"
 
 void bw_adopted_free(struct bw_adopted *adopted)
 {
@@ -38,8 +40,9 @@ struct bw_error *bw_adopted_find(const struct bw_tree_reader *reader, const stru
                                  uint64_t bytenr, const struct bw_adopted **adopted)
 {
     *adopted = NULL;
-    return reader->adopter ? reader->adopter->find(reader->adopter->context, tree, bytenr, adopted)
-                           : NULL;
+    if (!reader->adopter)
+        return NULL;
+    return reader->adopter->find(reader->adopter->context, tree, bytenr, adopted);
 }
 
 struct bw_error *

@@ -24,35 +24,27 @@ struct bw_block_pointer bw_tree_root_pointer(const struct bw_tree *tree, bool le
     };
 }
 
-/* In a lenient scan, keys may be out of order: limits the range of a child to the range of its
- * parent. */
-static void limit_to_parent(struct bw_tree_block_expectation *child,
-                            const struct bw_tree_block_expectation *parent)
-{
-    if (bw_key_compare(&child->first_key, &parent->first_key) < 0)
-        child->first_key = parent->first_key;
-    if (bw_key_compare(&child->end_key, &parent->end_key) > 0)
-        child->end_key = parent->end_key;
-}
-
 struct bw_block_pointer bw_tree_child_pointer(const struct bw_block_pointer *parent,
                                               const struct bw_node *node, uint32_t slot)
 {
+    const struct bw_tree_block_expectation *above = &parent->expectation;
     const struct bw_node_pointer entry = bw_node_pointer_at(node, slot);
     const bool is_last = slot + 1 >= node->item_count;
     struct bw_block_pointer child = {
         .bytenr = entry.bytenr,
-        .expectation = {.owner = parent->expectation.owner,
+        .expectation = {.owner = above->owner,
                         .generation = entry.generation,
                         .first_key = entry.key,
-                        .end_key =
-                            is_last ? parent->expectation.end_key : bw_node_key(node, slot + 1),
+                        .end_key = is_last ? above->end_key : bw_node_key(node, slot + 1),
                         .level = (uint8_t)(node->level - 1),
                         .has_first_key = true,
-                        .lenient = parent->expectation.lenient},
+                        .lenient = above->lenient},
     };
-    if (parent->expectation.lenient)
-        limit_to_parent(&child.expectation, &parent->expectation);
+    /* In a lenient scan, keys may be out of order: the child's range is limited to its parent's. */
+    if (above->lenient && bw_key_compare(&child.expectation.first_key, &above->first_key) < 0)
+        child.expectation.first_key = above->first_key;
+    if (above->lenient && bw_key_compare(&child.expectation.end_key, &above->end_key) > 0)
+        child.expectation.end_key = above->end_key;
     return child;
 }
 

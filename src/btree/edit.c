@@ -1,12 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Changing trees in memory: copies of tree blocks and of their parents are edited.
+ * Changing trees in memory. A descent for a change replaces each block on its path by a copy in
+ * memory, unless it is one already that no other tree shares, and points to the copy from the copy
+ * above it. The change then rewrites the leaf as one or several leaves; the nodes above get
+ * pointers to new ones, and are split in half when they are full, up to a new root. Empty leaves
+ * and nodes are removed, but never merged: the trees are read a few times and then dropped.
+ *
+ * Blocks of the image are hostile: their keys must be in order, and their pointers must not lead to
+ * blocks in memory.
  */
+#include "btree/edit.h"
+
 #include <inttypes.h>
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "btree/edit.h"
 #include "btree/memory.h"
 
 void bw_memory_cut(struct bw_block_memory *memory, size_t count)
@@ -21,9 +29,6 @@ void bw_memory_free(struct bw_block_memory *memory)
     bw_memory_blocks_free(&memory->blocks);
     *memory = (struct bw_block_memory){.nodesize = memory->nodesize};
 }
-
-/* A change of a leaf rewrites it as one or several leaves; the nodes above get pointers to them.
- * Empty leaves are removed, but leaves are never merged. */
 
 /* A path from the root to a leaf. */
 struct path {
@@ -148,54 +153,29 @@ struct bw_error *bw_editor_create_empty(struct bw_tree_editor *editor,
     return new_block(editor, 0, &leaf, &editor->tree.root.bytenr);
 }
 
-/* Whether a block in memory is part of this tree only. */
-static bool is_own(const struct bw_tree_editor *editor, uint64_t address)
-{
-    return (address - BW_MEMORY_START) / editor->memory->nodesize >= editor->shared;
-}
-
-/* Copies a block of the image, or one in memory that other trees share. */
-static struct bw_error *copy_block(struct bw_tree_editor *editor, const struct bw_node *node,
-                                   uint8_t **block, uint64_t *address)
-{
-    BW_TRY(new_block(editor, node->level, block, address));
-    memcpy(*block + sizeof(struct bw_disk_header), node->block + sizeof(struct bw_disk_header),
-           space_of(editor));
-    header_of(*block)->item_count = bw_put32(node->item_count);
-    return NULL;
-}
-
 /* Gets a block in memory, with its address: the block itself or, if it must not be changed but will
  * be, a copy. Blocks of the image are always copied. */
 static struct bw_error *get_block(struct bw_tree_editor *editor,
                                   const struct bw_block_pointer *pointer, bool changes,
                                   uint8_t **block, uint64_t *address)
 {
+    const uint64_t number = (pointer->bytenr - BW_MEMORY_START) / editor->memory->nodesize;
+    const uint8_t *original = *block = bw_memory_block(editor->memory, pointer->bytenr);
     *address = pointer->bytenr;
-    *block = bw_memory_block(editor->memory, pointer->bytenr);
-    if (*block && (!changes || is_own(editor, pointer->bytenr)))
+    if (original && (!changes || number >= editor->shared))
         return NULL;
-    if (*block) {
-        const struct bw_node shared = view_block(editor, *block);
-        return copy_block(editor, &shared, block, address);
+    if (!original) {
+        BW_TRY(bw_block_read(&editor->reader, pointer, editor->before));
+        original = editor->before;
     }
-    BW_TRY(bw_block_read(&editor->reader, pointer, editor->before));
-    const struct bw_node node = view_block(editor, editor->before);
-    struct bw_error *error = check_block(&node);
+    const struct bw_node node = view_block(editor, original);
+    struct bw_error *error = original == editor->before ? check_block(&node) : NULL;
     if (error)
         return bw_error_prefix(error, "tree block %" PRIu64, pointer->bytenr);
-    return copy_block(editor, &node, block, address);
-}
-
-static struct bw_error *get_root(struct bw_tree_editor *editor, bool changes, uint8_t **block)
-{
-    const struct bw_block_pointer pointer = bw_tree_root_pointer(&editor->tree, false);
-    uint64_t address;
-    BW_TRY(get_block(editor, &pointer, changes, block, &address));
-    if (address == pointer.bytenr)
-        return NULL;
-    editor->tree.root.bytenr = address;
-    editor->tree.root.generation = editor->generation;
+    BW_TRY(new_block(editor, node.level, block, address));
+    memcpy(*block + sizeof(struct bw_disk_header), original + sizeof(struct bw_disk_header),
+           space_of(editor));
+    header_of(*block)->item_count = bw_put32(node.item_count);
     return NULL;
 }
 
@@ -203,9 +183,15 @@ static struct bw_error *get_root(struct bw_tree_editor *editor, bool changes, ui
 static struct bw_error *descend_to_leaf(struct bw_tree_editor *editor, const struct bw_key *key,
                                         bool changes, struct path *path)
 {
-    uint8_t *block;
-    BW_TRY(get_root(editor, changes, &block));
     struct bw_block_pointer pointer = bw_tree_root_pointer(&editor->tree, false);
+    uint64_t root;
+    uint8_t *block;
+    BW_TRY(get_block(editor, &pointer, changes, &block, &root));
+    if (root != pointer.bytenr) {
+        editor->tree.root.bytenr = root;
+        editor->tree.root.generation = editor->generation;
+        pointer = bw_tree_root_pointer(&editor->tree, false);
+    }
     for (uint8_t level = editor->tree.root.level; level > 0; level--) {
         const struct bw_node node = view_block(editor, block);
         uint32_t slot = bw_child_slot(&node, key);
@@ -299,26 +285,6 @@ static void count_pointers(uint8_t *node, uint32_t count)
     header_of(node)->item_count = bw_put32(count);
 }
 
-/* Adds a new root above the current one, where the path begins. */
-static struct bw_error *add_root(struct bw_tree_editor *editor, struct path *path)
-{
-    const uint8_t level = (uint8_t)(editor->tree.root.level + 1);
-    const struct bw_node below = view_block(editor, path->at[level - 1].block);
-    const struct bw_key first = below.level ? bw_node_key(&below, 0) : bw_leaf_key(&below, 0);
-    uint64_t address;
-    uint8_t *root;
-    if (level >= BW_MAX_LEVEL)
-        return bw_error_create(BW_ERROR_CORRUPT, "the tree gets too high");
-    BW_TRY(new_block(editor, level, &root, &address));
-    set_pointer(&pointers_of(root)[0], editor, &first, editor->tree.root.bytenr);
-    count_pointers(root, 1);
-    editor->tree.root.bytenr = address;
-    editor->tree.root.level = level;
-    path->at[level].block = root;
-    path->at[level].slot = 0;
-    return NULL;
-}
-
 static struct bw_error *insert_pointer(struct bw_tree_editor *editor, struct path *path,
                                        uint8_t level, const struct bw_key *key, uint64_t address);
 
@@ -351,8 +317,22 @@ static struct bw_error *split_node(struct bw_tree_editor *editor, struct path *p
 static struct bw_error *insert_pointer(struct bw_tree_editor *editor, struct path *path,
                                        uint8_t level, const struct bw_key *key, uint64_t address)
 {
-    if (level > editor->tree.root.level)
-        BW_TRY(add_root(editor, path));
+    if (level > editor->tree.root.level) {
+        /* A new root above the current one, where the path begins. */
+        const struct bw_node below = view_block(editor, path->at[level - 1].block);
+        const struct bw_key first = below.level ? bw_node_key(&below, 0) : bw_leaf_key(&below, 0);
+        uint64_t root_address;
+        uint8_t *root;
+        if (level >= BW_MAX_LEVEL)
+            return bw_error_create(BW_ERROR_CORRUPT, "the tree gets too high");
+        BW_TRY(new_block(editor, level, &root, &root_address));
+        set_pointer(&pointers_of(root)[0], editor, &first, editor->tree.root.bytenr);
+        count_pointers(root, 1);
+        editor->tree.root.bytenr = root_address;
+        editor->tree.root.level = level;
+        path->at[level].block = root;
+        path->at[level].slot = 0;
+    }
     if (bw_get32(header_of(path->at[level].block)->item_count) ==
         space_of(editor) / sizeof(struct bw_disk_key_pointer))
         BW_TRY(split_node(editor, path, level));
@@ -365,32 +345,38 @@ static struct bw_error *insert_pointer(struct bw_tree_editor *editor, struct pat
     return NULL;
 }
 
-/* Removes the path's pointer, and nodes that become empty. */
-static void remove_pointer(struct bw_tree_editor *editor, struct path *path, uint8_t level)
+/* Removes the path's pointer to its leaf, and the nodes that become empty. */
+static void remove_leaf(struct bw_tree_editor *editor, const struct path *path)
 {
-    uint8_t *node = path->at[level].block;
-    const uint32_t count = bw_get32(header_of(node)->item_count), slot = path->at[level].slot;
-    struct bw_disk_key_pointer *pointers = pointers_of(node);
-    memmove(&pointers[slot], &pointers[slot + 1], (count - slot - 1) * sizeof *pointers);
-    count_pointers(node, count - 1);
-    if (count > 1 && slot == 0) {
-        set_first_key(editor, path, level);
-    } else if (count == 1 && level < editor->tree.root.level) {
-        remove_pointer(editor, path, (uint8_t)(level + 1));
-    } else if (count == 1) {
-        header_of(node)->level = 0; /* the whole tree is an empty leaf */
-        editor->tree.root.level = 0;
+    for (uint8_t level = 1; level <= editor->tree.root.level; level++) {
+        uint8_t *node = path->at[level].block;
+        const uint32_t count = bw_get32(header_of(node)->item_count), slot = path->at[level].slot;
+        struct bw_disk_key_pointer *pointers = pointers_of(node);
+        memmove(&pointers[slot], &pointers[slot + 1], (count - slot - 1) * sizeof *pointers);
+        count_pointers(node, count - 1);
+        if (count > 1) {
+            if (slot == 0)
+                set_first_key(editor, path, level);
+            return;
+        }
     }
+    /* The whole tree is an empty leaf: the former root. */
+    header_of(path->at[editor->tree.root.level].block)->level = 0;
+    editor->tree.root.level = 0;
 }
 
 /* Fills a leaf with all items if they fit, otherwise with about half of their bytes; returns the
  * number of items written. */
 static uint32_t fill_leaf(const struct bw_tree_editor *editor, uint8_t *block,
-                          const struct bw_item *items, uint32_t count, uint64_t total)
+                          const struct bw_item *items, uint32_t count)
 {
     struct bw_disk_item *disk = (void *)(block + sizeof(struct bw_disk_header));
     const uint32_t space = space_of(editor);
-    const uint64_t enough = total > space ? total / 2 : total;
+    uint64_t enough = 0;
+    for (uint32_t i = 0; i < count; i++)
+        enough += sizeof *disk + items[i].size;
+    if (enough > space)
+        enough /= 2;
     uint32_t slot = 0, used = 0, end = space;
     for (; slot < count && used < enough; slot++) {
         const struct bw_item *item = &items[slot];
@@ -408,34 +394,6 @@ static uint32_t fill_leaf(const struct bw_tree_editor *editor, uint8_t *block,
     return slot;
 }
 
-static uint64_t bytes_of(const struct bw_item *items, uint32_t count)
-{
-    uint64_t total = 0;
-    for (uint32_t i = 0; i < count; i++)
-        total += sizeof(struct bw_disk_item) + items[i].size;
-    return total;
-}
-
-/* Rewrites the leaf of the path with these items. */
-static struct bw_error *write_items(struct bw_tree_editor *editor, struct path *path,
-                                    const struct bw_item *items, uint32_t count)
-{
-    uint64_t total = bytes_of(items, count), address;
-    uint32_t done = fill_leaf(editor, path->at[0].block, items, count, total);
-    if (!count && editor->tree.root.level)
-        remove_pointer(editor, path, 1);
-    else if (count)
-        set_first_key(editor, path, 0);
-    while (done < count) {
-        uint8_t *block;
-        BW_TRY(new_block(editor, 0, &block, &address));
-        BW_TRY(insert_pointer(editor, path, 1, &items[done].key, address));
-        total = bytes_of(items + done, count - done);
-        done += fill_leaf(editor, block, items + done, count - done, total);
-    }
-    return NULL;
-}
-
 /* Rewrites the leaf of the path with one item added, removed (`new` is NULL), or replaced. */
 static struct bw_error *change_leaf(struct bw_tree_editor *editor, struct path *path,
                                     const struct bw_item *new)
@@ -443,14 +401,28 @@ static struct bw_error *change_leaf(struct bw_tree_editor *editor, struct path *
     memcpy(editor->before, path->at[0].block, editor->reader.nodesize);
     const struct bw_node leaf = view_block(editor, editor->before);
     const uint32_t at = path->at[0].slot + !(path->exact || path->before_all);
+    struct bw_item *items = editor->items;
     uint32_t count = 0;
     for (uint32_t slot = 0; slot <= leaf.item_count; slot++) {
         if (slot == at && new)
-            editor->items[count++] = *new;
+            items[count++] = *new;
         if (slot < leaf.item_count && !(slot == at && path->exact))
-            editor->items[count++] = item_at(&leaf, slot);
+            items[count++] = item_at(&leaf, slot);
     }
-    return write_items(editor, path, editor->items, count);
+
+    uint32_t done = fill_leaf(editor, path->at[0].block, items, count);
+    if (count)
+        set_first_key(editor, path, 0);
+    else if (editor->tree.root.level)
+        remove_leaf(editor, path);
+    while (done < count) {
+        uint64_t address;
+        uint8_t *block;
+        BW_TRY(new_block(editor, 0, &block, &address));
+        BW_TRY(insert_pointer(editor, path, 1, &items[done].key, address));
+        done += fill_leaf(editor, block, items + done, count - done);
+    }
+    return NULL;
 }
 
 struct bw_error *bw_edit_put(struct bw_tree_editor *editor, const struct bw_key *key,

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Inodes and names in a tree that is changed in memory. */
+/*
+ * Inodes and names in a tree that is changed in memory. A name of an inode is stored in three
+ * items: in the directory by hash (DIR_ITEM) and by index (DIR_INDEX), and at the inode (INODE_REF
+ * or INODE_EXTREF). The functions change all three as the kernel does, and the directory's size.
+ */
 #include "btree/edit_names.h"
 
 #include <string.h>
@@ -30,8 +34,9 @@ struct bw_error *bw_edit_set_inode(struct bw_tree_editor *editor, uint64_t inode
 static struct bw_error *put_scratch(struct bw_tree_editor *editor, const struct bw_key *key)
 {
     const struct bw_buffer *scratch = &editor->scratch;
-    return scratch->failed ? bw_error_no_memory()
-                           : bw_edit_put(editor, key, scratch->data, (uint32_t)scratch->length);
+    if (scratch->failed)
+        return bw_error_no_memory();
+    return bw_edit_put(editor, key, scratch->data, (uint32_t)scratch->length);
 }
 
 struct bw_error *bw_edit_cut(struct bw_tree_editor *editor, const struct bw_item *item,
@@ -40,8 +45,9 @@ struct bw_error *bw_edit_cut(struct bw_tree_editor *editor, const struct bw_item
     editor->scratch.length = 0;
     bw_buffer_append(&editor->scratch, item->data, (size_t)(start - item->data));
     bw_buffer_append(&editor->scratch, end, (size_t)(item->data + item->size - end));
-    return editor->scratch.length ? put_scratch(editor, &item->key)
-                                  : bw_edit_remove(editor, &item->key);
+    if (!editor->scratch.length)
+        return bw_edit_remove(editor, &item->key);
+    return put_scratch(editor, &item->key);
 }
 
 struct bw_error *bw_edit_append(struct bw_tree_editor *editor, const struct bw_key *key,
@@ -56,10 +62,7 @@ struct bw_error *bw_edit_append(struct bw_tree_editor *editor, const struct bw_k
     return put_scratch(editor, key);
 }
 
-/*
- * Adding and removing names. A name of an inode is stored in three items: in the directory by hash
- * (DIR_ITEM) and by index (DIR_INDEX), and at the inode (INODE_REF or INODE_EXTREF).
- */
+/* Adding and removing names. */
 
 static bool same_name(const uint8_t *a, uint16_t a_length, const uint8_t *b, uint16_t b_length)
 {
@@ -114,9 +117,10 @@ static struct bw_key ref_key(const struct bw_link *link)
 /* The key of an entry by its name or by its index. */
 static struct bw_key entry_key(const struct bw_link *link, bool by_name)
 {
-    return by_name ? (struct bw_key){link->directory, BW_DIR_ITEM,
-                                     bw_name_hash(link->name, link->length)}
-                   : (struct bw_key){link->directory, BW_DIR_INDEX, link->index};
+    if (by_name)
+        return (struct bw_key){link->directory, BW_DIR_ITEM,
+                               bw_name_hash(link->name, link->length)};
+    return (struct bw_key){link->directory, BW_DIR_INDEX, link->index};
 }
 
 /* Updates the size of a directory, which counts each name twice, because it has two entries. */
@@ -135,20 +139,6 @@ static struct bw_error *resize_directory(struct bw_tree_editor *editor, const st
         size -= change < size ? change : size;
     item.size = bw_put64(size);
     return bw_edit_set_inode(editor, link->directory, &item);
-}
-
-/* Makes a DIR_ITEM or DIR_INDEX; returns its size. */
-static uint32_t make_entry(const struct bw_tree_editor *editor, const struct bw_link *link,
-                           const struct bw_disk_inode_item *inode, uint8_t *bytes)
-{
-    struct bw_disk_dir_item *disk = (void *)bytes;
-    *disk = (struct bw_disk_dir_item){.location = {.type = BW_INODE_ITEM}};
-    disk->location.objectid = bw_put64(link->inode);
-    disk->transid = bw_put64(editor->generation);
-    disk->name_length = bw_put16(link->length);
-    disk->type = bw_file_type_of_mode(bw_get32(inode->mode));
-    memcpy(disk + 1, link->name, link->length);
-    return (uint32_t)sizeof *disk + link->length;
 }
 
 /* Adds the name to the inode's INODE_REF, or if that is full, as an INODE_EXTREF. */
@@ -186,7 +176,14 @@ struct bw_error *bw_edit_link(struct bw_tree_editor *editor, const struct bw_lin
     BW_TRY(bw_edit_inode(editor, link->inode, &inode, &exists));
     if (!exists)
         return NULL;
-    uint32_t size = make_entry(editor, link, &inode, bytes);
+    struct bw_disk_dir_item *disk = (void *)bytes;
+    *disk = (struct bw_disk_dir_item){.location = {.type = BW_INODE_ITEM}};
+    disk->location.objectid = bw_put64(link->inode);
+    disk->transid = bw_put64(editor->generation);
+    disk->name_length = bw_put16(link->length);
+    disk->type = bw_file_type_of_mode(bw_get32(inode.mode));
+    memcpy(disk + 1, link->name, link->length);
+    const uint32_t size = (uint32_t)sizeof *disk + link->length;
     BW_TRY(bw_edit_append(editor, &hashed, bytes, size));
     BW_TRY(bw_edit_put(editor, &indexed, bytes, size));
     if (backwards)
@@ -194,23 +191,7 @@ struct bw_error *bw_edit_link(struct bw_tree_editor *editor, const struct bw_lin
     return resize_directory(editor, link, true);
 }
 
-/* Removes the name from the inode; sets link->index from the removed reference. */
-static struct bw_error *remove_ref(struct bw_tree_editor *editor, struct bw_link *link)
-{
-    const struct bw_key keys[] = {ref_key(link), bw_extref_key(link)};
-    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
-        struct bw_item item, bytes;
-        struct bw_inode_ref ref;
-        BW_TRY(bw_edit_find(editor, &keys[i], &item));
-        if (!item.data ||
-            !bw_find_ref(&item, link->directory, link->name, link->length, &ref, &bytes))
-            continue;
-        link->index = ref.index;
-        return bw_edit_cut(editor, &item, bytes.data, bytes.data + bytes.size);
-    }
-    return NULL;
-}
-
+/* Removes a name from the DIR_ITEM or DIR_INDEX of a directory. */
 static struct bw_error *remove_entry(struct bw_tree_editor *editor, const struct bw_link *link,
                                      bool by_name, bool *removed)
 {
@@ -232,7 +213,19 @@ struct bw_error *bw_edit_unlink(struct bw_tree_editor *editor, const struct bw_l
     if (link->length > sizeof name)
         return bw_error_create(BW_ERROR_CORRUPT, "a name is too long");
     own.name = memcpy(name, link->name, link->length);
-    BW_TRY(remove_ref(editor, &own));
+
+    /* The reference at the inode, which has the index of the directory entry. */
+    const struct bw_key keys[] = {ref_key(&own), bw_extref_key(&own)};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        struct bw_item item, bytes;
+        struct bw_inode_ref ref;
+        BW_TRY(bw_edit_find(editor, &keys[i], &item));
+        if (!item.data || !bw_find_ref(&item, own.directory, own.name, own.length, &ref, &bytes))
+            continue;
+        own.index = ref.index;
+        BW_TRY(bw_edit_cut(editor, &item, bytes.data, bytes.data + bytes.size));
+        break;
+    }
     BW_TRY(remove_entry(editor, &own, true, &removed));
     BW_TRY(remove_entry(editor, &own, false, &removed));
     return removed ? resize_directory(editor, &own, false) : NULL;
@@ -243,13 +236,14 @@ struct bw_error *bw_edit_entry(struct bw_tree_editor *editor, const struct bw_li
 {
     const struct bw_key key = entry_key(link, by_name);
     struct bw_item item, bytes;
-    struct bw_cursor cursor;
-    BW_TRY(bw_edit_find(editor, &key, &item));
     bool exists = false;
-    if (item.data && by_name)
+    BW_TRY(bw_edit_find(editor, &key, &item));
+    if (item.data && by_name) {
         exists = bw_find_entry(&item, link->name, link->length, found, &bytes);
-    else if (item.data)
-        exists = (cursor = bw_cursor_of(&item), bw_dir_entry_next(&cursor, found));
+    } else if (item.data) {
+        struct bw_cursor cursor = bw_cursor_of(&item);
+        exists = bw_dir_entry_next(&cursor, found);
+    }
     if (!exists)
         found->name = NULL;
     return NULL;

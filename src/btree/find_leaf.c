@@ -14,12 +14,13 @@
  * A leaf whose keys are out of order is read completely instead of searched, so the result does not
  * depend on the previous searches.
  */
+#include "btree/find_leaf.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "btree/find_leaf.h"
 #include "graph/wind.h"
 #include "ondisk/tree_title.h"
 #include "xlators/classes.h"
@@ -71,26 +72,21 @@ static bool contains_key(const struct bw_key *first, const struct bw_key *end,
     return bw_key_compare(first, key) <= 0 && bw_key_compare(key, end) < 0;
 }
 
-/* Whether the search continues at the next leaf, or skips only one. Otherwise it may jump again,
- * and the next leaves may not be needed. */
-static bool is_sequential(const struct bw_leaf_finder *finder, const struct bw_node *node,
-                          uint32_t slot)
-{
-    for (uint32_t back = 0; back < 2 && back <= slot; back++) {
-        const struct bw_key key = bw_node_key(node, slot - back);
-        if (bw_key_compare(&key, &finder->previous_end) == 0)
-            return true;
-    }
-    return false;
-}
-
-/* Announces the next leaves, if that was not done before. */
+/* Announces the next leaves, if that was not done before and the search continues at the next leaf,
+ * or skips only one. Otherwise it may jump again, and the next leaves may not be needed. */
 static void advise_leaves(struct bw_leaf_finder *finder, const struct bw_node *node, uint32_t slot)
 {
     struct bw_range ranges[ADVISE_LEAVES];
     size_t count = 0;
-    struct bw_key next = bw_node_key(node, slot);
-    if (bw_key_compare(&next, &finder->advised) < 0 || !is_sequential(finder, node, slot))
+    const struct bw_key next = bw_node_key(node, slot);
+    if (bw_key_compare(&next, &finder->advised) < 0)
+        return;
+    bool is_sequential = bw_key_compare(&next, &finder->previous_end) == 0;
+    if (slot && !is_sequential) {
+        const struct bw_key skipped = bw_node_key(node, slot - 1);
+        is_sequential = bw_key_compare(&skipped, &finder->previous_end) == 0;
+    }
+    if (!is_sequential)
         return;
     for (uint32_t i = slot; i < node->item_count && count < ADVISE_LEAVES; i++)
         ranges[count++] =
@@ -100,18 +96,6 @@ static void advise_leaves(struct bw_leaf_finder *finder, const struct bw_node *n
         finder->advised = bw_node_key(node, slot + (uint32_t)count);
     if (count > 1)
         bw_blocks_advise(&finder->reader, ranges, count);
-}
-
-static bool is_ordered(const struct bw_node *leaf)
-{
-    struct bw_key before = {0};
-    for (uint32_t slot = 0; slot < leaf->item_count; slot++) {
-        const struct bw_key key = bw_leaf_key(leaf, slot);
-        if (slot && bw_key_compare(&before, &key) >= 0)
-            return false;
-        before = key;
-    }
-    return true;
 }
 
 static void set_range(struct bw_leaf_finder *finder, const struct bw_key *first,
@@ -152,29 +136,14 @@ static struct bw_error *end_descent(struct bw_leaf_finder *finder)
     if (finder->lost)
         return NULL;
     finder->leaf = bw_node_view(finder->block, finder->reader.nodesize);
-    finder->ordered = is_ordered(&finder->leaf);
+    finder->ordered = true;
+    struct bw_key before = {0};
+    for (uint32_t slot = 0; slot < finder->leaf.item_count && finder->ordered; slot++) {
+        const struct bw_key key = bw_leaf_key(&finder->leaf, slot);
+        finder->ordered = !slot || bw_key_compare(&before, &key) < 0;
+        before = key;
+    }
     return NULL;
-}
-
-static struct bw_key key_after(struct bw_key key)
-{
-    key.offset++;
-    if (key.offset == 0)
-        key.type++;
-    if (key.offset == 0 && key.type == 0)
-        key.objectid++;
-    return key;
-}
-
-static struct bw_error *read_adopted(struct bw_leaf_finder *finder,
-                                     const struct bw_adopted_leaf *leaf, const struct bw_key *first)
-{
-    set_range(finder, first, &leaf->pointer);
-    if (!read_block(finder, &leaf->pointer))
-        return bw_error_no_memory();
-    if (!finder->adopted->complete)
-        finder->unknown = key_after(leaf->last_key);
-    return end_descent(finder);
 }
 
 /* Finds the adopted leaf of a key that belongs below the lost node. */
@@ -188,17 +157,33 @@ static struct bw_error *find_adopted(struct bw_leaf_finder *finder, const struct
         leaf = &adopted->leaves.items[until - 1];
     if (until < adopted->leaves.count)
         next = &adopted->leaves.items[until];
-    if (leaf && bw_key_compare(key, &leaf->pointer.expectation.end_key) < 0)
-        return read_adopted(finder, leaf, &leaf->pointer.expectation.first_key);
+    const bool is_inside = leaf && bw_key_compare(key, &leaf->pointer.expectation.end_key) < 0;
     const bool ends_here =
         next && bw_key_compare(&next->pointer.expectation.first_key, &node->end_key) < 0;
-    if (ends_here && adopted->complete)
-        return read_adopted(finder, next, &node->first_key);
-    set_range(finder, &node->first_key, &finder->lost_node);
-    if (ends_here)
-        finder->end = next->pointer.expectation.first_key;
-    finder->lost = finder->found = true;
-    return NULL;
+    if (!is_inside && !(ends_here && adopted->complete)) {
+        set_range(finder, &node->first_key, &finder->lost_node);
+        if (ends_here)
+            finder->end = next->pointer.expectation.first_key;
+        finder->lost = finder->found = true;
+        return NULL;
+    }
+
+    /* If the list is complete, the first leaf also stands for the keys before it. */
+    const struct bw_adopted_leaf *chosen = is_inside ? leaf : next;
+    set_range(finder, is_inside ? &leaf->pointer.expectation.first_key : &node->first_key,
+              &chosen->pointer);
+    if (!read_block(finder, &chosen->pointer))
+        return bw_error_no_memory();
+    if (!adopted->complete) {
+        struct bw_key *unknown = &finder->unknown; /* the key after the last one of the leaf */
+        *unknown = chosen->last_key;
+        unknown->offset++;
+        if (unknown->offset == 0)
+            unknown->type++;
+        if (unknown->offset == 0 && unknown->type == 0)
+            unknown->objectid++;
+    }
+    return end_descent(finder);
 }
 
 /* Descends from a block whose keys begin at `first`. */
@@ -277,8 +262,9 @@ static int64_t search_all_keys(const struct bw_node *leaf, const struct bw_key *
         struct bw_key at = bw_leaf_key(leaf, slot);
         if ((bw_key_compare(&at, key) > 0) != behind)
             continue;
-        int order = best < 0 ? 0 : bw_key_compare(&at, &best_key);
-        if (best >= 0 && (behind ? order >= 0 : order <= 0))
+        const int order = best < 0 ? 0 : bw_key_compare(&at, &best_key);
+        const bool is_better = behind ? order < 0 : order > 0;
+        if (best >= 0 && !is_better)
             continue;
         best = slot;
         best_key = at;

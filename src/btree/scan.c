@@ -18,7 +18,7 @@
 #include "graph/wind.h"
 #include "xlators/classes.h"
 
-struct state {
+struct scan_run {
     const struct bw_tree_reader *reader;
     const struct bw_tree *tree;
     const struct bw_scan *scan;
@@ -37,12 +37,12 @@ void bw_scan_buffers_free(struct bw_scan_buffers *buffers)
     *buffers = (struct bw_scan_buffers){0};
 }
 
-static struct bw_error *report_lost(struct state *state, const struct bw_block_pointer *pointer,
+static struct bw_error *report_lost(struct scan_run *run, const struct bw_block_pointer *pointer,
                                     struct bw_error *error)
 {
-    if (!state->scan->lost || error->code == BW_ERROR_NO_MEMORY)
+    if (!run->scan->lost || error->code == BW_ERROR_NO_MEMORY)
         return error;
-    return state->scan->lost(state->scan->context, pointer, error);
+    return run->scan->lost(run->scan->context, pointer, error);
 }
 
 /* Whether a block may contain selected keys, according to its pointer. */
@@ -53,88 +53,88 @@ static bool is_selected(const struct bw_scan *scan, const struct bw_block_pointe
            (!scan->wants || scan->wants(scan->context, pointer));
 }
 
-static struct bw_error *select_block(struct state *state, const struct bw_block_pointer *pointer,
+static struct bw_error *select_block(struct scan_run *run, const struct bw_block_pointer *pointer,
                                      bool *wanted)
 {
-    if (state->scan->lenient)
-        return bw_key_set_add(&state->seen, pointer->bytenr, wanted);
-    *wanted = is_selected(state->scan, pointer);
+    if (run->scan->lenient)
+        return bw_key_set_add(&run->seen, pointer->bytenr, wanted);
+    *wanted = is_selected(run->scan, pointer);
     return NULL;
 }
 
-static struct bw_error *read_leaves(struct state *state)
+static struct bw_error *read_leaves(struct scan_run *run)
 {
     struct bw_request requests[BW_BATCH];
-    const uint32_t nodesize = state->reader->nodesize;
-    const unsigned count = state->count;
-    state->count = 0;
+    const uint32_t nodesize = run->reader->nodesize;
+    const unsigned count = run->count;
+    run->count = 0;
     for (unsigned i = 0; i < count; i++)
-        requests[i] = bw_block_request(state->reader, &state->pointers[i],
-                                       state->buffers->leaves + (size_t)i * nodesize);
-    bw_blocks_read(state->reader, requests, count);
+        requests[i] = bw_block_request(run->reader, &run->pointers[i],
+                                       run->buffers->leaves + (size_t)i * nodesize);
+    bw_blocks_read(run->reader, requests, count);
     struct bw_error *result = NULL;
     for (unsigned i = 0; i < count; i++) {
         if (result) {
             bw_error_free(requests[i].error);
         } else if (requests[i].error) {
-            result = report_lost(state, &state->pointers[i], requests[i].error);
+            result = report_lost(run, &run->pointers[i], requests[i].error);
         } else {
             struct bw_node leaf = bw_node_view(requests[i].buffer, nodesize);
-            result = state->scan->leaf(state->scan->context, &leaf);
+            result = run->scan->leaf(run->scan->context, &leaf);
         }
     }
     return result;
 }
 
 /* Allocates memory for up to `count` leaves, because most scans read only one or two. */
-static struct bw_error *begin_leaves(struct state *state, uint32_t count)
+static struct bw_error *begin_leaves(struct scan_run *run, uint32_t count)
 {
-    struct bw_scan_buffers *buffers = state->buffers;
-    const unsigned batch = bw_block_batch(state->reader);
-    state->batch = count < batch ? count : batch;
-    if (buffers->leaf_room >= state->batch)
+    struct bw_scan_buffers *buffers = run->buffers;
+    const unsigned batch = bw_block_batch(run->reader);
+    run->batch = count < batch ? count : batch;
+    if (buffers->leaf_room >= run->batch)
         return NULL;
     free(buffers->leaves);
-    buffers->leaves = bw_block_buffer(state->reader, state->batch);
-    buffers->leaf_room = buffers->leaves ? state->batch : 0;
+    buffers->leaves = bw_block_buffer(run->reader, run->batch);
+    buffers->leaf_room = buffers->leaves ? run->batch : 0;
     if (buffers->leaves)
         return NULL;
     return bw_error_no_memory();
 }
 
 /* Whether the caller has a leaf, which is handled. */
-static bool is_known(const struct state *state, const struct bw_block_pointer *pointer,
+static bool is_known(const struct scan_run *run, const struct bw_block_pointer *pointer,
                      struct bw_error **error)
 {
-    const struct bw_scan *scan = state->scan;
+    const struct bw_scan *scan = run->scan;
     if (!scan->known || scan->lenient)
         return false;
     const uint8_t *block = scan->known(scan->context, pointer);
     if (!block)
         return false;
-    const struct bw_node leaf = bw_node_view(block, state->reader->nodesize);
+    const struct bw_node leaf = bw_node_view(block, run->reader->nodesize);
     *error = scan->leaf(scan->context, &leaf);
     return true;
 }
 
-static struct bw_error *add_leaf(struct state *state, const struct bw_block_pointer *pointer)
+static struct bw_error *add_leaf(struct scan_run *run, const struct bw_block_pointer *pointer)
 {
     struct bw_error *error;
     bool wanted;
-    BW_TRY(select_block(state, pointer, &wanted));
-    if (wanted && is_known(state, pointer, &error))
+    BW_TRY(select_block(run, pointer, &wanted));
+    if (wanted && is_known(run, pointer, &error))
         return error;
     if (wanted)
-        state->pointers[state->count++] = *pointer;
-    return state->count == state->batch ? read_leaves(state) : NULL;
+        run->pointers[run->count++] = *pointer;
+    return run->count == run->batch ? read_leaves(run) : NULL;
 }
 
 /* Announces the selected leaves below a node, in the slots from `first` to `end`. */
-static struct bw_error *advise_leaves(struct state *state, const struct bw_block_pointer *parent,
+static struct bw_error *advise_leaves(struct scan_run *run, const struct bw_block_pointer *parent,
                                       const struct bw_node *node, uint32_t first, uint32_t end)
 {
-    struct bw_range **ranges = &state->buffers->ranges;
-    const uint32_t nodesize = state->reader->nodesize;
+    struct bw_range **ranges = &run->buffers->ranges;
+    const uint32_t nodesize = run->reader->nodesize;
     uint32_t count = 0, behind = first;
     if (!*ranges)
         *ranges = malloc(BW_MAX_CHILDREN * sizeof **ranges);
@@ -142,7 +142,7 @@ static struct bw_error *advise_leaves(struct state *state, const struct bw_block
         return bw_error_no_memory();
     for (uint32_t slot = first; slot < end; slot++) {
         const struct bw_block_pointer child = bw_tree_child_pointer(parent, node, slot);
-        if (!is_selected(state->scan, &child))
+        if (!is_selected(run->scan, &child))
             continue;
         if (!count)
             first = slot;
@@ -157,64 +157,65 @@ static struct bw_error *advise_leaves(struct state *state, const struct bw_block
         more = 0;
     for (; more && behind < node->item_count; more--)
         (*ranges)[count++] = (struct bw_range){bw_node_pointer_at(node, behind++).bytenr, nodesize};
-    bw_blocks_advise(state->reader, *ranges, count);
+    bw_blocks_advise(run->reader, *ranges, count);
     return NULL;
 }
 
 /* Scans the adopted leaves below a lost node. */
-static struct bw_error *scan_adopted(struct state *state, const struct bw_block_pointer *lost,
+static struct bw_error *scan_adopted(struct scan_run *run, const struct bw_block_pointer *lost,
                                      const struct bw_adopted *adopted)
 {
-    BW_TRY(begin_leaves(state, BW_BATCH));
+    BW_TRY(begin_leaves(run, BW_BATCH));
     for (size_t i = 0; i < adopted->leaves.count; i++) {
         const struct bw_block_pointer *leaf = &adopted->leaves.items[i].pointer;
         if (bw_key_compare(&leaf->expectation.first_key, &lost->expectation.first_key) >= 0 &&
             bw_key_compare(&leaf->expectation.first_key, &lost->expectation.end_key) < 0)
-            BW_TRY(add_leaf(state, leaf));
+            BW_TRY(add_leaf(run, leaf));
     }
-    return read_leaves(state);
+    return read_leaves(run);
 }
 
 /* Handles a lost node: everything below it is lost, except adopted leaves. */
-static struct bw_error *
-handle_lost_node(struct state *state, const struct bw_block_pointer *pointer, struct bw_error *lost)
+static struct bw_error *handle_lost_node(struct scan_run *run,
+                                         const struct bw_block_pointer *pointer,
+                                         struct bw_error *lost)
 {
-    const struct bw_scan *scan = state->scan;
+    const struct bw_scan *scan = run->scan;
     const struct bw_adopted *adopted = NULL;
     if (!scan->adopt || pointer->expectation.level == 0 || lost->code == BW_ERROR_NO_MEMORY)
-        return report_lost(state, pointer, lost);
-    struct bw_error *error = bw_adopted_find(state->reader, state->tree, pointer->bytenr, &adopted);
+        return report_lost(run, pointer, lost);
+    struct bw_error *error = bw_adopted_find(run->reader, run->tree, pointer->bytenr, &adopted);
     if (!error && adopted)
-        error = scan_adopted(state, pointer, adopted);
+        error = scan_adopted(run, pointer, adopted);
     if (!error && !(adopted && bw_adopted_covers(adopted, &scan->first, &scan->last)))
-        return report_lost(state, pointer, lost);
+        return report_lost(run, pointer, lost);
     bw_error_free(lost);
     return error;
 }
 
 /* Scans a block and all selected blocks below it. */
-static struct bw_error *scan_node(struct state *state, const struct bw_block_pointer *pointer)
+static struct bw_error *scan_node(struct scan_run *run, const struct bw_block_pointer *pointer)
 {
-    const struct bw_scan *scan = state->scan;
+    const struct bw_scan *scan = run->scan;
     const uint8_t level = pointer->expectation.level;
-    uint8_t **block = &state->buffers->nodes[level];
+    uint8_t **block = &run->buffers->nodes[level];
     struct bw_error *error;
     bool wanted;
-    BW_TRY(select_block(state, pointer, &wanted));
+    BW_TRY(select_block(run, pointer, &wanted));
     if (!wanted)
         return NULL;
     if (scan->pointer && level <= 1)
         return scan->pointer(scan->context, pointer);
-    if (level == 0 && is_known(state, pointer, &error))
+    if (level == 0 && is_known(run, pointer, &error))
         return error;
     if (!*block)
-        *block = bw_block_buffer(state->reader, 1);
+        *block = bw_block_buffer(run->reader, 1);
     if (!*block)
         return bw_error_no_memory();
-    error = bw_block_read(state->reader, pointer, *block);
+    error = bw_block_read(run->reader, pointer, *block);
     if (error)
-        return handle_lost_node(state, pointer, error);
-    const struct bw_node node = bw_node_view(*block, state->reader->nodesize);
+        return handle_lost_node(run, pointer, error);
+    const struct bw_node node = bw_node_view(*block, run->reader->nodesize);
     if (level == 0)
         return scan->leaf(scan->context, &node);
     if (scan->node)
@@ -230,17 +231,17 @@ static struct bw_error *scan_node(struct state *state, const struct bw_block_poi
     }
     if (level == 1 && first < end) {
         if (scan->announce)
-            BW_TRY(advise_leaves(state, pointer, &node, first, end));
-        BW_TRY(begin_leaves(state, end - first));
+            BW_TRY(advise_leaves(run, pointer, &node, first, end));
+        BW_TRY(begin_leaves(run, end - first));
     }
     for (uint32_t slot = first; slot < end; slot++) {
         const struct bw_block_pointer child = bw_tree_child_pointer(pointer, &node, slot);
         if (level == 1)
-            BW_TRY(add_leaf(state, &child));
+            BW_TRY(add_leaf(run, &child));
         else
-            BW_TRY(scan_node(state, &child));
+            BW_TRY(scan_node(run, &child));
     }
-    return level == 1 ? read_leaves(state) : NULL;
+    return level == 1 ? read_leaves(run) : NULL;
 }
 
 struct bw_error *bw_scan_ignore_lost(void *context, const struct bw_block_pointer *pointer,
@@ -263,17 +264,17 @@ struct bw_error *bw_tree_scan(const struct bw_tree_reader *reader, const struct 
     struct bw_key_event event = {{.call = frame.call}, tree->id, scan->first, scan->last};
     struct bw_scan_buffers buffers = {0};
     struct bw_block_pointer pointers[BW_BATCH];
-    struct state state = {.reader = &own,
-                          .pointers = pointers,
-                          .tree = tree,
-                          .scan = scan,
-                          .buffers = scan->buffers ? scan->buffers : &buffers};
+    struct scan_run run = {.reader = &own,
+                           .pointers = pointers,
+                           .tree = tree,
+                           .scan = scan,
+                           .buffers = scan->buffers ? scan->buffers : &buffers};
     uint64_t start = BW_PROBE_START(probes, key__search__done);
     BW_PROBE(probes, key__search__start, key_start, &event);
     struct bw_block_pointer root = bw_tree_root_pointer(tree, scan->lenient);
-    struct bw_error *error = scan_node(&state, &root);
+    struct bw_error *error = scan_node(&run, &root);
     bw_scan_buffers_free(&buffers);
-    bw_key_set_free(&state.seen);
+    bw_key_set_free(&run.seen);
     event.event.error = error;
     event.event.ns = start ? bw_probes_now(probes) - start : 0;
     BW_PROBE(probes, key__search__done, key_done, &event);
