@@ -36,9 +36,10 @@ struct bw_entry_list_cursor {
 static inline struct bw_entry_list_cursor bw_entry_list_begin(const struct bw_buffer *list,
                                                               bool numbered)
 {
-    return (struct bw_entry_list_cursor){list->data,
-                                         list->length ? list->data + list->length : list->data,
-                                         numbered ? sizeof(uint64_t) : 0};
+    struct bw_entry_list_cursor cursor = {list->data, list->data, numbered ? sizeof(uint64_t) : 0};
+    if (list->length)
+        cursor.end += list->length;
+    return cursor;
 }
 
 /** Next directory: its inode, and a cursor over its entries. False at the end. */
@@ -61,7 +62,7 @@ static inline bool bw_entry_list_is_at_file(const struct bw_entry_list_cursor *c
 }
 
 /** Its name, after which the number follows, and BW_COPY_SLACK bytes can be read; moves on. */
-static inline const uint8_t *bw_entry_list_take_file(struct bw_entry_list_cursor *cursor,
+static inline const uint8_t *bw_entry_list_read_file(struct bw_entry_list_cursor *cursor,
                                                      size_t *length)
 {
     const uint8_t *entry = (const uint8_t *)cursor->next;

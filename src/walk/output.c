@@ -344,7 +344,7 @@ static int compare_bytes(const char *left, const struct sort_header *one, const 
                             other->path_length);
 }
 
-/* Equal entries stay in the order in which they came, which is that of their addresses. */
+/* Equal entries stay in the order in which they came, the order of their addresses. */
 static int compare_in(const void *a, const void *b, int direction)
 {
     const char *left = *(const char *const *)a, *right = *(const char *const *)b;
@@ -352,7 +352,9 @@ static int compare_in(const void *a, const void *b, int direction)
     if (one.key != other.key)
         return one.key < other.key ? -1 : 1;
     const int difference = compare_bytes(left, &one, right, &other);
-    return difference ? direction * (difference > 0 ? 1 : -1) : left < right ? -1 : left > right;
+    if (difference)
+        return difference > 0 ? direction : -direction;
+    return left < right ? -1 : left > right;
 }
 
 static int compare_forward(const void *a, const void *b)

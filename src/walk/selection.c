@@ -101,7 +101,11 @@ static struct bw_error *read_regex(const char *argument, struct bw_file_test *te
 
 static int read_sign(const char **text)
 {
-    const int comparison = **text == '+' ? MORE : **text == '-' ? LESS : EQUAL;
+    int comparison = EQUAL;
+    if (**text == '+')
+        comparison = MORE;
+    else if (**text == '-')
+        comparison = LESS;
     *text += comparison != EQUAL;
     return comparison;
 }
@@ -109,40 +113,46 @@ static int read_sign(const char **text)
 static struct bw_error *read_number(const char *argument, struct bw_file_test *test)
 {
     test->comparison = (unsigned)read_sign(&argument);
-    return bw_parse_digits(&argument, 10, &test->number) && !*argument
-               ? NULL
-               : refuse_argument("this is a number, perhaps with + or - before it: +3");
+    if (bw_parse_digits(&argument, 10, &test->number) && !*argument)
+        return NULL;
+    return refuse_argument("this is a number, perhaps with + or - before it: +3");
 }
 
-/* Units that only find(1) has; without a unit, blocks. */
+/* Bytes of the units that only find(1) has: blocks, also without a unit, words and characters; 0 if
+ * it is another one. */
 static uint64_t own_unit(const char *name)
 {
-    return strcmp(name, "b") == 0 || !*name ? 512
-           : strcmp(name, "w") == 0         ? 2
-           : strcmp(name, "c") == 0         ? 1
-                                            : 0;
+    if (strcmp(name, "b") == 0 || !*name)
+        return 512;
+    if (strcmp(name, "w") == 0)
+        return 2;
+    return strcmp(name, "c") == 0;
 }
 
 static struct bw_error *read_size(const char *argument, struct bw_file_test *test)
 {
-    char one[8]; /* of its unit */
+    char one[8]; /* 1 and the unit, for bw_parse_size() */
     const char *unit = one;
     test->comparison = (unsigned)read_sign(&argument);
     bool good = bw_parse_digits(&argument, 10, &test->number);
     test->unit = own_unit(argument);
     if (!test->unit && snprintf(one, sizeof one, "1%s", argument) < (int)sizeof one)
         good = good && bw_parse_size(&unit, &test->unit) && !*unit;
-    return good && test->unit
-               ? NULL
-               : refuse_argument(
-                     "a size is a number, perhaps with + or - before and one of c w b k M G T, "
-                     "or MB and the like after it: +1M");
+    if (good && test->unit)
+        return NULL;
+    return refuse_argument(
+        "a size is a number, perhaps with + or - before and one of c w b k M G T, "
+        "or MB and the like after it: +1M");
 }
 
 static struct bw_error *read_mode(const char *argument, struct bw_file_test *test)
 {
     uint32_t mode, of_directories;
-    test->mode_test = *argument == '-' ? MODE_HAS_ALL : *argument == '/' ? MODE_HAS_ANY : MODE_IS;
+    test->mode_test = MODE_IS;
+    if (*argument == '-')
+        test->mode_test = MODE_HAS_ALL;
+    else if (*argument == '/')
+        test->mode_test = MODE_HAS_ANY;
     argument += test->mode_test != MODE_IS;
     const bool is_old = argument[0] == '+' && argument[1] >= '0' && argument[1] <= '9';
     if (is_old || !bw_parse_mode(argument, false, &mode) ||
@@ -201,9 +211,11 @@ static bool matches_regex(const struct candidate *candidate, const struct bw_fil
 
 static bool compares_as_wanted(const struct bw_file_test *test, uint64_t value)
 {
-    return test->comparison == MORE   ? value > test->number
-           : test->comparison == LESS ? value < test->number
-                                      : value == test->number;
+    if (test->comparison == MORE)
+        return value > test->number;
+    if (test->comparison == LESS)
+        return value < test->number;
+    return value == test->number;
 }
 
 /* Tests of inodes. */
@@ -229,9 +241,9 @@ static int64_t age_of(const struct candidate *candidate, const struct bw_file_te
 {
     const struct timespec *time = member_of(candidate, test);
     int64_t age;
-    return !__builtin_sub_overflow(candidate->selection->now, bw_time_nanoseconds(time), &age) ? age
-           : time->tv_sec < 0 ? INT64_MAX
-                              : INT64_MIN;
+    if (!__builtin_sub_overflow(candidate->selection->now, bw_time_nanoseconds(time), &age))
+        return age;
+    return time->tv_sec < 0 ? INT64_MAX : INT64_MIN;
 }
 
 /* Whole days must have passed; a time in the future is less than any number of days ago, and none
@@ -239,7 +251,9 @@ static int64_t age_of(const struct candidate *candidate, const struct bw_file_te
 static bool has_days(const struct candidate *candidate, const struct bw_file_test *test)
 {
     const int64_t age = age_of(candidate, test);
-    return age < 0 ? test->comparison == LESS : compares_as_wanted(test, (uint64_t)(age / DAY));
+    if (age < 0)
+        return test->comparison == LESS;
+    return compares_as_wanted(test, (uint64_t)(age / DAY));
 }
 
 /* Unlike days, minutes are rounded up: 0 means changed in the coming minute. */
@@ -248,9 +262,9 @@ static bool has_minutes(const struct candidate *candidate, const struct bw_file_
     const int64_t age = age_of(candidate, test);
     const uint64_t most = INT64_MAX / MINUTE;
     const int64_t limit = (int64_t)(test->number < most ? test->number : most) * MINUTE;
-    return test->comparison == MORE   ? age > limit
-           : test->comparison == LESS ? age < limit
-                                      : age < limit && age >= limit - MINUTE;
+    if (test->comparison == MORE)
+        return age > limit;
+    return age < limit && (test->comparison == LESS || age >= limit - MINUTE);
 }
 
 /* Owner, group and links are alike. */
@@ -282,9 +296,11 @@ static bool has_mode(const struct candidate *candidate, const struct bw_file_tes
     const uint64_t wanted =
         S_ISDIR(candidate->file->inode->mode) ? test->of_directories : test->number;
     const bool is_any = test->number || test->of_directories;
-    return test->mode_test == MODE_IS                  ? mode == wanted
-           : test->mode_test == MODE_HAS_ANY && is_any ? (mode & wanted) != 0
-                                                       : (mode & wanted) == wanted;
+    if (test->mode_test == MODE_IS)
+        return mode == wanted;
+    if (test->mode_test == MODE_HAS_ANY && is_any)
+        return (mode & wanted) != 0;
+    return (mode & wanted) == wanted;
 }
 
 /* The size of a directory is twice the length of the names in it. */
@@ -406,8 +422,12 @@ static struct bw_error *look_up_owner(struct bw_file_test *test,
 {
     const bool is_user = strcmp(test->kind->name, "user") == 0;
     uint32_t number;
-    if (!(is_user ? bw_user_names_find_user : bw_user_names_find_group)(user_names, test->text,
-                                                                        &number))
+    bool found;
+    if (is_user)
+        found = bw_user_names_find_user(user_names, test->text, &number);
+    else
+        found = bw_user_names_find_group(user_names, test->text, &number);
+    if (!found)
         return bw_error_create(BW_ERROR_NOT_FOUND, "--%s '%s': %s%s has no such name",
                                test->kind->name, test->text, bw_user_names_place(user_names),
                                is_user ? "/etc/passwd" : "/etc/group");

@@ -40,23 +40,23 @@ enum listing_method {
 
 struct bw_task_worker {
     struct bw_leaves leaves;
-    struct bw_wanted_leaf leaf; /* that is being handled */
+    struct bw_wanted_leaf leaf; /* the leaf that is being handled */
     struct directory_records records;
     struct bw_key_map by_inode; /* inode to record */
     struct bw_buffer prefix;    /* path of the current directory; in printed form for WRITE_PATHS */
-    struct bw_buffer raw;       /* the same before escaping */
+    struct bw_buffer raw;       /* the prefix before escaping */
     uint32_t parent;            /* its path is at the beginning of the unescaped prefix */
     size_t parent_length;       /* the length of that path */
     struct bw_collector *collector;
 
-    /* Of the task that it runs. */
+    /* The task that it runs. */
     const struct bw_task_scope *scope;
     struct bw_task *task;
-    struct bw_task_result *result; /* of the task */
-    size_t number;                 /* of the task */
-    uint32_t depth;     /* of the directory whose prefix is set, if there is a greatest depth */
+    struct bw_task_result *result; /* the task's result */
+    size_t number;                 /* the task's number in its wave */
+    uint32_t depth;     /* depth of the directory with the prefix, if there is a greatest depth */
     bool prefix_is_set; /* the prefix belongs to the current directory */
-    bool entered;       /* and the collector has it */
+    bool entered;       /* the collector has the prefix, too */
     bool skips_files;   /* regular files are neither listed nor watched */
     enum listing_method method;
     struct bw_buffer text;
@@ -148,15 +148,8 @@ static void add_record(struct bw_task_worker *worker, uint64_t inode, uint32_t d
     while (bw_leaves_begins_by(&worker->leaves, ++leaf, &last_key));
 }
 
-static bool is_in_reach(const struct bw_task_worker *worker, uint64_t inode)
-{
-    const struct bw_block_pointer *pointer = &worker->task->pointer;
-    struct bw_key first = bw_first_entry_key(inode), last = bw_last_entry_key(inode);
-    return bw_key_compare(&first, &pointer->expectation.first_key) >= 0 &&
-           bw_key_compare(&last, &pointer->expectation.end_key) < 0;
-}
-
-/* Takes the entry of a directory, which will be walked; false if it is none, or already known. */
+/* Adds the directory of an entry, which will be walked; false if it is invalid, or already known.
+ */
 static bool add_directory(struct bw_task_worker *worker, const struct directory_record *parent,
                           const struct bw_dir_entry *entry)
 {
@@ -175,9 +168,15 @@ static bool add_directory(struct bw_task_worker *worker, const struct directory_
         report_directory(worker, inode, "it has a second entry");
         return false;
     }
+
+    /* It is walked by this task if the node has all its entries. */
+    const struct bw_tree_block_expectation *node = &worker->task->pointer.expectation;
+    const struct bw_key first = bw_first_entry_key(inode), last = bw_last_entry_key(inode);
     const struct bw_found_directory found = {.inode = inode,
                                              .parent = parent->directory,
-                                             .walked = is_in_reach(worker, inode),
+                                             .walked =
+                                                 bw_key_compare(&first, &node->first_key) >= 0 &&
+                                                 bw_key_compare(&last, &node->end_key) < 0,
                                              .name = (const char *)entry->name,
                                              .name_length = (uint8_t)entry->name_length};
     const uint32_t number = bw_found_directory_add(&worker->result->found, &found);
@@ -321,8 +320,11 @@ static void choose_entry(struct bw_task_worker *worker, const struct directory_r
     /* In a snapshot, the entry of a nested subvolume looks like an empty directory. */
     const bool stale = subvolume && !bw_subvolume_of_entry(&scope->fs->subvolumes, scope->tree->id,
                                                            directory->inode, entry);
-    struct bw_named named = {.number = stale ? BW_EMPTY_DIRECTORY : entry->location.objectid,
-                             .type = subvolume ? BW_FILE_DIRECTORY : bw_known_type(entry->type)};
+    struct bw_named named = {.number = entry->location.objectid, .type = BW_FILE_DIRECTORY};
+    if (stale)
+        named.number = BW_EMPTY_DIRECTORY;
+    if (!subvolume)
+        named.type = bw_known_type(entry->type);
     BW_PROBE(scope->fs->graph->probes, dirent, dirent,
              &(struct bw_dirent_event){scope->tree->id, directory->inode, entry});
     if (!worker->prefix_is_set && worker->method == CHOOSE_FILES)
@@ -493,18 +495,7 @@ static uint32_t skip_files(const struct bw_node *leaf, uint32_t slot, uint64_t d
     return slot;
 }
 
-/* Handles the ordinary files from `slot` on, one after the other, unless they are to be chosen. */
-static uint32_t handle_files(struct bw_task_worker *worker, const struct bw_node *leaf,
-                             uint32_t slot, const struct directory_record *directory)
-{
-    if (worker->method == WRITE_PATHS)
-        return write_files(worker, leaf, slot, directory);
-    if (worker->method == COLLECT_FILES)
-        return collect_files(worker, leaf, slot, directory);
-    return worker->skips_files ? skip_files(leaf, slot, directory->inode) : slot;
-}
-
-/* The same for entry lists, in which all names are valid: writes the paths of consecutive files. */
+/* Writes the paths of consecutive files of an entry list, in which all names are valid. */
 static void write_listed_files(struct bw_task_worker *worker, struct bw_entry_list_cursor *entries,
                                const struct directory_record *directory)
 {
@@ -516,45 +507,32 @@ static void write_listed_files(struct bw_task_worker *worker, struct bw_entry_li
         return;
     while (bw_entry_list_is_at_file(&at)) {
         size_t length;
-        const uint8_t *name = bw_entry_list_take_file(&at, &length);
+        const uint8_t *name = bw_entry_list_read_file(&at, &length);
         bw_path_writer_add_valid(&paths, name, length);
     }
     *entries = at;
     end_paths(worker, &paths);
 }
 
-static void collect_listed_files(struct bw_task_worker *worker,
-                                 struct bw_entry_list_cursor *entries,
-                                 const struct directory_record *directory)
-{
-    if (bw_entry_list_is_at_file(entries))
-        enter_collector(worker, directory);
-    while (bw_entry_list_is_at_file(entries)) {
-        size_t length;
-        const uint8_t *name = bw_entry_list_take_file(entries, &length);
-        const struct bw_collected what = {.number = bw_listed_number(name + length),
-                                          .type = BW_FILE_REGULAR};
-        fail_on_error(worker, bw_collector_add(worker->collector, &what, name, length));
-    }
-}
-
-static void skip_listed_files(struct bw_entry_list_cursor *entries)
-{
-    size_t length;
-    while (bw_entry_list_is_at_file(entries))
-        bw_entry_list_take_file(entries, &length);
-}
-
 /* Handles the files that come next in an entry list, which are not to be chosen. */
 static void handle_listed_files(struct bw_task_worker *worker, struct bw_entry_list_cursor *entries,
                                 const struct directory_record *directory)
 {
-    if (worker->skips_files)
-        skip_listed_files(entries);
-    else if (worker->method == WRITE_PATHS)
+    if (worker->method == WRITE_PATHS && !worker->skips_files) {
         write_listed_files(worker, entries, directory);
-    else
-        collect_listed_files(worker, entries, directory);
+        return;
+    }
+    if (!worker->skips_files && bw_entry_list_is_at_file(entries))
+        enter_collector(worker, directory);
+    while (bw_entry_list_is_at_file(entries)) {
+        size_t length;
+        const uint8_t *name = bw_entry_list_read_file(entries, &length);
+        if (worker->skips_files)
+            continue;
+        const struct bw_collected what = {.number = bw_listed_number(name + length),
+                                          .type = BW_FILE_REGULAR};
+        fail_on_error(worker, bw_collector_add(worker->collector, &what, name, length));
+    }
 }
 
 static void handle_item(struct bw_task_worker *worker, const struct bw_node *leaf, uint32_t slot,
@@ -597,7 +575,14 @@ static void handle_leaf(struct bw_task_worker *worker, const struct bw_node *lea
         }
         if (!entered)
             continue;
-        const uint32_t next = handle_files(worker, leaf, slot, &directory);
+        /* Ordinary files are handled many at a time, unless they are to be chosen. */
+        uint32_t next = slot;
+        if (worker->method == WRITE_PATHS)
+            next = write_files(worker, leaf, slot, &directory);
+        else if (worker->method == COLLECT_FILES)
+            next = collect_files(worker, leaf, slot, &directory);
+        else if (worker->skips_files)
+            next = skip_files(leaf, slot, inode);
         if (next == slot)
             handle_item(worker, leaf, slot, &directory);
         else
@@ -605,7 +590,7 @@ static void handle_leaf(struct bw_task_worker *worker, const struct bw_node *lea
     }
 }
 
-/* The same for the list of a leaf. */
+/* Handles the entries of a leaf from its list. */
 static void handle_entry_list(struct bw_task_worker *worker, const struct bw_buffer *list)
 {
     const bool numbered = worker->leaves.numbered;

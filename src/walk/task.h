@@ -70,7 +70,7 @@ struct bw_task_result {
     struct bw_packed found;  /**< directories, as in directory_table.h, without those in `closed` */
     struct bw_buffer closed; /**< inodes of closed directories: varints, each the difference to the
                                 previous one */
-    struct bw_buffer names;  /**< of subvolumes */
+    struct bw_buffer names;  /**< names of subvolumes */
     struct bw_found_subvolumes subvolumes;
     struct bw_lost_ranges lost;
     uint64_t files;
@@ -78,7 +78,7 @@ struct bw_task_result {
 
 /** A task. */
 struct bw_task {
-    struct bw_block_pointer pointer;  /**< of the node, or of the root leaf */
+    struct bw_block_pointer pointer;  /**< to the node, or to the root leaf */
     const struct bw_pending *pending; /**< ascending by inode; all have entries below the node */
     size_t pending_count;
     uint32_t since; /**< pending directories that were walked before this wave are skipped */
@@ -108,12 +108,12 @@ void bw_task_result_free(struct bw_task_result *result);
 /* Collecting files (collect.c): some thousand at a time, so that their inodes are looked up in the
  * order of inodes and written in the order of names. */
 
-/** Files that wait for their inodes; of one worker. */
+/** Files that wait for their inodes; each worker has one. */
 struct bw_collector;
 
 /** Something to be collected. */
 struct bw_collected {
-    uint64_t number; /**< of its inode */
+    uint64_t number; /**< its inode */
     uint8_t type;    /**< BW_FILE_* */
     bool made_up;    /**< it is a BW_EMPTY_DIRECTORY: number is the inode of its parent directory */
 };
