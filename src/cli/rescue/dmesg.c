@@ -8,14 +8,16 @@
  * of all addresses: those in the messages, and those of the data of the files, which other files
  * may share. While it runs, the copies of each block are read. At the end each message gets a row.
  */
+#include "cli/rescue/rescue.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/escape.h"
+#include "base/vector.h"
 #include "btrfs-walk/file.h"
 #include "btrfs-walk/format.h"
 #include "btrfs-walk/records.h"
@@ -24,12 +26,13 @@
 #include "cli/common/monitor.h"
 #include "cli/common/output_format.h"
 #include "cli/rescue/kernel_messages.h"
-#include "cli/rescue/rescue.h"
 
 enum { SECTOR = 512 /* unit of sectors in messages of disks */ };
 
 /* Whether a good copy of a block exists. */
 enum copies { COPIES_UNKNOWN, COPIES_GOOD, COPIES_BAD };
+
+BW_VECTOR(path_list, struct bw_bytes);
 
 /* A message, its address and file. */
 struct explained {
@@ -41,8 +44,7 @@ struct explained {
     enum copies copies;
     bool has_data;          /**< `searched` is where the data of the file are */
     uint64_t searched;      /**< logical address whose owners are searched for */
-    struct bw_bytes *paths; /**< allocated, with their bytes */
-    size_t path_count, path_capacity;
+    struct path_list paths; /**< their bytes are allocated */
 };
 
 struct dmesg {
@@ -70,10 +72,11 @@ static uint64_t value_of(const struct explained *item, enum kernel_value value)
 
 /* Devices: the kernel prints their names on the machine where they failed. */
 
-struct finding {
+/* The device with a name, or the first one if no name matches. */
+struct device_search {
     const char *name;
     uint64_t devid, partition_offset;
-    size_t count, matches;
+    size_t count, matches; /* number of devices, and of those with the name */
 };
 
 static const char *last_name(const char *path)
@@ -84,15 +87,15 @@ static const char *last_name(const char *path)
 
 static struct bw_error *compare_device(void *context, const struct bw_device_info *device)
 {
-    struct finding *finding = context;
-    finding->count++;
+    struct device_search *search = context;
+    search->count++;
     const bool is_named =
-        device->path && strcmp(last_name(device->path), last_name(finding->name)) == 0;
-    if ((finding->count == 1 && !finding->matches) || is_named) {
-        finding->devid = device->devid;
-        finding->partition_offset = device->partition_offset;
+        device->path && strcmp(last_name(device->path), last_name(search->name)) == 0;
+    if ((search->count == 1 && !search->matches) || is_named) {
+        search->devid = device->devid;
+        search->partition_offset = device->partition_offset;
     }
-    finding->matches += is_named;
+    search->matches += is_named;
     return NULL;
 }
 
@@ -131,20 +134,20 @@ static struct bw_error *locate_item(struct dmesg *dmesg, struct explained *item)
     else
         return NULL;
 
-    struct finding finding = {.name = message->device};
+    struct device_search search = {.name = message->device};
     if (has_value(item, KERNEL_DEVID)) {
         item->devid = value_of(item, KERNEL_DEVID);
     } else {
-        BW_AUTO_ERROR struct bw_error *error = bw_fs_devices(dmesg->fs, compare_device, &finding);
-        if (error || (finding.matches != 1 && finding.count != 1))
+        BW_AUTO_ERROR struct bw_error *error = bw_fs_devices(dmesg->fs, compare_device, &search);
+        if (error || (search.matches != 1 && search.count != 1))
             return NULL;
-        item->devid = finding.devid;
+        item->devid = search.devid;
     }
     if (strncmp(message->entry->word, "disk-", 5) == 0) {
-        if (item->offset < finding.partition_offset)
+        if (item->offset < search.partition_offset)
             return NULL;
-        item->offset -= finding.partition_offset;
-        if (!finding.matches && !finding.partition_offset && is_disk_name(message->device))
+        item->offset -= search.partition_offset;
+        if (!search.matches && !search.partition_offset && is_disk_name(message->device))
             dmesg->has_unshifted = true;
     }
     item->has_device = true;
@@ -169,15 +172,18 @@ static struct bw_error *locate_item(struct dmesg *dmesg, struct explained *item)
  * a path only at once. */
 static struct bw_error *add_path(struct explained *item, const char *path, size_t length)
 {
-    for (size_t i = 0; i<item->path_count; i += item->path_count> 1 ? item->path_count - 1 : 1)
-        if (item->paths[i].length == length && memcmp(item->paths[i].data, path, length) == 0)
+    struct path_list *paths = &item->paths;
+    const size_t compared[] = {0, paths->count - 1};
+    for (size_t i = 0; paths->count && i < 2; i++) {
+        const struct bw_bytes *other = &paths->items[compared[i]];
+        if (other->length == length && memcmp(other->data, path, length) == 0)
             return NULL;
-    if (!BW_ARRAY_RESERVE(item->paths, item->path_count, item->path_capacity))
-        return bw_error_no_memory();
+    }
+    BW_TRY(path_list_reserve(paths, 1));
     char *copy = strndup(path, length);
     if (!copy)
         return bw_error_no_memory();
-    item->paths[item->path_count++] = (struct bw_bytes){copy, length};
+    paths->items[paths->count++] = (struct bw_bytes){copy, length};
     return NULL;
 }
 
@@ -216,8 +222,9 @@ static struct bw_error *find_data(struct dmesg *dmesg, const struct bw_place *pl
     item->has_data = !error && extent && extent->kind == BW_EXTENT_REGULAR &&
                      offset >= extent->offset && offset - extent->offset < extent->length;
     if (item->has_data) {
-        const bool compressed = extent->compression != BW_COMPRESS_NONE;
-        item->searched = extent->used_logical + (compressed ? 0 : offset - extent->offset);
+        item->searched = extent->used_logical;
+        if (extent->compression == BW_COMPRESS_NONE)
+            item->searched += offset - extent->offset;
     }
     bw_file_close(file);
     return error;
@@ -239,7 +246,8 @@ static struct bw_error *find_file(struct dmesg *dmesg, struct explained *item)
         return NULL;
     item->subvolume = value_of(item, KERNEL_ROOT);
     item->inode = value_of(item, KERNEL_INODE);
-    item->file_offset = has_value(item, KERNEL_OFFSET) ? value_of(item, KERNEL_OFFSET) : 0;
+    if (has_value(item, KERNEL_OFFSET))
+        item->file_offset = value_of(item, KERNEL_OFFSET);
     item->has_file = true;
     const struct bw_subvolume *subvolume = bw_subvolume_by_id(dmesg->fs, item->subvolume);
     if (!subvolume)
@@ -295,7 +303,9 @@ static struct bw_error *add_owner(void *context, const struct bw_owner *owner)
         item->inode = owner->inode;
         item->file_offset = owner->offset;
     }
-    return owner->path.data ? add_path(item, owner->path.data, owner->path.length) : NULL;
+    if (!owner->path.data)
+        return NULL;
+    return add_path(item, owner->path.data, owner->path.length);
 }
 
 /* Finds the file and the address of each message, then the owners of all addresses. Messages with
@@ -353,7 +363,7 @@ static struct bw_error *write_item(struct cmd_format *answer, const struct dmesg
         .inode = found->inode,
         .file_offset = found->file_offset,
         .readable = found->copies == COPIES_GOOD,
-        .paths = {owners->paths, owners->path_count},
+        .paths = {owners->paths.items, owners->paths.count},
         .description = entry->explanation,
         .advice = entry->advice,
     };
@@ -408,7 +418,7 @@ static struct bw_error *list(struct cmd_format *answer, void *context)
     return error;
 }
 
-/* What was not explained, or may be wrong. */
+/* Prints how many lines were not explained, and what may be wrong. */
 static void print_doubts(const struct dmesg *dmesg)
 {
     const struct kernel_log *log = dmesg->log;
@@ -451,9 +461,10 @@ int dmesg_run(const struct cmd_common *common, const char *file)
     if (!common->messages.quiet)
         print_doubts(&dmesg);
     for (size_t i = 0; dmesg.items && i < log.entries.count; i++) {
-        for (size_t path = 0; path < dmesg.items[i].path_count; path++)
-            free((char *)(uintptr_t)dmesg.items[i].paths[path].data);
-        free(dmesg.items[i].paths);
+        struct path_list *paths = &dmesg.items[i].paths;
+        for (size_t path = 0; path < paths->count; path++)
+            free((char *)(uintptr_t)paths->items[path].data);
+        path_list_free(paths);
     }
     free(dmesg.items);
     free(dmesg.ranges);

@@ -1,5 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Messages of the kernel: recognizing them in the lines of a log. */
+/*
+ * Messages of the kernel: recognizing them in the lines of a log.
+ *
+ * kernel_messages.def lists each message with its patterns: fixed text, {name} for a number, and
+ * {device} for a word. The first fixed text of a pattern is searched for in the line; from there
+ * on, the line has to match the rest. The first pattern of the table that matches decides. Equal
+ * messages are counted, not kept twice, and both lines and the number of messages are limited,
+ * because a log may be crafted.
+ */
 #include "cli/rescue/kernel_messages.h"
 
 #include <ctype.h>
@@ -31,26 +39,19 @@ static const char *const value_names[KERNEL_VALUES] = {"root",   "inode",    "of
                                                        "mirror", "physical", "sector", "devid",
                                                        "wanted", "found",    "level"};
 
-/* The value with the name of `length` characters; KERNEL_VALUES if it is "device" or nothing. */
-static enum kernel_value find_value(const char *name, size_t length)
-{
-    enum kernel_value value = 0;
-    while (value < KERNEL_VALUES &&
-           (strlen(value_names[value]) != length || memcmp(value_names[value], name, length) != 0))
-        value++;
-    return value;
-}
-
 /* Parses a number at the beginning of a text, and returns the rest; NULL without a number. */
 static const char *parse_value(const char *text, uint64_t *value)
 {
     char *end;
-    const bool is_hex = text[0] == '0' && text[1] == 'x';
     if (!isdigit((unsigned char)text[*text == '-']))
         return NULL;
     errno = 0;
-    *value =
-        *text == '-' ? (uint64_t)strtoll(text, &end, 10) : strtoull(text, &end, is_hex ? 16 : 10);
+    if (*text == '-')
+        *value = (uint64_t)strtoll(text, &end, 10);
+    else if (text[0] == '0' && text[1] == 'x')
+        *value = strtoull(text, &end, 16);
+    else
+        *value = strtoull(text, &end, 10);
     return errno ? NULL : end;
 }
 
@@ -68,7 +69,7 @@ static const char *parse_device(const char *rest, const char *text, char *device
 
 /* Whether the text begins like the pattern. For {}, any text is skipped up to the rest of the
  * pattern, where that occurs first: trying all places would take too long for a crafted line. */
-static bool match_rest(const char *pattern, const char *text, struct kernel_message *message)
+static bool match_pattern(const char *pattern, const char *text, struct kernel_message *message)
 {
     while (text) {
         const size_t literal = strcspn(pattern, "{");
@@ -79,7 +80,10 @@ static bool match_rest(const char *pattern, const char *text, struct kernel_mess
         text += literal;
         const char *name = pattern + literal + 1;
         const size_t length = strcspn(name, "}");
-        const enum kernel_value value = find_value(name, length);
+        enum kernel_value value = 0;
+        while (value < KERNEL_VALUES && (strlen(value_names[value]) != length ||
+                                         memcmp(value_names[value], name, length) != 0))
+            value++;
         pattern = name + length + 1;
         if (!length && !*pattern)
             return true;
@@ -98,29 +102,22 @@ static bool match_rest(const char *pattern, const char *text, struct kernel_mess
     return false;
 }
 
-static bool match_line(const char *pattern, const char *line, struct kernel_message *message)
-{
-    char first[64];
-    const size_t literal = strcspn(pattern, "{");
-    snprintf(first, sizeof first, "%.*s", (int)literal, pattern);
-    for (const char *at = line; (at = strstr(at, first)); at++) {
-        *message = (struct kernel_message){.known = 0};
-        if (match_rest(pattern, at, message))
-            return true;
-    }
-    return false;
-}
-
 /* Recognizes a line, which ends with NUL. False if it matches no pattern. */
 static bool parse_message(const char *line, struct kernel_message *message)
 {
     const struct kernel_entry *entry = NULL;
     for (size_t i = 0; i < kernel_entry_count; i++) {
-        if (kernel_entries[i].word)
+        if (kernel_entries[i].word) {
             entry = &kernel_entries[i];
-        else if (match_line(kernel_entries[i].pattern, line, message)) {
-            message->entry = entry;
-            return true;
+            continue;
+        }
+        const char *pattern = kernel_entries[i].pattern;
+        char first[64];
+        snprintf(first, sizeof first, "%.*s", (int)strcspn(pattern, "{"), pattern);
+        for (const char *at = line; (at = strstr(at, first)); at++) {
+            *message = (struct kernel_message){.entry = entry};
+            if (match_pattern(pattern, at, message))
+                return true;
         }
     }
     return false;
@@ -133,8 +130,9 @@ enum {
     MOST_MESSAGES = 1 << 16 /* with different values */
 };
 
-static bool add_message(struct kernel_log *log, const struct kernel_message *message,
-                        const char *line)
+/* Adds a message, or counts it once more. */
+static struct bw_error *add_message(struct kernel_log *log, const struct kernel_message *message,
+                                    const char *line)
 {
     const uint64_t hash = bw_hash_path((const char *)message->values, sizeof message->values) ^
                           bw_hash_path(message->device, strlen(message->device)) * 3 ^
@@ -142,19 +140,19 @@ static bool add_message(struct kernel_log *log, const struct kernel_message *mes
     const uint32_t position = bw_key_map_get(&log->positions, hash, UINT32_MAX);
     if (position != UINT32_MAX) {
         log->entries.items[position].count++;
-        return true;
+        return NULL;
     }
     if (log->entries.count == MOST_MESSAGES) {
         log->dropped++;
-        return true;
+        return NULL;
     }
-    if (kernel_log_entries_reserve(&log->entries, 1) ||
-        bw_key_map_put(&log->positions, hash, (uint32_t)log->entries.count))
-        return false;
-    log->entries.items[log->entries.count++] = (struct kernel_log_entry){
-        .message = *message, .line = log->lines, .count = 1, .text = log->texts.length};
+    BW_TRY(bw_key_map_put(&log->positions, hash, (uint32_t)log->entries.count));
+    BW_TRY(kernel_log_entries_push(
+        &log->entries,
+        (struct kernel_log_entry){
+            .message = *message, .line = log->lines, .count = 1, .text = log->texts.length}));
     bw_buffer_append(&log->texts, line, strlen(line) + 1);
-    return !log->texts.failed;
+    return log->texts.failed ? bw_error_no_memory() : NULL;
 }
 
 /* Reads a line without its end. Bytes that are zero become '?'. False at the end. */
@@ -176,24 +174,21 @@ struct bw_error *kernel_log_read(const char *name, struct kernel_log *log)
     const bool is_stdin = strcmp(name, "-") == 0;
     FILE *file = is_stdin ? stdin : fopen(name, "re");
     char line[LONGEST_LINE];
-    bool good = true;
+    struct bw_error *error = NULL;
     if (!file)
         return bw_error_from_errno(errno, "cannot open %s", name);
-    while (good && read_line(file, line)) {
+    while (!error && read_line(file, line)) {
         struct kernel_message message;
         log->lines++;
         if (parse_message(line, &message)) {
-            good = add_message(log, &message, line);
+            error = add_message(log, &message, line);
             continue;
         }
         log->unknown++;
         log->errors += strstr(line, "BTRFS error") || strstr(line, "BTRFS warning") ||
                        strstr(line, "BTRFS critical") || strstr(line, "BTRFS: error");
     }
-    struct bw_error *error = NULL;
-    if (!good)
-        error = bw_error_no_memory();
-    else if (ferror(file))
+    if (!error && ferror(file))
         error = bw_error_from_errno(errno, "cannot read %s", name);
     if (!is_stdin)
         fclose(file);

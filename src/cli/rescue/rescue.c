@@ -196,8 +196,8 @@ static void free_rescue(struct rescue *rescue)
     cmd_format_free(&rescue->answer);
 }
 
-/* The exit status after an answer. Reports losses on stderr. */
-static int report_status(const struct rescue *rescue)
+/* The status for losses that the answer contains, which are reported on stderr. */
+static int report_losses(const struct rescue *rescue)
 {
     const struct bw_fs_status status = bw_fs_status(rescue->fs);
     const struct rescue_subvolume total = rescue_total(rescue);
@@ -217,11 +217,11 @@ static int report_status(const struct rescue *rescue)
         error = bw_error_create(BW_ERROR_CORRUPT, "not all of the given images could be used");
     else
         return STATUS_OK;
-    if (rescue->common.messages.quiet)
-        bw_error_free(error);
-    else
-        cmd_fail(&rescue->common, error);
-    return STATUS_PARTIAL;
+    if (!rescue->common.messages.quiet)
+        return cmd_miss(&rescue->common, error);
+    const int result = cmd_status_of(error->code, CMD_LOST_PART);
+    bw_error_free(error);
+    return result;
 }
 
 /* Opens, reads and answers; sets `*found`. Returns the exit status. Only the images are open in the
@@ -259,16 +259,16 @@ static int report_files(const struct cmd_common *common, struct rescue_settings 
     if (!status) {
         error = rescue_all(rescue);
         cmd_progress_end();
+        cmd_monitor_watch(rescue->answer.session.fs, NULL, NULL);
         if (error && !rescue->fs) {
             status = cmd_fail_to_open(&rescue->common, error);
+            error = NULL;
         } else {
             error = cmd_format_end(&rescue->answer, error);
-            status = error ? cmd_fail_output(&rescue->common, error) : report_status(rescue);
+            if (!error)
+                status = report_losses(rescue);
         }
-        cmd_monitor_watch(rescue->answer.session.fs, NULL, NULL);
-        const int closed = cmd_close_outputs(&rescue->common, &rescue->answer.session);
-        if (!status)
-            status = closed;
+        status = cmd_end(&rescue->common, &rescue->answer.session, error, status);
     }
     *found = rescue->plan;
     free_rescue(rescue);

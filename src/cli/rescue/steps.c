@@ -43,7 +43,7 @@ struct step {
     bool follows_renames;
 };
 
-/* The step with a number; `*step` stays unchanged behind the last. Returns their number. */
+/* Gets step `number`; past the end, `*step` is unchanged. Returns the number of steps. */
 static size_t find_step(const struct rescue_plan *plan, size_t number, struct step *step)
 {
     struct step steps[RESCUE_STEPS];
@@ -450,11 +450,11 @@ static int write_unsaved_list(const struct rescue_plan *plan, const struct cmd_c
         printf("\n");
     }
     if (!complete)
-        cmd_fail(common, bw_error_create(BW_ERROR_SYSTEM,
-                                         "%s/unsaved is incomplete, because a step did not "
-                                         "end: run the same command again to continue",
-                                         base->path));
-    return complete && !unsaved.count ? STATUS_OK : STATUS_PARTIAL;
+        return cmd_miss(common, bw_error_create(BW_ERROR_SYSTEM,
+                                                "%s/unsaved is incomplete, because a step did not "
+                                                "end: run the same command again to continue",
+                                                base->path));
+    return unsaved.count ? STATUS_PARTIAL : STATUS_OK;
 }
 
 /* Prints a step, and runs it in a child process, since each command confines its process to its own
@@ -506,9 +506,8 @@ static int run_step(const struct rescue_plan *plan, size_t number, const struct 
         ;
     if (WIFEXITED(status))
         return WEXITSTATUS(status);
-    cmd_fail(common, bw_error_create(BW_ERROR_SYSTEM, "the step was ended by signal %d (%s)",
-                                     WTERMSIG(status), strsignal(WTERMSIG(status))));
-    return STATUS_PARTIAL;
+    return cmd_miss(common, bw_error_create(BW_ERROR_SYSTEM, "the step was ended by signal %d (%s)",
+                                            WTERMSIG(status), strsignal(WTERMSIG(status))));
 }
 
 int rescue_run_steps(const struct rescue_plan *plan, const struct cmd_common *common,
