@@ -1,5 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Reads all files, and counts by subvolume how much of them can be read. */
+/*
+ * Reads all files, and counts by subvolume how much of them can be read.
+ *
+ * A stream delivers the parts of the files. Snapshots share most data, so the extents that were
+ * read completely are remembered (verified.c), and a file whose extents all were is not read again.
+ * If only checksums are missing, a file is read a second time without them. With --no-data, nothing
+ * is read: an extent counts as lost if all its copies are on missing devices.
+ */
+#include "cli/rescue/rescue.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,7 +18,6 @@
 #include "base/hash_table.h"
 #include "base/vector.h"
 #include "cli/common/monitor.h"
-#include "cli/rescue/rescue.h"
 
 /* Paths of files that cannot be read are remembered up to this number of bytes. */
 enum { MOST_PATHS = 16 << 20 };
@@ -48,9 +56,9 @@ static struct rescue_subvolume *find_subvolume(const struct rescue *rescue, uint
         else
             high = middle;
     }
-    return low < rescue->subvolumes.count && rescue->subvolumes.items[low].id == id
-               ? &rescue->subvolumes.items[low]
-               : NULL;
+    if (low == rescue->subvolumes.count || rescue->subvolumes.items[low].id != id)
+        return NULL;
+    return &rescue->subvolumes.items[low];
 }
 
 bool rescue_has_damage(const struct rescue *rescue)
@@ -88,42 +96,51 @@ static bool skips_shared(const struct rescue *rescue)
     return rescue->verified.sectorsize && !rescue->settings->no_data;
 }
 
-/* Calls `visit` for the extents of a file until it returns false. False if it did, or an extent is
- * unreadable. `set` is for `visit`. */
-static bool visit_extents(struct bw_extent_reader *reader, const struct bw_export_entry *item,
-                          bool (*visit)(struct rescue *rescue, struct rescue_verified *set,
-                                        const struct bw_extent *extent),
-                          struct rescue *rescue, struct rescue_verified *set)
+/* Begins listing the extents of a file, with next_extent(). */
+static void seek_extents(struct bw_extent_reader *reader, const struct bw_export_entry *item)
 {
     const struct bw_data_file file = bw_data_file_of(&item->place, &item->inode);
-    const struct bw_extent *extent;
     bw_extent_reader_seek(reader, &file, 0, item->inode.size);
-    for (;;) {
-        BW_AUTO_ERROR struct bw_error *error = bw_extent_reader_next(reader, &extent);
-        rescue_note_memory(rescue, error);
-        if (error || (extent && !visit(rescue, set, extent)))
-            return false;
+}
+
+/* The next extent; NULL after the last. False if it cannot be read. */
+static bool next_extent(struct rescue *rescue, struct bw_extent_reader *reader,
+                        const struct bw_extent **extent)
+{
+    BW_AUTO_ERROR struct bw_error *error = bw_extent_reader_next(reader, extent);
+    rescue_note_memory(rescue, error);
+    return !error;
+}
+
+/* Whether all data of a file were read before, and are in the set. */
+static bool is_in_set(struct rescue *rescue, struct bw_extent_reader *reader,
+                      struct rescue_verified *set, const struct bw_export_entry *item)
+{
+    const struct bw_extent *extent;
+    seek_extents(reader, item);
+    while (next_extent(rescue, reader, &extent)) {
         if (!extent)
             return true;
+        if (!rescue_verified_has(set, extent))
+            return false;
     }
+    return false;
 }
 
-static bool is_in_set(struct rescue *rescue, struct rescue_verified *set,
-                      const struct bw_extent *extent)
+/* Adds the extents of a file to a set if reading the file's range has decoded the whole extent. If
+ * another file needs more of a compressed extent, the rest may not decompress. */
+static void add_to_set(struct rescue *rescue, struct rescue_verified *set,
+                       const struct bw_export_entry *item)
 {
-    (void)rescue;
-    return rescue_verified_has(set, extent);
-}
-
-/* Adds an extent to a set if reading the file's range has decoded the whole extent. If another file
- * needs more of a compressed extent, the rest may not decompress. */
-static bool add_to_set(struct rescue *rescue, struct rescue_verified *set,
-                       const struct bw_extent *extent)
-{
-    (void)rescue;
-    if (extent->compression != BW_COMPRESS_NONE && extent->length < extent->ram_bytes)
-        return true;
-    return rescue_verified_add(set, extent);
+    struct bw_extent_reader *reader = rescue->finished_extents;
+    const struct bw_extent *extent;
+    seek_extents(reader, item);
+    while (next_extent(rescue, reader, &extent) && extent) {
+        const bool is_part =
+            extent->compression != BW_COMPRESS_NONE && extent->length < extent->ram_bytes;
+        if (!is_part && !rescue_verified_add(set, extent))
+            return;
+    }
 }
 
 /* Without reading data, parity is no help in chunks of which too many devices are missing. */
@@ -156,15 +173,15 @@ static bool is_present(struct rescue *rescue, uint64_t logical, uint64_t length,
 
 /* Adds an extent to rescue->read without reading it: it counts as lost if all copies of a part are
  * on missing devices. */
-static bool map_extent(struct rescue *rescue, struct rescue_verified *set,
-                       const struct bw_extent *extent)
+static void map_extent(struct rescue *rescue, const struct bw_extent *extent)
 {
-    (void)set;
-    struct bw_data_part part = {.kind = extent->kind == BW_EXTENT_BAD ? BW_DATA_BAD : BW_DATA_BYTES,
+    struct bw_data_part part = {.kind = BW_DATA_BYTES,
                                 .offset = extent->offset,
                                 .length = extent->length,
                                 .in_tree = extent->kind == BW_EXTENT_INLINE};
-    if (extent->kind == BW_EXTENT_HOLE || extent->kind == BW_EXTENT_UNWRITTEN)
+    if (extent->kind == BW_EXTENT_BAD)
+        part.kind = BW_DATA_BAD;
+    else if (extent->kind == BW_EXTENT_HOLE || extent->kind == BW_EXTENT_UNWRITTEN)
         part.kind = BW_DATA_HOLE;
     const bool compressed = extent->compression != BW_COMPRESS_NONE;
     const uint64_t stored = extent->kind == BW_EXTENT_REGULAR ? extent->used_stored : 0;
@@ -181,7 +198,6 @@ static bool map_extent(struct rescue *rescue, struct rescue_verified *set,
     }
     if (compressed || !stored)
         bw_recoverable_add(&rescue->read, &part);
-    return true;
 }
 
 /* The stream. */
@@ -196,7 +212,7 @@ static struct bw_error *next(void *context, struct bw_stream_file *file, bool *g
         return NULL;
     const bool has_data = item->type == S_IFREG && item->has_inode && item->inode.size;
     item->checked = has_data && skips_shared(rescue) &&
-                    visit_extents(rescue->extents, item, is_in_set, rescue, &rescue->verified);
+                    is_in_set(rescue, rescue->extents, &rescue->verified, item);
     item->skipped = item->checked || rescue->settings->no_data;
     *file = bw_export_entry_stream_file(item);
     return NULL;
@@ -232,7 +248,7 @@ static struct bw_error *read_unchecked(struct rescue *rescue, const struct bw_ex
     rescue->read = (struct bw_recoverable){0};
     if (rescue->settings->no_data ||
         (skips_shared(rescue) &&
-         visit_extents(rescue->finished_extents, item, is_in_set, rescue, &rescue->unverified)))
+         is_in_set(rescue, rescue->finished_extents, &rescue->unverified, item)))
         return NULL;
     struct bw_data_file file = bw_data_file_of(&item->place, &item->inode);
     file.unchecked = true;
@@ -240,7 +256,7 @@ static struct bw_error *read_unchecked(struct rescue *rescue, const struct bw_ex
         BW_TRY(bw_data_reader_create(rescue->fs, &rescue->reader));
     BW_TRY(bw_data_read(rescue->reader, &file, 0, UINT64_MAX, add_part, rescue));
     if (!rescue->read.bad && skips_shared(rescue))
-        visit_extents(rescue->finished_extents, item, add_to_set, rescue, &rescue->unverified);
+        add_to_set(rescue, &rescue->unverified, item);
     return NULL;
 }
 
@@ -268,33 +284,17 @@ static struct bw_error *find_kind(struct rescue *rescue, const struct bw_export_
     return NULL;
 }
 
-static struct bw_error *remember_missed(struct rescue *rescue, const struct bw_export_entry *item)
-{
-    rescue->missed_total++;
-    if (rescue->paths.length > MOST_PATHS)
-        return NULL;
-    BW_TRY(rescue_missed_list_push(&rescue->missed,
-                                   (struct rescue_missed){.path = rescue->paths.length,
-                                                          .place = item->place,
-                                                          .generation = item->inode.generation,
-                                                          .size = item->inode.size,
-                                                          .transid = item->inode.transid,
-                                                          .has_inode = item->has_inode}));
-    bw_buffer_append(&rescue->paths, item->path.data, item->path.length + 1);
-    return rescue->paths.failed ||
-                   bw_key_map_put(&rescue->missed_paths,
-                                  bw_hash_path(item->path.data, item->path.length), 0)
-               ? bw_error_no_memory()
-               : NULL;
-}
-
 /* Counts a file whose parts were delivered, and with --list writes its row. */
 static struct bw_error *count_file(struct rescue *rescue, const struct bw_export_entry *item)
 {
     bool unchecked;
     BW_TRY(read_unchecked(rescue, item, &unchecked));
-    if (rescue->settings->no_data && item->type == S_IFREG && item->has_inode)
-        visit_extents(rescue->finished_extents, item, map_extent, rescue, NULL);
+    if (rescue->settings->no_data && item->type == S_IFREG && item->has_inode) {
+        const struct bw_extent *extent;
+        seek_extents(rescue->finished_extents, item);
+        while (next_extent(rescue, rescue->finished_extents, &extent) && extent)
+            map_extent(rescue, extent);
+    }
     const bool is_unverified = unchecked && !rescue->read.bad;
     enum bw_recoverable_kind kind = BW_RECOVERABLE_UNVERIFIED;
     if (!is_unverified)
@@ -308,8 +308,23 @@ static struct bw_error *count_file(struct rescue *rescue, const struct bw_export
             subvolume->bad += rescue->read.bad;
     }
     rescue->unchecked_files += is_unverified;
-    if (kind >= BW_RECOVERABLE_PARTLY || is_unverified)
-        BW_TRY(remember_missed(rescue, item));
+    const bool is_missed = kind >= BW_RECOVERABLE_PARTLY || is_unverified;
+    rescue->missed_total += is_missed;
+    if (is_missed && rescue->paths.length <= MOST_PATHS) {
+        bool is_new;
+        BW_TRY(rescue_missed_list_push(&rescue->missed,
+                                       (struct rescue_missed){.path = rescue->paths.length,
+                                                              .place = item->place,
+                                                              .generation = item->inode.generation,
+                                                              .size = item->inode.size,
+                                                              .transid = item->inode.transid,
+                                                              .has_inode = item->has_inode}));
+        BW_TRY(bw_key_set_add(&rescue->missed_paths,
+                              bw_hash_path(item->path.data, item->path.length), &is_new));
+        bw_buffer_append(&rescue->paths, item->path.data, item->path.length + 1);
+        if (rescue->paths.failed)
+            return bw_error_no_memory();
+    }
     if (!rescue->settings->list)
         return NULL;
 
@@ -337,7 +352,7 @@ static struct bw_error *finish(void *context, const struct bw_stream_file *file,
     const bool is_whole = complete && item->has_inode && !rescue->read.bad && !item->checked;
     struct bw_error *error = complete ? count_file(rescue, item) : NULL;
     if (is_whole && item->type == S_IFREG && skips_shared(rescue))
-        visit_extents(rescue->finished_extents, item, add_to_set, rescue, &rescue->verified);
+        add_to_set(rescue, &rescue->verified, item);
     rescue->read = (struct bw_recoverable){0};
     bw_entry_queue_release(rescue->export.queue, item);
     return error;

@@ -3,6 +3,8 @@
  * Older generations: whether they have whole versions of the files that cannot be read, and how
  * many files are only there, because they were deleted or their tree blocks are lost.
  */
+#include "cli/rescue/rescue.h"
+
 #include <string.h>
 #include <sys/stat.h>
 
@@ -10,7 +12,6 @@
 #include "base/hash_table.h"
 #include "base/vector.h"
 #include "cli/common/monitor.h"
-#include "cli/rescue/rescue.h"
 
 /* Generations in which files are searched for, the newest first. */
 enum { MOST_GENERATIONS = 16 };
@@ -143,14 +144,6 @@ static struct bw_error *search_generation(struct rescue *rescue,
     return error;
 }
 
-static bool all_found(const struct rescue *rescue)
-{
-    for (size_t i = 0; i < rescue->missed.count; i++)
-        if (!rescue->missed.items[i].found)
-            return false;
-    return true;
-}
-
 /* Whether no other root tree has the generation of this one. They are sorted by generation. */
 static bool is_unique(const struct cmd_generations *states, size_t i)
 {
@@ -164,7 +157,12 @@ static struct bw_error *find_missed_files(struct rescue *rescue,
                                           const struct cmd_generations *states)
 {
     size_t tried = 0;
-    for (size_t i = 0; i < states->count && tried < MOST_GENERATIONS && !all_found(rescue); i++) {
+    for (size_t i = 0; i < states->count && tried < MOST_GENERATIONS; i++) {
+        bool all_found = true;
+        for (size_t k = 0; k < rescue->missed.count && all_found; k++)
+            all_found = rescue->missed.items[k].found;
+        if (all_found)
+            break;
         struct bw_fs_options options = states->images;
         options.planned = NULL;
         options.state = states->choices[i];
@@ -189,7 +187,7 @@ static struct bw_error *count_entry(void *context, const struct bw_entry *entry)
 {
     struct counting *counting = context;
     const uint64_t hash = bw_hash_path(entry->path, entry->path_length);
-    if (!counting->lost || !bw_key_map_has(&counting->rescue->missed_paths, hash))
+    if (!counting->lost || !bw_key_set_has(&counting->rescue->missed_paths, hash))
         counting->files++;
     return NULL;
 }

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Opening damaged file systems. bw_fs_open() itself uses the best superblock, backup roots and
- * rebuilt trees; what it does not do without being asked is tried here, the quick attempts first.
+ * rebuilt trees; what it does only on request is tried here, the quick attempts first.
  */
+#include "cli/rescue/rescue.h"
+
 #include <stdio.h>
 
 #include "base/cleanup.h"
 #include "cli/common/monitor.h"
-#include "cli/rescue/rescue.h"
 
 /* Attempts, in this order. The first is what every command does. */
 static const struct rescue_plan attempts[] = {

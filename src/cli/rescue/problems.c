@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The problems of a file system: the state of its devices in words, and the messages of the
  * library. Messages that differ only in their numbers are one problem. */
+#include "cli/rescue/rescue.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,7 +10,6 @@
 #include "base/cleanup.h"
 #include "base/human.h"
 #include "btrfs-walk/space.h"
-#include "cli/rescue/rescue.h"
 
 /* `message` NULL: memory ran out. */
 static void add_problem(struct rescue *rescue, enum bw_severity severity, const char *message,
@@ -90,7 +91,10 @@ static struct bw_error *add_chunk(void *context, const struct bw_chunk_info *chu
         return BW_TAKE(error);
     const uint64_t used = error ? chunk->length : group.used;
     incomplete->chunks += used != 0;
-    *(chunk->type & BW_GROUP_DATA ? &incomplete->data : &incomplete->metadata) += used;
+    if (chunk->type & BW_GROUP_DATA)
+        incomplete->data += used;
+    else
+        incomplete->metadata += used;
     return NULL;
 }
 

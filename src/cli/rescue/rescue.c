@@ -186,7 +186,7 @@ static void free_rescue(struct rescue *rescue)
     rescue_subvolumes_free(&rescue->subvolumes);
     rescue_missed_list_free(&rescue->missed);
     rescue_generations_free(&rescue->generations);
-    bw_key_map_free(&rescue->missed_paths);
+    bw_key_set_free(&rescue->missed_paths);
     bw_buffer_free(&rescue->paths);
     bw_range_set_free(&rescue->incomplete);
     rescue_verified_free(&rescue->verified);

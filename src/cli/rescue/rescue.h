@@ -145,7 +145,7 @@ struct rescue {
     struct bw_recoverable read;    /**< of the file whose parts are being delivered */
     struct bw_buffer paths;
     struct rescue_missed_list missed;
-    struct bw_key_map missed_paths; /**< their hashes */
+    struct bw_key_set missed_paths; /**< their hashes */
     uint64_t missed_total;          /**< including those that are not in `missed` */
     uint64_t unchecked_files;       /**< of these, files that can be read without checksums */
     struct rescue_generations generations;

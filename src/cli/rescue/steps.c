@@ -7,6 +7,8 @@
  * lists are listed as unsaved at the end. Each step is a process, because each command confines
  * itself to its own files.
  */
+#include "cli/rescue/rescue.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -28,7 +30,6 @@
 #include "cli/common/keys.h"
 #include "cli/common/list_file.h"
 #include "cli/common/sandbox.h"
-#include "cli/rescue/rescue.h"
 
 const char rescue_folder[] = "saved";
 

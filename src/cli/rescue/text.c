@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The answer for people: one screen. */
+#include "cli/rescue/rescue.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -7,7 +9,6 @@
 #include "base/cleanup.h"
 #include "base/escape.h"
 #include "base/human.h"
-#include "cli/rescue/rescue.h"
 
 enum {
     SHOWN_PROBLEMS = 12,
@@ -123,12 +124,14 @@ static void append_subvolumes(struct cmd_format *answer, const struct rescue *re
                          "  %" PRIu64 " of the whole files can be read only with --no-checksums, "
                          "because their checksums are lost.\n",
                          rescue->unchecked_files);
-    if (unverified)
+    if (unverified == 1)
+        bw_buffer_format(text, "  1 of the whole files has no checksums, so its contents cannot be "
+                               "verified.\n");
+    else if (unverified)
         bw_buffer_format(text,
-                         "  %" PRIu64 " of the whole files %s no checksums, so %s contents cannot "
-                         "be verified.\n",
-                         unverified, unverified == 1 ? "has" : "have",
-                         unverified == 1 ? "its" : "their");
+                         "  %" PRIu64 " of the whole files have no checksums, so their contents "
+                         "cannot be verified.\n",
+                         unverified);
 }
 
 /* Older generations. */

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Data that were read and verified, as a bit for each sector. */
+#include "cli/rescue/rescue.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/vector.h"
-#include "cli/rescue/rescue.h"
 
 enum {
     SECTORS = RESCUE_VERIFIED_SECTORS,
