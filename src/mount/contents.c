@@ -5,12 +5,13 @@
  * cannot be read, the request fails; the kernel then requests each page again separately, so only
  * bad pages are lost.
  */
+#include "mount/internal.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "mount/internal.h"
 #include "mount/readahead.h"
 
 enum {
@@ -26,8 +27,8 @@ enum {
 struct read_file {
     fuse_ino_t node; /* 0: none */
     struct bw_data_file data;
-    uint64_t next; /* end of the last request */
-    uint64_t run;  /* number of bytes read sequentially */
+    uint64_t next;     /* end of the last request */
+    uint64_t sequence; /* number of bytes read sequentially */
 };
 
 enum { READ_FILES = 1024 };
@@ -58,24 +59,20 @@ static struct read_file *slot_of(struct bw_read_files *files, fuse_ino_t node)
     return &files->files[node * UINT64_C(0x9E3779B97F4A7C15) >> 54];
 }
 
-static bool find_remembered(struct bw_read_files *files, fuse_ino_t node,
-                            struct bw_data_file *result)
-{
-    pthread_mutex_lock(&files->lock);
-    const struct read_file *file = slot_of(files, node);
-    const bool found = file->node == node;
-    if (found)
-        *result = file->data;
-    pthread_mutex_unlock(&files->lock);
-    return found;
-}
-
+/* The data of a file: from the files that are remembered, or from its inode. */
 static struct bw_error *find_file(const struct bw_mount *mount, fuse_ino_t node,
                                   struct bw_data_file *result)
 {
+    struct bw_read_files *files = mount->read_files;
     struct bw_place place;
     struct bw_inode inode;
-    if (find_remembered(mount->read_files, node, result))
+    pthread_mutex_lock(&files->lock);
+    const struct read_file *file = slot_of(files, node);
+    const bool is_remembered = file->node == node;
+    if (is_remembered)
+        *result = file->data;
+    pthread_mutex_unlock(&files->lock);
+    if (is_remembered)
         return NULL;
     if (!bw_mount_place(mount, node, &place))
         return bw_error_create(BW_ERROR_NOT_FOUND, "no such file");
@@ -105,11 +102,11 @@ static bool is_sequential(struct bw_read_files *files, fuse_ino_t node,
         *file = (struct read_file){.node = node, .data = *data};
     const uint64_t next = file->next;
     file->next = offset + size;
-    if ((next > offset ? next - offset : offset - next) > NEAR)
-        file->run = 0;
-    const uint64_t run = file->run += size;
+    const uint64_t distance = next > offset ? next - offset : offset - next;
+    file->sequence = distance > NEAR ? size : file->sequence + size;
+    const uint64_t sequence = file->sequence;
     pthread_mutex_unlock(&files->lock);
-    return run >= SEQUENTIAL || (!offset && size >= LARGE && size < data->size);
+    return sequence >= SEQUENTIAL || (!offset && size >= LARGE && size < data->size);
 }
 
 /* Replies from windows; a request overlaps at most two of them. False if that is not possible. */
@@ -117,7 +114,7 @@ static bool read_windows(fuse_req_t request, const struct bw_data_file *file, ui
                          size_t size)
 {
     struct bw_readahead *readahead = bw_mount_of(request)->readahead;
-    struct bw_readahead_window *taken[2] = {0};
+    struct bw_readahead_window *windows[2] = {0};
     struct iovec parts[2];
     size_t count = 0, got = 0;
     for (unsigned i = 1; i <= AHEAD; i++)
@@ -125,17 +122,17 @@ static bool read_windows(fuse_req_t request, const struct bw_data_file *file, ui
     for (; got < size && count < 2; count++) {
         const size_t inside = (offset + got) % BW_READAHEAD_BYTES,
                      room = BW_READAHEAD_BYTES - inside;
-        taken[count] = bw_readahead_acquire(readahead, file, offset + got);
-        if (!taken[count])
+        windows[count] = bw_readahead_acquire(readahead, file, offset + got);
+        if (!windows[count])
             break;
-        parts[count].iov_base = (void *)(uintptr_t)(bw_readahead_bytes(taken[count]) + inside);
+        parts[count].iov_base = (void *)(uintptr_t)(bw_readahead_bytes(windows[count]) + inside);
         parts[count].iov_len = room < size - got ? room : size - got;
         got += parts[count].iov_len;
     }
     if (got == size)
         fuse_reply_iov(request, parts, (int)count);
-    for (size_t i = 0; i < 2 && taken[i]; i++)
-        bw_readahead_release(readahead, taken[i]);
+    for (size_t i = 0; i < 2 && windows[i]; i++)
+        bw_readahead_release(readahead, windows[i]);
     return got == size;
 }
 
@@ -150,9 +147,10 @@ static void read_exactly(fuse_req_t request, const struct bw_data_file *file, ui
         return;
     }
     reader->bytes.length = 0;
-    error = bw_buffer_reserve(&reader->bytes, size)
-                ? bw_reader_read(reader, file, offset, size, (uint8_t *)reader->bytes.data)
-                : bw_error_no_memory();
+    if (bw_buffer_reserve(&reader->bytes, size))
+        error = bw_reader_read(reader, file, offset, size, (uint8_t *)reader->bytes.data);
+    else
+        error = bw_error_no_memory();
     reader->bytes.failed = false;
     if (error)
         bw_mount_reply(request, error);
@@ -184,18 +182,6 @@ static void read_file(fuse_req_t request, fuse_ino_t node, size_t size, off_t fr
         read_exactly(request, &file, offset, size);
 }
 
-/* Whether the range contains data, which may be unreadable. */
-static bool is_data(const struct bw_extent *extent)
-{
-    return extent->kind != BW_EXTENT_HOLE && extent->kind != BW_EXTENT_UNWRITTEN;
-}
-
-/* The end of an extent. Inline data count up to the end of their sector, as for the kernel. */
-static uint64_t end_of(const struct bw_extent *extent, uint64_t sectorsize)
-{
-    return extent->kind == BW_EXTENT_INLINE ? sectorsize : extent->offset + extent->length;
-}
-
 /* Finds the next data or hole at or after `*offset`; the end of the file if there is no more. */
 static struct bw_error *seek_extent(struct bw_reader *reader, const struct bw_data_file *file,
                                     uint64_t sectorsize, bool data, uint64_t *offset)
@@ -209,28 +195,20 @@ static struct bw_error *seek_extent(struct bw_reader *reader, const struct bw_da
             *offset = file->size;
             return NULL;
         }
-        const uint64_t end = end_of(extent, sectorsize);
+        /* Inline data count up to the end of their sector, as for the kernel. */
+        uint64_t end = extent->offset + extent->length;
+        if (extent->kind == BW_EXTENT_INLINE)
+            end = sectorsize;
         if (end <= *offset)
             continue;
         if (extent->offset > *offset)
             *offset = extent->offset;
-        if (is_data(extent) == data)
+        /* unreadable ranges are data */
+        const bool is_data = extent->kind != BW_EXTENT_HOLE && extent->kind != BW_EXTENT_UNWRITTEN;
+        if (is_data == data)
             return NULL;
         *offset = end;
     }
-}
-
-/* Seeks from an offset in a file. */
-static struct bw_error *seek_from(const struct bw_mount *mount, const struct bw_data_file *file,
-                                  int whence, uint64_t *offset)
-{
-    struct bw_readers *readers = bw_readahead_readers(mount->readahead);
-    struct bw_reader *reader;
-    BW_TRY(bw_readers_acquire(readers, &reader));
-    struct bw_error *error =
-        seek_extent(reader, file, mount->sectorsize, whence == SEEK_DATA, offset);
-    bw_readers_release(readers, reader);
-    return error;
 }
 
 static void seek_file(fuse_req_t request, fuse_ino_t node, off_t from, int whence,
@@ -242,8 +220,15 @@ static void seek_file(fuse_req_t request, fuse_ino_t node, off_t from, int whenc
     (void)info;
     struct bw_error *error = find_file(mount, node, &file);
     const bool is_outside = !error && (from < 0 || offset >= file.size);
-    if (!error && !is_outside)
-        error = seek_from(mount, &file, whence, &offset);
+    if (!error && !is_outside) {
+        struct bw_readers *readers = bw_readahead_readers(mount->readahead);
+        struct bw_reader *reader;
+        error = bw_readers_acquire(readers, &reader);
+        if (!error) {
+            error = seek_extent(reader, &file, mount->sectorsize, whence == SEEK_DATA, &offset);
+            bw_readers_release(readers, reader);
+        }
+    }
     if (error)
         bw_mount_reply(request, error);
     else if (is_outside || (whence == SEEK_DATA && offset == file.size))

@@ -4,6 +4,8 @@
  * them without their free space. A sector that cannot be read fails; everything else is as `copy`
  * writes it.
  */
+#include "mount/internal.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -13,7 +15,6 @@
 
 #include "base/cleanup.h"
 #include "base/vector.h"
-#include "mount/internal.h"
 
 enum { DOTS = 2, SECTOR = 4096, NAME = 24 };
 

@@ -16,6 +16,8 @@
  * gets the attributes of directories, which a program that descends into them needs, but attributes
  * of files only for a while after a program has requested attributes of a file.
  */
+#include "mount/internal.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +26,6 @@
 #include "base/cleanup.h"
 #include "base/search.h"
 #include "base/vector.h"
-#include "mount/internal.h"
 
 enum {
     DOTS = 2,
@@ -54,7 +55,7 @@ struct listing {
     struct bw_directory *directory; /* NULL before the first use */
     bool ended;
     struct entries entries; /* the current batch */
-    size_t wanted;          /* `wanted`: maximum number of entries in the batch */
+    size_t limit;           /* maximum number of entries in the next batch */
     uint64_t first;         /* offset of its first entry in the directory */
     struct bw_buffer names;
     struct bw_wanted_inodes inodes;             /* ascending by number */
@@ -70,7 +71,7 @@ struct parent {
 
 struct bw_listings {
     pthread_mutex_t lock;
-    struct listing *kept[KEPT]; /* those that no request uses */
+    struct listing *kept[KEPT]; /* no request uses them */
     size_t count;
     uint64_t uses;
     struct parent parents[PARENTS]; /* at the hash of the directory */
@@ -105,39 +106,26 @@ void bw_listings_destroy(struct bw_listings *listings)
     free(listings);
 }
 
-/* Whether a listing is the better one to continue at an offset: it has to read less. */
-static bool is_nearer(const struct listing *listing, const struct listing *other, fuse_ino_t node,
-                      uint64_t offset)
+/* Removes a listing from those that are kept: one of the directory that has not passed the offset,
+ * the nearest of them; or the one that has ended last; NULL if there is none. */
+static struct listing *remove_kept(struct bw_listings *listings, fuse_ino_t node, uint64_t offset)
 {
-    return listing->node == node && offset && listing->first <= offset &&
-           (!other || listing->first > other->first);
-}
-
-/* Whether a listing is the better one to use for another directory: it has ended, recently. */
-static bool is_freer(const struct listing *listing, const struct listing *other)
-{
-    return !listing->node && (!other || listing->used > other->used);
-}
-
-/* Takes a listing of the directory that has not passed the offset, or one that has ended; NULL if
- * there is none. */
-static struct listing *take_listing(struct bw_listings *listings, fuse_ino_t node, uint64_t offset)
-{
-    struct listing *nearest = NULL, *free_one = NULL;
+    struct listing *nearest = NULL, *ended = NULL;
     pthread_mutex_lock(&listings->lock);
     for (size_t i = 0; i < listings->count; i++) {
         struct listing *listing = listings->kept[i];
-        if (is_nearer(listing, nearest, node, offset))
+        if (listing->node == node && offset && listing->first <= offset &&
+            (!nearest || listing->first > nearest->first))
             nearest = listing;
-        if (is_freer(listing, free_one))
-            free_one = listing;
+        if (!listing->node && (!ended || listing->used > ended->used))
+            ended = listing;
     }
-    struct listing *taken = nearest ? nearest : free_one;
-    for (size_t i = 0; taken && i < listings->count; i++)
-        if (listings->kept[i] == taken)
+    struct listing *best = nearest ? nearest : ended;
+    for (size_t i = 0; best && i < listings->count; i++)
+        if (listings->kept[i] == best)
             listings->kept[i] = listings->kept[--listings->count];
     pthread_mutex_unlock(&listings->lock);
-    return taken;
+    return best;
 }
 
 /* Keeps a listing; if there are too many, frees the least recently used one. */
@@ -163,36 +151,35 @@ static struct bw_error *begin_listing(struct listing *listing)
 {
     struct bw_fs *fs = listing->mount->fs;
     listing->entries.count = 0;
-    listing->wanted = FIRST_BATCH;
+    listing->limit = FIRST_BATCH;
     listing->first = DOTS;
     listing->ended = false;
-    return listing->directory
-               ? bw_directory_reopen(listing->directory, &listing->place, BW_DIRECTORY_START)
-               : bw_directory_open(fs, &listing->place, BW_DIRECTORY_START, &listing->directory);
-}
-
-/* Begins the listing of another directory. */
-static struct bw_error *begin_other(struct listing *listing, fuse_ino_t node)
-{
-    if (!bw_mount_place(listing->mount, node, &listing->place))
-        return bw_error_create(BW_ERROR_NOT_FOUND, "no such directory");
-    listing->place.type = BW_FILE_DIRECTORY; /* the kernel lists only directories */
-    listing->node = node;
-    listing->files = false;
-    return begin_listing(listing);
+    if (listing->directory)
+        return bw_directory_reopen(listing->directory, &listing->place, BW_DIRECTORY_START);
+    return bw_directory_open(fs, &listing->place, BW_DIRECTORY_START, &listing->directory);
 }
 
 /* Gets a listing of a directory for a request; keep it after use. */
 static struct bw_error *find_listing(struct bw_mount *mount, fuse_ino_t node, uint64_t offset,
                                      struct listing **result)
 {
-    struct listing *listing = take_listing(mount->listings, node, offset);
+    struct listing *listing = remove_kept(mount->listings, node, offset);
     if (!listing)
         listing = calloc(1, sizeof *listing);
     if (!listing)
         return bw_error_no_memory();
     listing->mount = mount;
-    struct bw_error *error = listing->node ? NULL : begin_other(listing, node);
+    struct bw_error *error = NULL;
+    if (!listing->node) {
+        listing->node = node;
+        listing->files = false;
+        if (bw_mount_place(mount, node, &listing->place)) {
+            listing->place.type = BW_FILE_DIRECTORY; /* the kernel lists only directories */
+            error = begin_listing(listing);
+        } else {
+            error = bw_error_create(BW_ERROR_NOT_FOUND, "no such directory");
+        }
+    }
     if (error)
         free_listing(listing);
     else
@@ -207,7 +194,7 @@ static struct bw_error *read_batch(struct listing *listing)
     listing->first += listing->entries.count;
     listing->entries.count = listing->names.length = 0;
     listing->has_inodes = NONE;
-    while (!listing->ended && listing->entries.count < listing->wanted) {
+    while (!listing->ended && listing->entries.count < listing->limit) {
         BW_TRY(bw_directory_next(listing->directory, &entry));
         listing->ended = !entry;
         if (!entry)
@@ -217,8 +204,8 @@ static struct bw_error *read_batch(struct listing *listing)
         bw_buffer_append(&listing->names, entry->name, entry->name_length);
         bw_buffer_append_byte(&listing->names, '\0');
     }
-    if (listing->wanted < LARGEST_BATCH)
-        listing->wanted *= 2;
+    if (listing->limit < LARGEST_BATCH)
+        listing->limit *= 2;
     return listing->names.failed ? bw_error_no_memory() : NULL;
 }
 
@@ -261,17 +248,8 @@ void bw_mount_note_attributes(struct bw_mount *mount)
         atomic_store_explicit(&mount->wanted, WANTED_LISTS, memory_order_relaxed);
 }
 
-/* Whether the next listing includes the attributes of files. */
-static bool include_file_attributes(struct bw_mount *mount)
-{
-    unsigned left = atomic_load_explicit(&mount->wanted, memory_order_relaxed);
-    if (left)
-        atomic_compare_exchange_strong(&mount->wanted, &left, left - 1);
-    return left;
-}
-
-/* Collects the numbers of the inodes to read, in ascending order, without duplicates. */
-static struct bw_error *list_inodes(struct listing *listing)
+/* Reads the inodes of the batch that are needed: in ascending order, without duplicates. */
+static struct bw_error *read_inodes(struct listing *listing)
 {
     size_t kept = 0;
     listing->inodes.count = 0;
@@ -290,17 +268,10 @@ static struct bw_error *list_inodes(struct listing *listing)
         if (!i || inodes[i].number != inodes[kept - 1].number)
             inodes[kept++].number = inodes[i].number;
     listing->inodes.count = kept;
-    return NULL;
-}
-
-static struct bw_error *read_inodes(struct listing *listing)
-{
-    BW_TRY(list_inodes(listing));
     listing->has_inodes = listing->files ? ALL : DIRECTORIES;
-    return listing->inodes.count
-               ? bw_inodes_get(listing->mount->fs, listing->place.subvolume, listing->inodes.items,
-                               listing->inodes.count, false)
-               : NULL;
+    if (!kept)
+        return NULL;
+    return bw_inodes_get(listing->mount->fs, listing->place.subvolume, inodes, kept, false);
 }
 
 /* Gets the inode of an entry; false if it cannot be read, which a lookup of the name will
@@ -319,13 +290,6 @@ static bool inode_of(const struct listing *listing, const struct bw_place *place
         return false;
     *inode = listing->inodes.items[i].inode;
     return true;
-}
-
-static mode_t mode_of_type(uint8_t type)
-{
-    static const mode_t modes[] = {0,       S_IFREG, S_IFDIR,  S_IFCHR,
-                                   S_IFBLK, S_IFIFO, S_IFSOCK, S_IFLNK};
-    return type < sizeof modes / sizeof *modes ? modes[type] : 0;
 }
 
 bool bw_mount_answer_add(struct bw_mount_answer *answer, const char *name,
@@ -348,46 +312,37 @@ bool bw_mount_answer_add(struct bw_mount_answer *answer, const char *name,
     return true;
 }
 
-static struct parent *place_of_parent(struct bw_listings *listings, fuse_ino_t node)
+/* Parents are remembered, because a directory is often listed soon after its parent. */
+static struct parent *slot_of_parent(struct bw_listings *listings, fuse_ino_t node)
 {
     return &listings->parents[node * UINT64_C(0x9E3779B97F4A7C15) >> 52];
 }
 
-/* Remembers the parent of a directory, which will probably be listed next. */
-static void remember_parent(struct listing *listing, fuse_ino_t node)
-{
-    struct bw_listings *listings = listing->mount->listings;
-    pthread_mutex_lock(&listings->lock);
-    *place_of_parent(listings, node) =
-        (struct parent){node, bw_mount_number(listing->mount, &listing->place)};
-    pthread_mutex_unlock(&listings->lock);
-}
-
-static uint64_t find_parent(struct listing *listing)
-{
-    struct bw_listings *listings = listing->mount->listings;
-    pthread_mutex_lock(&listings->lock);
-    const struct parent parent = *place_of_parent(listings, listing->node);
-    pthread_mutex_unlock(&listings->lock);
-    if (parent.node == listing->node)
-        return parent.number;
-    const struct bw_place place = bw_mount_parent(listing->mount, &listing->place);
-    return bw_mount_number(listing->mount, &place);
-}
-
 static bool add_dots(struct listing *listing, struct bw_mount_answer *answer, uint64_t offset)
 {
+    struct bw_listings *listings = listing->mount->listings;
     struct fuse_entry_out entry = {.attr.mode = S_IFDIR};
     entry.attr.ino = bw_mount_number(listing->mount, &listing->place);
     if (offset < 1 && !bw_mount_answer_add(answer, ".", &entry, 1))
         return false;
-    entry.attr.ino = find_parent(listing);
+    pthread_mutex_lock(&listings->lock);
+    const struct parent parent = *slot_of_parent(listings, listing->node);
+    pthread_mutex_unlock(&listings->lock);
+    if (parent.node == listing->node) {
+        entry.attr.ino = parent.number;
+    } else {
+        const struct bw_place place = bw_mount_parent(listing->mount, &listing->place);
+        entry.attr.ino = bw_mount_number(listing->mount, &place);
+    }
     return bw_mount_answer_add(answer, "..", &entry, DOTS);
 }
 
 static bool add_entry(struct listing *listing, struct bw_mount_answer *answer, uint64_t offset)
 {
+    static const mode_t modes[] = {0,       S_IFREG, S_IFDIR,  S_IFCHR,
+                                   S_IFBLK, S_IFIFO, S_IFSOCK, S_IFLNK};
     const struct entry *entry = &listing->entries.items[offset - listing->first];
+    const uint8_t type = entry->place.type;
     struct fuse_entry_out shown = {0};
     struct bw_inode inode;
     if (!answer->plus || !is_wanted(listing, &entry->place) ||
@@ -395,24 +350,18 @@ static bool add_entry(struct listing *listing, struct bw_mount_answer *answer, u
         !bw_mount_entry(listing->mount, &entry->place, &inode, &shown)) {
         shown.nodeid = 0; /* means that there are no attributes */
         shown.attr.ino = bw_mount_number(listing->mount, &entry->place);
-        shown.attr.mode = mode_of_type(entry->place.type);
-    } else if (entry->place.type == BW_FILE_DIRECTORY) {
-        remember_parent(listing, shown.nodeid);
+        shown.attr.mode = type < sizeof modes / sizeof *modes ? modes[type] : 0;
+    } else if (type == BW_FILE_DIRECTORY) {
+        struct bw_listings *listings = listing->mount->listings;
+        const uint64_t number = bw_mount_number(listing->mount, &listing->place);
+        pthread_mutex_lock(&listings->lock);
+        *slot_of_parent(listings, shown.nodeid) = (struct parent){shown.nodeid, number};
+        pthread_mutex_unlock(&listings->lock);
     }
     return bw_mount_answer_add(answer, listing->names.data + entry->name, &shown, offset + 1);
 }
 
-/* If entries of a directory are lost, its end is an error, so that programs do not mistake the
- * listing for a complete one. */
-static struct bw_error *at_end(const struct listing *listing, const struct bw_mount_answer *answer)
-{
-    return answer->used || bw_directory_is_complete(listing->directory)
-               ? NULL
-               : bw_error_create(BW_ERROR_CORRUPT, "inode %llu of subvolume %llu: entries are lost",
-                                 (unsigned long long)listing->place.inode,
-                                 (unsigned long long)bw_subvolume_id(listing->place.subvolume));
-}
-
+/* Adds entries from an offset on, until the answer is full or the directory ends. */
 static struct bw_error *fill_answer(struct listing *listing, struct bw_mount_answer *answer,
                                     uint64_t offset)
 {
@@ -424,12 +373,19 @@ static struct bw_error *fill_answer(struct listing *listing, struct bw_mount_ans
     for (;; offset++) {
         BW_TRY(go_to(listing, offset));
         if (!listing->entries.count)
-            return at_end(listing, answer);
+            break;
         if (answer->plus && listing->has_inodes < (listing->files ? ALL : DIRECTORIES))
             BW_TRY(read_inodes(listing));
         if (!add_entry(listing, answer, offset))
             return NULL;
     }
+    /* If entries of a directory are lost, its end is an error, so that programs do not mistake the
+     * listing for a complete one. */
+    if (answer->used || bw_directory_is_complete(listing->directory))
+        return NULL;
+    return bw_error_create(BW_ERROR_CORRUPT, "inode %llu of subvolume %llu: entries are lost",
+                           (unsigned long long)listing->place.inode,
+                           (unsigned long long)bw_subvolume_id(listing->place.subvolume));
 }
 
 static struct bw_error *list_directory(struct bw_mount *mount, fuse_ino_t node, uint64_t offset,
@@ -437,8 +393,16 @@ static struct bw_error *list_directory(struct bw_mount *mount, fuse_ino_t node, 
 {
     struct listing *listing;
     BW_TRY(find_listing(mount, node, offset, &listing));
-    /* the kernel requests attributes at a later offset only if it had to look up a name */
-    listing->files |= answer->plus && (offset || include_file_attributes(mount));
+    /* The kernel requests attributes at a later offset only if it had to look up a name. At the
+     * first one, attributes of files are included in a limited number of listings. */
+    if (answer->plus && offset) {
+        listing->files = true;
+    } else if (answer->plus && !listing->files) {
+        unsigned left = atomic_load_explicit(&mount->wanted, memory_order_relaxed);
+        if (left)
+            atomic_compare_exchange_strong(&mount->wanted, &left, left - 1);
+        listing->files = left;
+    }
     struct bw_error *error = fill_answer(listing, answer, offset);
     if (error || !answer->used)
         listing->node = 0;
@@ -450,9 +414,11 @@ static void reply_entries(fuse_req_t request, fuse_ino_t node, size_t size, off_
 {
     BW_AUTO_FREE char *bytes = malloc(size);
     struct bw_mount_answer answer = {.bytes = bytes, .size = size, .plus = plus};
-    struct bw_error *error =
-        bytes ? list_directory(bw_mount_of(request), node, (uint64_t)offset, &answer)
-              : bw_error_no_memory();
+    struct bw_error *error = NULL;
+    if (bytes)
+        error = list_directory(bw_mount_of(request), node, (uint64_t)offset, &answer);
+    else
+        error = bw_error_no_memory();
     if (error)
         bw_mount_reply(request, error);
     else

@@ -43,10 +43,10 @@ struct bw_mount {
     bool kernel_opens;               /* the kernel can open files and directories without a
                                       * request */
     struct bw_mount_devices devices; /* if devices are shown: ascending by id */
-    atomic_uint wanted;     /* number of listings that will include the attributes of files; see
-                             * directories.c */
-    pthread_mutex_t lock;   /* protects the following members */
-    struct bw_key_map told; /* hashes of the messages that were reported */
+    atomic_uint wanted;         /* number of listings that will include the attributes of files; see
+                                 * directories.c */
+    pthread_mutex_t lock;       /* protects the following members */
+    struct bw_key_set reported; /* hashes of the messages that were reported */
     struct statvfs space;
     bool has_space;
 };

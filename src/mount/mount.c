@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Creating and freeing mounts. */
+#include "mount/internal.h"
+
 #include <stdlib.h>
 
 #include "base/cleanup.h"
-#include "mount/internal.h"
 #include "mount/readahead.h"
 
-/* Prepares a mount that shows files. */
+/* Lists the subvolumes, and makes the parts of a mount that shows files. */
 static struct bw_error *prepare_files(struct bw_mount *mount)
 {
     const struct bw_subvolume *next = NULL;
@@ -28,7 +29,9 @@ struct bw_error *bw_mount_create(struct bw_fs *fs, const struct bw_mount_options
     bw_fs_superblock(fs, &superblock);
     *mount = (struct bw_mount){.fs = fs, .options = *options, .sectorsize = superblock.sectorsize};
     pthread_mutex_init(&mount->lock, NULL);
-    struct bw_error *error = options->used ? NULL : prepare_files(mount);
+    struct bw_error *error = NULL;
+    if (!options->used)
+        error = prepare_files(mount);
     if (error)
         bw_mount_destroy(mount);
     else
@@ -49,7 +52,7 @@ void bw_mount_destroy(struct bw_mount *mount)
     bw_read_files_destroy(mount->read_files);
     bw_listings_destroy(mount->listings);
     pthread_mutex_destroy(&mount->lock);
-    bw_key_map_free(&mount->told);
+    bw_key_set_free(&mount->reported);
     bw_mounted_subvolumes_free(&mount->subvolumes);
     free(mount);
 }

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The numbers of files, their parents and attributes, and the conversion of errors for the kernel.
  */
+#include "mount/internal.h"
+
 #include <errno.h>
 #include <sys/sysmacros.h>
 
 #include "base/search.h"
-#include "mount/internal.h"
 
 /*
  * Numbers of files. There are two.
@@ -44,21 +45,16 @@ bool bw_mount_place(const struct bw_mount *mount, fuse_ino_t node, struct bw_pla
     return true;
 }
 
-static bool is_top(const struct bw_mount *mount, const struct bw_place *place)
-{
-    const struct bw_place top = bw_place_top(mount->options.top);
-    return place->subvolume == top.subvolume && place->inode == top.inode;
-}
-
 /* The kernel's number of a file; 0 if it cannot be represented. */
 static fuse_ino_t node_of(const struct bw_mount *mount, const struct bw_place *place)
 {
     const uint64_t id = bw_subvolume_id(place->subvolume);
+    const struct bw_place top = bw_place_top(mount->options.top);
     const uint64_t empty = place->inode == BW_EMPTY_DIRECTORY ? EMPTY : 0;
     const uint64_t inode = empty ? place->directory : place->inode;
     const uint64_t subvolume = BW_FIRST_INDEX(i, mount->subvolumes.count,
                                               bw_subvolume_id(mount->subvolumes.items[i]) >= id);
-    if (is_top(mount, place))
+    if (place->subvolume == top.subvolume && place->inode == top.inode)
         return FUSE_ROOT_ID;
     if (inode > INODE_MASK || subvolume >= MOST_SUBVOLUMES)
         return 0;
@@ -86,15 +82,6 @@ struct bw_place bw_mount_parent(const struct bw_mount *mount, const struct bw_pl
     return parent.subvolume && parent.inode ? parent : *place;
 }
 
-/* A number with its highest bit set, which no other number has. Two of these could be equal by
- * chance. Used only for numbers too large to occur in practice. */
-static uint64_t mixed_number(uint64_t id, uint64_t inode)
-{
-    const uint64_t odd = UINT64_C(0x9E3779B97F4A7C15);
-    const uint64_t mixed = (id * odd ^ inode) * odd;
-    return (mixed ^ mixed >> 32) | EMPTY;
-}
-
 uint64_t bw_mount_number(const struct bw_mount *mount, const struct bw_place *place)
 {
     const uint64_t id = bw_subvolume_id(place->subvolume);
@@ -102,7 +89,11 @@ uint64_t bw_mount_number(const struct bw_mount *mount, const struct bw_place *pl
         return place->inode;
     if (id < MOST_SUBVOLUMES && place->inode <= INODE_MASK)
         return id << INODE_BITS | place->inode;
-    return mixed_number(id, place->inode);
+    /* Numbers too large to occur in practice: a hash with its highest bit set, which no other
+     * number has. Two of these could be equal by chance. */
+    const uint64_t odd = UINT64_C(0x9E3779B97F4A7C15);
+    const uint64_t mixed = (id * odd ^ place->inode) * odd;
+    return (mixed ^ mixed >> 32) | EMPTY;
 }
 
 void bw_mount_attributes(const struct bw_mount *mount, const struct bw_place *place,
@@ -143,31 +134,30 @@ bool bw_mount_entry(const struct bw_mount *mount, const struct bw_place *place,
  * reported. */
 enum { MOST_MESSAGES = 10000 };
 
-/* Whether a message is new. Programs often repeat a failing request. */
-static bool is_new_message(struct bw_mount *mount, const char *message)
-{
-    uint64_t hash = 1;
-    for (; *message; message++)
-        hash = (hash ^ (unsigned char)*message) * UINT64_C(0x100000001b3);
-    pthread_mutex_lock(&mount->lock);
-    bool news = mount->told.count < MOST_MESSAGES && !bw_key_map_has(&mount->told, hash) &&
-                !bw_key_map_put(&mount->told, hash, 1);
-    pthread_mutex_unlock(&mount->lock);
-    return news;
-}
-
-/* The errno for an error. Consumes the error, and reports it unless it was reported before. */
+/* The errno for an error. Consumes the error, and reports it unless it was reported before, because
+ * programs often repeat a failing request. */
 static int report_problem(struct bw_mount *mount, struct bw_error *error)
 {
     const enum bw_error_code code = error->code;
-    const bool damage = code != BW_ERROR_NOT_FOUND && code != BW_ERROR_NO_MEMORY;
-    if (damage && is_new_message(mount, error->message))
+    if (code == BW_ERROR_NOT_FOUND || code == BW_ERROR_NO_MEMORY) {
+        bw_error_free(error);
+        return code == BW_ERROR_NOT_FOUND ? ENOENT : ENOMEM;
+    }
+    uint64_t hash = 1;
+    for (const char *at = error->message; *at; at++)
+        hash = (hash ^ (unsigned char)*at) * UINT64_C(0x100000001b3);
+    bool is_new = false;
+    struct bw_error *failed = NULL;
+    pthread_mutex_lock(&mount->lock);
+    if (mount->reported.count < MOST_MESSAGES)
+        failed = bw_key_set_add(&mount->reported, hash, &is_new);
+    pthread_mutex_unlock(&mount->lock);
+    if (!failed && is_new)
         bw_fs_report(mount->fs, BW_DAMAGE, error);
     else
         bw_error_free(error);
-    if (damage)
-        return EIO;
-    return code == BW_ERROR_NOT_FOUND ? ENOENT : ENOMEM;
+    bw_error_free(failed);
+    return EIO;
 }
 
 struct bw_error *bw_mount_inode(struct bw_mount *mount, const struct bw_place *place,

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Names, attributes, links, extended attributes, and the space of the file system. */
+#include "mount/internal.h"
+
 #include <errno.h>
 #include <linux/fs.h>
 #include <stdlib.h>
@@ -10,31 +12,28 @@
 #include "base/cleanup.h"
 #include "btrfs-walk/inode.h"
 #include "btrfs-walk/space.h"
-#include "mount/internal.h"
 
 static void init(void *context, struct fuse_conn_info *connection)
 {
     struct bw_mount *mount = context;
     const bool lists = mount->options.checks_permissions && !mount->options.squash_user &&
                        !mount->options.squash_group;
-    const unsigned wanted = FUSE_CAP_ASYNC_READ | FUSE_CAP_PARALLEL_DIROPS | FUSE_CAP_READDIRPLUS |
-                            FUSE_CAP_READDIRPLUS_AUTO | FUSE_CAP_CACHE_SYMLINKS |
-                            FUSE_CAP_IOCTL_DIR | FUSE_CAP_EXPORT_SUPPORT |
-                            (lists ? FUSE_CAP_POSIX_ACL : 0U);
+    unsigned wanted = FUSE_CAP_ASYNC_READ | FUSE_CAP_PARALLEL_DIROPS | FUSE_CAP_READDIRPLUS |
+                      FUSE_CAP_READDIRPLUS_AUTO | FUSE_CAP_CACHE_SYMLINKS | FUSE_CAP_IOCTL_DIR |
+                      FUSE_CAP_EXPORT_SUPPORT;
+    if (lists)
+        wanted |= FUSE_CAP_POSIX_ACL;
     connection->want = wanted & connection->capable;
     mount->kernel_opens = (connection->capable & FUSE_CAP_NO_OPEN_SUPPORT) &&
                           (connection->capable & FUSE_CAP_NO_OPENDIR_SUPPORT);
 }
 
-static struct bw_error *no_such_node(fuse_ino_t node)
-{
-    return bw_error_create(BW_ERROR_NOT_FOUND, "there is no file %llu", (unsigned long long)node);
-}
-
 static struct bw_error *find_node(const struct bw_mount *mount, fuse_ino_t node,
                                   struct bw_place *place)
 {
-    return bw_mount_place(mount, node, place) ? NULL : no_such_node(node);
+    if (bw_mount_place(mount, node, place))
+        return NULL;
+    return bw_error_create(BW_ERROR_NOT_FOUND, "there is no file %llu", (unsigned long long)node);
 }
 
 /* Treats a missing item as damage, because something refers to it. */
@@ -47,34 +46,22 @@ static struct bw_error *missing_is_damage(struct bw_error *error)
     return damage;
 }
 
-static void reply_nothing(fuse_req_t request)
-{
-    const struct fuse_entry_out none = {.entry_valid = BW_MOUNT_FOREVER};
-    fuse_reply_buf(request, (const char *)&none, sizeof none);
-}
-
 /* Finds a file by its name. For a file handle, whose file it does not remember, the kernel looks up
  * the names "." and "..". */
-static struct bw_error *find_name(const struct bw_mount *mount, const struct bw_place *directory,
-                                  const char *name, struct bw_place *place)
-{
-    if (strcmp(name, ".") == 0)
-        *place = *directory;
-    else if (strcmp(name, "..") == 0)
-        *place = bw_mount_parent(mount, directory);
-    else
-        return bw_lookup_name(mount->fs, directory, name, strlen(name), place);
-    return NULL;
-}
-
-static struct bw_error *look_up(struct bw_mount *mount, fuse_ino_t parent, const char *name,
-                                struct bw_place *place, struct bw_inode *inode)
+static struct bw_error *find_name(struct bw_mount *mount, fuse_ino_t parent, const char *name,
+                                  struct bw_place *place, struct bw_inode *inode)
 {
     struct bw_place directory;
     BW_TRY(find_node(mount, parent, &directory));
-    BW_TRY(find_name(mount, &directory, name, place));
-    struct bw_error *error = bw_mount_inode(mount, place, inode);
-    return strcmp(name, ".") == 0 ? error : missing_is_damage(error);
+    if (strcmp(name, ".") == 0) {
+        *place = directory;
+        return bw_mount_inode(mount, place, inode);
+    }
+    if (strcmp(name, "..") == 0)
+        *place = bw_mount_parent(mount, &directory);
+    else
+        BW_TRY(bw_lookup_name(mount->fs, &directory, name, strlen(name), place));
+    return missing_is_damage(bw_mount_inode(mount, place, inode));
 }
 
 static void lookup(fuse_req_t request, fuse_ino_t parent, const char *name)
@@ -82,11 +69,11 @@ static void lookup(fuse_req_t request, fuse_ino_t parent, const char *name)
     struct bw_mount *mount = bw_mount_of(request);
     struct bw_place place;
     struct bw_inode inode;
-    struct fuse_entry_out entry;
-    struct bw_error *error = look_up(mount, parent, name, &place, &inode);
-    if (error && error->code == BW_ERROR_NOT_FOUND) {
+    struct fuse_entry_out entry = {.entry_valid = BW_MOUNT_FOREVER};
+    struct bw_error *error = find_name(mount, parent, name, &place, &inode);
+    if (error && error->code == BW_ERROR_NOT_FOUND) { /* without a node, the entry means that */
         bw_error_free(error);
-        reply_nothing(request);
+        fuse_reply_buf(request, (const char *)&entry, sizeof entry);
     } else if (error) {
         bw_mount_reply(request, error);
     } else if (!bw_mount_entry(mount, &place, &inode, &entry)) {
@@ -169,21 +156,12 @@ static struct bw_error *append_attribute(void *context, const struct bw_xattr *x
     return attributes->bytes.failed ? bw_error_no_memory() : NULL;
 }
 
-/* Replies with the number of bytes if `size` is 0. */
-static void reply_bytes(fuse_req_t request, const struct bw_buffer *bytes, size_t size)
-{
-    if (!size)
-        fuse_reply_xattr(request, bytes->length);
-    else if (bytes->length > size)
-        fuse_reply_err(request, ERANGE);
-    else
-        fuse_reply_buf(request, bytes->data, bytes->length);
-}
-
+/* Replies with the value or the names; if `size` is 0, only with their number of bytes. */
 static void reply_attributes(fuse_req_t request, fuse_ino_t node, struct attributes *attributes,
                              size_t size)
 {
     const struct bw_mount *mount = bw_mount_of(request);
+    const struct bw_buffer *bytes = &attributes->bytes;
     struct bw_place place;
     struct bw_error *error = find_node(mount, node, &place);
     if (!error && place.inode != BW_EMPTY_DIRECTORY)
@@ -192,8 +170,12 @@ static void reply_attributes(fuse_req_t request, fuse_ino_t node, struct attribu
         bw_mount_reply(request, error);
     else if (attributes->name && !attributes->found)
         fuse_reply_err(request, ENODATA);
+    else if (!size)
+        fuse_reply_xattr(request, bytes->length);
+    else if (bytes->length > size)
+        fuse_reply_err(request, ERANGE);
     else
-        reply_bytes(request, &attributes->bytes, size);
+        fuse_reply_buf(request, bytes->data, bytes->length);
     bw_buffer_free(&attributes->bytes);
 }
 

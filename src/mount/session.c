@@ -6,7 +6,13 @@
  * A program mostly waits for a reply before it causes the next request, and a thread that still
  * runs replies sooner than one that has to be woken. Another thread gets the turn before data are
  * read, and when a request takes longer than a moment, for example because the disk is slow.
+ *
+ * The number of the request that the thread with the turn handles is in `busy`. That thread and the
+ * watching one both try to replace it with 0; whoever succeeds has the turn. The watching thread
+ * wakes up every moment, but rests after some moments without a request.
  */
+#include "mount/internal.h"
+
 #include <errno.h>
 #include <semaphore.h>
 #include <signal.h>
@@ -15,7 +21,6 @@
 
 #include "base/cleanup.h"
 #include "base/thread.h"
-#include "mount/internal.h"
 
 /* Global, because signals are sent to the process. */
 static struct {
@@ -50,14 +55,12 @@ struct crew {
     struct fuse_session *session;
     atomic_int problem; /* why requests cannot be received, as a negative errno */
     atomic_uint_fast64_t requests;
-    /* the number of the request that the thread with the turn handles; 0: it receives. Whoever
-     * replaces this number with 0 has the turn. */
-    atomic_uint_fast64_t busy;
-    atomic_bool resting;  /* the watching thread waits for the next request */
-    pthread_mutex_t lock; /* protects the following members */
-    bool free;            /* no thread has the turn */
-    bool watched;         /* a thread watches how long requests take */
-    unsigned waiting;     /* threads that wait for the turn, without the watching one */
+    atomic_uint_fast64_t busy; /* 0: the thread with the turn receives */
+    atomic_bool resting;       /* the watching thread waits for the next request */
+    pthread_mutex_t lock;      /* protects the following members */
+    bool free;                 /* no thread has the turn */
+    bool watched;              /* a thread watches how long requests take */
+    unsigned waiting;          /* threads that wait for the turn, without the watching one */
     pthread_cond_t turn, watch;
     unsigned count;
     struct worker workers[MOST_THREADS];
@@ -88,39 +91,32 @@ static void free_turn(struct crew *crew)
         add_worker(crew);
 }
 
-static struct timespec moment_from_now(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    time.tv_nsec += MOMENT;
-    time.tv_sec += time.tv_nsec / 1000000000;
-    time.tv_nsec %= 1000000000;
-    return time;
-}
-
-/* Sleeps until the next request. The thread with the turn sets `busy` before it reads `resting`. */
-static void sleep_until_request(struct crew *crew)
-{
-    atomic_store(&crew->resting, true);
-    if (!atomic_load(&crew->busy) && !crew->free && !fuse_session_exited(crew->session))
-        pthread_cond_wait(&crew->watch, &crew->lock);
-    atomic_store(&crew->resting, false);
-}
-
-/* Waits for the turn, and takes it from a thread whose request takes too long. */
+/* Waits for the turn, and gets it from a thread whose request takes too long. The lock must be
+ * held. */
 static void watch_turn(struct crew *crew)
 {
     unsigned quiet = 0;
     crew->watched = true;
     while (!crew->free && !fuse_session_exited(crew->session)) {
-        const struct timespec end = moment_from_now();
         uint_fast64_t request = atomic_load(&crew->busy);
         quiet = request ? 0 : quiet + 1;
         if (quiet > QUIET) {
-            sleep_until_request(crew);
+            /* Sleep until the next request. The thread with the turn sets `busy` before it reads
+             * `resting`. */
+            atomic_store(&crew->resting, true);
+            if (!atomic_load(&crew->busy) && !crew->free && !fuse_session_exited(crew->session))
+                pthread_cond_wait(&crew->watch, &crew->lock);
+            atomic_store(&crew->resting, false);
             quiet = 0;
-        } else if (pthread_cond_timedwait(&crew->watch, &crew->lock, &end) && request &&
-                   atomic_compare_exchange_strong(&crew->busy, &request, 0))
+            continue;
+        }
+        struct timespec end;
+        clock_gettime(CLOCK_MONOTONIC, &end);
+        end.tv_nsec += MOMENT;
+        end.tv_sec += end.tv_nsec / 1000000000;
+        end.tv_nsec %= 1000000000;
+        if (pthread_cond_timedwait(&crew->watch, &crew->lock, &end) && request &&
+            atomic_compare_exchange_strong(&crew->busy, &request, 0))
             free_turn(crew);
     }
     crew->watched = false;
@@ -161,22 +157,6 @@ static bool receive_request(struct worker *worker)
     return false;
 }
 
-/* Lets another thread receive requests while this one handles its own. */
-static void pass_turn(struct crew *crew, uint_fast64_t request)
-{
-    pthread_mutex_lock(&crew->lock);
-    if (atomic_compare_exchange_strong(&crew->busy, &request, 0))
-        free_turn(crew);
-    pthread_mutex_unlock(&crew->lock);
-}
-
-static void wake_watching(struct crew *crew)
-{
-    pthread_mutex_lock(&crew->lock);
-    pthread_cond_signal(&crew->watch);
-    pthread_mutex_unlock(&crew->lock);
-}
-
 /* Handles a request; false if another thread has got the turn. */
 static bool handle_request(struct worker *worker)
 {
@@ -184,10 +164,18 @@ static bool handle_request(struct worker *worker)
     const struct fuse_in_header *header = worker->request.mem;
     uint_fast64_t request = atomic_fetch_add(&crew->requests, 1) + 1;
     atomic_store(&crew->busy, request);
-    if (header->opcode == FUSE_READ)
-        pass_turn(crew, request);
-    else if (atomic_load(&crew->resting))
-        wake_watching(crew);
+    if (header->opcode == FUSE_READ) {
+        /* Another thread can receive requests while this one reads. */
+        uint_fast64_t own = request;
+        pthread_mutex_lock(&crew->lock);
+        if (atomic_compare_exchange_strong(&crew->busy, &own, 0))
+            free_turn(crew);
+        pthread_mutex_unlock(&crew->lock);
+    } else if (atomic_load(&crew->resting)) {
+        pthread_mutex_lock(&crew->lock);
+        pthread_cond_signal(&crew->watch);
+        pthread_mutex_unlock(&crew->lock);
+    }
     fuse_session_process_buf(crew->session, &worker->request);
     return atomic_compare_exchange_strong(&crew->busy, &request, 0);
 }
@@ -201,50 +189,18 @@ static void *run_worker(void *context)
     return NULL;
 }
 
-static void crew_init(struct crew *crew, struct fuse_session *session)
-{
-    pthread_condattr_t monotonic;
-    *crew = (struct crew){.session = session, .free = true};
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_mutex_init(&crew->lock, NULL);
-    pthread_cond_init(&crew->turn, NULL);
-    pthread_cond_init(&crew->watch, &monotonic);
-    pthread_condattr_destroy(&monotonic);
-}
-
-/* Waits for the end of a thread. Signals interrupt it until it has noticed the end. */
-static void join_worker(struct worker *worker)
-{
-    while (pthread_tryjoin_np(worker->thread, NULL)) {
-        if (atomic_load(&worker->receiving))
-            pthread_kill(worker->thread, SIGTERM);
-        nanosleep(&(struct timespec){0, MOMENT}, NULL);
-    }
-}
-
-/* Ends the threads when the session has ended. */
-static void crew_end(struct crew *crew)
-{
-    pthread_mutex_lock(&crew->lock);
-    pthread_cond_broadcast(&crew->turn);
-    pthread_cond_broadcast(&crew->watch);
-    pthread_mutex_unlock(&crew->lock);
-    while (crew->count) {
-        struct worker *worker = &crew->workers[--crew->count];
-        join_worker(worker);
-        free(worker->request.mem);
-    }
-    pthread_cond_destroy(&crew->turn);
-    pthread_cond_destroy(&crew->watch);
-    pthread_mutex_destroy(&crew->lock);
-}
-
 /* Serves requests until the session ends; returns 0 or a negative errno. */
 static int serve_requests(struct fuse_session *session)
 {
-    struct crew crew;
-    crew_init(&crew, session);
+    struct crew crew = {.session = session, .free = true};
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_mutex_init(&crew.lock, NULL);
+    pthread_cond_init(&crew.turn, NULL);
+    pthread_cond_init(&crew.watch, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+
     pthread_mutex_lock(&crew.lock);
     add_worker(&crew);
     add_worker(&crew); /* one receives, one watches */
@@ -252,14 +208,29 @@ static int serve_requests(struct fuse_session *session)
     pthread_mutex_unlock(&crew.lock);
     while (!problem && !fuse_session_exited(session))
         sem_wait(&running.ended);
-    crew_end(&crew);
+
+    /* Wait for the ends of the threads. Signals interrupt one that receives, until it has noticed
+     * the end. */
+    pthread_mutex_lock(&crew.lock);
+    pthread_cond_broadcast(&crew.turn);
+    pthread_cond_broadcast(&crew.watch);
+    pthread_mutex_unlock(&crew.lock);
+    while (crew.count) {
+        struct worker *worker = &crew.workers[--crew.count];
+        while (pthread_tryjoin_np(worker->thread, NULL)) {
+            if (atomic_load(&worker->receiving))
+                pthread_kill(worker->thread, SIGTERM);
+            nanosleep(&(struct timespec){0, MOMENT}, NULL);
+        }
+        free(worker->request.mem);
+    }
+    pthread_cond_destroy(&crew.turn);
+    pthread_cond_destroy(&crew.watch);
+    pthread_mutex_destroy(&crew.lock);
     return problem ? problem : atomic_load(&crew.problem);
 }
 
 /* The session. */
-
-static const int ending[] = {SIGHUP, SIGINT, SIGTERM};
-enum { ENDING = sizeof ending / sizeof *ending };
 
 static void end_on_signal(int number)
 {
@@ -267,21 +238,12 @@ static void end_on_signal(int number)
     end_session();
 }
 
-static void catch_signals(struct sigaction before[ENDING])
-{
-    const struct sigaction ours = {.sa_handler = end_on_signal};
-    for (size_t i = 0; i < ENDING; i++)
-        sigaction(ending[i], &ours, &before[i]);
-}
-
-static void leave_signals(const struct sigaction before[ENDING])
-{
-    for (size_t i = 0; i < ENDING; i++)
-        sigaction(ending[i], &before[i], NULL);
-}
-
+/* Mounts, and serves requests while the signals that end the session are caught. */
 static int run_session(struct fuse_session *session, int descriptor)
 {
+    static const int ending[] = {SIGHUP, SIGINT, SIGTERM};
+    enum { ENDING = sizeof ending / sizeof *ending };
+    const struct sigaction ours = {.sa_handler = end_on_signal};
     struct sigaction before[ENDING];
     char name[32];
     snprintf(name, sizeof name, "/dev/fd/%d", descriptor);
@@ -289,9 +251,11 @@ static int run_session(struct fuse_session *session, int descriptor)
         return -EINVAL;
     running.session = session;
     sem_init(&running.ended, 0, 0);
-    catch_signals(before);
-    int problem = serve_requests(session);
-    leave_signals(before);
+    for (size_t i = 0; i < ENDING; i++)
+        sigaction(ending[i], &ours, &before[i]);
+    const int problem = serve_requests(session);
+    for (size_t i = 0; i < ENDING; i++)
+        sigaction(ending[i], &before[i], NULL);
     sem_destroy(&running.ended);
     return problem;
 }
@@ -309,8 +273,9 @@ struct bw_error *bw_mount_serve(struct bw_mount *mount, int descriptor)
         close(descriptor);
         return bw_error_no_memory();
     }
-    int problem = run_session(session, descriptor);
+    const int problem = run_session(session, descriptor);
     fuse_session_destroy(session);
-    return problem < 0 ? bw_error_from_errno(-problem, "cannot read requests from the kernel")
-                       : NULL;
+    if (problem < 0)
+        return bw_error_from_errno(-problem, "cannot read requests from the kernel");
+    return NULL;
 }
