@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Space-filling curves, and the layout of treemaps. */
-#include <stdbool.h>
-
 #include "draw/layout.h"
+
+#include <stdbool.h>
 
 /* The Hilbert curve is computed by quarters, from the largest square to the smallest: two bits of
  * the number select the quarter, and in the first and the last quarter the point is mirrored. */
@@ -66,8 +66,10 @@ static void add_row(const double *sizes, size_t count, double scale, const struc
     double at = upright ? remaining->y : remaining->x;
     for (size_t i = 0; i < count; i++) {
         const double length = depth > 0 ? sizes[i] * scale / depth : 0;
-        boxes[i] = upright ? (struct bw_box){remaining->x, at, depth, length}
-                           : (struct bw_box){at, remaining->y, length, depth};
+        if (upright)
+            boxes[i] = (struct bw_box){remaining->x, at, depth, length};
+        else
+            boxes[i] = (struct bw_box){at, remaining->y, length, depth};
         at += length;
     }
     if (upright) {
@@ -83,7 +85,8 @@ void bw_treemap_layout(const double *sizes, size_t count, struct bw_box box, str
 {
     double total = 0;
     for (size_t i = 0; i < count; i++) {
-        total += sizes[i] > 0 ? sizes[i] : 0;
+        if (sizes[i] > 0)
+            total += sizes[i];
         boxes[i] = (struct bw_box){box.x, box.y, 0, 0};
     }
     const double scale = total > 0 ? box.width * box.height / total : 0;

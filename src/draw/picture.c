@@ -101,14 +101,21 @@ static void label_subvolume(struct bw_fs *fs, uint64_t id, uint64_t bytes,
     const struct bw_subvolume *subvolume = bw_subvolume_by_id(fs, id);
     if (subvolume)
         bw_error_free(bw_subvolume_path(fs, subvolume, &path, &length));
-    bw_escape_line(&text, path ? path : "", path ? length : 0);
-    const bool cut = text.length > NAME;
-    for (text.length = cut ? NAME : text.length;
-         cut && text.length && ((unsigned char)text.data[text.length] & 0xc0) == 0x80;)
-        text.length--;
-    snprintf(label, BW_PICTURE_LABEL, "%.*s%s%sid %" PRIu64 "%s, %s", (int)text.length,
-             text.data ? text.data : "", cut ? "..." : "", path ? " (" : "", id, path ? ")" : "",
-             size_text(size, bytes));
+    if (path)
+        bw_escape_line(&text, path, length);
+    const char *dots = "";
+    if (text.length > NAME) {
+        dots = "...";
+        for (text.length = NAME;
+             text.length && ((unsigned char)text.data[text.length] & 0xc0) == 0x80;)
+            text.length--;
+    }
+    size_text(size, bytes);
+    if (path)
+        snprintf(label, BW_PICTURE_LABEL, "%.*s%s (id %" PRIu64 "), %s", (int)text.length,
+                 text.data ? text.data : "", dots, id, size);
+    else
+        snprintf(label, BW_PICTURE_LABEL, "id %" PRIu64 ", %s", id, size);
     bw_buffer_free(&text);
     free(path);
 }
@@ -127,7 +134,12 @@ static void label_owners(struct bw_picture *picture, struct bw_fs *fs)
             picture->in_legend[picture->owner_count] = true;
             picture->owners[picture->owner_count++] = owner->id;
         } else {
-            sums[is_subvolume(owner->id) ? 0 : owner->id ? 1 : 2] += owner->bytes;
+            unsigned number = 2;
+            if (is_subvolume(owner->id))
+                number = 0;
+            else if (owner->id)
+                number = 1;
+            sums[number] += owner->bytes;
         }
     }
     for (unsigned i = 0; i < sizeof rest / sizeof *rest; i++) {
@@ -145,42 +157,31 @@ static struct bw_error *note_missing(void *context, const struct bw_device_info 
     return NULL;
 }
 
-/* Labels the space without a colour: unallocated, and in pictures of the age also unused space. */
-static void label_ground(struct bw_picture *picture, uint64_t rest)
-{
-    char size[BW_SIZE_ROOM + 1];
-    if (rest)
-        snprintf(picture->unallocated, BW_PICTURE_LABEL, "%s, %s",
-                 picture->by == BW_DRAW_AGE ? "unused or unallocated" : "unallocated",
-                 size_text(size, rest));
-}
-
-/* The space that has a faint colour. */
-static void label_unused(struct bw_picture *picture, uint64_t bytes)
-{
-    char size[BW_SIZE_ROOM + 1];
-    const bool has_type = picture->by == BW_DRAW_TYPE;
-    if (!bytes || (!has_type && picture->by != BW_DRAW_OWNER))
-        return;
-    snprintf(picture->unused, BW_PICTURE_LABEL, "%sallocated, not used, %s",
-             has_type ? "faint: " : "", size_text(size, bytes));
-    picture->unused_paint.color = has_type ? 0 : SHARED;
-    picture->unused_paint.opacity = (uint8_t)(255 * (has_type ? faint : faint_without_type));
-    while (has_type && !picture->in_legend[picture->unused_paint.color])
-        picture->unused_paint.color++;
-}
-
+/* Labels the space without a colour: unallocated, and in pictures of the age also unused space;
+ * and the allocated space that is not used, which has a faint colour. */
 static void label_rest(struct bw_picture *picture)
 {
     const struct bw_space_map_info *info = picture->info;
+    char size[BW_SIZE_ROOM + 1];
     uint64_t allocated = 0, used = 0;
     for (unsigned kind = 0; kind < BW_SPACE_KINDS; kind++) {
         allocated += info->allocated[kind];
         used += info->used[kind];
     }
-    const uint64_t colored = picture->by == BW_DRAW_AGE ? used : allocated;
-    label_ground(picture, info->bytes > colored ? info->bytes - colored : 0);
-    label_unused(picture, allocated > used ? allocated - used : 0);
+    const bool is_age = picture->by == BW_DRAW_AGE, has_type = picture->by == BW_DRAW_TYPE;
+    const uint64_t colored = is_age ? used : allocated;
+    if (info->bytes > colored)
+        snprintf(picture->unallocated, BW_PICTURE_LABEL, "%s, %s",
+                 is_age ? "unused or unallocated" : "unallocated",
+                 size_text(size, info->bytes - colored));
+    if (allocated <= used || (!has_type && picture->by != BW_DRAW_OWNER))
+        return;
+    snprintf(picture->unused, BW_PICTURE_LABEL, "%sallocated, not used, %s",
+             has_type ? "faint: " : "", size_text(size, allocated - used));
+    picture->unused_paint.color = has_type ? 0 : SHARED;
+    picture->unused_paint.opacity = (uint8_t)(255 * (has_type ? faint : faint_without_type));
+    while (has_type && !picture->in_legend[picture->unused_paint.color])
+        picture->unused_paint.color++;
 }
 
 struct bw_picture bw_picture_make(struct bw_fs *fs, const struct bw_space_map *map,
@@ -201,15 +202,6 @@ struct bw_picture bw_picture_make(struct bw_fs *fs, const struct bw_space_map *m
 }
 
 /* Cells. */
-
-static unsigned main_kind(const struct bw_space_cell *cell)
-{
-    unsigned best = 0;
-    for (unsigned kind = 1; kind < BW_SPACE_KINDS; kind++)
-        if (cell->allocated[kind] > cell->allocated[best])
-            best = kind;
-    return best;
-}
 
 static unsigned owner_color(const struct bw_picture *picture, uint64_t owner)
 {
@@ -261,9 +253,13 @@ static struct bw_color mix_colors(const struct bw_space_cell *cell)
 struct bw_paint bw_picture_paint(const struct bw_picture *picture, const struct bw_space_cell *cell)
 {
     uint64_t allocated = 0;
-    for (unsigned kind = 0; kind < BW_SPACE_KINDS; kind++)
+    unsigned largest = 0;
+    for (unsigned kind = 0; kind < BW_SPACE_KINDS; kind++) {
         allocated += cell->allocated[kind];
-    struct bw_paint paint = {.color = main_kind(cell),
+        if (cell->allocated[kind] > cell->allocated[largest])
+            largest = kind;
+    }
+    struct bw_paint paint = {.color = largest,
                              .mixed = picture->by == BW_DRAW_HEATMAP && cell->bytes};
     if (paint.mixed)
         paint.mixture = mix_colors(cell);
@@ -282,8 +278,11 @@ struct bw_paint bw_picture_paint(const struct bw_picture *picture, const struct 
         opacity = cell->used ? opacity + (1 - opacity) / 2 : 0;
         break;
     case BW_DRAW_OWNER:
-        paint.color = cell->used ? owner_color(picture, cell->owner) : SHARED;
-        opacity = cell->used ? opacity : faint_without_type;
+        paint.color = SHARED;
+        if (cell->used)
+            paint.color = owner_color(picture, cell->owner);
+        else
+            opacity = faint_without_type;
         break;
     case BW_DRAW_HEATMAP:
         opacity = light_of(cell);
@@ -313,8 +312,10 @@ struct bw_color bw_picture_color(const struct bw_picture *picture, size_t area,
     const uint32_t number = bw_curve_number(picture->curve, picture->order, point);
     const struct bw_space_cell cell = bw_space_map_cell(picture->map, area, number);
     const struct bw_paint paint = bw_picture_paint(picture, &cell);
-    if (paint.mixed || !paint.opacity)
-        return paint.mixed ? paint.mixture : ground;
+    if (paint.mixed)
+        return paint.mixture;
+    if (!paint.opacity)
+        return ground;
     return bw_paint_color(paint.opacity, picture->colors[paint.color], ground);
 }
 
@@ -346,7 +347,8 @@ void bw_picture_caption(struct bw_buffer *text, const struct bw_picture *picture
         bw_buffer_format(text, "all devices");
     bw_buffer_format(text, ", %s, cells of %s", size_text(size, area->bytes),
                      size_text(cell, area->bytes / area->cell_count));
-    bw_buffer_format(text, "%s", bw_picture_is_missing(picture, number) ? ", missing" : "");
+    if (bw_picture_is_missing(picture, number))
+        bw_buffer_format(text, ", missing");
 }
 
 void bw_picture_summary(struct bw_buffer *text, const struct bw_picture *picture)

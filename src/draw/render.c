@@ -1,10 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Pictures as SVG, as pixels and PNG (by libpng), and as coloured text. */
+/*
+ * Pictures as SVG, as pixels and PNG (by libpng), and as coloured text.
+ *
+ * An area of an SVG is a square of cells, one unit each, scaled to a fixed size. Cells of the same
+ * colour and opacity are one path of horizontal lines, because an element for each cell would make
+ * files of several MiB.
+ */
+#include "draw/picture.h"
+
 #include <stdlib.h>
 
 #include "base/cleanup.h"
 #include "draw/markup.h"
-#include "draw/picture.h"
 
 enum {
     LEVELS = 16, /* of opacity */
@@ -20,16 +27,6 @@ enum {
 static unsigned gap_of(const struct bw_picture *picture)
 {
     return 12 + 12 * bw_picture_columns(picture);
-}
-
-/* Combines the colour and the opacity of a cell; opacity 0 is an empty cell. */
-static uint8_t key_of(const struct bw_picture *picture, size_t area, struct bw_point point)
-{
-    const uint32_t number = bw_curve_number(picture->curve, picture->order, point);
-    const struct bw_space_cell cell = bw_space_map_cell(picture->map, area, number);
-    const struct bw_paint paint = bw_picture_paint(picture, &cell);
-    const unsigned level = (paint.opacity + 8u) / 17;
-    return (uint8_t)(paint.color * LEVELS + (level ? level : paint.opacity != 0));
 }
 
 static void append_hex(struct bw_buffer *text, struct bw_color color)
@@ -59,6 +56,8 @@ static void append_path(struct bw_buffer *text, const struct bw_picture *picture
     bw_buffer_format(text, "\"/>\n");
 }
 
+/* Appends the cells of an area. A cell's key combines its colour and its opacity; opacity 0 is an
+ * empty cell. */
 static void append_cells(struct bw_buffer *text, const struct bw_picture *picture, size_t area)
 {
     const uint32_t side = UINT32_C(1) << picture->order;
@@ -69,42 +68,19 @@ static void append_cells(struct bw_buffer *text, const struct bw_picture *pictur
         return;
     }
     for (uint32_t i = 0; i < side * side; i++) {
-        keys[i] = key_of(picture, area, (struct bw_point){i % side, i / side});
+        const struct bw_point point = {i % side, i / side};
+        const struct bw_space_cell cell = bw_space_map_cell(
+            picture->map, area, bw_curve_number(picture->curve, picture->order, point));
+        const struct bw_paint paint = bw_picture_paint(picture, &cell);
+        unsigned level = (paint.opacity + 8u) / 17;
+        if (!level && paint.opacity)
+            level = 1;
+        keys[i] = (uint8_t)(paint.color * LEVELS + level);
         present[keys[i]] = true;
     }
     for (unsigned key = 0; key < sizeof present; key++)
         if (present[key] && key % LEVELS)
             append_path(text, picture, keys, (uint8_t)key);
-}
-
-/* Diagonal lines over a missing device. */
-static void append_hatching(struct bw_buffer *text, unsigned side)
-{
-    const unsigned lines = 16;
-    bw_buffer_format(text, "<path fill=\"none\" stroke=\"#8a8f98\" stroke-width=\"%.3g\" d=\"",
-                     side / (lines * 4.0));
-    for (unsigned i = 1; i < 2 * lines; i++) {
-        const unsigned at = i * side / lines;
-        const unsigned from = at > side ? at - side : 0, to = at < side ? at : side;
-        bw_buffer_format(text, "M%u %uL%u %u", from, to, to, from);
-    }
-    bw_buffer_format(text, "\"/>\n");
-}
-
-/* Appends the caption, in letters small enough that it is not wider than the area. */
-static void append_area_caption(struct bw_buffer *text, const struct bw_picture *picture,
-                                size_t area)
-{
-    struct bw_buffer BW_AUTO_BUFFER caption = {0};
-    bw_picture_caption(&caption, picture, area);
-    text->failed |= caption.failed;
-    /* a letter is about 0.6 of its height wide */
-    const unsigned gap = gap_of(picture), length = (unsigned)caption.length + 1;
-    const unsigned widest = SIDE * 10 / (6 * length);
-    bw_buffer_format(text, "<text y=\"%u\" font-size=\"%u\">", SIDE + gap * 2 / 3,
-                     gap / 2 < widest ? gap / 2 : widest);
-    bw_buffer_append(text, caption.data, caption.length);
-    bw_buffer_format(text, "</text>");
 }
 
 static void append_area(struct bw_buffer *text, const struct bw_picture *picture, size_t area,
@@ -120,142 +96,119 @@ static void append_area(struct bw_buffer *text, const struct bw_picture *picture
                      (double)SIDE / side);
     append_cells(text, picture, area);
     bw_buffer_format(text, "</g>");
-    if (bw_picture_is_missing(picture, area))
-        append_hatching(text, SIDE);
-    append_area_caption(text, picture, area);
-    bw_buffer_format(text, "</g>\n");
+    if (bw_picture_is_missing(picture, area)) { /* diagonal lines */
+        const unsigned lines = 16;
+        bw_buffer_format(text, "<path fill=\"none\" stroke=\"#8a8f98\" stroke-width=\"%.3g\" d=\"",
+                         SIDE / (lines * 4.0));
+        for (unsigned i = 1; i < 2 * lines; i++) {
+            const unsigned at = i * SIDE / lines;
+            const unsigned from = at > SIDE ? at - SIDE : 0, to = at < SIDE ? at : SIDE;
+            bw_buffer_format(text, "M%u %uL%u %u", from, to, to, from);
+        }
+        bw_buffer_format(text, "\"/>\n");
+    }
+
+    /* The caption has letters small enough that it is not wider than the area. A letter is about
+     * 0.6 of its height wide. */
+    struct bw_buffer BW_AUTO_BUFFER caption = {0};
+    bw_picture_caption(&caption, picture, area);
+    text->failed |= caption.failed;
+    const unsigned gap = gap_of(picture), length = (unsigned)caption.length + 1;
+    const unsigned widest = SIDE * 10 / (6 * length);
+    bw_buffer_format(text, "<text y=\"%u\" font-size=\"%u\">", SIDE + gap * 2 / 3,
+                     gap / 2 < widest ? gap / 2 : widest);
+    bw_buffer_append(text, caption.data, caption.length);
+    bw_buffer_format(text, "</text></g>\n");
 }
 
-static unsigned legend_lines(const struct bw_picture *picture)
+/* Legends. */
+
+enum swatch { SWATCH_COLOR, SWATCH_UNUSED, SWATCH_GROUND, SWATCH_MISSING };
+
+struct legend_item {
+    enum swatch swatch;
+    struct bw_color color; /* of SWATCH_COLOR */
+    const char *label;
+};
+
+/* The next item of the legend, at or after `*position`, which begins with 0; false after the last.
+ */
+static bool next_item(const struct bw_picture *picture, size_t *position, struct legend_item *item)
 {
-    unsigned lines = 0;
-    for (unsigned i = 0; i < picture->color_count; i++)
-        lines += picture->in_legend[i];
-    return lines + (*picture->unused != '\0') + (*picture->unallocated != '\0') +
-           (picture->missing_count != 0);
+    const char *const missing = picture->missing_count ? "crossed out: a missing device" : "";
+    const struct legend_item others[] = {{SWATCH_UNUSED, {0}, picture->unused},
+                                         {SWATCH_GROUND, {0}, picture->unallocated},
+                                         {SWATCH_MISSING, {0}, missing}};
+    const size_t colors = picture->color_count, end = colors + sizeof others / sizeof *others;
+    while (*position < end) {
+        const size_t i = (*position)++;
+        if (i < colors && picture->in_legend[i]) {
+            *item = (struct legend_item){SWATCH_COLOR, picture->colors[i], picture->labels[i]};
+            return true;
+        }
+        if (i >= colors && *others[i - colors].label) {
+            *item = others[i - colors];
+            return true;
+        }
+    }
+    return false;
 }
 
-static void append_swatch(struct bw_buffer *text, struct bw_color color, unsigned top)
+static void append_swatch(struct bw_buffer *text, const struct bw_picture *picture,
+                          const struct legend_item *item, unsigned top)
 {
-    bw_buffer_format(text, "<rect y=\"%u\" width=\"%d\" height=\"%d\" rx=\"2\" fill=\"", top,
-                     SWATCH, SWATCH);
-    append_hex(text, color);
-    bw_buffer_format(text, "\" stroke=\"#8a8f98\" stroke-width=\".5\"/>");
-}
-
-static const char missing_label[] = "crossed out: a missing device";
-
-/* The swatch of unallocated space. */
-static void append_ground_swatch(struct bw_buffer *text, unsigned top)
-{
+    if (item->swatch == SWATCH_COLOR) {
+        bw_buffer_format(text, "<rect y=\"%u\" width=\"%d\" height=\"%d\" rx=\"2\" fill=\"", top,
+                         SWATCH, SWATCH);
+        append_hex(text, item->color);
+        bw_buffer_format(text, "\" stroke=\"#8a8f98\" stroke-width=\".5\"/>");
+        return;
+    }
     bw_buffer_format(text,
                      "<rect class=\"ground\" y=\"%u\" width=\"%d\" height=\"%d\" rx=\"2\" "
                      "stroke=\"#8a8f98\" stroke-width=\".5\"/>",
                      top, SWATCH, SWATCH);
+    if (item->swatch == SWATCH_UNUSED) {
+        bw_buffer_format(text,
+                         "<rect y=\"%u\" width=\"%d\" height=\"%d\" rx=\"2\" "
+                         "opacity=\".%03u\" fill=\"",
+                         top, SWATCH, SWATCH, picture->unused_paint.opacity * 1000u / 255);
+        append_hex(text, picture->colors[picture->unused_paint.color]);
+        bw_buffer_format(text, "\"/>");
+    } else if (item->swatch == SWATCH_MISSING) {
+        bw_buffer_format(text, "<path stroke=\"#8a8f98\" d=\"M0 %uL%d %uM0 %uL%d %u\"/>",
+                         top + SWATCH / 2, SWATCH / 2, top, top + SWATCH, SWATCH, top);
+    }
 }
 
-/* The swatch of allocated space that is not used: its paint on the background. */
-static void append_unused_swatch(struct bw_buffer *text, const struct bw_picture *picture,
-                                 unsigned top)
-{
-    append_ground_swatch(text, top);
-    bw_buffer_format(text,
-                     "<rect y=\"%u\" width=\"%d\" height=\"%d\" rx=\"2\" opacity=\".%03u\" fill=\"",
-                     top, SWATCH, SWATCH, picture->unused_paint.opacity * 1000u / 255);
-    append_hex(text, picture->colors[picture->unused_paint.color]);
-    bw_buffer_format(text, "\"/>");
-}
-
-/* The swatch of a missing device. */
-static void append_missing_swatch(struct bw_buffer *text, unsigned top)
-{
-    append_ground_swatch(text, top);
-    bw_buffer_format(text, "<path stroke=\"#8a8f98\" d=\"M0 %uL%d %uM0 %uL%d %u\"/>",
-                     top + SWATCH / 2, SWATCH / 2, top, top + SWATCH, SWATCH, top);
-}
-
-static void append_svg_label(struct bw_buffer *text, const char *label, unsigned top)
-{
-    bw_buffer_format(text, "<text x=\"%d\" y=\"%u\" font-size=\"13\">", SWATCH + 8,
-                     top + SWATCH - 2);
-    bw_markup_text(text, label, strlen(label));
-    bw_buffer_format(text, "</text>\n");
-}
-
+/* The legend of a standalone document, below the areas. */
 static void append_svg_legend(struct bw_buffer *text, const struct bw_picture *picture,
                               unsigned top)
 {
-    for (unsigned i = 0; i < picture->color_count; i++) {
-        if (!picture->in_legend[i])
-            continue;
-        append_swatch(text, picture->colors[i], top);
-        append_svg_label(text, picture->labels[i], top);
-        top += LINE;
-    }
-    if (*picture->unused) {
-        append_unused_swatch(text, picture, top);
-        append_svg_label(text, picture->unused, top);
-        top += LINE;
-    }
-    if (*picture->unallocated) {
-        append_ground_swatch(text, top);
-        append_svg_label(text, picture->unallocated, top);
-        top += LINE;
-    }
-    if (picture->missing_count) {
-        append_missing_swatch(text, top);
-        append_svg_label(text, missing_label, top);
+    struct legend_item item;
+    for (size_t position = 0; next_item(picture, &position, &item); top += LINE) {
+        append_swatch(text, picture, &item, top);
+        bw_buffer_format(text, "<text x=\"%d\" y=\"%u\" font-size=\"13\">", SWATCH + 8,
+                         top + SWATCH - 2);
+        bw_markup_text(text, item.label, strlen(item.label));
+        bw_buffer_format(text, "</text>\n");
     }
 }
 
-static void begin_item(struct bw_buffer *text)
-{
-    bw_buffer_format(text, "<li><svg viewBox=\"0 0 %d %d\" aria-hidden=\"true\">", SWATCH, SWATCH);
-}
-
-static void end_item(struct bw_buffer *text, const char *label)
-{
-    bw_buffer_format(text, "</svg>");
-    bw_markup_text(text, label, strlen(label));
-    bw_buffer_format(text, "</li>\n");
-}
-
-/* A legend for a page: next to the picture or below it, depending on the width. */
+/* The legend of a picture in a page: next to it or below it, depending on the width. */
 static void append_legend_list(struct bw_buffer *text, const struct bw_picture *picture)
 {
+    struct legend_item item;
     bw_buffer_format(text, "<ul class=\"legend\">\n");
-    for (unsigned i = 0; i < picture->color_count; i++) {
-        if (!picture->in_legend[i])
-            continue;
-        begin_item(text);
-        append_swatch(text, picture->colors[i], 0);
-        end_item(text, picture->labels[i]);
-    }
-    if (*picture->unused) {
-        begin_item(text);
-        append_unused_swatch(text, picture, 0);
-        end_item(text, picture->unused);
-    }
-    if (*picture->unallocated) {
-        begin_item(text);
-        append_ground_swatch(text, 0);
-        end_item(text, picture->unallocated);
-    }
-    if (picture->missing_count) {
-        begin_item(text);
-        append_missing_swatch(text, 0);
-        end_item(text, missing_label);
+    for (size_t position = 0; next_item(picture, &position, &item);) {
+        bw_buffer_format(text, "<li><svg viewBox=\"0 0 %d %d\" aria-hidden=\"true\">", SWATCH,
+                         SWATCH);
+        append_swatch(text, picture, &item, 0);
+        bw_buffer_format(text, "</svg>");
+        bw_markup_text(text, item.label, strlen(item.label));
+        bw_buffer_format(text, "</li>\n");
     }
     bw_buffer_format(text, "</ul>\n");
-}
-
-/* Only for a standalone document; a page has one style for all pictures. */
-static void append_style(struct bw_buffer *text)
-{
-    bw_buffer_format(
-        text, "<style>svg{background:#fff;color:#1f2328}text{font-family:system-ui,sans-serif;"
-              "fill:currentColor}.ground{fill:#e8ebef}@media(prefers-color-scheme:dark){"
-              "svg{background:#0d1117;color:#e6edf3}.ground{fill:#1c2128}}</style>\n");
 }
 
 static void append_head(struct bw_buffer *text, const struct bw_picture *picture, bool standalone,
@@ -272,8 +225,10 @@ static void append_head(struct bw_buffer *text, const struct bw_picture *picture
     const unsigned rows = ((unsigned)picture->info->area_count + columns - 1) / columns;
     const unsigned margin = standalone ? MARGIN : 0, gap = gap_of(picture);
     const unsigned width = columns * (SIDE + gap) - gap;
-    const unsigned height =
-        ABOVE + rows * (SIDE + gap) + (standalone ? legend_lines(picture) * LINE : 0);
+    unsigned height = ABOVE + rows * (SIDE + gap);
+    struct legend_item item;
+    for (size_t position = 0; standalone && next_item(picture, &position, &item);)
+        height += LINE;
     bw_buffer_format(text,
                      "<svg%s viewBox=\"%d %d %u %u\" role=\"img\" "
                      "aria-labelledby=\"%s-title %s-desc\">\n<title id=\"%s-title\">%s"
@@ -294,8 +249,11 @@ void bw_picture_svg(struct bw_buffer *text, const struct bw_picture *picture, bo
     const unsigned count = (unsigned)picture->info->area_count;
     const unsigned gap = gap_of(picture);
     append_head(text, picture, standalone, name);
-    if (standalone)
-        append_style(text);
+    if (standalone) /* a page has one style for all pictures */
+        bw_buffer_format(
+            text, "<style>svg{background:#fff;color:#1f2328}text{font-family:system-ui,sans-serif;"
+                  "fill:currentColor}.ground{fill:#e8ebef}@media(prefers-color-scheme:dark){"
+                  "svg{background:#0d1117;color:#e6edf3}.ground{fill:#1c2128}}</style>\n");
     for (unsigned area = 0; area < count; area++)
         append_area(text, picture, area, area % columns * (SIDE + gap),
                     area / columns * (SIDE + gap));
@@ -350,23 +308,19 @@ static void set_pixel(const struct bw_raster *raster, uint32_t x, uint32_t y, st
     pixel[2] = color.blue;
 }
 
-/* Fills a square of pixels, which is one cell. */
-static void set_square(const struct bw_raster *raster, uint32_t left, uint32_t top, uint32_t side,
-                       struct bw_color color)
-{
-    for (uint32_t y = top; y < top + side; y++)
-        for (uint32_t x = left; x < left + side; x++)
-            set_pixel(raster, x, y, color);
-}
-
 static void draw_area(const struct bw_picture *picture, const struct bw_raster *raster, size_t area,
                       uint32_t left, uint32_t top, uint32_t scale)
 {
     const uint32_t side = UINT32_C(1) << picture->order;
-    for (uint32_t y = 0; y < side; y++)
-        for (uint32_t x = 0; x < side; x++)
-            set_square(raster, left + x * scale, top + y * scale, scale,
-                       bw_picture_color(picture, area, (struct bw_point){x, y}, dark));
+    for (uint32_t i = 0; i < side * side; i++) {
+        /* a cell is a square of pixels */
+        const struct bw_point cell = {i % side, i / side};
+        const struct bw_color color = bw_picture_color(picture, area, cell, dark);
+        const uint32_t x = left + cell.x * scale, y = top + cell.y * scale;
+        for (uint32_t row = y; row < y + scale; row++)
+            for (uint32_t column = x; column < x + scale; column++)
+                set_pixel(raster, column, row, color);
+    }
 }
 
 struct bw_error *bw_picture_raster(const struct bw_picture *picture, unsigned size,
@@ -399,22 +353,19 @@ struct bw_error *bw_picture_raster(const struct bw_picture *picture, unsigned si
 
 static const struct bw_color ground = {0x1c, 0x21, 0x28};
 
-/* The nearest colour of the 256-colour palette's cube. */
-static unsigned cube_color(struct bw_color color)
-{
-    return 16 + 36 * ((color.red * 5u + 127) / 255) + 6 * ((color.green * 5u + 127) / 255) +
-           (color.blue * 5u + 127) / 255;
-}
-
-/* `what` is 38 for the foreground, 48 for the background. */
+/* Sets a colour; `attribute` is 38 for the foreground, 48 for the background. */
 static void append_color(struct bw_buffer *text, enum bw_terminal_colors colors, unsigned attribute,
                          struct bw_color color)
 {
-    if (colors == BW_TERMINAL_TRUE)
+    if (colors == BW_TERMINAL_TRUE) {
         bw_buffer_format(text, "\033[%u;2;%u;%u;%um", attribute, color.red, color.green,
                          color.blue);
-    else
-        bw_buffer_format(text, "\033[%u;5;%um", attribute, cube_color(color));
+        return;
+    }
+    /* the nearest colour of the 256-colour palette's cube */
+    const unsigned red = (color.red * 5u + 127) / 255, green = (color.green * 5u + 127) / 255,
+                   blue = (color.blue * 5u + 127) / 255;
+    bw_buffer_format(text, "\033[%u;5;%um", attribute, 16 + 36 * red + 6 * green + blue);
 }
 
 static bool is_same_color(struct bw_color a, struct bw_color b)
@@ -431,9 +382,9 @@ static void append_colored(struct bw_buffer *text, const struct bw_picture *pict
         for (uint32_t x = 0; x < side; x++) {
             const struct bw_color first =
                 bw_picture_color(picture, area, (struct bw_point){x, y}, ground);
-            const struct bw_color second =
-                y + 1 < side ? bw_picture_color(picture, area, (struct bw_point){x, y + 1}, ground)
-                             : first;
+            struct bw_color second = first;
+            if (y + 1 < side)
+                second = bw_picture_color(picture, area, (struct bw_point){x, y + 1}, ground);
             if (!x || !is_same_color(first, above))
                 append_color(text, colors, 38, first);
             if (!x || !is_same_color(second, below))

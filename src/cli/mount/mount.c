@@ -52,7 +52,7 @@ struct mount_run {
     int channel;     /* to the process that mounts (mount_process.h); -1: it was not started */
     int ready;       /* with --background: pipe to the first process, which waits for the mount;
                       * otherwise -1 */
-    int nowhere;     /* with --background: /dev/null */
+    int nowhere;     /* with --background: the null device */
 };
 
 /* Reports to the first process that the mount is ready. If stderr is a file, messages are still
@@ -63,8 +63,10 @@ static void report_ready(const struct mount_run *run)
     const bool has_file = fstat(STDERR_FILENO, &status) == 0 && S_ISREG(status.st_mode);
     if (run->ready < 0)
         return;
-    for (int stream = STDIN_FILENO; stream <= (has_file ? STDOUT_FILENO : STDERR_FILENO); stream++)
-        dup2(run->nowhere, stream);
+    dup2(run->nowhere, STDIN_FILENO);
+    dup2(run->nowhere, STDOUT_FILENO);
+    if (!has_file)
+        dup2(run->nowhere, STDERR_FILENO);
     if (chdir("/") || write(run->ready, "", 1) != 1) /* the first process has ended */
         cmd_note(run->common, bw_error_no_memory());
     close(run->ready);
@@ -131,7 +133,9 @@ static int run_mount(struct mount_run *run)
     if (!status) {
         struct bw_error *error = mount_and_serve(run, session.fs);
         bw_used_map_close(run->options.used);
-        status = cmd_end(&common, &session, NULL, error ? cmd_fail(&common, error) : STATUS_OK);
+        if (error)
+            status = cmd_fail(&common, error);
+        status = cmd_end(&common, &session, NULL, status);
     }
     if (run->channel >= 0)
         mount_process_end(run->channel);

@@ -121,9 +121,12 @@ struct bw_error *mount_process_start(const char *directory, const char *options,
 struct bw_error *mount_process_mount(int channel, const char *directory, int *descriptor)
 {
     const char order = MOUNT;
-    *descriptor = write(channel, &order, 1) == 1 ? receive_descriptor(channel) : -1;
-    return *descriptor >= 0 ? NULL
-                            : bw_error_create(BW_ERROR_SYSTEM, "cannot mount on %s", directory);
+    *descriptor = -1;
+    if (write(channel, &order, 1) == 1)
+        *descriptor = receive_descriptor(channel);
+    if (*descriptor < 0)
+        return bw_error_create(BW_ERROR_SYSTEM, "cannot mount on %s", directory);
+    return NULL;
 }
 
 void mount_process_end(int channel)

@@ -24,21 +24,6 @@ enum {
     SHOWN_FAULTS = 5,
 };
 
-static bool begins_with(const char *word, const char *prefix)
-{
-    return strncmp(word, prefix, strlen(prefix)) == 0;
-}
-
-static enum report_loss loss_of(const struct bw_findinginfo *finding)
-{
-    const char *word = finding->code;
-    if (begins_with(word, "data-"))
-        return REPORT_LOST_DATA;
-    if (begins_with(word, "block-"))
-        return REPORT_LOST_METADATA;
-    return REPORT_CONTRADICTION;
-}
-
 /* Returns the file, which is added if it is new; NULL if there are too many, or without memory. */
 static struct report_file *find_file(struct report_affected *affected, const struct bw_bytes *path)
 {
@@ -83,6 +68,7 @@ static void add_fault(struct report_affected *affected, const struct bw_findingi
 
 void report_add_affected(struct report_affected *affected, const struct bw_findinginfo *finding)
 {
+    const char *word = finding->code;
     const bool is_error =
         strcmp(finding->severity, bw_finding_severity_name(BW_FINDING_ERROR)) == 0;
     if (!is_error || finding->repairable)
@@ -93,7 +79,12 @@ void report_add_affected(struct report_affected *affected, const struct bw_findi
             affected->more = true;
             continue;
         }
-        file->losses |= loss_of(finding);
+        if (strncmp(word, "data-", strlen("data-")) == 0)
+            file->losses |= REPORT_LOST_DATA;
+        else if (strncmp(word, "block-", strlen("block-")) == 0)
+            file->losses |= REPORT_LOST_METADATA;
+        else
+            file->losses |= REPORT_CONTRADICTION;
         /* each bad copy of the same bytes is a finding */
         const bool is_first = finding->mirror == BW_ABSENT || finding->mirror <= 1;
         if (finding->file_length != BW_ABSENT && is_first)
@@ -125,10 +116,12 @@ static void append_files(struct bw_buffer *page, const struct report_affected *a
         const char *before = ": ";
         if (file->losses & REPORT_LOST_DATA) {
             bw_buffer_format(page, "%s", before);
-            if (file->bytes)
+            if (file->bytes) {
                 report_size(page, file->bytes);
-            bw_buffer_format(page, "%s contents cannot be read",
-                             file->bytes ? " of the" : "parts of");
+                bw_buffer_format(page, " of the contents cannot be read");
+            } else {
+                bw_buffer_format(page, "parts of contents cannot be read");
+            }
             before = "; ";
         }
         if (file->losses & REPORT_LOST_METADATA) {
@@ -167,9 +160,8 @@ static void append_faults(struct bw_buffer *page, const struct report_affected *
 {
     if (!affected->fault_count)
         return;
-    bw_buffer_format(page, "<p>%s</p>\n<ul>\n",
-                     affected->files.count ? "Other errors name no files:"
-                                           : "The errors that the check found name no files:");
+    const char *which = affected->files.count ? "Other errors" : "The errors that the check found";
+    bw_buffer_format(page, "<p>%s name no files:</p>\n<ul>\n", which);
     for (size_t i = 0; i < affected->fault_count && i < SHOWN_FAULTS && !affected->texts.failed;
          i++) {
         const struct report_fault *fault = &affected->faults[i];
@@ -199,38 +191,6 @@ static void append_command(const struct report_page *report, struct bw_buffer *p
     bw_buffer_format(page, "%s</code> %s</li>\n", end, purpose);
 }
 
-static void append_next(const struct report_page *report, struct bw_buffer *page)
-{
-    const unsigned check = report->settings->check;
-    const bool lost = report->affected.files.count || report->affected.fault_count;
-    bw_buffer_format(page, "<p>Next:</p>\n<ul>\n");
-    if (check != REPORT_CHECK_DATA)
-        append_command(report, page, "check --data", "",
-                       check == REPORT_CHECK_FULL ? "also verifies the contents of all files"
-                                                  : "names all affected files");
-    if (lost || check == REPORT_CHECK_NONE || check == REPORT_CHECK_QUICK)
-        append_command(report, page, "extract -C FOLDER", "",
-                       "copies all readable files, and names the others");
-    if (report->affected.files.count)
-        append_command(report, page, "versions", " PATH", "lists older versions of a file");
-    bw_buffer_format(page, "</ul>\n");
-}
-
-/* A sentence about errors that a mounted file system repairs. */
-static void append_repairable(struct bw_buffer *page, const struct bw_check_summary *summary)
-{
-    if (!summary || !summary->repairable)
-        return;
-    bw_buffer_format(page,
-                     "<p>%s%" PRIu64 " error%s can be repaired, because another copy or parity is "
-                     "good. <code>btrfs scrub start</code> on the mounted file system writes the "
-                     "bad copies again.</p>\n",
-                     summary->repairable == summary->totals[BW_FINDING_ERROR]
-                         ? "Nothing that was checked is lost: "
-                         : "",
-                     summary->repairable, bw_plural(summary->repairable));
-}
-
 void report_append_affected(const struct report_page *report, struct bw_buffer *page)
 {
     const struct report_affected *affected = &report->affected;
@@ -253,7 +213,32 @@ void report_append_affected(const struct report_page *report, struct bw_buffer *
                                "not known; a complete check names them.</p>\n");
     }
     append_faults(page, affected);
-    append_repairable(page, report->summary);
-    append_next(report, page);
+
+    /* Errors that a mounted file system repairs. */
+    const struct bw_check_summary *summary = report->summary;
+    if (summary && summary->repairable) {
+        const bool is_all = summary->repairable == summary->totals[BW_FINDING_ERROR];
+        bw_buffer_format(
+            page,
+            "<p>%s%" PRIu64 " error%s can be repaired, because another copy or parity "
+            "is good. <code>btrfs scrub start</code> on the mounted file system writes "
+            "the bad copies again.</p>\n",
+            is_all ? "Nothing that was checked is lost: " : "", summary->repairable,
+            bw_plural(summary->repairable));
+    }
+
+    const unsigned check = report->settings->check;
+    const bool is_lost = affected->files.count || affected->fault_count;
+    bw_buffer_format(page, "<p>Next:</p>\n<ul>\n");
+    if (check == REPORT_CHECK_FULL)
+        append_command(report, page, "check --data", "", "also verifies the contents of all files");
+    else if (check != REPORT_CHECK_DATA)
+        append_command(report, page, "check --data", "", "names all affected files");
+    if (is_lost || check == REPORT_CHECK_NONE || check == REPORT_CHECK_QUICK)
+        append_command(report, page, "extract -C FOLDER", "",
+                       "copies all readable files, and names the others");
+    if (affected->files.count)
+        append_command(report, page, "versions", " PATH", "lists older versions of a file");
+    bw_buffer_format(page, "</ul>\n");
     report_section_end(page);
 }

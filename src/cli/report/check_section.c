@@ -67,11 +67,12 @@ static void append_result(struct report_page *report)
                      " warning%s; %" PRIu64 " tree block%s checked.</p>\n",
                      class, verdict, errors, bw_plural(errors), warnings, bw_plural(warnings),
                      summary->blocks, summary->blocks == 1 ? " was" : "s were");
-    if (!sound)
+    if (!sound) {
+        const char *end = summary->finished ? "" : ", and was not completed";
         bw_fs_report(report->session.fs, BW_DAMAGE,
                      bw_error_create(BW_ERROR_CORRUPT, "the check found %" PRIu64 " error%s%s",
-                                     errors, bw_plural(errors),
-                                     summary->finished ? "" : ", and was not completed"));
+                                     errors, bw_plural(errors), end));
+    }
     const char *extent = "All metadata were checked, every copy of them. Data were not read.";
     if (report->settings->check == REPORT_CHECK_QUICK)
         extent =

@@ -3,6 +3,8 @@
  * The treemap of the report. Directories are visited after their contents; until then,
  * subdirectories and large files wait in lists for each depth. The largest are drawn.
  */
+#include "cli/report/report.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -13,7 +15,6 @@
 #include "base/vector.h"
 #include "btrfs-walk/space.h"
 #include "cli/common/monitor.h"
-#include "cli/report/report.h"
 #include "draw/layout.h"
 #include "draw/markup.h"
 
@@ -84,10 +85,9 @@ static struct bw_error *append_folder(struct folders *all, const struct bw_du_en
                                       struct folder folder)
 {
     set_name(all, &folder, entry);
-    if (folder_list_reserve(&all->folders, 1) || all->names.failed || all->folders.count >= NONE)
+    if (all->names.failed || all->folders.count >= NONE)
         return bw_error_no_memory();
-    all->folders.items[all->folders.count++] = folder;
-    return NULL;
+    return folder_list_push(&all->folders, folder);
 }
 
 /* If a list is full, the file replaces the smallest one that is smaller. */
@@ -156,8 +156,10 @@ static struct bw_error *add_entry(void *context, const struct bw_du_entry *entry
 static void append_name(struct folders *all, const struct folder *folder, size_t letters)
 {
     struct bw_buffer BW_AUTO_BUFFER text = {0};
-    bw_escape_line(&text, folder->name_length ? all->names.data + folder->name : "/",
-                   folder->name_length ? folder->name_length : 1);
+    if (folder->name_length)
+        bw_escape_line(&text, all->names.data + folder->name, folder->name_length);
+    else
+        bw_escape_line(&text, "/", 1);
     const uint8_t *bytes = (const uint8_t *)text.data;
     size_t end = 0;
     while (end < text.length && letters-- > 1)
@@ -206,23 +208,6 @@ static void append_box(struct folders *all, const struct folder *folder, const s
     bw_buffer_format(page, "</g>\n");
 }
 
-/* Selects the largest children, in descending order. */
-static size_t choose_children(const struct folders *all, const struct folder *folder,
-                              uint32_t chosen[CHILDREN])
-{
-    size_t count = 0;
-    for (uint32_t i = folder->child; i != NONE; i = all->folders.items[i].next) {
-        size_t at = count;
-        for (; at && all->folders.items[chosen[at - 1]].bytes < all->folders.items[i].bytes; at--)
-            if (at < CHILDREN)
-                chosen[at] = chosen[at - 1];
-        if (at < CHILDREN)
-            chosen[at] = i;
-        count += count < CHILDREN;
-    }
-    return count;
-}
-
 /* Draws a file, or a directory and its children. The space of the other children remains empty,
  * after those drawn. */
 static void draw_folder(struct folders *all, const struct folder *folder, struct bw_box box,
@@ -237,17 +222,31 @@ static void draw_folder(struct folders *all, const struct folder *folder, struct
     append_box(all, folder, &box, color, depth);
     if (folder->is_file || box.width < 3 * HEADING || box.height < 2 * HEADING)
         return;
-    const size_t count = choose_children(all, folder, chosen);
+
+    /* The largest children, in descending order. */
+    const struct folder *items = all->folders.items;
+    size_t count = 0;
+    for (uint32_t i = folder->child; i != NONE; i = items[i].next) {
+        size_t at = count;
+        for (; at && items[chosen[at - 1]].bytes < items[i].bytes; at--)
+            if (at < CHILDREN)
+                chosen[at] = chosen[at - 1];
+        if (at < CHILDREN)
+            chosen[at] = i;
+        count += count < CHILDREN;
+    }
     double rest = (double)folder->bytes;
     for (size_t i = 0; i < count; i++)
-        rest -= sizes[i] = (double)all->folders.items[chosen[i]].bytes;
+        rest -= sizes[i] = (double)items[chosen[i]].bytes;
     sizes[count] = rest;
     const struct bw_box inside = {box.x + BORDER, box.y + HEADING, box.width - 2 * BORDER,
                                   box.height - HEADING - BORDER};
     bw_treemap_layout(sizes, count + 1, inside, boxes);
-    for (size_t i = 0; i < count; i++)
-        draw_folder(all, &all->folders.items[chosen[i]], boxes[i],
-                    depth ? color : colors[i % (sizeof colors / sizeof *colors)], depth + 1);
+    for (size_t i = 0; i < count; i++) {
+        if (!depth)
+            color = colors[i % (sizeof colors / sizeof *colors)];
+        draw_folder(all, &items[chosen[i]], boxes[i], color, depth + 1);
+    }
 }
 
 struct bw_error *report_folders(struct report_page *report)

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Pieces of HTML: sections, tables, lists. These functions escape all text. */
+#include "cli/report/report.h"
+
 #include <inttypes.h>
 
 #include "base/human.h"
 #include "btrfs-walk/record.h"
-#include "cli/report/report.h"
 #include "draw/markup.h"
 
 void report_section(struct bw_buffer *page, const char *id, const char *heading)
@@ -40,40 +41,29 @@ static const struct bw_member *member_of(const struct cmd_format_plan *plan, uns
     return &record->members[bw_record_member(record, name, strcspn(name, ","))];
 }
 
-/* Whether a column is aligned to the right. */
-static bool is_number(const struct bw_member *member)
-{
-    return (member->type == BW_TYPE_U64 || member->type == BW_TYPE_I64) &&
-           member->format != BW_FORMAT_TIME;
-}
-
-/* Appends a cell; a date without fractions of a second. */
-static void append_cell(struct bw_buffer *page, const struct bw_member *member, const char *cell,
-                        size_t length)
-{
-    const char *clock = member->format == BW_FORMAT_TIME ? memchr(cell, 'T', length) : NULL;
-    const size_t seconds = strlen("T12:34:56");
-    if (clock && (size_t)(cell + length - clock) > seconds && clock[seconds] == '.') {
-        bw_markup_text(page, cell, (size_t)(clock - cell));
-        bw_buffer_format(page, " ");
-        bw_markup_text(page, clock + 1, seconds - 1);
-        bw_buffer_format(page, " UTC");
-    } else {
-        bw_markup_text(page, cell, length);
-    }
-}
-
 static void append_row(struct bw_buffer *page, const struct cmd_format_plan *plan, const char *line,
                        size_t length, bool heading)
 {
     const char *const tag = heading ? "th" : "td";
+    const size_t seconds = strlen("T12:34:56");
     bw_buffer_format(page, "<tr>");
     for (unsigned column = 0;; column++) {
         const char *end = memchr(line, '\t', length);
         const size_t cell = end ? (size_t)(end - line) : length;
         const struct bw_member *member = member_of(plan, column);
-        bw_buffer_format(page, "<%s%s>", tag, is_number(member) ? " class=\"n\"" : "");
-        append_cell(page, member, line, cell);
+        const bool is_time = member->format == BW_FORMAT_TIME;
+        const bool is_integer = member->type == BW_TYPE_U64 || member->type == BW_TYPE_I64;
+        bw_buffer_format(page, "<%s%s>", tag, is_integer && !is_time ? " class=\"n\"" : "");
+        /* a date is shown without fractions of a second */
+        const char *clock = is_time ? memchr(line, 'T', cell) : NULL;
+        if (clock && (size_t)(line + cell - clock) > seconds && clock[seconds] == '.') {
+            bw_markup_text(page, line, (size_t)(clock - line));
+            bw_buffer_format(page, " ");
+            bw_markup_text(page, clock + 1, seconds - 1);
+            bw_buffer_format(page, " UTC");
+        } else {
+            bw_markup_text(page, line, cell);
+        }
         bw_buffer_format(page, "</%s>", tag);
         if (!end)
             break;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Sections of the report: the overview, the pictures, and the output of other commands. */
+#include "cli/report/report.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
 
 #include "base/cleanup.h"
 #include "btrfs-walk/space.h"
-#include "cli/report/report.h"
 #include "draw/markup.h"
 #include "draw/picture.h"
 
