@@ -102,7 +102,8 @@ static void append_area(struct bw_buffer *text, const struct bw_picture *picture
                          SIDE / (lines * 4.0));
         for (unsigned i = 1; i < 2 * lines; i++) {
             const unsigned at = i * SIDE / lines;
-            const unsigned from = at > SIDE ? at - SIDE : 0, to = at < SIDE ? at : SIDE;
+            const unsigned from = at > SIDE ? at - SIDE : 0;
+            const unsigned to = at < SIDE ? at : SIDE;
             bw_buffer_format(text, "M%u %uL%u %u", from, to, to, from);
         }
         bw_buffer_format(text, "\"/>\n");
@@ -181,36 +182,6 @@ static void append_swatch(struct bw_buffer *text, const struct bw_picture *pictu
     }
 }
 
-/* The legend of a standalone document, below the areas. */
-static void append_svg_legend(struct bw_buffer *text, const struct bw_picture *picture,
-                              unsigned top)
-{
-    struct legend_item item;
-    for (size_t position = 0; next_item(picture, &position, &item); top += LINE) {
-        append_swatch(text, picture, &item, top);
-        bw_buffer_format(text, "<text x=\"%d\" y=\"%u\" font-size=\"13\">", SWATCH + 8,
-                         top + SWATCH - 2);
-        bw_markup_text(text, item.label, strlen(item.label));
-        bw_buffer_format(text, "</text>\n");
-    }
-}
-
-/* The legend of a picture in a page: next to it or below it, depending on the width. */
-static void append_legend_list(struct bw_buffer *text, const struct bw_picture *picture)
-{
-    struct legend_item item;
-    bw_buffer_format(text, "<ul class=\"legend\">\n");
-    for (size_t position = 0; next_item(picture, &position, &item);) {
-        bw_buffer_format(text, "<li><svg viewBox=\"0 0 %d %d\" aria-hidden=\"true\">", SWATCH,
-                         SWATCH);
-        append_swatch(text, picture, &item, 0);
-        bw_buffer_format(text, "</svg>");
-        bw_markup_text(text, item.label, strlen(item.label));
-        bw_buffer_format(text, "</li>\n");
-    }
-    bw_buffer_format(text, "</ul>\n");
-}
-
 static void append_head(struct bw_buffer *text, const struct bw_picture *picture, bool standalone,
                         const char *name)
 {
@@ -257,11 +228,32 @@ void bw_picture_svg(struct bw_buffer *text, const struct bw_picture *picture, bo
     for (unsigned area = 0; area < count; area++)
         append_area(text, picture, area, area % columns * (SIDE + gap),
                     area / columns * (SIDE + gap));
-    if (standalone)
-        append_svg_legend(text, picture, ABOVE + (count + columns - 1) / columns * (SIDE + gap));
-    bw_buffer_format(text, "</svg>\n");
-    if (!standalone)
-        append_legend_list(text, picture);
+
+    /* The legend: of a standalone document below the areas; in a page next to the picture or below
+     * it, depending on the width. */
+    struct legend_item item;
+    if (standalone) {
+        unsigned top = ABOVE + (count + columns - 1) / columns * (SIDE + gap);
+        for (size_t position = 0; next_item(picture, &position, &item); top += LINE) {
+            append_swatch(text, picture, &item, top);
+            bw_buffer_format(text, "<text x=\"%d\" y=\"%u\" font-size=\"13\">", SWATCH + 8,
+                             top + SWATCH - 2);
+            bw_markup_text(text, item.label, strlen(item.label));
+            bw_buffer_format(text, "</text>\n");
+        }
+        bw_buffer_format(text, "</svg>\n");
+        return;
+    }
+    bw_buffer_format(text, "</svg>\n<ul class=\"legend\">\n");
+    for (size_t position = 0; next_item(picture, &position, &item);) {
+        bw_buffer_format(text, "<li><svg viewBox=\"0 0 %d %d\" aria-hidden=\"true\">", SWATCH,
+                         SWATCH);
+        append_swatch(text, picture, &item, 0);
+        bw_buffer_format(text, "</svg>");
+        bw_markup_text(text, item.label, strlen(item.label));
+        bw_buffer_format(text, "</li>\n");
+    }
+    bw_buffer_format(text, "</ul>\n");
 }
 
 /* Pictures as pixels, and as PNG files, written by libpng. */
@@ -308,21 +300,6 @@ static void set_pixel(const struct bw_raster *raster, uint32_t x, uint32_t y, st
     pixel[2] = color.blue;
 }
 
-static void draw_area(const struct bw_picture *picture, const struct bw_raster *raster, size_t area,
-                      uint32_t left, uint32_t top, uint32_t scale)
-{
-    const uint32_t side = UINT32_C(1) << picture->order;
-    for (uint32_t i = 0; i < side * side; i++) {
-        /* a cell is a square of pixels */
-        const struct bw_point cell = {i % side, i / side};
-        const struct bw_color color = bw_picture_color(picture, area, cell, dark);
-        const uint32_t x = left + cell.x * scale, y = top + cell.y * scale;
-        for (uint32_t row = y; row < y + scale; row++)
-            for (uint32_t column = x; column < x + scale; column++)
-                set_pixel(raster, column, row, color);
-    }
-}
-
 struct bw_error *bw_picture_raster(const struct bw_picture *picture, unsigned size,
                                    struct bw_raster *raster)
 {
@@ -342,9 +319,21 @@ struct bw_error *bw_picture_raster(const struct bw_picture *picture, unsigned si
     for (uint32_t y = 0; y < raster->height; y++)
         for (uint32_t x = 0; x < raster->width; x++)
             set_pixel(raster, x, y, page);
-    for (size_t area = 0; area < count; area++)
-        draw_area(picture, raster, area, (uint32_t)(area % columns) * (side + gap),
-                  (uint32_t)(area / columns) * (side + gap), side >> picture->order);
+
+    /* A cell is a square of pixels. */
+    const uint32_t cells = UINT32_C(1) << picture->order, scale = side >> picture->order;
+    for (size_t area = 0; area < count; area++) {
+        const uint32_t left = (uint32_t)(area % columns) * (side + gap);
+        const uint32_t top = (uint32_t)(area / columns) * (side + gap);
+        for (uint32_t i = 0; i < cells * cells; i++) {
+            const struct bw_point cell = {i % cells, i / cells};
+            const struct bw_color color = bw_picture_color(picture, area, cell, dark);
+            const uint32_t x = left + cell.x * scale, y = top + cell.y * scale;
+            for (uint32_t row = y; row < y + scale; row++)
+                for (uint32_t column = x; column < x + scale; column++)
+                    set_pixel(raster, column, row, color);
+        }
+    }
     return NULL;
 }
 
@@ -402,26 +391,24 @@ static bool shows_types(const struct bw_picture *picture)
     return picture->by == BW_DRAW_TYPE || picture->by == BW_DRAW_HEATMAP;
 }
 
-/* The character of a cell: upper case if more than half of it is used. */
-static char letter_of(const struct bw_picture *picture, struct bw_point point, size_t area)
-{
-    static const char full[] = "DMSX", part[] = "dmsx", scale[] = "0123456789abcdef";
-    const struct bw_space_cell cell = bw_space_map_cell(
-        picture->map, area, bw_curve_number(picture->curve, picture->order, point));
-    const struct bw_paint paint = bw_picture_paint(picture, &cell);
-    if (!paint.opacity)
-        return '.';
-    if (!shows_types(picture))
-        return scale[paint.color];
-    return (cell.used > cell.allocated[paint.color] / 2 ? full : part)[paint.color];
-}
-
+/* A cell is upper case if more than half of it is used. */
 static void append_plain(struct bw_buffer *text, const struct bw_picture *picture, size_t area)
 {
+    static const char full[] = "DMSX", part[] = "dmsx", scale[] = "0123456789abcdef";
     const uint32_t side = UINT32_C(1) << picture->order;
     for (uint32_t y = 0; y < side; y++) {
-        for (uint32_t x = 0; x < side; x++)
-            bw_buffer_append_byte(text, letter_of(picture, (struct bw_point){x, y}, area));
+        for (uint32_t x = 0; x < side; x++) {
+            const uint32_t number =
+                bw_curve_number(picture->curve, picture->order, (struct bw_point){x, y});
+            const struct bw_space_cell cell = bw_space_map_cell(picture->map, area, number);
+            const struct bw_paint paint = bw_picture_paint(picture, &cell);
+            const char *letters = part;
+            if (!shows_types(picture))
+                letters = scale;
+            else if (cell.used > cell.allocated[paint.color] / 2)
+                letters = full;
+            bw_buffer_append_byte(text, paint.opacity ? letters[paint.color] : '.');
+        }
         bw_buffer_append_byte(text, '\n');
     }
 }

@@ -79,15 +79,23 @@ static struct fuse_attr attributes_of(const struct bw_mount *mount, fuse_ino_t n
     const struct bw_mount_options *options = &mount->options;
     const struct bw_mount_device *device = device_of(mount, node);
     struct fuse_attr attributes = {.ino = node,
-                                   .mode = device ? S_IFREG | 0400 : S_IFDIR | 0500,
-                                   .nlink = device ? 1 : 2,
-                                   .uid = options->squash_user ? options->user : getuid(),
-                                   .gid = options->squash_group ? options->group : getgid(),
+                                   .mode = S_IFDIR | 0500,
+                                   .nlink = 2,
+                                   .uid = getuid(),
+                                   .gid = getgid(),
                                    .blksize = SECTOR};
-    for (size_t i = 0; device && i < device->used.ranges.count; i++)
-        attributes.blocks +=
-            (device->used.ranges.items[i].end - device->used.ranges.items[i].start) / 512;
-    attributes.size = device ? device->size : 0;
+    if (device) {
+        attributes.mode = S_IFREG | 0400;
+        attributes.nlink = 1;
+        attributes.size = device->size;
+        for (size_t i = 0; i < device->used.ranges.count; i++)
+            attributes.blocks +=
+                (device->used.ranges.items[i].end - device->used.ranges.items[i].start) / 512;
+    }
+    if (options->squash_user)
+        attributes.uid = options->user;
+    if (options->squash_group)
+        attributes.gid = options->group;
     return attributes;
 }
 

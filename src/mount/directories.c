@@ -388,37 +388,37 @@ static struct bw_error *fill_answer(struct listing *listing, struct bw_mount_ans
                            (unsigned long long)bw_subvolume_id(listing->place.subvolume));
 }
 
-static struct bw_error *list_directory(struct bw_mount *mount, fuse_ino_t node, uint64_t offset,
-                                       struct bw_mount_answer *answer)
+static void reply_entries(fuse_req_t request, fuse_ino_t node, size_t size, off_t from, bool plus)
 {
+    struct bw_mount *mount = bw_mount_of(request);
+    const uint64_t offset = (uint64_t)from;
+    BW_AUTO_FREE char *bytes = malloc(size);
+    struct bw_mount_answer answer = {.bytes = bytes, .size = size, .plus = plus};
     struct listing *listing;
-    BW_TRY(find_listing(mount, node, offset, &listing));
+    struct bw_error *error = NULL;
+    if (bytes)
+        error = find_listing(mount, node, offset, &listing);
+    else
+        error = bw_error_no_memory();
+    if (error) {
+        bw_mount_reply(request, error);
+        return;
+    }
+
     /* The kernel requests attributes at a later offset only if it had to look up a name. At the
      * first one, attributes of files are included in a limited number of listings. */
-    if (answer->plus && offset) {
+    if (plus && offset) {
         listing->files = true;
-    } else if (answer->plus && !listing->files) {
+    } else if (plus && !listing->files) {
         unsigned left = atomic_load_explicit(&mount->wanted, memory_order_relaxed);
         if (left)
             atomic_compare_exchange_strong(&mount->wanted, &left, left - 1);
         listing->files = left;
     }
-    struct bw_error *error = fill_answer(listing, answer, offset);
-    if (error || !answer->used)
+    error = fill_answer(listing, &answer, offset);
+    if (error || !answer.used)
         listing->node = 0;
     keep_listing(mount->listings, listing);
-    return error;
-}
-
-static void reply_entries(fuse_req_t request, fuse_ino_t node, size_t size, off_t offset, bool plus)
-{
-    BW_AUTO_FREE char *bytes = malloc(size);
-    struct bw_mount_answer answer = {.bytes = bytes, .size = size, .plus = plus};
-    struct bw_error *error = NULL;
-    if (bytes)
-        error = list_directory(bw_mount_of(request), node, (uint64_t)offset, &answer);
-    else
-        error = bw_error_no_memory();
     if (error)
         bw_mount_reply(request, error);
     else

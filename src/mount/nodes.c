@@ -105,8 +105,8 @@ void bw_mount_attributes(const struct bw_mount *mount, const struct bw_place *pl
         .ino = bw_mount_number(mount, place),
         .mode = inode->mode,
         .nlink = inode->link_count,
-        .uid = options->squash_user ? options->user : inode->uid,
-        .gid = options->squash_group ? options->group : inode->gid,
+        .uid = inode->uid,
+        .gid = inode->gid,
         .rdev = (uint32_t)makedev(bw_inode_major(inode), bw_inode_minor(inode)),
         .size = inode->size,
         .blksize = mount->sectorsize,
@@ -118,6 +118,10 @@ void bw_mount_attributes(const struct bw_mount *mount, const struct bw_place *pl
         .ctime = (uint64_t)inode->ctime.tv_sec,
         .ctimensec = (uint32_t)inode->ctime.tv_nsec,
     };
+    if (options->squash_user)
+        attributes->uid = options->user;
+    if (options->squash_group)
+        attributes->gid = options->group;
 }
 
 bool bw_mount_entry(const struct bw_mount *mount, const struct bw_place *place,

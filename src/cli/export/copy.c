@@ -115,26 +115,6 @@ static char *final_name(const struct target *target)
     return strndup(target->name.data, target->name.length - sizeof ".part");
 }
 
-/* BW_ERROR_USAGE if the folder already has an image of this device. */
-static struct bw_error *check_is_new(struct target *target, uint64_t devid)
-{
-    if (!target->settings->folder)
-        return NULL;
-    BW_TRY(set_names(target, devid));
-    BW_AUTO_FREE char *final = final_name(target);
-    if (!final)
-        return bw_error_no_memory();
-    struct stat status;
-    if (fstatat(target->folder, final, &status, AT_SYMLINK_NOFOLLOW) == 0)
-        return bw_error_create(BW_ERROR_USAGE, "%s exists, and is not replaced", target->path.data);
-    if (!target->settings->resume &&
-        fstatat(target->folder, target->name.data, &status, AT_SYMLINK_NOFOLLOW) == 0)
-        return bw_error_create(BW_ERROR_USAGE, "%s.part is an incomplete copy%s", target->path.data,
-                               target->settings->format == FORMAT_RAW ? "; --continue completes it"
-                                                                      : "");
-    return NULL;
-}
-
 /* Opens the file of -f, before the sandbox is entered. */
 static struct bw_error *open_output(void *context, const struct bw_fs *planned)
 {
@@ -216,15 +196,6 @@ static struct bw_error *begin_image(struct target *target, uint64_t devid, uint6
     if (ftruncate(target->descriptor, (off_t)size))
         return bw_error_from_errno(errno, "cannot set the size of %s", target->path.data);
     return NULL;
-}
-
-/* Adds bytes, by ascending offset. */
-static struct bw_error *add_bytes(struct target *target, uint64_t offset, const void *bytes,
-                                  size_t length)
-{
-    if (target->qcow2)
-        return bw_qcow2_add(target->qcow2, offset, bytes, length);
-    return offset + length <= target->kept ? NULL : write_at(target, offset, bytes, length);
 }
 
 /* Ends the image. Consumes `error`, which may be NULL, and returns the first error. After one, an
@@ -391,7 +362,11 @@ static struct bw_error *end_extent(struct copy *copy)
         const uint64_t rest = extent.end - at - length;
         if (rest)
             bw_device_reader_advise(copy->reader, at + length, rest < BUFFER ? rest : BUFFER);
-        BW_TRY(add_bytes(&copy->target, at, copy->buffer, (size_t)length));
+        struct target *target = &copy->target;
+        if (target->qcow2)
+            BW_TRY(bw_qcow2_add(target->qcow2, at, copy->buffer, (size_t)length));
+        else if (at + length > target->kept)
+            BW_TRY(write_at(target, at, copy->buffer, (size_t)length));
         cmd_progress_add(length);
     }
     return NULL;
@@ -462,13 +437,29 @@ static struct bw_error *copy_device(void *context, const struct bw_device_info *
     return cmd_list_bad_owners(copy->answer, device->devid, &copy->bad);
 }
 
+/* Counts a device. BW_ERROR_USAGE if the folder already has an image of it. */
 static struct bw_error *count_device(void *context, const struct bw_device_info *device)
 {
     struct copy *copy = context;
+    struct target *target = &copy->target;
+    struct stat status;
     if (!device->path)
         return NULL;
     copy->devices++;
-    return check_is_new(&copy->target, device->devid);
+    if (!target->settings->folder)
+        return NULL;
+    BW_TRY(set_names(target, device->devid));
+    BW_AUTO_FREE char *final = final_name(target);
+    if (!final)
+        return bw_error_no_memory();
+    if (fstatat(target->folder, final, &status, AT_SYMLINK_NOFOLLOW) == 0)
+        return bw_error_create(BW_ERROR_USAGE, "%s exists, and is not replaced", target->path.data);
+    if (!target->settings->resume &&
+        fstatat(target->folder, target->name.data, &status, AT_SYMLINK_NOFOLLOW) == 0)
+        return bw_error_create(BW_ERROR_USAGE, "%s.part is an incomplete copy%s", target->path.data,
+                               target->settings->format == FORMAT_RAW ? "; --continue completes it"
+                                                                      : "");
+    return NULL;
 }
 
 /* The steps of the command. */
@@ -500,19 +491,6 @@ static struct bw_error *list(struct cmd_format *answer, void *context)
     return error;
 }
 
-static const char *find_mistake(const struct copy_state *settings)
-{
-    if (!settings->folder == !settings->file)
-        return "give either -C DIR or -f FILE";
-    if (settings->file && strcmp(settings->file, "-") == 0)
-        return "a copy cannot be written to stdout";
-    if (settings->compressed && settings->format != FORMAT_QCOW2)
-        return "--compress is for --format qcow2";
-    if (settings->resume && (settings->format != FORMAT_RAW || !settings->folder))
-        return "--continue is for --format raw with -C DIR";
-    return NULL;
-}
-
 /* The log is ignored: replaying it would create tree blocks that are not in the image. */
 static int run(const struct cmd_common *common, void *settings)
 {
@@ -520,8 +498,16 @@ static int run(const struct cmd_common *common, void *settings)
     struct copy copy = {.state = state, .target = {.common = common, .settings = state}};
     const struct cmd_format_plan plan = {
         .record = "ownerinfo", .print = cmd_print_owner, .list = list, .context = &copy};
-    const char *mistake = find_mistake(state);
+    const char *mistake = NULL;
     struct cmd_common own = *common;
+    if (!state->folder == !state->file)
+        mistake = "give either -C DIR or -f FILE";
+    else if (state->file && strcmp(state->file, "-") == 0)
+        mistake = "a copy cannot be written to stdout";
+    else if (state->compressed && state->format != FORMAT_QCOW2)
+        mistake = "--compress is for --format qcow2";
+    else if (state->resume && (state->format != FORMAT_RAW || !state->folder))
+        mistake = "--continue is for --format raw with -C DIR";
     if (mistake)
         return cmd_fail(common, bw_error_create(BW_ERROR_USAGE, "%s", mistake));
     own.input.log = BW_LOG_IGNORE;

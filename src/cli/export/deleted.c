@@ -133,14 +133,17 @@ static struct bw_error *open_next_root(struct deleting *deleting)
 /* Prints the number of files without checksums, and the option to extract them. */
 static void report_unverifiable(const struct deleting *deleting)
 {
-    const bool is_one = deleting->unverified == 1;
     if (!deleting->unverified || deleting->common->messages.quiet)
         return;
-    fprintf(stderr,
-            "btrfs-walk: note: %" PRIu64
-            " file%s no checksums, and may contain anything: --extract includes %s only with "
-            "--unverified\n",
-            deleting->unverified, is_one ? " has" : "s have", is_one ? "it" : "them");
+    if (deleting->unverified == 1)
+        fprintf(stderr, "btrfs-walk: note: 1 file has no checksums, and may contain anything: "
+                        "--extract includes it only with --unverified\n");
+    else
+        fprintf(stderr,
+                "btrfs-walk: note: %" PRIu64
+                " files have no checksums, and may contain anything: --extract includes them only "
+                "with --unverified\n",
+                deleting->unverified);
 }
 
 /* Output as rows. */

@@ -81,21 +81,6 @@ static void add_missed(void *context, struct bw_error *error)
         bw_error_free(error);
 }
 
-/* Removes the temporary folder, and keeps the times of the one around it. After an error or an
- * interruption, there are subvolumes in it, and it stays. */
-static void remove_temporary(const struct receiving *receiving)
-{
-    struct stat status;
-    bool known = fstat(receiving->top, &status) == 0;
-    if (unlinkat(receiving->top, receiving->temporary, AT_REMOVEDIR) && errno == ENOTEMPTY)
-        cmd_fail(receiving->common,
-                 bw_error_create(BW_ERROR_SYSTEM,
-                                 "%s/%s contains the subvolumes that did not get to their places",
-                                 receiving->path, receiving->temporary));
-    else if (known)
-        futimens(receiving->top, (struct timespec[]){status.st_atim, status.st_mtim});
-}
-
 /* Receives all frames, sends the answer, and returns the exit status of the child. The sender may
  * have been taken over by a crafted image, so its frames may contain anything. */
 static int receive_frames(struct receiving *receiving, int channel)
@@ -124,7 +109,18 @@ static int receive_frames(struct receiving *receiving, int channel)
     struct answer answer = {.missed = receiving->missed};
     bw_receiver_summary(receiving->receiver, &answer.summary);
     const int status = error ? cmd_fail_output(receiving->common, error) : STATUS_OK;
-    remove_temporary(receiving);
+
+    /* Remove the temporary folder, and keep the times of the one around it. After an error or an
+     * interruption, there are subvolumes in it, and it stays. */
+    struct stat top;
+    const bool known = fstat(receiving->top, &top) == 0;
+    if (unlinkat(receiving->top, receiving->temporary, AT_REMOVEDIR) && errno == ENOTEMPTY)
+        cmd_fail(receiving->common,
+                 bw_error_create(BW_ERROR_SYSTEM,
+                                 "%s/%s contains the subvolumes that did not get to their places",
+                                 receiving->path, receiving->temporary));
+    else if (known)
+        futimens(receiving->top, (struct timespec[]){top.st_atim, top.st_mtim});
     bw_receiver_destroy(receiving->receiver);
     if (!status)
         bw_channel_send(channel, &answer, sizeof answer);
@@ -159,10 +155,10 @@ static struct bw_error *open_temporary(struct receiving *receiving)
         bw_open_beneath(receiving->top, receiving->temporary, O_RDONLY | O_DIRECTORY, false);
     if (receiving->folder < 0)
         return bw_error_from_errno(errno, "%s/%s", receiving->path, receiving->temporary);
-    return is_ours(receiving)
-               ? NULL
-               : bw_error_create(BW_ERROR_SYSTEM, "%s/%s has been replaced by another directory",
-                                 receiving->path, receiving->temporary);
+    if (!is_ours(receiving))
+        return bw_error_create(BW_ERROR_SYSTEM, "%s/%s has been replaced by another directory",
+                               receiving->path, receiving->temporary);
+    return NULL;
 }
 
 static struct bw_error *start_child(struct extraction *extraction, struct receiving *receiving)
@@ -359,15 +355,17 @@ static struct bw_error *place_all(struct extraction *extraction)
 
 /* The end. */
 
+/* Prints how much the child has written. */
 static void print_sizes(const struct extraction *extraction, const struct answer *answer)
 {
     const struct bw_receiver_summary *summary = &answer->summary;
+    const struct cmd_sent_list *list = &extraction->list.list;
     char size[BW_SIZE_ROOM] = {0}, written[BW_SIZE_ROOM] = {0}, cloned[BW_SIZE_ROOM] = {0};
     uint64_t bytes = 0;
     if (extraction->common->messages.quiet)
         return;
-    for (size_t i = 0; i < extraction->list.list.count; i++)
-        bytes += extraction->list.list.items[i].size;
+    for (size_t i = 0; i < list->count; i++)
+        bytes += list->items[i].size;
     bw_write_size(size, bytes, false);
     bw_write_size(written, summary->written, false);
     bw_write_size(cloned, summary->cloned, false);
@@ -388,14 +386,17 @@ static int end_child(struct extraction *extraction, bool complete)
     int status = 0;
     if (extraction->child <= 0)
         return STATUS_OK;
-    bool answered = complete && bw_channel_receive(extraction->channel, &answer, sizeof answer);
+    const bool has_answer =
+        complete && bw_channel_receive(extraction->channel, &answer, sizeof answer);
     close(extraction->channel);
     while (waitpid(extraction->child, &status, 0) < 0 && errno == EINTR)
         ;
-    if (answered)
+    if (has_answer)
         print_sizes(extraction, &answer);
-    if (!WIFEXITED(status) || WEXITSTATUS(status))
-        return WIFEXITED(status) ? WEXITSTATUS(status) : STATUS_PARTIAL;
+    if (!WIFEXITED(status))
+        return STATUS_PARTIAL;
+    if (WEXITSTATUS(status))
+        return WEXITSTATUS(status);
     return answer.missed ? STATUS_PARTIAL : STATUS_OK;
 }
 

@@ -202,11 +202,12 @@ void report_append_affected(const struct report_page *report, struct bw_buffer *
         for (size_t i = 0; report->summary && i < report->summary->count; i++)
             more |= report->summary->counts[i].hidden &&
                     report->summary->counts[i].code->severity == BW_FINDING_ERROR;
+        const bool is_one = affected->files.count == 1;
+        const char *kind = is_one ? "file or directory" : "files or directories";
         bw_buffer_format(page,
                          "<p>Damage affects <strong class=\"bad\">%s%zu %s</strong>. No good copy "
                          "exists of these parts:</p>\n",
-                         more ? "at least " : "", affected->files.count,
-                         affected->files.count == 1 ? "file or directory" : "files or directories");
+                         more ? "at least " : "", affected->files.count, kind);
         append_files(page, affected);
     } else if (!affected->fault_count && !(report->summary && report->summary->repairable)) {
         bw_buffer_format(page, "<p>Parts of the metadata cannot be read. The affected files are "
