@@ -83,20 +83,17 @@ static struct incremental *order_of(const struct bw_sender *sender)
 
 /* Collecting. */
 
-/* Numbers that are being collected. */
-BW_VECTOR(numbers, uint64_t);
-
 static struct bw_error *add_entry(void *context, const struct bw_item *item)
 {
-    struct numbers *numbers = context;
+    struct bw_numbers *numbers = context;
     struct bw_cursor cursor = bw_cursor_of(item);
     struct bw_dir_entry entry;
     if (!bw_dir_entry_next(&cursor, &entry) || entry.location.type != BW_INODE_ITEM)
         return NULL;
-    return numbers_push(numbers, entry.location.objectid);
+    return bw_numbers_push(numbers, entry.location.objectid);
 }
 
-static struct bw_error *collect_entries(struct bw_diff *diff, struct numbers *numbers)
+static struct bw_error *collect_entries(struct bw_diff *diff, struct bw_numbers *numbers)
 {
     struct bw_diff_tree *tree = &diff->trees[1];
     for (size_t i = 0; i < diff->touched.inodes.count; i++) {
@@ -110,14 +107,9 @@ static struct bw_error *collect_entries(struct bw_diff *diff, struct numbers *nu
     return NULL;
 }
 
-static int by_number(const void *a, const void *b)
-{
-    const uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
-    return left < right ? -1 : left > right;
-}
-
 /* Merges numbers, which are sorted, into a list. */
-static struct bw_error *merge_numbers(struct bw_touched_list *list, const struct numbers *numbers)
+static struct bw_error *merge_numbers(struct bw_touched_list *list,
+                                      const struct bw_numbers *numbers)
 {
     const struct bw_touched_inodes *own = &list->inodes;
     struct bw_touched_inodes merged = {0};
@@ -142,10 +134,10 @@ static struct bw_error *merge_numbers(struct bw_touched_list *list, const struct
  * are equal in both trees, it is in another directory. */
 static struct bw_error *add_moved(struct bw_diff *diff)
 {
-    struct numbers numbers = {0};
+    struct bw_numbers numbers = {0};
     struct bw_error *error = collect_entries(diff, &numbers);
     if (!error && numbers.count) {
-        qsort(numbers.items, numbers.count, sizeof *numbers.items, by_number);
+        qsort(numbers.items, numbers.count, sizeof *numbers.items, bw_compare_first);
         error = merge_numbers(&diff->touched, &numbers);
     }
     free(numbers.items);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* src/base: errors, buffers, the map, escaping, growing arrays, little-endian numbers, cleanup. */
+/* src/base: errors, buffers, escaping, sets of numbers, growing arrays, little-endian numbers,
+ * cleanup. */
 #include <errno.h>
 
 #include "base/array.h"
@@ -154,50 +155,6 @@ static void test_buffer_without_memory(void **state)
     assert_false(buffer.failed);
 }
 
-/* The map. */
-
-static void test_map(void **state)
-{
-    (void)state;
-    struct bw_key_map map = {0};
-    assert_int_equal(bw_key_map_get(&map, 5, UINT32_MAX), UINT32_MAX);
-    bw_key_map_clear(&map);
-    for (uint64_t round = 0; round < 2; round++) {
-        for (uint64_t i = 1; i <= 5000; i++)
-            assert_null(bw_key_map_put(&map, i * UINT64_C(0x100000001) + round, (uint32_t)i));
-        assert_int_equal(map.count, 5000);
-        assert_true(map.capacity <= 4 * 5000);
-        assert_null(bw_key_map_put(&map, UINT64_MAX, 9));
-        assert_null(bw_key_map_put(&map, UINT64_MAX, 10));
-        assert_int_equal(map.count, 5001);
-        for (uint64_t i = 1; i <= 5000; i++)
-            assert_int_equal(bw_key_map_get(&map, i * UINT64_C(0x100000001) + round, UINT32_MAX),
-                             i);
-        assert_int_equal(bw_key_map_get(&map, UINT64_MAX, UINT32_MAX), 10);
-        assert_int_equal(bw_key_map_get(&map, 2, UINT32_MAX), UINT32_MAX);
-        bw_key_map_clear(&map);
-        assert_int_equal(bw_key_map_get(&map, UINT64_MAX, UINT32_MAX), UINT32_MAX);
-    }
-    bw_key_map_free(&map);
-    assert_null(map.entries);
-}
-
-/* Keys that differ in a single bit, or that are multiples of a page, all find their place. */
-static void test_map_of_similar_keys(void **state)
-{
-    (void)state;
-    struct bw_key_map map = {0};
-    for (unsigned bit = 0; bit < 64; bit++)
-        assert_null(bw_key_map_put(&map, UINT64_C(1) << bit, bit));
-    for (uint32_t i = 1; i < 3000; i++)
-        assert_null(bw_key_map_put(&map, ((uint64_t)i << 14) + 1, i));
-    for (unsigned bit = 0; bit < 64; bit++)
-        assert_int_equal(bw_key_map_get(&map, UINT64_C(1) << bit, UINT32_MAX), bit);
-    for (uint32_t i = 1; i < 3000; i++)
-        assert_int_equal(bw_key_map_get(&map, ((uint64_t)i << 14) + 1, UINT32_MAX), i);
-    bw_key_map_free(&map);
-}
-
 /* Escaping. */
 
 static void test_escape(void **state)
@@ -346,8 +303,6 @@ int main(void)
         cmocka_unit_test(test_cleanup),
         cmocka_unit_test(test_buffer),
         cmocka_unit_test(test_buffer_without_memory),
-        cmocka_unit_test(test_map),
-        cmocka_unit_test(test_map_of_similar_keys),
         cmocka_unit_test(test_escape),
         cmocka_unit_test(test_number_set),
         cmocka_unit_test(test_pair_set_forgets),
