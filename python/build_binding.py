@@ -20,8 +20,6 @@ struct bw_error *python_items_next(struct bw_items *items, struct python_item *b
                                    size_t *count, uint8_t *data, size_t size);
 extern "Python" void python_report(void *context, enum bw_severity severity,
                                    const struct bw_error *error);
-extern "Python" bool python_progress(void *context, const struct bw_check_progress *progress);
-extern "Python" struct bw_error *python_write(void *context, const void *bytes, size_t length);
 void free(void *memory);
 """
 

@@ -5,6 +5,7 @@
 #ifndef BTRFS_WALK_BTRFS_WALK_H
 #define BTRFS_WALK_BTRFS_WALK_H
 
+#include "btrfs-walk/batches.h"
 #include "btrfs-walk/check.h"
 #include "btrfs-walk/diff.h"
 #include "btrfs-walk/error.h"

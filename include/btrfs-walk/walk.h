@@ -103,7 +103,7 @@ struct bw_walk_options {
     /** Receives entries instead of text, under the same terms. */
     bw_entry_visitor *visit;
     bool visit_inodes; /**< look up the inodes for `visit`; without them a walk is much faster */
-    void *context;     /**< passed to consume or visit */
+    void *context;     /**< passed to consume, visit and proceed */
     /** Reverse `order`. Unknown values still sort last. */
     bool reverse;
     unsigned mindepth; /**< least depth below the start; 1 omits the start */
@@ -112,6 +112,9 @@ struct bw_walk_options {
      * 0 parts: list everything. Each part reads the names of all entries, but only the inodes of
      * its entries. */
     unsigned part, parts;
+    /** Returns whether to continue; called now and then, by any thread. If not, the walk ends with
+     * BW_ERROR_STOPPED. NULL: always. */
+    bool (*proceed)(void *context);
 };
 
 /** Whether an inode belongs to part `part` of `parts`, counted from 1: each belongs to exactly one,

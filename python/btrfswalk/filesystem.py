@@ -198,32 +198,30 @@ class FileSystem(OpenFileSystem):
         wanted += [one for one in extra if one and one not in wanted]
         made = records.FileInfo.from_json
 
-        def expand(chunk: bytes) -> "list[Entry]":
-            infos = map(made, json.loads(b"[" + chunk[:-1].replace(b"\n", b",") + b"]"))
+        def expand(text: bytes) -> "list[Entry]":
+            infos = map(made, json.loads(b"[" + text[:-1].replace(b"\n", b",") + b"]"))
             return [Entry(self, info.path, None, info) for info in infos]
 
-        return self._walk(start, given, make_rows("fileinfo", wanted), expand)
+        rows = make_rows(members=",".join(wanted), style="json_lines", terminator=b"\n")
+        return self._walk(start, given, rows, expand)
 
     def paths(self, start: Any = None, **given: Any) -> "Stream[str]":
         """The paths of the files that `walk()` finds: the fastest list."""
-        return self._walk(start, given, ffi.NULL,
-                          lambda chunk: structures.decode(chunk[:-1]).split("\0"))
+        return self._walk(start, given, make_rows(style="paths"),
+                          lambda text: structures.decode(text[:-1]).split("\0"))
 
     def _walk(self, start: Any, given: "dict[str, Any]", rows: Any,
-              expand: Any) -> "Stream[Any]":
+              expand: "Callable[[bytes], list[Any]]") -> "Stream[Any]":
         known, conditions = options.split("struct bw_walk_options", given)
         walk = options.fill("struct bw_walk_options", {"start": start, **known})
         selection = self._select(conditions, known.get("subvolume"))
-        walk.rows, walk.selection, walk.consume = rows, selection, lib.python_consumer
+        walk.rows, walk.selection = rows, selection
         options.keep(walk, rows, selection)
         summary = ffi.new("struct bw_walk_summary *")
-
-        def run(receiver: Any, fs: Any) -> Any:
-            walk.context = receiver.context
-            receiver.check(lib.bw_walk(fs, walk, summary))
-            return structures.convert("struct bw_walk_summary", summary)
-
-        return Stream(self, run, take_bytes, expand, limit=16)
+        return Stream(
+            self, lambda fs, opened: lib.bw_batches_open_walk(fs, walk, summary, opened),
+            lambda batch: expand(text_of(batch)),
+            lambda: structures.convert("struct bw_walk_summary", summary), walk, summary)
 
     def _select(self, conditions: "dict[str, Any]", subvolume: Any) -> Any:
         """A selection of files; NULL if there are no conditions."""
@@ -266,22 +264,15 @@ class FileSystem(OpenFileSystem):
         bw_check_options (check.h): `quick`, `data`, `all`, `threads`. Open the file system with
         `log="ignore"` to check the trees as they are on disk. The `summary` is a
         structures.CheckSummary."""
-        made = options.fill("struct bw_check_options", given)
-        made.visit, made.progress = lib.python_finding_visitor, lib.python_progress
+        made, why = options.fill("struct bw_check_options", given), self._why
+        summary = owned(ffi.new("struct bw_check_summary **"),
+                        lambda it: lib.bw_check_summary_free(it[0]))
+        return Stream(
+            self, lambda fs, opened: lib.bw_batches_open_check(fs, why, made, summary, opened),
+            lambda batch: [make_finding(batch.findings[i]) for i in range(batch.count)],
+            lambda: structures.convert("struct bw_check_summary", summary[0]), made, why, summary)
 
-        def run(receiver: Any, fs: Any) -> Any:
-            summary = ffi.new("struct bw_check_summary **")
-            made.context = receiver.context
-            try:
-                receiver.check(self._run_check(fs, made, summary))
-                return structures.convert("struct bw_check_summary", summary[0])
-            finally:
-                lib.bw_check_summary_free(summary[0])
-
-        return Stream(self, run, make_finding)
-
-    def _run_check(self, fs: Any, made: Any, summary: Any) -> Any:
-        return lib.bw_check(fs, made, summary)
+    _why: Any = ffi.NULL  # the error for which it cannot be opened
 
     def owners(self, *ranges: Any, **given: Any) -> "Stream[Any]":
         """Who uses logical addresses: structures.Owner. A range is an address, or (address,
@@ -291,8 +282,9 @@ class FileSystem(OpenFileSystem):
             given["subvolume"] = self.subvolume(given["subvolume"])
         made = options.fill("struct bw_owner_options", {
             **given, "ranges": [{"logical": one, "length": length} for one, length in pairs]})
-        return self._results("struct bw_owner", lib.python_owner_visitor, made,
-                             lambda fs: lib.bw_owners_find(fs, made))
+        return self._results(
+            "struct bw_owner", "owners",
+            lambda fs, opened: lib.bw_batches_open_owners(fs, made, opened), made)
 
     def versions(self, path: Any, **given: Any) -> "Stream[Any]":
         """The versions of a file in older generations, the newest first: structures.Version.
@@ -300,8 +292,9 @@ class FileSystem(OpenFileSystem):
         generation: `fs.at(tree_root=version.tree_root)`."""
         made = options.fill("struct bw_versions_options", {"path": path, **given})
         made.images = self._options
-        return self._results("struct bw_version", lib.python_version_visitor, made,
-                             lambda fs: lib.bw_versions(fs, made))
+        return self._results(
+            "struct bw_version", "versions",
+            lambda fs, opened: lib.bw_batches_open_versions(fs, made, opened), made)
 
     def generations(self, **given: Any) -> "list[Any]":
         """The generations that can be opened, the newest first: structures.GenerationInfo. Options
@@ -317,36 +310,29 @@ class FileSystem(OpenFileSystem):
             lib.bw_history_close(history[0])
             del fs  # which the history has used
 
-    def _results(self, c_name: str, visitor: Any, made: Any, function: Any,
+    def _results(self, c_name: str, member: str, start: Any, *kept: Any,
                  summary: Any = None) -> "Stream[Any]":
-        """What a function passes to the visitor in its options."""
-        made.visit = visitor
+        """The structures in a member of the batches."""
+        def expand(batch: Any) -> "list[Any]":
+            results = getattr(batch, member)
+            return [structures.convert(c_name, results[i]) for i in range(batch.count)]
 
-        def run(receiver: Any, fs: Any) -> Any:
-            made.context = receiver.context
-            receiver.check(function(fs))
-            return summary and structures.convert(ffi.typeof(summary).item.cname, summary)
-
-        return Stream(self, run, lambda view: structures.convert(c_name, view))
+        return Stream(
+            self, start, expand,
+            lambda: summary and structures.convert(ffi.typeof(summary).item.cname, summary),
+            summary, *kept)
 
 
 class Images(FileSystem):
     """Images of a file system that cannot be opened: only a check can use them."""
 
     def __init__(self, why: Error, *images: Any, **given: Any) -> None:
-        self.why = why
+        self._why = owned(lib.bw_error_create(int(why.code), b"%s", ffi.new(
+            "char[]", structures.encode(why.message))), lib.bw_error_free)
         super().__init__(*images, **given)
 
     def _open_images(self, opened: Any) -> Any:
         return lib.bw_fs_open_images(self._options, opened)
-
-    def _run_check(self, fs: Any, made: Any, summary: Any) -> Any:
-        error = lib.bw_error_create(int(self.why.code), b"%s", ffi.new(
-            "char[]", structures.encode(self.why.message)))
-        try:
-            return lib.bw_check_images(fs, error, made, summary)
-        finally:
-            lib.bw_error_free(error)
 
 
 class Subvolume:
@@ -407,8 +393,10 @@ class Subvolume:
         made = options.fill("struct bw_diff_options", given)
         sides = [make_side("struct bw_diff_side *", one) for one in (self, after)]
         summary = ffi.new("struct bw_diff_summary *")
-        return self.fs._results("struct bw_difference", lib.python_difference_visitor, made,
-                                lambda _: lib.bw_diff(*sides, made, summary), summary)
+        return self.fs._results(
+            "struct bw_difference", "differences",
+            lambda _, opened: lib.bw_batches_open_diff(*sides, made, summary, opened), made, *sides,
+            summary=summary)
 
     def send(self, parent: "Subvolume | None" = None, sources: "Iterable[Subvolume]" = (),
              **given: Any) -> "Stream[bytes]":
@@ -420,16 +408,12 @@ class Subvolume:
         made = options.fill("struct bw_send_options", {
             **given, "parent": side(parent) if parent else None,
             "sources": [side(one) for one in sources]})
-        made.write = lib.python_write
         summary = ffi.new("struct bw_send_summary *")
         sent = make_side("struct bw_send_side *", self)
-
-        def run(receiver: Any, _: Any) -> Any:
-            made.context = receiver.context
-            receiver.check(lib.bw_send(sent, made, summary))
-            return structures.convert("struct bw_send_summary", summary)
-
-        return Stream(self.fs, run, take_bytes, limit=64)
+        return Stream(
+            self.fs, lambda _, opened: lib.bw_batches_open_send(sent, made, summary, opened),
+            lambda batch: (text_of(batch),),
+            lambda: structures.convert("struct bw_send_summary", summary), made, sent, summary)
 
 
 def check_images(*images: Any, **given: Any) -> "Stream[Any]":
@@ -445,9 +429,9 @@ def check_images(*images: Any, **given: Any) -> "Stream[Any]":
     return fs.check(**given)
 
 
-def take_bytes(data: Any, length: int) -> bytes:
-    """A copy of bytes that are a view."""
-    return bytes(ffi.buffer(data, length))
+def text_of(batch: Any) -> bytes:
+    """The text of a batch."""
+    return bytes(ffi.buffer(batch.text, batch.text_length))
 
 
 def make_servers(helpers: Any, timeout: "float | None") -> Any:
@@ -462,12 +446,10 @@ def make_servers(helpers: Any, timeout: "float | None") -> Any:
     return owned(made[0], lib.bw_servers_destroy)
 
 
-def make_rows(record: str, members: "list[str]") -> Any:
-    """Rows of a record, as lines of JSON."""
-    made = options.fill("struct bw_rows_options", {
-        "members": ",".join(members), "style": "json_lines", "terminator": b"\n"})
+def make_rows(**given: Any) -> Any:
+    """Rows of files. Options are the members of struct bw_rows_options."""
     rows = ffi.new("struct bw_rows **")
-    check(lib.bw_rows_create(structures.encode(record), made, rows))
+    check(lib.bw_rows_create(b"fileinfo", options.fill("struct bw_rows_options", given), rows))
     return owned(rows[0], lib.bw_rows_destroy)
 
 

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Results that functions of the library pass to a callback, as iterators.
+"""Results of functions of the library, which pass them to a callback, or hand them out in batches.
 
-Such a function runs in a thread of its own, without the lock of the interpreter. It waits if its
-results are not taken, so memory does not depend on their number, and it ends early if the iterator
-is closed or forgotten."""
+A thread of the library collects the batches (batches.h), without the lock of the interpreter. It
+waits if they are not read, so memory does not depend on the number of results, and it ends early if
+the iterator is closed or forgotten."""
 import atexit
-import collections
 import os
 import threading
 from typing import Any, Callable, Generic, Iterable, Iterator, TypeVar
@@ -13,14 +12,10 @@ from typing import Any, Callable, Generic, Iterable, Iterator, TypeVar
 from . import structures
 from ._binding import ffi, lib
 from .errors import check
-from .handles import OpenFileSystem, not_copied
+from .handles import OpenFileSystem, not_copied, owned
 
 T = TypeVar("T")
 STOPPED = b"stopped"
-
-
-class Stop(Exception):
-    """A callback raises it to end the function that called it."""
 
 
 class Receiver:
@@ -28,17 +23,14 @@ class Receiver:
 
     def __init__(self, receive: "Callable[..., None]") -> None:
         self.receive = receive
-        self.should_continue: "Callable[[], bool]" = lambda: True
         self.failure: "BaseException | None" = None
         self.context = ffi.new_handle(self)
 
     def check(self, error: Any) -> None:
         """Raises what the function raised, or the error of the function that called it."""
         failure, self.failure = self.failure, None
-        if failure and error:
+        if failure:
             lib.bw_error_free(error)
-            error = ffi.NULL
-        if failure and not isinstance(failure, Stop):
             raise failure
         check(error)
 
@@ -55,17 +47,8 @@ def answer(context: Any, *views: Any) -> Any:
 
 
 for _name in dir(lib):
-    if _name.startswith("python_") and _name not in ("python_items_next", "python_report",
-                                                     "python_progress"):
+    if _name.startswith("python_") and _name not in ("python_items_next", "python_report"):
         ffi.def_extern(name=_name)(answer)
-
-
-def progress(context: Any, _progress: Any) -> bool:
-    """Whether a check continues."""
-    return bool(ffi.from_handle(context).should_continue())
-
-
-ffi.def_extern(name="python_progress", error=False)(progress)
 
 
 def collect(function: Any, visitor: Any, c_name: str, *arguments: Any) -> "list[Any]":
@@ -76,125 +59,109 @@ def collect(function: Any, visitor: Any, c_name: str, *arguments: Any) -> "list[
     return found
 
 
-class Channel:
-    """Results on their way from the thread that finds them to the one that reads them."""
+class Batches:
+    """A function that runs in a thread of the library."""
 
-    def __init__(self, limit: int) -> None:
-        self.summary: Any = None
-        self.stopped = False
-        self.thread: "threading.Thread | None" = None
-        self._limit, self._finished = limit, False
-        self._failure: "BaseException | None" = None
-        self._waiting: "collections.deque[Any]" = collections.deque()
-        self._condition = threading.Condition()
+    PATIENCE = 100  # milliseconds, after which a signal is handled at the latest
 
-    def put(self, result: Any) -> None:
-        """Adds a result; waits as long as too many have not been taken."""
-        with self._condition:
-            while len(self._waiting) >= self._limit and not self.stopped:
-                self._condition.wait()
-            if self.stopped:
-                raise Stop
-            self._waiting.append(result)
-            self._condition.notify_all()
+    is_forgotten = has_succeeded = _is_stopped = False
 
-    def take(self) -> "collections.deque[Any]":
-        """All results that wait, at least one. Without any, raises why there are none."""
-        with self._condition:
-            while not (self._waiting or self._finished or self.stopped):
-                self._condition.wait()
-            taken, self._waiting = self._waiting, collections.deque()
-            failure = self._failure
-            if not taken:
-                self._failure = None
-            self._condition.notify_all()
-        if not taken:
-            raise failure or StopIteration
-        return taken
+    def __init__(self, fs: OpenFileSystem, start: "Callable[[Any, Any], Any]",
+                 *kept: Any) -> None:
+        handle, opened = fs._handle, ffi.new("struct bw_batches **")
+        check(start(handle, opened))
+        self._pointer: Any = owned(
+            opened[0], lambda it: lib.bw_error_free(lib.bw_batches_close(it)), handle, *kept)
+        RUNNING[self] = fs
+        if not fs._pointers:  # closed meanwhile, without this function
+            self.end()
 
-    def start(self, fs: OpenFileSystem, run: "Callable[..., Any]",
-              convert: "Callable[..., Any]") -> None:
-        """Starts the thread, unless it has been: it calls the function that passes on results."""
-        with self._condition:
-            if self.thread or self.stopped:
-                return
-            thread = threading.Thread(target=self._work, args=(fs, run, convert), daemon=True)
-            RUNNING[self] = fs
-            try:
-                thread.start()
-            except BaseException:
-                RUNNING.pop(self, None)
-                raise
-            self.thread = thread
-
-    def _work(self, fs: OpenFileSystem, run: "Callable[..., Any]",
-              convert: "Callable[..., Any]") -> None:
-        failure = None
-        try:
-            receiver = Receiver(lambda *views: self.put(convert(*views)))
-            receiver.should_continue = lambda: not self.stopped
-            self.summary = run(receiver, fs._handle)
-        except BaseException as raised:  # the reader gets it
-            failure = raised
-        with self._condition:
-            self._failure, self._finished = failure, True
-            self._condition.notify_all()
-        RUNNING.pop(self, None)
+    def next(self) -> Any:
+        """A batch; None at the end. Raises the error that has ended the function."""
+        pointer, batch = self._pointer, ffi.new("struct bw_batch **")
+        if not pointer:
+            return None
+        self._wait(pointer)
+        error = lib.bw_batches_next(pointer, batch)
+        if batch[0]:
+            return owned(batch[0], lib.bw_batch_close)
+        self.has_succeeded = not error and not self._is_stopped
+        self._remove()
+        check(error)
+        return None
 
     def stop(self) -> None:
-        """Ends the function at its next result."""
-        with self._condition:
-            self.stopped = True
-            self._waiting.clear()
-            self._condition.notify_all()
+        """Ends the function early, without waiting for it."""
+        pointer, self._is_stopped = self._pointer, True
+        if pointer:
+            lib.bw_batches_stop(pointer)
 
     def end(self) -> None:
         """The same, and waits for it."""
-        self.stop()
-        if self.thread and self.thread is not threading.current_thread():
-            self.thread.join()
+        pointer = self._pointer
+        if pointer:
+            self.stop()
+            self._wait(pointer)
+        self._remove()
+
+    def has_ended(self) -> bool:
+        pointer = self._pointer
+        return not pointer or bool(lib.bw_batches_wait(pointer, 0))
+
+    def _wait(self, pointer: Any) -> None:
+        """Waits for results, or for the end of the function."""
+        while not lib.bw_batches_wait(pointer, self.PATIENCE):
+            pass
+
+    def _remove(self) -> None:
+        """Closes it, as soon as other threads no longer use it."""
+        self._pointer = None
+        RUNNING.pop(self, None)
 
 
-# The channels with a thread, also those that no iterator reads any more. A child process has none.
-RUNNING: "dict[Channel, OpenFileSystem]" = {}
+# Functions that have not ended, also those whose iterators have been forgotten. A child process has
+# none.
+RUNNING: "dict[Batches, OpenFileSystem]" = {}
 os.register_at_fork(after_in_child=RUNNING.clear)
 
 
 @atexit.register
 def end_all(fs: "OpenFileSystem | None" = None) -> None:
-    """Ends the threads that read a file system, or all of them before the interpreter ends."""
-    for channel, read in RUNNING.copy().items():
-        if fs is None or read is fs:
-            channel.end()
+    """Ends the functions that read a file system, or all of them before the interpreter ends."""
+    for batches, read in RUNNING.copy().items():
+        if fs is None or read is fs or batches.is_forgotten:
+            batches.end()
+
+
+def remove_forgotten() -> None:
+    """Closes the functions that have ended after their iterators were forgotten."""
+    for batches in list(RUNNING):
+        if batches.is_forgotten and batches.has_ended():
+            batches._remove()
 
 
 class Stream(Generic[T]):
     """An iterator over results. After the last one, `summary` is the summary of the function, if
     it has one. Close it, or use it in a `with` statement, if you do not read to the end."""
 
-    LIMIT = 1024  # results that wait to be taken
-    _channel: Any = None
+    closed = False  # whether it was closed; if it was before the end, results are missing
+    _batches: "Batches | None" = None
+    _fs: Any = None
     __reduce__ = not_copied
 
-    def __init__(self, fs: OpenFileSystem, run: "Callable[[Receiver, Any], Any]",
-                 convert: "Callable[..., Any]",
-                 expand: "Callable[[Any], Iterable[T]]" = lambda result: (result,),
-                 limit: int = LIMIT) -> None:
-        if self._channel:
+    def __init__(self, fs: OpenFileSystem, start: "Callable[[Any, Any], Any]",
+                 expand: "Callable[[Any], Iterable[T]]",
+                 summarize: "Callable[[], Any]" = lambda: None, *kept: Any) -> None:
+        """`start` opens batches, `expand` makes results of a batch. The function uses `kept`."""
+        if self._fs:
             raise ValueError("an iterator begins only once")
-        self._fs, self._channel = fs, Channel(limit)
-        self._work, self._expand = (run, convert), expand
-        self._taken: "collections.deque[Any]" = collections.deque()
-        self._batch: "Iterator[T]" = iter(())
+        self._fs, self._start, self._expand = fs, start, expand
+        self._summarize, self._kept, self._lock = summarize, kept, threading.Lock()
+        self._results: "Iterator[T]" = iter(())
 
     @property
     def summary(self) -> Any:
-        return self._channel.summary
-
-    @property
-    def closed(self) -> bool:
-        """Whether it was closed; if it was before the end, results are missing."""
-        return bool(self._channel.stopped)
+        return self._summarize() if self._batches and self._batches.has_succeeded else None
 
     def __iter__(self) -> "Iterator[T]":
         return self
@@ -207,25 +174,31 @@ class Stream(Generic[T]):
 
     def __del__(self) -> None:
         """Does not wait, because the garbage collector may call it while its caller has locks."""
-        if self._channel and not self._fs._is_foreign:
-            self._channel.stop()
+        if self._batches and not self._fs._is_foreign:
+            self._batches.is_forgotten = True
+            self._batches.stop()
 
     def __next__(self) -> T:
         while True:
             if self._fs._pointers:  # the quick test, for each result
-                for result in self._batch:
+                for result in self._results:
                     return result
-            self._fs._get()  # raises if it has been closed
+            held = self._fs._get()  # raises if it has been closed
             if self.closed:
                 raise StopIteration
-            self._channel.start(self._fs, *self._work)
-            if not self._taken:
-                self._taken = self._channel.take()
-            self._batch = iter(self._expand(self._taken.popleft()))
+            with self._lock:
+                if not self._batches:
+                    remove_forgotten()
+                    self._batches = Batches(self._fs, self._start, *self._kept)
+            batch = self._batches.next()
+            if not batch:
+                raise StopIteration
+            self._results = iter(self._expand(batch))
+            del held
 
     def close(self) -> None:
         """Ends the function that finds the results, and waits for its end."""
-        if not self._fs._is_foreign:
-            self._channel.end()
-        self._taken.clear()
-        self._batch = iter(())
+        self.closed = True
+        if self._batches and not self._fs._is_foreign:
+            self._batches.end()
+        self._results = iter(())

@@ -245,9 +245,10 @@ def convert(c_name: str, value: Any) -> Any:
     return structure(c_name)(*[one.read(value) for one in members(c_name)])
 
 
-# Without the records, which are in `records`, and errors, which are exceptions.
+# Without the records, which are in `records`, errors, which are exceptions, and batches, which are
+# iterators.
 NAMES = {class_name(c_name): c_name for c_name in DOCUMENTATION
-         if c_name != "struct bw_error"
+         if c_name not in ("struct bw_error", "struct bw_batch")
          and not lib.bw_record_find(c_name.removeprefix("struct bw_").encode())}
 
 

@@ -99,13 +99,12 @@ class Collection(unittest.TestCase):
     def setUp(self):
         gc.disable()
         self.addCleanup(gc.enable)
-        self.threads = threading.active_count()
 
     def tearDown(self):
         gc.collect()
-        for channel in list(btrfswalk.streams.RUNNING):
-            channel.end()
-        self.assertEqual(threading.active_count(), self.threads)
+        for batches in list(btrfswalk.streams.RUNNING):
+            batches.end()
+        self.assertEqual(btrfswalk.streams.RUNNING, {})
 
     def test_cycles(self):
         for (name, (make, _)), is_first in itertools.product(OPEN.items(), (False, True)):
@@ -206,8 +205,8 @@ class Collection(unittest.TestCase):
         files = len(os.listdir("/proc/self/fd"))
         for make, _ in OPEN.values():
             make(btrfswalk.FileSystem(IMAGE))
-        for channel in list(btrfswalk.streams.RUNNING):
-            channel.end()
+        for batches in list(btrfswalk.streams.RUNNING):
+            batches.end()
         gc.collect()
         self.assertEqual(len(os.listdir("/proc/self/fd")), files)
 
@@ -399,7 +398,7 @@ class Processes(unittest.TestCase):
         file, stream = fs.open(FILE), open_stream(fs)
 
         def work():
-            with file._opened, stream._channel._condition:
+            with file._opened, stream._lock:
                 taken.set()
                 done.wait()
 

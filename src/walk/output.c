@@ -186,6 +186,9 @@ void bw_output_begin(struct bw_ordered_output *output, size_t number, struct bw_
         return;
     }
     *buffer = (struct bw_buffer){0};
+    const struct bw_walk_options *options = output->options;
+    if (options && options->proceed && !options->proceed(options->context))
+        bw_output_fail(output, bw_error_create(BW_ERROR_STOPPED, "the walk was stopped"));
     pthread_mutex_lock(&output->lock);
     while (number >= output->head + output->window)
         pthread_cond_wait(&output->moved, &output->lock);

@@ -44,8 +44,9 @@ struct bw_ordered_output {
     } held[BW_OUTPUT_WINDOW];
     struct bw_buffer spare[BW_OUTPUT_WINDOW]; /**< empty buffers with memory, to be used again */
     size_t spare_count;
-    struct bw_error *error; /**< the first error of the consumer or of a task */
-    atomic_bool stopped;    /**< set with `error`: tasks should end */
+    struct bw_error *error;                /**< the first error of the consumer or of a task */
+    atomic_bool stopped;                   /**< set with `error`: tasks should end */
+    const struct bw_walk_options *options; /**< for `proceed`; NULL: nobody decides */
     /** If set, all tasks run one after the other inside task `outer_task` of this output, and write
      * the text of that task, `text`. */
     struct bw_ordered_output *outer;

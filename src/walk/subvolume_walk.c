@@ -30,6 +30,7 @@ struct bw_error *bw_subvolume_walk_init(struct bw_subvolume_walk *walk, struct b
                                        .summary = summary,
                                        .choice = bw_choice_of(options)};
     bw_output_init(&walk->output, receiver->consume, receiver->context);
+    walk->output.options = options;
     if (options->threads > 4)
         walk->output.window = 2 * (size_t)options->threads;
     if (walk->writer->is_records)
