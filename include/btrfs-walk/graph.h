@@ -139,8 +139,11 @@ struct bw_request {
                                                checked */
 
     struct bw_error *error; /**< reply: NULL on success; owned by the caller */
-    bool rebuilt; /**< reply: some bytes were computed from parity, and only a checksum can verify
-                     them; false before */
+    bool rebuilt;   /**< reply: some bytes were computed from parity, and only a checksum can verify
+                       them; false before */
+    bool corrected; /**< reply: no copy was good, and a flipped bit was corrected; false before */
+    bool unverified;   /**< reply: bytes are accepted although their checksum does not match; false
+                          before */
     uint8_t copy_read; /**< reply: the copy that was read if `copy` is 0; 0: unknown, mostly 1 */
 };
 
@@ -149,6 +152,8 @@ static inline void bw_request_answer(struct bw_request *request, const struct bw
 {
     request->error = copy->error;
     request->rebuilt |= copy->rebuilt;
+    request->corrected |= copy->corrected;
+    request->unverified |= copy->unverified;
     request->copy_read = copy->copy_read;
 }
 

@@ -151,6 +151,22 @@ bool bw_node_meets_expectation(const uint8_t *block, uint32_t nodesize, uint64_t
     return !key_range;
 }
 
+bool bw_leaf_is_packed(const struct bw_node *leaf)
+{
+    uint32_t end = leaf->nodesize - (uint32_t)sizeof(struct bw_disk_header);
+    struct bw_key previous = {0};
+    for (uint32_t slot = 0; slot < leaf->item_count; slot++) {
+        const struct bw_disk_item *disk = bw_node_disk_item(leaf, slot);
+        struct bw_item item;
+        if (!bw_leaf_item(leaf, slot, &item) || bw_get32(disk->offset) + item.size != end ||
+            (slot && bw_key_compare(&previous, &item.key) >= 0))
+            return false;
+        end = bw_get32(disk->offset);
+        previous = item.key;
+    }
+    return true;
+}
+
 static inline bool is_greater(const void *disk, const struct bw_key *key)
 {
     const struct bw_key at = bw_key_decode(disk);

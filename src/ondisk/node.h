@@ -81,6 +81,10 @@ static inline bool bw_leaf_item(const struct bw_node *leaf, uint32_t slot, struc
     return offset <= space && size <= space - offset && offset >= leaf->item_count * sizeof *disk;
 }
 
+/** Whether the keys of a leaf ascend, and the bytes of its items follow each other from the end of
+ * the leaf without gaps, as the kernel requires of every leaf. */
+bool bw_leaf_is_packed(const struct bw_node *leaf);
+
 /** A pointer of an internal node. */
 static inline struct bw_node_pointer bw_node_pointer_at(const struct bw_node *node, uint32_t slot)
 {

@@ -13,6 +13,12 @@
  * wrong, because the same bytes would come from the page cache. If it could not be read, its
  * sectors are read one by one: maybe only one of them fails, or the error was transient.
  *
+ * If no copy of a sector is good, there are two more steps, each with an option. Perhaps only one
+ * bit of a copy is flipped; CRC-32C names it (ondisk/bit_flip.h). The corrected sector is verified
+ * like any other. Or the checksum is ignored, and the first copy that can be read is accepted. In
+ * both steps, a tree block must pass all other checks, and the items of a leaf must have no gaps
+ * between them, as the kernel writes them.
+ *
  * Every failed read leaves an attempt: the copy, the sectors and the reason. If all sectors are
  * good in the end, the attempts become a note about the copies that were replaced. Otherwise, they
  * become the error of the request, which lists all copies of its first bad sector.
@@ -20,12 +26,14 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/cleanup.h"
 #include "base/hash_table.h"
 #include "base/vector.h"
 #include "btrfs-walk/graph.h"
 #include "graph/wind.h"
+#include "ondisk/bit_flip.h"
 #include "ondisk/checksum.h"
 #include "ondisk/disk.h"
 #include "ondisk/node.h"
@@ -39,19 +47,29 @@ enum { REPORT_LIMIT = 1 << 16 };
 /* Data without checksums that cannot be read are divided into pieces of this size. */
 enum { UNCHECKED_SECTOR = 4096 };
 
+/* The choices of the options `correct-bits` and `ignore-checksums`, which are bits. */
+enum { NOTHING = 0, METADATA = 1, DATA = 2, ALL = 3 };
+static const char *const choices[] = {"off", "metadata", "data", "all", NULL};
+
 struct verify {
     enum bw_checksum_type checksum;
     bool dumped; /* as in bw_checksum_accepts_block() */
     uint8_t (*fsids)[BW_UUID_SIZE];
     size_t fsid_count;
     pthread_mutex_t lock;
-    struct bw_key_set reported; /* addresses whose repair was reported; protected by `lock` */
+    struct bw_key_set reported;    /* addresses whose repair was reported; protected by `lock` */
+    uint64_t correct, ignore;      /* the options */
+    _Atomic uint64_t search_time;  /* what is left of the option, in ns */
+    _Atomic uint64_t not_searched; /* blocks for which no time was left */
 };
 
 static struct bw_error *init(struct bw_xlator *xlator)
 {
     struct verify *verify = bw_xlator_private(xlator);
     pthread_mutex_init(&verify->lock, NULL);
+    verify->correct = bw_xlator_option_number(xlator, "correct-bits");
+    verify->ignore = bw_xlator_option_number(xlator, "ignore-checksums");
+    verify->search_time = bw_xlator_option_number(xlator, "search-time");
     return NULL;
 }
 
@@ -89,6 +107,16 @@ static bool fsid_allowed(const struct verify *verify, const uint8_t *fsid)
     return false;
 }
 
+/* Everything but the checksum of a tree block, which has at least a header. */
+static struct bw_error *check_contents(const struct verify *verify,
+                                       const struct bw_request *request)
+{
+    const uint8_t *block = request->buffer;
+    if (!fsid_allowed(verify, ((const struct bw_disk_header *)block)->fsid))
+        return bw_error_create(BW_ERROR_CORRUPT, "block of another file system");
+    return bw_node_check(block, request->length, request->address, request->expectation);
+}
+
 static struct bw_error *check_block(const struct verify *verify, const struct bw_request *request)
 {
     const uint8_t *block = request->buffer;
@@ -98,9 +126,7 @@ static struct bw_error *check_block(const struct verify *verify, const struct bw
     if (!bw_checksum_accepts_block(verify->checksum, verify->dumped, block, request->length))
         return bw_error_create(BW_ERROR_CORRUPT, "%s checksum mismatch",
                                bw_checksum_name(verify->checksum));
-    if (!fsid_allowed(verify, ((const struct bw_disk_header *)block)->fsid))
-        return bw_error_create(BW_ERROR_CORRUPT, "block of another file system");
-    return bw_node_check(block, request->length, request->address, request->expectation);
+    return check_contents(verify, request);
 }
 
 static bool sector_is_good(const struct verify *verify, const struct bw_request *request,
@@ -204,6 +230,18 @@ static struct bw_error *add_attempt(struct repair *repair, unsigned copy, uint32
     return failure;
 }
 
+/* The last attempt to read a sector of a copy; NULL: there was none. */
+static struct attempt *last_attempt(const struct repair *repair, unsigned copy, uint32_t sector)
+{
+    struct attempt *last = NULL;
+    for (size_t i = 0; i < repair->attempts.count; i++) {
+        struct attempt *attempt = &repair->attempts.items[i];
+        if (attempt->copy == copy && attempt->first <= sector && sector < attempt->end)
+            last = attempt;
+    }
+    return last;
+}
+
 /* Takes the error of an attempt, and adds the copy and its location. If the device is missing, the
  * error names it. */
 static struct bw_error *name_copy(const struct repair *repair, const struct bw_request *part,
@@ -281,12 +319,7 @@ static struct bw_error *explain_loss(const struct repair *repair, uint32_t secto
     if (copies < repair->request->copy)
         copies = repair->request->copy;
     for (unsigned copy = 1; copy <= copies; copy++) {
-        struct attempt *last = NULL;
-        for (size_t i = 0; i < repair->attempts.count; i++) {
-            struct attempt *attempt = &repair->attempts.items[i];
-            if (attempt->copy == copy && attempt->first <= sector && sector < attempt->end)
-                last = attempt;
-        }
+        struct attempt *last = last_attempt(repair, copy, sector);
         if (last)
             add_copy(&bad, name_copy(repair, &part, copy, last));
     }
@@ -305,18 +338,23 @@ static struct bw_error *explain_loss(const struct repair *repair, uint32_t secto
     return lost > 1 ? bw_error_prefix(error, "%" PRIu32 " sectors, the first", lost) : error;
 }
 
+/* Whether the repair of an address is to be reported: it is the first one. */
+static bool is_news(struct verify *verify, uint64_t address)
+{
+    bool is_first = false;
+    pthread_mutex_lock(&verify->lock);
+    if (verify->reported.count < REPORT_LIMIT)
+        bw_error_free(bw_key_set_add(&verify->reported, address, &is_first));
+    pthread_mutex_unlock(&verify->lock);
+    return is_first;
+}
+
 /* Reports, once for each address, that the request was repaired, with the first bad sector of each
  * bad copy. */
 static void report_repair(const struct repair *repair)
 {
-    struct verify *verify = bw_xlator_private(repair->xlator);
     const struct bw_request *request = repair->request;
-    pthread_mutex_lock(&verify->lock);
-    bool is_first = false;
-    if (verify->reported.count < REPORT_LIMIT)
-        bw_error_free(bw_key_set_add(&verify->reported, request->address, &is_first));
-    pthread_mutex_unlock(&verify->lock);
-    if (!is_first)
+    if (!is_news(bw_xlator_private(repair->xlator), request->address))
         return;
 
     /* Nothing but the first read has failed, and no other copy was used. */
@@ -341,6 +379,28 @@ static void report_repair(const struct repair *repair)
         note = bw_error_create(BW_ERROR_CORRUPT, "used copy %u instead of a bad one (%s)",
                                repair->used, first_message(&bad));
     bw_xlator_report(repair->xlator, BW_NOTE, explain(note, request, &bad));
+}
+
+/* Reports that a sector without a good copy was accepted: the flipped bit was corrected, or without
+ * `flip` its checksum was ignored. */
+static void report_accepted(const struct repair *repair, const struct bw_request *part,
+                            struct attempt *attempt, const struct bw_bit_flip *flip)
+{
+    struct bad_copies bad = {0};
+    if (!is_news(bw_xlator_private(repair->xlator), part->address))
+        return;
+    add_copy(&bad, name_copy(repair, part, attempt->copy, attempt));
+    const char *reason = first_message(&bad);
+    struct bw_error *note;
+    if (!flip)
+        note = bw_error_create(BW_ERROR_CORRUPT, "accepted although %s", reason);
+    else
+        note = bw_error_create(BW_ERROR_CORRUPT, "corrected bit %u of byte %" PRIu32 "%s (%s)",
+                               flip->bit, flip->byte,
+                               flip->in_checksum ? " of the stored checksum" : "", reason);
+    /* Data may have millions of such sectors, and whoever reads them counts them. */
+    const enum bw_severity severity = part->kind == BW_REQUEST_DATA ? BW_NOTE : BW_WARNING;
+    bw_xlator_report(repair->xlator, severity, explain(note, part, &bad));
 }
 
 /* Repairing. */
@@ -424,6 +484,87 @@ static struct bw_error *read_copy(struct repair *repair, unsigned copy, unsigned
     return NULL;
 }
 
+/* The last resorts for sectors that are bad in all copies. */
+
+/* Whether a tree block without a matching checksum passes all other checks. */
+static bool is_plausible(const struct verify *verify, const struct bw_request *request)
+{
+    if (request->length < sizeof(struct bw_disk_header))
+        return false;
+    BW_AUTO_ERROR struct bw_error *error = check_contents(verify, request);
+    if (error)
+        return false;
+    const struct bw_node node = bw_node_view(request->buffer, request->length);
+    return node.level || bw_leaf_is_packed(&node);
+}
+
+/* Corrects the flipped bit of a tree block or a sector; false if there is none. Checksums that do
+ * not name the bit need a search, which has a limit of time. */
+static bool correct_bit(struct verify *verify, struct bw_request *part, struct bw_bit_flip *flip)
+{
+    enum bw_checksum_type type = verify->checksum;
+    if (part->kind == BW_REQUEST_TREE_BLOCK && verify->dumped)
+        type = BW_CHECKSUM_CRC32C;
+    const bool searches = !bw_bit_flip_is_cheap(type);
+    struct timespec begin, end;
+    if (searches && !verify->search_time) {
+        verify->not_searched++;
+        return false;
+    }
+    clock_gettime(CLOCK_MONOTONIC, &begin);
+    bool found;
+    if (part->kind == BW_REQUEST_TREE_BLOCK) {
+        found = bw_bit_flip_correct_block(type, part->buffer, part->length, flip);
+    } else {
+        found = bw_bit_flip_find(type, part->buffer, part->length, part->data->checksums, flip);
+        if (found && !flip->in_checksum)
+            bw_bit_flip_apply(flip, part->buffer, NULL);
+    }
+    if (searches) {
+        clock_gettime(CLOCK_MONOTONIC, &end);
+        const uint64_t spent = (uint64_t)(end.tv_sec - begin.tv_sec) * 1000000000 +
+                               (uint64_t)end.tv_nsec - (uint64_t)begin.tv_nsec;
+        const uint64_t left = verify->search_time;
+        verify->search_time = spent < left ? left - spent : 0;
+    }
+    return found;
+}
+
+/* Accepts a sector that is bad in all copies, if only one bit of a copy is flipped, or if its
+ * checksum is ignored. */
+static void accept_sector(struct repair *repair, uint32_t sector, unsigned copies)
+{
+    struct verify *verify = bw_xlator_private(repair->xlator);
+    struct bw_request *request = repair->request;
+    const bool is_block = request->kind == BW_REQUEST_TREE_BLOCK;
+    const uint64_t kind = is_block ? METADATA : DATA;
+    const uint64_t steps[] = {verify->correct, verify->ignore};
+    for (unsigned step = 0; step < 2; step++) {
+        for (unsigned copy = 1; (steps[step] & kind) && copy <= copies; copy++) {
+            const bool corrects = step == 0;
+            struct attempt *attempt = last_attempt(repair, copy, sector);
+            if (!attempt || attempt->error->code != BW_ERROR_CORRUPT)
+                continue;
+            struct bw_data_expectation data;
+            struct bw_request part = part_of(repair, sector, sector + 1, copy, &data);
+            bw_wind(repair->frame, bw_xlator_child(repair->xlator, 0), &part, 1);
+            struct bw_bit_flip flip;
+            if (!part.error && corrects && correct_bit(verify, &part, &flip))
+                part.error = verify_reply(repair->frame, repair->xlator, &part, NULL);
+            else if (!part.error && corrects)
+                continue;
+            BW_AUTO_ERROR struct bw_error *bad = part.error;
+            if (bad || (is_block && !is_plausible(verify, &part)))
+                continue;
+            repair->bad[sector] = false;
+            request->corrected |= corrects;
+            request->unverified |= !corrects;
+            report_accepted(repair, &part, attempt, corrects ? &flip : NULL);
+            return;
+        }
+    }
+}
+
 /*
  * Repairs a request whose bytes are wrong or, unless `was_read`, could not be read: replaces bad
  * sectors from other copies. Returns the error if some stay bad. Its code is
@@ -456,15 +597,19 @@ static struct bw_error *try_copies(struct repair *repair, bool was_read)
         if (copy != repair->begin)
             BW_TRY(read_copy(repair, copy, &copies));
 
-    /* The result. */
-    for (uint32_t i = repair->count; i-- > 0;)
+    /* The last resorts, and the result. */
+    for (uint32_t i = repair->count; i-- > 0;) {
+        if (repair->bad[i] && !request->copy)
+            accept_sector(repair, i, copies);
         if (repair->bad[i]) {
             first = i;
             lost++;
         }
+    }
     if (lost)
         return explain_loss(repair, first, lost, copies);
-    report_repair(repair);
+    if (!request->corrected && !request->unverified)
+        report_repair(repair);
     return NULL;
 }
 
@@ -542,12 +687,23 @@ static void dump(struct bw_xlator *xlator, struct bw_json *json)
 {
     struct verify *verify = bw_xlator_private(xlator);
     pthread_mutex_lock(&verify->lock);
-    size_t repaired = verify->reported.count;
+    const size_t repaired = verify->reported.count;
     pthread_mutex_unlock(&verify->lock);
     bw_json_text(json, "checksum", bw_checksum_name(verify->checksum));
     bw_json_number(json, "fsids", verify->fsid_count);
     bw_json_number(json, "repaired_blocks", repaired);
+    bw_json_number(json, "blocks_not_searched", verify->not_searched);
 }
+
+static const struct bw_option options[] = {
+    {"correct-bits", BW_OPTION_ENUM, "metadata", 0, 0,
+     "what is corrected if one bit is flipped and no copy is good", choices},
+    {"ignore-checksums", BW_OPTION_ENUM, "off", 0, 0,
+     "what is accepted with a wrong checksum if no copy is good", choices},
+    {"search-time", BW_OPTION_TIME, "0", 0, UINT64_C(3600000000000),
+     "limit of time for trying all bits, with checksums other than CRC-32C", NULL},
+    {0},
+};
 
 const struct bw_xlator_class bw_features_verify_class = {
     .type = "features/verify",
@@ -559,10 +715,16 @@ const struct bw_xlator_class bw_features_verify_class = {
         "copies that were replaced.\n\n"
         "If no copy is good, the read fails. The message lists every copy, its location and its "
         "error. File data with checksums are verified in the same way, sector by sector.\n\n"
+        "If one bit of a tree block is flipped, its CRC-32C names the bit. The corrected block is "
+        "verified again, passes all checks, and is reported. File data are corrected only if the "
+        "option correct-bits includes them. The other checksums name no bit: search-time sets how "
+        "long this layer may try one bit after the other. With ignore-checksums, a tree block that "
+        "passes all other checks is accepted, and so are data.\n\n"
         "To test detection, insert a layer that corrupts reads below this one. To bypass "
         "detection, insert it above:\n\n"
         "    btrfs-walk --insert debug/error-gen@chunk-map disk.img\n",
     BW_ONE_CHILD(BW_ADDRESS_LOGICAL),
+    .options = options,
     .private_size = sizeof(struct verify),
     .takes = BW_TAKES(BW_CONTROL_FILE_SYSTEM),
     .operations =

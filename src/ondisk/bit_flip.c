@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Flipped bits: the position from the CRC-32C, or by trying one bit after the other. */
+#include "ondisk/bit_flip.h"
+
+#include <string.h>
+
+#include "base/endian.h"
+#include "ondisk/disk.h"
+
+/* The polynomial of CRC-32C, whose bits are in reversed order as in the sums. */
+static const uint32_t POLYNOMIAL = UINT32_C(0x82f63b78);
+
+bool bw_crc32c_find_flip(uint32_t difference, size_t length, struct bw_bit_flip *flip)
+{
+    if (difference && !(difference & (difference - 1))) {
+        const unsigned number = (unsigned)__builtin_ctz(difference);
+        *flip = (struct bw_bit_flip){number / 8, (uint8_t)(number % 8), true};
+        return true;
+    }
+    /* The last bit changes the sum by the polynomial; each bit before it, by what the register
+     * makes of that when one more bit passes. */
+    uint32_t syndrome = POLYNOMIAL;
+    size_t bit = length * 8;
+    while (bit > 0 && syndrome != difference) {
+        syndrome = syndrome >> 1 ^ (-(syndrome & 1) & POLYNOMIAL);
+        bit--;
+    }
+    if (!bit)
+        return false;
+    *flip = (struct bw_bit_flip){(uint32_t)((bit - 1) / 8), (uint8_t)((bit - 1) % 8), false};
+    return true;
+}
+
+/* Whether exactly one bit of a stored checksum differs from the computed one. */
+static bool flip_in_checksum(const uint8_t *stored, const uint8_t *computed, size_t size,
+                             struct bw_bit_flip *flip)
+{
+    unsigned bits = 0;
+    for (size_t i = 0; i < size; i++) {
+        const unsigned difference = stored[i] ^ computed[i];
+        if (!difference)
+            continue;
+        bits += (unsigned)__builtin_popcount(difference);
+        *flip = (struct bw_bit_flip){(uint32_t)i, (uint8_t)__builtin_ctz(difference), true};
+    }
+    return bits == 1;
+}
+
+bool bw_bit_flip_find(enum bw_checksum_type type, uint8_t *bytes, size_t length,
+                      const uint8_t *stored, struct bw_bit_flip *flip)
+{
+    const size_t size = bw_checksum_size(type);
+    uint8_t computed[BW_CSUM_SIZE];
+    bw_checksum_compute(type, bytes, length, computed);
+    if (type == BW_CHECKSUM_CRC32C) {
+        bw_le32 have, found;
+        memcpy(&have, stored, sizeof have);
+        memcpy(&found, computed, sizeof found);
+        return bw_crc32c_find_flip(bw_get32(have) ^ bw_get32(found), length, flip);
+    }
+    if (flip_in_checksum(stored, computed, size, flip))
+        return true;
+    for (size_t bit = 0; bit < length * 8; bit++) {
+        *flip = (struct bw_bit_flip){(uint32_t)(bit / 8), (uint8_t)(bit % 8), false};
+        bw_bit_flip_apply(flip, bytes, NULL);
+        bw_checksum_compute(type, bytes, length, computed);
+        bw_bit_flip_apply(flip, bytes, NULL);
+        if (memcmp(computed, stored, size) == 0)
+            return true;
+    }
+    return false;
+}
+
+bool bw_bit_flip_correct_block(enum bw_checksum_type type, uint8_t *block, size_t length,
+                               struct bw_bit_flip *flip)
+{
+    if (!bw_bit_flip_find(type, block + BW_CSUM_SIZE, length - BW_CSUM_SIZE, block, flip))
+        return false;
+    if (!flip->in_checksum)
+        flip->byte += BW_CSUM_SIZE;
+    flip->in_checksum = false;
+    bw_bit_flip_apply(flip, block, NULL);
+    return true;
+}
