@@ -316,12 +316,19 @@ struct bw_device_info {
     uint64_t reserved[1];      /**< zeros: room for more members */
 };
 
-/** Receives a device; the view ends with the call. An error ends the iteration and is returned. */
-typedef struct bw_error *bw_device_visitor(void *context, const struct bw_device_info *device);
+/** The devices of a file system. */
+struct bw_device_list {
+    struct bw_device_info *items;
+    size_t count;
+};
 
-/** Passes all devices on, missing ones included, by ascending id. Unreadable parts of the chunk
- * tree are reported. */
-struct bw_error *bw_fs_devices(struct bw_fs *fs, bw_device_visitor *visit, void *context);
+/** Lists all devices, missing ones included, by ascending id. Unreadable parts of the chunk tree
+ * are reported. The caller frees the list. Fails only if memory runs out; the list is empty then.
+ */
+struct bw_error *bw_fs_devices(struct bw_fs *fs, struct bw_device_list *devices);
+
+/** Frees the items, and leaves an empty list. */
+void bw_device_list_free(struct bw_device_list *devices);
 
 /** The bytes of a device. Any number of threads may use it. */
 struct bw_device_reader;
@@ -347,11 +354,18 @@ void bw_device_reader_advise(const struct bw_device_reader *reader, uint64_t off
 /** Frees it; NULL is allowed. */
 void bw_device_reader_close(struct bw_device_reader *reader);
 
-/** Receives a chunk; the view ends with the call. An error ends the iteration and is returned. */
-typedef struct bw_error *bw_chunk_visitor(void *context, const struct bw_chunk_info *chunk);
+/** The chunks of a file system. */
+struct bw_chunk_list {
+    struct bw_chunk_info *items;
+    size_t count;
+};
 
-/** Passes all chunks on, by ascending address. Unreadable parts of the chunk tree are reported. */
-struct bw_error *bw_fs_chunks(struct bw_fs *fs, bw_chunk_visitor *visit, void *context);
+/** Lists all chunks, by ascending address. Unreadable parts of the chunk tree are reported. The
+ * caller frees the list. Fails only if memory runs out; the list is empty then. */
+struct bw_error *bw_fs_chunks(struct bw_fs *fs, struct bw_chunk_list *chunks);
+
+/** Frees the items and their stripes, and leaves an empty list. */
+void bw_chunk_list_free(struct bw_chunk_list *chunks);
 
 /** How much of a chunk the given devices can provide. */
 enum bw_chunk_condition {

@@ -12,7 +12,7 @@ from ._binding import ffi, lib
 from .errors import Error, check
 from .files import Entry, File, Inode, Items, owned_text
 from .handles import OpenFileSystem, owned
-from .streams import Stream, collect, end_all
+from .streams import Stream, end_all
 
 LOGGER = logging.getLogger("btrfswalk")
 LEVELS = {"NOTE": logging.INFO, "WARNING": logging.WARNING, "DAMAGE": logging.ERROR}
@@ -116,13 +116,13 @@ class FileSystem(OpenFileSystem):
 
     def devices(self) -> "list[Any]":
         """Its devices, missing ones included: structures.DeviceInfo."""
-        return collect(lib.bw_fs_devices, lib.python_device_visitor, "struct bw_device_info",
-                       self._handle)
+        return listed("struct bw_device_info", "struct bw_device_list *", lib.bw_fs_devices,
+                      lib.bw_device_list_free, self._handle)
 
     def chunks(self) -> "list[Any]":
         """Its chunks, by ascending address: structures.ChunkInfo."""
-        return collect(lib.bw_fs_chunks, lib.python_chunk_visitor, "struct bw_chunk_info",
-                       self._handle)
+        return listed("struct bw_chunk_info", "struct bw_chunk_list *", lib.bw_fs_chunks,
+                      lib.bw_chunk_list_free, self._handle)
 
     # Subvolumes.
 
@@ -427,6 +427,16 @@ def check_images(*images: Any, **given: Any) -> "Stream[Any]":
     except Error as why:
         fs = Images(why, *images, **opening)
     return fs.check(**given)
+
+
+def listed(c_name: str, list_name: str, function: Any, free: Any, fs: Any) -> "list[Any]":
+    """The items of a list of C, as structures of Python."""
+    found = ffi.new(list_name)
+    check(function(fs, found))
+    try:
+        return [structures.convert(c_name, found.items[i]) for i in range(found.count)]
+    finally:
+        free(found)
 
 
 def text_of(batch: Any) -> bytes:

@@ -91,9 +91,8 @@ static struct bw_checked_chunk describe_chunk(const struct bw_chunk_info *info)
                                      .stripes = (uint16_t)info->stripe_count};
 }
 
-static struct bw_error *add_chunk(void *context, const struct bw_chunk_info *info)
+static struct bw_error *add_chunk(struct bw_check *check, const struct bw_chunk_info *info)
 {
-    struct bw_check *check = context;
     struct bw_mapping mapping = {0};
     BW_TRY(bw_checked_chunks_reserve(&check->chunks, 1));
     BW_AUTO_ERROR struct bw_error *unmapped =
@@ -109,7 +108,11 @@ static struct bw_error *add_chunk(void *context, const struct bw_chunk_info *inf
 
 struct bw_error *bw_check_load_chunks(struct bw_check *check)
 {
-    return bw_fs_chunks(check->fs, add_chunk, check);
+    BW_SCOPED(bw_chunk_list) struct bw_chunk_list chunks = {0};
+    BW_TRY(bw_fs_chunks(check->fs, &chunks));
+    for (size_t i = 0; i < chunks.count; i++)
+        BW_TRY(add_chunk(check, &chunks.items[i]));
+    return NULL;
 }
 
 /* The findings so far, by severity; other workers may add some. */

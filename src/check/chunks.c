@@ -457,16 +457,14 @@ static void check_rest(const struct chunks *chunks)
                       count, bw_plural(count), chunks->system_chunks);
 }
 
-static struct bw_error *add_device(void *context, const struct bw_device_info *info)
-{
-    struct bw_stripe_list *list = context;
-    return bw_checked_devices_push(&list->devices, (struct bw_checked_device){.info = *info});
-}
-
 static struct bw_error *check_chunks(struct chunks *chunks)
 {
     struct bw_check *check = chunks->check;
-    BW_TRY(bw_fs_devices(check->fs, add_device, &chunks->stripes));
+    BW_SCOPED(bw_device_list) struct bw_device_list devices = {0};
+    BW_TRY(bw_fs_devices(check->fs, &devices));
+    for (size_t i = 0; i < devices.count; i++)
+        BW_TRY(bw_checked_devices_push(&chunks->stripes.devices,
+                                       (struct bw_checked_device){.info = devices.items[i]}));
     BW_TRY(read_chunks(chunks));
     if (!chunks->stripes.incomplete)
         check_rest(chunks);

@@ -30,9 +30,9 @@ static struct bw_error *add_superblock(struct bw_free_space *self, uint64_t star
 
 /* The stripes of a chunk in which superblocks lie, as the kernel sets them apart. Source:
  * btrfs_rmap_block() and exclude_super_stripes() in fs/btrfs/block-group.c. */
-static struct bw_error *add_superblocks_of_chunk(void *context, const struct bw_chunk_info *chunk)
+static struct bw_error *add_superblocks_of_chunk(struct bw_free_space *self,
+                                                 const struct bw_chunk_info *chunk)
 {
-    struct bw_free_space *self = context;
     const struct bw_raid_profile *profile = bw_raid_profile_of(chunk->type);
     const uint64_t stripe_length = bw_chunk_stripe_length(chunk);
     uint64_t step = BW_STRIPE_LENGTH;
@@ -753,13 +753,6 @@ static struct bw_error *end_cache(struct bw_free_space *self, struct bw_error *e
     return error;
 }
 
-static struct bw_error *add_device(void *context, const struct bw_device_info *device)
-{
-    struct bw_space_cache *cache = context;
-    cache->left += device->image_bytes;
-    return NULL;
-}
-
 /* Each source sets `source` if the file system uses it. */
 static struct bw_error *begin_space_cache(struct bw_free_space *self)
 {
@@ -790,7 +783,10 @@ static struct bw_error *begin_space_cache(struct bw_free_space *self)
     cache->bytes = malloc(LARGEST_PAGE);
     if (!cache->checksums || !cache->bytes)
         return bw_error_no_memory();
-    BW_TRY(bw_fs_devices(fs, add_device, cache));
+    BW_SCOPED(bw_device_list) struct bw_device_list devices = {0};
+    BW_TRY(bw_fs_devices(fs, &devices));
+    for (size_t i = 0; i < devices.count; i++)
+        cache->left += devices.items[i].image_bytes;
     return bw_data_reader_create(fs, &cache->reader);
 }
 
@@ -802,7 +798,10 @@ struct bw_error *bw_free_space_begin(struct bw_free_space *self, struct bw_check
         BW_TRY(begin_space_cache(self));
     if (!self->source)
         return NULL;
-    BW_TRY(bw_fs_chunks(check->fs, add_superblocks_of_chunk, self));
+    BW_SCOPED(bw_chunk_list) struct bw_chunk_list chunks = {0};
+    BW_TRY(bw_fs_chunks(check->fs, &chunks));
+    for (size_t i = 0; i < chunks.count; i++)
+        BW_TRY(add_superblocks_of_chunk(self, &chunks.items[i]));
     bw_range_set_join(&self->superblocks);
     return NULL;
 }

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "base/generated.h"
 #include "check/groups.h"
 #include "ondisk/disk_items.h"
 #include "ondisk/items.h"
@@ -57,24 +58,23 @@ static struct counted *counted_of(const struct bw_check *check,
     return &check->incomplete_chunks->chunks[chunk - check->chunks.items];
 }
 
-static struct bw_error *on_chunk(void *context, const struct bw_chunk_info *info)
-{
-    struct bw_check *check = context;
-    unsigned missing;
-    if (bw_chunk_condition(check->fs, info, &missing) != BW_CHUNK_INCOMPLETE)
-        return NULL;
-    if (!check->incomplete_chunks)
-        BW_TRY(create_incomplete_chunks(check));
-    const struct bw_checked_chunk *chunk = bw_check_chunk(check, info->logical);
-    if (chunk)
-        *counted_of(check, chunk) = (struct counted){.incomplete = true, .missing = missing};
-    return NULL;
-}
-
 struct bw_error *bw_incomplete_chunks_begin(struct bw_check *check)
 {
-    return bw_fs_status(check->fs).missing_devices ? bw_fs_chunks(check->fs, on_chunk, check)
-                                                   : NULL;
+    if (!bw_fs_status(check->fs).missing_devices)
+        return NULL;
+    BW_SCOPED(bw_chunk_list) struct bw_chunk_list chunks = {0};
+    BW_TRY(bw_fs_chunks(check->fs, &chunks));
+    for (size_t i = 0; i < chunks.count; i++) {
+        unsigned missing;
+        if (bw_chunk_condition(check->fs, &chunks.items[i], &missing) != BW_CHUNK_INCOMPLETE)
+            continue;
+        if (!check->incomplete_chunks)
+            BW_TRY(create_incomplete_chunks(check));
+        const struct bw_checked_chunk *chunk = bw_check_chunk(check, chunks.items[i].logical);
+        if (chunk)
+            *counted_of(check, chunk) = (struct counted){.incomplete = true, .missing = missing};
+    }
+    return NULL;
 }
 
 /* The chunk, if it is incomplete. */

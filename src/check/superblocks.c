@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/generated.h"
 #include "check/check.h"
 #include "fs/image.h"
 #include "graph/wind.h"
@@ -338,9 +339,8 @@ static void check_used_root(struct bw_check *check, const struct bw_tree *used,
                       used->root.level);
 }
 
-static struct bw_error *report_device(void *context, const struct bw_device_info *device)
+static void report_device(struct bw_check *check, const struct bw_device_info *device)
 {
-    struct bw_check *check = context;
     const struct bw_finding location = BW_FINDING(BW_TOUCHES_NOTHING, .devid = device->devid);
     if (device->state == BW_DEVICE_MISSING)
         bw_check_find(check, BW_CODE_device_missing, &location, "the device was not given");
@@ -348,7 +348,6 @@ static struct bw_error *report_device(void *context, const struct bw_device_info
         bw_check_find(check, BW_CODE_device_stale, &location,
                       "generation %" PRIu64 ", other devices have %" PRIu64, device->generation,
                       check->fs->superblock.generation);
-    return NULL;
 }
 
 static struct bw_error *report_balance(void *context, const struct bw_item *item)
@@ -418,7 +417,10 @@ static struct bw_error *check_state(struct bw_check *check)
     if (fs->superblock.log_root && !fs->is_past)
         bw_check_find(check, BW_CODE_log_present, NULL,
                       "there is a log tree, which the next mount replays");
-    BW_TRY(bw_fs_devices(fs, report_device, check));
+    BW_SCOPED(bw_device_list) struct bw_device_list devices = {0};
+    BW_TRY(bw_fs_devices(fs, &devices));
+    for (size_t i = 0; i < devices.count; i++)
+        report_device(check, &devices.items[i]);
     BW_TRY(check_operations(check));
     check_synology_roots(check);
     return check_backup_roots(check);

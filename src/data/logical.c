@@ -35,13 +35,6 @@ struct logical_read {
     void *context;
 };
 
-static struct bw_error *add_chunk(void *context, const struct bw_chunk_info *chunk)
-{
-    struct chunk_ranges *chunks = context;
-    return chunk_ranges_push(chunks,
-                             (struct chunk_range){chunk->logical, chunk->length, chunk->type});
-}
-
 /* The chunk at an address, or NULL. */
 static const struct chunk_range *find_chunk(const struct chunk_ranges *chunks, uint64_t logical)
 {
@@ -220,7 +213,13 @@ static uint64_t unit_at(const struct logical_read *read, uint64_t logical)
 
 static struct bw_error *read_all(struct logical_read *read, uint64_t logical, uint64_t length)
 {
-    BW_TRY(bw_fs_chunks(read->fs, add_chunk, &read->chunks));
+    BW_SCOPED(bw_chunk_list) struct bw_chunk_list chunks = {0};
+    BW_TRY(bw_fs_chunks(read->fs, &chunks));
+    for (size_t i = 0; i < chunks.count; i++) {
+        const struct bw_chunk_info *chunk = &chunks.items[i];
+        BW_TRY(chunk_ranges_push(&read->chunks,
+                                 (struct chunk_range){chunk->logical, chunk->length, chunk->type}));
+    }
     length = length ? length : unit_at(read, logical);
     BW_TRY(check_range(read, logical, length));
     while (length) {

@@ -8,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "base/escape.h"
+#include "base/generated.h"
 #include "base/human.h"
 #include "btrfs-walk/format.h"
 #include "btrfs-walk/fs.h"
@@ -149,14 +150,6 @@ static void label_owners(struct bw_picture *picture, struct bw_fs *fs)
     }
 }
 
-static struct bw_error *note_missing(void *context, const struct bw_device_info *device)
-{
-    struct bw_picture *picture = context;
-    if (device->state == BW_DEVICE_MISSING && picture->missing_count < BW_PICTURE_MISSING)
-        picture->missing[picture->missing_count++] = device->devid;
-    return NULL;
-}
-
 /* Labels the space without a colour: unallocated, and in pictures of the age also unused space;
  * and the allocated space that is not used, which has a faint colour. */
 static void label_rest(struct bw_picture *picture)
@@ -197,7 +190,11 @@ struct bw_picture bw_picture_make(struct bw_fs *fs, const struct bw_space_map *m
     else
         label_kinds(&picture);
     label_rest(&picture);
-    bw_error_free(bw_fs_devices(fs, note_missing, &picture));
+    BW_SCOPED(bw_device_list) struct bw_device_list devices = {0};
+    bw_error_free(bw_fs_devices(fs, &devices));
+    for (size_t i = 0; i < devices.count && picture.missing_count < BW_PICTURE_MISSING; i++)
+        if (devices.items[i].state == BW_DEVICE_MISSING)
+            picture.missing[picture.missing_count++] = devices.items[i].devid;
     return picture;
 }
 

@@ -69,9 +69,9 @@ uint64_t bw_chunk_stripe_length(const struct bw_chunk_info *chunk)
     return chunk->length / bw_chunk_different_stripes(chunk);
 }
 
-static struct bw_error *add_chunk_stripes(void *context, const struct bw_chunk_info *chunk)
+static struct bw_error *add_chunk_stripes(struct bw_device_map *map,
+                                          const struct bw_chunk_info *chunk)
 {
-    struct bw_device_map *map = context;
     struct bw_device_range range = {.length = bw_chunk_stripe_length(chunk),
                                     .use = BW_USE_CHUNK,
                                     .stripe_count = chunk->stripe_count,
@@ -91,13 +91,6 @@ static struct bw_error *add_chunk_stripes(void *context, const struct bw_chunk_i
                                          chunk->logical, range.stripe));
     }
     return NULL;
-}
-
-static struct bw_error *add_device(void *context, const struct bw_device_info *device)
-{
-    struct bw_device_map *map = context;
-    const struct bw_device_range range = {.devid = device->devid, .length = device->total_bytes};
-    return bw_device_ranges_push(&map->devices, range);
 }
 
 static int compare_ranges(const void *left, const void *right)
@@ -182,8 +175,16 @@ static int compare_moved(const void *left, const void *right)
 
 static struct bw_error *fill_map(struct bw_device_map *map)
 {
-    BW_TRY(bw_fs_devices(map->fs, add_device, map));
-    BW_TRY(bw_fs_chunks(map->fs, add_chunk_stripes, map));
+    BW_SCOPED(bw_device_list) struct bw_device_list devices = {0};
+    BW_SCOPED(bw_chunk_list) struct bw_chunk_list chunks = {0};
+    BW_TRY(bw_fs_devices(map->fs, &devices));
+    for (size_t i = 0; i < devices.count; i++)
+        BW_TRY(bw_device_ranges_push(
+            &map->devices, (struct bw_device_range){.devid = devices.items[i].devid,
+                                                    .length = devices.items[i].total_bytes}));
+    BW_TRY(bw_fs_chunks(map->fs, &chunks));
+    for (size_t i = 0; i < chunks.count; i++)
+        BW_TRY(add_chunk_stripes(map, &chunks.items[i]));
     if (map->stripes.count)
         qsort(map->stripes.items, map->stripes.count, sizeof *map->stripes.items, compare_ranges);
     if (map->devices.count)

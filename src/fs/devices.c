@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/vector.h"
 #include "btree/find_leaf.h"
 #include "graph/wind.h"
 #include "ondisk/chunk.h"
@@ -92,37 +93,21 @@ struct bw_error *bw_fs_copy_superblock(struct bw_fs *fs, size_t image, unsigned 
     return bw_image_copy_bytes(fs, &fs->images[image], copy, bytes, offset);
 }
 
-/* An iteration over items of the chunk tree. */
-struct iteration {
-    struct bw_fs *fs;
-    bw_device_visitor *visit_device;
-    bw_chunk_visitor *visit_chunk;
-    void *context;
-};
+BW_VECTOR(bw_device_infos, struct bw_device_info);
 
-static struct bw_error *visit_device_item(void *context, const struct bw_item *item)
+/* Describes the device of an item of the chunk tree, and its image if there is one. */
+static struct bw_device_info describe_device(const struct bw_fs *fs,
+                                             const struct bw_disk_device_item *disk)
 {
-    const struct iteration *iteration = context;
-    const struct bw_disk_device_item *disk = (const void *)item->data;
-    if (item->key.type != BW_DEVICE_ITEM)
-        return NULL;
-    if (item->size < sizeof *disk) {
-        bw_fs_report(iteration->fs, BW_DAMAGE,
-                     bw_error_create(BW_ERROR_CORRUPT,
-                                     "chunk tree: the item of device %" PRIu64 " is cut off",
-                                     item->key.offset));
-        return NULL;
-    }
-    const struct bw_image *image =
-        bw_image_of_device(iteration->fs, bw_get64(disk->devid), disk->uuid);
     struct bw_device_info info = {.devid = bw_get64(disk->devid),
                                   .state = BW_DEVICE_MISSING,
                                   .total_bytes = bw_get64(disk->total_bytes),
-                                  .bytes_used = bw_get64(disk->bytes_used)};
+                                  .bytes_used = bw_get64(disk->bytes_used),
+                                  .seed = !bw_superblock_has_block_id(&fs->superblock, disk->fsid)};
     memcpy(info.uuid, disk->uuid, BW_UUID_SIZE);
-    info.seed = !bw_superblock_has_block_id(&iteration->fs->superblock, disk->fsid);
+    const struct bw_image *image = bw_image_of_device(fs, info.devid, disk->uuid);
     if (image) {
-        info.state = bw_image_is_stale(iteration->fs, image) ? BW_DEVICE_STALE : BW_DEVICE_PRESENT;
+        info.state = bw_image_is_stale(fs, image) ? BW_DEVICE_STALE : BW_DEVICE_PRESENT;
         info.path = image->path;
         info.partition = image->partition;
         info.partition_offset = image->partition ? image->offset : 0;
@@ -130,7 +115,36 @@ static struct bw_error *visit_device_item(void *context, const struct bw_item *i
         info.generation = image->superblock.generation;
         info.image_bytes = bw_xlator_size(image->storage);
     }
-    return iteration->visit_device(iteration->context, &info);
+    return info;
+}
+
+struct bw_error *bw_fs_devices(struct bw_fs *fs, struct bw_device_list *devices)
+{
+    BW_SCOPED(bw_device_infos) struct bw_device_infos infos = {0};
+    BW_SCOPED(bw_fs_items) struct bw_fs_items items;
+    *devices = (struct bw_device_list){0};
+    bw_fs_items_begin(&items, fs, &fs->chunk_tree,
+                      (struct bw_key){BW_DEVICE_ITEMS, BW_DEVICE_ITEM, 0},
+                      (struct bw_key){BW_DEVICE_ITEMS, BW_DEVICE_ITEM, UINT64_MAX});
+    for (const struct bw_item *item; (item = bw_fs_items_next(&items));) {
+        if (item->size >= sizeof(struct bw_disk_device_item))
+            BW_TRY(bw_device_infos_push(&infos, describe_device(fs, (const void *)item->data)));
+        else
+            bw_fs_report(fs, BW_DAMAGE,
+                         bw_error_create(BW_ERROR_CORRUPT,
+                                         "chunk tree: the item of device %" PRIu64 " is cut off",
+                                         item->key.offset));
+    }
+    BW_TRY(bw_fs_items_error(&items));
+    devices->count = infos.count;
+    devices->items = BW_TAKE(infos.items);
+    return NULL;
+}
+
+void bw_device_list_free(struct bw_device_list *devices)
+{
+    free(devices->items);
+    *devices = (struct bw_device_list){0};
 }
 
 const char *bw_device_state_name(enum bw_device_state state)
@@ -140,62 +154,33 @@ const char *bw_device_state_name(enum bw_device_state state)
     return state == BW_DEVICE_STALE ? "stale" : "missing";
 }
 
-struct bw_error *bw_fs_devices(struct bw_fs *fs, bw_device_visitor *visit, void *context)
-{
-    struct iteration iteration = {.fs = fs, .visit_device = visit, .context = context};
-    return bw_fs_items(fs, &fs->chunk_tree, (struct bw_key){BW_DEVICE_ITEMS, BW_DEVICE_ITEM, 0},
-                       (struct bw_key){BW_DEVICE_ITEMS, BW_DEVICE_ITEM, UINT64_MAX},
-                       visit_device_item, &iteration);
-}
-
 /* The bytes of a device. */
 
 struct bw_device_reader {
-    struct bw_fs *fs;
-    uint64_t devid;
-    bool found;
-    uint8_t uuid[BW_UUID_SIZE];
-    struct bw_xlator *top; /* NULL: it is missing */
+    struct bw_xlator *top;
 };
-
-static struct bw_error *note_device(void *context, const struct bw_device_info *device)
-{
-    struct bw_device_reader *reader = context;
-    if (device->devid != reader->devid || reader->found)
-        return NULL;
-    memcpy(reader->uuid, device->uuid, BW_UUID_SIZE);
-    reader->found = true;
-    return NULL;
-}
-
-static struct bw_error *find_image(struct bw_device_reader *reader)
-{
-    struct bw_fs *fs = reader->fs;
-    BW_TRY(bw_fs_devices(fs, note_device, reader));
-    if (!reader->found)
-        return bw_error_create(BW_ERROR_NOT_FOUND, "there is no device %" PRIu64, reader->devid);
-    const struct bw_image *image = bw_image_of_device(fs, reader->devid, reader->uuid);
-    if (!image)
-        return bw_error_create(BW_ERROR_MISSING_DEVICE, "device %" PRIu64 " is missing",
-                               reader->devid);
-    if (image->is_dump || image->is_stream)
-        return bw_error_create(BW_ERROR_UNSUPPORTED, "%s contains no devices", image->path);
-    reader->top = image->top ? image->top : image->storage;
-    return NULL;
-}
 
 struct bw_error *bw_device_reader_open(struct bw_fs *fs, uint64_t devid,
                                        struct bw_device_reader **result)
 {
+    BW_SCOPED(bw_device_list) struct bw_device_list devices = {0};
+    *result = NULL;
+    BW_TRY(bw_fs_devices(fs, &devices));
+    size_t i = 0;
+    while (i < devices.count && devices.items[i].devid != devid)
+        i++;
+    if (i == devices.count)
+        return bw_error_create(BW_ERROR_NOT_FOUND, "there is no device %" PRIu64, devid);
+    const struct bw_image *image = bw_image_of_device(fs, devid, devices.items[i].uuid);
+    if (!image)
+        return bw_error_create(BW_ERROR_MISSING_DEVICE, "device %" PRIu64 " is missing", devid);
+    if (image->is_dump || image->is_stream)
+        return bw_error_create(BW_ERROR_UNSUPPORTED, "%s contains no devices", image->path);
     struct bw_device_reader *reader = *result = calloc(1, sizeof *reader);
     if (!reader)
         return bw_error_no_memory();
-    reader->fs = fs;
-    reader->devid = devid;
-    struct bw_error *error = find_image(reader);
-    if (error)
-        bw_device_reader_close(BW_TAKE(*result));
-    return error;
+    reader->top = image->top ? image->top : image->storage;
+    return NULL;
 }
 
 uint64_t bw_device_reader_size(const struct bw_device_reader *reader)
@@ -226,30 +211,50 @@ void bw_device_reader_close(struct bw_device_reader *reader)
     free(reader);
 }
 
-static struct bw_error *visit_chunk_item(void *context, const struct bw_item *item)
+BW_VECTOR(bw_chunk_infos, struct bw_chunk_info);
+
+/* Adds the chunk of an item. One that cannot be decoded is reported. */
+static struct bw_error *add_chunk(struct bw_fs *fs, const struct bw_item *item,
+                                  struct bw_chunk_infos *infos)
 {
-    const struct iteration *iteration = context;
     struct bw_chunk chunk;
-    if (item->key.type != BW_CHUNK_ITEM || bw_chunk_is_remapped_away(item->data, item->size))
-        return NULL;
-    struct bw_error *error = bw_chunk_decode(item->key.offset, item->data, item->size, &chunk);
-    if (error) {
-        bw_fs_report(iteration->fs, BW_DAMAGE, error);
+    struct bw_error *bad = bw_chunk_decode(item->key.offset, item->data, item->size, &chunk);
+    if (bad) {
+        bw_fs_report(fs, BW_DAMAGE, bad);
         return NULL;
     }
-    struct bw_chunk_info info;
-    BW_TRY(bw_chunk_describe(&chunk, &info));
-    error = iteration->visit_chunk(iteration->context, &info);
-    free((void *)(uintptr_t)info.stripes);
+    BW_TRY(bw_chunk_infos_reserve(infos, 1));
+    BW_TRY(bw_chunk_describe(&chunk, &infos->items[infos->count]));
+    infos->count++;
+    return NULL;
+}
+
+struct bw_error *bw_fs_chunks(struct bw_fs *fs, struct bw_chunk_list *chunks)
+{
+    struct bw_chunk_infos infos = {0};
+    struct bw_error *error = NULL;
+    struct bw_fs_items items;
+    bw_fs_items_begin(&items, fs, &fs->chunk_tree,
+                      (struct bw_key){BW_FIRST_CHUNK, BW_CHUNK_ITEM, 0},
+                      (struct bw_key){BW_FIRST_CHUNK, BW_CHUNK_ITEM, UINT64_MAX});
+    for (const struct bw_item *item; !error && (item = bw_fs_items_next(&items));)
+        if (!bw_chunk_is_remapped_away(item->data, item->size))
+            error = add_chunk(fs, item, &infos);
+    if (!error)
+        error = bw_fs_items_error(&items);
+    bw_fs_items_free(&items);
+    *chunks = (struct bw_chunk_list){infos.items, infos.count};
+    if (error)
+        bw_chunk_list_free(chunks);
     return error;
 }
 
-struct bw_error *bw_fs_chunks(struct bw_fs *fs, bw_chunk_visitor *visit, void *context)
+void bw_chunk_list_free(struct bw_chunk_list *chunks)
 {
-    struct iteration iteration = {.fs = fs, .visit_chunk = visit, .context = context};
-    return bw_fs_items(fs, &fs->chunk_tree, (struct bw_key){BW_FIRST_CHUNK, BW_CHUNK_ITEM, 0},
-                       (struct bw_key){BW_FIRST_CHUNK, BW_CHUNK_ITEM, UINT64_MAX}, visit_chunk_item,
-                       &iteration);
+    for (size_t i = 0; i < chunks->count; i++)
+        free((void *)(uintptr_t)chunks->items[i].stripes);
+    free(chunks->items);
+    *chunks = (struct bw_chunk_list){0};
 }
 
 const char *bw_fs_alternative(const struct bw_fs *fs, uint64_t devid, uint64_t number)

@@ -146,6 +146,25 @@ static inline uint32_t bw_fs_alignment(const struct bw_fs *fs)
 /** Receives an item, which is valid until the call returns. */
 typedef struct bw_error *bw_item_visitor(void *context, const struct bw_item *item);
 
+/** The items in a range of keys, in the order of the tree. Losses are reported and skipped. */
+struct bw_fs_items {
+    struct bw_fs *fs;
+    struct bw_item_range range;
+};
+
+/** Starts with the range from `first` to `last`, inclusive. Ended by bw_fs_items_free(). The
+ * structure must not be moved. */
+void bw_fs_items_begin(struct bw_fs_items *items, struct bw_fs *fs, const struct bw_tree *tree,
+                       struct bw_key first, struct bw_key last);
+
+/** The next item, which is valid until the next call; NULL at the end. */
+const struct bw_item *bw_fs_items_next(struct bw_fs_items *items);
+
+/** Why the iteration ended before the end of the range: BW_ERROR_NO_MEMORY, or NULL. */
+struct bw_error *bw_fs_items_error(struct bw_fs_items *items);
+
+void bw_fs_items_free(struct bw_fs_items *items);
+
 /** Passes the items in a range of keys, inclusive, to `visit`. Reports and skips lost items.
  * Returns the error of `visit`, or BW_ERROR_NO_MEMORY. */
 struct bw_error *bw_fs_items(struct bw_fs *fs, const struct bw_tree *tree, struct bw_key first,

@@ -93,20 +93,42 @@ struct bw_error *bw_fs_find_leaf(struct bw_fs *fs, struct bw_leaf_finder *finder
     return NULL;
 }
 
+void bw_fs_items_begin(struct bw_fs_items *items, struct bw_fs *fs, const struct bw_tree *tree,
+                       struct bw_key first, struct bw_key last)
+{
+    const struct bw_tree_reader reader = bw_fs_name_reader(fs);
+    items->fs = fs;
+    bw_item_range_begin(&items->range, &reader, tree, first, last);
+}
+
+const struct bw_item *bw_fs_items_next(struct bw_fs_items *items)
+{
+    while (bw_item_range_next(&items->range)) {
+        if (!items->range.error)
+            return &items->range.item;
+        bw_fs_report_range(items->fs, &items->range);
+    }
+    return NULL;
+}
+
+struct bw_error *bw_fs_items_error(struct bw_fs_items *items)
+{
+    return BW_TAKE(items->range.failure);
+}
+
+void bw_fs_items_free(struct bw_fs_items *items)
+{
+    bw_error_free(bw_item_range_end(&items->range, NULL));
+}
+
 struct bw_error *bw_fs_items(struct bw_fs *fs, const struct bw_tree *tree, struct bw_key first,
                              struct bw_key last, bw_item_visitor *visit, void *context)
 {
-    const struct bw_tree_reader reader = bw_fs_name_reader(fs);
-    struct bw_item_range range;
-    struct bw_error *error = NULL;
-    bw_item_range_begin(&range, &reader, tree, first, last);
-    while (!error && bw_item_range_next(&range)) {
-        if (range.error)
-            bw_fs_report_range(fs, &range);
-        else
-            error = visit(context, &range.item);
-    }
-    return bw_item_range_end(&range, error);
+    BW_SCOPED(bw_fs_items) struct bw_fs_items items;
+    bw_fs_items_begin(&items, fs, tree, first, last);
+    for (const struct bw_item *item; (item = bw_fs_items_next(&items));)
+        BW_TRY(visit(context, item));
+    return bw_fs_items_error(&items);
 }
 
 struct scan {

@@ -185,9 +185,8 @@ static bool is_writable(const struct usage *usage, const struct bw_chunk_info *c
 }
 
 /* Adds a chunk to its group. The devices must have been read. */
-static struct bw_error *count_chunk(void *context, const struct bw_chunk_info *chunk)
+static struct bw_error *count_chunk(struct usage *usage, const struct bw_chunk_info *chunk)
 {
-    struct usage *usage = context;
     struct bw_usage_group *group = find_group(usage, chunk);
     struct bw_block_group_info found = {.used = 0};
     struct bw_error *error = bw_block_groups_find(usage->block_groups, chunk->logical, &found);
@@ -250,14 +249,6 @@ static int compare_groups(const void *left, const void *right)
 
 /* Devices. */
 
-static struct bw_error *add_usage_device(void *context, const struct bw_device_info *device)
-{
-    struct usage *usage = context;
-    BW_TRY(bw_usage_devices_push(&usage->devices, (struct bw_usage_device){.info = *device}));
-    usage->is_partly_writable |= device->seed || device->state == BW_DEVICE_MISSING;
-    return NULL;
-}
-
 static int compare_devices(const void *left, const void *right)
 {
     const struct bw_usage_device *a = left, *b = right;
@@ -265,9 +256,8 @@ static int compare_devices(const void *left, const void *right)
 }
 
 /* Adds the stripes of a chunk in the second iteration, after the groups and devices were read. */
-static struct bw_error *add_stripes(void *context, const struct bw_chunk_info *chunk)
+static void add_stripes(struct usage *usage, const struct bw_chunk_info *chunk)
 {
-    struct usage *usage = context;
     size_t group = (size_t)(find_group(usage, chunk) - usage->groups);
     uint64_t length = bw_chunk_stripe_length(chunk);
     for (unsigned i = 0; i < chunk->stripe_count; i++) {
@@ -279,7 +269,6 @@ static struct bw_error *add_stripes(void *context, const struct bw_chunk_info *c
         add_saturating(&usage->by_group[device * usage->group_count + group], length);
         add_saturating(&usage->devices.items[device].allocated, length);
     }
-    return NULL;
 }
 
 /* Totals. */
@@ -491,8 +480,17 @@ static struct bw_error *compute_reserve(struct bw_fs *fs, struct bw_usage *sums)
 static struct bw_error *gather_usage(struct usage *usage)
 {
     BW_TRY(bw_block_groups_open(usage->fs, &usage->block_groups));
-    BW_TRY(bw_fs_devices(usage->fs, add_usage_device, usage));
-    BW_TRY(bw_fs_chunks(usage->fs, count_chunk, usage));
+    BW_SCOPED(bw_device_list) struct bw_device_list devices = {0};
+    BW_SCOPED(bw_chunk_list) struct bw_chunk_list chunks = {0};
+    BW_TRY(bw_fs_devices(usage->fs, &devices));
+    for (size_t i = 0; i < devices.count; i++) {
+        const struct bw_device_info *device = &devices.items[i];
+        BW_TRY(bw_usage_devices_push(&usage->devices, (struct bw_usage_device){.info = *device}));
+        usage->is_partly_writable |= device->seed || device->state == BW_DEVICE_MISSING;
+    }
+    BW_TRY(bw_fs_chunks(usage->fs, &chunks));
+    for (size_t i = 0; i < chunks.count; i++)
+        BW_TRY(count_chunk(usage, &chunks.items[i]));
     if (usage->devices.count)
         qsort(usage->devices.items, usage->devices.count, sizeof *usage->devices.items,
               compare_devices);
@@ -510,7 +508,8 @@ static struct bw_error *gather_usage(struct usage *usage)
         calloc(usage->devices.count * usage->group_count + 1, sizeof *usage->by_group);
     if (!usage->by_group)
         return bw_error_no_memory();
-    BW_TRY(bw_fs_chunks(usage->fs, add_stripes, usage));
+    for (size_t i = 0; i < chunks.count; i++)
+        add_stripes(usage, &chunks.items[i]);
     BW_TRY(compute_reserve(usage->fs, &usage->sums));
     add_up(usage);
     return estimate_free(usage);

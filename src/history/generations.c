@@ -140,19 +140,19 @@ enum bw_generation_status bw_generation_status(const struct bw_history *history,
 /* Finding the chunk tree of a historic root: its blocks are in system chunks, and in the extent
  * tree. */
 
-static struct bw_error *take_system_chunk(void *context, const struct bw_chunk_info *chunk)
-{
-    struct bw_history *history = context;
-    if (chunk->type & BW_GROUP_SYSTEM && history->system_count < BW_HISTORY_SYSTEM_CHUNKS)
-        history->system[history->system_count++] = (struct bw_range){chunk->logical, chunk->length};
-    return NULL;
-}
-
 /* Finds the system chunks for state_chunk_root(). BW_ERROR_NO_MEMORY. */
 static struct bw_error *find_system_chunks(struct bw_history *history)
 {
     history->items = BW_HISTORY_ITEMS;
-    return bw_fs_chunks(history->fs, take_system_chunk, history);
+    BW_SCOPED(bw_chunk_list) struct bw_chunk_list chunks = {0};
+    BW_TRY(bw_fs_chunks(history->fs, &chunks));
+    for (size_t i = 0; i < chunks.count; i++) {
+        const struct bw_chunk_info *chunk = &chunks.items[i];
+        if (chunk->type & BW_GROUP_SYSTEM && history->system_count < BW_HISTORY_SYSTEM_CHUNKS)
+            history->system[history->system_count++] =
+                (struct bw_range){chunk->logical, chunk->length};
+    }
+    return NULL;
 }
 
 struct chunk_search {

@@ -101,22 +101,12 @@ struct bw_error *bw_scan_add_chunk(const struct bw_fs *fs, const struct bw_chunk
     return NULL;
 }
 
-/* Argument of the chunk visitor. */
-struct chunks {
-    const struct bw_fs *fs;
-    struct bw_scan_ranges *ranges;
-};
-
-static struct bw_error *take_chunk(void *context, const struct bw_chunk_info *chunk)
-{
-    const struct chunks *chunks = context;
-    return bw_scan_add_chunk(chunks->fs, chunk, chunks->ranges);
-}
-
 struct bw_error *bw_scan_add_chunks(struct bw_fs *fs, struct bw_scan_ranges *ranges)
 {
-    struct chunks chunks = {fs, ranges};
-    BW_TRY(bw_fs_chunks(fs, take_chunk, &chunks));
+    BW_SCOPED(bw_chunk_list) struct bw_chunk_list chunks = {0};
+    BW_TRY(bw_fs_chunks(fs, &chunks));
+    for (size_t i = 0; i < chunks.count; i++)
+        BW_TRY(bw_scan_add_chunk(fs, &chunks.items[i], ranges));
     if (ranges->left_out)
         bw_fs_report(fs, BW_DAMAGE,
                      bw_error_create(BW_ERROR_CORRUPT,

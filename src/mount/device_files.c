@@ -30,11 +30,8 @@ static struct bw_error *add_range(void *context, const struct bw_used_range *ran
     return bw_range_set_insert(&device->used, start, end < device->size ? end : device->size);
 }
 
-static struct bw_error *open_device(void *context, const struct bw_device_info *info)
+static struct bw_error *open_device(struct bw_mount *mount, const struct bw_device_info *info)
 {
-    struct bw_mount *mount = context;
-    if (!info->path)
-        return NULL;
     BW_TRY(bw_mount_devices_reserve(&mount->devices, 1));
     struct bw_mount_device *device = &mount->devices.items[mount->devices.count];
     *device = (struct bw_mount_device){.devid = info->devid, .size = info->image_bytes};
@@ -48,8 +45,12 @@ static struct bw_error *open_device(void *context, const struct bw_device_info *
 struct bw_error *bw_mount_create_devices(struct bw_fs *fs, const struct bw_mount_options *options,
                                          struct bw_mount **mount)
 {
+    BW_SCOPED(bw_device_list) struct bw_device_list devices = {0};
     BW_TRY(bw_mount_create(fs, options, mount));
-    struct bw_error *error = bw_fs_devices(fs, open_device, *mount);
+    struct bw_error *error = bw_fs_devices(fs, &devices);
+    for (size_t i = 0; !error && i < devices.count; i++)
+        if (devices.items[i].path)
+            error = open_device(*mount, &devices.items[i]);
     if (error)
         bw_mount_destroy(BW_TAKE(*mount));
     return error;

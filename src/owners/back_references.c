@@ -333,18 +333,15 @@ static struct bw_error *follow_marked(struct follower *follower)
     return NULL;
 }
 
-static struct bw_error *add_metadata(void *context, const struct bw_chunk_info *chunk)
-{
-    if (chunk->type & (BW_GROUP_METADATA | BW_GROUP_SYSTEM))
-        *(uint64_t *)context += chunk->length;
-    return NULL;
-}
-
 static struct bw_error *follow_all(struct follower *follower)
 {
     const struct bw_owner_search *search = follower->search;
     uint64_t metadata = 0;
-    BW_TRY(bw_fs_chunks(search->fs, add_metadata, &metadata));
+    BW_SCOPED(bw_chunk_list) struct bw_chunk_list chunks = {0};
+    BW_TRY(bw_fs_chunks(search->fs, &chunks));
+    for (size_t i = 0; i < chunks.count; i++)
+        if (chunks.items[i].type & (BW_GROUP_METADATA | BW_GROUP_SYSTEM))
+            metadata += chunks.items[i].length;
     follower->most_extents =
         ALWAYS_FOLLOWED + metadata / search->fs->superblock.nodesize / BLOCKS_PER_EXTENT;
     follower->doubtful = search->ranges.ranges.count > follower->most_extents;

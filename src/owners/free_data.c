@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "base/generated.h"
 #include "btrfs-walk/space.h"
 #include "fs/fs.h"
 #include "fs/image.h"
@@ -110,36 +111,12 @@ static uint64_t next_stored(const struct free_read *read, uint64_t offset, uint6
     return stored - read->address < length ? stored - read->address : length;
 }
 
-/* The end of the part of a chunk that its devices have. */
-struct chunk_end {
-    const struct bw_fs *fs;
-    uint64_t logical; /* an address in the chunk */
-    uint64_t end;     /* UINT64_MAX: not known */
-};
-
 /* The bytes of a stripe that its device has. */
 static uint64_t stripe_bytes(const struct bw_fs *fs, const struct bw_stripe_info *stripe)
 {
     struct bw_xlator *device = find_device(fs, stripe->devid);
     const uint64_t size = device ? bw_xlator_size(device) : 0;
     return stripe->offset < size ? size - stripe->offset : 0;
-}
-
-static struct bw_error *find_end(void *context, const struct bw_chunk_info *chunk)
-{
-    struct chunk_end *found = context;
-    uint64_t longest = 0, end;
-    if (found->logical - chunk->logical >= chunk->length)
-        return NULL;
-    for (unsigned i = 0; i < chunk->stripe_count; i++) {
-        const uint64_t bytes = stripe_bytes(found->fs, &chunk->stripes[i]);
-        longest = bytes > longest ? bytes : longest;
-    }
-    const uint64_t rows = longest / BW_STRIPE_LENGTH + (longest % BW_STRIPE_LENGTH != 0);
-    if (!__builtin_mul_overflow(rows, BW_STRIPE_LENGTH * bw_chunk_different_stripes(chunk), &end) &&
-        end < chunk->length)
-        found->end = chunk->logical + end;
-    return NULL;
 }
 
 static uint64_t size_of_images(const struct bw_fs *fs)
@@ -154,13 +131,28 @@ static uint64_t size_of_images(const struct bw_fs *fs)
  * the length of the part that may be readable. Trees may move data elsewhere. */
 static struct bw_error *cut_to_devices(const struct free_read *read, uint64_t *length)
 {
-    struct chunk_end found = {.fs = read->fs, .logical = read->address, .end = UINT64_MAX};
     if (read->is_device || read->fs->stripes || read->fs->superblock.remap_root.bytenr ||
         *length <= size_of_images(read->fs))
         return NULL;
-    BW_TRY(bw_fs_chunks(read->fs, find_end, &found));
-    const uint64_t room = found.end > read->address ? found.end - read->address : 0;
-    *length = *length < room ? *length : room;
+    BW_SCOPED(bw_chunk_list) struct bw_chunk_list chunks = {0};
+    BW_TRY(bw_fs_chunks(read->fs, &chunks));
+    for (size_t i = 0; i < chunks.count; i++) {
+        const struct bw_chunk_info *chunk = &chunks.items[i];
+        uint64_t longest = 0, end;
+        if (read->address - chunk->logical >= chunk->length)
+            continue;
+        for (unsigned k = 0; k < chunk->stripe_count; k++) {
+            const uint64_t bytes = stripe_bytes(read->fs, &chunk->stripes[k]);
+            longest = bytes > longest ? bytes : longest;
+        }
+        const uint64_t rows = longest / BW_STRIPE_LENGTH + (longest % BW_STRIPE_LENGTH != 0),
+                       row_length = BW_STRIPE_LENGTH * bw_chunk_different_stripes(chunk);
+        if (__builtin_mul_overflow(rows, row_length, &end) || end >= chunk->length)
+            continue;
+        end += chunk->logical;
+        const uint64_t room = end > read->address ? end - read->address : 0;
+        *length = *length < room ? *length : room;
+    }
     return NULL;
 }
 

@@ -319,18 +319,6 @@ static unsigned kind_of(uint64_t type)
 
 /* Areas. */
 
-static struct bw_error *add_device(void *context, const struct bw_device_info *device)
-{
-    struct bw_space_map *map = context;
-    const uint64_t wanted = map->options.devid;
-    if ((wanted && device->devid != wanted) ||
-        (map->devices.count && map->devices.items[map->devices.count - 1].devid >= device->devid))
-        return NULL;
-    return bw_space_devices_push(
-        &map->devices,
-        (struct bw_space_device){.devid = device->devid, .bytes = device->total_bytes});
-}
-
 /* Adds a device to an area. Areas end below 2^64: the rest is omitted. */
 static void locate_device(struct bw_space_map *map, struct bw_space_device *device, size_t number)
 {
@@ -349,7 +337,18 @@ enum { CELLS = 64 * 64 }; /* of an area, if the caller does not say */
 static struct bw_error *make_areas(struct bw_space_map *map)
 {
     struct bw_space_map_options *options = &map->options;
-    BW_TRY(bw_fs_devices(map->fs, add_device, map));
+    BW_SCOPED(bw_device_list) struct bw_device_list devices = {0};
+    BW_TRY(bw_fs_devices(map->fs, &devices));
+    for (size_t i = 0; i < devices.count; i++) {
+        const struct bw_device_info *device = &devices.items[i];
+        const size_t known = map->devices.count;
+        if ((options->devid && device->devid != options->devid) ||
+            (known && map->devices.items[known - 1].devid >= device->devid))
+            continue;
+        BW_TRY(bw_space_devices_push(
+            &map->devices,
+            (struct bw_space_device){.devid = device->devid, .bytes = device->total_bytes}));
+    }
     if (!map->devices.count)
         return bw_error_create(BW_ERROR_NOT_FOUND, "there is no device %" PRIu64, options->devid);
     const bool apart = options->by_device || options->devid;
@@ -387,9 +386,8 @@ static const struct bw_space_device *find_device(const struct bw_space_map *map,
 }
 
 /* A piece for each stripe, as far as it lies on its device. */
-static struct bw_error *count_stripes(void *context, const struct bw_chunk_info *chunk)
+static struct bw_error *count_stripes(struct bw_space_map *map, const struct bw_chunk_info *chunk)
 {
-    struct bw_space_map *map = context;
     const uint64_t length = bw_chunk_stripe_length(chunk);
     for (unsigned i = 0; i < chunk->stripe_count; i++) {
         const uint64_t offset = chunk->stripes[i].offset;
@@ -410,9 +408,8 @@ static struct bw_error *count_stripes(void *context, const struct bw_chunk_info 
 }
 
 /* Adds one piece, after the piece of the previous chunk. */
-static struct bw_error *add_chunk(void *context, const struct bw_chunk_info *chunk)
+static struct bw_error *add_chunk(struct bw_space_map *map, const struct bw_chunk_info *chunk)
 {
-    struct bw_space_map *map = context;
     const struct bw_space_piece *last =
         map->pieces.count ? &map->pieces.items[map->pieces.count - 1] : 0;
     const uint64_t offset = last ? last->offset + last->end : 0;
@@ -516,7 +513,14 @@ static struct bw_error *make_map(struct bw_space_map *map)
     if (logical && (map->options.by_device || map->options.devid))
         return bw_error_create(BW_ERROR_USAGE, "only the physical order separates devices");
     BW_TRY(make_areas(map));
-    BW_TRY(bw_fs_chunks(map->fs, logical ? add_chunk : count_stripes, map));
+    BW_SCOPED(bw_chunk_list) struct bw_chunk_list chunks = {0};
+    BW_TRY(bw_fs_chunks(map->fs, &chunks));
+    for (size_t i = 0; i < chunks.count; i++) {
+        if (logical)
+            BW_TRY(add_chunk(map, &chunks.items[i]));
+        else
+            BW_TRY(count_stripes(map, &chunks.items[i]));
+    }
     sort_pieces(map, by_place);
     cut_pieces(map);
     sort_pieces(map, by_address);

@@ -8,6 +8,7 @@
 #include <inttypes.h>
 
 #include "base/cleanup.h"
+#include "base/generated.h"
 #include "fs/image.h"
 #include "ondisk/chunk.h"
 #include "ondisk/superblock.h"
@@ -17,7 +18,6 @@
 struct used_device {
     struct bw_used_map *map;
     struct bw_device_info info;
-    bool found;
     bool chunks_lost; /* it may have chunks that are not known */
     struct bw_span superblocks[BW_SUPERBLOCK_COPIES];
     const struct bw_range_set *extra; /* added by the caller; NULL: nothing */
@@ -298,16 +298,6 @@ static struct bw_error *add_ranges(struct used_device *device, size_t *number)
                      first->type & BW_GROUP_DATA ? BW_USED_DATA : BW_USED_METADATA, true);
 }
 
-static struct bw_error *find_device(void *context, const struct bw_device_info *info)
-{
-    struct used_device *device = context;
-    if (info->devid == device->info.devid && !device->found) {
-        device->info = *info;
-        device->found = true;
-    }
-    return NULL;
-}
-
 /* On a zoned device, each copy is a log in two zones, where nothing is allocated. A stripe takes a
  * whole zone, so the shortest one shows the length of zones. Source: sb_zone_number() in the
  * kernel's fs/btrfs/zoned.c. */
@@ -383,11 +373,15 @@ static struct bw_error *add_device(struct used_device *device)
 struct bw_error *bw_used_map_device(struct bw_used_map *map, uint64_t devid, bw_used_visitor *visit,
                                     void *context)
 {
-    struct used_device device = {
-        .map = map, .info = {.devid = devid}, .visit = visit, .context = context};
-    BW_TRY(bw_fs_devices(map->fs, find_device, &device));
-    if (!device.found)
+    BW_SCOPED(bw_device_list) struct bw_device_list devices = {0};
+    BW_TRY(bw_fs_devices(map->fs, &devices));
+    size_t number = 0;
+    while (number < devices.count && devices.items[number].devid != devid)
+        number++;
+    if (number == devices.count)
         return bw_error_create(BW_ERROR_NOT_FOUND, "there is no device %" PRIu64, devid);
+    struct used_device device = {
+        .map = map, .info = devices.items[number], .visit = visit, .context = context};
     bw_range_set_join(&map->sets[BW_USED_HISTORY]);
     for (size_t i = 0; i < map->extras.count; i++) {
         bw_range_set_join(&map->extras.items[i].set);

@@ -55,15 +55,6 @@ enum bw_used_kind bw_used_kind_at(const struct bw_used_map *map, uint64_t logica
     return BW_USED_FREE;
 }
 
-static struct bw_error *add_chunk(void *context, const struct bw_chunk_info *chunk)
-{
-    struct bw_used_map *map = context;
-    return bw_used_chunks_push(&map->chunks,
-                               (struct bw_used_chunk){.logical = chunk->logical,
-                                                      .length = chunk->length,
-                                                      .kind = kind_of_chunk(chunk->type)});
-}
-
 /* The number of the first chunk that ends after an address. */
 static size_t chunk_at(const struct bw_used_map *map, uint64_t logical)
 {
@@ -487,7 +478,15 @@ static struct bw_error *follow_moves(struct bw_used_map *map)
 static struct bw_error *find_used_space(struct bw_used_map *map, struct bw_tree_list *trees)
 {
     BW_TRY(bw_device_map_open(map->fs, &map->devices));
-    BW_TRY(bw_fs_chunks(map->fs, add_chunk, map));
+    BW_SCOPED(bw_chunk_list) struct bw_chunk_list chunks = {0};
+    BW_TRY(bw_fs_chunks(map->fs, &chunks));
+    for (size_t i = 0; i < chunks.count; i++) {
+        const struct bw_chunk_info *chunk = &chunks.items[i];
+        BW_TRY(bw_used_chunks_push(&map->chunks,
+                                   (struct bw_used_chunk){.logical = chunk->logical,
+                                                          .length = chunk->length,
+                                                          .kind = kind_of_chunk(chunk->type)}));
+    }
     BW_TRY(bw_tree_list_load(map->fs, trees));
     BW_TRY(find_chunk_losses(map, trees));
     BW_TRY(read_free_space(map, trees));

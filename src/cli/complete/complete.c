@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/generated.h"
 #include "btrfs-walk/graph.h"
 #include "btrfs-walk/image.h"
 #include "btrfs-walk/inode.h"
@@ -124,21 +125,19 @@ static void add_partitions(struct completion *complete, const struct command *co
         bw_error_free(bw_partition_tables(&options, add_table, complete));
 }
 
-static struct bw_error *add_device(void *context, const struct bw_device_info *device)
-{
-    char number[24];
-    int length = snprintf(number, sizeof number, "%" PRIu64, device->devid);
-    complete_add(context, COMPLETE_WORD, number, (size_t)length, "",
-                 device->path ? device->path : "missing");
-    return NULL;
-}
-
 static void add_devices(struct completion *complete, const struct command *command)
 {
     (void)command;
     struct bw_fs *fs = open_images(complete);
+    BW_SCOPED(bw_device_list) struct bw_device_list devices = {0};
     if (fs)
-        bw_error_free(bw_fs_devices(fs, add_device, complete));
+        bw_error_free(bw_fs_devices(fs, &devices));
+    for (size_t i = 0; i < devices.count; i++) {
+        const char *path = devices.items[i].path;
+        char number[24];
+        int length = snprintf(number, sizeof number, "%" PRIu64, devices.items[i].devid);
+        complete_add(complete, COMPLETE_WORD, number, (size_t)length, "", path ? path : "missing");
+    }
     bw_fs_close(fs);
 }
 

@@ -19,6 +19,7 @@
 
 #include "base/beneath.h"
 #include "base/cleanup.h"
+#include "base/generated.h"
 #include "btrfs-walk/history.h"
 #include "cli/common/monitor.h"
 #include "cli/common/output_format.h"
@@ -72,7 +73,6 @@ struct copy {
     struct bw_used_map *used;
     struct target target;
     uint8_t *buffer;
-    size_t devices; /* that have an image */
 
     /* The current device. */
     struct bw_device_info device;
@@ -250,14 +250,6 @@ static struct bw_error *add_older_range(void *context, const struct bw_used_rang
     return bw_used_map_add_device(older->present, range->devid, range->offset, range->length);
 }
 
-static struct bw_error *add_older_device(void *context, const struct bw_device_info *device)
-{
-    const struct older *older = context;
-    if (!device->path)
-        return NULL;
-    return bw_used_map_device(older->used, device->devid, add_older_range, context);
-}
-
 /* Adds what all generations have in the chunks of this one, which differ from the present ones. A
  * chunk tree that cannot be read is of no use for the copy, either. */
 static struct bw_error *add_generation(const struct cmd_common *common,
@@ -266,6 +258,7 @@ static struct bw_error *add_generation(const struct cmd_common *common,
 {
     struct bw_fs_options how = cmd_fs_options(common);
     struct older older = {.present = used};
+    BW_SCOPED(bw_device_list) struct bw_device_list devices = {0};
     struct bw_fs *fs = NULL;
     struct bw_error *error = bw_history_open_state(history, number, &how, &fs);
     if (!error)
@@ -273,7 +266,10 @@ static struct bw_error *add_generation(const struct cmd_common *common,
     if (!error)
         error = bw_history_ranges(history, add_history, older.used);
     if (!error)
-        error = bw_fs_devices(fs, add_older_device, &older);
+        error = bw_fs_devices(fs, &devices);
+    for (size_t i = 0; !error && i < devices.count; i++)
+        if (devices.items[i].path)
+            error = bw_used_map_device(older.used, devices.items[i].devid, add_older_range, &older);
     bw_used_map_close(older.used);
     bw_fs_close(fs);
     if (!error || error->code == BW_ERROR_NO_MEMORY)
@@ -415,11 +411,8 @@ static struct bw_error *copy_image(struct copy *copy)
     return list_extents(copy);
 }
 
-static struct bw_error *copy_device(void *context, const struct bw_device_info *device)
+static struct bw_error *copy_device(struct copy *copy, const struct bw_device_info *device)
 {
-    struct copy *copy = context;
-    if (!device->path)
-        return NULL;
     copy->device = *device;
     copy->bad.count = 0;
     struct bw_error *error = end_image(&copy->target, copy_image(copy));
@@ -437,18 +430,13 @@ static struct bw_error *copy_device(void *context, const struct bw_device_info *
     return cmd_list_bad_owners(copy->answer, device->devid, &copy->bad);
 }
 
-/* Counts a device. BW_ERROR_USAGE if the folder already has an image of it. */
-static struct bw_error *count_device(void *context, const struct bw_device_info *device)
+/* BW_ERROR_USAGE if the folder already has an image of this device. */
+static struct bw_error *check_is_new(struct target *target, uint64_t devid)
 {
-    struct copy *copy = context;
-    struct target *target = &copy->target;
     struct stat status;
-    if (!device->path)
-        return NULL;
-    copy->devices++;
     if (!target->settings->folder)
         return NULL;
-    BW_TRY(set_names(target, device->devid));
+    BW_TRY(set_names(target, devid));
     BW_AUTO_FREE char *final = final_name(target);
     if (!final)
         return bw_error_no_memory();
@@ -466,17 +454,28 @@ static struct bw_error *count_device(void *context, const struct bw_device_info 
 
 static struct bw_error *copy_all(struct copy *copy)
 {
-    BW_TRY(bw_fs_devices(copy->fs, count_device, copy));
-    if (copy->state->file && copy->devices != 1)
+    BW_SCOPED(bw_device_list) struct bw_device_list devices = {0};
+    size_t count = 0; /* devices that have an image */
+    BW_TRY(bw_fs_devices(copy->fs, &devices));
+    for (size_t i = 0; i < devices.count; i++) {
+        if (!devices.items[i].path)
+            continue;
+        BW_TRY(check_is_new(&copy->target, devices.items[i].devid));
+        count++;
+    }
+    if (copy->state->file && count != 1)
         return bw_error_create(BW_ERROR_USAGE,
                                "the file system has %zu devices here; -C DIR writes an image of "
                                "each",
-                               copy->devices);
+                               count);
     copy->buffer = malloc(BUFFER);
     if (!copy->buffer)
         return bw_error_no_memory();
     BW_TRY(find_used(copy));
-    return bw_fs_devices(copy->fs, copy_device, copy);
+    for (size_t i = 0; i < devices.count; i++)
+        if (devices.items[i].path)
+            BW_TRY(copy_device(copy, &devices.items[i]));
+    return NULL;
 }
 
 static struct bw_error *list(struct cmd_format *answer, void *context)

@@ -2,6 +2,7 @@
 /* The chunks command: chunks and how much of each is used, or devices and how much of each is
  * allocated. */
 #include "base/cleanup.h"
+#include "base/generated.h"
 #include "btrfs-walk/records.h"
 #include "btrfs-walk/space.h"
 #include "cli/common/output_format.h"
@@ -47,9 +48,8 @@ static struct bw_error *find_used(const struct list *list, struct bw_spaceinfo *
     return NULL;
 }
 
-static struct bw_error *write_chunk(void *context, const struct bw_chunk_info *chunk)
+static struct bw_error *write_chunk(const struct list *list, const struct bw_chunk_info *chunk)
 {
-    const struct list *list = context;
     uint64_t absent =
         BW_MEMBER(spaceinfo, devid) | BW_MEMBER(spaceinfo, offset) | BW_MEMBER(spaceinfo, stripe);
     struct bw_spaceinfo row = {.logical = chunk->logical,
@@ -88,18 +88,21 @@ static struct bw_error *write_range(const struct list *list, const struct bw_dev
 
 static struct bw_error *list_all(struct cmd_format *format, void *context)
 {
-    const struct chunks_state *chunks = context;
+    const struct chunks_state *state = context;
     struct list list = {.format = format};
     BW_TRY(bw_block_groups_open(format->session.fs, &list.groups));
     struct bw_error *error;
-    if (chunks->by == BY_DEVICE) {
+    if (state->by == BY_DEVICE) {
         struct bw_device_map *map;
         error = bw_device_map_open(format->session.fs, &map);
         for (size_t i = 0; !error && i < bw_device_map_count(map); i++)
             error = write_range(&list, bw_device_map_range(map, i));
         bw_device_map_close(map);
     } else {
-        error = bw_fs_chunks(format->session.fs, write_chunk, &list);
+        BW_SCOPED(bw_chunk_list) struct bw_chunk_list chunks = {0};
+        error = bw_fs_chunks(format->session.fs, &chunks);
+        for (size_t i = 0; !error && i < chunks.count; i++)
+            error = write_chunk(&list, &chunks.items[i]);
     }
     bw_block_groups_close(list.groups);
     return error;

@@ -4,22 +4,17 @@
 #include <uuid/uuid.h>
 
 #include "base/cleanup.h"
+#include "base/generated.h"
 #include "btrfs-walk/records.h"
 #include "btrfs-walk/space.h"
 #include "cli/common/output_format.h"
 #include "cli/inspect/alternatives.h"
 #include "cli/inspect/plans.h"
 
-/* A running listing. */
-struct devices {
-    struct cmd_format *format;
-    struct bw_usage *usage; /* NULL: no device is missing */
-};
-
-static struct bw_error *write_device(void *context, const struct bw_device_info *device)
+/* `usage` is NULL if no device is missing. */
+static struct bw_error *write_device(struct cmd_format *format, const struct bw_usage *usage,
+                                     const struct bw_device_info *device)
 {
-    const struct devices *devices = context;
-    const struct bw_usage *usage = devices->usage;
     uint64_t incomplete = 0;
     for (size_t i = 0; usage && i < usage->device_count; i++)
         if (usage->devices[i].info.devid == device->devid)
@@ -39,8 +34,7 @@ static struct bw_error *write_device(void *context, const struct bw_device_info 
         .partition = device->partition,
         .incomplete_chunks = incomplete,
         .container = device->container,
-        .alternative_paths =
-            alternative_paths_of(devices->format->session.fs, device->devid, &paths)};
+        .alternative_paths = alternative_paths_of(format->session.fs, device->devid, &paths)};
     uint64_t absent = BW_MEMBER(deviceinfo, incomplete_chunks);
     if (device->state == BW_DEVICE_MISSING)
         absent = BW_MEMBER(deviceinfo, generation);
@@ -50,28 +44,31 @@ static struct bw_error *write_device(void *context, const struct bw_device_info 
         absent |= BW_MEMBER(deviceinfo, partition);
     if (!device->container)
         absent |= BW_MEMBER(deviceinfo, container);
-    return cmd_format_write(devices->format, &row, sizeof row, absent);
+    return cmd_format_write(format, &row, sizeof row, absent);
 }
 
 static struct bw_error *list(struct cmd_format *format, void *context)
 {
     (void)context;
     struct bw_fs *fs = format->session.fs;
-    struct devices devices = {.format = format};
+    BW_SCOPED(bw_device_list) struct bw_device_list devices = {0};
+    struct bw_usage *usage = NULL;
     if (bw_fs_status(fs).missing_devices)
-        BW_TRY(bw_fs_usage(fs, &devices.usage));
+        BW_TRY(bw_fs_usage(fs, &usage));
     /* With missing devices, a file system may be degraded, but still complete thanks to redundancy;
      * or incomplete. */
-    if (devices.usage && devices.usage->incomplete_chunks)
+    if (usage && usage->incomplete_chunks)
         bw_fs_report(fs, BW_WARNING,
                      bw_error_create(BW_ERROR_MISSING_DEVICE,
                                      "the file system is incomplete: %" PRIu64 " of %" PRIu64
                                      " chunk%s cannot be read as a whole; 'btrfs-walk check' "
                                      "lists them",
-                                     devices.usage->incomplete_chunks, devices.usage->chunks,
-                                     devices.usage->chunks == 1 ? "" : "s"));
-    struct bw_error *error = bw_fs_devices(fs, write_device, &devices);
-    bw_usage_free(devices.usage);
+                                     usage->incomplete_chunks, usage->chunks,
+                                     usage->chunks == 1 ? "" : "s"));
+    struct bw_error *error = bw_fs_devices(fs, &devices);
+    for (size_t i = 0; !error && i < devices.count; i++)
+        error = write_device(answer, usage, &devices.items[i]);
+    bw_usage_free(usage);
     return error;
 }
 

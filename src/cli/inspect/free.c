@@ -154,13 +154,6 @@ struct sizes {
     } counts[BW_FREE_KINDS][MOST_TYPES][POWERS];
 };
 
-static struct bw_error *on_chunk(void *context, const struct bw_chunk_info *chunk)
-{
-    struct sizes *sizes = context;
-    return chunks_push(&sizes->chunks, (struct chunk){chunk->logical + chunk->length,
-                                                      bw_chunk_type_name(chunk->type)});
-}
-
 /* Ranges are listed chunk by chunk. */
 static struct bw_error *count_range(void *context, const struct bw_free_range *range)
 {
@@ -211,7 +204,13 @@ static struct bw_error *list_sizes(struct cmd_format *format, void *context)
     const struct bw_free_options how = {
         .struct_size = sizeof how, .kinds = state->kinds, .visit = count_range, .context = sizes};
     cmd_progress_expect_trees(format->session.fs, false);
-    struct bw_error *error = bw_fs_chunks(format->session.fs, on_chunk, sizes);
+    BW_SCOPED(bw_chunk_list) struct bw_chunk_list chunks = {0};
+    struct bw_error *error = bw_fs_chunks(format->session.fs, &chunks);
+    for (size_t i = 0; !error && i < chunks.count; i++) {
+        const struct bw_chunk_info *chunk = &chunks.items[i];
+        error = chunks_push(&sizes->chunks, (struct chunk){chunk->logical + chunk->length,
+                                                           bw_chunk_type_name(chunk->type)});
+    }
     if (!error)
         error = bw_free_ranges(format->session.fs, &how);
     chunks_free(&sizes->chunks);

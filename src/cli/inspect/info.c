@@ -45,7 +45,8 @@ BW_VECTOR(groups, struct group);
 struct info {
     struct bw_fs *fs;
     struct bw_superblock_info super;
-    bool opened; /* the trees can be read */
+    bool opened;                   /* the trees can be read */
+    struct bw_device_list devices; /* empty unless the trees can be read */
     size_t stale_devices;
     struct groups groups;
     struct problem problems[PROBLEMS_KEPT];
@@ -74,9 +75,9 @@ static void report_missing(struct info *info, struct bw_error *error)
 
 /* Chunks. */
 
-static struct bw_error *add_chunk(void *context, const struct bw_chunk_info *chunk)
+/* Adds a chunk to the chunks of its type and profile. */
+static struct bw_error *add_chunk(struct info *info, const struct bw_chunk_info *chunk)
 {
-    struct info *info = context;
     const char *type = bw_chunk_type_name(chunk->type);
     size_t i = 0;
     while (i < info->groups.count && (strcmp(info->groups.items[i].type, type) != 0 ||
@@ -86,6 +87,15 @@ static struct bw_error *add_chunk(void *context, const struct bw_chunk_info *chu
         BW_TRY(groups_push(&info->groups, (struct group){.type = type, .profile = chunk->profile}));
     info->groups.items[i].bytes += chunk->length;
     info->groups.items[i].chunks++;
+    return NULL;
+}
+
+static struct bw_error *count_chunks(struct info *info)
+{
+    BW_SCOPED(bw_chunk_list) struct bw_chunk_list chunks = {0};
+    BW_TRY(bw_fs_chunks(info->fs, &chunks));
+    for (size_t i = 0; i < chunks.count; i++)
+        BW_TRY(add_chunk(info, &chunks.items[i]));
     return NULL;
 }
 
@@ -105,21 +115,9 @@ static struct bw_error *list_profiles(void *context, struct bw_record_sink *sink
 
 /* Devices. */
 
-/* Where the devices are written. */
-struct device_list {
-    struct bw_fs *fs;
-    struct bw_record_sink *sink;
-};
-
-static struct bw_error *count_stale(void *context, const struct bw_device_info *device)
+static struct bw_error *write_device(const struct info *info, struct bw_record_sink *sink,
+                                     const struct bw_device_info *device)
 {
-    ((struct info *)context)->stale_devices += device->state == BW_DEVICE_STALE;
-    return NULL;
-}
-
-static struct bw_error *write_device(void *context, const struct bw_device_info *device)
-{
-    const struct device_list *list = context;
     struct alternative_paths paths;
     const struct bw_deviceinfo row = {
         .devid = device->devid,
@@ -130,7 +128,7 @@ static struct bw_error *write_device(void *context, const struct bw_device_info 
                  sizeof device->uuid},
         .device = {device->path, device->path ? strlen(device->path) : 0},
         .container = device->container,
-        .alternative_paths = alternative_paths_of(list->fs, device->devid, &paths),
+        .alternative_paths = alternative_paths_of(info->fs, device->devid, &paths),
     };
     uint64_t absent = BW_MEMBER(deviceinfo, generation) | BW_MEMBER(deviceinfo, partition) |
                       BW_MEMBER(deviceinfo, incomplete_chunks);
@@ -138,14 +136,15 @@ static struct bw_error *write_device(void *context, const struct bw_device_info 
         absent |= BW_MEMBER(deviceinfo, container);
     if (!device->total_bytes)
         absent |= BW_MEMBER(deviceinfo, size) | BW_MEMBER(deviceinfo, allocated);
-    return list->sink->visit(list->sink, &row, sizeof row, absent);
+    return sink->visit(sink, &row, sizeof row, absent);
 }
 
 static struct bw_error *list_devices(void *context, struct bw_record_sink *sink)
 {
     const struct info *info = context;
-    struct device_list list = {info->fs, sink};
-    return bw_fs_devices(info->fs, write_device, &list);
+    for (size_t i = 0; i < info->devices.count; i++)
+        BW_TRY(write_device(info, sink, &info->devices.items[i]));
+    return NULL;
 }
 
 /* Subvolumes. The time of the last transaction is the latest change of their roots. */
@@ -168,23 +167,19 @@ static struct bw_error *add_subvolume(void *context, const struct bw_subvolume_i
 
 /* Reasons why the kernel refuses to mount, although the trees can be read. */
 
-static struct bw_error *has_path(void *context, const struct bw_device_info *device)
-{
-    const char **path = context;
-    if (*path && device->path && strcmp(device->path, *path) == 0)
-        *path = NULL;
-    return NULL;
-}
-
 /* The kernel recognizes a device only by superblock copy 0. */
 static void find_bad_superblock(struct info *info)
 {
     for (size_t i = 0; i < bw_fs_image_count(info->fs); i++) {
-        const char *name = bw_fs_image_path(info->fs, i), *device = name;
+        const char *name = bw_fs_image_path(info->fs, i);
         struct bw_superblock_info super;
         BW_AUTO_ERROR struct bw_error *bad = bw_fs_read_superblock(info->fs, i, 0, &super);
-        BW_AUTO_ERROR struct bw_error *error = bw_fs_devices(info->fs, has_path, &device);
-        if (!bad || error || device)
+        bool is_device = false;
+        for (size_t k = 0; k < info->devices.count; k++) {
+            const char *path = info->devices.items[k].path;
+            is_device |= path && strcmp(path, name) == 0;
+        }
+        if (!bad || !is_device)
             continue;
         unsigned good = 1;
         for (; good < BW_SUPERBLOCK_NUMBERS; good++) {
@@ -311,9 +306,11 @@ static struct bw_error *write_volume(struct cmd_format *format, struct info *inf
     struct features features = {.count = 0};
     uint64_t absent = 0;
     if (info->opened) {
-        report_missing(info, bw_fs_chunks(info->fs, add_chunk, info));
+        report_missing(info, count_chunks(info));
         report_missing(info, bw_fs_subvolumes(info->fs, false, add_subvolume, &info->subvolumes));
-        report_missing(info, bw_fs_devices(info->fs, count_stale, info));
+        report_missing(info, bw_fs_devices(info->fs, &info->devices));
+        for (size_t i = 0; i < info->devices.count; i++)
+            info->stale_devices += info->devices.items[i].state == BW_DEVICE_STALE;
     }
     /* Counts chunks in use that cannot be read completely without the missing devices. Only this
      * requires the block groups. */
@@ -568,6 +565,7 @@ static struct bw_error *list(struct cmd_format *format, void *context)
     bw_fs_superblock(info->fs, &info->super);
     struct bw_error *error = write_volume(format, info);
     groups_free(&info->groups);
+    bw_device_list_free(&info->devices);
     bw_buffer_free(&info->mount_error);
     return error;
 }
@@ -663,6 +661,7 @@ static int run(const struct cmd_common *common, void *state)
     for (size_t i = 0; i < info->problem_count && i < PROBLEMS_KEPT; i++)
         bw_error_free(info->problems[i].error);
     groups_free(&info->groups);
+    bw_device_list_free(&info->devices);
     bw_buffer_free(&info->mount_error);
     return status;
 }

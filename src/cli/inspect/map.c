@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/generated.h"
 #include "base/search.h"
-#include "base/vector.h"
 #include "btrfs-walk/records.h"
 #include "btrfs-walk/space.h"
 #include "cli/command.h"
@@ -24,15 +24,6 @@ struct range {
     bool whole; /* a length was given: continue after the first contiguous piece */
 };
 
-/* A device and its image. */
-struct device {
-    uint64_t devid;
-    const char *path;
-};
-
-BW_VECTOR(chunks, struct bw_address_range);
-BW_VECTOR(devices, struct device);
-
 /* A running map command. */
 struct map {
     const struct map_state *state;
@@ -40,8 +31,8 @@ struct map {
     struct bw_fs *fs;
     struct range *ranges;
     size_t range_count;
-    struct chunks chunks; /* all chunks; without --devid */
-    struct devices devices;
+    struct bw_device_list devices;
+    struct bw_chunk_list chunks;      /* empty with --devid */
     struct bw_device_map *device_map; /* only with --devid */
 };
 
@@ -66,17 +57,7 @@ static const struct cmd_option options[] = {
     {0},
 };
 
-/* Lists of the chunks and devices. */
-
-static struct bw_error *add_chunk(void *context, const struct bw_chunk_info *chunk)
-{
-    return chunks_push(context, (struct bw_address_range){chunk->logical, chunk->length});
-}
-
-static struct bw_error *add_device(void *context, const struct bw_device_info *device)
-{
-    return devices_push(context, (struct device){device->devid, device->path});
-}
+/* Addresses outside of all chunks and devices. */
 
 /* Index of the first chunk after an address. */
 static size_t chunk_after(const struct map *map, uint64_t address)
@@ -87,7 +68,7 @@ static size_t chunk_after(const struct map *map, uint64_t address)
 static struct bw_error *no_chunk(const struct map *map, uint64_t address)
 {
     size_t next = chunk_after(map, address);
-    const struct bw_address_range *chunks = map->chunks.items;
+    const struct bw_chunk_info *chunks = map->chunks.items;
     struct bw_buffer BW_AUTO_BUFFER text = {0};
     if (next)
         bw_buffer_format(&text, "; the previous chunk is %" PRIu64 "+%" PRIu64,
@@ -117,7 +98,7 @@ static struct bw_error *no_device(const struct map *map)
 static bool is_outside(const struct map *map, uint64_t address, uint64_t *length)
 {
     size_t next = chunk_after(map, address);
-    const struct bw_address_range *chunks = map->chunks.items;
+    const struct bw_chunk_info *chunks = map->chunks.items;
     if (next && address - chunks[next - 1].logical < chunks[next - 1].length)
         return false;
     if (next < map->chunks.count && chunks[next].logical - address < *length)
@@ -247,11 +228,11 @@ static struct bw_error *map_device(const struct map *map, struct range *rest)
 
 static struct bw_error *map_all(struct map *map)
 {
-    BW_TRY(bw_fs_devices(map->fs, add_device, &map->devices));
+    BW_TRY(bw_fs_devices(map->fs, &map->devices));
     if (map->state->by_device)
         BW_TRY(bw_device_map_open(map->fs, &map->device_map));
     else
-        BW_TRY(bw_fs_chunks(map->fs, add_chunk, &map->chunks));
+        BW_TRY(bw_fs_chunks(map->fs, &map->chunks));
     for (size_t i = 0; i < map->range_count; i++)
         BW_TRY(check_range(map, &map->ranges[i]));
     for (size_t i = 0; i < map->range_count; i++) {
@@ -273,8 +254,8 @@ static struct bw_error *list(struct cmd_format *format, void *context)
     map->fs = format->session.fs;
     struct bw_error *error = map_all(map);
     bw_device_map_close(map->device_map);
-    chunks_free(&map->chunks);
-    devices_free(&map->devices);
+    bw_chunk_list_free(&map->chunks);
+    bw_device_list_free(&map->devices);
     return error;
 }
 
@@ -286,7 +267,6 @@ struct used {
     const uint64_t *wanted; /* the only device to list; NULL: all */
     struct bw_used_map *map;
     const char *path; /* the image of the current device */
-    bool found;
 };
 
 static struct bw_error *write_range(void *context, const struct bw_used_range *range)
@@ -306,26 +286,24 @@ static struct bw_error *write_range(void *context, const struct bw_used_range *r
     return cmd_format_write(used->format, &row, sizeof row, 0);
 }
 
-static struct bw_error *list_device(void *context, const struct bw_device_info *device)
-{
-    struct used *used = context;
-    if (used->wanted && device->devid != *used->wanted)
-        return NULL;
-    if (!used->wanted && !device->path)
-        return NULL;
-    used->found = true;
-    used->path = device->path;
-    return bw_used_map_device(used->map, device->devid, write_range, used);
-}
-
 static struct bw_error *list_devices(struct cmd_format *format, void *context)
 {
     struct used *used = context;
     struct bw_fs *fs = format->session.fs;
     used->format = format;
+    BW_SCOPED(bw_device_list) struct bw_device_list devices = {0};
+    bool found = false;
     BW_TRY(bw_used_map_open(fs, NULL, &used->map));
-    struct bw_error *error = bw_fs_devices(fs, list_device, used);
-    if (!error && used->wanted && !used->found)
+    struct bw_error *error = bw_fs_devices(fs, &devices);
+    for (size_t i = 0; !error && i < devices.count; i++) {
+        const struct bw_device_info *device = &devices.items[i];
+        if (used->wanted ? device->devid != *used->wanted : !device->path)
+            continue;
+        found = true;
+        used->path = device->path;
+        error = bw_used_map_device(used->map, device->devid, write_range, used);
+    }
+    if (!error && used->wanted && !found)
         error = bw_error_create(
             BW_ERROR_USAGE, "there is no device %" PRIu64 "; 'devices' lists them", *used->wanted);
     bw_used_map_close(used->map);

@@ -12,6 +12,7 @@
 
 #include "base/cleanup.h"
 #include "base/escape.h"
+#include "base/generated.h"
 #include "base/search.h"
 #include "btrfs-walk/format.h"
 #include "btrfs-walk/records.h"
@@ -291,29 +292,6 @@ static struct bw_error *select_device(struct search *search)
     return error;
 }
 
-/* The device in an image. */
-struct image_device {
-    const char *image;
-    size_t count, matches;
-    uint64_t devid, offset;
-    bool is_shifted; /* it begins at `offset` of the image, and is stored there unchanged */
-};
-
-static struct bw_error *compare_device(void *context, const struct bw_device_info *device)
-{
-    struct image_device *found = context;
-    const bool is_named = device->path && strcmp(device->path, found->image) == 0;
-    found->count++;
-    found->matches += is_named;
-    if (!is_named)
-        return NULL;
-    found->devid = device->devid;
-    found->offset = device->partition_offset;
-    found->is_shifted =
-        !device->container || (device->partition && !strchr(device->container, '>'));
-    return NULL;
-}
-
 /* Converts offsets in an image to offsets on a device that begins at `by`. */
 static void shift_ranges(struct bad_ranges *ranges, uint64_t by)
 {
@@ -337,20 +315,31 @@ static struct bw_error *read_maps(struct search *search, const struct cmd_common
         return bw_error_no_memory();
     if (common->input.alternatives)
         return bw_error_create(BW_ERROR_USAGE, "--alternatives: run owner with one of the images");
+    BW_SCOPED(bw_device_list) struct bw_device_list devices = {0};
+    BW_TRY(bw_fs_devices(search->fs, &devices));
     for (size_t i = 0; i < common->input.map_count; i++) {
-        struct image_device found = {.image = common->input.images[i]};
         struct device_ranges *device = &search->devices[search->device_count];
+        const char *image = common->input.images[i];
+        const struct bw_device_info *found = NULL;
+        size_t matches = 0;
         if (!common->input.maps[i])
             continue;
         search->device_count++;
         BW_TRY(bad_map_read(common->input.maps[i], &device->bad));
-        BW_TRY(bw_fs_devices(search->fs, compare_device, &found));
-        if (found.matches != 1 || !found.is_shifted)
+        for (size_t k = 0; k < devices.count; k++) {
+            if (!devices.items[k].path || strcmp(devices.items[k].path, image) != 0)
+                continue;
+            found = &devices.items[k];
+            matches++;
+        }
+        /* The device begins at an offset of the image, and is stored there unchanged. */
+        if (matches != 1 ||
+            (found->container && (!found->partition || strchr(found->container, '>'))))
             return bw_error_create(
                 BW_ERROR_UNSUPPORTED,
-                "%s: a map needs an image of one device or disk, not a container", found.image);
-        device->devid = found.devid;
-        shift_ranges(&device->bad, found.offset + common->input.offset);
+                "%s: a map needs an image of one device or disk, not a container", image);
+        device->devid = found->devid;
+        shift_ranges(&device->bad, found->partition_offset + common->input.offset);
     }
     return NULL;
 }

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/generated.h"
 #include "cli/common/output.h"
 #include "cli/common/output_format.h"
 #include "draw/picture.h"
@@ -71,21 +72,6 @@ static const struct cmd_option options[] = {
 
 /* Devices. */
 
-struct devices {
-    uint64_t total, largest;
-    size_t count;
-};
-
-static struct bw_error *add_device(void *context, const struct bw_device_info *device)
-{
-    struct devices *devices = context;
-    devices->total += device->total_bytes;
-    if (device->total_bytes > devices->largest)
-        devices->largest = device->total_bytes;
-    devices->count++;
-    return NULL;
-}
-
 /* Output as text. */
 
 static bool ends_with(const char *text, const char *end)
@@ -136,12 +122,18 @@ static unsigned choose_order(const struct picture_state *state, uint64_t bytes)
 static struct bw_error *draw_picture(const struct picture_state *state, struct bw_fs *fs,
                                      struct cmd_output_file *file)
 {
-    struct devices devices = {0};
+    BW_SCOPED(bw_device_list) struct bw_device_list devices = {0};
+    uint64_t total = 0, largest = 0; /* sizes of devices */
     struct bw_space_map *map;
-    BW_TRY(bw_fs_devices(fs, add_device, &devices));
+    BW_TRY(bw_fs_devices(fs, &devices));
+    for (size_t i = 0; i < devices.count; i++) {
+        const uint64_t size = devices.items[i].total_bytes;
+        total += size;
+        largest = size > largest ? size : largest;
+    }
     const bool together = state->by == BW_DRAW_HEATMAP || state->order_of_space == BW_SPACE_LOGICAL;
     const bool apart = state->devid || (!together && devices.count <= MOST_DEVICES);
-    const unsigned order = choose_order(state, apart ? devices.largest : devices.total);
+    const unsigned order = choose_order(state, apart ? largest : total);
     const struct bw_space_map_options wanted = {
         .struct_size = sizeof wanted,
         .order = state->order_of_space,

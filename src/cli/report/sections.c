@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "base/generated.h"
 #include "btrfs-walk/space.h"
 #include "draw/markup.h"
 #include "draw/picture.h"
@@ -101,23 +102,16 @@ static const struct {
 
 enum { PICTURES = sizeof pictures / sizeof *pictures, ORDER = 6, MOST_DEVICES = 16 };
 
-static struct bw_error *count_device(void *count, const struct bw_device_info *device)
-{
-    (void)device;
-    ++*(size_t *)count;
-    return NULL;
-}
-
 struct bw_error *report_pictures(struct report_page *report)
 {
     struct bw_buffer *page = &report->body;
-    size_t devices = 0;
-    BW_TRY(bw_fs_devices(report->session.fs, count_device, &devices));
+    BW_SCOPED(bw_device_list) struct bw_device_list devices = {0};
+    BW_TRY(bw_fs_devices(report->session.fs, &devices));
     const struct bw_space_map_options wanted = {
         .struct_size = sizeof wanted,
         .detail = BW_SPACE_EXTENTS,
         .cells = (size_t)1 << 2 * ORDER,
-        .by_device = devices <= MOST_DEVICES,
+        .by_device = devices.count <= MOST_DEVICES,
     };
     struct bw_space_map *map;
     BW_TRY(bw_space_map_open(report->session.fs, &wanted, &map));

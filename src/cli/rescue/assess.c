@@ -143,15 +143,6 @@ static void add_to_set(struct rescue *rescue, struct rescue_verified *set,
     }
 }
 
-/* Without reading data, parity is no help in chunks of which too many devices are missing. */
-static struct bw_error *add_incomplete(void *context, const struct bw_chunk_info *chunk)
-{
-    struct rescue *rescue = context;
-    if (bw_chunk_condition(rescue->fs, chunk, NULL) != BW_CHUNK_INCOMPLETE)
-        return NULL;
-    return bw_range_set_insert(&rescue->incomplete, chunk->logical, chunk->logical + chunk->length);
-}
-
 /* Whether a copy of the data at an address is present; sets how many bytes that is true for. */
 static bool is_present(struct rescue *rescue, uint64_t logical, uint64_t length, uint64_t *known)
 {
@@ -363,8 +354,16 @@ struct bw_error *rescue_assess(struct rescue *rescue)
     rescue->export = (struct cmd_export){
         .common = &rescue->common, .settings = &rescue->settings->export, .session.fs = rescue->fs};
     BW_TRY(bw_fs_subvolumes(rescue->fs, true, add_subvolume, rescue));
+    /* Without reading data, parity is no help in chunks of which too many devices are missing. */
+    BW_SCOPED(bw_chunk_list) struct bw_chunk_list chunks = {0};
     if (bw_fs_status(rescue->fs).missing_devices)
-        BW_TRY(bw_fs_chunks(rescue->fs, add_incomplete, rescue));
+        BW_TRY(bw_fs_chunks(rescue->fs, &chunks));
+    for (size_t i = 0; i < chunks.count; i++) {
+        const struct bw_chunk_info *chunk = &chunks.items[i];
+        if (bw_chunk_condition(rescue->fs, chunk, NULL) == BW_CHUNK_INCOMPLETE)
+            BW_TRY(bw_range_set_insert(&rescue->incomplete, chunk->logical,
+                                       chunk->logical + chunk->length));
+    }
     bw_range_set_join(&rescue->incomplete);
     BW_TRY(bw_extent_reader_create(rescue->fs, &rescue->extents));
     BW_TRY(bw_extent_reader_create(rescue->fs, &rescue->finished_extents));

@@ -72,31 +72,10 @@ static uint64_t value_of(const struct explained *item, enum kernel_value value)
 
 /* Devices: the kernel prints their names on the machine where they failed. */
 
-/* The device with a name, or the first one if no name matches. */
-struct device_search {
-    const char *name;
-    uint64_t devid, partition_offset;
-    size_t count, matches; /* number of devices, and of those with the name */
-};
-
 static const char *last_name(const char *path)
 {
     const char *slash = strrchr(path, '/');
     return slash ? slash + 1 : path;
-}
-
-static struct bw_error *compare_device(void *context, const struct bw_device_info *device)
-{
-    struct device_search *search = context;
-    search->count++;
-    const bool is_named =
-        device->path && strcmp(last_name(device->path), last_name(search->name)) == 0;
-    if ((search->count == 1 && !search->matches) || is_named) {
-        search->devid = device->devid;
-        search->partition_offset = device->partition_offset;
-    }
-    search->matches += is_named;
-    return NULL;
 }
 
 /* Whether a name of the kernel is that of a disk that may have partitions: sda, vdb, nvme0n1 or
@@ -134,20 +113,33 @@ static struct bw_error *locate_item(struct dmesg *dmesg, struct explained *item)
     else
         return NULL;
 
-    struct device_search search = {.name = message->device};
+    BW_SCOPED(bw_device_list) struct bw_device_list devices = {0};
+    const struct bw_device_info *found = NULL; /* the device of that name, or the only one */
+    size_t matches = 0;
+    uint64_t partition_offset = 0;
     if (has_value(item, KERNEL_DEVID)) {
         item->devid = value_of(item, KERNEL_DEVID);
     } else {
-        BW_AUTO_ERROR struct bw_error *error = bw_fs_devices(dmesg->fs, compare_device, &search);
-        if (error || (search.matches != 1 && search.count != 1))
+        BW_AUTO_ERROR struct bw_error *error = bw_fs_devices(dmesg->fs, &devices);
+        for (size_t i = 0; i < devices.count; i++) {
+            const struct bw_device_info *device = &devices.items[i];
+            if (!device->path || strcmp(last_name(device->path), last_name(message->device)) != 0)
+                continue;
+            found = device;
+            matches++;
+        }
+        if (!found && devices.count == 1)
+            found = devices.items;
+        if (error || !found || matches > 1)
             return NULL;
-        item->devid = search.devid;
+        item->devid = found->devid;
+        partition_offset = found->partition_offset;
     }
     if (strncmp(message->entry->word, "disk-", 5) == 0) {
-        if (item->offset < search.partition_offset)
+        if (item->offset < partition_offset)
             return NULL;
-        item->offset -= search.partition_offset;
-        if (!search.matches && !search.partition_offset && is_disk_name(message->device))
+        item->offset -= partition_offset;
+        if (!matches && !partition_offset && is_disk_name(message->device))
             dmesg->has_unshifted = true;
     }
     item->has_device = true;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/generated.h"
 #include "base/human.h"
 #include "btrfs-walk/space.h"
 
@@ -54,9 +55,8 @@ struct bw_error *rescue_list_problems(void *context, struct bw_record_sink *sink
 
 /* Devices. */
 
-static struct bw_error *add_device(void *context, const struct bw_device_info *device)
+static void add_device(struct rescue *rescue, const struct bw_device_info *device)
 {
-    struct rescue *rescue = context;
     char text[160];
     const uint64_t count = rescue->super.device_count;
     if (device->state == BW_DEVICE_MISSING)
@@ -67,26 +67,22 @@ static struct bw_error *add_device(void *context, const struct bw_device_info *d
                  "device %" PRIu64 " of %" PRIu64 " missed transactions: its last is %" PRIu64,
                  device->devid, count, device->generation);
     else
-        return NULL;
+        return;
     add_problem(rescue, BW_WARNING, text, NULL);
-    return NULL;
 }
 
 /* Data and metadata that cannot be read without the missing devices. */
 struct incomplete {
-    struct bw_fs *fs;
-    struct bw_block_groups *groups;
     uint64_t chunks, data, metadata; /* number of chunks; used bytes in them */
 };
 
-static struct bw_error *add_chunk(void *context, const struct bw_chunk_info *chunk)
+static struct bw_error *add_chunk(const struct bw_fs *fs, struct bw_block_groups *groups,
+                                  const struct bw_chunk_info *chunk, struct incomplete *incomplete)
 {
-    struct incomplete *incomplete = context;
     struct bw_block_group_info group = {.used = 0};
-    if (bw_chunk_condition(incomplete->fs, chunk, NULL) != BW_CHUNK_INCOMPLETE)
+    if (bw_chunk_condition(fs, chunk, NULL) != BW_CHUNK_INCOMPLETE)
         return NULL;
-    BW_AUTO_ERROR struct bw_error *error =
-        bw_block_groups_find(incomplete->groups, chunk->logical, &group);
+    BW_AUTO_ERROR struct bw_error *error = bw_block_groups_find(groups, chunk->logical, &group);
     if (error && error->code == BW_ERROR_NO_MEMORY)
         return BW_TAKE(error);
     const uint64_t used = error ? chunk->length : group.used;
@@ -108,13 +104,18 @@ static void append_size(struct bw_buffer *text, uint64_t size, const char *kind)
 /* Adds how much cannot be read without the missing devices. */
 static struct bw_error *find_incomplete(struct rescue *rescue)
 {
-    struct incomplete incomplete = {.fs = rescue->fs};
+    struct incomplete incomplete = {0};
+    struct bw_block_groups *groups;
+    BW_SCOPED(bw_chunk_list) struct bw_chunk_list chunks = {0};
     const uint64_t missing = bw_fs_status(rescue->fs).missing_devices;
     if (!missing)
         return NULL;
-    BW_TRY(bw_block_groups_open(rescue->fs, &incomplete.groups));
-    struct bw_error *error = bw_fs_chunks(rescue->fs, add_chunk, &incomplete);
-    bw_block_groups_close(incomplete.groups);
+    BW_TRY(bw_fs_chunks(rescue->fs, &chunks));
+    BW_TRY(bw_block_groups_open(rescue->fs, &groups));
+    struct bw_error *error = NULL;
+    for (size_t i = 0; !error && i < chunks.count; i++)
+        error = add_chunk(rescue->fs, groups, &chunks.items[i], &incomplete);
+    bw_block_groups_close(groups);
     if (error || !incomplete.chunks)
         return error;
     BW_AUTO_BUFFER struct bw_buffer text = {0};
@@ -134,7 +135,10 @@ static struct bw_error *find_incomplete(struct rescue *rescue)
 
 struct bw_error *rescue_find_problems(struct rescue *rescue)
 {
-    BW_TRY(bw_fs_devices(rescue->fs, add_device, rescue));
+    BW_SCOPED(bw_device_list) struct bw_device_list devices = {0};
+    BW_TRY(bw_fs_devices(rescue->fs, &devices));
+    for (size_t i = 0; i < devices.count; i++)
+        add_device(rescue, &devices.items[i]);
     if (rescue_is_older(rescue)) {
         char text[160];
         snprintf(text, sizeof text,

@@ -159,23 +159,6 @@ static void test_blocks(void **state)
     close_fixture(&fixture);
 }
 
-static struct bw_error *count_device(void *context, const struct bw_device_info *device)
-{
-    unsigned *counts = context;
-    assert_true((device->path != NULL) == (device->state != BW_DEVICE_MISSING));
-    counts[device->state]++;
-    return NULL;
-}
-
-static struct bw_error *count_chunk(void *context, const struct bw_chunk_info *chunk)
-{
-    size_t *count = context;
-    assert_true(chunk->stripe_count > 0);
-    assert_string_equal(chunk->profile, "RAID1");
-    ++*count;
-    return NULL;
-}
-
 static void test_devices(void **state)
 {
     const struct iw_options options = {
@@ -183,17 +166,29 @@ static void test_devices(void **state)
     struct iw_image *image = sample_image(&options);
     struct fixture fixture = {.image = image};
     unsigned counts[3] = {0};
-    size_t chunks = 0;
+    struct bw_device_list devices;
+    struct bw_chunk_list chunks;
     struct bw_superblock_info superblock;
     struct bw_mapping mapping;
     (void)state;
     iw_remove_device(image, 2);
     expect_success(open_image(image, &fixture.log, &fixture.fs));
-    expect_success(bw_fs_devices(fixture.fs, count_device, counts));
+    expect_success(bw_fs_devices(fixture.fs, &devices));
+    for (size_t i = 0; i < devices.count; i++) {
+        const struct bw_device_info *device = &devices.items[i];
+        assert_true((device->path != NULL) == (device->state != BW_DEVICE_MISSING));
+        counts[device->state]++;
+    }
     assert_int_equal(counts[BW_DEVICE_PRESENT], 2);
     assert_int_equal(counts[BW_DEVICE_MISSING], 1);
-    expect_success(bw_fs_chunks(fixture.fs, count_chunk, &chunks));
-    assert_int_equal(chunks, iw_chunk_count(image));
+    expect_success(bw_fs_chunks(fixture.fs, &chunks));
+    assert_int_equal(chunks.count, iw_chunk_count(image));
+    for (size_t i = 0; i < chunks.count; i++) {
+        assert_true(chunks.items[i].stripe_count > 0);
+        assert_string_equal(chunks.items[i].profile, "RAID1");
+    }
+    bw_device_list_free(&devices);
+    bw_chunk_list_free(&chunks);
 
     assert_int_equal(bw_fs_image_count(fixture.fs), 2);
     bw_fs_superblock(fixture.fs, &superblock);

@@ -148,14 +148,6 @@ struct devices {
     uint64_t partitions[3]; /* by device id */
 };
 
-static struct bw_error *note_device(void *context, const struct bw_device_info *device)
-{
-    struct devices *devices = context;
-    assert_in_range(device->devid, 1, 2);
-    devices->partitions[device->devid] = device->partition;
-    return NULL;
-}
-
 static void check_devices(const char *const *paths, size_t count, const char *partition,
                           uint64_t generation, struct devices want)
 {
@@ -163,11 +155,17 @@ static void check_devices(const char *const *paths, size_t count, const char *pa
     const struct bw_fs_options options = options_of(paths, count, partition, &log);
     struct bw_superblock_info superblock;
     struct devices have = {{0}};
+    struct bw_device_list listed;
     struct bw_fs *fs = NULL;
     expect_success(bw_fs_open(&options, &fs));
     bw_fs_superblock(fs, &superblock);
     assert_int_equal(superblock.generation, generation);
-    expect_success(bw_fs_devices(fs, note_device, &have));
+    expect_success(bw_fs_devices(fs, &listed));
+    for (size_t i = 0; i < listed.count; i++) {
+        assert_in_range(listed.items[i].devid, 1, 2);
+        have.partitions[listed.items[i].devid] = listed.items[i].partition;
+    }
+    bw_device_list_free(&listed);
     assert_memory_equal(&have, &want, sizeof want);
     assert_int_equal(log.counts[BW_WARNING] + log.counts[BW_DAMAGE], 0);
     assert_int_equal(bw_fs_status(fs).missing_devices + bw_fs_status(fs).unused_images, 0);
