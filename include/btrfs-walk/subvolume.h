@@ -55,7 +55,7 @@ struct bw_subvolume_info {
     bool read_only, is_snapshot, is_deleted; /**< deleted ones may be incomplete */
     bool is_default;                         /**< it is mounted by default */
     const char *path;   /**< as from bw_subvolume_path(), not terminated; NULL if it has none; only
-                           set by bw_fs_subvolumes() */
+                           set by bw_subvolume_infos_next() */
     size_t path_length; /**< bytes of `path` */
     uint64_t reserved[6]; /**< zeros: room for more members */
 };
@@ -98,15 +98,23 @@ struct bw_error *bw_subvolume_get(struct bw_fs *fs, const struct bw_subvolume *s
 struct bw_error *bw_subvolume_is_changed(struct bw_fs *fs, const struct bw_subvolume *subvolume,
                                          const struct bw_subvolume_info *info, bool *is_changed);
 
-/** Receives a subvolume; the view ends with the call. An error ends the iteration and is returned.
- */
-typedef struct bw_error *bw_subvolume_visitor(void *context, const struct bw_subvolume_info *info);
+/** The facts about all subvolumes. One thread at a time may use it. */
+struct bw_subvolume_infos;
 
-/** Calls `visit` for all subvolumes, by ascending id, including those that are being deleted. Reads
- * the root tree once and, if `paths` is set, the directories above subvolumes. Losses are reported;
- * if the path of a subvolume cannot be found, it is NULL. */
-struct bw_error *bw_fs_subvolumes(struct bw_fs *fs, bool paths, bw_subvolume_visitor *visit,
-                                  void *context);
+/** Starts reading them. With `paths`, the directories above subvolumes are read as well. The caller
+ * owns `*infos`, which the file system must outlive; it is NULL after an error. Fails only if
+ * memory runs out. */
+struct bw_error *bw_subvolume_infos_open(struct bw_fs *fs, bool paths,
+                                         struct bw_subvolume_infos **infos);
+
+/** The next subvolume, by ascending id, including those that are being deleted; NULL after the last
+ * one. Valid until the next call. Losses are reported; if the path of a subvolume cannot be found,
+ * it is NULL. */
+const struct bw_subvolume_info *bw_subvolume_infos_next(struct bw_subvolume_infos *infos);
+
+/** Ends reading; NULL is allowed. Returns the error that ended it before the last subvolume:
+ * BW_ERROR_NO_MEMORY, or NULL. */
+struct bw_error *bw_subvolume_infos_close(struct bw_subvolume_infos *infos);
 
 /**
  * The absolute path of its top directory from the top-level subvolume. Only "/" itself ends with a
@@ -182,13 +190,20 @@ struct bw_qgroup_info {
 /** Reads the state of quotas. Losses are reported. Fails only if memory runs out. */
 struct bw_error *bw_fs_quota_status(struct bw_fs *fs, struct bw_quota_status *status);
 
-/** Receives a group; the view ends with the call. An error ends the iteration and is returned. */
-typedef struct bw_error *bw_qgroup_visitor(void *context, const struct bw_qgroup_info *qgroup);
+/** All groups. One thread at a time may use it. */
+struct bw_qgroups;
 
-/** Calls `visit` for all groups, by ascending id; without a quota tree, there are none. `paths`:
- * with the paths of subvolumes, as bw_fs_subvolumes(). Losses are reported. */
-struct bw_error *bw_fs_qgroups(struct bw_fs *fs, bool paths, bw_qgroup_visitor *visit,
-                               void *context);
+/** Reads the quota tree; without one, there are no groups. Losses are reported. `paths`: with the
+ * paths of subvolumes. The caller owns `*qgroups`, which the file system must outlive; it is NULL
+ * after an error. Fails only if memory runs out. */
+struct bw_error *bw_qgroups_open(struct bw_fs *fs, bool paths, struct bw_qgroups **qgroups);
+
+/** The next group, by ascending id; NULL after the last one. Valid until the next call. */
+const struct bw_qgroup_info *bw_qgroups_next(struct bw_qgroups *qgroups);
+
+/** Frees them; NULL is allowed. Returns the error that ended the iteration before the last group:
+ * BW_ERROR_NO_MEMORY, or NULL. */
+struct bw_error *bw_qgroups_close(struct bw_qgroups *qgroups);
 
 /*
  * User and group names from the image's own /etc/passwd and /etc/group. The files of this machine

@@ -145,9 +145,9 @@ static void compare_numbers(struct bw_check *check, uint64_t group, struct quota
                       has.exclusive, counted.referenced, counted.exclusive);
 }
 
-static struct bw_error *add_simple_group(void *context, const struct bw_qgroup_info *info)
+static struct bw_error *add_simple_group(struct bw_simple_quota *self,
+                                         const struct bw_qgroup_info *info)
 {
-    struct bw_simple_quota *self = context;
     uint64_t *members = malloc((info->member_count + 1) * sizeof *members);
     if (!members || simple_groups_reserve(&self->groups, 1)) {
         free(members);
@@ -213,7 +213,11 @@ static struct bw_error *simple_quota_check(struct bw_check *check)
     if (!self || self->no_memory)
         return self ? bw_error_no_memory() : NULL;
     BW_TRY(bw_fs_scan(check->fs, &check->fs->extent_tree, "extent tree", charge_extent, self));
-    BW_TRY(bw_fs_qgroups(check->fs, false, add_simple_group, self));
+    struct bw_qgroups *qgroups;
+    struct bw_error *error = bw_qgroups_open(check->fs, false, &qgroups);
+    for (const struct bw_qgroup_info *info; !error && (info = bw_qgroups_next(qgroups));)
+        error = add_simple_group(self, info);
+    BW_TRY(bw_error_first(error, bw_qgroups_close(qgroups)));
     find_without_group(self, check);
     for (size_t i = 0; i < self->groups.count && bw_check_should_continue(check, 0); i++) {
         const struct simple_group *group = &self->groups.items[i];
@@ -245,9 +249,8 @@ struct quota {
     bool no_memory;
 };
 
-static struct bw_error *add_group_of_quota(void *context, const struct bw_qgroup_info *info)
+static struct bw_error *add_group_of_quota(struct quota *quota, const struct bw_qgroup_info *info)
 {
-    struct quota *quota = context;
     const size_t members = info->member_count, count = members + info->parent_count;
     uint64_t *related = malloc((count + 1) * sizeof *related);
     if (!related || groups_reserve(&quota->groups, 1)) {
@@ -434,7 +437,11 @@ struct bw_error *bw_pass_quota(struct bw_check *check)
     if (!status.is_known || !status.enabled)
         return NULL;
     const char *reason = reason_to_skip(check, &status);
-    struct bw_error *error = bw_fs_qgroups(check->fs, false, add_group_of_quota, &quota);
+    struct bw_qgroups *qgroups;
+    struct bw_error *error = bw_qgroups_open(check->fs, false, &qgroups);
+    for (const struct bw_qgroup_info *info; !error && (info = bw_qgroups_next(qgroups));)
+        error = add_group_of_quota(&quota, info);
+    error = bw_error_first(error, bw_qgroups_close(qgroups));
     if (!error) {
         find_missing(&quota);
         find_one_sided(&quota);

@@ -23,12 +23,17 @@ struct member {
 
 BW_VECTOR(family, struct member);
 
-static struct bw_error *add_member(void *context, const struct bw_subvolume_info *info)
+static struct bw_error *add_members(struct bw_fs *fs, struct family *family)
 {
-    struct member member;
-    memcpy(member.uuid, info->uuid, BW_UUID_SIZE);
-    memcpy(member.parent, info->parent_uuid, BW_UUID_SIZE);
-    return family_push(context, member);
+    struct bw_subvolume_infos *infos;
+    struct bw_error *error = bw_subvolume_infos_open(fs, false, &infos);
+    for (const struct bw_subvolume_info *info; !error && (info = bw_subvolume_infos_next(infos));) {
+        struct member member;
+        memcpy(member.uuid, info->uuid, BW_UUID_SIZE);
+        memcpy(member.parent, info->parent_uuid, BW_UUID_SIZE);
+        error = family_push(family, member);
+    }
+    return bw_error_first(error, bw_subvolume_infos_close(infos));
 }
 
 static bool is_set(const uint8_t uuid[BW_UUID_SIZE])
@@ -85,7 +90,7 @@ static struct bw_error *have_same_origin(struct bw_diff *diff, struct family *fa
             bw_fs_report(fs, BW_DAMAGE, error);
         memcpy(origins[side], info.uuid, BW_UUID_SIZE);
         if (!side || fs != diff->trees[0].fs)
-            BW_TRY(bw_fs_subvolumes(fs, false, add_member, family));
+            BW_TRY(add_members(fs, family));
     }
     if (family->count)
         qsort(family->items, family->count, sizeof *family->items, by_uuid);
@@ -252,9 +257,8 @@ struct nested_list {
     uint64_t left_out;
 };
 
-static struct bw_error *add_nested(void *context, const struct bw_subvolume_info *info)
+static struct bw_error *add_nested(struct nested_list *list, const struct bw_subvolume_info *info)
 {
-    struct nested_list *list = context;
     const size_t start = list->start_length;
     if (info->is_deleted || info->id == list->start || info->id == BW_TOP_SUBVOLUME)
         return NULL;
@@ -292,7 +296,11 @@ static struct bw_error *list_nested(const struct bw_diff_side *side,
         }
         list->start_length = list->start_length == 1 ? 0 : list->start_length;
     }
-    return bw_fs_subvolumes(side->fs, list->with_paths, add_nested, list);
+    struct bw_subvolume_infos *infos;
+    struct bw_error *error = bw_subvolume_infos_open(side->fs, list->with_paths, &infos);
+    for (const struct bw_subvolume_info *info; !error && (info = bw_subvolume_infos_next(infos));)
+        error = add_nested(list, info);
+    return bw_error_first(error, bw_subvolume_infos_close(infos));
 }
 
 static void free_nested(struct nested_list *list)

@@ -2,7 +2,7 @@
 /*
  * The quota tree. It contains the numbers of all groups, then the limits of all groups, then all
  * relations. Each such item is a piece of what is known about a group, so all pieces are collected,
- * sorted by group, and passed on group by group.
+ * sorted by group, and joined group by group.
  */
 #include "btrfs-walk/subvolume.h"
 
@@ -32,36 +32,25 @@ struct piece {
 
 BW_VECTOR(pieces, struct piece);
 
-struct collection {
-    struct bw_fs *fs;
-    struct pieces *pieces;
-};
-
-/* Passes the items from `first` to `last` to `visit`; `*exists` is false if there is no quota
- * tree. */
-static struct bw_error *read_items(struct bw_fs *fs, struct bw_key first, struct bw_key last,
-                                   bw_item_visitor *visit, void *context, bool *exists)
+/* Finds the quota tree. Its id is 0 if there is none, or if it is lost, which is reported. */
+static struct bw_error *find_quota_tree(struct bw_fs *fs, struct bw_tree *tree)
 {
-    struct bw_tree tree;
-    struct bw_error *error = bw_tree_find(fs, BW_QUOTA_TREE, &tree);
-    *exists = !error;
-    if (!error)
-        return bw_fs_items(fs, &tree, first, last, visit, context);
-    if (error->code == BW_ERROR_NO_MEMORY)
+    struct bw_error *error = bw_tree_find(fs, BW_QUOTA_TREE, tree);
+    if (!error || error->code == BW_ERROR_NO_MEMORY)
         return error;
     if (error->code == BW_ERROR_NOT_FOUND)
         bw_error_free(error);
     else
         bw_fs_report(fs, BW_DAMAGE, error);
+    tree->id = 0;
     return NULL;
 }
 
-static struct bw_error *decode_status(void *context, const struct bw_item *item)
+static void decode_status(const struct bw_item *item, struct bw_quota_status *status)
 {
-    struct bw_quota_status *status = context;
     const struct bw_disk_qgroup_status *disk = (const void *)item->data;
     if (item->size < offsetof(struct bw_disk_qgroup_status, enable_generation))
-        return NULL;
+        return;
     status->is_known = true;
     status->version = bw_get64(disk->version);
     status->generation = bw_get64(disk->generation);
@@ -73,23 +62,31 @@ static struct bw_error *decode_status(void *context, const struct bw_item *item)
     status->inconsistent = status->flags & FLAG_INCONSISTENT;
     if (status->simple && item->size >= sizeof *disk)
         status->enable_generation = bw_get64(disk->enable_generation);
-    return NULL;
 }
 
 struct bw_error *bw_fs_quota_status(struct bw_fs *fs, struct bw_quota_status *status)
 {
     const struct bw_key key = {0, BW_QGROUP_STATUS, 0};
     *status = (struct bw_quota_status){0};
-    BW_TRY(read_items(fs, key, key, decode_status, status, &status->exists));
-    if (status->exists && !status->is_known)
+    struct bw_tree tree;
+    BW_TRY(find_quota_tree(fs, &tree));
+    status->exists = tree.id != 0;
+    if (!status->exists)
+        return NULL;
+    BW_SCOPED(bw_fs_items) struct bw_fs_items items;
+    bw_fs_items_begin(&items, fs, &tree, key, key);
+    for (const struct bw_item *item; (item = bw_fs_items_next(&items));)
+        decode_status(item, status);
+    BW_TRY(bw_fs_items_error(&items));
+    if (!status->is_known)
         bw_fs_report(fs, BW_DAMAGE,
                      bw_error_create(BW_ERROR_CORRUPT, "quota tree: there is no good status item"));
     return NULL;
 }
 
-static struct bw_error *collect_piece(void *context, const struct bw_item *item)
+static struct bw_error *collect_piece(struct bw_fs *fs, const struct bw_item *item,
+                                      struct pieces *pieces)
 {
-    struct collection *collection = context;
     const struct bw_key *key = &item->key;
     bool relation = key->type == BW_QGROUP_RELATION;
     bool numbers = key->type == BW_QGROUP_INFO || key->type == BW_QGROUP_LIMIT;
@@ -99,7 +96,7 @@ static struct bw_error *collect_piece(void *context, const struct bw_item *item)
     if (!relation && !numbers)
         return NULL;
     if (numbers && item->size < sizeof(bw_le64) * VALUES) {
-        bw_fs_report(collection->fs, BW_DAMAGE,
+        bw_fs_report(fs, BW_DAMAGE,
                      bw_error_create(BW_ERROR_CORRUPT,
                                      "quota tree: the item of group %" PRIu64 "/%" PRIu64
                                      " is cut off",
@@ -108,7 +105,7 @@ static struct bw_error *collect_piece(void *context, const struct bw_item *item)
     }
     for (unsigned i = 0; numbers && i < VALUES; i++)
         piece.values[i] = bw_get64(((const bw_le64 *)item->data)[i]);
-    return pieces_push(collection->pieces, piece);
+    return pieces_push(pieces, piece);
 }
 
 static int by_group(const void *left, const void *right)
@@ -160,42 +157,89 @@ static void add_pieces(const struct piece *pieces, size_t count, uint64_t *other
     info->parents = others + info->member_count;
 }
 
-struct bw_error *bw_fs_qgroups(struct bw_fs *fs, bool wanted, bw_qgroup_visitor *visit,
-                               void *context)
+struct bw_qgroups {
+    struct bw_fs *fs;
+    struct pieces pieces; /* sorted by group */
+    size_t next;          /* index of the first piece of the next group */
+    bool has_paths;
+    struct bw_subvolume_paths paths;
+    struct bw_buffer path;
+    uint64_t *others;           /* the other groups of the relations of one group */
+    struct bw_qgroup_info info; /* the current one */
+    struct bw_error *error;
+};
+
+/* Collects the pieces, and sorts them. */
+static struct bw_error *read_pieces(struct bw_qgroups *qgroups)
 {
-    BW_SCOPED(pieces) struct pieces pieces = {0};
-    struct collection collection = {fs, &pieces};
-    BW_SCOPED(bw_subvolume_paths) struct bw_subvolume_paths paths = {0};
-    BW_AUTO_BUFFER struct bw_buffer path = {0};
-    bool exists;
-    BW_TRY(read_items(fs, (struct bw_key){0, BW_QGROUP_INFO, 0}, BW_KEY_MAX, collect_piece,
-                      &collection, &exists));
-    if (!exists)
+    struct bw_fs *fs = qgroups->fs;
+    struct pieces *pieces = &qgroups->pieces;
+    struct bw_tree tree;
+    BW_TRY(find_quota_tree(fs, &tree));
+    if (!tree.id)
         return NULL;
-    if (pieces.count)
-        qsort(pieces.items, pieces.count, sizeof *pieces.items, by_group);
-    const struct piece *all = pieces.items;
-    if (wanted)
-        BW_TRY(bw_subvolume_paths_load(&paths, fs));
-    /* the other groups of one group's relations */
-    BW_AUTO_FREE uint64_t *others = calloc(pieces.count + 1, sizeof *others);
-    if (!others)
+    BW_SCOPED(bw_fs_items) struct bw_fs_items items;
+    bw_fs_items_begin(&items, fs, &tree, (struct bw_key){0, BW_QGROUP_INFO, 0}, BW_KEY_MAX);
+    for (const struct bw_item *item; (item = bw_fs_items_next(&items));)
+        BW_TRY(collect_piece(fs, item, pieces));
+    BW_TRY(bw_fs_items_error(&items));
+    if (pieces->count)
+        qsort(pieces->items, pieces->count, sizeof *pieces->items, by_group);
+    qgroups->others = calloc(pieces->count + 1, sizeof *qgroups->others);
+    if (!qgroups->others)
         return bw_error_no_memory();
-    for (size_t i = 0, end; i < pieces.count; i = end) {
-        for (end = i + 1; end < pieces.count && all[end].group == all[i].group;)
-            end++;
-        const uint64_t id = all[i].group;
-        struct bw_qgroup_info info = {
-            .id = id, .level = (unsigned)BW_QGROUP_LEVEL(id), .number = BW_QGROUP_NUMBER(id)};
-        add_pieces(all + i, end - i, others, &info);
-        if (!info.level)
-            info.subvolume = bw_subvolume_by_id(fs, info.number);
-        if (wanted && info.subvolume) {
-            BW_TRY(bw_subvolume_paths_get(&paths, fs, info.subvolume, &path));
-            info.path = path.length ? path.data : NULL;
-            info.path_length = path.length;
-        }
-        BW_TRY(visit(context, &info));
+    return qgroups->has_paths ? bw_subvolume_paths_load(&qgroups->paths, fs) : NULL;
+}
+
+struct bw_error *bw_qgroups_open(struct bw_fs *fs, bool paths, struct bw_qgroups **result)
+{
+    struct bw_qgroups *qgroups = *result = calloc(1, sizeof *qgroups);
+    if (!qgroups)
+        return bw_error_no_memory();
+    qgroups->fs = fs;
+    qgroups->has_paths = paths;
+    struct bw_error *error = read_pieces(qgroups);
+    if (error)
+        bw_error_free(bw_qgroups_close(BW_TAKE(*result)));
+    return error;
+}
+
+const struct bw_qgroup_info *bw_qgroups_next(struct bw_qgroups *qgroups)
+{
+    const struct piece *first = qgroups->pieces.items + qgroups->next;
+    const size_t left = qgroups->pieces.count - qgroups->next;
+    if (!left || qgroups->error)
+        return NULL;
+    size_t count = 1;
+    while (count < left && first[count].group == first->group)
+        count++;
+    qgroups->next += count;
+
+    struct bw_qgroup_info *info = &qgroups->info;
+    const uint64_t id = first->group;
+    *info = (struct bw_qgroup_info){
+        .id = id, .level = (unsigned)BW_QGROUP_LEVEL(id), .number = BW_QGROUP_NUMBER(id)};
+    add_pieces(first, count, qgroups->others, info);
+    if (!info->level)
+        info->subvolume = bw_subvolume_by_id(qgroups->fs, info->number);
+    if (qgroups->has_paths && info->subvolume) {
+        qgroups->error =
+            bw_subvolume_paths_get(&qgroups->paths, qgroups->fs, info->subvolume, &qgroups->path);
+        info->path = qgroups->path.length ? qgroups->path.data : NULL;
+        info->path_length = qgroups->path.length;
     }
-    return NULL;
+    return qgroups->error ? NULL : info;
+}
+
+struct bw_error *bw_qgroups_close(struct bw_qgroups *qgroups)
+{
+    if (!qgroups)
+        return NULL;
+    struct bw_error *error = qgroups->error;
+    pieces_free(&qgroups->pieces);
+    bw_subvolume_paths_free(&qgroups->paths);
+    bw_buffer_free(&qgroups->path);
+    free(qgroups->others);
+    free(qgroups);
+    return error;
 }

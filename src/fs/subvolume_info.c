@@ -172,44 +172,63 @@ struct bw_error *bw_subvolume_is_changed(struct bw_fs *fs, const struct bw_subvo
     return NULL;
 }
 
-/* An iteration over all root items. */
-struct listing {
-    struct bw_fs *fs;
-    struct bw_subvolume_paths *paths; /* NULL: without paths */
+/* The facts about all subvolumes, from their root items. */
+struct bw_subvolume_infos {
+    struct bw_fs_items roots;
+    bool has_paths;
+    struct bw_subvolume_paths paths;
     struct bw_buffer path;
-    bw_subvolume_visitor *visit;
-    void *context;
+    struct bw_subvolume_info info; /* the current one */
+    struct bw_error *error;
 };
 
-/* Items that were rejected when the file system was opened have already been reported. */
-static struct bw_error *list_item(void *context, const struct bw_item *item)
+struct bw_error *bw_subvolume_infos_open(struct bw_fs *fs, bool paths,
+                                         struct bw_subvolume_infos **result)
 {
-    struct listing *listing = context;
-    const struct bw_subvolume *subvolume =
-        item->key.type == BW_ROOT_ITEM ? bw_subvolume_by_id(listing->fs, item->key.objectid) : NULL;
-    if (!subvolume)
-        return NULL;
-    struct bw_subvolume_info info = info_from_table(listing->fs, subvolume);
-    bw_error_free(decode_root_item(item, &info));
-    if (listing->paths)
-        BW_TRY(bw_subvolume_paths_get(listing->paths, listing->fs, subvolume, &listing->path));
-    info.path = listing->path.length ? listing->path.data : NULL;
-    info.path_length = listing->path.length;
-    return listing->visit(listing->context, &info);
+    struct bw_subvolume_infos *infos = *result = calloc(1, sizeof *infos);
+    if (!infos)
+        return bw_error_no_memory();
+    infos->has_paths = paths;
+    bw_fs_items_begin(&infos->roots, fs, &fs->root_tree,
+                      (struct bw_key){BW_TOP_SUBVOLUME, BW_ROOT_ITEM, 0},
+                      (struct bw_key){BW_LAST_SUBVOLUME, BW_ROOT_ITEM, UINT64_MAX});
+    struct bw_error *error = paths ? bw_subvolume_paths_load(&infos->paths, fs) : NULL;
+    if (error)
+        bw_error_free(bw_subvolume_infos_close(BW_TAKE(*result)));
+    return error;
 }
 
-struct bw_error *bw_fs_subvolumes(struct bw_fs *fs, bool wanted, bw_subvolume_visitor *visit,
-                                  void *context)
+/* Items that were rejected when the file system was opened have already been reported. */
+const struct bw_subvolume_info *bw_subvolume_infos_next(struct bw_subvolume_infos *infos)
 {
-    struct bw_subvolume_paths paths = {0};
-    struct listing listing = {
-        .fs = fs, .paths = wanted ? &paths : NULL, .visit = visit, .context = context};
-    struct bw_error *error = wanted ? bw_subvolume_paths_load(&paths, fs) : NULL;
-    if (!error)
-        error = bw_fs_items(fs, &fs->root_tree, (struct bw_key){BW_TOP_SUBVOLUME, BW_ROOT_ITEM, 0},
-                            (struct bw_key){BW_LAST_SUBVOLUME, BW_ROOT_ITEM, UINT64_MAX}, list_item,
-                            &listing);
-    bw_subvolume_paths_free(&paths);
-    bw_buffer_free(&listing.path);
+    struct bw_fs *fs = infos->roots.fs;
+    const struct bw_item *item;
+    while (!infos->error && (item = bw_fs_items_next(&infos->roots))) {
+        const struct bw_subvolume *subvolume = NULL;
+        if (item->key.type == BW_ROOT_ITEM)
+            subvolume = bw_subvolume_by_id(fs, item->key.objectid);
+        if (!subvolume)
+            continue;
+        infos->info = info_from_table(fs, subvolume);
+        bw_error_free(decode_root_item(item, &infos->info));
+        if (infos->has_paths)
+            infos->error = bw_subvolume_paths_get(&infos->paths, fs, subvolume, &infos->path);
+        infos->info.path = infos->path.length ? infos->path.data : NULL;
+        infos->info.path_length = infos->path.length;
+        if (!infos->error)
+            return &infos->info;
+    }
+    return NULL;
+}
+
+struct bw_error *bw_subvolume_infos_close(struct bw_subvolume_infos *infos)
+{
+    if (!infos)
+        return NULL;
+    struct bw_error *error = bw_error_first(infos->error, bw_fs_items_error(&infos->roots));
+    bw_fs_items_free(&infos->roots);
+    bw_subvolume_paths_free(&infos->paths);
+    bw_buffer_free(&infos->path);
+    free(infos);
     return error;
 }

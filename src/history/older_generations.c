@@ -81,17 +81,14 @@ struct bw_error *bw_older_next(struct bw_older *older, struct bw_fs **fs)
     return NULL;
 }
 
-static struct bw_error *take_time(void *context, const struct bw_subvolume_info *info)
-{
-    struct timespec *latest = context;
-    if (info->ctime.tv_sec > latest->tv_sec ||
-        (info->ctime.tv_sec == latest->tv_sec && info->ctime.tv_nsec > latest->tv_nsec))
-        *latest = info->ctime;
-    return NULL;
-}
-
 struct bw_error *bw_older_time(struct bw_fs *fs, struct timespec *time)
 {
     *time = (struct timespec){0};
-    return bw_fs_subvolumes(fs, false, take_time, time);
+    struct bw_subvolume_infos *infos;
+    BW_TRY(bw_subvolume_infos_open(fs, false, &infos));
+    for (const struct bw_subvolume_info *info; (info = bw_subvolume_infos_next(infos));)
+        if (info->ctime.tv_sec > time->tv_sec ||
+            (info->ctime.tv_sec == time->tv_sec && info->ctime.tv_nsec > time->tv_nsec))
+            *time = info->ctime;
+    return bw_subvolume_infos_close(infos);
 }

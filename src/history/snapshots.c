@@ -52,9 +52,9 @@ static uint64_t beginning_of_uuid(const uint8_t uuid[BW_UUID_SIZE])
     return value;
 }
 
-static struct bw_error *add_relative(void *context, const struct bw_subvolume_info *info)
+static struct bw_error *add_relative(struct relatives *relatives,
+                                     const struct bw_subvolume_info *info)
 {
-    struct relatives *relatives = context;
     if (info->is_deleted)
         return NULL;
     BW_TRY(relative_list_reserve(&relatives->list, 1));
@@ -164,7 +164,11 @@ struct bw_error *bw_snapshots_open(struct bw_fs *fs, uint64_t subvolume,
     if (!snapshots)
         return bw_error_no_memory();
     snapshots->fs = fs;
-    struct bw_error *error = bw_fs_subvolumes(fs, true, add_relative, &relatives);
+    struct bw_subvolume_infos *infos;
+    struct bw_error *error = bw_subvolume_infos_open(fs, true, &infos);
+    for (const struct bw_subvolume_info *info; !error && (info = bw_subvolume_infos_next(infos));)
+        error = add_relative(&relatives, info);
+    error = bw_error_first(error, bw_subvolume_infos_close(infos));
     if (!error)
         error = keep_related(snapshots, &relatives, subvolume);
     for (size_t i = 0; i < relatives.list.count; i++)

@@ -163,30 +163,26 @@ static void look_at_space(struct bw_fs *fs)
 
 /* Lists and statistics of all trees. */
 
-static struct bw_error *take_subvolume(void *context, const struct bw_subvolume_info *info)
-{
-    size_t *length = context;
-    *length += info->path_length;
-    if (info->path)
-        check_path(info->path, info->path_length);
-    return *length < OUTPUT_AT_MOST ? NULL : bw_error_create(BW_ERROR_STOPPED, "enough");
-}
-
-static struct bw_error *take_group(void *context, const struct bw_qgroup_info *info)
-{
-    (void)context;
-    if (info->path)
-        check_path(info->path, info->path_length);
-    return NULL;
-}
-
 static void list(struct bw_fs *fs)
 {
     static const uint64_t trees[] = {BW_TREE_ROOT, BW_TREE_EXTENT, BW_TREE_CHUNK, 5, 256};
     struct bw_tree_stats stats;
     size_t length = 0;
-    bw_error_free(bw_fs_subvolumes(fs, true, take_subvolume, &length));
-    bw_error_free(bw_fs_qgroups(fs, true, take_group, NULL));
+    struct bw_subvolume_infos *infos;
+    bw_error_free(bw_subvolume_infos_open(fs, true, &infos));
+    for (const struct bw_subvolume_info *info;
+         length < OUTPUT_AT_MOST && infos && (info = bw_subvolume_infos_next(infos));) {
+        length += info->path_length;
+        if (info->path)
+            check_path(info->path, info->path_length);
+    }
+    bw_error_free(bw_subvolume_infos_close(infos));
+    struct bw_qgroups *qgroups;
+    bw_error_free(bw_qgroups_open(fs, true, &qgroups));
+    for (const struct bw_qgroup_info *info; qgroups && (info = bw_qgroups_next(qgroups));)
+        if (info->path)
+            check_path(info->path, info->path_length);
+    bw_error_free(bw_qgroups_close(qgroups));
     for (size_t i = 0; i < sizeof trees / sizeof *trees; i++) {
         struct bw_error *error = bw_tree_stats_read(fs, trees[i], &stats);
         if (!error && stats.used_bytes > stats.bytes)

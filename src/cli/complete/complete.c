@@ -79,27 +79,29 @@ static struct bw_fs *open_images(const struct completion *complete)
 }
 
 /* Adds a subvolume, with a '/' at the beginning of its path only if the value has one. */
-static struct bw_error *add_subvolume(void *context, const struct bw_subvolume_info *info)
+static void add_subvolume(struct completion *complete, const struct bw_subvolume_info *info)
 {
-    struct completion *complete = context;
     size_t skip = *complete->value && *complete->value != '/' && info->path_length;
     char description[64];
     if (!info->path || info->is_deleted || info->path_length == skip)
-        return NULL;
+        return;
     const char *kind = info->is_snapshot ? "snapshot" : "subvolume";
     snprintf(description, sizeof description, "%s %" PRIu64 "%s", kind, info->id,
              info->read_only ? ", read-only" : "");
     complete_add(complete, COMPLETE_WORD, info->path + skip, info->path_length - skip, "",
                  description);
-    return NULL;
 }
 
 static void add_subvolumes(struct completion *complete, const struct command *command)
 {
     (void)command;
     struct bw_fs *fs = open_images(complete);
+    struct bw_subvolume_infos *infos = NULL;
     if (fs)
-        bw_error_free(bw_fs_subvolumes(fs, true, add_subvolume, complete));
+        bw_error_free(bw_subvolume_infos_open(fs, true, &infos));
+    for (const struct bw_subvolume_info *info; infos && (info = bw_subvolume_infos_next(infos));)
+        add_subvolume(complete, info);
+    bw_error_free(bw_subvolume_infos_close(infos));
     bw_fs_close(fs);
     complete_add(complete, COMPLETE_WORD, "default", 7, "", "what a mount shows");
 }

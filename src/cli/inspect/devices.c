@@ -67,7 +67,7 @@ static struct bw_error *list(struct cmd_format *format, void *context)
                                      usage->chunks == 1 ? "" : "s"));
     struct bw_error *error = bw_fs_devices(fs, &devices);
     for (size_t i = 0; !error && i < devices.count; i++)
-        error = write_device(answer, usage, &devices.items[i]);
+        error = write_device(format, usage, &devices.items[i]);
     bw_usage_free(usage);
     return error;
 }

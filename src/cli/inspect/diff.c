@@ -455,24 +455,6 @@ static struct bw_error *compare_subvolumes(struct diffing *diffing)
 
 /* Since a generation. */
 
-/* The last transaction before a date, as far as the subvolumes show. */
-struct last_before {
-    int64_t date;
-    uint64_t generation;
-};
-
-static struct bw_error *add_subvolume(void *context, const struct bw_subvolume_info *info)
-{
-    struct last_before *last = context;
-    const uint64_t transactions[] = {info->otransid, info->ctransid};
-    const struct timespec times[] = {info->otime, info->ctime};
-    for (unsigned i = 0; i < 2; i++)
-        if ((times[i].tv_sec || times[i].tv_nsec) && bw_time_nanoseconds(&times[i]) < last->date &&
-            transactions[i] > last->generation)
-            last->generation = transactions[i];
-    return NULL;
-}
-
 /* Finds the wanted generation; `*found` is NULL if it is not in the list, else its entry `*at`. */
 static struct bw_error *find_generation(const struct since *since, const struct bw_history *history,
                                         const struct bw_generation_info **found, size_t *at)
@@ -548,9 +530,19 @@ static struct bw_error *open_since(struct diffing *diffing, struct bw_diff_optio
         return error;
 
     /* The generations of inodes, since the transaction or the last one before the date. */
-    struct last_before last = {.date = since->date, .generation = since->generation};
+    uint64_t last = since->generation;
     if (!since->generation) {
-        BW_TRY(bw_fs_subvolumes(fs, false, add_subvolume, &last));
+        struct bw_subvolume_infos *infos;
+        BW_TRY(bw_subvolume_infos_open(fs, false, &infos));
+        for (const struct bw_subvolume_info *one; (one = bw_subvolume_infos_next(infos));) {
+            const uint64_t transactions[] = {one->otransid, one->ctransid};
+            const struct timespec times[] = {one->otime, one->ctime};
+            for (unsigned i = 0; i < 2; i++)
+                if ((times[i].tv_sec || times[i].tv_nsec) &&
+                    bw_time_nanoseconds(&times[i]) < since->date && transactions[i] > last)
+                    last = transactions[i];
+        }
+        BW_TRY(bw_subvolume_infos_close(infos));
         how->since_time.tv_sec = since->date / 1000000000;
         how->since_time.tv_nsec = since->date % 1000000000;
         if (how->since_time.tv_nsec < 0) {
@@ -558,7 +550,7 @@ static struct bw_error *open_since(struct diffing *diffing, struct bw_diff_optio
             how->since_time.tv_nsec += 1000000000;
         }
     }
-    how->since = last.generation ? last.generation : 1;
+    how->since = last ? last : 1;
     fprintf(stderr,
             "btrfs-walk: %s: the state of %s%s is no longer on the disk: inodes show what was "
             "added or modified since then; what was deleted or renamed is unknown\n",

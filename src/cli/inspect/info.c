@@ -149,20 +149,23 @@ static struct bw_error *list_devices(void *context, struct bw_record_sink *sink)
 
 /* Subvolumes. The time of the last transaction is the latest change of their roots. */
 
-static struct bw_error *add_subvolume(void *context, const struct bw_subvolume_info *subvolume)
+static struct bw_error *count_subvolumes(struct bw_fs *fs, struct subvolumes *subvolumes)
 {
-    struct subvolumes *subvolumes = context;
-    int64_t changed = bw_time_nanoseconds(&subvolume->ctime);
-    if (subvolume->is_deleted)
-        subvolumes->deleted++;
-    else if (subvolume->is_snapshot)
-        subvolumes->snapshots++;
-    else
-        subvolumes->subvolumes++;
-    if (changed > subvolumes->changed)
-        subvolumes->changed = changed;
-    subvolumes->synology += (subvolume->flags & BW_ROOT_SYNOLOGY) != 0;
-    return NULL;
+    struct bw_subvolume_infos *infos;
+    BW_TRY(bw_subvolume_infos_open(fs, false, &infos));
+    for (const struct bw_subvolume_info *info; (info = bw_subvolume_infos_next(infos));) {
+        int64_t changed = bw_time_nanoseconds(&info->ctime);
+        if (info->is_deleted)
+            subvolumes->deleted++;
+        else if (info->is_snapshot)
+            subvolumes->snapshots++;
+        else
+            subvolumes->subvolumes++;
+        if (changed > subvolumes->changed)
+            subvolumes->changed = changed;
+        subvolumes->synology += (info->flags & BW_ROOT_SYNOLOGY) != 0;
+    }
+    return bw_subvolume_infos_close(infos);
 }
 
 /* Reasons why the kernel refuses to mount, although the trees can be read. */
@@ -307,7 +310,7 @@ static struct bw_error *write_volume(struct cmd_format *format, struct info *inf
     uint64_t absent = 0;
     if (info->opened) {
         report_missing(info, count_chunks(info));
-        report_missing(info, bw_fs_subvolumes(info->fs, false, add_subvolume, &info->subvolumes));
+        report_missing(info, count_subvolumes(info->fs, &info->subvolumes));
         report_missing(info, bw_fs_devices(info->fs, &info->devices));
         for (size_t i = 0; i < info->devices.count; i++)
             info->stale_devices += info->devices.items[i].state == BW_DEVICE_STALE;

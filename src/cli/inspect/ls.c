@@ -350,13 +350,6 @@ static struct bw_error *find_operands(struct lister *ls, const char *const *name
     return NULL;
 }
 
-static struct bw_error *skip_subvolume(void *context, const struct bw_subvolume_info *info)
-{
-    (void)context;
-    (void)info;
-    return NULL;
-}
-
 /* Lists the PATHs that are not directories, then the directories on the stack. */
 static struct bw_error *list_paths(struct lister *ls, struct ls_listing *files,
                                    struct ls_listing *directories)
@@ -389,9 +382,12 @@ static struct bw_error *list_paths(struct lister *ls, struct ls_listing *files,
 
     /* A listing of everything does not reach subvolumes without a path. Looking up their paths
      * reports them. */
+    struct bw_subvolume_infos *infos = NULL;
     if (state->recursive && !state->selection.subvolume && !count)
-        return bw_fs_subvolumes(fs, true, skip_subvolume, NULL);
-    return NULL;
+        BW_TRY(bw_subvolume_infos_open(fs, true, &infos));
+    while (infos && bw_subvolume_infos_next(infos))
+        ;
+    return bw_subvolume_infos_close(infos);
 }
 
 /* Lists the paths, as rows unless `rows` is NULL. Returns the exit status. */

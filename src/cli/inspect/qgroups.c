@@ -18,12 +18,6 @@ static const struct cmd_option options[] = {
     {0},
 };
 
-/* A running listing. */
-struct qgroups {
-    struct cmd_format *format;
-    struct bw_buffer words; /* texts of one group: id, parents and members, each with a NUL */
-};
-
 static struct bw_error *write_status(struct cmd_format *format, void *context)
 {
     struct bw_quota_status status;
@@ -72,10 +66,10 @@ static const char *text_at(const struct bw_buffer *words, size_t place)
     return words->data[place] ? words->data + place : NULL;
 }
 
-static struct bw_error *write_group(void *context, const struct bw_qgroup_info *info)
+/* `words` has room for the texts of one group: id, parents and members, each with a NUL. */
+static struct bw_error *write_group(struct cmd_format *format, struct bw_buffer *words,
+                                    const struct bw_qgroup_info *info)
 {
-    struct qgroups *qgroups = context;
-    struct bw_buffer *words = &qgroups->words;
     words->length = 0;
     size_t id = add_ids(words, &info->id, 1);
     size_t parents = add_ids(words, info->parents, info->parent_count);
@@ -107,13 +101,13 @@ static struct bw_error *write_group(void *context, const struct bw_qgroup_info *
         absent |= BW_MEMBER(qgroupinfo, max_referenced);
     if (!(info->limits & BW_QGROUP_LIMITS_EXCLUSIVE))
         absent |= BW_MEMBER(qgroupinfo, max_exclusive);
-    return cmd_format_write(qgroups->format, &row, sizeof row, absent);
+    return cmd_format_write(format, &row, sizeof row, absent);
 }
 
 static struct bw_error *write_groups(struct cmd_format *format, void *context)
 {
     (void)context;
-    struct qgroups qgroups = {.format = format};
+    BW_AUTO_BUFFER struct bw_buffer words = {0};
     const char *columns = format->settings.columns;
     bool paths = !columns || strstr(columns, "path");
     /* Warns, as btrfs-progs do, when the numbers of quota groups are unreliable. */
@@ -133,9 +127,11 @@ static struct bw_error *write_groups(struct cmd_format *format, void *context)
         bw_fs_report(format->session.fs, BW_WARNING,
                      bw_error_create(BW_ERROR_CORRUPT, "the numbers of quota groups are "
                                                        "inconsistent: they need a rescan"));
-    struct bw_error *error = bw_fs_qgroups(format->session.fs, paths, write_group, &qgroups);
-    bw_buffer_free(&qgroups.words);
-    return error;
+    struct bw_qgroups *qgroups;
+    struct bw_error *error = bw_qgroups_open(format->session.fs, paths, &qgroups);
+    for (const struct bw_qgroup_info *info; !error && (info = bw_qgroups_next(qgroups));)
+        error = write_group(format, &words, info);
+    return bw_error_first(error, bw_qgroups_close(qgroups));
 }
 
 static int run(const struct cmd_common *common, void *state)

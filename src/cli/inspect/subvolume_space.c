@@ -73,17 +73,6 @@ struct space {
 
 enum { MOST_PATHS = 100 };
 
-static struct bw_error *add_path(void *context, const struct bw_subvolume_info *info)
-{
-    struct space *space = context;
-    if (!info->path)
-        return NULL;
-    BW_TRY(paths_reserve(&space->paths, 1));
-    char *text = strndup(info->path, info->path_length);
-    space->paths.items[space->paths.count++] = (struct path){info->id, text, info->path_length};
-    return text ? NULL : bw_error_no_memory();
-}
-
 /* Adds the paths of the subvolumes with ids in a range. */
 static void add_names(const struct space *space, uint64_t first, uint64_t last,
                       struct bw_bytes names[MOST_PATHS], size_t *count)
@@ -97,9 +86,9 @@ static void add_names(const struct space *space, uint64_t first, uint64_t last,
 
 /* Subvolumes. */
 
-static struct bw_error *write_subvolume(void *context, const struct bw_subvolume_info *info)
+static struct bw_error *write_subvolume(const struct space *space,
+                                        const struct bw_subvolume_info *info)
 {
-    const struct space *space = context;
     const struct bw_subvolume_space *known = bw_shares_subvolume(space->shares, info->id);
     if (!known)
         return NULL;
@@ -115,7 +104,32 @@ static struct bw_error *write_subvolume(void *context, const struct bw_subvolume
     return cmd_format_write(space->format, &row, sizeof row, 0);
 }
 
+static struct bw_error *write_subvolumes(const struct space *space)
+{
+    struct bw_subvolume_infos *infos;
+    struct bw_error *error = bw_subvolume_infos_open(space->format->session.fs, true, &infos);
+    for (const struct bw_subvolume_info *info; !error && (info = bw_subvolume_infos_next(infos));)
+        error = write_subvolume(space, info);
+    return bw_error_first(error, bw_subvolume_infos_close(infos));
+}
+
 /* Sets of subvolumes. */
+
+/* Paths of subvolumes, for names in the output. */
+static struct bw_error *load_paths(struct space *space)
+{
+    struct bw_subvolume_infos *infos;
+    struct bw_error *error = bw_subvolume_infos_open(space->format->session.fs, true, &infos);
+    for (const struct bw_subvolume_info *info; !error && (info = bw_subvolume_infos_next(infos));) {
+        if (!info->path)
+            continue;
+        struct path path = {info->id, strndup(info->path, info->path_length), info->path_length};
+        error = path.text ? paths_push(&space->paths, path) : bw_error_no_memory();
+        if (error)
+            free(path.text);
+    }
+    return bw_error_first(error, bw_subvolume_infos_close(infos));
+}
 
 static struct bw_error *write_set(void *context, const struct bw_shared_set *set)
 {
@@ -192,7 +206,7 @@ static struct bw_error *list(struct cmd_format *format, void *context)
     if (state->free_if.length)
         error = find_all(&space, &state->free_if, &ids);
     if (!error && (state->free_if.length || state->shared))
-        error = bw_fs_subvolumes(format->session.fs, true, add_path, &space);
+        error = load_paths(&space);
     cmd_progress_expect_trees(format->session.fs, false);
     if (!error)
         error = bw_shares_open(format->session.fs, &wanted, &shares);
@@ -202,7 +216,7 @@ static struct bw_error *list(struct cmd_format *format, void *context)
     else if (!error && state->shared)
         error = bw_shares_sets(shares, write_set, &space);
     else if (!error)
-        error = bw_fs_subvolumes(format->session.fs, true, write_subvolume, &space);
+        error = write_subvolumes(&space);
     bw_shares_close(shares);
     bw_buffer_free(&space.text);
     for (size_t i = 0; i < space.paths.count; i++)

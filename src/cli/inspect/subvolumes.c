@@ -175,9 +175,9 @@ static uint64_t absent_members(const struct bw_subvolume_info *info)
     return absent;
 }
 
-static struct bw_error *write_subvolume(void *context, const struct bw_subvolume_info *info)
+static struct bw_error *write_subvolume(struct subvolumes *subvolumes,
+                                        const struct bw_subvolume_info *info)
 {
-    struct subvolumes *subvolumes = context;
     const struct subvolumes_state *state = subvolumes->state;
     char text[ATTRIBUTES_ROOM];
     if (info->is_deleted != state->deleted || (state->snapshots && !info->is_snapshot) ||
@@ -226,8 +226,11 @@ static struct bw_error *list(struct cmd_format *format, void *context)
     struct subvolumes subvolumes = {.state = state, .format = format};
     const char *columns = format->settings.columns;
     bool paths = !columns || strstr(columns, "path");
-    struct bw_error *error =
-        bw_fs_subvolumes(format->session.fs, paths, write_subvolume, &subvolumes);
+    struct bw_subvolume_infos *infos;
+    struct bw_error *error = bw_subvolume_infos_open(format->session.fs, paths, &infos);
+    for (const struct bw_subvolume_info *info; !error && (info = bw_subvolume_infos_next(infos));)
+        error = write_subvolume(&subvolumes, info);
+    error = bw_error_first(error, bw_subvolume_infos_close(infos));
     if (!error && state->tree)
         error = subvolume_tree_write(&subvolumes.tree, &format->output);
     subvolume_branches_free(&subvolumes.tree.branches);

@@ -136,9 +136,9 @@ struct largest {
     struct bw_buffer path;
 };
 
-static struct bw_error *compare_snapshot(void *context, const struct bw_subvolume_info *info)
+static struct bw_error *compare_snapshot(struct largest *largest,
+                                         const struct bw_subvolume_info *info)
 {
-    struct largest *largest = context;
     const struct bw_subvolume_space *space = bw_shares_subvolume(largest->shares, info->id);
     if (!space || !info->is_snapshot || info->is_deleted || !info->path)
         return NULL;
@@ -161,7 +161,11 @@ static struct bw_error *find_snapshots(struct bw_fs *fs, const struct bw_usage *
     cmd_progress_expect_trees(fs, false);
     BW_TRY(bw_shares_open(fs, &options, &shares));
     largest.shares = shares;
-    struct bw_error *error = bw_fs_subvolumes(fs, true, compare_snapshot, &largest);
+    struct bw_subvolume_infos *infos;
+    struct bw_error *error = bw_subvolume_infos_open(fs, true, &infos);
+    for (const struct bw_subvolume_info *info; !error && (info = bw_subvolume_infos_next(infos));)
+        error = compare_snapshot(&largest, info);
+    error = bw_error_first(error, bw_subvolume_infos_close(infos));
     if (!error && largest.exclusive > usage->device_size / 50)
         add_reason(reasons, "snapshots", "btrfs subvolume delete SNAPSHOT",
                    "The snapshot %.*s alone holds %s", (int)largest.path.length, largest.path.data,
@@ -173,9 +177,8 @@ static struct bw_error *find_snapshots(struct bw_fs *fs, const struct bw_usage *
 
 /* Quotas. */
 
-static struct bw_error *compare_limit(void *context, const struct bw_qgroup_info *group)
+static void compare_limit(struct usage_reasons *reasons, const struct bw_qgroup_info *group)
 {
-    struct usage_reasons *reasons = context;
     uint64_t limit = 0, used = group->exclusive;
     if (group->limits & BW_QGROUP_LIMITS_REFERENCED) {
         limit = group->max_referenced;
@@ -184,11 +187,10 @@ static struct bw_error *compare_limit(void *context, const struct bw_qgroup_info
         limit = group->max_exclusive;
     }
     if (!group->is_counted || !limit || used < limit - limit / 20)
-        return NULL;
+        return;
     add_reason(reasons, "quota", "btrfs qgroup limit none SUBVOLUME",
                "Quota group %u/%" PRIu64 " has used %s of its limit of %s", group->level,
                group->number, size_of(used).text, size_of(limit).text);
-    return NULL;
 }
 
 /* For usageinfo.reasons. */
@@ -423,8 +425,12 @@ static struct bw_error *list(struct cmd_format *format, void *context)
     /* Only if data chunks are full, all trees are read for the space of snapshots. */
     if (reasons.count && strcmp(reasons.items[0].word, "data-full") == 0)
         error = find_snapshots(format->session.fs, usage, &reasons);
+    struct bw_qgroups *qgroups = NULL;
     if (!error)
-        error = bw_fs_qgroups(format->session.fs, false, compare_limit, &reasons);
+        error = bw_qgroups_open(format->session.fs, false, &qgroups);
+    for (const struct bw_qgroup_info *group; qgroups && (group = bw_qgroups_next(qgroups));)
+        compare_limit(&reasons, group);
+    error = bw_error_first(error, bw_qgroups_close(qgroups));
     const struct bw_usageinfo row = {
         .overall = {list_overall, usage},
         .groups = {list_groups, usage},

@@ -134,17 +134,15 @@ struct located {
     size_t longest;
 };
 
-static struct bw_error *compare_path(void *context, const struct bw_subvolume_info *info)
+static void compare_path(struct located *located, const struct bw_subvolume_info *info)
 {
-    struct located *located = context;
     const size_t length = info->path_length > 1 ? info->path_length : 0;
     if (!info->path || info->is_deleted || length < located->longest ||
         strncmp(located->path, info->path, length) != 0 || (length && located->path[length] != '/'))
-        return NULL;
+        return;
     located->subvolume = info->id;
     located->longest = length;
     located->rest = located->path + length;
-    return NULL;
 }
 
 /* Inodes of snapshots that have not changed since have the same transaction. */
@@ -164,7 +162,11 @@ static struct bw_error *find_in_snapshots(struct versions *versions, const char 
         BW_TRY(bw_subvolume_by_name(versions->fs, versions->state->subvolume, &subvolume));
         located.subvolume = bw_subvolume_id(subvolume);
     } else {
-        BW_TRY(bw_fs_subvolumes(versions->fs, true, compare_path, &located));
+        struct bw_subvolume_infos *infos;
+        BW_TRY(bw_subvolume_infos_open(versions->fs, true, &infos));
+        for (const struct bw_subvolume_info *info; (info = bw_subvolume_infos_next(infos));)
+            compare_path(&located, info);
+        BW_TRY(bw_subvolume_infos_close(infos));
     }
     struct bw_snapshot_file file = {.path = located.rest};
     BW_AUTO_ERROR struct bw_error *absent =

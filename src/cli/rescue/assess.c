@@ -24,9 +24,8 @@ enum { MOST_PATHS = 16 << 20 };
 
 /* Subvolumes. */
 
-static struct bw_error *add_subvolume(void *context, const struct bw_subvolume_info *info)
+static struct bw_error *add_subvolume(struct rescue *rescue, const struct bw_subvolume_info *info)
 {
-    struct rescue *rescue = context;
     struct bw_place place;
     if (info->is_deleted)
         return NULL;
@@ -353,7 +352,11 @@ struct bw_error *rescue_assess(struct rescue *rescue)
 {
     rescue->export = (struct cmd_export){
         .common = &rescue->common, .settings = &rescue->settings->export, .session.fs = rescue->fs};
-    BW_TRY(bw_fs_subvolumes(rescue->fs, true, add_subvolume, rescue));
+    struct bw_subvolume_infos *infos;
+    struct bw_error *error = bw_subvolume_infos_open(rescue->fs, true, &infos);
+    for (const struct bw_subvolume_info *info; !error && (info = bw_subvolume_infos_next(infos));)
+        error = add_subvolume(rescue, info);
+    BW_TRY(bw_error_first(error, bw_subvolume_infos_close(infos)));
     /* Without reading data, parity is no help in chunks of which too many devices are missing. */
     BW_SCOPED(bw_chunk_list) struct bw_chunk_list chunks = {0};
     if (bw_fs_status(rescue->fs).missing_devices)
@@ -378,7 +381,7 @@ struct bw_error *rescue_assess(struct rescue *rescue)
     if (!rescue->settings->no_data)
         cmd_export_expect(&rescue->export);
     BW_TRY(cmd_export_start(&rescue->export, BW_WALK_ALL & ~BW_WALK_DIRECTORIES, 0));
-    struct bw_error *error = bw_stream_run(rescue->fs, &stream);
+    error = bw_stream_run(rescue->fs, &stream);
     cmd_export_stop(&rescue->export);
     cmd_progress_expect(0);
     return error;

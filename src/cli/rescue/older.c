@@ -110,15 +110,6 @@ static struct bw_error *finish(void *context, const struct bw_stream_file *file,
     return NULL;
 }
 
-static struct bw_error *newest_change(void *context, const struct bw_subvolume_info *info)
-{
-    int64_t *newest = context;
-    const int64_t changed = bw_time_nanoseconds(&info->ctime);
-    if (changed > *newest)
-        *newest = changed;
-    return NULL;
-}
-
 static struct bw_error *search_generation(struct rescue *rescue,
                                           const struct bw_fs_options *options, bool is_unique)
 {
@@ -135,9 +126,16 @@ static struct bw_error *search_generation(struct rescue *rescue,
     search.found.choice.generation = bw_fs_status(search.fs).generation;
     if (!is_unique)
         search.found.choice.tree_root = options->state.tree_root;
+    struct bw_subvolume_infos *infos = NULL;
     struct bw_error *error = bw_stream_run(search.fs, &stream);
     if (!error && search.found.files)
-        error = bw_fs_subvolumes(search.fs, false, newest_change, &search.found.changed);
+        error = bw_subvolume_infos_open(search.fs, false, &infos);
+    for (const struct bw_subvolume_info *info; infos && (info = bw_subvolume_infos_next(infos));) {
+        const int64_t changed = bw_time_nanoseconds(&info->ctime);
+        if (changed > search.found.changed)
+            search.found.changed = changed;
+    }
+    error = bw_error_first(error, bw_subvolume_infos_close(infos));
     bw_fs_close(search.fs);
     if (!error && search.found.files)
         error = rescue_generations_push(&rescue->generations, search.found);

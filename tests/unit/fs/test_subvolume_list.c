@@ -13,15 +13,18 @@ struct heard {
     size_t longest; /* path */
 };
 
-static struct bw_error *take_subvolume(void *context, const struct bw_subvolume_info *info)
+static void list_subvolumes(struct bw_fs *fs, bool paths, struct heard *heard)
 {
-    struct heard *heard = context;
-    size_t length = strlen(heard->text);
-    int shown = (int)(info->path_length < 40 ? info->path_length : 40);
-    heard->longest = info->path_length > heard->longest ? info->path_length : heard->longest;
-    snprintf(heard->text + length, sizeof heard->text - length, "%d %.*s\n", (int)info->id, shown,
-             info->path ? info->path : "");
-    return NULL;
+    struct bw_subvolume_infos *infos;
+    expect_success(bw_subvolume_infos_open(fs, paths, &infos));
+    for (const struct bw_subvolume_info *info; (info = bw_subvolume_infos_next(infos));) {
+        size_t length = strlen(heard->text);
+        int shown = (int)(info->path_length < 40 ? info->path_length : 40);
+        heard->longest = info->path_length > heard->longest ? info->path_length : heard->longest;
+        snprintf(heard->text + length, sizeof heard->text - length, "%d %.*s\n", (int)info->id,
+                 shown, info->path ? info->path : "");
+    }
+    expect_success(bw_subvolume_infos_close(infos));
 }
 
 static void add_backref(struct iw_image *image, uint64_t child, uint64_t parent, uint64_t directory,
@@ -61,12 +64,12 @@ static void test_no_way_up(void **state)
     add_backref(image, 263, FS, circle, "good");
     iw_write_memory(image);
     expect_success(open_image(image, NULL, &fs));
-    expect_success(bw_fs_subvolumes(fs, true, take_subvolume, &heard));
+    list_subvolumes(fs, true, &heard);
     assert_string_equal(heard.text, "5 /\n256 \n257 \n258 \n259 \n260 \n261 \n"
                                     "262 /circle/good/inner\n263 /circle/good\n");
     assert_int_equal(bw_fs_status(fs).damages, 6 + 1);
     heard.text[0] = '\0';
-    expect_success(bw_fs_subvolumes(fs, false, take_subvolume, &heard));
+    list_subvolumes(fs, false, &heard);
     assert_int_equal(bw_fs_status(fs).damages, 6 + 1);
     bw_fs_close(fs);
     iw_destroy(image);
@@ -90,7 +93,7 @@ static void test_long_chain(void **state)
         add_backref(image, id, id + 1 < 256 + COUNT_OF_CHAIN ? id + 1 : FS, TOP, name);
     iw_write_memory(image);
     expect_success(open_image(image, NULL, &fs));
-    expect_success(bw_fs_subvolumes(fs, true, take_subvolume, &heard));
+    list_subvolumes(fs, true, &heard);
     const size_t reach = (16 << 10) / sizeof name;
     assert_int_equal(heard.longest, reach * sizeof name);
     assert_int_equal(bw_fs_status(fs).damages, COUNT_OF_CHAIN - reach);
@@ -98,19 +101,22 @@ static void test_long_chain(void **state)
     iw_destroy(image);
 }
 
-static struct bw_error *take_group(void *context, const struct bw_qgroup_info *info)
+static void list_groups(struct bw_fs *fs, struct heard *heard)
 {
-    struct heard *heard = context;
-    char *end = heard->text + strlen(heard->text);
-    end += sprintf(end, "%u/%d %s %d in", info->level, (int)info->number,
-                   info->is_counted ? "counted" : "unknown", (int)info->referenced);
-    for (size_t i = 0; i < info->parent_count; i++)
-        end += sprintf(end, " %d", (int)BW_QGROUP_NUMBER(info->parents[i]));
-    end += sprintf(end, " of");
-    for (size_t i = 0; i < info->member_count; i++)
-        end += sprintf(end, " %d", (int)BW_QGROUP_NUMBER(info->members[i]));
-    sprintf(end, " %.*s\n", (int)info->path_length, info->path ? info->path : "");
-    return NULL;
+    char *end = heard->text;
+    struct bw_qgroups *qgroups;
+    expect_success(bw_qgroups_open(fs, true, &qgroups));
+    for (const struct bw_qgroup_info *info; (info = bw_qgroups_next(qgroups));) {
+        end += sprintf(end, "%u/%d %s %d in", info->level, (int)info->number,
+                       info->is_counted ? "counted" : "unknown", (int)info->referenced);
+        for (size_t i = 0; i < info->parent_count; i++)
+            end += sprintf(end, " %d", (int)BW_QGROUP_NUMBER(info->parents[i]));
+        end += sprintf(end, " of");
+        for (size_t i = 0; i < info->member_count; i++)
+            end += sprintf(end, " %d", (int)BW_QGROUP_NUMBER(info->members[i]));
+        end += sprintf(end, " %.*s\n", (int)info->path_length, info->path ? info->path : "");
+    }
+    expect_success(bw_qgroups_close(qgroups));
 }
 
 static uint64_t group(uint64_t level, uint64_t number)
@@ -139,7 +145,7 @@ static void test_groups(void **state)
     iw_item(image, QUOTA, (struct bw_key){0, BW_QGROUP_STATUS, 0}, &info, 31);
     iw_write_memory(image);
     expect_success(open_image(image, NULL, &fs));
-    expect_success(bw_fs_qgroups(fs, true, take_group, &heard));
+    list_groups(fs, &heard);
     assert_string_equal(heard.text, "0/256 counted 77 in 1 9 of /subvolume\n"
                                     "0/300 unknown 0 in of \n"
                                     "1/1 unknown 0 in 1 of 256 \n");
