@@ -454,9 +454,8 @@ static struct bw_error *on_path(void *context, const char *path, size_t length)
     return add_path(listing->naming, listing->location, path, length);
 }
 
-static struct bw_error *on_named_item(void *context, const struct bw_item *item)
+static struct bw_error *list_item_names(struct listing *listing, const struct bw_item *item)
 {
-    const struct listing *listing = context;
     struct naming *naming = listing->naming;
     const struct bw_subvolume *subvolume = listing->subvolume;
     struct bw_cursor cursor = bw_cursor_of(item);
@@ -465,12 +464,12 @@ static struct bw_error *on_named_item(void *context, const struct bw_item *item)
     if (item->key.type == BW_INODE_REF)
         while (bw_inode_ref_next(&cursor, &item->key, &ref))
             BW_TRY(bw_inode_paths_join(&naming->paths, subvolume, ref.parent, ref.name,
-                                       ref.name_length, on_path, context));
+                                       ref.name_length, on_path, listing));
     else
         while (bw_dir_entry_next(&cursor, &entry))
             if (entry.location.objectid == listing->location->row.inode)
                 BW_TRY(bw_inode_paths_join(&naming->paths, subvolume, item->key.objectid,
-                                           entry.name, entry.name_length, on_path, context));
+                                           entry.name, entry.name_length, on_path, listing));
     return NULL;
 }
 
@@ -482,12 +481,17 @@ static struct bw_error *list_names(struct naming *naming, struct bw_finding *loc
     const struct bw_key key = location->end_key;
     const size_t before = location->paths.count;
     struct listing listing = {naming, location, subvolume};
-    if (location->touches == BW_TOUCHES_NAME)
-        BW_TRY(bw_fs_items(naming->check->fs, &subvolume->tree, key, key, on_named_item, &listing));
-    return location->paths.count > before
-               ? NULL
-               : bw_inode_paths_list(&naming->paths, subvolume, or_zero(finding->inode), on_path,
-                                     &listing);
+    if (location->touches == BW_TOUCHES_NAME) {
+        BW_SCOPED(bw_fs_items) struct bw_fs_items items;
+        bw_fs_items_begin(&items, naming->check->fs, &subvolume->tree, key, key);
+        for (const struct bw_item *item; (item = bw_fs_items_next(&items));)
+            BW_TRY(list_item_names(&listing, item));
+        BW_TRY(bw_fs_items_error(&items));
+    }
+    if (location->paths.count > before)
+        return NULL;
+    return bw_inode_paths_list(&naming->paths, subvolume, or_zero(finding->inode), on_path,
+                               &listing);
 }
 
 /* Lists names in other subvolumes whose inodes have the same sum: they share the fault. */

@@ -207,19 +207,6 @@ struct trees {
     struct bw_listed_trees trees;
 };
 
-static struct bw_error *add_log_root(void *context, const struct bw_item *item)
-{
-    struct trees *trees = context;
-    struct bw_listed_tree tree;
-    if (item->key.type != BW_ROOT_ITEM || !bw_tree_list_decode(item, &tree))
-        return NULL;
-    const struct bw_listed_tree *subvolume =
-        bw_tree_list_find(&trees->check->trees, item->key.offset);
-    if (!subvolume || !subvolume->references)
-        return NULL;
-    return bw_listed_trees_push(&trees->trees, tree);
-}
-
 static struct bw_error *check_logs(struct trees *trees)
 {
     struct bw_check *check = trees->check;
@@ -248,6 +235,23 @@ static struct bw_error *rehearse(struct bw_check *check, uint64_t lost)
                : NULL;
 }
 
+/* Lists the log trees of existing subvolumes. */
+static struct bw_error *find_logs(struct trees *trees, const struct bw_tree *root)
+{
+    const struct bw_tree_list *known = &trees->check->trees;
+    struct bw_listed_tree tree;
+    BW_SCOPED(bw_fs_items) struct bw_fs_items items;
+    bw_fs_items_begin(&items, trees->check->fs, root, (struct bw_key){0}, BW_KEY_MAX);
+    for (const struct bw_item *item; (item = bw_fs_items_next(&items));) {
+        if (item->key.type != BW_ROOT_ITEM || !bw_tree_list_decode(item, &tree))
+            continue;
+        const struct bw_listed_tree *subvolume = bw_tree_list_find(known, item->key.offset);
+        if (subvolume && subvolume->references)
+            BW_TRY(bw_listed_trees_push(&trees->trees, tree));
+    }
+    return bw_fs_items_error(&items);
+}
+
 struct bw_error *bw_pass_log(struct bw_check *check)
 {
     const struct bw_superblock *superblock = &check->fs->superblock;
@@ -263,8 +267,7 @@ struct bw_error *bw_pass_log(struct bw_check *check)
     struct bw_error *error =
         check->log_space ? bw_walk_trees(check, &root, 1, true) : bw_error_no_memory();
     if (!error)
-        error = bw_fs_items(check->fs, &root.tree, (struct bw_key){0}, BW_KEY_MAX, add_log_root,
-                            &trees);
+        error = find_logs(&trees, &root.tree);
     if (!error)
         error = check_logs(&trees);
     if (!error)

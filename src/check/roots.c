@@ -95,7 +95,7 @@ static struct bw_error *add_root_uuid(struct facts *facts, const struct root_fac
 }
 
 /* The key holds the uuid. */
-static struct bw_error *add_uuid_item(void *context, const struct bw_item *item)
+static struct bw_error *add_uuid_item(struct facts *facts, const struct bw_item *item)
 {
     const bw_le64 halves[2] = {bw_put64(item->key.objectid), bw_put64(item->key.offset)};
     struct fact fact = {.type = item->key.type, .side = ENTERED};
@@ -106,9 +106,7 @@ static struct bw_error *add_uuid_item(void *context, const struct bw_item *item)
         bw_le64 id;
         memcpy(&id, item->data + at, sizeof id);
         fact.id = bw_get64(id);
-        struct bw_error *error = add_fact(context, &fact);
-        if (error)
-            return error;
+        BW_TRY(add_fact(facts, &fact));
     }
     return NULL;
 }
@@ -161,16 +159,16 @@ static void compare_facts(struct bw_check *check, struct facts *facts)
 static struct bw_error *list_facts(struct root_list *list, const struct bw_tree *tree,
                                    struct facts *facts)
 {
-    struct bw_error *error = NULL;
-    for (size_t i = 0; !error && i < list->roots.count; i++) {
+    for (size_t i = 0; i < list->roots.count; i++) {
         const struct root_facts *root = &list->roots.items[i];
-        error = add_root_uuid(facts, root, BW_UUID_SUBVOLUME, root->uuid);
-        if (!error)
-            error = add_root_uuid(facts, root, BW_UUID_RECEIVED, root->received_uuid);
+        BW_TRY(add_root_uuid(facts, root, BW_UUID_SUBVOLUME, root->uuid));
+        BW_TRY(add_root_uuid(facts, root, BW_UUID_RECEIVED, root->received_uuid));
     }
-    return error ? error
-                 : bw_fs_items(list->check->fs, tree, (struct bw_key){0}, BW_KEY_MAX, add_uuid_item,
-                               facts);
+    BW_SCOPED(bw_fs_items) struct bw_fs_items items;
+    bw_fs_items_begin(&items, list->check->fs, tree, (struct bw_key){0}, BW_KEY_MAX);
+    for (const struct bw_item *item; (item = bw_fs_items_next(&items));)
+        BW_TRY(add_uuid_item(facts, item));
+    return bw_fs_items_error(&items);
 }
 
 /* The uuid tree, both ways. */
@@ -228,36 +226,26 @@ static bool are_equal_sides(const struct root_list *list, const struct root_side
            memcmp(list->names.data + a->name, list->names.data + b->name, a->name_length) == 0;
 }
 
-/* A directory entry that is looked for. */
-struct search {
-    const struct root_list *list;
-    const struct root_side *side;
-    bool found;
-};
-
-static struct bw_error *find_entry(void *context, const struct bw_item *item)
-{
-    struct search *search = context;
-    const struct root_side *side = search->side;
-    struct bw_cursor cursor = bw_cursor_of(item);
-    struct bw_dir_entry entry;
-    while (bw_dir_entry_next(&cursor, &entry))
-        search->found |=
-            entry.location.objectid == side->child && entry.location.type == BW_ROOT_ITEM &&
-            entry.name_length == side->name_length &&
-            memcmp(entry.name, search->list->names.data + side->name, side->name_length) == 0;
-    return NULL;
-}
-
 /* Looks for an entry of the parent in the item with a key. */
 static struct bw_error *check_entry(const struct root_list *list, const struct root_side *side,
                                     const struct bw_listed_tree *parent, uint8_t type,
                                     uint64_t offset)
 {
     const struct bw_key key = {side->directory, type, offset};
-    struct search search = {list, side, false};
-    BW_TRY(bw_fs_items(list->check->fs, &parent->tree, key, key, find_entry, &search));
-    if (search.found)
+    bool found = false;
+    BW_SCOPED(bw_fs_items) struct bw_fs_items items;
+    bw_fs_items_begin(&items, list->check->fs, &parent->tree, key, key);
+    for (const struct bw_item *item; (item = bw_fs_items_next(&items));) {
+        struct bw_cursor cursor = bw_cursor_of(item);
+        struct bw_dir_entry entry;
+        while (bw_dir_entry_next(&cursor, &entry))
+            found |= entry.location.objectid == side->child &&
+                     entry.location.type == BW_ROOT_ITEM &&
+                     entry.name_length == side->name_length &&
+                     memcmp(entry.name, list->names.data + side->name, side->name_length) == 0;
+    }
+    BW_TRY(bw_fs_items_error(&items));
+    if (found)
         return NULL;
     const struct bw_finding location =
         BW_FINDING(BW_TOUCHES_INODE, .tree = side->parent, .key = key, .inode = side->directory);
@@ -423,9 +411,8 @@ static void read_default(struct root_list *list, const struct bw_item *item)
             list->default_id = entry.location.objectid;
 }
 
-static struct bw_error *on_item(void *context, const struct bw_item *item)
+static struct bw_error *on_item(struct root_list *list, const struct bw_item *item)
 {
-    struct root_list *list = context;
     const struct bw_key *key = &item->key;
     if (key->type == BW_ROOT_ITEM)
         return add_root(list, item);
@@ -441,11 +428,14 @@ static struct bw_error *on_item(void *context, const struct bw_item *item)
 
 /* Checking. */
 
-static struct bw_error *on_root_item(void *context, const struct bw_item *item)
+/* Whether a tree has an item in a range of keys. */
+static struct bw_error *has_item(struct bw_fs *fs, const struct bw_tree *tree, struct bw_key first,
+                                 struct bw_key last, bool *has)
 {
-    (void)item;
-    *(bool *)context = true;
-    return NULL;
+    BW_SCOPED(bw_fs_items) struct bw_fs_items items;
+    bw_fs_items_begin(&items, fs, tree, first, last);
+    *has = bw_fs_items_next(&items) != NULL;
+    return bw_fs_items_error(&items);
 }
 
 /* An orphan of the root tree is a subvolume that is to be deleted, or an inode of the root tree: a
@@ -460,8 +450,7 @@ static struct bw_error *check_orphan(const struct root_list *list, uint64_t id)
         return NULL;
     }
     const struct bw_key key = {id, BW_INODE_ITEM, 0};
-    BW_TRY(bw_fs_items(list->check->fs, &list->check->fs->root_tree, key, key, on_root_item,
-                       &is_inode));
+    BW_TRY(has_item(list->check->fs, &list->check->fs->root_tree, key, key, &is_inode));
     if (!is_inode)
         bw_check_find(list->check, BW_CODE_root_orphan, &location, "%s",
                       root ? "the subvolume is not deleted" : "the subvolume does not exist");
@@ -512,7 +501,7 @@ static struct bw_error *check_inode_cache(const struct root_list *list,
     bool found = false;
     if (!tree || tree->incomplete || root->is_dropping)
         return NULL;
-    BW_TRY(bw_fs_items(list->check->fs, &tree->tree, first, last, on_root_item, &found));
+    BW_TRY(has_item(list->check->fs, &tree->tree, first, last, &found));
     if (found)
         bw_check_find(list->check, BW_CODE_inode_cache, &location, "left by a kernel before 5.11");
     return NULL;
@@ -520,28 +509,25 @@ static struct bw_error *check_inode_cache(const struct root_list *list,
 
 /* mkfs.btrfs makes the data relocation tree with the offset 0, btrfs-convert with the transaction
  * in which it also made the tree's top directory. */
-static struct bw_error *compare_generation(void *context, const struct bw_item *item)
-{
-    struct bw_check *check = context;
-    const struct bw_listed_tree *tree = bw_tree_list_find(&check->trees, BW_DATA_RELOC_TREE);
-    const struct bw_finding location =
-        root_location(BW_DATA_RELOC_TREE, BW_ROOT_ITEM, tree->root_key.offset);
-    struct bw_inode inode;
-    if (bw_inode_decode(item, &inode) && inode.generation != tree->root_key.offset)
-        bw_check_find(check, BW_CODE_relocation_key, &location,
-                      "the key has the offset %" PRIu64 ", but transaction %" PRIu64
-                      " made the tree",
-                      tree->root_key.offset, inode.generation);
-    return NULL;
-}
-
 static struct bw_error *check_relocation_key(struct bw_check *check)
 {
     const struct bw_listed_tree *tree = bw_tree_list_find(&check->trees, BW_DATA_RELOC_TREE);
     const struct bw_key top = {BW_SUBVOLUME_ROOT_INODE, BW_INODE_ITEM, 0};
-    return tree && !tree->incomplete && tree->root_key.offset
-               ? bw_fs_items(check->fs, &tree->tree, top, top, compare_generation, check)
-               : NULL;
+    if (!tree || tree->incomplete || !tree->root_key.offset)
+        return NULL;
+    const uint64_t offset = tree->root_key.offset;
+    const struct bw_finding location = root_location(BW_DATA_RELOC_TREE, BW_ROOT_ITEM, offset);
+    BW_SCOPED(bw_fs_items) struct bw_fs_items items;
+    bw_fs_items_begin(&items, check->fs, &tree->tree, top, top);
+    for (const struct bw_item *item; (item = bw_fs_items_next(&items));) {
+        struct bw_inode inode;
+        if (bw_inode_decode(item, &inode) && inode.generation != offset)
+            bw_check_find(check, BW_CODE_relocation_key, &location,
+                          "the key has the offset %" PRIu64 ", but transaction %" PRIu64
+                          " made the tree",
+                          offset, inode.generation);
+    }
+    return bw_fs_items_error(&items);
 }
 
 /* Received subvolumes are read-only. Tools that make one writable remove its received UUID, but the
@@ -579,10 +565,19 @@ static void check_relocation(const struct root_list *list)
                       "a balance is paused or was interrupted");
 }
 
+static struct bw_error *read_root_tree(struct root_list *list)
+{
+    struct bw_fs *fs = list->check->fs;
+    BW_SCOPED(bw_fs_items) struct bw_fs_items items;
+    bw_fs_items_begin(&items, fs, &fs->root_tree, (struct bw_key){0}, BW_KEY_MAX);
+    for (const struct bw_item *item; (item = bw_fs_items_next(&items));)
+        BW_TRY(on_item(list, item));
+    return bw_fs_items_error(&items);
+}
+
 static struct bw_error *check_book(struct root_list *list)
 {
-    BW_TRY(bw_fs_items(list->check->fs, &list->check->fs->root_tree, (struct bw_key){0}, BW_KEY_MAX,
-                       on_item, list));
+    BW_TRY(read_root_tree(list));
     BW_TRY(root_links(list));
     for (size_t i = 0; i < list->orphans.count; i++)
         BW_TRY(check_orphan(list, list->orphans.items[i]));

@@ -350,39 +350,37 @@ static void report_device(struct bw_check *check, const struct bw_device_info *d
                       check->fs->superblock.generation);
 }
 
-static struct bw_error *report_balance(void *context, const struct bw_item *item)
-{
-    (void)item;
-    bw_check_find(context, BW_CODE_operation_open, NULL, "the next mount continues a balance");
-    return NULL;
-}
-
-/* States: 1 is started, 4 is suspended. Source: BTRFS_IOCTL_DEV_REPLACE_STATE_* in the kernel's
- * uapi/linux/btrfs.h. */
-static struct bw_error *report_replacement(void *context, const struct bw_item *item)
-{
-    const struct bw_disk_device_replace *disk = (const void *)item->data;
-    if (item->size < sizeof *disk)
-        return NULL;
-    const uint64_t state = bw_get64(disk->state);
-    const struct bw_finding location =
-        BW_FINDING(BW_TOUCHES_NOTHING, .devid = bw_get64(disk->source_devid));
-    if (state == 1 || state == 4)
-        bw_check_find(context, BW_CODE_operation_open, &location,
-                      "the next mount continues the replacement of the device");
-    return NULL;
-}
-
 static struct bw_error *check_operations(struct bw_check *check)
 {
     struct bw_fs *fs = check->fs;
     const struct bw_key balance = {BW_BALANCE, BW_TEMPORARY_ITEM, 0},
                         replace = {0, BW_DEVICE_REPLACE, 0};
-    BW_TRY(bw_fs_items(fs, &fs->root_tree, balance, balance, report_balance, check));
+    BW_SCOPED(bw_fs_items) struct bw_fs_items balances;
+    bw_fs_items_begin(&balances, fs, &fs->root_tree, balance, balance);
+    while (bw_fs_items_next(&balances))
+        bw_check_find(check, BW_CODE_operation_open, NULL, "the next mount continues a balance");
+    BW_TRY(bw_fs_items_error(&balances));
+
+    /* States: 1 is started, 4 is suspended. Source: BTRFS_IOCTL_DEV_REPLACE_STATE_* in the kernel's
+     * uapi/linux/btrfs.h. */
     BW_TRY(bw_tree_list_load(check->fs, &check->trees));
     const struct bw_listed_tree *devices = bw_tree_list_find(&check->trees, BW_DEVICE_TREE);
-    return devices ? bw_fs_items(fs, &devices->tree, replace, replace, report_replacement, check)
-                   : NULL;
+    if (!devices)
+        return NULL;
+    BW_SCOPED(bw_fs_items) struct bw_fs_items replacements;
+    bw_fs_items_begin(&replacements, fs, &devices->tree, replace, replace);
+    for (const struct bw_item *item; (item = bw_fs_items_next(&replacements));) {
+        const struct bw_disk_device_replace *disk = (const void *)item->data;
+        if (item->size < sizeof *disk)
+            continue;
+        const uint64_t status = bw_get64(disk->state);
+        const struct bw_finding location =
+            BW_FINDING(BW_TOUCHES_NOTHING, .devid = bw_get64(disk->source_devid));
+        if (status == 1 || status == 4)
+            bw_check_find(check, BW_CODE_operation_open, &location,
+                          "the next mount continues the replacement of the device");
+    }
+    return bw_fs_items_error(&replacements);
 }
 
 /* Source: check_root_item() in the tree-checker of the kernel since 5.4, "invalid root flags". */

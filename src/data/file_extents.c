@@ -354,39 +354,34 @@ struct bw_error *bw_data_advise(struct bw_data_advisor *advisor, const struct bw
 
 /* Counts of extents by kind. */
 
-struct counting {
-    struct bw_fs *fs;
-    struct bw_extent_count *count;
-};
-
-static struct bw_error *count_item(void *context, const struct bw_item *item)
+static void count_item(struct bw_fs *fs, const struct bw_item *item, struct bw_extent_count *count)
 {
-    const struct counting *counting = context;
-    struct bw_extent_count *count = counting->count;
     struct bw_file_extent extent;
-    struct bw_error *error = bw_file_extent_decode(item, bw_fs_alignment(counting->fs), &extent);
+    struct bw_error *error = bw_file_extent_decode(item, bw_fs_alignment(fs), &extent);
     if (error) {
-        bw_fs_report(counting->fs, BW_DAMAGE, error);
-        return NULL;
+        bw_fs_report(fs, BW_DAMAGE, error);
+        return;
     }
     count->total++;
     if (extent.type == BW_FILE_EXTENT_REGULAR && extent.disk_bytenr == 0) {
         count->holes++;
-        return NULL;
+        return;
     }
     count->inlined += extent.type == BW_FILE_EXTENT_INLINE;
     count->regular += extent.type == BW_FILE_EXTENT_REGULAR;
     count->unwritten += extent.type == BW_FILE_EXTENT_PREALLOC;
     count->compressions[extent.compression]++;
-    return NULL;
 }
 
 struct bw_error *bw_file_count_extents(struct bw_fs *fs, const struct bw_place *place,
                                        struct bw_extent_count *count)
 {
-    struct counting counting = {fs, count};
     *count = (struct bw_extent_count){0};
-    return bw_fs_items(
-        fs, &place->subvolume->tree, (struct bw_key){place->inode, BW_EXTENT_DATA, 0},
-        (struct bw_key){place->inode, BW_EXTENT_DATA, UINT64_MAX}, count_item, &counting);
+    BW_SCOPED(bw_fs_items) struct bw_fs_items items;
+    bw_fs_items_begin(&items, fs, &place->subvolume->tree,
+                      (struct bw_key){place->inode, BW_EXTENT_DATA, 0},
+                      (struct bw_key){place->inode, BW_EXTENT_DATA, UINT64_MAX});
+    for (const struct bw_item *item; (item = bw_fs_items_next(&items));)
+        count_item(fs, item, count);
+    return bw_fs_items_error(&items);
 }

@@ -155,18 +155,6 @@ static struct bw_error *merge_ranges(struct bw_device_map *map)
 
 /* Ranges moved by relocation. */
 
-static struct bw_error *add_moved(void *context, const struct bw_item *item)
-{
-    struct bw_device_map *map = context;
-    struct bw_moved_range range;
-    if (item->key.type != BW_REMAP)
-        return NULL;
-    BW_AUTO_ERROR struct bw_error *bad = bw_moved_range_decode(item, &range);
-    if (bad)
-        return NULL; /* bw_bootstrap_remap() has reported it */
-    return bw_moved_ranges_push(&map->moved, range);
-}
-
 static int compare_moved(const void *left, const void *right)
 {
     const struct bw_moved_range *a = left, *b = right;
@@ -195,7 +183,17 @@ static struct bw_error *fill_map(struct bw_device_map *map)
     const struct bw_tree remap = {BW_REMAP_TREE, map->fs->superblock.remap_root, 0};
     if (!remap.root.bytenr)
         return NULL;
-    BW_TRY(bw_fs_items(map->fs, &remap, (struct bw_key){0}, BW_KEY_MAX, add_moved, map));
+    BW_SCOPED(bw_fs_items) struct bw_fs_items items;
+    bw_fs_items_begin(&items, map->fs, &remap, (struct bw_key){0}, BW_KEY_MAX);
+    for (const struct bw_item *item; (item = bw_fs_items_next(&items));) {
+        struct bw_moved_range range;
+        if (item->key.type != BW_REMAP)
+            continue;
+        BW_AUTO_ERROR struct bw_error *bad = bw_moved_range_decode(item, &range);
+        if (!bad) /* otherwise, bw_bootstrap_remap() has reported it */
+            BW_TRY(bw_moved_ranges_push(&map->moved, range));
+    }
+    BW_TRY(bw_fs_items_error(&items));
     if (map->moved.count)
         qsort(map->moved.items, map->moved.count, sizeof *map->moved.items, compare_moved);
     return NULL;

@@ -143,9 +143,6 @@ static inline uint32_t bw_fs_alignment(const struct bw_fs *fs)
     return fs->is_stream ? 1 : fs->superblock.sectorsize;
 }
 
-/** Receives an item, which is valid until the call returns. */
-typedef struct bw_error *bw_item_visitor(void *context, const struct bw_item *item);
-
 /** The items in a range of keys, in the order of the tree. Losses are reported and skipped. */
 struct bw_fs_items {
     struct bw_fs *fs;
@@ -165,10 +162,8 @@ struct bw_error *bw_fs_items_error(struct bw_fs_items *items);
 
 void bw_fs_items_free(struct bw_fs_items *items);
 
-/** Passes the items in a range of keys, inclusive, to `visit`. Reports and skips lost items.
- * Returns the error of `visit`, or BW_ERROR_NO_MEMORY. */
-struct bw_error *bw_fs_items(struct bw_fs *fs, const struct bw_tree *tree, struct bw_key first,
-                             struct bw_key last, bw_item_visitor *visit, void *context);
+/** Receives an item, which is valid until the call returns. */
+typedef struct bw_error *bw_item_visitor(void *context, const struct bw_item *item);
 
 /** Passes all items of a tree to `visit`, reading many leaves at once. Reports lost blocks, and
  * errors of `visit`, and continues. `name` is the name of the tree in messages. Fails only if

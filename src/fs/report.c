@@ -121,16 +121,6 @@ void bw_fs_items_free(struct bw_fs_items *items)
     bw_error_free(bw_item_range_end(&items->range, NULL));
 }
 
-struct bw_error *bw_fs_items(struct bw_fs *fs, const struct bw_tree *tree, struct bw_key first,
-                             struct bw_key last, bw_item_visitor *visit, void *context)
-{
-    BW_SCOPED(bw_fs_items) struct bw_fs_items items;
-    bw_fs_items_begin(&items, fs, tree, first, last);
-    for (const struct bw_item *item; (item = bw_fs_items_next(&items));)
-        BW_TRY(visit(context, item));
-    return bw_fs_items_error(&items);
-}
-
 struct scan {
     struct bw_fs *fs;
     const char *name;

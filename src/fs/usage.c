@@ -434,17 +434,6 @@ static void add_up(struct usage *usage)
 
 enum { MAX_RESERVE = 512 << 20, UNLINK_ITEMS = 6 };
 
-static struct bw_error *add_root_size(void *context, const struct bw_item *item)
-{
-    struct bw_root_item root;
-    struct bw_usage *sums = context;
-    BW_AUTO_ERROR struct bw_error *error = bw_root_item_decode(item, &root);
-    if (error)
-        return NULL;
-    add_saturating(&sums->global_reserve, root.bytes);
-    return NULL;
-}
-
 static struct bw_error *compute_reserve(struct bw_fs *fs, struct bw_usage *sums)
 {
     const struct bw_superblock *super = &fs->superblock;
@@ -462,9 +451,17 @@ static struct bw_error *compute_reserve(struct bw_fs *fs, struct bw_usage *sums)
         if (!trees[i].exists)
             continue;
         items++;
-        BW_TRY(bw_fs_items(fs, &fs->root_tree, (struct bw_key){trees[i].tree, BW_ROOT_ITEM, 0},
-                           (struct bw_key){trees[i].tree, BW_ROOT_ITEM, UINT64_MAX}, add_root_size,
-                           sums));
+        BW_SCOPED(bw_fs_items) struct bw_fs_items roots;
+        bw_fs_items_begin(&roots, fs, &fs->root_tree,
+                          (struct bw_key){trees[i].tree, BW_ROOT_ITEM, 0},
+                          (struct bw_key){trees[i].tree, BW_ROOT_ITEM, UINT64_MAX});
+        for (const struct bw_item *item; (item = bw_fs_items_next(&roots));) {
+            struct bw_root_item root;
+            BW_AUTO_ERROR struct bw_error *bad = bw_root_item_decode(item, &root);
+            if (!bad)
+                add_saturating(&sums->global_reserve, root.bytes);
+        }
+        BW_TRY(bw_fs_items_error(&roots));
     }
     /* each item may split and copy a path of nodes; so may each of its back references, which also
      * change the free space tree */

@@ -36,27 +36,16 @@ static struct bw_error *visit_xattrs(struct bw_fs *fs, uint64_t tree, const stru
     return NULL;
 }
 
-struct reading {
-    struct bw_fs *fs;
-    uint64_t tree;
-    bw_xattr_visitor *visit;
-    void *context;
-};
-
-static struct bw_error *visit_item(void *context, const struct bw_item *item)
-{
-    const struct reading *reading = context;
-    return visit_xattrs(reading->fs, reading->tree, item, reading->visit, reading->context);
-}
-
 struct bw_error *bw_inode_xattrs(struct bw_fs *fs, const struct bw_place *place,
                                  bw_xattr_visitor *visit, void *context)
 {
     const struct bw_tree *tree = &place->subvolume->tree;
-    struct reading reading = {fs, tree->id, visit, context};
-    return bw_fs_items(fs, tree, (struct bw_key){place->inode, BW_XATTR_ITEM, 0},
-                       (struct bw_key){place->inode, BW_XATTR_ITEM, UINT64_MAX}, visit_item,
-                       &reading);
+    BW_SCOPED(bw_fs_items) struct bw_fs_items items;
+    bw_fs_items_begin(&items, fs, tree, (struct bw_key){place->inode, BW_XATTR_ITEM, 0},
+                      (struct bw_key){place->inode, BW_XATTR_ITEM, UINT64_MAX});
+    for (const struct bw_item *item; (item = bw_fs_items_next(&items));)
+        BW_TRY(visit_xattrs(fs, tree->id, item, visit, context));
+    return bw_fs_items_error(&items);
 }
 
 struct bw_error *bw_acl_text(const struct bw_xattr *xattr, char **text)

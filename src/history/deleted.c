@@ -356,9 +356,9 @@ static struct bw_error *deleted_find(struct bw_deleted *deleted, struct examined
 
 /* The current generation. */
 
-static struct bw_error *take_orphan(void *context, const struct bw_item *item)
+/* Adds the inode of an orphan item, unless it has a name or is lost. */
+static struct bw_error *add_orphan(struct finding *finding, const struct bw_item *item)
 {
-    struct finding *finding = context;
     struct bw_diff_file file;
     BW_TRY(bw_diff_file_read(&finding->present, item->key.offset, &file));
     const uint64_t mode = file.inode.mode;
@@ -372,9 +372,15 @@ static struct bw_error *find_orphans(struct finding *finding)
     const struct bw_diff_side side = {.fs = present, .subvolume = finding->subvolume};
     finding->has_present = true;
     bw_diff_tree_init(&finding->present, &side);
-    struct bw_error *error = bw_fs_items(
-        present, &finding->subvolume->tree, (struct bw_key){BW_ORPHAN, BW_ORPHAN_ITEM, 0},
-        (struct bw_key){BW_ORPHAN, BW_ORPHAN_ITEM, UINT64_MAX}, take_orphan, finding);
+    struct bw_fs_items items;
+    bw_fs_items_begin(&items, present, &finding->subvolume->tree,
+                      (struct bw_key){BW_ORPHAN, BW_ORPHAN_ITEM, 0},
+                      (struct bw_key){BW_ORPHAN, BW_ORPHAN_ITEM, UINT64_MAX});
+    struct bw_error *error = NULL;
+    for (const struct bw_item *item; !error && (item = bw_fs_items_next(&items));)
+        error = add_orphan(finding, item);
+    error = bw_error_first(error, bw_fs_items_error(&items));
+    bw_fs_items_free(&items);
     bw_diff_tree_free(&finding->present);
     return error;
 }

@@ -422,11 +422,6 @@ struct bw_error *bw_used_map_join(struct bw_used_map *map)
 
 /* The remap tree. */
 
-struct move_walk {
-    struct bw_used_map *map;
-    uint64_t end; /* of the ranges before */
-};
-
 /* Adds the new place of each part of a moved range that is in a set. */
 static struct bw_error *add_moved_parts(const struct bw_range_set *set,
                                         const struct bw_moved_range *range,
@@ -443,33 +438,31 @@ static struct bw_error *add_moved_parts(const struct bw_range_set *set,
     return NULL;
 }
 
-/* Invalid ranges, and those that overlap the previous one, are not followed: opening the file
- * system has reported them. */
-static struct bw_error *add_moved(void *context, const struct bw_item *item)
-{
-    struct move_walk *walk = context;
-    struct bw_moved_range range;
-    if (item->key.type != BW_REMAP)
-        return NULL;
-    BW_AUTO_ERROR struct bw_error *bad = bw_moved_range_decode(item, &range);
-    if (bad || range.from < walk->end)
-        return NULL;
-    walk->end = range.from + range.length;
-    for (unsigned kind = 0; kind < BW_USED_SETS; kind++)
-        BW_TRY(add_moved_parts(&walk->map->sets[kind], &range, &walk->map->added[kind]));
-    return NULL;
-}
-
 /* Data that were moved are needed at their new address; those that were not, at the old one. */
 static struct bw_error *follow_moves(struct bw_used_map *map)
 {
     const struct bw_tree tree = {BW_REMAP_TREE, map->fs->superblock.remap_root, 0};
-    struct move_walk walk = {.map = map};
     for (unsigned kind = 0; kind < BW_USED_SETS; kind++)
         bw_range_set_free(&map->added[kind]);
     if (!tree.root.bytenr)
         return NULL;
-    BW_TRY(bw_fs_items(map->fs, &tree, (struct bw_key){0}, BW_KEY_MAX, add_moved, &walk));
+    BW_SCOPED(bw_fs_items) struct bw_fs_items items;
+    uint64_t end = 0; /* of the ranges before */
+    bw_fs_items_begin(&items, map->fs, &tree, (struct bw_key){0}, BW_KEY_MAX);
+    for (const struct bw_item *item; (item = bw_fs_items_next(&items));) {
+        struct bw_moved_range range;
+        if (item->key.type != BW_REMAP)
+            continue;
+        /* Invalid ranges, and those that overlap the previous one, are not followed: opening the
+         * file system has reported them. */
+        BW_AUTO_ERROR struct bw_error *bad = bw_moved_range_decode(item, &range);
+        if (bad || range.from < end)
+            continue;
+        end = range.from + range.length;
+        for (unsigned kind = 0; kind < BW_USED_SETS; kind++)
+            BW_TRY(add_moved_parts(&map->sets[kind], &range, &map->added[kind]));
+    }
+    BW_TRY(bw_fs_items_error(&items));
     return bw_used_map_join(map);
 }
 

@@ -167,22 +167,6 @@ static struct bw_error *check_image(struct search *search, size_t image)
 
 /* Data. */
 
-/* Compares every fourth sector: even small files have several of these, and large ones are not read
- * completely. */
-static struct bw_error *compare_checksums(void *context, const struct bw_item *item)
-{
-    enum { STEP = 4 };
-    struct search *search = context;
-    const size_t size = bw_checksum_size(search->identity.checksum_type);
-    for (size_t i = 0; (i + 1) * size <= item->size; i += STEP) {
-        for_copies(search, item->key.offset + i * search->scan.sectorsize, check_sector,
-                   item->data + i * size);
-        if (search->sectors >= SECTORS_OF_A_CHUNK * search->fs->image_count)
-            return bw_error_create(BW_ERROR_NOT_FOUND, "enough");
-    }
-    return NULL;
-}
-
 static bool is_on_missing(const struct search *search, const struct bw_chunk *chunk)
 {
     for (unsigned n = 0; n < chunk->stripe_count; n++)
@@ -191,19 +175,30 @@ static bool is_on_missing(const struct search *search, const struct bw_chunk *ch
     return false;
 }
 
+/* Compares every fourth sector of a chunk with its checksums, until there are enough: even small
+ * files have several of these, and large ones are not read completely. */
 static struct bw_error *check_chunk_data(struct search *search, const struct bw_chunk *chunk)
 {
+    enum { STEP = 4 };
     const struct bw_checksum_trees *trees = &search->fs->checksum_trees;
     const struct bw_key first = {BW_EXTENT_CSUM_OBJECT, BW_EXTENT_CSUM, chunk->logical};
     const struct bw_key last = {BW_EXTENT_CSUM_OBJECT, BW_EXTENT_CSUM,
                                 chunk->logical + chunk->length - 1};
-    struct bw_error *error = NULL;
+    const size_t size = bw_checksum_size(search->identity.checksum_type),
+                 enough = SECTORS_OF_A_CHUNK * search->fs->image_count;
     search->sectors = 0;
-    for (size_t i = 0; !error && i < trees->count; i++)
-        error = bw_fs_items(search->fs, &trees->items[i], first, last, compare_checksums, search);
-    if (!error || error->code == BW_ERROR_NO_MEMORY)
-        return error;
-    bw_error_free(error);
+    for (size_t i = 0; i < trees->count; i++) {
+        BW_SCOPED(bw_fs_items) struct bw_fs_items items;
+        bw_fs_items_begin(&items, search->fs, &trees->items[i], first, last);
+        for (const struct bw_item *item; (item = bw_fs_items_next(&items));)
+            for (size_t k = 0; (k + 1) * size <= item->size; k += STEP) {
+                for_copies(search, item->key.offset + k * search->scan.sectorsize, check_sector,
+                           item->data + k * size);
+                if (search->sectors >= enough)
+                    return NULL;
+            }
+        BW_TRY(bw_fs_items_error(&items));
+    }
     return NULL;
 }
 

@@ -93,9 +93,9 @@ static const struct bw_tree *replayed_tree(const struct bw_fs *fs, const struct 
     return has_checksums ? &fs->checksum_trees.items[0] : NULL;
 }
 
-static struct bw_error *visit_root_item(void *context, const struct bw_item *item)
+static struct bw_error *visit_root_item(const struct iteration *iteration,
+                                        const struct bw_item *item)
 {
-    const struct iteration *iteration = context;
     struct bw_root_item root;
     if (item->key.type != BW_ROOT_ITEM || !is_chosen(iteration, item->key.objectid))
         return NULL;
@@ -121,7 +121,11 @@ static struct bw_error *visit_root_items(struct iteration *iteration, const stru
     struct bw_key first = {id ? *id : 0, id ? BW_ROOT_ITEM : 0, 0}, last = BW_KEY_MAX;
     if (id)
         last = (struct bw_key){*id, BW_ROOT_ITEM, UINT64_MAX};
-    return bw_fs_items(iteration->fs, tree, first, last, visit_root_item, iteration);
+    BW_SCOPED(bw_fs_items) struct bw_fs_items items;
+    bw_fs_items_begin(&items, iteration->fs, tree, first, last);
+    for (const struct bw_item *item; (item = bw_fs_items_next(&items));)
+        BW_TRY(visit_root_item(iteration, item));
+    return bw_fs_items_error(&items);
 }
 
 /* Calls `visit` for the trees with an id, or for all if `id` is NULL, in the order of btrfs-progs:
