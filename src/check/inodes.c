@@ -128,7 +128,7 @@ static struct bw_error *add_lost_keys(struct examination *examination,
     present->incomplete |= range->low.objectid <= present->number;
     if (bw_key_compare(&range->high, &examination->lost_end) > 0)
         examination->lost_end = range->high;
-    return examination->collecting ? NULL : bw_lost_ranges_add(&examination->lost, range);
+    return examination->collecting ? NULL : bw_lost_ranges_push(&examination->lost, *range);
 }
 
 /* Notes that an item cannot be read: nothing may be concluded from its absence. */

@@ -3,6 +3,8 @@
  * The adopted leaves of all trees of files, of checksums and of places of data. All nodes of a tree
  * are read before the extent tree, so that this happens once, however many nodes are lost.
  */
+#include "recovery/recovery.h"
+
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -11,7 +13,6 @@
 #include "base/vector.h"
 #include "btree/scan.h"
 #include "ondisk/items.h"
-#include "recovery/recovery.h"
 #include "xlators/classes.h"
 
 /* Does not change any more once it is among the adoptions. */
@@ -52,7 +53,7 @@ static struct bw_error *report_lost(void *context, const struct bw_block_pointer
     const struct node_search *search = context;
     const struct bw_lost_range range = bw_lost_range_of(pointer, search->wave);
     bw_fs_report_lost(search->fs, pointer->bytenr, error);
-    return bw_lost_ranges_add(search->lost, &range);
+    return bw_lost_ranges_push(search->lost, range);
 }
 
 /* A node right above leaves, which the scan does not read. */
@@ -275,39 +276,35 @@ static bool is_replaced(const struct adoption *adoption, const struct found_bloc
     return block->level && block->generation > adoption->tree->shared_until;
 }
 
-static struct bw_error *read_batch(struct adoption *adoption, const struct found_block *blocks,
-                                   unsigned count)
-{
-    const struct bw_tree_reader *reader = &adoption->fs->reader;
-    struct bw_request requests[BW_BATCH];
-    struct bw_error *failure = NULL;
-    for (unsigned i = 0; i < count; i++)
-        requests[i] = bw_block_request(reader, &blocks[i].pointer,
-                                       adoption->buffers + (size_t)i * reader->nodesize);
-    bw_blocks_read(reader, requests, count);
-    for (unsigned i = 0; i < count; i++) {
-        const struct bw_node node = bw_node_view(requests[i].buffer, reader->nodesize);
-        if (requests[i].error)
-            adoption->result->complete &= is_replaced(adoption, &blocks[i]);
-        else if (!failure)
-            failure = adoption->level ? add_children(adoption, &blocks[i], &node)
-                                      : adopt_leaf(adoption, &blocks[i], &node);
-        bw_error_free(requests[i].error);
-    }
-    return failure;
-}
-
-/* Reads the blocks of this level that were found. */
+/* Reads the blocks of this level that were found, in batches. */
 static struct bw_error *read_found(struct adoption *adoption)
 {
+    const struct bw_tree_reader *reader = &adoption->fs->reader;
     struct found_blocks *unread = &adoption->unread;
-    for (size_t i = 0; i < unread->count; i += adoption->batch) {
+    struct bw_request requests[BW_BATCH];
+    struct bw_error *failure = NULL;
+    for (size_t i = 0; i < unread->count && !failure; i += adoption->batch) {
+        const struct found_block *blocks = &unread->items[i];
         const size_t left = unread->count - i;
-        BW_TRY(read_batch(adoption, unread->items + i,
-                          left < adoption->batch ? (unsigned)left : adoption->batch));
+        const unsigned count = left < adoption->batch ? (unsigned)left : adoption->batch;
+        for (unsigned k = 0; k < count; k++)
+            requests[k] = bw_block_request(reader, &blocks[k].pointer,
+                                           adoption->buffers + (size_t)k * reader->nodesize);
+        bw_blocks_read(reader, requests, count);
+        for (unsigned k = 0; k < count; k++) {
+            const struct bw_node node = bw_node_view(requests[k].buffer, reader->nodesize);
+            if (requests[k].error)
+                adoption->result->complete &= is_replaced(adoption, &blocks[k]);
+            else if (!failure && adoption->level)
+                failure = add_children(adoption, &blocks[k], &node);
+            else if (!failure)
+                failure = adopt_leaf(adoption, &blocks[k], &node);
+            bw_error_free(requests[k].error);
+        }
     }
-    unread->count = 0;
-    return NULL;
+    if (!failure)
+        unread->count = 0;
+    return failure;
 }
 
 /* Adds the block of the extent item. A reference without a claim is certain, so the others to the
@@ -323,8 +320,9 @@ static struct bw_error *add_referenced(struct adoption *adoption, uint32_t claim
     if (known == claim || known == NO_CLAIM)
         return NULL;
     BW_TRY(add_block(adoption, &adoption->unread, &pointer, claim));
-    return !adoption->level && adoption->unread.count >= adoption->batch ? read_found(adoption)
-                                                                         : NULL;
+    if (adoption->level || adoption->unread.count < adoption->batch)
+        return NULL;
+    return read_found(adoption);
 }
 
 /* Leaves of the tree that a lost node belongs to count as well, in the range of that node. */
@@ -343,13 +341,14 @@ static struct bw_error *add_claim(struct adoption *adoption, uint64_t tree, uint
 static uint32_t claim_by(const struct adoption *adoption,
                          const struct bw_extent_reference *reference)
 {
-    if (!reference->shared)
-        return reference->referrer == adoption->tree->id
-                   ? (uint32_t)NO_CLAIM
-                   : bw_key_map_get(&adoption->claimants, reference->referrer, UINT32_MAX);
-    return bw_key_map_has(&adoption->lost_nodes, reference->referrer)
-               ? (uint32_t)NO_CLAIM
-               : bw_key_map_get(&adoption->claim_of, reference->referrer, UINT32_MAX);
+    const uint64_t referrer = reference->referrer; /* a node if the block is shared, or a tree */
+    if (reference->shared && bw_key_map_has(&adoption->lost_nodes, referrer))
+        return NO_CLAIM;
+    if (reference->shared)
+        return bw_key_map_get(&adoption->claim_of, referrer, UINT32_MAX);
+    if (referrer == adoption->tree->id)
+        return NO_CLAIM;
+    return bw_key_map_get(&adoption->claimants, referrer, UINT32_MAX);
 }
 
 static struct bw_error *follow_reference(struct adoption *adoption,
@@ -361,16 +360,26 @@ static struct bw_error *follow_reference(struct adoption *adoption,
     if (lost != UINT32_MAX)
         return reference->shared ? NULL : add_claim(adoption, reference->referrer, lost);
     const uint32_t claim = claim_by(adoption, reference);
-    return claim != UINT32_MAX && adoption->references < MOST_REFERENCES
-               ? add_referenced(adoption, claim)
-               : NULL;
+    if (claim == UINT32_MAX || adoption->references >= MOST_REFERENCES)
+        return NULL;
+    return add_referenced(adoption, claim);
 }
 
-static struct bw_error *add_leaf_item(struct adoption *adoption, const struct bw_item *item)
+/* Follows the references to tree blocks in a leaf of the extent tree: those in extent items, and
+ * items of references, which come after the extent item of their block. */
+static struct bw_error *follow_leaf(void *context, const struct bw_node *leaf)
 {
-    struct bw_tree_extent extent;
-    struct bw_extent_reference reference;
-    if (bw_tree_extent_decode(item, &extent)) {
+    struct adoption *adoption = context;
+    struct bw_item item;
+    for (uint32_t slot = 0; bw_leaf_next(leaf, &slot, &item);) {
+        struct bw_tree_extent extent;
+        struct bw_extent_reference reference;
+        if (!bw_tree_extent_decode(&item, &extent)) {
+            if (item.key.objectid == adoption->block.bytenr &&
+                bw_extent_reference_of_key(&item.key, &reference))
+                BW_TRY(follow_reference(adoption, &reference));
+            continue;
+        }
         adoption->block = extent;
         adoption->references = 0;
         if (extent.level != adoption->level || extent.generation > adoption->newest)
@@ -379,19 +388,7 @@ static struct bw_error *add_leaf_item(struct adoption *adoption, const struct bw
             adoption->known += bw_key_map_has(&adoption->lost_nodes, extent.bytenr);
         while (bw_extent_reference_next(&extent.references, &reference))
             BW_TRY(follow_reference(adoption, &reference));
-        return NULL;
     }
-    return item->key.objectid == adoption->block.bytenr &&
-                   bw_extent_reference_of_key(&item->key, &reference)
-               ? follow_reference(adoption, &reference)
-               : NULL;
-}
-
-static struct bw_error *add_leaf_items(void *context, const struct bw_node *leaf)
-{
-    struct bw_item item;
-    for (uint32_t slot = 0; bw_leaf_next(leaf, &slot, &item);)
-        BW_TRY(add_leaf_item(context, &item));
     return NULL;
 }
 
@@ -450,24 +447,13 @@ static struct bw_error *note_lost_extents(void *context, const struct bw_block_p
     return NULL;
 }
 
-/* Finds the blocks of a level, and reads them. */
-static struct bw_error *find_level(struct adoption *adoption, uint8_t level)
-{
-    const struct bw_fs *fs = adoption->fs;
-    const struct bw_scan scan = {BW_SCAN_ALL, .leaf = add_leaf_items, .lost = note_lost_extents,
-                                 .context = adoption};
-    const struct found_blocks above = adoption->unread;
-    adoption->unread = adoption->below;
-    adoption->below = above;
-    adoption->level = level;
-    adoption->block.bytenr = 0;
-    BW_TRY(bw_tree_scan(&fs->reader, &fs->extent_tree, &scan));
-    return read_found(adoption);
-}
-
+/* Searches level by level. The children of the blocks of one level, and the blocks that references
+ * lead to, are the blocks of the next. */
 static struct bw_error *find_leaves(struct adoption *adoption)
 {
     const struct bw_fs *fs = adoption->fs;
+    const struct bw_scan scan = {BW_SCAN_ALL, .leaf = follow_leaf, .lost = note_lost_extents,
+                                 .context = adoption};
     uint8_t highest = 0;
     BW_TRY(note_lost_nodes(adoption, &highest));
     if (!highest || !fs->extent_tree.id)
@@ -478,8 +464,15 @@ static struct bw_error *find_leaves(struct adoption *adoption)
     if (!adoption->buffers)
         return bw_error_no_memory();
     adoption->result->complete = true;
-    for (unsigned passes = highest + 1u; passes--;)
-        BW_TRY(find_level(adoption, (uint8_t)passes));
+    for (unsigned level = highest + 1u; level--;) {
+        const struct found_blocks above = adoption->unread;
+        adoption->unread = adoption->below;
+        adoption->below = above;
+        adoption->level = (uint8_t)level;
+        adoption->block.bytenr = 0;
+        BW_TRY(bw_tree_scan(&fs->reader, &fs->extent_tree, &scan));
+        BW_TRY(read_found(adoption));
+    }
     put_in_order(adoption->result);
     adoption->result->complete &= adoption->known == adoption->lost_nodes.count;
     return NULL;
@@ -488,24 +481,17 @@ static struct bw_error *find_leaves(struct adoption *adoption)
 struct bw_error *bw_adopt_leaves(const struct bw_fs *fs, const struct bw_tree *tree,
                                  const struct bw_lost_ranges *lost, struct bw_adopted *result)
 {
+    struct adoption adoption = {.fs = fs, .tree = tree, .ranges = lost, .result = result};
     result->leaves.count = 0;
     result->complete = false;
-    struct adoption *adoption = calloc(1, sizeof *adoption);
-    if (!adoption)
-        return bw_error_no_memory();
-    adoption->fs = fs;
-    adoption->tree = tree;
-    adoption->ranges = lost;
-    adoption->result = result;
-    struct bw_error *error = find_leaves(adoption);
-    bw_lost_list_free(&adoption->lost);
-    bw_key_map_free(&adoption->lost_nodes);
-    bw_key_map_free(&adoption->claim_of);
-    bw_key_map_free(&adoption->claimants);
-    free(adoption->unread.items);
-    found_blocks_free(&adoption->below);
-    claims_free(&adoption->claims);
-    free(adoption->buffers);
-    free(adoption);
+    struct bw_error *error = find_leaves(&adoption);
+    bw_lost_list_free(&adoption.lost);
+    bw_key_map_free(&adoption.lost_nodes);
+    bw_key_map_free(&adoption.claim_of);
+    bw_key_map_free(&adoption.claimants);
+    found_blocks_free(&adoption.unread);
+    found_blocks_free(&adoption.below);
+    claims_free(&adoption.claims);
+    free(adoption.buffers);
     return error;
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Salvages lost inodes from the items that refer to them, and attaching recovery to an open file
  * system. */
+#include "recovery/recovery.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -8,20 +10,8 @@
 #include "base/cleanup.h"
 #include "base/search.h"
 #include "ondisk/items.h"
-#include "recovery/recovery.h"
 
 /* Making up a lost inode: the file ends where its last extent does. */
-
-/* Where an extent ends; 0 if that is of no use. */
-static uint64_t end_of(const struct bw_item *item, uint32_t sectorsize)
-{
-    struct bw_file_extent extent;
-    BW_AUTO_ERROR struct bw_error *error = bw_file_extent_decode(item, sectorsize, &extent);
-    if (error || extent.type == BW_FILE_EXTENT_PREALLOC) /* may lie after the end of the file */
-        return 0;
-    uint64_t end = item->key.offset + extent.num_bytes;
-    return end <= INT64_MAX ? end : 0;
-}
 
 struct bw_error *bw_inode_salvage(struct bw_fs *fs, const struct bw_place *place,
                                   struct bw_inode *inode)
@@ -33,10 +23,19 @@ struct bw_error *bw_inode_salvage(struct bw_fs *fs, const struct bw_place *place
                         (struct bw_key){number, BW_EXTENT_DATA, 0},
                         (struct bw_key){number, BW_EXTENT_DATA, UINT64_MAX});
     while (bw_item_range_next(&range)) {
-        uint64_t end = range.error ? 0 : end_of(&range.item, fs->superblock.sectorsize);
-        size = end > size ? end : size;
-        if (range.error && range.lost != BW_LOST_ITEM) /* of an item, readers of the file report */
-            bw_fs_report_range(fs, &range);
+        if (range.error) {
+            if (range.lost != BW_LOST_ITEM) /* readers of the file report lost items */
+                bw_fs_report_range(fs, &range);
+            continue;
+        }
+        struct bw_file_extent extent;
+        BW_AUTO_ERROR struct bw_error *bad =
+            bw_file_extent_decode(&range.item, fs->superblock.sectorsize, &extent);
+        if (bad || extent.type == BW_FILE_EXTENT_PREALLOC) /* may lie after the end of the file */
+            continue;
+        const uint64_t end = range.item.key.offset + extent.num_bytes;
+        if (end <= INT64_MAX && end > size)
+            size = end;
     }
     BW_TRY(bw_item_range_end(&range, NULL));
     if (!size)

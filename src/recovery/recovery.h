@@ -30,10 +30,6 @@ BW_VECTOR(bw_lost_ranges, struct bw_lost_range);
 /** The range of a block. */
 struct bw_lost_range bw_lost_range_of(const struct bw_block_pointer *pointer, uint32_t wave);
 
-/** Adds a range. */
-struct bw_error *bw_lost_ranges_add(struct bw_lost_ranges *ranges,
-                                    const struct bw_lost_range *range);
-
 /** Lost ranges, ascending and not overlapping. All zeros is an empty list. */
 struct bw_lost_list {
     struct bw_lost_range *items;
@@ -115,23 +111,23 @@ struct bw_lost_name {
 struct bw_lost_names {
     struct bw_fs *fs;
     const struct bw_tree *tree;
-    const struct bw_adopted *adopted; /**< leaves of the tree: what they hold is not lost */
+    const struct bw_adopted *adopted; /**< leaves of the tree, whose items are not lost */
     const uint32_t *wave;             /**< the present wave of the walk */
-    struct bw_lost_list lost;         /**< all lost ranges; belongs to the caller, as the next */
-    struct bw_lost_list handled;      /**< those that earlier searches have looked for */
+    struct bw_lost_list lost;         /**< all lost ranges; owned by the caller */
+    struct bw_lost_list handled;      /**< lost ranges of earlier searches; owned by the caller */
     /** The wave in which a directory was walked: blocks lost later had been read before. */
     uint32_t (*wave_of)(void *context, uint64_t directory);
     /** Receives a name. It may come more than once. An error ends the search. */
     struct bw_error *(*visit)(void *context, const struct bw_lost_name *name);
     /** Receives a range that turns out to be lost during the search, and has been reported. */
-    struct bw_error *(*lose)(void *context, const struct bw_lost_range *range);
+    struct bw_error *(*on_loss)(void *context, const struct bw_lost_range *range);
     void *context;
 
     /* Private. */
     struct bw_key_map indexed; /* directories whose readable DIR_INDEX items are in index_names */
     struct bw_key_map index_names; /* hashes of directory and name */
-    uint64_t inode;                /* of the last INODE_ITEM */
-    uint32_t mode;                 /* and its mode */
+    uint64_t inode;                /* number of the last INODE_ITEM */
+    uint32_t mode;                 /* mode of that inode */
 };
 
 /** Searches. */

@@ -268,7 +268,7 @@ struct bw_error *bw_lost_entries_list(struct bw_subvolume_walk *walk)
                                             .wave = &walk->wave,
                                             .wave_of = wave_of,
                                             .visit = restore_name,
-                                            .lose = on_lost_range,
+                                            .on_loss = on_lost_range,
                                             .context = &recovery};
     struct bw_error *error = adopt_leaves(walk);
     if (!error)

@@ -119,7 +119,7 @@ static void report_directory(struct bw_task_worker *worker, uint64_t inode, cons
 /* Notes that keys are lost. */
 static void add_lost_range(struct bw_task_worker *worker, const struct bw_lost_range *range)
 {
-    fail_on_error(worker, bw_lost_ranges_add(&worker->result->lost, range));
+    fail_on_error(worker, bw_lost_ranges_push(&worker->result->lost, *range));
 }
 
 /*

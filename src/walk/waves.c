@@ -55,7 +55,7 @@ struct bw_error *bw_waves_lose(struct bw_subvolume_walk *walk, const struct bw_l
 {
     if (range->bytenr != BW_NO_BLOCK)
         BW_TRY(bw_key_map_put(&walk->lost_blocks, range->bytenr, 1));
-    return bw_lost_ranges_add(&walk->lost, range);
+    return bw_lost_ranges_push(&walk->lost, *range);
 }
 
 /* Making tasks. */
