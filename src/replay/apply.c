@@ -1,11 +1,73 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Applying the items of a log: directory entries, extents, inodes, names, link counts. */
+/*
+ * Applying the items of a log. Each item replaces the item with its key in the subvolume, after
+ * everything that conflicts with it was removed: names that the log lacks or gives to another
+ * inode, the extents in its range, attributes that no longer exist. A part of the log that cannot
+ * be read never counts as a deletion: items that it may have contained stay (bw_log_is_lost()).
+ * Inodes that gain or lose names are collected, and get their link counts at the end.
+ */
+#include "replay/replay.h"
+
 #include <inttypes.h>
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
+#include "base/vector.h"
 #include "ondisk/checksum.h"
-#include "replay/replay.h"
+
+/* Schedules an inode for counting its names at the end (link_to_fixup_dir). */
+static struct bw_error *recount(struct bw_replay *replay, uint64_t inode)
+{
+    struct bw_fs *fs = replay->fs;
+    uint32_t known = bw_key_map_get(&replay->awaiting, inode, UINT32_MAX);
+    if (known == 1)
+        return NULL;
+    if (known == UINT32_MAX)
+        BW_TRY(bw_log_inodes_push(&fs->logged, (struct bw_log_inode){replay->subvolume, inode}));
+    BW_TRY(bw_numbers_reserve(&replay->recount, 1));
+    BW_TRY(bw_key_map_put(&replay->awaiting, inode, 1));
+    replay->recount.items[replay->recount.count++] = inode;
+    return NULL;
+}
+
+struct bw_error *bw_replay_report(struct bw_replay *replay, const struct bw_key *key,
+                                  struct bw_error *error)
+{
+    if (!error || error->code == BW_ERROR_NO_MEMORY)
+        return error;
+    if (replay->reported == key->objectid || replay->rehearsal) {
+        bw_error_free(error);
+        return NULL;
+    }
+    replay->reported = key->objectid;
+    bw_fs_report(replay->fs, BW_DAMAGE,
+                 bw_error_prefix(error,
+                                 "log tree of subvolume %" PRIu64 ": item (%" PRIu64 " %u %" PRIu64
+                                 ") is not replayed",
+                                 replay->subvolume, key->objectid, key->type, key->offset));
+    return NULL;
+}
+
+/* Removes a name from a directory and from the inode (btrfs_unlink_inode). */
+static struct bw_error *unlink_name(struct bw_replay *replay, const struct bw_link *link)
+{
+    const uint64_t inode = link->inode; /* the link may be in an item that changes */
+    BW_TRY(bw_edit_unlink(&replay->tree, link));
+    return recount(replay, inode);
+}
+
+/* Removes the entries of a directory with the name or the index of a link (drop_one_dir_item). */
+static struct bw_error *drop_entries(struct bw_replay *replay, const struct bw_link *link,
+                                     bool by_name)
+{
+    struct bw_dir_entry entry;
+    BW_TRY(bw_edit_entry(&replay->tree, link, by_name, &entry));
+    if (!entry.name || entry.location.type != BW_INODE_ITEM)
+        return NULL;
+    const struct bw_link other = {link->directory, entry.location.objectid, link->index, entry.name,
+                                  entry.name_length};
+    return unlink_name(replay, &other);
+}
 
 /* Whether the log contains the same entry, or may have contained it. */
 static bool is_logged(const struct bw_replay *replay, const struct bw_key *key,
@@ -18,36 +80,32 @@ static bool is_logged(const struct bw_replay *replay, const struct bw_key *key,
            bw_log_is_lost(&replay->log, key);
 }
 
-/* check_item_in_log(): an entry whose inode is lost is kept. */
-static struct bw_error *delete_entry(struct bw_replay *replay, const struct bw_item *item, bool all)
-{
-    struct bw_disk_inode_item inode;
-    struct bw_dir_entry entry;
-    struct bw_cursor cursor = bw_cursor_of(item);
-    bool exists;
-    if (!bw_dir_entry_next(&cursor, &entry) || entry.location.type != BW_INODE_ITEM ||
-        (!all && is_logged(replay, &item->key, &entry)))
-        return NULL;
-    const struct bw_link link = {item->key.objectid, entry.location.objectid, item->key.offset,
-                                 entry.name, entry.name_length};
-    BW_TRY(bw_edit_inode(&replay->tree, link.inode, &inode, &exists));
-    return exists ? bw_replay_unlink(replay, &link) : NULL;
-}
-
-/* Removes entries of a directory with indices from `first` to `last`. */
+/* Removes entries of a directory with indices from `first` to `last`: all, or those that the log
+ * lacks (check_item_in_log). An entry whose inode is lost is kept. */
 static struct bw_error *delete_range(struct bw_replay *replay, uint64_t directory, uint64_t first,
                                      uint64_t last, bool all)
 {
     struct bw_key key = {directory, BW_DIR_INDEX, first};
-    for (;;) {
+    for (;; key.offset++) {
         struct bw_item item;
         BW_TRY(bw_edit_first(&replay->tree, &key, &item));
         if (!item.data || item.key.objectid != directory || item.key.type != BW_DIR_INDEX ||
             item.key.offset > last)
             return NULL;
         key = item.key;
-        BW_TRY(delete_entry(replay, &item, all));
-        if (key.offset++ == UINT64_MAX)
+        struct bw_cursor cursor = bw_cursor_of(&item);
+        struct bw_dir_entry entry;
+        if (bw_dir_entry_next(&cursor, &entry) && entry.location.type == BW_INODE_ITEM &&
+            (all || !is_logged(replay, &key, &entry))) {
+            const struct bw_link link = {directory, entry.location.objectid, key.offset, entry.name,
+                                         entry.name_length};
+            struct bw_disk_inode_item inode;
+            bool exists;
+            BW_TRY(bw_edit_inode(&replay->tree, link.inode, &inode, &exists));
+            if (exists)
+                BW_TRY(unlink_name(replay, &link));
+        }
+        if (key.offset == UINT64_MAX)
             return NULL;
     }
 }
@@ -101,7 +159,7 @@ static struct bw_error *clear_dir_range(struct bw_replay *replay, const struct b
         memcmp(entry.name, link->name, link->length) == 0)
         return NULL;
     *present = entry.location.type != BW_INODE_ITEM;
-    return bw_replay_drop(replay, link, by_name);
+    return drop_entries(replay, link, by_name);
 }
 
 /* replay_one_name() */
@@ -126,7 +184,7 @@ struct bw_error *bw_replay_dir_index(struct bw_replay *replay, const struct bw_i
     if (named || indexed || !exists || has_ref(replay, &link))
         return NULL;
     BW_TRY(bw_edit_link(&replay->tree, &link, true));
-    return entry.type == BW_FILE_DIRECTORY ? NULL : bw_replay_recount(replay, link.inode);
+    return entry.type == BW_FILE_DIRECTORY ? NULL : recount(replay, link.inode);
 }
 
 /* The third pass, for the extents of files: each extent replaces the existing ones in its range.
@@ -188,8 +246,9 @@ static struct bw_error *cut_extent(struct bw_replay *replay, const struct bw_ite
         *dropped += to - from;
     if (!span.is_inline && span.start < start)
         BW_TRY(put_part(replay, &before, extent, span.start, start));
-    return !span.is_inline && span.end > end ? put_part(replay, &before, extent, end, span.end)
-                                             : NULL;
+    if (!span.is_inline && span.end > end)
+        BW_TRY(put_part(replay, &before, extent, end, span.end));
+    return NULL;
 }
 
 static bool is_extent_of(const struct bw_item *item, uint64_t inode)
@@ -271,7 +330,9 @@ static struct bw_error *cut_sums(struct bw_replay *replay, const struct bw_item 
     BW_TRY(bw_edit_remove(replay->checksums, &copy.key));
     if (sums_in(replay, &copy, 0, new->start, &head))
         BW_TRY(put_sums(replay, &head));
-    return sums_in(replay, &copy, new->end, UINT64_MAX, &tail) ? put_sums(replay, &tail) : NULL;
+    if (sums_in(replay, &copy, new->end, UINT64_MAX, &tail))
+        BW_TRY(put_sums(replay, &tail));
+    return NULL;
 }
 
 /* btrfs_del_csums(), then btrfs_csum_file_blocks() */
@@ -316,47 +377,20 @@ static struct bw_error *replay_sums(struct bw_replay *replay,
     return NULL;
 }
 
-/* Validates an extent in the log, and computes the range that it replaces. */
-static struct bw_error *check_extent(const struct bw_replay *replay, const struct bw_item *item,
-                                     struct span *span)
-{
-    const struct bw_disk_file_extent *extent = (const void *)item->data;
-    const uint64_t sectorsize = replay->fs->superblock.sectorsize;
-    if (!span_of(item, span) || extent->type >= BW_FILE_EXTENT_TYPES || span->end > INT64_MAX)
-        return bw_error_create(BW_ERROR_CORRUPT, "invalid extent of a file");
-    if (span->is_inline && span->end % sectorsize)
-        span->end += sectorsize - span->end % sectorsize;
-    return NULL;
-}
-
-static struct bw_error *put_extent(struct bw_replay *replay, const struct bw_item *item,
-                                   const struct span *span)
-{
-    const struct bw_disk_file_extent *extent = (const void *)item->data;
-    bool hole = !span->is_inline && bw_get64(extent->disk_bytenr) == 0;
-    if (hole && (replay->fs->superblock.incompat_flags & BW_INCOMPAT_NO_HOLES))
-        return NULL;
-    BW_TRY(bw_edit_put(&replay->tree, &item->key, item->data, item->size));
-    return hole || span->is_inline ? NULL : replay_sums(replay, extent);
-}
-
-/* The number of bytes that an extent adds to the allocated bytes of its file. */
-static uint64_t allocated_bytes(const struct bw_disk_file_extent *extent, const struct span *span)
-{
-    if (span->is_inline)
-        return bw_get64(extent->ram_bytes);
-    return bw_get64(extent->disk_bytenr) ? bw_get64(extent->num_bytes) : 0;
-}
-
 /* replay_one_extent() */
 struct bw_error *bw_replay_extent(struct bw_replay *replay, const struct bw_item *item)
 {
+    const struct bw_disk_file_extent *extent = (const void *)item->data;
+    const struct bw_superblock *superblock = &replay->fs->superblock;
     struct bw_disk_inode_item inode;
     struct bw_item same;
     struct span span;
     uint64_t dropped;
     bool exists;
-    BW_TRY(check_extent(replay, item, &span));
+    if (!span_of(item, &span) || extent->type >= BW_FILE_EXTENT_TYPES || span.end > INT64_MAX)
+        return bw_error_create(BW_ERROR_CORRUPT, "invalid extent of a file");
+    if (span.is_inline && span.end % superblock->sectorsize)
+        span.end += superblock->sectorsize - span.end % superblock->sectorsize;
     BW_TRY(bw_edit_inode(&replay->tree, item->key.objectid, &inode, &exists));
     if (!exists)
         return bw_error_create(BW_ERROR_CORRUPT, "the inode does not exist");
@@ -364,10 +398,20 @@ struct bw_error *bw_replay_extent(struct bw_replay *replay, const struct bw_item
     if (!span.is_inline && same.data && same.size == item->size &&
         memcmp(same.data, item->data, item->size) == 0)
         return NULL;
+
     BW_TRY(drop_extents(replay, item->key.objectid, span.start, span.end, &dropped));
-    BW_TRY(put_extent(replay, item, &span));
-    inode.bytes = bw_put64(bw_get64(inode.bytes) - dropped +
-                           allocated_bytes((const void *)item->data, &span));
+    const bool is_hole = !span.is_inline && bw_get64(extent->disk_bytenr) == 0;
+    if (!is_hole || !(superblock->incompat_flags & BW_INCOMPAT_NO_HOLES))
+        BW_TRY(bw_edit_put(&replay->tree, &item->key, item->data, item->size));
+    if (!is_hole && !span.is_inline)
+        BW_TRY(replay_sums(replay, extent));
+
+    uint64_t allocated = 0;
+    if (span.is_inline)
+        allocated = bw_get64(extent->ram_bytes);
+    else if (!is_hole)
+        allocated = bw_get64(extent->num_bytes);
+    inode.bytes = bw_put64(bw_get64(inode.bytes) - dropped + allocated);
     return bw_edit_set_inode(&replay->tree, item->key.objectid, &inode);
 }
 
@@ -376,35 +420,29 @@ struct bw_error *bw_replay_extent(struct bw_replay *replay, const struct bw_item
  * entries that no longer exist are removed; and files are truncated to their new size.
  */
 
-/* Removes the attributes from an item that the log lacks, because the log contains all existing
- * ones. */
-static struct bw_error *delete_from_item(struct bw_replay *replay, const struct bw_item *item)
-{
-    const struct bw_item *logged = bw_log_find(&replay->log, &item->key);
-    struct bw_cursor cursor = bw_cursor_of(item);
-    struct bw_dir_entry entry, same;
-    struct bw_item bytes;
-    if (bw_log_is_lost(&replay->log, &item->key))
-        return NULL;
-    for (const uint8_t *start = cursor.next; bw_dir_entry_next(&cursor, &entry);
-         start = cursor.next)
-        if (!logged || !bw_find_entry(logged, entry.name, entry.name_length, &same, &bytes))
-            return bw_edit_cut(&replay->tree, item, start, cursor.next);
-    return NULL;
-}
-
-/* replay_xattr_deletes() */
+/* Removes the attributes of an inode that the log lacks, because the log contains all existing ones
+ * (replay_xattr_deletes). Items shrink or disappear, one attribute at a time. */
 static struct bw_error *delete_xattrs(struct bw_replay *replay, uint64_t inode)
 {
     struct bw_key key = {inode, BW_XATTR_ITEM, 0};
     for (;;) {
-        struct bw_item item, again;
+        struct bw_item item, again, bytes;
+        struct bw_dir_entry entry, same;
         BW_TRY(bw_edit_first(&replay->tree, &key, &item));
         if (!item.data || item.key.objectid != inode || item.key.type != BW_XATTR_ITEM)
             return NULL;
         const uint32_t size = item.size;
         key = item.key;
-        BW_TRY(delete_from_item(replay, &item));
+        const struct bw_item *logged = bw_log_find(&replay->log, &key);
+        struct bw_cursor cursor = bw_cursor_of(&item);
+        const uint8_t *start = cursor.next;
+        while (!bw_log_is_lost(&replay->log, &key) && bw_dir_entry_next(&cursor, &entry)) {
+            if (!logged || !bw_find_entry(logged, entry.name, entry.name_length, &same, &bytes)) {
+                BW_TRY(bw_edit_cut(&replay->tree, &item, start, cursor.next));
+                break;
+            }
+            start = cursor.next;
+        }
         BW_TRY(bw_edit_find(&replay->tree, &key, &again));
         if (again.data && again.size < size)
             continue; /* another one may have to be removed from the same item */
@@ -418,27 +456,22 @@ static bool is_type(const struct bw_disk_inode_item *inode, uint32_t type)
     return (bw_get32(inode->mode) & S_IFMT) == type;
 }
 
-/* An inode that was only logged as existing keeps the attributes in the subvolume, except for a
- * size in the log. */
-static void update_size_only(struct bw_disk_inode_item *old, const struct bw_disk_inode_item *new)
-{
-    if (is_type(old, S_IFREG) && is_type(new, S_IFREG) && bw_get64(new->size))
-        old->size = new->size;
-}
-
 /* overwrite_item(), for inodes */
 static struct bw_error *overwrite_inode(struct bw_replay *replay, uint64_t number,
                                         struct bw_disk_inode_item *new)
 {
     struct bw_disk_inode_item old;
-    bool exists, directory = is_type(new, S_IFDIR);
+    bool exists;
     BW_TRY(bw_edit_inode(&replay->tree, number, &old, &exists));
     if (exists && bw_get64(new->generation) == 0) {
-        update_size_only(&old, new);
+        /* An inode that was only logged as existing keeps the attributes in the subvolume, except
+         * for a size in the log. */
+        if (is_type(&old, S_IFREG) && is_type(new, S_IFREG) && bw_get64(new->size))
+            old.size = new->size;
         return bw_edit_set_inode(&replay->tree, number, &old);
     }
     new->bytes = exists ? old.bytes : bw_put64(0);
-    if (directory)
+    if (is_type(new, S_IFDIR))
         new->size = exists &&is_type(&old, S_IFDIR) ? old.size : bw_put64(0);
     if (bw_get64(new->generation) == 0)
         new->generation = bw_put64(replay->tree.generation);
@@ -476,7 +509,7 @@ struct bw_error *bw_replay_inode_item(struct bw_replay *replay, const struct bw_
     BW_TRY(overwrite_inode(replay, number, &new));
     if (is_type(&new, S_IFREG))
         BW_TRY(truncate_file(replay, number));
-    return bw_replay_recount(replay, number);
+    return recount(replay, number);
 }
 
 /*
@@ -547,53 +580,44 @@ static struct bw_error *unlink_victims(struct bw_replay *replay, const struct bw
         if (!item.data || item.size >= size || !find_victim(replay, &item, directory, &victim))
             return NULL;
         size = item.size; /* decreases every time */
-        BW_TRY(bw_replay_unlink(replay, &victim));
+        BW_TRY(unlink_name(replay, &victim));
     }
 }
 
-/* __add_inode_ref(): removes everything that conflicts with a name. */
-static struct bw_error *remove_conflicts(struct bw_replay *replay, const struct bw_link *link)
+/* Adds a name, after everything that conflicts with it was removed (__add_inode_ref). */
+static struct bw_error *add_link(struct bw_replay *replay, const struct bw_link *link)
 {
     const struct bw_key ref = {link->inode, BW_INODE_REF, link->directory},
                         extref = bw_extref_key(link);
-    BW_TRY(unlink_victims(replay, &ref, link->directory));
-    BW_TRY(unlink_victims(replay, &extref, link->directory));
-    BW_TRY(bw_replay_drop(replay, link, false));
-    return bw_replay_drop(replay, link, true);
-}
-
-static struct bw_error *add_link(struct bw_replay *replay, const struct bw_link *link,
-                                 bool *skip_rest)
-{
-    bool exists, linked;
-    BW_TRY(exists_inode(replay, link->directory, &exists));
-    *skip_rest = !exists || link->directory == link->inode;
-    if (*skip_rest)
-        return NULL;
+    bool linked;
     BW_TRY(is_linked(replay, link, &linked));
     if (linked)
         return NULL;
-    BW_TRY(remove_conflicts(replay, link));
+    BW_TRY(unlink_victims(replay, &ref, link->directory));
+    BW_TRY(unlink_victims(replay, &extref, link->directory));
+    BW_TRY(drop_entries(replay, link, false));
+    BW_TRY(drop_entries(replay, link, true));
     return bw_edit_link(&replay->tree, link, false);
 }
 
 /* add_inode_ref() */
 struct bw_error *bw_replay_refs(struct bw_replay *replay, const struct bw_item *item)
 {
+    const uint64_t inode = item->key.objectid;
     struct bw_cursor cursor = bw_cursor_of(item);
     struct bw_inode_ref ref;
-    bool exists, skip_rest;
-    BW_TRY(exists_inode(replay, item->key.objectid, &exists));
+    bool exists;
+    BW_TRY(exists_inode(replay, inode, &exists));
     if (!exists)
         return NULL;
     while (bw_inode_ref_next(&cursor, &item->key, &ref)) {
-        const struct bw_link link = {ref.parent, item->key.objectid, ref.index, ref.name,
-                                     ref.name_length};
-        if (item->key.objectid != BW_SUBVOLUME_ROOT_INODE &&
-            !bw_name_is_valid(ref.name, ref.name_length))
+        const struct bw_link link = {ref.parent, inode, ref.index, ref.name, ref.name_length};
+        if (inode != BW_SUBVOLUME_ROOT_INODE && !bw_name_is_valid(ref.name, ref.name_length))
             return bw_error_create(BW_ERROR_CORRUPT, "invalid name of an inode");
-        BW_TRY(add_link(replay, &link, &skip_rest));
-        if (skip_rest && item->key.type == BW_INODE_REF)
+        BW_TRY(exists_inode(replay, link.directory, &exists));
+        if (exists && link.directory != inode)
+            BW_TRY(add_link(replay, &link));
+        else if (item->key.type == BW_INODE_REF) /* all its names are in the one directory */
             return NULL;
     }
     if (bw_cursor_bad(&cursor))
@@ -694,7 +718,7 @@ struct bw_error *bw_replay_link_counts(struct bw_replay *replay)
         uint64_t inode = replay->recount.items[--replay->recount.count];
         BW_TRY(bw_key_map_put(&replay->awaiting, inode, 0));
         const struct bw_key key = {inode, BW_INODE_ITEM, 0};
-        BW_TRY(bw_replay_try(replay, &key, set_count(replay, inode)));
+        BW_TRY(bw_replay_report(replay, &key, set_count(replay, inode)));
     }
     return NULL;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Reads log trees. */
+/* Reads log trees into memory: copies of their leaves, and a sorted list of the items in them. */
 #include "replay/replay.h"
 
 #include <inttypes.h>
@@ -34,15 +34,6 @@ static struct bw_error *record_lost_item(const struct load *load, const struct b
                                             key->type, key->offset, why));
 }
 
-static struct bw_error *add_item(const struct load *load, const struct bw_item *item)
-{
-    struct bw_log *log = load->log;
-    if (log->items.count &&
-        bw_key_compare(&log->items.items[log->items.count - 1].key, &item->key) >= 0)
-        return record_lost_item(load, &item->key, "is out of order");
-    return bw_log_items_push(&log->items, *item);
-}
-
 static struct bw_error *add_leaf(void *context, const struct bw_node *leaf)
 {
     const struct load *load = context;
@@ -54,10 +45,14 @@ static struct bw_error *add_leaf(void *context, const struct bw_node *leaf)
     log->leaves.items[log->leaves.count++] = memcpy(copy, leaf->block, leaf->nodesize);
     const struct bw_node view = bw_node_view(copy, leaf->nodesize);
     for (uint32_t slot = 0; slot < view.item_count; slot++) {
+        const size_t count = log->items.count;
         struct bw_item item;
-        BW_TRY(bw_leaf_item(&view, slot, &item)
-                   ? add_item(load, &item)
-                   : record_lost_item(load, &item.key, "lies outside its leaf"));
+        if (!bw_leaf_item(&view, slot, &item))
+            BW_TRY(record_lost_item(load, &item.key, "lies outside its leaf"));
+        else if (count && bw_key_compare(&log->items.items[count - 1].key, &item.key) >= 0)
+            BW_TRY(record_lost_item(load, &item.key, "is out of order"));
+        else
+            BW_TRY(bw_log_items_push(&log->items, item));
     }
     return NULL;
 }
@@ -66,9 +61,9 @@ static struct bw_error *record_lost_block(void *context, const struct bw_block_p
                                           struct bw_error *error)
 {
     const struct bw_tree_block_expectation *keys = &pointer->expectation;
-    return error->code == BW_ERROR_NO_MEMORY
-               ? error
-               : record_lost_keys(context, &keys->first_key, &keys->end_key, error);
+    if (error->code == BW_ERROR_NO_MEMORY)
+        return error;
+    return record_lost_keys(context, &keys->first_key, &keys->end_key, error);
 }
 
 struct bw_error *bw_log_load(struct bw_fs *fs, const struct bw_root_pointer *root, const char *name,

@@ -31,25 +31,19 @@ static struct bw_error *replay_item(struct bw_replay *replay, enum pass pass,
     }
 }
 
-/* Whether an inode has no name: it was never linked, or was removed, so none of its items are
- * replayed. */
-static bool is_nameless(const struct bw_item *item)
-{
-    const struct bw_disk_inode_item *inode = (const void *)item->data;
-    return item->size >= sizeof *inode && bw_get32(inode->link_count) == 0;
-}
-
 static struct bw_error *run_pass(struct bw_replay *replay, enum pass pass)
 {
     uint64_t inode = 0;
-    bool ignored = false;
+    bool is_nameless = false; /* never linked, or removed: none of its items are replayed */
     for (size_t i = 0; i < replay->log.items.count; i++) {
         const struct bw_item *item = &replay->log.items.items[i];
+        const struct bw_disk_inode_item *disk = (const void *)item->data;
         if (item->key.objectid != inode)
-            ignored = item->key.type == BW_INODE_ITEM && is_nameless(item);
+            is_nameless = item->key.type == BW_INODE_ITEM && item->size >= sizeof *disk &&
+                          bw_get32(disk->link_count) == 0;
         inode = item->key.objectid;
-        if (!ignored)
-            BW_TRY(bw_replay_try(replay, &item->key, replay_item(replay, pass, item)));
+        if (!is_nameless)
+            BW_TRY(bw_replay_report(replay, &item->key, replay_item(replay, pass, item)));
     }
     return pass == PASS_ALL ? bw_replay_link_counts(replay) : NULL;
 }
@@ -121,19 +115,6 @@ static int by_number(const void *a, const void *b)
     return (left->inode > right->inode) - (left->inode < right->inode);
 }
 
-/* Makes the changed trees the trees of the file system. */
-static void publish_trees(struct bw_fs *fs, const struct replays *replays)
-{
-    for (size_t i = 0; i < fs->subvolumes.count; i++)
-        for (size_t j = 0; j < replays->count; j++)
-            if (fs->subvolumes.items[i].tree.id == replays->items[j].subvolume)
-                fs->subvolumes.items[i].tree = replays->items[j].tree.tree;
-    if (replays->has_checksums)
-        fs->checksum_trees.items[0] = replays->checksums.tree;
-    if (fs->logged.count)
-        qsort(fs->logged.items, fs->logged.count, sizeof *fs->logged.items, by_number);
-}
-
 static void free_replays(struct replays *replays)
 {
     for (size_t i = 0; i < replays->count; i++) {
@@ -158,34 +139,40 @@ static struct bw_error *replay_logs(struct bw_fs *fs, const struct bw_rehearsal 
     for (enum pass pass = 0; pass < PASSES; pass++)
         for (size_t i = 0; !error && i < replays.count; i++)
             error = run_pass(&replays.items[i], pass);
-    if (!error && !rehearsal)
-        publish_trees(fs, &replays);
+    /* Make the changed trees the trees of the file system. */
+    for (size_t i = 0; !error && !rehearsal && i < fs->subvolumes.count; i++)
+        for (size_t j = 0; j < replays.count; j++)
+            if (fs->subvolumes.items[i].tree.id == replays.items[j].subvolume)
+                fs->subvolumes.items[i].tree = replays.items[j].tree.tree;
+    if (!error && !rehearsal && replays.has_checksums)
+        fs->checksum_trees.items[0] = replays.checksums.tree;
+    if (!error && !rehearsal && fs->logged.count)
+        qsort(fs->logged.items, fs->logged.count, sizeof *fs->logged.items, by_number);
     free_replays(&replays);
     return error;
-}
-
-/* The reason why the log is not replayed, or NULL. */
-static const char *reason_against(const struct bw_fs *fs)
-{
-    if (fs->ignores_log)
-        return "it is ignored, the last transaction is shown";
-    if (fs->root_tree.root.bytenr != fs->superblock.root.bytenr && !fs->is_remade)
-        return "it is not replayed, since it continues a transaction that is lost";
-    return NULL;
 }
 
 struct bw_error *bw_replay(struct bw_fs *fs)
 {
     if (!fs->superblock.log_root || fs->is_past)
         return NULL;
-    const char *against = reason_against(fs);
+    const char *outcome = "it is replayed";
+    enum bw_severity severity = BW_NOTE;
     fs->status.log_tree = true;
-    fs->status.log_replayed = !against;
-    bw_fs_report(fs, against && !fs->ignores_log ? BW_DAMAGE : BW_NOTE,
+    fs->status.log_replayed = false;
+    if (fs->ignores_log) {
+        outcome = "it is ignored, the last transaction is shown";
+    } else if (fs->root_tree.root.bytenr != fs->superblock.root.bytenr && !fs->is_remade) {
+        outcome = "it is not replayed, since it continues a transaction that is lost";
+        severity = BW_DAMAGE;
+    } else {
+        fs->status.log_replayed = true;
+    }
+    bw_fs_report(fs, severity,
                  bw_error_create(BW_ERROR_UNSUPPORTED,
                                  "the log tree has data fsynced after generation %" PRIu64 ": %s",
-                                 fs->superblock.generation, against ? against : "it is replayed"));
-    return against ? NULL : replay_logs(fs, NULL);
+                                 fs->superblock.generation, outcome));
+    return fs->status.log_replayed ? replay_logs(fs, NULL) : NULL;
 }
 
 struct bw_error *bw_replay_rehearse(struct bw_fs *fs, const struct bw_rehearsal *rehearsal)
@@ -195,9 +182,9 @@ struct bw_error *bw_replay_rehearse(struct bw_fs *fs, const struct bw_rehearsal 
 
 /* The inodes that the replay has changed. */
 
-struct bw_error *bw_log_inodes(const struct bw_fs *fs, bw_log_inode_visitor *take, void *context)
+struct bw_error *bw_log_inodes(const struct bw_fs *fs, bw_log_inode_visitor *visit, void *context)
 {
     for (size_t i = 0; i < fs->logged.count; i++)
-        BW_TRY(take(context, &fs->logged.items[i]));
+        BW_TRY(visit(context, &fs->logged.items[i]));
     return NULL;
 }

@@ -94,23 +94,12 @@ struct bw_error *bw_replay(struct bw_fs *fs);
 /** Finds out what the kernel cannot replay. Only for file systems that ignore the log. */
 struct bw_error *bw_replay_rehearse(struct bw_fs *fs, const struct bw_rehearsal *rehearsal);
 
-/* The subvolume (subvolume.c). */
-
-/** Schedules an inode for counting its names at the end (link_to_fixup_dir). */
-struct bw_error *bw_replay_recount(struct bw_replay *replay, uint64_t inode);
+/* Applying the items of a log, each in its pass (apply.c). */
 
 /** Reports why an item cannot be applied, once per inode, and consumes the error; but returns it if
  * memory has run out. `error` may be NULL. */
-struct bw_error *bw_replay_try(struct bw_replay *replay, const struct bw_key *key,
-                               struct bw_error *error);
-
-/** Removes a name from a directory and from the inode (btrfs_unlink_inode). */
-struct bw_error *bw_replay_unlink(struct bw_replay *replay, const struct bw_link *link);
-
-/** Removes the entries of a directory with the name or the index of a link (drop_one_dir_item). */
-struct bw_error *bw_replay_drop(struct bw_replay *replay, const struct bw_link *link, bool by_name);
-
-/* Applying the items of a log, each in its pass (apply.c). */
+struct bw_error *bw_replay_report(struct bw_replay *replay, const struct bw_key *key,
+                                  struct bw_error *error);
 
 /** INODE_ITEM, in the first pass. */
 struct bw_error *bw_replay_inode_item(struct bw_replay *replay, const struct bw_item *item);
