@@ -8,7 +8,6 @@
 
 #include <inttypes.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/search.h"
 #include "fs/fs.h"
@@ -76,15 +75,13 @@ static struct bw_error *add_root_item(struct bw_fs *fs, const struct bw_item *it
     if (table->count && table->items[table->count - 1].tree.id >= id)
         return bw_error_create(BW_ERROR_CORRUPT,
                                "root tree: second or misplaced root item of tree %" PRIu64, id);
-    if (!BW_ARRAY_RESERVE(table->items, table->count, table->capacity))
-        return bw_error_no_memory();
-    table->items[table->count++] = (struct bw_subvolume){
+    const struct bw_subvolume subvolume = {
         .tree = {id, root.root, root.last_snapshot},
         .bytes = root.bytes,
         .deleted = root.references == 0 || (root.flags & BW_ROOT_DEAD),
         .is_snapshot = root.is_snapshot,
     };
-    return NULL;
+    return bw_subvolume_table_push(table, subvolume);
 }
 
 /* Sets the name of a subvolume: from the ROOT_BACKREF of the child or, if that is lost, the

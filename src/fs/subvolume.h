@@ -7,6 +7,7 @@
 #define BW_FS_SUBVOLUME_H
 
 #include "base/buffer.h"
+#include "base/vector.h"
 #include "btree/block.h"
 
 struct bw_dir_entry;
@@ -26,12 +27,14 @@ struct bw_subvolume {
     bool is_snapshot;
 };
 
+/** All subvolumes: a vector, with their names. */
 struct bw_subvolume_table {
     struct bw_subvolume *items; /**< ascending by tree.id */
     size_t count, capacity;
     struct bw_buffer names;
     uint64_t default_id; /**< the default subvolume; 5 unless the user has set another one */
 };
+BW_VECTOR_FUNCTIONS(bw_subvolume_table, struct bw_subvolume);
 
 /** Reads all subvolumes from the root tree into fs->subvolumes; reports lost parts of that tree. */
 struct bw_error *bw_subvolumes_load(struct bw_fs *fs);

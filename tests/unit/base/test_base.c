@@ -3,7 +3,6 @@
  * cleanup. */
 #include <errno.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/endian.h"
 #include "base/escape.h"
@@ -248,28 +247,6 @@ static void test_escape_nul(void **state)
     bw_buffer_free(&buffer);
 }
 
-/* Arrays. */
-
-static void test_array(void **state)
-{
-    (void)state;
-    uint32_t *numbers = NULL;
-    size_t count = 0, capacity = 0;
-    for (uint32_t i = 0; i < 1000; i++) {
-        assert_true(BW_ARRAY_RESERVE(numbers, count, capacity));
-        assert_true(capacity > count);
-        numbers[count++] = i;
-    }
-    assert_true(capacity < 2000);
-    for (uint32_t i = 0; i < 1000; i++)
-        assert_int_equal(numbers[i], i);
-    uint32_t *before = numbers;
-    assert_null(bw_array_grown(numbers, SIZE_MAX / 2, &capacity, sizeof *numbers));
-    assert_ptr_equal(numbers, before);
-    assert_true(capacity < 2000);
-    free(numbers);
-}
-
 /* Numbers. */
 
 static void test_endian(void **state)
@@ -307,7 +284,6 @@ int main(void)
         cmocka_unit_test(test_number_set),
         cmocka_unit_test(test_pair_set_forgets),
         cmocka_unit_test(test_escape_nul),
-        cmocka_unit_test(test_array),
         cmocka_unit_test(test_endian),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
