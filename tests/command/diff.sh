@@ -191,7 +191,7 @@ lost=0
 for leaf in $({ leaves first; leaves second; } | sort | uniq -u); do
     lost=$((lost + 1))
     "$PROGRAM" diff --insert \
-        "debug/error-gen@chunk-map,kind=tree-block,start=$leaf,end=$((leaf + 1)),action=flip" \
+        "debug/error-gen@chunk-map,kind=tree-block,start=$leaf,end=$((leaf + 1)),action=zero" \
         "$image" first second > "$WORK/out" 2> "$WORK/err"
     is "leaf $leaf: exit status" $? 1
     grep -v '^?' "$WORK/out" | sort | comm -23 - "$WORK/true" > "$WORK/wrong"

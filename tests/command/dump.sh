@@ -137,7 +137,7 @@ for name in leaf-first tree-csum; do
     holds "the rest is printed" [ "$(tail -n 1 "$WORK/out" | cut -c 1-5)" = 'uuid ' ]
 done
 leaf=$(sed -n 's/^leaf \([0-9]*\) items.*/\1/p' "$WORK/fs" | sed -n 2p)
-bad="debug/error-gen@chunk-map,kind=tree-block,start=$leaf,end=$((leaf + 1)),action=flip"
+bad="debug/error-gen@chunk-map,kind=tree-block,start=$leaf,end=$((leaf + 1)),action=zero"
 expect "a damaged leaf" 1 "damage: .*$leaf" dump --tree fs --insert "$bad" "$plain"
 holds "is printed as it is" cmp "$WORK/out" "$WORK/fs"
 expect "a damaged leaf as JSON" 1 "damage: .*$leaf" dump --tree fs --json --insert "$bad" "$plain"

@@ -253,6 +253,10 @@ static void check_under_verify(const char *action, const char *copy, const char 
         assert_memory_equal(buffer, block_bench_bytes(blocks, 1, 9), BENCH_NODESIZE);
         assert_int_equal(report_log_count(&log, "used copy 2 instead of a bad one"), 1);
         assert_int_equal(report_log_count(&log, why), 1);
+    } else if (strcmp(action, "flip") == 0) {
+        expect_success(error);
+        assert_memory_equal(buffer, block_bench_bytes(blocks, 1, 9), BENCH_NODESIZE);
+        assert_int_equal(report_log_count(&log, "corrected bit "), 1);
     } else {
         assert_non_null(error);
         expect_error(error, error->code, why);
@@ -262,7 +266,8 @@ static void check_under_verify(const char *action, const char *copy, const char 
     report_log_free(&log);
 }
 
-/* Each fault is identified, and another copy is used. */
+/* Each fault is identified, and another copy is used; or the flipped bit is corrected, if all
+ * copies have one. */
 static void test_under_verify(void **state)
 {
     (void)state;
