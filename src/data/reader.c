@@ -4,13 +4,14 @@
  * batches so that the layers below can join adjacent ones. Bad sectors are separated from good
  * ones, checksums are verified, and compressed extents are decompressed.
  */
+#include "data/reader.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "data/fetch.h"
-#include "data/reader.h"
 #include "fs/fs.h"
 #include "graph/wind.h"
 #include "ondisk/checksum.h"
@@ -309,14 +310,6 @@ static void fetch_drop(struct bw_data_fetch *fetch)
 
 /* Uncompressed extents. */
 
-static struct bw_error *end_plain(struct bw_data_fetch *fetch, const struct job *job,
-                                  struct bw_data_block *block)
-{
-    struct bw_request *request = &fetch->requests[job->first];
-    check_rebuilt(fetch->fs, &job->file, request);
-    return request->error ? divide_part(fetch->fs, request, block, job->part, &job->file) : NULL;
-}
-
 static struct bw_error *no_checksum(uint64_t logical, const struct bw_checksum_run *run)
 {
     if (run->lost)
@@ -385,16 +378,6 @@ static struct bw_error *add_plain(struct bw_data_fetch *fetch, const struct bw_d
 
 /* Compressed extents. */
 
-/* Several jobs may share requests, so the error stays in the request. */
-static const struct bw_error *failed_request(const struct bw_data_fetch *fetch,
-                                             const struct job *job)
-{
-    for (unsigned i = job->first; i < job->first + job->count; i++)
-        if (fetch->requests[i].error)
-            return fetch->requests[i].error;
-    return NULL;
-}
-
 static struct bw_error *end_compressed(struct bw_data_fetch *fetch, const struct job *job,
                                        struct bw_data_block *block)
 {
@@ -406,10 +389,15 @@ static struct bw_error *end_compressed(struct bw_data_fetch *fetch, const struct
                                             .compression = extent->compression,
                                             .requests = &fetch->requests[job->first],
                                             .request_count = job->count};
-    const struct bw_error *failed = failed_request(fetch, job);
-    struct bw_error *error = failed ? bw_error_copy(failed)
-                                    : data_decode(fetch->decoder, &job->file, extent, &stored,
-                                                  (uint8_t *)(uintptr_t)part->bytes);
+    struct bw_error *error = NULL;
+    for (unsigned i = job->first; i < job->first + job->count; i++) {
+        /* Several jobs may share requests, so the error stays in the request. */
+        if (!error && fetch->requests[i].error)
+            error = bw_error_copy(fetch->requests[i].error);
+    }
+    if (!error)
+        error = data_decode(fetch->decoder, &job->file, extent, &stored,
+                            (uint8_t *)(uintptr_t)part->bytes);
     for (unsigned i = job->first; i < job->first + job->count; i++)
         check_rebuilt(fetch->fs, &job->file, &fetch->requests[i]);
     if (error && error->code == BW_ERROR_NO_MEMORY)
@@ -424,9 +412,17 @@ static struct bw_error *fetch_finish(struct bw_data_fetch *fetch, struct bw_data
 {
     struct bw_error *error = NULL;
     bw_wind(NULL, fetch->fs->reader.top, fetch->requests, fetch->request_count);
-    for (unsigned i = fetch->job_count; i-- > 0 && !error;)
-        error = fetch->jobs[i].compressed ? end_compressed(fetch, &fetch->jobs[i], block)
-                                          : end_plain(fetch, &fetch->jobs[i], block);
+    for (unsigned i = fetch->job_count; i-- > 0 && !error;) {
+        const struct job *job = &fetch->jobs[i];
+        struct bw_request *request = &fetch->requests[job->first];
+        if (job->compressed) {
+            error = end_compressed(fetch, job, block);
+            continue;
+        }
+        check_rebuilt(fetch->fs, &job->file, request);
+        if (request->error)
+            error = divide_part(fetch->fs, request, block, job->part, &job->file);
+    }
     for (unsigned i = 0; i < fetch->request_count; i++)
         bw_error_free(fetch->requests[i].error);
     fetch_drop(fetch);
@@ -472,29 +468,6 @@ static struct bw_error *request_extent(struct bw_data_fetch *fetch, const struct
     return NULL;
 }
 
-static bool has_room(const struct bw_data_fetch *fetch)
-{
-    return fetch->job_count < BW_BATCH && fetch->request_count + PIECE_REQUESTS <= BW_BATCH &&
-           fetch->stored_used + BW_MAX_COMPRESSED_EXTENT <= STORED;
-}
-
-static struct bw_error *start_compressed(struct bw_data_fetch *fetch, struct job *job,
-                                         struct bw_error **missing)
-{
-    const struct job *shared = find_shared(fetch, job);
-    job->first = fetch->request_count;
-    job->stored = fetch->stored + fetch->stored_used;
-    if (shared) {
-        job->first = shared->first;
-        job->count = shared->count;
-        job->stored = shared->stored;
-    } else {
-        BW_TRY(request_extent(fetch, job, missing));
-        job->count = fetch->request_count - job->first;
-    }
-    return NULL;
-}
-
 static struct bw_error *add_compressed(struct bw_data_fetch *fetch, const struct bw_data_file *file,
                                        const struct bw_extent_piece *piece,
                                        struct bw_data_block *block)
@@ -503,17 +476,28 @@ static struct bw_error *add_compressed(struct bw_data_fetch *fetch, const struct
     struct bw_data_part part = {
         .kind = BW_DATA_BYTES, .offset = piece->extent.offset, .length = piece->extent.length};
     struct bw_error *missing = NULL;
-    if (!has_room(fetch))
+    if (fetch->job_count == BW_BATCH || fetch->request_count + PIECE_REQUESTS > BW_BATCH ||
+        fetch->stored_used + BW_MAX_COMPRESSED_EXTENT > STORED)
         BW_TRY(fetch_finish(fetch, block));
     job.part = block->parts.count;
     uint8_t *bytes = bw_data_block_allocate(block, (size_t)part.length);
     part.bytes = bytes;
     if (copy_decoded(fetch->decoder, file, &piece->extent, bytes))
         return bw_data_block_add(block, part);
-    unsigned requests = fetch->request_count;
-    BW_TRY(start_compressed(fetch, &job, &missing));
+
+    const struct job *shared = find_shared(fetch, &job);
+    if (shared) {
+        job.first = shared->first;
+        job.count = shared->count;
+        job.stored = shared->stored;
+    } else {
+        job.first = fetch->request_count;
+        job.stored = fetch->stored + fetch->stored_used;
+        BW_TRY(request_extent(fetch, &job, &missing));
+        job.count = fetch->request_count - job.first;
+    }
     if (missing) {
-        fetch->request_count = requests;
+        fetch->request_count = job.first;
         return bw_data_block_add_bad(block, part.offset, part.length, missing);
     }
     BW_TRY(bw_data_block_add(block, part));
@@ -549,23 +533,6 @@ static struct bw_error *add_inline(struct bw_data_fetch *fetch, const struct bw_
     if (error)
         spoil_part(block, block->parts.count - 1, bw_error_prefix(error, "inline extent"));
     return NULL;
-}
-
-/* All kinds of extents. */
-
-/*
- * Adds a piece of a file to a block as parts whose bytes are read later. Until fetch_finish(),
- * parts may only be appended to the block. The block must have room for the piece. Fails only if
- * memory runs out.
- */
-static struct bw_error *fetch_add(struct bw_data_fetch *fetch, const struct bw_data_file *file,
-                                  const struct bw_extent_piece *piece, struct bw_data_block *block)
-{
-    if (piece->extent.kind == BW_EXTENT_INLINE)
-        return add_inline(fetch, file, piece, block);
-    return piece->extent.compression == BW_COMPRESS_NONE
-               ? add_plain(fetch, file, piece, block)
-               : add_compressed(fetch, file, piece, block);
 }
 
 /*
@@ -611,49 +578,42 @@ void bw_data_reader_destroy(struct bw_data_reader *reader)
     free(reader);
 }
 
-/* Limits a piece to the remaining room; false if there is none. */
-static bool cut_to_room(const struct bw_data_reader *reader, const struct bw_data_block *block,
-                        struct bw_extent *extent)
-{
-    size_t room = bw_data_block_room(block);
-    if (extent->length > room)
-        extent->length = room - room % reader->fs->superblock.sectorsize;
-    return extent->length > 0;
-}
-
-/* Adds a piece that needs no request. */
-static struct bw_error *add_empty(const struct bw_extent *extent, struct bw_data_block *block)
-{
-    if (extent->kind == BW_EXTENT_BAD)
-        return bw_data_block_add_bad(block, extent->offset, extent->length, extent->error);
-    return bw_data_block_add(block, (struct bw_data_part){.kind = BW_DATA_HOLE,
-                                                          .offset = extent->offset,
-                                                          .length = extent->length});
-}
-
-/* Adds pieces up to the end of the cursor's range or of the block; `*end` is set to the offset
- * reached. */
+/* Adds pieces up to the end of the cursor's range, or to the first one that does not fit into the
+ * block as a whole; `*end` is set to the offset reached, and must be the cursor's. */
 static struct bw_error *add_pieces(struct bw_data_reader *reader, struct bw_data_block *block,
                                    uint64_t *end)
 {
     struct bw_extent_piece piece;
-    bool got;
-    *end = reader->cursor.offset;
-    for (;;) {
+    struct bw_extent *extent = &piece.extent;
+    const struct bw_data_file *file = &reader->cursor.file;
+    do {
+        bool got;
         BW_TRY(bw_extents_next_readable(&reader->cursor, &piece, &got));
         if (!got)
             return NULL;
-        bool is_data = bw_extent_is_data(&piece.extent);
-        if (is_data && !cut_to_room(reader, block, &piece.extent))
-            return NULL;
-        uint64_t next = piece.extent.offset + piece.extent.length;
-        BW_TRY(is_data ? fetch_add(reader->fetch, &reader->cursor.file, &piece, block)
-                       : add_empty(&piece.extent, block));
-        bool cut = next < reader->cursor.offset;
+        if (bw_extent_is_data(extent)) {
+            const size_t room = bw_data_block_room(block);
+            if (extent->length > room)
+                extent->length = room - room % reader->fs->superblock.sectorsize;
+            if (!extent->length)
+                return NULL;
+        }
+        const uint64_t next = extent->offset + extent->length;
+        if (extent->kind == BW_EXTENT_BAD)
+            BW_TRY(bw_data_block_add_bad(block, extent->offset, extent->length, extent->error));
+        else if (!bw_extent_is_data(extent))
+            BW_TRY(bw_data_block_add(block, (struct bw_data_part){.kind = BW_DATA_HOLE,
+                                                                  .offset = extent->offset,
+                                                                  .length = extent->length}));
+        else if (extent->kind == BW_EXTENT_INLINE)
+            BW_TRY(add_inline(reader->fetch, file, &piece, block));
+        else if (extent->compression == BW_COMPRESS_NONE)
+            BW_TRY(add_plain(reader->fetch, file, &piece, block));
+        else
+            BW_TRY(add_compressed(reader->fetch, file, &piece, block));
         *end = next;
-        if (cut)
-            return NULL;
-    }
+    } while (*end >= reader->cursor.offset);
+    return NULL;
 }
 
 struct bw_error *bw_data_fill(struct bw_data_reader *reader, const struct bw_data_file *file,
@@ -666,27 +626,19 @@ struct bw_error *bw_data_fill(struct bw_data_reader *reader, const struct bw_dat
         return bw_error_no_memory();
     if (offset >= file->size)
         return NULL;
-    uint64_t last = length < file->size - offset ? offset + length : file->size;
-    uint64_t reached;
+    const uint64_t last = offset + least(length, file->size - offset);
     bw_extents_seek_whole(&reader->cursor, file, offset, last);
+    uint64_t reached = reader->cursor.offset;
     struct bw_error *error = add_pieces(reader, block, &reached);
-    if (!error)
-        error = fetch_finish(reader->fetch, block);
-    else
+    if (error) {
         fetch_drop(reader->fetch);
-    if (error)
         return error;
-    *end = reached < offset ? offset : reached < last ? reached : last;
+    }
+    BW_TRY(fetch_finish(reader->fetch, block));
+    if (reached > offset)
+        *end = least(reached, last);
     bw_data_block_join(block, first);
     bw_data_block_trim(block, first, offset, *end);
-    return NULL;
-}
-
-static struct bw_error *visit_parts(const struct bw_data_block *block, bw_data_visitor *visit,
-                                    void *context)
-{
-    for (size_t i = 0; i < block->parts.count; i++)
-        BW_TRY(visit(context, &block->parts.items[i]));
     return NULL;
 }
 
@@ -705,8 +657,8 @@ struct bw_error *bw_data_read(struct bw_data_reader *reader, const struct bw_dat
         bw_data_block_clear(&reader->block);
         if (!error)
             error = bw_data_fill(reader, file, offset, left, &reader->block, &reached);
-        if (!error)
-            error = visit_parts(&reader->block, visit, context);
+        for (size_t i = 0; !error && i < reader->block.parts.count; i++)
+            error = visit(context, &reader->block.parts.items[i]);
         if (!error)
             offset = reached;
     }
