@@ -246,6 +246,8 @@ struct bw_control_file_system {
     size_t id_count;               /**< at least 1 */
     bool dumped; /**< btrfs-image wrote the tree blocks, and gave them a CRC-32C instead of
                     checksum_type; both are valid */
+    uint32_t other_checksums; /**< types that tree blocks may have other than checksum_type, with
+                                 the bit 1 << type for each */
 };
 
 /** BW_CONTROL_DEVICE. Devid and uuid identify a device. */

@@ -167,7 +167,7 @@ static struct verdict check_copy(const struct bw_check *check, const uint8_t *bl
 {
     const struct bw_fs *fs = check->fs;
     const struct bw_disk_header *header = (const void *)block;
-    if (!bw_checksum_accepts_block(fs->superblock.checksum_type, fs->no_data, block,
+    if (!bw_checksum_accepts_block(fs->superblock.checksum_type, bw_fs_other_checksums(fs), block,
                                    fs->reader.nodesize))
         return (struct verdict){BW_CODE_block_checksum,
                                 bw_error_create(BW_ERROR_CORRUPT, "%s checksum mismatch",

@@ -444,7 +444,8 @@ static struct bw_error *send_file_system_facts(const struct bw_fs *fs,
                                            .nodesize = fs->superblock.nodesize,
                                            .sectorsize = fs->superblock.sectorsize,
                                            .ids = (const void *)ids,
-                                           .dumped = fs->no_data};
+                                           .dumped = fs->no_data,
+                                           .other_checksums = bw_fs_other_checksums(fs)};
     if (!ids)
         return bw_error_no_memory();
     facts.id_count = bw_superblock_block_ids(&fs->superblock, ids);

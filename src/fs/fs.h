@@ -104,6 +104,15 @@ struct bw_fs {
                                  * bw_fs_is_first_warning(); protected by lost_lock */
 };
 
+/** The types of checksums that tree blocks may have other than the one that the superblock names: a
+ * set of BW_CHECKSUM_BIT(). */
+static inline unsigned bw_fs_other_checksums(const struct bw_fs *fs)
+{
+    if (fs->superblock.flags & BW_SUPER_FLAG_CHANGING_META_CSUM)
+        return BW_ALL_CHECKSUMS;
+    return fs->no_data ? BW_CHECKSUM_BIT(BW_CHECKSUM_CRC32C) : 0;
+}
+
 /** Reports the loss of the block at `bytenr` once, even if several trees or searches encounter it.
  * Consumes the error. Callable from any thread. */
 void bw_fs_report_lost(struct bw_fs *fs, uint64_t bytenr, struct bw_error *error);

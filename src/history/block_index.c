@@ -36,7 +36,7 @@ struct bw_error *bw_found_identity_of(const struct bw_fs *fs, struct bw_found_id
     *identity = (struct bw_found_identity){
         .fsids = calloc(2 + fs->image_count, sizeof *identity->fsids),
         .checksum_type = fs->superblock.checksum_type,
-        .dumped = fs->no_data,
+        .other_checksums = bw_fs_other_checksums(fs),
         .nodesize = fs->superblock.nodesize,
     };
     if (!identity->fsids)
@@ -100,7 +100,7 @@ enum bw_found_kind bw_found_recognise(const struct bw_found_identity *identity,
     /* no tree has the ids 0 and -1, which the map uses as markers */
     if ((bytenr != BW_FOUND_ANYWHERE && address != bytenr) || header->level >= BW_MAX_LEVEL ||
         address % BW_MIN_SECTORSIZE || !owner || owner == UINT64_MAX ||
-        !bw_checksum_accepts_block(identity->checksum_type, identity->dumped, bytes,
+        !bw_checksum_accepts_block(identity->checksum_type, identity->other_checksums, bytes,
                                    identity->nodesize) ||
         !is_consistent(identity, bytes))
         return BW_FOUND_DAMAGED;

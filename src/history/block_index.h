@@ -52,7 +52,7 @@ struct bw_found_identity {
     size_t fsid_count;
     enum bw_checksum_type checksum_type;
     uint32_t nodesize;
-    bool dumped; /**< as in bw_checksum_accepts_block() */
+    unsigned other_checksums; /**< as in bw_checksum_accepts_block() */
 };
 
 /** Classifies bytes that may be a tree block. */

@@ -78,11 +78,16 @@ bool bw_checksum_matches_block(enum bw_checksum_type type, const uint8_t *block,
     return memcmp(computed, block, checksums[type].size) == 0;
 }
 
-bool bw_checksum_accepts_block(enum bw_checksum_type type, bool dumped, const uint8_t *block,
+bool bw_checksum_accepts_block(enum bw_checksum_type type, unsigned others, const uint8_t *block,
                                size_t length)
 {
-    return (dumped && bw_checksum_matches_block(BW_CHECKSUM_CRC32C, block, length)) ||
-           bw_checksum_matches_block(type, block, length);
+    if (bw_checksum_matches_block(type, block, length))
+        return true;
+    for (unsigned other = 0; other < BW_CHECKSUM_TYPES; other++)
+        if (others & BW_CHECKSUM_BIT(other) &&
+            bw_checksum_matches_block((enum bw_checksum_type)other, block, length))
+            return true;
+    return false;
 }
 
 uint32_t bw_name_hash(const void *name, size_t length)

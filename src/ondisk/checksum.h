@@ -38,10 +38,14 @@ void bw_checksum_compute(enum bw_checksum_type type, const void *bytes, size_t l
  */
 bool bw_checksum_matches_block(enum bw_checksum_type type, const uint8_t *block, size_t length);
 
-/** The same for a block. `dumped`: it comes from a metadump, or from an image restored from one:
- * btrfs-image writes a CRC-32C into every tree block and into restored superblocks, whichever type
- * the superblock names. */
-bool bw_checksum_accepts_block(enum bw_checksum_type type, bool dumped, const uint8_t *block,
+/** Sets of types of checksums, with the bit 1 << type for each. */
+#define BW_CHECKSUM_BIT(type) (1u << (type))
+#define BW_ALL_CHECKSUMS      (BW_CHECKSUM_BIT(BW_CHECKSUM_TYPES) - 1)
+
+/** The same for a block whose checksum may also be of the types in the set `others`. btrfs-image
+ * writes a CRC-32C into every tree block and into restored superblocks, whichever type the
+ * superblock names; and while btrfstune changes the type, blocks have either of two types. */
+bool bw_checksum_accepts_block(enum bw_checksum_type type, unsigned others, const uint8_t *block,
                                size_t length);
 
 /** The hash that keys DIR_ITEM by name: crc32c seeded with -2, not inverted at the end. */

@@ -62,6 +62,8 @@ enum {
 #define BW_SUPER_FLAG_CHANGING_FSID       (UINT64_C(1) << 35)
 #define BW_SUPER_FLAG_CHANGING_FSID_V2    (UINT64_C(1) << 36) /**< not in tree blocks */
 #define BW_SUPER_FLAG_CHANGING_GROUP_TREE (UINT64_C(1) << 38)
+#define BW_SUPER_FLAG_CHANGING_DATA_CSUM  (UINT64_C(1) << 39)
+#define BW_SUPER_FLAG_CHANGING_META_CSUM  (UINT64_C(1) << 40)
 
 /* Extent item flags. */
 #define BW_EXTENT_TREE_BLOCK   (UINT64_C(1) << 1)

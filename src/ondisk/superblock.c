@@ -48,9 +48,13 @@ static struct bw_error *check_identity(const struct bw_disk_superblock *disk, ui
         return bw_error_create(checksum_type < MAY_BE_NEW ? BW_ERROR_UNSUPPORTED : BW_ERROR_CORRUPT,
                                "unknown checksum type %u", checksum_type);
     BW_TRY(bw_checksum_prepare((enum bw_checksum_type)checksum_type));
-    const bool restored =
-        bw_get64(disk->flags) & (BW_SUPER_FLAG_METADUMP | BW_SUPER_FLAG_METADUMP_V2);
-    if (!bw_checksum_accepts_block((enum bw_checksum_type)checksum_type, restored,
+    const uint64_t flags = bw_get64(disk->flags);
+    /* The new type is known only when the root tree was read. */
+    if (flags & (BW_SUPER_FLAG_CHANGING_DATA_CSUM | BW_SUPER_FLAG_CHANGING_META_CSUM))
+        BW_TRY(bw_checksum_prepare(BW_CHECKSUM_SHA256));
+    const bool restored = flags & (BW_SUPER_FLAG_METADUMP | BW_SUPER_FLAG_METADUMP_V2);
+    if (!bw_checksum_accepts_block((enum bw_checksum_type)checksum_type,
+                                   restored ? BW_CHECKSUM_BIT(BW_CHECKSUM_CRC32C) : 0,
                                    (const uint8_t *)disk, sizeof *disk))
         return bw_error_create(BW_ERROR_CORRUPT, "%s checksum mismatch",
                                bw_checksum_name((enum bw_checksum_type)checksum_type));

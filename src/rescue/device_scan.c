@@ -272,6 +272,6 @@ bool bw_device_scan_read(const struct bw_device_scan *scan, const struct bw_bloc
     BW_AUTO_ERROR struct bw_error *error =
         bw_device_scan_bytes(scan, match->image, match->offset, identity->nodesize, buffer);
     return !error && bw_get64(header->bytenr) == match->bytenr && header->level == match->level &&
-           bw_checksum_accepts_block(identity->checksum_type, identity->dumped, buffer,
+           bw_checksum_accepts_block(identity->checksum_type, identity->other_checksums, buffer,
                                      identity->nodesize);
 }

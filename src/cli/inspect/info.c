@@ -300,6 +300,27 @@ static const char *state_of(const struct info *info)
     return "readable";
 }
 
+/* The changes of btrfstune that the kernel refuses to mount while they are unfinished. */
+static const struct {
+    unsigned bit;
+    const char *name;
+} changes[] = {
+    {35, "the id of the file system"},
+    {38, "the tree of block groups"},
+    {39, "the checksums of data"},
+    {40, "the checksums of tree blocks"},
+};
+
+static void append_unfinished(struct bw_buffer *mount_error, uint64_t flags)
+{
+    for (size_t i = 0; i < sizeof changes / sizeof *changes; i++)
+        if (flags >> changes[i].bit & 1)
+            bw_buffer_format(mount_error,
+                             "%sa change of %s was interrupted; 'btrfs-walk extract' saves "
+                             "the files",
+                             mount_error->length ? "; " : "", changes[i].name);
+}
+
 /* Reads what the trees contain, if they can be read, and writes the record. */
 static struct bw_error *write_volume(struct cmd_format *format, struct info *info)
 {
@@ -333,6 +354,7 @@ static struct bw_error *write_volume(struct cmd_format *format, struct info *inf
                          "%" PRIu64 " subvolume%s flags that only kernels of Synology and before "
                          "Linux 5.4 accept; 'btrfs-walk extract' saves the files",
                          subvolumes->synology, subvolumes->synology == 1 ? " has" : "s have");
+    append_unfinished(&info->mount_error, super->flags);
     bw_buffer_append_byte(&info->mount_error, '\0');
     if (info->mount_error.failed)
         return bw_error_no_memory();

@@ -53,7 +53,7 @@ static const char *const choices[] = {"off", "metadata", "data", "all", NULL};
 
 struct verify {
     enum bw_checksum_type checksum;
-    bool dumped; /* as in bw_checksum_accepts_block() */
+    unsigned other_checksums; /* as in bw_checksum_accepts_block() */
     uint8_t (*fsids)[BW_UUID_SIZE];
     size_t fsid_count;
     pthread_mutex_t lock;
@@ -93,7 +93,9 @@ static struct bw_error *control(struct bw_xlator *xlator, const struct bw_contro
     verify->fsids = ids;
     verify->fsid_count = facts->id_count;
     verify->checksum = facts->checksum_type;
-    verify->dumped = facts->dumped;
+    verify->other_checksums = facts->other_checksums;
+    if (facts->dumped)
+        verify->other_checksums |= BW_CHECKSUM_BIT(BW_CHECKSUM_CRC32C);
     return NULL;
 }
 
@@ -123,7 +125,8 @@ static struct bw_error *check_block(const struct verify *verify, const struct bw
     if (request->length < sizeof(struct bw_disk_header))
         return bw_error_create(BW_ERROR_CORRUPT, "%" PRIu32 " bytes cannot be a tree block",
                                request->length);
-    if (!bw_checksum_accepts_block(verify->checksum, verify->dumped, block, request->length))
+    if (!bw_checksum_accepts_block(verify->checksum, verify->other_checksums, block,
+                                   request->length))
         return bw_error_create(BW_ERROR_CORRUPT, "%s checksum mismatch",
                                bw_checksum_name(verify->checksum));
     return check_contents(verify, request);
@@ -503,7 +506,8 @@ static bool is_plausible(const struct verify *verify, const struct bw_request *r
 static bool correct_bit(struct verify *verify, struct bw_request *part, struct bw_bit_flip *flip)
 {
     enum bw_checksum_type type = verify->checksum;
-    if (part->kind == BW_REQUEST_TREE_BLOCK && verify->dumped)
+    if (part->kind == BW_REQUEST_TREE_BLOCK &&
+        verify->other_checksums & BW_CHECKSUM_BIT(BW_CHECKSUM_CRC32C))
         type = BW_CHECKSUM_CRC32C;
     const bool searches = !bw_bit_flip_is_cheap(type);
     struct timespec begin, end;

@@ -126,6 +126,14 @@ static void test_dumped_blocks(void **state)
         expect_success(bw_graph_control(bench->graph, &control));
         expect_error(read_block(bench, 0), BW_ERROR_CORRUPT, "checksum mismatch");
         expect_success(read_block(bench, 1));
+        facts.other_checksums = ~(1u << BW_CHECKSUM_CRC32C);
+        expect_success(bw_graph_control(bench->graph, &control));
+        expect_error(read_block(bench, 0), BW_ERROR_CORRUPT, "checksum mismatch");
+        facts.other_checksums = 1u << BW_CHECKSUM_CRC32C;
+        expect_success(bw_graph_control(bench->graph, &control));
+        expect_success(read_block(bench, 0));
+        expect_success(read_block(bench, 1));
+        facts.other_checksums = 0;
         facts.dumped = true;
         expect_success(bw_graph_control(bench->graph, &control));
         expect_success(read_block(bench, 0));

@@ -1,0 +1,39 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+# File systems in which btrfstune was interrupted: all files can be read and verified, and `info`
+# and `check` name the unfinished change.
+set -uo pipefail
+. "$(dirname "$0")/common.bash"
+
+"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" plain dup || exit 1
+
+# unfinished NAME CHANGE...: makes $WORK/image of a fixture.
+unfinished() {
+    cp --sparse=always "$BUILD/fixtures/$1/dev1.img" "$WORK/image"
+    holds "an image: $*" python3 "$ROOT/tests/support/unfinished_change.py" "$WORK/image" "${@:2}"
+}
+
+# same NAME [OPTION...]: all commands read the image like the fixture.
+same() {
+    local name=$1 before=$BUILD/fixtures/$1/dev1.img
+    shift
+    expect "$name: sum" 0 - sum "$@" "$WORK/image"
+    is "$name: files" "$(md5sum < "$WORK/out")" "$("$PROGRAM" sum "$before" | md5sum)"
+    expect "$name: check" 4 - check -q --data "$WORK/image"
+    is "$name: nothing but the unfinished change" \
+        "$(grep -v '^note' "$WORK/out" | cut -d: -f1)" "error half-done"
+    expect "$name: info" 0 - info "$WORK/image"
+    holds "$name: the kernel refuses it" out_has '^Mount: .*refuses.*interrupted'
+}
+
+unfinished plain blocks 2 2
+same plain
+unfinished dup blocks 3 3
+same dup
+unfinished plain blocks 2 1
+same plain
+expect "rescue" 0 - rescue --json "$WORK/image"
+holds "all is verified" out_has '"unverified_files":0,.*"partly_files":0,.*"lost_files":0'
+expect "a scan" 0 - walk --scan "$WORK/image"
+
+finish

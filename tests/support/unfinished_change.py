@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# unfinished_change.py IMAGE CHANGE...: brings an image with CRC-32C into a state in which a change
+# of btrfstune was interrupted. A CHANGE is one of:
+#
+#   blocks TYPE SHARE   `--csum TYPE`, last step: gives tree blocks whose address, in blocks, is a
+#                       multiple of SHARE the new checksum, and sets the flag; all with SHARE 1
+#   data TYPE STAGE     `--csum TYPE`, first steps: adds the checksums of data with the new type,
+#                       and sets the flag. STAGE: `added` next to the old ones, `alone` after the
+#                       old ones are deleted, `renamed` after the last one has its final key,
+#                       `done` after all have
+#   fsid SHARE          `-u`: a new id for the superblock, and for tree blocks as above
+#   flag BIT            sets a flag of the superblock
+#
+# TYPE is 2 (sha256) or 3 (blake2b). Tree blocks are found by the id and the checksum in them.
+import hashlib
+import struct
+import sys
+
+from crc32c import checksum
+
+SUPERBLOCKS = (1 << 16, 1 << 26)
+ADDED, FINAL, CSUM_ITEM, TEMPORARY = -13 & (1 << 64) - 1, -10 & (1 << 64) - 1, 128, 248
+KEY = struct.Struct('<QBQ')
+
+
+def sealed(body, kind):
+    if kind == 0:
+        return checksum(body)
+    make = hashlib.sha256 if kind == 2 else lambda data: hashlib.blake2b(data, digest_size=32)
+    return make(body).digest()
+
+
+class Image:
+    def __init__(self, path):
+        with open(path, 'rb') as file:
+            self.data = bytearray(file.read())
+        self.before = bytes(self.data)
+        self.super = memoryview(self.data)[1 << 16:(1 << 16) + 4096]
+        self.nodesize = struct.unpack_from('<I', self.super, 148)[0]
+        self.id = bytes(self.super[32:48])
+
+    def blocks(self):
+        """The places of all copies of tree blocks."""
+        for place in range(1 << 20, len(self.data) - self.nodesize + 1, 4096):
+            head = self.data[place:place + 48]
+            if head[32:] == self.id and place not in SUPERBLOCKS and \
+                    head[:4] == sealed(self.data[place + 32:place + self.nodesize], 0):
+                yield place
+
+    def chosen(self, share):
+        for place in list(self.blocks()):
+            if struct.unpack_from('<Q', self.data, place + 48)[0] // self.nodesize % share == 0:
+                yield place
+
+    def seal(self, place, kind, size=0):
+        size = size or self.nodesize
+        self.data[place:place + 32] = sealed(self.data[place + 32:place + size], kind).ljust(
+            32, b'\0')
+
+    def change_supers(self, change):
+        for place in SUPERBLOCKS:
+            if self.data[place + 64:place + 72] == b'_BHRfS_M':
+                change(place)
+                self.seal(place, 0, 4096)
+
+    def set_flag(self, bit):
+        def change(place):
+            flags = struct.unpack_from('<Q', self.data, place + 56)[0] | 1 << bit
+            struct.pack_into('<Q', self.data, place + 56, flags)
+        self.change_supers(change)
+
+    def items(self, place):
+        for slot in range(struct.unpack_from('<I', self.data, place + 96)[0]):
+            start = place + 101 + slot * 25
+            offset, size = struct.unpack_from('<II', self.data, start + 17)
+            yield KEY.unpack_from(self.data, start), bytes(
+                self.data[place + 101 + offset:place + 101 + offset + size])
+
+    def write_leaf(self, place, items):
+        items = sorted(items)
+        end = self.nodesize - 101
+        for slot, (key, value) in enumerate(items):
+            end -= len(value)
+            start = place + 101 + slot * 25
+            KEY.pack_into(self.data, start, *key)
+            struct.pack_into('<II', self.data, start + 17, end, len(value))
+            self.data[place + 101 + end:place + 101 + end + len(value)] = value
+        assert 25 * len(items) <= end, 'the leaf is full'
+        struct.pack_into('<I', self.data, place + 96, len(items))
+        self.seal(place, 0)
+
+    def leaves_of(self, tree):
+        """All copies of the leaves of a tree, of the last generation only."""
+        newest = {}
+        for place in self.blocks():
+            address, generation, owner = struct.unpack_from('<Q24xQQ', self.data, place + 48)
+            if owner == tree and self.data[place + 100] == 0:
+                newest.setdefault(generation, []).append(place)
+        return newest[max(newest)]
+
+
+def change_data(image, kind, stage):
+    for place in image.leaves_of(7):
+        old = [item for item in image.items(place) if item[0][:2] == (FINAL, CSUM_ITEM)]
+        new = []
+        for (_, _, logical), sums in old:
+            # the chunks of these images are where their addresses are
+            sectors = [image.data[at:at + 4096]
+                       for at in range(logical, logical + len(sums) // 4 * 4096, 4096)]
+            assert all(sealed(sector, 0) == sums[4 * i:4 * i + 4]
+                       for i, sector in enumerate(sectors)), 'the data are somewhere else'
+            new += [((ADDED, CSUM_ITEM, logical + 4096 * i),
+                     b''.join(sealed(sector, kind) for sector in sectors[i:i + 100]))
+                    for i in range(0, len(sectors), 100)]
+        renamed = {'added': 0, 'alone': 0, 'renamed': 1, 'done': len(new)}[stage]
+        new = new[:len(new) - renamed] + [((FINAL, *key[1:]), value)
+                                          for key, value in new[len(new) - renamed:]]
+        image.write_leaf(place, new + (old if stage == 'added' else []))
+    for place in image.leaves_of(1):
+        image.write_leaf(place, [*image.items(place), ((ADDED, TEMPORARY, kind), b'')])
+
+
+def main(path, change, *arguments):
+    image = Image(path)
+    if change == 'blocks':
+        kind, share = map(int, arguments)
+        for place in image.chosen(share):
+            image.seal(place, kind)
+        image.set_flag(40)
+    elif change == 'data':
+        change_data(image, int(arguments[0]), arguments[1])
+        image.set_flag(39)
+    elif change == 'fsid':
+        new = bytes(byte ^ 0x55 for byte in image.id)
+        for place in image.chosen(int(arguments[0])):
+            image.data[place + 32:place + 48] = new
+            image.seal(place, 0)
+
+        def set_id(place):
+            image.data[place + 32:place + 48] = new
+        image.change_supers(set_id)
+        image.set_flag(35)
+    else:
+        image.set_flag(int(arguments[0]))
+    with open(path, 'r+b') as file:
+        for at in range(0, len(image.data), 4096):
+            if image.data[at:at + 4096] != image.before[at:at + 4096]:
+                file.seek(at)
+                file.write(image.data[at:at + 4096])
+
+
+main(*sys.argv[1:])
