@@ -149,6 +149,12 @@ struct bw_fs_options {
      * up to, for all keyslots and keys; a round of PBKDF2 counts as 1 KiB. Keyslots that exceed it
      * are not tried. 0: 1 TiB, about ten minutes. */
     uint64_t key_work;
+    /** Also correct sectors of file data of which one bit is flipped and no copy is good, as tree
+     * blocks always are. Such requests have `corrected` set in their reply (graph.h). */
+    bool correct_bits;
+    /** Checksums other than CRC-32C do not name a flipped bit. For this time, in seconds, try all
+     * bits of copies that are bad. 0: never. */
+    unsigned search_seconds;
 };
 
 /** Whether the images are send streams, which are shown as a file system. */
@@ -166,7 +172,9 @@ struct bw_fs_status {
     uint64_t damages;       /**< messages of severity BW_DAMAGE so far */
     uint64_t generation;    /**< of the root tree in use; less than in the superblock if an older
                                generation was chosen, or replaces a lost root tree */
-    uint64_t reserved[3];   /**< zeros: room for more members */
+    uint64_t not_searched;  /**< copies of tree blocks and sectors that were not searched for a
+                               flipped bit, because `search_seconds` had passed */
+    uint64_t reserved[2];   /**< zeros: room for more members */
 };
 
 /**

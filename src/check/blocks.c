@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Which tree blocks have been reached, and what those add up to that are shared. */
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,6 +11,7 @@
 #include "check/blocks.h"
 #include "fs/image.h"
 #include "graph/wind.h"
+#include "ondisk/bit_flip.h"
 #include "owners/ranges.h"
 #include "xlators/classes.h"
 
@@ -101,7 +103,8 @@ bool bw_visited_keep(struct bw_visited *visited, uint64_t bytenr, const struct b
 
 /*
  * Reading and checking all copies of tree blocks. They are read below features/verify, which would
- * hide a bad copy behind a good one.
+ * hide a bad copy behind a good one. Only if no copy is good, the block is requested from that
+ * layer, which corrects a flipped bit.
  */
 
 /* A batch of copies that is being read. */
@@ -115,6 +118,7 @@ struct batch {
     unsigned all_copies[BW_BATCH]; /* and with those that parity gives */
     unsigned bad[BW_BATCH];        /* how many are bad */
     bool in_chunk[BW_BATCH];       /* whether a chunk has the address */
+    bool corrected[BW_BATCH];      /* no copy is good, but one with a flipped bit was corrected */
 };
 
 /* Why a copy is bad. */
@@ -213,36 +217,77 @@ static bool find_good_copy(struct batch *batch, unsigned i, unsigned from)
     return true;
 }
 
-/* A copy is bad or unreadable. If no good copy is known yet, the later ones are searched at once:
- * with a good one, the finding is repairable. */
-static void add_bad_copy(struct batch *batch, unsigned i, unsigned copy, struct verdict verdict)
+/* Requests a block without a good copy from features/verify, which corrects a flipped bit. False if
+ * memory runs out. */
+static bool read_corrected(struct batch *batch, unsigned i)
 {
+    struct bw_checked_block *block = &batch->blocks[i];
+    BW_AUTO_ERROR struct bw_error *error =
+        bw_block_read(&batch->check->fs->reader, &block->pointer, block->buffer);
+    if (!error)
+        error = check_copy(batch->check, block->buffer, &block->pointer).error;
+    block->good = batch->corrected[i] = !error;
+    return !bw_check_lacks_memory(batch->check, error);
+}
+
+/* A copy is bad or unreadable. If no good copy is known yet, the later ones are searched at once:
+ * with a good one, the finding is repairable. The message names the bit if only one is wrong. */
+static void add_bad_copy(struct batch *batch, unsigned i, const struct bw_request *request,
+                         struct verdict verdict)
+{
+    struct bw_checked_block *block = &batch->blocks[i];
     BW_AUTO_ERROR struct bw_error *error = verdict.error;
-    const bool known =
-        !bw_check_lacks_memory(batch->check, error) && find_good_copy(batch, i, copy + 1);
+    if (bw_check_lacks_memory(batch->check, error)) {
+        batch->bad[i]++;
+        return;
+    }
+
+    /* The bytes of the copy, which may be in the buffer that will get the good ones. */
+    const uint32_t nodesize = batch->check->fs->reader.nodesize;
+    BW_AUTO_FREE uint8_t *bytes = malloc(nodesize);
+    bool known = bytes;
+    if (bytes && !request->error)
+        memcpy(bytes, request->buffer, nodesize);
+    if (!bytes)
+        bw_check_lacks_memory(batch->check, bw_error_no_memory());
+    known = known && find_good_copy(batch, i, request->copy + 1u);
+    if (known && !block->good && !batch->bad[i] && batch->in_chunk[i])
+        known = read_corrected(batch, i);
     if (known && (error->code == BW_ERROR_MISSING_DEVICE || !batch->in_chunk[i]))
         return;
+
     batch->bad[i]++;
-    if (known)
-        report_copy(batch, i, copy, verdict.code, batch->blocks[i].good, error->message);
+    char message[160];
+    struct bw_bit_flip flip;
+    if (known && block->good && !request->error &&
+        bw_bit_flip_compare(bytes, block->buffer, nodesize, &flip)) {
+        enum bw_code_number code = verdict.code;
+        if (batch->corrected[i])
+            code = BW_CODE_block_bit_flip;
+        snprintf(message, sizeof message, "%s: bit %u of byte %" PRIu32 " is flipped",
+                 error->message, flip.bit, flip.byte);
+        report_copy(batch, i, request->copy, code, true, message);
+    } else if (known) {
+        report_copy(batch, i, request->copy, verdict.code, block->good, error->message);
+    }
 }
 
 static void add_copy(struct batch *batch, unsigned i, struct bw_request *request)
 {
     struct bw_checked_block *block = &batch->blocks[i];
-    const unsigned copy = request->copy;
     const uint32_t nodesize = batch->check->fs->reader.nodesize;
     if (request->error) {
-        add_bad_copy(batch, i, copy, (struct verdict){BW_CODE_block_unreadable, request->error});
+        add_bad_copy(batch, i, request, (struct verdict){BW_CODE_block_unreadable, request->error});
         return;
     }
     if (block->good && memcmp(block->buffer, request->buffer, nodesize) == 0)
         return;
     struct verdict verdict = check_copy(batch->check, request->buffer, &block->pointer);
     if (verdict.error) {
-        add_bad_copy(batch, i, copy, verdict);
+        add_bad_copy(batch, i, request, verdict);
     } else if (block->good) {
-        report_copy(batch, i, copy, BW_CODE_block_differs, true, "valid, but differs from copy 1");
+        report_copy(batch, i, request->copy, BW_CODE_block_differs, true,
+                    "valid, but differs from copy 1");
     } else {
         if (request->buffer != block->buffer)
             memcpy(block->buffer, request->buffer, nodesize);
@@ -320,7 +365,8 @@ static void report_missing(struct batch *batch)
 bool bw_check_blocks(struct bw_check *check, struct bw_copy_buffers *buffers,
                      const struct bw_tree *tree, struct bw_checked_block *blocks, unsigned count)
 {
-    struct batch batch = {check, buffers, tree, blocks, count, {0}, {0}, {0}, {0}};
+    struct batch batch = {
+        .check = check, .buffers = buffers, .tree = tree, .blocks = blocks, .count = count};
     const unsigned copies = most_copies(&batch);
     if (copies > 1 && !buffers->copies)
         buffers->copies = bw_block_buffer(&check->fs->reader, bw_block_batch(&check->fs->reader));

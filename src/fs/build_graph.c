@@ -172,6 +172,7 @@ static struct bw_error *splits_join(struct bw_fs *fs, struct bw_xlator *map)
 #define FILE_TYPE      "storage/file"
 #define NBD_TYPE       "storage/nbd"
 #define INSIDE_TYPE    "storage/inside"
+#define VERIFY_TYPE    "features/verify"
 
 static const struct bw_text_place nowhere;
 
@@ -225,7 +226,7 @@ static struct bw_error *describe_default(struct bw_graph *graph, const char *con
     BW_TRY(append_layer(graph, "chunk-map", CHUNK_MAP_TYPE, &layer));
     for (size_t i = 0; i < count; i++)
         BW_TRY(bw_layer_add_child(layer, bw_xlator_name(graph->layers.items[i]), nowhere));
-    BW_TRY(add_above(graph, "features/verify"));
+    BW_TRY(add_above(graph, VERIFY_TYPE));
     BW_TRY(add_above(graph, "performance/read-ahead"));
     return add_above(graph, "performance/node-cache");
 }
@@ -298,6 +299,24 @@ static struct bw_error *add_maps(struct bw_graph *graph, const struct bw_fs_opti
     return NULL;
 }
 
+/* Options of the layers that verify. */
+static struct bw_error *set_verification(struct bw_graph *graph,
+                                         const struct bw_fs_options *options)
+{
+    char time[24];
+    snprintf(time, sizeof time, "%us", options->search_seconds);
+    for (size_t i = 0; i < graph->layers.count; i++) {
+        struct bw_xlator *layer = graph->layers.items[i];
+        if (!has_type(layer, VERIFY_TYPE))
+            continue;
+        if (options->correct_bits)
+            BW_TRY(bw_layer_set_option(layer, "correct-bits", nowhere, "all", nowhere));
+        if (options->search_seconds)
+            BW_TRY(bw_layer_set_option(layer, "search-time", nowhere, time, nowhere));
+    }
+    return NULL;
+}
+
 static struct bw_error *describe_graph(struct bw_fs *fs, const struct bw_fs_options *options)
 {
     const struct bw_graph_options *wanted = options->graph;
@@ -307,6 +326,7 @@ static struct bw_error *describe_graph(struct bw_fs *fs, const struct bw_fs_opti
         BW_TRY(describe_default(fs->graph, options->paths, options->path_count));
     BW_TRY(add_maps(fs->graph, options));
     BW_TRY(add_windows(fs->graph, options->offset));
+    BW_TRY(set_verification(fs->graph, options));
     for (size_t i = 0; i < wanted->edit_count; i++) {
         const struct bw_graph_edit *edit = &wanted->edits[i];
         if (!edit->text)

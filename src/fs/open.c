@@ -16,6 +16,7 @@
 #include "fs/opening.h"
 #include "graph/keys.h"
 #include "servers/folders.h"
+#include "xlators/classes.h"
 
 /* Every message of the file system and its graph passes through here, one at a time: the graph
  * holds the lock. */
@@ -165,6 +166,11 @@ struct bw_fs_status bw_fs_status(const struct bw_fs *fs)
     struct bw_fs_status status = fs->status;
     status.damages = atomic_load(&fs->damages);
     status.generation = fs->root_tree.root.generation;
+    for (size_t i = 0; i < fs->graph->layers.count; i++) {
+        const struct bw_xlator *layer = fs->graph->layers.items[i];
+        if (layer->type == &bw_features_verify_class)
+            status.not_searched += bw_verify_not_searched(layer);
+    }
     return status;
 }
 

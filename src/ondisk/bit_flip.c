@@ -71,7 +71,7 @@ bool bw_bit_flip_find(enum bw_checksum_type type, uint8_t *bytes, size_t length,
     return false;
 }
 
-bool bw_bit_flip_correct_block(enum bw_checksum_type type, uint8_t *block, size_t length,
+bool bw_bit_flip_find_in_block(enum bw_checksum_type type, uint8_t *block, size_t length,
                                struct bw_bit_flip *flip)
 {
     if (!bw_bit_flip_find(type, block + BW_CSUM_SIZE, length - BW_CSUM_SIZE, block, flip))
@@ -79,6 +79,21 @@ bool bw_bit_flip_correct_block(enum bw_checksum_type type, uint8_t *block, size_
     if (!flip->in_checksum)
         flip->byte += BW_CSUM_SIZE;
     flip->in_checksum = false;
-    bw_bit_flip_apply(flip, block, NULL);
     return true;
+}
+
+bool bw_bit_flip_compare(const uint8_t *bytes, const uint8_t *good, size_t length,
+                         struct bw_bit_flip *flip)
+{
+    bool found = false;
+    for (size_t i = 0; i < length; i++) {
+        const unsigned difference = bytes[i] ^ good[i];
+        if (!difference)
+            continue;
+        if (found || difference & (difference - 1))
+            return false;
+        *flip = (struct bw_bit_flip){(uint32_t)i, (uint8_t)__builtin_ctz(difference), false};
+        found = true;
+    }
+    return found;
 }

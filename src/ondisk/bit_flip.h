@@ -48,9 +48,13 @@ static inline void bw_bit_flip_apply(const struct bw_bit_flip *flip, uint8_t *by
     (flip->in_checksum ? stored : bytes)[flip->byte] ^= (uint8_t)(1u << flip->bit);
 }
 
-/** Corrects a tree block with a flipped bit; false if there is none, and the block is as before.
- * `flip` gets its place in the block, whose first bytes are the checksum. */
-bool bw_bit_flip_correct_block(enum bw_checksum_type type, uint8_t *block, size_t length,
+/** Searches the flipped bit of a tree block, whose first bytes are its checksum, or of a
+ * superblock. `flip` gets its place in the block, also of a bit of the checksum. */
+bool bw_bit_flip_find_in_block(enum bw_checksum_type type, uint8_t *block, size_t length,
                                struct bw_bit_flip *flip);
+
+/** Whether bytes differ in exactly one bit from good ones, and where. */
+bool bw_bit_flip_compare(const uint8_t *bytes, const uint8_t *good, size_t length,
+                         struct bw_bit_flip *flip);
 
 #endif

@@ -31,4 +31,8 @@ extern const struct bw_xlator_class bw_debug_io_stats_class;
 extern const struct bw_xlator_class bw_debug_error_gen_class;
 extern const struct bw_xlator_class bw_debug_delay_gen_class;
 
+/** The number of copies of tree blocks and sectors that a layer features/verify has not searched
+ * for a flipped bit, because no time was left. */
+uint64_t bw_verify_not_searched(const struct bw_xlator *xlator);
+
 #endif

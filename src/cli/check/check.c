@@ -247,6 +247,7 @@ static int run(const struct cmd_common *common, void *settings)
     struct bw_rows *rows = NULL;
     own.input.log = BW_LOG_IGNORE;
     own.input.log_given = common->input.log_given && common->input.log == BW_LOG_IGNORE;
+    own.input.search_seconds = CMD_SEARCH_SECONDS;
     own.messages.is_selected = is_printed;
     own.writing.open_outputs = check_report_open;
     own.writing.outputs = &check;

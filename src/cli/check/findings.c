@@ -230,4 +230,11 @@ void check_print_summary(const struct check_run *check)
     print_total(totals[BW_FINDING_WARNING], "warning", ", ");
     print_total(totals[BW_FINDING_NOTE], "note", ", ");
     fputc('\n', stderr);
+    const uint64_t not_searched =
+        check->session.fs ? bw_fs_status(check->session.fs).not_searched : 0;
+    if (not_searched)
+        fprintf(stderr,
+                "btrfs-walk: %" PRIu64 " bad tree block%s not searched for a flipped bit: the "
+                "limit of a minute was reached\n",
+                not_searched, not_searched == 1 ? " was" : "s were");
 }

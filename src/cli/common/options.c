@@ -214,6 +214,17 @@ static struct bw_error *store_map(void *target, const struct cmd_option *option,
     return NULL;
 }
 
+static struct bw_error *store_correct_bits(void *target, const struct cmd_option *option,
+                                           const char *argument)
+{
+    struct cmd_common *common = target;
+    (void)option;
+    (void)argument;
+    common->input.correct_bits = true;
+    common->input.search_seconds = CMD_SEARCH_SECONDS;
+    return NULL;
+}
+
 static struct bw_error *store_inside(void *target, const struct cmd_option *option,
                                      const char *path)
 {
@@ -291,6 +302,8 @@ const struct cmd_option cmd_image_options[] = {
      .store = store_timeout},
     {0, "alternatives", NULL, "images of the same device: use the good blocks",
      CMD_FLAG(struct cmd_common, input.alternatives)},
+    {0, "correct-bits", NULL, "also correct data in which one bit is flipped",
+     .store = store_correct_bits},
     {0, "map", "FILE", "ddrescue map: unread ranges are lost (repeatable)", .store = store_map},
     {0, "scan", NULL, "search the disks for lost trees and newer roots",
      CMD_FLAG(struct cmd_common, input.scan)},

@@ -24,6 +24,9 @@ struct cmd_format_settings {
     uint64_t top;     /**< how many rows to print; 0: all */
 };
 
+/** How long commands search flipped bits that no checksum names, with --correct-bits. */
+enum { CMD_SEARCH_SECONDS = 60 };
+
 /** Which file systems a command works on, and how to open them; for session.h. */
 struct cmd_input {
     const char **images; /**< IMAGE, then the arguments of --device; all operands if the command
@@ -48,6 +51,8 @@ struct cmd_input {
     struct bw_generation_choice state; /**< cmd_generation_options */
     bool scan;                         /**< bw_fs_options.scan */
     bool alternatives;                 /**< bw_fs_options.alternatives */
+    bool correct_bits;                 /**< bw_fs_options.correct_bits */
+    unsigned search_seconds;           /**< bw_fs_options.search_seconds */
     const char **maps;                 /**< bw_fs_options.maps: room for one per argument */
     size_t map_count;
     struct bw_graph_options graph; /**< its edits are `edits` */

@@ -179,6 +179,8 @@ static void add_input(struct words *words, const struct cmd_input *input,
         add_word(words, "--scan");
     if (input->alternatives)
         add_word(words, "--alternatives");
+    if (input->correct_bits)
+        add_word(words, "--correct-bits");
     for (size_t i = 0; i < input->map_count; i++)
         add_word(words, "--map=%s", input->maps[i] ? input->maps[i] : "");
     if (state->generation)

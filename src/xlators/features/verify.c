@@ -24,6 +24,7 @@
  * become the error of the request, which lists all copies of its first bad sector.
  */
 #include <inttypes.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -44,6 +45,9 @@
 /* The most repairs that are reported; a stale mirror could have millions. */
 enum { REPORT_LIMIT = 1 << 16 };
 
+/* The most copies whose search for a flipped bit is remembered. */
+enum { SEARCH_LIMIT = 1 << 20 };
+
 /* Data without checksums that cannot be read are divided into pieces of this size. */
 enum { UNCHECKED_SECTOR = 4096 };
 
@@ -57,10 +61,12 @@ struct verify {
     uint8_t (*fsids)[BW_UUID_SIZE];
     size_t fsid_count;
     pthread_mutex_t lock;
-    struct bw_key_set reported;    /* addresses whose repair was reported; protected by `lock` */
-    uint64_t correct, ignore;      /* the options */
-    _Atomic uint64_t search_time;  /* what is left of the option, in ns */
-    _Atomic uint64_t not_searched; /* blocks for which no time was left */
+    struct bw_key_set reported; /* addresses whose repair was reported; protected by `lock` */
+    uint64_t correct, ignore;   /* the options */
+    struct bw_key_map searched; /* results of searches, as packed flips, by search_key(); protected
+                                   by `lock` */
+    uint64_t search_time;       /* what is left of the option, in ns; protected by `lock` */
+    _Atomic uint64_t not_searched; /* copies of blocks and sectors for which no time was left */
 };
 
 static struct bw_error *init(struct bw_xlator *xlator)
@@ -78,7 +84,14 @@ static void fini(struct bw_xlator *xlator)
     struct verify *verify = bw_xlator_private(xlator);
     pthread_mutex_destroy(&verify->lock);
     bw_key_set_free(&verify->reported);
+    bw_key_map_free(&verify->searched);
     free(verify->fsids);
+}
+
+uint64_t bw_verify_not_searched(const struct bw_xlator *xlator)
+{
+    const struct verify *verify = bw_xlator_private(xlator);
+    return verify ? verify->not_searched : 0; /* NULL: the layer was not started */
 }
 
 static struct bw_error *control(struct bw_xlator *xlator, const struct bw_control *control)
@@ -387,12 +400,15 @@ static void report_repair(const struct repair *repair)
 /* Reports that a sector without a good copy was accepted: the flipped bit was corrected, or without
  * `flip` its checksum was ignored. */
 static void report_accepted(const struct repair *repair, const struct bw_request *part,
-                            struct attempt *attempt, const struct bw_bit_flip *flip)
+                            const struct attempt *attempt, const struct bw_bit_flip *flip)
 {
     struct bad_copies bad = {0};
     if (!is_news(bw_xlator_private(repair->xlator), part->address))
         return;
-    add_copy(&bad, name_copy(repair, part, attempt->copy, attempt));
+    /* Other sectors may have the same attempt. */
+    struct attempt copied = *attempt;
+    copied.error = bw_error_create(attempt->error->code, "%s", attempt->error->message);
+    add_copy(&bad, name_copy(repair, part, attempt->copy, &copied));
     const char *reason = first_message(&bad);
     struct bw_error *note;
     if (!flip)
@@ -501,37 +517,110 @@ static bool is_plausible(const struct verify *verify, const struct bw_request *r
     return node.level || bw_leaf_is_packed(&node);
 }
 
-/* Corrects the flipped bit of a tree block or a sector; false if there is none. Checksums that do
- * not name the bit need a search, which has a limit of time. */
+/* Flips as numbers, in the results of searches. */
+enum { FLIP_NONE = UINT32_MAX - 2, FLIP_NOT_SEARCHED, FLIP_UNKNOWN };
+
+static uint32_t pack_flip(const struct bw_bit_flip *flip)
+{
+    return flip->byte << 4 | (uint32_t)flip->in_checksum << 3 | flip->bit;
+}
+
+static struct bw_bit_flip unpack_flip(uint32_t packed)
+{
+    return (struct bw_bit_flip){packed >> 4, packed & 7, packed >> 3 & 1};
+}
+
+/* Addresses of blocks and sectors are multiples of more than the number of copies. */
+static uint64_t search_key(const struct bw_request *part)
+{
+    return part->address + part->copy;
+}
+
+/* Whether the header of a tree block differs from the expected one in at most one bit. Others need
+ * no search: more than one bit is wrong. */
+static bool header_is_near(const struct verify *verify, const struct bw_request *request)
+{
+    const struct bw_disk_header *header = request->buffer;
+    unsigned fsid = UINT_MAX;
+    for (size_t i = 0; i < verify->fsid_count; i++) {
+        unsigned bits = 0;
+        for (size_t k = 0; k < BW_UUID_SIZE; k++)
+            bits += (unsigned)__builtin_popcount(header->fsid[k] ^ verify->fsids[i][k]);
+        fsid = bits < fsid ? bits : fsid;
+    }
+    const uint64_t bytenr = bw_get64(header->bytenr) ^ request->address;
+    const uint64_t generation = bw_get64(header->generation) ^ request->expectation->generation;
+    const unsigned level = header->level ^ request->expectation->level;
+    return fsid <= 1 && fsid + (unsigned)__builtin_popcountll(bytenr) +
+                                (unsigned)__builtin_popcountll(generation) +
+                                (unsigned)__builtin_popcount(level) <=
+                            1;
+}
+
+static bool find_flip(enum bw_checksum_type type, struct bw_request *part, struct bw_bit_flip *flip)
+{
+    if (part->kind == BW_REQUEST_TREE_BLOCK)
+        return bw_bit_flip_find_in_block(type, part->buffer, part->length, flip);
+    return bw_bit_flip_find(type, part->buffer, part->length, part->data->checksums, flip);
+}
+
+/* Searches a flipped bit by trying all of them, within the limit of time. The result is remembered,
+ * so no copy is searched twice, and none is counted twice. */
+static uint32_t search_flip(struct verify *verify, enum bw_checksum_type type,
+                            struct bw_request *part)
+{
+    const uint64_t key = search_key(part);
+    pthread_mutex_lock(&verify->lock);
+    uint32_t packed = bw_key_map_get(&verify->searched, key, FLIP_UNKNOWN);
+    const uint64_t time = verify->search_time;
+    pthread_mutex_unlock(&verify->lock);
+    if (packed != FLIP_UNKNOWN)
+        return packed;
+
+    struct timespec begin, end;
+    struct bw_bit_flip flip;
+    clock_gettime(CLOCK_MONOTONIC, &begin);
+    if (part->kind == BW_REQUEST_TREE_BLOCK && !header_is_near(verify, part))
+        packed = FLIP_NONE;
+    else if (!time)
+        packed = FLIP_NOT_SEARCHED;
+    else if (find_flip(type, part, &flip))
+        packed = pack_flip(&flip);
+    else
+        packed = FLIP_NONE;
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    const uint64_t spent = (uint64_t)(end.tv_sec - begin.tv_sec) * 1000000000 +
+                           (uint64_t)end.tv_nsec - (uint64_t)begin.tv_nsec;
+
+    pthread_mutex_lock(&verify->lock);
+    verify->search_time -= spent < verify->search_time ? spent : verify->search_time;
+    verify->not_searched += packed == FLIP_NOT_SEARCHED;
+    if (verify->searched.count < SEARCH_LIMIT)
+        bw_error_free(bw_key_map_put(&verify->searched, key, packed));
+    pthread_mutex_unlock(&verify->lock);
+    return packed;
+}
+
+/* Corrects the flipped bit of a tree block or a sector; false if there is none, or it was not
+ * found. */
 static bool correct_bit(struct verify *verify, struct bw_request *part, struct bw_bit_flip *flip)
 {
     enum bw_checksum_type type = verify->checksum;
     if (part->kind == BW_REQUEST_TREE_BLOCK &&
         verify->other_checksums & BW_CHECKSUM_BIT(BW_CHECKSUM_CRC32C))
         type = BW_CHECKSUM_CRC32C;
-    const bool searches = !bw_bit_flip_is_cheap(type);
-    struct timespec begin, end;
-    if (searches && !verify->search_time) {
-        verify->not_searched++;
-        return false;
-    }
-    clock_gettime(CLOCK_MONOTONIC, &begin);
-    bool found;
-    if (part->kind == BW_REQUEST_TREE_BLOCK) {
-        found = bw_bit_flip_correct_block(type, part->buffer, part->length, flip);
+    if (bw_bit_flip_is_cheap(type)) {
+        if (!find_flip(type, part, flip))
+            return false;
     } else {
-        found = bw_bit_flip_find(type, part->buffer, part->length, part->data->checksums, flip);
-        if (found && !flip->in_checksum)
-            bw_bit_flip_apply(flip, part->buffer, NULL);
+        const uint32_t packed = search_flip(verify, type, part);
+        if (packed == FLIP_NONE || packed == FLIP_NOT_SEARCHED)
+            return false;
+        *flip = unpack_flip(packed);
     }
-    if (searches) {
-        clock_gettime(CLOCK_MONOTONIC, &end);
-        const uint64_t spent = (uint64_t)(end.tv_sec - begin.tv_sec) * 1000000000 +
-                               (uint64_t)end.tv_nsec - (uint64_t)begin.tv_nsec;
-        const uint64_t left = verify->search_time;
-        verify->search_time = spent < left ? left - spent : 0;
-    }
-    return found;
+    if (!flip->in_checksum) /* otherwise, the bytes of a sector are right as they are */
+        bw_bit_flip_apply(flip, part->buffer, NULL);
+    return true;
 }
 
 /* Accepts a sector that is bad in all copies, if only one bit of a copy is flipped, or if its
@@ -546,17 +635,17 @@ static void accept_sector(struct repair *repair, uint32_t sector, unsigned copie
     for (unsigned step = 0; step < 2; step++) {
         for (unsigned copy = 1; (steps[step] & kind) && copy <= copies; copy++) {
             const bool corrects = step == 0;
-            struct attempt *attempt = last_attempt(repair, copy, sector);
+            const struct attempt *attempt = last_attempt(repair, copy, sector);
             if (!attempt || attempt->error->code != BW_ERROR_CORRUPT)
                 continue;
             struct bw_data_expectation data;
             struct bw_request part = part_of(repair, sector, sector + 1, copy, &data);
             bw_wind(repair->frame, bw_xlator_child(repair->xlator, 0), &part, 1);
-            struct bw_bit_flip flip;
-            if (!part.error && corrects && correct_bit(verify, &part, &flip))
-                part.error = verify_reply(repair->frame, repair->xlator, &part, NULL);
-            else if (!part.error && corrects)
+            struct bw_bit_flip flip = {0};
+            if (!part.error && corrects && !correct_bit(verify, &part, &flip))
                 continue;
+            if (!part.error && corrects && !flip.in_checksum)
+                part.error = verify_reply(repair->frame, repair->xlator, &part, NULL);
             BW_AUTO_ERROR struct bw_error *bad = part.error;
             if (bad || (is_block && !is_plausible(verify, &part)))
                 continue;

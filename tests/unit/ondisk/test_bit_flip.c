@@ -24,7 +24,8 @@ static void expect_corrected(enum bw_checksum_type type, size_t length, size_t b
 {
     struct bw_bit_flip flip;
     block[byte] ^= (uint8_t)(1u << bit);
-    assert_true(bw_bit_flip_correct_block(type, block, length, &flip));
+    assert_true(bw_bit_flip_find_in_block(type, block, length, &flip));
+    bw_bit_flip_apply(&flip, block, NULL);
     assert_int_equal(flip.byte, byte);
     assert_int_equal(flip.bit, bit);
     assert_memory_equal(block, before, length);
@@ -88,7 +89,7 @@ static void test_more_damage(void **state)
         const size_t second = i % 2 ? first : BW_CSUM_SIZE + (size_t)rand() % 1000;
         block[first] ^= 1;
         block[second] ^= 64;
-        assert_false(bw_bit_flip_correct_block(BW_CHECKSUM_CRC32C, block, LENGTH, &flip));
+        assert_false(bw_bit_flip_find_in_block(BW_CHECKSUM_CRC32C, block, LENGTH, &flip));
         block[first] ^= 1;
         block[second] ^= 64;
         assert_memory_equal(block, before, LENGTH);
@@ -108,17 +109,30 @@ static void test_search(void **state)
         expect_corrected((enum bw_checksum_type)type, LENGTH, LENGTH - 1, 7);
         expect_corrected((enum bw_checksum_type)type, LENGTH, 6, 2);
         block[100] ^= 3;
-        assert_false(bw_bit_flip_correct_block((enum bw_checksum_type)type, block, LENGTH, &flip));
+        assert_false(bw_bit_flip_find_in_block((enum bw_checksum_type)type, block, LENGTH, &flip));
     }
+}
+
+static void test_compare(void **state)
+{
+    (void)state;
+    const uint8_t good[] = {1, 2, 3, 4};
+    struct bw_bit_flip flip;
+    assert_true(bw_bit_flip_compare((const uint8_t[]){1, 2, 3, 4 + 64}, good, 4, &flip));
+    assert_int_equal(flip.byte, 3);
+    assert_int_equal(flip.bit, 6);
+    assert_false(flip.in_checksum);
+    assert_false(bw_bit_flip_compare(good, good, 4, &flip));
+    assert_false(bw_bit_flip_compare((const uint8_t[]){1, 2, 3 + 12, 4}, good, 4, &flip));
+    assert_false(bw_bit_flip_compare((const uint8_t[]){0, 2, 3, 5}, good, 4, &flip));
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_size),
-        cmocka_unit_test(test_syndromes_differ),
-        cmocka_unit_test(test_more_damage),
-        cmocka_unit_test(test_search),
+        cmocka_unit_test(test_every_size),  cmocka_unit_test(test_syndromes_differ),
+        cmocka_unit_test(test_more_damage), cmocka_unit_test(test_search),
+        cmocka_unit_test(test_compare),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

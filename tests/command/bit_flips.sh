@@ -1,0 +1,171 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+# One flipped bit, where no copy is good: it is corrected in tree blocks, and check names it. Each
+# kind of place in a block counts, with all checksums, and with one copy or two.
+set -uo pipefail
+. "$(dirname "$0")/common.bash"
+
+have mkfs.btrfs || { skip mkfs.btrfs 'flipped bits'; finish; }
+
+NODE=4096
+mkdir -p "$WORK/files/folder"
+for ((i = 1; i <= 40; i++)); do
+    printf 'the contents of file %s\n' "$i" > "$WORK/files/folder/a file with a name $i"
+done
+seq 20000 > "$WORK/files/large"
+
+# make IMAGE CHECKSUM PROFILE
+make() {
+    rm -f "$WORK/$1"
+    truncate -s 150M "$WORK/$1"
+    mkfs.btrfs -q --csum "$2" -n $NODE -m "$3" -d single --rootdir "$WORK/files" "$WORK/$1" \
+        > "$WORK/mkfs" 2>&1 || fail "mkfs.btrfs: $(tail -n 1 "$WORK/mkfs")"
+    image=$WORK/$1
+    "$PROGRAM" sum "$image" > "$WORK/$1.sums" 2>&1
+    sums=$WORK/$1.sums
+}
+
+# flip OFFSET BYTE:BIT...: flips bits of $image at this offset. A second time, it undoes that.
+flip() {
+    local place at value
+    for place in "${@:2}"; do
+        at=$(($1 + ${place%:*}))
+        value=$(od -An -tu1 -j $at -N 1 "$image")
+        printf -v value '\\x%02x' $((value ^ 1 << ${place#*:}))
+        printf '%b' "$value" | dd of="$image" bs=1 seek=$at conv=notrunc status=none
+    done
+}
+
+# offsets LOGICAL: where the copies of an address are.
+offsets() { "$PROGRAM" map -o offset "$image" "$1"; }
+
+# same_files: whether all files can be read as before, without an error.
+same_files() { timeout 60 "$PROGRAM" sum "$@" "$image" 2> /dev/null | cmp -s - "$sums"; }
+
+# findings: codes of the errors of the last check.
+findings() { awk '$1 == "error" { print $2 }' "$WORK/out" | sort | uniq -c | xargs; }
+
+# A leaf of the tree of files, and an internal node.
+blocks_of() { # KIND
+    "$PROGRAM" dump --tree fs "$image" | awk -v kind="$1" '$1 == kind && $3 != "flags" { print $2 }'
+}
+
+# The places: "BYTE:BIT what", for a leaf with some items.
+places='0:3 the checksum
+33:7 the fsid
+50:0 the address
+80:5 the generation
+88:1 the owner
+96:0 the number of items
+100:0 the level
+101:4 the first key
+118:2 an offset of an item
+122:6 a size of an item
+4000:5 contents of an item
+4095:7 the last byte'
+
+make single crc32c single
+leaf=$(blocks_of leaf | sed -n 2p)
+node=$(blocks_of node | head -n 1)
+read -r offset < <(offsets "$leaf")
+expect "healthy" 0 '0 errors' check "$image"
+while read -r place what; do
+    flip "$offset" "$place"
+    expect "$what: check" 4 '1 error \(1 repairable\)' check "$image"
+    is "$what: the finding" "$(findings)" "1 block-bit-flip"
+    holds "$what: the bit" out_has "bit ${place#*:} of byte ${place%:*} is flipped"
+    holds "$what: the same files" same_files
+    flip "$offset" "$place"
+done <<< "$places"
+
+# Unused space, between the entries and the contents of the items.
+unused=$("$PROGRAM" dump -B "$leaf" "$image" |
+    awk '/^leaf/ && $3 == "items" { print 101 + 25 * $4 + int($7 / 2); exit }')
+flip "$offset" "$unused:1"
+expect "unused space" 4 '1 error \(1 repairable\)' check "$image"
+holds "the bit in it" out_has "block-bit-flip .*bit 1 of byte $unused is flipped"
+expect "tolerated" 0 'repairable' check --tolerate repairable "$image"
+expect "a warning of other commands" 0 "corrected bit 1 of byte $unused" sum "$image"
+flip "$offset" "$unused:1"
+
+read -r offset < <(offsets "$node")
+flip "$offset" 125:2
+expect "an internal node" 4 '1 error \(1 repairable\)' check "$image"
+is "an internal node: the finding" "$(findings)" "1 block-bit-flip"
+holds "an internal node: the same files" same_files
+flip "$offset" 125:2
+
+# More than one bit is wrong.
+read -r offset < <(offsets "$leaf")
+flip "$offset" 3000:1 3001:1
+expect "two bits" 4 'block-checksum' check "$image"
+is "two bits are not corrected" "$(grep -c block-bit-flip "$WORK/out")" 0
+flip "$offset" 3000:1 3001:1
+
+# The roots of the critical trees.
+for tree in chunk root; do
+    root=$("$PROGRAM" dump --tree $tree "$image" | awk '/^(leaf|node)/ { print $2; exit }')
+    read -r offset < <(offsets "$root")
+    flip "$offset" 4001:3
+    expect "the $tree tree: check" 4 '1 error \(1 repairable\)' check "$image"
+    is "the $tree tree: the finding" "$(findings)" "1 block-bit-flip"
+    holds "the $tree tree: the same files" same_files
+    flip "$offset" 4001:3
+done
+
+# Two copies: one is bad, or both.
+make dup crc32c dup
+leaf=$(blocks_of leaf | sed -n 2p)
+mapfile -t copies < <(offsets "$leaf")
+is "two copies" ${#copies[@]} 2
+flip "${copies[1]}" 2000:6
+expect "one copy" 4 '1 error \(1 repairable\)' check "$image"
+is "one copy: the finding" "$(findings)" "1 block-checksum"
+holds "one copy: the bit" out_has 'bit 6 of byte 2000 is flipped'
+flip "${copies[0]}" 70:1
+expect "both copies" 4 '2 errors \(2 repairable\)' check "$image"
+is "both copies: the findings" "$(findings)" "2 block-bit-flip"
+holds "the first bit" out_has 'bit 1 of byte 70 is flipped.*copy 1'
+holds "the second bit" out_has 'bit 6 of byte 2000 is flipped.*copy 2'
+holds "both copies: the same files" same_files
+flip "${copies[0]}" 71:1
+expect "one copy cannot be corrected" 4 '2 errors \(2 repairable\)' check "$image"
+is "the findings then" "$(findings)" "1 block-bit-flip 1 block-checksum"
+expect "quick" 0 '0 errors' check --quick "$image"
+
+# The other checksums need a search, which only check does.
+for checksum in xxhash sha256 blake2; do
+    make $checksum $checksum single
+    leaf=$(blocks_of leaf | sed -n 2p)
+    read -r offset < <(offsets "$leaf")
+    flip "$offset" 300:4
+    expect "$checksum: check" 4 '1 error \(1 repairable\)' check "$image"
+    is "$checksum: the finding" "$(findings)" "1 block-bit-flip"
+    holds "$checksum: the bit" out_has 'bit 4 of byte 300 is flipped'
+    expect "$checksum: without time" 4 '1 bad tree block was not searched for a flipped bit' \
+        check --xlator-option verify.search-time=0 "$image"
+    is "$checksum: the finding then" "$(findings | grep -c block-checksum)" 1
+    expect "$checksum: other commands" 1 'checksum mismatch' sum "$image"
+    flip "$offset" 300:4
+    flip "$offset" 50:1 51:1
+    expect "$checksum: another address" 4 'checksum' check --xlator-option verify.search-time=0 \
+        "$image"
+    is "$checksum: it needs no search" "$(grep -c 'not searched' "$WORK/err")" 0
+done
+
+# File data are corrected only on request.
+make data crc32c single
+offset=$("$PROGRAM" extents "$image" large | sed -n 's/.* 1:\([0-9]*\)$/\1/p')
+flip "$offset" 5000:7 20000:0
+expect "data" 1 'checksum mismatch' cat "$image" large
+expect "data: --correct-bits" 0 - cat --correct-bits "$image" large
+holds "data: the same bytes" cmp -s "$WORK/out" "$WORK/files/large"
+expect "data: a note" 0 'corrected bit 7 of byte 904 ' cat -v --correct-bits "$image" large
+holds "data: the same files" same_files --correct-bits
+flip "$offset" 5001:7
+expect "data: two bits" 1 'checksum mismatch' cat --correct-bits "$image" large
+make data-search xxhash single
+flip "$offset" 5000:7
+expect "data: xxhash" 1 'checksum mismatch' cat "$image" large
+expect "data: xxhash, --correct-bits" 0 - cat --correct-bits "$image" large
+finish
