@@ -8,6 +8,7 @@
 #include "base/cleanup.h"
 #include "check/block_contents.h"
 #include "check/blocks.h"
+#include "check/flipped.h"
 #include "check/item_rules.h"
 #include "check/reference_counts.h"
 #include "ondisk/disk_items.h"
@@ -255,14 +256,15 @@ static bool has_right_place(const struct bw_reached_block *leaf, uint32_t slot, 
 
 /* Whether the key and the bytes of an item are where they should be. */
 static bool is_in_place(const struct bw_reached_block *leaf, uint32_t slot,
-                        const struct bw_item *item, const struct bw_item *before, bool inside,
-                        uint32_t *end)
+                        const struct bw_item_rules *rules, const struct bw_item *item,
+                        const struct bw_item *before, bool inside, uint32_t *end)
 {
     const bool follows = has_right_place(leaf, slot, end);
     const bool ascends = !before || bw_key_compare(&before->key, &item->key) < 0;
     if (follows && ascends && inside)
         return true;
-    const struct bw_finding location = location_of(leaf, &item->key);
+    struct bw_finding location = location_of(leaf, &item->key);
+    bw_flip_find_in_leaf(leaf, rules, slot, &location.flip);
     if (!ascends)
         bw_check_find(leaf->check, BW_CODE_block_keys, &location,
                       "keys out of order, slot %" PRIu32, slot);
@@ -284,28 +286,15 @@ static uint64_t generation_of(const struct bw_reached_block *leaf)
     return unknown ? UINT64_MAX : leaf->generation;
 }
 
-static struct bw_item_rules rules_of(const struct bw_reached_block *leaf)
-{
-    const struct bw_superblock *superblock = &leaf->check->fs->superblock;
-    return (struct bw_item_rules){
-        .sectorsize = superblock->sectorsize,
-        .nodesize = superblock->nodesize,
-        .checksum_size = (uint32_t)bw_checksum_size(superblock->checksum_type),
-        .generation = superblock->generation,
-        .leaf_generation = generation_of(leaf),
-        .incompat = superblock->incompat_flags,
-        .in_log = leaf->in_log,
-        .owner = leaf->owner,
-    };
-}
-
 static void check_item(const struct bw_reached_block *leaf, const struct bw_item_rules *rules,
-                       const struct bw_item *item)
+                       uint32_t slot, const struct bw_item *item)
 {
     struct bw_item_fault fault;
     if (!bw_check_item(rules, item, &fault))
         return;
-    const struct bw_finding location = location_of_item(leaf, &item->key);
+    struct bw_finding location = location_of_item(leaf, &item->key);
+    if (bw_flip_is_worth(fault.code))
+        bw_flip_find_in_leaf(leaf, rules, slot, &location.flip);
     bw_check_find(leaf->check, fault.code, &location, "%s", fault.message);
 }
 
@@ -354,16 +343,17 @@ void bw_check_leaf(const struct bw_reached_block *leaf)
     if (!leaf->node.item_count && !may_be_empty(leaf))
         bw_check_find(leaf->check, BW_CODE_block_empty, &location, "a leaf without items");
     uint32_t end = leaf->node.nodesize - (uint32_t)sizeof(struct bw_disk_header);
-    struct bw_item_rules rules = rules_of(leaf);
+    struct bw_item_rules rules =
+        bw_item_rules_of(leaf->check, leaf->owner, generation_of(leaf), leaf->in_log);
     struct bw_item items[2], *before = NULL;
     for (uint32_t slot = 0; slot < leaf->node.item_count; slot++) {
         struct bw_item *item = &items[slot % 2];
         const bool inside = bw_leaf_item(&leaf->node, slot, item);
-        const bool in_place = is_in_place(leaf, slot, item, before, inside, &end);
+        const bool in_place = is_in_place(leaf, slot, &rules, item, before, inside, &end);
         if (!in_place)
             rules.previous = NULL;
         if (inside)
-            check_item(leaf, &rules, item);
+            check_item(leaf, &rules, slot, item);
         if (inside && bw_has_synology_flag(item))
             leaf->check->synology_inodes++;
         rules.previous = in_place ? item : NULL;

@@ -9,6 +9,7 @@
 #include "base/compare.h"
 #include "base/vector.h"
 #include "check/blocks.h"
+#include "check/flipped.h"
 #include "fs/image.h"
 #include "graph/wind.h"
 #include "ondisk/bit_flip.h"
@@ -125,6 +126,7 @@ struct batch {
 struct verdict {
     enum bw_code_number code;
     struct bw_error *error; /* NULL: it is good */
+    struct bw_flip flip;
 };
 
 struct bw_finding bw_block_location(const struct bw_tree *tree,
@@ -175,21 +177,24 @@ static struct verdict check_copy(const struct bw_check *check, const uint8_t *bl
                                    fs->reader.nodesize))
         return (struct verdict){BW_CODE_block_checksum,
                                 bw_error_create(BW_ERROR_CORRUPT, "%s checksum mismatch",
-                                                bw_checksum_name(fs->superblock.checksum_type))};
+                                                bw_checksum_name(fs->superblock.checksum_type)),
+                                {0}};
     if (!is_known_fsid(fs, header->fsid))
         return (struct verdict){BW_CODE_block_foreign,
-                                bw_error_create(BW_ERROR_CORRUPT, "block of another file system")};
+                                bw_error_create(BW_ERROR_CORRUPT, "block of another file system"),
+                                {0}};
     struct bw_error *error =
         bw_node_check(block, fs->reader.nodesize, pointer->bytenr, &pointer->expectation);
-    return (struct verdict){error ? code_of(block, fs->reader.nodesize, pointer) : 0, error};
+    return (struct verdict){error ? code_of(block, fs->reader.nodesize, pointer) : 0, error, {0}};
 }
 
 static void report_copy(struct batch *batch, unsigned i, unsigned copy, enum bw_code_number code,
-                        bool repairable, const char *message)
+                        const struct bw_flip *flip, bool repairable, const char *message)
 {
     struct bw_finding location = bw_block_location(batch->tree, &batch->blocks[i].pointer);
     location.row.length = batch->check->fs->reader.nodesize;
     location.row.repairable = repairable;
+    location.flip = *flip;
     bw_check_note_bad(batch->check, location.row.logical, location.row.length);
     bw_check_locate_copy(batch->check, location.row.logical, copy, &location.row);
     bw_check_find(batch->check, code, &location, "%s", message);
@@ -259,6 +264,7 @@ static void add_bad_copy(struct batch *batch, unsigned i, const struct bw_reques
     batch->bad[i]++;
     char message[160];
     struct bw_bit_flip flip;
+    static const struct bw_flip no_flip;
     if (known && block->good && !request->error &&
         bw_bit_flip_compare(bytes, block->buffer, nodesize, &flip)) {
         enum bw_code_number code = verdict.code;
@@ -266,9 +272,10 @@ static void add_bad_copy(struct batch *batch, unsigned i, const struct bw_reques
             code = BW_CODE_block_bit_flip;
         snprintf(message, sizeof message, "%s: bit %u of byte %" PRIu32 " is flipped",
                  error->message, flip.bit, flip.byte);
-        report_copy(batch, i, request->copy, code, true, message);
+        report_copy(batch, i, request->copy, code, &no_flip, true, message);
     } else if (known) {
-        report_copy(batch, i, request->copy, verdict.code, block->good, error->message);
+        report_copy(batch, i, request->copy, verdict.code, &verdict.flip, block->good,
+                    error->message);
     }
 }
 
@@ -277,16 +284,20 @@ static void add_copy(struct batch *batch, unsigned i, struct bw_request *request
     struct bw_checked_block *block = &batch->blocks[i];
     const uint32_t nodesize = batch->check->fs->reader.nodesize;
     if (request->error) {
-        add_bad_copy(batch, i, request, (struct verdict){BW_CODE_block_unreadable, request->error});
+        add_bad_copy(batch, i, request,
+                     (struct verdict){BW_CODE_block_unreadable, request->error, {0}});
         return;
     }
     if (block->good && memcmp(block->buffer, request->buffer, nodesize) == 0)
         return;
     struct verdict verdict = check_copy(batch->check, request->buffer, &block->pointer);
     if (verdict.error) {
+        if (verdict.code != BW_CODE_block_checksum)
+            bw_flip_find_in_block(batch->check, batch->tree, &block->pointer, request->buffer,
+                                  &verdict.flip);
         add_bad_copy(batch, i, request, verdict);
     } else if (block->good) {
-        report_copy(batch, i, request->copy, BW_CODE_block_differs, true,
+        report_copy(batch, i, request->copy, BW_CODE_block_differs, &verdict.flip, true,
                     "valid, but differs from copy 1");
     } else {
         if (request->buffer != block->buffer)

@@ -58,6 +58,15 @@ enum bw_touch {
 BW_VECTOR(bw_finding_paths, struct bw_bytes);
 BW_VECTOR_TYPE(bw_waiting_findings, struct bw_finding);
 
+/** A flipped bit that explains a finding. */
+struct bw_flip {
+    bool found;
+    uint64_t block; /**< address of the tree block */
+    uint32_t byte;  /**< in this block */
+    uint8_t bit;    /**< 0 is the least significant one */
+    uint64_t value; /**< of the field, if the bit was not flipped */
+};
+
 /**
  * A finding, as a pass reports it with bw_check_find(), and as it waits for the end of the pass. In
  * `row`, the pass sets the members that describe the location; findings.c sets code, message and
@@ -67,6 +76,7 @@ struct bw_finding {
     struct bw_findinginfo row;
     enum bw_touch touches;
     struct bw_key end_key;
+    struct bw_flip flip; /**< its sentence is appended to the message */
 
     /* Set by findings.c. */
     char *message;
@@ -103,6 +113,9 @@ BW_VECTOR_FUNCTIONS(bw_waiting_findings, struct bw_finding);
                                                     .inode = BW_ABSENT,                      \
                                                     .file_offset = BW_ABSENT,                \
                                                     .file_length = BW_ABSENT,                \
+                                                    .flipped_block = BW_ABSENT,              \
+                                                    .flipped_byte = BW_ABSENT,               \
+                                                    .flipped_bit = BW_ABSENT,                \
                                                     __VA_ARGS__}};                           \
         _Pragma("GCC diagnostic pop") made;                                                  \
     })
@@ -135,10 +148,12 @@ struct bw_check {
     unsigned workers;
     struct bw_findings findings;
     enum bw_pass_number pass;
-    atomic_bool stopped;             /**< the progress callback returned false */
-    atomic_bool unfinished;          /**< something could not be checked; see bw_check_summary */
-    atomic_uint_fast64_t blocks;     /**< checked so far */
-    atomic_uint_fast64_t data_bytes; /**< checked so far */
+    atomic_bool stopped;                /**< the progress callback returned false */
+    atomic_uint_fast64_t flips;         /**< findings that a flipped bit explains */
+    atomic_uint_fast64_t flip_searches; /**< see flipped.c */
+    atomic_bool unfinished;             /**< something could not be checked; see bw_check_summary */
+    atomic_uint_fast64_t blocks;        /**< checked so far */
+    atomic_uint_fast64_t data_bytes;    /**< checked so far */
     pthread_mutex_t bad_lock;
     struct bw_key_map bad_places; /**< 4 KiB of logical addresses each, with a bad copy that has
                                  been reported; under the lock */

@@ -10,6 +10,7 @@
  */
 #include "check/check.h"
 
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -117,6 +118,26 @@ static struct bw_finding *make_room(struct bw_check *check, const struct bw_find
     return last;
 }
 
+/* Appends the flipped bit to the message. The block is named unless the finding is about it. */
+static void append_flip(struct bw_check *check, struct bw_finding *finding)
+{
+    const struct bw_flip *flip = &finding->flip;
+    char *longer, of_block[48] = "";
+    if (flip->block != finding->row.logical)
+        snprintf(of_block, sizeof of_block, " of the tree block at %" PRIu64, flip->block);
+    if (asprintf(&longer,
+                 "%s; bit %u of byte 0x%" PRIx32 "%s is probably flipped: %" PRIu64
+                 " would be in order",
+                 finding->message, flip->bit, flip->byte, of_block, flip->value) < 0)
+        return;
+    free(finding->message);
+    finding->message = longer;
+    finding->row.flipped_block = flip->block;
+    finding->row.flipped_byte = flip->byte;
+    finding->row.flipped_bit = flip->bit;
+    check->flips++;
+}
+
 void bw_check_find(struct bw_check *check, enum bw_code_number code,
                    const struct bw_finding *finding, const char *format, ...)
 {
@@ -128,6 +149,8 @@ void bw_check_find(struct bw_check *check, enum bw_code_number code,
     va_start(arguments, format);
     const int length = vasprintf(&new.message, format, arguments);
     va_end(arguments);
+    if (length >= 0 && new.flip.found)
+        append_flip(check, &new);
     if (length < 0 || code == BW_CODE_unfinished)
         atomic_store(&check->unfinished, true);
     if (length < 0)

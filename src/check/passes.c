@@ -3,9 +3,11 @@
  * The check: its passes in their order, and their dependencies. A pass whose dependencies are not
  * met is skipped; on images that cannot be opened, only the first pass runs.
  */
+#include <inttypes.h>
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "base/human.h"
 #include "base/struct_size.h"
 #include "check/blocks.h"
 #include "check/check.h"
@@ -78,7 +80,15 @@ static struct bw_error *run_passes(struct bw_check *check, unsigned count)
         BW_TRY(bw_error_first(error, bw_findings_flush(check)));
         left |= pass_table[i].leaves;
     }
-    return check->stopped ? bw_error_create(BW_ERROR_STOPPED, "the check was stopped") : NULL;
+    if (check->stopped)
+        return bw_error_create(BW_ERROR_STOPPED, "the check was stopped");
+    if (!check->flips)
+        return NULL;
+    bw_check_find(check, BW_CODE_memory_suspected, NULL,
+                  "one flipped bit explains %" PRIu64
+                  " finding%s: test the memory of the machine that wrote the values",
+                  (uint64_t)check->flips, bw_plural(check->flips));
+    return bw_findings_flush(check);
 }
 
 /* The counts of kinds that occurred, behind the summary itself. */

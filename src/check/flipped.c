@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Which flipped bit explains a contradiction in a tree block whose checksum is correct.
+ *
+ * Where another value says what the field should be, the two differ in one bit: bw_flip_to(). In a
+ * tree block, there are more ways to be right than one value: a key has to lie between its
+ * neighbours, a name to have its hash, an item to end where the previous one begins. So the bits of
+ * all fields that take part in the contradiction are flipped, one after the other, in a copy of the
+ * block, and the same checks are repeated. If exactly one bit makes the block sound, it is named.
+ * If there are two, nothing says which one it was, and none is named.
+ *
+ * A field that differs from the parent's pointer can be right, and the pointer wrong. A third place
+ * decides: the extent item of the block, or the neighbours of both keys.
+ *
+ * A search takes about a millisecond, so the number of searches in a check is limited: an image may
+ * be crafted to have millions of faults.
+ */
+#include "check/flipped.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "btree/find_leaf.h"
+#include "data/references.h"
+#include "fs/image.h"
+#include "ondisk/disk_items.h"
+
+enum {
+    MOST_SEARCHES = 1000,
+    MOST_DATA = 1024, /* bytes of an item that are searched */
+    NEAR = 2,         /* slots on each side of a suspect that are checked again */
+    MOST_SUSPECTS = 4,
+};
+
+bool bw_flip_to(struct bw_flip *flip, uint64_t block, uint32_t byte, unsigned width, uint64_t have,
+                uint64_t want)
+{
+    const uint64_t difference = have ^ want;
+    *flip = (struct bw_flip){0};
+    if (!difference || (difference & (difference - 1)))
+        return false;
+    const unsigned bit = (unsigned)__builtin_ctzll(difference);
+    if (bit >= width * 8)
+        return false;
+    *flip = (struct bw_flip){.found = true,
+                             .block = block,
+                             .byte = byte + bit / 8,
+                             .bit = (uint8_t)(bit % 8),
+                             .value = want};
+    return true;
+}
+
+bool bw_flip_is_worth(enum bw_code_number code)
+{
+    size_t count;
+    return bw_finding_codes(&count)[code].severity == BW_FINDING_ERROR;
+}
+
+struct bw_item_rules bw_item_rules_of(const struct bw_check *check, uint64_t owner,
+                                      uint64_t generation, bool in_log)
+{
+    const struct bw_superblock *superblock = &check->fs->superblock;
+    return (struct bw_item_rules){
+        .sectorsize = superblock->sectorsize,
+        .nodesize = superblock->nodesize,
+        .checksum_size = (uint32_t)bw_checksum_size(superblock->checksum_type),
+        .generation = superblock->generation,
+        .leaf_generation = generation,
+        .incompat = superblock->incompat_flags,
+        .in_log = in_log,
+        .owner = owner,
+    };
+}
+
+/* A search in one block. */
+struct search {
+    struct bw_check *check;
+    const struct bw_block_pointer *pointer;
+    struct bw_item_rules rules;
+    uint8_t *block; /* a copy, in which one bit at a time is flipped */
+    uint32_t nodesize;
+    uint32_t suspects[MOST_SUSPECTS]; /* slots */
+    unsigned suspect_count;
+    uint32_t first_bad;  /* the first slot whose key or place is wrong; the item count: none */
+    uint32_t item_count; /* of the block as it is */
+    unsigned found;      /* bits that make the block sound */
+    struct bw_flip flip;
+};
+
+/* Whether the items near a slot are in order, in their places, and without faults. Some kernels and
+ * tools have left harmless faults, which do not count in the neighbours. */
+static bool are_items_sound(struct search *search, const struct bw_node *leaf, uint32_t slot)
+{
+    uint32_t at = slot > NEAR ? slot - NEAR : 0;
+    struct bw_item items[2], *before = NULL;
+    struct bw_item_fault fault;
+    uint32_t end = leaf->nodesize - (uint32_t)sizeof(struct bw_disk_header);
+    if (at)
+        end = bw_get32(bw_node_disk_item(leaf, at - 1)->offset);
+    for (; at < leaf->item_count && at <= slot + NEAR; at++) {
+        struct bw_item *item = &items[at % 2];
+        const uint64_t offset = bw_get32(bw_node_disk_item(leaf, at)->offset);
+        if (!bw_leaf_item(leaf, at, item) || offset + item->size != end ||
+            (before && bw_key_compare(&before->key, &item->key) >= 0))
+            return false;
+        search->rules.previous = before;
+        if (bw_check_item(&search->rules, item, &fault) &&
+            (bw_flip_is_worth(fault.code) || at + 1 == slot || at == slot))
+            return false;
+        before = item;
+        end = (uint32_t)offset;
+    }
+    return true;
+}
+
+static bool is_block_sound(struct search *search)
+{
+    const uint64_t bytenr = search->pointer->bytenr;
+    BW_AUTO_ERROR struct bw_error *error =
+        bw_node_check(search->block, search->nodesize, bytenr, &search->pointer->expectation);
+    if (error)
+        return false;
+    const struct bw_node node = bw_node_view(search->block, search->nodesize);
+    /* Without its last items, a block is often sound. These have to be what is wrong. */
+    if (node.item_count < search->item_count && node.item_count != search->first_bad)
+        return false;
+    if (node.level)
+        return true;
+    for (unsigned i = 0; i < search->suspect_count; i++)
+        if (!are_items_sound(search, &node, search->suspects[i]))
+            return false;
+    return bw_leaf_is_packed(&node);
+}
+
+static uint64_t number_at(const uint8_t *bytes, unsigned width)
+{
+    uint64_t number = 0;
+    for (unsigned i = 0; i < width; i++)
+        number |= (uint64_t)bytes[i] << (8 * i);
+    return number;
+}
+
+static void try_field(struct search *search, uint32_t byte, unsigned width)
+{
+    for (unsigned bit = 0; bit < width * 8; bit++) {
+        uint8_t *place = search->block + byte + bit / 8;
+        *place ^= (uint8_t)(1u << bit % 8);
+        if (is_block_sound(search) && !search->found++)
+            search->flip = (struct bw_flip){.found = true,
+                                            .block = search->pointer->bytenr,
+                                            .byte = byte + bit / 8,
+                                            .bit = (uint8_t)(bit % 8),
+                                            .value = number_at(search->block + byte, width)};
+        *place ^= (uint8_t)(1u << bit % 8);
+    }
+}
+
+static void try_header(struct search *search)
+{
+    try_field(search, offsetof(struct bw_disk_header, bytenr), 8);
+    try_field(search, offsetof(struct bw_disk_header, generation), 8);
+    try_field(search, offsetof(struct bw_disk_header, owner), 8);
+    try_field(search, offsetof(struct bw_disk_header, item_count), 4);
+    try_field(search, offsetof(struct bw_disk_header, level), 1);
+}
+
+/* The fields of an item, or of a pointer; and the bytes of the item. */
+static void try_slot(struct search *search, const struct bw_node *node, uint32_t slot)
+{
+    const uint32_t size =
+        node->level ? sizeof(struct bw_disk_key_pointer) : sizeof(struct bw_disk_item);
+    const uint32_t byte = (uint32_t)sizeof(struct bw_disk_header) + slot * size;
+    struct bw_item item;
+    try_field(search, byte + offsetof(struct bw_disk_key, objectid), 8);
+    try_field(search, byte + offsetof(struct bw_disk_key, type), 1);
+    try_field(search, byte + offsetof(struct bw_disk_key, offset), 8);
+    if (node->level) {
+        try_field(search, byte + offsetof(struct bw_disk_key_pointer, bytenr), 8);
+        return;
+    }
+    try_field(search, byte + offsetof(struct bw_disk_item, offset), 4);
+    try_field(search, byte + offsetof(struct bw_disk_item, size), 4);
+    if (!bw_leaf_item(node, slot, &item))
+        return;
+    const uint32_t data = (uint32_t)(item.data - node->block);
+    for (uint32_t i = 0; i < item.size && i < MOST_DATA; i++)
+        try_field(search, data + i, 1);
+}
+
+/* The first slot whose key or place is wrong. */
+static uint32_t first_bad_slot(const struct bw_node *node, uint32_t count,
+                               const struct bw_key *end_key)
+{
+    const bool is_limited = end_key->objectid || end_key->type || end_key->offset;
+    uint32_t end = node->nodesize - (uint32_t)sizeof(struct bw_disk_header);
+    struct bw_key before = {0};
+    for (uint32_t slot = 0; slot < count; slot++) {
+        const struct bw_key key = node->level ? bw_node_key(node, slot) : bw_leaf_key(node, slot);
+        struct bw_item item;
+        if ((slot && bw_key_compare(&before, &key) >= 0) ||
+            (is_limited && bw_key_compare(&key, end_key) >= 0))
+            return slot;
+        before = key;
+        if (node->level && bw_node_pointer_at(node, slot).bytenr % BW_MIN_SECTORSIZE)
+            return slot;
+        if (node->level)
+            continue;
+        const uint32_t offset = bw_get32(bw_node_disk_item(node, slot)->offset);
+        if (!bw_leaf_item(node, slot, &item) || (uint64_t)offset + item.size != end)
+            return slot;
+        end = offset;
+    }
+    return count;
+}
+
+static void add_suspect(struct search *search, uint32_t slot)
+{
+    for (unsigned i = 0; i < search->suspect_count; i++)
+        if (search->suspects[i] == slot)
+            return;
+    if (search->suspect_count < MOST_SUSPECTS)
+        search->suspects[search->suspect_count++] = slot;
+}
+
+/* Begins a search, with a copy of the block; false if there were too many, or memory runs out. */
+static bool begin_search(struct search *search, struct bw_check *check,
+                         const struct bw_block_pointer *pointer, const uint8_t *block)
+{
+    if (atomic_fetch_add(&check->flip_searches, 1) >= MOST_SEARCHES)
+        return false;
+    *search =
+        (struct search){.check = check, .pointer = pointer, .nodesize = check->fs->reader.nodesize};
+    search->block = malloc(search->nodesize);
+    if (search->block)
+        memcpy(search->block, block, search->nodesize);
+    if (!search->block)
+        return false;
+    const struct bw_node node = bw_node_view(search->block, search->nodesize);
+    const size_t entry =
+        node.level ? sizeof(struct bw_disk_key_pointer) : sizeof(struct bw_disk_item);
+    const size_t most = (search->nodesize - sizeof(struct bw_disk_header)) / entry;
+    search->item_count = node.item_count > most ? 0 : node.item_count;
+    search->first_bad = first_bad_slot(&node, search->item_count, &pointer->expectation.end_key);
+    return true;
+}
+
+/* Tries all bits. The view has to be of the copy, and stays that of the damaged block. */
+static void try_all(struct search *search)
+{
+    const struct bw_node node = bw_node_view(search->block, search->nodesize);
+    try_header(search);
+    for (unsigned i = 0; i < search->suspect_count; i++)
+        try_slot(search, &node, search->suspects[i]);
+    if (search->found != 1)
+        search->flip = (struct bw_flip){0};
+}
+
+void bw_flip_find_in_leaf(const struct bw_reached_block *leaf, const struct bw_item_rules *rules,
+                          uint32_t slot, struct bw_flip *flip)
+{
+    struct search search;
+    *flip = (struct bw_flip){0};
+    if (!begin_search(&search, leaf->check, leaf->pointer, leaf->node.block))
+        return;
+    search.rules = *rules;
+    if (slot)
+        add_suspect(&search, slot - 1);
+    add_suspect(&search, slot);
+    try_all(&search);
+    *flip = search.flip;
+    free(search.block);
+}
+
+/* The generation of a tree block in its extent item; 0: it is not known. */
+static uint64_t generation_in_extent_tree(const struct search *search)
+{
+    struct bw_check *check = search->check;
+    const struct bw_listed_tree *tree = bw_tree_list_find(&check->trees, BW_EXTENT_TREE);
+    const struct bw_key key = {search->pointer->bytenr, BW_METADATA_ITEM, UINT64_MAX};
+    struct bw_leaf_finder finder;
+    struct bw_extent_entry extent;
+    struct bw_item item;
+    uint64_t generation = 0;
+    if (!tree)
+        return 0;
+    bw_leaf_finder_init(&finder, &check->fs->reader, &tree->tree);
+    BW_AUTO_ERROR struct bw_error *error = bw_find_leaf(&finder, &key);
+    bw_check_lacks_memory(check, error);
+    const int64_t slot = error || finder.lost ? -1 : bw_leaf_last_until(&finder, &key);
+    if (slot >= 0 && bw_leaf_item(&finder.leaf, (uint32_t)slot, &item) &&
+        item.key.objectid == search->pointer->bytenr &&
+        bw_extent_entry_decode(check->fs, &item, &extent) && extent.is_block)
+        generation = extent.generation;
+    bw_leaf_finder_free(&finder);
+    return generation;
+}
+
+/* Whether the field that would be corrected is known to be the wrong one of two: the other is in
+ * the parent. */
+static bool is_parent_right(const struct search *search)
+{
+    const struct bw_flip *flip = &search->flip;
+    const struct bw_tree_block_expectation *expectation = &search->pointer->expectation;
+    const struct bw_disk_header *header = (const void *)search->block;
+    const uint32_t generation = offsetof(struct bw_disk_header, generation);
+    const uint32_t owner = offsetof(struct bw_disk_header, owner);
+    if (flip->byte >= generation && flip->byte < generation + 8)
+        return bw_get64(header->generation) > search->check->fs->superblock.generation + 1 ||
+               generation_in_extent_tree(search) == expectation->generation;
+    if (flip->byte >= owner && flip->byte < owner + 8)
+        return expectation->has_first_key ||
+               bw_tree_list_find(&search->check->trees, bw_get64(header->owner)) ||
+               bw_get64(header->owner) > BW_REMAP_TREE;
+    if (flip->byte == offsetof(struct bw_disk_header, level))
+        return expectation->has_first_key;
+    /* The first key is also in the parent. */
+    return flip->byte < sizeof *header ||
+           flip->byte >= sizeof *header + sizeof(struct bw_disk_key) || !expectation->has_first_key;
+}
+
+void bw_flip_find_in_block(struct bw_check *check, const struct bw_tree *tree,
+                           const struct bw_block_pointer *pointer, const uint8_t *block,
+                           struct bw_flip *flip)
+{
+    struct search search;
+    *flip = (struct bw_flip){0};
+    if (!begin_search(&search, check, pointer, block))
+        return;
+    search.rules = bw_item_rules_of(check, pointer->expectation.owner,
+                                    pointer->expectation.generation, tree->id == BW_TREE_LOG);
+    /* The parent's pointer limits the first and the last key. Within a node, keys ascend. */
+    if (search.item_count) {
+        add_suspect(&search, 0);
+        add_suspect(&search, search.item_count - 1);
+    }
+    if (search.first_bad < search.item_count)
+        add_suspect(&search, search.first_bad);
+    if (search.first_bad && search.first_bad < search.item_count)
+        add_suspect(&search, search.first_bad - 1);
+    try_all(&search);
+    if (search.flip.found && is_parent_right(&search))
+        *flip = search.flip;
+    free(search.block);
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Single flipped bits in fields whose block has a correct checksum, as bad memory leaves them: the
+ * bit was flipped before the checksum was computed.
+ */
+#ifndef BW_CHECK_FLIPPED_H
+#define BW_CHECK_FLIPPED_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "check/block_contents.h"
+#include "check/check.h"
+#include "check/item_rules.h"
+
+/** Whether one bit turns a field into the value that it should have, and which. The field has
+ * `width` bytes, at most 8, at `byte` of the tree block `block`. */
+bool bw_flip_to(struct bw_flip *flip, uint64_t block, uint32_t byte, unsigned width, uint64_t have,
+                uint64_t want);
+
+/** The facts that the items of a block are compared with. */
+struct bw_item_rules bw_item_rules_of(const struct bw_check *check, uint64_t owner,
+                                      uint64_t generation, bool in_log);
+
+/** Searches the flipped bit for a fault in slot `slot` of a leaf: of its key, its place or its
+ * contents. Sets `flip`, which is not found if no bit or more than one explains the fault. */
+void bw_flip_find_in_leaf(const struct bw_reached_block *leaf, const struct bw_item_rules *rules,
+                          uint32_t slot, struct bw_flip *flip);
+
+/** Searches the flipped bit in a block that does not meet the expectation of its parent. */
+void bw_flip_find_in_block(struct bw_check *check, const struct bw_tree *tree,
+                           const struct bw_block_pointer *pointer, const uint8_t *block,
+                           struct bw_flip *flip);
+
+/** Whether a fault of this kind is worth a search: it is an error, not a habit of some kernel. */
+bool bw_flip_is_worth(enum bw_code_number code);
+
+#endif

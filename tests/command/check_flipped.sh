@@ -1,0 +1,65 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+# check: contradictions in blocks with a correct checksum that one flipped bit explains. Each test
+# flips a bit of a healthy image and gives the block a new checksum; the finding must name the bit.
+set -uo pipefail
+. "$(dirname "$0")/common.bash"
+
+fixtures=$BUILD/fixtures
+"$ROOT/scripts/unpack-fixtures" "$fixtures" plain || exit 1
+image=$fixtures/plain/dev1.img
+
+# flip LOGICAL BYTE BIT: flips this bit of a tree block of the image of the test.
+flip() {
+    mapfile -t offsets < <("$PROGRAM" map -o offset "$image" "$1")
+    python3 "$ROOT/tests/support/flip_bit.py" "$WORK/image" "$2" "$3" "${offsets[@]}"
+}
+
+# flipped LOGICAL BYTE BIT: checks the image with this flipped bit.
+flipped() {
+    cp --sparse=always "$image" "$WORK/image"
+    holds "flip $*" flip "$@"
+    run_json check --json --all "$WORK/image" > "$WORK/out" 2> /dev/null
+}
+
+# names CODE VALUE LOGICAL BYTE BIT: a finding of this code must name the flipped bit, and the value
+# that would be in order; none may name another bit.
+names() {
+    local code=$1 value=$2 place
+    shift 2
+    flipped "$@"
+    place="\"flipped_block\":$1,\"flipped_byte\":$(($2)),\"flipped_bit\":$3"
+    holds "$code: $*" grep -q "\"code\":\"$code\".*bit $3 of byte 0x$(printf '%x' "$2") .*$(
+        )is probably flipped: $value would be in order\".*$place" "$WORK/out"
+    is "other bits: $*" "$(grep flipped_byte "$WORK/out" | grep -cv "$place")" 0
+    holds "note: $*" grep -q '"severity":"note","code":"memory-suspected"' "$WORK/out"
+}
+
+leaf=30441472 node=31129600
+item=$((101 + 5 * 25)) # (256 DIR_ITEM 2634002968), "youngest"
+data=$((101 + 15967))
+
+# Order and place of items.
+names block-keys 256 $leaf $item 0
+names block-keys 2634002968 $leaf $((item + 12)) 7
+names block-layout 15967 $leaf $((item + 17)) 3
+names block-layout 38 $leaf $((item + 21)) 0
+names block-keys 380 $node $((101 + 5 * 33 + 1)) 7
+
+# The header, compared with the pointer of the parent.
+names block-foreign $leaf $leaf 50 3
+names block-stale 7 $leaf 80 3
+names block-keys 110 $leaf 96 0
+names block-foreign 0 $leaf 100 1
+
+# A name and its hash.
+names name-hash 121 $leaf $((data + 30)) 1
+
+# Two flipped bits are not one, and a healthy image has none.
+flipped $leaf 80 3
+holds "a second bit" flip $leaf 80 5
+"$PROGRAM" check "$WORK/image" > "$WORK/out" 2> /dev/null
+holds "two bits" out_has '^error block-stale'
+is "are not one" "$(grep -c 'flipped\|memory' "$WORK/out")" 0
+is "healthy" "$("$PROGRAM" check "$image" 2>&1 | grep -c 'flipped\|memory')" 0
+finish
