@@ -258,6 +258,72 @@ struct bw_error *bw_fs_usage(struct bw_fs *fs, struct bw_usage **usage);
 /** Frees it; NULL is allowed. */
 void bw_usage_free(struct bw_usage *usage);
 
+/*
+ * The loss of devices: what can still be read if devices are gone, in addition to the missing ones.
+ * A device that is stale counts as present.
+ */
+
+/** The chunks in use of one type and profile. Bytes are those in use, without copies and parity. */
+struct bw_device_loss_group {
+    uint64_t type; /**< BW_GROUP_*: what they are for, and the profile */
+    const char *profile;
+    uint64_t chunks, used;
+    uint64_t exposed_chunks, exposed; /**< in chunks that had redundancy, and now lack it for some
+                                         bytes: one more fault there loses data */
+    uint64_t lost_chunks, lost;       /**< chunks with lost bytes; bytes that cannot be read */
+    bool complete; /**< their block groups could be read; otherwise, bytes are lower bounds */
+    uint64_t reserved[4]; /**< zeros: room for more members */
+};
+
+/** A regular file of which something cannot be read. */
+struct bw_lost_file {
+    const struct bw_subvolume *subvolume;
+    uint64_t inode;
+    struct bw_bytes path; /**< absolute path, raw bytes; data is NULL if it is not known */
+    uint64_t size;        /**< of the file, in bytes */
+    uint64_t bytes, lost; /**< bytes of its contents without holes, and those which are lost */
+    bool metadata_lost;   /**< tree blocks with its inode or its extents are lost */
+    uint64_t reserved[4]; /**< zeros: room for more members */
+};
+
+/** Receives a file, once for each of its names; the view ends with the call. An error ends the
+ * search and is returned. */
+typedef struct bw_error *bw_lost_file_visitor(void *context, const struct bw_lost_file *file);
+
+/** Which devices are gone. */
+struct bw_device_loss_options {
+    size_t struct_size;     /**< sizeof(struct bw_device_loss_options) */
+    const uint64_t *devids; /**< of present or missing devices */
+    size_t count;
+    bw_lost_file_visitor *visit; /**< receives files; NULL: they are only counted */
+    void *context;
+};
+
+/** The sums. */
+struct bw_device_loss {
+    const struct bw_device_loss_group *groups; /**< data, metadata, system; then by profile */
+    size_t group_count;
+    /** Whether tree blocks are lost. Files that only they make unreachable, because the names in a
+     * directory are lost, do not count below. */
+    bool metadata_lost;
+    /** Whether blocks of the chunk tree or the root tree are lost: then all files count as lost. */
+    bool nothing_readable;
+    /** Regular files with a name, a file in a snapshot counts again: all, those of which something
+     * is lost, and those of which everything is lost. All are 0 if nothing is lost: then the trees
+     * of the subvolumes are not read. */
+    uint64_t files, affected_files, lost_files;
+    uint64_t reserved[8]; /**< zeros: room for more members */
+};
+
+/** Finds out what the loss of devices would destroy. Reads the block groups; if anything is lost,
+ * also the trees of all subvolumes. Unreadable parts are reported. The caller owns `*loss` and
+ * frees it with bw_device_loss_free(). BW_ERROR_NOT_FOUND if a device does not exist. */
+struct bw_error *bw_fs_device_loss(struct bw_fs *fs, const struct bw_device_loss_options *options,
+                                   struct bw_device_loss **loss);
+
+/** Frees it; NULL is allowed. */
+void bw_device_loss_free(struct bw_device_loss *loss);
+
 /** Space in bytes, as statfs(2) returns it on a mount. */
 struct bw_space {
     uint64_t size, free;  /**< of all devices, without further copies; parity counts as space */

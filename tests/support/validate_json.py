@@ -67,6 +67,8 @@ OTHERS = {
     ("rescue", "--dmesg"): "kernelmessageinfo",
     ("free", "--sizes"): "freesizeinfo",
     ("map", "--used"): "usedinfo",
+    ("devices", "--list"): "lostfileinfo",
+    ("devices", "--without"): "devicelossinfo",
 }
 
 

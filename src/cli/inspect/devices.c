@@ -1,15 +1,44 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The devices command: the devices of a file system, as `btrfs filesystem show` lists them. */
+/* The devices command: the devices of a file system, as `btrfs filesystem show` lists them; and
+ * what can still be read without some of them. */
 #include <inttypes.h>
+#include <stdio.h>
 #include <uuid/uuid.h>
 
 #include "base/cleanup.h"
+#include "base/escape.h"
 #include "base/generated.h"
+#include "base/human.h"
 #include "btrfs-walk/records.h"
 #include "btrfs-walk/space.h"
+#include "cli/common/monitor.h"
 #include "cli/common/output_format.h"
 #include "cli/inspect/alternatives.h"
 #include "cli/inspect/plans.h"
+
+struct devices_state {
+    struct bw_numbers without; /* devids */
+    bool list;
+};
+
+static struct bw_error *store_without(void *target, const struct cmd_option *option,
+                                      const char *argument)
+{
+    struct devices_state *state = target;
+    uint64_t devid;
+    if (!cmd_parse_number(argument, 0, UINT64_MAX, &devid))
+        return cmd_bad_argument(option, argument, "the number of a device");
+    return bw_numbers_push(&state->without, devid);
+}
+
+static const struct cmd_option options[] = {
+    {0, "without", "DEVID",
+     "show which files stay readable if this device fails or is stale (can be repeated)",
+     .store = store_without},
+    {0, "list", NULL, "with --without: list the files that lose something",
+     CMD_FLAG(struct devices_state, list)},
+    {0},
+};
 
 /* `usage` is NULL if no device is missing. */
 static struct bw_error *write_device(struct cmd_format *format, const struct bw_usage *usage,
@@ -78,13 +107,196 @@ const struct cmd_format_plan cmd_devices_plan = {
     .list = list,
 };
 
-static int run(const struct cmd_common *common, void *state)
+/* Without some devices. */
+
+static void append_size(struct bw_buffer *text, const struct cmd_format_settings *settings,
+                        int width, uint64_t size)
 {
+    char number[BW_SIZE_ROOM + 1];
+    if (settings->raw)
+        snprintf(number, sizeof number, "%" PRIu64, size);
+    else
+        *bw_write_size(number, size, settings->si) = '\0';
+    bw_buffer_format(text, " %*s", settings->raw ? width + 8 : width, number);
+}
+
+static struct bw_error *print_loss(struct cmd_format *format, const void *record, uint64_t absent)
+{
+    const struct bw_devicelossinfo *row = record;
+    const struct bw_device_loss *loss = row->groups.context;
+    const struct cmd_format_settings *settings = &format->settings;
+    const int width = settings->raw ? 18 : 10;
+    struct bw_buffer *text = &format->text;
+    (void)absent;
+    bw_buffer_format(text, "%-14s %-8s %7s %*s %*s %*s %*s\n", "type", "profile", "chunks", width,
+                     "used", width, "readable", width, "exposed", width, "lost");
+    for (size_t i = 0; i < loss->group_count; i++) {
+        const struct bw_device_loss_group *group = &loss->groups[i];
+        if (!group->chunks)
+            continue;
+        bw_buffer_format(text, "%-14s %-8s %7" PRIu64, bw_chunk_type_name(group->type),
+                         group->profile, group->chunks);
+        append_size(text, settings, 10, group->used);
+        append_size(text, settings, 10, group->used - group->lost);
+        append_size(text, settings, 10, group->exposed);
+        append_size(text, settings, 10, group->lost);
+        bw_buffer_append_byte(text, '\n');
+    }
+    bw_buffer_append_byte(text, '\n');
+    if (row->exposed_chunks)
+        bw_buffer_format(text, "%" PRIu64 " of %" PRIu64 " chunk%s: no redundancy is left.\n",
+                         row->exposed_chunks, row->chunks, bw_plural(row->chunks));
+    if (row->lost_chunks)
+        bw_buffer_format(text, "%" PRIu64 " of %" PRIu64 " chunk%s: lost, completely or in part.\n",
+                         row->lost_chunks, row->chunks, bw_plural(row->chunks));
+    if (loss->nothing_readable)
+        bw_buffer_format(text,
+                         "The chunk tree or the root tree is lost, so a mount fails: "
+                         "%" PRIu64 " file%s.\n",
+                         row->files, bw_plural(row->files));
+    else if (!row->lost_chunks)
+        bw_buffer_format(text, "All files can be read.\n");
+    else
+        bw_buffer_format(text,
+                         "%" PRIu64 " of %" PRIu64 " file%s cannot be read completely, "
+                         "%" PRIu64 " of them not at all.\n",
+                         row->affected_files, row->files, bw_plural(row->files), row->lost_files);
+    if (loss->metadata_lost && !loss->nothing_readable)
+        bw_buffer_format(text, "Metadata are lost: a mount may fail, and more files are "
+                               "unreachable if their directories are lost.\n");
+    return NULL;
+}
+
+static struct bw_error *list_groups(void *context, struct bw_record_sink *sink)
+{
+    const struct bw_device_loss *loss = context;
+    for (size_t i = 0; i < loss->group_count; i++) {
+        const struct bw_device_loss_group *group = &loss->groups[i];
+        const struct bw_lossgroupinfo row = {
+            .chunk_type = bw_chunk_type_name(group->type),
+            .profile = group->profile,
+            .chunks = group->chunks,
+            .used = group->used,
+            .readable_bytes = group->used - group->lost,
+            .exposed_chunks = group->exposed_chunks,
+            .exposed_bytes = group->exposed,
+            .lost_chunks = group->lost_chunks,
+            .lost_bytes = group->lost,
+            .complete = group->complete,
+        };
+        if (group->chunks)
+            BW_TRY(sink->visit(sink, &row, sizeof row, 0));
+    }
+    return NULL;
+}
+
+static struct bw_error *write_loss(struct cmd_format *format, const struct bw_device_loss *loss)
+{
+    struct bw_devicelossinfo row = {
+        .recoverable = "all",
+        .metadata_lost = loss->metadata_lost,
+        .files = loss->files,
+        .affected_files = loss->affected_files,
+        .lost_files = loss->lost_files,
+        .groups = {list_groups, (void *)(uintptr_t)loss},
+    };
+    for (size_t i = 0; i < loss->group_count; i++) {
+        row.chunks += loss->groups[i].chunks;
+        row.exposed_chunks += loss->groups[i].exposed_chunks;
+        row.lost_chunks += loss->groups[i].lost_chunks;
+        row.lost_bytes += loss->groups[i].lost;
+    }
+    if (row.lost_chunks)
+        row.recoverable = loss->nothing_readable ? "nothing" : "partly";
+    return cmd_format_write(format, &row, sizeof row,
+                            row.lost_chunks ? 0 : BW_MEMBER(devicelossinfo, files));
+}
+
+static struct bw_error *write_lost_file(void *context, const struct bw_lost_file *file)
+{
+    const struct bw_lostfileinfo row = {
+        .recoverable = file->lost >= file->bytes ? "lost" : "partly",
+        .path = file->path,
+        .path_bytes = file->path,
+        .size = file->size,
+        .bad_bytes = file->lost,
+        .metadata_lost = file->metadata_lost,
+        .subvolume = bw_subvolume_id(file->subvolume),
+        .inode = file->inode,
+    };
+    return cmd_format_write(context, &row, sizeof row, 0);
+}
+
+/* One path a line. */
+static struct bw_error *print_lost_file(struct cmd_format *format, const void *record,
+                                        uint64_t absent)
+{
+    const struct bw_lostfileinfo *row = record;
+    (void)absent;
+    if (!row->path.data) {
+        bw_buffer_format(&format->text, "inode %" PRIu64 " of subvolume %" PRIu64, row->inode,
+                         row->subvolume);
+        bw_buffer_append_byte(&format->text, format->common->format.null ? '\0' : '\n');
+    } else if (format->common->format.null) {
+        bw_buffer_append(&format->text, row->path.data, row->path.length);
+        bw_buffer_append_byte(&format->text, '\0');
+    } else {
+        bw_escape_line(&format->text, row->path.data, row->path.length);
+        bw_buffer_append_byte(&format->text, '\n');
+    }
+    return NULL;
+}
+
+static struct bw_error *list_without(struct cmd_format *format, void *context)
+{
+    const struct devices_state *state = context;
+    const struct bw_device_loss_options how = {.struct_size = sizeof how,
+                                               .devids = state->without.items,
+                                               .count = state->without.count,
+                                               .visit = state->list ? write_lost_file : NULL,
+                                               .context = format};
+    struct bw_device_loss *loss;
+    cmd_progress_expect_trees(format->session.fs, true);
+    BW_TRY(bw_fs_device_loss(format->session.fs, &how, &loss));
+    struct bw_error *error = NULL;
+    if (!state->list)
+        error = write_loss(format, loss);
+    else if (loss->nothing_readable)
+        bw_fs_report(format->session.fs, BW_WARNING,
+                     bw_error_create(BW_ERROR_MISSING_DEVICE,
+                                     "the chunk tree or the root tree would be lost, so a mount "
+                                     "would fail"));
+    bw_device_loss_free(loss);
+    return error;
+}
+
+static const char *record_of(const void *context)
+{
+    const struct devices_state *state = context;
+    if (!state->without.count)
+        return cmd_devices.record;
+    return state->list ? "lostfileinfo" : "devicelossinfo";
+}
+
+static int run(const struct cmd_common *common, void *context)
+{
+    struct devices_state *state = context;
     struct cmd_format_plan plan = cmd_devices_plan;
-    (void)state;
+    int status;
+    if (state->list && !state->without.count)
+        return cmd_usage_error(&cmd_devices, "--list needs --without", NULL);
     if (common->input.alternatives)
         plan.columns = "devid,device_state,size,allocated,generation,uuid,device,alternative_paths";
-    return cmd_format_run(common, &plan);
+    if (state->without.count)
+        plan = (struct cmd_format_plan){.record = record_of(state),
+                                        .print = state->list ? print_lost_file : print_loss,
+                                        .has_units = !state->list,
+                                        .has_null = state->list,
+                                        .list = list_without,
+                                        .context = state};
+    status = cmd_format_run(common, &plan);
+    bw_numbers_free(&state->without);
+    return status;
 }
 
 const struct command cmd_devices = {
@@ -99,11 +311,22 @@ const struct command cmd_devices = {
         "image, with --alternatives all of its images. A device is stale if it missed transactions "
         "that other devices have, for\n"
         "example while it was disconnected. A message reports if chunks cannot be read\n"
-        "completely without the missing devices.\n",
+        "completely without the missing devices.\n\n"
+        "--without answers what the loss of a device would mean, in addition to the missing\n"
+        "ones: by type and profile of chunks, the bytes in use, how many of them can still be\n"
+        "read, how many of these have lost their redundancy (exposed), and how many are lost;\n"
+        "then the number of regular files that lose something, in all subvolumes and snapshots.\n"
+        "--list prints the paths of these files. A device that is stale counts as gone only\n"
+        "with --without. The exit status is 0 also if data would be lost.\n",
     .examples = "  btrfs-walk devices a.img b.img                      a table\n"
                 "  btrfs-walk devices -o devid,device --raw a.img      columns\n"
-                "  btrfs-walk devices --json a.img | jq .device_state  for programs\n",
-    .options = cmd_no_options,
+                "  btrfs-walk devices --json a.img | jq .device_state  for programs\n"
+                "  btrfs-walk devices --without 2 a.img b.img          if device 2 fails\n"
+                "  btrfs-walk devices --without 2 --list a.img b.img   the files it would cost\n",
+    .options = options,
     .record = "deviceinfo",
+    .sorts_rows = true,
+    .record_of = record_of,
     .run = run,
+    .state_size = sizeof(struct devices_state),
 };
