@@ -167,10 +167,10 @@ static struct bw_error *claim_by_data(struct bw_fs *fs)
 
 /* The steps. */
 
-static bool has_superblock(const struct bw_image_set *set)
+static bool has_superblock(const struct bw_fs *fs, const struct bw_image_set *set)
 {
     for (size_t i = 0; i < set->count; i++)
-        if (!set->images[i].bad)
+        if (!set->images[i].bad && bw_is_wanted(fs, &set->images[i].superblock))
             return true;
     return false;
 }
@@ -186,7 +186,7 @@ static struct bw_error *open_trees(struct bw_fs *fs, struct bw_image_set *set)
 {
     if (bw_images_are_streams(set))
         return open_streams(fs, set);
-    if (fs->scan && !has_superblock(set))
+    if ((fs->scan || fs->has_wanted_fsid) && !has_superblock(fs, set))
         BW_TRY(bw_rescue_superblocks(fs, set));
     BW_TRY(bw_wire_graph(fs, set));
     BW_TRY(read_chunks(fs));
@@ -263,6 +263,7 @@ static struct bw_error *open_outer(const struct bw_fs_options *options, struct i
     outer.graph = NULL;
     outer.state = (struct bw_generation_choice){0};
     outer.scan = false;
+    outer.fsid = NULL;
     BW_TRY(bw_fs_open(&outer, &inside->outer));
     if (asprintf(&inside->name, "%s > %s", bw_fs_image_path(inside->outer, 0),
                  options->inside[last]) < 0) {

@@ -155,6 +155,11 @@ struct bw_fs_options {
     /** Checksums other than CRC-32C do not name a flipped bit. For this time, in seconds, try all
      * bits of copies that are bad. 0: never. */
     unsigned search_seconds;
+    /** The fsid of the file system to open (BW_UUID_SIZE bytes); superblocks of other file systems
+     * are ignored. If it has no superblock left, as after a mkfs on the same device, it is rebuilt
+     * from its tree blocks, which are searched for on the whole devices. NULL: the file system of
+     * the superblocks. */
+    const uint8_t *fsid;
 };
 
 /** Whether the images are send streams, which are shown as a file system. */

@@ -93,6 +93,19 @@ void bw_disk_free(struct bw_disk *disk)
     free(disk);
 }
 
+static bool is_wanted(const struct bw_fs *fs, const struct bw_disk *disk, size_t index)
+{
+    return disk->contents[index].good && bw_is_wanted(fs, &disk->contents[index].superblock);
+}
+
+bool bw_disk_has_wanted(const struct bw_fs *fs, const struct bw_disk *disk)
+{
+    for (size_t i = 0; i < disk->table.count; i++)
+        if (is_wanted(fs, disk, i))
+            return true;
+    return false;
+}
+
 void bw_disk_identify(const struct bw_frame *frame, struct bw_disk *disk)
 {
     for (size_t i = 0; i < disk->table.count; i++) {
@@ -137,9 +150,10 @@ struct choice {
     bool is_made; /* the user selected it, by the partition or by an image that is not a disk */
 };
 
-/* Chooses the file system in the partition that the user has selected. */
-static struct bw_error *find_wanted(const struct bw_image_set *set, const char *wanted,
-                                    struct choice *choice)
+/* Chooses the file system in the partition that the user has selected. With --fsid, it may be one
+ * that was overwritten. */
+static struct bw_error *find_wanted(const struct bw_fs *fs, const struct bw_image_set *set,
+                                    const char *wanted, struct choice *choice)
 {
     struct bw_error *error = NULL;
     for (size_t i = 0; i < set->count; i++) {
@@ -155,7 +169,9 @@ static struct bw_error *find_wanted(const struct bw_image_set *set, const char *
         bw_error_free(error);
         const size_t index = (size_t)(found - disk->table.partitions);
         *choice = (struct choice){&disk->contents[index].superblock, disk, index, true};
-        if (disk->contents[index].good)
+        if (fs->has_wanted_fsid && !is_wanted(fs, disk, index))
+            choice->superblock = NULL;
+        if (disk->contents[index].good || fs->has_wanted_fsid)
             return NULL;
         bw_disk_identify(NULL, disk);
         return bw_error_create(
@@ -169,19 +185,21 @@ static struct bw_error *find_wanted(const struct bw_image_set *set, const char *
 
 /* Chooses the file system of an image that is not a disk; without any, all partitions must belong
  * to one. A file system that sprouted from a seed device includes it. */
-static struct bw_error *find_only(const struct bw_image_set *set, struct choice *choice)
+static struct bw_error *find_only(const struct bw_fs *fs, const struct bw_image_set *set,
+                                  struct choice *choice)
 {
     const struct bw_superblock *chosen = NULL;
     bool several = false;
     for (size_t i = 0; i < set->count && !chosen; i++)
-        if (!set->images[i].disk && !set->images[i].bad)
+        if (!set->images[i].disk && !set->images[i].bad &&
+            bw_is_wanted(fs, &set->images[i].superblock))
             chosen = &set->images[i].superblock;
     const bool is_given = chosen;
     for (size_t i = 0; i < set->count && !is_given; i++) {
         const struct bw_disk *disk = set->images[i].disk;
         for (size_t j = 0; disk && j < disk->table.count; j++) {
             const struct bw_superblock *superblock = &disk->contents[j].superblock;
-            if (!disk->contents[j].good)
+            if (!disk->contents[j].good || !bw_is_wanted(fs, superblock))
                 continue;
             if (!chosen || (bw_is_seed(chosen) && !bw_is_seed(superblock)))
                 chosen = superblock;
@@ -219,10 +237,14 @@ static const struct bw_partition_info *member_partition(const struct member *mem
 }
 
 /* Whether a partition must be read. If no partition has a valid superblock, every partition with a
- * btrfs is read. */
-static bool is_needed(const struct bw_disk *disk, size_t index, const struct bw_superblock *chosen)
+ * btrfs is read; with --fsid, only the selected partition. */
+static bool is_needed(const struct bw_fs *fs, const struct bw_disk *disk, size_t index,
+                      const struct choice *choice)
 {
     const struct bw_partition_content *content = &disk->contents[index];
+    const struct bw_superblock *chosen = choice->superblock;
+    if (fs->has_wanted_fsid && !chosen)
+        return disk == choice->disk && index == choice->index;
     if (!content->good || !chosen)
         return disk->table.partitions[index].btrfs && !chosen;
     return bw_same_file_system(&content->superblock, chosen) ||
@@ -267,7 +289,7 @@ static struct bw_error *find_members(const struct bw_fs *fs, const struct bw_ima
     for (size_t i = 0; i < set->count; i++) {
         const struct bw_disk *disk = set->images[i].disk;
         for (size_t j = 0; disk && j < disk->table.count; j++)
-            if (is_needed(disk, j, choice->superblock))
+            if (is_needed(fs, disk, j, choice))
                 BW_TRY(members_push(members, (struct member){i, disk, j, false}));
     }
     if (!choice->superblock || fs->alternatives)
@@ -355,9 +377,9 @@ struct bw_error *bw_disks_use(struct bw_fs *fs, struct bw_xlator *map, struct bw
     BW_SCOPED(members) struct members members = {.items = NULL};
     const size_t given = set->count;
     if (wanted)
-        BW_TRY(find_wanted(set, wanted, &choice));
+        BW_TRY(find_wanted(fs, set, wanted, &choice));
     else
-        BW_TRY(find_only(set, &choice));
+        BW_TRY(find_only(fs, set, &choice));
     BW_TRY(find_members(fs, set, &choice, &members));
     for (size_t i = 0; i < members.count; i++) {
         const struct member *member = &members.items[i];

@@ -28,6 +28,9 @@ struct bw_error *bw_disk_open(const struct bw_frame *frame, const struct bw_imag
 
 void bw_disk_free(struct bw_disk *disk);
 
+/** Whether a partition has a superblock of the file system of bw_fs_options.fsid. */
+bool bw_disk_has_wanted(const struct bw_fs *fs, const struct bw_disk *disk);
+
 /** Identifies the contents of the partitions without a btrfs. */
 void bw_disk_identify(const struct bw_frame *frame, struct bw_disk *disk);
 

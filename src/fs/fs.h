@@ -81,6 +81,8 @@ struct bw_fs {
     bool ignores_log;            /**< bw_fs_options.log */
     bool scan;                   /**< bw_fs_options.scan */
     bool alternatives;           /**< bw_fs_options.alternatives */
+    bool has_wanted_fsid;        /**< bw_fs_options.fsid is set, to `wanted_fsid` */
+    uint8_t wanted_fsid[BW_UUID_SIZE];
     void (*searched)(void *context, uint64_t done, uint64_t total); /**< copied from bw_fs_options
                                                                      */
     void *searched_context;

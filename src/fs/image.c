@@ -205,6 +205,14 @@ static bool is_unrestored(const struct bw_image *image, int best, const struct b
     return rejected ? rejected->code == BW_ERROR_NOT_BTRFS : !(candidate->flags & restored);
 }
 
+/* Why a superblock is not used if --fsid selects another file system. */
+static struct bw_error *other_file_system(const struct bw_superblock *superblock)
+{
+    char fsid[37];
+    bw_uuid_text(superblock->fsid, fsid);
+    return bw_error_create(BW_ERROR_NOT_BTRFS, "it belongs to the file system %s", fsid);
+}
+
 /* Selects the best copy for the image and returns its number; -1 if none is valid. */
 static int choose_among(struct bw_fs *fs, struct bw_image *image, struct copies *copies)
 {
@@ -216,6 +224,8 @@ static int choose_among(struct bw_fs *fs, struct bw_image *image, struct copies 
                                                       image->superblock.device.total_bytes))
             continue;
         copies->rejected[copy] = read_copy(fs, image, copy, copies->offsets[copy], &candidate);
+        if (!copies->rejected[copy] && !bw_is_wanted(fs, &candidate) && !bw_is_seed(&candidate))
+            copies->rejected[copy] = other_file_system(&candidate);
         if (is_unrestored(image, best, copies->rejected[copy], &candidate))
             bw_error_free(BW_TAKE(copies->rejected[copy]));
         else if (!copies->rejected[copy])
@@ -287,7 +297,7 @@ static void set_image_error(const struct bw_fs *fs, struct bw_image *image, stru
 {
     const struct bw_frame frame = bw_frame_above(NULL, fs->graph->probes);
     image->bad = join_rejected(copies, wanted);
-    if (!image->disk) {
+    if (!image->disk || image->partition) {
         name_foreign(fs, image);
         return;
     }
@@ -321,6 +331,9 @@ static struct bw_error *choose_copy(struct bw_fs *fs, struct bw_image *image, in
             error = bw_error_no_memory(); /* the copy may be good */
     if (!error && best != 0)
         error = look_for_disk(fs, image, false);
+    if (image->disk && !image->partition && fs->has_wanted_fsid &&
+        !bw_disk_has_wanted(fs, image->disk))
+        bw_disk_free(BW_TAKE(image->disk)); /* it may have been there before the partitions */
     if (error || (image->disk && image->disk->has_btrfs && !image->partition))
         free_rejected(&copies);
     else if (best >= 0)

@@ -89,6 +89,10 @@ void bw_images_refuse(struct bw_fs *fs);
 /** Whether two superblocks are of devices of the same file system. */
 bool bw_same_file_system(const struct bw_superblock *a, const struct bw_superblock *b);
 
+/** Whether the superblock belongs to the file system of bw_fs_options.fsid; true if none was given.
+ */
+bool bw_is_wanted(const struct bw_fs *fs, const struct bw_superblock *superblock);
+
 /** Whether the superblock is of a seed device. */
 bool bw_is_seed(const struct bw_superblock *superblock);
 

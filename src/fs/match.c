@@ -27,6 +27,12 @@ bool bw_same_file_system(const struct bw_superblock *a, const struct bw_superblo
     return same_uuid(a->fsid, b->fsid) || ((a->flags | b->flags) & changing);
 }
 
+bool bw_is_wanted(const struct bw_fs *fs, const struct bw_superblock *superblock)
+{
+    return !fs->has_wanted_fsid || same_uuid(superblock->fsid, fs->wanted_fsid) ||
+           same_uuid(superblock->metadata_uuid, fs->wanted_fsid);
+}
+
 bool bw_is_seed(const struct bw_superblock *superblock)
 {
     return superblock->flags & BW_SUPER_FLAG_SEEDING;
@@ -50,13 +56,15 @@ static bool may_sprout_from(const struct bw_superblock *candidate,
            (!bw_is_seed(candidate) || candidate->generation > chosen->generation);
 }
 
-/* Selects the first image, unless it is a seed and a later one may have sprouted from it. */
-static const struct bw_superblock *choose_superblock(const struct bw_image_set *set)
+/* Selects the first image of the wanted file system, unless it is a seed and a later one may have
+ * sprouted from it. */
+static const struct bw_superblock *choose_superblock(const struct bw_fs *fs,
+                                                     const struct bw_image_set *set)
 {
     const struct bw_superblock *chosen = NULL;
     for (size_t i = 0; i < set->count; i++) {
         const struct bw_superblock *candidate = &set->images[i].superblock;
-        if (set->images[i].bad)
+        if (set->images[i].bad || !bw_is_wanted(fs, candidate))
             continue;
         if (!chosen || may_sprout_from(candidate, chosen))
             chosen = candidate;
@@ -83,8 +91,8 @@ void bw_images_refuse(struct bw_fs *fs)
 
 static void set_role(struct bw_fs *fs, struct bw_image *image, const struct bw_superblock *chosen)
 {
-    image->is_unclaimed =
-        image->bad && fs->reopen && !image->disk && !image->has_failed && chosen->device_count > 1;
+    image->is_unclaimed = image->bad && fs->reopen && (!image->disk || image->partition) &&
+                          !image->has_failed && chosen->device_count > 1;
     if (image->is_unclaimed) {
         image->role = BW_IMAGE_UNUSED;
     } else if (image->bad && fs->alternatives && chosen->device_count == 1) {
@@ -256,6 +264,17 @@ static struct bw_error *nothing_usable(const struct bw_fs *fs, struct bw_image_s
             image = &set->images[i];
     if (image->has_failed)
         return bw_error_prefix(BW_TAKE(image->bad), "%s", image->name);
+    if (fs->has_wanted_fsid) {
+        char wanted[37];
+        bw_uuid_text(fs->wanted_fsid, wanted);
+        struct bw_error *none = bw_error_create(
+            BW_ERROR_NOT_BTRFS,
+            "%s: no superblock and no chunk of the file system %s was found; info --scan lists the "
+            "file systems whose blocks are there",
+            image->name, wanted);
+        bw_error_add_cause(none, BW_TAKE(image->bad));
+        return none;
+    }
     bool no_magic = image->bad->code == BW_ERROR_NOT_BTRFS;
     struct bw_error *error = bw_error_prefix(
         BW_TAKE(image->bad), no_magic ? "%s is not a btrfs file system" : "%s: no good superblock",
@@ -274,7 +293,7 @@ static struct bw_error *nothing_usable(const struct bw_fs *fs, struct bw_image_s
 
 struct bw_error *bw_images_match(struct bw_fs *fs, struct bw_image_set *set)
 {
-    const struct bw_superblock *chosen = choose_superblock(set);
+    const struct bw_superblock *chosen = choose_superblock(fs, set);
     if (!chosen)
         return nothing_usable(fs, set);
     for (size_t i = 0; i < set->count; i++)

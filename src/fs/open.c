@@ -6,6 +6,7 @@
  */
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/random.h>
 #include <time.h>
 #include <xxhash.h>
@@ -109,6 +110,10 @@ struct bw_error *bw_opening_run(const struct bw_fs_options *given, const struct 
     fs->ignores_log = options.log == BW_LOG_IGNORE;
     fs->scan = options.scan;
     fs->alternatives = options.alternatives;
+    if (options.fsid) {
+        fs->has_wanted_fsid = true;
+        memcpy(fs->wanted_fsid, options.fsid, BW_UUID_SIZE);
+    }
     fs->streams_as_is = options.streams_as_is;
     fs->searched = options.searched;
     fs->searched_context = options.searched_context;

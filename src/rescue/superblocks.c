@@ -73,13 +73,14 @@ static struct bw_error *try_block(struct bw_block_kinds *kinds, const uint8_t *b
     return NULL;
 }
 
-static struct bw_error *find_kinds(struct bw_block_kinds *kinds, const uint8_t *bytes,
-                                   uint32_t length, unsigned *tries)
+static struct bw_error *find_kinds(const struct bw_fs *fs, struct bw_block_kinds *kinds,
+                                   const uint8_t *bytes, uint32_t length, unsigned *tries)
 {
     for (uint32_t at = 0; at + BW_MIN_SECTORSIZE <= length && at < PIECE; at += BW_MIN_SECTORSIZE) {
         const struct bw_disk_header *header = (const void *)(bytes + at);
         if (kinds->count == BW_MOST_KINDS || *tries == MOST_TRIES || !is_likely(bytes + at) ||
-            is_known(kinds, header->fsid))
+            is_known(kinds, header->fsid) ||
+            (fs->has_wanted_fsid && memcmp(header->fsid, fs->wanted_fsid, BW_UUID_SIZE) != 0))
             continue;
         ++*tries;
         BW_TRY(try_block(kinds, bytes + at, length - at));
@@ -87,8 +88,9 @@ static struct bw_error *find_kinds(struct bw_block_kinds *kinds, const uint8_t *
     return NULL;
 }
 
-static struct bw_error *search_device(struct bw_xlator *device, struct bw_block_kinds *kinds,
-                                      uint8_t *buffer, unsigned *tries)
+static struct bw_error *search_device(const struct bw_fs *fs, struct bw_xlator *device,
+                                      struct bw_block_kinds *kinds, uint8_t *buffer,
+                                      unsigned *tries)
 {
     const uint64_t size = bw_xlator_size(device);
     const struct bw_frame frame = bw_frame_above(NULL, bw_xlator_probes(device));
@@ -104,14 +106,14 @@ static struct bw_error *search_device(struct bw_xlator *device, struct bw_block_
         bw_wind(&frame, device, &request, 1);
         BW_AUTO_ERROR struct bw_error *error = request.error;
         if (!error)
-            BW_TRY(find_kinds(kinds, buffer, request.length, tries));
+            BW_TRY(find_kinds(fs, kinds, buffer, request.length, tries));
     }
     return NULL;
 }
 
-/* Finds tree blocks of up to BW_MOST_KINDS file systems on the images. `kinds` must not be moved
- * afterwards. */
-static struct bw_error *block_kinds_find(const struct bw_image_set *set,
+/* Finds tree blocks of up to BW_MOST_KINDS file systems on the images, or of the wanted one.
+ * `kinds` must not be moved afterwards. */
+static struct bw_error *block_kinds_find(const struct bw_fs *fs, const struct bw_image_set *set,
                                          struct bw_block_kinds *kinds)
 {
     BW_AUTO_FREE uint8_t *buffer = aligned_alloc(BW_MIN_SECTORSIZE, WINDOW);
@@ -119,8 +121,8 @@ static struct bw_error *block_kinds_find(const struct bw_image_set *set,
     if (!buffer)
         return bw_error_no_memory();
     for (size_t i = 0; i < set->count; i++)
-        if (set->images[i].storage)
-            BW_TRY(search_device(set->images[i].storage, kinds, buffer, &tries));
+        if (set->images[i].storage && set->images[i].bad)
+            BW_TRY(search_device(fs, set->images[i].storage, kinds, buffer, &tries));
     return NULL;
 }
 
@@ -418,7 +420,7 @@ static struct bw_error *make_superblocks(const struct candidate *candidate)
         super.total_bytes += bw_xlator_size(candidate->set->images[i].storage);
     for (size_t i = 0; i < candidate->set->count; i++) {
         struct bw_image *image = &candidate->set->images[i];
-        if (!candidate->devids[i])
+        if (!candidate->devids[i] || !image->bad)
             continue;
         bw_error_free(BW_TAKE(image->bad));
         image->superblock = super;
@@ -441,7 +443,7 @@ struct bw_error *bw_rescue_superblocks(struct bw_fs *fs, struct bw_image_set *se
 {
     struct bw_block_kinds kinds = {.count = 0};
     struct candidate best = {.score = 0};
-    struct bw_error *error = block_kinds_find(set, &kinds);
+    struct bw_error *error = block_kinds_find(fs, set, &kinds);
     for (size_t i = 0; !error && i < kinds.count; i++) {
         struct candidate candidate = {.fs = fs, .set = set, .identity = kinds.kinds[i].identity};
         error = score_candidate(&candidate);

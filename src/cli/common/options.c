@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <uuid/uuid.h>
 
 #include "base/cleanup.h"
 #include "base/human.h"
@@ -225,6 +226,14 @@ static struct bw_error *store_correct_bits(void *target, const struct cmd_option
     return NULL;
 }
 
+static struct bw_error *store_fsid(void *target, const struct cmd_option *option, const char *text)
+{
+    struct cmd_common *common = target;
+    common->input.has_fsid = uuid_parse(text, common->input.fsid) == 0;
+    return common->input.has_fsid ? NULL
+                                  : cmd_bad_argument(option, text, "an fsid, as info prints it");
+}
+
 static struct bw_error *store_inside(void *target, const struct cmd_option *option,
                                      const char *path)
 {
@@ -307,6 +316,8 @@ const struct cmd_option cmd_image_options[] = {
     {0, "map", "FILE", "ddrescue map: unread ranges are lost (repeatable)", .store = store_map},
     {0, "scan", NULL, "search the disks for lost trees and newer roots",
      CMD_FLAG(struct cmd_common, input.scan)},
+    {0, "fsid", "UUID", "open this file system, even if another one overwrote it",
+     .store = store_fsid},
     CMD_GROUP(cmd_generation_options, struct cmd_common, input.state),
     {0, "graph", "FILE", "read through the graph in this volfile",
      CMD_TEXT(struct cmd_common, input.graph.file), .heading = "Layers"},

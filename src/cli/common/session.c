@@ -196,6 +196,7 @@ static struct bw_fs_options options_for(const struct cmd_common *common,
         .alternatives = common->input.alternatives,
         .correct_bits = common->input.correct_bits,
         .search_seconds = common->input.search_seconds,
+        .fsid = common->input.has_fsid ? common->input.fsid : NULL,
         .maps = common->input.maps,
         .map_count = common->input.map_count,
         .streams_as_is = common->input.streams_as_is,
@@ -328,6 +329,7 @@ struct bw_error *cmd_open_other(const struct cmd_common *common, struct cmd_comm
     own->input.image_count = common->input.other_count;
     own->input.partition = common->input.other_partition;
     own->input.is_other = true;
+    own->input.has_fsid = false;
     struct bw_fs_options options = {
         .struct_size = sizeof options,
         .paths = common->input.others,

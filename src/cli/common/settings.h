@@ -53,6 +53,8 @@ struct cmd_input {
     bool alternatives;                 /**< bw_fs_options.alternatives */
     bool correct_bits;                 /**< bw_fs_options.correct_bits */
     unsigned search_seconds;           /**< bw_fs_options.search_seconds */
+    bool has_fsid;                     /**< --fsid was given */
+    uint8_t fsid[BW_UUID_SIZE];        /**< bw_fs_options.fsid */
     const char **maps;                 /**< bw_fs_options.maps: room for one per argument */
     size_t map_count;
     struct bw_graph_options graph; /**< its edits are `edits` */

@@ -613,17 +613,19 @@ static int end_output(struct cmd_format *format, struct bw_error *error)
     return STATUS_OK;
 }
 
-/* If the file system cannot be opened, finds the newest superblock of all images. False if none is
- * readable. */
+/* If the file system cannot be opened, finds the newest superblock of it on all images. False if
+ * none is readable. */
 static bool find_superblock(struct info *info)
 {
+    const struct cmd_input *input = &info->common->input;
     bool found = false;
     for (size_t image = 0; image < bw_fs_image_count(info->fs); image++)
         for (unsigned copy = 0; copy < BW_SUPERBLOCK_NUMBERS; copy++) {
             struct bw_superblock_info super;
             BW_AUTO_ERROR struct bw_error *error =
                 bw_fs_read_superblock(info->fs, image, copy, &super);
-            if (error || (found && super.generation <= info->super.generation))
+            if (error || (found && super.generation <= info->super.generation) ||
+                (input->has_fsid && memcmp(input->fsid, super.fsid, BW_UUID_SIZE) != 0))
                 continue;
             info->super = super;
             found = true;

@@ -20,6 +20,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <uuid/uuid.h>
 
 #include "base/beneath.h"
 #include "base/cleanup.h"
@@ -177,6 +178,11 @@ static void add_input(struct words *words, const struct cmd_input *input,
         add_word(words, "--timeout=%ums", input->timeout);
     if (input->scan)
         add_word(words, "--scan");
+    if (input->has_fsid) {
+        char fsid[UUID_STR_LEN];
+        uuid_unparse_lower(input->fsid, fsid);
+        add_word(words, "--fsid=%s", fsid);
+    }
     if (input->alternatives)
         add_word(words, "--alternatives");
     if (input->correct_bits)

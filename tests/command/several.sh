@@ -1,0 +1,76 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Several file systems in one place: a disk that was formatted again.
+set -uo pipefail
+. "$(dirname "$0")/common.bash"
+"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" subvolumes || exit 1
+if ! have mkfs.btrfs; then skip btrfs-progs "disks that were formatted again"; finish; fi
+
+old=$WORK/old.img new=$WORK/new.img
+cp --sparse=always "$BUILD/fixtures/subvolumes/dev1.img" "$old"
+cp --sparse=always "$old" "$new"
+fsid=$(run_json info --json "$old" | sed -E 's/.*"fsid":"([^"]*)".*/\1/')
+"$PROGRAM" sum "$old" > "$WORK/files"
+mkfs.btrfs -q -f -K -L new "$new" > "$WORK/mkfs" 2>&1
+other=$(run_json info --json "$new" | sed -E 's/.*"fsid":"([^"]*)".*/\1/')
+
+# files DESCRIPTION STATUS OPTIONS...: exactly the files of the old file system must be read.
+files() {
+    expect "$1" "$2" '' sum "${@:3}"
+    holds "$1: the files" cmp "$WORK/files" "$WORK/out"
+}
+
+expect "the new file system" 0 - ls "$new"
+is "is empty" "$(cat "$WORK/out")" ''
+files "the old one, by its fsid" 1 --fsid "$fsid" "$new"
+expect "says where it comes from" 1 'no superblock: from tree blocks, it is device 1' \
+    info --fsid "$fsid" "$new"
+holds "and prints its fsid" out_has "^UUID: *$fsid"
+expect "the fsid of the superblock" 0 - sum --fsid "$fsid" "$old"
+holds "which needs no search" cmp "$WORK/files" "$WORK/out"
+expect "the new one, by its fsid" 0 - ls --fsid "$other" "$new"
+expect "an fsid that is nowhere" 2 "no chunk of the file system $other was found" \
+    ls --fsid "$other" "$old"
+expect "info does not print another superblock" 2 'no superblock and no chunk' \
+    info --fsid "$other" "$old"
+is "at all" "$(cat "$WORK/out")" ''
+expect "no fsid at all" 2 'invalid argument of --fsid: 12' ls --fsid 12 "$old"
+expect "rescue" 1 '' rescue --fsid "$fsid" "$new"
+holds "repeats the option" out_has "extract .*--fsid=$fsid"
+
+# word NUMBER: 32 bits, in the format of printf.
+word() { printf '\\x%02x' $(($1 & 255)) $(($1 >> 8 & 255)) $(($1 >> 16 & 255)) $(($1 >> 24)); }
+
+# table IMAGE START SECTORS: an MBR with a partition of Linux.
+table() {
+    printf "%b" "\\x00\\xfe\\xff\\xff\\x83\\xfe\\xff\\xff$(word "$2")$(word "$3")" |
+        dd of="$1" bs=1 seek=446 conv=notrunc status=none
+    printf '\x55\xaa' | dd of="$1" bs=1 seek=510 conv=notrunc status=none
+}
+
+# A disk: --partition selects where to search.
+disk=$WORK/disk.img
+truncate -s 132M "$disk"
+table "$disk" 2048 262144
+dd if="$new" of="$disk" bs=1M seek=1 conv=sparse,notrunc status=none
+files "in a partition" 1 --fsid "$fsid" --partition 1 "$disk"
+expect "the new one in it" 0 - ls --fsid "$other" "$disk"
+
+# The table was written over a btrfs on the whole disk.
+cp --sparse=always "$new" "$disk"
+table "$disk" 2048 200000
+dd if=/dev/zero of="$disk" bs=4096 seek=16 count=1 conv=notrunc status=none
+files "below a partition table" 1 --fsid "$fsid" "$disk"
+
+if have mkfs.ext4; then
+    cp --sparse=always "$old" "$WORK/ext4.img"
+    mkfs.ext4 -q -F -E nodiscard "$WORK/ext4.img" > "$WORK/mkfs" 2>&1
+    dd if=/dev/zero of="$WORK/ext4.img" bs=4096 seek=16384 count=1 conv=notrunc status=none
+    expect "an ext4 where a btrfs was" 2 'it is ext4' ls "$WORK/ext4.img"
+    expect "the btrfs below it" 1 '' sum --fsid "$fsid" "$WORK/ext4.img"
+    is "files that are wrong" "$(grep -vxFf "$WORK/files" "$WORK/out" | wc -l)" 0
+    holds "files below it" [ "$(wc -l < "$WORK/out")" -ge 100 ]
+else
+    skip mkfs.ext4 "an ext4 where a btrfs was"
+fi
+finish
