@@ -141,6 +141,55 @@ static uint64_t number_at(const uint8_t *bytes, unsigned width)
     return number;
 }
 
+/* Finds a field of an item: sets the block, the byte in it, and the value of the field. False if
+ * there is none, or too many have been searched. */
+static bool find_field(struct bw_check *check, const struct bw_tree *tree, const struct bw_key *key,
+                       uint32_t offset, unsigned width, struct bw_flip *place)
+{
+    struct bw_leaf_finder finder;
+    struct bw_item item;
+    if (atomic_fetch_add(&check->flip_searches, 1) >= MOST_SEARCHES)
+        return false;
+    bw_leaf_finder_init(&finder, &check->fs->reader, tree);
+    BW_AUTO_ERROR struct bw_error *error = bw_find_leaf(&finder, key);
+    bw_check_lacks_memory(check, error);
+    const int64_t slot = error || finder.lost ? -1 : bw_leaf_last_until(&finder, key);
+    const bool found = slot >= 0 && bw_leaf_is_packed(&finder.leaf) &&
+                       bw_leaf_item(&finder.leaf, (uint32_t)slot, &item) &&
+                       bw_key_compare(&item.key, key) == 0 && item.size >= width &&
+                       offset <= item.size - width;
+    if (found)
+        *place = (struct bw_flip){.block = finder.bytenr,
+                                  .byte = (uint32_t)(item.data - finder.leaf.block) + offset,
+                                  .value = number_at(item.data + offset, width)};
+    bw_leaf_finder_free(&finder);
+    return found;
+}
+
+void bw_flip_in_item(struct bw_check *check, const struct bw_tree *tree, const struct bw_key *key,
+                     uint32_t offset, unsigned width, uint64_t have, uint64_t want,
+                     struct bw_flip *flip)
+{
+    struct bw_flip place;
+    if (bw_flip_to(flip, 0, 0, width, have, want) &&
+        find_field(check, tree, key, offset, width, &place) && place.value == have)
+        bw_flip_to(flip, place.block, place.byte, width, have, want);
+    else
+        *flip = (struct bw_flip){0};
+}
+
+void bw_flip_bit_of_item(struct bw_check *check, const struct bw_tree *tree,
+                         const struct bw_key *key, uint32_t offset, unsigned bit,
+                         struct bw_flip *flip)
+{
+    *flip = (struct bw_flip){0};
+    if (!find_field(check, tree, key, offset, 1, flip))
+        return;
+    flip->found = true;
+    flip->bit = (uint8_t)bit;
+    flip->value ^= UINT64_C(1) << bit;
+}
+
 static void try_field(struct search *search, uint32_t byte, unsigned width)
 {
     for (unsigned bit = 0; bit < width * 8; bit++) {
@@ -189,17 +238,14 @@ static void try_slot(struct search *search, const struct bw_node *node, uint32_t
 }
 
 /* The first slot whose key or place is wrong. */
-static uint32_t first_bad_slot(const struct bw_node *node, uint32_t count,
-                               const struct bw_key *end_key)
+static uint32_t first_bad_slot(const struct bw_node *node, uint32_t count)
 {
-    const bool is_limited = end_key->objectid || end_key->type || end_key->offset;
     uint32_t end = node->nodesize - (uint32_t)sizeof(struct bw_disk_header);
     struct bw_key before = {0};
     for (uint32_t slot = 0; slot < count; slot++) {
         const struct bw_key key = node->level ? bw_node_key(node, slot) : bw_leaf_key(node, slot);
         struct bw_item item;
-        if ((slot && bw_key_compare(&before, &key) >= 0) ||
-            (is_limited && bw_key_compare(&key, end_key) >= 0))
+        if (slot && bw_key_compare(&before, &key) >= 0)
             return slot;
         before = key;
         if (node->level && bw_node_pointer_at(node, slot).bytenr % BW_MIN_SECTORSIZE)
@@ -241,7 +287,7 @@ static bool begin_search(struct search *search, struct bw_check *check,
         node.level ? sizeof(struct bw_disk_key_pointer) : sizeof(struct bw_disk_item);
     const size_t most = (search->nodesize - sizeof(struct bw_disk_header)) / entry;
     search->item_count = node.item_count > most ? 0 : node.item_count;
-    search->first_bad = first_bad_slot(&node, search->item_count, &pointer->expectation.end_key);
+    search->first_bad = first_bad_slot(&node, search->item_count);
     return true;
 }
 
@@ -296,6 +342,16 @@ static uint64_t generation_in_extent_tree(const struct search *search)
     return generation;
 }
 
+/* Whether the last key reaches into the range of the next block. */
+static bool is_beyond(const struct bw_node *node, const struct bw_key *end_key)
+{
+    if (!node->item_count || (!end_key->objectid && !end_key->type && !end_key->offset))
+        return false;
+    const uint32_t slot = node->item_count - 1;
+    const struct bw_key key = node->level ? bw_node_key(node, slot) : bw_leaf_key(node, slot);
+    return bw_key_compare(&key, end_key) >= 0;
+}
+
 /* Whether the field that would be corrected is known to be the wrong one of two: the other is in
  * the parent. */
 static bool is_parent_right(const struct search *search)
@@ -314,7 +370,11 @@ static bool is_parent_right(const struct search *search)
                bw_get64(header->owner) > BW_REMAP_TREE;
     if (flip->byte == offsetof(struct bw_disk_header, level))
         return expectation->has_first_key;
-    /* The first key is also in the parent. */
+    /* The first key is also in the parent, and the last one is limited by the parent's next key. */
+    const struct bw_node node = bw_node_view(search->block, search->nodesize);
+    if (search->first_bad == node.item_count && flip->byte > sizeof *header &&
+        is_beyond(&node, &expectation->end_key))
+        return false;
     return flip->byte < sizeof *header ||
            flip->byte >= sizeof *header + sizeof(struct bw_disk_key) || !expectation->has_first_key;
 }

@@ -18,6 +18,17 @@
 bool bw_flip_to(struct bw_flip *flip, uint64_t block, uint32_t byte, unsigned width, uint64_t have,
                 uint64_t want);
 
+/** The same for a field of an item: `width` bytes at `offset` of the item of a tree with this key.
+ * Does nothing if it has another value than `have`. */
+void bw_flip_in_item(struct bw_check *check, const struct bw_tree *tree, const struct bw_key *key,
+                     uint32_t offset, unsigned width, uint64_t have, uint64_t want,
+                     struct bw_flip *flip);
+
+/** The same if the bit itself is known: bit `bit` of the byte at `offset` of the item. */
+void bw_flip_bit_of_item(struct bw_check *check, const struct bw_tree *tree,
+                         const struct bw_key *key, uint32_t offset, unsigned bit,
+                         struct bw_flip *flip);
+
 /** The facts that the items of a block are compared with. */
 struct bw_item_rules bw_item_rules_of(const struct bw_check *check, uint64_t owner,
                                       uint64_t generation, bool in_log);

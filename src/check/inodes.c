@@ -20,7 +20,9 @@
 #include "base/vector.h"
 #include "btree/scan.h"
 #include "check/directories.h"
+#include "check/flipped.h"
 #include "check/inode_sums.h"
+#include "ondisk/bit_flip.h"
 #include "ondisk/checksum.h"
 #include "recovery/recovery.h"
 
@@ -49,6 +51,8 @@ struct name_record {
     uint8_t kind;       /**< enum record_kind */
     uint8_t type;       /**< of the file */
     bool is_subvolume;  /**< the entry leads to one: `inode` is its id */
+    uint16_t name_length;
+    uint16_t offset; /**< of the name in its item */
 };
 
 enum record_kind {
@@ -82,7 +86,8 @@ struct examination {
 
 enum {
     BUCKETS = 1 << 17,
-    MOST_RECORDS = 1 << 18, /* of 56 bytes, unless a single bucket has more */
+    MOST_NAMES = 1000,      /* of an inode that are compared with a name that is not complete */
+    MOST_RECORDS = 1 << 18, /* of 48 bytes, unless a single bucket has more */
 };
 
 /* The location of a finding about an inode of the tree, and an item of it. */
@@ -91,6 +96,16 @@ static struct bw_finding inode_location(const struct examination *examination, u
 {
     return BW_FINDING(BW_TOUCHES_INODE, .tree = examination->tree->tree.id, .key = key,
                       .inode = inode, .more_subvolumes = examination->more_subvolumes);
+}
+
+/* The flipped bit that explains why a member of an INODE_ITEM differs from what it should be. */
+static void find_flip_in_inode(const struct examination *examination, uint64_t inode,
+                               uint32_t offset, unsigned width, uint64_t have, uint64_t want,
+                               struct bw_flip *flip)
+{
+    const struct bw_key key = {inode, BW_INODE_ITEM, 0};
+    bw_flip_in_item(examination->check, &examination->tree->tree, &key, offset, width, have, want,
+                    flip);
 }
 
 /* Whether any key in a range, both ends included, is lost. */
@@ -146,6 +161,9 @@ static struct bw_error *add_lost_item(struct examination *examination, const str
  */
 
 #define NONE UINT64_MAX
+
+/* No extent of a file is longer. Preallocated ones are, with up to 256 MiB. */
+#define LONGEST_EXTENT (UINT64_C(1) << 30)
 
 static void begin_inode(struct examination *examination, uint64_t number)
 {
@@ -226,10 +244,17 @@ static void check_directory(struct examination *examination, const struct bw_fin
 {
     const struct present_inode *present = &examination->present;
     if (present->inode.size != present->item_names * 2 &&
-        present->inode.size != present->index_names * 2)
-        bw_check_find(examination->check, BW_CODE_directory_size, location,
-                      "directory size wrong, want %" PRIu64 " have %" PRIu64,
-                      present->item_names + present->index_names, present->inode.size);
+        present->inode.size != present->index_names * 2) {
+        const uint64_t want = present->item_names + present->index_names;
+        struct bw_finding finding = *location;
+        if (present->item_names == present->index_names)
+            find_flip_in_inode(examination, present->number,
+                               offsetof(struct bw_disk_inode_item, size), 8, present->inode.size,
+                               want, &finding.flip);
+        bw_check_find(examination->check, BW_CODE_directory_size, &finding,
+                      "directory size wrong, want %" PRIu64 " have %" PRIu64, want,
+                      present->inode.size);
+    }
     if (present->number == BW_SUBVOLUME_ROOT_INODE && !present->has_top_reference)
         bw_check_find(examination->check, BW_CODE_inode_ref_missing, location,
                       "the top directory has no reference to itself");
@@ -259,27 +284,84 @@ static bool has_wrong_bytes(const struct present_inode *present)
                                      : present->bytes > present->inode.bytes;
 }
 
+/* Whether a wrong byte count is the fault of the inode, and not of an extent whose length is wrong:
+ * the extents cover the file exactly, or no length of an extent makes such a difference. */
+static bool are_extents_right(const struct examination *examination)
+{
+    const struct present_inode *present = &examination->present;
+    const uint64_t mask = examination->check->fs->superblock.sectorsize - 1;
+    const uint64_t have = present->inode.bytes, want = present->bytes;
+    const uint64_t covered = (present->inode.size + mask) & ~mask;
+    if (!present->overlaps && present->gap == NONE && present->end == covered &&
+        (!(want & mask) || want == present->inode.size))
+        return true;
+    if (!(want & mask) && (have ^ want) <= mask)
+        return true;
+    return have > want && have - want > LONGEST_EXTENT;
+}
+
+/* The flipped bit in the size of a file that ends before it. Without it, the file ends with its
+ * last extent. */
+static void find_flip_in_size(struct examination *examination, struct bw_flip *flip)
+{
+    const struct present_inode *present = &examination->present;
+    const uint64_t mask = examination->check->fs->superblock.sectorsize - 1;
+    uint64_t want = 0;
+    unsigned found = 0;
+    for (unsigned bit = 0; bit < 63; bit++) {
+        const uint64_t size = present->inode.size ^ UINT64_C(1) << bit;
+        if (present->gap != NONE || ((size + mask) & ~mask) != present->end)
+            continue;
+        want = size;
+        found++;
+    }
+    if (found == 1)
+        find_flip_in_inode(examination, present->number, offsetof(struct bw_disk_inode_item, size),
+                           8, present->inode.size, want, flip);
+}
+
 static void check_file(struct examination *examination, const struct bw_finding *location)
 {
     const struct present_inode *present = &examination->present;
     const uint64_t size = bw_covered_size(examination->check->fs, &present->inode);
     const uint64_t gap = present->gap < present->end ? present->gap : present->end;
-    if (has_wrong_bytes(present))
-        bw_check_find(examination->check, BW_CODE_file_bytes, location,
+    const uint32_t size_offset = offsetof(struct bw_disk_inode_item, size);
+    const uint32_t bytes_offset = offsetof(struct bw_disk_inode_item, bytes);
+    if (has_wrong_bytes(present)) {
+        struct bw_finding finding = *location;
+        if (are_extents_right(examination))
+            find_flip_in_inode(examination, present->number, bytes_offset, 8, present->inode.bytes,
+                               present->bytes, &finding.flip);
+        bw_check_find(examination->check, BW_CODE_file_bytes, &finding,
                       "bytes wrong, want %" PRIu64 " have %" PRIu64, present->bytes,
                       present->inode.bytes);
-    if (bw_has_wrong_target(&present->inode))
-        bw_check_find(examination->check, BW_CODE_link_size, location,
+    }
+    if (bw_has_wrong_target(&present->inode)) {
+        struct bw_finding finding = *location;
+        if (present->bytes == present->inode.bytes)
+            find_flip_in_inode(examination, present->number, size_offset, 8, present->inode.size,
+                               present->bytes, &finding.flip);
+        bw_check_find(examination->check, BW_CODE_link_size, &finding,
                       "size of a symbolic link wrong, want %" PRIu64 " have %" PRIu64,
                       present->bytes, present->inode.size);
-    if (present->stored > bw_most_stored(&present->inode))
-        bw_check_find(examination->check, BW_CODE_file_size, location,
+    }
+    if (present->stored > bw_most_stored(&present->inode)) {
+        struct bw_finding finding = *location;
+        if (present->stored == present->inode.bytes)
+            find_flip_in_inode(examination, present->number, size_offset, 8, present->inode.size,
+                               present->stored, &finding.flip);
+        bw_check_find(examination->check, BW_CODE_file_size, &finding,
                       "size %" PRIu64 ", but %" PRIu64 " byte%s stored", present->inode.size,
                       present->stored, present->stored == 1 ? " is" : "s are");
+    }
     check_target(examination, location);
-    if (gap < size && bw_file_type_of_mode(present->inode.mode) == BW_FILE_REGULAR)
-        bw_check_find(examination->check, BW_CODE_file_gap, location,
+    if (gap < size && bw_file_type_of_mode(present->inode.mode) == BW_FILE_REGULAR) {
+        struct bw_finding finding = *location;
+        if (present->bytes == present->inode.bytes)
+            find_flip_in_size(examination, &finding.flip);
+        bw_check_find(examination->check, BW_CODE_file_gap, &finding,
                       "no extent at %" PRIu64 " of %" PRIu64 " bytes", gap, size);
+    }
 }
 
 static void check_present(struct examination *examination)
@@ -346,8 +428,9 @@ struct inode {
     uint64_t number;
     const struct name_record *item; /* NULL: no such item */
     bool has_items, is_orphan, is_subvolume;
-    uint64_t names;    /* names found in any item */
-    uint64_t complete; /* that all agree on */
+    uint64_t names;      /* names found in any item */
+    uint64_t complete;   /* that all agree on */
+    struct bw_flip flip; /* that explains what is missing of the last name */
 };
 
 /* Entering items. */
@@ -384,7 +467,9 @@ static struct bw_error *enter_references(struct examination *examination,
             .name = bw_fact_name(secrets, ref.parent, ref.name, ref.name_length) | 1,
             .value = ref.index,
             .name_hash = bw_name_hash(ref.name, ref.name_length),
-            .kind = RECORD_REFERENCE};
+            .kind = RECORD_REFERENCE,
+            .name_length = (uint16_t)ref.name_length,
+            .offset = (uint16_t)(ref.name - item->data)};
         if (!bw_is_top_reference(record.inode, &ref))
             BW_TRY(enter_record(examination, &record,
                                 -bw_fact_reference(secrets, record.name, ref.index, record.inode)));
@@ -407,7 +492,9 @@ static struct bw_error *enter_entries(struct examination *examination, const str
             .name_hash = bw_name_hash(entry.name, entry.name_length),
             .kind = is_index ? RECORD_INDEX : RECORD_ITEM,
             .type = entry.type,
-            .is_subvolume = !bw_is_inode_entry(&entry)};
+            .is_subvolume = !bw_is_inode_entry(&entry),
+            .name_length = (uint16_t)entry.name_length,
+            .offset = (uint16_t)(entry.name - item->data)};
         uint64_t fact = bw_fact_entry(secrets, record.name, &entry);
         fact = is_index ? -fact : fact;
         if (is_index && !record.is_subvolume)
@@ -484,110 +571,11 @@ static struct bw_finding name_location(const struct examination *examination,
     return location;
 }
 
-static void check_entries(struct examination *examination, const struct name *name)
-{
-    const bool no_item = !name->item && !item_lost(examination, name);
-    const bool no_index = !name->index && !index_lost(examination, name);
-    const struct bw_finding location =
-        name_location(examination, name, no_item ? item_key(name) : index_key(name));
-    if (no_item || no_index)
-        bw_check_find(examination->check, BW_CODE_entry_missing, &location,
-                      "a name in directory %" PRIu64 " has no %s", name->any->directory,
-                      no_item && no_index ? "DIR_ITEM and no DIR_INDEX"
-                      : no_item           ? "DIR_ITEM"
-                                          : "DIR_INDEX");
-    if (name->indexes > 1 && name->items < 2) /* the pass `trees` finds two in a DIR_ITEM */
-        bw_check_find(examination->check, BW_CODE_entry_duplicate, &location,
-                      "a name is in directory %" PRIu64 " more than once", name->any->directory);
-}
-
-static void check_entry_type(struct examination *examination, const struct inode *inode,
-                             const struct name *name)
-{
-    const struct name_record *wrong = name->index ? name->index : name->item;
-    const uint8_t want = inode->item ? inode->item->type : name->item ? name->item->type : 0;
-    if (name->item && name->item->type != want)
-        wrong = name->item;
-    if (!wrong || (wrong->type == want && (!name->item || name->item->type == want)) ||
-        (!inode->item && (!name->item || !name->index)))
-        return;
-    const struct bw_finding location =
-        name_location(examination, name, wrong == name->item ? item_key(name) : index_key(name));
-    bw_check_find(examination->check, BW_CODE_entry_type, &location,
-                  "type of a directory entry wrong, want %s have %s", bw_file_type_name(want),
-                  bw_file_type_name(wrong->type));
-}
-
-static void check_reference(struct examination *examination, const struct inode *inode,
-                            const struct name *name)
-{
-    const struct bw_finding location = name_location(
-        examination, name, (struct bw_key){inode->number, BW_INODE_REF, name->any->directory});
-    if (name->references > 1)
-        bw_check_find(examination->check, BW_CODE_inode_ref_duplicate, &location,
-                      "a name in directory %" PRIu64 " has more than one INODE_REF",
-                      name->any->directory);
-    if (!name->reference && inode->item && !references_lost(examination, inode->number))
-        bw_check_find(examination->check, BW_CODE_inode_ref_missing, &location,
-                      "a name in directory %" PRIu64 " has no INODE_REF", name->any->directory);
-    else if (name->references == 1 && name->indexes == 1 &&
-             name->reference->value != name->index->value)
-        bw_check_find(examination->check, BW_CODE_entry_index, &location,
-                      "index of a name in directory %" PRIu64 " wrong, want %" PRIu64
-                      " have %" PRIu64,
-                      name->any->directory, name->index->value, name->reference->value);
-}
-
-static void check_name(struct examination *examination, struct inode *inode,
-                       const struct name *name)
-{
-    inode->names++;
-    inode->complete += name->item && name->index && (name->reference || inode->is_subvolume);
-    check_entries(examination, name);
-    if (inode->is_subvolume && (!name->item || !name->index))
-        return;
-    check_entry_type(examination, inode, name);
-    if (!inode->is_subvolume)
-        check_reference(examination, inode, name);
-}
-
-static void check_links(struct examination *examination, const struct inode *inode)
-{
-    const struct bw_key key = {inode->number, BW_INODE_ITEM, 0};
-    const struct bw_key orphan = {BW_ORPHAN, BW_ORPHAN_ITEM, inode->number};
-    const struct bw_finding location = inode_location(examination, inode->number, key);
-    if (!inode->item) {
-        if (inode->names && !inode->has_items && !is_lost(examination, key, key))
-            bw_check_find(examination->check, BW_CODE_inode_missing, &location,
-                          "it has names, but no INODE_ITEM");
-        return;
-    }
-    const uint64_t links = inode->item->value,
-                   want = inode->names + (inode->number == BW_SUBVOLUME_ROOT_INODE),
-                   least = want - inode->names + inode->complete;
-    if ((links < least || links > want) && !references_lost(examination, inode->number))
-        bw_check_find(examination->check, BW_CODE_link_count, &location,
-                      "link count wrong, want %" PRIu64 " have %" PRIu64, want, links);
-    else if (!links && !inode->is_orphan && !is_lost(examination, orphan, orphan))
-        bw_check_find(examination->check, BW_CODE_orphan_missing, &location,
-                      "it has no links and no ORPHAN_ITEM");
-}
-
-static bool has_orphan_item(const struct examination *examination, uint64_t inode)
-{
-    const uint64_t *orphans = examination->orphans.items;
-    const size_t i = BW_FIRST_INDEX(k, examination->orphans.count, orphans[k] >= inode);
-    return i < examination->orphans.count && orphans[i] == inode;
-}
-
-/* Whether a name is a DIR_INDEX that was left when a directory and the inode were both unlinked.
- * The next mount deletes both, with all their items. */
-static bool is_being_deleted(const struct examination *examination, const struct inode *inode,
-                             const struct name *name)
-{
-    return !name->item && !name->reference && inode->is_orphan && inode->item &&
-           !inode->item->value && has_orphan_item(examination, name->any->directory);
-}
+/*
+ * A name that some of its items lack. If one item has a flipped bit, its record stands elsewhere:
+ * with another name of the same inode, whose hash then names the bit, or with the same name of an
+ * inode whose number differs in one bit.
+ */
 
 /* The records of one name, which follow each other. */
 static struct name name_of(const struct name_record *records, size_t count)
@@ -614,6 +602,261 @@ static bool is_same_name(const struct name_record *a, const struct name_record *
     return a->directory == b->directory && a->name == b->name;
 }
 
+static int by_name(const void *first, const void *second)
+{
+    const struct name_record *a = first, *b = second;
+    const uint64_t left[] = {a->is_subvolume, a->inode, a->name != 0,
+                             a->directory,    a->name,  a->value};
+    const uint64_t right[] = {b->is_subvolume, b->inode, b->name != 0,
+                              b->directory,    b->name,  b->value};
+    return BW_COMPARE_ALL(left, right);
+}
+
+static const struct name_record *only_record(const struct name *name)
+{
+    const unsigned count = name->items + name->indexes + name->references;
+    return count == 1 ? name->any : NULL;
+}
+
+/* Whether the only record of one name is what the other name lacks. */
+static bool completes(const struct name *name, const struct name_record *record)
+{
+    switch (record->kind) {
+    case RECORD_ITEM:
+        return !name->items && name->indexes == 1 && name->references == 1;
+    case RECORD_INDEX:
+        return name->items == 1 && !name->indexes && name->references == 1 &&
+               record->value == name->reference->value;
+    case RECORD_REFERENCE:
+        return name->items == 1 && name->indexes == 1 && !name->references &&
+               record->value == name->index->value;
+    default:
+        return false;
+    }
+}
+
+/* The item with the only record of a name, which should have the other name of the same inode. */
+static void find_flip_in_name(const struct examination *examination,
+                              const struct name_record *record, const struct name_record *other,
+                              struct bw_flip *flip)
+{
+    const uint32_t difference = record->name_hash ^ other->name_hash;
+    struct bw_key key = {record->directory, BW_DIR_INDEX, record->value};
+    struct bw_bit_flip place;
+    if (record->kind == RECORD_REFERENCE)
+        key = (struct bw_key){record->inode, BW_INODE_REF, record->directory};
+    if (record->kind != RECORD_ITEM && record->name_length == other->name_length && difference &&
+        bw_crc32c_find_flip(difference, record->name_length, &place) && !place.in_checksum)
+        bw_flip_bit_of_item(examination->check, &examination->tree->tree, &key,
+                            record->offset + place.byte, place.bit, flip);
+}
+
+/* The entry with the only record of a name, which should lead to the other inode. */
+static void find_flip_in_location(const struct examination *examination,
+                                  const struct name_record *record, const struct name_record *other,
+                                  struct bw_flip *flip)
+{
+    struct bw_key key = {record->directory, BW_DIR_INDEX, record->value};
+    if (record->kind == RECORD_ITEM)
+        key = (struct bw_key){record->directory, BW_DIR_ITEM, record->name_hash};
+    if (record->kind != RECORD_REFERENCE)
+        bw_flip_in_item(examination->check, &examination->tree->tree, &key,
+                        record->offset - (uint32_t)sizeof(struct bw_disk_dir_item), 8,
+                        record->inode, other->inode, flip);
+}
+
+static void find_flip_between(const struct examination *examination, const struct name *name,
+                              const struct name *other, struct bw_flip *flip)
+{
+    const struct name_record *wrong = NULL, *right = NULL;
+    if (only_record(other) && completes(name, other->any)) {
+        wrong = other->any;
+        right = name->any;
+    } else if (only_record(name) && completes(other, name->any)) {
+        wrong = name->any;
+        right = other->any;
+    }
+    if (wrong && wrong->inode == right->inode)
+        find_flip_in_name(examination, wrong, right, flip);
+    else if (wrong)
+        find_flip_in_location(examination, wrong, right, flip);
+}
+
+/* The end of the records of the name that begin at a record. */
+static size_t end_of_name(const struct name_records *records, size_t begin)
+{
+    const struct name_record *first = &records->items[begin];
+    size_t end = begin + 1;
+    while (end < records->count && records->items[end].inode == first->inode &&
+           records->items[end].is_subvolume == first->is_subvolume &&
+           is_same_name(first, &records->items[end]))
+        end++;
+    return end;
+}
+
+/* The flipped bit that explains why a name lacks items, or why its only item stands alone. */
+static void find_flip_of_name(const struct examination *examination, const struct name *name,
+                              struct bw_flip *flip)
+{
+    const struct name_records *records = &examination->records;
+    struct name_record wanted = *name->any;
+    wanted.value = 0;
+
+    /* Other names of the inode in the same directory. */
+    size_t i =
+        BW_FIRST_INDEX(k, records->count,
+                       records->items[k].is_subvolume > wanted.is_subvolume ||
+                           (records->items[k].is_subvolume == wanted.is_subvolume &&
+                            (records->items[k].inode > wanted.inode ||
+                             (records->items[k].inode == wanted.inode && records->items[k].name &&
+                              records->items[k].directory >= wanted.directory))));
+    for (size_t end, tries = 0; !flip->found && i < records->count && tries < MOST_NAMES;
+         i = end, tries++) {
+        const struct name_record *first = &records->items[i];
+        if (first->inode != wanted.inode || first->is_subvolume != wanted.is_subvolume ||
+            first->directory != wanted.directory)
+            break;
+        end = end_of_name(records, i);
+        const struct name other = name_of(first, end - i);
+        if (!is_same_name(first, name->any))
+            find_flip_between(examination, name, &other, flip);
+    }
+
+    /* The same name of an inode whose number differs in one bit. */
+    for (unsigned bit = 0; !flip->found && !wanted.is_subvolume && bit < 64; bit++) {
+        wanted.inode = name->any->inode ^ UINT64_C(1) << bit;
+        i = BW_FIRST_INDEX(k, records->count, by_name(&records->items[k], &wanted) >= 0);
+        const struct name_record *first = &records->items[i];
+        if (i == records->count || first->inode != wanted.inode || first->is_subvolume ||
+            !is_same_name(first, &wanted))
+            continue;
+        const struct name other = name_of(first, end_of_name(records, i) - i);
+        find_flip_between(examination, name, &other, flip);
+    }
+}
+
+static void check_entries(struct examination *examination, const struct name *name,
+                          const struct bw_flip *flip)
+{
+    const bool no_item = !name->item && !item_lost(examination, name);
+    const bool no_index = !name->index && !index_lost(examination, name);
+    struct bw_finding location =
+        name_location(examination, name, no_item ? item_key(name) : index_key(name));
+    location.flip = *flip;
+    if (no_item || no_index)
+        bw_check_find(examination->check, BW_CODE_entry_missing, &location,
+                      "a name in directory %" PRIu64 " has no %s", name->any->directory,
+                      no_item && no_index ? "DIR_ITEM and no DIR_INDEX"
+                      : no_item           ? "DIR_ITEM"
+                                          : "DIR_INDEX");
+    location.flip.found = false;
+    if (name->indexes > 1 && name->items < 2) /* the pass `trees` finds two in a DIR_ITEM */
+        bw_check_find(examination->check, BW_CODE_entry_duplicate, &location,
+                      "a name is in directory %" PRIu64 " more than once", name->any->directory);
+}
+
+static void check_entry_type(struct examination *examination, const struct inode *inode,
+                             const struct name *name)
+{
+    const struct name_record *wrong = name->index ? name->index : name->item;
+    const uint8_t want = inode->item ? inode->item->type : name->item ? name->item->type : 0;
+    if (name->item && name->item->type != want)
+        wrong = name->item;
+    if (!wrong || (wrong->type == want && (!name->item || name->item->type == want)) ||
+        (!inode->item && (!name->item || !name->index)))
+        return;
+    const struct bw_finding location =
+        name_location(examination, name, wrong == name->item ? item_key(name) : index_key(name));
+    bw_check_find(examination->check, BW_CODE_entry_type, &location,
+                  "type of a directory entry wrong, want %s have %s", bw_file_type_name(want),
+                  bw_file_type_name(wrong->type));
+}
+
+static void check_reference(struct examination *examination, const struct inode *inode,
+                            const struct name *name, const struct bw_flip *flip)
+{
+    struct bw_finding location = name_location(
+        examination, name, (struct bw_key){inode->number, BW_INODE_REF, name->any->directory});
+    if (name->references > 1)
+        bw_check_find(examination->check, BW_CODE_inode_ref_duplicate, &location,
+                      "a name in directory %" PRIu64 " has more than one INODE_REF",
+                      name->any->directory);
+    if (!name->reference)
+        location.flip = *flip;
+    if (!name->reference && inode->item && !references_lost(examination, inode->number))
+        bw_check_find(examination->check, BW_CODE_inode_ref_missing, &location,
+                      "a name in directory %" PRIu64 " has no INODE_REF", name->any->directory);
+    else if (name->references == 1 && name->indexes == 1 &&
+             name->reference->value != name->index->value)
+        bw_check_find(examination->check, BW_CODE_entry_index, &location,
+                      "index of a name in directory %" PRIu64 " wrong, want %" PRIu64
+                      " have %" PRIu64,
+                      name->any->directory, name->index->value, name->reference->value);
+}
+
+static void check_name(struct examination *examination, struct inode *inode,
+                       const struct name *name)
+{
+    struct bw_flip flip = {0};
+    if (!name->item || !name->index || (!name->reference && !inode->is_subvolume))
+        find_flip_of_name(examination, name, &flip);
+    inode->flip = flip;
+    inode->names++;
+    inode->complete += name->item && name->index && (name->reference || inode->is_subvolume);
+    check_entries(examination, name, &flip);
+    if (inode->is_subvolume && (!name->item || !name->index))
+        return;
+    check_entry_type(examination, inode, name);
+    if (!inode->is_subvolume)
+        check_reference(examination, inode, name, &flip);
+}
+
+static void check_links(struct examination *examination, const struct inode *inode)
+{
+    const struct bw_key key = {inode->number, BW_INODE_ITEM, 0};
+    const struct bw_key orphan = {BW_ORPHAN, BW_ORPHAN_ITEM, inode->number};
+    const struct bw_finding location = inode_location(examination, inode->number, key);
+    if (!inode->item) {
+        struct bw_finding finding = location;
+        if (inode->names == 1)
+            finding.flip = inode->flip;
+        if (inode->names && !inode->has_items && !is_lost(examination, key, key))
+            bw_check_find(examination->check, BW_CODE_inode_missing, &finding,
+                          "it has names, but no INODE_ITEM");
+        return;
+    }
+    const uint64_t links = inode->item->value,
+                   want = inode->names + (inode->number == BW_SUBVOLUME_ROOT_INODE),
+                   least = want - inode->names + inode->complete;
+    if ((links < least || links > want) && !references_lost(examination, inode->number)) {
+        struct bw_finding finding = location;
+        if (least == want)
+            find_flip_in_inode(examination, inode->number,
+                               offsetof(struct bw_disk_inode_item, link_count), 4, links, want,
+                               &finding.flip);
+        bw_check_find(examination->check, BW_CODE_link_count, &finding,
+                      "link count wrong, want %" PRIu64 " have %" PRIu64, want, links);
+    } else if (!links && !inode->is_orphan && !is_lost(examination, orphan, orphan))
+        bw_check_find(examination->check, BW_CODE_orphan_missing, &location,
+                      "it has no links and no ORPHAN_ITEM");
+}
+
+static bool has_orphan_item(const struct examination *examination, uint64_t inode)
+{
+    const uint64_t *orphans = examination->orphans.items;
+    const size_t i = BW_FIRST_INDEX(k, examination->orphans.count, orphans[k] >= inode);
+    return i < examination->orphans.count && orphans[i] == inode;
+}
+
+/* Whether a name is a DIR_INDEX that was left when a directory and the inode were both unlinked.
+ * The next mount deletes both, with all their items. */
+static bool is_being_deleted(const struct examination *examination, const struct inode *inode,
+                             const struct name *name)
+{
+    return !name->item && !name->reference && inode->is_orphan && inode->item &&
+           !inode->item->value && has_orphan_item(examination, name->any->directory);
+}
+
 /* The records of one inode: first those about itself. */
 static void check_records(struct examination *examination, const struct name_record *records,
                           size_t count)
@@ -637,16 +880,6 @@ static void check_records(struct examination *examination, const struct name_rec
     }
     if (!inode.is_subvolume)
         check_links(examination, &inode);
-}
-
-static int by_name(const void *first, const void *second)
-{
-    const struct name_record *a = first, *b = second;
-    const uint64_t left[] = {a->is_subvolume, a->inode, a->name != 0,
-                             a->directory,    a->name,  a->value};
-    const uint64_t right[] = {b->is_subvolume, b->inode, b->name != 0,
-                              b->directory,    b->name,  b->value};
-    return BW_COMPARE_ALL(left, right);
 }
 
 /* Reports the faults in the collected facts. */

@@ -55,6 +55,20 @@ names block-foreign 0 $leaf 100 1
 # A name and its hash.
 names name-hash 121 $leaf $((data + 30)) 1
 
+# Numbers that other items add up to: links, bytes, the size of a directory.
+inode=$((101 + 12524)) # (262 INODE_ITEM 0)
+names link-count 1 $leaf $((inode + 40)) 3
+names file-bytes 17 $leaf $((inode + 24)) 5
+names file-size 17 $leaf $((inode + 16)) 4
+names directory-size 140 $leaf $((101 + 16123 + 16)) 6
+
+# The inode and the name in one of the three items of a name.
+index=$((101 + 15285)) # (256 DIR_INDEX 13), "youngest"
+names inode-missing 402 $leaf $data 6
+names inode-missing 402 $leaf $((index + 1)) 2
+names entry-missing 110 $leaf $((index + 30 + 3)) 2
+names inode-ref-missing 49 $leaf $((101 + 12508 + 10 + 1)) 3
+
 # Two flipped bits are not one, and a healthy image has none.
 flipped $leaf 80 3
 holds "a second bit" flip $leaf 80 5
