@@ -188,6 +188,8 @@ static struct bw_error *open_trees(struct bw_fs *fs, struct bw_image_set *set)
         return open_streams(fs, set);
     if ((fs->scan || fs->has_wanted_fsid) && !has_superblock(fs, set))
         BW_TRY(bw_rescue_superblocks(fs, set));
+    else if (fs->scan && !fs->has_wanted_fsid && !fs->choice.generation && !fs->choice.tree_root)
+        BW_TRY(bw_rescue_report_others(fs, set));
     BW_TRY(bw_wire_graph(fs, set));
     BW_TRY(read_chunks(fs));
     BW_TRY(bw_bootstrap_remap(fs));

@@ -16,6 +16,10 @@
  * (superblocks.c) */
 struct bw_error *bw_rescue_superblocks(struct bw_fs *fs, struct bw_image_set *set);
 
+/** Reports the file systems whose tree blocks are on the images, but not their superblocks, each
+ * with the option that opens it. Reads the whole devices. (superblocks.c) */
+struct bw_error *bw_rescue_report_others(struct bw_fs *fs, struct bw_image_set *set);
+
 /** If images are unclaimed, identifies them as missing devices by the chunks and checksums that can
  * be read so far. (missing_devices.c) */
 struct bw_error *bw_rescue_devices(struct bw_fs *fs);

@@ -121,7 +121,7 @@ static struct bw_error *block_kinds_find(const struct bw_fs *fs, const struct bw
     if (!buffer)
         return bw_error_no_memory();
     for (size_t i = 0; i < set->count; i++)
-        if (set->images[i].storage && set->images[i].bad)
+        if (set->images[i].storage)
             BW_TRY(search_device(fs, set->images[i].storage, kinds, buffer, &tries));
     return NULL;
 }
@@ -439,6 +439,49 @@ static struct bw_error *make_superblocks(const struct candidate *candidate)
     return NULL;
 }
 
+/* Names a file system that is not opened, and the option that opens it. Blocks that are not where
+ * their chunks put them are probably in a file, such as the image of a virtual machine. */
+static void report_other(const struct candidate *candidate)
+{
+    char fsid[37];
+    if (!candidate->score)
+        return;
+    bw_uuid_text(candidate->identity.fsids[0], fsid);
+    bw_fs_report(candidate->fs, BW_WARNING,
+                 bw_error_create(BW_ERROR_USAGE,
+                                 "blocks of another file system are there: fsid %s, generation "
+                                 "%" PRIu64 ", %zu tree block%s, %zu of which %s where they "
+                                 "belong; --fsid %s opens it",
+                                 fsid, newest_generation(candidate), candidate->scan.matches.count,
+                                 bw_plural(candidate->scan.matches.count), candidate->score,
+                                 candidate->score == 1 ? "lies" : "lie", fsid));
+}
+
+/* Whether a superblock of the images contains this fsid. */
+static bool has_superblock(const struct bw_image_set *set, const uint8_t *fsid)
+{
+    for (size_t i = 0; i < set->count; i++)
+        if (!set->images[i].bad && bw_superblock_has_block_id(&set->images[i].superblock, fsid))
+            return true;
+    return false;
+}
+
+struct bw_error *bw_rescue_report_others(struct bw_fs *fs, struct bw_image_set *set)
+{
+    struct bw_block_kinds kinds = {.count = 0};
+    struct bw_error *error = block_kinds_find(fs, set, &kinds);
+    for (size_t i = 0; !error && i < kinds.count; i++) {
+        struct candidate candidate = {.fs = fs, .set = set, .identity = kinds.kinds[i].identity};
+        if (has_superblock(set, kinds.kinds[i].fsid[0]))
+            continue;
+        error = score_candidate(&candidate);
+        if (!error)
+            report_other(&candidate);
+        candidate_free(&candidate);
+    }
+    return error;
+}
+
 struct bw_error *bw_rescue_superblocks(struct bw_fs *fs, struct bw_image_set *set)
 {
     struct bw_block_kinds kinds = {.count = 0};
@@ -447,12 +490,14 @@ struct bw_error *bw_rescue_superblocks(struct bw_fs *fs, struct bw_image_set *se
     for (size_t i = 0; !error && i < kinds.count; i++) {
         struct candidate candidate = {.fs = fs, .set = set, .identity = kinds.kinds[i].identity};
         error = score_candidate(&candidate);
-        if (!error && candidate.score > best.score) {
-            candidate_free(&best);
+        const bool is_better = !error && candidate.score > best.score;
+        struct candidate *other = is_better ? &best : &candidate;
+        if (!error)
+            report_other(other);
+        candidate_free(other);
+        if (is_better) {
             best = candidate;
             best.scan.identity = NULL;
-        } else {
-            candidate_free(&candidate);
         }
     }
     if (!error && best.score)

@@ -47,6 +47,10 @@ cp --sparse=always disk.img lost.img
 damage lost.img $(places_of "$(btrfs-walk dump --tree chunk disk.img |
     sed -n 's/^leaf \([0-9]*\) items .*/\1/p')")
 
+# Another file system was written over the disk, as by mkfs.
+cp --sparse=always disk.img formatted.img
+dd if=quota.img of=formatted.img bs=4096 conv=notrunc,sparse status=none
+
 mode=check
 [ -z "${UPDATE:-}" ] || mode=update
 is "output that differs from the pages" \

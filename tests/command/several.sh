@@ -35,6 +35,14 @@ expect "info does not print another superblock" 2 'no superblock and no chunk' \
     info --fsid "$other" "$old"
 is "at all" "$(cat "$WORK/out")" ''
 expect "no fsid at all" 2 'invalid argument of --fsid: 12' ls --fsid 12 "$old"
+named="blocks of another file system are there: fsid $fsid, generation [0-9]+, [0-9]+ tree blocks"
+expect "a search" 0 "$named, .*; --fsid $fsid opens it" info --scan "$new"
+is "names the others only" "$(grep -c 'another file system' "$WORK/err")" 1
+expect "a search without others" 0 - info --scan "$old"
+expect "a search for one" 1 'no superblock' info --scan --fsid "$fsid" "$new"
+is "names no others" "$(grep -c 'another file system' "$WORK/err")" 0
+expect "rescue with a search" 0 '' rescue -v --scan "$new"
+holds "names it among the problems" out_has "; --fsid $fsid opens it"
 expect "rescue" 1 '' rescue --fsid "$fsid" "$new"
 holds "repeats the option" out_has "extract .*--fsid=$fsid"
 
