@@ -259,8 +259,8 @@ struct bw_error *bw_fs_usage(struct bw_fs *fs, struct bw_usage **usage);
 void bw_usage_free(struct bw_usage *usage);
 
 /*
- * The loss of devices: what can still be read if devices are gone, in addition to the missing ones.
- * A device that is stale counts as present.
+ * The loss of devices: its consequences for chunks and files. The devices are lost in addition to
+ * the missing ones. A stale device counts as present.
  */
 
 /** The chunks in use of one type and profile. Bytes are those in use, without copies and parity. */
@@ -290,7 +290,7 @@ struct bw_lost_file {
  * search and is returned. */
 typedef struct bw_error *bw_lost_file_visitor(void *context, const struct bw_lost_file *file);
 
-/** Which devices are gone. */
+/** The lost devices. */
 struct bw_device_loss_options {
     size_t struct_size;     /**< sizeof(struct bw_device_loss_options) */
     const uint64_t *devids; /**< of present or missing devices */

@@ -628,5 +628,6 @@ struct bw_error *bw_pass_data(struct bw_check *check)
     if (!data)
         return bw_error_no_memory();
     BW_TRY(bw_data_check_end(data, bw_summed_scan(check, bw_data_check_add, data)));
+    BW_TRY(bw_check_mirrors(check));
     return bw_check_compressed(check);
 }

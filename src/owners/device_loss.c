@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The loss of devices. From the chunk tree alone follows which chunks survive: mirrors while one of
- * them is left, parity while no more stripes are gone than it has. A chunk with striping loses only
- * the pieces on the lost stripes, so that small files in it may survive. lost_bytes() computes how
- * many bytes of a range are lost; the pieces of a chunk repeat with a period, so it need not look
- * at all of them.
+ * The loss of devices. The chunk tree shows which chunks survive: mirrors need one remaining
+ * stripe, and parity replaces as many stripes as it has. A chunk with striping loses only the
+ * pieces on the lost stripes, so that small files in it may survive. lost_bytes() computes how many
+ * bytes of a range are lost; the pieces of a chunk repeat with a period, so it need not look at all
+ * of them.
  *
  * If anything is lost, the extent tree gives the bytes of partly lost chunks, and the leaves of
  * all subvolumes the files: the items of an inode follow each other, so that one file at a time is
@@ -29,7 +29,7 @@
 #include "ondisk/chunk.h"
 #include "owners/tree_list.h"
 
-/* A chunk, and which of its stripes are gone. */
+/* A chunk and its lost stripes. */
 struct loss_chunk {
     uint64_t logical, length, used, lost;
     const struct bw_raid_profile *profile;
@@ -97,7 +97,7 @@ static unsigned columns_of(const struct loss_chunk *chunk)
     return chunk->stripes / copies_of(chunk);
 }
 
-/* Whether the stripes with the bytes of one column are gone; with parity, of one data stripe. */
+/* Whether all copies of one column are lost; with parity, one data stripe of a row. */
 static bool is_column_lost(const struct loss_chunk *chunk, uint64_t row, unsigned column)
 {
     if (chunk->profile->parity_stripes)
@@ -109,7 +109,7 @@ static bool is_column_lost(const struct loss_chunk *chunk, uint64_t row, unsigne
     return true;
 }
 
-/* What the lost stripes mean for the chunk. */
+/* Decides whether the chunk survives, and with redundancy. */
 static void assess_chunk(struct loss_chunk *chunk)
 {
     const unsigned parity = chunk->profile->parity_stripes, columns = columns_of(chunk);
@@ -166,7 +166,7 @@ static size_t chunk_after(const struct loss_search *search, uint64_t logical)
     return BW_FIRST_INDEX(i, search->chunks.count, chunks[i].logical > logical);
 }
 
-/* The chunk at an address; NULL if there is none. */
+/* The chunk at an address, or NULL. */
 static struct loss_chunk *find_chunk(const struct loss_search *search, uint64_t logical)
 {
     const size_t next = chunk_after(search, logical);
@@ -301,8 +301,8 @@ static struct bw_error *on_extent_item(void *context, const struct bw_item *item
     return NULL;
 }
 
-/* The lost bytes of each chunk. Wholly lost chunks have lost what is used, unless only the extent
- * tree can show whether that includes tree blocks. */
+/* Counts the lost bytes of each chunk. A completely lost chunk loses its used bytes; the extent
+ * tree is read for it only to see whether they include tree blocks. */
 static struct bw_error *count_lost_bytes(struct loss_search *search,
                                          const struct bw_tree_list *trees)
 {
@@ -527,7 +527,7 @@ static void add_file_extent(struct loss_search *search, const struct bw_item *it
         lost = lost_bytes(search, extent, stored) ? shown : 0;
     else if (into < UINT64_MAX - extent)
         lost = lost_bytes(search, extent + into, shown);
-    /* Checksums of compressed data are those of the stored bytes. */
+    /* The checksums of compressed data cover the stored bytes. */
     const uint64_t first = disk->compression ? extent : extent + into;
     const uint64_t length = disk->compression ? stored : shown;
     if (!(file->inode.flags & BW_INODE_NODATASUM) && first <= UINT64_MAX - length &&
