@@ -49,7 +49,8 @@ enum bw_member_type {
 /** A number that is not known, in a member of the type U64 or I64, or as the objectid of a KEY: the
  * member is absent. No image contains this number. Members of other types are absent if they are
  * NULL. */
-#define BW_ABSENT UINT64_C(0xab5e17ab5e17ab5e)
+#define BW_ABSENT        UINT64_C(0xab5e17ab5e17ab5e)
+#define BW_ABSENT_SIGNED ((int64_t)BW_ABSENT)
 
 /** Bytes that do not end with NUL. */
 struct bw_bytes {

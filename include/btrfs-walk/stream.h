@@ -183,10 +183,9 @@ void bw_receiver_destroy(struct bw_receiver *receiver);
 
 struct bw_commandinfo;
 
-/** Receives a command of a stream, a view that ends with the call; `absent` as in bw_rows_write().
- * An error ends the iteration. */
-typedef struct bw_error *bw_command_visitor(void *context, const struct bw_commandinfo *command,
-                                            uint64_t absent);
+/** Receives a command of a stream, a view that ends with the call. Numbers of attributes that it
+ * lacks are BW_ABSENT. An error ends the iteration. */
+typedef struct bw_error *bw_command_visitor(void *context, const struct bw_commandinfo *command);
 
 /** Passes all commands of the streams to `visit`, in the order of the files. A command with a wrong
  * checksum or attribute is reported as damage, and skipped. Fails if a stream is cut off, or with

@@ -10,77 +10,62 @@
 #include "stream/source.h"
 #include "stream/stream_reader.h"
 
-/* A command that becomes a record. */
-struct filling {
-    const struct bw_stream_command *command;
-    struct bw_commandinfo *row;
-    uint64_t absent;
-};
-
-static void set_number(struct filling *filling, enum bw_send_attribute type, uint64_t *to,
-                       uint64_t member)
+static uint64_t number_of(const struct bw_stream_command *command, enum bw_send_attribute type)
 {
-    if (bw_command_has(filling->command, type))
-        *to = bw_command_number(filling->command, type);
-    else
-        filling->absent |= member;
+    return bw_command_has(command, type) ? bw_command_number(command, type) : BW_ABSENT;
 }
 
-static void set_length(struct filling *filling, enum bw_send_attribute type, uint64_t *to,
-                       uint64_t member)
+static uint64_t length_of(const struct bw_stream_command *command, enum bw_send_attribute type)
 {
-    if (bw_command_has(filling->command, type))
-        *to = filling->command->attributes[type].length;
-    else
-        filling->absent |= member;
+    return bw_command_has(command, type) ? command->attributes[type].length : BW_ABSENT;
 }
 
-static void set_bytes(struct filling *filling, enum bw_send_attribute type, struct bw_bytes *to)
+static struct bw_bytes bytes_of(const struct bw_stream_command *command,
+                                enum bw_send_attribute type)
 {
-    const struct bw_stream_attribute *attribute = &filling->command->attributes[type];
-    if (attribute->data)
-        *to = (struct bw_bytes){(const char *)attribute->data, attribute->length};
+    const struct bw_stream_attribute *attribute = &command->attributes[type];
+    return (struct bw_bytes){(const char *)attribute->data, attribute->length};
 }
 
 /* Times that do not fit into the record become its limits. */
-static void set_time(struct filling *filling, enum bw_send_attribute type, int64_t *to,
-                     uint64_t member)
+static int64_t time_of(const struct bw_stream_command *command, enum bw_send_attribute type)
 {
-    const struct bw_stream_time time = bw_command_time(filling->command, type);
+    const struct bw_stream_time time = bw_command_time(command, type);
     const int64_t seconds = (int64_t)bw_get64(time.seconds);
-    if (!bw_command_has(filling->command, type))
-        filling->absent |= member;
-    else if (__builtin_mul_overflow(seconds, INT64_C(1000000000), to) ||
-             __builtin_add_overflow(*to, (int64_t)bw_get32(time.nanoseconds), to))
-        *to = seconds < 0 ? INT64_MIN : INT64_MAX;
+    int64_t nanoseconds;
+    if (!bw_command_has(command, type))
+        return BW_ABSENT_SIGNED;
+    if (__builtin_mul_overflow(seconds, INT64_C(1000000000), &nanoseconds) ||
+        __builtin_add_overflow(nanoseconds, (int64_t)bw_get32(time.nanoseconds), &nanoseconds))
+        return seconds < 0 ? INT64_MIN : INT64_MAX;
+    return nanoseconds;
 }
 
-/* In a stream, devices have the encoding of struct stat. */
-static void set_device(struct filling *filling)
-{
-    const uint64_t rdev = bw_command_number(filling->command, BW_ATTRIBUTE_RDEV);
-    filling->row->rdev_major = rdev >> 8 & 0xfff;
-    filling->row->rdev_minor = (rdev & 0xff) | (rdev >> 12 & 0xfff00);
-    if (!bw_command_has(filling->command, BW_ATTRIBUTE_RDEV))
-        filling->absent |= BW_MEMBER(commandinfo, rdev_major) | BW_MEMBER(commandinfo, rdev_minor);
-}
+#define NUMBER(TYPE, name) row->name = number_of(command, BW_ATTRIBUTE_##TYPE)
+#define LENGTH(TYPE, name) row->name = length_of(command, BW_ATTRIBUTE_##TYPE)
+#define TIME(TYPE, name)   row->name = time_of(command, BW_ATTRIBUTE_##TYPE)
+#define BYTES(TYPE, name)  row->name = bytes_of(command, BW_ATTRIBUTE_##TYPE)
 
-#define NUMBER(TYPE, name) \
-    set_number(filling, BW_ATTRIBUTE_##TYPE, &filling->row->name, BW_MEMBER(commandinfo, name))
-#define LENGTH(TYPE, name) \
-    set_length(filling, BW_ATTRIBUTE_##TYPE, &filling->row->name, BW_MEMBER(commandinfo, name))
-#define TIME(TYPE, name) \
-    set_time(filling, BW_ATTRIBUTE_##TYPE, &filling->row->name, BW_MEMBER(commandinfo, name))
-#define BYTES(TYPE, name) set_bytes(filling, BW_ATTRIBUTE_##TYPE, &filling->row->name)
-
-static void fill_inode(struct filling *filling)
+/* In a stream, the numbers of devices have the encoding of struct stat. */
+static void fill_row(const struct bw_stream_command *command, struct bw_commandinfo *row)
 {
+    const uint64_t rdev = number_of(command, BW_ATTRIBUTE_RDEV);
+    row->rdev_major = row->rdev_minor = BW_ABSENT;
+    if (rdev != BW_ABSENT) {
+        row->rdev_major = rdev >> 8 & 0xfff;
+        row->rdev_minor = (rdev & 0xff) | (rdev >> 12 & 0xfff00);
+    }
+    BYTES(PATH, path);
+    row->path_bytes = row->path;
+    BYTES(PATH_TO, new_path);
+    BYTES(PATH_LINK, target);
+    BYTES(UUID, uuid);
+    NUMBER(CTRANSID, ctransid);
     NUMBER(INO, inode);
     NUMBER(SIZE, size);
     NUMBER(MODE, mode);
     NUMBER(UID, uid);
     NUMBER(GID, gid);
-    set_device(filling);
     TIME(ATIME, atime);
     TIME(MTIME, mtime);
     TIME(CTIME, ctime);
@@ -88,10 +73,6 @@ static void fill_inode(struct filling *filling)
     BYTES(XATTR_NAME, xattr);
     BYTES(XATTR_DATA, value);
     NUMBER(FILEATTR, flags);
-}
-
-static void fill_data(struct filling *filling)
-{
     NUMBER(FILE_OFFSET, file_offset);
     LENGTH(DATA, data_length);
     BYTES(CLONE_UUID, clone_uuid);
@@ -109,16 +90,6 @@ static void fill_data(struct filling *filling)
     NUMBER(VERITY_BLOCK_SIZE, verity_block_size);
     LENGTH(VERITY_SALT_DATA, verity_salt_length);
     LENGTH(VERITY_SIG_DATA, verity_signature_length);
-}
-
-static void fill_names(struct filling *filling)
-{
-    BYTES(PATH, path);
-    filling->row->path_bytes = filling->row->path;
-    BYTES(PATH_TO, new_path);
-    BYTES(PATH_LINK, target);
-    BYTES(UUID, uuid);
-    NUMBER(CTRANSID, ctransid);
 }
 
 /* The streams of a file system. */
@@ -149,14 +120,11 @@ static struct bw_error *visit_row(struct listing *listing, const struct bw_strea
                                  .length = command->length,
                                  .format_version = reader->version,
                                  .command = bw_command_name(command->type)};
-    struct filling filling = {command, &row, 0};
     BW_TRY(note_subvolume(listing, command));
     if (listing->subvolume.length)
         row.subvolume_path = (struct bw_bytes){listing->subvolume.data, listing->subvolume.length};
-    fill_names(&filling);
-    fill_inode(&filling);
-    fill_data(&filling);
-    return listing->visit(listing->context, &row, filling.absent);
+    fill_row(command, &row);
+    return listing->visit(listing->context, &row);
 }
 
 static struct bw_error *read_stream(struct bw_fs *fs, struct bw_stream_reader *reader,

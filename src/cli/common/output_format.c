@@ -303,6 +303,8 @@ static bool append_value(struct cmd_row_order *order, const struct bw_member *me
     struct bw_bytes bytes = {0};
     if (member->type == BW_TYPE_U64 || member->type == BW_TYPE_I64) {
         memcpy(number, value, sizeof *number);
+        if (*number == BW_ABSENT)
+            return false;
         *number ^= (uint64_t)(member->type == BW_TYPE_I64) << 63; /* negative ones first */
         return true;
     }

@@ -216,7 +216,7 @@ static struct bw_error *write_row(struct deleting *deleting, const struct bw_exp
     const struct bw_bytes path = {item->path.data, item->path.length};
     if (!is_top)
         BW_TRY(find_snapshot(deleting, item, &copy, &snapshot));
-    const struct bw_deletedinfo row = {
+    struct bw_deletedinfo row = {
         .recoverable = bw_recoverable_name(kind),
         .generation = deleting->state->generation,
         .tree_root = deleting->state->tree_root,
@@ -233,16 +233,15 @@ static struct bw_error *write_row(struct deleting *deleting, const struct bw_exp
         .snapshot_path = {copy, copy ? strlen(copy) : 0},
         .snapshot_time = snapshot ? bw_time_nanoseconds(&snapshot->time) : 0,
     };
-    uint64_t absent = 0;
     if (!has_size)
-        absent |= BW_MEMBER(deletedinfo, size);
+        row.size = BW_ABSENT;
     if (!snapshot)
-        absent |= BW_MEMBER(deletedinfo, snapshot_time);
+        row.snapshot_time = BW_ABSENT_SIGNED;
     if (unread)
-        absent |= BW_MEMBER(deletedinfo, recoverable);
+        row.recoverable = NULL;
     else if (kind == BW_RECOVERABLE_UNVERIFIED)
         deleting->unverified++;
-    return cmd_format_write(deleting->answer, &row, sizeof row, absent);
+    return cmd_format_write(deleting->answer, &row, sizeof row, 0);
 }
 
 static struct bw_error *finish(void *context, const struct bw_stream_file *file, bool complete)

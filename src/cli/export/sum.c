@@ -92,11 +92,10 @@ static struct bw_error *write_row(struct sum *sum, const struct bw_export_entry 
                                    .algorithm = bw_hash_names[sum->state->algorithm],
                                    .path = name_of(sum, item),
                                    .path_bytes = name_of(sum, item),
-                                   .size = item->inode.size,
+                                   .size = item->has_inode ? item->inode.size : BW_ABSENT,
                                    .subvolume = bw_subvolume_id(item->place.subvolume),
                                    .inode = item->place.inode};
-    const uint64_t absent = item->has_inode ? 0 : BW_MEMBER(suminfo, size);
-    return cmd_format_write(&sum->answer, &row, sizeof row, absent);
+    return cmd_format_write(&sum->answer, &row, sizeof row, 0);
 }
 
 /* For the stream. */

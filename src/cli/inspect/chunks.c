@@ -28,19 +28,16 @@ static const struct cmd_option options[] = {
     {0},
 };
 
-/* Finds out how many bytes of a chunk are used; if that is unknown, sets `*absent` and
- * continues. */
-static struct bw_error *find_used(const struct list *list, struct bw_spaceinfo *row,
-                                  uint64_t *absent)
+/* Finds out how many bytes of a chunk are used, if that is known. */
+static struct bw_error *find_used(const struct list *list, struct bw_spaceinfo *row)
 {
     struct bw_block_group_info group = {.used = 0};
     struct bw_error *error = bw_block_groups_find(list->groups, row->logical, &group);
-    row->used = group.used;
+    row->used = error ? BW_ABSENT : group.used;
     if (!error)
         return NULL;
     if (error->code == BW_ERROR_NO_MEMORY)
         return error;
-    *absent |= BW_MEMBER(spaceinfo, used);
     if (error->code == BW_ERROR_NOT_FOUND)
         bw_fs_report(list->format->session.fs, BW_DAMAGE, error);
     else
@@ -50,17 +47,18 @@ static struct bw_error *find_used(const struct list *list, struct bw_spaceinfo *
 
 static struct bw_error *write_chunk(const struct list *list, const struct bw_chunk_info *chunk)
 {
-    uint64_t absent =
-        BW_MEMBER(spaceinfo, devid) | BW_MEMBER(spaceinfo, offset) | BW_MEMBER(spaceinfo, stripe);
     struct bw_spaceinfo row = {.logical = chunk->logical,
                                .length = chunk->length,
                                .chunk_type = bw_chunk_type_name(chunk->type),
                                .profile = chunk->profile,
                                .stripes = {chunk->stripes, chunk->stripe_count},
                                .stripe_length = bw_chunk_stripe_length(chunk),
-                               .flags = chunk->type};
-    BW_TRY(find_used(list, &row, &absent));
-    return cmd_format_write(list->format, &row, sizeof row, absent);
+                               .flags = chunk->type,
+                               .devid = BW_ABSENT,
+                               .offset = BW_ABSENT,
+                               .stripe = BW_ABSENT};
+    BW_TRY(find_used(list, &row));
+    return cmd_format_write(list->format, &row, sizeof row, 0);
 }
 
 static struct bw_error *write_range(const struct list *list, const struct bw_device_range *range)
@@ -69,21 +67,22 @@ static struct bw_error *write_range(const struct list *list, const struct bw_dev
                                .offset = range->offset,
                                .stripe_length = range->length,
                                .chunk_type =
-                                   range->use == BW_USE_RESERVED ? "reserved" : "unallocated"};
-    uint64_t absent = BW_MEMBER(spaceinfo, logical) | BW_MEMBER(spaceinfo, length) |
-                      BW_MEMBER(spaceinfo, used) | BW_MEMBER(spaceinfo, flags) |
-                      BW_MEMBER(spaceinfo, stripe);
+                                   range->use == BW_USE_RESERVED ? "reserved" : "unallocated",
+                               .logical = BW_ABSENT,
+                               .length = BW_ABSENT,
+                               .used = BW_ABSENT,
+                               .flags = BW_ABSENT,
+                               .stripe = BW_ABSENT};
     if (range->use == BW_USE_CHUNK) {
-        absent = 0;
         row.logical = range->logical;
         row.length = range->chunk_length;
         row.chunk_type = bw_chunk_type_name(range->type);
         row.profile = range->profile;
         row.flags = range->type;
         row.stripe = range->stripe;
-        BW_TRY(find_used(list, &row, &absent));
+        BW_TRY(find_used(list, &row));
     }
-    return cmd_format_write(list->format, &row, sizeof row, absent);
+    return cmd_format_write(list->format, &row, sizeof row, 0);
 }
 
 static struct bw_error *list_all(struct cmd_format *format, void *context)

@@ -39,10 +39,11 @@ static void append_size(struct bw_buffer *text, const struct cmd_format_settings
 
 static struct bw_error *print_line(struct cmd_format *format, const void *record, uint64_t absent)
 {
+    (void)absent;
     const struct bw_compressioninfo *row = record;
     const struct cmd_format_settings *settings = &format->settings;
     struct bw_buffer *text = &format->text;
-    const bool is_total = !(absent & BW_MEMBER(compressioninfo, files));
+    const bool is_total = row->files != BW_ABSENT;
     if (is_total) {
         /* The first line is about all types together. */
         bw_buffer_format(text,
@@ -53,8 +54,10 @@ static struct bw_error *print_line(struct cmd_format *format, const void *record
         bw_buffer_format(text, "%-10s %-8s %-12s %-12s %-12s\n", "Type", "Perc", "Disk Usage",
                          "Uncompressed", "Referenced");
     }
+    /* Without any data, there is no percentage. */
+    const uint64_t percent = row->percent == BW_ABSENT ? 0 : row->percent;
     bw_buffer_format(text, "%-10s %3" PRIu64 "%%     ", is_total ? "TOTAL" : row->compression,
-                     row->percent);
+                     percent);
     append_size(text, settings, row->disk);
     bw_buffer_append_byte(text, ' ');
     append_size(text, settings, row->uncompressed);
@@ -73,21 +76,21 @@ static struct bw_error *write_row(struct cmd_format *format, const char *type,
     struct bw_compressioninfo row = {.compression = type,
                                      .disk = sizes->disk,
                                      .uncompressed = sizes->uncompressed,
-                                     .referenced = sizes->referenced};
-    uint64_t absent = BW_MEMBER(compressioninfo, files) | BW_MEMBER(compressioninfo, extent_count) |
-                      BW_MEMBER(compressioninfo, references) | BW_MEMBER(compressioninfo, inline_);
+                                     .referenced = sizes->referenced,
+                                     .percent = BW_ABSENT,
+                                     .files = BW_ABSENT,
+                                     .extent_count = BW_ABSENT,
+                                     .references = BW_ABSENT,
+                                     .inline_ = BW_ABSENT};
     if (total) {
         row.files = total->files;
         row.extent_count = total->extents;
         row.references = total->references;
         row.inline_ = total->inlined;
-        absent = 0;
     }
     if (sizes->uncompressed)
         row.percent = bw_scale(sizes->disk, 100, sizes->uncompressed);
-    else
-        absent |= BW_MEMBER(compressioninfo, percent);
-    return cmd_format_write(format, &row, sizeof row, absent);
+    return cmd_format_write(format, &row, sizeof row, 0);
 }
 
 /* Counts the files below a path; NULL: all. */

@@ -50,7 +50,7 @@ static struct bw_error *write_device(struct cmd_format *format, const struct bw_
             incomplete = usage->devices[i].incomplete_chunks;
     const struct bw_bytes path = {device->path, device->path ? strlen(device->path) : 0};
     struct alternative_paths paths;
-    const struct bw_deviceinfo row = {
+    struct bw_deviceinfo row = {
         .devid = device->devid,
         .device_state = bw_device_state_name(device->state),
         .size = device->total_bytes,
@@ -64,16 +64,15 @@ static struct bw_error *write_device(struct cmd_format *format, const struct bw_
         .incomplete_chunks = incomplete,
         .container = device->container,
         .alternative_paths = alternative_paths_of(format->session.fs, device->devid, &paths)};
-    uint64_t absent = BW_MEMBER(deviceinfo, incomplete_chunks);
     if (device->state == BW_DEVICE_MISSING)
-        absent = BW_MEMBER(deviceinfo, generation);
+        row.generation = BW_ABSENT;
+    else
+        row.incomplete_chunks = BW_ABSENT;
     if (!device->total_bytes)
-        absent |= BW_MEMBER(deviceinfo, size) | BW_MEMBER(deviceinfo, allocated);
+        row.size = row.allocated = BW_ABSENT;
     if (!device->partition)
-        absent |= BW_MEMBER(deviceinfo, partition);
-    if (!device->container)
-        absent |= BW_MEMBER(deviceinfo, container);
-    return cmd_format_write(format, &row, sizeof row, absent);
+        row.partition = BW_ABSENT;
+    return cmd_format_write(format, &row, sizeof row, 0);
 }
 
 static struct bw_error *list(struct cmd_format *format, void *context)

@@ -240,7 +240,7 @@ static struct bw_error *write_difference(void *context, const struct bw_differen
         whole_path(diffing, 1, difference->old_path, difference->old_path_length);
     const uint8_t type = difference->type ? difference->type : difference->old_type;
     const bool changed = difference->status == BW_DIFFERENCE_TYPE;
-    const struct bw_diffinfo row = {
+    struct bw_diffinfo row = {
         .change = word_of((char)difference->status),
         .type = bw_file_type_name(type),
         .path = path,
@@ -262,20 +262,19 @@ static struct bw_error *write_difference(void *context, const struct bw_differen
         return bw_error_no_memory();
     diffing->is_different = true;
 
-    uint64_t absent = 0;
     if (!has_size(difference->old_type, difference->old_entry))
-        absent |= BW_MEMBER(diffinfo, old_size);
+        row.old_size = BW_ABSENT;
     if (!has_size(difference->type, difference->entry))
-        absent |= BW_MEMBER(diffinfo, size);
+        row.size = BW_ABSENT;
     if (!difference->old_inode)
-        absent |= BW_MEMBER(diffinfo, old_inode);
+        row.old_inode = BW_ABSENT;
     if (!difference->inode)
-        absent |= BW_MEMBER(diffinfo, inode);
+        row.inode = BW_ABSENT;
     if (!difference->old_subvolume)
-        absent |= BW_MEMBER(diffinfo, old_subvolume);
+        row.old_subvolume = BW_ABSENT;
     if (!difference->subvolume)
-        absent |= BW_MEMBER(diffinfo, subvolume);
-    return cmd_format_write(diffing->format, &row, sizeof row, absent);
+        row.subvolume = BW_ABSENT;
+    return cmd_format_write(diffing->format, &row, sizeof row, 0);
 }
 
 /* Opening and closing. */

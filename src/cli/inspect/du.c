@@ -222,12 +222,13 @@ static void append_size(const struct cmd_format_settings *settings, struct bw_bu
 
 static struct bw_error *print_line(struct cmd_format *format, const void *record, uint64_t absent)
 {
+    (void)absent;
     const struct bw_duinfo *row = record;
     const struct cmd_format_settings *settings = &format->settings;
     struct bw_buffer *line = &format->text;
     append_size(settings, line, true, row->total);
-    append_size(settings, line, !(absent & BW_MEMBER(duinfo, exclusive)), row->exclusive);
-    append_size(settings, line, !(absent & BW_MEMBER(duinfo, set_shared)), row->set_shared);
+    append_size(settings, line, row->exclusive != BW_ABSENT, row->exclusive);
+    append_size(settings, line, row->set_shared != BW_ABSENT, row->set_shared);
     if (format->output.at_once)
         bw_escape_append(line, row->path.data, row->path.length);
     else
@@ -245,25 +246,24 @@ static struct bw_error *write_entry(void *context, const struct bw_du_entry *ent
     if (du->state->ncdu)
         return du_ncdu_write(&du->ncdu, entry);
     const struct bw_bytes path = {entry->path, entry->path_length};
-    const struct bw_duinfo row = {.path = path,
-                                  .path_bytes = path,
-                                  .type = bw_file_type_name(entry->place.type),
-                                  .subvolume = bw_subvolume_id(entry->place.subvolume),
-                                  .inode = entry->place.inode,
-                                  .depth = entry->depth,
-                                  .files = entry->files,
-                                  .total = entry->total,
-                                  .exclusive = entry->exclusive,
-                                  .shared = entry->shared,
-                                  .set_shared = entry->set_shared,
-                                  .extent_count = entry->extent_count,
-                                  .disk = entry->disk};
-    uint64_t absent = 0;
+    struct bw_duinfo row = {.path = path,
+                            .path_bytes = path,
+                            .type = bw_file_type_name(entry->place.type),
+                            .subvolume = bw_subvolume_id(entry->place.subvolume),
+                            .inode = entry->place.inode,
+                            .depth = entry->depth,
+                            .files = entry->files,
+                            .total = entry->total,
+                            .exclusive = entry->exclusive,
+                            .shared = entry->shared,
+                            .set_shared = entry->set_shared,
+                            .extent_count = entry->extent_count,
+                            .disk = entry->disk};
     if (!entry->sharing_known)
-        absent |= BW_MEMBER(duinfo, exclusive) | BW_MEMBER(duinfo, shared);
+        row.exclusive = row.shared = BW_ABSENT;
     if (!entry->sharing_known || entry->depth)
-        absent |= BW_MEMBER(duinfo, set_shared);
-    return cmd_format_write(du->format, &row, sizeof row, absent);
+        row.set_shared = BW_ABSENT;
+    return cmd_format_write(du->format, &row, sizeof row, 0);
 }
 
 static struct bw_error *list_path(struct du *du, const char *path)

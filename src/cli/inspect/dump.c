@@ -244,15 +244,29 @@ static void add_of_data(struct bw_buffer *text, const struct bw_commandinfo *row
     bw_buffer_format(text, " clone_offset=%" PRIu64, row->clone_file_offset);
 }
 
+/* Copies a command; numbers that it lacks become 0, as receive prints them. */
+static void copy_known(struct bw_commandinfo *known, const struct bw_commandinfo *command)
+{
+    const struct bw_record *record = bw_record_find("commandinfo");
+    *known = *command;
+    for (unsigned i = 0; i < record->member_count; i++) {
+        uint64_t *number = (void *)((char *)known + record->members[i].offset);
+        if (record->members[i].type <= BW_TYPE_I64 && *number == BW_ABSENT)
+            *number = 0;
+    }
+}
+
 /* Prints the line of a command as 'btrfs receive --dump' does, but with all names and values
  * escaped. There is no line for END and for unknown commands. */
 static struct bw_error *print_command(struct cmd_format *format, const void *command,
                                       uint64_t absent)
 {
-    const struct bw_commandinfo *row = command;
+    struct bw_commandinfo known;
+    const struct bw_commandinfo *row = &known;
     struct bw_buffer *text = &format->text;
     BW_AUTO_BUFFER struct bw_buffer rest = {0};
     (void)absent;
+    copy_known(&known, command);
     if (!row->command || is_command(row, "end"))
         return NULL;
     bw_buffer_format(text, "%-*s", TITLE, row->command);
@@ -270,10 +284,9 @@ static struct bw_error *print_command(struct cmd_format *format, const void *com
     return NULL;
 }
 
-static struct bw_error *write_command(void *context, const struct bw_commandinfo *command,
-                                      uint64_t absent)
+static struct bw_error *write_command(void *context, const struct bw_commandinfo *command)
 {
-    return cmd_format_write(context, command, sizeof *command, absent);
+    return cmd_format_write(context, command, sizeof *command, 0);
 }
 
 static struct bw_error *list_stream(struct cmd_format *format, void *context)

@@ -293,15 +293,16 @@ static struct bw_error *list_extents(void *context, struct bw_record_sink *sink)
             .extent_length = extent->ram_bytes,
             .extent_offset = extent->extent_offset,
         };
-        uint64_t absent = 0;
-        if (!has_item)
-            absent |= BW_MEMBER(extentinfo, compression) | BW_MEMBER(extentinfo, generation);
+        if (!has_item) {
+            row.compression = NULL;
+            row.generation = BW_ABSENT;
+        }
         if (extent->used_stored)
             row.places = (struct bw_records){list_places, &places};
         else
-            absent |= BW_MEMBER(extentinfo, extent_logical) | BW_MEMBER(extentinfo, extent_stored) |
-                      BW_MEMBER(extentinfo, extent_length) | BW_MEMBER(extentinfo, extent_offset);
-        BW_TRY(sink->visit(sink, &row, sizeof row, absent));
+            row.extent_logical = row.extent_stored = row.extent_length = row.extent_offset =
+                BW_ABSENT;
+        BW_TRY(sink->visit(sink, &row, sizeof row, 0));
     }
 }
 

@@ -116,16 +116,17 @@ static struct bw_error *write_range(void *context, const struct bw_free_range *r
 {
     struct freeing *freeing = context;
     if (!writes_stdout(freeing->state)) {
-        const struct bw_freerangeinfo row = {.stream_offset = freeing->length,
-                                             .length = range->length,
-                                             .kind = bw_free_kind_names[range->kind],
-                                             .logical = range->logical,
-                                             .devid = range->devid,
-                                             .offset = range->offset};
-        uint64_t absent = BW_MEMBER(freerangeinfo, devid) | BW_MEMBER(freerangeinfo, offset);
+        struct bw_freerangeinfo row = {.stream_offset = freeing->length,
+                                       .length = range->length,
+                                       .kind = bw_free_kind_names[range->kind],
+                                       .logical = range->logical,
+                                       .devid = range->devid,
+                                       .offset = range->offset};
         if (range->kind == BW_FREE_UNALLOCATED)
-            absent = BW_MEMBER(freerangeinfo, logical);
-        BW_TRY(cmd_format_write(freeing->format, &row, sizeof row, absent));
+            row.logical = BW_ABSENT;
+        else
+            row.devid = row.offset = BW_ABSENT;
+        BW_TRY(cmd_format_write(freeing->format, &row, sizeof row, 0));
     }
     if (freeing->state->file)
         BW_TRY(bw_free_read(freeing->format->session.fs, range, write_part, freeing));
@@ -182,14 +183,13 @@ static struct bw_error *write_sizes(struct cmd_format *format, const struct size
             for (unsigned power = 0; power < POWERS; power++) {
                 const struct bw_freesizeinfo row = {
                     .kind = bw_free_kind_names[kind],
-                    .chunk_type = sizes->types[type],
+                    .chunk_type = type ? sizes->types[type] : NULL,
                     .length = UINT64_C(1) << power,
                     .ranges = sizes->counts[kind][type][power].ranges,
                     .bytes = sizes->counts[kind][type][power].bytes,
                 };
                 if (row.ranges)
-                    BW_TRY(cmd_format_write(format, &row, sizeof row,
-                                            type ? 0 : BW_MEMBER(freesizeinfo, chunk_type)));
+                    BW_TRY(cmd_format_write(format, &row, sizeof row, 0));
             }
     return NULL;
 }

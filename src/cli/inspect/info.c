@@ -119,7 +119,7 @@ static struct bw_error *write_device(const struct info *info, struct bw_record_s
                                      const struct bw_device_info *device)
 {
     struct alternative_paths paths;
-    const struct bw_deviceinfo row = {
+    struct bw_deviceinfo row = {
         .devid = device->devid,
         .device_state = bw_device_state_name(device->state),
         .size = device->total_bytes,
@@ -129,14 +129,13 @@ static struct bw_error *write_device(const struct info *info, struct bw_record_s
         .device = {device->path, device->path ? strlen(device->path) : 0},
         .container = device->container,
         .alternative_paths = alternative_paths_of(info->fs, device->devid, &paths),
+        .generation = BW_ABSENT,
+        .partition = BW_ABSENT,
+        .incomplete_chunks = BW_ABSENT,
     };
-    uint64_t absent = BW_MEMBER(deviceinfo, generation) | BW_MEMBER(deviceinfo, partition) |
-                      BW_MEMBER(deviceinfo, incomplete_chunks);
-    if (!device->container)
-        absent |= BW_MEMBER(deviceinfo, container);
     if (!device->total_bytes)
-        absent |= BW_MEMBER(deviceinfo, size) | BW_MEMBER(deviceinfo, allocated);
-    return sink->visit(sink, &row, sizeof row, absent);
+        row.size = row.allocated = BW_ABSENT;
+    return sink->visit(sink, &row, sizeof row, 0);
 }
 
 static struct bw_error *list_devices(void *context, struct bw_record_sink *sink)
@@ -254,8 +253,9 @@ static struct bw_error *list_problems(void *context, struct bw_record_sink *sink
     const struct info *info = context;
     for (size_t i = 0; i < info->problem_count && i < PROBLEMS_KEPT; i++) {
         const struct bw_probleminfo row = {.severity = names[info->problems[i].severity],
-                                           .message = info->problems[i].error->message};
-        BW_TRY(sink->visit(sink, &row, sizeof row, BW_MEMBER(probleminfo, similar)));
+                                           .message = info->problems[i].error->message,
+                                           .similar = BW_ABSENT};
+        BW_TRY(sink->visit(sink, &row, sizeof row, 0));
     }
     return NULL;
 }
@@ -328,7 +328,6 @@ static struct bw_error *write_volume(struct cmd_format *format, struct info *inf
     const struct subvolumes *subvolumes = &info->subvolumes;
     const struct bw_fs_status status = bw_fs_status(info->fs);
     struct features features = {.count = 0};
-    uint64_t absent = 0;
     if (info->opened) {
         report_missing(info, count_chunks(info));
         report_missing(info, count_subvolumes(info->fs, &info->subvolumes));
@@ -392,16 +391,13 @@ static struct bw_error *write_volume(struct cmd_format *format, struct info *inf
         row.changed = subvolumes->changed;
         row.devices = (struct bw_records){list_devices, info};
     } else {
-        absent |= BW_MEMBER(volumeinfo, subvolume_count) | BW_MEMBER(volumeinfo, snapshot_count) |
-                  BW_MEMBER(volumeinfo, deleted_subvolume_count);
+        row.subvolume_count = row.snapshot_count = row.deleted_subvolume_count = BW_ABSENT;
     }
     if (info->mount_error.length > 1)
         row.mount_error = info->mount_error.data;
-    else
-        absent |= BW_MEMBER(volumeinfo, mount_error);
     if (!row.changed)
-        absent |= BW_MEMBER(volumeinfo, changed);
-    return cmd_format_write(format, &row, sizeof row, absent);
+        row.changed = BW_ABSENT_SIGNED;
+    return cmd_format_write(format, &row, sizeof row, 0);
 }
 
 /* Output as lines. */
@@ -455,6 +451,7 @@ static struct bw_error *append_profile(struct bw_record_sink *sink, const void *
 static struct bw_error *append_device(struct bw_record_sink *sink, const void *record, size_t size,
                                       uint64_t absent)
 {
+    (void)absent;
     const struct lines *lines = (const struct lines *)sink;
     const struct bw_deviceinfo *row = record;
     struct bw_buffer *text = lines->text;
@@ -463,7 +460,7 @@ static struct bw_error *append_device(struct bw_record_sink *sink, const void *r
     snprintf(label, sizeof label, "Device %" PRIu64 ":", row->devid);
     append_label(text, label);
     bw_buffer_format(text, "%s, ", row->device_state);
-    if (absent & BW_MEMBER(deviceinfo, size)) {
+    if (row->size == BW_ABSENT) {
         bw_buffer_format(text, "size not known");
     } else {
         append_size(lines, row->size);
@@ -527,7 +524,7 @@ static struct bw_error *append_volume(const struct lines *lines, const struct bw
 
     append_label(text, "Transaction:");
     bw_buffer_format(text, "%" PRIu64, row->generation);
-    if (row->changed) {
+    if (row->changed != BW_ABSENT_SIGNED) {
         enum { TO_THE_SECOND = 19 };
         char date[BW_DATE_LENGTH];
         bw_write_date(date, row->changed, ' ');
@@ -570,9 +567,10 @@ static struct bw_error *append_volume(const struct lines *lines, const struct bw
 
 static struct bw_error *print_volume(struct cmd_format *format, const void *record, uint64_t absent)
 {
+    (void)absent;
     const struct bw_volumeinfo *row = record;
     const struct lines lines = {.settings = &format->settings, .text = &format->text};
-    if (!(absent & BW_MEMBER(volumeinfo, label)))
+    if (row->label)
         BW_TRY(append_volume(&lines, row));
     read_disks(row->disks.context, append_disk, &format->text);
     return NULL;
@@ -641,9 +639,10 @@ static int open_and_write(struct cmd_format *format, struct info *info)
         read_disks(info, count_disk, &disks);
     if (disks) {
         /* No file system was selected: only the partitions of the disks are listed. */
-        const struct bw_volumeinfo row = {.disks = {list_disks, info}};
-        const uint64_t absent = ~BW_MEMBER(volumeinfo, disks);
-        struct bw_error *error = cmd_format_write(format, &row, sizeof row, absent);
+        struct bw_volumeinfo row;
+        bw_record_clear(bw_record_find("volumeinfo"), &row);
+        row.disks = (struct bw_records){list_disks, info};
+        struct bw_error *error = cmd_format_write(format, &row, sizeof row, 0);
         if (end_output(format, error))
             return STATUS_PARTIAL;
         return status;

@@ -48,7 +48,6 @@ static struct bw_error *write_row(struct changes *changes, struct bw_logchange *
     const bool ranged = !strcmp(row->change, "data");
     const struct bw_buffer *texts[] = {path, before, after};
     struct bw_bytes bytes[3] = {{NULL, 0}};
-    uint64_t absent = 0;
     for (size_t i = 0; i < 3; i++) {
         if (texts[i] && texts[i]->failed)
             return bw_error_no_memory();
@@ -62,10 +61,10 @@ static struct bw_error *write_row(struct changes *changes, struct bw_logchange *
     row->before = row->before_bytes = bytes[1];
     row->after = row->after_bytes = bytes[2];
     if (!ranged)
-        absent |= BW_MEMBER(logchange, file_offset);
+        row->file_offset = BW_ABSENT;
     if (!ranged && strcmp(row->change, "added") && strcmp(row->change, "deleted"))
-        absent |= BW_MEMBER(logchange, length);
-    return cmd_format_write(changes->format, row, sizeof *row, absent);
+        row->length = BW_ABSENT;
+    return cmd_format_write(changes->format, row, sizeof *row, 0);
 }
 
 /* Changed ranges of data. */

@@ -135,17 +135,17 @@ static struct bw_error *check_range(const struct map *map, const struct range *r
 
 /* Writes a row. `alternative`: number of the image of the device; 0: it has only one. */
 static struct bw_error *write_row(const struct map *map, struct bw_placeinfo *row,
-                                  uint64_t alternative, uint64_t absent)
+                                  uint64_t alternative)
 {
     const char *path = alternative ? bw_fs_alternative(map->fs, row->devid, alternative) : NULL;
-    if (!(absent & BW_MEMBER(placeinfo, devid)))
+    if (row->devid != BW_ABSENT)
         for (size_t i = 0; !path && i < map->devices.count; i++)
             if (map->devices.items[i].devid == row->devid)
                 path = map->devices.items[i].path;
     row->device = row->device_bytes = (struct bw_bytes){path, path ? strlen(path) : 0};
     if (!row->mirror)
-        absent |= BW_MEMBER(placeinfo, mirror);
-    return cmd_format_write(map->format, row, sizeof *row, absent);
+        row->mirror = BW_ABSENT;
+    return cmd_format_write(map->format, row, sizeof *row, 0);
 }
 
 /* Writes the copies, then the parity of the row: the first rebuilt copy is located at P, the first
@@ -170,7 +170,7 @@ static struct bw_error *write_places(const struct map *map, uint64_t logical,
                                    .mirror = place.rebuilt ? 0 : copy,
                                    .devid = place.devid,
                                    .offset = place.offset};
-        BW_TRY(write_row(map, &row, place.rebuilt ? 0 : place.alternative, 0));
+        BW_TRY(write_row(map, &row, place.rebuilt ? 0 : place.alternative));
     }
     return NULL;
 }
@@ -193,9 +193,12 @@ static struct bw_error *map_logical(const struct map *map, struct range *rest)
     rest->length -= length;
     if (!no_location)
         return write_places(map, logical, place);
-    struct bw_placeinfo row = {
-        .logical = logical, .length = length, .kind = outside ? "outside" : "unused"};
-    return write_row(map, &row, 0, BW_MEMBER(placeinfo, devid) | BW_MEMBER(placeinfo, offset));
+    struct bw_placeinfo row = {.logical = logical,
+                               .length = length,
+                               .kind = outside ? "outside" : "unused",
+                               .devid = BW_ABSENT,
+                               .offset = BW_ABSENT};
+    return write_row(map, &row, 0);
 }
 
 /* The same for a range of the device. */
@@ -214,7 +217,8 @@ static struct bw_error *map_device(const struct map *map, struct range *rest)
         kind = place.parity == 1 ? "P" : "Q";
     else if (place.copy)
         kind = "copy";
-    struct bw_placeinfo row = {.logical = place.logical,
+    const bool has_logical = place.copy || place.parity;
+    struct bw_placeinfo row = {.logical = has_logical ? place.logical : BW_ABSENT,
                                .length = place.length,
                                .kind = kind,
                                .mirror = place.copy,
@@ -222,8 +226,7 @@ static struct bw_error *map_device(const struct map *map, struct range *rest)
                                .offset = rest->address};
     rest->address += place.length;
     rest->length -= place.length;
-    const bool has_logical = place.copy || place.parity;
-    return write_row(map, &row, 0, has_logical ? 0 : BW_MEMBER(placeinfo, logical));
+    return write_row(map, &row, 0);
 }
 
 static struct bw_error *map_all(struct map *map)

@@ -37,6 +37,7 @@ struct device_ranges {
 struct search {
     const struct owner_state *state;
     struct cmd_format *format;
+    const struct bw_record *record; /* ownerinfo */
     struct bw_fs *fs;
     size_t subvolume_length; /* length of the path of --subvol, which is removed from printed
                               * paths */
@@ -66,9 +67,9 @@ static const struct cmd_option options[] = {
 /* Rows. */
 
 /* Appends a column, which is blank if the value is absent. */
-static void append_number(struct bw_buffer *line, int width, uint64_t value, bool absent)
+static void append_number(struct bw_buffer *line, int width, uint64_t value)
 {
-    if (absent)
+    if (value == BW_ABSENT)
         bw_buffer_format(line, " %*s", width, "");
     else
         bw_buffer_format(line, " %*" PRIu64, width, value);
@@ -77,72 +78,36 @@ static void append_number(struct bw_buffer *line, int width, uint64_t value, boo
 /* Columns of fixed width: there may be millions of lines, so they are not aligned afterwards. */
 struct bw_error *cmd_print_owner(struct cmd_format *format, const void *record, uint64_t absent)
 {
+    (void)absent;
     const struct bw_ownerinfo *row = record;
     struct bw_buffer *line = &format->text;
-    const bool on_device = absent & BW_MEMBER(ownerinfo, logical);
+    const bool on_device = row->logical == BW_ABSENT;
     if (!format->has_header)
         bw_buffer_format(line, "%-11s %15s %10s %6s %10s %12s  %s\n", "kind", "address", "length",
                          "tree", "inode", "offset", "path");
     format->has_header = true;
     bw_buffer_format(line, "%-11s", row->kind);
-    append_number(line, 15, on_device ? row->offset : row->logical, false);
-    append_number(line, 10, row->length, false);
-    append_number(line, 6, row->tree, absent & BW_MEMBER(ownerinfo, tree));
-    append_number(line, 10, row->inode, absent & BW_MEMBER(ownerinfo, inode));
-    append_number(line, 12, row->file_offset, absent & BW_MEMBER(ownerinfo, file_offset));
+    append_number(line, 15, on_device ? row->offset : row->logical);
+    append_number(line, 10, row->length);
+    append_number(line, 6, row->tree);
+    append_number(line, 10, row->inode);
+    append_number(line, 12, row->file_offset);
     bw_buffer_append(line, "  ", 2);
     if (row->path.data)
         bw_escape_line(line, row->path.data, row->path.length);
-    else if (!(absent & BW_MEMBER(ownerinfo, level))) {
+    else if (row->level != BW_ABSENT) {
         /* A tree block has a level and a first key. */
         char key[BW_KEY_TEXT] = "";
-        if (!(absent & BW_MEMBER(ownerinfo, key)))
+        if (row->key.objectid != BW_ABSENT)
             bw_key_text(&row->key, key);
         bw_buffer_format(line, "level %" PRIu64 " %s", row->level, key);
     }
-    if (row->repairable)
+    if (row->repairable != BW_ABSENT && row->repairable)
         bw_buffer_format(line, "  (repairable)");
     while (line->length && line->data[line->length - 1] == ' ')
         line->length--;
     bw_buffer_append_byte(line, '\n');
     return NULL;
-}
-
-enum absent_members {
-    NO_EXTENT = 1 << 0,
-    NO_FILE = 1 << 1,
-    NO_OFFSET = 1 << 2,
-    NO_BLOCK = 1 << 3,
-};
-
-/* The members that each kind lacks. */
-static const unsigned lacks[] = {
-    [BW_OWNER_DATA] = NO_BLOCK,
-    [BW_OWNER_METADATA] = NO_OFFSET,
-    [BW_OWNER_BLOCK] = NO_FILE | NO_OFFSET,
-    [BW_OWNER_HIDDEN] = NO_EXTENT | NO_FILE | NO_OFFSET | NO_BLOCK,
-    [BW_OWNER_FREE] = NO_EXTENT | NO_FILE | NO_OFFSET | NO_BLOCK,
-    [BW_OWNER_UNUSED] = NO_EXTENT | NO_FILE | NO_OFFSET | NO_BLOCK,
-    [BW_OWNER_OUTSIDE] = NO_EXTENT | NO_FILE | NO_OFFSET | NO_BLOCK,
-};
-
-static const uint64_t no_device = BW_MEMBER(ownerinfo, devid) | BW_MEMBER(ownerinfo, offset);
-
-static uint64_t absent_members(unsigned lack, bool has_key)
-{
-    uint64_t absent = 0;
-    if (lack & NO_EXTENT)
-        absent |= BW_MEMBER(ownerinfo, extent_logical) | BW_MEMBER(ownerinfo, tree) |
-                  BW_MEMBER(ownerinfo, subvolume);
-    if (lack & NO_FILE)
-        absent |= BW_MEMBER(ownerinfo, inode);
-    if (lack & NO_OFFSET)
-        absent |= BW_MEMBER(ownerinfo, file_offset) | BW_MEMBER(ownerinfo, file_length);
-    if (lack & NO_BLOCK)
-        absent |= BW_MEMBER(ownerinfo, level);
-    if (!has_key)
-        absent |= BW_MEMBER(ownerinfo, key);
-    return absent;
 }
 
 static struct bw_error *write_owner(void *context, const struct bw_owner *owner)
@@ -155,28 +120,35 @@ static struct bw_error *write_owner(void *context, const struct bw_owner *owner)
                                  path.length - search->subvolume_length};
     else if (path.data)
         path = (struct bw_bytes){"/", 1};
-    const struct bw_ownerinfo row = {
-        .kind = bw_owner_kind_name(owner->kind),
-        .logical = owner->logical,
-        .length = owner->length,
-        .extent_logical = owner->extent,
-        .tree = tree,
-        .subvolume = tree,
-        .inode = owner->inode,
-        .file_offset = owner->offset,
-        .file_length = owner->file_length,
-        .path = path,
-        .path_bytes = path,
-        .level = owner->level,
-        .key = owner->key,
-        .repairable = search->by_map && owner->range >= search->lost,
-    };
-    uint64_t absent = no_device | absent_members(lacks[owner->kind], owner->has_key);
-    if (!search->by_map)
-        absent |= BW_MEMBER(ownerinfo, repairable);
-    if (tree != BW_TOP_SUBVOLUME && (tree < BW_FIRST_SUBVOLUME || tree > BW_LAST_SUBVOLUME))
-        absent |= BW_MEMBER(ownerinfo, subvolume);
-    return cmd_format_write(search->format, &row, sizeof row, absent);
+    const bool has_inode = owner->kind == BW_OWNER_DATA || owner->kind == BW_OWNER_METADATA;
+    const bool is_block = owner->kind == BW_OWNER_METADATA || owner->kind == BW_OWNER_BLOCK;
+    const bool is_subvolume =
+        tree == BW_TOP_SUBVOLUME || (tree >= BW_FIRST_SUBVOLUME && tree <= BW_LAST_SUBVOLUME);
+    struct bw_ownerinfo row;
+    bw_record_clear(search->record, &row);
+    row.kind = bw_owner_kind_name(owner->kind);
+    row.logical = owner->logical;
+    row.length = owner->length;
+    row.path = row.path_bytes = path;
+    if (has_inode || is_block) {
+        row.extent_logical = owner->extent;
+        row.tree = tree;
+    }
+    if ((has_inode || is_block) && is_subvolume)
+        row.subvolume = tree;
+    if (has_inode)
+        row.inode = owner->inode;
+    if (owner->kind == BW_OWNER_DATA) {
+        row.file_offset = owner->offset;
+        row.file_length = owner->file_length;
+    }
+    if (is_block)
+        row.level = owner->level;
+    if (owner->has_key)
+        row.key = owner->key;
+    if (search->by_map)
+        row.repairable = owner->range >= search->lost;
+    return cmd_format_write(search->format, &row, sizeof row, 0);
 }
 
 /* Devices. */
@@ -189,13 +161,13 @@ static struct bw_error *write_place(struct search *search, uint64_t devid, uint6
                                        [BW_USE_RESERVED] = "reserved",
                                        [BW_USE_SUPERBLOCK] = "superblock",
                                        [BW_USE_OUTSIDE] = "outside"};
-    const struct bw_ownerinfo row = {.kind = place->parity ? "parity" : uses[place->use],
-                                     .length = place->length,
-                                     .devid = devid,
-                                     .offset = offset};
-    return cmd_format_write(search->format, &row, sizeof row,
-                            BW_MEMBER(ownerinfo, repairable) | BW_MEMBER(ownerinfo, logical) |
-                                absent_members(lacks[BW_OWNER_FREE], false));
+    struct bw_ownerinfo row;
+    bw_record_clear(search->record, &row);
+    row.kind = place->parity ? "parity" : uses[place->use];
+    row.length = place->length;
+    row.devid = devid;
+    row.offset = offset;
+    return cmd_format_write(search->format, &row, sizeof row, 0);
 }
 
 static void limit_length(struct bw_device_place *place, uint64_t length)
@@ -380,6 +352,7 @@ struct bw_error *cmd_list_bad_owners(struct cmd_format *format, uint64_t devid,
     static const struct owner_state state = {.devid = NULL};
     struct device_ranges device = {devid, *bad};
     struct search search = {.state = &state,
+                            .record = bw_record_find("ownerinfo"),
                             .format = format,
                             .fs = format->session.fs,
                             .by_map = true,
@@ -434,7 +407,8 @@ static struct bw_error *list(struct cmd_format *format, void *context)
  * the image. */
 static int run(const struct cmd_common *common, void *state)
 {
-    struct search search = {.state = state, .by_map = !common->path_count};
+    struct search search = {
+        .state = state, .record = bw_record_find("ownerinfo"), .by_map = !common->path_count};
     const struct cmd_format_plan plan = {
         .record = cmd_owner.record, .print = cmd_print_owner, .list = list, .context = &search};
     struct cmd_common own = *common;

@@ -28,7 +28,6 @@ static struct bw_error *write_status(struct cmd_format *format, void *context)
                                .rescan_logical = status.rescan,
                                .flags = status.flags,
                                .format_version = status.version};
-    uint64_t absent = 0;
     if (!status.exists)
         row.quota_mode = "none";
     else if (status.is_known && !status.enabled)
@@ -36,17 +35,16 @@ static struct bw_error *write_status(struct cmd_format *format, void *context)
     else if (status.is_known)
         row.quota_mode = status.simple ? "simple" : "full";
     if (!status.is_known)
-        absent |= BW_MEMBER(quotainfo, generation) | BW_MEMBER(quotainfo, flags) |
-                  BW_MEMBER(quotainfo, format_version);
+        row.generation = row.flags = row.format_version = BW_ABSENT;
     else if (status.rescanning)
         row.quota_state = "rescanning";
     else
         row.quota_state = status.inconsistent ? "inconsistent" : "consistent";
     if (!status.is_known || !status.rescanning)
-        absent |= BW_MEMBER(quotainfo, rescan_logical);
+        row.rescan_logical = BW_ABSENT;
     if (!status.enable_generation)
-        absent |= BW_MEMBER(quotainfo, enable_generation);
-    return cmd_format_write(format, &row, sizeof row, absent);
+        row.enable_generation = BW_ABSENT;
+    return cmd_format_write(format, &row, sizeof row, 0);
 }
 
 /* Appends ids separated by commas; returns their offset in `words`. Pointers would become invalid
@@ -77,31 +75,29 @@ static struct bw_error *write_group(struct cmd_format *format, struct bw_buffer 
     if (words->failed)
         return bw_error_no_memory();
     const struct bw_bytes path = {info->path, info->path_length};
-    const struct bw_qgroupinfo row = {.qgroup = text_at(words, id),
-                                      .referenced = info->referenced,
-                                      .exclusive = info->exclusive,
-                                      .max_referenced = info->max_referenced,
-                                      .max_exclusive = info->max_exclusive,
-                                      .parent_qgroups = text_at(words, parents),
-                                      .child_qgroups = text_at(words, members),
-                                      .subvolume_path = path,
-                                      .subvolume_path_bytes = path,
-                                      .qgroup_level = info->level,
-                                      .qgroup_number = info->number,
-                                      .generation = info->generation,
-                                      .referenced_compressed = info->referenced_compressed,
-                                      .exclusive_compressed = info->exclusive_compressed,
-                                      .limit_flags = info->limits};
-    uint64_t absent = 0;
+    struct bw_qgroupinfo row = {.qgroup = text_at(words, id),
+                                .referenced = info->referenced,
+                                .exclusive = info->exclusive,
+                                .max_referenced = info->max_referenced,
+                                .max_exclusive = info->max_exclusive,
+                                .parent_qgroups = text_at(words, parents),
+                                .child_qgroups = text_at(words, members),
+                                .subvolume_path = path,
+                                .subvolume_path_bytes = path,
+                                .qgroup_level = info->level,
+                                .qgroup_number = info->number,
+                                .generation = info->generation,
+                                .referenced_compressed = info->referenced_compressed,
+                                .exclusive_compressed = info->exclusive_compressed,
+                                .limit_flags = info->limits};
     if (!info->is_counted)
-        absent |= BW_MEMBER(qgroupinfo, generation) | BW_MEMBER(qgroupinfo, referenced) |
-                  BW_MEMBER(qgroupinfo, referenced_compressed) | BW_MEMBER(qgroupinfo, exclusive) |
-                  BW_MEMBER(qgroupinfo, exclusive_compressed);
+        row.generation = row.referenced = row.referenced_compressed = row.exclusive =
+            row.exclusive_compressed = BW_ABSENT;
     if (!(info->limits & BW_QGROUP_LIMITS_REFERENCED))
-        absent |= BW_MEMBER(qgroupinfo, max_referenced);
+        row.max_referenced = BW_ABSENT;
     if (!(info->limits & BW_QGROUP_LIMITS_EXCLUSIVE))
-        absent |= BW_MEMBER(qgroupinfo, max_exclusive);
-    return cmd_format_write(format, &row, sizeof row, absent);
+        row.max_exclusive = BW_ABSENT;
+    return cmd_format_write(format, &row, sizeof row, 0);
 }
 
 static struct bw_error *write_groups(struct cmd_format *format, void *context)

@@ -71,11 +71,7 @@ static struct bw_error *write_root(struct roots *roots, const struct bw_generati
 {
     struct bw_bytes words[WORDS];
     const int64_t date = bw_time_nanoseconds(&info->date);
-    const uint64_t verified = BW_MEMBER(stateinfo, lost_blocks) | BW_MEMBER(stateinfo, trimmed) |
-                              BW_MEMBER(stateinfo, overwritten) |
-                              BW_MEMBER(stateinfo, trees_damaged) |
-                              BW_MEMBER(stateinfo, readable_subvolumes);
-    const struct bw_stateinfo row = {
+    struct bw_stateinfo row = {
         .generation = info->generation,
         .changed = date,
         .found = sources_of(info, words),
@@ -91,22 +87,21 @@ static struct bw_error *write_root(struct roots *roots, const struct bw_generati
         .tree_root = info->tree_root,
         .chunk_root = info->chunk_root,
     };
-    uint64_t absent = info->assessed ? 0 : verified;
+    if (!info->assessed)
+        row.lost_blocks = row.trimmed = row.overwritten = row.trees_damaged =
+            row.readable_subvolumes = BW_ABSENT;
     if (!date)
-        absent |= BW_MEMBER(stateinfo, changed);
+        row.changed = BW_ABSENT_SIGNED;
     if (!info->chunk_root)
-        absent |= BW_MEMBER(stateinfo, chunk_root);
-    return cmd_format_write(roots->format, &row, sizeof row, absent);
+        row.chunk_root = BW_ABSENT;
+    return cmd_format_write(roots->format, &row, sizeof row, 0);
 }
 
 static struct bw_error *write_tree(void *context, const struct bw_generation_tree *tree)
 {
     struct roots *roots = context;
     char name[BW_KEY_TEXT];
-    const uint64_t verified = BW_MEMBER(statetreeinfo, lost_blocks) |
-                              BW_MEMBER(statetreeinfo, trimmed) |
-                              BW_MEMBER(statetreeinfo, overwritten);
-    const struct bw_statetreeinfo row = {
+    struct bw_statetreeinfo row = {
         .generation = roots->info->generation,
         .tree_root = roots->info->tree_root,
         .tree = tree->id,
@@ -120,7 +115,9 @@ static struct bw_error *write_tree(void *context, const struct bw_generation_tre
         .overwritten = tree->missing - tree->trimmed,
         .deleted = tree->is_deleted,
     };
-    return cmd_format_write(roots->format, &row, sizeof row, tree->assessed ? 0 : verified);
+    if (!tree->assessed)
+        row.lost_blocks = row.trimmed = row.overwritten = BW_ABSENT;
+    return cmd_format_write(roots->format, &row, sizeof row, 0);
 }
 
 /* The steps of the command. */

@@ -636,13 +636,12 @@ static struct bw_error *write_record(struct cmd_format *format, const struct kno
         .rdev_major = bw_inode_major(inode),
         .rdev_minor = bw_inode_minor(inode),
     };
-    uint64_t absent = 0;
     if (compression)
         row.compression =
             (struct bw_bytes){(const char *)compression->value, compression->value_length};
     if (!is_device(known))
-        absent = BW_MEMBER(statinfo, rdev_major) | BW_MEMBER(statinfo, rdev_minor);
-    return cmd_format_write(format, &row, sizeof row, absent);
+        row.rdev_major = row.rdev_minor = BW_ABSENT;
+    return cmd_format_write(format, &row, sizeof row, 0);
 }
 
 /* Reads only the facts that the format contains. */

@@ -159,20 +159,26 @@ static const char *attributes_of(const struct bw_subvolume_info *info, char text
 }
 
 /* Members that old root items lack, and times of operations that never happened. */
-static uint64_t absent_members(const struct bw_subvolume_info *info)
+static void remove_absent(const struct bw_subvolume_info *info, struct bw_subvolinfo *row)
 {
-    uint64_t absent = 0;
     if (!info->parent)
-        absent |= BW_MEMBER(subvolinfo, parent_subvolume) | BW_MEMBER(subvolinfo, parent_inode);
-    if (!info->otransid && !info->otime.tv_sec)
-        absent |= BW_MEMBER(subvolinfo, otransid) | BW_MEMBER(subvolinfo, otime);
-    if (!info->ctransid && !info->ctime.tv_sec)
-        absent |= BW_MEMBER(subvolinfo, ctransid) | BW_MEMBER(subvolinfo, ctime);
-    if (!info->stransid && !info->stime.tv_sec)
-        absent |= BW_MEMBER(subvolinfo, stransid) | BW_MEMBER(subvolinfo, stime);
-    if (!info->rtransid && !info->rtime.tv_sec)
-        absent |= BW_MEMBER(subvolinfo, rtransid) | BW_MEMBER(subvolinfo, rtime);
-    return absent;
+        row->parent_subvolume = row->parent_inode = BW_ABSENT;
+    if (!info->otransid && !info->otime.tv_sec) {
+        row->otransid = BW_ABSENT;
+        row->otime = BW_ABSENT_SIGNED;
+    }
+    if (!info->ctransid && !info->ctime.tv_sec) {
+        row->ctransid = BW_ABSENT;
+        row->ctime = BW_ABSENT_SIGNED;
+    }
+    if (!info->stransid && !info->stime.tv_sec) {
+        row->stransid = BW_ABSENT;
+        row->stime = BW_ABSENT_SIGNED;
+    }
+    if (!info->rtransid && !info->rtime.tv_sec) {
+        row->rtransid = BW_ABSENT;
+        row->rtime = BW_ABSENT_SIGNED;
+    }
 }
 
 static struct bw_error *write_subvolume(struct subvolumes *subvolumes,
@@ -187,7 +193,7 @@ static struct bw_error *write_subvolume(struct subvolumes *subvolumes,
     if (state->tree)
         return subvolume_tree_add(&subvolumes->tree, info, attributes);
     const struct bw_bytes path = {info->path, info->path_length};
-    const struct bw_subvolinfo row = {
+    struct bw_subvolinfo row = {
         .subvolume = info->id,
         .generation = info->generation,
         .parent_subvolume = info->parent,
@@ -216,7 +222,8 @@ static struct bw_error *write_subvolume(struct subvolumes *subvolumes,
         .last_snapshot = info->last_snapshot,
         .parent_inode = info->directory,
     };
-    return cmd_format_write(subvolumes->format, &row, sizeof row, absent_members(info));
+    remove_absent(info, &row);
+    return cmd_format_write(subvolumes->format, &row, sizeof row, 0);
 }
 
 /* Looks up paths only if a selected column needs them. */

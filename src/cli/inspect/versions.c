@@ -61,12 +61,11 @@ static struct bw_error *write_part(void *context, const struct bw_data_part *par
 /* Writes a row. With --good, only one that is verified, which ends the listing. */
 static struct bw_error *write_row(struct versions *versions, struct bw_versioninfo *row,
                                   struct bw_fs *fs, const struct bw_place *place,
-                                  const struct bw_inode *inode, uint64_t absent)
+                                  const struct bw_inode *inode)
 {
     struct bw_recoverable recoverable = {0};
-    if (S_ISREG(inode->mode) && versions->state->no_data) {
-        absent |= BW_MEMBER(versioninfo, recoverable);
-    } else if (S_ISREG(inode->mode)) {
+    const bool unread = S_ISREG(inode->mode) && versions->state->no_data;
+    if (S_ISREG(inode->mode) && !unread) {
         struct bw_file *file;
         BW_TRY(bw_file_open(fs, place, NULL, &file));
         struct bw_error *error = bw_file_read_parts(file, 0, UINT64_MAX, write_part, &recoverable);
@@ -77,13 +76,13 @@ static struct bw_error *write_row(struct versions *versions, struct bw_versionin
         bw_recoverable_kind(&recoverable, inode->flags & BW_INODE_NODATASUM);
     if (versions->state->good && kind != BW_RECOVERABLE_VERIFIED)
         return NULL;
-    row->recoverable = bw_recoverable_name(kind);
+    row->recoverable = unread ? NULL : bw_recoverable_name(kind);
     row->type = bw_file_type_name(bw_file_type_of_mode(inode->mode));
     row->size = inode->size;
     row->mtime = bw_time_nanoseconds(&inode->mtime);
     row->subvolume = bw_subvolume_id(place->subvolume);
     row->inode = place->inode;
-    BW_TRY(cmd_format_write(versions->format, row, sizeof *row, absent));
+    BW_TRY(cmd_format_write(versions->format, row, sizeof *row, 0));
     versions->found_good = versions->state->good;
     if (versions->found_good)
         return bw_error_create(BW_ERROR_STOPPED, "one version is enough");
@@ -117,11 +116,11 @@ static struct bw_error *write_newer(struct versions *versions, int64_t than)
             .path = {path, length},
             .path_bytes = {path, length},
             .snapshot_name = name.data,
+            .first_generation = BW_ABSENT,
+            .tree_root = BW_ABSENT,
+            .replaced = BW_ABSENT,
         };
-        BW_TRY(write_row(versions, &row, versions->fs, &version->place, &version->inode,
-                         BW_MEMBER(versioninfo, first_generation) |
-                             BW_MEMBER(versioninfo, tree_root) | BW_MEMBER(versioninfo, changes) |
-                             BW_MEMBER(versioninfo, unknown) | BW_MEMBER(versioninfo, replaced)));
+        BW_TRY(write_row(versions, &row, versions->fs, &version->place, &version->inode));
     }
     return NULL;
 }
@@ -218,7 +217,7 @@ static struct bw_error *write_version(void *context, const struct bw_version *ve
         .path = path,
         .path_bytes = path,
     };
-    return write_row(versions, &row, version->fs, &version->place, &version->inode, 0);
+    return write_row(versions, &row, version->fs, &version->place, &version->inode);
 }
 
 static struct bw_error *list_all(struct versions *versions, const char *path)

@@ -325,14 +325,13 @@ static struct bw_error *count_file(struct rescue *rescue, const struct bw_export
         .type = item->type ? bw_file_type_name(bw_file_type_of_mode(item->type)) : NULL,
         .path = path,
         .path_bytes = path,
-        .size = item->inode.size,
+        .size = item->has_inode ? item->inode.size : BW_ABSENT,
         .bad_bytes = rescue->read.bad,
         .bad = cmd_lost_ranges(&rescue->read, &texts),
         .subvolume = bw_subvolume_id(item->place.subvolume),
         .inode = item->place.inode,
     };
-    return cmd_format_write(&rescue->answer, &row, sizeof row,
-                            item->has_inode ? 0 : BW_MEMBER(rescuefileinfo, size));
+    return cmd_format_write(&rescue->answer, &row, sizeof row, 0);
 }
 
 static struct bw_error *finish(void *context, const struct bw_stream_file *file, bool complete)

@@ -341,7 +341,7 @@ static struct bw_error *write_item(struct cmd_format *answer, const struct dmesg
     const struct kernel_entry *entry = item->entry->message.entry;
     const struct explained *owners = item->same ? item->same : item;
     const struct explained *found = item->has_file ? item : owners;
-    const struct bw_kernelmessageinfo row = {
+    struct bw_kernelmessageinfo row = {
         .kernel_message = entry->word,
         .severity = entry->is_error ? "error" : "warning",
         .occurrences = item->entry->count,
@@ -359,24 +359,23 @@ static struct bw_error *write_item(struct cmd_format *answer, const struct dmesg
         .description = entry->explanation,
         .advice = entry->advice,
     };
-    uint64_t absent = 0;
     if (!item->has_logical)
-        absent |= BW_MEMBER(kernelmessageinfo, logical);
+        row.logical = BW_ABSENT;
     if (!has_value(item, KERNEL_MIRROR))
-        absent |= BW_MEMBER(kernelmessageinfo, mirror);
+        row.mirror = BW_ABSENT;
     if (!item->has_device)
-        absent |= BW_MEMBER(kernelmessageinfo, devid) | BW_MEMBER(kernelmessageinfo, offset);
+        row.devid = row.offset = BW_ABSENT;
     if (!found->has_file)
-        absent |= BW_MEMBER(kernelmessageinfo, subvolume) | BW_MEMBER(kernelmessageinfo, inode) |
-                  BW_MEMBER(kernelmessageinfo, file_offset);
+        row.subvolume = row.inode = row.file_offset = BW_ABSENT;
     if (found->copies == COPIES_UNKNOWN)
-        absent |= BW_MEMBER(kernelmessageinfo, readable);
-    return cmd_format_write(answer, &row, sizeof row, absent);
+        row.readable = BW_ABSENT;
+    return cmd_format_write(answer, &row, sizeof row, 0);
 }
 
 /* The text for people: the line, its meaning, the files, and what to do. */
 static struct bw_error *print_item(struct cmd_format *answer, const void *record, uint64_t absent)
 {
+    (void)absent;
     const struct bw_kernelmessageinfo *row = record;
     struct bw_buffer *text = &answer->text;
     bw_escape_words(text, row->message);
@@ -388,7 +387,7 @@ static struct bw_error *print_item(struct cmd_format *answer, const void *record
         bw_escape_line(text, row->paths.data[i].data, row->paths.data[i].length);
         bw_buffer_append_byte(text, '\n');
     }
-    if (!(absent & BW_MEMBER(kernelmessageinfo, readable)))
+    if (row->readable != BW_ABSENT)
         bw_buffer_format(text, "  %s\n",
                          row->readable ? "A good copy exists." : "No good copy exists.");
     bw_buffer_format(text, "  %s\n\n", row->advice);

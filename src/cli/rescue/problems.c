@@ -42,13 +42,14 @@ struct bw_error *rescue_list_problems(void *context, struct bw_record_sink *sink
     const struct rescue *rescue = context;
     for (size_t i = 0; i < rescue->problem_count; i++) {
         const struct rescue_problem *problem = &rescue->problems[i];
-        const struct bw_probleminfo row = {
+        struct bw_probleminfo row = {
             .severity = names[problem->severity],
             .message = problem->message,
-            .similar = problem->kind ? problem->kind->count - 1 : 0,
+            .similar = BW_ABSENT,
         };
-        BW_TRY(
-            sink->visit(sink, &row, sizeof row, row.similar ? 0 : BW_MEMBER(probleminfo, similar)));
+        if (problem->kind && problem->kind->count > 1)
+            row.similar = problem->kind->count - 1;
+        BW_TRY(sink->visit(sink, &row, sizeof row, 0));
     }
     return NULL;
 }

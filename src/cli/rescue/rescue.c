@@ -75,12 +75,13 @@ static struct bw_error *list_generations(void *context, struct bw_record_sink *s
     const struct rescue *rescue = context;
     for (size_t i = 0; i < rescue->generations.count; i++) {
         const struct rescue_generation *found = &rescue->generations.items[i];
-        const struct bw_rescuegenerationinfo row = {.generation = found->choice.generation,
-                                                    .changed = found->changed,
-                                                    .files = found->files,
-                                                    .bytes = found->bytes};
-        BW_TRY(sink->visit(sink, &row, sizeof row,
-                           row.changed ? 0 : BW_MEMBER(rescuegenerationinfo, changed)));
+        struct bw_rescuegenerationinfo row = {.generation = found->choice.generation,
+                                              .changed = found->changed,
+                                              .files = found->files,
+                                              .bytes = found->bytes};
+        if (!row.changed)
+            row.changed = BW_ABSENT_SIGNED;
+        BW_TRY(sink->visit(sink, &row, sizeof row, 0));
     }
     return NULL;
 }
