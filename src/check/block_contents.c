@@ -76,6 +76,26 @@ static bool is_in_owner(const struct bw_reached_block *block)
     return bw_check_lacks_memory(block->check, error) || error || bytenr == block->pointer->bytenr;
 }
 
+/* The flipped bit in an owner that does not exist: only one subvolume has a similar number. */
+static void find_flip_in_owner(const struct bw_reached_block *block, struct bw_flip *flip)
+{
+    const struct bw_tree_list *trees = &block->check->trees;
+    const uint32_t byte = offsetof(struct bw_disk_header, owner);
+    unsigned found = 0;
+    if (bw_tree_list_find(trees, block->owner))
+        return;
+    for (size_t i = 0; i < trees->entries.count; i++) {
+        const struct bw_listed_tree *tree = &trees->entries.items[i];
+        struct bw_flip one;
+        if (!tree->is_subvolume ||
+            !bw_flip_to(&one, block->pointer->bytenr, byte, 8, block->owner, tree->tree.id))
+            continue;
+        *flip = one;
+        found++;
+    }
+    flip->found = found == 1;
+}
+
 void bw_check_owner(const struct bw_reached_block *block)
 {
     const struct bw_check *check = block->check;
@@ -86,6 +106,7 @@ void bw_check_owner(const struct bw_reached_block *block)
         return;
     struct bw_finding location = bw_block_location(&block->tree->tree, block->pointer);
     location.row.length = block->node.nodesize;
+    find_flip_in_owner(block, &location.flip);
     bw_check_find(block->check, BW_CODE_block_owner, &location,
                   "the owner is tree %" PRIu64 ", which does not contain the block", block->owner);
 }

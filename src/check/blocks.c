@@ -274,6 +274,8 @@ static void add_bad_copy(struct batch *batch, unsigned i, const struct bw_reques
                  error->message, flip.bit, flip.byte);
         report_copy(batch, i, request->copy, code, &no_flip, true, message);
     } else if (known) {
+        if (!block->good && !verdict.flip.found)
+            bw_flip_find_in_address(batch->check, batch->tree, &block->pointer, &verdict.flip);
         report_copy(batch, i, request->copy, verdict.code, &verdict.flip, block->good,
                     error->message);
     }
@@ -366,6 +368,8 @@ static void report_missing(struct batch *batch)
         if (!block->good && !block->skipped && !batch->bad[i]) {
             struct bw_finding location = bw_block_location(batch->tree, &block->pointer);
             location.row.length = batch->check->fs->reader.nodesize;
+            if (!batch->in_chunk[i])
+                bw_flip_find_in_address(batch->check, batch->tree, &block->pointer, &location.flip);
             bw_check_find(batch->check, BW_CODE_block_missing, &location, "%s",
                           batch->in_chunk[i] ? "all copies are on missing devices"
                                              : "no chunk contains its address");

@@ -31,7 +31,12 @@ enum {
     MOST_DATA = 1024, /* bytes of an item that are searched */
     NEAR = 2,         /* slots on each side of a suspect that are checked again */
     MOST_SUSPECTS = 4,
+    READS_OF_ADDRESS = 10, /* searches that the search of an address counts for */
 };
+
+/* The place of a pointer in a node. */
+#define POINTER_BYTE(slot) \
+    ((uint32_t)(sizeof(struct bw_disk_header) + (slot) * sizeof(struct bw_disk_key_pointer)))
 
 bool bw_flip_to(struct bw_flip *flip, uint64_t block, uint32_t byte, unsigned width, uint64_t have,
                 uint64_t want)
@@ -76,13 +81,16 @@ struct bw_item_rules bw_item_rules_of(const struct bw_check *check, uint64_t own
 /* A search in one block. */
 struct search {
     struct bw_check *check;
+    const struct bw_tree *tree; /* only if the parent's pointer is in question, too */
     const struct bw_block_pointer *pointer;
     struct bw_item_rules rules;
+    uint64_t owner; /* of the block as it is */
     uint8_t *block; /* a copy, in which one bit at a time is flipped */
     uint32_t nodesize;
     uint32_t suspects[MOST_SUSPECTS]; /* slots */
     unsigned suspect_count;
     uint32_t first_bad;  /* the first slot whose key or place is wrong; the item count: none */
+    bool is_rest_bad;    /* the slots after it are wrong, too */
     uint32_t item_count; /* of the block as it is */
     unsigned found;      /* bits that make the block sound */
     struct bw_flip flip;
@@ -121,9 +129,16 @@ static bool is_block_sound(struct search *search)
         bw_node_check(search->block, search->nodesize, bytenr, &search->pointer->expectation);
     if (error)
         return false;
+    /* All subvolumes may share blocks, but the owner has to exist. */
+    const uint64_t owner =
+        bw_get64(((const struct bw_disk_header *)(const void *)search->block)->owner);
+    if (owner != search->owner && owner != search->pointer->expectation.owner &&
+        !bw_tree_list_find(&search->check->trees, owner))
+        return false;
     const struct bw_node node = bw_node_view(search->block, search->nodesize);
     /* Without its last items, a block is often sound. These have to be what is wrong. */
-    if (node.item_count < search->item_count && node.item_count != search->first_bad)
+    if (node.item_count < search->item_count &&
+        (!search->is_rest_bad || node.item_count != search->first_bad))
         return false;
     if (node.level)
         return true;
@@ -237,15 +252,17 @@ static void try_slot(struct search *search, const struct bw_node *node, uint32_t
         try_field(search, data + i, 1);
 }
 
-/* The first slot whose key or place is wrong. */
-static uint32_t first_bad_slot(const struct bw_node *node, uint32_t count)
+/* The first slot from `begin` on whose key or place is wrong; `count` if there is none. */
+static uint32_t first_bad_slot(const struct bw_node *node, uint32_t begin, uint32_t count)
 {
     uint32_t end = node->nodesize - (uint32_t)sizeof(struct bw_disk_header);
     struct bw_key before = {0};
-    for (uint32_t slot = 0; slot < count; slot++) {
+    if (begin && !node->level)
+        end = bw_get32(bw_node_disk_item(node, begin - 1)->offset);
+    for (uint32_t slot = begin; slot < count; slot++) {
         const struct bw_key key = node->level ? bw_node_key(node, slot) : bw_leaf_key(node, slot);
         struct bw_item item;
-        if (slot && bw_key_compare(&before, &key) >= 0)
+        if (slot > begin && bw_key_compare(&before, &key) >= 0)
             return slot;
         before = key;
         if (node->level && bw_node_pointer_at(node, slot).bytenr % BW_MIN_SECTORSIZE)
@@ -286,8 +303,12 @@ static bool begin_search(struct search *search, struct bw_check *check,
     const size_t entry =
         node.level ? sizeof(struct bw_disk_key_pointer) : sizeof(struct bw_disk_item);
     const size_t most = (search->nodesize - sizeof(struct bw_disk_header)) / entry;
+    search->owner = bw_get64(((const struct bw_disk_header *)(const void *)block)->owner);
     search->item_count = node.item_count > most ? 0 : node.item_count;
-    search->first_bad = first_bad_slot(&node, search->item_count);
+    search->first_bad = first_bad_slot(&node, 0, search->item_count);
+    const uint32_t next = search->first_bad + 1;
+    search->is_rest_bad = next >= search->item_count ||
+                          first_bad_slot(&node, next, search->item_count) < search->item_count;
     return true;
 }
 
@@ -352,31 +373,238 @@ static bool is_beyond(const struct bw_node *node, const struct bw_key *end_key)
     return bw_key_compare(&key, end_key) >= 0;
 }
 
-/* Whether the field that would be corrected is known to be the wrong one of two: the other is in
- * the parent. */
-static bool is_parent_right(const struct search *search)
+/* The parent's node and the slot of the pointer to the block; false if it is not found. */
+static bool find_parent(const struct search *search, struct bw_block_pointer *parent,
+                        uint8_t *buffer, uint32_t *slot)
 {
-    const struct bw_flip *flip = &search->flip;
+    const struct bw_tree_block_expectation *expectation = &search->pointer->expectation;
+    struct bw_block_pointer at = bw_tree_root_pointer(search->tree, false);
+    if (!expectation->has_first_key)
+        return false;
+    while (at.expectation.level > expectation->level) {
+        BW_AUTO_ERROR struct bw_error *error =
+            bw_block_read(&search->check->fs->reader, &at, buffer);
+        const struct bw_node node = bw_node_view(buffer, search->nodesize);
+        if (bw_check_lacks_memory(search->check, error) || error || !node.item_count)
+            return false;
+        *slot = bw_child_slot(&node, &expectation->first_key);
+        *parent = at;
+        at = bw_tree_child_pointer(&at, &node, *slot);
+    }
+    return at.bytenr == search->pointer->bytenr;
+}
+
+/* The first or the last key of another child of the parent; false if it cannot be read. */
+static bool key_of_sibling(const struct search *search, const struct bw_block_pointer *parent,
+                           const struct bw_node *node, uint32_t slot, bool last, struct bw_key *key)
+{
+    const struct bw_tree_reader *reader = &search->check->fs->reader;
+    struct bw_block_pointer pointer = bw_tree_child_pointer(parent, node, slot);
+    BW_AUTO_FREE uint8_t *buffer = bw_block_buffer(reader, 1);
+    if (!buffer)
+        return false;
+    pointer.expectation.has_first_key = false;
+    pointer.expectation.end_key = (struct bw_key){0};
+    BW_AUTO_ERROR struct bw_error *error = bw_block_read(reader, &pointer, buffer);
+    const struct bw_node child = bw_node_view(buffer, search->nodesize);
+    if (bw_check_lacks_memory(search->check, error) || error || !child.item_count)
+        return false;
+    const uint32_t at = last ? child.item_count - 1 : 0;
+    *key = child.level ? bw_node_key(&child, at) : bw_leaf_key(&child, at);
+    return true;
+}
+
+/* The bit that makes one key the other; at the key at `byte` of a block. */
+static bool flip_key(struct bw_flip *flip, uint64_t block, uint32_t byte, const struct bw_key *have,
+                     const struct bw_key *want)
+{
+    const bool objectid = have->objectid != want->objectid, offset = have->offset != want->offset;
+    const bool type = have->type != want->type;
+    if ((objectid && (type || offset)) || (type && offset))
+        return false;
+    return bw_flip_to(flip, block, byte, 8, have->objectid, want->objectid) ||
+           bw_flip_to(flip, block, byte + 8, 1, have->type, want->type) ||
+           bw_flip_to(flip, block, byte + 9, 8, have->offset, want->offset);
+}
+
+/* A member of the pointer: in the parent's node, or in the root item. */
+static void flip_in_pointer(const struct search *search, uint32_t in_node, uint32_t in_root,
+                            unsigned width, uint64_t have, uint64_t want, struct bw_flip *flip)
+{
+    const struct bw_tree_list *trees = &search->check->trees;
+    const struct bw_listed_tree *tree = bw_tree_list_find(trees, search->tree->id);
+    const struct bw_listed_tree *roots = bw_tree_list_find(trees, BW_ROOT_TREE);
+    struct bw_block_pointer parent;
+    uint32_t slot;
+    if (!search->pointer->expectation.has_first_key) {
+        if (tree && roots && tree->root_key.type)
+            bw_flip_in_item(search->check, &roots->tree, &tree->root_key, in_root, width, have,
+                            want, flip);
+        return;
+    }
+    BW_AUTO_FREE uint8_t *buffer = bw_block_buffer(&search->check->fs->reader, 1);
+    if (buffer && find_parent(search, &parent, buffer, &slot))
+        bw_flip_to(flip, parent.bytenr, POINTER_BYTE(slot) + in_node, width, have, want);
+}
+
+/* Whether the block is sound if its parent has another expectation. */
+static bool is_sound_with(struct search *search, const struct bw_tree_block_expectation *expected)
+{
+    const struct bw_block_pointer *pointer = search->pointer;
+    const struct bw_block_pointer other = {pointer->bytenr, *expected};
+    search->pointer = &other;
+    const bool sound = is_block_sound(search);
+    search->pointer = pointer;
+    return sound;
+}
+
+/* The first key differs from the one in the parent. The last key of the previous block decides
+ * which is wrong, or the grandparent, which has the same key. */
+static void decide_first_key(struct search *search, struct bw_flip *flip)
+{
+    const struct bw_node node = bw_node_view(search->block, search->nodesize);
+    const struct bw_key have = node.level ? bw_node_key(&node, 0) : bw_leaf_key(&node, 0);
+    struct bw_tree_block_expectation other = search->pointer->expectation;
+    const struct bw_key want = other.first_key;
+    struct bw_block_pointer parent;
+    struct bw_key last;
+    uint32_t slot;
+    bool own = search->flip.found;
+    other.first_key = have;
+    if (!is_sound_with(search, &other)) {
+        *flip = search->flip;
+        return;
+    }
+    BW_AUTO_FREE uint8_t *buffer = bw_block_buffer(&search->check->fs->reader, 1);
+    if (!buffer || !find_parent(search, &parent, buffer, &slot))
+        return;
+    const struct bw_node above = bw_node_view(buffer, search->nodesize);
+    bool parents = true;
+    if (!slot && parent.expectation.has_first_key) {
+        parents = false;
+    } else if (slot && key_of_sibling(search, &parent, &above, slot - 1, true, &last)) {
+        own = own && bw_key_compare(&last, &want) < 0;
+        parents = bw_key_compare(&last, &have) < 0;
+    }
+    if (own && !parents)
+        *flip = search->flip;
+    if (!own && parents)
+        flip_key(flip, parent.bytenr, POINTER_BYTE(slot), &want, &have);
+}
+
+/* The last key is not less than the next key in the parent. The next block, which begins with this
+ * key, decides which is wrong. */
+static void decide_last_key(struct search *search, struct bw_flip *flip)
+{
+    const struct bw_key want = search->pointer->expectation.end_key;
+    struct bw_tree_block_expectation other = search->pointer->expectation;
+    struct bw_block_pointer parent;
+    struct bw_key next;
+    uint32_t slot;
+    BW_AUTO_FREE uint8_t *buffer = bw_block_buffer(&search->check->fs->reader, 1);
+    if (!buffer || !find_parent(search, &parent, buffer, &slot))
+        return;
+    const struct bw_node above = bw_node_view(buffer, search->nodesize);
+    if (slot + 1 >= above.item_count ||
+        !key_of_sibling(search, &parent, &above, slot + 1, false, &next))
+        return;
+    other.end_key = next;
+    if (bw_key_compare(&next, &want) == 0)
+        *flip = search->flip;
+    else if (is_sound_with(search, &other))
+        flip_key(flip, parent.bytenr, POINTER_BYTE(slot + 1), &want, &next);
+}
+
+/* The generation differs from the one in the parent: the extent item of the block has it, too. */
+static void decide_generation(struct search *search, uint64_t have, struct bw_flip *flip)
+{
+    struct bw_tree_block_expectation other = search->pointer->expectation;
+    const uint64_t want = other.generation, third = generation_in_extent_tree(search);
+    other.generation = have;
+    if (third == want || have > search->check->fs->superblock.generation + 1)
+        *flip = search->flip;
+    else if (third == have && is_sound_with(search, &other))
+        flip_in_pointer(search, offsetof(struct bw_disk_key_pointer, generation),
+                        offsetof(struct bw_disk_root_item, generation), 8, want, have, flip);
+}
+
+/* The level of a root differs from the one in the root item; of other blocks, it follows from the
+ * parent. */
+static void decide_level(struct search *search, uint8_t have, struct bw_flip *flip)
+{
+    struct bw_tree_block_expectation other = search->pointer->expectation;
+    const uint8_t want = other.level;
+    other.level = have;
+    const bool parents = !other.has_first_key && is_sound_with(search, &other);
+    if (!parents)
+        *flip = search->flip;
+    else if (!search->flip.found)
+        flip_in_pointer(search, 0, offsetof(struct bw_disk_root_item, level), 1, want, have, flip);
+}
+
+/* A field of the block contradicts the parent's pointer: names the bit in the one that is wrong,
+ * if that is known. */
+static void decide(struct search *search, struct bw_flip *flip)
+{
     const struct bw_tree_block_expectation *expectation = &search->pointer->expectation;
     const struct bw_disk_header *header = (const void *)search->block;
-    const uint32_t generation = offsetof(struct bw_disk_header, generation);
-    const uint32_t owner = offsetof(struct bw_disk_header, owner);
-    if (flip->byte >= generation && flip->byte < generation + 8)
-        return bw_get64(header->generation) > search->check->fs->superblock.generation + 1 ||
-               generation_in_extent_tree(search) == expectation->generation;
-    if (flip->byte >= owner && flip->byte < owner + 8)
-        return expectation->has_first_key ||
-               bw_tree_list_find(&search->check->trees, bw_get64(header->owner)) ||
-               bw_get64(header->owner) > BW_REMAP_TREE;
-    if (flip->byte == offsetof(struct bw_disk_header, level))
-        return expectation->has_first_key;
-    /* The first key is also in the parent, and the last one is limited by the parent's next key. */
     const struct bw_node node = bw_node_view(search->block, search->nodesize);
-    if (search->first_bad == node.item_count && flip->byte > sizeof *header &&
-        is_beyond(&node, &expectation->end_key))
+    const uint64_t owner = bw_get64(header->owner);
+    struct bw_key first = {0};
+    if (search->item_count)
+        first = node.level ? bw_node_key(&node, 0) : bw_leaf_key(&node, 0);
+    if (header->level != expectation->level)
+        decide_level(search, header->level, flip);
+    else if (bw_get64(header->generation) != expectation->generation)
+        decide_generation(search, bw_get64(header->generation), flip);
+    else if (!bw_node_may_belong(expectation->owner, owner) && !expectation->has_first_key &&
+             !bw_tree_list_find(&search->check->trees, owner) && owner <= BW_REMAP_TREE)
+        return; /* the root item of another tree */
+    else if (search->item_count && expectation->has_first_key &&
+             bw_key_compare(&first, &expectation->first_key) != 0)
+        decide_first_key(search, flip);
+    else if (search->item_count && search->first_bad == search->item_count &&
+             is_beyond(&node, &expectation->end_key))
+        decide_last_key(search, flip);
+    else
+        *flip = search->flip;
+}
+
+/* Whether the block of a pointer is at another address. */
+static bool is_at(const struct search *search, uint64_t bytenr, uint8_t *buffer)
+{
+    struct bw_check *check = search->check;
+    const struct bw_tree_reader *reader = &check->fs->reader;
+    const struct bw_block_pointer pointer = {bytenr, search->pointer->expectation};
+    if (!bw_check_chunk(check, bytenr))
         return false;
-    return flip->byte < sizeof *header ||
-           flip->byte >= sizeof *header + sizeof(struct bw_disk_key) || !expectation->has_first_key;
+    BW_AUTO_ERROR struct bw_error *error = bw_block_read(reader, &pointer, buffer);
+    if (!error)
+        error = bw_node_check(buffer, search->nodesize, bytenr, &pointer.expectation);
+    return !bw_check_lacks_memory(check, error) && !error;
+}
+
+void bw_flip_find_in_address(struct bw_check *check, const struct bw_tree *tree,
+                             const struct bw_block_pointer *pointer, struct bw_flip *flip)
+{
+    const struct search search = {
+        .check = check, .tree = tree, .pointer = pointer, .nodesize = check->fs->reader.nodesize};
+    const uint64_t have = pointer->bytenr;
+    uint64_t want = 0;
+    unsigned found = 0;
+    *flip = (struct bw_flip){0};
+    if (atomic_fetch_add(&check->flip_searches, READS_OF_ADDRESS) >= MOST_SEARCHES)
+        return;
+    BW_AUTO_FREE uint8_t *buffer = bw_block_buffer(&check->fs->reader, 1);
+    for (unsigned bit = 0; buffer && bit < 64; bit++) {
+        if (!is_at(&search, have ^ UINT64_C(1) << bit, buffer))
+            continue;
+        want = have ^ UINT64_C(1) << bit;
+        found++;
+    }
+    if (found == 1)
+        flip_in_pointer(&search, offsetof(struct bw_disk_key_pointer, bytenr),
+                        offsetof(struct bw_disk_root_item, bytenr), 8, have, want, flip);
 }
 
 void bw_flip_find_in_block(struct bw_check *check, const struct bw_tree *tree,
@@ -399,7 +627,7 @@ void bw_flip_find_in_block(struct bw_check *check, const struct bw_tree *tree,
     if (search.first_bad && search.first_bad < search.item_count)
         add_suspect(&search, search.first_bad - 1);
     try_all(&search);
-    if (search.flip.found && is_parent_right(&search))
-        *flip = search.flip;
+    search.tree = tree;
+    decide(&search, flip);
     free(search.block);
 }

@@ -43,6 +43,11 @@ void bw_flip_find_in_block(struct bw_check *check, const struct bw_tree *tree,
                            const struct bw_block_pointer *pointer, const uint8_t *block,
                            struct bw_flip *flip);
 
+/** Searches the flipped bit in the address of a block that is not there, in the parent's node or in
+ * the root item: at the correct address is a block that meets the expectation. */
+void bw_flip_find_in_address(struct bw_check *check, const struct bw_tree *tree,
+                             const struct bw_block_pointer *pointer, struct bw_flip *flip);
+
 /** Whether a fault of this kind is worth a search: it is an error, not a habit of some kernel. */
 bool bw_flip_is_worth(enum bw_code_number code);
 

@@ -295,7 +295,7 @@ static bool are_extents_right(const struct examination *examination)
     if (!present->overlaps && present->gap == NONE && present->end == covered &&
         (!(want & mask) || want == present->inode.size))
         return true;
-    if (!(want & mask) && (have ^ want) <= mask)
+    if (want && !(want & mask) && (have ^ want) <= mask)
         return true;
     return have > want && have - want > LONGEST_EXTENT;
 }

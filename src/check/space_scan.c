@@ -7,6 +7,7 @@
 #include <inttypes.h>
 
 #include "base/cleanup.h"
+#include "check/flipped.h"
 #include "check/free_space.h"
 #include "check/groups.h"
 #include "check/incomplete_chunks.h"
@@ -14,6 +15,9 @@
 #include "check/reference_counts.h"
 #include "ondisk/checksum.h"
 #include "owners/tree_list.h"
+
+/* No extent has so many references. */
+enum { UNLIKELY_COUNT = 1 << 22 };
 
 /* The items of the checksum trees, which are compared with each other and with the extents of data,
  * both in ascending order. */
@@ -290,6 +294,27 @@ static void count_reference(struct space *space, const struct bw_reference *refe
         bw_count_promised_reference(space->check, reference);
 }
 
+/*
+ * The flipped bit in the reference count of an extent, or in the count of its only reference.
+ * References to a tree block have no counts, and one that is missing makes a difference of 1. Of
+ * data, the greater number is wrong if no extent has so many references; otherwise either may be.
+ */
+static void find_flip_in_count(const struct space *space, struct bw_flip *flip)
+{
+    const uint64_t have = space->extent.references, counted = space->counted;
+    const struct bw_listed_tree *tree = bw_tree_list_find(&space->check->trees, BW_EXTENT_TREE);
+    const uint32_t in_reference = sizeof(struct bw_disk_extent_item) +
+                                  offsetof(struct bw_disk_inline_data_ref, reference) +
+                                  offsetof(struct bw_disk_extent_data_ref, count);
+    if (!tree || !counted || space->extents.tree != BW_EXTENT_TREE)
+        return;
+    if (space->extent.is_block ? have != counted + 1 : have >= UNLIKELY_COUNT)
+        bw_flip_in_item(space->check, &tree->tree, &space->extent_key, 0, 8, have, counted, flip);
+    else if (!space->extent.is_block && counted >= UNLIKELY_COUNT)
+        bw_flip_in_item(space->check, &tree->tree, &space->extent_key, in_reference, 4, counted,
+                        have, flip);
+}
+
 /* All references of the extent have been counted, unless some are lost. */
 static void end_extent(struct space *space, bool complete)
 {
@@ -299,7 +324,9 @@ static void end_extent(struct space *space, bool complete)
         space->has_extent = false;
         return;
     }
-    const struct bw_finding location = location_of_extent(space);
+    struct bw_finding location = location_of_extent(space);
+    if (extent->references || space->counted)
+        find_flip_in_count(space, &location.flip);
     if (extent->references)
         bw_check_find(space->check, BW_CODE_extent_count, &location,
                       "references: %" PRIu64 ", the extent tree has %" PRIu64, extent->references,

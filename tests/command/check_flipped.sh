@@ -52,6 +52,15 @@ names block-stale 7 $leaf 80 3
 names block-keys 110 $leaf 96 0
 names block-foreign 0 $leaf 100 1
 
+# The pointer of the parent, in a node and in a root item; another block proves which is wrong.
+names block-stale 7 $node $((101 + 33 + 25)) 3
+names block-keys 274 $node $((101 + 33)) 5
+names block-missing 30638080 $node $((101 + 33 + 17 + 5)) 2
+names block-owner 5 $leaf 90 3
+
+# Reference counts.
+names extent-count 1 31178752 $((0x3e04)) 5
+
 # A name and its hash.
 names name-hash 121 $leaf $((data + 30)) 1
 
