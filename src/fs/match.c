@@ -78,8 +78,9 @@ static void report_unusable(struct bw_fs *fs, struct bw_image *image)
     struct bw_error *bad = BW_TAKE(image->bad);
     bool is_disk = image->disk && !image->partition;
     image->is_unclaimed = false;
-    ignore_image(fs, image,
-                 is_disk || image->has_failed ? bad : bw_error_prefix(bad, "no superblock"));
+    if (!is_disk && !image->has_failed && bad->code != BW_ERROR_USAGE)
+        bad = bw_error_prefix(bad, "no superblock");
+    ignore_image(fs, image, bad);
 }
 
 void bw_images_refuse(struct bw_fs *fs)
@@ -107,10 +108,14 @@ static void set_role(struct bw_fs *fs, struct bw_image *image, const struct bw_s
         char given[37], wanted[37];
         bw_uuid_text(image->superblock.fsid, given);
         bw_uuid_text(chosen->fsid, wanted);
-        ignore_image(fs, image,
-                     bw_error_create(BW_ERROR_USAGE,
-                                     "it belongs to another file system (fsid %s, not %s)", given,
-                                     wanted));
+        struct bw_error *other = bw_error_create(
+            BW_ERROR_USAGE, "it belongs to another file system (fsid %s, not %s)", given, wanted);
+        /* It may be a device that was formatted again. */
+        image->is_unclaimed = fs->reopen && !fs->alternatives && chosen->device_count > 1;
+        if (image->is_unclaimed)
+            image->bad = other;
+        else
+            ignore_image(fs, image, other);
     }
 }
 

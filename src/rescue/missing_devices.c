@@ -231,12 +231,13 @@ static void claim_image(struct search *search, struct bw_image *image, size_t de
     image->is_unclaimed = false;
     image->is_claimed = true;
     image->is_known = true;
-    bw_fs_report(fs, BW_WARNING,
-                 bw_error_prefix(BW_TAKE(image->bad),
-                                 "%s is device %" PRIu64
-                                 ": blocks of it were found in %u place%s. It has no superblock",
-                                 image->name, search->missing[device].devid, votes,
-                                 bw_plural(votes)));
+    const bool is_other = image->bad->code == BW_ERROR_USAGE;
+    bw_fs_report(
+        fs, BW_WARNING,
+        bw_error_prefix(BW_TAKE(image->bad),
+                        "%s is device %" PRIu64 ": blocks of it were found in %u place%s. %s",
+                        image->name, search->missing[device].devid, votes, bw_plural(votes),
+                        is_other ? "It was formatted again" : "It has no superblock"));
     search->missing[device].devid = BW_UNKNOWN_DEVICE; /* identified */
 }
 

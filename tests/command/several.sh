@@ -3,7 +3,7 @@
 # Several file systems in one place: a disk that was formatted again.
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
-"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" subvolumes || exit 1
+"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" subvolumes raid0-3 raid1-2 || exit 1
 if ! have mkfs.btrfs; then skip btrfs-progs "disks that were formatted again"; finish; fi
 
 old=$WORK/old.img new=$WORK/new.img
@@ -45,6 +45,21 @@ expect "rescue with a search" 0 '' rescue -v --scan "$new"
 holds "names it among the problems" out_has "; --fsid $fsid opens it"
 expect "rescue" 1 '' rescue --fsid "$fsid" "$new"
 holds "repeats the option" out_has "extract .*--fsid=$fsid"
+
+# A member of a pool that was formatted again.
+for image in raid0-3/dev{1,2,3} raid1-2/dev1; do
+    cp --sparse=always "$BUILD/fixtures/$image.img" "$WORK/${image/\//-}.img"
+done
+devices=(--device "$WORK/raid0-3-dev2.img" --device "$WORK/raid0-3-dev3.img")
+"$PROGRAM" sum "$WORK/raid0-3-dev1.img" "${devices[@]}" > "$WORK/files"
+mkfs.btrfs -q -f -K "$WORK/raid0-3-dev2.img" > "$WORK/mkfs" 2>&1
+expect "a member that was formatted again" 0 \
+    'is device 2: blocks of it were found in [0-9]+ places. It was formatted again: it belongs' \
+    sum "$WORK/raid0-3-dev1.img" "${devices[@]}"
+holds "is read" cmp "$WORK/files" "$WORK/out"
+expect "a stranger beside a complete pool" 1 'is not used: it belongs to another file system' \
+    ls "$WORK/raid0-3-dev1.img" "${devices[@]}" --device "$WORK/raid1-2-dev1.img"
+"$PROGRAM" sum "$old" > "$WORK/files"
 
 # word NUMBER: 32 bits, in the format of printf.
 word() { printf '\\x%02x' $(($1 & 255)) $(($1 >> 8 & 255)) $(($1 >> 16 & 255)) $(($1 >> 24)); }
