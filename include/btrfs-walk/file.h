@@ -60,8 +60,10 @@ struct bw_data_part {
     const uint8_t *bytes;   /**< `length` of them; NULL unless kind is BW_DATA_BYTES */
     struct bw_error *error; /**< for BW_DATA_BAD: the reason, with inode, offset and the tried
                                copies */
-    bool in_tree; /**< for BW_DATA_BYTES: they are stored in a tree block, whose checksum covers
-                     them */
+    bool in_tree;    /**< for BW_DATA_BYTES: they are stored in a tree block, whose checksum covers
+                        them */
+    bool unverified; /**< for BW_DATA_BYTES: some do not match their checksums, or these are
+                        missing, which bw_fs_options.ignore_checksums accepts */
 };
 
 /** Receives a part, which ends with the call. An error ends the reading and is returned. */

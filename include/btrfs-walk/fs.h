@@ -77,6 +77,14 @@ struct bw_passkey {
 typedef struct bw_error *bw_passphrase_source(void *context, const char *volume, unsigned attempt,
                                               char *passphrase, size_t *length);
 
+/** Kinds of checksums, for bw_fs_options.ignore_checksums: a set. */
+enum bw_checksum_kinds {
+    BW_CHECKSUMS_NONE = 0,
+    BW_CHECKSUMS_METADATA = 1,
+    BW_CHECKSUMS_DATA = 2,
+    BW_CHECKSUMS_ALL = 3,
+};
+
 /** How to open a file system. In all structures with options, zero is the best value of every
  * member except the size and the input. */
 struct bw_fs_options {
@@ -160,6 +168,10 @@ struct bw_fs_options {
      * from its tree blocks, which are searched for on the whole devices. NULL: the file system of
      * the superblocks. */
     const uint8_t *fsid;
+    /** What to accept although its checksum does not match, if no copy is good: tree blocks that
+     * pass all other checks, and data, also if their checksums are missing. Each accepted tree
+     * block is reported. */
+    enum bw_checksum_kinds ignore_checksums;
 };
 
 /** Whether the images are send streams, which are shown as a file system. */
@@ -179,7 +191,9 @@ struct bw_fs_status {
                                generation was chosen, or replaces a lost root tree */
     uint64_t not_searched;  /**< copies of tree blocks and sectors that were not searched for a
                                flipped bit, because `search_seconds` had passed */
-    uint64_t reserved[2];   /**< zeros: room for more members */
+    uint64_t unverified;    /**< bytes of data that were returned although they do not match their
+                               checksums, or these are missing: see ignore_checksums */
+    uint64_t reserved[1];   /**< zeros: room for more members */
 };
 
 /**

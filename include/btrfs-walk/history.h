@@ -279,6 +279,8 @@ struct bw_recoverable {
     struct {
         uint64_t offset, length;
     } ranges[BW_RECOVERABLE_RANGES];
+    uint64_t unverified;  /**< good bytes of parts that were accepted although they do not match
+                           * their checksums, or these are missing */
     uint64_t reserved[1]; /**< zeros: room for more members */
 };
 

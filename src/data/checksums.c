@@ -3,9 +3,29 @@
  * may be adjacent. */
 #include "data/fetch.h"
 
+#include <string.h>
+
 #include "base/cleanup.h"
 #include "fs/fs.h"
 #include "ondisk/checksum.h"
+
+uint64_t bw_data_count_unverified(struct bw_fs *fs, const struct bw_request *request)
+{
+    const enum bw_checksum_type type = fs->superblock.checksum_type;
+    uint64_t bytes = 0;
+    if (request->error || !request->unverified || !request->data)
+        return 0;
+    const uint32_t sectorsize = request->data->sectorsize;
+    for (uint32_t at = 0, i = 0; at < request->length; at += sectorsize, i++) {
+        uint8_t found[BW_CSUM_SIZE];
+        const size_t size = bw_checksum_size(type);
+        bw_checksum_compute(type, (const uint8_t *)request->buffer + at, sectorsize, found);
+        if (memcmp(found, request->data->checksums + i * size, size) != 0)
+            bytes += sectorsize;
+    }
+    fs->unverified += bytes;
+    return bytes;
+}
 
 void bw_data_checksums_init(struct bw_data_checksums *checksums, struct bw_fs *fs)
 {

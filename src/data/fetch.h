@@ -17,6 +17,10 @@ enum {
 struct bw_data_fetch;
 struct bw_decompressor;
 
+/** Counts the sectors of a request that were accepted although they do not match their checksums.
+ * Returns their bytes. */
+uint64_t bw_data_count_unverified(struct bw_fs *fs, const struct bw_request *request);
+
 /** A compressed extent whose stored bytes were requested. */
 struct bw_stored_extent {
     uint64_t logical;     /**< 0: it is inline, and there are no requests */

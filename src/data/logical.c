@@ -81,6 +81,7 @@ static struct bw_error *read_range(const struct logical_read *read, uint64_t log
                                  .buffer = read->bytes,
                                  .data = known ? &expectation : NULL};
     bw_wind(NULL, read->fs->reader.top, &request, 1);
+    bw_data_count_unverified(read->fs, &request);
     return request.error;
 }
 
@@ -95,7 +96,7 @@ static struct bw_error *find_checksums(struct logical_read *read, uint64_t logic
     BW_TRY(bw_data_checksums_get(&read->checksums, logical, *length, read->expected, &run));
     *known = run.known;
     *length = (uint32_t)run.length;
-    if (!run.known && run.lost)
+    if (!run.known && run.lost && !(read->fs->ignored_checksums & BW_CHECKSUMS_DATA))
         return bw_error_create(BW_ERROR_NO_CHECKSUM,
                                "data at %" PRIu64 "+%" PRIu32 ": the checksums were in the lost "
                                "block %" PRIu64,
@@ -165,7 +166,7 @@ static struct bw_error *read_piece(struct logical_read *read, const struct chunk
     if (!blocks_only && !is_mixed(read, chunk))
         return read_data(read, logical, length);
     struct bw_error *error = bw_block_copy_read(read->fs, logical, read->options.copy, read->bytes);
-    if (error && !blocks_only) {
+    if (error && (!blocks_only || read->fs->ignored_checksums & BW_CHECKSUMS_METADATA)) {
         bw_error_free(error);
         return read_data(read, logical, length);
     }

@@ -41,6 +41,8 @@ static void count_mirrors(struct mirrors *mirrors, struct bw_fs *fs,
         BW_AUTO_ERROR struct bw_error *unknown =
             bw_wind_map(NULL, fs->reader.top, request->address, request->length, 1, &reply);
         mirrors->requests[i] = *request;
+        if (fs->ignored_checksums & BW_CHECKSUMS_DATA)
+            mirrors->requests[i].data = NULL;
         mirrors->copies[i] = unknown ? 1 : reply.copies;
         if (mirrors->copies[i] > mirrors->most)
             mirrors->most = mirrors->copies[i];
@@ -150,6 +152,8 @@ struct bw_error *bw_data_try_mirrors(struct bw_fs *fs, struct bw_decompressor *d
     }
     for (unsigned i = 0; i < mirrors.count; i++) {
         extent->requests[i].rebuilt = mirrors.requests[i].rebuilt;
+        extent->requests[i].unverified |=
+            good && extent->requests[i].data && !mirrors.requests[i].data;
         bw_error_free(mirrors.requests[i].error);
     }
     if (!good && !failure)

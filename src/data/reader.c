@@ -32,6 +32,7 @@ struct bw_data_decoder {
     uint8_t *bytes;        /* the last extent that was needed only in part, decoded */
     struct bw_extent kept; /* the identity of that extent; logical 0: none */
     bool unchecked;        /* that extent was not verified */
+    bool unverified;       /* it was accepted although its checksums are wrong or missing */
 };
 
 static void decoder_destroy(struct bw_data_decoder *decoder)
@@ -124,6 +125,7 @@ static void spoil_part(struct bw_data_block *block, size_t at, struct bw_error *
     part->error = error;
     part->kind = BW_DATA_BAD;
     part->bytes = NULL;
+    part->unverified = false;
 }
 
 /*
@@ -150,6 +152,26 @@ static void check_rebuilt(struct bw_fs *fs, const struct bw_data_file *file,
     bw_fs_report(fs, BW_WARNING, warning);
 }
 
+static bool ignores_checksums(const struct bw_fs *fs)
+{
+    return fs->ignored_checksums & BW_CHECKSUMS_DATA;
+}
+
+/* Whether a successful request has bytes that were accepted although their checksums are wrong or
+ * missing. `counts`: adds them to the status of the file system. */
+static bool is_unverified(struct bw_fs *fs, const struct bw_data_file *file,
+                          const struct bw_request *request, bool counts)
+{
+    const bool is_missing = !request->data && !file->unchecked && ignores_checksums(fs);
+    if (request->error || !(is_missing || request->unverified))
+        return false;
+    if (counts && is_missing)
+        fs->unverified += request->length;
+    else if (counts)
+        bw_data_count_unverified(fs, request);
+    return true;
+}
+
 static uint64_t least(uint64_t a, uint64_t b)
 {
     return a < b ? a : b;
@@ -169,6 +191,7 @@ static unsigned read_sectors(const struct bw_fs *fs, const struct bw_request *wh
         sectors[count].buffer = (uint8_t *)whole->buffer + at;
         sectors[count].error = NULL;
         sectors[count].rebuilt = false;
+        sectors[count].unverified = false;
         if (!whole->data)
             continue;
         expectations[count] = *whole->data;
@@ -210,6 +233,7 @@ static struct bw_error *split_by_sector(struct bw_fs *fs, const struct bw_reques
         parts[i].length = sectors[i].length;
         parts[i].bytes += skip;
         check_rebuilt(fs, file, &sectors[i]);
+        parts[i].unverified = is_unverified(fs, file, &sectors[i], true);
         if (!sectors[i].error)
             continue;
         parts[i].kind = BW_DATA_BAD;
@@ -253,9 +277,9 @@ static struct bw_error *divide_part(struct bw_fs *fs, struct bw_request *failed,
 
 struct job {
     struct bw_data_file file;
-    size_t part;           /* index in the block */
-    unsigned first, count; /* requests; a plain job has exactly one */
-    bool compressed;
+    size_t part;                  /* index in the block */
+    unsigned first, count;        /* requests; a plain job has exactly one */
+    bool compressed, is_shared;   /* `is_shared`: its requests are those of an earlier job */
     struct bw_extent_piece piece; /* of a compressed job */
     const uint8_t *stored;        /* the bytes of its extent */
 };
@@ -316,11 +340,11 @@ static struct bw_error *no_checksum(uint64_t logical, const struct bw_checksum_r
         return bw_error_create(BW_ERROR_NO_CHECKSUM,
                                "data at %" PRIu64
                                ": their checksums are lost with tree block %" PRIu64
-                               " (--no-checksums reads them without)",
+                               " (--ignore-checksums data reads them without)",
                                logical, run->lost);
-    return bw_error_create(BW_ERROR_NO_CHECKSUM,
-                           "data at %" PRIu64 ": no checksum (--no-checksums reads them without)",
-                           logical);
+    return bw_error_create(
+        BW_ERROR_NO_CHECKSUM,
+        "data at %" PRIu64 ": no checksum (--ignore-checksums data reads them without)", logical);
 }
 
 static struct bw_request *add_request(struct bw_data_fetch *fetch, uint64_t logical,
@@ -350,7 +374,7 @@ static struct bw_error *add_plain_step(struct bw_data_fetch *fetch, const struct
                                      fetch->sums[fetch->request_count], &run));
     *step = run.length;
     bool checked = !file->unchecked && run.known;
-    if (!run.known && (run.lost || !file->may_lack_checksums))
+    if (!run.known && (run.lost || !file->may_lack_checksums) && !ignores_checksums(fetch->fs))
         return bw_data_block_add_bad(block, offset, run.length, no_checksum(logical, &run));
     fetch->jobs[fetch->job_count++] = (struct job){
         .file = *file, .part = block->parts.count, .first = fetch->request_count, .count = 1};
@@ -381,8 +405,9 @@ static struct bw_error *add_plain(struct bw_data_fetch *fetch, const struct bw_d
 static struct bw_error *end_compressed(struct bw_data_fetch *fetch, const struct job *job,
                                        struct bw_data_block *block)
 {
-    const struct bw_data_part *part = &block->parts.items[job->part];
+    struct bw_data_part *part = &block->parts.items[job->part];
     const struct bw_extent *extent = &job->piece.extent;
+    struct bw_data_decoder *decoder = fetch->decoder;
     const struct bw_stored_extent stored = {.logical = extent->logical,
                                             .bytes = job->stored,
                                             .length = (size_t)extent->stored,
@@ -396,10 +421,15 @@ static struct bw_error *end_compressed(struct bw_data_fetch *fetch, const struct
             error = bw_error_copy(fetch->requests[i].error);
     }
     if (!error)
-        error = data_decode(fetch->decoder, &job->file, extent, &stored,
-                            (uint8_t *)(uintptr_t)part->bytes);
-    for (unsigned i = job->first; i < job->first + job->count; i++)
+        error =
+            data_decode(decoder, &job->file, extent, &stored, (uint8_t *)(uintptr_t)part->bytes);
+    for (unsigned i = job->first; i < job->first + job->count; i++) {
         check_rebuilt(fetch->fs, &job->file, &fetch->requests[i]);
+        part->unverified |=
+            is_unverified(fetch->fs, &job->file, &fetch->requests[i], !job->is_shared);
+    }
+    if (decoder->kept.logical == extent->logical)
+        decoder->unverified = part->unverified;
     if (error && error->code == BW_ERROR_NO_MEMORY)
         return error;
     if (error)
@@ -420,6 +450,8 @@ static struct bw_error *fetch_finish(struct bw_data_fetch *fetch, struct bw_data
             continue;
         }
         check_rebuilt(fetch->fs, &job->file, request);
+        block->parts.items[job->part].unverified =
+            is_unverified(fetch->fs, &job->file, request, true);
         if (request->error)
             error = divide_part(fetch->fs, request, block, job->part, &job->file);
     }
@@ -456,12 +488,13 @@ static struct bw_error *request_extent(struct bw_data_fetch *fetch, const struct
         if (!job->file.unchecked)
             BW_TRY(bw_data_checksums_get(&fetch->checksums, logical, length,
                                          fetch->sums[fetch->request_count], &run));
-        if (!run.known || run.length < length) {
+        const bool has_all = run.known && run.length >= length;
+        if (!has_all && !ignores_checksums(fetch->fs)) {
             *missing = no_checksum(run.known ? logical + run.length : logical, &run);
             return NULL;
         }
         add_request(fetch, logical, (uint32_t)length, fetch->stored + fetch->stored_used,
-                    !job->file.unchecked);
+                    !job->file.unchecked && has_all);
         fetch->stored_used += (size_t)length;
         done += length;
     }
@@ -482,11 +515,14 @@ static struct bw_error *add_compressed(struct bw_data_fetch *fetch, const struct
     job.part = block->parts.count;
     uint8_t *bytes = bw_data_block_allocate(block, (size_t)part.length);
     part.bytes = bytes;
-    if (copy_decoded(fetch->decoder, file, &piece->extent, bytes))
+    if (copy_decoded(fetch->decoder, file, &piece->extent, bytes)) {
+        part.unverified = fetch->decoder->unverified && !file->unchecked;
         return bw_data_block_add(block, part);
+    }
 
     const struct job *shared = find_shared(fetch, &job);
     if (shared) {
+        job.is_shared = true;
         job.first = shared->first;
         job.count = shared->count;
         job.stored = shared->stored;

@@ -369,10 +369,8 @@ static void fill_item(struct bw_entry_queue *queue, struct bw_export_entry *item
     path.length = 0;
     bw_buffer_append(&path, entry->path, entry->path_length);
     bw_buffer_append_byte(&path, '\0');
-    *item = (struct bw_export_entry){.path = path,
-                                     .place = entry->place,
-                                     .type = type_of(entry->place.type),
-                                     .unchecked = queue->options.unchecked};
+    *item = (struct bw_export_entry){
+        .path = path, .place = entry->place, .type = type_of(entry->place.type)};
     item->path.length -= !path.failed;
     if (!entry->inode && queue->options.salvage && item->type == S_IFREG && !path.failed)
         salvage_inode(queue, item);
@@ -666,7 +664,6 @@ struct bw_stream_file bw_export_entry_stream_file(struct bw_export_entry *item)
     if (item->type != S_IFREG || !item->has_inode || item->skipped)
         return file;
     file.data = bw_data_file_of(&item->place, &item->inode);
-    file.data.unchecked |= item->unchecked;
     file.data.may_lack_checksums = item->salvaged;
     file.length = UINT64_MAX;
     return file;

@@ -9,9 +9,9 @@
 #include <sys/stat.h>
 
 #include "base/buffer.h"
+#include "base/hash.h"
 #include "btrfs-walk/file.h"
 #include "btrfs-walk/walk.h"
-#include "base/hash.h"
 
 struct bw_fs;
 
@@ -30,7 +30,6 @@ struct bw_export_entry {
     uint64_t zeros;         /**< number of hashed bytes in holes */
     bool skipped;           /**< its contents are not needed */
     bool salvaged;          /**< its inode was reconstructed */
-    bool unchecked;         /**< its data is not verified */
     bool checked;           /**< it was read before, to find out whether it is readable */
     char hash[BW_HASH_TEXT];
     struct bw_export_entry *next; /**< used by the queue */
@@ -78,7 +77,6 @@ struct bw_entry_queue_options {
      * then everything in it. All of them are in memory first, in 300 bytes each, and their paths.
      */
     bool sorted;
-    bool unchecked; /**< do not verify data */
     bool salvage; /**< reconstruct lost inodes of files (bw_inode_salvage()), and report these files
                    */
     /** Receives the errors of starting points that were not walked, or not completely; and of lost

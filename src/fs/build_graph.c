@@ -303,6 +303,8 @@ static struct bw_error *add_maps(struct bw_graph *graph, const struct bw_fs_opti
 static struct bw_error *set_verification(struct bw_graph *graph,
                                          const struct bw_fs_options *options)
 {
+    static const char *const kinds[] = {"off", "metadata", "data", "all"};
+    const char *ignored = kinds[options->ignore_checksums & BW_CHECKSUMS_ALL];
     char time[24];
     snprintf(time, sizeof time, "%us", options->search_seconds);
     for (size_t i = 0; i < graph->layers.count; i++) {
@@ -311,6 +313,8 @@ static struct bw_error *set_verification(struct bw_graph *graph,
             continue;
         if (options->correct_bits)
             BW_TRY(bw_layer_set_option(layer, "correct-bits", nowhere, "all", nowhere));
+        if (options->ignore_checksums)
+            BW_TRY(bw_layer_set_option(layer, "ignore-checksums", nowhere, ignored, nowhere));
         if (options->search_seconds)
             BW_TRY(bw_layer_set_option(layer, "search-time", nowhere, time, nowhere));
     }

@@ -83,6 +83,8 @@ struct bw_fs {
     bool alternatives;           /**< bw_fs_options.alternatives */
     bool has_wanted_fsid;        /**< bw_fs_options.fsid is set, to `wanted_fsid` */
     uint8_t wanted_fsid[BW_UUID_SIZE];
+    enum bw_checksum_kinds ignored_checksums; /**< bw_fs_options.ignore_checksums */
+    atomic_uint_fast64_t unverified;          /**< bw_fs_status.unverified */
     void (*searched)(void *context, uint64_t done, uint64_t total); /**< copied from bw_fs_options
                                                                      */
     void *searched_context;

@@ -114,6 +114,7 @@ struct bw_error *bw_opening_run(const struct bw_fs_options *given, const struct 
         fs->has_wanted_fsid = true;
         memcpy(fs->wanted_fsid, options.fsid, BW_UUID_SIZE);
     }
+    fs->ignored_checksums = options.ignore_checksums & BW_CHECKSUMS_ALL;
     fs->streams_as_is = options.streams_as_is;
     fs->searched = options.searched;
     fs->searched_context = options.searched_context;
@@ -170,6 +171,7 @@ struct bw_fs_status bw_fs_status(const struct bw_fs *fs)
 {
     struct bw_fs_status status = fs->status;
     status.damages = atomic_load(&fs->damages);
+    status.unverified = atomic_load(&fs->unverified);
     status.generation = fs->root_tree.root.generation;
     for (size_t i = 0; i < fs->graph->layers.count; i++) {
         const struct bw_xlator *layer = fs->graph->layers.items[i];

@@ -68,12 +68,18 @@ void bw_fs_note_once(struct bw_fs *fs, struct bw_error *error)
     report_message_once(fs, BW_NOTE, error);
 }
 
-void bw_fs_report_lost(struct bw_fs *fs, uint64_t bytenr, struct bw_error *error)
+static void report_lost_as(struct bw_fs *fs, enum bw_severity severity, uint64_t bytenr,
+                           struct bw_error *error)
 {
     if (add_once(fs, &fs->lost, bytenr))
-        bw_fs_report(fs, BW_DAMAGE, error);
+        bw_fs_report(fs, severity, error);
     else
         bw_error_free(error);
+}
+
+void bw_fs_report_lost(struct bw_fs *fs, uint64_t bytenr, struct bw_error *error)
+{
+    report_lost_as(fs, BW_DAMAGE, bytenr, error);
 }
 
 void bw_fs_report_range(struct bw_fs *fs, struct bw_item_range *range)
@@ -88,8 +94,12 @@ struct bw_error *bw_fs_find_leaf(struct bw_fs *fs, struct bw_leaf_finder *finder
                                  const struct bw_key *key)
 {
     BW_TRY(bw_find_leaf(finder, key));
-    if (finder->error)
-        bw_fs_report_lost(fs, finder->bytenr, BW_TAKE(finder->error));
+    if (!finder->error)
+        return NULL;
+    /* The user does without the checksums, and nothing else is in their tree. */
+    const bool is_ignored =
+        finder->tree.id == BW_CSUM_TREE && fs->ignored_checksums & BW_CHECKSUMS_DATA;
+    report_lost_as(fs, is_ignored ? BW_WARNING : BW_DAMAGE, finder->bytenr, BW_TAKE(finder->error));
     return NULL;
 }
 

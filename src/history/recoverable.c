@@ -13,6 +13,7 @@ void bw_recoverable_add(struct bw_recoverable *left, const struct bw_data_part *
     if (part->kind != BW_DATA_BAD) {
         *(part->kind == BW_DATA_HOLE ? &left->zeros : &left->good) += part->length;
         left->in_tree += part->in_tree ? part->length : 0;
+        left->unverified += part->unverified ? part->length : 0;
         return;
     }
     const size_t last = left->count - 1;
@@ -34,6 +35,7 @@ enum bw_recoverable_kind bw_recoverable_kind(const struct bw_recoverable *left, 
 {
     if (left->bad)
         return left->good ? BW_RECOVERABLE_PARTLY : BW_RECOVERABLE_LOST;
-    return unchecked && left->good > left->in_tree ? BW_RECOVERABLE_UNVERIFIED
-                                                   : BW_RECOVERABLE_VERIFIED;
+    if (left->unverified || (unchecked && left->good > left->in_tree))
+        return BW_RECOVERABLE_UNVERIFIED;
+    return BW_RECOVERABLE_VERIFIED;
 }

@@ -74,17 +74,22 @@ holds "a directory" err_has 'not a regular file'
 degraded=("$F/raid5-3/dev2.img" --device "$F/raid5-3/dev3.img")
 rebuilt=/source/large.bin
 warnings() { grep -c 'warning: .* computed from parity' "$WORK/err"; }
-status 0 cat --no-checksums "${degraded[@]}" "$rebuilt" "$rebuilt"
+leaf=$("$PROGRAM" dump --tree csum "$F"/raid5-3/dev*.img | sed -n 's/^leaf \([0-9]*\) items.*/\1/p')
+without=(--ignore-checksums data --insert
+    "debug/error-gen@chunk-map,kind=tree-block,start=$leaf,end=$((leaf + 1)),action=zero")
+status 0 cat "${without[@]}" "${degraded[@]}" "$rebuilt" "$rebuilt"
 holds "one warning" [ "$(warnings)" -eq 1 ]
 status 0 cat "${degraded[@]}" "$rebuilt"
 holds "none with checksums" [ "$(warnings)" -eq 0 ]
-status 0 cat --no-checksums "${degraded[@]}" --device "$F/raid5-3/dev1.img" "$rebuilt"
+status 0 cat --ignore-checksums data "${degraded[@]}" "$rebuilt"
+holds "none if they are there, though ignored" [ "$(warnings)" -eq 0 ]
+status 0 cat "${without[@]}" "${degraded[@]}" --device "$F/raid5-3/dev1.img" "$rebuilt"
 holds "none with all devices" [ "$(warnings)" -eq 0 ]
 for command in sum tar; do
-    status 0 "$command" --no-checksums "${degraded[@]}" "$rebuilt"
+    status 0 "$command" "${without[@]}" "${degraded[@]}" "$rebuilt"
     holds "$command: one warning" [ "$(warnings)" -eq 1 ]
 done
-status 0 extract -C "$WORK/rebuilt" --no-checksums "${degraded[@]}" "$rebuilt"
+status 0 extract -C "$WORK/rebuilt" "${without[@]}" "${degraded[@]}" "$rebuilt"
 holds "extract: one warning" [ "$(warnings)" -eq 1 ]
 
 # Damage: a sector of a large file, in its only copy.
@@ -109,8 +114,10 @@ if [ -n "$offset" ]; then
         'damage: .*: bytes [0-9]+ to [0-9]+ cannot be read, zeros in their place'
     status 1 cat --on-error=skip "$WORK/bad.img" "$largest"
     holds "shorter" [ "$(wc -c < "$WORK/out")" -lt "$(wc -c < "$WORK/whole")" ]
-    status 0 cat --no-checksums "$WORK/bad.img" "$largest"
+    status 0 cat --ignore-checksums data "$WORK/bad.img" "$largest"
     holds "what is there" grep -aq nonsense "$WORK/out"
+    holds "a count" err_has 'warning: .*: 4096 bytes of data were not verified'
+    status 1 cat --ignore-checksums metadata "$WORK/bad.img" "$largest"
 else
     fail "extents tells of no place of $largest"
 fi
@@ -162,7 +169,7 @@ status 0 cat --block "$leaf" --mirror 1 "$WORK/block.img"
 holds "from the first mirror" cmp "$WORK/out" <(stored "$plain" "$leaf" 16384)
 status 1 cat --block "$leaf" --mirror 2 "$WORK/block.img"
 holds "the second one is bad" err_has "bytes $leaf to .*checksum"
-status 0 cat --block "$leaf" --mirror 2 --no-checksums "$WORK/block.img"
+status 0 cat --block "$leaf" --mirror 2 --ignore-checksums all "$WORK/block.img"
 holds "unverified" cmp "$WORK/out" <(stored "$WORK/block.img" "$leaf" 16384 2)
 status 1 cat --block "$((leaf + 4096))" "$plain"
 holds "not the beginning of a block" err_has 'there is no tree block at'

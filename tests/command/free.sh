@@ -50,8 +50,8 @@ for fixture in plain raid5-3; do
     while IFS=$'\t' read -r at length kind logical devid offset; do
         case $kind in
         unallocated) tail -c +$((offset + 1)) "$F/$fixture/dev$devid.img" | head -c 65536 ;;
-        *) "$PROGRAM" cat --no-checksums --block "$logical+$((length < 65536 ? length : 65536))" \
-            "$F/$fixture"/dev*.img ;;
+        *) "$PROGRAM" cat --ignore-checksums all "$F/$fixture"/dev*.img \
+            --block "$logical+$((length < 65536 ? length : 65536))" ;;
         esac > "$WORK/stored" 2> "$WORK/err"
         size=$(stat -c %s "$WORK/stored")
         holds "$fixture: $kind at $at" [ "$size" -gt 0 ]

@@ -283,6 +283,8 @@ static int show_version(const struct command *command, const void *state, const 
 static const char *const helper_modes[] = {"off", "on", "backing", NULL}; /* enum bw_helper_mode */
 static const char *const log_modes[] = {"replay", "ignore", NULL};        /* enum bw_log_mode */
 
+static const char *const checksum_kinds[] = {"off", "metadata", "data", "all", NULL};
+
 /* Options of every command that opens a file system. */
 const struct cmd_option cmd_image_options[] = {
     {0, "device", "FILE", "add a device of the same file system (repeatable)",
@@ -313,6 +315,8 @@ const struct cmd_option cmd_image_options[] = {
      CMD_FLAG(struct cmd_common, input.alternatives)},
     {0, "correct-bits", NULL, "also correct data in which one bit is flipped",
      .store = store_correct_bits},
+    {0, "ignore-checksums", "WORD", "accept wrong checksums: metadata, data, all, off",
+     CMD_WORD(struct cmd_common, input.ignored_checksums, checksum_kinds)},
     {0, "map", "FILE", "ddrescue map: unread ranges are lost (repeatable)", .store = store_map},
     {0, "scan", NULL, "search the disks for lost trees and newer roots",
      CMD_FLAG(struct cmd_common, input.scan)},

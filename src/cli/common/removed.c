@@ -81,6 +81,7 @@ static const struct removed options[] = {
     {NULL, "close", FILTER},
     {NULL, "inum", FILTER},
     {NULL, "iwholename", "use --ipath"},
+    {NULL, "no-checksums", "use --ignore-checksums data"},
     {NULL, "newermt", "use --newer"},
     {NULL, "not", FILTER},
     {NULL, "open", FILTER},

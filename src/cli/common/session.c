@@ -12,6 +12,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -197,6 +198,7 @@ static struct bw_fs_options options_for(const struct cmd_common *common,
         .correct_bits = common->input.correct_bits,
         .search_seconds = common->input.search_seconds,
         .fsid = common->input.has_fsid ? common->input.fsid : NULL,
+        .ignore_checksums = (enum bw_checksum_kinds)common->input.ignored_checksums,
         .maps = common->input.maps,
         .map_count = common->input.map_count,
         .streams_as_is = common->input.streams_as_is,
@@ -341,6 +343,7 @@ struct bw_error *cmd_open_other(const struct cmd_common *common, struct cmd_comm
         .volume = common->input.volume,
         .ask = cmd_keys_prompt,
         .key_work = common->input.key_work,
+        .ignore_checksums = (enum bw_checksum_kinds)common->input.ignored_checksums,
     };
     set_keys(&options, common);
     return bw_fs_open(&options, fs);
@@ -383,6 +386,11 @@ int cmd_end(const struct cmd_common *common, struct cmd_session *session, struct
     if (change)
         bw_fs_report(session->fs, BW_DAMAGE, change);
     const struct bw_fs_status fs_status = bw_fs_status(session->fs);
+    if (fs_status.unverified)
+        bw_fs_report(session->fs, BW_WARNING,
+                     bw_error_create(BW_ERROR_CORRUPT,
+                                     "%" PRIu64 " bytes of data were not verified",
+                                     fs_status.unverified));
     int status = cmd_close_outputs(common, session);
     if (fs_status.damages || fs_status.unused_images)
         status = STATUS_PARTIAL;

@@ -158,7 +158,6 @@ struct bw_error *cmd_export_start(struct cmd_export *export, unsigned types, uns
         .passes = export->passes,
         .naming = export->settings->naming,
         .sorted = export->settings->sorted,
-        .unchecked = export->settings->unchecked,
         .salvage = export->settings->salvage,
         .missed = report_missed,
         .context = export,

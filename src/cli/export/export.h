@@ -20,7 +20,6 @@ struct cmd_export_settings {
     struct bw_walk_options walk; /**< `types` is 0 unless --type was given */
     struct cmd_selection selection;
     struct bw_export_naming naming;
-    bool unchecked;      /**< do not verify data */
     bool follow_renames; /**< PATHs are those of the current generation */
     bool sorted;  /**< walk each PATH in the order of names, a directory before its contents */
     bool salvage; /**< include files whose inodes are lost, if anything is recoverable */
@@ -28,14 +27,6 @@ struct cmd_export_settings {
 
 /** The options for a struct cmd_export_settings. */
 extern const struct cmd_option cmd_export_options[];
-
-/** The entry for --no-checksums in the option table of a command that reads data and whose state is
- * a `type`. */
-#define CMD_NO_CHECKSUMS_OPTION(type, member)                                                  \
-    {                                                                                          \
-        0, "no-checksums", NULL, "do not verify data; for images whose checksum tree is lost", \
-            CMD_FLAG(type, member)                                                             \
-    }
 
 /** The entry for --on-error: `part` is what `skip` omits, `by_default` a word. */
 #define CMD_ON_ERROR_OPTION(type, member, part, by_default)                         \

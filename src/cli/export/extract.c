@@ -19,7 +19,6 @@ static const struct cmd_option options[] = {
      CMD_FLAG(struct extract_settings, export.follow_renames)},
     {.group = extract_options},
     CMD_GROUP(cmd_naming_options, struct extract_settings, export),
-    CMD_NO_CHECKSUMS_OPTION(struct extract_settings, export.unchecked),
     CMD_GROUP(cmd_export_options, struct extract_settings, export),
     {0},
 };

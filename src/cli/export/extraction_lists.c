@@ -166,7 +166,7 @@ static const char *status_word(const struct extract_lists *lists,
         return "linked";
     if (lists->read.bad || item->salvaged)
         return "partly";
-    const bool unchecked = item->unchecked || item->inode.flags & BW_INODE_NODATASUM;
+    const bool unchecked = item->inode.flags & BW_INODE_NODATASUM;
     return bw_recoverable_name(bw_recoverable_kind(&lists->read, unchecked));
 }
 

@@ -31,7 +31,6 @@ static const struct cmd_option options[] = {
     {0, "tag", NULL, "write 'SHA256 (NAME) = HASH', like BSD and sha256sum --tag",
      CMD_FLAG(struct sum_state, tag)},
     CMD_GROUP(cmd_naming_options, struct sum_state, export),
-    CMD_NO_CHECKSUMS_OPTION(struct sum_state, export.unchecked),
     CMD_GROUP(cmd_export_options, struct sum_state, export),
     CMD_PART_OPTION(struct sum_state, export.selection),
     {0},

@@ -155,7 +155,6 @@ static const struct cmd_option options[] = {
     {0, "atime", NULL, "also store access times, which reading on a mount changes",
      CMD_FLAG(struct tar_state, has_atime)},
     CMD_GROUP(cmd_naming_options, struct tar_state, export),
-    CMD_NO_CHECKSUMS_OPTION(struct tar_state, export.unchecked),
     CMD_GROUP(cmd_export_options, struct tar_state, export),
     {0},
 };

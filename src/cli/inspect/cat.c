@@ -20,7 +20,6 @@
 struct cat_state {
     const char *subvolume;
     uint64_t offset, length;
-    bool unchecked;
     enum cmd_on_error on_error;
     unsigned threads;
     struct bad_ranges blocks; /* logical addresses; length 0: the tree block or sector there */
@@ -57,7 +56,6 @@ static const struct cmd_option options[] = {
     {0, "length", "N", "write at most this many bytes of each file",
      CMD_BYTES(struct cat_state, length)},
     CMD_ON_ERROR_OPTION(struct cat_state, on_error, "range", "fail"),
-    CMD_NO_CHECKSUMS_OPTION(struct cat_state, unchecked),
     CMD_THREADS_OPTION(struct cat_state, threads),
     CMD_SUBVOLUME_OPTION(struct cat_state, subvolume),
     {'B', "block", "LOGICAL[+LENGTH]",
@@ -167,7 +165,6 @@ static struct bw_error *find_file(struct cat *cat, const char *path, struct bw_s
         .length = cat->state->length,
         .user = (void *)(uintptr_t)path,
     };
-    file->data.unchecked |= cat->state->unchecked;
     file->data.may_lack_checksums = salvaged;
     return NULL;
 }
@@ -254,8 +251,10 @@ static struct bw_error *write_files(struct cat *cat)
 
 static struct bw_error *write_blocks(struct cat *cat)
 {
-    const struct bw_logical_options how = {
-        .struct_size = sizeof how, .copy = cat->state->mirror, .unchecked = cat->state->unchecked};
+    const struct bw_logical_options how = {.struct_size = sizeof how,
+                                           .copy = cat->state->mirror,
+                                           .unchecked = cat->state->mirror &&
+                                                        cat->paths.common->input.ignored_checksums};
     struct bw_error *error = NULL;
     for (size_t i = 0; i < cat->state->blocks.count && !error; i++) {
         const struct bw_address_range *range = &cat->state->blocks.items[i];
@@ -322,8 +321,8 @@ const struct command cmd_cat = {
         "extent. If stdout is a file, holes stay holes.\n\n"
         "--block writes the bytes stored at a logical address: a tree block, or data, which may\n"
         "be compressed. Without LENGTH, a tree block or a sector is written. Both are verified\n"
-        "unless --no-checksums is given; free space has no checksums. 'owner' prints what an\n"
-        "address belongs to, 'map' its mirrors.\n",
+        "unless the mirror is named and --ignore-checksums is given; free space has no\n"
+        "checksums. 'owner' prints what an address belongs to, 'map' its mirrors.\n",
     .examples = "  btrfs-walk cat disk.img /etc/fstab                  one file\n"
                 "  btrfs-walk cat disk.img /var/lib/db > db            with its holes\n"
                 "  btrfs-walk cat --on-error=zero disk.img /a > a      a damaged file\n"

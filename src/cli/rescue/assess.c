@@ -227,7 +227,7 @@ static struct bw_error *add_part(void *context, const struct bw_data_part *part)
 
 /*
  * If only checksums are missing for the current file, its data were not read. Reads them now, like
- * --no-checksums does, into rescue->read: they may be unreadable, or not decompress.
+ * --ignore-checksums data does, into rescue->read: they may be unreadable, or not decompress.
  */
 static struct bw_error *read_unchecked(struct rescue *rescue, const struct bw_export_entry *item,
                                        bool *unchecked)

@@ -156,6 +156,8 @@ static void add_keys(struct words *words, const struct cmd_input *input)
 static void add_input(struct words *words, const struct cmd_input *input,
                       const struct bw_generation_choice *state)
 {
+    static const char *const kinds[] = {
+        [BW_CHECKSUMS_METADATA] = "metadata", [BW_CHECKSUMS_DATA] = "data", "all"};
     static const char *const helpers[] = {
         [BW_HELPERS_OFF] = "off", [BW_HELPERS_ON] = "on", [BW_HELPERS_BACKING] = "backing"};
     if (input->superblock_copy)
@@ -187,6 +189,8 @@ static void add_input(struct words *words, const struct cmd_input *input,
         add_word(words, "--alternatives");
     if (input->correct_bits)
         add_word(words, "--correct-bits");
+    if (input->ignored_checksums)
+        add_word(words, "--ignore-checksums=%s", kinds[input->ignored_checksums]);
     for (size_t i = 0; i < input->map_count; i++)
         add_word(words, "--map=%s", input->maps[i] ? input->maps[i] : "");
     if (state->generation)
@@ -245,8 +249,6 @@ static void add_words(struct words *words, const struct rescue_plan *plan, size_
         add_word(words, "--lost");
     if (step.kind == PARTLY)
         add_word(words, "--on-error=zero");
-    if (step.kind == UNVERIFIED)
-        add_word(words, "--no-checksums");
     if (step.kind == OLDER && step.follows_renames)
         add_word(words, "--follow-renames");
     if (!is_deleted(&step))
@@ -262,7 +264,10 @@ static void add_words(struct words *words, const struct rescue_plan *plan, size_
                                               .tree_root_generation = step.generation.generation};
     else if (step.kind == OLDER)
         state = (struct bw_generation_choice){.generation = step.generation.generation};
-    add_input(words, &common->input, &state);
+    struct cmd_input input = common->input;
+    if (step.kind == UNVERIFIED)
+        input.ignored_checksums |= BW_CHECKSUMS_DATA;
+    add_input(words, &input, &state);
 }
 
 /* Printing. */

@@ -121,8 +121,8 @@ static void append_subvolumes(struct cmd_format *answer, const struct rescue *re
     }
     if (rescue->unchecked_files)
         bw_buffer_format(text,
-                         "  %" PRIu64 " of the whole files can be read only with --no-checksums, "
-                         "because their checksums are lost.\n",
+                         "  %" PRIu64 " of the whole files can be read only with "
+                         "--ignore-checksums, because their checksums are wrong or lost.\n",
                          rescue->unchecked_files);
     if (unverified == 1)
         bw_buffer_format(text, "  1 of the whole files has no checksums, so its contents cannot be "

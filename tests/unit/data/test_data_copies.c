@@ -463,7 +463,7 @@ static void test_no_good_stream(void **state)
     }
 }
 
-/* With checksums, features/verify replaces the mirror; --no-checksums finds the same one. */
+/* With checksums, features/verify replaces the mirror; `unchecked` finds the same one. */
 static void test_stream_with_checksums(void **state)
 {
     (void)state;
