@@ -291,6 +291,7 @@ static struct bw_error *open_inner(const struct bw_fs_options *options,
     inner.offset = 0;
     inner.map_count = 0;
     inner.alternatives = false;
+    inner.side = 0;
     steps.source = &inside->source;
     return bw_opening_run(&inner, &steps, fs);
 }

@@ -29,6 +29,7 @@ enum bw_error_code {
     BW_ERROR_STOPPED,        /**< a callback asked to stop */
     BW_ERROR_AMBIGUOUS,      /**< there are several file systems; see btrfs-walk/image.h */
     BW_ERROR_NO_CHECKSUM,    /**< data that can be read, but not verified: a checksum is missing */
+    BW_ERROR_DIVERGED,       /**< devices have different histories; see bw_fs_options.side */
 };
 
 struct bw_error;

@@ -140,8 +140,8 @@ struct bw_fs_options {
     void *ask_context;         /**< passed to ask */
     /** Paths of files: the last one is opened as the image. Each is a file of the file system in
      * the previous one, the first one of the file system on the images. `partition`, `volume`,
-     * `offset`, `header`, `alternatives` and `maps` then apply to the images,
-     * the other options to the last file system. */
+     * `offset`, `header`, `alternatives`, `maps` and `side` then apply to the
+     * images, the other options to the last file system. */
     const char *const *inside;
     size_t inside_count;
     const char *header; /**< file with the header of an encrypted volume, for images that have none
@@ -172,6 +172,10 @@ struct bw_fs_options {
      * pass all other checks, and data, also if their checksums are missing. Each accepted tree
      * block is reported. */
     enum bw_checksum_kinds ignore_checksums;
+    /** If devices have diverged because each was mounted and written to without the other: the
+     * devid of one of them. Devices that do not agree with it count as missing and are not read.
+     * 0: none; opening such devices together is BW_ERROR_DIVERGED. */
+    uint64_t side;
 };
 
 /** Whether the images are send streams, which are shown as a file system. */

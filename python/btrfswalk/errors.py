@@ -65,7 +65,7 @@ def linked(first: Any) -> Any:
 # What POSIX calls these errors, and which exceptions of Python they are as well.
 NUMBERS = {"NO_MEMORY": errno.ENOMEM, "USAGE": errno.EINVAL, "NOT_BTRFS": errno.EINVAL,
            "UNSUPPORTED": errno.EOPNOTSUPP, "NOT_FOUND": errno.ENOENT, "STOPPED": errno.ECANCELED,
-           "AMBIGUOUS": errno.EINVAL}
+           "AMBIGUOUS": errno.EINVAL, "DIVERGED": errno.EINVAL}
 BASES = {"USAGE": ValueError, "NOT_FOUND": FileNotFoundError}
 CLASSES: Any = {}
 for _code in structures.enumeration("enum bw_error_code"):

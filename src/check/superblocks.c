@@ -630,7 +630,7 @@ static void check_images(struct bw_check *check)
         const struct bw_image *image = &check->fs->images[i];
         if (check->why || image->role != BW_IMAGE_UNUSED || image->alternative)
             check_image(check, image, &first);
-        else
+        else if (!image->is_other_side)
             report_unused(check, image);
     }
 }
@@ -642,6 +642,8 @@ static void report_why(struct bw_check *check)
     if (why->code == BW_ERROR_UNSUPPORTED || why->code == BW_ERROR_SYSTEM ||
         why->code == BW_ERROR_NO_MEMORY)
         bw_check_unable(check, bw_error_create(why->code, "%s", why->message));
+    else if (why->code == BW_ERROR_DIVERGED)
+        bw_check_find(check, BW_CODE_devices_diverged, NULL, "%s", why->message);
     else
         bw_check_find(check, BW_CODE_not_opened, NULL, "%s", why->message);
 }

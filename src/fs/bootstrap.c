@@ -61,27 +61,38 @@ static struct bw_error *add_chunk(const struct bw_fs *fs, const struct bw_chunk 
     return error;
 }
 
-/* Adds the chunks of the superblock's array: key, chunk item, key, chunk item, ... */
+/* The array of the superblock: key, chunk item, key, chunk item, ... */
+struct bw_error *bw_system_chunk_next(const struct bw_superblock *superblock, size_t *position,
+                                      struct bw_chunk *chunk, bool *found)
+{
+    const uint8_t *next = superblock->system_chunk_array + *position;
+    const size_t left = superblock->system_chunk_array_size - *position;
+    const struct bw_disk_key *disk = (const void *)next;
+    size_t size = 0;
+    *found = left;
+    if (!left)
+        return NULL;
+    if (left >= sizeof *disk)
+        size = bw_chunk_item_size(next + sizeof *disk, left - sizeof *disk);
+    if (!size || disk->type != BW_CHUNK_ITEM)
+        return bw_error_create(BW_ERROR_CORRUPT,
+                               "superblock: system chunk array is cut off, %zu byte%s left", left,
+                               bw_plural(left));
+    *position += sizeof *disk + size;
+    return bw_chunk_decode(bw_get64(disk->offset), next + sizeof *disk, size, chunk);
+}
+
 struct bw_error *bw_bootstrap_system_chunks(struct bw_fs *fs)
 {
-    const uint8_t *next = fs->superblock.system_chunk_array;
-    size_t left = fs->superblock.system_chunk_array_size;
-    while (left) {
-        struct bw_chunk chunk;
-        const struct bw_disk_key *disk = (const void *)next;
-        size_t size = 0;
-        if (left >= sizeof *disk)
-            size = bw_chunk_item_size(next + sizeof *disk, left - sizeof *disk);
-        if (!size || disk->type != BW_CHUNK_ITEM)
-            return bw_error_create(BW_ERROR_CORRUPT,
-                                   "superblock: system chunk array is cut off, %zu byte%s left",
-                                   left, bw_plural(left));
-        BW_TRY(bw_chunk_decode(bw_get64(disk->offset), next + sizeof *disk, size, &chunk));
+    struct bw_chunk chunk;
+    size_t position = 0;
+    bool found;
+    for (;;) {
+        BW_TRY(bw_system_chunk_next(&fs->superblock, &position, &chunk, &found));
+        if (!found)
+            return NULL;
         BW_TRY(add_chunk(fs, &chunk));
-        next += sizeof *disk + size;
-        left -= sizeof *disk + size;
     }
-    return NULL;
 }
 
 struct bw_image *bw_image_of_device(const struct bw_fs *fs, uint64_t devid,

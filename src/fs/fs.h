@@ -85,6 +85,7 @@ struct bw_fs {
     uint8_t wanted_fsid[BW_UUID_SIZE];
     enum bw_checksum_kinds ignored_checksums; /**< bw_fs_options.ignore_checksums */
     atomic_uint_fast64_t unverified;          /**< bw_fs_status.unverified */
+    uint64_t side;               /**< bw_fs_options.side */
     void (*searched)(void *context, uint64_t done, uint64_t total); /**< copied from bw_fs_options
                                                                      */
     void *searched_context;

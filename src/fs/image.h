@@ -44,8 +44,9 @@ struct bw_image {
                             * first; 0: it is the only one */
     unsigned alternatives_as_new; /**< if it is the first: how many of them are not older */
     bool is_clone; /**< a disk of which nothing is read, because copies of its devices are read */
-    bool is_announced; /**< the chunk map has received its devid */
-    bool is_stream;    /**< a send stream */
+    bool is_announced;  /**< the chunk map has received its devid */
+    bool is_other_side; /**< unused: it does not agree with the device of bw_fs_options.side */
+    bool is_stream;     /**< a send stream */
     bool is_dump; /**< a metadump of btrfs-image: tree blocks only, each at its logical address */
     size_t index; /**< index on the command line */
 };
@@ -82,6 +83,15 @@ void bw_images_free(struct bw_image_set *set);
  * from it. Sets the role of every image, and fs->superblock. Reports images that are foreign,
  * duplicate or stale. */
 struct bw_error *bw_images_match(struct bw_fs *fs, struct bw_image_set *set);
+
+/** Compares the histories of the devices of a matched set. If some have diverged, returns
+ * BW_ERROR_DIVERGED or, with fs->side, leaves out the devices that do not agree with that one, and
+ * sets fs->superblock. (sides.c) */
+struct bw_error *bw_sides_choose(struct bw_fs *fs, struct bw_image_set *set);
+
+/** The first generation known to differ between two devices of a file system that have diverged; 0
+ * if their superblocks do not show that they have. */
+uint64_t bw_superblocks_diverged(const struct bw_superblock *a, const struct bw_superblock *b);
 
 /** Reports that the images that are still unclaimed are not used. */
 void bw_images_refuse(struct bw_fs *fs);

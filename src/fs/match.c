@@ -3,8 +3,8 @@
  * Matches the images: selects the file system, and reports the images that are not part of it. The
  * first image with a superblock decides, or the file system that sprouted from it. Each image gets
  * its role by the ids in its superblock; then the newest superblock of a device is the one of the
- * file system. Of several images of one device, only the newest is read, or, with --alternatives,
- * all in the order of their age.
+ * file system, unless devices have diverged (sides.c). Of several images of one device, only the
+ * newest is read, or, with --alternatives, all in the order of their age.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -312,6 +312,7 @@ struct bw_error *bw_images_match(struct bw_fs *fs, struct bw_image_set *set)
         find_alternatives(fs, set);
     else
         drop_duplicates(fs, set);
+    BW_TRY(bw_sides_choose(fs, set));
     for (size_t i = 0; i < set->count; i++) {
         const struct bw_image *image = &set->images[i];
         if (!bw_image_is_stale(fs, image))

@@ -115,6 +115,7 @@ struct bw_error *bw_opening_run(const struct bw_fs_options *given, const struct 
         memcpy(fs->wanted_fsid, options.fsid, BW_UUID_SIZE);
     }
     fs->ignored_checksums = options.ignore_checksums & BW_CHECKSUMS_ALL;
+    fs->side = options.side;
     fs->streams_as_is = options.streams_as_is;
     fs->searched = options.searched;
     fs->searched_context = options.searched_context;

@@ -40,7 +40,12 @@ struct bw_error *bw_wire_devices(const struct bw_fs *fs, struct bw_image *images
 /** Whether any image without a superblock may turn out to be a device. */
 bool bw_has_unclaimed(const struct bw_fs *fs);
 
-/** Adds the chunks of the superblock to the chunk map. (bootstrap.c) */
+/** Gets the system chunk at `*position` of the superblock, from 0 on, and advances it; `*found` is
+ * false at the end. (bootstrap.c) */
+struct bw_error *bw_system_chunk_next(const struct bw_superblock *superblock, size_t *position,
+                                      struct bw_chunk *chunk, bool *found);
+
+/** Adds the chunks of the superblock to the chunk map. */
 struct bw_error *bw_bootstrap_system_chunks(struct bw_fs *fs);
 
 /** Handling of devices while the chunk tree is scanned. */

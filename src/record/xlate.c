@@ -60,7 +60,7 @@ static int64_t error_number(const struct bw_error *error)
         [BW_ERROR_UNSUPPORTED] = ENOTSUP,   [BW_ERROR_CORRUPT] = EUCLEAN,
         [BW_ERROR_MISSING_DEVICE] = ENODEV, [BW_ERROR_NOT_FOUND] = ENOENT,
         [BW_ERROR_STOPPED] = ECANCELED,     [BW_ERROR_AMBIGUOUS] = ENOTUNIQ,
-        [BW_ERROR_NO_CHECKSUM] = EUCLEAN,
+        [BW_ERROR_NO_CHECKSUM] = EUCLEAN,   [BW_ERROR_DIVERGED] = ENOTUNIQ,
     };
     if (!error)
         return 0;

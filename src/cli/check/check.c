@@ -194,7 +194,7 @@ static int check_images(struct check_run *check)
      * attempt, and closed again, except for the reports. */
     const bool has_images = why->code == BW_ERROR_CORRUPT || why->code == BW_ERROR_NOT_BTRFS ||
                             why->code == BW_ERROR_UNSUPPORTED ||
-                            why->code == BW_ERROR_MISSING_DEVICE;
+                            why->code == BW_ERROR_MISSING_DEVICE || why->code == BW_ERROR_DIVERGED;
     struct bw_error *error = NULL;
     if (has_images) {
         struct bw_fs_options images = cmd_fs_options(check->common);

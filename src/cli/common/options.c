@@ -234,6 +234,15 @@ static struct bw_error *store_fsid(void *target, const struct cmd_option *option
                                   : cmd_bad_argument(option, text, "an fsid, as info prints it");
 }
 
+static struct bw_error *store_side(void *target, const struct cmd_option *option,
+                                   const char *argument)
+{
+    struct cmd_common *common = target;
+    if (cmd_parse_number(argument, 1, UINT64_MAX, &common->input.side))
+        return NULL;
+    return cmd_bad_argument(option, argument, "the id of a device, from 1 on");
+}
+
 static struct bw_error *store_inside(void *target, const struct cmd_option *option,
                                      const char *path)
 {
@@ -317,6 +326,8 @@ const struct cmd_option cmd_image_options[] = {
      .store = store_correct_bits},
     {0, "ignore-checksums", "WORD", "accept wrong checksums: metadata, data, all, off",
      CMD_WORD(struct cmd_common, input.ignored_checksums, checksum_kinds)},
+    {0, "side", "DEVID", "diverged devices: read those that agree with this one",
+     .store = store_side},
     {0, "map", "FILE", "ddrescue map: unread ranges are lost (repeatable)", .store = store_map},
     {0, "scan", NULL, "search the disks for lost trees and newer roots",
      CMD_FLAG(struct cmd_common, input.scan)},

@@ -56,6 +56,7 @@ struct cmd_input {
     bool has_fsid;                     /**< --fsid was given */
     uint8_t fsid[BW_UUID_SIZE];        /**< bw_fs_options.fsid */
     unsigned ignored_checksums;        /**< enum bw_checksum_kinds */
+    uint64_t side;                     /**< bw_fs_options.side */
     const char **maps;                 /**< bw_fs_options.maps: room for one per argument */
     size_t map_count;
     struct bw_graph_options graph; /**< its edits are `edits` */

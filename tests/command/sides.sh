@@ -1,0 +1,73 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Devices that have diverged: they are not read together, and --side chooses one history. The
+# fixture has both devices of a RAID1 after they were mounted without each other: dev1-left and
+# dev2-right have made the same changes to files of other names, so only blocks differ; dev2-wide
+# has made more changes, so that the roots differ, too.
+set -uo pipefail
+. "$(dirname "$0")/common.bash"
+"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" diverged raid1-2 || exit 1
+cd "$BUILD/fixtures/diverged" || exit 1
+
+# diverged NAME A B PATTERN: both orders fail with the same message.
+diverged() {
+    expect "$1" 2 "$4" walk --device "$3" "$2"
+    is "$1: no output" "$(wc -c < "$WORK/out")" 0
+    mv "$WORK/err" "$WORK/first"
+    expect "$1, in the other order" 2 "$4" walk --device "$2" "$3"
+    holds "$1: the same message" diff "$WORK/first" "$WORK/err"
+}
+
+# shows NAME SIDE LEFT RIGHT A B: the number of files of each kind.
+shows() {
+    expect "$1: side $2" 0 'is missing: the file system is degraded' walk --side "$2" \
+        --device "$5" "$6"
+    is "$1: side $2: files of the first device" "$(grep -c /dev1- "$WORK/out")" "$3"
+    is "$1: side $2: files of the second device" "$(grep -c /dev2- "$WORK/out")" "$4"
+    is "$1: side $2: common files" "$(grep -c /common- "$WORK/out")" 8
+}
+
+diverged "the same roots with other contents" dev1-left.img dev2-right.img \
+    '^btrfs-walk: dev1-left\.img \(device 1, generation 10\) and dev2-right\.img \(device 2, '`
+        `'generation 10\) have diverged: .*; --side 1 or --side 2 reads '
+diverged "other roots of the same generation" dev1-left.img dev2-wide.img 'generation 10 differs'
+diverged "another backup root" dev1-near.img dev2-wide.img \
+    'device 1, generation 12.*device 2, generation 10.* their generation [89] differs'
+diverged "an older root with other contents" dev1-near.img dev2-right.img 'generation 10 differs'
+shows "same" 1 3 0 dev1-left.img dev2-right.img
+shows "same" 2 0 3 dev1-left.img dev2-right.img
+shows "older" 1 5 0 dev1-near.img dev2-wide.img
+shows "older" 2 0 450 dev2-wide.img dev1-near.img
+expect "the contents of a side" 0 '' cat --side 2 --device dev2-right.img dev1-left.img \
+    /dir/dev2-right-3-1
+is "the contents" "$(cat "$WORK/out")" "dev2-right 3"
+expect "a side does not have the files of the other one" 1 'dev1-left-1-1' cat --side 2 \
+    --device dev2-right.img dev1-left.img /dir/dev1-left-1-1
+expect "the other side is named with -v" 0 \
+    'dev2-right\.img is not read: device 2 \(generation 10\) has diverged from device 1' \
+    walk -v --side 1 --device dev2-right.img dev1-left.img
+expect "no such device" 2 '\-\-side: no image is device 3' walk --side 3 --device dev2.img dev1.img
+expect "no device at all" 2 "the id of a device, from 1 on" walk --side 0 dev1.img
+expect "with --alternatives" 2 'only one image of each device' walk --side 1 --alternatives \
+    --device dev2.img dev1.img
+
+expect "check" 12 'devices-diverged' check dev1-near.img dev2-right.img
+holds "check: the finding" out_has '^error devices-diverged: dev1-near\.img .* have diverged'
+expect "check --side" 0 '0 errors' check --side 2 dev1-near.img dev2-right.img
+is "check --side: images of the other side" "$(grep -c image-unused "$WORK/out")" 0
+
+# Devices that have not diverged.
+expect "a stale device" 0 'dev2\.img is stale: device 2 has generation 7, the newest is 10' \
+    walk --device dev2.img dev1-left.img
+is "a stale device: the newer files" "$(grep -c /dev1- "$WORK/out")" 3
+expect "--side of a stale device" 0 'device 1 .*is missing' walk --side 2 --device dev2.img \
+    dev1-left.img
+is "--side of a stale device: the older files" "$(grep -c /dev1- "$WORK/out")" 0
+for images in "dev1.img dev2.img" "../raid1-2/dev1.img ../raid1-2/dev2.img"; do
+    read -r a b <<< "$images"
+    expect "devices that agree: $a" 0 - walk --device "$b" "$a"
+    cp "$WORK/out" "$WORK/first"
+    expect "devices that agree, with --side: $a" 0 - walk --side 2 --device "$b" "$a"
+    holds "the same files" diff "$WORK/first" "$WORK/out"
+done
+finish
