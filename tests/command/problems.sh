@@ -6,12 +6,13 @@ set -uo pipefail
 . "$(dirname "$0")/common.bash"
 if ! have_openpty; then skip "pseudo-terminals" "the output in docs/problems"; finish; fi
 
-"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" laptop raid5-3 raid1-2 quota || exit 1
+"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" laptop raid5-3 raid1-2 quota diverged || exit 1
 mkdir "$WORK/bin" "$WORK/images" && ln -s "$PROGRAM" "$WORK/bin/btrfs-walk"
 export PATH=$WORK/bin:$PATH
 cd "$WORK/images" || exit 1
 # Copies, not links: a link would be named in messages.
-for image in laptop/dev1:disk raid5-3/dev1:a raid5-3/dev2:b raid5-3/dev3:c quota/dev1:quota; do
+for image in laptop/dev1:disk raid5-3/dev1:a raid5-3/dev2:b raid5-3/dev3:c quota/dev1:quota \
+    diverged/dev1-near:left diverged/dev2-right:right; do
     cp --sparse=always "$BUILD/fixtures/${image%:*}.img" "${image#*:}.img"
 done
 

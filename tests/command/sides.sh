@@ -56,6 +56,17 @@ holds "check: the finding" out_has '^error devices-diverged: dev1-near\.img .* h
 expect "check --side" 0 '0 errors' check --side 2 dev1-near.img dev2-right.img
 is "check --side: images of the other side" "$(grep -c image-unused "$WORK/out")" 0
 
+# Both sides, compared with each other.
+expect "diff of the sides" 0 . diff --side 1 --device dev2-right.img --other dev1-left.img \
+    --other dev2-right.img --other-side 2 dev1-left.img
+is "diff: files of the sides have the same inodes" \
+    "$(grep -c '^R.*/dev1-left-.*/dev2-right-' "$WORK/out")" 3
+is "diff: common files" "$(grep -c /common- "$WORK/out")" 0
+expect "diff: a mixture" 2 'have diverged' diff --other dev1-left.img --other dev2-right.img \
+    dev1-left.img
+expect "diff: --other-side without --other" 2 '\-\-other-side needs the images as --other' \
+    diff --other-side 2 dev1.img / /
+
 # Devices that have not diverged.
 expect "a stale device" 0 'dev2\.img is stale: device 2 has generation 7, the newest is 10' \
     walk --device dev2.img dev1-left.img

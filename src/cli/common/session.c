@@ -331,6 +331,7 @@ struct bw_error *cmd_open_other(const struct cmd_common *common, struct cmd_comm
     own->input.images = (const char **)(uintptr_t)common->input.others;
     own->input.image_count = common->input.other_count;
     own->input.partition = common->input.other_partition;
+    own->input.side = common->input.other_side;
     own->input.is_other = true;
     own->input.has_fsid = false;
     struct bw_fs_options options = {
@@ -339,6 +340,7 @@ struct bw_error *cmd_open_other(const struct cmd_common *common, struct cmd_comm
         .path_count = common->input.other_count,
         .reporter = {cmd_print_message, own},
         .partition = common->input.other_partition,
+        .side = common->input.other_side,
         .log = (enum bw_log_mode)common->input.log,
         .servers = common->input.servers,
         .volume = common->input.volume,

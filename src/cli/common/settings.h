@@ -35,6 +35,7 @@ struct cmd_input {
     const char *const *others; /**< images of another file system, which cmd_open_other() opens */
     size_t other_count;
     const char *other_partition; /**< NULL: not given */
+    uint64_t other_side;         /**< bw_fs_options.side of the others */
     bool is_other;               /**< these are the settings of cmd_open_other() */
     const char *folder; /**< a directory of this machine that the command also reads; NULL: none */
     int superblock_copy;

@@ -50,9 +50,10 @@ struct since {
 struct diff_state {
     struct names others; /* images or streams of the second file system, or one folder */
     const char *other_partition, *below;
-    const char *only; /* the letters to print; NULL: all */
-    unsigned reading; /* enum bw_diff_reading */
-    unsigned nested;  /* enum bw_nested */
+    uint64_t other_side; /* bw_fs_options.side of the other images */
+    const char *only;    /* the letters to print; NULL: all */
+    unsigned reading;    /* enum bw_diff_reading */
+    unsigned nested;     /* enum bw_nested */
     bool stat, by_path, exit_code;
     bool with_folder;     /* `others` is a directory of this machine */
     struct bw_list *list; /* `others` is a list of files; or NULL */
@@ -105,6 +106,15 @@ static struct bw_error *store_since(void *target, const struct cmd_option *optio
     return NULL;
 }
 
+static struct bw_error *store_other_side(void *target, const struct cmd_option *option,
+                                         const char *argument)
+{
+    struct diff_state *state = target;
+    if (cmd_parse_number(argument, 1, UINT64_MAX, &state->other_side))
+        return NULL;
+    return cmd_bad_argument(option, argument, "the id of a device, from 1 on");
+}
+
 static const char *const readings[] = {"needed", "never", "always", NULL};
 
 static const struct cmd_option options[] = {
@@ -113,6 +123,9 @@ static const struct cmd_option options[] = {
      .store = store_other},
     {0, "other-partition", "PARTITION", "B is in this partition of the disk of --other",
      CMD_TEXT(struct diff_state, other_partition)},
+    {0, "other-side", "DEVID",
+     "of the diverged devices of --other, read those that agree with this one",
+     .store = store_other_side},
     {0, "below", "PATH", "list only differences at or below this path of A and B",
      CMD_TEXT(struct diff_state, below)},
     {0, "content", "WORD",
@@ -787,6 +800,8 @@ static struct bw_error *check_options(const struct cmd_common *common,
         return bw_error_create(BW_ERROR_USAGE, "a list has no B: use --below");
     if (diff->other_partition && (!other || diff->with_folder || diff->list))
         return bw_error_create(BW_ERROR_USAGE, "--other-partition needs the disk as --other");
+    if (diff->other_side && (!other || diff->with_folder || diff->list))
+        return bw_error_create(BW_ERROR_USAGE, "--other-side needs the images as --other");
     return NULL;
 }
 
@@ -803,6 +818,7 @@ static int run(const struct cmd_common *common, void *state)
     struct bw_error *error = detect_other(common, diff);
     with_others.input.others = diff->others.items;
     with_others.input.other_partition = diff->other_partition;
+    with_others.input.other_side = diff->other_side;
     if (diff->with_folder)
         with_others.input.folder = diff->others.items[0];
     else if (!diff->list)
