@@ -84,14 +84,14 @@ struct search {
     const struct bw_tree *tree; /* only if the parent's pointer is in question, too */
     const struct bw_block_pointer *pointer;
     struct bw_item_rules rules;
-    uint64_t owner; /* of the block as it is */
+    uint64_t owner; /* the block's, without a flip */
     uint8_t *block; /* a copy, in which one bit at a time is flipped */
     uint32_t nodesize;
     uint32_t suspects[MOST_SUSPECTS]; /* slots */
     unsigned suspect_count;
     uint32_t first_bad;  /* the first slot whose key or place is wrong; the item count: none */
     bool is_rest_bad;    /* the slots after it are wrong, too */
-    uint32_t item_count; /* of the block as it is */
+    uint32_t item_count; /* the block's, without a flip */
     unsigned found;      /* bits that make the block sound */
     struct bw_flip flip;
 };
@@ -136,7 +136,7 @@ static bool is_block_sound(struct search *search)
         !bw_tree_list_find(&search->check->trees, owner))
         return false;
     const struct bw_node node = bw_node_view(search->block, search->nodesize);
-    /* Without its last items, a block is often sound. These have to be what is wrong. */
+    /* Without its last items, a block is often sound. So they have to be wrong. */
     if (node.item_count < search->item_count &&
         (!search->is_rest_bad || node.item_count != search->first_bad))
         return false;
@@ -312,7 +312,7 @@ static bool begin_search(struct search *search, struct bw_check *check,
     return true;
 }
 
-/* Tries all bits. The view has to be of the copy, and stays that of the damaged block. */
+/* Tries all bits. The view shows the copy, with the item count of the damaged block. */
 static void try_all(struct search *search)
 {
     const struct bw_node node = bw_node_view(search->block, search->nodesize);

@@ -98,7 +98,7 @@ static struct bw_finding inode_location(const struct examination *examination, u
                       .inode = inode, .more_subvolumes = examination->more_subvolumes);
 }
 
-/* The flipped bit that explains why a member of an INODE_ITEM differs from what it should be. */
+/* The flipped bit that explains the wrong member of an INODE_ITEM. */
 static void find_flip_in_inode(const struct examination *examination, uint64_t inode,
                                uint32_t offset, unsigned width, uint64_t have, uint64_t want,
                                struct bw_flip *flip)
@@ -694,7 +694,7 @@ static size_t end_of_name(const struct name_records *records, size_t begin)
     return end;
 }
 
-/* The flipped bit that explains why a name lacks items, or why its only item stands alone. */
+/* The flipped bit that explains why a name lacks items. */
 static void find_flip_of_name(const struct examination *examination, const struct name *name,
                               struct bw_flip *flip)
 {

@@ -105,8 +105,7 @@ struct comparison {
     struct bw_layout layout;     /* its children are the images of the set */
     uint8_t *block, *other;
     const struct bw_image *first;     /* the image of `block` */
-    const struct bw_image *different; /* an image with another copy than that of `first`; NULL:
-                                       * there is none */
+    const struct bw_image *different; /* an image whose copy differs from it; may be NULL */
     uint64_t generation;              /* of that block */
     enum relation *relations;         /* of each image */
 };
@@ -255,7 +254,7 @@ static void compare_root(struct comparison *comparison, const struct bw_root_poi
         compare_block(comparison, root->bytenr, &expectation);
 }
 
-/* Compares the blocks of all devices that are read. Those that cannot be read are not compared.
+/* Compares the blocks of all devices that are read, without unreadable ones.
  * Fails only if memory runs out. */
 static struct bw_error *compare_blocks(struct comparison *comparison)
 {

@@ -8,8 +8,8 @@
  * between the stored and the computed sum names the flipped bit, or excludes that it is only one. A
  * difference of exactly one bit means that the stored sum itself has the flipped bit.
  *
- * Of random damage, 3 in 100,000 blocks look as if one bit was flipped. So the corrected bytes must
- * pass all other checks before they are used.
+ * Among randomly damaged blocks, 3 in 100,000 look as if one bit was flipped. So the corrected
+ * bytes must pass all other checks before they are used.
  */
 #ifndef BW_ONDISK_BIT_FLIP_H
 #define BW_ONDISK_BIT_FLIP_H

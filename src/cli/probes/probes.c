@@ -285,7 +285,7 @@ static struct bw_error *set_maximum(void *target, const struct cmd_option *optio
 static const char *const formats[] = {"text", "json", NULL};
 
 const struct cmd_option cmd_probe_options[] = {
-    {0, "probe", "PATTERN", "print each event of these probes, such as 'block-*'",
+    {0, "probe", "PATTERN", "print events of these probes, such as 'block-*'",
      .store = add_pattern, .heading = "Probes"},
     {0, "probe-list", "[=long|json|bpftrace]", "list the probes and their records",
      .show = show_list},
