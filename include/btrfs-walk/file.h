@@ -64,6 +64,8 @@ struct bw_data_part {
                         them */
     bool unverified; /**< for BW_DATA_BYTES: some do not match their checksums, or these are
                         missing, which bw_fs_options.ignore_checksums accepts */
+    bool corrected; /**< for BW_DATA_BYTES: a flipped bit of them was corrected, or of the extent
+                       that they were decompressed from (bw_fs_options.correct_bits) */
 };
 
 /** Receives a part, which ends with the call. An error ends the reading and is returned. */

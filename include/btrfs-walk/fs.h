@@ -197,7 +197,8 @@ struct bw_fs_status {
                                flipped bit, because `search_seconds` had passed */
     uint64_t unverified;    /**< bytes of data that were returned although they do not match their
                                checksums, or these are missing: see ignore_checksums */
-    uint64_t reserved[1];   /**< zeros: room for more members */
+    uint64_t corrected_blocks; /**< tree blocks of which a flipped bit was corrected */
+    uint64_t reserved[1];      /**< zeros: room for more members */
 };
 
 /**

@@ -261,9 +261,11 @@ enum bw_recoverable_kind {
     BW_RECOVERABLE_UNVERIFIED, /**< without checksums: the data may be anything */
     BW_RECOVERABLE_PARTLY,     /**< ranges of it are lost */
     BW_RECOVERABLE_LOST,       /**< nothing except holes */
+    BW_RECOVERABLE_CORRECTED,  /**< everything: the contents match after flipped bits were corrected
+                                  (bw_fs_options.correct_bits) */
 };
 
-/** "verified", "unverified", "partly" or "lost". */
+/** "verified", "corrected", "unverified", "partly" or "lost". */
 const char *bw_recoverable_name(enum bw_recoverable_kind kind);
 
 /** The number of ranges that are recorded. */
@@ -281,6 +283,7 @@ struct bw_recoverable {
     } ranges[BW_RECOVERABLE_RANGES];
     uint64_t unverified;  /**< good bytes of parts that were accepted although they do not match
                            * their checksums, or these are missing */
+    uint64_t corrected; /**< good bytes of parts in which a flipped bit was corrected */
     uint64_t reserved[1]; /**< zeros: room for more members */
 };
 

@@ -84,7 +84,8 @@ struct bw_error *bw_data_block_insert(struct bw_data_block *block, size_t at,
 static bool is_followed_by(const struct bw_data_part *part, const struct bw_data_part *next)
 {
     return part->kind == next->kind && part->in_tree == next->in_tree &&
-           part->unverified == next->unverified && part->offset + part->length == next->offset &&
+           part->unverified == next->unverified && part->corrected == next->corrected &&
+           part->offset + part->length == next->offset &&
            (part->kind != BW_DATA_BYTES || part->bytes + part->length == next->bytes);
 }
 

@@ -77,7 +77,7 @@ static struct bw_error *read_mirrors(struct mirrors *mirrors, unsigned attempt)
         if (attempt == 0 || copy != request->copy) {
             bw_error_free(BW_TAKE(request->error));
             request->copy = (uint8_t)copy;
-            request->rebuilt = false;
+            request->rebuilt = request->corrected = false;
             bw_wind(NULL, mirrors->fs->reader.top, request, 1);
         }
         if (request->error && !error)
@@ -154,6 +154,7 @@ struct bw_error *bw_data_try_mirrors(struct bw_fs *fs, struct bw_decompressor *d
         extent->requests[i].rebuilt = mirrors.requests[i].rebuilt;
         extent->requests[i].unverified |=
             good && extent->requests[i].data && !mirrors.requests[i].data;
+        extent->requests[i].corrected = mirrors.requests[i].corrected;
         bw_error_free(mirrors.requests[i].error);
     }
     if (!good && !failure)

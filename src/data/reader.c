@@ -190,8 +190,7 @@ static unsigned read_sectors(const struct bw_fs *fs, const struct bw_request *wh
         sectors[count].length = (uint32_t)least(sectorsize, whole->length - at);
         sectors[count].buffer = (uint8_t *)whole->buffer + at;
         sectors[count].error = NULL;
-        sectors[count].rebuilt = false;
-        sectors[count].unverified = false;
+        sectors[count].rebuilt = sectors[count].corrected = sectors[count].unverified = false;
         if (!whole->data)
             continue;
         expectations[count] = *whole->data;
@@ -232,6 +231,7 @@ static struct bw_error *split_by_sector(struct bw_fs *fs, const struct bw_reques
         parts[i].offset += skip;
         parts[i].length = sectors[i].length;
         parts[i].bytes += skip;
+        parts[i].corrected = sectors[i].corrected;
         check_rebuilt(fs, file, &sectors[i]);
         parts[i].unverified = is_unverified(fs, file, &sectors[i], true);
         if (!sectors[i].error)
@@ -425,6 +425,7 @@ static struct bw_error *end_compressed(struct bw_data_fetch *fetch, const struct
             data_decode(decoder, &job->file, extent, &stored, (uint8_t *)(uintptr_t)part->bytes);
     for (unsigned i = job->first; i < job->first + job->count; i++) {
         check_rebuilt(fetch->fs, &job->file, &fetch->requests[i]);
+        part->corrected |= fetch->requests[i].corrected;
         part->unverified |=
             is_unverified(fetch->fs, &job->file, &fetch->requests[i], !job->is_shared);
     }
@@ -452,6 +453,7 @@ static struct bw_error *fetch_finish(struct bw_data_fetch *fetch, struct bw_data
         check_rebuilt(fetch->fs, &job->file, request);
         block->parts.items[job->part].unverified =
             is_unverified(fetch->fs, &job->file, request, true);
+        block->parts.items[job->part].corrected = request->corrected;
         if (request->error)
             error = divide_part(fetch->fs, request, block, job->part, &job->file);
     }

@@ -4,7 +4,7 @@
 
 const char *bw_recoverable_name(enum bw_recoverable_kind kind)
 {
-    static const char *const names[] = {"verified", "unverified", "partly", "lost"};
+    static const char *const names[] = {"verified", "unverified", "partly", "lost", "corrected"};
     return names[kind];
 }
 
@@ -14,6 +14,7 @@ void bw_recoverable_add(struct bw_recoverable *left, const struct bw_data_part *
         *(part->kind == BW_DATA_HOLE ? &left->zeros : &left->good) += part->length;
         left->in_tree += part->in_tree ? part->length : 0;
         left->unverified += part->unverified ? part->length : 0;
+        left->corrected += part->corrected ? part->length : 0;
         return;
     }
     const size_t last = left->count - 1;
@@ -37,5 +38,5 @@ enum bw_recoverable_kind bw_recoverable_kind(const struct bw_recoverable *left, 
         return left->good ? BW_RECOVERABLE_PARTLY : BW_RECOVERABLE_LOST;
     if (left->unverified || (unchecked && left->good > left->in_tree))
         return BW_RECOVERABLE_UNVERIFIED;
-    return BW_RECOVERABLE_VERIFIED;
+    return left->corrected ? BW_RECOVERABLE_CORRECTED : BW_RECOVERABLE_VERIFIED;
 }

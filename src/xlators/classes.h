@@ -31,8 +31,8 @@ extern const struct bw_xlator_class bw_debug_io_stats_class;
 extern const struct bw_xlator_class bw_debug_error_gen_class;
 extern const struct bw_xlator_class bw_debug_delay_gen_class;
 
-/** The number of copies of tree blocks and sectors that a layer features/verify has not searched
- * for a flipped bit, because no time was left. */
-uint64_t bw_verify_not_searched(const struct bw_xlator *xlator);
+/** Adds what a layer features/verify has counted: tree blocks of which it has corrected a flipped
+ * bit; copies of tree blocks and sectors that it has not searched for one, for lack of time. */
+void bw_verify_count(const struct bw_xlator *xlator, uint64_t *corrected, uint64_t *not_searched);
 
 #endif

@@ -168,4 +168,28 @@ make data-search xxhash single
 flip "$offset" 5000:7
 expect "data: xxhash" 1 'checksum mismatch' cat "$image" large
 expect "data: xxhash, --correct-bits" 0 - cat --correct-bits "$image" large
+
+# rescue corrects both, and saves files with corrected data separately.
+read -r leaf < <(offsets "$(blocks_of leaf | sed -n 2p)")
+flip "$leaf" 300:4
+expect "rescue" 1 '1 file can be read only with --correct-bits' rescue "$image"
+holds "the file" out_has '1 of the whole files can be read only with --correct-bits'
+holds "the block" out_has '1 tree block had a flipped bit, which was corrected'
+expect "rescue: list" 1 - rescue -q --list -o recoverable,path "$image"
+is "the class" "$(grep -v ^verified "$WORK/out" | xargs)" "corrected /large"
+expect "rescue: JSON" 1 - rescue -q --json "$image"
+holds "its numbers" grep -q '"corrected_files":1,.*"corrected_blocks":1,"not_searched":0' \
+    "$WORK/out"
+expect "rescue: extract" 1 'extracted' rescue --extract "$WORK/saved" "$image"
+holds "it is saved" cmp "$WORK/saved/corrected/large" "$WORK/files/large"
+holds "and the others" diff -r "$WORK/saved/whole/folder" "$WORK/files/folder"
+is "only there" "$(ls "$WORK/saved/whole")" folder
+holds "in the manifest" grep -q '"saved":"corrected","path":"/large"' "$WORK/saved/corrected.json"
+is "nothing is unsaved" "$(stat -c %s "$WORK/saved/unsaved")" 0
+flip "$offset" 9000:1 9001:1
+expect "rescue: also bad bytes" 1 - rescue -q --list -o recoverable,bad_bytes,path "$image"
+is "the class then" "$(grep -v ^verified "$WORK/out" | xargs)" "partly 4096 /large"
+rm -r "$WORK/saved"
+expect "rescue: extract it" 1 'zeros' rescue --extract "$WORK/saved" "$image"
+is "its bytes" "$(cmp -l "$WORK/saved/partly/large" "$WORK/files/large" | wc -l)" 4096
 finish

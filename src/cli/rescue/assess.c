@@ -77,7 +77,7 @@ struct rescue_subvolume rescue_total(const struct rescue *rescue)
     struct rescue_subvolume total = {.is_readable = true};
     for (size_t i = 0; i < rescue->subvolumes.count; i++) {
         const struct rescue_subvolume *subvolume = &rescue->subvolumes.items[i];
-        for (size_t kind = 0; kind < 4; kind++) {
+        for (size_t kind = 0; kind < RESCUE_KINDS; kind++) {
             total.files[kind] += subvolume->files[kind];
             total.bytes[kind] += subvolume->bytes[kind];
         }
@@ -297,8 +297,11 @@ static struct bw_error *count_file(struct rescue *rescue, const struct bw_export
         if (kind == BW_RECOVERABLE_PARTLY)
             subvolume->bad += rescue->read.bad;
     }
+    const bool is_corrected = kind == BW_RECOVERABLE_CORRECTED;
     rescue->unchecked_files += is_unverified;
-    const bool is_missed = kind >= BW_RECOVERABLE_PARTLY || is_unverified;
+    rescue->corrected_files += is_corrected;
+    rescue->plan.corrects_partly |= rescue->read.bad && rescue->read.corrected;
+    const bool is_missed = kind >= BW_RECOVERABLE_PARTLY || is_unverified; /* or corrected */
     rescue->missed_total += is_missed;
     if (is_missed && rescue->paths.length <= MOST_PATHS) {
         bool is_new;
@@ -308,7 +311,8 @@ static struct bw_error *count_file(struct rescue *rescue, const struct bw_export
                                                               .generation = item->inode.generation,
                                                               .size = item->inode.size,
                                                               .transid = item->inode.transid,
-                                                              .has_inode = item->has_inode}));
+                                                              .has_inode = item->has_inode,
+                                                              .found = is_corrected}));
         BW_TRY(bw_key_set_add(&rescue->missed_paths,
                               bw_hash_path(item->path.data, item->path.length), &is_new));
         bw_buffer_append(&rescue->paths, item->path.data, item->path.length + 1);
@@ -338,7 +342,8 @@ static struct bw_error *finish(void *context, const struct bw_stream_file *file,
 {
     struct rescue *rescue = context;
     struct bw_export_entry *item = file->user;
-    const bool is_whole = complete && item->has_inode && !rescue->read.bad && !item->checked;
+    const bool is_whole = complete && item->has_inode && !rescue->read.bad &&
+                          !rescue->read.corrected && !item->checked;
     struct bw_error *error = complete ? count_file(rescue, item) : NULL;
     if (is_whole && item->type == S_IFREG && skips_shared(rescue))
         add_to_set(rescue, &rescue->verified, item);

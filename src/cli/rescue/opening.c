@@ -36,6 +36,8 @@ static struct bw_error *attempt_plan(struct rescue *rescue, const struct cmd_com
     rescue->repeats.count = 0;
     struct bw_fs_options options = cmd_fs_options(&common);
     options.planned = NULL;
+    options.correct_bits = true;
+    options.search_seconds = CMD_SEARCH_SECONDS;
     options.reporter = cmd_reporter(&rescue->common);
     options.searched = cmd_progress_search;
     options.decompressed = cmd_progress_decompress;

@@ -44,6 +44,7 @@ static struct bw_error *list_subvolumes(void *context, struct bw_record_sink *si
         UNVERIFIED = BW_RECOVERABLE_UNVERIFIED,
         PARTLY = BW_RECOVERABLE_PARTLY,
         LOST = BW_RECOVERABLE_LOST,
+        CORRECTED = BW_RECOVERABLE_CORRECTED,
     };
     const struct rescue *rescue = context;
     for (size_t i = 0; i < rescue->subvolumes.count; i++) {
@@ -64,6 +65,8 @@ static struct bw_error *list_subvolumes(void *context, struct bw_record_sink *si
             .bad_bytes = subvolume->bad,
             .lost_files = subvolume->files[LOST],
             .lost_bytes = subvolume->bytes[LOST],
+            .corrected_files = subvolume->files[CORRECTED],
+            .corrected_bytes = subvolume->bytes[CORRECTED],
         };
         BW_TRY(sink->visit(sink, &row, sizeof row, 0));
     }
@@ -129,6 +132,8 @@ static struct bw_error *write_answer(struct rescue *rescue)
         .hidden_files = rescue->hidden_files,
         .deleted_files = rescue->deleted_files,
         .steps = {list_steps, rescue},
+        .corrected_blocks = bw_fs_status(rescue->fs).corrected_blocks,
+        .not_searched = bw_fs_status(rescue->fs).not_searched,
     };
     return cmd_format_write(&rescue->answer, &row, sizeof row, 0);
 }
@@ -156,7 +161,10 @@ static struct bw_error *rescue_all(struct rescue *rescue)
     const struct rescue_subvolume total = rescue_total(rescue);
     plan->whole = total.files[BW_RECOVERABLE_VERIFIED] || total.files[BW_RECOVERABLE_UNVERIFIED];
     plan->unverified = rescue->unchecked_files;
-    plan->partly = rescue->missed_total > rescue->unchecked_files;
+    plan->corrected = rescue->corrected_files;
+    plan->searches = bw_fs_status(rescue->fs).corrected_blocks &&
+                     rescue->super.checksum_type != BW_CHECKSUM_CRC32C;
+    plan->partly = rescue->missed_total > rescue->unchecked_files + rescue->corrected_files;
     plan->whole |= rescue->missed_total; /* it lists the files for the other steps */
     plan->lost = rescue->hidden_files;
     plan->deleted = rescue->deleted_files;
@@ -203,7 +211,12 @@ static int report_losses(const struct rescue *rescue)
     const struct bw_fs_status status = bw_fs_status(rescue->fs);
     const struct rescue_subvolume total = rescue_total(rescue);
     struct bw_error *error;
-    if (rescue->missed_total)
+    const uint64_t corrected = rescue->corrected_files;
+    if (corrected && corrected == rescue->missed_total)
+        error = bw_error_create(BW_ERROR_CORRUPT,
+                                "%" PRIu64 " file%s can be read only with --correct-bits",
+                                corrected, bw_plural(corrected));
+    else if (rescue->missed_total)
         error = bw_error_create(BW_ERROR_CORRUPT, "%" PRIu64 " file%s cannot be read completely",
                                 rescue->missed_total, bw_plural(rescue->missed_total));
     else if (!total.is_readable)
@@ -363,11 +376,13 @@ const struct command cmd_rescue = {
         "every command does. If that fails, it tries other superblock copies, ignores the log,\n"
         "and finally tries --scan. Then it reads all files. It prints the problems, the numbers\n"
         "of whole, partly readable and lost files, further files in older generations, and the\n"
-        "commands that save these files.\n\n"
-        "--extract runs these commands. It saves whole files to DEST/whole, older versions of\n"
-        "the others to DEST/generation-N, their remains, with zeros for unreadable ranges, to\n"
-        "DEST/partly, and files that only older generations have to DEST/lost and\n"
-        "DEST/deleted. DEST/NAME.json lists the files in DEST/NAME with their SHA-256;\n"
+        "commands that save these files. A flipped bit is corrected, in data, too: such files\n"
+        "are whole, but counted and saved separately.\n\n"
+        "--extract runs these commands. It saves whole files to DEST/whole, those with\n"
+        "corrected data to DEST/corrected, older versions of the others to DEST/generation-N,\n"
+        "their remains, with zeros for unreadable ranges, to DEST/partly, and files that only\n"
+        "older generations have to DEST/lost and DEST/deleted. DEST/NAME.json lists the files in "
+        "DEST/NAME with their SHA-256;\n"
         "DEST/NAME.missed has the paths that are missing there, and DEST/unsaved the paths of\n"
         "files that could not be saved at all. An incomplete list is marked at its end.\n"
         "Run it again to continue. Links in DEST are not followed.\n\n"

@@ -39,6 +39,9 @@ struct rescue_settings {
     bool list, no_data;
 };
 
+/** Kinds of files: enum bw_recoverable_kind. */
+enum { RESCUE_KINDS = BW_RECOVERABLE_CORRECTED + 1 };
+
 /** Kinds of problems that are kept; more are only counted. */
 enum { RESCUE_PROBLEMS = 64 };
 
@@ -54,7 +57,7 @@ struct rescue_subvolume {
     uint64_t id;
     char *path; /**< NULL: it has none */
     bool is_readable;
-    uint64_t files[4], bytes[4], bad;
+    uint64_t files[RESCUE_KINDS], bytes[RESCUE_KINDS], bad;
 };
 
 /** A file that cannot be read completely. */
@@ -64,7 +67,7 @@ struct rescue_missed {
     uint64_t generation; /**< of its inode */
     uint64_t size, transid;
     bool has_inode;
-    bool found; /**< an older generation has it */
+    bool found; /**< an older generation has it, or none is needed */
 };
 
 /** An older generation to extract from. */
@@ -88,12 +91,14 @@ BW_VECTOR(rescue_subvolumes, struct rescue_subvolume);
 
 enum {
     RESCUE_GENERATIONS = 3, /**< generations from which files are extracted */
-    RESCUE_STEPS = 6 + RESCUE_GENERATIONS,
+    RESCUE_STEPS = 7 + RESCUE_GENERATIONS,
 };
 
 /** The plan: only numbers, because a confined process passes it to another one, which is not. */
 struct rescue_plan {
-    bool whole, unverified, partly, lost, deleted; /**< there are such files */
+    bool whole, corrected, unverified, partly, lost, deleted; /**< there are such files */
+    bool searches;        /**< a search for flipped bits has corrected tree blocks */
+    bool corrects_partly; /**< flipped bits of files that are partly readable are corrected */
     struct rescue_choice generations[RESCUE_GENERATIONS];
     unsigned generation_count;
     bool follows_renames; /**< these steps look for the files under their older names, too */
@@ -148,6 +153,7 @@ struct rescue {
     struct bw_key_set missed_paths; /**< their hashes */
     uint64_t missed_total;          /**< including those that are not in `missed` */
     uint64_t unchecked_files;       /**< of these, files that can be read without checksums */
+    uint64_t corrected_files;       /**< of these, files whose flipped bits were corrected */
     struct rescue_generations generations;
     uint64_t hidden_files, deleted_files;
     atomic_bool no_memory; /**< memory ran out where an error cannot be returned */
@@ -193,7 +199,8 @@ extern const char rescue_folder[];
 /** The number of steps of a plan. */
 size_t rescue_step_count(const struct rescue_plan *plan);
 
-/** The kind of a step: "whole", "unverified", "older", "partly", "lost" or "deleted". */
+/** The kind of a step: "whole", "corrected", "unverified", "older", "partly", "lost" or "deleted".
+ */
 const char *rescue_step_name(const struct rescue_plan *plan, size_t step);
 
 /** Adds the options that were needed to open the file system to the command line's. False

@@ -3,9 +3,10 @@
  * The commands that save the readable files: their words, printed or run.
  *
  * The first step extracts all whole files, and lists those that it misses. Each of the others tries
- * the files of that list again in another way, and lists what it misses, too. Those that are in all
- * lists are listed as unsaved at the end. Each step is a process, because each command confines
- * itself to its own files.
+ * the files of that list again in another way, and lists what it misses, too. Files whose flipped
+ * bits are corrected come next; the later steps try only those that are not whole even then. Those
+ * that are in all lists are listed as unsaved at the end. Each step is a process, because each
+ * command confines itself to its own files.
  */
 #include "cli/rescue/rescue.h"
 
@@ -34,10 +35,10 @@
 
 const char rescue_folder[] = "saved";
 
-enum kind { WHOLE, UNVERIFIED, OLDER, PARTLY, LOST, DELETED };
+enum kind { WHOLE, CORRECTED, UNVERIFIED, OLDER, PARTLY, LOST, DELETED };
 
-static const char *const kind_names[] = {"whole",  "unverified", "older",
-                                         "partly", "lost",       "deleted"};
+static const char *const kind_names[] = {"whole",  "corrected", "unverified", "older",
+                                         "partly", "lost",      "deleted"};
 
 struct step {
     enum kind kind;
@@ -52,6 +53,8 @@ static size_t find_step(const struct rescue_plan *plan, size_t number, struct st
     size_t count = 0;
     if (plan->whole)
         steps[count++] = (struct step){.kind = WHOLE};
+    if (plan->corrected)
+        steps[count++] = (struct step){.kind = CORRECTED};
     if (plan->unverified)
         steps[count++] = (struct step){.kind = UNVERIFIED};
     for (unsigned i = 0; i < plan->generation_count && i < RESCUE_GENERATIONS; i++)
@@ -187,8 +190,6 @@ static void add_input(struct words *words, const struct cmd_input *input,
     }
     if (input->alternatives)
         add_word(words, "--alternatives");
-    if (input->correct_bits)
-        add_word(words, "--correct-bits");
     if (input->ignored_checksums)
         add_word(words, "--ignore-checksums=%s", kinds[input->ignored_checksums]);
     if (input->side)
@@ -251,13 +252,21 @@ static void add_words(struct words *words, const struct rescue_plan *plan, size_
         add_word(words, "--lost");
     if (step.kind == PARTLY)
         add_word(words, "--on-error=zero");
+    if (plan->searches)
+        add_word(words, "--xlator-option=verify.search-time=%ds", CMD_SEARCH_SECONDS);
+    if (step.kind == CORRECTED || (step.kind == PARTLY && plan->corrects_partly))
+        add_word(words, "--correct-bits");
     if (step.kind == OLDER && step.follows_renames)
         add_word(words, "--follow-renames");
     if (!is_deleted(&step))
         add_word(words, "--missed=%s/%s.missed", folder, target);
     if (is_repeated(&step)) {
         add_word(words, "--from0");
-        add_word(words, "--files-from=%s/whole.missed", folder);
+        /* Corrected files are whole: the other steps try only the rest. */
+        const char *list = "whole";
+        if (plan->corrected && step.kind != CORRECTED)
+            list = "corrected";
+        add_word(words, "--files-from=%s/%s.missed", folder, list);
     }
 
     struct bw_generation_choice state = common->input.state;

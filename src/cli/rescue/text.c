@@ -86,8 +86,11 @@ static void append_count(struct cmd_format *answer, uint64_t files, uint64_t byt
 static void append_counts(struct cmd_format *answer, const struct rescue_subvolume *counts)
 {
     const uint64_t *files = counts->files, *bytes = counts->bytes;
-    append_count(answer, files[BW_RECOVERABLE_VERIFIED] + files[BW_RECOVERABLE_UNVERIFIED],
-                 bytes[BW_RECOVERABLE_VERIFIED] + bytes[BW_RECOVERABLE_UNVERIFIED]);
+    append_count(answer,
+                 files[BW_RECOVERABLE_VERIFIED] + files[BW_RECOVERABLE_CORRECTED] +
+                     files[BW_RECOVERABLE_UNVERIFIED],
+                 bytes[BW_RECOVERABLE_VERIFIED] + bytes[BW_RECOVERABLE_CORRECTED] +
+                     bytes[BW_RECOVERABLE_UNVERIFIED]);
     append_count(answer, files[BW_RECOVERABLE_PARTLY], bytes[BW_RECOVERABLE_PARTLY]);
     append_count(answer, files[BW_RECOVERABLE_LOST], bytes[BW_RECOVERABLE_LOST]);
 }
@@ -119,6 +122,11 @@ static void append_subvolumes(struct cmd_format *answer, const struct rescue *re
         append_counts(answer, &total);
         bw_buffer_format(text, " all\n");
     }
+    if (rescue->corrected_files)
+        bw_buffer_format(text,
+                         "  %" PRIu64 " of the whole files can be read only with --correct-bits, "
+                         "because a bit of their data is flipped.\n",
+                         rescue->corrected_files);
     if (rescue->unchecked_files)
         bw_buffer_format(text,
                          "  %" PRIu64 " of the whole files can be read only with "
@@ -132,6 +140,16 @@ static void append_subvolumes(struct cmd_format *answer, const struct rescue *re
                          "  %" PRIu64 " of the whole files have no checksums, so their contents "
                          "cannot be verified.\n",
                          unverified);
+    const struct bw_fs_status status = bw_fs_status(rescue->fs);
+    if (status.corrected_blocks)
+        bw_buffer_format(text, "  %" PRIu64 " tree block%s a flipped bit, which was corrected.\n",
+                         status.corrected_blocks,
+                         status.corrected_blocks == 1 ? " had" : "s each had");
+    if (status.not_searched)
+        bw_buffer_format(text,
+                         "  %" PRIu64 " bad block%s not searched for a flipped bit: the limit of a "
+                         "minute was reached.\n",
+                         status.not_searched, status.not_searched == 1 ? " was" : "s were");
 }
 
 /* Older generations. */

@@ -66,7 +66,8 @@ struct verify {
     struct bw_key_map searched; /* results of searches, as packed flips, by search_key(); protected
                                    by `lock` */
     uint64_t search_time;       /* what is left of the option, in ns; protected by `lock` */
-    _Atomic uint64_t not_searched; /* copies of blocks and sectors for which no time was left */
+    _Atomic uint64_t not_searched;     /* copies of blocks and sectors for which no time was left */
+    _Atomic uint64_t corrected_blocks; /* tree blocks with a corrected bit */
 };
 
 static struct bw_error *init(struct bw_xlator *xlator)
@@ -88,10 +89,13 @@ static void fini(struct bw_xlator *xlator)
     free(verify->fsids);
 }
 
-uint64_t bw_verify_not_searched(const struct bw_xlator *xlator)
+void bw_verify_count(const struct bw_xlator *xlator, uint64_t *corrected, uint64_t *not_searched)
 {
     const struct verify *verify = bw_xlator_private(xlator);
-    return verify ? verify->not_searched : 0; /* NULL: the layer was not started */
+    if (!verify) /* the layer was not started */
+        return;
+    *corrected += verify->corrected_blocks;
+    *not_searched += verify->not_searched;
 }
 
 static struct bw_error *control(struct bw_xlator *xlator, const struct bw_control *control)
@@ -402,9 +406,12 @@ static void report_repair(const struct repair *repair)
 static void report_accepted(const struct repair *repair, const struct bw_request *part,
                             const struct attempt *attempt, const struct bw_bit_flip *flip)
 {
+    struct verify *verify = bw_xlator_private(repair->xlator);
     struct bad_copies bad = {0};
-    if (!is_news(bw_xlator_private(repair->xlator), part->address))
+    if (!is_news(verify, part->address))
         return;
+    if (flip && part->kind == BW_REQUEST_TREE_BLOCK)
+        verify->corrected_blocks++;
     /* Other sectors may have the same attempt. */
     struct attempt copied = *attempt;
     copied.error = bw_error_create(attempt->error->code, "%s", attempt->error->message);
@@ -580,8 +587,10 @@ static uint32_t search_flip(struct verify *verify, enum bw_checksum_type type,
     struct timespec begin, end;
     struct bw_bit_flip flip;
     clock_gettime(CLOCK_MONOTONIC, &begin);
-    if (part->kind == BW_REQUEST_TREE_BLOCK && !header_is_near(verify, part))
-        packed = FLIP_NONE;
+    const bool is_block = part->kind == BW_REQUEST_TREE_BLOCK;
+    if (is_block && (!header_is_near(verify, part) ||
+                     bw_checksum_matches_block(type, part->buffer, part->length)))
+        packed = FLIP_NONE; /* more is wrong than one bit, or it is another block */
     else if (!time)
         packed = FLIP_NOT_SEARCHED;
     else if (find_flip(type, part, &flip))

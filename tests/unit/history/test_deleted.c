@@ -21,7 +21,12 @@ static void test_kinds(void **state)
     take(&left, BW_DATA_BYTES, 4096, 4096);
     assert_int_equal(bw_recoverable_kind(&left, true), BW_RECOVERABLE_UNVERIFIED);
     assert_string_equal(bw_recoverable_name(bw_recoverable_kind(&left, false)), "verified");
-    take(&left, BW_DATA_BAD, 8192, 1);
+    const struct bw_data_part corrected = {
+        .kind = BW_DATA_BYTES, .offset = 8192, .length = 4096, .corrected = true};
+    bw_recoverable_add(&left, &corrected);
+    assert_string_equal(bw_recoverable_name(bw_recoverable_kind(&left, false)), "corrected");
+    assert_int_equal(bw_recoverable_kind(&left, true), BW_RECOVERABLE_UNVERIFIED);
+    take(&left, BW_DATA_BAD, 12288, 1);
     assert_string_equal(bw_recoverable_name(bw_recoverable_kind(&left, false)), "partly");
     assert_int_equal(bw_recoverable_kind(&left, true), BW_RECOVERABLE_PARTLY);
     left.good = 0;
