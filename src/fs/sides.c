@@ -18,8 +18,8 @@
  *    identical. For an older B, the root of its root tree is compared as well, as long as A has not
  *    written something else there.
  *
- * A device that passes because its generation is older than all backup roots may still differ; the
- * check compares its blocks. A stale device that only missed transactions passes both tests.
+ * A device whose generation is older than all backup roots may pass and still have another history.
+ * A stale device that only missed transactions passes both tests.
  *
  * With bw_fs_options.side, only devices of the same generation that pass both tests are read.
  * Others count as missing, and so do stale ones, because they may have blocks of another history.

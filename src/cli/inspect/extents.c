@@ -171,7 +171,8 @@ static struct bw_error *print_extent(struct bw_record_sink *sink, const void *re
     else
         bw_buffer_format(text, "%14s: %12s: ", "-", "-");
     bw_buffer_format(text, "%s", extent->extent_kind);
-    if (strcmp(extent->compression, bw_compression_name(BW_COMPRESS_NONE)) != 0)
+    if (extent->compression &&
+        strcmp(extent->compression, bw_compression_name(BW_COMPRESS_NONE)) != 0)
         bw_buffer_format(text, ",encoded,%s", extent->compression);
     if (places) {
         const struct listing *listing = places->listing;
