@@ -206,10 +206,10 @@ struct bw_error *bw_qgroups_open(struct bw_fs *fs, bool paths, struct bw_qgroups
 
 const struct bw_qgroup_info *bw_qgroups_next(struct bw_qgroups *qgroups)
 {
-    const struct piece *first = qgroups->pieces.items + qgroups->next;
     const size_t left = qgroups->pieces.count - qgroups->next;
     if (!left || qgroups->error)
         return NULL;
+    const struct piece *first = qgroups->pieces.items + qgroups->next;
     size_t count = 1;
     while (count < left && first[count].group == first->group)
         count++;
