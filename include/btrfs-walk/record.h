@@ -72,9 +72,9 @@ struct bw_names {
 
 /** Receives records, one after the other. */
 struct bw_record_sink {
-    /** `absent` as in bw_rows_write(); an error ends the list, which returns it. */
-    struct bw_error *(*visit)(struct bw_record_sink *sink, const void *record, size_t size,
-                              uint64_t absent);
+    /** Gets a record of this size, as bw_rows_write() does; an error ends the list, which returns
+     * it. */
+    struct bw_error *(*visit)(struct bw_record_sink *sink, const void *record, size_t size);
     uint64_t reserved[2]; /**< zeros: room for more members */
 };
 
@@ -247,8 +247,9 @@ void bw_json_hex(struct bw_json *json, const char *name, const void *bytes, size
  * - bw_rows_write(), which writes a structure that the caller has filled:
  *
  *     struct bw_rows_stream stream = {.rows = rows, .consume = my_output};
- *     struct bw_chunkinfo chunk = {.logical = 1 << 20, .length = 8 << 20, .profile = "DUP"};
- *     error = bw_rows_write(&stream, &chunk, sizeof chunk, BW_MEMBER(chunkinfo, ns));
+ *     struct bw_chunkinfo chunk = {.logical = 1 << 20, .length = 8 << 20, .profile = "DUP",
+ *                                   .ns = BW_ABSENT};
+ *     error = bw_rows_write(&stream, &chunk, sizeof chunk);
  *
  * After the last row, and also after a failure, call bw_rows_end().
  */
@@ -325,19 +326,13 @@ struct bw_rows_stream {
  * `consume`, or BW_ERROR_NO_MEMORY. */
 struct bw_error *bw_rows_take(void *stream, const char *rows, size_t length);
 
-/** The bit of a member for bw_rows_write(), as in BW_MEMBER(fileinfo, size). */
-#define BW_MEMBER(record, member) \
-    (UINT64_C(1) << offsetof(struct bw_##record, member) / sizeof(void *))
-
 /**
  * Writes one row. `record` points to the structure of the record that `stream->rows` is a choice
- * from (a struct bw_fileinfo for "fileinfo"), `size` is its size. `absent` has a BW_MEMBER() for
- * each member whose value is not known; texts and bytes that are NULL are absent in any case. A
- * member that is another one in base64 (path_bytes) is to be set to the same bytes as that one.
- * Errors as bw_rows_take().
+ * from (a struct bw_fileinfo for "fileinfo"), `size` is its size. Members whose values are
+ * not known are BW_ABSENT or NULL: see bw_record_clear(). A member that is another one in base64
+ * (path_bytes) is to be set to the same bytes as that one. Errors as bw_rows_take().
  */
-struct bw_error *bw_rows_write(struct bw_rows_stream *stream, const void *record, size_t size,
-                               uint64_t absent);
+struct bw_error *bw_rows_write(struct bw_rows_stream *stream, const void *record, size_t size);
 
 struct bw_entry;
 struct bw_fs;

@@ -201,7 +201,7 @@ struct bw_error *bw_graph_write_rows(const struct bw_graph *graph, struct bw_row
                                          .layer_type = layer->type->type,
                                          .option_values = {write_options, layer},
                                          .child_layers = {names, layer->children.count}};
-        BW_TRY(bw_rows_write(stream, &row, sizeof row, 0));
+        BW_TRY(bw_rows_write(stream, &row, sizeof row));
     }
     return NULL;
 }

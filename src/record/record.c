@@ -65,8 +65,7 @@ enum { MEMBER_EAGER = false, MEMBER_LAZY = true };
         name##_members,                                                                     \
         BW_##name##_MEMBERS};                                                               \
     _Static_assert((int)BW_##name##_MEMBERS <= (int)BW_RECORD_MEMBERS,                      \
-                   "too many members for a mask");                                          \
-    _Static_assert(sizeof(struct bw_##name) / sizeof(void *) <= 64, "BW_MEMBER() has 64 bits");
+                   "too many members for a mask");
 #define MEMBER_AS(record, name, type, format, laziness, stability, documentation)
 #define END_RECORD(name)
 #include "record/records.def"

@@ -454,13 +454,11 @@ enum { WORTH_PASSING_ON = 64 << 10 };
 /* All braces have been written. */
 #define NO_BRACE SIZE_MAX
 
-static uint64_t present_members(const struct bw_rows *rows, const void *record, size_t size,
-                                uint64_t absent);
+static uint64_t present_members(const struct bw_rows *rows, const void *record, size_t size);
 
 /* The braces of the outer objects were written before, so nothing refers to the part that is passed
  * on. */
-static struct bw_error *append_nested(struct bw_record_sink *sink, const void *record, size_t size,
-                                      uint64_t absent)
+static struct bw_error *append_nested(struct bw_record_sink *sink, const void *record, size_t size)
 {
     struct nested *nested = (struct nested *)sink;
     struct long_row *row = nested->row;
@@ -471,9 +469,8 @@ static struct bw_error *append_nested(struct bw_record_sink *sink, const void *r
         return bw_error_no_memory();
     const size_t start = row->brace = text->length;
     const unsigned pieces = row->pieces;
-    char *at =
-        bw_row_columns(nested->rows, record, present_members(nested->rows, record, size, absent),
-                       text->data + start, text);
+    char *at = bw_row_columns(nested->rows, record, present_members(nested->rows, record, size),
+                              text->data + start, text);
     if (!at && row->error)
         return BW_TAKE(row->error);
     if (!at)
@@ -674,8 +671,7 @@ struct bw_error *bw_rows_take(void *context, const char *rows, size_t length)
 
 /* The members that are present: neither absent nor unknown to the caller. Callers may use an older
  * version of the structure. */
-static uint64_t present_members(const struct bw_rows *rows, const void *record, size_t size,
-                                uint64_t absent)
+static uint64_t present_members(const struct bw_rows *rows, const void *record, size_t size)
 {
     uint64_t present = 0;
     for (unsigned i = 0; i < rows->record->member_count; i++) {
@@ -687,7 +683,7 @@ static uint64_t present_members(const struct bw_rows *rows, const void *record, 
             length = sizeof(struct bw_key);
         else if (member->type >= BW_TYPE_BYTES)
             length = sizeof(struct bw_bytes);
-        if (member->offset + length > size || absent >> member->offset / sizeof(void *) & 1)
+        if (member->offset + length > size)
             continue;
         uint64_t number = 0; /* the objectid is the first member of a key */
         if (member->type <= BW_TYPE_I64 || member->type == BW_TYPE_KEY)
@@ -697,16 +693,15 @@ static uint64_t present_members(const struct bw_rows *rows, const void *record, 
     return present;
 }
 
-struct bw_error *bw_rows_write(struct bw_rows_stream *stream, const void *record, size_t size,
-                               uint64_t absent)
+struct bw_error *bw_rows_write(struct bw_rows_stream *stream, const void *record, size_t size)
 {
     struct long_row row = {.text = {.data = stream->row, .capacity = stream->row_capacity},
                            .stream = stream};
     if (bw_record_is_on_disk(stream->rows->record))
         return bw_error_create(BW_ERROR_USAGE, "records of %s are read from disk",
                                stream->rows->record->name);
-    append_row(stream->rows, record, present_members(stream->rows, record, size, absent), &row.text,
-               &row, NULL);
+    append_row(stream->rows, record, present_members(stream->rows, record, size), &row.text, &row,
+               NULL);
     stream->row = row.text.data;
     stream->row_capacity = row.text.capacity;
     if (row.error)

@@ -128,7 +128,7 @@ struct bw_error *check_on_finding(void *context, const struct bw_findinginfo *fi
                          line->length);
     }
     if (check->stream.rows)
-        return bw_rows_write(&check->stream, finding, sizeof *finding, 0);
+        return bw_rows_write(&check->stream, finding, sizeof *finding);
     return cmd_write(&check->output, line->data, line->length);
 }
 

@@ -293,12 +293,12 @@ static struct bw_error *begin_order(struct cmd_row_order *order,
 
 /* Adds the value of a text or bytes; false if it has none. */
 static bool append_value(struct cmd_row_order *order, const struct bw_member *member,
-                         const void *record, size_t size, uint64_t absent, uint64_t *number)
+                         const void *record, size_t size, uint64_t *number)
 {
     const char *value = (const char *)record + member->offset;
     const size_t length =
         member->type == BW_TYPE_BYTES ? sizeof(struct bw_bytes) : sizeof(uint64_t);
-    if (member->offset + length > size || absent >> member->offset / sizeof(void *) & 1)
+    if (member->offset + length > size)
         return false;
     struct bw_bytes bytes = {0};
     if (member->type == BW_TYPE_U64 || member->type == BW_TYPE_I64) {
@@ -320,18 +320,17 @@ static bool append_value(struct cmd_row_order *order, const struct bw_member *me
 }
 
 /* Adds a row; append its text to order->bytes, then call end_row(). */
-static struct bw_error *add_row(struct cmd_row_order *order, const void *record, size_t size,
-                                uint64_t absent)
+static struct bw_error *add_row(struct cmd_row_order *order, const void *record, size_t size)
 {
     uint64_t unused;
     BW_TRY(cmd_sorted_rows_reserve(&order->rows, 1));
     struct cmd_sorted_row *row = &order->rows.items[order->rows.count];
     *row = (struct cmd_sorted_row){.added = order->rows.count++, .key = order->bytes.length};
     if (order->column)
-        row->is_known = append_value(order, order->column, record, size, absent, &row->number);
+        row->is_known = append_value(order, order->column, record, size, &row->number);
     row->path = order->bytes.length;
     if (order->path && order->path != order->column)
-        append_value(order, order->path, record, size, absent, &unused);
+        append_value(order, order->path, record, size, &unused);
     row->text = order->bytes.length;
     return order->bytes.failed ? bw_error_no_memory() : NULL;
 }
@@ -407,30 +406,28 @@ struct bw_error *cmd_format_pass_on(struct cmd_format *format, size_t least)
 }
 
 /* Writes a row to the stream, or prints the record. */
-static struct bw_error *write_record(struct cmd_format *format, const void *record, size_t size,
-                                     uint64_t absent)
+static struct bw_error *write_record(struct cmd_format *format, const void *record, size_t size)
 {
     if (format->stream.rows)
-        return bw_rows_write(&format->stream, record, size, absent);
+        return bw_rows_write(&format->stream, record, size);
     format->text.length = 0;
-    BW_TRY(format->plan->print(format, record, absent));
+    BW_TRY(format->plan->print(format, record));
     return cmd_format_pass_on(format, 1);
 }
 
-struct bw_error *cmd_format_write(struct cmd_format *format, const void *record, size_t size,
-                                  uint64_t absent)
+struct bw_error *cmd_format_write(struct cmd_format *format, const void *record, size_t size)
 {
     struct bw_rows_stream *stream = &format->stream;
     if (!format->order.is_used)
-        return write_record(format, record, size, absent);
+        return write_record(format, record, size);
 
     /* Rows that are sorted wait as text. Headers and separators follow when they are passed on. */
     const struct bw_rows_stream passing = *stream;
-    BW_TRY(add_row(&format->order, record, size, absent));
+    BW_TRY(add_row(&format->order, record, size));
     stream->begun = stream->not_first = true;
     stream->consume = append_rows;
     stream->context = &format->order.bytes;
-    struct bw_error *error = write_record(format, record, size, absent);
+    struct bw_error *error = write_record(format, record, size);
     stream->begun = passing.begun;
     stream->not_first = passing.not_first;
     stream->consume = passing.consume;

@@ -63,7 +63,7 @@ struct cmd_format_plan {
     const char *record;  /**< usually command->record */
     const char *columns; /**< columns of the table, as for -o; NULL: no table */
     /** Without a table: appends the text of a record to format->text. */
-    struct bw_error *(*print)(struct cmd_format *format, const void *record, uint64_t absent);
+    struct bw_error *(*print)(struct cmd_format *format, const void *record);
     bool has_units; /**< `print` applies --iec, --si and --raw itself */
     /** Writes all records. Only BW_ERROR_USAGE and BW_ERROR_NOT_FOUND make the exit status
      * STATUS_CANNOT. */
@@ -100,9 +100,8 @@ void cmd_format_free(struct cmd_format *format);
  */
 struct bw_error *cmd_format_pass_on(struct cmd_format *format, size_t least);
 
-/** Writes a record; `size` and `absent` as for bw_rows_write(). */
-struct bw_error *cmd_format_write(struct cmd_format *format, const void *record, size_t size,
-                                  uint64_t absent);
+/** Writes a record; `size` as for bw_rows_write(). */
+struct bw_error *cmd_format_write(struct cmd_format *format, const void *record, size_t size);
 
 /** Whether the output is a table or text for people, not columns or JSON. */
 bool cmd_format_is_for_people(const struct cmd_common *common);

@@ -71,7 +71,7 @@ static struct bw_error *list_partitions(void *context, struct bw_record_sink *si
                                              .content = text_of(partition->content),
                                              .label = text_of(partition->label),
                                              .content_uuid = text_of(partition->content_uuid)};
-        BW_TRY(sink->visit(sink, &row, sizeof row, 0));
+        BW_TRY(sink->visit(sink, &row, sizeof row));
     }
     return NULL;
 }
@@ -85,5 +85,5 @@ struct bw_error *cmd_write_disk(struct bw_record_sink *sink, const struct bw_par
         .size = table->size,
         .partitions = {list_partitions, (void *)(uintptr_t)table},
     };
-    return sink->visit(sink, &row, sizeof row, 0);
+    return sink->visit(sink, &row, sizeof row);
 }

@@ -241,7 +241,7 @@ static struct bw_error *write_row(struct deleting *deleting, const struct bw_exp
         row.recoverable = NULL;
     else if (kind == BW_RECOVERABLE_UNVERIFIED)
         deleting->unverified++;
-    return cmd_format_write(deleting->answer, &row, sizeof row, 0);
+    return cmd_format_write(deleting->answer, &row, sizeof row);
 }
 
 static struct bw_error *finish(void *context, const struct bw_stream_file *file, bool complete)

@@ -192,7 +192,7 @@ static struct bw_error *write_row(struct extract_lists *lists, const struct bw_f
         row.algorithm = bw_hash_names[BW_HASH_SHA256];
         row.hash = hash;
     }
-    return bw_rows_write(&lists->stream, &row, sizeof row, 0);
+    return bw_rows_write(&lists->stream, &row, sizeof row);
 }
 
 bool extract_lists_lack(const struct extract_lists *lists, const struct bw_export_entry *item)

@@ -94,7 +94,7 @@ static struct bw_error *write_row(struct sum *sum, const struct bw_export_entry 
                                    .size = item->has_inode ? item->inode.size : BW_ABSENT,
                                    .subvolume = bw_subvolume_id(item->place.subvolume),
                                    .inode = item->place.inode};
-    return cmd_format_write(&sum->answer, &row, sizeof row, 0);
+    return cmd_format_write(&sum->answer, &row, sizeof row);
 }
 
 /* For the stream. */

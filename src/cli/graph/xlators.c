@@ -65,7 +65,7 @@ static struct bw_error *list_options(void *context, struct bw_record_sink *sink)
                                                .description = option->description};
         if (!range)
             return bw_error_no_memory();
-        BW_TRY(sink->visit(sink, &row, sizeof row, 0));
+        BW_TRY(sink->visit(sink, &row, sizeof row));
     }
     return NULL;
 }
@@ -77,7 +77,7 @@ static struct bw_error *write_rows(struct cmd_format *format, const struct types
         const struct bw_layertypeinfo row = {.layer_type = type->type,
                                              .description = type->description,
                                              .options = {list_options, (void *)(uintptr_t)type}};
-        BW_TRY(cmd_format_write(format, &row, sizeof row, 0));
+        BW_TRY(cmd_format_write(format, &row, sizeof row));
     }
     return NULL;
 }

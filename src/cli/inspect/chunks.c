@@ -58,7 +58,7 @@ static struct bw_error *write_chunk(const struct list *list, const struct bw_chu
                                .offset = BW_ABSENT,
                                .stripe = BW_ABSENT};
     BW_TRY(find_used(list, &row));
-    return cmd_format_write(list->format, &row, sizeof row, 0);
+    return cmd_format_write(list->format, &row, sizeof row);
 }
 
 static struct bw_error *write_range(const struct list *list, const struct bw_device_range *range)
@@ -82,7 +82,7 @@ static struct bw_error *write_range(const struct list *list, const struct bw_dev
         row.stripe = range->stripe;
         BW_TRY(find_used(list, &row));
     }
-    return cmd_format_write(list->format, &row, sizeof row, 0);
+    return cmd_format_write(list->format, &row, sizeof row);
 }
 
 static struct bw_error *list_all(struct cmd_format *format, void *context)

@@ -37,9 +37,8 @@ static void append_size(struct bw_buffer *text, const struct cmd_format_settings
     bw_buffer_format(text, "%-12s", number);
 }
 
-static struct bw_error *print_line(struct cmd_format *format, const void *record, uint64_t absent)
+static struct bw_error *print_line(struct cmd_format *format, const void *record)
 {
-    (void)absent;
     const struct bw_compressioninfo *row = record;
     const struct cmd_format_settings *settings = &format->settings;
     struct bw_buffer *text = &format->text;
@@ -90,7 +89,7 @@ static struct bw_error *write_row(struct cmd_format *format, const char *type,
     }
     if (sizes->uncompressed)
         row.percent = bw_scale(sizes->disk, 100, sizes->uncompressed);
-    return cmd_format_write(format, &row, sizeof row, 0);
+    return cmd_format_write(format, &row, sizeof row);
 }
 
 /* Counts the files below a path; NULL: all. */

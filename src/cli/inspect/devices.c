@@ -72,7 +72,7 @@ static struct bw_error *write_device(struct cmd_format *format, const struct bw_
         row.size = row.allocated = BW_ABSENT;
     if (!device->partition)
         row.partition = BW_ABSENT;
-    return cmd_format_write(format, &row, sizeof row, 0);
+    return cmd_format_write(format, &row, sizeof row);
 }
 
 static struct bw_error *list(struct cmd_format *format, void *context)
@@ -119,14 +119,13 @@ static void append_size(struct bw_buffer *text, const struct cmd_format_settings
     bw_buffer_format(text, " %*s", settings->raw ? width + 8 : width, number);
 }
 
-static struct bw_error *print_loss(struct cmd_format *format, const void *record, uint64_t absent)
+static struct bw_error *print_loss(struct cmd_format *format, const void *record)
 {
     const struct bw_devicelossinfo *row = record;
     const struct bw_device_loss *loss = row->groups.context;
     const struct cmd_format_settings *settings = &format->settings;
     const int width = settings->raw ? 18 : 10;
     struct bw_buffer *text = &format->text;
-    (void)absent;
     bw_buffer_format(text, "%-14s %-8s %7s %*s %*s %*s %*s\n", "type", "profile", "chunks", width,
                      "used", width, "readable", width, "exposed", width, "lost");
     for (size_t i = 0; i < loss->group_count; i++) {
@@ -184,7 +183,7 @@ static struct bw_error *list_groups(void *context, struct bw_record_sink *sink)
             .complete = group->complete,
         };
         if (group->chunks)
-            BW_TRY(sink->visit(sink, &row, sizeof row, 0));
+            BW_TRY(sink->visit(sink, &row, sizeof row));
     }
     return NULL;
 }
@@ -207,8 +206,9 @@ static struct bw_error *write_loss(struct cmd_format *format, const struct bw_de
     }
     if (row.lost_chunks)
         row.recoverable = loss->nothing_readable ? "nothing" : "partly";
-    return cmd_format_write(format, &row, sizeof row,
-                            row.lost_chunks ? 0 : BW_MEMBER(devicelossinfo, files));
+    else
+        row.files = BW_ABSENT;
+    return cmd_format_write(format, &row, sizeof row);
 }
 
 static struct bw_error *write_lost_file(void *context, const struct bw_lost_file *file)
@@ -223,15 +223,13 @@ static struct bw_error *write_lost_file(void *context, const struct bw_lost_file
         .subvolume = bw_subvolume_id(file->subvolume),
         .inode = file->inode,
     };
-    return cmd_format_write(context, &row, sizeof row, 0);
+    return cmd_format_write(context, &row, sizeof row);
 }
 
 /* One path a line. */
-static struct bw_error *print_lost_file(struct cmd_format *format, const void *record,
-                                        uint64_t absent)
+static struct bw_error *print_lost_file(struct cmd_format *format, const void *record)
 {
     const struct bw_lostfileinfo *row = record;
-    (void)absent;
     if (!row->path.data) {
         bw_buffer_format(&format->text, "inode %" PRIu64 " of subvolume %" PRIu64, row->inode,
                          row->subvolume);

@@ -196,14 +196,13 @@ static void append_name(struct bw_buffer *line, bool raw, struct bw_bytes name)
         bw_escape_line(line, name.data, name.length);
 }
 
-static struct bw_error *print_line(struct cmd_format *format, const void *record, uint64_t absent)
+static struct bw_error *print_line(struct cmd_format *format, const void *record)
 {
     const struct bw_diffinfo *row = record;
     const struct diff_state *state = format->plan->context;
     struct bw_buffer *line = &format->text;
     const bool null = format->settings.null;
     const char separator = null ? '\0' : '\t';
-    (void)absent;
     bw_buffer_append_byte(line, sign_of(row->change));
     bw_buffer_append_byte(line, separator);
     bw_buffer_append_byte(line, letter_of_type(row->type));
@@ -286,7 +285,7 @@ static struct bw_error *write_difference(void *context, const struct bw_differen
         row.old_subvolume = BW_ABSENT;
     if (!difference->subvolume)
         row.subvolume = BW_ABSENT;
-    return cmd_format_write(diffing->format, &row, sizeof row, 0);
+    return cmd_format_write(diffing->format, &row, sizeof row);
 }
 
 /* Opening and closing. */

@@ -220,9 +220,8 @@ static void append_size(const struct cmd_format_settings *settings, struct bw_bu
     bw_buffer_append(line, padding, 2);
 }
 
-static struct bw_error *print_line(struct cmd_format *format, const void *record, uint64_t absent)
+static struct bw_error *print_line(struct cmd_format *format, const void *record)
 {
-    (void)absent;
     const struct bw_duinfo *row = record;
     const struct cmd_format_settings *settings = &format->settings;
     struct bw_buffer *line = &format->text;
@@ -263,7 +262,7 @@ static struct bw_error *write_entry(void *context, const struct bw_du_entry *ent
         row.exclusive = row.shared = BW_ABSENT;
     if (!entry->sharing_known || entry->depth)
         row.set_shared = BW_ABSENT;
-    return cmd_format_write(du->format, &row, sizeof row, 0);
+    return cmd_format_write(du->format, &row, sizeof row);
 }
 
 static struct bw_error *list_path(struct du *du, const char *path)

@@ -258,14 +258,12 @@ static void copy_known(struct bw_commandinfo *known, const struct bw_commandinfo
 
 /* Prints the line of a command as 'btrfs receive --dump' does, but with all names and values
  * escaped. There is no line for END and for unknown commands. */
-static struct bw_error *print_command(struct cmd_format *format, const void *command,
-                                      uint64_t absent)
+static struct bw_error *print_command(struct cmd_format *format, const void *command)
 {
     struct bw_commandinfo known;
     const struct bw_commandinfo *row = &known;
     struct bw_buffer *text = &format->text;
     BW_AUTO_BUFFER struct bw_buffer rest = {0};
-    (void)absent;
     copy_known(&known, command);
     if (!row->command || is_command(row, "end"))
         return NULL;
@@ -286,7 +284,7 @@ static struct bw_error *print_command(struct cmd_format *format, const void *com
 
 static struct bw_error *write_command(void *context, const struct bw_commandinfo *command)
 {
-    return cmd_format_write(context, command, sizeof *command, 0);
+    return cmd_format_write(context, command, sizeof *command);
 }
 
 static struct bw_error *list_stream(struct cmd_format *format, void *context)

@@ -155,14 +155,13 @@ struct table {
     unsigned count; /* extents so far */
 };
 
-static struct bw_error *print_extent(struct bw_record_sink *sink, const void *record, size_t size,
-                                     uint64_t absent)
+static struct bw_error *print_extent(struct bw_record_sink *sink, const void *record, size_t size)
 {
     struct table *table = (struct table *)sink;
     const struct bw_extentinfo *extent = record;
     const struct places *places = extent->places.context;
     struct bw_buffer *text = &table->format->text;
-    (void)size, (void)absent;
+    (void)size;
     bw_buffer_format(text, "%5u: %14" PRIu64 "..%14" PRIu64 ": %12" PRIu64 ": ", table->count++,
                      extent->file_offset, extent->file_offset + extent->length - 1, extent->length);
     if (places)
@@ -192,12 +191,11 @@ static struct bw_error *print_extent(struct bw_record_sink *sink, const void *re
     return cmd_format_pass_on(table->format, WORTH_WRITING);
 }
 
-static struct bw_error *print_table(struct cmd_format *format, const void *record, uint64_t absent)
+static struct bw_error *print_table(struct cmd_format *format, const void *record)
 {
     const struct bw_contentinfo *row = record;
     struct table table = {{.visit = print_extent}, format, 0};
     struct bw_buffer *text = &format->text;
-    (void)absent;
     if (format->output.at_once)
         bw_escape_append(text, row->path.data, row->path.length);
     else
@@ -229,7 +227,7 @@ static struct bw_error *list_some(const struct copies *copies, bool parity,
         const struct bw_copyinfo row = {
             .devid = place.devid, .offset = place.offset, .missing = !place.present};
         if (place.rebuilt == parity)
-            BW_TRY(sink->visit(sink, &row, sizeof row, 0));
+            BW_TRY(sink->visit(sink, &row, sizeof row));
     }
     return NULL;
 }
@@ -265,7 +263,7 @@ static struct bw_error *list_places(void *context, struct bw_record_sink *sink)
             row.copies = (struct bw_records){list_copies, &copies};
         if (has_parity(places->listing, &copies.part))
             row.parity = (struct bw_records){list_parity, &copies};
-        BW_TRY(sink->visit(sink, &row, sizeof row, 0));
+        BW_TRY(sink->visit(sink, &row, sizeof row));
     }
     return NULL;
 }
@@ -303,7 +301,7 @@ static struct bw_error *list_extents(void *context, struct bw_record_sink *sink)
         else
             row.extent_logical = row.extent_stored = row.extent_length = row.extent_offset =
                 BW_ABSENT;
-        BW_TRY(sink->visit(sink, &row, sizeof row, 0));
+        BW_TRY(sink->visit(sink, &row, sizeof row));
     }
 }
 
@@ -322,7 +320,7 @@ static struct bw_error *handle_path(void *context, struct cmd_paths *paths, cons
         .checksums = !(inode->flags & BW_INODE_NODATASUM),
         .extents = {list_extents, &listing},
     };
-    struct bw_error *error = cmd_format_write(&paths->format, &row, sizeof row, 0);
+    struct bw_error *error = cmd_format_write(&paths->format, &row, sizeof row);
     bw_file_close(listing.file);
     return error;
 }

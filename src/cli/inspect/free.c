@@ -126,7 +126,7 @@ static struct bw_error *write_range(void *context, const struct bw_free_range *r
             row.logical = BW_ABSENT;
         else
             row.devid = row.offset = BW_ABSENT;
-        BW_TRY(cmd_format_write(freeing->format, &row, sizeof row, 0));
+        BW_TRY(cmd_format_write(freeing->format, &row, sizeof row));
     }
     if (freeing->state->file)
         BW_TRY(bw_free_read(freeing->format->session.fs, range, write_part, freeing));
@@ -189,7 +189,7 @@ static struct bw_error *write_sizes(struct cmd_format *format, const struct size
                     .bytes = sizes->counts[kind][type][power].bytes,
                 };
                 if (row.ranges)
-                    BW_TRY(cmd_format_write(format, &row, sizeof row, 0));
+                    BW_TRY(cmd_format_write(format, &row, sizeof row));
             }
     return NULL;
 }

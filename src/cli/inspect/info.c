@@ -108,7 +108,7 @@ static struct bw_error *list_profiles(void *context, struct bw_record_sink *sink
                                            .profile = group->profile,
                                            .size = group->bytes,
                                            .chunks = group->chunks};
-        BW_TRY(sink->visit(sink, &row, sizeof row, 0));
+        BW_TRY(sink->visit(sink, &row, sizeof row));
     }
     return NULL;
 }
@@ -135,7 +135,7 @@ static struct bw_error *write_device(const struct info *info, struct bw_record_s
     };
     if (!device->total_bytes)
         row.size = row.allocated = BW_ABSENT;
-    return sink->visit(sink, &row, sizeof row, 0);
+    return sink->visit(sink, &row, sizeof row);
 }
 
 static struct bw_error *list_devices(void *context, struct bw_record_sink *sink)
@@ -255,7 +255,7 @@ static struct bw_error *list_problems(void *context, struct bw_record_sink *sink
         const struct bw_probleminfo row = {.severity = names[info->problems[i].severity],
                                            .message = info->problems[i].error->message,
                                            .similar = BW_ABSENT};
-        BW_TRY(sink->visit(sink, &row, sizeof row, 0));
+        BW_TRY(sink->visit(sink, &row, sizeof row));
     }
     return NULL;
 }
@@ -397,7 +397,7 @@ static struct bw_error *write_volume(struct cmd_format *format, struct info *inf
         row.mount_error = info->mount_error.data;
     if (!row.changed)
         row.changed = BW_ABSENT_SIGNED;
-    return cmd_format_write(format, &row, sizeof row, 0);
+    return cmd_format_write(format, &row, sizeof row);
 }
 
 /* Output as lines. */
@@ -433,13 +433,12 @@ static void append_uuid(struct bw_buffer *text, const char *label, struct bw_byt
     bw_buffer_format(text, "%.*s\n", BW_UUID_LENGTH, digits);
 }
 
-static struct bw_error *append_profile(struct bw_record_sink *sink, const void *record, size_t size,
-                                       uint64_t absent)
+static struct bw_error *append_profile(struct bw_record_sink *sink, const void *record, size_t size)
 {
     const struct lines *lines = (const struct lines *)sink;
     const struct bw_profileinfo *row = record;
     char label[32];
-    (void)size, (void)absent;
+    (void)size;
     snprintf(label, sizeof label, "%s:", row->chunk_type);
     append_label(lines->text, label);
     bw_buffer_format(lines->text, "%s, ", row->profile);
@@ -448,10 +447,8 @@ static struct bw_error *append_profile(struct bw_record_sink *sink, const void *
     return NULL;
 }
 
-static struct bw_error *append_device(struct bw_record_sink *sink, const void *record, size_t size,
-                                      uint64_t absent)
+static struct bw_error *append_device(struct bw_record_sink *sink, const void *record, size_t size)
 {
-    (void)absent;
     const struct lines *lines = (const struct lines *)sink;
     const struct bw_deviceinfo *row = record;
     struct bw_buffer *text = lines->text;
@@ -565,9 +562,8 @@ static struct bw_error *append_volume(const struct lines *lines, const struct bw
     return NULL;
 }
 
-static struct bw_error *print_volume(struct cmd_format *format, const void *record, uint64_t absent)
+static struct bw_error *print_volume(struct cmd_format *format, const void *record)
 {
-    (void)absent;
     const struct bw_volumeinfo *row = record;
     const struct lines lines = {.settings = &format->settings, .text = &format->text};
     if (row->label)
@@ -642,7 +638,7 @@ static int open_and_write(struct cmd_format *format, struct info *info)
         struct bw_volumeinfo row;
         bw_record_clear(bw_record_find("volumeinfo"), &row);
         row.disks = (struct bw_records){list_disks, info};
-        struct bw_error *error = cmd_format_write(format, &row, sizeof row, 0);
+        struct bw_error *error = cmd_format_write(format, &row, sizeof row);
         if (end_output(format, error))
             return STATUS_PARTIAL;
         return status;

@@ -64,7 +64,7 @@ static struct bw_error *write_row(struct changes *changes, struct bw_logchange *
         row->file_offset = BW_ABSENT;
     if (!ranged && strcmp(row->change, "added") && strcmp(row->change, "deleted"))
         row->length = BW_ABSENT;
-    return cmd_format_write(changes->format, row, sizeof *row, 0);
+    return cmd_format_write(changes->format, row, sizeof *row);
 }
 
 /* Changed ranges of data. */

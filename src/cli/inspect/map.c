@@ -145,7 +145,7 @@ static struct bw_error *write_row(const struct map *map, struct bw_placeinfo *ro
     row->device = row->device_bytes = (struct bw_bytes){path, path ? strlen(path) : 0};
     if (!row->mirror)
         row->mirror = BW_ABSENT;
-    return cmd_format_write(map->format, row, sizeof *row, 0);
+    return cmd_format_write(map->format, row, sizeof *row);
 }
 
 /* Writes the copies, then the parity of the row: the first rebuilt copy is located at P, the first
@@ -286,7 +286,7 @@ static struct bw_error *write_range(void *context, const struct bw_used_range *r
                                     .devid = range->devid,
                                     .device = path,
                                     .device_bytes = path};
-    return cmd_format_write(used->format, &row, sizeof row, 0);
+    return cmd_format_write(used->format, &row, sizeof row);
 }
 
 static struct bw_error *list_devices(struct cmd_format *format, void *context)

@@ -76,9 +76,8 @@ static void append_number(struct bw_buffer *line, int width, uint64_t value)
 }
 
 /* Columns of fixed width: there may be millions of lines, so they are not aligned afterwards. */
-struct bw_error *cmd_print_owner(struct cmd_format *format, const void *record, uint64_t absent)
+struct bw_error *cmd_print_owner(struct cmd_format *format, const void *record)
 {
-    (void)absent;
     const struct bw_ownerinfo *row = record;
     struct bw_buffer *line = &format->text;
     const bool on_device = row->logical == BW_ABSENT;
@@ -148,7 +147,7 @@ static struct bw_error *write_owner(void *context, const struct bw_owner *owner)
         row.key = owner->key;
     if (search->by_map)
         row.repairable = owner->range >= search->lost;
-    return cmd_format_write(search->format, &row, sizeof row, 0);
+    return cmd_format_write(search->format, &row, sizeof row);
 }
 
 /* Devices. */
@@ -167,7 +166,7 @@ static struct bw_error *write_place(struct search *search, uint64_t devid, uint6
     row.length = place->length;
     row.devid = devid;
     row.offset = offset;
-    return cmd_format_write(search->format, &row, sizeof row, 0);
+    return cmd_format_write(search->format, &row, sizeof row);
 }
 
 static void limit_length(struct bw_device_place *place, uint64_t length)

@@ -7,7 +7,7 @@
 #include "cli/inspect/bad_map.h"
 
 /** Prints a row; for plan->print. */
-struct bw_error *cmd_print_owner(struct cmd_format *format, const void *record, uint64_t absent);
+struct bw_error *cmd_print_owner(struct cmd_format *format, const void *record);
 
 /** Writes a record (ownerinfo) for each owner of bad ranges of a device, and for each part without
  * an owner. The ranges are sorted and joined. */

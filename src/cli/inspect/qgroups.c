@@ -44,7 +44,7 @@ static struct bw_error *write_status(struct cmd_format *format, void *context)
         row.rescan_logical = BW_ABSENT;
     if (!status.enable_generation)
         row.enable_generation = BW_ABSENT;
-    return cmd_format_write(format, &row, sizeof row, 0);
+    return cmd_format_write(format, &row, sizeof row);
 }
 
 /* Appends ids separated by commas; returns their offset in `words`. Pointers would become invalid
@@ -97,7 +97,7 @@ static struct bw_error *write_group(struct cmd_format *format, struct bw_buffer 
         row.max_referenced = BW_ABSENT;
     if (!(info->limits & BW_QGROUP_LIMITS_EXCLUSIVE))
         row.max_exclusive = BW_ABSENT;
-    return cmd_format_write(format, &row, sizeof row, 0);
+    return cmd_format_write(format, &row, sizeof row);
 }
 
 static struct bw_error *write_groups(struct cmd_format *format, void *context)

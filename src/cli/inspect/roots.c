@@ -94,7 +94,7 @@ static struct bw_error *write_root(struct roots *roots, const struct bw_generati
         row.changed = BW_ABSENT_SIGNED;
     if (!info->chunk_root)
         row.chunk_root = BW_ABSENT;
-    return cmd_format_write(roots->format, &row, sizeof row, 0);
+    return cmd_format_write(roots->format, &row, sizeof row);
 }
 
 static struct bw_error *write_tree(void *context, const struct bw_generation_tree *tree)
@@ -117,7 +117,7 @@ static struct bw_error *write_tree(void *context, const struct bw_generation_tre
     };
     if (!tree->assessed)
         row.lost_blocks = row.trimmed = row.overwritten = BW_ABSENT;
-    return cmd_format_write(roots->format, &row, sizeof row, 0);
+    return cmd_format_write(roots->format, &row, sizeof row);
 }
 
 /* The steps of the command. */

@@ -526,13 +526,12 @@ static void append_extents(const struct bw_extent_count *extents, struct bw_buff
     bw_buffer_format(text, ")\n");
 }
 
-static struct bw_error *print_lines(struct cmd_format *format, const void *record, uint64_t absent)
+static struct bw_error *print_lines(struct cmd_format *format, const void *record)
 {
     const struct bw_statinfo *row = record;
     const struct known *known = row->extent_counts.context;
     struct stat_state *state = format->plan->context;
     struct bw_buffer *text = &format->text;
-    (void)absent;
     if (state->not_first)
         bw_buffer_append_byte(text, '\n');
     state->not_first = true;
@@ -594,7 +593,7 @@ static struct bw_error *list_extents(void *context, struct bw_record_sink *sink)
         .lzo = extents->compressions[BW_COMPRESS_LZO],
         .zstd = extents->compressions[BW_COMPRESS_ZSTD],
     };
-    return sink->visit(sink, &row, sizeof row, 0);
+    return sink->visit(sink, &row, sizeof row);
 }
 
 static struct bw_error *write_record(struct cmd_format *format, const struct known *known)
@@ -641,7 +640,7 @@ static struct bw_error *write_record(struct cmd_format *format, const struct kno
             (struct bw_bytes){(const char *)compression->value, compression->value_length};
     if (!is_device(known))
         row.rdev_major = row.rdev_minor = BW_ABSENT;
-    return cmd_format_write(format, &row, sizeof row, 0);
+    return cmd_format_write(format, &row, sizeof row);
 }
 
 /* Reads only the facts that the format contains. */

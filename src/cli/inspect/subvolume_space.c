@@ -101,7 +101,7 @@ static struct bw_error *write_subvolume(const struct space *space,
                                      .subvolume_path_bytes = path,
                                      .deleted = known->is_deleted,
                                      .lost_blocks = known->lost_blocks};
-    return cmd_format_write(space->format, &row, sizeof row, 0);
+    return cmd_format_write(space->format, &row, sizeof row);
 }
 
 static struct bw_error *write_subvolumes(const struct space *space)
@@ -152,7 +152,7 @@ static struct bw_error *write_set(void *context, const struct bw_shared_set *set
                                       .subvolumes = space->text.data,
                                       .deleted = set->are_deleted,
                                       .paths = {count ? names : NULL, count}};
-    return cmd_format_write(space->format, &row, sizeof row, 0);
+    return cmd_format_write(space->format, &row, sizeof row);
 }
 
 /* Space freed by deletion. */
@@ -188,7 +188,7 @@ static struct bw_error *write_freed(struct space *space, const struct ids *ids)
                                     .freed = sum.exclusive,
                                     .lost_blocks = sum.lost_blocks,
                                     .paths = {count ? names : NULL, count}};
-    return cmd_format_write(space->format, &row, sizeof row, 0);
+    return cmd_format_write(space->format, &row, sizeof row);
 }
 
 /* The steps of the command. */

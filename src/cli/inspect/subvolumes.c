@@ -223,7 +223,7 @@ static struct bw_error *write_subvolume(struct subvolumes *subvolumes,
         .parent_inode = info->directory,
     };
     remove_absent(info, &row);
-    return cmd_format_write(subvolumes->format, &row, sizeof row, 0);
+    return cmd_format_write(subvolumes->format, &row, sizeof row);
 }
 
 /* Looks up paths only if a selected column needs them. */

@@ -105,7 +105,7 @@ static uint64_t fill_of(const struct bw_tree_stats *stats)
 }
 
 /* Prints the record and the numbers that are only in the text. */
-static struct bw_error *print_tree(struct cmd_format *format, const void *record, uint64_t absent)
+static struct bw_error *print_tree(struct cmd_format *format, const void *record)
 {
     const struct bw_treeinfo *row = record;
     const struct bw_tree_stats *stats = &((struct tree_stats_state *)format->plan->context)->now;
@@ -113,7 +113,6 @@ static struct bw_error *print_tree(struct cmd_format *format, const void *record
     const bool bytes = format->settings.raw;
     const bool number =
         *row->tree_name == '-' || (*row->tree_name >= '0' && *row->tree_name <= '9');
-    (void)absent;
     bw_buffer_format(text,
                      number ? "Calculating size of tree %s\n" : "Calculating size of %s tree\n",
                      row->tree_name);
@@ -166,7 +165,7 @@ static struct bw_error *write_items(struct cmd_format *format, const struct bw_t
                                          .items = stats->types[type].count,
                                          .bytes = stats->types[type].bytes};
         if (row.items)
-            BW_TRY(cmd_format_write(format, &row, sizeof row, 0));
+            BW_TRY(cmd_format_write(format, &row, sizeof row));
     }
     return NULL;
 }
@@ -205,7 +204,7 @@ static struct bw_error *write_row(struct cmd_format *format, const struct select
         .spread = stats->highest - stats->lowest,
         .read_ns = read_time(stats),
     };
-    return cmd_format_write(format, &row, sizeof row, 0);
+    return cmd_format_write(format, &row, sizeof row);
 }
 
 static struct bw_error *list(struct cmd_format *format, void *context)

@@ -203,7 +203,7 @@ static struct bw_error *usage_reasons_list(void *context, struct bw_record_sink 
                                                .advice = reasons->items[i].advice.data};
         if (reasons->items[i].description.failed || reasons->items[i].advice.failed)
             return bw_error_no_memory();
-        BW_TRY(sink->visit(sink, &row, sizeof row, 0));
+        BW_TRY(sink->visit(sink, &row, sizeof row));
     }
     return NULL;
 }
@@ -286,14 +286,13 @@ static void append_device(struct bw_buffer *text, const struct cmd_format_settin
     bw_buffer_append_byte(text, '\n');
 }
 
-static struct bw_error *print_usage(struct cmd_format *format, const void *record, uint64_t absent)
+static struct bw_error *print_usage(struct cmd_format *format, const void *record)
 {
     const struct bw_usageinfo *row = record;
     const struct bw_usage *usage = row->groups.context;
     const struct usage_reasons *reasons = row->reasons.context;
     const struct cmd_format_settings *settings = &format->settings;
     struct bw_buffer *text = &format->text;
-    (void)absent;
     append_overall(text, settings, usage);
     for (size_t number = 0; number < usage->group_count; number++) {
         const struct bw_usage_group *group = &usage->groups[number];
@@ -349,7 +348,7 @@ static struct bw_error *list_overall(void *context, struct bw_record_sink *sink)
         .incomplete_chunks = usage->incomplete_chunks,
         .complete = usage->complete,
     };
-    return sink->visit(sink, &row, sizeof row, 0);
+    return sink->visit(sink, &row, sizeof row);
 }
 
 /* A group and its index. */
@@ -366,7 +365,7 @@ static struct bw_error *list_allocations(void *context, struct bw_record_sink *s
         const struct bw_allocationinfo row = {.devid = device->info.devid,
                                               .size = device->by_group[group->number]};
         if (row.size)
-            BW_TRY(sink->visit(sink, &row, sizeof row, 0));
+            BW_TRY(sink->visit(sink, &row, sizeof row));
     }
     return NULL;
 }
@@ -388,7 +387,7 @@ static struct bw_error *list_groups(void *context, struct bw_record_sink *sink)
             .complete = group->complete,
             .devices = {list_allocations, &(struct group){usage, i}},
         };
-        BW_TRY(sink->visit(sink, &row, sizeof row, 0));
+        BW_TRY(sink->visit(sink, &row, sizeof row));
     }
     return NULL;
 }
@@ -409,7 +408,7 @@ static struct bw_error *list_devices(void *context, struct bw_record_sink *sink)
             .unallocated = device->unallocated,
             .slack = device->slack,
         };
-        BW_TRY(sink->visit(sink, &row, sizeof row, 0));
+        BW_TRY(sink->visit(sink, &row, sizeof row));
     }
     return NULL;
 }
@@ -438,7 +437,7 @@ static struct bw_error *list(struct cmd_format *format, void *context)
         .reasons = {usage_reasons_list, &reasons},
     };
     if (!error)
-        error = cmd_format_write(format, &row, sizeof row, 0);
+        error = cmd_format_write(format, &row, sizeof row);
     for (size_t i = 0; i < reasons.count; i++) {
         bw_buffer_free(&reasons.items[i].description);
         bw_buffer_free(&reasons.items[i].advice);

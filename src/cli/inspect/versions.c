@@ -82,7 +82,7 @@ static struct bw_error *write_row(struct versions *versions, struct bw_versionin
     row->mtime = bw_time_nanoseconds(&inode->mtime);
     row->subvolume = bw_subvolume_id(place->subvolume);
     row->inode = place->inode;
-    BW_TRY(cmd_format_write(versions->format, row, sizeof *row, 0));
+    BW_TRY(cmd_format_write(versions->format, row, sizeof *row));
     versions->found_good = versions->state->good;
     if (versions->found_good)
         return bw_error_create(BW_ERROR_STOPPED, "one version is enough");

@@ -151,7 +151,7 @@ static struct bw_error *write_records(const struct file *file, const char *given
         BW_TRY(bw_acl_text(xattr, &list));
         if (list && *list)
             row.acl = (struct bw_bytes){list, strlen(list) - 1};
-        BW_TRY(cmd_format_write(&file->paths->format, &row, sizeof row, 0));
+        BW_TRY(cmd_format_write(&file->paths->format, &row, sizeof row));
     }
     return NULL;
 }

@@ -28,7 +28,7 @@ static struct bw_error *on_finding(void *context, const struct bw_findinginfo *f
 {
     const struct checking *checking = context;
     report_add_affected(checking->affected, finding);
-    return cmd_format_write(checking->format, finding, sizeof *finding, 0);
+    return cmd_format_write(checking->format, finding, sizeof *finding);
 }
 
 static struct bw_error *list(struct cmd_format *answer, void *context)

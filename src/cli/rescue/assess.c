@@ -335,7 +335,7 @@ static struct bw_error *count_file(struct rescue *rescue, const struct bw_export
         .subvolume = bw_subvolume_id(item->place.subvolume),
         .inode = item->place.inode,
     };
-    return cmd_format_write(&rescue->answer, &row, sizeof row, 0);
+    return cmd_format_write(&rescue->answer, &row, sizeof row);
 }
 
 static struct bw_error *finish(void *context, const struct bw_stream_file *file, bool complete)

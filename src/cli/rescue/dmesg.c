@@ -369,13 +369,12 @@ static struct bw_error *write_item(struct cmd_format *answer, const struct dmesg
         row.subvolume = row.inode = row.file_offset = BW_ABSENT;
     if (found->copies == COPIES_UNKNOWN)
         row.readable = BW_ABSENT;
-    return cmd_format_write(answer, &row, sizeof row, 0);
+    return cmd_format_write(answer, &row, sizeof row);
 }
 
 /* The text for people: the line, its meaning, the files, and what to do. */
-static struct bw_error *print_item(struct cmd_format *answer, const void *record, uint64_t absent)
+static struct bw_error *print_item(struct cmd_format *answer, const void *record)
 {
-    (void)absent;
     const struct bw_kernelmessageinfo *row = record;
     struct bw_buffer *text = &answer->text;
     bw_escape_words(text, row->message);

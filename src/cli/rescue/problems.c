@@ -49,7 +49,7 @@ struct bw_error *rescue_list_problems(void *context, struct bw_record_sink *sink
         };
         if (problem->kind && problem->kind->count > 1)
             row.similar = problem->kind->count - 1;
-        BW_TRY(sink->visit(sink, &row, sizeof row, 0));
+        BW_TRY(sink->visit(sink, &row, sizeof row));
     }
     return NULL;
 }

@@ -68,7 +68,7 @@ static struct bw_error *list_subvolumes(void *context, struct bw_record_sink *si
             .corrected_files = subvolume->files[CORRECTED],
             .corrected_bytes = subvolume->bytes[CORRECTED],
         };
-        BW_TRY(sink->visit(sink, &row, sizeof row, 0));
+        BW_TRY(sink->visit(sink, &row, sizeof row));
     }
     return NULL;
 }
@@ -84,7 +84,7 @@ static struct bw_error *list_generations(void *context, struct bw_record_sink *s
                                               .bytes = found->bytes};
         if (!row.changed)
             row.changed = BW_ABSENT_SIGNED;
-        BW_TRY(sink->visit(sink, &row, sizeof row, 0));
+        BW_TRY(sink->visit(sink, &row, sizeof row));
     }
     return NULL;
 }
@@ -100,7 +100,7 @@ static struct bw_error *list_steps(void *context, struct bw_record_sink *sink)
             return bw_error_no_memory();
         const struct bw_rescuestepinfo row = {.step = rescue_step_name(&rescue->plan, i),
                                               .shell_command = text.data};
-        BW_TRY(sink->visit(sink, &row, sizeof row, 0));
+        BW_TRY(sink->visit(sink, &row, sizeof row));
     }
     return NULL;
 }
@@ -135,7 +135,7 @@ static struct bw_error *write_answer(struct rescue *rescue)
         .corrected_blocks = bw_fs_status(rescue->fs).corrected_blocks,
         .not_searched = bw_fs_status(rescue->fs).not_searched,
     };
-    return cmd_format_write(&rescue->answer, &row, sizeof row, 0);
+    return cmd_format_write(&rescue->answer, &row, sizeof row);
 }
 
 static int by_files(const void *a, const void *b)

@@ -236,7 +236,7 @@ bool rescue_verified_add(struct rescue_verified *verified, const struct bw_exten
 void rescue_verified_free(struct rescue_verified *verified);
 
 /** Appends the answer for people. */
-struct bw_error *rescue_print(struct cmd_format *answer, const void *record, uint64_t absent);
+struct bw_error *rescue_print(struct cmd_format *answer, const void *record);
 
 /** Reads a kernel log ("-": stdin), opens the file system, and writes a row of the record
  * `kernelmessageinfo` for each message. Returns the exit status. */

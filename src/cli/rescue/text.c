@@ -207,11 +207,10 @@ static void append_steps(struct cmd_format *answer, const struct rescue *rescue)
     bw_buffer_append_byte(text, '\n');
 }
 
-struct bw_error *rescue_print(struct cmd_format *answer, const void *record, uint64_t absent)
+struct bw_error *rescue_print(struct cmd_format *answer, const void *record)
 {
     const struct bw_rescueinfo *row = record;
     const struct rescue *rescue = row->problems.context;
-    (void)absent;
     append_volume(answer, rescue, row);
     append_problems(&answer->text, rescue);
     append_subvolumes(answer, rescue);

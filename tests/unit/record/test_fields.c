@@ -184,7 +184,7 @@ static void test_wrong_records(void **state)
         assert_null(bw_rows_create(records[i], &options, &rows));
         struct bw_rows_stream stream = {.rows = rows};
         struct bw_error *error = i ? bw_rows_write_superblock(&stream, "image", 0, 0, bytes, NULL)
-                                   : bw_rows_write(&stream, bytes, sizeof bytes, 0);
+                                   : bw_rows_write(&stream, bytes, sizeof bytes);
         assert_int_equal(error->code, BW_ERROR_USAGE);
         bw_error_free(error);
         bw_rows_destroy(rows);

@@ -489,7 +489,7 @@ static struct bw_error *list_allocations(void *context, struct bw_record_sink *s
 {
     for (uint64_t i = 1; i <= 2; i++) {
         const struct bw_allocationinfo row = {.devid = i, .size = *(const uint64_t *)context};
-        struct bw_error *error = sink->visit(sink, &row, sizeof row, 0);
+        struct bw_error *error = sink->visit(sink, &row, sizeof row);
         if (error)
             return error;
     }
@@ -498,10 +498,11 @@ static struct bw_error *list_allocations(void *context, struct bw_record_sink *s
 
 static struct bw_error *list_groups(void *context, struct bw_record_sink *sink)
 {
-    const uint64_t only_devices = ~BW_MEMBER(usagegroupinfo, devices);
     for (uint64_t i = 0; i < *(const unsigned *)context; i++) {
-        struct bw_usagegroupinfo row = {.devices = {list_allocations, &i}};
-        struct bw_error *error = sink->visit(sink, &row, sizeof row, only_devices);
+        struct bw_usagegroupinfo row;
+        bw_record_clear(bw_record_find("usagegroupinfo"), &row);
+        row.devices = (struct bw_records){list_allocations, &i};
+        struct bw_error *error = sink->visit(sink, &row, sizeof row);
         if (error)
             return error;
     }
@@ -510,8 +511,10 @@ static struct bw_error *list_groups(void *context, struct bw_record_sink *sink)
 
 static struct bw_error *list_device(void *context, struct bw_record_sink *sink)
 {
-    const struct bw_usagedeviceinfo row = {.device = {context, strlen(context)}};
-    return sink->visit(sink, &row, sizeof row, ~BW_MEMBER(usagedeviceinfo, device));
+    struct bw_usagedeviceinfo row;
+    bw_record_clear(bw_record_find("usagedeviceinfo"), &row);
+    row.device = (struct bw_bytes){context, strlen(context)};
+    return sink->visit(sink, &row, sizeof row);
 }
 
 static struct bw_error *append_piece(void *context, const char *bytes, size_t length)
@@ -533,7 +536,7 @@ static struct bw_error *write_usage(enum bw_rows_style style, unsigned count, un
     struct bw_rows_stream stream = {.rows = rows, .consume = append_piece, .context = pieces};
     const struct bw_usageinfo row = {.groups = {list_groups, &count},
                                      .devices = {list_device, (void *)(uintptr_t) "/a\xff"}};
-    struct bw_error *error = bw_rows_write(&stream, &row, sizeof row, 0);
+    struct bw_error *error = bw_rows_write(&stream, &row, sizeof row);
     if (!error)
         error = bw_rows_end(&stream);
     free(stream.row);
