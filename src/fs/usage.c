@@ -229,22 +229,10 @@ static struct bw_error *count_chunk(struct usage *usage, const struct bw_chunk_i
     return NULL;
 }
 
-/* Sorts data before metadata, system and the rest. */
-static unsigned rank_of(uint64_t type)
-{
-    if (type & BW_GROUP_DATA)
-        return 0;
-    if (type & BW_GROUP_METADATA)
-        return 1;
-    return type & BW_GROUP_SYSTEM ? 2 : 3;
-}
-
 static int compare_groups(const void *left, const void *right)
 {
     const struct bw_usage_group *a = left, *b = right;
-    if (rank_of(a->type) != rank_of(b->type))
-        return rank_of(a->type) < rank_of(b->type) ? -1 : 1;
-    return (a->type > b->type) - (a->type < b->type);
+    return bw_group_type_compare(a->type, b->type);
 }
 
 /* Devices. */

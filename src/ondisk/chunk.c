@@ -150,3 +150,19 @@ struct bw_error *bw_moved_range_decode(const struct bw_item *item, struct bw_mov
     *range = (struct bw_moved_range){from, length, to};
     return NULL;
 }
+
+static unsigned rank_of(uint64_t type)
+{
+    if (type & BW_GROUP_DATA)
+        return 0;
+    if (type & BW_GROUP_METADATA)
+        return 1;
+    return type & BW_GROUP_SYSTEM ? 2 : 3;
+}
+
+int bw_group_type_compare(uint64_t left, uint64_t right)
+{
+    if (rank_of(left) != rank_of(right))
+        return rank_of(left) < rank_of(right) ? -1 : 1;
+    return (left > right) - (left < right);
+}

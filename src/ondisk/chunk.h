@@ -67,4 +67,7 @@ struct bw_error *bw_stripe_extent_decode(const struct bw_item *item,
  * then `range` is unchanged. */
 struct bw_error *bw_moved_range_decode(const struct bw_item *item, struct bw_moved_range *range);
 
+/** Compares types of block groups for sorting: data before metadata, system and the rest. */
+int bw_group_type_compare(uint64_t left, uint64_t right);
+
 #endif
