@@ -64,8 +64,8 @@ struct bw_data_part {
                         them */
     bool unverified; /**< for BW_DATA_BYTES: some do not match their checksums, or these are
                         missing, which bw_fs_options.ignore_checksums accepts */
-    bool corrected; /**< for BW_DATA_BYTES: a flipped bit of them was corrected, or of the extent
-                       that they were decompressed from (bw_fs_options.correct_bits) */
+    bool corrected;  /**< for BW_DATA_BYTES: a flipped bit of them was corrected, or of the extent
+                        that they were decompressed from (bw_fs_options.correct_bits) */
 };
 
 /** Receives a part, which ends with the call. An error ends the reading and is returned. */
@@ -148,7 +148,9 @@ struct bw_data_file {
     bool unchecked;          /**< do not verify checksums: it has none, or they are not requested */
     bool may_lack_checksums; /**< accept data without checksums: for a file whose inode is lost,
                                 because only the inode records whether its data have checksums */
-    uint64_t reserved[2];    /**< zeros: room for more members */
+    uint64_t mirror;      /**< mirror of the data to read, counted from 1 as for bw_fs_map(); 0: any
+                             good one */
+    uint64_t reserved[1]; /**< zeros: room for more members */
 };
 
 /** The contents of a place with this inode. */

@@ -348,7 +348,7 @@ struct bw_error *bw_data_advise(struct bw_data_advisor *advisor, const struct bw
     BW_TRY(bw_extents_ranges(cursor, ranges, RANGES, &count));
     advisor->done = cursor->offset;
     if (count)
-        bw_wind_advise(NULL, cursor->fs->reader.top, ranges, count, 0);
+        bw_wind_advise(NULL, cursor->fs->reader.top, ranges, count, (unsigned)file->mirror);
     return NULL;
 }
 

@@ -8,6 +8,7 @@
  * An extent has up to three requests, which may lie in different stripes, and then have different
  * mirrors. First all requests read the same mirror, then all combinations are tried, up to a limit.
  * A request for a certain mirror is still verified if its checksums are known, but not repaired.
+ * If the caller has chosen a mirror, no other one replaces it.
  */
 #include <inttypes.h>
 
@@ -128,9 +129,12 @@ struct bw_error *bw_data_try_mirrors(struct bw_fs *fs, struct bw_decompressor *d
     if (first->code == BW_ERROR_NO_MEMORY)
         return first;
     count_mirrors(&mirrors, fs, extent);
-    const unsigned first_copy = extent->requests[0].copy_read ? extent->requests[0].copy_read : 1;
+    const unsigned chosen = extent->requests[0].copy;
+    unsigned first_copy = chosen ? chosen : extent->requests[0].copy_read;
+    if (!first_copy)
+        first_copy = 1;
     first = name_mirror(&mirrors, first_copy, first);
-    if (mirrors.most == 1)
+    if (mirrors.most == 1 || chosen)
         return bw_error_prefix(first, "extent at %" PRIu64, extent->logical);
 
     struct bw_error *failure = NULL;

@@ -31,6 +31,7 @@ struct bw_data_decoder {
     struct bw_decompressor *decompressor;
     uint8_t *bytes;        /* the last extent that was needed only in part, decoded */
     struct bw_extent kept; /* the identity of that extent; logical 0: none */
+    uint64_t mirror;       /* the mirror that was read; 0: any */
     bool unchecked;        /* that extent was not verified */
     bool unverified;       /* it was accepted although its checksums are wrong or missing */
 };
@@ -93,7 +94,7 @@ static bool copy_decoded(const struct bw_data_decoder *decoder, const struct bw_
     const struct bw_extent *kept = &decoder->kept;
     if (!kept->logical || kept->logical != extent->logical || kept->stored != extent->stored ||
         kept->ram_bytes != extent->ram_bytes || kept->compression != extent->compression ||
-        (decoder->unchecked && !file->unchecked))
+        decoder->mirror != file->mirror || (decoder->unchecked && !file->unchecked))
         return false;
     memcpy(output, decoder->bytes + extent->extent_offset, (size_t)extent->length);
     return true;
@@ -112,6 +113,7 @@ static struct bw_error *data_decode(struct bw_data_decoder *decoder,
     BW_TRY(decode_extent(decoder, file, stored, decoder->bytes, (size_t)extent->ram_bytes));
     decoder->kept = *extent; /* logical is 0 if it is inline */
     decoder->unchecked = file->unchecked;
+    decoder->mirror = file->mirror;
     memcpy(output, decoder->bytes + extent->extent_offset, (size_t)extent->length);
     return NULL;
 }
@@ -347,17 +349,22 @@ static struct bw_error *no_checksum(uint64_t logical, const struct bw_checksum_r
         "data at %" PRIu64 ": no checksum (--ignore-checksums data reads them without)", logical);
 }
 
-static struct bw_request *add_request(struct bw_data_fetch *fetch, uint64_t logical,
-                                      uint32_t length, void *buffer, bool checked)
+/* Adds a request for data of a file. `known`: fetch->sums has their checksums. The layer that
+ * verifies accepts ignored ones only after all mirrors were tried, so not if one is chosen. */
+static struct bw_request *add_request(struct bw_data_fetch *fetch, const struct bw_data_file *file,
+                                      uint64_t logical, uint32_t length, void *buffer, bool known)
 {
+    const bool is_checked =
+        known && !file->unchecked && !(file->mirror && ignores_checksums(fetch->fs));
     unsigned at = fetch->request_count++;
     fetch->expectations[at] =
         (struct bw_data_expectation){fetch->sums[at], fetch->checksums.sectorsize};
     fetch->requests[at] = (struct bw_request){.kind = BW_REQUEST_DATA,
+                                              .copy = (uint8_t)file->mirror,
                                               .length = length,
                                               .address = logical,
                                               .buffer = buffer,
-                                              .data = checked ? &fetch->expectations[at] : NULL};
+                                              .data = is_checked ? &fetch->expectations[at] : NULL};
     return &fetch->requests[at];
 }
 
@@ -373,12 +380,11 @@ static struct bw_error *add_plain_step(struct bw_data_fetch *fetch, const struct
         BW_TRY(bw_data_checksums_get(&fetch->checksums, logical, run.length,
                                      fetch->sums[fetch->request_count], &run));
     *step = run.length;
-    bool checked = !file->unchecked && run.known;
     if (!run.known && (run.lost || !file->may_lack_checksums) && !ignores_checksums(fetch->fs))
         return bw_data_block_add_bad(block, offset, run.length, no_checksum(logical, &run));
     fetch->jobs[fetch->job_count++] = (struct job){
         .file = *file, .part = block->parts.count, .first = fetch->request_count, .count = 1};
-    add_request(fetch, logical, (uint32_t)run.length, bytes, checked);
+    add_request(fetch, file, logical, (uint32_t)run.length, bytes, run.known);
     return bw_data_block_add(
         block, (struct bw_data_part){
                    .kind = BW_DATA_BYTES, .offset = offset, .length = run.length, .bytes = bytes});
@@ -471,7 +477,8 @@ static const struct job *find_shared(const struct bw_data_fetch *fetch, const st
         const struct job *job = &fetch->jobs[fetch->job_count - back];
         if (job->compressed && job->piece.extent.logical == extent->logical &&
             job->piece.extent.stored == extent->stored &&
-            job->file.unchecked == wanted->file.unchecked)
+            job->file.unchecked == wanted->file.unchecked &&
+            job->file.mirror == wanted->file.mirror)
             return job;
     }
     return NULL;
@@ -495,8 +502,8 @@ static struct bw_error *request_extent(struct bw_data_fetch *fetch, const struct
             *missing = no_checksum(run.known ? logical + run.length : logical, &run);
             return NULL;
         }
-        add_request(fetch, logical, (uint32_t)length, fetch->stored + fetch->stored_used,
-                    !job->file.unchecked && has_all);
+        add_request(fetch, &job->file, logical, (uint32_t)length,
+                    fetch->stored + fetch->stored_used, has_all);
         fetch->stored_used += (size_t)length;
         done += length;
     }

@@ -198,7 +198,6 @@ status 2 cat --block 0 "$plain"
 holds "outside of all chunks" err_has 'no chunk holds logical address 0'
 status 2 cat --block "$leaf" --mirror 3 "$plain"
 holds "no such mirror" err_has "there is no mirror 3 of $leaf, only 2"
-status 2 cat --mirror 1 "$plain" /top-file
 status 2 cat --block "$leaf" "$plain" /top-file
 status 2 cat "$plain"
 finish

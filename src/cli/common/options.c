@@ -68,6 +68,16 @@ struct bw_error *cmd_store_threads(void *threads, const struct cmd_option *optio
     return NULL;
 }
 
+struct bw_error *cmd_store_mirror(void *mirror, const struct cmd_option *option,
+                                  const char *argument)
+{
+    uint64_t number;
+    if (!cmd_parse_number(argument, 1, UINT8_MAX, &number))
+        return cmd_bad_argument(option, argument, "a mirror, counted from 1; 'map' lists them");
+    *(unsigned *)mirror = (unsigned)number;
+    return NULL;
+}
+
 struct bw_error *cmd_store_part(void *target, const struct cmd_option *option, const char *argument)
 {
     enum { MOST = 65536, ROOM = 8 };

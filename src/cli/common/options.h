@@ -85,6 +85,12 @@ struct cmd_part {
             "exist",                                                   \
             CMD_TEXT(type, member)                                     \
     }
+/* The mirror of data that is read; 0: any good one. */
+#define CMD_MIRROR_OPTION(type, member)                                         \
+    {                                                                           \
+        0, "mirror", "N", "read only this mirror of the data, counted from 1",  \
+            .store = cmd_store_mirror, .offset = CMD_AT(type, member, unsigned) \
+    }
 #define CMD_FOLLOW_OPTION(type, member)                                                           \
     {                                                                                             \
         'L', "dereference", NULL, "follow a PATH that is a symbolic link", CMD_FLAG(type, member) \
@@ -100,6 +106,8 @@ struct bw_error *cmd_store_flag(void *flag, const struct cmd_option *option, con
 struct bw_error *cmd_store_text(void *text, const struct cmd_option *option, const char *argument);
 struct bw_error *cmd_store_threads(void *threads, const struct cmd_option *option,
                                    const char *argument);
+struct bw_error *cmd_store_mirror(void *mirror, const struct cmd_option *option,
+                                  const char *argument);
 struct bw_error *cmd_store_part(void *part, const struct cmd_option *option, const char *argument);
 struct bw_error *cmd_store_bytes(void *bytes, const struct cmd_option *option,
                                  const char *argument);

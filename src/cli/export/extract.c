@@ -17,6 +17,7 @@ static const struct cmd_option options[] = {
      CMD_FLAG(struct extract_state, link_snapshots)},
     {0, "follow-renames", NULL, "with --generation: find PATHs under older names",
      CMD_FLAG(struct extract_settings, export.follow_renames)},
+    CMD_MIRROR_OPTION(struct extract_settings, mirror),
     {.group = extract_options},
     CMD_GROUP(cmd_naming_options, struct extract_settings, export),
     CMD_GROUP(cmd_export_options, struct extract_settings, export),
@@ -46,6 +47,8 @@ static int run(const struct cmd_common *common, void *settings)
         wrong = "--follow-renames and --subvolumes exclude each other";
     else if (extract->export.follow_renames && !chosen->generation && !chosen->tree_root)
         wrong = "--follow-renames needs --generation or --tree-root";
+    else if (extract->mirror && state->subvolumes)
+        wrong = "--mirror and --subvolumes exclude each other";
     if (wrong)
         return cmd_fail(common, bw_error_create(BW_ERROR_USAGE, "%s", wrong));
     return state->subvolumes ? extract_subvolumes(common, &how)
@@ -71,6 +74,7 @@ const struct command cmd_extract = {
         "file gets its name when it is complete. DEST itself gets the attributes of the\n"
         "extracted directory if it is created, or with --preserve, unless several PATHs are\n"
         "extracted into it.\n\n"
+        "With --mirror, no other mirror replaces bad data of the chosen one; see 'cat'.\n\n"
         "--skip-existing continues an interrupted extraction. With --on-error=zero, a file\n"
         "whose inode is lost is restored from its remaining extents, with a made-up owner,\n"
         "mode and times.\n\n"

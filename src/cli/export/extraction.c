@@ -229,6 +229,7 @@ static struct bw_error *next_file(void *context, struct bw_stream_file *file, bo
     }
     item->skipped |= atomic_load(&extract->lists_rest);
     *file = bw_export_entry_stream_file(item);
+    file->data.mirror = extract->settings->mirror;
     return error;
 }
 

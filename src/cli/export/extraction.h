@@ -80,6 +80,7 @@ struct extract_settings {
     const char *folder;
     struct bw_target_options target;
     enum cmd_on_error on_error;
+    unsigned mirror; /**< of the data; 0: any good one */
     struct extract_list_settings lists;
 };
 

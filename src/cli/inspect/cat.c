@@ -23,7 +23,7 @@ struct cat_state {
     enum cmd_on_error on_error;
     unsigned threads;
     struct bad_ranges blocks; /* logical addresses; length 0: the tree block or sector there */
-    unsigned mirror;          /* with --block; 0: any good one */
+    unsigned mirror;          /* 0: any good one */
 };
 
 static struct bw_error *store_block(void *target, const struct cmd_option *option,
@@ -40,16 +40,6 @@ static void release_blocks(void *blocks)
     bad_ranges_free(blocks);
 }
 
-static struct bw_error *store_mirror(void *target, const struct cmd_option *option,
-                                     const char *argument)
-{
-    uint64_t number;
-    if (!cmd_parse_number(argument, 1, UINT8_MAX, &number))
-        return cmd_bad_argument(option, argument, "a mirror, counted from 1; 'map' lists them");
-    *(unsigned *)target = (unsigned)number;
-    return NULL;
-}
-
 static const struct cmd_option options[] = {
     {0, "offset", "N", "begin at this offset in each file; the suffixes K, M, G, T are allowed",
      CMD_BYTES(struct cat_state, offset)},
@@ -61,8 +51,7 @@ static const struct cmd_option options[] = {
     {'B', "block", "LOGICAL[+LENGTH]",
      "write the tree block or the data stored at this logical address (repeatable)",
      .store = store_block, .offset = offsetof(struct cat_state, blocks), .release = release_blocks},
-    {0, "mirror", "N", "with --block: read only this mirror, counted from 1", .store = store_mirror,
-     .offset = CMD_AT(struct cat_state, mirror, unsigned)},
+    CMD_MIRROR_OPTION(struct cat_state, mirror),
     {0},
 };
 
@@ -166,6 +155,7 @@ static struct bw_error *find_file(struct cat *cat, const char *path, struct bw_s
         .user = (void *)(uintptr_t)path,
     };
     file->data.may_lack_checksums = salvaged;
+    file->data.mirror = cat->state->mirror;
     return NULL;
 }
 
@@ -271,8 +261,6 @@ static struct bw_error *write_blocks(struct cat *cat)
 static struct bw_error *check_options(const struct cmd_common *common,
                                       const struct cat_state *state)
 {
-    if (!state->blocks.count && state->mirror)
-        return bw_error_create(BW_ERROR_USAGE, "--mirror is for --block");
     if (!state->blocks.count)
         return NULL;
     if (common->path_count)
@@ -322,12 +310,17 @@ const struct command cmd_cat = {
         "--block writes the bytes stored at a logical address: a tree block, or data, which may\n"
         "be compressed. Without LENGTH, a tree block or a sector is written. Both are verified\n"
         "unless the mirror is named and --ignore-checksums is given; free space has no\n"
-        "checksums. 'owner' prints what an address belongs to, 'map' its mirrors.\n",
+        "checksums. 'owner' prints what an address belongs to, 'map' its mirrors.\n\n"
+        "With --mirror, no other mirror replaces a bad one, neither of a block nor of the data\n"
+        "of files. Mirrors are counted as in the kernel: on RAID5 and RAID6, mirror 1 is stored,\n"
+        "and mirror 2 is computed from the other stripes and P. Data inside of tree blocks come\n"
+        "from any good mirror.\n",
     .examples = "  btrfs-walk cat disk.img /etc/fstab                  one file\n"
                 "  btrfs-walk cat disk.img /var/lib/db > db            with its holes\n"
                 "  btrfs-walk cat --on-error=zero disk.img /a > a      a damaged file\n"
                 "  btrfs-walk cat --offset 1M --length 4K disk.img /a  a part\n"
-                "  btrfs-walk cat --block 30408704 disk.img | xxd      a tree block\n",
+                "  btrfs-walk cat --block 30408704 disk.img | xxd      a tree block\n"
+                "  btrfs-walk cat --mirror 2 --device b.img a.img /a   the second mirror\n",
     .options = options,
     .run = run,
     .state_size = sizeof(struct cat_state),
