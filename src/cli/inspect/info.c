@@ -75,27 +75,25 @@ static void report_missing(struct info *info, struct bw_error *error)
 
 /* Chunks. */
 
-/* Adds a chunk to the chunks of its type and profile. */
-static struct bw_error *add_chunk(struct info *info, const struct bw_chunk_info *chunk)
-{
-    const char *type = bw_chunk_type_name(chunk->type);
-    size_t i = 0;
-    while (i < info->groups.count && (strcmp(info->groups.items[i].type, type) != 0 ||
-                                      strcmp(info->groups.items[i].profile, chunk->profile) != 0))
-        i++;
-    if (i == info->groups.count)
-        BW_TRY(groups_push(&info->groups, (struct group){.type = type, .profile = chunk->profile}));
-    info->groups.items[i].bytes += chunk->length;
-    info->groups.items[i].chunks++;
-    return NULL;
-}
-
+/* Adds up the chunks of each type and profile. */
 static struct bw_error *count_chunks(struct info *info)
 {
     BW_SCOPED(bw_chunk_list) struct bw_chunk_list chunks = {0};
     BW_TRY(bw_fs_chunks(info->fs, &chunks));
-    for (size_t i = 0; i < chunks.count; i++)
-        BW_TRY(add_chunk(info, &chunks.items[i]));
+    for (size_t k = 0; k < chunks.count; k++) {
+        const struct bw_chunk_info *chunk = &chunks.items[k];
+        const char *type = bw_chunk_type_name(chunk->type);
+        size_t i = 0;
+        while (i < info->groups.count &&
+               (strcmp(info->groups.items[i].type, type) != 0 ||
+                strcmp(info->groups.items[i].profile, chunk->profile) != 0))
+            i++;
+        if (i == info->groups.count)
+            BW_TRY(groups_push(&info->groups,
+                               (struct group){.type = type, .profile = chunk->profile}));
+        info->groups.items[i].bytes += chunk->length;
+        info->groups.items[i].chunks++;
+    }
     return NULL;
 }
 
@@ -115,34 +113,30 @@ static struct bw_error *list_profiles(void *context, struct bw_record_sink *sink
 
 /* Devices. */
 
-static struct bw_error *write_device(const struct info *info, struct bw_record_sink *sink,
-                                     const struct bw_device_info *device)
-{
-    struct alternative_paths paths;
-    struct bw_deviceinfo row = {
-        .devid = device->devid,
-        .device_state = bw_device_state_name(device->state),
-        .size = device->total_bytes,
-        .allocated = device->bytes_used,
-        .uuid = {uuid_is_null(device->uuid) ? NULL : (const char *)device->uuid,
-                 sizeof device->uuid},
-        .device = {device->path, device->path ? strlen(device->path) : 0},
-        .container = device->container,
-        .alternative_paths = alternative_paths_of(info->fs, device->devid, &paths),
-        .generation = BW_ABSENT,
-        .partition = BW_ABSENT,
-        .incomplete_chunks = BW_ABSENT,
-    };
-    if (!device->total_bytes)
-        row.size = row.allocated = BW_ABSENT;
-    return sink->visit(sink, &row, sizeof row);
-}
-
 static struct bw_error *list_devices(void *context, struct bw_record_sink *sink)
 {
     const struct info *info = context;
-    for (size_t i = 0; i < info->devices.count; i++)
-        BW_TRY(write_device(info, sink, &info->devices.items[i]));
+    for (size_t i = 0; i < info->devices.count; i++) {
+        const struct bw_device_info *device = &info->devices.items[i];
+        struct alternative_paths paths;
+        struct bw_deviceinfo row = {
+            .devid = device->devid,
+            .device_state = bw_device_state_name(device->state),
+            .size = device->total_bytes,
+            .allocated = device->bytes_used,
+            .uuid = {uuid_is_null(device->uuid) ? NULL : (const char *)device->uuid,
+                     sizeof device->uuid},
+            .device = {device->path, device->path ? strlen(device->path) : 0},
+            .container = device->container,
+            .alternative_paths = alternative_paths_of(info->fs, device->devid, &paths),
+            .generation = BW_ABSENT,
+            .partition = BW_ABSENT,
+            .incomplete_chunks = BW_ABSENT,
+        };
+        if (!device->total_bytes)
+            row.size = row.allocated = BW_ABSENT;
+        BW_TRY(sink->visit(sink, &row, sizeof row));
+    }
     return NULL;
 }
 

@@ -94,9 +94,11 @@ static bool is_zero(const struct bw_extent *extent)
     return extent->kind == BW_EXTENT_HOLE || extent->kind == BW_EXTENT_UNWRITTEN;
 }
 
-static struct bw_error *write_range(struct changes *changes, uint64_t offset, uint64_t length)
+static struct bw_error *write_range(struct changes *changes, uint64_t offset, uint64_t end)
 {
-    struct bw_logchange row = {.change = "data", .file_offset = offset, .length = length};
+    struct bw_logchange row = {.change = "data", .file_offset = offset, .length = end - offset};
+    if (offset == end)
+        return NULL;
     return write_row(changes, &row, &changes->after.names.items[0], NULL, NULL);
 }
 
@@ -144,8 +146,7 @@ static struct bw_error *compare_ranges(struct changes *changes, struct extents *
             end = end_of(after);
         BW_TRY(compare_extents(before, after, offset, end, &same));
         if (same) {
-            if (start < offset)
-                BW_TRY(write_range(changes, start, offset - start));
+            BW_TRY(write_range(changes, start, offset));
             start = end;
         }
         offset = end;
@@ -154,9 +155,7 @@ static struct bw_error *compare_ranges(struct changes *changes, struct extents *
         if (after->now.length && end_of(after) <= offset)
             BW_TRY(next_extent(after));
     }
-    if (start < size)
-        return write_range(changes, start, size - start);
-    return NULL;
+    return write_range(changes, start, size);
 }
 
 /* Writes the ranges of a file where the contents differ. */
@@ -372,6 +371,7 @@ static struct bw_error *compare_xattrs(struct changes *changes)
     return NULL;
 }
 
+/* Writes the differences of an inode in the log. */
 static struct bw_error *compare_sides(struct changes *changes, const struct bw_log_inode *inode)
 {
     BW_TRY(find_inode(&changes->before, inode));

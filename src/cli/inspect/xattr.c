@@ -32,13 +32,18 @@ static const struct cmd_option options[] = {
 
 BW_VECTOR(bw_xattrs, struct bw_xattr);
 
-/* The attributes and the output of one file. */
-struct file {
+/* What prints the attributes of files, one after the other. */
+struct printer {
     const struct xattr_state *state;
     struct cmd_paths *paths;
-    struct bw_xattrs kept; /* attributes to be sorted; all their bytes are in kept_bytes */
-    struct bw_buffer kept_bytes;
     struct bw_buffer *text;
+    struct bw_xattrs kept; /* attributes of the file; all their bytes are in kept_bytes */
+    struct bw_buffer kept_bytes;
+
+    /* With -R: a PATH and everything below it. */
+    const char *given;           /* PATH as on the command line */
+    size_t start_length;         /* length of the absolute path of PATH */
+    struct bw_buffer entry_path; /* scratch space: the path of an entry */
 };
 
 static bool is_text(const uint8_t *bytes, size_t length)
@@ -83,47 +88,29 @@ static void append_value(struct bw_buffer *text, const struct bw_xattr *xattr)
 
 /* Appends a name or path, escaped for a terminal, or for setfattr, which treats `special` as the
  * end of the name. */
-static void append_name(const struct file *file, const void *name, size_t length, char special)
+static void append_name(const struct printer *printer, const void *name, size_t length,
+                        char special)
 {
-    if (file->paths->terminal)
-        cmd_paths_append_name(file->paths, name, length, file->text);
+    if (printer->paths->terminal)
+        cmd_paths_append_name(printer->paths, name, length, printer->text);
     else
-        append_quoted(file->text, name, length, special);
+        append_quoted(printer->text, name, length, special);
 }
 
-/* Appends a line. On a terminal, comments repeat an access control list in readable form;
- * setfattr does not read them. */
-static struct bw_error *append_xattr(struct file *file, const struct bw_xattr *xattr)
+static bool is_named(const struct bw_xattr *xattr, const char *name)
 {
-    static const char acl_default[] = BW_ACL_DEFAULT;
-    BW_AUTO_FREE char *list = NULL;
-    append_name(file, xattr->name, xattr->name_length, '=');
-    bw_buffer_append_byte(file->text, '=');
-    append_value(file->text, xattr);
-    bw_buffer_append_byte(file->text, '\n');
-    if (file->paths->terminal)
-        BW_TRY(bw_acl_text(xattr, &list));
-    const bool is_default = xattr->name_length == sizeof acl_default - 1 &&
-                            memcmp(xattr->name, acl_default, xattr->name_length) == 0;
-    for (const char *line = list; line && *line;) {
-        const size_t length = strcspn(line, "\n") + 1;
-        bw_buffer_format(file->text, "# %s%.*s", is_default ? "default:" : "", (int)length, line);
-        line += length;
-    }
-    return NULL;
+    return strlen(name) == xattr->name_length && memcmp(name, xattr->name, xattr->name_length) == 0;
 }
 
 static struct bw_error *add_attribute(void *context, const struct bw_xattr *xattr)
 {
-    struct file *file = context;
-    const char *only = file->state->attribute;
-    if (only &&
-        (strlen(only) != xattr->name_length || memcmp(only, xattr->name, xattr->name_length) != 0))
+    struct printer *printer = context;
+    if (printer->state->attribute && !is_named(xattr, printer->state->attribute))
         return NULL;
-    BW_TRY(bw_xattrs_push(&file->kept, *xattr));
-    bw_buffer_append(&file->kept_bytes, xattr->name, xattr->name_length);
-    bw_buffer_append(&file->kept_bytes, xattr->value, xattr->value_length);
-    return file->kept_bytes.failed ? bw_error_no_memory() : NULL;
+    BW_TRY(bw_xattrs_push(&printer->kept, *xattr));
+    bw_buffer_append(&printer->kept_bytes, xattr->name, xattr->name_length);
+    bw_buffer_append(&printer->kept_bytes, xattr->value, xattr->value_length);
+    return printer->kept_bytes.failed ? bw_error_no_memory() : NULL;
 }
 
 static int by_name(const void *a, const void *b)
@@ -132,13 +119,13 @@ static int by_name(const void *a, const void *b)
     return bw_compare_bytes(left->name, left->name_length, right->name, right->name_length);
 }
 
-static struct bw_error *write_records(const struct file *file, const char *given,
+static struct bw_error *write_records(const struct printer *printer, const char *given,
                                       const struct bw_place *place)
 {
     BW_AUTO_BUFFER struct bw_buffer path = {0};
     BW_TRY(cmd_paths_absolute(given, &path));
-    for (size_t i = 0; i < file->kept.count; i++) {
-        const struct bw_xattr *xattr = &file->kept.items[i];
+    for (size_t i = 0; i < printer->kept.count; i++) {
+        const struct bw_xattr *xattr = &printer->kept.items[i];
         BW_AUTO_FREE char *list = NULL;
         struct bw_xattrinfo row = {
             .path = {path.data, path.length},
@@ -151,93 +138,116 @@ static struct bw_error *write_records(const struct file *file, const char *given
         BW_TRY(bw_acl_text(xattr, &list));
         if (list && *list)
             row.acl = (struct bw_bytes){list, strlen(list) - 1};
-        BW_TRY(cmd_format_write(&file->paths->format, &row, sizeof row));
+        BW_TRY(cmd_format_write(&printer->paths->format, &row, sizeof row));
     }
     return NULL;
 }
 
 /* As in getfattr: without the first '/', sorted by name, and with an empty line after the last
- * attribute. */
-static struct bw_error *append_block(struct file *file, const char *path)
+ * attribute. On a terminal, comments repeat an access control list in readable form; setfattr does
+ * not read them. */
+static struct bw_error *append_block(struct printer *printer, const char *path)
 {
-    struct bw_buffer *text = file->text;
-    if (!file->kept.count)
+    struct bw_buffer *text = printer->text;
+    if (!printer->kept.count)
         return NULL;
-    if (!file->state->absolute)
+    if (!printer->state->absolute)
         path += strspn(path, "/");
     if (!*path)
         path = ".";
     bw_buffer_format(text, "# file: ");
-    append_name(file, path, strlen(path), '\\');
+    append_name(printer, path, strlen(path), '\\');
     bw_buffer_append_byte(text, '\n');
-    qsort(file->kept.items, file->kept.count, sizeof *file->kept.items, by_name);
-    for (size_t i = 0; i < file->kept.count; i++)
-        BW_TRY(append_xattr(file, &file->kept.items[i]));
+    qsort(printer->kept.items, printer->kept.count, sizeof *printer->kept.items, by_name);
+    for (size_t i = 0; i < printer->kept.count; i++) {
+        const struct bw_xattr *xattr = &printer->kept.items[i];
+        append_name(printer, xattr->name, xattr->name_length, '=');
+        bw_buffer_append_byte(text, '=');
+        append_value(text, xattr);
+        bw_buffer_append_byte(text, '\n');
+
+        BW_AUTO_FREE char *list = NULL;
+        if (printer->paths->terminal)
+            BW_TRY(bw_acl_text(xattr, &list));
+        const char *prefix = is_named(xattr, BW_ACL_DEFAULT) ? "default:" : "";
+        for (const char *line = list; line && *line;) {
+            const size_t length = strcspn(line, "\n") + 1;
+            bw_buffer_format(text, "# %s%.*s", prefix, (int)length, line);
+            line += length;
+        }
+    }
     bw_buffer_append_byte(text, '\n');
     return NULL;
 }
 
 /* Prints the attributes of one file. */
-static struct bw_error *print_file(const struct xattr_state *state, struct cmd_paths *paths,
-                                   const char *path, const struct bw_place *place,
-                                   struct bw_buffer *text)
+static struct bw_error *print_file(struct printer *printer, const char *path,
+                                   const struct bw_place *place)
 {
-    struct file file = {.state = state, .paths = paths, .text = text};
-    struct bw_error *error = bw_inode_xattrs(paths->session.fs, place, add_attribute, &file);
+    printer->kept.count = 0;
+    printer->kept_bytes.length = 0;
+    BW_TRY(bw_inode_xattrs(printer->paths->session.fs, place, add_attribute, printer));
     /* The pointers are set after all bytes have been added, because the buffer may have moved. */
-    const uint8_t *next = (const uint8_t *)file.kept_bytes.data;
-    for (size_t i = 0; i < file.kept.count; i++) {
-        struct bw_xattr *xattr = &file.kept.items[i];
+    const uint8_t *next = (const uint8_t *)printer->kept_bytes.data;
+    for (size_t i = 0; i < printer->kept.count; i++) {
+        struct bw_xattr *xattr = &printer->kept.items[i];
         xattr->name = next;
         xattr->value = next + xattr->name_length;
         next = xattr->value + xattr->value_length;
     }
-    if (!error && paths->format.rows)
-        error = write_records(&file, path, place);
-    else if (!error)
-        error = append_block(&file, path);
-    bw_buffer_free(&file.kept_bytes);
-    bw_xattrs_free(&file.kept);
-    return error;
+    if (printer->paths->format.rows)
+        return write_records(printer, path, place);
+    return append_block(printer, path);
 }
-
-/* With -R: a PATH and everything below it. */
-struct walk {
-    const struct xattr_state *state;
-    struct cmd_paths *paths;
-    const char *path;     /* as on the command line */
-    size_t start_length;  /* length of the absolute path of PATH */
-    struct bw_buffer one; /* scratch space: the path of an entry */
-    struct bw_buffer *text;
-};
 
 /* Replaces the beginning of the entry's path with PATH as on the command line. */
 static struct bw_error *visit_entry(void *context, const struct bw_entry *entry)
 {
-    struct walk *walk = context;
-    const size_t before = walk->text->length;
-    size_t given = strlen(walk->path), rest = walk->start_length;
-    while (given && walk->path[given - 1] == '/')
+    struct printer *printer = context;
+    struct bw_buffer *path = &printer->entry_path;
+    const size_t before = printer->text->length;
+    size_t given = strlen(printer->given), rest = printer->start_length;
+    while (given && printer->given[given - 1] == '/')
         given--;
     rest += rest < entry->path_length && entry->path[rest] == '/';
-    walk->one.length = 0;
-    bw_buffer_append(&walk->one, walk->path, given);
+    path->length = 0;
+    bw_buffer_append(path, printer->given, given);
     if (rest < entry->path_length || !given)
-        bw_buffer_append_byte(&walk->one, '/');
+        bw_buffer_append_byte(path, '/');
     if (rest < entry->path_length)
-        bw_buffer_append(&walk->one, entry->path + rest, entry->path_length - rest);
-    bw_buffer_append_byte(&walk->one, '\0');
-    if (walk->one.failed)
+        bw_buffer_append(path, entry->path + rest, entry->path_length - rest);
+    bw_buffer_append_byte(path, '\0');
+    if (path->failed)
         return bw_error_no_memory();
-    struct bw_error *error =
-        print_file(walk->state, walk->paths, walk->one.data, &entry->place, walk->text);
+    struct bw_error *error = print_file(printer, path->data, &entry->place);
     if (error) {
-        walk->text->length = before;
-        cmd_paths_miss(walk->paths, bw_error_prefix(error, "%s", walk->one.data));
+        printer->text->length = before;
+        cmd_paths_miss(printer->paths, bw_error_prefix(error, "%s", path->data));
     }
-    if (!cmd_paths_flush(walk->paths, walk->text))
+    if (!cmd_paths_flush(printer->paths, printer->text))
         return bw_error_create(BW_ERROR_STOPPED, "the output was closed");
     return NULL;
+}
+
+/* Prints the entries below PATH that pass the filters, PATH included. */
+static struct bw_error *walk_path(struct printer *printer)
+{
+    const struct xattr_state *state = printer->state;
+    struct cmd_paths *paths = printer->paths;
+    struct bw_walk_options how = {.struct_size = sizeof how,
+                                  .start = printer->given,
+                                  .types = BW_WALK_ALL,
+                                  .visit = visit_entry,
+                                  .context = printer};
+    BW_AUTO_FREE char *start = NULL;
+    BW_TRY(cmd_selection_prepare(&state->selection, paths->session.fs));
+    cmd_selection_apply(&state->selection, &how);
+    how.has_maxdepth |= !state->recursive;
+    BW_TRY(bw_walk_start_path(paths->session.fs, &how, &start, &printer->start_length));
+    struct bw_error *error = bw_walk(paths->session.fs, &how, NULL);
+    if (error && error->code == BW_ERROR_STOPPED && paths->broken)
+        bw_error_free(BW_TAKE(error)); /* the error of stdout is more specific */
+    return error;
 }
 
 /* Filters apply to the contents of a directory; without filters and -R, only PATH itself is
@@ -246,24 +256,15 @@ static struct bw_error *handle_path(void *context, struct cmd_paths *paths, cons
                                     const struct bw_place *place, struct bw_buffer *text)
 {
     const struct xattr_state *state = context;
-    struct bw_fs *fs = paths->session.fs;
-    if (!state->recursive && !cmd_selection_is_set(&state->selection))
-        return print_file(state, paths, path, place, text);
-    struct walk walk = {.state = state, .paths = paths, .path = path, .text = text};
-    struct bw_walk_options how = {.struct_size = sizeof how,
-                                  .start = path,
-                                  .types = BW_WALK_ALL,
-                                  .visit = visit_entry,
-                                  .context = &walk};
-    BW_AUTO_FREE char *start = NULL;
-    BW_TRY(cmd_selection_prepare(&state->selection, fs));
-    cmd_selection_apply(&state->selection, &how);
-    how.has_maxdepth |= !state->recursive;
-    BW_TRY(bw_walk_start_path(fs, &how, &start, &walk.start_length));
-    struct bw_error *error = bw_walk(fs, &how, NULL);
-    if (error && error->code == BW_ERROR_STOPPED && paths->broken)
-        bw_error_free(BW_TAKE(error)); /* the error of stdout is more specific */
-    bw_buffer_free(&walk.one);
+    struct printer printer = {.state = state, .paths = paths, .text = text, .given = path};
+    struct bw_error *error;
+    if (state->recursive || cmd_selection_is_set(&state->selection))
+        error = walk_path(&printer);
+    else
+        error = print_file(&printer, path, place);
+    bw_xattrs_free(&printer.kept);
+    bw_buffer_free(&printer.kept_bytes);
+    bw_buffer_free(&printer.entry_path);
     return error;
 }
 
