@@ -36,9 +36,9 @@ struct command {
     const char *missing; /**< the error message if no path is given; NULL: it needs none */
     /** With `missing`: whether the options replace paths. NULL: they never do. */
     bool (*needs_no_path)(const void *state);
-    /** Indexed by STATUS_OK, STATUS_PARTIAL, ...: the command's own exit statuses; NULL: they are
-     * the same. `run` returns the command's own. */
-    const unsigned char *statuses;
+    /** The exit status for STATUS_OK, STATUS_PARTIAL, ..., which `run` has returned, or for wrong
+     * usage; NULL: it is the same. */
+    int (*exit_status)(const void *state, int status);
     const struct cmd_status *meanings; /**< NULL: cmd_statuses */
 };
 

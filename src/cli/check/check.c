@@ -22,9 +22,15 @@
 /* The exit statuses are combinations of these bits, as in fsck(8). */
 enum { CHECK_ERRORS = 4, CHECK_UNFINISHED = 8, CHECK_USAGE = 16 };
 
-/* Without errors in the file system: for STATUS_OK, STATUS_PARTIAL, STATUS_CANNOT,
- * STATUS_UNSUPPORTED. */
-static const unsigned char statuses[] = {0, CHECK_UNFINISHED, CHECK_USAGE, CHECK_UNFINISHED};
+static int exit_status(const void *state, int status)
+{
+    static const int statuses[] = {[STATUS_OK] = 0,
+                                   [STATUS_PARTIAL] = CHECK_UNFINISHED,
+                                   [STATUS_CANNOT] = CHECK_USAGE,
+                                   [STATUS_UNSUPPORTED] = CHECK_UNFINISHED};
+    const struct check_arguments *settings = state;
+    return statuses[status] | (settings->found_errors ? CHECK_ERRORS : 0);
+}
 
 static const char *const tolerances[] = {"nothing", "repairable", NULL};
 
@@ -178,10 +184,9 @@ static int end_check(struct check_run *check, struct bw_error *error, bool opene
         complete = false;
     if (status == STATUS_OK && !complete)
         status = STATUS_PARTIAL;
-    uint64_t failures = 0;
     for (size_t i = 0; status != STATUS_CANNOT && i < check->code_count; i++)
-        failures |= check_failures(check, &check->counts[i]);
-    return statuses[status] | (failures ? CHECK_ERRORS : 0);
+        check->settings->found_errors |= check_failures(check, &check->counts[i]) > 0;
+    return status;
 }
 
 static int check_images(struct check_run *check)
@@ -204,7 +209,7 @@ static int check_images(struct check_run *check)
     if (error || !has_images) {
         const int status = print_failure(check, error ? error : BW_TAKE(why));
         check_report_close(check); /* it stays empty */
-        return statuses[status];
+        return status;
     }
     error = check_all(check, why);
     cmd_fail(check->common, BW_TAKE(why));
@@ -263,7 +268,11 @@ static int run(const struct cmd_common *common, void *settings)
     if (!error && !check.counts)
         error = bw_error_no_memory();
     catch_signals();
-    const int status = error ? statuses[print_failure(&check, error)] : check_images(&check);
+    int status;
+    if (error)
+        status = print_failure(&check, error);
+    else
+        status = check_images(&check);
     bw_check_summary_free(check.summary);
     bw_list_close(check.list);
     bw_rows_destroy(rows);
@@ -320,5 +329,5 @@ const struct command cmd_check = {
     .meanings = meanings,
     .run = run,
     .state_size = sizeof(struct check_arguments),
-    .statuses = statuses,
+    .exit_status = exit_status,
 };

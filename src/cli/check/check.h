@@ -25,12 +25,13 @@ struct check_arguments {
     unsigned nested; /* enum bw_nested */
     bool no_snapshots;
     const char *report; /**< file; NULL: none */
+    bool found_errors;  /**< result: there are findings that make the check fail */
 };
 
 /** A running check. Codes are numbered as in bw_finding_codes(), passes as in bw_check_passes(). */
 struct check_run {
     const struct cmd_common *common;
-    const struct check_arguments *settings;
+    struct check_arguments *settings;
     struct cmd_session session;
     struct cmd_output output;
     struct bw_rows_stream stream; /**< `rows` is NULL if findings are printed as lines */

@@ -190,7 +190,7 @@ static int bad_option(const struct command *command, const struct cmd_option_lis
     /* A letter. */
     if (optopt > 0 && optopt < LONG_FORM && strncmp(argument, "--", 2) != 0) {
         if (report_removed(command, letter, letter + 1))
-            return cmd_exit_status(command, STATUS_CANNOT);
+            return STATUS_CANNOT;
         if (of_find && strchr(of_find, optopt))
             return cmd_usage_error(command, of_find, find_advice(of_find));
         argument = letter;
@@ -240,7 +240,7 @@ static int parse_options(const struct command *command, int argc, char **argv,
 
     const char *of_find = NULL;
     if (!replace_find_words(command, argc, argv, letters, names, &of_find))
-        return cmd_exit_status(command, STATUS_CANNOT);
+        return STATUS_CANNOT;
 
     /* Output like that of '-o help', which depends on other options, waits until all are parsed. */
     const struct cmd_option *shown = NULL;
@@ -277,7 +277,7 @@ static int parse_options(const struct command *command, int argc, char **argv,
     if (status == STATUS_OK)
         status = cmd_flush_stdout(common);
     signal(SIGPIPE, SIG_IGN);
-    return cmd_exit_status(command, status);
+    return status;
 }
 
 /* Operands: images and paths, and the list of paths in a file. */
@@ -515,7 +515,7 @@ static int run_on_operands(const struct command *command, struct cmd_common *com
     else
         status = run_sorted(command, common, state, &operands);
     if (status == STATUS_OK && operands.is_incomplete)
-        status = cmd_exit_status(command, STATUS_PARTIAL);
+        status = STATUS_PARTIAL;
     free(operands.paths);
     bw_buffer_free(&operands.list);
 
@@ -577,6 +577,8 @@ int cmd_run_step(struct cmd_keys *given, const struct cmd_base *base, const stru
     }
     cmd_keys_free(&keys);
     cmd_repeats_print(&repeats);
+    if (command->exit_status && state)
+        status = command->exit_status(state, status);
     return status;
 }
 

@@ -168,10 +168,7 @@ size_t cmd_find_letter(const struct cmd_option_list *list, int letter);
 /** Prints the help of a command, or about a topic; `show` of --help. */
 int cmd_show_help(const struct command *command, const void *state, const char *argument);
 
-/** The command's own exit status for a common one. */
-int cmd_exit_status(const struct command *command, int status);
-
-/** Prints an error in the command line; returns the exit status. `argument` may be NULL. */
+/** Prints an error in the command line; returns STATUS_CANNOT. `argument` may be NULL. */
 int cmd_usage_error(const struct command *command, const char *reason, const char *argument);
 
 /** Words similar to a misspelt one, appended to a message as "; did you mean 'x' or 'y'". Begins

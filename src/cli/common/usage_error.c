@@ -11,11 +11,6 @@
 #include "base/nearest.h"
 #include "cli/command.h"
 
-int cmd_exit_status(const struct command *command, int status)
-{
-    return command->statuses && status >= 0 ? command->statuses[status] : status;
-}
-
 int cmd_usage_error(const struct command *command, const char *reason, const char *argument)
 {
     BW_AUTO_BUFFER struct bw_buffer shown = {0};
@@ -29,7 +24,7 @@ int cmd_usage_error(const struct command *command, const char *reason, const cha
     if (command != cmd_table[0])
         fprintf(stderr, "%s ", command->name);
     fprintf(stderr, "--help'.\n");
-    return cmd_exit_status(command, STATUS_CANNOT);
+    return STATUS_CANNOT;
 }
 
 /* "; did you mean 'x' or 'y'" */
