@@ -16,6 +16,7 @@
 #include "check/check.h"
 #include "fs/image.h"
 #include "graph/wind.h"
+#include "ondisk/bit_flip.h"
 #include "ondisk/disk.h"
 #include "ondisk/disk_items.h"
 #include "xlators/classes.h"
@@ -576,6 +577,27 @@ static bool is_unrestored(const struct copy *copy, const struct copy *first)
            !(bw_get64(disk->flags) & restored);
 }
 
+/* Corrects the copies of an image without a good one, as opening the image does. Returns the one
+ * that is used; NULL if there is none. */
+static struct copy *correct_copies(struct bw_check *check, struct copy *copies, unsigned count)
+{
+    struct copy *best = NULL;
+    for (unsigned i = 0; i < count; i++) {
+        struct copy *copy = &copies[i];
+        struct bw_bit_flip flip;
+        if (!copy->bad || !bw_superblock_correct(copy->bytes, bw_superblock_offset(copy->number),
+                                                 &copy->superblock, &flip))
+            continue;
+        find(check, BW_CODE_block_bit_flip, copy, true,
+             "%s: bit %u of byte %" PRIu32 " is flipped, and no copy is good", copy->bad->message,
+             flip.bit, flip.byte);
+        bw_error_free(BW_TAKE(copy->bad));
+        if (!best || copy->superblock.generation > best->superblock.generation)
+            best = copy;
+    }
+    return best;
+}
+
 /* All copies of an image. `first`, of the file system, is set by the first good one of a device
  * that is up to date. */
 static void check_image(struct bw_check *check, const struct bw_image *image, struct copy *first)
@@ -591,6 +613,8 @@ static void check_image(struct bw_check *check, const struct bw_image *image, st
             (!best || copy->superblock.generation > best->superblock.generation))
             best = copy;
     }
+    if (!best)
+        best = correct_copies(check, copies, count);
     for (unsigned i = 0; i < count; i++) {
         if (is_unrestored(&copies[i], copies))
             find(check, BW_CODE_metadump, &copies[i], false, "btrfs-image does not restore it");

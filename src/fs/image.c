@@ -14,6 +14,7 @@
 #include "fs/image.h"
 #include "fs/opening.h"
 #include "graph/identify.h"
+#include "ondisk/bit_flip.h"
 #include "ondisk/foreign.h"
 #include "ondisk/superblock.h"
 
@@ -234,6 +235,44 @@ static int choose_among(struct bw_fs *fs, struct bw_image *image, struct copies 
     return best;
 }
 
+/* Selects the best copy after its only flipped bit is corrected; used if no copy is good. Returns
+ * its number; -1 if more is wrong than one bit of each. */
+static int choose_corrected(struct bw_fs *fs, struct bw_image *image, struct copies *copies)
+{
+    const struct bw_frame frame = bw_frame_above(NULL, fs->graph->probes);
+    struct bw_bit_flip flip = {0};
+    int best = -1;
+    for (unsigned copy = 0; copy < BW_SUPERBLOCK_COPIES; copy++) {
+        uint8_t bytes[BW_SUPERBLOCK_SIZE];
+        struct bw_superblock candidate;
+        struct bw_bit_flip found;
+        if (!copies->exist[copy] || !copies->rejected[copy])
+            continue;
+        BW_AUTO_ERROR struct bw_error *unread =
+            read_bytes(&frame, image, copies->offsets[copy], bytes);
+        if (unread || !bw_superblock_correct(bytes, bw_superblock_offset(copy), &candidate, &found))
+            continue;
+        if (!bw_is_wanted(fs, &candidate) && !bw_is_seed(&candidate))
+            continue;
+        if (best >= 0 && candidate.generation <= image->superblock.generation)
+            continue;
+        image->superblock = candidate;
+        image->copy = copy;
+        best = (int)copy;
+        flip = found;
+    }
+    if (best < 0)
+        return -1;
+    struct bw_error *reason = BW_TAKE(copies->rejected[best]);
+    struct bw_error *note = bw_error_create(
+        BW_ERROR_CORRUPT,
+        "%s: superblock copy %d at %" PRIu64 ": corrected bit %u of byte %" PRIu32 " (%s)",
+        image->name, best, copies->offsets[best], flip.bit, flip.byte, reason->message);
+    bw_error_add_cause(note, reason);
+    bw_fs_report(fs, BW_WARNING, note);
+    return best;
+}
+
 static void report_newer(struct bw_fs *fs, const struct bw_image *image,
                          const struct copies *copies)
 {
@@ -325,6 +364,8 @@ static struct bw_error *choose_copy(struct bw_fs *fs, struct bw_image *image, in
         report_newer(fs, image, &copies);
         best = choose_among(fs, image, &copies);
     }
+    if (best < 0)
+        best = choose_corrected(fs, image, &copies);
     struct bw_error *error = NULL;
     for (unsigned copy = 0; copy < BW_SUPERBLOCK_COPIES; copy++)
         if (copies.rejected[copy] && copies.rejected[copy]->code == BW_ERROR_NO_MEMORY)

@@ -7,6 +7,7 @@
 
 #include "base/cleanup.h"
 #include "base/human.h"
+#include "ondisk/bit_flip.h"
 
 uint64_t bw_superblock_offset(unsigned copy)
 {
@@ -151,6 +152,42 @@ struct bw_error *bw_superblock_decode(const void *bytes, uint64_t offset,
     BW_TRY(check_root(superblock, "root", &superblock->root));
     BW_TRY(check_root(superblock, "remap_root", &superblock->remap_root));
     return check_root(superblock, "chunk_root", &superblock->chunk_root);
+}
+
+/* Whether at most one bit of the magic and of the address is wrong. Together they have 128 bits, so
+ * no other bytes resemble a superblock by accident. */
+static bool is_near(const struct bw_disk_superblock *disk, uint64_t offset)
+{
+    const uint64_t magic = bw_get64(disk->magic) ^ BW_SUPERBLOCK_MAGIC,
+                   bytenr = bw_get64(disk->bytenr) ^ offset;
+    return __builtin_popcountll(magic) + __builtin_popcountll(bytenr) <= 1;
+}
+
+bool bw_superblock_correct(uint8_t bytes[BW_SUPERBLOCK_SIZE], uint64_t offset,
+                           struct bw_superblock *superblock, struct bw_bit_flip *flip)
+{
+    struct bw_disk_superblock *disk = (void *)bytes;
+    if (!is_near(disk, offset))
+        return false;
+    /* The flipped bit may be one of the checksum type, and metadumps have CRC-32C for any type. */
+    for (unsigned type = 0; bw_checksum_known(type); type++) {
+        const unsigned difference = type ^ bw_get16(disk->csum_type);
+        if (type != BW_CHECKSUM_CRC32C && __builtin_popcount(difference) > 1)
+            continue;
+        BW_AUTO_ERROR struct bw_error *unprepared =
+            bw_checksum_prepare((enum bw_checksum_type)type);
+        if (unprepared ||
+            bw_checksum_matches_block((enum bw_checksum_type)type, bytes, BW_SUPERBLOCK_SIZE) ||
+            !bw_bit_flip_find_in_block((enum bw_checksum_type)type, bytes, BW_SUPERBLOCK_SIZE,
+                                       flip))
+            continue;
+        bw_bit_flip_apply(flip, bytes, NULL);
+        BW_AUTO_ERROR struct bw_error *bad = bw_superblock_decode(bytes, offset, superblock);
+        if (!bad)
+            return true;
+        bw_bit_flip_apply(flip, bytes, NULL);
+    }
+    return false;
 }
 
 unsigned bw_superblock_block_ids(const struct bw_superblock *superblock,

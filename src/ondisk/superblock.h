@@ -72,6 +72,14 @@ uint64_t bw_superblock_offset(unsigned copy);
 struct bw_error *bw_superblock_decode(const void *bytes, uint64_t offset,
                                       struct bw_superblock *superblock);
 
+struct bw_bit_flip;
+
+/** Corrects the 4096 bytes at `offset` and decodes them, if one flipped bit is all that is wrong
+ * with them: the corrected ones pass bw_superblock_decode(). Otherwise returns false, and the bytes
+ * stay as they are. Takes up to a second if the checksum does not name the bit. */
+bool bw_superblock_correct(uint8_t bytes[BW_SUPERBLOCK_SIZE], uint64_t offset,
+                           struct bw_superblock *superblock, struct bw_bit_flip *flip);
+
 /** Sets the ids that its tree blocks carry, and returns how many. While btrfstune changes the id of
  * all blocks, there are two: the device still has the old one. */
 unsigned bw_superblock_block_ids(const struct bw_superblock *superblock,

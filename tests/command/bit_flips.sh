@@ -133,6 +133,31 @@ expect "one copy cannot be corrected" 4 '2 errors \(2 repairable\)' check "$imag
 is "the findings then" "$(findings)" "1 block-bit-flip 1 block-checksum"
 expect "quick" 0 '0 errors' check --quick "$image"
 
+# Superblocks: both copies of a device.
+both() { local at; for at in 65536 67108864; do flip $at "$@"; done; }
+for checksum in crc32c xxhash sha256 blake2; do
+    make "super-$checksum" $checksum single
+    for place in 3:1 40:2 66:0 73:4 82:3 130:7 196:1 330:5 900:0 4095:6; do
+        both $place
+        bit="bit ${place#*:} of byte ${place%:*}"
+        expect "superblocks, $checksum, $bit" 0 \
+            "warning: .*superblock copy 0 at 65536: corrected $bit " sum "$image"
+        holds "the same files" cmp -s "$WORK/out" "$sums"
+        expect "its check" 4 '2 errors \(2 repairable\)' check "$image"
+        is "its findings" "$(findings | tr -d :)" "2 block-bit-flip"
+        holds "its bit" out_has "superblock copy 1: .*$bit is flipped"
+        both $place
+    done
+    flip 65536 73:4
+    expect "superblocks, $checksum: a good copy is better" 0 'superblock copy 0 at 65536 rejected' \
+        sum "$image"
+    flip 67108864 73:4 74:4
+    expect "superblocks, $checksum: one can be corrected" 0 'copy 0 .*corrected bit 4' \
+        sum "$image"
+    flip 65536 74:4
+    expect "superblocks, $checksum: two bits" 2 'checksum mismatch' sum "$image"
+done
+
 # The other checksums need a search, which only check does.
 for checksum in xxhash sha256 blake2; do
     make $checksum $checksum single

@@ -5,6 +5,7 @@
  */
 #include "btrfs-walk/fs.h"
 #include "btrfs-walk/tree.h"
+#include "ondisk/bit_flip.h"
 #include "ondisk/chunk.h"
 #include "ondisk/superblock.h"
 #include "support/walk_helpers.h"
@@ -207,6 +208,39 @@ static void test_superblock_rejections(void **state)
                  "unknown checksum type 77");
 }
 
+/* Any flipped bit is corrected; two are not. */
+static void test_superblock_corrections(void **state)
+{
+    (void)state;
+    struct bw_disk_superblock good, disk;
+    struct bw_superblock super;
+    struct bw_bit_flip flip;
+    make_superblock(&good);
+    disk = good;
+    uint8_t *bytes = (uint8_t *)&disk;
+    assert_false(bw_superblock_correct(bytes, 65536, &super, &flip));
+    for (uint32_t bit = 0; bit < sizeof disk * 8; bit += 1 + bit / 2048) {
+        if (bit >= 32 && bit < BW_CSUM_SIZE * 8)
+            continue; /* behind the CRC-32C */
+        bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
+        assert_true(bw_superblock_correct(bytes, 65536, &super, &flip));
+        assert_int_equal(flip.byte * 8 + flip.bit, bit);
+        assert_memory_equal(&disk, &good, sizeof disk);
+        assert_string_equal(super.label, "label");
+    }
+    disk.label[3] ^= 9;
+    const struct bw_disk_superblock bad = disk;
+    assert_false(bw_superblock_correct(bytes, 65536, &super, &flip));
+    assert_memory_equal(&disk, &bad, sizeof disk);
+
+    /* The corrected one fails another check. */
+    disk = good;
+    disk.device_count = bw_put64(0);
+    seal(&disk);
+    disk.label[3] ^= 1;
+    assert_false(bw_superblock_correct(bytes, 65536, &super, &flip));
+}
+
 /* A root that no one could have written; the level is an index further on. */
 static void test_remap_root_is_checked(void **state)
 {
@@ -367,6 +401,7 @@ int main(void)
         cmocka_unit_test(test_metadata_uuid_counts_only_with_its_bit),
         cmocka_unit_test(test_full_label),
         cmocka_unit_test(test_superblock_rejections),
+        cmocka_unit_test(test_superblock_corrections),
         cmocka_unit_test(test_remap_root_is_checked),
         cmocka_unit_test(test_superblock_places),
         cmocka_unit_test(test_chunk_profiles),
