@@ -538,7 +538,7 @@ static void check_identity(struct bw_check *check, const struct copy *copy)
     if (superblock->log_root_level >= BW_MAX_LEVEL)
         find(check, BW_CODE_super_values, copy, false, "log_root_level %u",
              superblock->log_root_level);
-    if (memcmp(superblock->device.fsid, superblock->metadata_uuid, BW_UUID_SIZE) != 0)
+    if (!bw_superblock_has_block_id(superblock, superblock->device.fsid))
         find(check, BW_CODE_super_device, copy, false, "its device belongs to another file system");
 }
 

@@ -36,4 +36,21 @@ expect "rescue" 0 - rescue --json "$WORK/image"
 holds "all is verified" out_has '"unverified_files":0,.*"partly_files":0,.*"lost_files":0'
 expect "a scan" 0 - walk --scan "$WORK/image"
 
+# The id: the superblock has the new one, and tree blocks have either.
+unfinished plain fsid 2
+same plain
+unfinished dup fsid 3
+same dup
+unfinished plain fsid 1
+same plain
+expect "a new id: rescue" 0 - rescue --json "$WORK/image"
+holds "all is verified" out_has '"unverified_files":0,.*"partly_files":0,.*"lost_files":0'
+expect "a new id: a scan" 0 - walk --scan "$WORK/image"
+
+# The block group tree, and the checksums of data before the first new one.
+for flag in 38 39; do
+    unfinished plain flag $flag
+    same plain
+done
+
 finish
