@@ -395,30 +395,27 @@ static struct bw_error *list_extents(struct copy *copy)
 
 /* Devices. */
 
-static struct bw_error *copy_image(struct copy *copy)
+static struct bw_error *copy_device(struct copy *copy, const struct bw_device_info *device)
 {
-    const uint64_t devid = copy->device.devid;
+    copy->device = *device;
     copy->bytes = 0;
+    copy->bad.count = 0;
     BW_TRY(list_extents(copy));
     bw_fs_report(copy->fs, BW_NOTE,
                  bw_error_create(BW_ERROR_CORRUPT,
                                  "device %" PRIu64 ": %" PRIu64 " of %" PRIu64 " bytes are in use",
-                                 devid, copy->bytes, copy->device.image_bytes));
-    BW_TRY(bw_device_reader_open(copy->fs, devid, &copy->reader));
+                                 device->devid, copy->bytes, device->image_bytes));
+    BW_TRY(bw_device_reader_open(copy->fs, device->devid, &copy->reader));
     cmd_progress_step("copying", 1, 1);
     cmd_progress_expect(copy->bytes);
-    BW_TRY(begin_image(&copy->target, devid, copy->device.image_bytes));
-    return list_extents(copy);
-}
-
-static struct bw_error *copy_device(struct copy *copy, const struct bw_device_info *device)
-{
-    copy->device = *device;
-    copy->bad.count = 0;
-    struct bw_error *error = end_image(&copy->target, copy_image(copy));
+    struct bw_error *error = begin_image(&copy->target, device->devid, device->image_bytes);
+    if (!error)
+        error = list_extents(copy);
+    error = end_image(&copy->target, error);
     bw_device_reader_close(BW_TAKE(copy->reader));
     if (error || !copy->bad.count)
         return error;
+
     uint64_t bytes = 0;
     for (size_t i = 0; i < copy->bad.count; i++)
         bytes += copy->bad.items[i].length;
@@ -452,15 +449,15 @@ static struct bw_error *check_is_new(struct target *target, uint64_t devid)
 
 /* The steps of the command. */
 
-static struct bw_error *copy_all(struct copy *copy)
+/* Lists the devices, checks that none has an image already, and finds the space in use. */
+static struct bw_error *prepare(struct copy *copy, struct bw_device_list *devices)
 {
-    BW_SCOPED(bw_device_list) struct bw_device_list devices = {0};
     size_t count = 0; /* devices that have an image */
-    BW_TRY(bw_fs_devices(copy->fs, &devices));
-    for (size_t i = 0; i < devices.count; i++) {
-        if (!devices.items[i].path)
+    BW_TRY(bw_fs_devices(copy->fs, devices));
+    for (size_t i = 0; i < devices->count; i++) {
+        if (!devices->items[i].path)
             continue;
-        BW_TRY(check_is_new(&copy->target, devices.items[i].devid));
+        BW_TRY(check_is_new(&copy->target, devices->items[i].devid));
         count++;
     }
     if (copy->state->file && count != 1)
@@ -471,19 +468,20 @@ static struct bw_error *copy_all(struct copy *copy)
     copy->buffer = malloc(BUFFER);
     if (!copy->buffer)
         return bw_error_no_memory();
-    BW_TRY(find_used(copy));
-    for (size_t i = 0; i < devices.count; i++)
-        if (devices.items[i].path)
-            BW_TRY(copy_device(copy, &devices.items[i]));
-    return NULL;
+    return find_used(copy);
 }
 
 static struct bw_error *list(struct cmd_format *answer, void *context)
 {
     struct copy *copy = context;
+    BW_SCOPED(bw_device_list) struct bw_device_list devices = {0};
     copy->answer = answer;
     copy->fs = answer->session.fs;
-    struct bw_error *error = close_target(&copy->target, copy_all(copy));
+    struct bw_error *error = prepare(copy, &devices);
+    for (size_t i = 0; !error && i < devices.count; i++)
+        if (devices.items[i].path)
+            error = copy_device(copy, &devices.items[i]);
+    error = close_target(&copy->target, error);
     bw_used_map_close(copy->used);
     free(copy->buffer);
     bad_ranges_free(&copy->bad);
