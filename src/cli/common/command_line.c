@@ -67,24 +67,22 @@ static const char *option_of_find_word(const char *word, const struct option *na
     return NULL;
 }
 
-/* Whether the last of these short options takes the next word as its argument. */
-static bool cluster_needs_argument(const char *cluster, const char *letters)
-{
-    for (; *cluster; cluster++) {
-        const char *letter = *cluster == ':' ? NULL : strchr(letters, *cluster);
-        if (letter && letter[1] == ':' && letter[2] != ':')
-            return !cluster[1];
-    }
-    return false;
-}
-
+/* Whether an option takes the next word as its argument: a long one, or the last of short ones. */
 static bool needs_argument(const char *word, const char *letters, const struct option *names)
 {
-    if (word[0] != '-' || word[1] != '-')
-        return word[0] == '-' && cluster_needs_argument(word + 1, letters);
-    while (names->name && strcmp(names->name, word + 2) != 0)
-        names++;
-    return names->name && names->has_arg == required_argument;
+    if (word[0] != '-')
+        return false;
+    if (word[1] == '-') {
+        while (names->name && strcmp(names->name, word + 2) != 0)
+            names++;
+        return names->name && names->has_arg == required_argument;
+    }
+    for (word++; *word; word++) {
+        const char *letter = *word == ':' ? NULL : strchr(letters, *word);
+        if (letter && letter[1] == ':' && letter[2] != ':')
+            return !word[1];
+    }
+    return false;
 }
 
 /* Advice for words of find that are not supported, like "-exec"; NULL for other words. */
