@@ -45,6 +45,12 @@ struct part {
     unsigned copies; /* 0: no chunk contains it */
 };
 
+/* The bytes whose places a record lists: those of an extent, or of a part of one. */
+struct stored {
+    const struct listing *listing;
+    struct part part;
+};
+
 /* Splits the first part off a range of logical addresses. False if the range is empty. */
 static bool next_part(const struct listing *listing, struct part *rest, struct part *part)
 {
@@ -142,12 +148,6 @@ static void add_span(struct spans *spans, const struct span *span)
     spans->items[spans->count++] = *span;
 }
 
-/* The locations of an extent's stored bytes. */
-struct places {
-    const struct listing *listing;
-    struct part all;
-};
-
 /* The lines of a file. */
 struct table {
     struct bw_record_sink sink;
@@ -159,24 +159,24 @@ static struct bw_error *print_extent(struct bw_record_sink *sink, const void *re
 {
     struct table *table = (struct table *)sink;
     const struct bw_extentinfo *extent = record;
-    const struct places *places = extent->places.context;
+    const struct stored *stored = extent->places.context;
     struct bw_buffer *text = &table->format->text;
     (void)size;
     bw_buffer_format(text, "%5u: %14" PRIu64 "..%14" PRIu64 ": %12" PRIu64 ": ", table->count++,
                      extent->file_offset, extent->file_offset + extent->length - 1, extent->length);
-    if (places)
-        bw_buffer_format(text, "%14" PRIu64 ": %12" PRIu64 ": ", places->all.logical,
-                         places->all.length);
+    if (stored)
+        bw_buffer_format(text, "%14" PRIu64 ": %12" PRIu64 ": ", stored->part.logical,
+                         stored->part.length);
     else
         bw_buffer_format(text, "%14s: %12s: ", "-", "-");
     bw_buffer_format(text, "%s", extent->extent_kind);
     if (extent->compression &&
         strcmp(extent->compression, bw_compression_name(BW_COMPRESS_NONE)) != 0)
         bw_buffer_format(text, ",encoded,%s", extent->compression);
-    if (places) {
-        const struct listing *listing = places->listing;
+    if (stored) {
+        const struct listing *listing = stored->listing;
         struct spans spans = {.count = 0, .separator = " ", .text = text};
-        struct part part, rest = places->all;
+        struct part part, rest = stored->part;
         while (next_part(listing, &rest, &part)) {
             struct bw_mapping place = {.offset = part.logical};
             spans.several |= rest.length != 0;
@@ -211,18 +211,12 @@ static struct bw_error *print_table(struct cmd_format *format, const void *recor
 
 /* Records. */
 
-/* A part whose copies are listed. */
-struct copies {
-    const struct listing *listing;
-    struct part part;
-};
-
 /* Lists either the copies or the parity of a part. */
-static struct bw_error *list_some(const struct copies *copies, bool parity,
+static struct bw_error *list_some(const struct stored *stored, bool parity,
                                   struct bw_record_sink *sink)
 {
     struct bw_mapping place = {.copies = 0};
-    for (unsigned number = 1; find_place(copies->listing, &copies->part, number, &place);
+    for (unsigned number = 1; find_place(stored->listing, &stored->part, number, &place);
          number++) {
         const struct bw_copyinfo row = {
             .devid = place.devid, .offset = place.offset, .missing = !place.present};
@@ -254,15 +248,15 @@ static bool has_parity(const struct listing *listing, const struct part *part)
 /* Lists the parts one by one: an extent may consist of many stripes of 64 KiB. */
 static struct bw_error *list_places(void *context, struct bw_record_sink *sink)
 {
-    const struct places *places = context;
-    struct part rest = places->all;
-    struct copies copies = {.listing = places->listing};
-    while (next_part(places->listing, &rest, &copies.part)) {
-        struct bw_stripeinfo row = {.logical = copies.part.logical, .length = copies.part.length};
-        if (copies.part.copies)
-            row.copies = (struct bw_records){list_copies, &copies};
-        if (has_parity(places->listing, &copies.part))
-            row.parity = (struct bw_records){list_parity, &copies};
+    const struct stored *extent = context;
+    struct part rest = extent->part;
+    struct stored stored = {.listing = extent->listing};
+    while (next_part(stored.listing, &rest, &stored.part)) {
+        struct bw_stripeinfo row = {.logical = stored.part.logical, .length = stored.part.length};
+        if (stored.part.copies)
+            row.copies = (struct bw_records){list_copies, &stored};
+        if (has_parity(stored.listing, &stored.part))
+            row.parity = (struct bw_records){list_parity, &stored};
         BW_TRY(sink->visit(sink, &row, sizeof row));
     }
     return NULL;
@@ -280,7 +274,7 @@ static struct bw_error *list_extents(void *context, struct bw_record_sink *sink)
             cmd_paths_miss(listing->paths,
                            bw_error_prefix(bw_error_copy(extent->error), "%s", listing->path));
         const bool has_item = extent->kind != BW_EXTENT_HOLE && extent->kind != BW_EXTENT_BAD;
-        struct places places = {listing, {extent->used_logical, extent->used_stored, 0}};
+        struct stored stored = {listing, {extent->used_logical, extent->used_stored, 0}};
         struct bw_extentinfo row = {
             .file_offset = extent->offset,
             .length = extent->length,
@@ -297,7 +291,7 @@ static struct bw_error *list_extents(void *context, struct bw_record_sink *sink)
             row.generation = BW_ABSENT;
         }
         if (extent->used_stored)
-            row.places = (struct bw_records){list_places, &places};
+            row.places = (struct bw_records){list_places, &stored};
         else
             row.extent_logical = row.extent_stored = row.extent_length = row.extent_offset =
                 BW_ABSENT;

@@ -304,21 +304,6 @@ static struct bw_error *find_named(const struct lister *ls, const char *path,
     return NULL;
 }
 
-/* Pushes a directory given as PATH. If its ".." is listed, that needs a lookup; further down, the
- * listing contains the parent. */
-static struct bw_error *push_named(struct lister *ls, const char *path,
-                                   const struct bw_place *place)
-{
-    struct bw_place parent = *place;
-    BW_AUTO_FREE char *above = NULL;
-    if (ls->options->all && asprintf(&above, "%s/..", path) < 0)
-        return bw_error_no_memory();
-    if (ls->options->all)
-        bw_error_free(bw_lookup(ls->paths.session.fs, ls->paths.from, above, true, &parent));
-    return push_directory(ls, "", path, strlen(path),
-                          (struct pending){.place = *place, .parent = parent});
-}
-
 /* Sorts the PATHs into files, which are listed first and together, and directories. With -d,
  * everything counts as a file. */
 static struct bw_error *find_operands(struct lister *ls, const char *const *names, size_t count,
@@ -345,7 +330,17 @@ static struct bw_error *find_operands(struct lister *ls, const char *const *name
             strndup(directories->bytes.data + entry->name, entry->name_length);
         if (!path)
             return bw_error_no_memory();
-        BW_TRY(push_named(ls, path, &entry->place));
+
+        /* If the ".." of a PATH is listed, it is looked up; further down, the listing contains the
+         * parent. */
+        struct pending directory = {.place = entry->place, .parent = entry->place};
+        BW_AUTO_FREE char *above = NULL;
+        if (ls->options->all && asprintf(&above, "%s/..", path) < 0)
+            return bw_error_no_memory();
+        if (above)
+            bw_error_free(
+                bw_lookup(ls->paths.session.fs, ls->paths.from, above, true, &directory.parent));
+        BW_TRY(push_directory(ls, "", path, strlen(path), directory));
     }
     return NULL;
 }
@@ -354,11 +349,16 @@ static struct bw_error *find_operands(struct lister *ls, const char *const *name
 static struct bw_error *list_paths(struct lister *ls, struct ls_listing *files,
                                    struct ls_listing *directories)
 {
-    static const char *const top[] = {"/"};
     struct ls_state *state = ls->options;
     struct bw_fs *fs = ls->paths.session.fs;
     const struct cmd_common *common = ls->paths.common;
-    const size_t count = common->path_count;
+    static const char *const top[] = {"/"};
+    const char *const *names = top;
+    size_t count = 1;
+    if (common->path_count) {
+        names = common->paths;
+        count = common->path_count;
+    }
     const char *columns = common->format.columns ? common->format.columns : "";
     BW_TRY(cmd_selection_prepare(&state->selection, fs));
     if (state->names || strstr(columns, "user") || strstr(columns, "group"))
@@ -366,7 +366,7 @@ static struct bw_error *list_paths(struct lister *ls, struct ls_listing *files,
                                   &state->owners));
 
     ls->headings = state->recursive || count > 1;
-    BW_TRY(find_operands(ls, count ? common->paths : top, count ? count : 1, files, directories));
+    BW_TRY(find_operands(ls, names, count, files, directories));
     BW_TRY(select_and_write(ls, files, NULL));
     while (ls->pending.count) {
         const struct pending next = pending_stack_pop(&ls->pending);
@@ -383,37 +383,11 @@ static struct bw_error *list_paths(struct lister *ls, struct ls_listing *files,
     /* A listing of everything does not reach subvolumes without a path. Looking up their paths
      * reports them. */
     struct bw_subvolume_infos *infos = NULL;
-    if (state->recursive && !state->selection.subvolume && !count)
+    if (state->recursive && !state->selection.subvolume && !common->path_count)
         BW_TRY(bw_subvolume_infos_open(fs, true, &infos));
     while (infos && bw_subvolume_infos_next(infos))
         ;
     return bw_subvolume_infos_close(infos);
-}
-
-/* Lists the paths, as rows unless `rows` is NULL. Returns the exit status. */
-static int list_image(const struct cmd_common *common, struct ls_state *state,
-                      const struct bw_rows *rows)
-{
-    struct lister ls = {.options = state};
-    struct ls_listing files = {0}, directories = {0};
-    int status = cmd_paths_open(common, state->selection.subvolume, &ls.paths);
-    if (status)
-        return status;
-    ls.stream =
-        (struct bw_rows_stream){.rows = rows, .consume = cmd_write, .context = &ls.paths.output};
-    struct bw_error *error = list_paths(&ls, &files, &directories);
-    if (rows)
-        error = bw_error_first(error, bw_rows_end(&ls.stream));
-    ls_listing_free(&files);
-    ls_listing_free(&directories);
-    pending_stack_free(&ls.pending);
-    bw_buffer_free(&ls.names);
-    ls_listing_free(&ls.listing);
-    bw_buffer_free(&ls.text);
-    bw_directory_close(ls.directory);
-    bw_buffer_free(&ls.path);
-    bw_pair_set_free(&ls.listed);
-    return cmd_paths_close(&ls.paths, error);
 }
 
 /* Options and their combinations. */
@@ -517,17 +491,35 @@ static struct bw_error *make_ready(const struct cmd_common *common, struct ls_st
 
 static int run(const struct cmd_common *common, void *state)
 {
-    struct ls_state *ls = state;
+    struct lister ls = {.options = state};
+    struct ls_listing files = {0}, directories = {0};
     struct bw_rows *rows = NULL;
-    struct bw_error *error = make_ready(common, ls, &rows);
+    struct bw_error *error = make_ready(common, ls.options, &rows);
     int status;
     if (error)
         status = cmd_fail(common, error);
     else
-        status = list_image(common, ls, rows);
+        status = cmd_paths_open(common, ls.options->selection.subvolume, &ls.paths);
+    if (status == STATUS_OK) {
+        ls.stream = (struct bw_rows_stream){
+            .rows = rows, .consume = cmd_write, .context = &ls.paths.output};
+        error = list_paths(&ls, &files, &directories);
+        if (rows)
+            error = bw_error_first(error, bw_rows_end(&ls.stream));
+        bw_directory_close(ls.directory);
+        status = cmd_paths_close(&ls.paths, error);
+    }
+    ls_listing_free(&files);
+    ls_listing_free(&directories);
+    ls_listing_free(&ls.listing);
+    pending_stack_free(&ls.pending);
+    bw_buffer_free(&ls.names);
+    bw_buffer_free(&ls.text);
+    bw_buffer_free(&ls.path);
+    bw_pair_set_free(&ls.listed);
     bw_rows_destroy(rows);
-    bw_user_names_close(ls->owners);
-    ls_colors_free(&ls->colors);
+    bw_user_names_close(ls.options->owners);
+    ls_colors_free(&ls.options->colors);
     return status;
 }
 

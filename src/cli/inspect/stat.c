@@ -26,12 +26,22 @@
  * number is the id of the subvolume.
  */
 
-/* Facts that a format may print. */
-struct stat_facts {
-    const char *path; /*< as on the command line */
-    const struct bw_inode *inode;
-    uint64_t number, subvolume;
-    const char *target; /*< of a symbolic link, NUL-terminated; NULL: not a link */
+/* Facts about a file. For a format, only those that it contains are read. */
+struct facts {
+    const char *path; /* as on the command line */
+    struct bw_place place;
+    struct bw_inode inode;
+    char *target; /* of a symbolic link, NUL-terminated; NULL: not a link */
+    size_t target_length;
+
+    /* For lines and records. */
+    char *subvolume; /* its path; NULL: it has none */
+    const struct bw_xattr *xattrs;
+    size_t xattr_count;
+    const struct bw_xattr *compression; /* the attribute named BW_COMPRESSION_PROPERTY */
+    struct bw_extent_count extents;
+
+    /* For a format. */
     uint32_t sectorsize;
     const struct bw_user_names *user_names;
 };
@@ -76,19 +86,6 @@ static struct directive parse_directive(const char **at)
     directive.letter = **at;
     *at += **at != '\0';
     return directive;
-}
-
-/* Finds the first directive that stat(1) does not have for inodes; returns its length, or 0 if all
- * are valid. */
-static size_t find_unknown_directive(const char *format, const char **problem)
-{
-    while ((format = strchr(format, '%'))) {
-        *problem = format++;
-        const struct directive directive = parse_directive(&format);
-        if (!directive.letter || !strchr("%aAbBCdDfFgGhimnNosrRtTuUwWxXyYzZ", directive.letter))
-            return (size_t)(format - *problem);
-    }
-    return 0;
 }
 
 /* Whether the format prints names of users or groups. */
@@ -228,10 +225,10 @@ static const struct timespec *time_of(char letter, const struct bw_inode *inode)
 }
 
 /* Whether a directive is for a number; if so, the number and its conversion. */
-static bool number_of(const struct directive *directive, const struct stat_facts *facts,
+static bool number_of(const struct directive *directive, const struct facts *facts,
                       uint64_t *number, const char **conversion)
 {
-    const struct bw_inode *inode = facts->inode;
+    const struct bw_inode *inode = &facts->inode;
     const bool is_device = S_ISCHR(inode->mode) || S_ISBLK(inode->mode);
     const unsigned major = is_device ? bw_inode_major(inode) : 0;
     const unsigned minor = is_device ? bw_inode_minor(inode) : 0;
@@ -249,12 +246,12 @@ static bool number_of(const struct directive *directive, const struct stat_facts
         {'a', PRIo64, inode->mode & 07777},
         {'b', PRIu64, blocks},
         {'B', PRIu64, 512},
-        {'d', PRIu64, facts->subvolume},
-        {'D', PRIx64, facts->subvolume},
+        {'d', PRIu64, bw_subvolume_id(facts->place.subvolume)},
+        {'D', PRIx64, bw_subvolume_id(facts->place.subvolume)},
         {'f', PRIx64, inode->mode},
         {'g', PRIu64, inode->gid},
         {'h', PRIu64, inode->link_count},
-        {'i', PRIu64, facts->number},
+        {'i', PRIu64, facts->place.inode},
         {'o', PRIu64, facts->sectorsize},
         {'s', PRIu64, inode->size},
         {'r', PRIu64, part},
@@ -272,10 +269,10 @@ static bool number_of(const struct directive *directive, const struct stat_facts
     return false;
 }
 
-static void append_directive(const struct directive *directive, const struct stat_facts *facts,
+static void append_directive(const struct directive *directive, const struct facts *facts,
                              struct bw_buffer *text)
 {
-    const struct bw_inode *inode = facts->inode;
+    const struct bw_inode *inode = &facts->inode;
     BW_AUTO_BUFFER struct bw_buffer buffer = {0};
     const char letter = directive->letter, *conversion, *value = "?";
     char mode[BW_MODE_LENGTH + 1];
@@ -357,25 +354,6 @@ static void append_escape(const char **at, struct bw_buffer *text)
     *at += used + is_hex;
 }
 
-/* Appends the facts in a format. `escapes`: interpret escapes such as \n. */
-static void append_formatted(const char *format, bool escapes, const struct stat_facts *facts,
-                             struct bw_buffer *text)
-{
-    while (*format) {
-        const size_t plain = strcspn(format, escapes ? "%\\" : "%");
-        bw_buffer_append(text, format, plain);
-        format += plain;
-        if (*format == '%') {
-            format++;
-            const struct directive directive = parse_directive(&format);
-            append_directive(&directive, facts, text);
-        } else if (*format) {
-            format++;
-            append_escape(&format, text);
-        }
-    }
-}
-
 /* The options. */
 
 struct stat_state {
@@ -387,22 +365,25 @@ struct stat_state {
     bool not_first;                   /* something has been written */
 };
 
-/* --format adds a newline; --printf interprets escapes instead. */
+/* --format adds a newline; --printf interprets escapes instead. BW_ERROR_USAGE for directives that
+ * stat(1) does not have for inodes. */
 static struct bw_error *store_format(void *target, const struct cmd_option *option,
                                      const char *format)
 {
     struct stat_state *stat = target;
-    const char *problem;
-    const size_t length = find_unknown_directive(format, &problem);
     stat->format = format;
     stat->escapes = strcmp(option->name, "printf") == 0;
-    if (!length)
-        return NULL;
-    return bw_error_create(BW_ERROR_USAGE,
-                           "--%s: unknown directive '%.*s' (allowed: %%a %%A %%b %%B %%C "
-                           "%%d %%D %%f %%F %%g %%G %%h %%i %%m %%n %%N %%o %%s %%r %%R "
-                           "%%t %%T %%u %%U %%w %%W %%x %%X %%y %%Y %%z %%Z %%%%)",
-                           option->name, (int)length, problem);
+    while ((format = strchr(format, '%'))) {
+        const char *start = format++;
+        const struct directive directive = parse_directive(&format);
+        if (!directive.letter || !strchr("%aAbBCdDfFgGhimnNosrRtTuUwWxXyYzZ", directive.letter))
+            return bw_error_create(BW_ERROR_USAGE,
+                                   "--%s: unknown directive '%.*s' (allowed: %%a %%A %%b %%B %%C "
+                                   "%%d %%D %%f %%F %%g %%G %%h %%i %%m %%n %%N %%o %%s %%r %%R "
+                                   "%%t %%T %%u %%U %%w %%W %%x %%X %%y %%Y %%z %%Z %%%%)",
+                                   option->name, (int)(format - start), start);
+    }
+    return NULL;
 }
 
 static const struct cmd_option options[] = {
@@ -416,50 +397,36 @@ static const struct cmd_option options[] = {
     {0},
 };
 
-/* Facts about a file. */
-struct known {
-    const char *path; /* as on the command line */
-    struct bw_place place;
-    struct bw_inode inode;
-    char *subvolume; /* its path; NULL: it has none */
-    char *target;    /* of a symbolic link */
-    size_t target_length;
-    const struct bw_xattr *xattrs;
-    size_t xattr_count;
-    const struct bw_xattr *compression; /* the attribute named BW_COMPRESSION_PROPERTY */
-    struct bw_extent_count extents;
-};
-
 static struct bw_error *gather_facts(struct bw_fs *fs, struct bw_xattr_reader *reader,
-                                     struct known *known)
+                                     struct facts *facts)
 {
     static const char compression[] = BW_COMPRESSION_PROPERTY;
-    const struct bw_place *place = &known->place;
+    const struct bw_place *place = &facts->place;
     size_t length;
-    BW_TRY(bw_inode_get(fs, place, &known->inode));
+    BW_TRY(bw_inode_get(fs, place, &facts->inode));
     /* A subvolume without a path is identified by its id. */
-    bw_error_free(bw_subvolume_path(fs, place->subvolume, &known->subvolume, &length));
+    bw_error_free(bw_subvolume_path(fs, place->subvolume, &facts->subvolume, &length));
     if (place->inode == BW_EMPTY_DIRECTORY)
         return NULL;
-    BW_TRY(bw_xattr_reader_read(reader, place, &known->xattrs, &known->xattr_count));
-    for (size_t i = known->xattr_count; i-- > 0;)
-        if (known->xattrs[i].name_length == sizeof compression - 1 &&
-            memcmp(known->xattrs[i].name, compression, sizeof compression - 1) == 0)
-            known->compression = &known->xattrs[i];
-    BW_TRY(bw_file_count_extents(fs, place, &known->extents));
-    if (!S_ISLNK(known->inode.mode))
+    BW_TRY(bw_xattr_reader_read(reader, place, &facts->xattrs, &facts->xattr_count));
+    for (size_t i = facts->xattr_count; i-- > 0;)
+        if (facts->xattrs[i].name_length == sizeof compression - 1 &&
+            memcmp(facts->xattrs[i].name, compression, sizeof compression - 1) == 0)
+            facts->compression = &facts->xattrs[i];
+    BW_TRY(bw_file_count_extents(fs, place, &facts->extents));
+    if (!S_ISLNK(facts->inode.mode))
         return NULL;
-    return bw_inode_readlink(fs, place, &known->target, &known->target_length);
+    return bw_inode_readlink(fs, place, &facts->target, &facts->target_length);
 }
 
-static bool is_device(const struct known *known)
+static bool is_device(const struct facts *facts)
 {
-    return S_ISCHR(known->inode.mode) || S_ISBLK(known->inode.mode);
+    return S_ISCHR(facts->inode.mode) || S_ISBLK(facts->inode.mode);
 }
 
-static const char *type_name(const struct known *known)
+static const char *type_name(const struct facts *facts)
 {
-    return bw_file_type_name(bw_file_type_of_mode(known->inode.mode));
+    return bw_file_type_name(bw_file_type_of_mode(facts->inode.mode));
 }
 
 /* Output as lines. */
@@ -529,24 +496,24 @@ static void append_extents(const struct bw_extent_count *extents, struct bw_buff
 static struct bw_error *print_lines(struct cmd_format *format, const void *record)
 {
     const struct bw_statinfo *row = record;
-    const struct known *known = row->extent_counts.context;
+    const struct facts *facts = row->extent_counts.context;
     struct stat_state *state = format->plan->context;
     struct bw_buffer *text = &format->text;
     if (state->not_first)
         bw_buffer_append_byte(text, '\n');
     state->not_first = true;
-    append_bytes("Path", known->path, strlen(known->path), text);
-    bw_buffer_format(text, "Subvolume: %" PRIu64, bw_subvolume_id(known->place.subvolume));
-    if (known->subvolume) {
+    append_bytes("Path", facts->path, strlen(facts->path), text);
+    bw_buffer_format(text, "Subvolume: %" PRIu64, bw_subvolume_id(facts->place.subvolume));
+    if (facts->subvolume) {
         bw_buffer_append_byte(text, ' ');
-        bw_escape_append(text, known->subvolume, strlen(known->subvolume));
+        bw_escape_append(text, facts->subvolume, strlen(facts->subvolume));
     }
     bw_buffer_append_byte(text, '\n');
-    append_number("Inode", known->place.inode, text);
-    bw_buffer_format(text, "Type: %s\n", type_name(known));
-    if (known->target_length)
-        append_bytes("Target", known->target, known->target_length, text);
-    const struct bw_inode *inode = &known->inode;
+    append_number("Inode", facts->place.inode, text);
+    bw_buffer_format(text, "Type: %s\n", type_name(facts));
+    if (facts->target_length)
+        append_bytes("Target", facts->target, facts->target_length, text);
+    const struct bw_inode *inode = &facts->inode;
     char mode[BW_MODE_LENGTH];
     bw_write_mode(mode, inode->mode);
     bw_buffer_format(text, "Mode: %04o %.*s\n", inode->mode & 07777, BW_MODE_LENGTH, mode);
@@ -555,7 +522,7 @@ static struct bw_error *print_lines(struct cmd_format *format, const void *recor
     append_number("Links", inode->link_count, text);
     append_number("Size", inode->size, text);
     append_number("Allocated", inode->bytes, text);
-    if (is_device(known))
+    if (is_device(facts))
         bw_buffer_format(text, "Device: %u, %u\n", bw_inode_major(inode), bw_inode_minor(inode));
     append_time("Accessed", &inode->atime, text);
     append_time("Modified", &inode->mtime, text);
@@ -565,16 +532,16 @@ static struct bw_error *print_lines(struct cmd_format *format, const void *recor
     append_number("Transid", inode->transid, text);
     append_number("Sequence", inode->sequence, text);
     append_flags(inode->flags, text);
-    for (size_t i = 0; i < known->xattr_count; i++) {
+    for (size_t i = 0; i < facts->xattr_count; i++) {
         bw_buffer_format(text, "%s", i ? ", " : "Attributes: ");
-        bw_escape_append(text, known->xattrs[i].name, known->xattrs[i].name_length);
+        bw_escape_append(text, facts->xattrs[i].name, facts->xattrs[i].name_length);
     }
-    if (known->xattr_count)
+    if (facts->xattr_count)
         bw_buffer_append_byte(text, '\n');
-    if (known->compression)
-        append_bytes("Compression", known->compression->value, known->compression->value_length,
+    if (facts->compression)
+        append_bytes("Compression", facts->compression->value, facts->compression->value_length,
                      text);
-    append_extents(&known->extents, text);
+    append_extents(&facts->extents, text);
     return NULL;
 }
 
@@ -582,7 +549,7 @@ static struct bw_error *print_lines(struct cmd_format *format, const void *recor
 
 static struct bw_error *list_extents(void *context, struct bw_record_sink *sink)
 {
-    const struct bw_extent_count *extents = &((const struct known *)context)->extents;
+    const struct bw_extent_count *extents = &((const struct facts *)context)->extents;
     const struct bw_extentsuminfo row = {
         .extent_count = extents->total,
         .inline_ = extents->inlined,
@@ -596,28 +563,28 @@ static struct bw_error *list_extents(void *context, struct bw_record_sink *sink)
     return sink->visit(sink, &row, sizeof row);
 }
 
-static struct bw_error *write_record(struct cmd_format *format, const struct known *known)
+static struct bw_error *write_record(struct cmd_format *format, const struct facts *facts)
 {
     BW_AUTO_BUFFER struct bw_buffer path = {0};
-    BW_AUTO_FREE struct bw_bytes *xattrs = calloc(known->xattr_count + 1, sizeof *xattrs);
-    const struct bw_xattr *compression = known->compression;
-    const struct bw_inode *inode = &known->inode;
-    BW_TRY(cmd_paths_absolute(known->path, &path));
+    BW_AUTO_FREE struct bw_bytes *xattrs = calloc(facts->xattr_count + 1, sizeof *xattrs);
+    const struct bw_xattr *compression = facts->compression;
+    const struct bw_inode *inode = &facts->inode;
+    BW_TRY(cmd_paths_absolute(facts->path, &path));
     if (!xattrs)
         return bw_error_no_memory();
-    for (size_t i = 0; i < known->xattr_count; i++)
+    for (size_t i = 0; i < facts->xattr_count; i++)
         xattrs[i] =
-            (struct bw_bytes){(const char *)known->xattrs[i].name, known->xattrs[i].name_length};
+            (struct bw_bytes){(const char *)facts->xattrs[i].name, facts->xattrs[i].name_length};
     struct bw_statinfo row = {
         .path = {path.data, path.length},
         .path_bytes = {path.data, path.length},
-        .subvolume = bw_subvolume_id(known->place.subvolume),
-        .inode = known->place.inode,
-        .type = type_name(known),
-        .subvolume_path = known->subvolume,
-        .target = {known->target_length ? known->target : NULL, known->target_length},
-        .xattrs = {xattrs, known->xattr_count},
-        .extent_counts = {list_extents, (void *)(uintptr_t)known},
+        .subvolume = bw_subvolume_id(facts->place.subvolume),
+        .inode = facts->place.inode,
+        .type = type_name(facts),
+        .subvolume_path = facts->subvolume,
+        .target = {facts->target_length ? facts->target : NULL, facts->target_length},
+        .xattrs = {xattrs, facts->xattr_count},
+        .extent_counts = {list_extents, (void *)(uintptr_t)facts},
         .mode = inode->mode,
         .uid = inode->uid,
         .gid = inode->gid,
@@ -638,34 +605,39 @@ static struct bw_error *write_record(struct cmd_format *format, const struct kno
     if (compression)
         row.compression =
             (struct bw_bytes){(const char *)compression->value, compression->value_length};
-    if (!is_device(known))
+    if (!is_device(facts))
         row.rdev_major = row.rdev_minor = BW_ABSENT;
     return cmd_format_write(format, &row, sizeof row);
 }
 
 /* Reads only the facts that the format contains. */
 static struct bw_error *write_format(struct stat_state *state, const struct cmd_paths *paths,
-                                     const char *path, const struct bw_place *place,
-                                     struct bw_buffer *text)
+                                     struct facts *facts, struct bw_buffer *text)
 {
     struct bw_fs *fs = paths->session.fs;
     struct bw_superblock_info superblock;
-    struct bw_inode inode;
-    BW_AUTO_FREE char *target = NULL;
-    BW_TRY(bw_inode_get(fs, place, &inode));
-    if (S_ISLNK(inode.mode) && strstr(state->format, "N"))
-        BW_TRY(bw_inode_readlink(fs, place, &target, &(size_t){0}));
+    BW_TRY(bw_inode_get(fs, &facts->place, &facts->inode));
+    if (S_ISLNK(facts->inode.mode) && strstr(state->format, "N"))
+        BW_TRY(bw_inode_readlink(fs, &facts->place, &facts->target, &facts->target_length));
     if (!state->user_names && prints_user_names(state->format))
         BW_TRY(bw_user_names_open(fs, state->subvolume ? paths->from : NULL, &state->user_names));
+    facts->user_names = state->user_names;
     bw_fs_superblock(fs, &superblock);
-    const struct stat_facts facts = {path,
-                                     &inode,
-                                     place->inode,
-                                     bw_subvolume_id(place->subvolume),
-                                     target,
-                                     superblock.sectorsize,
-                                     state->user_names};
-    append_formatted(state->format, state->escapes, &facts, text);
+    facts->sectorsize = superblock.sectorsize;
+
+    for (const char *at = state->format; *at;) {
+        const size_t plain = strcspn(at, state->escapes ? "%\\" : "%");
+        bw_buffer_append(text, at, plain);
+        at += plain;
+        if (*at == '%') {
+            at++;
+            const struct directive directive = parse_directive(&at);
+            append_directive(&directive, facts, text);
+        } else if (*at) {
+            at++;
+            append_escape(&at, text);
+        }
+    }
     if (!state->escapes)
         bw_buffer_append_byte(text, '\n');
     return NULL;
@@ -675,17 +647,21 @@ static struct bw_error *write_stat(void *context, struct cmd_paths *paths, const
                                    const struct bw_place *place, struct bw_buffer *text)
 {
     struct stat_state *state = context;
-    if (state->format)
-        return write_format(state, paths, path, place, text);
-    struct known known = {.path = path, .place = *place};
-    struct bw_xattr_reader *reader;
-    BW_TRY(bw_xattr_reader_create(paths->session.fs, &reader));
-    struct bw_error *error = gather_facts(paths->session.fs, reader, &known);
-    if (!error)
-        error = write_record(&paths->format, &known);
-    bw_xattr_reader_destroy(reader);
-    free(known.subvolume);
-    free(known.target);
+    struct facts facts = {.path = path, .place = *place};
+    struct bw_xattr_reader *reader = NULL;
+    struct bw_error *error;
+    if (state->format) {
+        error = write_format(state, paths, &facts, text);
+    } else {
+        error = bw_xattr_reader_create(paths->session.fs, &reader);
+        if (!error)
+            error = gather_facts(paths->session.fs, reader, &facts);
+        if (!error)
+            error = write_record(&paths->format, &facts);
+        bw_xattr_reader_destroy(reader);
+    }
+    free(facts.subvolume);
+    free(facts.target);
     return error;
 }
 

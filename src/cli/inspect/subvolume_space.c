@@ -86,30 +86,25 @@ static void add_names(const struct space *space, uint64_t first, uint64_t last,
 
 /* Subvolumes. */
 
-static struct bw_error *write_subvolume(const struct space *space,
-                                        const struct bw_subvolume_info *info)
-{
-    const struct bw_subvolume_space *known = bw_shares_subvolume(space->shares, info->id);
-    if (!known)
-        return NULL;
-    const struct bw_bytes path = {info->path, info->path_length};
-    const struct bw_shareinfo row = {.subvolume = info->id,
-                                     .referenced = known->referenced,
-                                     .exclusive = known->exclusive,
-                                     .shared = known->referenced - known->exclusive,
-                                     .subvolume_path = path,
-                                     .subvolume_path_bytes = path,
-                                     .deleted = known->is_deleted,
-                                     .lost_blocks = known->lost_blocks};
-    return cmd_format_write(space->format, &row, sizeof row);
-}
-
 static struct bw_error *write_subvolumes(const struct space *space)
 {
     struct bw_subvolume_infos *infos;
     struct bw_error *error = bw_subvolume_infos_open(space->format->session.fs, true, &infos);
-    for (const struct bw_subvolume_info *info; !error && (info = bw_subvolume_infos_next(infos));)
-        error = write_subvolume(space, info);
+    for (const struct bw_subvolume_info *info; !error && (info = bw_subvolume_infos_next(infos));) {
+        const struct bw_subvolume_space *known = bw_shares_subvolume(space->shares, info->id);
+        if (!known)
+            continue;
+        const struct bw_bytes path = {info->path, info->path_length};
+        const struct bw_shareinfo row = {.subvolume = info->id,
+                                         .referenced = known->referenced,
+                                         .exclusive = known->exclusive,
+                                         .shared = known->referenced - known->exclusive,
+                                         .subvolume_path = path,
+                                         .subvolume_path_bytes = path,
+                                         .deleted = known->is_deleted,
+                                         .lost_blocks = known->lost_blocks};
+        error = cmd_format_write(space->format, &row, sizeof row);
+    }
     return bw_error_first(error, bw_subvolume_infos_close(infos));
 }
 

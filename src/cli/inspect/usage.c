@@ -130,47 +130,34 @@ static void find_full_chunks(const struct bw_usage *usage, struct usage_reasons 
 
 /* Snapshots. */
 
-struct largest {
-    const struct bw_shares *shares;
-    uint64_t exclusive, count, total;
-    struct bw_buffer path;
-};
-
-static struct bw_error *compare_snapshot(struct largest *largest,
-                                         const struct bw_subvolume_info *info)
-{
-    const struct bw_subvolume_space *space = bw_shares_subvolume(largest->shares, info->id);
-    if (!space || !info->is_snapshot || info->is_deleted || !info->path)
-        return NULL;
-    largest->count++;
-    largest->total += space->exclusive;
-    if (space->exclusive <= largest->exclusive)
-        return NULL;
-    largest->exclusive = space->exclusive;
-    largest->path.length = 0;
-    bw_escape_line(&largest->path, info->path, info->path_length);
-    return largest->path.failed ? bw_error_no_memory() : NULL;
-}
-
+/* Adds a reason if a single snapshot holds much: the one that would free the most. */
 static struct bw_error *find_snapshots(struct bw_fs *fs, const struct bw_usage *usage,
                                        struct usage_reasons *reasons)
 {
     const struct bw_shares_options options = {.struct_size = sizeof options};
     struct bw_shares *shares;
-    struct largest largest = {.exclusive = 0};
+    struct bw_subvolume_infos *infos;
+    BW_AUTO_BUFFER struct bw_buffer path = {0};
+    uint64_t most = 0;
     cmd_progress_expect_trees(fs, false);
     BW_TRY(bw_shares_open(fs, &options, &shares));
-    largest.shares = shares;
-    struct bw_subvolume_infos *infos;
     struct bw_error *error = bw_subvolume_infos_open(fs, true, &infos);
-    for (const struct bw_subvolume_info *info; !error && (info = bw_subvolume_infos_next(infos));)
-        error = compare_snapshot(&largest, info);
+    for (const struct bw_subvolume_info *info; !error && (info = bw_subvolume_infos_next(infos));) {
+        const struct bw_subvolume_space *space = bw_shares_subvolume(shares, info->id);
+        if (!space || !info->is_snapshot || info->is_deleted || !info->path ||
+            space->exclusive <= most)
+            continue;
+        most = space->exclusive;
+        path.length = 0;
+        bw_escape_line(&path, info->path, info->path_length);
+        if (path.failed)
+            error = bw_error_no_memory();
+    }
     error = bw_error_first(error, bw_subvolume_infos_close(infos));
-    if (!error && largest.exclusive > usage->device_size / 50)
+    if (!error && most > usage->device_size / 50)
         add_reason(reasons, "snapshots", "btrfs subvolume delete SNAPSHOT",
-                   "The snapshot %.*s alone holds %s", (int)largest.path.length, largest.path.data,
-                   size_of(largest.exclusive).text);
-    bw_buffer_free(&largest.path);
+                   "The snapshot %.*s alone holds %s", (int)path.length, path.data,
+                   size_of(most).text);
     bw_shares_close(shares);
     return error;
 }

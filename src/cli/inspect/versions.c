@@ -125,25 +125,6 @@ static struct bw_error *write_newer(struct versions *versions, int64_t than)
     return NULL;
 }
 
-/* The subvolume with a path, and the rest of that path. */
-struct located {
-    const char *path;
-    const char *rest;
-    uint64_t subvolume;
-    size_t longest;
-};
-
-static void compare_path(struct located *located, const struct bw_subvolume_info *info)
-{
-    const size_t length = info->path_length > 1 ? info->path_length : 0;
-    if (!info->path || info->is_deleted || length < located->longest ||
-        strncmp(located->path, info->path, length) != 0 || (length && located->path[length] != '/'))
-        return;
-    located->subvolume = info->id;
-    located->longest = length;
-    located->rest = located->path + length;
-}
-
 /* Inodes of snapshots that have not changed since have the same transaction. */
 static bool is_same_version(const struct bw_inode *a, const struct bw_inode *b)
 {
@@ -153,29 +134,36 @@ static bool is_same_version(const struct bw_inode *a, const struct bw_inode *b)
 /* Finds the versions in snapshots; without --all, each version only in its newest snapshot. */
 static struct bw_error *find_in_snapshots(struct versions *versions, const char *path)
 {
-    struct located located = {.path = path, .rest = path};
     struct bw_place place;
     struct bw_inode before = {.generation = 0};
+    uint64_t id = 0;
+    const char *rest = path; /* the path in the subvolume */
     if (versions->state->subvolume) {
         const struct bw_subvolume *subvolume;
         BW_TRY(bw_subvolume_by_name(versions->fs, versions->state->subvolume, &subvolume));
-        located.subvolume = bw_subvolume_id(subvolume);
+        id = bw_subvolume_id(subvolume);
     } else {
+        /* The subvolume with the longest path that the file's path begins with. */
         struct bw_subvolume_infos *infos;
         BW_TRY(bw_subvolume_infos_open(versions->fs, true, &infos));
-        for (const struct bw_subvolume_info *info; (info = bw_subvolume_infos_next(infos));)
-            compare_path(&located, info);
+        for (const struct bw_subvolume_info *info; (info = bw_subvolume_infos_next(infos));) {
+            const size_t length = info->path_length > 1 ? info->path_length : 0;
+            if (!info->path || info->is_deleted || length < (size_t)(rest - path) ||
+                strncmp(path, info->path, length) != 0 || (length && path[length] != '/'))
+                continue;
+            id = info->id;
+            rest = path + length;
+        }
         BW_TRY(bw_subvolume_infos_close(infos));
     }
-    struct bw_snapshot_file file = {.path = located.rest};
+    struct bw_snapshot_file file = {.path = rest};
     BW_AUTO_ERROR struct bw_error *absent =
-        bw_lookup(versions->fs, bw_subvolume_by_id(versions->fs, located.subvolume), located.rest,
-                  false, &place);
+        bw_lookup(versions->fs, bw_subvolume_by_id(versions->fs, id), rest, false, &place);
     if (!absent)
         absent = bw_inode_get(versions->fs, &place, &before);
     file.inode = absent ? 0 : place.inode;
     file.generation = before.generation;
-    BW_TRY(bw_snapshots_open(versions->fs, located.subvolume, &versions->snapshots));
+    BW_TRY(bw_snapshots_open(versions->fs, id, &versions->snapshots));
     const size_t count = bw_snapshots_count(versions->snapshots);
     versions->in_snapshots = calloc(count + 1, sizeof *versions->in_snapshots);
     if (!versions->in_snapshots)
