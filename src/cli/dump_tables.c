@@ -174,7 +174,10 @@ static void add_passes(struct bw_json *json)
         bw_json_begin_object(json, NULL);
         bw_json_text(json, "name", pass->name);
         bw_json_text(json, "description", pass->description);
-        bw_json_text(json, "when", pass->quick ? "quick" : pass->data ? "data" : "full");
+        const char *when = pass->data ? "data" : "full";
+        if (pass->quick)
+            when = "quick";
+        bw_json_text(json, "when", when);
         add_codes(json, pass);
         bw_json_end(json);
     }

@@ -23,7 +23,7 @@
 #include "btrfs-walk/history.h"
 #include "cli/common/monitor.h"
 #include "cli/common/output_format.h"
-#include "cli/inspect/owner.h"
+#include "cli/inspect/bad_map.h"
 #include "export/qcow2.h"
 
 /* Formats, in the order of `formats`. */

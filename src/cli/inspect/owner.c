@@ -4,7 +4,7 @@
  * Ranges of a device are converted to logical addresses, whose owners are searched for; the other
  * ranges of the device are listed as they are.
  */
-#include "cli/inspect/owner.h"
+#include "cli/inspect/bad_map.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -133,16 +133,17 @@ static struct bw_error *write_groups(struct cmd_format *format, void *context)
 static int run(const struct cmd_common *common, void *state)
 {
     const struct qgroups_state *qgroups = state;
-    const bool status = qgroups->status;
-    const struct cmd_format_plan plan = {
+    struct cmd_format_plan plan = {
         .record = cmd_record_of(&cmd_qgroups, state),
-        .columns = status
-                       ? "quota_mode,quota_state,generation"
-                       : "qgroup,referenced,exclusive,max_referenced,max_exclusive,parent_qgroups,"
-                         "child_qgroups,subvolume_path",
-        .list = status ? write_status : write_groups,
+        .columns = "qgroup,referenced,exclusive,max_referenced,max_exclusive,parent_qgroups,"
+                   "child_qgroups,subvolume_path",
+        .list = write_groups,
         .context = state,
     };
+    if (qgroups->status) {
+        plan.columns = "quota_mode,quota_state,generation";
+        plan.list = write_status;
+    }
     return cmd_format_run(common, &plan);
 }
 

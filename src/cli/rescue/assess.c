@@ -324,17 +324,20 @@ static struct bw_error *count_file(struct rescue *rescue, const struct bw_export
 
     struct cmd_range_texts texts;
     const struct bw_bytes path = {item->path.data, item->path.length};
-    const struct bw_rescuefileinfo row = {
+    struct bw_rescuefileinfo row = {
         .recoverable = bw_recoverable_name(kind),
-        .type = item->type ? bw_file_type_name(bw_file_type_of_mode(item->type)) : NULL,
         .path = path,
         .path_bytes = path,
-        .size = item->has_inode ? item->inode.size : BW_ABSENT,
+        .size = BW_ABSENT,
         .bad_bytes = rescue->read.bad,
         .bad = cmd_lost_ranges(&rescue->read, &texts),
         .subvolume = bw_subvolume_id(item->place.subvolume),
         .inode = item->place.inode,
     };
+    if (item->type)
+        row.type = bw_file_type_name(bw_file_type_of_mode(item->type));
+    if (item->has_inode)
+        row.size = item->inode.size;
     return cmd_format_write(&rescue->answer, &row, sizeof row);
 }
 
