@@ -73,12 +73,6 @@ static bool is_unknown_word(const char *argument)
            access(argument, F_OK) != 0 && errno == ENOENT;
 }
 
-static int unknown_word(const char *word)
-{
-    cmd_print_unknown_command(word, "is neither a command nor a file");
-    return STATUS_CANNOT;
-}
-
 int main(int argc, char **argv)
 {
     open_closed_streams();
@@ -96,7 +90,9 @@ int main(int argc, char **argv)
         return cmd_complete(argv + 2, (size_t)(argc - 2));
     if (argc == 4 && strcmp(argv[1], "--complete-bash") == 0)
         return cmd_complete_bash(argv[2], argv[3]);
-    if (argc > 1 && is_unknown_word(argv[1]))
-        return unknown_word(argv[1]);
+    if (argc > 1 && is_unknown_word(argv[1])) {
+        cmd_print_unknown_command(argv[1], "is neither a command nor a file");
+        return STATUS_CANNOT;
+    }
     return cmd_run(cmd_table[0], argc, argv);
 }

@@ -42,25 +42,13 @@ struct subvolume_branch {
 
 BW_VECTOR(subvolume_branches, struct subvolume_branch);
 
-/* The subvolumes. All zeros is an empty tree. */
-struct subvolume_tree {
-    struct subvolume_branches branches;
-    struct bw_buffer texts;
+/* A running listing. */
+struct subvolumes {
+    const struct subvolumes_state *state;
+    struct cmd_format *format;
+    struct subvolume_branches branches; /* with --tree */
+    struct bw_buffer texts;             /* of the branches */
 };
-
-/* Adds a subvolume; `attributes` may be NULL. */
-static struct bw_error *subvolume_tree_add(struct subvolume_tree *tree,
-                                           const struct bw_subvolume_info *info,
-                                           const char *attributes)
-{
-    const struct subvolume_branch branch = {
-        .id = info->id, .path = tree->texts.length, .path_length = info->path_length};
-    bw_buffer_append(&tree->texts, info->path, info->path_length);
-    bw_buffer_format(&tree->texts, "%s%c", attributes ? attributes : "", '\0');
-    if (tree->texts.failed)
-        return bw_error_no_memory();
-    return subvolume_branches_push(&tree->branches, branch);
-}
 
 /* Sorts by path, with '/' before all other bytes. Subvolumes without a path come last, by id. */
 static int compare_paths(const void *left, const void *right, void *texts)
@@ -91,14 +79,15 @@ static bool is_inside(const char *texts, const struct subvolume_branch *inner,
 }
 
 /* Writes a line for each subvolume, by path; those without a path come last. */
-static struct bw_error *subvolume_tree_write(struct subvolume_tree *tree, struct cmd_output *output)
+static struct bw_error *write_tree(struct subvolumes *subvolumes)
 {
     struct bw_buffer BW_AUTO_BUFFER line = {0};
-    const char *texts = tree->texts.data;
-    struct subvolume_branch *branches = tree->branches.items;
-    if (tree->branches.count)
-        qsort_r(branches, tree->branches.count, sizeof *branches, compare_paths, tree->texts.data);
-    for (size_t i = 0; i < tree->branches.count; i++) {
+    const char *texts = subvolumes->texts.data;
+    struct subvolume_branch *branches = subvolumes->branches.items;
+    const size_t count = subvolumes->branches.count;
+    if (count)
+        qsort_r(branches, count, sizeof *branches, compare_paths, subvolumes->texts.data);
+    for (size_t i = 0; i < count; i++) {
         /* The innermost branch around this one is the previous branch, or one around that. */
         struct subvolume_branch *branch = &branches[i];
         uint32_t around = (uint32_t)i;
@@ -121,17 +110,10 @@ static struct bw_error *subvolume_tree_write(struct subvolume_tree *tree, struct
                          attributes);
         if (line.failed)
             return bw_error_no_memory();
-        BW_TRY(cmd_write(output, line.data, line.length));
+        BW_TRY(cmd_write(&subvolumes->format->output, line.data, line.length));
     }
     return NULL;
 }
-
-/* A running listing. */
-struct subvolumes {
-    const struct subvolumes_state *state;
-    struct cmd_format *format;
-    struct subvolume_tree tree;
-};
 
 static struct bw_bytes uuid_of(const uint8_t uuid[BW_UUID_SIZE])
 {
@@ -190,8 +172,16 @@ static struct bw_error *write_subvolume(struct subvolumes *subvolumes,
         (state->read_only && !info->read_only))
         return NULL;
     const char *attributes = attributes_of(info, text);
-    if (state->tree)
-        return subvolume_tree_add(&subvolumes->tree, info, attributes);
+    if (state->tree) {
+        struct bw_buffer *texts = &subvolumes->texts;
+        const struct subvolume_branch branch = {
+            .id = info->id, .path = texts->length, .path_length = info->path_length};
+        bw_buffer_append(texts, info->path, info->path_length);
+        bw_buffer_format(texts, "%s%c", attributes ? attributes : "", '\0');
+        if (texts->failed)
+            return bw_error_no_memory();
+        return subvolume_branches_push(&subvolumes->branches, branch);
+    }
     const struct bw_bytes path = {info->path, info->path_length};
     struct bw_subvolinfo row = {
         .subvolume = info->id,
@@ -239,9 +229,9 @@ static struct bw_error *list(struct cmd_format *format, void *context)
         error = write_subvolume(&subvolumes, info);
     error = bw_error_first(error, bw_subvolume_infos_close(infos));
     if (!error && state->tree)
-        error = subvolume_tree_write(&subvolumes.tree, &format->output);
-    subvolume_branches_free(&subvolumes.tree.branches);
-    bw_buffer_free(&subvolumes.tree.texts);
+        error = write_tree(&subvolumes);
+    subvolume_branches_free(&subvolumes.branches);
+    bw_buffer_free(&subvolumes.texts);
     return error;
 }
 
