@@ -12,6 +12,7 @@
 
 #include "base/cleanup.h"
 #include "base/compare.h"
+#include "base/generated.h"
 #include "base/vector.h"
 #include "btrfs-walk/file.h"
 #include "btrfs-walk/history.h"
@@ -75,6 +76,11 @@ struct extents {
     struct bw_extent now; /* the current extent; its length is 0 after the last */
 };
 
+static void extents_free(struct extents *extents)
+{
+    bw_file_close(extents->file);
+}
+
 static struct bw_error *next_extent(struct extents *extents)
 {
     const struct bw_extent *extent;
@@ -129,48 +135,37 @@ static struct bw_error *compare_extents(struct extents *before, struct extents *
     return NULL;
 }
 
-/* Compares the extents of both sides, and writes the ranges that differ; adjacent ones as one. */
-static struct bw_error *compare_ranges(struct changes *changes, struct extents *before,
-                                       struct extents *after)
+/* Writes the ranges of a file where the contents differ; adjacent ones as one. */
+static struct bw_error *compare_data(struct changes *changes)
 {
+    BW_SCOPED(extents) struct extents before = {.file = NULL};
+    BW_SCOPED(extents) struct extents after = {.file = NULL};
+    BW_TRY(bw_file_open(changes->before.fs, &changes->before.place, NULL, &before.file));
+    BW_TRY(bw_file_open(changes->after.fs, &changes->after.place, NULL, &after.file));
+    BW_TRY(next_extent(&before));
+    BW_TRY(next_extent(&after));
+
     const uint64_t size = changes->after.inode.size;
-    uint64_t start = 0, offset = 0;
-    BW_TRY(next_extent(before));
-    BW_TRY(next_extent(after));
+    uint64_t start = 0, offset = 0; /* the bytes between them differ */
     while (offset < size) {
         uint64_t end = size;
         bool same;
-        if (end > end_of(before))
-            end = end_of(before);
-        if (end > end_of(after))
-            end = end_of(after);
-        BW_TRY(compare_extents(before, after, offset, end, &same));
+        if (end > end_of(&before))
+            end = end_of(&before);
+        if (end > end_of(&after))
+            end = end_of(&after);
+        BW_TRY(compare_extents(&before, &after, offset, end, &same));
         if (same) {
             BW_TRY(write_range(changes, start, offset));
             start = end;
         }
         offset = end;
-        if (before->now.length && end_of(before) <= offset)
-            BW_TRY(next_extent(before));
-        if (after->now.length && end_of(after) <= offset)
-            BW_TRY(next_extent(after));
+        if (before.now.length && end_of(&before) <= offset)
+            BW_TRY(next_extent(&before));
+        if (after.now.length && end_of(&after) <= offset)
+            BW_TRY(next_extent(&after));
     }
     return write_range(changes, start, size);
-}
-
-/* Writes the ranges of a file where the contents differ. */
-static struct bw_error *compare_data(struct changes *changes)
-{
-    struct extents before = {.file = NULL}, after = {.file = NULL};
-    struct bw_error *error =
-        bw_file_open(changes->before.fs, &changes->before.place, NULL, &before.file);
-    if (!error)
-        error = bw_file_open(changes->after.fs, &changes->after.place, NULL, &after.file);
-    if (!error)
-        error = compare_ranges(changes, &before, &after);
-    bw_file_close(before.file);
-    bw_file_close(after.file);
-    return error;
 }
 
 /* One side of the comparison. */
