@@ -15,12 +15,6 @@ enum { BY_CHUNK, BY_DEVICE };
 static const char *const orders[] = {
     [BY_CHUNK] = "chunk", [BY_DEVICE] = "device", [BY_DEVICE + 1] = NULL};
 
-/* A running listing. */
-struct list {
-    struct cmd_format *format;
-    struct bw_block_groups *groups;
-};
-
 static const struct cmd_option options[] = {
     {0, "by", "WORD",
      "chunk: a line for each chunk (default); device: one for each stripe and gap of the devices",
@@ -29,23 +23,25 @@ static const struct cmd_option options[] = {
 };
 
 /* Finds out how many bytes of a chunk are used, if that is known. */
-static struct bw_error *find_used(const struct list *list, struct bw_spaceinfo *row)
+static struct bw_error *find_used(struct cmd_format *format, struct bw_block_groups *groups,
+                                  struct bw_spaceinfo *row)
 {
     struct bw_block_group_info group = {.used = 0};
-    struct bw_error *error = bw_block_groups_find(list->groups, row->logical, &group);
+    struct bw_error *error = bw_block_groups_find(groups, row->logical, &group);
     row->used = error ? BW_ABSENT : group.used;
     if (!error)
         return NULL;
     if (error->code == BW_ERROR_NO_MEMORY)
         return error;
     if (error->code == BW_ERROR_NOT_FOUND)
-        bw_fs_report(list->format->session.fs, BW_DAMAGE, error);
+        bw_fs_report(format->session.fs, BW_DAMAGE, error);
     else
         bw_error_free(error); /* already reported when the block groups were read */
     return NULL;
 }
 
-static struct bw_error *write_chunk(const struct list *list, const struct bw_chunk_info *chunk)
+static struct bw_error *write_chunk(struct cmd_format *format, struct bw_block_groups *groups,
+                                    const struct bw_chunk_info *chunk)
 {
     struct bw_spaceinfo row = {.logical = chunk->logical,
                                .length = chunk->length,
@@ -57,11 +53,12 @@ static struct bw_error *write_chunk(const struct list *list, const struct bw_chu
                                .devid = BW_ABSENT,
                                .offset = BW_ABSENT,
                                .stripe = BW_ABSENT};
-    BW_TRY(find_used(list, &row));
-    return cmd_format_write(list->format, &row, sizeof row);
+    BW_TRY(find_used(format, groups, &row));
+    return cmd_format_write(format, &row, sizeof row);
 }
 
-static struct bw_error *write_range(const struct list *list, const struct bw_device_range *range)
+static struct bw_error *write_range(struct cmd_format *format, struct bw_block_groups *groups,
+                                    const struct bw_device_range *range)
 {
     struct bw_spaceinfo row = {.devid = range->devid,
                                .offset = range->offset,
@@ -80,30 +77,30 @@ static struct bw_error *write_range(const struct list *list, const struct bw_dev
         row.profile = range->profile;
         row.flags = range->type;
         row.stripe = range->stripe;
-        BW_TRY(find_used(list, &row));
+        BW_TRY(find_used(format, groups, &row));
     }
-    return cmd_format_write(list->format, &row, sizeof row);
+    return cmd_format_write(format, &row, sizeof row);
 }
 
 static struct bw_error *list_all(struct cmd_format *format, void *context)
 {
     const struct chunks_state *state = context;
-    struct list list = {.format = format};
-    BW_TRY(bw_block_groups_open(format->session.fs, &list.groups));
+    struct bw_block_groups *groups;
+    BW_TRY(bw_block_groups_open(format->session.fs, &groups));
     struct bw_error *error;
     if (state->by == BY_DEVICE) {
         struct bw_device_map *map;
         error = bw_device_map_open(format->session.fs, &map);
         for (size_t i = 0; !error && i < bw_device_map_count(map); i++)
-            error = write_range(&list, bw_device_map_range(map, i));
+            error = write_range(format, groups, bw_device_map_range(map, i));
         bw_device_map_close(map);
     } else {
         BW_SCOPED(bw_chunk_list) struct bw_chunk_list chunks = {0};
         error = bw_fs_chunks(format->session.fs, &chunks);
         for (size_t i = 0; !error && i < chunks.count; i++)
-            error = write_chunk(&list, &chunks.items[i]);
+            error = write_chunk(format, groups, &chunks.items[i]);
     }
-    bw_block_groups_close(list.groups);
+    bw_block_groups_close(groups);
     return error;
 }
 
