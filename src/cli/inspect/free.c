@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/vector.h"
 #include "base/zeros.h"
 #include "btrfs-walk/records.h"
 #include "btrfs-walk/space.h"
@@ -138,16 +137,8 @@ static struct bw_error *write_range(void *context, const struct bw_free_range *r
 
 enum { POWERS = 64, MOST_TYPES = 8 };
 
-/* A chunk, whose type its free ranges have. */
-struct chunk {
-    uint64_t end;
-    const char *type;
-};
-
-BW_VECTOR(chunks, struct chunk);
-
 struct sizes {
-    struct chunks chunks;          /* ascending */
+    struct bw_chunk_list chunks;   /* ascending; a free range has the type of its chunk */
     size_t chunk;                  /* the chunk of the last range */
     const char *types[MOST_TYPES]; /* [0]: of ranges without a chunk; NULL: not used yet */
     struct {
@@ -161,10 +152,11 @@ static struct bw_error *count_range(void *context, const struct bw_free_range *r
     struct sizes *sizes = context;
     size_t type = 0;
     if (range->kind != BW_FREE_UNALLOCATED && sizes->chunks.count) {
+        const struct bw_chunk_info *chunks = sizes->chunks.items;
         while (sizes->chunk + 1 < sizes->chunks.count &&
-               sizes->chunks.items[sizes->chunk].end <= range->logical)
+               chunks[sizes->chunk].logical + chunks[sizes->chunk].length <= range->logical)
             sizes->chunk++;
-        const char *name = sizes->chunks.items[sizes->chunk].type;
+        const char *name = bw_chunk_type_name(chunks[sizes->chunk].type);
         for (type = 1; type + 1 < MOST_TYPES && sizes->types[type]; type++)
             if (strcmp(sizes->types[type], name) == 0)
                 break;
@@ -204,16 +196,10 @@ static struct bw_error *list_sizes(struct cmd_format *format, void *context)
     const struct bw_free_options how = {
         .struct_size = sizeof how, .kinds = state->kinds, .visit = count_range, .context = sizes};
     cmd_progress_expect_trees(format->session.fs, false);
-    BW_SCOPED(bw_chunk_list) struct bw_chunk_list chunks = {0};
-    struct bw_error *error = bw_fs_chunks(format->session.fs, &chunks);
-    for (size_t i = 0; !error && i < chunks.count; i++) {
-        const struct bw_chunk_info *chunk = &chunks.items[i];
-        error = chunks_push(&sizes->chunks, (struct chunk){chunk->logical + chunk->length,
-                                                           bw_chunk_type_name(chunk->type)});
-    }
+    struct bw_error *error = bw_fs_chunks(format->session.fs, &sizes->chunks);
     if (!error)
         error = bw_free_ranges(format->session.fs, &how);
-    chunks_free(&sizes->chunks);
+    bw_chunk_list_free(&sizes->chunks);
     return bw_error_first(error, write_sizes(format, sizes));
 }
 
