@@ -9,6 +9,7 @@
 #include "base/compare.h"
 #include "base/vector.h"
 #include "check/blocks.h"
+#include "check/device_histories.h"
 #include "check/flipped.h"
 #include "fs/image.h"
 #include "graph/wind.h"
@@ -119,6 +120,7 @@ struct batch {
     unsigned all_copies[BW_BATCH]; /* and with those that parity gives */
     unsigned bad[BW_BATCH];        /* how many are bad */
     bool in_chunk[BW_BATCH];       /* whether a chunk has the address */
+    unsigned good_copy[BW_BATCH];  /* the first copy that is good; 0: not among those read so far */
     bool corrected[BW_BATCH];      /* no copy is good, but one with a flipped bit was corrected */
 };
 
@@ -290,21 +292,33 @@ static void add_copy(struct batch *batch, unsigned i, struct bw_request *request
                      (struct verdict){BW_CODE_block_unreadable, request->error, {0}});
         return;
     }
-    if (block->good && memcmp(block->buffer, request->buffer, nodesize) == 0)
+    if (block->good && memcmp(block->buffer, request->buffer, nodesize) == 0) {
+        bw_device_histories_same(batch->check, &block->pointer, request->copy);
         return;
+    }
     struct verdict verdict = check_copy(batch->check, request->buffer, &block->pointer);
     if (verdict.error) {
+        const struct bw_disk_header *header = (const void *)request->buffer;
+        const bool is_valid = verdict.code != BW_CODE_block_checksum &&
+                              is_known_fsid(batch->check->fs, header->fsid) &&
+                              bw_get64(header->bytenr) == block->pointer.bytenr;
+        bw_device_histories_other(batch->check, &block->pointer, request->copy, 0,
+                                  is_valid ? request->buffer : NULL);
         if (verdict.code != BW_CODE_block_checksum)
             bw_flip_find_in_block(batch->check, batch->tree, &block->pointer, request->buffer,
                                   &verdict.flip);
         add_bad_copy(batch, i, request, verdict);
     } else if (block->good) {
+        bw_device_histories_other(batch->check, &block->pointer, request->copy, batch->good_copy[i],
+                                  request->buffer);
         report_copy(batch, i, request->copy, BW_CODE_block_differs, &verdict.flip, true,
                     "valid, but differs from copy 1");
     } else {
         if (request->buffer != block->buffer)
             memcpy(block->buffer, request->buffer, nodesize);
         block->good = true;
+        batch->good_copy[i] = request->copy;
+        bw_device_histories_same(batch->check, &block->pointer, request->copy);
     }
 }
 

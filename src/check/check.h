@@ -163,6 +163,7 @@ struct bw_check {
     struct bw_tree_list trees;   /**< `total` is of bw_inode_sums; 0: its inodes are consistent */
     struct bw_group_list groups; /**< see groups.h */
     struct bw_visited *visited;  /**< tree blocks that have been checked */
+    struct bw_device_histories *histories; /**< see device_histories.h; NULL: nothing to compare */
 
     /* Left by `space` for `trees` and `extents`. */
     struct bw_reference_counts *references; /**< references to extents: those that the extent tree

@@ -11,6 +11,7 @@
 #include "base/struct_size.h"
 #include "check/blocks.h"
 #include "check/check.h"
+#include "check/device_histories.h"
 #include "check/incomplete_chunks.h"
 #include "check/log_space.h"
 #include "check/quota.h"
@@ -135,6 +136,7 @@ void bw_check_end(struct bw_check *check)
     bw_findings_free(check);
     bw_pool_destroy(check->pool);
     bw_visited_destroy(check->visited);
+    bw_device_histories_free(check->histories);
     bw_reference_counts_destroy(check->references);
     bw_range_set_free(&check->unsummed);
     bw_simple_quota_free(check->simple_quota);

@@ -14,6 +14,7 @@
 #include "base/human.h"
 #include "check/block_contents.h"
 #include "check/blocks.h"
+#include "check/device_histories.h"
 #include "check/directories.h"
 #include "check/incomplete_chunks.h"
 #include "check/log_space.h"
@@ -400,9 +401,11 @@ struct bw_error *bw_pass_trees(struct bw_check *check)
 {
     BW_TRY(bw_tree_list_load(check->fs, &check->trees));
     BW_TRY(bw_simple_quota_begin(check));
+    BW_TRY(bw_device_histories_begin(check));
     BW_TRY(bw_walk_trees(check, check->trees.entries.items, check->trees.entries.count, false));
     if (check->stopped)
         return NULL;
+    bw_device_histories_report(check);
     bw_incomplete_chunks_report(check);
     if (check->synology_inodes)
         bw_check_find(check, BW_CODE_synology_inodes, NULL,

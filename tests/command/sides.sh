@@ -56,6 +56,42 @@ holds "check: the finding" out_has '^error devices-diverged: dev1-near\.img .* h
 expect "check --side" 0 '0 errors' check --side 2 dev1-near.img dev2-right.img
 is "check --side: images of the other side" "$(grep -c image-unused "$WORK/out")" 0
 
+# Nothing near the superblocks of these shows that they have diverged.
+expect "check of an old device" 4 'checked: ' check dev1-long.img dev2-wide.img
+holds "check of an old device: the finding" out_has '^error devices-diverged: device 1 '`
+    `'\(generation 16\) and device 2 \(generation 10\) have diverged in generation 8 or before: 1 '
+expect "check --side of an old device" 0 ' 0 errors' check --side 2 dev1-long.img dev2-wide.img
+expect "check of a stale device" 4 'checked: ' check dev1-left.img dev2.img
+is "check of a stale device: no other finding" \
+    "$(grep -cE 'devices-diverged|device-undecided|device-lost' "$WORK/out")" 0
+
+# A lost write: on the stale device, a block of its own time has an older generation.
+cp --sparse=always dev2.img "$WORK/lost.img"
+leaf=$("$PROGRAM" dump --tree csum dev2.img --device dev1.img |
+    sed -n 's/^leaf \([0-9]*\) items.*/\1/p' | head -n 1)
+offset=$("$PROGRAM" map -b -o devid,offset --device dev1.img dev2.img "$leaf" | sed -n 's/^2\t//p')
+PYTHONPATH=$ROOT/tests/support python3 - "$WORK/lost.img" "$offset" << 'END'
+import sys
+from crc32c import checksum
+with open(sys.argv[1], "r+b") as image:
+    image.seek(int(sys.argv[2]))
+    block = bytearray(image.read(16384))
+    block[80] -= 1
+    block[:4] = checksum(block[32:])
+    image.seek(int(sys.argv[2]))
+    image.write(block)
+END
+expect "check of a lost write" 4 'checked: ' check dev1-left.img "$WORK/lost.img"
+holds "check of a lost write: the finding" out_has \
+    '^error device-lost-writes: 1 tree block of the trees of its generation, 7, is not on it'
+is "check of a lost write: not diverged" "$(grep -c 'devices-diverged' "$WORK/out")" 0
+
+# A seed device has an older generation, and nothing to compare.
+"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" sprout || exit 1
+expect "check of a seed device" 0 ' 0 errors' check ../sprout/dev*.img
+is "check of a seed device: no finding" \
+    "$(grep -cE 'devices-diverged|device-(undecided|lost|stale)' "$WORK/out")" 0
+
 # Both sides, compared with each other.
 expect "diff of the sides" 0 . diff --side 1 --device dev2-right.img --other dev1-left.img \
     --other dev2-right.img --other-side 2 dev1-left.img
