@@ -114,7 +114,7 @@ static struct bw_error *find_root(struct bw_fs *fs)
 static struct bw_error *claim_images(struct bw_fs *fs)
 {
     BW_TRY(bw_rescue_devices(fs));
-    BW_TRY(bw_wire_devices(fs, fs->images, fs->image_count));
+    BW_TRY(bw_announce_devices(fs, fs->images, fs->image_count));
     return bw_bootstrap_system_chunks(fs);
 }
 
@@ -190,7 +190,7 @@ static struct bw_error *open_trees(struct bw_fs *fs, struct bw_image_set *set)
         BW_TRY(bw_rescue_superblocks(fs, set));
     else if (fs->scan && !fs->has_wanted_fsid && !fs->choice.generation && !fs->choice.tree_root)
         BW_TRY(bw_rescue_report_others(fs, set));
-    BW_TRY(bw_wire_graph(fs, set));
+    BW_TRY(bw_build_upper_graph(fs, set));
     BW_TRY(read_chunks(fs));
     BW_TRY(bw_bootstrap_remap(fs));
     BW_TRY(find_root(fs));
@@ -335,7 +335,7 @@ struct bw_error *bw_partition_tables(const struct bw_fs_options *options, bw_tab
 
 struct bw_error *bw_fs_wire(const struct bw_fs_options *options, struct bw_fs **fs)
 {
-    return run_opening(options, &(struct bw_opening){.steps = bw_wire_graph}, fs);
+    return run_opening(options, &(struct bw_opening){.steps = bw_build_upper_graph}, fs);
 }
 
 struct bw_error *bw_fs_open_images(const struct bw_fs_options *options, struct bw_fs **fs)

@@ -25,6 +25,16 @@
 #include "ondisk/superblock.h"
 #include "xlators/layout/partition_table.h"
 
+#define CHUNK_MAP_TYPE "cluster/chunk-map"
+#define REMAP_TYPE     "cluster/remap"
+#define FILE_TYPE      "storage/file"
+#define NBD_TYPE       "storage/nbd"
+#define INSIDE_TYPE    "storage/inside"
+#define VERIFY_TYPE    "features/verify"
+
+/* For layers and options that no volfile contains. */
+static const struct bw_text_place no_location;
+
 /* Reports an error if a part exists after the first missing one, up to a limited distance. After
  * the last possible suffix, which wraps around, nothing is missing. */
 static struct bw_error *check_end(const char *missing, size_t suffix)
@@ -44,13 +54,8 @@ static struct bw_error *check_end(const char *missing, size_t suffix)
 static bool is_compressed(struct bw_xlator *storage)
 {
     uint8_t bytes[BW_PACKING_HEAD];
-    struct bw_request request = {
-        .kind = BW_REQUEST_RAW, .length = sizeof bytes, .address = 0, .buffer = bytes};
-    if (bw_xlator_size(storage) < sizeof bytes)
-        return false;
-    bw_wind(NULL, storage, &request, 1);
-    BW_AUTO_ERROR struct bw_error *error = request.error;
-    return !error && bw_packing_find(bytes, sizeof bytes);
+    return bw_try_read_raw(NULL, storage, 0, bytes, sizeof bytes) &&
+           bw_packing_find(bytes, sizeof bytes);
 }
 
 /* Whether the image is large enough for the device that it begins with, or for all partitions of
@@ -95,32 +100,25 @@ static void remove_from_map(struct bw_xlator *map, const char *part)
     }
 }
 
-static struct bw_error *add_part(struct bw_graph *graph, const struct bw_xlator *storage,
-                                 struct bw_xlator *concat, size_t number, const char *path)
-{
-    const struct bw_text_place nowhere = {NULL, 0, 0};
-    struct bw_xlator *layer;
-    BW_AUTO_FREE char *name = NULL;
-    if (asprintf(&name, "%s-part-%zu", bw_xlator_name(storage), number) < 0)
-        return bw_error_no_memory();
-    BW_TRY(bw_graph_add(graph, bw_graph_index(concat), name, nowhere, &layer));
-    BW_TRY(bw_layer_set_type(layer, bw_xlator_type(storage), nowhere));
-    BW_TRY(bw_layer_set_option(layer, "path", nowhere, path, nowhere));
-    BW_TRY(bw_graph_check_layer(layer));
-    return bw_layer_add_child(concat, name, nowhere);
-}
-
-/* Joins parts; `part` is the path of the second one, and `suffix` the offset of its suffix. */
+/* Joins the parts of a split image: inserts layout/concat above the storage layer of the first
+ * part. `part` is the path of the second one, and `suffix` the offset of its suffix. */
 static struct bw_error *join_parts(struct bw_fs *fs, struct bw_xlator *map,
                                    struct bw_xlator *storage, char *part, size_t suffix)
 {
-    const struct bw_text_place nowhere = {NULL, 0, 0};
-    struct bw_xlator *concat;
+    struct bw_graph *graph = fs->graph;
+    struct bw_xlator *concat, *layer;
     size_t count = 1;
-    BW_TRY(bw_graph_insert_above(fs->graph, bw_graph_index(storage), "layout/concat", nowhere,
+    BW_TRY(bw_graph_insert_above(graph, bw_graph_index(storage), "layout/concat", no_location,
                                  &concat));
     do {
-        BW_TRY(add_part(fs->graph, storage, concat, ++count, part));
+        BW_AUTO_FREE char *name = NULL;
+        if (asprintf(&name, "%s-part-%zu", bw_xlator_name(storage), ++count) < 0)
+            return bw_error_no_memory();
+        BW_TRY(bw_graph_add(graph, bw_graph_index(concat), name, no_location, &layer));
+        BW_TRY(bw_layer_set_type(layer, bw_xlator_type(storage), no_location));
+        BW_TRY(bw_layer_set_option(layer, "path", no_location, part, no_location));
+        BW_TRY(bw_graph_check_layer(layer));
+        BW_TRY(bw_layer_add_child(concat, name, no_location));
     } while (bw_part_next(part, suffix));
     BW_TRY(check_end(part, suffix));
     BW_TRY(bw_graph_check_layer(concat));
@@ -132,34 +130,31 @@ static struct bw_error *join_parts(struct bw_fs *fs, struct bw_xlator *map,
     return NULL;
 }
 
-static struct bw_error *join_if_split(struct bw_fs *fs, struct bw_xlator *map,
-                                      struct bw_xlator *storage)
-{
-    bool is_file = strcmp(bw_xlator_type(storage), "storage/file") == 0;
-    const char *path = bw_graph_path(storage), *suffix = is_file ? bw_part_suffix(path) : NULL;
-    BW_AUTO_FREE char *part = suffix ? strdup(path) : NULL;
-    if (!suffix)
-        return NULL;
-    if (!part)
-        return bw_error_no_memory();
-    bool has_parts = bw_part_next(part, (size_t)(suffix - path));
-    BW_TRY(bw_graph_start(fs->graph, storage->user));
-    if (!(has_parts && is_compressed(storage)) && is_whole(storage))
-        return NULL;
-    if (has_parts)
-        return join_parts(fs, map, storage, part, (size_t)(suffix - path));
-    return check_end(part, (size_t)(suffix - path));
-}
-
 /* Inserts layout/concat above each storage layer whose image is the first part of a split image,
- * and reports that as a note. Removes parts that were also given as images from the layer `map`.
- * BW_ERROR_USAGE if a part is missing between others. */
-static struct bw_error *splits_join(struct bw_fs *fs, struct bw_xlator *map)
+ * and reports that as a note. An image that is complete without further parts is left alone, unless
+ * it is compressed, because then its size says nothing. Removes parts that were also given as
+ * images from the layer `map`. BW_ERROR_USAGE if a part is missing between others. */
+static struct bw_error *join_split_images(struct bw_fs *fs, struct bw_xlator *map)
 {
     for (size_t i = 0; i < fs->graph->layers.count; i++) {
-        struct bw_xlator *layer = fs->graph->layers.items[i];
-        if (bw_xlator_child_count(layer) == 0)
-            BW_TRY(join_if_split(fs, map, layer));
+        struct bw_xlator *storage = fs->graph->layers.items[i];
+        if (bw_xlator_child_count(storage) || strcmp(bw_xlator_type(storage), FILE_TYPE) != 0)
+            continue;
+        const char *path = bw_graph_path(storage), *suffix = bw_part_suffix(path);
+        if (!suffix)
+            continue;
+        const size_t offset = (size_t)(suffix - path);
+        BW_AUTO_FREE char *part = strdup(path);
+        if (!part)
+            return bw_error_no_memory();
+        const bool has_parts = bw_part_next(part, offset);
+        BW_TRY(bw_graph_start(fs->graph, storage->user));
+        if (!(has_parts && is_compressed(storage)) && is_whole(storage))
+            continue;
+        if (has_parts)
+            BW_TRY(join_parts(fs, map, storage, part, offset));
+        else
+            BW_TRY(check_end(part, offset));
     }
     bw_graph_prune(fs->graph);
     return NULL;
@@ -167,21 +162,12 @@ static struct bw_error *splits_join(struct bw_fs *fs, struct bw_xlator *map)
 
 /* The graph. */
 
-#define CHUNK_MAP_TYPE "cluster/chunk-map"
-#define REMAP_TYPE     "cluster/remap"
-#define FILE_TYPE      "storage/file"
-#define NBD_TYPE       "storage/nbd"
-#define INSIDE_TYPE    "storage/inside"
-#define VERIFY_TYPE    "features/verify"
-
-static const struct bw_text_place nowhere;
-
 /* Adds a layer at the top, without children. */
 static struct bw_error *append_layer(struct bw_graph *graph, const char *name, const char *type,
                                      struct bw_xlator **layer)
 {
-    BW_TRY(bw_graph_add(graph, graph->layers.count, name, nowhere, layer));
-    return bw_layer_set_type(*layer, type, nowhere);
+    BW_TRY(bw_graph_add(graph, graph->layers.count, name, no_location, layer));
+    return bw_layer_set_type(*layer, type, no_location);
 }
 
 /* Adds a layer above the last one, named after its type. */
@@ -189,7 +175,7 @@ static struct bw_error *add_above(struct bw_graph *graph, const char *type)
 {
     struct bw_xlator *below = graph->layers.items[graph->layers.count - 1], *layer;
     BW_TRY(append_layer(graph, strchr(type, '/') + 1, type, &layer));
-    return bw_layer_add_child(layer, bw_xlator_name(below), nowhere);
+    return bw_layer_add_child(layer, bw_xlator_name(below), no_location);
 }
 
 /* Sets the image of a storage layer. If it is on a server, connects now, while the process may
@@ -201,9 +187,9 @@ static struct bw_error *set_image(struct bw_xlator *layer, const char *path)
     const char *type = served ? NBD_TYPE : FILE_TYPE;
     if (strcmp(layer->type_name.text, type) != 0) {
         bw_layer_clear_options(layer); /* the options of the previous type */
-        BW_TRY(bw_layer_set_type(layer, type, nowhere));
+        BW_TRY(bw_layer_set_type(layer, type, no_location));
     }
-    return bw_layer_set_option(layer, "path", nowhere, path, nowhere);
+    return bw_layer_set_option(layer, "path", no_location, path, no_location);
 }
 
 /* Describes the default graph: a storage layer for each path, the chunk map above them, then single
@@ -217,15 +203,16 @@ static struct bw_error *describe_default(struct bw_graph *graph, const char *con
         snprintf(name, sizeof name, "device-%zu", i + 1);
         BW_TRY(append_layer(graph, name, FILE_TYPE, &layer));
         if (graph->source) { /* an image that another file system contains */
-            BW_TRY(bw_layer_set_type(layer, INSIDE_TYPE, nowhere));
-            BW_TRY(bw_layer_set_option(layer, "path", nowhere, graph->source->name, nowhere));
+            BW_TRY(bw_layer_set_type(layer, INSIDE_TYPE, no_location));
+            BW_TRY(
+                bw_layer_set_option(layer, "path", no_location, graph->source->name, no_location));
         } else {
             BW_TRY(set_image(layer, paths[i]));
         }
     }
     BW_TRY(append_layer(graph, "chunk-map", CHUNK_MAP_TYPE, &layer));
     for (size_t i = 0; i < count; i++)
-        BW_TRY(bw_layer_add_child(layer, bw_xlator_name(graph->layers.items[i]), nowhere));
+        BW_TRY(bw_layer_add_child(layer, bw_xlator_name(graph->layers.items[i]), no_location));
     BW_TRY(add_above(graph, VERIFY_TYPE));
     BW_TRY(add_above(graph, "performance/read-ahead"));
     return add_above(graph, "performance/node-cache");
@@ -254,7 +241,7 @@ static struct bw_error *read_volfile(struct bw_graph *graph, const struct bw_fs_
         if (path && (has_type(layer, FILE_TYPE) || has_type(layer, NBD_TYPE)))
             BW_TRY(set_image(layer, path));
         else if (path)
-            BW_TRY(bw_layer_set_option(layer, "path", nowhere, path, nowhere));
+            BW_TRY(bw_layer_set_option(layer, "path", no_location, path, no_location));
     }
     if (used == options->path_count)
         return NULL;
@@ -272,8 +259,8 @@ static struct bw_error *add_windows(struct bw_graph *graph, uint64_t offset)
     for (size_t i = 0; offset && i < graph->layers.count; i++) {
         if (bw_xlator_child_count(graph->layers.items[i]))
             continue;
-        BW_TRY(bw_graph_insert_above(graph, i, "layout/window", nowhere, &window));
-        BW_TRY(bw_layer_set_option(window, "offset", nowhere, text, nowhere));
+        BW_TRY(bw_graph_insert_above(graph, i, "layout/window", no_location, &window));
+        BW_TRY(bw_layer_set_option(window, "offset", no_location, text, no_location));
     }
     return NULL;
 }
@@ -293,8 +280,8 @@ static struct bw_error *add_maps(struct bw_graph *graph, const struct bw_fs_opti
         const char *map = options->maps[image++];
         if (!map)
             continue;
-        BW_TRY(bw_graph_insert_above(graph, i++, "layout/unread", nowhere, &layer));
-        BW_TRY(bw_layer_set_option(layer, "map", nowhere, map, nowhere));
+        BW_TRY(bw_graph_insert_above(graph, i++, "layout/unread", no_location, &layer));
+        BW_TRY(bw_layer_set_option(layer, "map", no_location, map, no_location));
     }
     return NULL;
 }
@@ -312,11 +299,12 @@ static struct bw_error *set_verification(struct bw_graph *graph,
         if (!has_type(layer, VERIFY_TYPE))
             continue;
         if (options->correct_bits)
-            BW_TRY(bw_layer_set_option(layer, "correct-bits", nowhere, "all", nowhere));
+            BW_TRY(bw_layer_set_option(layer, "correct-bits", no_location, "all", no_location));
         if (options->ignore_checksums)
-            BW_TRY(bw_layer_set_option(layer, "ignore-checksums", nowhere, ignored, nowhere));
+            BW_TRY(
+                bw_layer_set_option(layer, "ignore-checksums", no_location, ignored, no_location));
         if (options->search_seconds)
-            BW_TRY(bw_layer_set_option(layer, "search-time", nowhere, time, nowhere));
+            BW_TRY(bw_layer_set_option(layer, "search-time", no_location, time, no_location));
     }
     return NULL;
 }
@@ -408,15 +396,15 @@ static struct bw_error *join_alternatives(struct bw_graph *graph, struct bw_xlat
     BW_AUTO_FREE char *name = NULL;
     if (asprintf(&name, "alternatives@%s", bw_xlator_name(first->storage)) < 0)
         return bw_error_no_memory();
-    BW_TRY(bw_graph_add(graph, bw_graph_index(map), name, nowhere, &layer));
-    BW_TRY(bw_layer_set_type(layer, "cluster/alternatives", nowhere));
+    BW_TRY(bw_graph_add(graph, bw_graph_index(map), name, no_location, &layer));
+    BW_TRY(bw_layer_set_type(layer, "cluster/alternatives", no_location));
     for (unsigned number = 1; (image = find_alternative(set, first, number)); number++) {
         bw_layer_remove_child(map, child_number(map, image->storage));
-        BW_TRY(bw_layer_add_child(layer, bw_xlator_name(image->storage), nowhere));
+        BW_TRY(bw_layer_add_child(layer, bw_xlator_name(image->storage), no_location));
     }
     char as_new[24];
     snprintf(as_new, sizeof as_new, "%u", first->alternatives_as_new);
-    BW_TRY(bw_layer_set_option(layer, "as-new", nowhere, as_new, nowhere));
+    BW_TRY(bw_layer_set_option(layer, "as-new", no_location, as_new, no_location));
     BW_TRY(bw_graph_check_layer(layer));
     first->top = layer;
     return bw_layer_attach(map, layer);
@@ -435,11 +423,11 @@ static struct bw_error *add_remap(const struct bw_fs *fs, const struct bw_xlator
             return NULL;
         above = layer == map ? i : above;
     }
-    BW_TRY(bw_graph_insert_above(fs->graph, above, REMAP_TYPE, nowhere, &remap));
+    BW_TRY(bw_graph_insert_above(fs->graph, above, REMAP_TYPE, no_location, &remap));
     return bw_graph_check_layer(remap);
 }
 
-struct bw_error *bw_wire_devices(const struct bw_fs *fs, struct bw_image *images, size_t count)
+struct bw_error *bw_announce_devices(const struct bw_fs *fs, struct bw_image *images, size_t count)
 {
     struct bw_control_device device = {0};
     const struct bw_control control = {BW_CONTROL_DEVICE, {.device = &device}};
@@ -480,8 +468,8 @@ static struct bw_error *send_file_system_facts(const struct bw_fs *fs,
                             &(struct bw_control){BW_CONTROL_FILE_SYSTEM, {.file_system = &facts}});
 }
 
-struct bw_error *bw_wire_images(struct bw_fs *fs, const struct bw_fs_options *options,
-                                struct bw_image_set *set)
+struct bw_error *bw_build_lower_graph(struct bw_fs *fs, const struct bw_fs_options *options,
+                                      struct bw_image_set *set)
 {
     struct bw_xlator *map = NULL;
     BW_TRY(describe_graph(fs, options));
@@ -496,12 +484,12 @@ struct bw_error *bw_wire_images(struct bw_fs *fs, const struct bw_fs_options *op
     if (options->planned)
         BW_TRY(options->planned(options->planned_context, fs));
     if (!options->graph->file)
-        BW_TRY(splits_join(fs, map));
+        BW_TRY(join_split_images(fs, map));
     BW_TRY(bw_graph_start(fs->graph, map));
     return bw_images_open(fs, map, options, set);
 }
 
-struct bw_error *bw_wire_graph(struct bw_fs *fs, struct bw_image_set *set)
+struct bw_error *bw_build_upper_graph(struct bw_fs *fs, struct bw_image_set *set)
 {
     const uint64_t restored = BW_SUPER_FLAG_METADUMP | BW_SUPER_FLAG_METADUMP_V2;
     struct bw_xlator *map = NULL;
@@ -547,5 +535,5 @@ struct bw_error *bw_wire_graph(struct bw_fs *fs, struct bw_image_set *set)
     BW_TRY(send_file_system_facts(fs, set));
     fs->images = set->images;
     fs->image_count = set->count;
-    return bw_wire_devices(fs, set->images, set->count);
+    return bw_announce_devices(fs, set->images, set->count);
 }

@@ -78,7 +78,7 @@ static struct bw_error *open_images(struct bw_fs *fs, const struct bw_fs_options
     own.paths = (const char *const *)list.items;
     own.path_count = list.count;
     if (!error)
-        error = bw_wire_images(fs, &own, &set);
+        error = bw_build_lower_graph(fs, &own, &set);
     bw_strings_free_all(&list);
     if (!error && opening->steps)
         error = opening->steps(fs, &set);

@@ -27,15 +27,15 @@ struct bw_error *bw_opening_run(const struct bw_fs_options *options,
 
 /** Opens images from paths or a volfile and reads their superblocks: plans the graph and starts the
  * layers below the chunk map. (build_graph.c) */
-struct bw_error *bw_wire_images(struct bw_fs *fs, const struct bw_fs_options *options,
-                                struct bw_image_set *set);
+struct bw_error *bw_build_lower_graph(struct bw_fs *fs, const struct bw_fs_options *options,
+                                      struct bw_image_set *set);
 
 /** Completes the graph above the devices of one file system: matches the images, starts the
  * remaining layers, and sets fs->reader, fs->superblock and fs->images. No tree is read yet. */
-struct bw_error *bw_wire_graph(struct bw_fs *fs, struct bw_image_set *set);
+struct bw_error *bw_build_upper_graph(struct bw_fs *fs, struct bw_image_set *set);
 
 /** Sends the device ids of newly identified children to the chunk map. */
-struct bw_error *bw_wire_devices(const struct bw_fs *fs, struct bw_image *images, size_t count);
+struct bw_error *bw_announce_devices(const struct bw_fs *fs, struct bw_image *images, size_t count);
 
 /** Whether any image without a superblock may turn out to be a device. */
 bool bw_has_unclaimed(const struct bw_fs *fs);

@@ -25,7 +25,7 @@
 
 enum { ROUNDS = 64 }; /* more levels cannot be meant seriously */
 
-static const struct bw_text_place nowhere;
+static const struct bw_text_place no_location;
 
 struct building {
     struct bw_fs *fs;
@@ -238,20 +238,20 @@ static struct bw_error *describe_layer(const struct building *building, struct b
 {
     const struct bw_fs_options *options = building->options;
     char number[24];
-    BW_TRY(bw_layer_set_type(layer, group->type->layer, nowhere));
+    BW_TRY(bw_layer_set_type(layer, group->type->layer, no_location));
     for (size_t i = 0; i < group->count; i++)
-        BW_TRY(bw_layer_add_child(layer, bw_xlator_name(group->devices[i]), nowhere));
+        BW_TRY(bw_layer_add_child(layer, bw_xlator_name(group->devices[i]), no_location));
     if (group->header)
-        BW_TRY(bw_layer_add_child(layer, bw_xlator_name(group->header), nowhere));
+        BW_TRY(bw_layer_add_child(layer, bw_xlator_name(group->header), no_location));
     if (volume)
-        BW_TRY(bw_layer_set_option(layer, group->type->option, nowhere, volume, nowhere));
+        BW_TRY(bw_layer_set_option(layer, group->type->option, no_location, volume, no_location));
     if (group->type == &bw_luks_container && options->key_memory) {
         snprintf(number, sizeof number, "%" PRIu64, options->key_memory);
-        BW_TRY(bw_layer_set_option(layer, "memory", nowhere, number, nowhere));
+        BW_TRY(bw_layer_set_option(layer, "memory", no_location, number, no_location));
     }
     if (group->type == &bw_luks_container && options->key_work) {
         snprintf(number, sizeof number, "%" PRIu64, options->key_work);
-        BW_TRY(bw_layer_set_option(layer, "work", nowhere, number, nowhere));
+        BW_TRY(bw_layer_set_option(layer, "work", no_location, number, no_location));
     }
     return bw_graph_check_layer(layer);
 }
@@ -264,7 +264,7 @@ static struct bw_error *add_layer(const struct building *building, const struct 
     struct bw_xlator *layer;
     BW_AUTO_FREE char *name = NULL;
     BW_TRY(name_layer(graph, group, volume, &name));
-    BW_TRY(bw_graph_add(graph, bw_graph_index(building->map), name, nowhere, &layer));
+    BW_TRY(bw_graph_add(graph, bw_graph_index(building->map), name, no_location, &layer));
     struct bw_error *error = describe_layer(building, layer, group, volume);
     if (!error)
         error = bw_layer_start(layer);
@@ -310,9 +310,10 @@ static struct bw_error *add_header(const struct building *building, struct bw_xl
     *header = bw_graph_find(graph, "header");
     if (*header)
         return NULL;
-    BW_TRY(bw_graph_add(graph, 0, "header", nowhere, header));
-    BW_TRY(bw_layer_set_type(*header, "storage/file", nowhere));
-    BW_TRY(bw_layer_set_option(*header, "path", nowhere, building->options->header, nowhere));
+    BW_TRY(bw_graph_add(graph, 0, "header", no_location, header));
+    BW_TRY(bw_layer_set_type(*header, "storage/file", no_location));
+    BW_TRY(
+        bw_layer_set_option(*header, "path", no_location, building->options->header, no_location));
     BW_TRY(bw_graph_check_layer(*header));
     return bw_layer_start(*header);
 }

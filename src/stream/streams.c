@@ -355,7 +355,7 @@ static struct bw_error *make_fs(struct making *making)
 {
     struct bw_fs *fs = making->fs;
     BW_TRY(begin_sources(making));
-    BW_TRY(bw_wire_graph(fs, making->images));
+    BW_TRY(bw_build_upper_graph(fs, making->images));
     fs->memory.nodesize = fs->reader.nodesize;
     fs->reader.memory = &fs->memory;
     BW_TRY(apply_streams(making));
