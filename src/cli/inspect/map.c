@@ -88,9 +88,11 @@ static struct bw_error *no_device(const struct map *map)
         bw_buffer_format(&text, "%s%" PRIu64, i ? ", " : "", map->devices.items[i].devid);
     if (map->devices.count > ENOUGH)
         bw_buffer_format(&text, ", ...");
+    if (!map->devices.count)
+        bw_buffer_format(&text, "none");
     return bw_error_create(BW_ERROR_USAGE,
                            "there is no device %" PRIu64 "; the file system has %.*s",
-                           map->state->devid, (int)text.length, text.data ? text.data : "none");
+                           map->state->devid, (int)text.length, text.data ? text.data : "");
 }
 
 /* Whether an address is outside of all chunks; limits `*length` to the distance to the next
