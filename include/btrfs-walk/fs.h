@@ -165,8 +165,9 @@ struct bw_fs_options {
     unsigned search_seconds;
     /** The fsid of the file system to open (BW_UUID_SIZE bytes); superblocks of other file systems
      * are ignored. If it has no superblock left, as after a mkfs on the same device, it is rebuilt
-     * from its tree blocks, which are searched for on the whole devices. NULL: the file system of
-     * the superblocks. */
+     * from its tree blocks, which are searched for on the whole devices. If several file systems
+     * have the same fsid, those without a superblock are selected by the chunk_tree_uuid of their
+     * blocks. NULL: the file system of the superblocks. */
     const uint8_t *fsid;
     /** What to accept although its checksum does not match, if no copy is good: tree blocks that
      * pass all other checks, and data, also if their checksums are missing. Each accepted tree
@@ -319,6 +320,28 @@ bool bw_file_holds_container(const char *path, uint64_t offset);
 
 /** Whether a file begins as a send stream, perhaps after decompression. For the same callers. */
 bool bw_file_holds_stream(const char *path);
+
+/** A file system whose tree blocks were found by a search (bw_fs_options.scan). */
+struct bw_found_file_system {
+    uint8_t fsid[BW_UUID_SIZE];
+    uint8_t chunk_tree_uuid[BW_UUID_SIZE]; /**< differs between file systems with the same fsid */
+    uint8_t option[BW_UUID_SIZE]; /**< bw_fs_options.fsid that opens it: the fsid; if another one
+                                   * has the same, the chunk_tree_uuid */
+    char label[257];              /**< of a superblock; ends with NUL; empty if none is left */
+    bool is_open;                 /**< it has a valid superblock */
+    uint64_t generation;          /**< newest transaction */
+    int64_t changed;              /**< last change of a subvolume, in nanoseconds since 1970; 0:
+                                   * unknown */
+    uint64_t blocks;              /**< tree blocks that were found, copies included */
+    uint64_t placed_blocks;       /**< those that are where the chunks put them */
+    uint64_t critical_blocks;     /**< blocks of the newest chunk tree and root tree */
+    uint64_t critical_missing;    /**< those of them that were not found */
+    uint64_t reserved[4];         /**< zeros: room for more members */
+};
+
+/** A file system that the search found, or NULL after the last. The search is made while a file
+ * system is opened with bw_fs_options.scan, without `fsid` and a choice of a generation. */
+const struct bw_found_file_system *bw_fs_found(const struct bw_fs *fs, size_t index);
 
 /** The state of a device. */
 enum bw_device_state {

@@ -83,9 +83,13 @@ struct bw_fs {
     bool alternatives;           /**< bw_fs_options.alternatives */
     bool has_wanted_fsid;        /**< bw_fs_options.fsid is set, to `wanted_fsid` */
     uint8_t wanted_fsid[BW_UUID_SIZE];
+    uint8_t chunk_tree_uuid[BW_UUID_SIZE];    /**< in all tree blocks, if rescue/ has determined it;
+                                               * zeros: unknown */
     enum bw_checksum_kinds ignored_checksums; /**< bw_fs_options.ignore_checksums */
     atomic_uint_fast64_t unverified;          /**< bw_fs_status.unverified */
-    uint64_t side;               /**< bw_fs_options.side */
+    struct bw_found_file_system *found;       /**< for bw_fs_found() */
+    size_t found_count;
+    uint64_t side;                                                  /**< bw_fs_options.side */
     void (*searched)(void *context, uint64_t done, uint64_t total); /**< copied from bw_fs_options
                                                                      */
     void *searched_context;

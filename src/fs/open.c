@@ -150,6 +150,7 @@ void bw_fs_close(struct bw_fs *fs)
     bw_subvolumes_free(&fs->subvolumes);
     bw_memory_free(&fs->memory);
     bw_log_inodes_free(&fs->logged);
+    free(fs->found);
     free(fs->checksum_trees.items);
     if (fs->recovery.destroy)
         fs->recovery.destroy(&fs->recovery);
@@ -166,6 +167,11 @@ void bw_fs_close(struct bw_fs *fs)
 bool bw_fs_is_stream(const struct bw_fs *fs)
 {
     return fs->is_stream;
+}
+
+const struct bw_found_file_system *bw_fs_found(const struct bw_fs *fs, size_t index)
+{
+    return index < fs->found_count ? &fs->found[index] : NULL;
 }
 
 struct bw_fs_status bw_fs_status(const struct bw_fs *fs)

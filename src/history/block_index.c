@@ -12,6 +12,7 @@
 #include "base/search.h"
 #include "base/vector.h"
 #include "base/zeros.h"
+#include "btree/block.h"
 #include "fs/image.h"
 #include "history/block_index.h"
 #include "history/history.h"
@@ -31,31 +32,81 @@ void bw_found_free(struct bw_found_index *index)
     pthread_mutex_destroy(&index->lock);
 }
 
+/* The chunk_tree_uuid of a block that the superblock names, in `uuid`; false if it is unreadable.
+ */
+static bool read_chunk_tree_uuid(const struct bw_fs *fs, uint64_t owner,
+                                 const struct bw_root_pointer *root, uint8_t *block, uint8_t *uuid)
+{
+    struct bw_tree_reader reader = fs->reader;
+    const struct bw_tree tree = {.id = owner, .root = *root};
+    const struct bw_block_pointer pointer = bw_tree_root_pointer(&tree, false);
+    reader.adopter = NULL;
+    if (!root->bytenr || root->level >= BW_MAX_LEVEL)
+        return false;
+    BW_AUTO_ERROR struct bw_error *error = bw_block_read(&reader, &pointer, block);
+    if (!error)
+        memcpy(uuid, ((const struct bw_disk_header *)block)->chunk_tree_uuid, BW_UUID_SIZE);
+    return !error;
+}
+
+/* Sets the chunk_tree_uuid of the file system; to zeros if it is unknown. Every transaction writes
+ * the roots of the root tree and the extent tree. The chunk root is usually much older, so a block
+ * of a previous file system with the same fsid may have its address and generation. */
+static struct bw_error *find_chunk_tree_uuid(const struct bw_fs *fs, uint8_t *uuid)
+{
+    const struct bw_superblock *super = &fs->superblock;
+    const uint64_t changing = BW_SUPER_FLAG_CHANGING_FSID | BW_SUPER_FLAG_CHANGING_FSID_V2;
+    memcpy(uuid, fs->chunk_tree_uuid, BW_UUID_SIZE);
+    if (!bw_is_zeros(uuid, BW_UUID_SIZE) || (super->flags & changing))
+        return NULL;
+    BW_AUTO_FREE uint8_t *block = bw_block_buffer(&fs->reader, 1);
+    if (!block)
+        return bw_error_no_memory();
+    if (read_chunk_tree_uuid(fs, BW_ROOT_TREE, &super->root, block, uuid))
+        return NULL;
+    for (size_t i = 0; i < BW_BACKUP_ROOTS; i++) {
+        const struct bw_backup_root *backup = &super->backup_roots[i];
+        if (backup->extent_root.generation == super->generation &&
+            read_chunk_tree_uuid(fs, BW_EXTENT_TREE, &backup->extent_root, block, uuid))
+            return NULL;
+    }
+    read_chunk_tree_uuid(fs, BW_CHUNK_TREE, &super->chunk_root, block, uuid);
+    return NULL;
+}
+
 struct bw_error *bw_found_identity_of(const struct bw_fs *fs, struct bw_found_identity *identity)
 {
+    uint8_t fsids[2][BW_UUID_SIZE];
     *identity = (struct bw_found_identity){
-        .fsids = calloc(2 + fs->image_count, sizeof *identity->fsids),
+        .ids = calloc(2 + fs->image_count, sizeof *identity->ids),
         .checksum_type = fs->superblock.checksum_type,
         .other_checksums = bw_fs_other_checksums(fs),
         .nodesize = fs->superblock.nodesize,
     };
-    if (!identity->fsids)
+    if (!identity->ids)
         return bw_error_no_memory();
-    identity->fsid_count = bw_superblock_block_ids(&fs->superblock, identity->fsids);
+    identity->id_count = bw_superblock_block_ids(&fs->superblock, fsids);
+    for (size_t i = 0; i < identity->id_count; i++)
+        memcpy(identity->ids[i].fsid, fsids[i], BW_UUID_SIZE);
     for (size_t i = 0; i < fs->image_count; i++)
         if (fs->images[i].role == BW_IMAGE_SEED)
-            memcpy(identity->fsids[identity->fsid_count++], fs->images[i].superblock.metadata_uuid,
+            memcpy(identity->ids[identity->id_count++].fsid, fs->images[i].superblock.metadata_uuid,
                    BW_UUID_SIZE);
-    return NULL;
+    return find_chunk_tree_uuid(fs, identity->ids[0].chunk_tree_uuid);
 }
 
 /* Recognising blocks. */
 
-static bool has_fsid(const struct bw_found_identity *identity, const uint8_t *fsid)
+bool bw_found_has_ids(const struct bw_found_identity *identity, const uint8_t *bytes)
 {
-    for (size_t i = 0; i < identity->fsid_count; i++)
-        if (memcmp(identity->fsids[i], fsid, BW_UUID_SIZE) == 0)
+    const struct bw_disk_header *header = (const void *)bytes;
+    for (size_t i = 0; i < identity->id_count; i++) {
+        const struct bw_block_ids *ids = &identity->ids[i];
+        if (memcmp(ids->fsid, header->fsid, BW_UUID_SIZE) == 0 &&
+            (memcmp(ids->chunk_tree_uuid, header->chunk_tree_uuid, BW_UUID_SIZE) == 0 ||
+             bw_is_zeros(ids->chunk_tree_uuid, BW_UUID_SIZE)))
             return true;
+    }
     return false;
 }
 
@@ -95,7 +146,7 @@ enum bw_found_kind bw_found_recognise(const struct bw_found_identity *identity,
 {
     const struct bw_disk_header *header = (const void *)bytes;
     const uint64_t address = bw_get64(header->bytenr), owner = bw_get64(header->owner);
-    if (!has_fsid(identity, header->fsid))
+    if (!bw_found_has_ids(identity, bytes))
         return bw_is_zeros(bytes, identity->nodesize) ? BW_FOUND_ZEROS : BW_FOUND_NOTHING;
     /* no tree has the ids 0 and -1, which the map uses as markers */
     if ((bytenr != BW_FOUND_ANYWHERE && address != bytenr) || header->level >= BW_MAX_LEVEL ||

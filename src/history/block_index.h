@@ -46,10 +46,17 @@ struct bw_found_index {
     pthread_mutex_t lock;
 };
 
+/** The two ids in the header of a block. `mkfs.btrfs -U` makes file systems with the same fsid, but
+ * each has a chunk_tree_uuid of its own. */
+struct bw_block_ids {
+    uint8_t fsid[BW_UUID_SIZE];
+    uint8_t chunk_tree_uuid[BW_UUID_SIZE]; /**< zeros: unknown, so any is accepted */
+};
+
 /** Properties of the blocks of a file system. */
 struct bw_found_identity {
-    uint8_t (*fsids)[BW_UUID_SIZE]; /**< accepted fsids: of the file system and of its seeds */
-    size_t fsid_count;
+    struct bw_block_ids *ids; /**< accepted ids: of the file system and of its seeds */
+    size_t id_count;
     enum bw_checksum_type checksum_type;
     uint32_t nodesize;
     unsigned other_checksums; /**< as in bw_checksum_accepts_block() */
@@ -72,8 +79,12 @@ void bw_found_init(struct bw_found_index *index);
 void bw_found_free(struct bw_found_index *index);
 
 /** The properties of blocks of an open file system, whose images have been matched; the caller
- * frees `fsids`. */
+ * frees `ids`. Reads a root block of the superblock's generation, whose chunk_tree_uuid the other
+ * blocks must have. */
 struct bw_error *bw_found_identity_of(const struct bw_fs *fs, struct bw_found_identity *identity);
+
+/** Whether the ids in the header of a block are accepted. */
+bool bw_found_has_ids(const struct bw_found_identity *identity, const uint8_t *bytes);
 
 /** Classifies `nodesize` bytes. They are a good block if their fsid, address (`bytenr`, or
  * BW_FOUND_ANYWHERE) and checksum are correct, and their contents are a valid leaf or node; then

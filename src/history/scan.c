@@ -344,7 +344,7 @@ static void free_scanner(struct scanner *scanner)
         free(scanner->workers[i]);
     }
     free(scanner->workers);
-    free(scanner->identity.fsids);
+    free(scanner->identity.ids);
 }
 
 struct bw_error *bw_history_scan(struct bw_history_scan *scan)

@@ -13,6 +13,7 @@
 #include "base/human.h"
 #include "base/search.h"
 #include "base/vector.h"
+#include "base/zeros.h"
 #include "fs/opening.h"
 #include "ondisk/disk_items.h"
 #include "rescue/chunk_set.h"
@@ -353,6 +354,25 @@ static struct bw_error *read_more(struct search *search, enum stage stage)
     return bw_device_scan_run(&search->scan, search->ranges.items, search->ranges.count);
 }
 
+/* Blocks of several file systems with the same fsid: keeps those of the superblock's. False if the
+ * blocks that it names were not read yet. */
+static bool keep_own_blocks(struct search *search)
+{
+    struct bw_fs *fs = search->fs;
+    const uint64_t changing = BW_SUPER_FLAG_CHANGING_FSID | BW_SUPER_FLAG_CHANGING_FSID_V2;
+    const bool is_changing = fs->superblock.flags & changing;
+    if (search->scan.uuid_count < 2 || is_changing || search->identity.id_count > 1 ||
+        !bw_is_zeros(search->identity.ids[0].chunk_tree_uuid, BW_UUID_SIZE))
+        return true;
+    const uint8_t *uuid = bw_device_scan_uuid(&search->scan, &fs->superblock);
+    if (!uuid)
+        return false;
+    bw_device_scan_keep(&search->scan, uuid);
+    memcpy(search->identity.ids[0].chunk_tree_uuid, uuid, BW_UUID_SIZE);
+    memcpy(fs->chunk_tree_uuid, uuid, BW_UUID_SIZE);
+    return true;
+}
+
 /* Collecting facts. */
 
 static bool is_extent(uint8_t type)
@@ -489,6 +509,8 @@ static struct bw_error *find_chunks(struct search *search, bool *complete)
     BW_TRY(bw_chunk_set_add_array(&search->system, &search->fs->superblock));
     for (enum stage stage = SYSTEM_CHUNKS; !*complete && stage <= DEVICES; stage++) {
         BW_TRY(read_more(search, stage));
+        if (!keep_own_blocks(search) && stage != DEVICES)
+            continue;
         if (stage == SYSTEM_CHUNKS)
             BW_TRY(collect_facts(search, false));
         BW_TRY(rebuild_chunks(search, false));
@@ -584,7 +606,7 @@ static void end_search(struct search *search)
     free(search->buffer);
     bw_device_ranges_free(&search->ranges);
     bw_block_matches_free(&search->scan.matches);
-    free(search->identity.fsids);
+    free(search->identity.ids);
     bw_found_free(&search->scan.owners);
     bw_chunk_set_free(&search->system);
     bw_chunk_set_free(&search->known);

@@ -130,13 +130,20 @@ static struct bw_device_range piece_of(const struct run *run, size_t number)
                                     left < PIECE ? left : PIECE};
 }
 
-static bool is_known(const struct bw_found_identity *identity, const uint8_t *bytes)
+/* The number of the chunk_tree_uuid of a block. */
+static uint8_t number_of_uuid(struct run *run, const uint8_t *bytes)
 {
     const struct bw_disk_header *header = (const void *)bytes;
-    for (size_t i = 0; i < identity->fsid_count; i++)
-        if (memcmp(identity->fsids[i], header->fsid, BW_UUID_SIZE) == 0)
-            return true;
-    return false;
+    struct bw_device_scan *scan = run->scan;
+    size_t number = 0;
+    pthread_mutex_lock(&run->lock);
+    while (number < scan->uuid_count &&
+           memcmp(scan->uuids[number], header->chunk_tree_uuid, BW_UUID_SIZE) != 0)
+        number++;
+    if (number == scan->uuid_count && number < BW_SCAN_UUIDS)
+        memcpy(scan->uuids[scan->uuid_count++], header->chunk_tree_uuid, BW_UUID_SIZE);
+    pthread_mutex_unlock(&run->lock);
+    return (uint8_t)number;
 }
 
 static bool has_groups(const uint8_t *bytes, uint32_t nodesize)
@@ -166,14 +173,20 @@ static void find_blocks(struct run *run, const struct bw_device_range *piece, co
     uint32_t step;
     for (uint32_t at = 0; at < piece->length && at + identity->nodesize <= length; at += step) {
         step = BW_MIN_SECTORSIZE;
-        if (!is_known(identity, bytes + at) ||
+        if (!bw_found_has_ids(identity, bytes + at) ||
             bw_found_recognise(identity, &run->scan->owners, bytes + at, BW_FOUND_ANYWHERE,
                                &block) != BW_FOUND_BLOCK)
             continue;
         step = identity->nodesize;
-        add_match(run, &(struct bw_block_match){block.bytenr, block.generation, piece->offset + at,
-                                                block.owner, (uint16_t)piece->image, block.level,
-                                                has_groups(bytes + at, identity->nodesize)});
+        add_match(run,
+                  &(struct bw_block_match){.bytenr = block.bytenr,
+                                           .generation = block.generation,
+                                           .offset = piece->offset + at,
+                                           .owner = block.owner,
+                                           .image = (uint16_t)piece->image,
+                                           .level = block.level & BW_FOUND_MOST_LEVEL,
+                                           .has_groups = has_groups(bytes + at, identity->nodesize),
+                                           .uuid = number_of_uuid(run, bytes + at) & BW_MOST_UUID});
     }
 }
 
@@ -274,4 +287,59 @@ bool bw_device_scan_read(const struct bw_device_scan *scan, const struct bw_bloc
     return !error && bw_get64(header->bytenr) == match->bytenr && header->level == match->level &&
            bw_checksum_accepts_block(identity->checksum_type, identity->other_checksums, buffer,
                                      identity->nodesize);
+}
+
+/* Whether a block is one that the superblock names as a root. */
+static bool is_root(const struct bw_block_match *match, const struct bw_root_pointer *root)
+{
+    return root->bytenr && match->bytenr == root->bytenr && match->generation == root->generation &&
+           match->level == root->level;
+}
+
+/* The number of roots in the superblock that a block is. The root of the root tree counts most: it
+ * has the generation of the superblock. */
+static size_t count_roots(const struct bw_superblock *super, const struct bw_block_match *match)
+{
+    size_t count = is_root(match, &super->root) * (size_t)BW_BACKUP_ROOTS;
+    count += is_root(match, &super->chunk_root);
+    for (size_t i = 0; i < BW_BACKUP_ROOTS; i++) {
+        const struct bw_backup_root *backup = &super->backup_roots[i];
+        count += is_root(match, &backup->tree_root) || is_root(match, &backup->extent_root) ||
+                 is_root(match, &backup->fs_root) || is_root(match, &backup->device_root) ||
+                 is_root(match, &backup->csum_root);
+    }
+    return count;
+}
+
+size_t bw_device_scan_count_roots(const struct bw_device_scan *scan,
+                                  const struct bw_superblock *super)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < scan->matches.count; i++)
+        count += count_roots(super, &scan->matches.items[i]);
+    return count;
+}
+
+const uint8_t *bw_device_scan_uuid(const struct bw_device_scan *scan,
+                                   const struct bw_superblock *super)
+{
+    size_t counts[BW_SCAN_UUIDS + 1] = {0}, best = 0;
+    for (size_t i = 0; i < scan->matches.count; i++)
+        counts[scan->matches.items[i].uuid] += count_roots(super, &scan->matches.items[i]);
+    for (size_t i = 1; i < scan->uuid_count; i++)
+        if (counts[i] > counts[best])
+            best = i;
+    return scan->uuid_count && (counts[best] || scan->uuid_count == 1) ? scan->uuids[best] : NULL;
+}
+
+void bw_device_scan_keep(struct bw_device_scan *scan, const uint8_t *uuid)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < scan->matches.count; i++) {
+        const struct bw_block_match match = scan->matches.items[i];
+        if (match.uuid < scan->uuid_count &&
+            memcmp(scan->uuids[match.uuid], uuid, BW_UUID_SIZE) == 0)
+            scan->matches.items[kept++] = match;
+    }
+    scan->matches.count = kept;
 }

@@ -17,9 +17,14 @@ struct bw_block_match {
     uint64_t offset; /**< its position on the device */
     uint32_t owner;  /**< index of its tree, as in struct bw_found_block */
     uint16_t image;  /**< index of the device's image */
-    uint8_t level;
-    bool has_groups; /**< a leaf that contains block groups */
+    uint8_t level : 3;
+    uint8_t has_groups : 1; /**< a leaf that contains block groups */
+    uint8_t uuid : 4; /**< number of its chunk_tree_uuid in bw_device_scan.uuids; BW_SCAN_UUIDS:
+                       * one that has no room there */
 };
+
+#define BW_MOST_UUID  15u
+#define BW_SCAN_UUIDS BW_MOST_UUID
 
 static_assert(sizeof(struct bw_block_match) == 32, "what a block costs");
 
@@ -38,9 +43,11 @@ struct bw_device_scan {
     const struct bw_image *images;
     size_t image_count;
     const struct bw_found_identity *identity;
-    uint32_t sectorsize;             /**< number of data bytes per checksum */
-    struct bw_block_matches matches; /**< result, unsorted; free with free() */
-    bool is_whole;                   /**< the devices were read completely */
+    uint32_t sectorsize;                        /**< number of data bytes per checksum */
+    struct bw_block_matches matches;            /**< result, unsorted; free with free() */
+    uint8_t uuids[BW_SCAN_UUIDS][BW_UUID_SIZE]; /**< result: chunk_tree_uuids of the blocks */
+    size_t uuid_count;
+    bool is_whole;                /**< the devices were read completely */
     struct bw_found_index owners; /**< only for indices of trees; initialize with bw_found_init() */
 };
 
@@ -51,6 +58,18 @@ size_t bw_image_of_devid(const struct bw_device_scan *scan, uint64_t devid);
  * unreadable sectors. BW_ERROR_NO_MEMORY. */
 struct bw_error *bw_device_scan_run(struct bw_device_scan *scan, struct bw_device_range *ranges,
                                     size_t count);
+
+/** The number of blocks that the superblock names as roots. */
+size_t bw_device_scan_count_roots(const struct bw_device_scan *scan,
+                                  const struct bw_superblock *super);
+
+/** The chunk_tree_uuid of the blocks that the superblock names as roots; that of all blocks if they
+ * have the same; NULL if it is unknown. */
+const uint8_t *bw_device_scan_uuid(const struct bw_device_scan *scan,
+                                   const struct bw_superblock *super);
+
+/** Drops the blocks that have another chunk_tree_uuid. */
+void bw_device_scan_keep(struct bw_device_scan *scan, const uint8_t *uuid);
 
 /** The id of the tree in the header of a block. */
 static inline uint64_t bw_block_match_owner(const struct bw_device_scan *scan,

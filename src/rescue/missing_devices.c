@@ -287,7 +287,7 @@ struct bw_error *bw_rescue_devices(struct bw_fs *fs)
     struct bw_error *error = find_devices(search);
     free(search->votes);
     bw_block_matches_free(&search->scan.matches);
-    free(search->identity.fsids);
+    free(search->identity.ids);
     bw_found_free(&search->scan.owners);
     bw_chunk_set_free(&search->chunks);
     return error;

@@ -7,9 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buffer.h"
 #include "base/cleanup.h"
 #include "base/human.h"
 #include "base/search.h"
+#include "base/vector.h"
+#include "btrfs-walk/inode.h"
 #include "graph/wind.h"
 #include "ondisk/disk_items.h"
 #include "rescue/chunk_set.h"
@@ -21,42 +24,53 @@ enum { BW_MOST_KINDS = 8 };
 /* File systems, and properties of their tree blocks. */
 struct bw_block_kinds {
     struct bw_block_kind {
-        uint8_t fsid[1][BW_UUID_SIZE];
-        struct bw_found_identity identity; /**< `identity.fsids` points to `fsid` */
+        struct bw_block_ids ids;
+        struct bw_found_identity identity; /**< `identity.ids` points to `ids` */
     } kinds[BW_MOST_KINDS];
     size_t count;
 };
 
 enum { PIECE = 4 << 20, WINDOW = PIECE + BW_MAX_NODESIZE, MOST_TRIES = 1 << 14 };
 
-static bool is_known(const struct bw_block_kinds *kinds, const uint8_t *fsid)
+static bool is_known(const struct bw_block_kinds *kinds, const uint8_t *bytes)
 {
     for (size_t i = 0; i < kinds->count; i++)
-        if (memcmp(kinds->kinds[i].fsid[0], fsid, BW_UUID_SIZE) == 0)
+        if (bw_found_has_ids(&kinds->kinds[i].identity, bytes))
             return true;
     return false;
+}
+
+/* Whether bw_fs_options.fsid selects a block. If several file systems have the same fsid, their
+ * chunk_tree_uuids select one of them. */
+static bool is_selected(const struct bw_fs *fs, const struct bw_disk_header *header)
+{
+    return !fs->has_wanted_fsid || memcmp(header->fsid, fs->wanted_fsid, BW_UUID_SIZE) == 0 ||
+           memcmp(header->chunk_tree_uuid, fs->wanted_fsid, BW_UUID_SIZE) == 0;
 }
 
 /* Whether bytes may be the header of a block, which is very unlikely for anything else. */
 static bool is_likely(const uint8_t *bytes)
 {
     const struct bw_disk_header *header = (const void *)bytes;
+    const struct bw_disk_superblock *super = (const void *)bytes;
     const uint64_t bytenr = bw_get64(header->bytenr);
     static const uint8_t none[BW_UUID_SIZE];
-    return header->level < BW_MAX_LEVEL && bytenr && bytenr % BW_MIN_SECTORSIZE == 0 &&
-           bw_get64(header->generation) && bw_get64(header->owner) &&
+    return bw_get64(super->magic) != BW_SUPERBLOCK_MAGIC && header->level < BW_MAX_LEVEL &&
+           bytenr && bytenr % BW_MIN_SECTORSIZE == 0 && bw_get64(header->generation) &&
+           bw_get64(header->owner) &&
            bw_get32(header->item_count) < BW_MAX_NODESIZE / sizeof(struct bw_disk_item) &&
            memcmp(header->fsid, none, BW_UUID_SIZE) != 0 &&
            memcmp(header->chunk_tree_uuid, none, BW_UUID_SIZE) != 0;
 }
 
-static void add_kind(struct bw_block_kinds *kinds, const uint8_t *fsid, enum bw_checksum_type type,
-                     uint32_t nodesize)
+static void add_kind(struct bw_block_kinds *kinds, const struct bw_disk_header *header,
+                     enum bw_checksum_type type, uint32_t nodesize)
 {
     struct bw_block_kind *kind = &kinds->kinds[kinds->count++];
-    memcpy(kind->fsid[0], fsid, BW_UUID_SIZE);
+    memcpy(kind->ids.fsid, header->fsid, BW_UUID_SIZE);
+    memcpy(kind->ids.chunk_tree_uuid, header->chunk_tree_uuid, BW_UUID_SIZE);
     kind->identity = (struct bw_found_identity){
-        .fsids = kind->fsid, .fsid_count = 1, .checksum_type = type, .nodesize = nodesize};
+        .ids = &kind->ids, .id_count = 1, .checksum_type = type, .nodesize = nodesize};
 }
 
 static struct bw_error *try_block(struct bw_block_kinds *kinds, const uint8_t *bytes, size_t left)
@@ -66,7 +80,7 @@ static struct bw_error *try_block(struct bw_block_kinds *kinds, const uint8_t *b
         BW_TRY(bw_checksum_prepare((enum bw_checksum_type)type));
         for (uint32_t size = BW_MIN_SECTORSIZE; size <= BW_MAX_NODESIZE && size <= left; size *= 2)
             if (bw_checksum_matches_block((enum bw_checksum_type)type, bytes, size)) {
-                add_kind(kinds, header->fsid, (enum bw_checksum_type)type, size);
+                add_kind(kinds, header, (enum bw_checksum_type)type, size);
                 return NULL;
             }
     }
@@ -79,8 +93,7 @@ static struct bw_error *find_kinds(const struct bw_fs *fs, struct bw_block_kinds
     for (uint32_t at = 0; at + BW_MIN_SECTORSIZE <= length && at < PIECE; at += BW_MIN_SECTORSIZE) {
         const struct bw_disk_header *header = (const void *)(bytes + at);
         if (kinds->count == BW_MOST_KINDS || *tries == MOST_TRIES || !is_likely(bytes + at) ||
-            is_known(kinds, header->fsid) ||
-            (fs->has_wanted_fsid && memcmp(header->fsid, fs->wanted_fsid, BW_UUID_SIZE) != 0))
+            is_known(kinds, bytes + at) || !is_selected(fs, header))
             continue;
         ++*tries;
         BW_TRY(try_block(kinds, bytes + at, length - at));
@@ -153,6 +166,7 @@ struct candidate {
     struct bw_chunk_set chunks;
     uint64_t *devids; /* of the images; 0: unknown */
     size_t score;     /* number of blocks at the right positions */
+    bool is_guessed;  /* the right positions are unknown, but there is only one image */
 };
 
 static void candidate_free(struct candidate *candidate)
@@ -271,12 +285,28 @@ static bool is_taken(const struct candidate *candidate, uint64_t devid)
     return false;
 }
 
+/* The newest generation of the root tree and the extent tree, because every transaction writes
+ * these. root_tree.c decides whether it was committed. */
+static uint64_t newest_generation(const struct candidate *candidate)
+{
+    const struct bw_device_scan *scan = &candidate->scan;
+    uint64_t newest = 0;
+    for (size_t i = 0; i < scan->matches.count; i++) {
+        const uint64_t owner = bw_block_match_owner(scan, &scan->matches.items[i]);
+        if ((owner == BW_ROOT_TREE || owner == BW_EXTENT_TREE) &&
+            scan->matches.items[i].generation > newest)
+            newest = scan->matches.items[i].generation;
+    }
+    return newest;
+}
+
 /* Identifies the device of each image. If two images have the same contents at the same offsets,
  * their order does not matter. */
 static struct bw_error *choose_devices(struct candidate *candidate)
 {
     const struct bw_device_scan *scan = &candidate->scan;
     candidate->devids = calloc(scan->image_count, sizeof *candidate->devids);
+    const bool has_facts = candidate->chunks.items.items.count || candidate->facts.extent_count;
     BW_AUTO_FREE struct votes *votes = calloc(scan->image_count, sizeof *votes);
     if (!candidate->devids || !votes)
         return bw_error_no_memory();
@@ -294,6 +324,12 @@ static struct bw_error *choose_devices(struct candidate *candidate)
             }
         candidate->devids[i] = devid;
         candidate->score += best;
+    }
+    /* All leaves of the chunk tree and the device tree are overwritten: the block groups may still
+     * lead to the chunks, if there is only one device. */
+    if (!has_facts && scan->image_count == 1 && newest_generation(candidate)) {
+        candidate->devids[0] = 1;
+        candidate->is_guessed = true;
     }
     return NULL;
 }
@@ -317,21 +353,6 @@ static struct bw_error *score_candidate(struct candidate *candidate)
 }
 
 /* Making superblocks. */
-
-/* The newest generation of the root tree and the extent tree, because every transaction writes
- * these. root_tree.c decides whether it was committed. */
-static uint64_t newest_generation(const struct candidate *candidate)
-{
-    const struct bw_device_scan *scan = &candidate->scan;
-    uint64_t newest = 0;
-    for (size_t i = 0; i < scan->matches.count; i++) {
-        const uint64_t owner = bw_block_match_owner(scan, &scan->matches.items[i]);
-        if ((owner == BW_ROOT_TREE || owner == BW_EXTENT_TREE) &&
-            scan->matches.items[i].generation > newest)
-            newest = scan->matches.items[i].generation;
-    }
-    return newest;
-}
 
 static bool has_tree(const struct candidate *candidate, uint64_t tree)
 {
@@ -368,7 +389,7 @@ static void make_device(const struct candidate *candidate, size_t image,
     const struct bw_newest *items = &candidate->facts.chunks;
     device->devid = candidate->devids[image];
     device->total_bytes = bw_xlator_size(candidate->set->images[image].storage);
-    memcpy(device->fsid, candidate->identity.fsids[0], BW_UUID_SIZE);
+    memcpy(device->fsid, candidate->identity.ids[0].fsid, BW_UUID_SIZE);
     for (size_t i = 0; i < items->items.count; i++) {
         const struct bw_item item = bw_newest_view(items, &items->items.items[i]);
         const struct bw_disk_device_item *disk = (const void *)item.data;
@@ -413,8 +434,8 @@ static struct bw_error *make_superblocks(const struct candidate *candidate)
                                "a file system with a remap tree, whose superblocks are lost");
     if (has_tree(candidate, BW_RAID_STRIPE_TREE))
         super.incompat_flags |= BW_INCOMPAT_RAID_STRIPE_TREE;
-    memcpy(super.fsid, identity->fsids[0], BW_UUID_SIZE);
-    memcpy(super.metadata_uuid, identity->fsids[0], BW_UUID_SIZE);
+    memcpy(super.fsid, identity->ids[0].fsid, BW_UUID_SIZE);
+    memcpy(super.metadata_uuid, identity->ids[0].fsid, BW_UUID_SIZE);
     make_array(candidate, &super);
     for (size_t i = 0; i < candidate->set->count; i++)
         super.total_bytes += bw_xlator_size(candidate->set->images[i].storage);
@@ -439,69 +460,278 @@ static struct bw_error *make_superblocks(const struct candidate *candidate)
     return NULL;
 }
 
-/* Names a file system that is not opened, and the option that opens it. Blocks that are not where
- * their chunks put them are probably in a file, such as the image of a virtual machine. */
-static void report_other(const struct candidate *candidate)
+/* The list of the file systems. */
+
+static int by_block(const void *left, const void *right)
 {
-    char fsid[37];
-    if (!candidate->score)
-        return;
-    bw_uuid_text(candidate->identity.fsids[0], fsid);
-    bw_fs_report(candidate->fs, BW_WARNING,
-                 bw_error_create(BW_ERROR_USAGE,
-                                 "blocks of another file system are there: fsid %s, generation "
-                                 "%" PRIu64 ", %zu tree block%s, %zu of which %s where they "
-                                 "belong; --fsid %s opens it",
-                                 fsid, newest_generation(candidate), candidate->scan.matches.count,
-                                 bw_plural(candidate->scan.matches.count), candidate->score,
-                                 candidate->score == 1 ? "lies" : "lie", fsid));
+    const struct bw_block_match *a = left, *b = right;
+    return a->bytenr != b->bytenr
+               ? (a->bytenr > b->bytenr) * 2 - 1
+               : (a->generation > b->generation) - (a->generation < b->generation);
 }
 
-/* Whether a superblock of the images contains this fsid. */
-static bool has_superblock(const struct bw_image_set *set, const uint8_t *fsid)
+/* A block of the sorted list, or NULL. */
+static const struct bw_block_match *find_match(const struct bw_block_matches *matches,
+                                               uint64_t bytenr, uint64_t generation)
+{
+    const size_t at = BW_FIRST_INDEX(
+        i, matches->count,
+        matches->items[i].bytenr > bytenr ||
+            (matches->items[i].bytenr == bytenr && matches->items[i].generation >= generation));
+    if (at == matches->count || matches->items[at].bytenr != bytenr ||
+        matches->items[at].generation != generation)
+        return NULL;
+    return &matches->items[at];
+}
+
+BW_VECTOR(match_stack, const struct bw_block_match *);
+
+/* Counts the blocks of the newest tree with an id, and those of them that were not found. The
+ * matches are sorted. In a crafted image, nodes may have common children, so the number of blocks
+ * is limited. */
+static struct bw_error *count_tree(const struct candidate *candidate, uint64_t tree,
+                                   uint8_t *buffer, struct bw_found_file_system *found)
+{
+    const struct bw_device_scan *scan = &candidate->scan;
+    const struct bw_block_match *root = NULL;
+    for (size_t i = 0; i < scan->matches.count; i++) {
+        const struct bw_block_match *match = &scan->matches.items[i];
+        if (bw_block_match_owner(scan, match) == tree &&
+            (!root || match->generation > root->generation ||
+             (match->generation == root->generation && match->level > root->level)))
+            root = match;
+    }
+    BW_SCOPED(match_stack) struct match_stack stack = {0};
+    found->critical_blocks++;
+    found->critical_missing += !root;
+    if (root)
+        BW_TRY(match_stack_push(&stack, root));
+    for (size_t read = 0; stack.count && read < scan->matches.count; read++) {
+        const struct bw_block_match *match = stack.items[--stack.count];
+        if (!match->level || !bw_device_scan_read(scan, match, buffer))
+            continue;
+        const struct bw_node node = bw_node_view(buffer, candidate->identity.nodesize);
+        for (uint32_t slot = 0; slot < node.item_count; slot++) {
+            const struct bw_node_pointer child = bw_node_pointer_at(&node, slot);
+            const struct bw_block_match *below =
+                find_match(&scan->matches, child.bytenr, child.generation);
+            found->critical_blocks++;
+            found->critical_missing += !below;
+            if (below && below->level < match->level && stack.count < scan->matches.count)
+                BW_TRY(match_stack_push(&stack, below));
+        }
+    }
+    return NULL;
+}
+
+/* Finds the last change of a subvolume in leaves of the root tree. */
+static void find_change(const struct candidate *candidate, uint8_t *buffer,
+                        struct bw_found_file_system *found)
+{
+    const struct bw_device_scan *scan = &candidate->scan;
+    for (size_t i = 0; i < scan->matches.count; i++) {
+        const struct bw_block_match *match = &scan->matches.items[i];
+        if (match->level || bw_block_match_owner(scan, match) != BW_ROOT_TREE ||
+            !bw_device_scan_read(scan, match, buffer))
+            continue;
+        const struct bw_node leaf = bw_node_view(buffer, candidate->identity.nodesize);
+        for (uint32_t slot = 0; slot < leaf.item_count; slot++) {
+            struct bw_item item;
+            if (!bw_leaf_item(&leaf, slot, &item) || item.key.type != BW_ROOT_ITEM ||
+                item.size < sizeof(struct bw_disk_root_item))
+                continue;
+            const struct bw_disk_root_item *root = (const void *)item.data;
+            const struct timespec time = {.tv_sec = (int64_t)bw_get64(root->ctime.seconds),
+                                          .tv_nsec = bw_get32(root->ctime.nanoseconds)};
+            const int64_t changed = bw_time_nanoseconds(&time);
+            if (changed > found->changed)
+                found->changed = changed;
+        }
+    }
+}
+
+/* Finds the label in a superblock that names blocks of the file system as roots. */
+static void find_label(const struct candidate *candidate, struct bw_found_file_system *found)
+{
+    for (size_t i = 0; i < candidate->scan.image_count; i++)
+        for (unsigned copy = 0; copy < BW_SUPERBLOCK_NUMBERS; copy++) {
+            uint8_t bytes[BW_SUPERBLOCK_SIZE];
+            struct bw_superblock super;
+            const uint64_t offset = bw_superblock_offset(copy);
+            struct bw_error *error =
+                bw_device_scan_bytes(&candidate->scan, i, offset, sizeof bytes, bytes);
+            if (!error)
+                error = bw_superblock_decode(bytes, offset, &super);
+            if (!error && bw_superblock_has_block_id(&super, found->fsid) &&
+                bw_device_scan_count_roots(&candidate->scan, &super))
+                memcpy(found->label, super.label, sizeof found->label);
+            bw_error_free(error);
+        }
+}
+
+static struct bw_error *describe(struct candidate *candidate, struct bw_found_file_system *found)
+{
+    struct bw_block_matches *matches = &candidate->scan.matches;
+    BW_AUTO_FREE uint8_t *buffer = malloc(candidate->identity.nodesize);
+    if (!buffer)
+        return bw_error_no_memory();
+    *found = (struct bw_found_file_system){.generation = newest_generation(candidate),
+                                           .blocks = matches->count,
+                                           .placed_blocks = candidate->score};
+    memcpy(found->fsid, candidate->identity.ids[0].fsid, BW_UUID_SIZE);
+    memcpy(found->chunk_tree_uuid, candidate->identity.ids[0].chunk_tree_uuid, BW_UUID_SIZE);
+    memcpy(found->option, found->fsid, BW_UUID_SIZE);
+    if (matches->count)
+        qsort(matches->items, matches->count, sizeof *matches->items, by_block);
+    BW_TRY(count_tree(candidate, BW_CHUNK_TREE, buffer, found));
+    BW_TRY(count_tree(candidate, BW_ROOT_TREE, buffer, found));
+    find_change(candidate, buffer, found);
+    find_label(candidate, found);
+    return NULL;
+}
+
+/* The superblock of the images with this fsid; NULL if there is none. */
+static const struct bw_superblock *superblock_of(const struct bw_image_set *set,
+                                                 const uint8_t *fsid)
 {
     for (size_t i = 0; i < set->count; i++)
         if (!set->images[i].bad && bw_superblock_has_block_id(&set->images[i].superblock, fsid))
-            return true;
-    return false;
+            return &set->images[i].superblock;
+    return NULL;
+}
+
+/* A file system with blocks where its chunks put them, and how many of them a superblock names. */
+struct survey {
+    struct bw_found_file_system *found;
+    size_t roots[BW_MOST_KINDS];
+    size_t count;
+};
+
+/* Of several file systems with the same fsid, marks the one that the superblock belongs to. While
+ * btrfstune changes the ids of the blocks, both belong to it. */
+static void mark_open(const struct bw_image_set *set, struct survey *survey)
+{
+    const uint64_t changing = BW_SUPER_FLAG_CHANGING_FSID | BW_SUPER_FLAG_CHANGING_FSID_V2;
+    for (size_t i = 0; i < survey->count; i++) {
+        struct bw_found_file_system *found = &survey->found[i];
+        const struct bw_superblock *super = superblock_of(set, found->fsid);
+        bool is_best = true;
+        for (size_t k = 0; k < survey->count; k++) {
+            if (k == i || memcmp(survey->found[k].fsid, found->fsid, BW_UUID_SIZE) != 0)
+                continue;
+            memcpy(found->option, found->chunk_tree_uuid, BW_UUID_SIZE);
+            is_best &= survey->roots[k] < survey->roots[i] ||
+                       (survey->roots[k] == survey->roots[i] && k > i);
+        }
+        found->is_open = super && (is_best || (super->flags & changing));
+        if (found->is_open)
+            memcpy(found->option, found->fsid, BW_UUID_SIZE);
+    }
+}
+
+/* Lists the file systems in fs->found. Blocks that are not where their chunks put them are probably
+ * in a file, such as the image of a virtual machine, so they are not listed. */
+static struct bw_error *list_found(struct bw_fs *fs, struct bw_image_set *set,
+                                   const struct bw_block_kinds *kinds)
+{
+    struct survey survey = {.found = calloc(BW_MOST_KINDS, sizeof *survey.found)};
+    fs->found = survey.found;
+    if (!survey.found)
+        return bw_error_no_memory();
+    for (size_t i = 0; i < kinds->count; i++) {
+        struct candidate candidate = {.fs = fs, .set = set, .identity = kinds->kinds[i].identity};
+        const struct bw_superblock *super = superblock_of(set, kinds->kinds[i].ids.fsid);
+        struct bw_error *error = score_candidate(&candidate);
+        if (!error && (candidate.score || candidate.is_guessed)) {
+            if (super)
+                survey.roots[survey.count] = bw_device_scan_count_roots(&candidate.scan, super);
+            error = describe(&candidate, &survey.found[survey.count++]);
+        }
+        candidate_free(&candidate);
+        if (error)
+            return error;
+    }
+    mark_open(set, &survey);
+    fs->found_count = survey.count;
+    return NULL;
+}
+
+/* Names a file system that is not opened, and the option that opens it. */
+static void report_other(struct bw_fs *fs, const struct bw_found_file_system *found)
+{
+    char fsid[37], option[37];
+    bw_uuid_text(found->fsid, fsid);
+    bw_uuid_text(found->option, option);
+    BW_AUTO_BUFFER struct bw_buffer places = {0};
+    if (found->placed_blocks)
+        bw_buffer_format(&places, "%" PRIu64 " of which %s where they belong", found->placed_blocks,
+                         found->placed_blocks == 1 ? "lies" : "lie");
+    else
+        bw_buffer_format(&places, "but no chunk tree");
+    bw_fs_report(fs, BW_WARNING,
+                 bw_error_create(BW_ERROR_USAGE,
+                                 "blocks of another file system are there: fsid %s, generation "
+                                 "%" PRIu64 ", %" PRIu64 " tree block%s, %.*s; --fsid %s opens it",
+                                 fsid, found->generation, found->blocks, bw_plural(found->blocks),
+                                 (int)places.length, places.data ? places.data : "", option));
 }
 
 struct bw_error *bw_rescue_report_others(struct bw_fs *fs, struct bw_image_set *set)
 {
     struct bw_block_kinds kinds = {.count = 0};
-    struct bw_error *error = block_kinds_find(fs, set, &kinds);
-    for (size_t i = 0; !error && i < kinds.count; i++) {
-        struct candidate candidate = {.fs = fs, .set = set, .identity = kinds.kinds[i].identity};
-        if (has_superblock(set, kinds.kinds[i].fsid[0]))
-            continue;
-        error = score_candidate(&candidate);
-        if (!error)
-            report_other(&candidate);
-        candidate_free(&candidate);
+    BW_TRY(block_kinds_find(fs, set, &kinds));
+    BW_TRY(list_found(fs, set, &kinds));
+    for (size_t i = 0; i < fs->found_count; i++)
+        if (!fs->found[i].is_open)
+            report_other(fs, &fs->found[i]);
+    return NULL;
+}
+
+/* The error if the blocks of several file systems were found, and no superblock. */
+static struct bw_error *refuse_several(const struct bw_fs *fs, const struct bw_image_set *set)
+{
+    BW_AUTO_BUFFER struct bw_buffer text = {0};
+    for (size_t i = 0; i < fs->found_count; i++) {
+        const struct bw_found_file_system *found = &fs->found[i];
+        char fsid[37], option[37];
+        bw_uuid_text(found->fsid, fsid);
+        bw_uuid_text(found->option, option);
+        bw_buffer_format(&text, "%s --fsid %s (", i ? "," : "", option);
+        if (strcmp(fsid, option) != 0)
+            bw_buffer_format(&text, "fsid %s, ", fsid);
+        bw_buffer_format(&text, "generation %" PRIu64 ", %" PRIu64 " tree block%s)",
+                         found->generation, found->blocks, bw_plural(found->blocks));
     }
-    return error;
+    if (text.failed)
+        return bw_error_no_memory();
+    return bw_error_create(BW_ERROR_AMBIGUOUS,
+                           "%s: no superblock, and blocks of several file systems: choose one "
+                           "with%.*s",
+                           set->images[0].name, (int)text.length, text.data);
 }
 
 struct bw_error *bw_rescue_superblocks(struct bw_fs *fs, struct bw_image_set *set)
 {
     struct bw_block_kinds kinds = {.count = 0};
-    struct candidate best = {.score = 0};
-    struct bw_error *error = block_kinds_find(fs, set, &kinds);
-    for (size_t i = 0; !error && i < kinds.count; i++) {
+    BW_TRY(block_kinds_find(fs, set, &kinds));
+    if (kinds.count > 1)
+        BW_TRY(list_found(fs, set, &kinds));
+    if (fs->found_count > 1)
+        return refuse_several(fs, set);
+    for (size_t i = 0; i < kinds.count; i++) {
         struct candidate candidate = {.fs = fs, .set = set, .identity = kinds.kinds[i].identity};
-        error = score_candidate(&candidate);
-        const bool is_better = !error && candidate.score > best.score;
-        struct candidate *other = is_better ? &best : &candidate;
-        if (!error)
-            report_other(other);
-        candidate_free(other);
-        if (is_better) {
-            best = candidate;
-            best.scan.identity = NULL;
+        const struct bw_block_ids *ids = &kinds.kinds[i].ids;
+        struct bw_error *error = score_candidate(&candidate);
+        const bool is_found = !error && (candidate.score || candidate.is_guessed);
+        if (is_found)
+            error = make_superblocks(&candidate);
+        if (is_found && !error) {
+            memcpy(fs->chunk_tree_uuid, ids->chunk_tree_uuid, BW_UUID_SIZE);
+            memcpy(fs->wanted_fsid, ids->fsid, BW_UUID_SIZE);
         }
+        candidate_free(&candidate);
+        if (error || is_found)
+            return error;
     }
-    if (!error && best.score)
-        error = make_superblocks(&best);
-    candidate_free(&best);
-    return error;
+    return NULL;
 }

@@ -61,6 +61,49 @@ expect "a stranger beside a complete pool" 1 'is not used: it belongs to another
     ls "$WORK/raid0-3-dev1.img" "${devices[@]}" --device "$WORK/raid1-2-dev1.img"
 "$PROGRAM" sum "$old" > "$WORK/files"
 
+# The same fsid twice: chunk_tree_uuids tell the blocks apart.
+twice=$WORK/twice.img
+cp --sparse=always "$old" "$twice"
+mkdir "$WORK/content"
+for i in 1 2 3 4 5; do head -c 100000 "$old" | sha512sum | cat - "$0" > "$WORK/content/$i"; done
+for sector in 16 16384; do
+    dd if=/dev/zero of="$twice" bs=4096 seek="$sector" count=1 conv=notrunc status=none
+done
+mkfs.btrfs -q -f -K -U "$fsid" -L again --rootdir "$WORK/content" "$twice" > "$WORK/mkfs" 2>&1
+expect "the same fsid twice" 0 - info "$twice"
+holds "no generation of the other one is recommended" [ ! -s "$WORK/err" ]
+expect "the files of the present one" 0 - sum "$twice"
+cp "$WORK/out" "$WORK/present"
+is "their number" "$(wc -l < "$WORK/present")" 5
+expect "a search names the other one" 0 "fsid $fsid, .*--fsid" info --scan "$twice"
+earlier=$(sed -n 's/.*--fsid \(.*\) opens it/\1/p' "$WORK/err")
+holds "by its chunk_tree_uuid" [ "$earlier" != "$fsid" ]
+expect "which opens it" 1 '' sum --fsid "$earlier" "$twice"
+is "files that are wrong" "$(grep -vxFf "$WORK/files" "$WORK/out" | wc -l)" 0
+holds "its files" [ "$(wc -l < "$WORK/out")" -ge 20 ]
+expect "the fsid selects the present one" 0 - sum --fsid "$fsid" "$twice"
+holds "the present files" cmp "$WORK/present" "$WORK/out"
+# Without the chunk root, whose address both have used.
+root=$(run_json super --json "$twice" | grep -oE '"chunk_root":[0-9]+' | head -n 1)
+for offset in $(run_json map --json "$twice" "${root#*:}" | grep -oE '"offset":[0-9]+'); do
+    dd if=/dev/zero of="$twice" bs=4096 seek=$((${offset#*:} / 4096)) count=4 conv=notrunc \
+        status=none
+done
+expect "the present one without its chunk root" 1 'the chunk tree is lost' sum "$twice"
+holds "has the present files" cmp "$WORK/present" "$WORK/out"
+expect "rescue of it" 1 '' rescue "$twice"
+holds "counts the present files" out_has '^ *5 '
+is "and recommends no other generation" "$(grep -c -e --generation "$WORK/out")" 0
+
+# Without any superblock, the choice between them is an error.
+for sector in 16 16384; do
+    dd if=/dev/zero of="$twice" bs=4096 seek="$sector" count=1 conv=notrunc status=none
+done
+expect "no superblock at all" 2 "several file systems: choose one with --fsid .*$earlier" \
+    ls --scan "$twice"
+expect "one of them by its chunk_tree_uuid" 1 '' sum --fsid "$earlier" "$twice"
+is "has files that are wrong" "$(grep -vxFf "$WORK/files" "$WORK/out" | wc -l)" 0
+
 # word NUMBER: 32 bits, in the format of printf.
 word() { printf '\\x%02x' $(($1 & 255)) $(($1 >> 8 & 255)) $(($1 >> 16 & 255)) $(($1 >> 24)); }
 

@@ -54,9 +54,9 @@ static void seal(uint8_t *bytes)
 
 static enum bw_found_kind kind_of(const uint8_t *bytes, uint64_t bytenr)
 {
-    static uint8_t fsid[1][BW_UUID_SIZE] = {"the file system"};
+    static struct bw_block_ids ids[1] = {{.fsid = "the file system"}};
     const struct bw_found_identity identity = {
-        .fsids = fsid, .fsid_count = 1, .checksum_type = BW_CHECKSUM_CRC32C, .nodesize = NODESIZE};
+        .ids = ids, .id_count = 1, .checksum_type = BW_CHECKSUM_CRC32C, .nodesize = NODESIZE};
     struct bw_found_index index;
     struct bw_found_block block;
     bw_found_init(&index);
@@ -151,7 +151,7 @@ static size_t matches_in(const struct bw_fs *fs, struct bw_device_range *ranges,
     assert_null(bw_device_scan_run(&scan, ranges, count));
     const size_t matches = scan.matches.count;
     bw_block_matches_free(&scan.matches);
-    free(identity.fsids);
+    free(identity.ids);
     bw_found_free(&scan.owners);
     return matches;
 }
