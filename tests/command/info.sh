@@ -95,7 +95,9 @@ cp --sparse=always "$(fixture subvolumes)" "$WORK/synology"
 holds "a flag of Synology" change "$WORK/synology" 1 256 132 0 set 208 8 17179869184
 expect "which kernels refuse" 0 - info "$WORK/synology"
 tells 'State:         unmountable' 'Mount:         the kernel refuses: 1 subvolume has flags .*'
-printf '\1' | dd of="$WORK/image" bs=1 seek=$((67108864 + 195)) conv=notrunc status=none
+for copy in 65536 67108864; do # more than the one bit that would be corrected
+    printf spoilt | dd of="$WORK/image" bs=1 seek=$((copy + 195)) conv=notrunc status=none
+done
 expect "all of them bad" 2 'no good superblock' info "$WORK/image"
 holds "nothing on stdout" [ ! -s "$WORK/out" ]
 expect "no image" 2 'no image given' info

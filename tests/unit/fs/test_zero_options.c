@@ -10,7 +10,7 @@
 static void spoil(struct bw_disk_superblock *superblock, void *closure)
 {
     (void)closure;
-    superblock->label[0] ^= 1;
+    superblock->label[0] ^= 3; /* two bits: one would be corrected */
 }
 
 /* Without a good superblock copy 0. */

@@ -166,7 +166,7 @@ static void test_raw_reads_of_a_device_fail(void **state)
 }
 
 /* Without its superblock, and with nothing on it that could prove what it is, a device counts as
- * missing; with an old one, as stale. */
+ * missing; with an old one, as stale. One flipped bit is corrected. */
 static void fail_superblock(const struct subject *subject)
 {
     static const char *const kinds[] = {"super", "any"};
@@ -175,15 +175,16 @@ static void fail_superblock(const struct subject *subject)
             struct graph_changes changes = {0};
             struct report_log log = {0};
             const char *action = actions[i / COUNT(kinds)];
-            bool stale = strcmp(action, "stale") == 0;
+            const bool stale = strcmp(action, "stale") == 0;
+            const bool missing = !stale && strcmp(action, "flip") != 0;
             insert_layer(&changes, "debug/error-gen@device-%u,kind=%s,action=%s", device + 1,
                          kinds[i % COUNT(kinds)], action);
             if (!stale)
                 insert_layer(&changes, "debug/error-gen@device-%u,kind=raw,action=eio", device + 1);
             expect_identical(subject, 0, &changes, 1, &log);
-            assert_int_equal(report_log_count(&log, "is not used: no superblock"), !stale);
+            assert_int_equal(report_log_count(&log, "is not used: no superblock"), missing);
             assert_int_equal(report_log_count(&log, "is missing: the file system is degraded"),
-                             !stale);
+                             missing);
             assert_int_equal(report_log_count(&log, "is stale: device"), stale);
             report_log_free(&log);
         }
