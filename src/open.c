@@ -290,6 +290,7 @@ static struct bw_error *open_inner(const struct bw_fs_options *options,
     inner.partition = inner.volume = inner.header = NULL;
     inner.offset = 0;
     inner.map_count = 0;
+    inner.overlay_count = 0;
     inner.alternatives = false;
     inner.side = 0;
     steps.source = &inside->source;

@@ -85,6 +85,9 @@ enum bw_checksum_kinds {
     BW_CHECKSUMS_ALL = 3,
 };
 
+/** Changed ranges of an image (repair.h). */
+struct bw_patch;
+
 /** How to open a file system. In all structures with options, zero is the best value of every
  * member except the size and the input. */
 struct bw_fs_options {
@@ -177,6 +180,15 @@ struct bw_fs_options {
      * devid of one of them. Devices that do not agree with it count as missing and are not read.
      * 0: none; opening such devices together is BW_ERROR_DIVERGED. */
     uint64_t side;
+    /** Overlays, such as bw_repair_open() has found good: qcow2 files with the changed clusters of
+     * the images that they name as their backing files (layout/patch). BW_ERROR_USAGE if that is
+     * none of the images. */
+    const char *const *overlays;
+    size_t overlay_count;
+    /** For each of the first images, changed ranges that replace its bytes, as bw_repair_patches()
+     * returns them; NULL: none. */
+    const struct bw_patch *const *patches;
+    size_t patch_count; /**< at most `path_count` */
 };
 
 /** Whether the images are send streams, which are shown as a file system. */

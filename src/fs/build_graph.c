@@ -15,10 +15,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/human.h"
+#include "xlators/storage/overlay.h"
 #include "base/parts.h"
 #include "base/unpack.h"
 #include "fs/fs.h"
@@ -286,6 +288,58 @@ static struct bw_error *add_maps(struct bw_graph *graph, const struct bw_fs_opti
     return NULL;
 }
 
+static struct bw_error *add_patch(struct bw_graph *graph, size_t above, const char *option,
+                                  const char *value)
+{
+    struct bw_xlator *layer;
+    BW_TRY(bw_graph_insert_above(graph, above, "layout/patch", no_location, &layer));
+    return bw_layer_set_option(layer, option, no_location, value, no_location);
+}
+
+/* Puts a layer with changed ranges above each image that has some. An overlay names the file that
+ * it belongs to. */
+static struct bw_error *add_patches(struct bw_graph *graph, const struct bw_fs_options *options)
+{
+    size_t image = 0;
+    if (!options->patch_count && !options->overlay_count)
+        return NULL;
+    BW_AUTO_FREE bool *is_used = calloc(options->overlay_count + 1, sizeof *is_used);
+    if (!is_used)
+        return bw_error_no_memory();
+    for (size_t i = 0; i < graph->layers.count; i++) {
+        if (bw_xlator_child_count(graph->layers.items[i]))
+            continue;
+        const size_t number = image++;
+        struct stat file;
+        const char *path = bw_layer_option(graph->layers.items[i], "path");
+        const bool exists = path && stat(path, &file) == 0;
+        for (size_t j = 0; j < options->overlay_count; j++) {
+            struct bw_overlay *overlay;
+            struct stat backing;
+            BW_TRY(bw_overlay_open(options->overlays[j], &overlay));
+            const char *name = bw_overlay_backing(overlay);
+            const bool fits = exists && name && stat(name, &backing) == 0 &&
+                              backing.st_dev == file.st_dev && backing.st_ino == file.st_ino;
+            bw_overlay_close(overlay);
+            if (!fits)
+                continue;
+            is_used[j] = true;
+            BW_TRY(add_patch(graph, i++, "overlay", options->overlays[j]));
+        }
+        if (number < options->patch_count && options->patches[number]) {
+            char text[24];
+            snprintf(text, sizeof text, "%zu", number);
+            BW_TRY(add_patch(graph, i++, "memory", text));
+        }
+    }
+    for (size_t j = 0; j < options->overlay_count; j++)
+        if (!is_used[j])
+            return bw_error_create(BW_ERROR_USAGE,
+                                   "the overlay %s belongs to another image than those given",
+                                   options->overlays[j]);
+    return NULL;
+}
+
 /* Options of the layers that verify. */
 static struct bw_error *set_verification(struct bw_graph *graph,
                                          const struct bw_fs_options *options)
@@ -317,6 +371,7 @@ static struct bw_error *describe_graph(struct bw_fs *fs, const struct bw_fs_opti
     else
         BW_TRY(describe_default(fs->graph, options->paths, options->path_count));
     BW_TRY(add_maps(fs->graph, options));
+    BW_TRY(add_patches(fs->graph, options));
     BW_TRY(add_windows(fs->graph, options->offset));
     BW_TRY(set_verification(fs->graph, options));
     for (size_t i = 0; i < wanted->edit_count; i++) {
@@ -373,7 +428,7 @@ static size_t child_number(const struct bw_xlator *layer, const struct bw_xlator
     return number;
 }
 
-/* The image of the same device with this number; NULL if there is none. */
+/* The image of the same device with this number; NULL if none exists. */
 static struct bw_image *find_alternative(const struct bw_image_set *set,
                                          const struct bw_image *first, unsigned number)
 {

@@ -57,6 +57,8 @@ static struct bw_error *make_graph(struct bw_fs *fs, const struct bw_fs_options 
     if (options->probes)
         fs->graph->probes = options->probes;
     fs->graph->source = opening->source;
+    fs->graph->patches = options->patches;
+    fs->graph->patch_count = options->patch_count;
     BW_TRY(bw_keys_create(options, &fs->keys));
     fs->graph->keys = fs->keys;
     fs->graph->decompressed = options->decompressed;

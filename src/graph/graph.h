@@ -90,6 +90,8 @@ struct bw_graph {
     struct bw_probes silent;              /**< used unless the caller sets others */
     struct bw_servers *servers;           /**< servers of images; may be NULL */
     const struct bw_image_source *source; /**< replaces the images; NULL: none; not owned */
+    const struct bw_patch *const *patches; /**< bw_fs_options.patches; not owned */
+    size_t patch_count;
     struct bw_keys *keys;                 /**< keys of encrypted volumes; may be NULL; not owned */
     /** bw_fs_options.decompressed; may be NULL */
     void (*decompressed)(void *context, uint64_t done, uint64_t total);

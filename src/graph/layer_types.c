@@ -228,7 +228,7 @@ static bool is_type_name(const char *type)
     return name && !type[category + 1 + name];
 }
 
-/* Finds the first file with this name; `*found` stays NULL if there is none. */
+/* Finds the first file with this name; `*found` stays NULL if none exists. */
 static struct bw_error *find_file(const char *path, const char *type, char **found)
 {
     while (*path && !*found) {

@@ -277,6 +277,12 @@ const struct bw_image_source *bw_xlator_source(const struct bw_xlator *xlator)
     return xlator->graph->source;
 }
 
+const struct bw_patch *bw_xlator_patch(const struct bw_xlator *xlator, uint64_t image)
+{
+    const struct bw_graph *graph = xlator->graph;
+    return image < graph->patch_count ? graph->patches[image] : NULL;
+}
+
 struct bw_keys *bw_xlator_keys(const struct bw_xlator *xlator)
 {
     return xlator->graph->keys;

@@ -31,6 +31,12 @@ struct bw_image_source {
 /** The source of images of the graph that contains a layer; NULL: there is none. */
 const struct bw_image_source *bw_xlator_source(const struct bw_xlator *xlator);
 
+struct bw_patch;
+
+/** The changed ranges of an image of the graph that contains a layer, by the image's number; NULL:
+ * there are none. */
+const struct bw_patch *bw_xlator_patch(const struct bw_xlator *xlator, uint64_t image);
+
 struct bw_keys;
 
 /** The file of the first storage layer below a layer, or the name of that layer if it has none. */

@@ -20,6 +20,7 @@ static const struct bw_xlator_class *const builtin_classes[] = {
     &bw_layout_window_class,
     &bw_layout_partition_class,
     &bw_layout_unread_class,
+    &bw_layout_patch_class,
     &bw_cluster_alternatives_class,
     &bw_cluster_chunk_map_class,
     &bw_cluster_remap_class,

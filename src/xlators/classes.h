@@ -19,6 +19,7 @@ extern const struct bw_xlator_class bw_layout_partclone_class;
 extern const struct bw_xlator_class bw_layout_md_class;
 extern const struct bw_xlator_class bw_layout_metadump_class;
 extern const struct bw_xlator_class bw_layout_unread_class;
+extern const struct bw_xlator_class bw_layout_patch_class;
 extern const struct bw_xlator_class bw_cluster_alternatives_class;
 extern const struct bw_xlator_class bw_cluster_chunk_map_class;
 extern const struct bw_xlator_class bw_cluster_remap_class;

@@ -542,6 +542,7 @@ int cmd_run_step(struct cmd_keys *given, const struct cmd_base *base, const stru
     BW_AUTO_FREE const char **images = calloc(words, sizeof *images);
     BW_AUTO_FREE const char **patterns = calloc(words, sizeof *patterns);
     BW_AUTO_FREE const char **maps = calloc(words, sizeof *maps);
+    BW_AUTO_FREE const char **overlays = calloc(words, sizeof *overlays);
     BW_AUTO_FREE const char **inside = calloc(words, sizeof *inside);
     BW_AUTO_FREE struct bw_graph_edit *edits = calloc(words, sizeof *edits);
     BW_AUTO_FREE void *state = calloc(1, command->state_size);
@@ -554,6 +555,7 @@ int cmd_run_step(struct cmd_keys *given, const struct cmd_base *base, const stru
                   .helpers = BW_HELPERS_ON,
                   .images = images,
                   .maps = maps,
+                  .overlays = overlays,
                   .inside = inside,
                   .edits = edits,
                   .graph = {.struct_size = sizeof common.input.graph, .edits = edits}},
@@ -562,7 +564,7 @@ int cmd_run_step(struct cmd_keys *given, const struct cmd_base *base, const stru
     };
     int status;
     cmd_monitor_prepare();
-    if (images && patterns && maps && inside && edits && state) {
+    if (images && patterns && maps && overlays && inside && edits && state) {
         if (command->defaults)
             memcpy(state, command->defaults, command->state_size);
         status = parse_options(command, argc, argv, &common, state);

@@ -225,6 +225,15 @@ static struct bw_error *store_map(void *target, const struct cmd_option *option,
     return NULL;
 }
 
+static struct bw_error *store_overlay(void *target, const struct cmd_option *option,
+                                      const char *file)
+{
+    struct cmd_common *common = target;
+    (void)option;
+    common->input.overlays[common->input.overlay_count++] = file;
+    return NULL;
+}
+
 static struct bw_error *store_correct_bits(void *target, const struct cmd_option *option,
                                            const char *argument)
 {
@@ -338,6 +347,8 @@ const struct cmd_option cmd_image_options[] = {
      CMD_WORD(struct cmd_common, input.ignored_checksums, checksum_kinds)},
     {0, "side", "DEVID", "diverged devices: read those like this one", .store = store_side},
     {0, "map", "FILE", "ddrescue map: unread ranges are lost (repeatable)", .store = store_map},
+    {0, "patch", "FILE", "read through this overlay of 'repair' (repeatable)",
+     .store = store_overlay},
     {0, "scan", NULL, "search the disks for lost trees and newer roots",
      CMD_FLAG(struct cmd_common, input.scan)},
     {0, "fsid", "UUID", "open this file system, even if overwritten", .store = store_fsid},

@@ -60,6 +60,8 @@ struct cmd_input {
     uint64_t side;                     /**< bw_fs_options.side */
     const char **maps;                 /**< bw_fs_options.maps: room for one per argument */
     size_t map_count;
+    const char **overlays; /**< bw_fs_options.overlays: room for one per argument */
+    size_t overlay_count;
     struct bw_graph_options graph; /**< its edits are `edits` */
     struct bw_graph_edit *edits;   /**< room for one edit per command-line argument */
     unsigned helpers;              /**< enum bw_helper_mode */

@@ -610,7 +610,7 @@ static uint32_t search_flip(struct verify *verify, enum bw_checksum_type type,
     return packed;
 }
 
-/* Corrects the flipped bit of a tree block or a sector; false if there is none, or it was not
+/* Corrects the flipped bit of a tree block or a sector; false if none exists, or it was not
  * found. */
 static bool correct_bit(struct verify *verify, struct bw_request *part, struct bw_bit_flip *flip)
 {

@@ -198,7 +198,7 @@ static struct bw_error *invalid_member(const char *member)
     return bw_error_create(BW_ERROR_CORRUPT, "the LUKS header has no valid %s", member);
 }
 
-/* A member of a type; NULL if there is none. */
+/* A member of a type; NULL if none exists. */
 static struct json_object *member_of(struct json_object *object, const char *name,
                                      enum json_type type)
 {

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The tables are read once, and kept as runs: changed clusters that follow each other on the disk
+ * and in the file. The disk is divided into clusters; an entry of the first table has the address
+ * of a second table, and an entry of that the address of a cluster. Numbers are big-endian.
+ *
+ * Nothing in the file is trusted: every address is compared with the size of the file before it is
+ * used, and the first table has at most 32 MiB, as in QEMU. A file cannot make the runs larger
+ * than itself, because each second table takes up as much of the file as its entries; tables that
+ * overlap exceed the limit of runs.
+ */
+#include "xlators/storage/overlay.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/compare.h"
+#include "base/vector.h"
+
+struct run {
+    uint64_t start, end; /* on the disk, in bytes */
+    uint64_t offset;     /* of its first byte in the file; 0: zeros */
+};
+
+BW_VECTOR(runs, struct run);
+
+struct bw_overlay {
+    char *path, *backing;
+    int descriptor;
+    uint64_t size, file_size, cluster;
+    struct runs runs; /* ascending */
+};
+
+enum {
+    HEADER = 72,
+    HEADER_3 = 104,
+    MOST_TABLES = 32 << 20 /* bytes of the first table */
+};
+
+#define ADDRESS    UINT64_C(0x00fffffffffffe00)
+#define COMPRESSED (UINT64_C(1) << 62)
+#define ZEROS      UINT64_C(1)
+/* Incompatible features that change nothing for a reader: bit 0, the counters may be wrong. */
+#define HARMLESS UINT64_C(1)
+
+static uint32_t get32(const uint8_t *bytes)
+{
+    uint32_t value;
+    memcpy(&value, bytes, sizeof value);
+    return be32toh(value);
+}
+
+static uint64_t get64(const uint8_t *bytes)
+{
+    uint64_t value;
+    memcpy(&value, bytes, sizeof value);
+    return be64toh(value);
+}
+
+static struct bw_error *read_at(const struct bw_overlay *overlay, uint64_t offset, void *bytes,
+                                size_t length)
+{
+    uint8_t *next = bytes;
+    if (offset > overlay->file_size || length > overlay->file_size - offset)
+        return bw_error_create(BW_ERROR_CORRUPT, "%s is cut off: it ends before byte %" PRIu64,
+                               overlay->path, offset + length);
+    while (length) {
+        const ssize_t count = pread(overlay->descriptor, next, length, (off_t)offset);
+        if (count < 0 && errno == EINTR)
+            continue;
+        if (count <= 0)
+            return bw_error_from_errno(count ? errno : EIO, "cannot read %s", overlay->path);
+        next += count;
+        offset += (uint64_t)count;
+        length -= (size_t)count;
+    }
+    return NULL;
+}
+
+/* A relative name of the backing file is relative to the folder of the overlay. */
+static struct bw_error *read_backing(struct bw_overlay *overlay, uint64_t offset, uint32_t length)
+{
+    char name[1024];
+    if (!offset)
+        return NULL;
+    if (length >= sizeof name)
+        return bw_error_create(BW_ERROR_CORRUPT,
+                               "%s: the name of its backing file has %" PRIu32 " bytes",
+                               overlay->path, length);
+    BW_TRY(read_at(overlay, offset, name, length));
+    name[length] = '\0';
+    const char *slash = strrchr(overlay->path, '/');
+    const int folder = slash && *name != '/' ? (int)(slash - overlay->path) + 1 : 0;
+    if (asprintf(&overlay->backing, "%.*s%s", folder, overlay->path, name) < 0) {
+        overlay->backing = NULL;
+        return bw_error_no_memory();
+    }
+    return NULL;
+}
+
+static struct bw_error *add_cluster(struct bw_overlay *overlay, uint64_t start, uint64_t entry)
+{
+    const uint64_t offset = entry & ZEROS ? 0 : entry & ADDRESS;
+    struct runs *runs = &overlay->runs;
+    if (entry & COMPRESSED)
+        return bw_error_create(BW_ERROR_UNSUPPORTED, "%s has compressed clusters", overlay->path);
+    if (!(entry & (ADDRESS | ZEROS)) || start >= overlay->size)
+        return NULL;
+    if (offset % overlay->cluster || offset > overlay->file_size)
+        return bw_error_create(BW_ERROR_CORRUPT, "%s: a cluster is at %" PRIu64, overlay->path,
+                               offset);
+    struct run *last = runs->count ? &runs->items[runs->count - 1] : NULL;
+    if (last && last->end == start &&
+        (last->offset ? last->offset + (start - last->start) == offset : !offset)) {
+        last->end += overlay->cluster;
+        return NULL;
+    }
+    if (runs->count > overlay->file_size / sizeof(uint64_t))
+        return bw_error_create(BW_ERROR_CORRUPT, "%s has tables that overlap", overlay->path);
+    return runs_push(runs, (struct run){start, start + overlay->cluster, offset});
+}
+
+static struct bw_error *read_tables(struct bw_overlay *overlay, uint64_t first, uint32_t count)
+{
+    const uint64_t entries = overlay->cluster / sizeof(uint64_t);
+    if (count > MOST_TABLES / sizeof(uint64_t))
+        return bw_error_create(BW_ERROR_CORRUPT, "%s has %" PRIu32 " tables", overlay->path, count);
+    BW_AUTO_FREE uint8_t *addresses = malloc(count * sizeof(uint64_t) + 1);
+    BW_AUTO_FREE uint8_t *table = malloc(overlay->cluster);
+    if (!addresses || !table)
+        return bw_error_no_memory();
+    BW_TRY(read_at(overlay, first, addresses, count * sizeof(uint64_t)));
+    for (uint32_t i = 0; i < count; i++) {
+        const uint64_t address = get64(addresses + i * sizeof(uint64_t)) & ADDRESS;
+        if (!address)
+            continue;
+        BW_TRY(read_at(overlay, address, table, overlay->cluster));
+        for (uint64_t j = 0; j < entries; j++)
+            BW_TRY(add_cluster(overlay, (i * entries + j) * overlay->cluster,
+                               get64(table + j * sizeof(uint64_t))));
+    }
+    return NULL;
+}
+
+static struct bw_error *read_overlay(struct bw_overlay *overlay)
+{
+    uint8_t header[HEADER_3] = {0};
+    struct stat status;
+    overlay->descriptor = open(overlay->path, O_RDONLY | O_CLOEXEC);
+    if (overlay->descriptor < 0 || fstat(overlay->descriptor, &status))
+        return bw_error_from_errno(errno, "cannot open %s", overlay->path);
+    overlay->file_size = (uint64_t)status.st_size;
+    if (overlay->file_size < HEADER_3 || read_at(overlay, 0, header, HEADER_3) ||
+        memcmp(header, "QFI\xfb", 4) != 0)
+        return bw_error_create(BW_ERROR_UNSUPPORTED, "%s is not a qcow2 image", overlay->path);
+
+    const uint32_t version = get32(header + 4), bits = get32(header + 20);
+    const uint64_t features = version >= 3 ? get64(header + HEADER) : 0;
+    overlay->size = get64(header + 24);
+    if ((version != 2 && version != 3) || features & ~HARMLESS || get32(header + 32) ||
+        get32(header + 60))
+        return bw_error_create(BW_ERROR_UNSUPPORTED,
+                               "%s has features of qcow2 that an overlay does not need: version "
+                               "%" PRIu32 ", incompatible features 0x%" PRIx64,
+                               overlay->path, version, features);
+    if (bits < 9 || bits > 21 || overlay->size > (uint64_t)INT64_MAX)
+        return bw_error_create(BW_ERROR_CORRUPT, "%s has an impossible header", overlay->path);
+    overlay->cluster = UINT64_C(1) << bits;
+    BW_TRY(read_backing(overlay, get64(header + 8), get32(header + 16)));
+    return read_tables(overlay, get64(header + 40), get32(header + 36));
+}
+
+struct bw_error *bw_overlay_open(const char *path, struct bw_overlay **result)
+{
+    struct bw_overlay *overlay = *result = calloc(1, sizeof *overlay);
+    if (!overlay)
+        return bw_error_no_memory();
+    overlay->descriptor = -1;
+    overlay->path = strdup(path);
+    struct bw_error *error = overlay->path ? read_overlay(overlay) : bw_error_no_memory();
+    if (error)
+        bw_overlay_close(BW_TAKE(*result));
+    return error;
+}
+
+void bw_overlay_close(struct bw_overlay *overlay)
+{
+    if (!overlay)
+        return;
+    if (overlay->descriptor >= 0)
+        close(overlay->descriptor);
+    runs_free(&overlay->runs);
+    free(overlay->path);
+    free(overlay->backing);
+    free(overlay);
+}
+
+const char *bw_overlay_backing(const struct bw_overlay *overlay)
+{
+    return overlay->backing;
+}
+
+uint64_t bw_overlay_size(const struct bw_overlay *overlay)
+{
+    return overlay->size;
+}
+
+/* The index of the first run that ends after an offset. */
+static size_t find_run(const struct bw_overlay *overlay, uint64_t offset)
+{
+    size_t low = 0, high = overlay->runs.count;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        if (overlay->runs.items[middle].end <= offset)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+struct bw_error *bw_overlay_apply(const struct bw_overlay *overlay, uint64_t offset, void *bytes,
+                                  size_t length)
+{
+    const uint64_t end = offset + length;
+    for (size_t i = find_run(overlay, offset); i < overlay->runs.count; i++) {
+        const struct run *run = &overlay->runs.items[i];
+        if (run->start >= end)
+            break;
+        const uint64_t from = bw_max(run->start, offset), to = bw_min(run->end, end);
+        uint8_t *part = (uint8_t *)bytes + (from - offset);
+        if (run->offset)
+            BW_TRY(read_at(overlay, run->offset + (from - run->start), part, (size_t)(to - from)));
+        else
+            memset(part, 0, (size_t)(to - from));
+    }
+    return NULL;
+}
+
+bool bw_overlay_covers(const struct bw_overlay *overlay, uint64_t offset, size_t length)
+{
+    const uint64_t end = offset + length;
+    for (size_t i = find_run(overlay, offset); offset < end; i++) {
+        if (i == overlay->runs.count || overlay->runs.items[i].start > offset)
+            return false;
+        offset = overlay->runs.items[i].end;
+    }
+    return true;
+}
+
+uint64_t bw_overlay_next(const struct bw_overlay *overlay, uint64_t offset)
+{
+    const size_t index = find_run(overlay, offset);
+    if (index == overlay->runs.count)
+        return UINT64_MAX;
+    return bw_max(overlay->runs.items[index].start, offset);
+}
