@@ -19,6 +19,7 @@
 #include "btrfs-walk/probe.h"
 #include "btrfs-walk/record.h"
 #include "btrfs-walk/records.h"
+#include "btrfs-walk/repair.h"
 #include "btrfs-walk/space.h"
 #include "btrfs-walk/stream.h"
 #include "btrfs-walk/subvolume.h"

@@ -51,7 +51,7 @@ struct bw_block_pointer bw_tree_root_pointer(const struct bw_tree *tree, bool le
 struct bw_block_pointer bw_tree_child_pointer(const struct bw_block_pointer *parent,
                                               const struct bw_node *node, uint32_t slot);
 
-/** The slot of the last child that begins at or before a key; 0 if there is none. */
+/** The slot of the last child that begins at or before a key; 0 if none exists. */
 uint32_t bw_child_slot(const struct bw_node *node, const struct bw_key *key);
 
 /** A request for a block; `buffer` needs reader->nodesize bytes. `pointer` must outlive the

@@ -43,15 +43,15 @@ struct bw_error *bw_editor_create_empty(struct bw_tree_editor *editor,
 /** Frees what the editor owns; the changed tree remains. */
 void bw_editor_destroy(struct bw_tree_editor *editor);
 
-/** Gets the first item whose key is at least `key`; `item->data` is NULL if there is none. */
+/** Gets the first item whose key is at least `key`; `item->data` is NULL if none exists. */
 struct bw_error *bw_edit_first(struct bw_tree_editor *editor, const struct bw_key *key,
                                struct bw_item *item);
 
-/** Gets the last item whose key is at most `key`; `item->data` is NULL if there is none. */
+/** Gets the last item whose key is at most `key`; `item->data` is NULL if none exists. */
 struct bw_error *bw_edit_last(struct bw_tree_editor *editor, const struct bw_key *key,
                               struct bw_item *item);
 
-/** Gets the item with a key; `item->data` is NULL if there is none. */
+/** Gets the item with a key; `item->data` is NULL if none exists. */
 struct bw_error *bw_edit_find(struct bw_tree_editor *editor, const struct bw_key *key,
                               struct bw_item *item);
 

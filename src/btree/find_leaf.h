@@ -53,10 +53,10 @@ struct bw_error *bw_find_leaf(struct bw_leaf_finder *finder, const struct bw_key
  * lost node above that; 0 if no block is lost. */
 uint64_t bw_leaf_lost_block(const struct bw_leaf_finder *finder, const struct bw_key *key);
 
-/** The slot of the last item in the leaf whose key is at most `key`; -1 if there is none. */
+/** The slot of the last item in the leaf whose key is at most `key`; -1 if none exists. */
 int64_t bw_leaf_last_until(const struct bw_leaf_finder *finder, const struct bw_key *key);
 
-/** The slot of the first item in the leaf whose key is greater than `key`; -1 if there is none. */
+/** The slot of the first item in the leaf whose key is greater than `key`; -1 if none exists. */
 int64_t bw_leaf_first_behind(const struct bw_leaf_finder *finder, const struct bw_key *key);
 
 /** Iteration over the items in a range of keys, in the order of the tree. */

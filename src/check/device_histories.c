@@ -35,7 +35,7 @@
 /* So that a device full of other blocks does not take hours. */
 enum { MOST_LOOKUPS = 10000 };
 
-/* What the blocks on a device show. */
+/* Evidence on one device. */
 struct history {
     const struct bw_image *image;
     bool is_stale;

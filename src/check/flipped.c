@@ -252,7 +252,7 @@ static void try_slot(struct search *search, const struct bw_node *node, uint32_t
         try_field(search, data + i, 1);
 }
 
-/* The first slot from `begin` on whose key or place is wrong; `count` if there is none. */
+/* The first slot from `begin` on whose key or place is wrong; `count` if none exists. */
 static uint32_t first_bad_slot(const struct bw_node *node, uint32_t begin, uint32_t count)
 {
     uint32_t end = node->nodesize - (uint32_t)sizeof(struct bw_disk_header);

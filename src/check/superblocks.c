@@ -578,7 +578,7 @@ static bool is_unrestored(const struct copy *copy, const struct copy *first)
 }
 
 /* Corrects the copies of an image without a good one, as opening the image does. Returns the one
- * that is used; NULL if there is none. */
+ * that is used; NULL if none exists. */
 static struct copy *correct_copies(struct bw_check *check, struct copy *copies, unsigned count)
 {
     struct copy *best = NULL;

@@ -56,7 +56,7 @@ extern const struct command cmd_chunks, cmd_map, cmd_usage, cmd_check, cmd_owner
     cmd_compression;
 extern const struct command cmd_diff, cmd_deleted, cmd_versions, cmd_roots;
 
-extern const struct command cmd_picture, cmd_report, cmd_rescue;
+extern const struct command cmd_picture, cmd_report, cmd_rescue, cmd_repair;
 extern const struct command cmd_metadump, cmd_send, cmd_sum, cmd_tar, cmd_extract, cmd_bodyfile,
     cmd_mount, cmd_copy;
 

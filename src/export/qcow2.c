@@ -14,16 +14,20 @@
 #include "base/cleanup.h"
 
 enum {
+    CLUSTER = BW_QCOW2_CLUSTER,
     CLUSTER_BITS = 16,
-    CLUSTER = 1 << CLUSTER_BITS,
     ENTRIES = CLUSTER / 8,  /* of a cluster with a table of addresses */
     COUNTERS = CLUSTER / 2, /* of a refcount block */
     SECTOR = 512,
     HEADER = 112,
+    EXTENSIONS = 24,    /* bytes of two header extensions, the first with 8 bytes of contents */
+    MOST_NAME = 1023,   /* bytes of the name of a backing file */
     WITH_TYPE = 1 << 3, /* incompatible feature: the header contains the type of compression */
     ZSTD = 1,
     LENGTH_SHIFT = 62 - (CLUSTER_BITS - 8), /* of the length of a compressed cluster */
 };
+
+#define BACKING_FORMAT UINT32_C(0xe2792aca)
 
 #define COPIED     (UINT64_C(1) << 63)
 #define COMPRESSED (UINT64_C(1) << 62)
@@ -48,6 +52,7 @@ struct bw_qcow2 {
     uint8_t *cluster; /* the current cluster of the disk */
     uint64_t number;  /* of it */
     bool cluster_used;
+    const char *backing; /* name of the backing file; NULL: none */
 };
 
 static void put16(uint8_t *to, uint16_t value)
@@ -249,7 +254,8 @@ static struct bw_error *append_table(struct bw_qcow2 *image, const uint8_t *byte
 static struct bw_error *write_header(const struct bw_qcow2 *image, uint64_t l1, uint64_t refcounts,
                                      uint64_t refcount_clusters)
 {
-    uint8_t header[HEADER] = {'Q', 'F', 'I', 0xfb};
+    uint8_t header[HEADER + EXTENSIONS + MOST_NAME] = {'Q', 'F', 'I', 0xfb};
+    size_t length = HEADER;
     put32(header + 4, 3);
     put32(header + 20, CLUSTER_BITS);
     put64(header + 24, image->size);
@@ -261,7 +267,18 @@ static struct bw_error *write_header(const struct bw_qcow2 *image, uint64_t l1, 
     put32(header + 96, 4); /* counters have 2^4 bits */
     put32(header + 100, HEADER);
     header[104] = image->compressor ? ZSTD : 0;
-    return image->write(image->context, 0, header, sizeof header);
+    if (image->backing) {
+        const size_t name = strlen(image->backing);
+        put32(header + HEADER, BACKING_FORMAT);
+        put32(header + HEADER + 4, 3);
+        memcpy(header + HEADER + 8, "raw", 3);
+        length = HEADER + EXTENSIONS; /* the second extension ends the list: zeros */
+        put64(header + 8, length);
+        put32(header + 16, (uint32_t)name);
+        memcpy(header + length, image->backing, name);
+        length += name;
+    }
+    return image->write(image->context, 0, header, length);
 }
 
 /* The refcount table describes itself, too. It has room for a few more blocks than there are now:
@@ -320,6 +337,14 @@ struct bw_error *bw_qcow2_create(uint64_t size, bool compressed, bw_qcow2_writer
     put16(image->counters, 1);     /* the header */
     put16(image->counters + 2, 1); /* the first refcount block */
     image->end = 2 * CLUSTER;
+    return NULL;
+}
+
+struct bw_error *bw_qcow2_set_backing(struct bw_qcow2 *image, const char *name)
+{
+    if (strlen(name) > MOST_NAME)
+        return bw_error_create(BW_ERROR_USAGE, "the path of the image is too long for an overlay");
+    image->backing = name;
     return NULL;
 }
 

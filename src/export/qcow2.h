@@ -15,10 +15,17 @@ typedef struct bw_error *bw_qcow2_writer(void *context, uint64_t offset, const v
 
 struct bw_qcow2;
 
+enum { BW_QCOW2_CLUSTER = 1 << 16 };
+
 /** Begins an image of a disk with `size` bytes, in an empty file. `compressed`: clusters are
  * compressed with zstd, which takes QEMU 5.1 or newer to read. */
 struct bw_error *bw_qcow2_create(uint64_t size, bool compressed, bw_qcow2_writer *write,
                                  void *context, struct bw_qcow2 **result);
+
+/** Makes the image an overlay of a raw image: ranges that are never added read as the bytes of this
+ * backing file, in clusters of BW_QCOW2_CLUSTER bytes, which therefore must be added whole. The
+ * name (at most 1023 bytes) is relative to the folder of the overlay; it must outlive it. */
+struct bw_error *bw_qcow2_set_backing(struct bw_qcow2 *image, const char *name);
 
 /** Adds bytes of the disk, by ascending offset. Those never added read as zeros. */
 struct bw_error *bw_qcow2_add(struct bw_qcow2 *image, uint64_t offset, const void *bytes,

@@ -178,7 +178,7 @@ static struct copies find_copies(const struct bw_image *image, int wanted)
 }
 
 /* Finds the superblock logs of a zoned device, where the usual offsets may contain an old entry of
- * a log. False if there are none. */
+ * a log. False if none exist. */
 static bool find_logs(const struct bw_fs *fs, const struct bw_image *image, int wanted,
                       const struct bw_superblock *known, struct copies *copies)
 {

@@ -32,7 +32,7 @@ struct piece {
 
 BW_VECTOR(pieces, struct piece);
 
-/* Finds the quota tree. Its id is 0 if there is none, or if it is lost, which is reported. */
+/* Finds the quota tree. Its id is 0 if none exists, or if it is lost, which is reported. */
 static struct bw_error *find_quota_tree(struct bw_fs *fs, struct bw_tree *tree)
 {
     struct bw_error *error = bw_tree_find(fs, BW_QUOTA_TREE, tree);

@@ -345,7 +345,7 @@ static struct bw_error *compare_all(const struct bw_image_set *set)
     return NULL;
 }
 
-/* The image of the chosen device; NULL if there is none. */
+/* The image of the chosen device; NULL if none exists. */
 static const struct bw_image *find_side(const struct bw_fs *fs, const struct bw_image_set *set)
 {
     const struct bw_image *side = NULL;

@@ -361,7 +361,7 @@ static struct bw_error *open_container(const struct building *building, const st
 }
 
 /* Finds the containers among the children of the map, and opens those that consist of one device;
- * the others only if there are none, since more of their devices may be found first. */
+ * the others only if none exist, since more of their devices may be found first. */
 static struct bw_error *run_round(const struct building *building, bool *changed)
 {
     const size_t count = bw_xlator_child_count(building->map);

@@ -159,7 +159,7 @@ static bool find_first(const struct search *search, uint64_t *start,
     return found;
 }
 
-/* Considers the entries that begin at an offset. Returns their end; 0 if there are none. */
+/* Considers the entries that begin at an offset. Returns their end; 0 if none exist. */
 static uint64_t consider_run(struct search *search, uint64_t start)
 {
     struct bw_disk_superblock disk;

@@ -30,7 +30,7 @@ static uint64_t row_bytes(const struct bw_chunk_info *chunk)
     return (chunk->stripe_count - profile->parity_stripes) / copies * (uint64_t)BW_STRIPE_LENGTH;
 }
 
-/* The offset of the next stored byte at or after `offset` of a stripe; UINT64_MAX if there is none,
+/* The offset of the next stored byte at or after `offset` of a stripe; UINT64_MAX if none exists,
  * or its device is missing. */
 static uint64_t next_in_stripe(const struct rows *rows, const struct bw_stripe_info *stripe,
                                uint64_t offset)

@@ -107,7 +107,7 @@ void bw_listings_destroy(struct bw_listings *listings)
 }
 
 /* Removes a listing from those that are kept: one of the directory that has not passed the offset,
- * the nearest of them; or the one that has ended last; NULL if there is none. */
+ * the nearest of them; or the one that has ended last; NULL if none exists. */
 static struct listing *remove_kept(struct bw_listings *listings, fuse_ino_t node, uint64_t offset)
 {
     struct listing *nearest = NULL, *ended = NULL;

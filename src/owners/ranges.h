@@ -28,7 +28,7 @@ bool bw_query_ranges_add(struct bw_query_ranges *list, uint64_t start, uint64_t 
 /** Sorts the list, before bw_query_ranges_next(). */
 void bw_query_ranges_sort(struct bw_query_ranges *list);
 
-/** The next range from number `*next` on that overlaps another one; NULL if there is none. Begin
+/** The next range from number `*next` on that overlaps another one; NULL if none exists. Begin
  * with 0; `*next` moves past it. */
 const struct bw_query_range *bw_query_ranges_next(const struct bw_query_ranges *list, size_t *next,
                                                   uint64_t start, uint64_t length);

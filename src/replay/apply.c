@@ -290,7 +290,7 @@ static uint32_t sum_size(const struct bw_replay *replay)
     return (uint32_t)bw_checksum_size(replay->fs->superblock.checksum_type);
 }
 
-/* The checksums of an item in a range; false if there are none. */
+/* The checksums of an item in a range; false if none exist. */
 static bool sums_in(const struct bw_replay *replay, const struct bw_item *item, uint64_t start,
                     uint64_t end, struct sums *sums)
 {

@@ -51,7 +51,7 @@ struct bw_device_scan {
     struct bw_found_index owners; /**< only for indices of trees; initialize with bw_found_init() */
 };
 
-/** The index of a device's image; image_count if there is none. */
+/** The index of a device's image; image_count if none exists. */
 size_t bw_image_of_devid(const struct bw_device_scan *scan, uint64_t devid);
 
 /** Reads ranges of the devices, in any order; overlapping ranges are read only once. Skips

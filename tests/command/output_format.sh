@@ -23,6 +23,7 @@ arrange() {
     roots | deleted) fixture=past ;;
     subvolumes | space) fixture=subvolumes ;;
     check) fixture=lost-tree-csum ;;
+    repair) fixture=superblock-copy-lost ;;
     esac
 }
 

@@ -7,7 +7,7 @@ set -uo pipefail
 cd "$ROOT" || exit 1
 
 order="base ondisk record probe servers graph xlators btree fs replay recovery data walk owners"
-order+=" diff trees check history rescue stream batches export draw mount cli"
+order+=" diff trees check history rescue repair stream batches export draw mount cli"
 rank() {
     local n=0 folder
     for folder in $order; do

@@ -161,7 +161,7 @@ struct cmd_option_list cmd_options_of(const struct command *command, struct cmd_
 /** Whether there is an option of that name. */
 bool cmd_has_option(const struct cmd_option_list *list, const char *name);
 
-/** The index of the option with this letter, or the count if there is none. The command's own
+/** The index of the option with this letter, or the count if none exists. The command's own
  * options take precedence over shared ones, as -h of ls does. */
 size_t cmd_find_letter(const struct cmd_option_list *list, int letter);
 

@@ -171,6 +171,23 @@ int cmd_miss(const struct cmd_common *common, struct bw_error *error)
  * older than this. */
 enum { GATHER_BYTES = 64 << 10, GATHER_NANOSECONDS = 50000000 };
 
+struct bw_error *cmd_write_at(int descriptor, const char *name, uint64_t offset, const void *bytes,
+                              size_t length)
+{
+    const char *next = bytes;
+    while (length) {
+        const ssize_t written = pwrite(descriptor, next, length, (off_t)offset);
+        if (written < 0 && errno == EINTR)
+            continue;
+        if (written < 0)
+            return bw_error_from_errno(errno, "cannot write to %s", name);
+        next += written;
+        offset += (size_t)written;
+        length -= (size_t)written;
+    }
+    return NULL;
+}
+
 struct bw_error *cmd_write_file(int descriptor, const char *name, const char *bytes, size_t length)
 {
     while (length) {

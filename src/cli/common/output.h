@@ -87,6 +87,10 @@ struct bw_error *cmd_name_error(int folder, const char *name, const char *path, 
 struct bw_error *cmd_open_folder(const struct cmd_common *common, const char *path, int *descriptor,
                                  bool *is_new);
 
+/** Writes all bytes at an offset; `name` is for the error message. */
+struct bw_error *cmd_write_at(int descriptor, const char *name, uint64_t offset, const void *bytes,
+                              size_t length);
+
 /** Writes all bytes; `name` is for the error message. */
 struct bw_error *cmd_write_file(int descriptor, const char *name, const char *bytes, size_t length);
 

@@ -129,18 +129,7 @@ static struct bw_error *open_output(void *context, const struct bw_fs *planned)
 static struct bw_error *write_at(void *context, uint64_t offset, const void *bytes, size_t length)
 {
     const struct target *target = context;
-    const char *next = bytes;
-    while (length) {
-        const ssize_t written = pwrite(target->descriptor, next, length, (off_t)offset);
-        if (written < 0 && errno == EINTR)
-            continue;
-        if (written < 0)
-            return bw_error_from_errno(errno, "cannot write to %s", target->path.data);
-        next += written;
-        offset += (size_t)written;
-        length -= (size_t)written;
-    }
-    return NULL;
+    return cmd_write_at(target->descriptor, target->path.data, offset, bytes, length);
 }
 
 /* Where an interrupted copy ended: images are written in their order, and the end of the last write

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Repairs: a plan of changes, each with its proof; a trial of the chosen ones; and the changed
+ * ranges of the images, from which an overlay can be written. No function writes to an image.
+ *
+ * A plan is made from the findings of a check. Blocks are changed where they are: the address and
+ * the generation stay, so nothing else has to change with them.
+ */
+#ifndef BTRFS_WALK_REPAIR_H
+#define BTRFS_WALK_REPAIR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "btrfs-walk/check.h"
+#include "btrfs-walk/error.h"
+#include "btrfs-walk/fs.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** The proof of a change. */
+enum bw_repair_class {
+    BW_REPAIR_IDENTICAL, /**< the bytes of another copy or of parity, verified */
+    BW_REPAIR_CHECKSUM,  /**< the stored checksum proves them: one bit was flipped */
+    BW_REPAIR_DERIVED,   /**< computed from verified structures, or marked as invalid because a
+                              mount rebuilds it */
+    BW_REPAIR_LOSS,      /**< something is given up; only chosen by bw_repair_choose() */
+    BW_REPAIR_CLASSES,
+};
+
+/** "identical", "checksum", "derived", "loss". */
+const char *bw_repair_class_name(enum bw_repair_class class_number);
+
+/** How to plan. All zeros but the size: everything but data. */
+struct bw_repair_options {
+    size_t struct_size; /**< sizeof(struct bw_repair_options) */
+    bool data;          /**< also read all copies of data, as bw_check_options.data */
+    unsigned threads;   /**< as bw_check_options.threads */
+    /** As bw_check_options.progress; may be NULL. */
+    bool (*progress)(void *context, const struct bw_check_progress *progress);
+    void *context;
+};
+
+/** A plan. One thread at a time may use it. */
+struct bw_repair;
+
+struct bw_repairinfo;
+
+/**
+ * Checks a file system, which was opened with the options `how` and without replaying its log tree
+ * (BW_LOG_IGNORE), and plans. The caller closes `*repair`, before the file system and the things
+ * that `how` points to.
+ *
+ * Errors: those of bw_check(); BW_ERROR_USAGE if the options do not name the images themselves;
+ * BW_ERROR_UNSUPPORTED for file systems and images that cannot be repaired in place: zoned devices,
+ * the raid stripe tree, the remap tree, seed devices, metadumps, send streams, and devices that do
+ * not lie in their image as one range.
+ */
+struct bw_error *bw_repair_open(struct bw_fs *fs, const struct bw_fs_options *how,
+                                const struct bw_repair_options *options, struct bw_repair **repair);
+
+/** Closes it; NULL is allowed. */
+void bw_repair_close(struct bw_repair *repair);
+
+/** The number of changes in the plan. */
+size_t bw_repair_count(const struct bw_repair *repair);
+
+/** Change number `index`, a record of btrfs-walk/records.h that is valid as long as the plan. */
+void bw_repair_change(const struct bw_repair *repair, size_t index, struct bw_repairinfo *row);
+
+/** Chooses a change, or leaves it out. At first, all are chosen but those of BW_REPAIR_LOSS. */
+void bw_repair_choose(struct bw_repair *repair, size_t index, bool chosen);
+
+/** Findings (not notes) of the check that no change of the plan is about. */
+uint64_t bw_repair_left(const struct bw_repair *repair);
+
+/**
+ * Tries the chosen changes: opens the file system with them in memory and checks it. An error
+ * (BW_ERROR_CORRUPT) names a finding that is new, or one that should be gone and is not; then the
+ * changes must not be used. `left` is set to the number of findings, notes not counted, that
+ * remain.
+ */
+struct bw_error *bw_repair_try(struct bw_repair *repair, uint64_t *left);
+
+/** The changed ranges of the images after bw_repair_try(), for bw_fs_options.patches; they belong
+ * to the plan. */
+const struct bw_patch *const *bw_repair_patches(const struct bw_repair *repair, size_t *count);
+
+/** A range of an image with changed bytes, of which `bytes` is a copy of the image with the
+ * changes.
+ */
+struct bw_repair_range {
+    uint64_t offset;      /**< in the file, a multiple of `unit` */
+    size_t length;        /**< at most `unit`: less only at the end of the file */
+    const uint8_t *bytes; /**< valid until the next call */
+    uint64_t reserved[2]; /**< zeros: room for more members */
+};
+
+/** The next part of an image, in units of so many bytes (a power of two, 4 KiB to 1 MiB), with a
+ * changed byte from `offset` on; `range->length` is 0 after the last one. Bytes that are not
+ * changed are read from the image; those that cannot be read are zeros. */
+struct bw_error *bw_repair_next(struct bw_repair *repair, size_t image, uint64_t offset,
+                                size_t unit, struct bw_repair_range *range);
+
+/** Size of the file of an image, in bytes. */
+uint64_t bw_repair_image_size(const struct bw_repair *repair, size_t image);
+
+/** The device in an image; 0: none that belongs to the file system. */
+uint64_t bw_repair_image_devid(const struct bw_repair *repair, size_t image);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

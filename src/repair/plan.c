@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The plan: the damaged file system is opened and checked, and each kind of change looks among the
+ * findings for those that it corrects. The others are counted.
+ */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "base/cleanup.h"
+#include "base/struct_size.h"
+#include "ondisk/disk_items.h"
+#include "repair/repair.h"
+#include "xlators/layout/window.h"
+
+static const char *const classes[BW_REPAIR_CLASSES] = {"identical", "checksum", "derived", "loss"};
+
+const char *bw_repair_class_name(enum bw_repair_class class_number)
+{
+    return classes[class_number];
+}
+
+char *bw_repair_text(const char *format, ...)
+{
+    char *text;
+    va_list arguments;
+    va_start(arguments, format);
+    const int length = vasprintf(&text, format, arguments);
+    va_end(arguments);
+    return length < 0 ? NULL : text;
+}
+
+struct bw_repair_device *bw_repair_device_of(struct bw_repair *repair, uint64_t devid)
+{
+    for (size_t i = 0; i < repair->devices.count; i++)
+        if (repair->devices.items[i].image->superblock.device.devid == devid)
+            return &repair->devices.items[i];
+    return NULL;
+}
+
+static void change_free(struct bw_repair_change *change)
+{
+    free(change->why);
+    free(change->proof);
+    free(change->loss);
+    free(change->bytes);
+}
+
+struct bw_error *bw_repair_add(struct bw_repair *repair, struct bw_repair_change change)
+{
+    change.chosen = change.class_number != BW_REPAIR_LOSS;
+    struct bw_error *error = change.why && change.proof
+                                 ? bw_repair_changes_push(&repair->changes, change)
+                                 : bw_error_no_memory();
+    if (error)
+        change_free(&change);
+    return error;
+}
+
+/* Findings. */
+
+struct collection {
+    struct bw_repair *repair;
+    struct bw_repair_findings *findings;
+};
+
+/* Two checks find the same fault if it is of one kind and in one place. */
+static uint64_t hash_of(const struct bw_findinginfo *row, const struct bw_finding_code *code)
+{
+    const uint64_t place[] = {row->tree,    row->key.objectid, row->key.type, row->key.offset,
+                              row->logical, row->devid,        row->offset,   row->mirror,
+                              row->inode,   row->file_offset};
+    return XXH64(place, sizeof place, (uintptr_t)code);
+}
+
+static struct bw_error *on_finding(void *context, const struct bw_findinginfo *row)
+{
+    struct collection *collection = context;
+    const struct bw_finding_code *code = bw_finding_code_find(row->code);
+    if (!code || code->severity == BW_FINDING_NOTE)
+        return NULL;
+    return bw_repair_findings_push(collection->findings,
+                                   (struct bw_repair_finding){.code = code,
+                                                              .logical = row->logical,
+                                                              .length = row->length,
+                                                              .devid = row->devid,
+                                                              .offset = row->offset,
+                                                              .mirror = row->mirror,
+                                                              .hash = hash_of(row, code),
+                                                              .repairable = row->repairable == 1});
+}
+
+static bool continue_check(void *context, const struct bw_check_progress *progress)
+{
+    struct collection *collection = context;
+    const struct bw_repair_options *options = &collection->repair->options;
+    return !options->progress || options->progress(options->context, progress);
+}
+
+struct bw_error *bw_repair_check(struct bw_repair *repair, struct bw_fs *fs,
+                                 struct bw_repair_findings *findings)
+{
+    struct collection collection = {repair, findings};
+    struct bw_check_summary *summary;
+    const struct bw_check_options options = {.struct_size = sizeof options,
+                                             .data = repair->options.data,
+                                             .all = true,
+                                             .threads = repair->options.threads,
+                                             .visit = on_finding,
+                                             .progress = continue_check,
+                                             .context = &collection};
+    struct bw_error *error = bw_check(fs, &options, &summary);
+    if (!error && !summary->finished)
+        error = bw_error_create(BW_ERROR_CORRUPT, "the check could not be finished");
+    bw_check_summary_free(summary);
+    return error;
+}
+
+/* Opening. */
+
+/* Refuses file systems for which changes in place are not enough. */
+static struct bw_error *check_features(const struct bw_fs *fs)
+{
+    static const struct {
+        uint64_t bit;
+        const char *name;
+    } features[] = {{BW_INCOMPAT_ZONED, "zoned devices"},
+                    {BW_INCOMPAT_RAID_STRIPE_TREE, "a raid stripe tree"},
+                    {BW_INCOMPAT_REMAP_TREE, "a remap tree"},
+                    {BW_INCOMPAT_EXTENT_TREE_V2, "extent tree v2"}};
+    for (size_t i = 0; i < sizeof features / sizeof *features; i++)
+        if (fs->superblock.incompat_flags & features[i].bit)
+            return bw_error_create(BW_ERROR_UNSUPPORTED,
+                                   "file systems with %s cannot be repaired yet", features[i].name);
+    if (fs->no_data || fs->is_stream)
+        return bw_error_create(BW_ERROR_UNSUPPORTED,
+                               "metadumps and send streams have no devices to repair");
+    if (fs->is_past)
+        return bw_error_create(BW_ERROR_USAGE,
+                               "a repair is about the current generation, not an older one");
+    return NULL;
+}
+
+/* Where the device begins in its file. */
+static struct bw_error *find_shift(const struct bw_image *image, uint64_t *shift)
+{
+    *shift = 0;
+    for (struct bw_xlator *layer = image->storage; bw_xlator_child_count(layer);
+         layer = bw_xlator_child(layer, 0)) {
+        const char *type = bw_xlator_type(layer);
+        if (strcmp(type, "layout/window") == 0 || strcmp(type, "layout/partition") == 0) {
+            const struct bw_window *window = bw_xlator_private(layer);
+            *shift += window->offset;
+        } else if (strncmp(type, "debug/", 6) != 0 && strcmp(type, "layout/unread") != 0) {
+            return bw_error_create(BW_ERROR_UNSUPPORTED,
+                                   "%s: a device behind %s cannot be repaired in its file; 'copy' "
+                                   "makes an image of the device that can",
+                                   image->name, type);
+        }
+    }
+    if (*shift % BW_PATCH_SECTOR)
+        return bw_error_create(BW_ERROR_UNSUPPORTED,
+                               "%s: the device begins at %" PRIu64 ", which is not a sector",
+                               image->name, *shift);
+    return NULL;
+}
+
+static struct bw_error *add_devices(struct bw_repair *repair)
+{
+    const struct bw_fs *fs = repair->fs;
+    for (size_t i = 0; i < fs->image_count; i++) {
+        struct bw_repair_device device = {.image = &fs->images[i]};
+        if (fs->images[i].role == BW_IMAGE_SEED)
+            return bw_error_create(BW_ERROR_UNSUPPORTED,
+                                   "file systems with a seed device cannot be repaired yet");
+        if (fs->images[i].role != BW_IMAGE_DEVICE || !fs->images[i].storage)
+            continue;
+        if (fs->images[i].alternative)
+            return bw_error_create(BW_ERROR_USAGE,
+                                   "a repair needs one image of each device, without "
+                                   "--alternatives");
+        BW_TRY(find_shift(&fs->images[i], &device.shift));
+        BW_TRY(bw_repair_devices_push(&repair->devices, device));
+    }
+    return NULL;
+}
+
+static struct bw_error *make_plan(struct bw_repair *repair)
+{
+    BW_TRY(check_features(repair->fs));
+    BW_TRY(add_devices(repair));
+    repair->image_count = repair->how.path_count;
+    repair->patches = calloc(repair->image_count, sizeof *repair->patches);
+    repair->patch_list = calloc(repair->image_count, sizeof *repair->patch_list);
+    if (!repair->patches || !repair->patch_list)
+        return bw_error_no_memory();
+    for (size_t i = 0; i < repair->image_count; i++)
+        repair->patch_list[i] = &repair->patches[i];
+    BW_TRY(bw_repair_check(repair, repair->fs, &repair->findings));
+    BW_TRY(bw_repair_plan_superblocks(repair));
+    return bw_repair_plan_copies(repair);
+}
+
+struct bw_error *bw_repair_open(struct bw_fs *fs, const struct bw_fs_options *how,
+                                const struct bw_repair_options *options, struct bw_repair **result)
+{
+    struct bw_repair *repair = *result = calloc(1, sizeof *repair);
+    if (!repair)
+        return bw_error_no_memory();
+    repair->fs = fs;
+    struct bw_error *error = BW_TAKE_OPTIONS(&repair->how, how);
+    if (!error)
+        error = BW_TAKE_OPTIONS(&repair->options, options);
+    if (!error && (!how->path_count || how->inside_count || how->overlay_count || !fs->reopen))
+        error = bw_error_create(BW_ERROR_USAGE, "a repair needs the images themselves, without a "
+                                                "volfile, --inside or --patch");
+    repair->how.log = BW_LOG_IGNORE;
+    if (!error)
+        error = make_plan(repair);
+    if (error)
+        bw_repair_close(BW_TAKE(*result));
+    return error;
+}
+
+void bw_repair_close(struct bw_repair *repair)
+{
+    if (!repair)
+        return;
+    for (size_t i = 0; i < repair->changes.count; i++)
+        change_free(&repair->changes.items[i]);
+    for (size_t i = 0; repair->patches && i < repair->image_count; i++)
+        bw_patch_free(&repair->patches[i]);
+    bw_repair_changes_free(&repair->changes);
+    bw_repair_findings_free(&repair->findings);
+    bw_repair_devices_free(&repair->devices);
+    free(repair->patches);
+    free(repair->patch_list);
+    free(repair->buffer);
+    free(repair);
+}
+
+/* The plan for its reader. */
+
+size_t bw_repair_count(const struct bw_repair *repair)
+{
+    return repair->changes.count;
+}
+
+void bw_repair_change(const struct bw_repair *repair, size_t index, struct bw_repairinfo *row)
+{
+    const struct bw_repair_change *change = &repair->changes.items[index];
+    *row = (struct bw_repairinfo){.id = index + 1,
+                                  .class_name = bw_repair_class_name(change->class_number),
+                                  .chosen = change->chosen,
+                                  .devid = change->devid,
+                                  .offset = change->offset,
+                                  .logical = change->logical,
+                                  .length = change->length,
+                                  .what = change->what,
+                                  .why = change->why,
+                                  .proof = change->proof,
+                                  .loss = change->loss};
+}
+
+void bw_repair_choose(struct bw_repair *repair, size_t index, bool chosen)
+{
+    repair->changes.items[index].chosen = chosen;
+}
+
+uint64_t bw_repair_left(const struct bw_repair *repair)
+{
+    uint64_t left = 0;
+    for (size_t i = 0; i < repair->findings.count; i++)
+        left += !repair->findings.items[i].planned;
+    return left;
+}

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A plan of changes, as the files of this folder make it.
+ *
+ * plan.c opens the file system, checks it, and asks superblock_changes.c and copies.c for changes;
+ * trial.c turns the chosen ones into changed ranges of the images, and tries them.
+ */
+#ifndef BW_REPAIR_REPAIR_H
+#define BW_REPAIR_REPAIR_H
+
+#include "base/number_set.h"
+#include "base/patch.h"
+#include "base/vector.h"
+#include "btrfs-walk/repair.h"
+#include "fs/fs.h"
+#include "fs/image.h"
+#include "record/record_types.h"
+
+/** A finding of the check. */
+struct bw_repair_finding {
+    const struct bw_finding_code *code;
+    uint64_t logical, length, devid, offset, mirror; /**< BW_ABSENT: unknown */
+    uint64_t hash;                                   /**< of its code and location */
+    bool repairable;                                 /**< another copy is good */
+    bool planned;                                    /**< a change is about it */
+};
+
+BW_VECTOR(bw_repair_findings, struct bw_repair_finding);
+
+struct bw_repair;
+
+/** Changes fields of a superblock. */
+typedef void bw_superblock_edit(const struct bw_repair *repair, struct bw_disk_superblock *super);
+
+/** A planned change: of a copy of a superblock, of fields in all of them, or of other bytes. */
+struct bw_repair_change {
+    enum bw_repair_class class_number;
+    uint64_t logical, devid, offset, length; /**< BW_ABSENT: does not apply */
+    const char *what;
+    char *why, *proof, *loss; /**< owned; `loss` may be NULL */
+    bool chosen;
+
+    struct bw_image *image;   /**< of the device; NULL: all */
+    unsigned copy;            /**< of the superblock */
+    bw_superblock_edit *edit; /**< of fields in all copies; or NULL */
+    uint8_t *bytes;           /**< new bytes at `offset` of the device; NULL: a superblock, or the
+                                   parity of the row at `logical` */
+    bool is_parity;
+    uint64_t parity[2]; /**< with is_parity: offsets of P and Q */
+};
+
+BW_VECTOR(bw_repair_changes, struct bw_repair_change);
+
+/** The best superblock of each device, before any fields are changed. */
+struct bw_repair_device {
+    struct bw_image *image;
+    uint64_t shift; /**< offset of the device in its file */
+    struct bw_disk_superblock best;
+    bool is_made; /**< it had no good superblock */
+};
+
+BW_VECTOR(bw_repair_devices, struct bw_repair_device);
+
+struct bw_repair {
+    struct bw_fs_options how;
+    struct bw_repair_options options;
+    struct bw_fs *fs; /**< not owned */
+    struct bw_repair_findings findings;
+    struct bw_repair_changes changes;
+    struct bw_repair_devices devices;
+    struct bw_patch *patches; /**< one for each image of `how` */
+    const struct bw_patch **patch_list;
+    size_t image_count;
+    uint64_t bytes_used, total_bytes; /**< of all block groups, and of all devices */
+    uint64_t device_count;
+    uint8_t *buffer; /**< of bw_repair_next() */
+};
+
+/** The device of an image, or with a number; NULL if it has no image. */
+struct bw_repair_device *bw_repair_device_of(struct bw_repair *repair, uint64_t devid);
+
+/** Adds a change. Takes `change.why`, `change.proof` and `change.loss`, of which the first two are
+ * NULL only if memory ran out. */
+struct bw_error *bw_repair_add(struct bw_repair *repair, struct bw_repair_change change);
+
+/** A text, to be freed; NULL if memory runs out. */
+char *bw_repair_text(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/** Copies and fields of superblocks. (superblock_changes.c) */
+struct bw_error *bw_repair_plan_superblocks(struct bw_repair *repair);
+
+/** Writes the superblocks of the chosen changes to the patches. (superblock_changes.c) */
+struct bw_error *bw_repair_write_superblocks(struct bw_repair *repair);
+
+/** Copies of tree blocks and data, flipped bits, and parity. (copies.c) */
+struct bw_error *bw_repair_plan_copies(struct bw_repair *repair);
+
+/** Writes parity that has changed, or is chosen, to the patches. (copies.c) */
+struct bw_error *bw_repair_write_parity(struct bw_repair *repair);
+
+/** Changes bytes of a device. (trial.c) */
+struct bw_error *bw_repair_write(struct bw_repair *repair, uint64_t devid, uint64_t offset,
+                                 const void *bytes, size_t length);
+
+/** Reads bytes of a device with the changes so far. (trial.c) */
+struct bw_error *bw_repair_read(struct bw_repair *repair, uint64_t devid, uint64_t offset,
+                                void *bytes, size_t length);
+
+/** Checks a file system, and collects the findings. (plan.c) */
+struct bw_error *bw_repair_check(struct bw_repair *repair, struct bw_fs *fs,
+                                 struct bw_repair_findings *findings);
+
+#endif

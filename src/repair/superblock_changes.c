@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Superblocks. The best one of each device is the one with which the file system was opened, or one
+ * made from tree blocks; every copy that differs from it is replaced. Fields that contradict
+ * verified trees are changed in all copies of all devices at once.
+ *
+ * A kernel reads copy 0 only; the others have the same contents but for their own address, the
+ * checksum, and the log tree, which fsync(2) writes to copy 0.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "ondisk/disk_items.h"
+#include "ondisk/superblock.h"
+#include "repair/repair.h"
+
+/* Fields. */
+
+static void set_totals(const struct bw_repair *repair, struct bw_disk_superblock *super)
+{
+    super->total_bytes = bw_put64(repair->total_bytes);
+    super->device_count = bw_put64(repair->device_count);
+}
+
+static void set_used(const struct bw_repair *repair, struct bw_disk_superblock *super)
+{
+    super->bytes_used = bw_put64(repair->bytes_used);
+}
+
+static void invalidate_free_space(const struct bw_repair *repair, struct bw_disk_superblock *super)
+{
+    (void)repair;
+    super->compat_ro_flags =
+        bw_put64(bw_get64(super->compat_ro_flags) & ~BW_COMPAT_RO_FREE_SPACE_TREE_VALID);
+}
+
+static void rescan_uuids(const struct bw_repair *repair, struct bw_disk_superblock *super)
+{
+    (void)repair;
+    super->uuid_tree_generation = bw_put64(0);
+}
+
+static void clear_log(const struct bw_repair *repair, struct bw_disk_superblock *super)
+{
+    (void)repair;
+    super->log_root = bw_put64(0);
+    super->log_root_level = 0;
+}
+
+/* Findings of one of these kinds are put right by an edit of all superblocks. */
+static const struct field {
+    const char *codes[7];
+    bw_superblock_edit *edit;
+    const char *what, *why, *proof, *loss;
+    enum bw_repair_class class_number;
+} fields[] = {
+    {{"super-devices", "super-size"},
+     set_totals,
+     "total_bytes and num_devices of all superblocks",
+     "they contradict the device items",
+     "sums of the device items in the chunk tree",
+     NULL,
+     BW_REPAIR_DERIVED},
+    {{"super-used"},
+     set_used,
+     "bytes_used of all superblocks",
+     "it differs from the sum of the block groups",
+     "the sum of the block groups in the verified extent tree",
+     NULL,
+     BW_REPAIR_DERIVED},
+    {{"free-space-missing", "free-space-differs", "free-space-count", "free-space-stray",
+      "free-space-ahead", "free-space-item"},
+     invalidate_free_space,
+     "the free space tree is marked as invalid in all superblocks",
+     "it differs from the extent tree",
+     "the next mount empties it and builds it from the extent tree",
+     NULL,
+     BW_REPAIR_DERIVED},
+    {{"uuid-missing"},
+     rescan_uuids,
+     "uuid_tree_generation of all superblocks",
+     "uuids of subvolumes are missing from the uuid tree",
+     "the next mount reads all subvolumes and adds them",
+     NULL,
+     BW_REPAIR_DERIVED},
+    {{"log-refused", "log-checksum", "log-overlap"},
+     clear_log,
+     "the log tree is taken out of all superblocks",
+     "no mount can replay it",
+     "the last commit is complete without it",
+     "what fsync(2) wrote after the last commit: 'btrfs-walk log' lists the files",
+     BW_REPAIR_LOSS},
+};
+
+static bool field_fits(const struct field *field, const struct bw_finding_code *code)
+{
+    for (size_t i = 0; i < sizeof field->codes / sizeof *field->codes && field->codes[i]; i++)
+        if (strcmp(field->codes[i], code->word) == 0)
+            return true;
+    return false;
+}
+
+/* A mount cannot rebuild the free space tree of a file system with a block group tree. */
+static bool field_is_possible(const struct bw_repair *repair, const struct field *field)
+{
+    return field->edit != invalidate_free_space ||
+           !(repair->fs->superblock.compat_ro_flags & BW_COMPAT_RO_BLOCK_GROUP_TREE);
+}
+
+static struct bw_error *plan_field(struct bw_repair *repair, const struct field *field)
+{
+    bool found = false;
+    for (size_t i = 0; i < repair->findings.count; i++) {
+        struct bw_repair_finding *finding = &repair->findings.items[i];
+        if (field_fits(field, finding->code) && field_is_possible(repair, field))
+            found = finding->planned = true;
+    }
+    if (!found)
+        return NULL;
+    return bw_repair_add(repair, (struct bw_repair_change){
+                                     .class_number = field->class_number,
+                                     .logical = BW_ABSENT,
+                                     .devid = BW_ABSENT,
+                                     .offset = BW_ABSENT,
+                                     .length = BW_ABSENT,
+                                     .what = field->what,
+                                     .why = strdup(field->why),
+                                     .proof = strdup(field->proof),
+                                     .loss = field->loss ? strdup(field->loss) : NULL,
+                                     .edit = field->edit,
+                                 });
+}
+
+/* Adds up items, for the fields of superblocks. */
+static struct bw_error *add_up(struct bw_repair *repair)
+{
+    struct bw_fs *fs = repair->fs;
+    BW_SCOPED(bw_fs_items) struct bw_fs_items devices;
+    bw_fs_items_begin(&devices, fs, &fs->chunk_tree,
+                      (struct bw_key){BW_DEVICE_ITEMS, BW_DEVICE_ITEM, 0},
+                      (struct bw_key){BW_DEVICE_ITEMS, BW_DEVICE_ITEM, UINT64_MAX});
+    for (const struct bw_item *item; (item = bw_fs_items_next(&devices));) {
+        const struct bw_disk_device_item *device = (const void *)item->data;
+        if (item->size < sizeof *device)
+            continue;
+        repair->device_count++;
+        repair->total_bytes += bw_get64(device->total_bytes);
+    }
+    BW_TRY(bw_fs_items_error(&devices));
+
+    const struct bw_tree *groups =
+        fs->block_group_tree.id ? &fs->block_group_tree : &fs->extent_tree;
+    BW_SCOPED(bw_fs_items) struct bw_fs_items items;
+    if (!groups->id)
+        return NULL;
+    bw_fs_items_begin(&items, fs, groups, (struct bw_key){0, 0, 0},
+                      (struct bw_key){UINT64_MAX, UINT8_MAX, UINT64_MAX});
+    for (const struct bw_item *item; (item = bw_fs_items_next(&items));)
+        if (item->key.type == BW_BLOCK_GROUP_ITEM &&
+            item->size >= sizeof(struct bw_disk_block_group))
+            repair->bytes_used +=
+                bw_get64(((const struct bw_disk_block_group *)(const void *)item->data)->used);
+    return bw_fs_items_error(&items);
+}
+
+/* Copies. */
+
+static void seal(const struct bw_fs *fs, struct bw_disk_superblock *super, unsigned copy)
+{
+    uint8_t *bytes = (uint8_t *)super;
+    super->bytenr = bw_put64(bw_superblock_offset(copy));
+    memset(super->csum, 0, sizeof super->csum);
+    bw_checksum_compute(fs->superblock.checksum_type, bytes + BW_CSUM_SIZE,
+                        BW_SUPERBLOCK_SIZE - BW_CSUM_SIZE, super->csum);
+}
+
+/* A device without any good superblock gets the superblock of another device, with its own device
+ * item. */
+static struct bw_error *borrow(struct bw_repair *repair, struct bw_repair_device *device)
+{
+    struct bw_fs *fs = repair->fs;
+    const uint64_t devid = device->image->superblock.device.devid;
+    const struct bw_key key = {BW_DEVICE_ITEMS, BW_DEVICE_ITEM, devid};
+    BW_SCOPED(bw_fs_items) struct bw_fs_items items;
+    for (size_t i = 0; i < repair->devices.count; i++)
+        if (!repair->devices.items[i].is_made)
+            device->best = repair->devices.items[i].best;
+    bw_fs_items_begin(&items, fs, &fs->chunk_tree, key, key);
+    const struct bw_item *item = bw_fs_items_next(&items);
+    if (item && item->size >= sizeof device->best.device)
+        memcpy(&device->best.device, item->data, sizeof device->best.device);
+    return bw_fs_items_error(&items);
+}
+
+static struct bw_error *find_best(struct bw_repair *repair, struct bw_repair_device *device)
+{
+    const struct bw_image *image = device->image;
+    uint64_t offset;
+    device->is_made = image->is_rebuilt || image->is_claimed || image->bad;
+    if (image->is_rebuilt)
+        bw_superblock_encode(&image->superblock, &device->best);
+    else if (!device->is_made)
+        return bw_image_copy_bytes(repair->fs, image, image->copy, (uint8_t *)&device->best,
+                                   &offset);
+    return NULL;
+}
+
+/* Whether two copies are the same, except for the fields that differ between copies. */
+static bool is_same(const struct bw_disk_superblock *best, const struct bw_disk_superblock *found,
+                    unsigned copy)
+{
+    struct bw_disk_superblock a = *best, b = *found;
+    memset(a.csum, 0, sizeof a.csum);
+    memset(b.csum, 0, sizeof b.csum);
+    a.bytenr = b.bytenr;
+    if (copy) {
+        a.log_root = b.log_root;
+        a.log_root_level = b.log_root_level;
+    }
+    return memcmp(&a, &b, sizeof a) == 0;
+}
+
+static struct bw_error *plan_copy(struct bw_repair *repair, struct bw_repair_device *device,
+                                  unsigned copy)
+{
+    const struct bw_image *image = device->image;
+    struct bw_disk_superblock found;
+    uint64_t offset = bw_superblock_offset(copy);
+    struct bw_superblock superblock;
+    const uint64_t size = bw_get64(device->best.device.total_bytes);
+    if (offset + BW_SUPERBLOCK_SIZE >= size ||
+        offset + BW_SUPERBLOCK_SIZE > bw_xlator_size(image->storage))
+        return NULL;
+    BW_AUTO_ERROR struct bw_error *bad =
+        bw_image_copy_bytes(repair->fs, image, copy, (uint8_t *)&found, &offset);
+    if (!bad)
+        bad = bw_superblock_decode(&found, offset, &superblock);
+    if (!bad && is_same(&device->best, &found, copy))
+        return NULL;
+    const uint64_t generation = bw_get64(device->best.generation);
+    char *why;
+    if (bad)
+        why = bw_repair_text("superblock copy %u: %s", copy, bad->message);
+    else if (superblock.generation != generation)
+        why = bw_repair_text("superblock copy %u has generation %" PRIu64 ", the best one %" PRIu64,
+                             copy, superblock.generation, generation);
+    else
+        why = bw_repair_text("superblock copy %u differs from the best one", copy);
+    for (size_t i = 0; i < repair->findings.count; i++) {
+        struct bw_repair_finding *finding = &repair->findings.items[i];
+        if (strncmp(finding->code->word, "super-", 6) == 0 && finding->offset == offset &&
+            (finding->devid == BW_ABSENT || finding->devid == image->superblock.device.devid))
+            finding->planned = true;
+    }
+    return bw_repair_add(
+        repair, (struct bw_repair_change){
+                    .class_number = device->is_made ? BW_REPAIR_DERIVED : BW_REPAIR_IDENTICAL,
+                    .logical = BW_ABSENT,
+                    .devid = image->superblock.device.devid,
+                    .offset = offset,
+                    .length = BW_SUPERBLOCK_SIZE,
+                    .what = "copy of the superblock",
+                    .why = why,
+                    .proof = device->is_made
+                                 ? strdup("made from verified tree blocks")
+                                 : bw_repair_text("copy %u of the same device, generation %" PRIu64,
+                                                  image->copy, generation),
+                    .image = device->image,
+                    .copy = copy,
+                });
+}
+
+struct bw_error *bw_repair_plan_superblocks(struct bw_repair *repair)
+{
+    struct bw_repair_devices *devices = &repair->devices;
+    BW_TRY(add_up(repair));
+    for (size_t i = 0; i < devices->count; i++)
+        BW_TRY(find_best(repair, &devices->items[i]));
+    for (size_t i = 0; i < devices->count; i++)
+        if (devices->items[i].is_made && !devices->items[i].image->is_rebuilt)
+            BW_TRY(borrow(repair, &devices->items[i]));
+    for (size_t i = 0; i < devices->count; i++)
+        for (unsigned copy = 0; copy < BW_SUPERBLOCK_COPIES; copy++)
+            BW_TRY(plan_copy(repair, &devices->items[i], copy));
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
+        BW_TRY(plan_field(repair, &fields[i]));
+    return NULL;
+}
+
+static bool copy_is_chosen(const struct bw_repair *repair, const struct bw_image *image,
+                           unsigned copy)
+{
+    for (size_t i = 0; i < repair->changes.count; i++) {
+        const struct bw_repair_change *change = &repair->changes.items[i];
+        if (change->chosen && change->image == image && !change->edit && !change->bytes &&
+            !change->is_parity && change->copy == copy)
+            return true;
+    }
+    return false;
+}
+
+struct bw_error *bw_repair_write_superblocks(struct bw_repair *repair)
+{
+    for (size_t i = 0; i < repair->devices.count; i++) {
+        const struct bw_repair_device *device = &repair->devices.items[i];
+        const uint64_t size = bw_xlator_size(device->image->storage);
+        struct bw_disk_superblock super = device->best;
+        bool is_edited = false;
+        for (size_t j = 0; j < repair->changes.count; j++) {
+            const struct bw_repair_change *change = &repair->changes.items[j];
+            if (change->chosen && change->edit) {
+                change->edit(repair, &super);
+                is_edited = true;
+            }
+        }
+        for (unsigned copy = 0; copy < BW_SUPERBLOCK_COPIES; copy++) {
+            const uint64_t offset = bw_superblock_offset(copy);
+            if (offset + BW_SUPERBLOCK_SIZE > size ||
+                offset + BW_SUPERBLOCK_SIZE >= bw_get64(super.device.total_bytes) ||
+                !(is_edited || copy_is_chosen(repair, device->image, copy)))
+                continue;
+            seal(repair->fs, &super, copy);
+            BW_TRY(bw_repair_write(repair, device->image->superblock.device.devid, offset, &super,
+                                   sizeof super));
+        }
+    }
+    return NULL;
+}

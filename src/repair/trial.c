@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The trial: the chosen changes become changed ranges of the images, in memory; through these, the
+ * file system is opened and checked like any other. The changes are good if the check finds nothing
+ * that it did not find before, and no longer finds what they are about.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/compare.h"
+#include "graph/wind.h"
+#include "repair/repair.h"
+
+struct bw_error *bw_repair_write(struct bw_repair *repair, uint64_t devid, uint64_t offset,
+                                 const void *bytes, size_t length)
+{
+    const struct bw_repair_device *device = bw_repair_device_of(repair, devid);
+    if (!device)
+        return bw_error_create(BW_ERROR_MISSING_DEVICE, "device %" PRIu64 " is missing", devid);
+    return bw_patch_write(&repair->patches[device->image->index], offset + device->shift, bytes,
+                          length);
+}
+
+struct bw_error *bw_repair_read(struct bw_repair *repair, uint64_t devid, uint64_t offset,
+                                void *bytes, size_t length)
+{
+    const struct bw_repair_device *device = bw_repair_device_of(repair, devid);
+    if (!device)
+        return bw_error_create(BW_ERROR_MISSING_DEVICE, "device %" PRIu64 " is missing", devid);
+    struct bw_xlator *storage = device->image->storage;
+    const struct bw_frame frame = bw_frame_above(NULL, bw_xlator_probes(storage));
+    const struct bw_patch *patch = &repair->patches[device->image->index];
+    if (!bw_patch_covers(patch, offset + device->shift, length))
+        BW_TRY(bw_read_raw(&frame, storage, offset, bytes, length));
+    bw_patch_apply(patch, offset + device->shift, bytes, length);
+    return NULL;
+}
+
+static struct bw_error *make_patches(struct bw_repair *repair)
+{
+    for (size_t i = 0; i < repair->image_count; i++)
+        bw_patch_free(&repair->patches[i]);
+    for (size_t i = 0; i < repair->changes.count; i++) {
+        const struct bw_repair_change *change = &repair->changes.items[i];
+        if (change->chosen && change->bytes)
+            BW_TRY(bw_repair_write(repair, change->devid, change->offset, change->bytes,
+                                   change->length));
+    }
+    BW_TRY(bw_repair_write_parity(repair));
+    return bw_repair_write_superblocks(repair);
+}
+
+static int compare_findings(const void *first, const void *second)
+{
+    const struct bw_repair_finding *a = first, *b = second;
+    return bw_compare(a->hash, b->hash);
+}
+
+/* The finding of the first check that is the same; NULL if it is new. */
+static const struct bw_repair_finding *find_same(const struct bw_repair_findings *sorted,
+                                                 const struct bw_repair_finding *finding)
+{
+    return sorted->count ? bsearch(finding, sorted->items, sorted->count, sizeof *sorted->items,
+                                   compare_findings)
+                         : NULL;
+}
+
+static struct bw_error *compare_checks(const struct bw_repair *repair,
+                                       const struct bw_repair_findings *after, uint64_t *left)
+{
+    bool all_chosen = true;
+    for (size_t i = 0; i < repair->changes.count; i++)
+        all_chosen = all_chosen && repair->changes.items[i].chosen;
+    BW_SCOPED(bw_repair_findings) struct bw_repair_findings before = {0};
+    BW_TRY(bw_repair_findings_append(&before, repair->findings.items, repair->findings.count));
+    if (before.count)
+        qsort(before.items, before.count, sizeof *before.items, compare_findings);
+    *left = after->count;
+    for (size_t i = 0; i < after->count; i++) {
+        const struct bw_repair_finding *same = find_same(&before, &after->items[i]);
+        if (strcmp(after->items[i].code->word, "root-lost") == 0)
+            return bw_error_create(BW_ERROR_UNSUPPORTED,
+                                   "the root tree or the chunk tree is lost: 'rescue' saves the "
+                                   "files, but rebuilt trees cannot be written to an overlay yet");
+        if (!same)
+            return bw_error_create(BW_ERROR_CORRUPT,
+                                   "the check of the repaired file system finds something new: "
+                                   "%s, %s",
+                                   after->items[i].code->word, after->items[i].code->description);
+        if (same->planned && all_chosen)
+            return bw_error_create(BW_ERROR_CORRUPT,
+                                   "the check of the repaired file system still finds %s",
+                                   after->items[i].code->word);
+    }
+    return NULL;
+}
+
+struct bw_error *bw_repair_try(struct bw_repair *repair, uint64_t *left)
+{
+    struct bw_fs_options how = repair->how;
+    struct bw_fs *fs = NULL;
+    BW_SCOPED(bw_repair_findings) struct bw_repair_findings after = {0};
+    *left = 0;
+    BW_TRY(make_patches(repair));
+    how.patches = repair->patch_list;
+    how.patch_count = repair->image_count;
+    how.planned = NULL; /* it has run for the images */
+    how.reporter = (struct bw_reporter){0};
+    how.scan = false;
+    how.superblock_copy = BW_ANY_SUPERBLOCK_COPY;
+    struct bw_error *error = repair->fs->reopen(&how, &fs);
+    if (!error)
+        error = bw_repair_check(repair, fs, &after);
+    bw_fs_close(fs);
+    return error ? bw_error_prefix(error, "the repaired file system")
+                 : compare_checks(repair, &after, left);
+}
+
+/* The changed ranges. */
+
+const struct bw_patch *const *bw_repair_patches(const struct bw_repair *repair, size_t *count)
+{
+    *count = repair->image_count;
+    return repair->patch_list;
+}
+
+/* The storage layer of an image on the command line; NULL if no device is in it. */
+static struct bw_xlator *storage_of(const struct bw_repair *repair, size_t image)
+{
+    for (size_t i = 0; i < repair->devices.count; i++) {
+        struct bw_xlator *layer = repair->devices.items[i].image->storage;
+        if (repair->devices.items[i].image->index != image)
+            continue;
+        while (bw_xlator_child_count(layer))
+            layer = bw_xlator_child(layer, 0);
+        return layer;
+    }
+    return NULL;
+}
+
+uint64_t bw_repair_image_size(const struct bw_repair *repair, size_t image)
+{
+    struct bw_xlator *storage = storage_of(repair, image);
+    return storage ? bw_xlator_size(storage) : 0;
+}
+
+uint64_t bw_repair_image_devid(const struct bw_repair *repair, size_t image)
+{
+    for (size_t i = 0; i < repair->devices.count; i++)
+        if (repair->devices.items[i].image->index == image)
+            return repair->devices.items[i].image->superblock.device.devid;
+    return 0;
+}
+
+struct bw_error *bw_repair_next(struct bw_repair *repair, size_t image, uint64_t offset,
+                                size_t unit, struct bw_repair_range *range)
+{
+    enum { SECTOR = 4096 };
+    struct bw_xlator *storage = storage_of(repair, image);
+    const struct bw_patch *patch = &repair->patches[image];
+    const uint64_t next = bw_patch_next(patch, offset);
+    *range = (struct bw_repair_range){0};
+    if (next == UINT64_MAX || !storage)
+        return NULL;
+    uint8_t *buffer = realloc(repair->buffer, unit);
+    if (!buffer)
+        return bw_error_no_memory();
+    repair->buffer = buffer;
+    range->offset = next / unit * unit;
+    range->length = (size_t)bw_min(unit, bw_xlator_size(storage) - range->offset);
+    range->bytes = buffer;
+    const struct bw_frame frame = bw_frame_above(NULL, bw_xlator_probes(storage));
+    struct bw_error *error = bw_read_raw(&frame, storage, range->offset, buffer, range->length);
+    for (size_t at = 0; error && at < range->length; at += SECTOR) {
+        const size_t length = (size_t)bw_min(SECTOR, range->length - at);
+        if (!bw_try_read_raw(&frame, storage, range->offset + at, buffer + at, length))
+            memset(buffer + at, 0, length);
+    }
+    bw_error_free(error);
+    bw_patch_apply(patch, range->offset, buffer, range->length);
+    return NULL;
+}
