@@ -206,6 +206,7 @@ def main():
         checksum = chance.choice(["crc32c", "crc32c", "xxhash", "sha256", "blake2"])
         images, files = make(chance, folder, profile, checksum)
         damages = chance.sample(DAMAGES, chance.choice([1, 1, 3]))
+        damages.sort(key=lambda damage: damage is damage_super) # others need the superblock
         if checksum != "crc32c":
             damages = [damage for damage in damages if damage is not damage_flip] or [damage_super]
         for damage in damages:
