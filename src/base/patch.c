@@ -76,11 +76,12 @@ bool bw_patch_covers(const struct bw_patch *patch, uint64_t offset, size_t lengt
     size_t index = find_page(patch, offset / BW_PATCH_PAGE);
     for (uint64_t at = offset / BW_PATCH_SECTOR * BW_PATCH_SECTOR; at < end;
          at += BW_PATCH_SECTOR) {
-        const struct bw_patch_page *page = &patch->pages.items[index];
-        if (index < patch->pages.count && page->number < at / BW_PATCH_PAGE)
-            page = &patch->pages.items[++index];
-        if (index == patch->pages.count || page->number != at / BW_PATCH_PAGE ||
-            !(page->changed >> (at % BW_PATCH_PAGE / BW_PATCH_SECTOR) & 1))
+        const uint64_t number = at / BW_PATCH_PAGE;
+        const unsigned sector = (unsigned)(at % BW_PATCH_PAGE / BW_PATCH_SECTOR);
+        while (index < patch->pages.count && patch->pages.items[index].number < number)
+            index++;
+        if (index == patch->pages.count || patch->pages.items[index].number != number ||
+            !(patch->pages.items[index].changed >> sector & 1))
             return false;
     }
     return true;
