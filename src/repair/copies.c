@@ -126,9 +126,10 @@ static bool find_good(struct bw_repair *repair, const struct unit *unit, unsigne
 {
     struct bw_fs *fs = repair->fs;
     for (unsigned copy = 1; copy <= copies && !unit->is_flipped; copy++) {
+        if (unit->bad >> (copy - 1) & 1)
+            continue;
         *source = copy;
-        BW_AUTO_ERROR struct bw_error *error =
-            unit->bad >> (copy - 1) & 1 ? bw_error_no_memory() : read_copy(fs, unit, copy, bytes);
+        BW_AUTO_ERROR struct bw_error *error = read_copy(fs, unit, copy, bytes);
         if (!error && is_verified(fs, unit, bytes))
             return true;
     }

@@ -16,6 +16,11 @@
 #include "fs/image.h"
 #include "record/record_types.h"
 
+struct bw_repair;
+
+/** Changes fields of a superblock. */
+typedef void bw_superblock_edit(const struct bw_repair *repair, struct bw_disk_superblock *super);
+
 /** A finding of the check. */
 struct bw_repair_finding {
     const struct bw_finding_code *code;
@@ -23,14 +28,10 @@ struct bw_repair_finding {
     uint64_t hash;                                   /**< of its code and location */
     bool repairable;                                 /**< another copy is good */
     bool planned;                                    /**< a change is about it */
+    bw_superblock_edit *edit; /**< the change of fields that is about it; or NULL */
 };
 
 BW_VECTOR(bw_repair_findings, struct bw_repair_finding);
-
-struct bw_repair;
-
-/** Changes fields of a superblock. */
-typedef void bw_superblock_edit(const struct bw_repair *repair, struct bw_disk_superblock *super);
 
 /** A planned change: of a copy of a superblock, of fields in all of them, or of other bytes. */
 struct bw_repair_change {

@@ -113,8 +113,10 @@ static struct bw_error *plan_field(struct bw_repair *repair, const struct field 
     bool found = false;
     for (size_t i = 0; i < repair->findings.count; i++) {
         struct bw_repair_finding *finding = &repair->findings.items[i];
-        if (field_fits(field, finding->code) && field_is_possible(repair, field))
-            found = finding->planned = true;
+        if (!field_fits(field, finding->code) || !field_is_possible(repair, field))
+            continue;
+        found = finding->planned = true;
+        finding->edit = field->edit;
     }
     if (!found)
         return NULL;

@@ -66,12 +66,30 @@ static const struct bw_repair_finding *find_same(const struct bw_repair_findings
                          : NULL;
 }
 
+/* Whether a change is about a finding: an edit of fields, the copy of a superblock at its place, or
+ * a block, sector or row at its logical address. */
+static bool is_about(const struct bw_repair_change *change, const struct bw_repair_finding *finding)
+{
+    if (change->edit || finding->edit)
+        return change->edit == finding->edit;
+    if (change->logical == BW_ABSENT || finding->logical == BW_ABSENT)
+        return change->logical == finding->logical && change->offset == finding->offset;
+    return change->logical - finding->logical < finding->length;
+}
+
+/* Whether a finding should be gone: all changes that are about it were made. */
+static bool should_be_gone(const struct bw_repair *repair, const struct bw_repair_finding *finding)
+{
+    bool is_gone = finding->planned;
+    for (size_t i = 0; i < repair->changes.count; i++)
+        if (is_about(&repair->changes.items[i], finding))
+            is_gone = is_gone && repair->changes.items[i].chosen;
+    return is_gone;
+}
+
 static struct bw_error *compare_checks(const struct bw_repair *repair,
                                        const struct bw_repair_findings *after, uint64_t *left)
 {
-    bool all_chosen = true;
-    for (size_t i = 0; i < repair->changes.count; i++)
-        all_chosen = all_chosen && repair->changes.items[i].chosen;
     BW_SCOPED(bw_repair_findings) struct bw_repair_findings before = {0};
     BW_TRY(bw_repair_findings_append(&before, repair->findings.items, repair->findings.count));
     if (before.count)
@@ -88,7 +106,7 @@ static struct bw_error *compare_checks(const struct bw_repair *repair,
                                    "the check of the repaired file system finds something new: "
                                    "%s, %s",
                                    after->items[i].code->word, after->items[i].code->description);
-        if (same->planned && all_chosen)
+        if (should_be_gone(repair, same))
             return bw_error_create(BW_ERROR_CORRUPT,
                                    "the check of the repaired file system still finds %s",
                                    after->items[i].code->word);

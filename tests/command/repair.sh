@@ -62,7 +62,17 @@ else
     skip qemu-img "conversion"
 fi
 
-# Only chosen changes; a wrong number; nothing to do; an overlay of another image.
+# Only one of many changes: the other faults remain.
+rm -rf "$WORK/fixed"
+damaged=("$WORK"/bad-copy-raid1/*.img)
+status "one change" 0 "$PROGRAM" repair --data --id 1 -C "$WORK/fixed" "${damaged[@]}"
+holds "says that others remain" grep -q "findings of 'check' remain" "$WORK/err"
+status "one change: check" 4 "$PROGRAM" check --data --patch "$WORK/fixed/devid-1.qcow2" \
+    --patch "$WORK/fixed/devid-2.qcow2" "${damaged[@]}"
+status "an existing overlay" 2 "$PROGRAM" repair --data -C "$WORK/fixed" "${damaged[@]}"
+holds "is not replaced" grep -q 'devid-1.qcow2 exists' "$WORK/err"
+
+# A wrong number; nothing to do; an overlay of another image.
 status "an unknown number" 2 "$PROGRAM" repair --id 7 -f "$WORK/none.qcow2" "$image"
 status "nothing to change" 2 "$PROGRAM" repair -f "$WORK/none.qcow2" "$fixtures/plain/dev1.img"
 is "an empty plan" "$(run_json repair --json "$fixtures/plain/dev1.img" 2> /dev/null)" ""

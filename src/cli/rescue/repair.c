@@ -47,6 +47,7 @@ struct repair {
     int folder;                  /* open if state->folder */
     struct cmd_output_file file; /* of state->file */
     char **backing;              /* absolute paths of the images, before the sandbox */
+    uint64_t *devids;            /* of the images; 0: none that belongs to the file system */
     char *base;                  /* absolute path of the folder of the overlays */
 };
 
@@ -87,7 +88,8 @@ static struct bw_error *find_places(struct repair *repair)
     if (!repair->base)
         return bw_error_from_errno(errno, "cannot find %s", output ? output : "the folder");
     repair->backing = calloc(common->input.image_count + 1, sizeof *repair->backing);
-    if (!repair->backing)
+    repair->devids = calloc(common->input.image_count + 1, sizeof *repair->devids);
+    if (!repair->backing || !repair->devids)
         return bw_error_no_memory();
     for (size_t i = 0; i < common->input.image_count; i++) {
         repair->backing[i] = realpath(common->input.images[i], NULL);
@@ -164,14 +166,15 @@ static struct bw_error *write_in_folder(struct repair *repair, size_t image)
 {
     char name[40];
     BW_AUTO_FREE char *path = NULL;
-    snprintf(name, sizeof name, "devid-%" PRIu64 ".qcow2",
-             bw_repair_image_devid(repair->plan, image));
+    snprintf(name, sizeof name, "devid-%" PRIu64 ".qcow2", repair->devids[image]);
     if (asprintf(&path, "%s/%s", repair->state->folder, name) < 0) {
         path = NULL;
         return bw_error_no_memory();
     }
     struct overlay overlay = {
         openat(repair->folder, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666), path};
+    if (overlay.descriptor < 0 && errno == EEXIST)
+        return bw_error_create(BW_ERROR_USAGE, "%s exists, and is not replaced", path);
     if (overlay.descriptor < 0)
         return cmd_name_error(repair->folder, name, path, errno);
     return cmd_close_file(repair->common, overlay.descriptor, path,
@@ -183,7 +186,8 @@ static struct bw_error *write_overlays(struct repair *repair)
 {
     size_t count = 0, only = 0;
     for (size_t i = 0; i < repair->common->input.image_count; i++) {
-        if (!bw_repair_image_devid(repair->plan, i))
+        repair->devids[i] = bw_repair_image_devid(repair->plan, i);
+        if (!repair->devids[i])
             continue;
         only = i;
         count++;
@@ -196,7 +200,7 @@ static struct bw_error *write_overlays(struct repair *repair)
     if (repair->state->file)
         return write_file(repair, only);
     for (size_t i = 0; i < repair->common->input.image_count; i++)
-        if (bw_repair_image_devid(repair->plan, i))
+        if (repair->devids[i])
             BW_TRY(write_in_folder(repair, i));
     return NULL;
 }
@@ -204,21 +208,28 @@ static struct bw_error *write_overlays(struct repair *repair)
 /* Ways to use the result, the safest first. */
 static void print_advice(const struct repair *repair)
 {
-    const char *first = repair->common->input.images[0];
-    const char *overlay = repair->state->file;
-    BW_AUTO_FREE char *in_folder = NULL;
-    if (!overlay && asprintf(&in_folder, "%s/devid-1.qcow2", repair->state->folder) >= 0)
-        overlay = in_folder;
-    fprintf(stderr,
-            "The images are as before. The overlay contains the changes only, and needs them.\n"
-            "1. Look at the result:        btrfs-walk check --patch %s %s\n"
-            "2. In a virtual machine:      -drive file=%s,format=qcow2,snapshot=on\n"
-            "3. On this machine:           qemu-nbd --read-only --connect=/dev/nbd0 %s\n"
-            "   The kernel may take the original instead, since both have the same ids: detach\n"
-            "   it, or make it read-only (blockdev --setro), before any mount.\n"
-            "'btrfs-walk help repair' tells how to keep the changes for good.\n",
-            overlay ? overlay : "OVERLAY", first, overlay ? overlay : "OVERLAY",
-            overlay ? overlay : "OVERLAY");
+    const struct cmd_common *common = repair->common;
+    const char *file = repair->state->file;
+    fprintf(stderr, "The images are as before. An overlay contains changes only, and needs its "
+                    "image.\n"
+                    "1. Look at the result:    btrfs-walk check");
+    for (size_t i = 0; i < common->input.image_count; i++) {
+        if (file)
+            fprintf(stderr, " --patch %s", file);
+        else if (repair->devids[i])
+            fprintf(stderr, " --patch %s/devid-%" PRIu64 ".qcow2", repair->state->folder,
+                    repair->devids[i]);
+    }
+    for (size_t i = 0; i < common->input.image_count; i++)
+        fprintf(stderr, " %s", common->input.images[i]);
+    fputs("\n"
+          "2. In a virtual machine:  -drive file=OVERLAY,format=qcow2,snapshot=on\n"
+          "3. On this machine:       qemu-nbd --read-only --connect=/dev/nbd0 OVERLAY\n"
+          "   The kernel may take the original instead, since both have the same ids: detach it, "
+          "or\n"
+          "   make it read-only (blockdev --setro), before any mount.\n"
+          "'btrfs-walk help repair' tells how to keep the changes.\n",
+          stderr);
 }
 
 /* The steps of the command. */
@@ -226,21 +237,13 @@ static void print_advice(const struct repair *repair)
 static struct bw_error *try_and_write(struct cmd_format *format, struct repair *repair)
 {
     uint64_t left = 0;
-    size_t chosen = 0;
-    for (size_t i = 0; i < bw_repair_count(repair->plan); i++) {
-        struct bw_repairinfo row;
-        bw_repair_change(repair->plan, i, &row);
-        chosen += row.chosen == 1;
-    }
-    if (!chosen)
-        return bw_error_create(BW_ERROR_NOT_FOUND, "there is nothing to change");
     BW_TRY(bw_repair_try(repair->plan, &left));
     BW_TRY(write_overlays(repair));
     if (left)
         bw_fs_report(format->session.fs, BW_WARNING,
                      bw_error_create(BW_ERROR_CORRUPT,
-                                     "%" PRIu64 " findings of 'check' remain, which no change of "
-                                     "this plan is about",
+                                     "%" PRIu64 " findings of 'check' remain that the chosen "
+                                     "changes do not concern",
                                      left));
     return NULL;
 }
@@ -265,11 +268,15 @@ static struct bw_error *list(struct cmd_format *format, void *context)
     cmd_progress_step("checking", 1, 1);
     BW_TRY(bw_repair_open(format->session.fs, &how, &plan, &repair->plan));
     BW_TRY(choose(repair));
+    size_t chosen = 0;
     for (size_t i = 0; i < bw_repair_count(repair->plan); i++) {
         struct bw_repairinfo row;
         bw_repair_change(repair->plan, i, &row);
         BW_TRY(cmd_format_write(format, &row, sizeof row));
+        chosen += row.chosen == 1;
     }
+    if (!chosen && (state->file || state->folder))
+        return bw_error_create(BW_ERROR_NOT_FOUND, "there is nothing to change, so no overlay");
     if (state->file || state->folder)
         return try_and_write(format, repair);
     const uint64_t left = bw_repair_left(repair->plan);
@@ -331,6 +338,7 @@ static int run(const struct cmd_common *common, void *settings)
     for (size_t i = 0; repair.backing && i < common->input.image_count; i++)
         free(repair.backing[i]);
     free(repair.backing);
+    free(repair.devids);
     free(repair.base);
     if (repair.folder >= 0)
         close(repair.folder);

@@ -155,8 +155,9 @@ static struct bw_error *read_overlay(struct bw_overlay *overlay)
     if (overlay->descriptor < 0 || fstat(overlay->descriptor, &status))
         return bw_error_from_errno(errno, "cannot open %s", overlay->path);
     overlay->file_size = (uint64_t)status.st_size;
-    if (overlay->file_size < HEADER_3 || read_at(overlay, 0, header, HEADER_3) ||
-        memcmp(header, "QFI\xfb", 4) != 0)
+    if (overlay->file_size >= HEADER_3)
+        BW_TRY(read_at(overlay, 0, header, HEADER_3));
+    if (memcmp(header, "QFI\xfb", 4) != 0)
         return bw_error_create(BW_ERROR_UNSUPPORTED, "%s is not a qcow2 image", overlay->path);
 
     const uint32_t version = get32(header + 4), bits = get32(header + 20);
