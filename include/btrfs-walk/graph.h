@@ -248,6 +248,8 @@ struct bw_control_file_system {
                     checksum_type; both are valid */
     uint32_t other_checksums; /**< types that tree blocks may have other than checksum_type, with
                                  the bit 1 << type for each */
+    uint64_t generation;      /**< of the superblock */
+    uint64_t incompat_flags;  /**< of the superblock */
 };
 
 /** BW_CONTROL_DEVICE. Devid and uuid identify a device. */

@@ -9,9 +9,9 @@
 #include "check/block_contents.h"
 #include "check/blocks.h"
 #include "check/flipped.h"
-#include "check/item_rules.h"
 #include "check/reference_counts.h"
 #include "ondisk/disk_items.h"
+#include "ondisk/item_rules.h"
 #include "ondisk/items.h"
 
 /*
@@ -307,6 +307,15 @@ static uint64_t generation_of(const struct bw_reached_block *leaf)
     return unknown ? UINT64_MAX : leaf->generation;
 }
 
+/* The findings of faults of items, which have the same names. */
+static const enum bw_code_number code_of_fault[BW_FAULTS] = {
+#define FAULT(name) [BW_FAULT_##name] = BW_CODE_##name,
+    BW_ITEM_FAULTS(FAULT, FAULT)
+#undef FAULT
+        [BW_FAULT_no_memory] = BW_CODE_unfinished,
+};
+
+/* Only serious faults are worth a search for a flipped bit; others are habits of some kernel. */
 static void check_item(const struct bw_reached_block *leaf, const struct bw_item_rules *rules,
                        uint32_t slot, const struct bw_item *item)
 {
@@ -314,9 +323,9 @@ static void check_item(const struct bw_reached_block *leaf, const struct bw_item
     if (!bw_check_item(rules, item, &fault))
         return;
     struct bw_finding location = location_of_item(leaf, &item->key);
-    if (bw_flip_is_worth(fault.code))
+    if (bw_item_fault_is_serious(fault.kind))
         bw_flip_find_in_leaf(leaf, rules, slot, &location.flip);
-    bw_check_find(leaf->check, fault.code, &location, "%s", fault.message);
+    bw_check_find(leaf->check, code_of_fault[fault.kind], &location, "%s", fault.message);
 }
 
 /* The last byte is the revision of back references, 0 or 1. Source: BTRFS_HEADER_FLAG_* in the

@@ -56,12 +56,6 @@ bool bw_flip_to(struct bw_flip *flip, uint64_t block, uint32_t byte, unsigned wi
     return true;
 }
 
-bool bw_flip_is_worth(enum bw_code_number code)
-{
-    size_t count;
-    return bw_finding_codes(&count)[code].severity == BW_FINDING_ERROR;
-}
-
 struct bw_item_rules bw_item_rules_of(const struct bw_check *check, uint64_t owner,
                                       uint64_t generation, bool in_log)
 {
@@ -114,7 +108,7 @@ static bool are_items_sound(struct search *search, const struct bw_node *leaf, u
             return false;
         search->rules.previous = before;
         if (bw_check_item(&search->rules, item, &fault) &&
-            (bw_flip_is_worth(fault.code) || at + 1 == slot || at == slot))
+            (bw_item_fault_is_serious(fault.kind) || at + 1 == slot || at == slot))
             return false;
         before = item;
         end = (uint32_t)offset;

@@ -11,7 +11,7 @@
 
 #include "check/block_contents.h"
 #include "check/check.h"
-#include "check/item_rules.h"
+#include "ondisk/item_rules.h"
 
 /** Whether one bit turns a field into the value that it should have, and which. The field has
  * `width` bytes, at most 8, at `byte` of the tree block `block`. */
@@ -47,8 +47,5 @@ void bw_flip_find_in_block(struct bw_check *check, const struct bw_tree *tree,
  * the root item: at the correct address is a block that meets the expectation. */
 void bw_flip_find_in_address(struct bw_check *check, const struct bw_tree *tree,
                              const struct bw_block_pointer *pointer, struct bw_flip *flip);
-
-/** Whether a fault of this kind is worth a search: it is an error, not a habit of some kernel. */
-bool bw_flip_is_worth(enum bw_code_number code);
 
 #endif

@@ -20,12 +20,12 @@
 
 #include "base/cleanup.h"
 #include "base/human.h"
-#include "xlators/storage/overlay.h"
 #include "base/parts.h"
 #include "base/unpack.h"
 #include "fs/fs.h"
 #include "ondisk/superblock.h"
 #include "xlators/layout/partition_table.h"
+#include "xlators/storage/overlay.h"
 
 #define CHUNK_MAP_TYPE "cluster/chunk-map"
 #define REMAP_TYPE     "cluster/remap"
@@ -512,7 +512,9 @@ static struct bw_error *send_file_system_facts(const struct bw_fs *fs,
                                            .sectorsize = fs->superblock.sectorsize,
                                            .ids = (const void *)ids,
                                            .dumped = fs->no_data,
-                                           .other_checksums = bw_fs_other_checksums(fs)};
+                                           .other_checksums = bw_fs_other_checksums(fs),
+                                           .generation = fs->superblock.generation,
+                                           .incompat_flags = fs->superblock.incompat_flags};
     if (!ids)
         return bw_error_no_memory();
     facts.id_count = bw_superblock_block_ids(&fs->superblock, ids);

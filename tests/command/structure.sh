@@ -122,7 +122,7 @@ rule "completions only ask the program" "$(grep -L -e --complete completions/*bt
     wc -l completions/* | awk '$2 != "total" && $1 > 50')"
 # Words of the tests of the check, without the names of structures, some of which are also codes.
 tested=$(sed -E 's/SET(_AT)?\([^"]*\)//g; s/bw_disk_[a-z_]+//g' tests/unit/check/*.c \
-    tests/unit/test_check*.c tests/unit/replay/*.c \
+    tests/unit/ondisk/test_item_rules*.c tests/unit/test_check*.c tests/unit/replay/*.c \
     tests/command/{bit_flips,check*,sides,streams}.sh 2> /dev/null |
     tr _ - |
     grep -oE '[a-z]+(-[a-z]+)+|metadump|unfinished|relocation')

@@ -2,8 +2,6 @@
 /* Items as tables: they are made byte by byte, in memory of just their size, and judged. */
 #include "support/item_cases.h"
 
-#include "check/codes.h"
-
 static const struct bw_key no_key;
 
 static void change(uint8_t *bytes, uint32_t size, const struct item_change *changes, size_t count)
@@ -51,7 +49,7 @@ static void expect_verdict(const struct item_case *expected, size_t number)
     }
     const bool wrong = bw_check_item(&rules, &item, &fault);
     if (wrong != !!expected->message ||
-        (wrong && (fault.code != expected->code || strcmp(fault.message, expected->message) != 0)))
+        (wrong && (fault.kind != expected->kind || strcmp(fault.message, expected->message) != 0)))
         fail_msg("case %zu: %s, not %s", number, wrong ? fault.message : "good",
                  expected->message ? expected->message : "good");
     free((uint8_t *)(uintptr_t)item.data);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Items as tables: valid ones, and the changes of each case. check/item_rules.h checks them, with
+ * Items as tables: valid ones, and the changes of each case. ondisk/item_rules.h checks them, with
  * sectors of 4 KiB, nodes of 16 KiB, checksums of 4 bytes, and the generation 100.
  */
 #ifndef BW_TESTS_ITEM_CASES_H
 #define BW_TESTS_ITEM_CASES_H
 
-#include "check/item_rules.h"
 #include "ondisk/disk_items.h"
+#include "ondisk/item_rules.h"
 #include "support/walk_helpers.h"
 
 enum { SECTOR = 4096, NODE = 16384, GENERATION = 100, MOST_CHANGES = 14 };
@@ -56,12 +56,12 @@ struct item_case {
     bool in_log;
     const struct good_item *previous;
     struct bw_key previous_key; /**< all zeros: that of `previous` */
-    enum bw_code_number code;
+    enum bw_item_fault_kind kind;
     const char *message; /**< NULL: nothing is wrong */
 };
 
-/** The expected finding: the name of its code, and its message. */
-#define BAD(what, words) .code = BW_CODE_##what, .message = (words)
+/** The expected fault: the name of its kind, and its message. */
+#define BAD(what, words) .kind = BW_FAULT_##what, .message = (words)
 
 /** The features that file systems have here. */
 #define USUAL_FEATURES BW_INCOMPAT_SKINNY_METADATA

@@ -16,8 +16,9 @@
  * If no copy of a sector is good, there are two more steps, each with an option. Perhaps only one
  * bit of a copy is flipped; CRC-32C names it (ondisk/bit_flip.h). The corrected sector is verified
  * like any other. Or the checksum is ignored, and the first copy that can be read is accepted. In
- * both steps, a tree block must pass all other checks, and the items of a leaf must have no gaps
- * between them, as the kernel writes them.
+ * both steps, a tree block must pass all other checks. The items of a leaf must have no gaps
+ * between them, and no serious fault (ondisk/item_rules.h): what else is wrong with the block shows
+ * there.
  *
  * Every failed read leaves an attempt: the copy, the sectors and the reason. If all sectors are
  * good in the end, the attempts become a note about the copies that were replaced. Otherwise, they
@@ -37,6 +38,7 @@
 #include "ondisk/bit_flip.h"
 #include "ondisk/checksum.h"
 #include "ondisk/disk.h"
+#include "ondisk/item_rules.h"
 #include "ondisk/node.h"
 #include "ondisk/tree_title.h"
 #include "xlators/classes.h"
@@ -57,7 +59,8 @@ static const char *const choices[] = {"off", "metadata", "data", "all", NULL};
 
 struct verify {
     enum bw_checksum_type checksum;
-    unsigned other_checksums; /* as in bw_checksum_accepts_block() */
+    unsigned other_checksums;   /* as in bw_checksum_accepts_block() */
+    struct bw_item_rules rules; /* of the file system; the members of a leaf are not set */
     uint8_t (*fsids)[BW_UUID_SIZE];
     size_t fsid_count;
     pthread_mutex_t lock;
@@ -111,6 +114,13 @@ static struct bw_error *control(struct bw_xlator *xlator, const struct bw_contro
     verify->fsid_count = facts->id_count;
     verify->checksum = facts->checksum_type;
     verify->other_checksums = facts->other_checksums;
+    verify->rules = (struct bw_item_rules){
+        .sectorsize = facts->sectorsize,
+        .nodesize = facts->nodesize,
+        .checksum_size = (uint32_t)bw_checksum_size(facts->checksum_type),
+        .generation = facts->generation,
+        .incompat = facts->incompat_flags,
+    };
     if (facts->dumped)
         verify->other_checksums |= BW_CHECKSUM_BIT(BW_CHECKSUM_CRC32C);
     return NULL;
@@ -521,7 +531,14 @@ static bool is_plausible(const struct verify *verify, const struct bw_request *r
     if (error)
         return false;
     const struct bw_node node = bw_node_view(request->buffer, request->length);
-    return node.level || bw_leaf_is_packed(&node);
+    if (node.level)
+        return true;
+    const struct bw_disk_header *header = request->buffer;
+    struct bw_item_rules rules = verify->rules;
+    rules.owner = bw_get64(header->owner);
+    rules.in_log = rules.owner == BW_TREE_LOG;
+    rules.leaf_generation = rules.in_log ? UINT64_MAX : bw_get64(header->generation);
+    return bw_leaf_is_sound(&node, &rules);
 }
 
 /* Flips as numbers, in the results of searches. */

@@ -3,6 +3,9 @@
  * features/verify: every kind of mismatch leads to the next copy; errors describe all copies; a
  * repair causes one note.
  */
+#include <sys/stat.h>
+
+#include "ondisk/disk_items.h"
 #include "support/block_bench.h"
 
 struct verify_bench {
@@ -310,6 +313,47 @@ static void test_announced_copies(void **state)
     free_bench(bench);
 }
 
+/* A block that has a flipped bit in its unused space is only as good as its items. */
+static void test_items_of_corrected_blocks(void **state)
+{
+    (void)state;
+    enum { BLOCK = 299, UNUSED = 2000, NO_TYPE = 07777 };
+    static const struct {
+        uint32_t mode;
+        unsigned flips;
+        const char *error;
+    } cases[] = {{S_IFREG | 0644, 1, NULL},
+                 {S_IFREG | 0644, 2, "checksum mismatch"},
+                 {NO_TYPE, 0, NULL}, /* a matching checksum: readers decide about each item */
+                 {NO_TYPE, 1, "checksum mismatch"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct verify_bench *bench = make_bench(1, BW_CHECKSUM_CRC32C);
+        const struct bw_control_file_system facts = {.checksum_type = BW_CHECKSUM_CRC32C,
+                                                     .nodesize = BENCH_NODESIZE,
+                                                     .sectorsize = 4096,
+                                                     .ids = (const void *)&bench->blocks->fsid,
+                                                     .id_count = 1,
+                                                     .generation = BENCH_GENERATION};
+        expect_success(bw_graph_control(
+            bench->graph, &(struct bw_control){BW_CONTROL_FILE_SYSTEM, {.file_system = &facts}}));
+        uint8_t *block = block_bench_bytes(bench->blocks, 1, BLOCK);
+        struct bw_disk_item *item = (void *)(block + sizeof(struct bw_disk_header));
+        struct bw_disk_inode_item *inode = (void *)(block + BENCH_NODESIZE - sizeof *inode);
+        inode->mode = bw_put32(cases[i].mode);
+        item->size = bw_put32(sizeof *inode);
+        item->offset = bw_put32(BENCH_NODESIZE - sizeof(struct bw_disk_header) - sizeof *inode);
+        block_bench_seal(block, BW_CHECKSUM_CRC32C);
+        for (unsigned flip = 0; flip < cases[i].flips; flip++)
+            block[UNUSED + flip] ^= 4;
+        struct bw_error *error = read_block(bench, BLOCK);
+        if (cases[i].error)
+            expect_error(error, BW_ERROR_CORRUPT, cases[i].error);
+        else
+            expect_success(error);
+        free_bench(bench);
+    }
+}
+
 static void test_more_than_one_fsid(void **state)
 {
     (void)state;
@@ -339,6 +383,7 @@ int main(void)
         cmocka_unit_test(test_chosen_copy),
         cmocka_unit_test(test_batch),
         cmocka_unit_test(test_announced_copies),
+        cmocka_unit_test(test_items_of_corrected_blocks),
         cmocka_unit_test(test_more_than_one_fsid),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

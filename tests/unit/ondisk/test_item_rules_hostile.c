@@ -52,7 +52,7 @@ static void judge(uint64_t *state, unsigned type)
         .previous = random_number(state) % 2 ? &previous : NULL,
     };
     if (bw_check_item(&rules, &item, &fault)) {
-        assert_true(fault.code < BW_CODES);
+        assert_true(fault.kind < BW_FAULTS);
         assert_true(strlen(fault.message) > 0);
     }
     free((uint8_t *)(uintptr_t)item.data);

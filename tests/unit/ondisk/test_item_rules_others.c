@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* src/check/file_items.c: fs-verity, orphans and logs; for each rule an item that breaks it, and
- * one that just does not. */
+/* src/ondisk/file_item_rules.c: fs-verity, orphans and logs; for each rule an item that breaks it,
+ * and one that just does not. */
 #include <sys/stat.h>
 
 #include "support/item_cases.h"

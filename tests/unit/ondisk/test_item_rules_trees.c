@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* src/check/tree_items.c, but for roots and space: for each rule an item that breaks it,
+/* src/ondisk/tree_item_rules.c, but for roots and space: for each rule an item that breaks it,
  * and one that just does not. */
 #include "support/item_cases.h"
 

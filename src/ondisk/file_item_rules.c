@@ -3,7 +3,7 @@
 #include <sys/stat.h>
 
 #include "base/human.h"
-#include "check/item_rules.h"
+#include "ondisk/item_rules.h"
 #include "ondisk/items.h"
 
 /* Inode flags known to the kernel. The lower half is incompatible: a kernel must know these flags
@@ -28,7 +28,7 @@ static bool lacks_inode(const struct bw_item_rules *rules, const struct bw_item 
     if (!previous || previous->key.objectid == item->key.objectid || rules->in_log ||
         !bw_is_subvolume(rules->owner))
         return false;
-    return bw_item_wrong_as(fault, BW_CODE_item_without_inode,
+    return bw_item_wrong_as(fault, BW_FAULT_item_without_inode,
                             "the previous item belongs to inode %" PRIu64, previous->key.objectid);
 }
 
@@ -56,11 +56,11 @@ static bool odd_inode(const struct bw_item_rules *rules, const struct bw_disk_in
     const bool has_no_size =
         type != BW_FILE_REGULAR && type != BW_FILE_DIRECTORY && type != BW_FILE_SYMLINK;
     if (has_no_size && bw_get64(inode->size))
-        return bw_item_wrong_as(fault, BW_CODE_special_size, "%s of size %" PRIu64,
+        return bw_item_wrong_as(fault, BW_FAULT_special_size, "%s of size %" PRIu64,
                                 bw_file_type_name(type), bw_get64(inode->size));
-    return bw_later_than_leaf(rules, fault, BW_CODE_inode_generation, "generation",
+    return bw_later_than_leaf(rules, fault, BW_FAULT_inode_generation, "generation",
                               bw_get64(inode->generation)) ||
-           bw_later_than_leaf(rules, fault, BW_CODE_inode_generation, "transid",
+           bw_later_than_leaf(rules, fault, BW_FAULT_inode_generation, "transid",
                               bw_get64(inode->transid));
 }
 
@@ -83,7 +83,7 @@ static bool wrong_name(const struct bw_item *item, const struct bw_inode_ref *re
 {
     if (item->key.type == BW_INODE_EXTREF &&
         bw_extref_hash(ref->parent, ref->name, ref->name_length) != item->key.offset)
-        return bw_item_wrong_as(fault, BW_CODE_name_hash, "the name has the hash %" PRIu32,
+        return bw_item_wrong_as(fault, BW_FAULT_name_hash, "the name has the hash %" PRIu32,
                                 bw_extref_hash(ref->parent, ref->name, ref->name_length));
     if (!bw_is_inode(ref->parent))
         return bw_item_wrong(fault, "a name in directory %" PRIu64, ref->parent);
@@ -94,7 +94,7 @@ static bool wrong_name(const struct bw_item *item, const struct bw_inode_ref *re
         return bw_item_wrong(fault, "a name of %u byte%s that no file can have", ref->name_length,
                              bw_plural(ref->name_length));
     return ref->index &&
-           bw_item_wrong_as(fault, BW_CODE_top_index,
+           bw_item_wrong_as(fault, BW_FAULT_top_index,
                             "the reference of the top directory to itself has index %" PRIu64,
                             ref->index);
 }
@@ -153,7 +153,7 @@ static bool wrong_index(const struct bw_item *item, struct bw_item_fault *fault)
 {
     return item->key.type == BW_DIR_INDEX &&
            (item->key.offset < FIRST_INDEX || item->key.offset >= INT64_MAX) &&
-           bw_item_wrong_as(fault, BW_CODE_dir_index, "index %" PRIu64 ", which readdir %s",
+           bw_item_wrong_as(fault, BW_FAULT_dir_index, "index %" PRIu64 ", which readdir %s",
                             item->key.offset,
                             item->key.offset < FIRST_INDEX ? "skips" : "never gets past");
 }
@@ -170,15 +170,15 @@ static bool odd_entries(const struct bw_item_rules *rules, const struct bw_item 
         before.end = (const uint8_t *)entry;
         if (is_repeated(before, name, bw_get16(entry->name_length)))
             return bw_item_wrong_as(
-                fault, is_attribute ? BW_CODE_xattr_duplicate : BW_CODE_entry_duplicate,
+                fault, is_attribute ? BW_FAULT_xattr_duplicate : BW_FAULT_entry_duplicate,
                 "a name is in the item more than once");
     }
     cursor = bw_cursor_of(item);
     for (const uint8_t *name; (entry = next_entry(&cursor, &name));) {
         if (entry->type & ~BW_FILE_TYPE_MASK)
-            return bw_item_wrong_as(fault, BW_CODE_entry_encrypted, "type 0x%x", entry->type);
+            return bw_item_wrong_as(fault, BW_FAULT_entry_encrypted, "type 0x%x", entry->type);
         if (bw_get64(entry->transid) <= rules->generation + 1 &&
-            bw_later_than_leaf(rules, fault, BW_CODE_entry_transid, "transid",
+            bw_later_than_leaf(rules, fault, BW_FAULT_entry_transid, "transid",
                                bw_get64(entry->transid)))
             return true;
     }
@@ -204,7 +204,7 @@ static bool wrong_entry(const struct bw_item *item, const struct bw_disk_dir_ite
         return bw_item_wrong(fault, "%u byte%s of data", bw_get16(entry->data_length),
                              bw_plural(bw_get16(entry->data_length)));
     if (item->key.type != BW_DIR_INDEX && item->key.offset != bw_name_hash(name, length))
-        return bw_item_wrong_as(fault, BW_CODE_name_hash, "the name has the hash %" PRIu32,
+        return bw_item_wrong_as(fault, BW_FAULT_name_hash, "the name has the hash %" PRIu32,
                                 bw_name_hash(name, length));
     return wrong_location(item, entry, fault);
 }
@@ -320,13 +320,13 @@ bool bw_check_file_extent(const struct bw_item_rules *rules, const struct bw_ite
         wrong_piece(item, &extent, fault))
         return true;
     if (end > item->key.offset)
-        return bw_item_wrong_as(fault, BW_CODE_items_overlap,
+        return bw_item_wrong_as(fault, BW_FAULT_items_overlap,
                                 "the previous extent ends at %" PRIu64, end);
-    return bw_later_than_leaf(rules, fault, BW_CODE_extent_generation, "generation",
+    return bw_later_than_leaf(rules, fault, BW_FAULT_extent_generation, "generation",
                               extent.generation) ||
            (extent.disk_bytenr && !extent.compression &&
             extent.ram_bytes != extent.disk_num_bytes &&
-            bw_item_wrong_as(fault, BW_CODE_file_extent_ram_bytes,
+            bw_item_wrong_as(fault, BW_FAULT_file_extent_ram_bytes,
                              "ram_bytes %" PRIu64 " of an extent of %" PRIu64 " bytes",
                              extent.ram_bytes, extent.disk_num_bytes));
 }

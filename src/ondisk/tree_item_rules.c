@@ -4,8 +4,8 @@
  * the smaller ones; and the table of all types, with bw_check_item().
  */
 #include "base/human.h"
-#include "check/item_rules.h"
 #include "ondisk/chunk.h"
+#include "ondisk/item_rules.h"
 
 /* Space: extents with their references, block groups, checksums. */
 
@@ -123,7 +123,7 @@ static bool wrong_references(const struct bw_item_rules *rules, struct bw_cursor
         if (wrong_reference(rules, bytes, is_data, count, fault))
             return true;
         if (previous && out_of_order(previous, bytes))
-            return bw_item_wrong_as(fault, BW_CODE_extent_ref_order,
+            return bw_item_wrong_as(fault, BW_FAULT_extent_ref_order,
                                     "reference of type %u follows type %u", type, *previous);
         previous = bytes;
     }
@@ -162,7 +162,7 @@ static bool overlaps_previous(const struct bw_item_rules *rules, const struct bw
     const uint64_t length =
         previous->key.type == BW_METADATA_ITEM ? rules->nodesize : previous->key.offset;
     return length > item->key.objectid - begin &&
-           bw_item_wrong_as(fault, BW_CODE_items_overlap,
+           bw_item_wrong_as(fault, BW_FAULT_items_overlap,
                             "the previous extent has %" PRIu64 " bytes at %" PRIu64, length, begin);
 }
 
@@ -182,14 +182,14 @@ static bool check_extent_item(const struct bw_item_rules *rules, const struct bw
     if (bw_generation_wrong(rules, fault, "generation", bw_get64(extent->generation)) ||
         wrong_extent(rules, item, is_data, &cursor, fault))
         return true;
-    fault->code = BW_CODE_extent_ref;
+    fault->kind = BW_FAULT_extent_ref;
     if (wrong_references(rules, &cursor, is_data, &count, fault))
         return true;
     if (count > total)
         return bw_item_wrong(fault, "%" PRIu64 " reference%s, but it counts %" PRIu64, count,
                              bw_plural(count), total);
     return overlaps_previous(rules, item, fault) ||
-           bw_later_than_leaf(rules, fault, BW_CODE_extent_generation, "generation",
+           bw_later_than_leaf(rules, fault, BW_FAULT_extent_generation, "generation",
                               bw_get64(extent->generation));
 }
 
@@ -302,7 +302,7 @@ static bool check_checksums(const struct bw_item_rules *rules, const struct bw_i
         return false;
     const uint64_t length = (uint64_t)(previous->size / rules->checksum_size) * rules->sectorsize;
     return length > begin - previous->key.offset &&
-           bw_item_wrong_as(fault, BW_CODE_items_overlap,
+           bw_item_wrong_as(fault, BW_FAULT_items_overlap,
                             "the previous checksums are of %" PRIu64 " bytes at %" PRIu64, length,
                             previous->key.offset);
 }
@@ -380,7 +380,7 @@ static bool check_device_extent(const struct bw_item_rules *rules, const struct 
         return false;
     extent = (const void *)previous->data;
     return bw_get64(extent->length) > item->key.offset - previous->key.offset &&
-           bw_item_wrong_as(fault, BW_CODE_items_overlap,
+           bw_item_wrong_as(fault, BW_FAULT_items_overlap,
                             "the previous device extent has %" PRIu64 " bytes at %" PRIu64,
                             bw_get64(extent->length), previous->key.offset);
 }
@@ -492,7 +492,7 @@ static bool wrong_root_transaction(const struct bw_item *item, const struct bw_d
     const uint64_t tree = item->key.objectid, made = item->key.offset;
     return (bw_is_subvolume(tree) || tree == BW_DATA_RELOC_TREE) &&
            made > bw_get64(root->generation) &&
-           bw_item_wrong_as(fault, BW_CODE_root_key,
+           bw_item_wrong_as(fault, BW_FAULT_root_key,
                             "transaction %" PRIu64 " in the key, generation %" PRIu64
                             " of the root",
                             made, bw_get64(root->generation));
@@ -591,7 +591,7 @@ static bool check_free_space_header(const struct bw_item_rules *rules, const str
 {
     const struct bw_disk_free_space_header *header = (const void *)item->data;
     if (item->key.objectid != BW_FREE_SPACE_OBJECT)
-        return bw_item_wrong_as(fault, BW_CODE_item_type, "items of type 0 are unknown");
+        return bw_item_wrong_as(fault, BW_FAULT_item_type, "items of type 0 are unknown");
     if (item->size != sizeof *header)
         return bw_item_wrong(fault, "size is %" PRIu32 ", not %zu", item->size, sizeof *header);
     const struct bw_key location = bw_key_decode(&header->location);
@@ -625,9 +625,9 @@ static bool wrong_limit_flags(const struct bw_item *item, struct bw_item_fault *
         return false;
     if (!known)
         return bw_item_wrong_as(
-            fault, BW_CODE_quota_limit_unset,
+            fault, BW_FAULT_quota_limit_unset,
             "flags 0x%" PRIx64 ": mkfs.btrfs left them uninitialized; no limit is in force", flags);
-    return bw_item_wrong_as(fault, BW_CODE_quota_limit_flags,
+    return bw_item_wrong_as(fault, BW_FAULT_quota_limit_flags,
                             "flags 0x%" PRIx64 ": those of known limits, 0x%" PRIx64
                             ", are in force, but may be uninitialized, too",
                             flags, known);
@@ -714,69 +714,70 @@ enum { UNLIMITED = UINT16_MAX };
 
 static const struct item_type {
     bw_item_check *check;
-    enum bw_code_number code;
+    enum bw_item_fault_kind kind;
     uint16_t trees;            /* which may hold it; 0: the type is not known */
     uint16_t minimum, maximum; /* bytes */
 } types[256] = {
-    [BW_UNTYPED] = {check_free_space_header, BW_CODE_free_space_item, ROOT | FILES, 0, UNLIMITED},
-    [BW_INODE_ITEM] = {bw_check_inode_item, BW_CODE_inode_item, ROOT | FILES | LOG,
+    [BW_UNTYPED] = {check_free_space_header, BW_FAULT_free_space_item, ROOT | FILES, 0, UNLIMITED},
+    [BW_INODE_ITEM] = {bw_check_inode_item, BW_FAULT_inode_item, ROOT | FILES | LOG,
                        SIZE(inode_item)},
-    [BW_INODE_REF] = {bw_check_inode_ref, BW_CODE_inode_ref, ROOT | FILES | LOG, NAMED(inode_ref)},
-    [BW_INODE_EXTREF] = {bw_check_inode_ref, BW_CODE_inode_ref, FILES | LOG, NAMED(inode_extref)},
-    [BW_XATTR_ITEM] = {bw_check_dir_item, BW_CODE_xattr_item, ROOT | FILES | LOG, NAMED(dir_item)},
-    [BW_VERITY_DESC_ITEM] = {bw_check_verity, BW_CODE_verity_item, FILES | LOG, 1, UNLIMITED},
-    [BW_VERITY_MERKLE_ITEM] = {bw_check_verity_piece, BW_CODE_verity_item, FILES | LOG, 1,
+    [BW_INODE_REF] = {bw_check_inode_ref, BW_FAULT_inode_ref, ROOT | FILES | LOG, NAMED(inode_ref)},
+    [BW_INODE_EXTREF] = {bw_check_inode_ref, BW_FAULT_inode_ref, FILES | LOG, NAMED(inode_extref)},
+    [BW_XATTR_ITEM] = {bw_check_dir_item, BW_FAULT_xattr_item, ROOT | FILES | LOG, NAMED(dir_item)},
+    [BW_VERITY_DESC_ITEM] = {bw_check_verity, BW_FAULT_verity_item, FILES | LOG, 1, UNLIMITED},
+    [BW_VERITY_MERKLE_ITEM] = {bw_check_verity_piece, BW_FAULT_verity_item, FILES | LOG, 1,
                                UNLIMITED},
-    [BW_ORPHAN_ITEM] = {bw_check_orphan_item, BW_CODE_orphan_item, ROOT | FILES | LOG, 0, 0},
-    [BW_DIR_LOG_ITEM] = {bw_check_dir_log, BW_CODE_dir_log_item, LOG, SIZE(dir_log)},
-    [BW_DIR_LOG_INDEX] = {bw_check_dir_log, BW_CODE_dir_log_item, LOG, SIZE(dir_log)},
-    [BW_DIR_ITEM] = {bw_check_dir_item, BW_CODE_dir_item, ROOT | FILES | LOG, NAMED(dir_item)},
-    [BW_DIR_INDEX] = {bw_check_dir_item, BW_CODE_dir_item, ROOT | FILES | LOG, NAMED(dir_item)},
-    [BW_EXTENT_DATA] = {bw_check_file_extent, BW_CODE_file_extent, ROOT | FILES | LOG, 0,
+    [BW_ORPHAN_ITEM] = {bw_check_orphan_item, BW_FAULT_orphan_item, ROOT | FILES | LOG, 0, 0},
+    [BW_DIR_LOG_ITEM] = {bw_check_dir_log, BW_FAULT_dir_log_item, LOG, SIZE(dir_log)},
+    [BW_DIR_LOG_INDEX] = {bw_check_dir_log, BW_FAULT_dir_log_item, LOG, SIZE(dir_log)},
+    [BW_DIR_ITEM] = {bw_check_dir_item, BW_FAULT_dir_item, ROOT | FILES | LOG, NAMED(dir_item)},
+    [BW_DIR_INDEX] = {bw_check_dir_item, BW_FAULT_dir_item, ROOT | FILES | LOG, NAMED(dir_item)},
+    [BW_EXTENT_DATA] = {bw_check_file_extent, BW_FAULT_file_extent, ROOT | FILES | LOG, 0,
                         UNLIMITED},
-    [BW_CSUM_ITEM] = {NULL, BW_CODE_checksum_item, FILES, 0, UNLIMITED},
-    [BW_EXTENT_CSUM] = {check_checksums, BW_CODE_checksum_item, CSUM | LOG, 1, UNLIMITED},
-    [BW_ROOT_ITEM] = {check_root_item, BW_CODE_root_item, ROOT | LOG,
+    [BW_CSUM_ITEM] = {NULL, BW_FAULT_checksum_item, FILES, 0, UNLIMITED},
+    [BW_EXTENT_CSUM] = {check_checksums, BW_FAULT_checksum_item, CSUM | LOG, 1, UNLIMITED},
+    [BW_ROOT_ITEM] = {check_root_item, BW_FAULT_root_item, ROOT | LOG,
                       offsetof(struct bw_disk_root_item, generation_v2),
                       sizeof(struct bw_disk_root_item)},
-    [BW_ROOT_BACKREF] = {check_root_ref, BW_CODE_root_ref, ROOT, NAMED(root_ref)},
-    [BW_ROOT_REF] = {check_root_ref, BW_CODE_root_ref, ROOT, NAMED(root_ref)},
-    [BW_EXTENT_ITEM] = {check_extent_item, BW_CODE_extent_item, EXTENT, LARGE(extent_item)},
-    [BW_METADATA_ITEM] = {check_extent_item, BW_CODE_extent_item, EXTENT, LARGE(extent_item)},
-    [BW_TREE_BLOCK_REF] = {check_keyed_ref, BW_CODE_extent_ref, EXTENT, 0, 0},
-    [BW_EXTENT_DATA_REF] = {check_extent_data_ref, BW_CODE_extent_ref, EXTENT,
+    [BW_ROOT_BACKREF] = {check_root_ref, BW_FAULT_root_ref, ROOT, NAMED(root_ref)},
+    [BW_ROOT_REF] = {check_root_ref, BW_FAULT_root_ref, ROOT, NAMED(root_ref)},
+    [BW_EXTENT_ITEM] = {check_extent_item, BW_FAULT_extent_item, EXTENT, LARGE(extent_item)},
+    [BW_METADATA_ITEM] = {check_extent_item, BW_FAULT_extent_item, EXTENT, LARGE(extent_item)},
+    [BW_TREE_BLOCK_REF] = {check_keyed_ref, BW_FAULT_extent_ref, EXTENT, 0, 0},
+    [BW_EXTENT_DATA_REF] = {check_extent_data_ref, BW_FAULT_extent_ref, EXTENT,
                             LARGE(extent_data_ref)},
-    [BW_EXTENT_REF_V0] = {NULL, BW_CODE_extent_ref, EXTENT, 0, UNLIMITED},
-    [BW_SHARED_BLOCK_REF] = {check_keyed_ref, BW_CODE_extent_ref, EXTENT, 0, 0},
-    [BW_SHARED_DATA_REF] = {check_keyed_ref, BW_CODE_extent_ref, EXTENT, SIZE(shared_data_ref)},
-    [BW_BLOCK_GROUP_ITEM] = {check_block_group, BW_CODE_block_group_item, EXTENT | GROUPS,
+    [BW_EXTENT_REF_V0] = {NULL, BW_FAULT_extent_ref, EXTENT, 0, UNLIMITED},
+    [BW_SHARED_BLOCK_REF] = {check_keyed_ref, BW_FAULT_extent_ref, EXTENT, 0, 0},
+    [BW_SHARED_DATA_REF] = {check_keyed_ref, BW_FAULT_extent_ref, EXTENT, SIZE(shared_data_ref)},
+    [BW_BLOCK_GROUP_ITEM] = {check_block_group, BW_FAULT_block_group_item, EXTENT | GROUPS,
                              sizeof(struct bw_disk_block_group),
                              sizeof(struct bw_disk_block_group_v2)},
-    [BW_FREE_SPACE_INFO] = {check_free_space, BW_CODE_free_space_item, SPACE,
+    [BW_FREE_SPACE_INFO] = {check_free_space, BW_FAULT_free_space_item, SPACE,
                             SIZE(free_space_info)},
-    [BW_FREE_SPACE_EXTENT] = {check_free_space, BW_CODE_free_space_item, SPACE, 0, 0},
-    [BW_FREE_SPACE_BITMAP] = {check_free_space, BW_CODE_free_space_item, SPACE, 1, UNLIMITED},
-    [BW_DEVICE_EXTENT] = {check_device_extent, BW_CODE_device_extent_item, DEVICE,
+    [BW_FREE_SPACE_EXTENT] = {check_free_space, BW_FAULT_free_space_item, SPACE, 0, 0},
+    [BW_FREE_SPACE_BITMAP] = {check_free_space, BW_FAULT_free_space_item, SPACE, 1, UNLIMITED},
+    [BW_DEVICE_EXTENT] = {check_device_extent, BW_FAULT_device_extent_item, DEVICE,
                           SIZE(device_extent)},
-    [BW_DEVICE_ITEM] = {check_device_item, BW_CODE_device_item, CHUNK, SIZE(device_item)},
-    [BW_CHUNK_ITEM] = {check_chunk, BW_CODE_chunk_item, CHUNK, LARGE(chunk)},
-    [BW_RAID_STRIPE] = {check_raid_stripe, BW_CODE_stripe_item, STRIPE, LARGE(raid_stride)},
-    [BW_IDENTITY_REMAP] = {check_remap, BW_CODE_remap_item, REMAP, 0, 0},
-    [BW_REMAP] = {check_remap, BW_CODE_remap_item, REMAP, SIZE(remap)},
-    [BW_REMAP_BACKREF] = {check_remap, BW_CODE_remap_item, REMAP, SIZE(remap)},
+    [BW_DEVICE_ITEM] = {check_device_item, BW_FAULT_device_item, CHUNK, SIZE(device_item)},
+    [BW_CHUNK_ITEM] = {check_chunk, BW_FAULT_chunk_item, CHUNK, LARGE(chunk)},
+    [BW_RAID_STRIPE] = {check_raid_stripe, BW_FAULT_stripe_item, STRIPE, LARGE(raid_stride)},
+    [BW_IDENTITY_REMAP] = {check_remap, BW_FAULT_remap_item, REMAP, 0, 0},
+    [BW_REMAP] = {check_remap, BW_FAULT_remap_item, REMAP, SIZE(remap)},
+    [BW_REMAP_BACKREF] = {check_remap, BW_FAULT_remap_item, REMAP, SIZE(remap)},
     /* The last member of the status came with simple quotas. */
-    [BW_QGROUP_STATUS] = {check_qgroup, BW_CODE_quota_item, QUOTA,
+    [BW_QGROUP_STATUS] = {check_qgroup, BW_FAULT_quota_item, QUOTA,
                           offsetof(struct bw_disk_qgroup_status, enable_generation),
                           sizeof(struct bw_disk_qgroup_status)},
-    [BW_QGROUP_INFO] = {check_qgroup, BW_CODE_quota_item, QUOTA, SIZE(qgroup_info)},
-    [BW_QGROUP_LIMIT] = {check_qgroup, BW_CODE_quota_item, QUOTA, SIZE(qgroup_limit)},
-    [BW_QGROUP_RELATION] = {check_qgroup, BW_CODE_quota_item, QUOTA, 0, 0},
-    [BW_TEMPORARY_ITEM] = {check_temporary, BW_CODE_status_item, ROOT | CSUM, 0, UNLIMITED},
-    [BW_PERSISTENT_ITEM] = {check_persistent, BW_CODE_status_item, DEVICE, 0, UNLIMITED},
-    [BW_DEVICE_REPLACE] = {check_device_replace, BW_CODE_status_item, DEVICE, SIZE(device_replace)},
-    [BW_UUID_SUBVOLUME] = {check_uuid, BW_CODE_uuid_item, UUID, LARGE(uuid_entry)},
-    [BW_UUID_RECEIVED] = {check_uuid, BW_CODE_uuid_item, UUID, LARGE(uuid_entry)},
-    [BW_STRING_ITEM] = {NULL, BW_CODE_item_type, ANY, 0, UNLIMITED},
+    [BW_QGROUP_INFO] = {check_qgroup, BW_FAULT_quota_item, QUOTA, SIZE(qgroup_info)},
+    [BW_QGROUP_LIMIT] = {check_qgroup, BW_FAULT_quota_item, QUOTA, SIZE(qgroup_limit)},
+    [BW_QGROUP_RELATION] = {check_qgroup, BW_FAULT_quota_item, QUOTA, 0, 0},
+    [BW_TEMPORARY_ITEM] = {check_temporary, BW_FAULT_status_item, ROOT | CSUM, 0, UNLIMITED},
+    [BW_PERSISTENT_ITEM] = {check_persistent, BW_FAULT_status_item, DEVICE, 0, UNLIMITED},
+    [BW_DEVICE_REPLACE] = {check_device_replace, BW_FAULT_status_item, DEVICE,
+                           SIZE(device_replace)},
+    [BW_UUID_SUBVOLUME] = {check_uuid, BW_FAULT_uuid_item, UUID, LARGE(uuid_entry)},
+    [BW_UUID_RECEIVED] = {check_uuid, BW_FAULT_uuid_item, UUID, LARGE(uuid_entry)},
+    [BW_STRING_ITEM] = {NULL, BW_FAULT_item_type, ANY, 0, UNLIMITED},
 };
 
 static unsigned kind_of_tree(const struct bw_item_rules *rules)
@@ -822,13 +823,13 @@ static bool is_misplaced(const struct bw_item_rules *rules, const struct bw_item
     const char *name = bw_key_type_find(item->key.type);
     if (is_top_of_uuid_tree(rules, item))
         return item->key.type == BW_INODE_ITEM &&
-               bw_item_wrong_as(fault, BW_CODE_item_type,
+               bw_item_wrong_as(fault, BW_FAULT_item_type,
                                 "the uuid tree has a directory, which mkfs.btrfs 4.16 to 4.20 "
                                 "left there and nothing reads");
     if (!name)
-        return bw_item_wrong_as(fault, BW_CODE_item_type, "items of type %u are unknown",
+        return bw_item_wrong_as(fault, BW_FAULT_item_type, "items of type %u are unknown",
                                 item->key.type);
-    return bw_item_wrong_as(fault, BW_CODE_item_type,
+    return bw_item_wrong_as(fault, BW_FAULT_item_type,
                             "items of type %s do not belong in tree %" PRId64, name,
                             (int64_t)rules->owner);
 }
@@ -839,7 +840,7 @@ bool bw_check_item(const struct bw_item_rules *rules, const struct bw_item *item
     const struct item_type *type = &types[item->key.type];
     if (rules->owner >= BW_SYNOLOGY_FIRST_TREE && rules->owner <= BW_SYNOLOGY_LAST_TREE)
         return false; /* only kernels of Synology know their items */
-    fault->code = type->code;
+    fault->kind = type->kind;
     if (item->size < type->minimum || (type->trees && item->size > type->maximum))
         return wrong_size(type, item->size, fault);
     if (type->check && type->check(rules, item, fault))

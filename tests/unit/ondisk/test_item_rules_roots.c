@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* src/check/tree_items.c: items of the root tree; for each rule an item that breaks it, and one
- * that just does not. */
+/* src/ondisk/tree_item_rules.c: items of the root tree; for each rule an item that breaks it, and
+ * one that just does not. */
 #include "support/item_cases.h"
 
 enum {
