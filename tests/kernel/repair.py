@@ -1,228 +1,386 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S python3 -B
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Damages images in random ways, repairs them, and lets the kernel judge the result: it mounts the
-repaired copy for writing, all files equal those before the damage, something is written, and then
-`btrfs check` and a scrub find nothing. A second repair has nothing to do, and no image was written
-to. Needs root, loop devices, btrfs-progs and qemu-img; run it on a machine that may hang.
+"""repair - damages random file systems, repairs them, and lets the kernel judge the result
 
-    tests/kernel/repair.py [--cases N] [--seed S] PROGRAM FOLDER
+usage: tests/kernel/repair.py [--count N] [--seed S] [--program PROGRAM] [--keep FOLDER]
+                              [--rounds N]
+
+Each case is random work on a file system of one profile and checksum, with snapshots, and often
+with quotas or a block group tree; then, N times, one kind of damage to a copy of it, or three at
+once. `repair` writes overlays.
+No image has changed then; `check --data` finds no error through the overlays, and a second plan is
+empty. Then a kernel mounts the repaired copies for writing: first one that is a process, if
+User Mode Linux is installed (guest.py), then the kernel of this machine. Each time all files and
+their attributes are those of the undamaged file system, and files and a snapshot are made and
+deleted. In the end a scrub and `btrfs check` find nothing.
 """
-import argparse
-import hashlib
 import json
 import os
-import pathlib
 import random
 import struct
-import subprocess
 import sys
+import tempfile
 
-PROFILES = {
-    "single": (1, ["-m", "single", "-d", "single"]),
-    "dup": (1, ["-m", "dup", "-d", "dup"]),
-    "raid1": (2, ["-m", "raid1", "-d", "raid1"]),
-    "raid10": (4, ["-m", "raid10", "-d", "raid10"]),
-    "raid5": (3, ["-m", "raid5", "-d", "raid5"]),
-    "raid6": (4, ["-m", "raid6", "-d", "raid6"]),
-}
-SUPERBLOCKS = (65536, 64 << 20)
+import fields
+import guest
+import history
+import kernel
+from kernel import run
 
-
-def run(*words, check=True, **options):
-    """Runs a program; its output as bytes."""
-    result = subprocess.run([str(word) for word in words], stdout=subprocess.PIPE,
-                            stderr=subprocess.PIPE, check=False, **options)
-    if check and result.returncode:
-        raise RuntimeError(f"{words}: {result.returncode}\n{result.stderr.decode()}"
-                           f"{result.stdout.decode()[-2000:]}")
-    return result.stdout
+PROFILES = {"single": 1, "dup": 1, "raid1": 2, "raid10": 4, "raid5": 3, "raid6": 4}
+CHECKSUMS = ["crc32c", "crc32c", "crc32c", "xxhash", "sha256", "blake2"]
+SUPERBLOCKS = (1 << 16, 1 << 26)
+CONVERTER = os.path.join(kernel.TOP, "scripts", "fixtures.d", "block-group-tree.py")
 
 
-class Mount:
-    """A pool that is mounted through loop devices."""
+class Made(history.History):
+    """A file system of one profile, and random work on it."""
 
-    def __init__(self, images, folder):
-        self.folder = folder
-        self.loops = [run("losetup", "-f", "--show", image).decode().strip() for image in images]
-        try:
-            run("btrfs", "device", "scan", *self.loops)
-            folder.mkdir(exist_ok=True)
-            run("mount", "-o", ",".join(f"device={loop}" for loop in self.loops), self.loops[0],
-                folder)
-        except RuntimeError:
-            self.detach()
-            raise
+    def image(self):
+        return self.add_image(512 << 20)
 
-    def detach(self):
-        """Forgets and detaches the loop devices."""
-        for loop in self.loops:
-            run("btrfs", "device", "scan", "--forget", loop, check=False)
-            run("losetup", "-d", loop, check=False)
+    def make(self):
+        r = self.random
+        self.profile = r.choice(sorted(PROFILES))
+        self.checksum = r.choice(CHECKSUMS)
+        with_groups = self.checksum == "crc32c" and r.random() < 0.3
+        devices = [self.image() for _ in range(PROFILES[self.profile])]
+        words = ["mkfs.btrfs", "-q", "-f", "--csum", self.checksum]
+        if with_groups:
+            words += ["-n", "16384", "-m", "single", "-d", "single", "-R", "quota"]
+        else:
+            words += ["-n", r.choice(["4096", "16384", "16384", "65536"]), "-m", self.profile,
+                      "-d", self.profile] + r.choice([[], ["-R", "quota"]])
+        run(*words, *(devices[:1] if with_groups else devices), check=True)
+        self.made = " ".join(words[3:])
+        if with_groups:
+            self.convert_to_groups(devices)
+        self.options = r.sample(["compress=zstd", "nodatasum", "max_inline=0", "noatime",
+                                 "commit=1"], r.choice([0, 0, 1, 2]))
+        if not with_groups:
+            self.attach()
+        self.options += [] if not with_groups else ["block groups"]
 
-    def __enter__(self):
-        return self.folder
+    def convert_to_groups(self, devices):
+        """The converter needs one device with single metadata and quotas, which it takes."""
+        run(sys.executable, CONVERTER, self.images[0], check=True)
+        run("losetup", "-c", devices[0])
+        run("mount", devices[0], self.mount, check=True)
+        if len(devices) > 1:
+            run("btrfs", "device", "add", "-f", "-K", *devices[1:], self.mount, check=True)
+        if self.profile != "single":
+            run("btrfs", "balance", "start", "-f", f"-mconvert={self.profile}",
+                f"-dconvert={self.profile}", f"-sconvert={self.profile}", self.mount, check=True)
+        self.made += f" block group tree {self.profile}"
 
-    def __exit__(self, *_):
-        run("umount", self.folder)
+    def work(self):
+        steps = self.usual_steps() + [self.quota, self.link, self.special, self.many]
+        for _ in range(self.random.choice([10, 30, 60])):
+            self.attempt(self.random.choice(steps))
+        self.attempt(self.snapshot)
+        self.attempt(self.write)
         self.detach()
 
 
-def files_of(folder):
-    """The hash of each file."""
-    found = {}
-    for path in sorted(folder.rglob("*")):
-        if path.is_file() and not path.is_symlink():
-            found[str(path.relative_to(folder))] = hashlib.sha256(path.read_bytes()).hexdigest()
-    return found
+class Damage(fields.Images):
+    """The images of a case, and ways to damage them. A way that does not fit returns False."""
+
+    def __init__(self, program, images, profile, r):
+        super().__init__(program, images)
+        self.profile, self.random = profile, r
+        self.leaves = sorted({item["logical"] for item in self.items})
+
+    def change(self, path, offset, new):
+        with open(path, "r+b") as file:
+            file.seek(offset)
+            file.write(new)
+
+    def map(self, logical, length):
+        return [(row["kind"], self.paths[row["devid"]], row["offset"], row["length"])
+                for row in kernel.json_rows(self.ask("map", "--json", f"{logical}+{length}"))]
+
+    def superblock(self):
+        """A copy is overwritten."""
+        self.change(self.random.choice(self.images), self.random.choice(SUPERBLOCKS),
+                    self.random.choice([bytes(4096), self.random.randbytes(4096)]))
+
+    def superblock_bit(self):
+        """A bit of a copy is flipped."""
+        path, offset = self.random.choice(self.images), self.random.choice(SUPERBLOCKS)
+        offset += self.random.randrange(32, 4096)
+        with open(path, "rb") as file:
+            file.seek(offset)
+            old = file.read(1)[0]
+        self.change(path, offset, bytes([old ^ 1 << self.random.randrange(8)]))
+
+    def mirror(self):
+        """One copy of a tree block is overwritten."""
+        if self.profile == "single":
+            return False
+        path, offset = self.random.choice(self.places(self.random.choice(self.leaves)))
+        self.change(path, offset + self.random.randrange(self.node // 4096) * 4096,
+                    self.random.randbytes(4096))
+
+    def device_range(self):
+        """Metadata on one device are overwritten in part."""
+        if self.profile == "single":
+            return False
+        path, offset = self.random.choice(self.places(self.random.choice(self.leaves)))
+        if self.profile == "dup":
+            self.change(path, offset, self.random.randbytes(self.node))
+        else:
+            start = max(offset - offset % 65536, SUPERBLOCKS[0] + 4096)
+            self.change(path, start, self.random.randbytes(65536))
+
+    def bit(self):
+        """The same bit is flipped in all copies of a tree block."""
+        if self.type:
+            return False
+        places = self.places(self.random.choice(self.leaves))
+        block = self.read(places)
+        block[self.random.randrange(32, self.node)] ^= 1 << self.random.randrange(8)
+        for path, offset in places:
+            self.change(path, offset, block)
+
+    def data(self):
+        """A sector of one copy of data with checksums is overwritten."""
+        sums = [item for item in self.items if item["key"]["type"] == "EXTENT_CSUM"]
+        if self.profile == "single" or not sums:
+            return False
+        item = self.random.choice(sums)
+        copies = [row for row in self.map(item["key"]["offset"], 4096) if row[0] == "copy"]
+        _, path, offset, _ = self.random.choice(copies)
+        self.change(path, offset, self.random.randbytes(4096))
+
+    def parity(self):
+        """A stripe of parity is overwritten."""
+        if self.profile not in ("raid5", "raid6"):
+            return False
+        item = self.random.choice(self.items)
+        rows = [row for row in self.map(item["logical"], self.node) if row[0] != "copy"]
+        if not rows:
+            return False
+        _, path, offset, length = self.random.choice(rows)
+        self.change(path, offset, self.random.randbytes(length))
+
+    def set_super(self, offset, size, function):
+        """Changes a number in all copies of all superblocks."""
+        if self.type not in fields.CHECKSUMS:
+            return False
+        for path in self.images:
+            for place in SUPERBLOCKS:
+                with open(path, "rb") as file:
+                    file.seek(place)
+                    block = bytearray(file.read(4096))
+                if block[64:72] != b"_BHRfS_M":
+                    continue
+                old = int.from_bytes(block[offset:offset + size], "little")
+                block[offset:offset + size] = function(old).to_bytes(size, "little")
+                self.repair(block)
+                self.change(path, place, block)
+
+    def used(self):
+        """bytes_used of the superblocks is wrong."""
+        return self.set_super(120, 8, lambda old: old + 4096 * self.random.randrange(1, 100))
+
+    def total(self):
+        """total_bytes of the superblocks is wrong."""
+        return self.set_super(112, 8, lambda old: old - (16 << 20))
+
+    def edit(self, kind, function):
+        """Changes an item of a kind in all copies of its leaf: function(item, data) changes data,
+        or returns False."""
+        found = [item for item in self.items if item["key"]["type"] == kind]
+        if self.type not in fields.CHECKSUMS or not found:
+            return False
+        item = self.random.choice(found)
+        places = self.places(item["logical"])
+        block = self.read(places)
+        data, size = struct.unpack_from("<II", block, 101 + 25 * item["slot"] + 17)
+        view = memoryview(block)[101 + data:101 + data + size]
+        if function(item, view) is False:
+            return False
+        self.write(places, block)
+
+    def free_space(self):
+        """A block group has a wrong number of free extents."""
+        def worsen(_, data):
+            data[0] ^= 1 << self.random.randrange(3)
+        return self.edit("FREE_SPACE_INFO", worsen)
+
+    def uuid(self):
+        """The uuid tree is said to be complete, but lacks an entry."""
+        def worsen(_, data):
+            data[0:8] = struct.pack("<Q", 0x7fff)
+        return self.edit("UUID_KEY_SUBVOL", worsen)
 
 
-def make(chance, folder, profile, checksum):
-    """Makes a pool with random files, subvolumes and snapshots."""
-    count, words = PROFILES[profile]
-    images = [folder / f"disk{number}.img" for number in range(1, count + 1)]
-    for image in images:
-        with open(image, "wb") as file:
-            file.truncate(260 << 20)
-    run("mkfs.btrfs", "-q", "-f", "--csum", checksum, *words, *images)
-    with Mount(images, folder / "mount") as top:
-        run("btrfs", "subvolume", "create", top / "sub")
-        for number in range(chance.randrange(50, 300)):
-            where = top / chance.choice([".", "sub"]) / f"file{number}"
-            where.write_bytes(chance.randbytes(chance.choice([10, 1000, 5000, 100000])))
-            if chance.random() < 0.1:
-                os.sync()
-        run("btrfs", "subvolume", "snapshot", top / "sub", top / "snapshot")
-        files = files_of(top)
-    return images, files
+WAYS = ["superblock", "superblock_bit", "mirror", "device_range", "bit", "data", "parity", "used",
+        "total", "free_space"]
 
 
-def blocks_of(image, limit=64 << 20):
-    """Offsets of what look like tree blocks, by the fsid of the superblock."""
-    data = image.read_bytes()
-    fsid = data[65536 + 32:65536 + 48]
-    nodesize = struct.unpack_from("<I", data, 65536 + 148)[0]
-    generation = struct.unpack_from("<Q", data, 65536 + 72)[0]
-    return [(at, struct.unpack_from("<Q", data, at + 48)[0], nodesize)
-            for at in range(1 << 20, min(len(data), limit * 4), 4096)
-            if data[at + 32:at + 48] == fsid and at not in SUPERBLOCKS and
-            struct.unpack_from("<Q", data, at + 80)[0] <= generation]
+def hurt(system, r):
+    """Damages the images; returns the names of the ways."""
+    # The others need the superblock, and free space is judged without wrong sums.
+    ways = sorted(r.sample(WAYS, r.choice([1, 1, 3])), key=lambda way: way.startswith("superblock"))
+    done = [way for way in ways if getattr(system, way)() is not False]
+    if not done:
+        done = ["superblock"]
+        system.superblock()
+    return done
 
 
-def change(image, offset, function):
-    """Changes bytes at an offset."""
-    with open(image, "r+b") as file:
-        file.seek(offset)
-        old = file.read(4096)
-        file.seek(offset)
-        file.write(function(bytearray(old)))
+GUEST = """
+set -e
+mkdir mount answers
+btrfs device scan > answers/scan || true
+mount -t btrfs "$1" mount
+{python} -B -c 'if True:
+    import json, sys
+    sys.path.append("{folder}")
+    import kernel
+    json.dump(kernel.read_tree("mount"), open("answers/files", "w"))'
+btrfs subvolume snapshot mount mount/new-snapshot > answers/words
+head -c 300000 /dev/urandom > mount/new-file
+sync
+rm mount/new-file
+btrfs subvolume delete mount/new-snapshot > answers/words
+umount mount
+mount -t btrfs "$1" mount
+touch mount/new-file
+umount mount
+if dmesg | grep -E 'BTRFS (error|critical|warning).*(corrupt|csum|transid|abort)|forced readonly'
+then exit 9; fi
+cat answers/files
+"""
 
 
-def damage_super(chance, images, _):
-    """A copy of a superblock becomes zeros."""
-    change(chance.choice(images), chance.choice(SUPERBLOCKS), lambda old: bytes(4096))
+def differences(files, found):
+    """What differs between two answers of read_tree()."""
+    for path in sorted(files.keys() | found.keys()):
+        before, after = files.get(path), found.get(path)
+        if before and after and before["inode"] == after["inode"] == 2:
+            continue # it stands for another subvolume, and has the time of the mount
+        if before != after and before and after:
+            yield f"{path}: " + ", ".join(f"{key} {before.get(key)} -> {after.get(key)}"
+                                          for key in before | after
+                                          if before.get(key) != after.get(key))
+        elif before != after:
+            yield f"{path}: " + ("gone" if before else "new")
 
 
-def damage_mirror(chance, images, profile):
-    """One copy of a tree block is overwritten."""
-    if profile == "single":
-        return
-    at, _, _ = chance.choice(blocks_of(images[0]))
-    change(images[0], at, lambda old: chance.randbytes(4096))
+def judge_in_guest(fixed, files):
+    """A kernel that is a process mounts the repaired images."""
+    script = GUEST.format(python=sys.executable, folder=os.path.dirname(__file__))
+    status, output = guest.run_guest(script, fixed, 180)
+    if status:
+        yield f"guest: status {status}: {output[-600:].decode(errors='replace')}"
+    else:
+        yield from (f"guest: {line}" for line in differences(files, json.loads(output)))
 
 
-def damage_flip(chance, images, _):
-    """The same bit is flipped in all copies of a tree block."""
-    _, bytenr, nodesize = chance.choice(blocks_of(images[0]))
-    byte, bit = chance.randrange(32, nodesize), chance.randrange(8)
+def judge_here(fixed, directory, healthy):
+    """The kernel of this machine mounts them, with a scrub."""
+    with kernel.FileSystem(os.path.join(directory, "judge"), fixed) as system:
+        system.add_loops()
+        run("btrfs", "device", "scan", *system.loops)
+        system.mount_loops()
+        yield from differences(healthy.files, kernel.read_tree(system.mount))
+        run("btrfs", "subvolume", "snapshot", system.mount, system.path("new-snapshot"), check=True)
+        with open(system.path("new-file"), "wb") as file:
+            file.write(random.randbytes(300000))
+        system.sync()
+        os.unlink(system.path("new-file"))
+        run("btrfs", "subvolume", "delete", system.path("new-snapshot"), check=True)
+        scrub = run("btrfs", "scrub", "start", "-B", system.mount)
+        if "no errors found" not in scrub.stdout:
+            yield f"scrub: {scrub.stdout}"
+        system.unmount()
+        checked = run("btrfs", "check", system.loops[0])
+        if healthy.is_accepted and checked.returncode:
+            yield f"btrfs check: {checked.stdout[-600:]}"
 
-    def flip(old):
-        old[byte % 4096] ^= 1 << bit
-        return old
-    for image in images:
-        for at, address, _ in blocks_of(image):
-            if address == bytenr:
-                change(image, at + byte // 4096 * 4096, flip)
 
-
-DAMAGES = [damage_super, damage_mirror, damage_flip]
-
-
-def digest(images):
-    """The hashes of the images."""
-    return [hashlib.sha256(image.read_bytes()).hexdigest() for image in images]
-
-
-def judge(program, folder, images, files):
-    """Repairs, and returns why the result is not good; None: it is."""
-    before = digest(images)
-    plan = [json.loads(line) for line in
-            run(program, "-q", "repair", "--data", "--json", "-C", folder / "fixed", *images,
-                check=False).splitlines()]
-    if digest(images) != before:
-        return "an image was written to"
-    overlays = sorted((folder / "fixed").glob("*.qcow2"))
-    if not overlays:
-        return None if not plan else "no overlay was written"
+def repair(system, directory):
+    """Repairs; returns the overlays' contents as images, or None and the messages."""
+    folder = os.path.join(directory, "fixed")
+    result = system.ask("repair", "--data", "-C", folder)
+    if result.returncode or not os.path.isdir(folder):
+        return None, result
     fixed = []
-    for overlay in overlays:
-        fixed.append(overlay.with_suffix(".img"))
-        run("qemu-img", "convert", "-O", "raw", overlay, fixed[-1])
-    again = run(program, "-q", "repair", "--data", "--json", *fixed, check=False)
-    if again:
-        return f"a second plan is not empty: {again[:300]!r}"
-    loops = [run("losetup", "-f", "--show", image).decode().strip() for image in fixed]
-    try:
-        run("btrfs", "device", "scan", *loops)
-        run("btrfs", "check", loops[0])
-    finally:
-        for loop in loops:
-            run("btrfs", "device", "scan", "--forget", loop, check=False)
-            run("losetup", "-d", loop)
-    with Mount(fixed, folder / "mount") as top:
-        if files_of(top) != files:
-            return "files differ"
-        (top / "new").write_bytes(bytes(range(256)) * 1000)
-        os.sync()
-        if b"no errors found" not in run("btrfs", "scrub", "start", "-B", top):
-            return "scrub finds errors"
-    return None
+    for image in system.images:
+        devid = next(devid for devid, path in system.paths.items() if path == image)
+        overlay = os.path.join(folder, f"devid-{devid}.qcow2")
+        fixed.append(os.path.join(folder, os.path.basename(image)))
+        if os.path.exists(overlay):
+            run("qemu-img", "convert", "-O", "raw", overlay, fixed[-1], check=True)
+        else:
+            run("cp", "--sparse=always", image, fixed[-1], check=True)
+    return fixed, result
+
+
+def judge(program, healthy, system, directory):
+    """Repairs damaged images and judges the result."""
+    before = [kernel.digest(image) for image in system.images]
+    fixed, result = repair(system, directory)
+    if [kernel.digest(image) for image in system.images] != before:
+        yield "an image was changed"
+    if not fixed:
+        found = system.ask("check", "--data")
+        if found.returncode or result.returncode:
+            yield f"not repaired: {result.stderr.decode()[-900:]}"
+            yield found.stdout.decode(errors="replace")[-900:]
+        return
+    checked = kernel.Program(program, fixed).ask("check", "--data")
+    if checked.returncode and healthy.is_clean:
+        yield f"check: {checked.stdout.decode(errors='replace')[-900:]}"
+        yield f"repair said: {result.stderr.decode(errors='replace')[-600:]}"
+        return
+    again = kernel.Program(program, fixed).ask("repair", "--data", "--json")
+    if again.stdout:
+        yield f"a second plan is not empty: {again.stdout.decode()[-600:]}"
+    if guest.is_there():
+        yield from judge_in_guest(fixed, healthy.files)
+    yield from judge_here(fixed, directory, healthy)
+
+
+class Healthy:
+    """What is known about undamaged images."""
+
+    def __init__(self, program, images, directory):
+        with kernel.FileSystem(directory, images) as system:
+            system.attach_read_only()
+            self.files = kernel.read_tree(system.mount)
+            system.unmount()
+            self.is_accepted = not run("btrfs", "check", system.loops[0]).returncode
+        self.is_clean = not kernel.Program(program, images).ask("check", "--data").returncode
+
+
+def compare(options, seed, directory):
+    r = random.Random(seed)
+    with Made(seed, directory) as made:
+        made.make()
+        made.work()
+    healthy = Healthy(options.program, made.images, directory)
+    for number in range(options.rounds):
+        with tempfile.TemporaryDirectory(dir=directory) as folder:
+            images = kernel.copy_images(made.images, os.path.join(folder, "damaged"))
+            system = Damage(options.program, images, made.profile, r)
+            ways = hurt(system, r)
+            print(f"{seed} {number}: {made}: {', '.join(ways)}", flush=True)
+            wrong = list(judge(options.program, healthy, system, folder))
+            if wrong and options.keep:
+                kernel.keep_images(options, f"{seed} {number}", os.path.join(folder, "damaged"))
+            yield from (f"{number} {' '.join(ways)}: {line}" for line in wrong)
 
 
 def main():
-    """Runs the cases; the status says whether all were good."""
-    parser = argparse.ArgumentParser(description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--cases", type=int, default=20)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("program")
-    parser.add_argument("folder", type=pathlib.Path)
-    wanted = parser.parse_args()
-    failures = planned = 0
-    for number in range(wanted.seed, wanted.seed + wanted.cases):
-        chance = random.Random(number)
-        folder = wanted.folder / str(number)
-        folder.mkdir(parents=True)
-        profile = chance.choice(sorted(PROFILES))
-        checksum = chance.choice(["crc32c", "crc32c", "xxhash", "sha256", "blake2"])
-        images, files = make(chance, folder, profile, checksum)
-        damages = chance.sample(DAMAGES, chance.choice([1, 1, 3]))
-        damages.sort(key=lambda damage: damage is damage_super) # others need the superblock
-        if checksum != "crc32c":
-            damages = [damage for damage in damages if damage is not damage_flip] or [damage_super]
-        for damage in damages:
-            damage(chance, images, profile)
-        try:
-            why = judge(wanted.program, folder, images, files)
-        except RuntimeError as error:
-            why = str(error)
-        planned += (folder / "fixed").exists()
-        names = " ".join(damage.__name__ for damage in damages)
-        print(f"{number} {profile} {checksum} {names}: {why or 'good'}", flush=True)
-        failures += bool(why)
-        if not why:
-            run("rm", "-rf", folder)
-    print(f"{wanted.cases} cases, {failures} failures")
-    return bool(failures)
+    parser = kernel.parser(__doc__)
+    parser.add_argument("--rounds", type=int, default=3, help="damages of each file system")
+    options = parser.parse_args()
+    kernel.need("mkfs.btrfs", "qemu-img", "xfs_io")
+    return kernel.compare_each(options, kernel.seeds(options), compare)
 
 
-sys.exit(main())
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+# `repair`: a kernel that is a process (tests/kernel/guest.py) mounts repaired file systems for
+# writing, and reads the files of the undamaged ones. tests/kernel/repair.py does it at random.
+set -uo pipefail
+. "$(dirname "$0")/common.bash"
+
+if ! have linux.uml qemu-img; then
+    skip "linux.uml and qemu-img" "mounts of repaired file systems"
+    finish
+fi
+fixtures=$BUILD/fixtures
+"$ROOT/scripts/unpack-fixtures" "$fixtures" plain bad-copy-raid1 || exit 1
+
+# The disks of the guest are all damaged and repaired images: no two of one file system are mounted.
+disks=()
+# repaired IMAGE...: adds the repaired images to the disks.
+repaired() {
+    rm -rf "$WORK/fixed"
+    expect "repair: $1" 0 . repair --data -C "$WORK/fixed" "$@"
+    for overlay in "$WORK/fixed"/*.qcow2; do
+        disks+=("$WORK/disk${#disks[@]}.img")
+        holds "convert $1" qemu-img convert -O raw "$overlay" "${disks[-1]}"
+    done
+}
+
+# The first copy of the superblock, without which no mount succeeds.
+cp --sparse=always "$fixtures/plain/dev1.img" "$WORK/plain.img"
+dd if=/dev/zero of="$WORK/plain.img" bs=4096 seek=16 count=1 conv=notrunc 2> /dev/null
+disks+=("$WORK/plain.img")
+repaired "$WORK/plain.img"
+repaired "$fixtures"/bad-copy-raid1/dev*.img
+"$PROGRAM" sum --relative "$fixtures/plain/dev1.img" > "$WORK/plain.sums"
+"$PROGRAM" sum --relative "$fixtures"/bad-copy-raid1/dev*.img > "$WORK/raid1.sums" 2> /dev/null
+
+cat > "$WORK/script" << END
+# mounts SUMS DEVICE: the files are right, before and after something is written.
+mounts() {
+    mount -t btrfs "\$2" mount && (cd mount && sha256sum --quiet -c "\$1") &&
+        head -c 100000 "\$0" > mount/new && mkdir mount/folder && umount mount &&
+        mount -t btrfs "\$2" mount && cmp "\$0" mount/new && rm -r mount/new mount/folder &&
+        umount mount && ! dmesg | grep -E 'BTRFS (error|critical|warning.*(csum|checksum))'
+}
+mkdir mount
+mount -t btrfs "\$1" mount 2> /dev/null && echo 'the damaged image can be mounted'
+dmesg -C
+mounts "$WORK/plain.sums" "\$2" || echo 'plain: not repaired'
+btrfs device scan > scan 2>&1
+mounts "$WORK/raid1.sums" "\$3" || echo 'raid1: not repaired'
+echo ended
+END
+is "the guest" "$(python3 -B "$ROOT/tests/kernel/guest.py" --seconds 300 "$WORK/script" \
+    "${disks[@]}" 2>&1)" ended
+finish
