@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# The pages in docs/problems: every command in them prints what they show. UPDATE=1 writes what it
-# prints into the pages instead.
+# README and the pages in docs/problems: every command in them prints what they show. UPDATE=1
+# writes what it prints into the pages instead.
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
-if ! have_openpty; then skip "pseudo-terminals" "the output in docs/problems"; finish; fi
+if ! have_openpty; then skip "pseudo-terminals" "the output in README and docs/problems"; finish; fi
 
 "$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" laptop raid5-3 raid1-2 quota diverged || exit 1
 mkdir "$WORK/bin" "$WORK/images" && ln -s "$PROGRAM" "$WORK/bin/btrfs-walk"
@@ -54,8 +54,9 @@ dd if=quota.img of=formatted.img bs=4096 conv=notrunc,sparse status=none
 
 mode=check
 [ -z "${UPDATE:-}" ] || mode=update
+pages=("$ROOT/README.md" "$ROOT"/docs/problems/*.md)
 is "output that differs from the pages" \
-    "$(python3 "$ROOT/tests/support/console_blocks.py" "$mode" . "$ROOT"/docs/problems/*.md)" ""
-count=$(python3 "$ROOT/tests/support/console_blocks.py" count . "$ROOT"/docs/problems/*.md)
+    "$(python3 "$ROOT/tests/support/console_blocks.py" "$mode" . "${pages[@]}")" ""
+count=$(python3 "$ROOT/tests/support/console_blocks.py" count . "${pages[@]}")
 holds "there are many" [ "$count" -ge 30 ]
 finish

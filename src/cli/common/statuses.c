@@ -3,8 +3,8 @@
  * The exit statuses: which status an error leads to, and what each status means. The status of a
  * command is the worst of those of its errors, and of what cmd_end() finds when it closes the file
  * system. cmd_run() translates it for a command with statuses of its own, which is `check`. --help,
- * the manual and the tables in README.md and docs/check.md are made from this table and from the
- * tables of the commands that differ (`meanings` in struct command). tests/command/statuses.sh
+ * the manual and the tables in docs/README.md and docs/check.md are made from this table and from
+ * the tables of the commands that differ (`meanings` in struct command). tests/command/statuses.sh
  * brings each command into situations that lead to its statuses.
  */
 #include "cli/common/output.h"
