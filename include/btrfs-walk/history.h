@@ -423,11 +423,16 @@ struct bw_log_inode {
     uint64_t inode;     /**< number */
 };
 
+/** The inode after `before` (NULL: the first), by ascending subvolume and number; NULL after the
+ * last one. Each is listed once. There are none unless the log was replayed (struct bw_fs_status).
+ * Valid until the file system is closed. */
+const struct bw_log_inode *bw_log_inode_next(const struct bw_fs *fs,
+                                             const struct bw_log_inode *before);
+
 /** Receives an inode; the view ends with the call. An error ends the iteration and is returned. */
 typedef struct bw_error *bw_log_inode_visitor(void *context, const struct bw_log_inode *inode);
 
-/** Calls `visit` for these inodes, by ascending subvolume and number, once for each. There are none
- * unless the log was replayed (struct bw_fs_status). */
+/** Calls `visit` for each inode that bw_log_inode_next() returns. */
 struct bw_error *bw_log_inodes(const struct bw_fs *fs, bw_log_inode_visitor *visit, void *context);
 
 #ifdef __cplusplus

@@ -170,10 +170,26 @@ struct bw_inode_name {
     size_t name_length;
 };
 
+/** The names of an inode, one after the other. One thread at a time may use it. */
+struct bw_hard_links;
+
+/** Starts reading the names. The caller owns `*links`, which the file system must outlive; it is
+ * NULL after an error. Fails only if memory runs out. */
+struct bw_error *bw_hard_links_open(struct bw_fs *fs, const struct bw_place *place,
+                                    struct bw_hard_links **links);
+
+/** The next name, in the order of their keys; NULL after the last one. Valid until the next call.
+ * Losses are reported. */
+const struct bw_inode_name *bw_hard_links_next(struct bw_hard_links *links);
+
+/** Ends reading; NULL is allowed. Returns the error that ended it before the last name:
+ * BW_ERROR_NO_MEMORY, or NULL. */
+struct bw_error *bw_hard_links_close(struct bw_hard_links *links);
+
 /** Receives a name; the view ends with the call. An error ends the iteration and is returned. */
 typedef struct bw_error *bw_inode_name_visitor(void *context, const struct bw_inode_name *name);
 
-/** Hands out all names of an inode, in the order of their keys. Losses are reported. */
+/** Calls `visit` for each name that bw_hard_links_next() returns. */
 struct bw_error *bw_inode_names(struct bw_fs *fs, const struct bw_place *place,
                                 bw_inode_name_visitor *visit, void *context);
 
@@ -201,11 +217,27 @@ struct bw_xattr {
     uint16_t value_length; /**< bytes */
 };
 
+/** The extended attributes of a file, one after the other. One thread at a time may use it. */
+struct bw_xattrs;
+
+/** Starts reading the attributes. The caller owns `*xattrs`, which the file system must outlive; it
+ * is NULL after an error. Fails only if memory runs out. */
+struct bw_error *bw_xattrs_open(struct bw_fs *fs, const struct bw_place *place,
+                                struct bw_xattrs **xattrs);
+
+/** The next attribute, in the order of a mount; NULL after the last one. Valid until the next call.
+ * Losses are reported. */
+const struct bw_xattr *bw_xattrs_next(struct bw_xattrs *xattrs);
+
+/** Ends reading; NULL is allowed. Returns the error that ended it before the last attribute:
+ * BW_ERROR_NO_MEMORY, or NULL. */
+struct bw_error *bw_xattrs_close(struct bw_xattrs *xattrs);
+
 /** Receives an attribute; the view ends with the call. An error ends the iteration and is returned.
  */
 typedef struct bw_error *bw_xattr_visitor(void *context, const struct bw_xattr *xattr);
 
-/** Hands out the extended attributes of a file, in the order of a mount. Losses are reported. */
+/** Calls `visit` for each attribute that bw_xattrs_next() returns. */
 struct bw_error *bw_inode_xattrs(struct bw_fs *fs, const struct bw_place *place,
                                  bw_xattr_visitor *visit, void *context);
 

@@ -59,38 +59,65 @@ struct bw_error *bw_lookup_number(struct bw_fs *fs, const struct bw_subvolume *s
     return NULL;
 }
 
-/* Names of an inode. */
+/* Names of an inode. An item contains those in one directory, or those with the same hash. */
+
+struct bw_hard_links {
+    struct bw_fs_items items;
+    const struct bw_item *item; /* the current one; NULL: none */
+    struct bw_cursor rest;      /* its names that are still to be read */
+    struct bw_inode_name name;
+};
+
+struct bw_error *bw_hard_links_open(struct bw_fs *fs, const struct bw_place *place,
+                                    struct bw_hard_links **result)
+{
+    struct bw_hard_links *links = *result = calloc(1, sizeof *links);
+    if (!links)
+        return bw_error_no_memory();
+    bw_fs_items_begin(&links->items, fs, &place->subvolume->tree,
+                      (struct bw_key){place->inode, BW_INODE_REF, 0},
+                      (struct bw_key){place->inode, BW_INODE_EXTREF, UINT64_MAX});
+    return NULL;
+}
+
+const struct bw_inode_name *bw_hard_links_next(struct bw_hard_links *links)
+{
+    struct bw_inode_ref ref;
+    while (!links->item || !bw_inode_ref_next(&links->rest, &links->item->key, &ref)) {
+        if (bw_cursor_bad(&links->rest))
+            bw_fs_report(links->items.fs, BW_DAMAGE,
+                         bw_error_create(BW_ERROR_CORRUPT, "inode %" PRIu64 ": a name is cut off",
+                                         links->item->key.objectid));
+        links->rest = (struct bw_cursor){.bad = false};
+        links->item = bw_fs_items_next(&links->items);
+        if (!links->item)
+            return NULL;
+        if (links->item->key.type == BW_INODE_REF || links->item->key.type == BW_INODE_EXTREF)
+            links->rest = bw_cursor_of(links->item);
+    }
+    links->name =
+        (struct bw_inode_name){ref.parent, ref.index, (const char *)ref.name, ref.name_length};
+    return &links->name;
+}
+
+struct bw_error *bw_hard_links_close(struct bw_hard_links *links)
+{
+    if (!links)
+        return NULL;
+    struct bw_error *error = bw_fs_items_error(&links->items);
+    bw_fs_items_free(&links->items);
+    free(links);
+    return error;
+}
 
 struct bw_error *bw_inode_names(struct bw_fs *fs, const struct bw_place *place,
                                 bw_inode_name_visitor *visit, void *context)
 {
-    const struct bw_tree_reader reader = bw_fs_name_reader(fs);
-    struct bw_item_range range;
-    struct bw_error *error = NULL;
-    bw_item_range_begin(&range, &reader, &place->subvolume->tree,
-                        (struct bw_key){place->inode, BW_INODE_REF, 0},
-                        (struct bw_key){place->inode, BW_INODE_EXTREF, UINT64_MAX});
-    while (!error && bw_item_range_next(&range)) {
-        if (range.error) {
-            bw_fs_report_range(fs, &range);
-            continue;
-        }
-        const struct bw_key *key = &range.item.key;
-        struct bw_cursor cursor = bw_cursor_of(&range.item);
-        struct bw_inode_ref ref;
-        if (key->type != BW_INODE_REF && key->type != BW_INODE_EXTREF)
-            continue;
-        while (!error && bw_inode_ref_next(&cursor, key, &ref)) {
-            const struct bw_inode_name name = {ref.parent, ref.index, (const char *)ref.name,
-                                               ref.name_length};
-            error = visit(context, &name);
-        }
-        if (!error && bw_cursor_bad(&cursor))
-            bw_fs_report(fs, BW_DAMAGE,
-                         bw_error_create(BW_ERROR_CORRUPT, "inode %" PRIu64 ": a name is cut off",
-                                         key->objectid));
-    }
-    return bw_item_range_end(&range, error);
+    struct bw_hard_links *links;
+    struct bw_error *error = bw_hard_links_open(fs, place, &links);
+    for (const struct bw_inode_name *name; !error && (name = bw_hard_links_next(links));)
+        error = visit(context, name);
+    return bw_error_first(error, bw_hard_links_close(links));
 }
 
 /* Symbolic links, whose targets are inline extents. */

@@ -23,29 +23,62 @@ static void report_damage(struct bw_fs *fs, uint64_t tree, uint64_t inode, const
                                  tree, inode, problem));
 }
 
-static struct bw_error *visit_xattrs(struct bw_fs *fs, uint64_t tree, const struct bw_item *item,
-                                     bw_xattr_visitor *visit, void *context)
-{
-    struct bw_cursor cursor = bw_cursor_of(item);
+struct bw_xattrs {
+    struct bw_fs_items items;
+    uint64_t tree;
+    const struct bw_item *item; /* the current one; NULL: none */
+    struct bw_cursor rest;      /* its attributes that are still to be read */
     struct bw_xattr xattr;
-    while (bw_xattr_next(&cursor, &xattr))
-        if (xattr.name_length)
-            BW_TRY(visit(context, &xattr));
-    if (bw_cursor_bad(&cursor))
-        report_damage(fs, tree, item->key.objectid, "an extended attribute is cut off");
+};
+
+struct bw_error *bw_xattrs_open(struct bw_fs *fs, const struct bw_place *place,
+                                struct bw_xattrs **result)
+{
+    const struct bw_tree *tree = &place->subvolume->tree;
+    struct bw_xattrs *xattrs = *result = calloc(1, sizeof *xattrs);
+    if (!xattrs)
+        return bw_error_no_memory();
+    xattrs->tree = tree->id;
+    bw_fs_items_begin(&xattrs->items, fs, tree, (struct bw_key){place->inode, BW_XATTR_ITEM, 0},
+                      (struct bw_key){place->inode, BW_XATTR_ITEM, UINT64_MAX});
     return NULL;
+}
+
+const struct bw_xattr *bw_xattrs_next(struct bw_xattrs *xattrs)
+{
+    do {
+        while (!xattrs->item || !bw_xattr_next(&xattrs->rest, &xattrs->xattr)) {
+            if (bw_cursor_bad(&xattrs->rest))
+                report_damage(xattrs->items.fs, xattrs->tree, xattrs->item->key.objectid,
+                              "an extended attribute is cut off");
+            xattrs->rest = (struct bw_cursor){.bad = false};
+            xattrs->item = bw_fs_items_next(&xattrs->items);
+            if (!xattrs->item)
+                return NULL;
+            xattrs->rest = bw_cursor_of(xattrs->item);
+        }
+    } while (!xattrs->xattr.name_length);
+    return &xattrs->xattr;
+}
+
+struct bw_error *bw_xattrs_close(struct bw_xattrs *xattrs)
+{
+    if (!xattrs)
+        return NULL;
+    struct bw_error *error = bw_fs_items_error(&xattrs->items);
+    bw_fs_items_free(&xattrs->items);
+    free(xattrs);
+    return error;
 }
 
 struct bw_error *bw_inode_xattrs(struct bw_fs *fs, const struct bw_place *place,
                                  bw_xattr_visitor *visit, void *context)
 {
-    const struct bw_tree *tree = &place->subvolume->tree;
-    BW_SCOPED(bw_fs_items) struct bw_fs_items items;
-    bw_fs_items_begin(&items, fs, tree, (struct bw_key){place->inode, BW_XATTR_ITEM, 0},
-                      (struct bw_key){place->inode, BW_XATTR_ITEM, UINT64_MAX});
-    for (const struct bw_item *item; (item = bw_fs_items_next(&items));)
-        BW_TRY(visit_xattrs(fs, tree->id, item, visit, context));
-    return bw_fs_items_error(&items);
+    struct bw_xattrs *xattrs;
+    struct bw_error *error = bw_xattrs_open(fs, place, &xattrs);
+    for (const struct bw_xattr *xattr; !error && (xattr = bw_xattrs_next(xattrs));)
+        error = visit(context, xattr);
+    return bw_error_first(error, bw_xattrs_close(xattrs));
 }
 
 struct bw_error *bw_acl_text(const struct bw_xattr *xattr, char **text)
@@ -63,13 +96,13 @@ struct bw_error *bw_acl_text(const struct bw_xattr *xattr, char **text)
  * longer than a leaf. */
 enum { MOST_BYTES = 8 << 20 };
 
-BW_VECTOR(bw_xattrs, struct bw_xattr);
+BW_VECTOR(bw_xattr_copies, struct bw_xattr);
 
 struct bw_xattr_reader {
     struct bw_fs *fs;
     struct bw_leaf_finder finder;
     uint64_t inode; /* the inode of these attributes */
-    struct bw_xattrs xattrs;
+    struct bw_xattr_copies xattrs;
     struct bw_buffer bytes; /* names and values that `xattrs` points to */
 };
 
@@ -89,7 +122,7 @@ void bw_xattr_reader_destroy(struct bw_xattr_reader *reader)
         return;
     bw_leaf_finder_free(&reader->finder);
     bw_buffer_free(&reader->bytes);
-    bw_xattrs_free(&reader->xattrs);
+    bw_xattr_copies_free(&reader->xattrs);
     free(reader);
 }
 
@@ -99,9 +132,8 @@ static void report_lost(const struct bw_xattr_reader *reader, const char *proble
 }
 
 /* Copies an attribute; its pointers are set after all have been copied. */
-static struct bw_error *add_attribute(void *context, const struct bw_xattr *xattr)
+static struct bw_error *add_attribute(struct bw_xattr_reader *reader, const struct bw_xattr *xattr)
 {
-    struct bw_xattr_reader *reader = context;
     if (reader->bytes.length >= MOST_BYTES)
         return NULL;
     if (memchr(xattr->name, '\0', xattr->name_length)) {
@@ -114,7 +146,7 @@ static struct bw_error *add_attribute(void *context, const struct bw_xattr *xatt
     bw_buffer_append(&reader->bytes, xattr->value, xattr->value_length);
     if (reader->bytes.failed)
         return bw_error_no_memory();
-    return bw_xattrs_push(&reader->xattrs, *xattr);
+    return bw_xattr_copies_push(&reader->xattrs, *xattr);
 }
 
 struct bw_error *bw_xattr_reader_read(struct bw_xattr_reader *reader, const struct bw_place *place,
@@ -134,11 +166,16 @@ struct bw_error *bw_xattr_reader_read(struct bw_xattr_reader *reader, const stru
         for (int64_t slot; !finder->lost && (slot = bw_leaf_first_behind(finder, &before)) >= 0;) {
             const struct bw_key key = bw_leaf_key(&finder->leaf, (uint32_t)slot);
             struct bw_item item;
+            struct bw_cursor rest = {.bad = true};
+            struct bw_xattr xattr;
             if (bw_key_compare(&key, &last) > 0)
                 break;
             if (bw_leaf_item(&finder->leaf, (uint32_t)slot, &item))
-                BW_TRY(visit_xattrs(reader->fs, finder->tree.id, &item, add_attribute, reader));
-            else
+                rest = bw_cursor_of(&item);
+            while (bw_xattr_next(&rest, &xattr))
+                if (xattr.name_length)
+                    BW_TRY(add_attribute(reader, &xattr));
+            if (bw_cursor_bad(&rest))
                 report_lost(reader, "an extended attribute is cut off");
             before = key;
         }

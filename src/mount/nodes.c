@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <sys/sysmacros.h>
 
+#include "base/cleanup.h"
 #include "base/search.h"
 
 /*
@@ -61,12 +62,6 @@ static fuse_ino_t node_of(const struct bw_mount *mount, const struct bw_place *p
     return empty | subvolume << INODE_BITS | inode;
 }
 
-static struct bw_error *set_parent(void *context, const struct bw_inode_name *name)
-{
-    *(uint64_t *)context = name->directory;
-    return bw_error_create(BW_ERROR_STOPPED, "a directory has one name");
-}
-
 struct bw_place bw_mount_parent(const struct bw_mount *mount, const struct bw_place *place)
 {
     const struct bw_place top = bw_place_top(place->subvolume);
@@ -77,7 +72,13 @@ struct bw_place bw_mount_parent(const struct bw_mount *mount, const struct bw_pl
         parent.subvolume = bw_subvolume_by_id(mount->fs, info.parent);
         parent.inode = info.directory;
     } else if (place->inode != top.inode && place->inode != BW_EMPTY_DIRECTORY) {
-        bw_error_free(bw_inode_names(mount->fs, place, set_parent, &parent.inode));
+        /* A directory has one name. */
+        struct bw_hard_links *links;
+        BW_AUTO_ERROR struct bw_error *error = bw_hard_links_open(mount->fs, place, &links);
+        const struct bw_inode_name *name = error ? NULL : bw_hard_links_next(links);
+        if (name)
+            parent.inode = name->directory;
+        bw_error_free(bw_hard_links_close(links));
     }
     return parent.subvolume && parent.inode ? parent : *place;
 }

@@ -132,63 +132,54 @@ static void readlink(fuse_req_t request, fuse_ino_t node)
 
 /* Extended attributes. */
 
-/* A search for an attribute, or a list of all names. */
-struct attributes {
-    const char *name; /* NULL: list all names */
-    size_t name_length;
-    struct bw_buffer bytes; /* the value, or NUL-terminated names */
-    bool found;
-};
-
-static struct bw_error *append_attribute(void *context, const struct bw_xattr *xattr)
-{
-    struct attributes *attributes = context;
-    if (memchr(xattr->name, '\0', xattr->name_length)) /* no system call can specify this name */
-        return NULL;
-    if (!attributes->name) {
-        bw_buffer_append(&attributes->bytes, xattr->name, xattr->name_length);
-        bw_buffer_append_byte(&attributes->bytes, '\0');
-    } else if (!attributes->found && xattr->name_length == attributes->name_length &&
-               memcmp(xattr->name, attributes->name, xattr->name_length) == 0) {
-        attributes->found = true;
-        bw_buffer_append(&attributes->bytes, xattr->value, xattr->value_length);
-    }
-    return attributes->bytes.failed ? bw_error_no_memory() : NULL;
-}
-
-/* Replies with the value or the names; if `size` is 0, only with their number of bytes. */
-static void reply_attributes(fuse_req_t request, fuse_ino_t node, struct attributes *attributes,
-                             size_t size)
+/* Replies with the value of an attribute, or if `name` is NULL with the names of all, each followed
+ * by a NUL; if `size` is 0, only with the number of these bytes. */
+static void reply_attributes(fuse_req_t request, fuse_ino_t node, const char *name, size_t size)
 {
     const struct bw_mount *mount = bw_mount_of(request);
-    const struct bw_buffer *bytes = &attributes->bytes;
+    BW_AUTO_BUFFER struct bw_buffer bytes = {0};
+    struct bw_xattrs *xattrs = NULL;
     struct bw_place place;
+    bool found = !name;
     struct bw_error *error = find_node(mount, node, &place);
     if (!error && place.inode != BW_EMPTY_DIRECTORY)
-        error = bw_inode_xattrs(mount->fs, &place, append_attribute, attributes);
+        error = bw_xattrs_open(mount->fs, &place, &xattrs);
+    for (const struct bw_xattr *xattr; xattrs && (xattr = bw_xattrs_next(xattrs));) {
+        if (memchr(xattr->name, '\0', xattr->name_length)) /* no system call can specify this name
+                                                            */
+            continue;
+        if (!name) {
+            bw_buffer_append(&bytes, xattr->name, xattr->name_length);
+            bw_buffer_append_byte(&bytes, '\0');
+        } else if (!found && xattr->name_length == strlen(name) &&
+                   memcmp(xattr->name, name, xattr->name_length) == 0) {
+            found = true;
+            bw_buffer_append(&bytes, xattr->value, xattr->value_length);
+        }
+    }
+    error = bw_error_first(error, bw_xattrs_close(xattrs));
+    if (!error && bytes.failed)
+        error = bw_error_no_memory();
     if (error)
         bw_mount_reply(request, error);
-    else if (attributes->name && !attributes->found)
+    else if (!found)
         fuse_reply_err(request, ENODATA);
     else if (!size)
-        fuse_reply_xattr(request, bytes->length);
-    else if (bytes->length > size)
+        fuse_reply_xattr(request, bytes.length);
+    else if (bytes.length > size)
         fuse_reply_err(request, ERANGE);
     else
-        fuse_reply_buf(request, bytes->data, bytes->length);
-    bw_buffer_free(&attributes->bytes);
+        fuse_reply_buf(request, bytes.data, bytes.length);
 }
 
 static void getxattr(fuse_req_t request, fuse_ino_t node, const char *name, size_t size)
 {
-    struct attributes attributes = {.name = name, .name_length = strlen(name)};
-    reply_attributes(request, node, &attributes, size);
+    reply_attributes(request, node, name, size);
 }
 
 static void listxattr(fuse_req_t request, fuse_ino_t node, size_t size)
 {
-    struct attributes attributes = {0};
-    reply_attributes(request, node, &attributes, size);
+    reply_attributes(request, node, NULL, size);
 }
 
 /* Flags, for lsattr(1). Requests of btrfs are not supported, because the tools that send them

@@ -182,9 +182,16 @@ struct bw_error *bw_replay_rehearse(struct bw_fs *fs, const struct bw_rehearsal 
 
 /* The inodes that the replay has changed. */
 
+const struct bw_log_inode *bw_log_inode_next(const struct bw_fs *fs,
+                                             const struct bw_log_inode *before)
+{
+    const size_t next = before ? (size_t)(before - fs->logged.items) + 1 : 0;
+    return next < fs->logged.count ? &fs->logged.items[next] : NULL;
+}
+
 struct bw_error *bw_log_inodes(const struct bw_fs *fs, bw_log_inode_visitor *visit, void *context)
 {
-    for (size_t i = 0; i < fs->logged.count; i++)
-        BW_TRY(visit(context, &fs->logged.items[i]));
+    for (const struct bw_log_inode *inode = NULL; (inode = bw_log_inode_next(fs, inode));)
+        BW_TRY(visit(context, inode));
     return NULL;
 }

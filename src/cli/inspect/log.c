@@ -170,23 +170,6 @@ static struct bw_error *compare_data(struct changes *changes)
 
 /* One side of the comparison. */
 
-static struct bw_error *add_name(void *context, const struct bw_inode_name *name)
-{
-    struct side *side = context;
-    struct bw_place directory;
-    BW_AUTO_FREE char *parent = NULL;
-    size_t length;
-    /* Without the path of one side, the other side's path would look like a change. */
-    BW_TRY(bw_lookup_number(side->fs, side->place.subvolume, name->directory, &directory));
-    BW_TRY(bw_inode_path(side->fs, &directory, &parent, &length));
-    BW_TRY(paths_push(&side->names, (struct bw_buffer){0}));
-    struct bw_buffer *path = &side->names.items[side->names.count - 1];
-    bw_buffer_append(path, parent, length - (length && parent[length - 1] == '/'));
-    bw_buffer_append_byte(path, '/');
-    bw_buffer_append(path, name->name, name->name_length);
-    return path->failed ? bw_error_no_memory() : NULL;
-}
-
 static int by_bytes(const void *a, const void *b)
 {
     const struct bw_buffer *left = a, *right = b;
@@ -200,6 +183,25 @@ static void free_names(struct side *side)
     side->names.count = 0;
 }
 
+/* Adds the path of a directory, or of a name in it. Without the path of one side, the other side's
+ * path would look like a change, so it is an error if there is none. */
+static struct bw_error *add_path(struct side *side, const struct bw_place *directory,
+                                 const char *name, size_t name_length)
+{
+    BW_AUTO_FREE char *parent = NULL;
+    size_t length;
+    BW_TRY(bw_inode_path(side->fs, directory, &parent, &length));
+    BW_TRY(paths_push(&side->names, (struct bw_buffer){0}));
+    struct bw_buffer *path = &side->names.items[side->names.count - 1];
+    if (name_length && length && parent[length - 1] == '/')
+        length--;
+    bw_buffer_append(path, parent, length);
+    if (name_length)
+        bw_buffer_append_byte(path, '/');
+    bw_buffer_append(path, name, name_length);
+    return path->failed ? bw_error_no_memory() : NULL;
+}
+
 /* Finds the inode on one side. An inode without a name counts as missing. */
 static struct bw_error *find_inode(struct side *side, const struct bw_log_inode *inode)
 {
@@ -208,25 +210,29 @@ static struct bw_error *find_inode(struct side *side, const struct bw_log_inode 
     side->exists = false;
     if (!subvolume)
         return NULL;
-    struct bw_error *error = bw_lookup_number(side->fs, subvolume, inode->inode, &side->place);
+    BW_AUTO_ERROR struct bw_error *error =
+        bw_lookup_number(side->fs, subvolume, inode->inode, &side->place);
     if (!error)
         error = bw_inode_get(side->fs, &side->place, &side->inode);
-    if (error && error->code == BW_ERROR_NOT_FOUND) {
-        bw_error_free(error);
+    if (error && error->code == BW_ERROR_NOT_FOUND)
         return NULL;
+
+    /* The top directory of a subvolume has no name in its own tree. */
+    struct bw_hard_links *links = NULL;
+    const bool is_top = side->place.inode == bw_place_top(subvolume).inode;
+    if (!error && is_top)
+        error = add_path(side, &side->place, "", 0);
+    else if (!error)
+        error = bw_hard_links_open(side->fs, &side->place, &links);
+    for (const struct bw_inode_name *name; !error && links && (name = bw_hard_links_next(links));) {
+        struct bw_place directory;
+        error = bw_lookup_number(side->fs, subvolume, name->directory, &directory);
+        if (!error)
+            error = add_path(side, &directory, name->name, name->name_length);
     }
+    error = bw_error_first(BW_TAKE(error), bw_hard_links_close(links));
     if (error)
-        return error;
-    if (side->place.inode == bw_place_top(subvolume).inode) {
-        /* The top directory of a subvolume has no name in its own tree. */
-        BW_AUTO_FREE char *path = NULL;
-        size_t length;
-        BW_TRY(bw_inode_path(side->fs, &side->place, &path, &length));
-        BW_TRY(paths_push(&side->names, (struct bw_buffer){0}));
-        bw_buffer_append(&side->names.items[side->names.count - 1], path, length);
-    } else {
-        BW_TRY(bw_inode_names(side->fs, &side->place, add_name, side));
-    }
+        return BW_TAKE(error);
     side->exists = side->names.count && side->inode.link_count;
     if (side->names.count)
         qsort(side->names.items, side->names.count, sizeof *side->names.items, by_bytes);
@@ -307,23 +313,6 @@ static struct bw_error *compare_time(struct changes *changes, const char *name,
     return write_attribute(changes, name, strlen(name), &old, &new);
 }
 
-static struct bw_error *compare_inode(struct changes *changes)
-{
-    const struct bw_inode *before = &changes->before.inode, *after = &changes->after.inode;
-    /* The size of a directory is the length of its names; changes of names are listed anyway. */
-    if (changes->after.place.type != BW_FILE_DIRECTORY)
-        BW_TRY(compare_number(changes, "size", false, before->size, after->size));
-    BW_TRY(compare_number(changes, "mode", true, before->mode, after->mode));
-    BW_TRY(compare_number(changes, "uid", false, before->uid, after->uid));
-    BW_TRY(compare_number(changes, "gid", false, before->gid, after->gid));
-    BW_TRY(compare_number(changes, "device", false, before->device, after->device));
-    BW_TRY(compare_number(changes, "flags", false, before->flags, after->flags));
-    BW_TRY(compare_time(changes, "atime", &before->atime, &after->atime));
-    BW_TRY(compare_time(changes, "mtime", &before->mtime, &after->mtime));
-    BW_TRY(compare_time(changes, "ctime", &before->ctime, &after->ctime));
-    return compare_time(changes, "otime", &before->otime, &after->otime);
-}
-
 static const struct bw_xattr *find_xattr(const struct bw_xattr *xattrs, size_t count,
                                          const struct bw_xattr *like)
 {
@@ -366,9 +355,10 @@ static struct bw_error *compare_xattrs(struct changes *changes)
     return NULL;
 }
 
-/* Writes the differences of an inode in the log. */
-static struct bw_error *compare_sides(struct changes *changes, const struct bw_log_inode *inode)
+/* Writes the differences of an inode in the log: its names, data, attributes. */
+static struct bw_error *compare_inode(struct changes *changes, const struct bw_log_inode *inode)
 {
+    const struct bw_inode *before = &changes->before.inode, *after = &changes->after.inode;
     BW_TRY(find_inode(&changes->before, inode));
     BW_TRY(find_inode(&changes->after, inode));
     if (!changes->before.exists && !changes->after.exists)
@@ -377,39 +367,47 @@ static struct bw_error *compare_sides(struct changes *changes, const struct bw_l
         return write_names(changes, &changes->after, &(struct side){0}, "added");
     if (!changes->after.exists)
         return write_names(changes, &changes->before, &(struct side){0}, "deleted");
+
     BW_TRY(compare_names(changes));
     if (changes->after.place.type == BW_FILE_REGULAR)
         BW_TRY(compare_data(changes));
-    BW_TRY(compare_inode(changes));
+    /* The size of a directory is the length of its names; changes of names are listed anyway. */
+    if (changes->after.place.type != BW_FILE_DIRECTORY)
+        BW_TRY(compare_number(changes, "size", false, before->size, after->size));
+    BW_TRY(compare_number(changes, "mode", true, before->mode, after->mode));
+    BW_TRY(compare_number(changes, "uid", false, before->uid, after->uid));
+    BW_TRY(compare_number(changes, "gid", false, before->gid, after->gid));
+    BW_TRY(compare_number(changes, "device", false, before->device, after->device));
+    BW_TRY(compare_number(changes, "flags", false, before->flags, after->flags));
+    BW_TRY(compare_time(changes, "atime", &before->atime, &after->atime));
+    BW_TRY(compare_time(changes, "mtime", &before->mtime, &after->mtime));
+    BW_TRY(compare_time(changes, "ctime", &before->ctime, &after->ctime));
+    BW_TRY(compare_time(changes, "otime", &before->otime, &after->otime));
     return compare_xattrs(changes);
-}
-
-static struct bw_error *on_inode(void *context, const struct bw_log_inode *inode)
-{
-    struct changes *changes = context;
-    struct bw_error *error = compare_sides(changes, inode);
-    if (!error || error->code == BW_ERROR_NO_MEMORY || error->code == BW_ERROR_SYSTEM)
-        return error;
-    bw_fs_report(changes->after.fs, BW_DAMAGE,
-                 bw_error_prefix(error, "inode %" PRIu64 " of subvolume %" PRIu64, inode->inode,
-                                 inode->subvolume));
-    return NULL;
 }
 
 static struct bw_error *list(struct cmd_format *format, void *context)
 {
-    struct changes changes = {.format = format, .after.fs = format->session.fs};
+    struct bw_fs *fs = format->session.fs;
+    struct changes changes = {.format = format, .after.fs = fs};
     struct side *sides[] = {&changes.before, &changes.after};
     struct bw_fs_options without = cmd_fs_options(format->common);
     without.log = BW_LOG_IGNORE;
     (void)context;
-    if (!bw_fs_status(format->session.fs).log_replayed)
+    if (!bw_fs_status(fs).log_replayed)
         return NULL;
     struct bw_error *error = bw_fs_open(&without, &changes.before.fs);
     for (size_t i = 0; !error && i < 2; i++)
         error = bw_xattr_reader_create(sides[i]->fs, &sides[i]->xattrs);
-    if (!error)
-        error = bw_log_inodes(changes.after.fs, on_inode, &changes);
+    for (const struct bw_log_inode *inode = NULL;
+         !error && (inode = bw_log_inode_next(fs, inode));) {
+        error = compare_inode(&changes, inode);
+        if (!error || error->code == BW_ERROR_NO_MEMORY || error->code == BW_ERROR_SYSTEM)
+            continue;
+        bw_fs_report(fs, BW_DAMAGE,
+                     bw_error_prefix(BW_TAKE(error), "inode %" PRIu64 " of subvolume %" PRIu64,
+                                     inode->inode, inode->subvolume));
+    }
     for (size_t i = 0; i < 2; i++) {
         free_names(sides[i]);
         paths_free(&sides[i]->names);

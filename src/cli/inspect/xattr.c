@@ -30,14 +30,14 @@ static const struct cmd_option options[] = {
     {0},
 };
 
-BW_VECTOR(bw_xattrs, struct bw_xattr);
+BW_VECTOR(attributes, struct bw_xattr);
 
 /* What prints the attributes of files, one after the other. */
 struct printer {
     const struct xattr_state *state;
     struct cmd_paths *paths;
     struct bw_buffer *text;
-    struct bw_xattrs kept; /* attributes of the file; all their bytes are in kept_bytes */
+    struct attributes kept; /* attributes of the file; all their bytes are in kept_bytes */
     struct bw_buffer kept_bytes;
 
     /* With -R: a PATH and everything below it. */
@@ -100,17 +100,6 @@ static void append_name(const struct printer *printer, const void *name, size_t 
 static bool is_named(const struct bw_xattr *xattr, const char *name)
 {
     return strlen(name) == xattr->name_length && memcmp(name, xattr->name, xattr->name_length) == 0;
-}
-
-static struct bw_error *add_attribute(void *context, const struct bw_xattr *xattr)
-{
-    struct printer *printer = context;
-    if (printer->state->attribute && !is_named(xattr, printer->state->attribute))
-        return NULL;
-    BW_TRY(bw_xattrs_push(&printer->kept, *xattr));
-    bw_buffer_append(&printer->kept_bytes, xattr->name, xattr->name_length);
-    bw_buffer_append(&printer->kept_bytes, xattr->value, xattr->value_length);
-    return printer->kept_bytes.failed ? bw_error_no_memory() : NULL;
 }
 
 static int by_name(const void *a, const void *b)
@@ -180,13 +169,26 @@ static struct bw_error *append_block(struct printer *printer, const char *path)
     return NULL;
 }
 
-/* Prints the attributes of one file. */
+/* Prints the attributes of one file. They are copied, because they are sorted by name. */
 static struct bw_error *print_file(struct printer *printer, const char *path,
                                    const struct bw_place *place)
 {
     printer->kept.count = 0;
     printer->kept_bytes.length = 0;
-    BW_TRY(bw_inode_xattrs(printer->paths->session.fs, place, add_attribute, printer));
+    const char *wanted = printer->state->attribute;
+    struct bw_xattrs *xattrs;
+    struct bw_error *error = bw_xattrs_open(printer->paths->session.fs, place, &xattrs);
+    for (const struct bw_xattr *xattr; !error && (xattr = bw_xattrs_next(xattrs));) {
+        if (wanted && !is_named(xattr, wanted))
+            continue;
+        bw_buffer_append(&printer->kept_bytes, xattr->name, xattr->name_length);
+        bw_buffer_append(&printer->kept_bytes, xattr->value, xattr->value_length);
+        error = attributes_push(&printer->kept, *xattr);
+    }
+    BW_TRY(bw_error_first(error, bw_xattrs_close(xattrs)));
+    if (printer->kept_bytes.failed)
+        return bw_error_no_memory();
+
     /* The pointers are set after all bytes have been added, because the buffer may have moved. */
     const uint8_t *next = (const uint8_t *)printer->kept_bytes.data;
     for (size_t i = 0; i < printer->kept.count; i++) {
@@ -262,7 +264,7 @@ static struct bw_error *handle_path(void *context, struct cmd_paths *paths, cons
         error = walk_path(&printer);
     else
         error = print_file(&printer, path, place);
-    bw_xattrs_free(&printer.kept);
+    attributes_free(&printer.kept);
     bw_buffer_free(&printer.kept_bytes);
     bw_buffer_free(&printer.entry_path);
     return error;

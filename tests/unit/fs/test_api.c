@@ -99,6 +99,13 @@ static struct bw_error *append_name(void *context, const struct bw_inode_name *n
     return NULL;
 }
 
+static struct bw_error *refuse_name(void *context, const struct bw_inode_name *name)
+{
+    (void)context;
+    (void)name;
+    return bw_error_create(BW_ERROR_USAGE, "refused");
+}
+
 static void expect_path(const struct fixture *fixture, const struct bw_place *place,
                         const char *expected)
 {
@@ -133,6 +140,24 @@ static void test_inodes(void **state)
     expect_success(bw_inode_names(fixture.fs, &place, append_name, &names));
     bw_buffer_append_byte(&names, '\0');
     assert_string_equal(names.data, "256/second 257/file 256/third ");
+    names.length = 0;
+    expect_error(bw_inode_names(fixture.fs, &place, refuse_name, NULL), BW_ERROR_USAGE, "refused");
+
+    /* Two cursors over the same names, one of which is closed before the end. */
+    struct bw_hard_links *links, *others;
+    expect_success(bw_hard_links_open(fixture.fs, &place, &links));
+    expect_success(bw_hard_links_open(fixture.fs, &place, &others));
+    for (const struct bw_inode_name *name; (name = bw_hard_links_next(links));) {
+        append_name(&names, name);
+        if (names.length < 20)
+            append_name(&names, bw_hard_links_next(others));
+    }
+    bw_buffer_append_byte(&names, '\0');
+    assert_string_equal(names.data, "256/second 256/second 257/file 256/third ");
+    assert_null(bw_hard_links_next(links));
+    expect_success(bw_hard_links_close(links));
+    expect_success(bw_hard_links_close(others));
+    expect_success(bw_hard_links_close(NULL));
     expect_path(&fixture, &place, "/users/me/second");
     expect_error(bw_lookup_number(fixture.fs, me, 4711, &place), BW_ERROR_NOT_FOUND, NULL);
 

@@ -293,6 +293,19 @@ static void test_xattrs(void **state)
                                    &(struct bw_place){.subvolume = fixture.top, .inode = TOP},
                                    append_xattr, &text));
     assert_int_equal(text.length, 0);
+
+    /* Damage is reported once, at the end of its item. */
+    struct bw_xattrs *xattrs;
+    expect_success(bw_xattrs_open(
+        fixture.fs, &(struct bw_place){.subvolume = fixture.top, .inode = other}, &xattrs));
+    const struct bw_xattr *xattr = bw_xattrs_next(xattrs);
+    assert_non_null(xattr);
+    assert_int_equal(xattr->value_length, 5);
+    assert_null(bw_xattrs_next(xattrs));
+    assert_null(bw_xattrs_next(xattrs));
+    expect_success(bw_xattrs_close(xattrs));
+    expect_success(bw_xattrs_close(NULL));
+    assert_int_equal(report_log_count(&fixture.log, "attribute is cut off"), 2);
     bw_buffer_free(&text);
     close_fixture(&fixture);
 }
