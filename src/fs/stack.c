@@ -23,10 +23,11 @@
 #include "xlators/layout/containers.h"
 #include "xlators/layout/partition_table.h"
 
-enum { ROUNDS = 64 }; /* more levels cannot be meant seriously */
+enum { ROUNDS = 64 }; /* limit for hostile images */
 
 static const struct bw_text_place no_location;
 
+/* The arguments of bw_stack_build(), and a frame for reads. */
 struct building {
     struct bw_fs *fs;
     struct bw_xlator *map;
@@ -66,18 +67,6 @@ void bw_stack_free(struct bw_stack *stack)
     bw_stack_failures_free(&stack->failures);
     bw_error_free(stack->skipped);
     *stack = (struct bw_stack){0};
-}
-
-/* Consumes the error. */
-static struct bw_error *add_failure(struct bw_stack *stack, struct bw_xlator *device,
-                                    struct bw_error *why)
-{
-    if (bw_stack_failures_reserve(&stack->failures, 1)) {
-        bw_error_free(why);
-        return bw_error_no_memory();
-    }
-    stack->failures.items[stack->failures.count++] = (struct bw_stack_failure){device, why};
-    return NULL;
 }
 
 /* Titles. */
@@ -201,83 +190,66 @@ struct group {
     struct bw_xlator *header; /* a further child; NULL: none */
 };
 
-/* The volume that the user has selected in containers of a type; NULL: none. A selected partition
- * is one of the outermost partition table. */
-static const char *wanted_volume(const struct building *building,
-                                 const struct bw_container_type *type)
-{
-    if (!type->option)
-        return NULL;
-    if (strcmp(type->option, "volume") == 0)
-        return building->options->volume;
-    if (strcmp(type->option, "partition") == 0 && !building->stack->used_partition)
-        return building->options->partition;
-    return NULL;
-}
-
-static struct bw_error *name_layer(const struct bw_graph *graph, const struct group *group,
-                                   const char *volume, char **name)
-{
-    const char *kind = strchr(group->type->layer, '/') + 1;
-    const char *below = bw_xlator_name(group->devices[0]);
-    int length = volume ? asprintf(name, "%s-%s@%s", kind, volume, below)
-                        : asprintf(name, "%s@%s", kind, below);
-    for (unsigned number = 2; length >= 0 && bw_graph_find(graph, *name); number++) {
-        free(*name);
-        length = asprintf(name, "%s@%s-%u", kind, below, number);
-    }
-    if (length >= 0)
-        return NULL;
-    *name = NULL; /* asprintf() leaves it undefined */
-    return bw_error_no_memory();
-}
-
-/* Sets the type, children and options of a layer. */
-static struct bw_error *describe_layer(const struct building *building, struct bw_xlator *layer,
-                                       const struct group *group, const char *volume)
-{
-    const struct bw_fs_options *options = building->options;
-    char number[24];
-    BW_TRY(bw_layer_set_type(layer, group->type->layer, no_location));
-    for (size_t i = 0; i < group->count; i++)
-        BW_TRY(bw_layer_add_child(layer, bw_xlator_name(group->devices[i]), no_location));
-    if (group->header)
-        BW_TRY(bw_layer_add_child(layer, bw_xlator_name(group->header), no_location));
-    if (volume)
-        BW_TRY(bw_layer_set_option(layer, group->type->option, no_location, volume, no_location));
-    if (group->type == &bw_luks_container && options->key_memory) {
-        snprintf(number, sizeof number, "%" PRIu64, options->key_memory);
-        BW_TRY(bw_layer_set_option(layer, "memory", no_location, number, no_location));
-    }
-    if (group->type == &bw_luks_container && options->key_work) {
-        snprintf(number, sizeof number, "%" PRIu64, options->key_work);
-        BW_TRY(bw_layer_set_option(layer, "work", no_location, number, no_location));
-    }
-    return bw_graph_check_layer(layer);
-}
-
 /* Adds a layer above the devices, and starts it. */
 static struct bw_error *add_layer(const struct building *building, const struct group *group,
                                   const char *volume)
 {
     struct bw_graph *graph = building->fs->graph;
+    const struct bw_fs_options *options = building->options;
+    const char *kind = strchr(group->type->layer, '/') + 1;
+    const char *below = bw_xlator_name(group->devices[0]);
     struct bw_xlator *layer;
+
     BW_AUTO_FREE char *name = NULL;
-    BW_TRY(name_layer(graph, group, volume, &name));
+    int length = volume ? asprintf(&name, "%s-%s@%s", kind, volume, below)
+                        : asprintf(&name, "%s@%s", kind, below);
+    for (unsigned number = 2; length >= 0 && bw_graph_find(graph, name); number++) {
+        free(name);
+        length = asprintf(&name, "%s@%s-%u", kind, below, number);
+    }
+    if (length < 0) {
+        name = NULL; /* asprintf() leaves it undefined */
+        return bw_error_no_memory();
+    }
     BW_TRY(bw_graph_add(graph, bw_graph_index(building->map), name, no_location, &layer));
-    struct bw_error *error = describe_layer(building, layer, group, volume);
+
+    struct bw_error *error = bw_layer_set_type(layer, group->type->layer, no_location);
+    for (size_t i = 0; i < group->count && !error; i++)
+        error = bw_layer_add_child(layer, bw_xlator_name(group->devices[i]), no_location);
+    if (!error && group->header)
+        error = bw_layer_add_child(layer, bw_xlator_name(group->header), no_location);
+    if (!error && volume)
+        error = bw_layer_set_option(layer, group->type->option, no_location, volume, no_location);
+    const struct {
+        const char *name;
+        uint64_t value; /* 0: not set */
+    } limits[] = {{"memory", options->key_memory}, {"work", options->key_work}};
+    for (size_t i = 0; i < 2 && !error && group->type == &bw_luks_container; i++) {
+        char number[24];
+        snprintf(number, sizeof number, "%" PRIu64, limits[i].value);
+        if (limits[i].value)
+            error = bw_layer_set_option(layer, limits[i].name, no_location, number, no_location);
+    }
+    if (!error)
+        error = bw_graph_check_layer(layer);
     if (!error)
         error = bw_layer_start(layer);
-    if (error)
-        bw_graph_remove(graph, layer);
-    return error ? error : bw_layer_attach(building->map, layer);
+    if (!error)
+        return bw_layer_attach(building->map, layer);
+    bw_graph_remove(graph, layer);
+    return error;
 }
 
-/* Adds layers for the volume that the user has selected, or for all. */
-static struct bw_error *add_layers(const struct building *building, const struct group *group)
+/* Adds layers for the volume that the user has selected, or for all. A selected partition is one of
+ * the outermost partition table. */
+static struct bw_error *add_volumes(const struct building *building, const struct group *group)
 {
-    const char *wanted = wanted_volume(building, group->type);
-    if (wanted || !group->type->option)
+    const char *wanted = NULL, *option = group->type->option;
+    if (option && strcmp(option, "volume") == 0)
+        wanted = building->options->volume;
+    else if (option && strcmp(option, "partition") == 0 && !building->stack->used_partition)
+        wanted = building->options->partition;
+    if (wanted || !option)
         return add_layer(building, group, wanted);
 
     struct bw_strings names __attribute__((cleanup(bw_strings_free_all))) = {0};
@@ -336,35 +308,15 @@ static void move_children(struct bw_xlator *map, size_t from, size_t to)
     }
 }
 
-/* Rounds. */
-
-/* Replaces the devices of a container by its volumes, in the place of its first device, or notes
- * why it cannot be opened; then that device remains, for all of them. */
-static struct bw_error *open_container(const struct building *building, const struct group *group)
-{
-    struct bw_xlator *map = building->map;
-    const size_t before = bw_xlator_child_count(map), place = child_index(map, group->devices[0]);
-    struct bw_error *error = add_layers(building, group);
-    if (error && error->code == BW_ERROR_NO_MEMORY)
-        return error;
-    if (error) {
-        BW_TRY(add_failure(building->stack, group->devices[0], error));
-    } else {
-        building->stack->used_partition |=
-            group->type == &bw_partition_container && building->options->partition;
-        move_children(map, before, place);
-        bw_layer_remove_child(map, child_index(map, group->devices[0]));
-    }
-    for (size_t i = 1; i < group->count; i++)
-        bw_layer_remove_child(map, child_index(map, group->devices[i]));
-    return NULL;
-}
-
 /* Finds the containers among the children of the map, and opens those that consist of one device;
- * the others only if none exist, since more of their devices may be found first. */
+ * the others only if none exist, since more of their devices may be found first. An opened
+ * container is replaced by its volumes, in the place of its first device. If it cannot be opened,
+ * that device remains, with a failure, for all of them. */
 static struct bw_error *run_round(const struct building *building, bool *changed)
 {
-    const size_t count = bw_xlator_child_count(building->map);
+    struct bw_xlator *map = building->map;
+    struct bw_stack *stack = building->stack;
+    const size_t count = bw_xlator_child_count(map);
     BW_AUTO_FREE struct bw_xlator **devices = calloc(count + 1, sizeof(struct bw_xlator *));
     BW_AUTO_FREE struct bw_xlator **members = calloc(count + 1, sizeof(struct bw_xlator *));
     BW_AUTO_FREE struct found *found = calloc(count + 1, sizeof *found);
@@ -373,7 +325,7 @@ static struct bw_error *run_round(const struct building *building, bool *changed
     if (!devices || !members || !found)
         return bw_error_no_memory();
     for (size_t i = 0; i < count; i++) {
-        devices[i] = bw_xlator_child(building->map, i);
+        devices[i] = bw_xlator_child(map, i);
         found[i] = find_container(building, devices[i]);
         has_single |= found[i].type && !found[i].type->joins;
     }
@@ -392,7 +344,23 @@ static struct bw_error *run_round(const struct building *building, bool *changed
                 members[group.count++] = devices[i];
                 found[i].type = NULL;
             }
-        BW_TRY(open_container(building, &group));
+
+        const size_t before = bw_xlator_child_count(map), place = child_index(map, devices[first]);
+        BW_TRY(bw_stack_failures_reserve(&stack->failures, 1));
+        struct bw_error *error = add_volumes(building, &group);
+        if (error && error->code == BW_ERROR_NO_MEMORY)
+            return error;
+        if (error) {
+            stack->failures.items[stack->failures.count++] =
+                (struct bw_stack_failure){devices[first], error};
+        } else {
+            stack->used_partition |=
+                group.type == &bw_partition_container && building->options->partition;
+            move_children(map, before, place);
+            bw_layer_remove_child(map, child_index(map, devices[first]));
+        }
+        for (size_t i = 1; i < group.count; i++)
+            bw_layer_remove_child(map, child_index(map, members[i]));
     }
     return NULL;
 }
@@ -450,22 +418,8 @@ static bool share_image(const struct bw_xlator *a, const struct bw_xlator *b)
     return do_share;
 }
 
-/* A disk whose partitions contain nothing that can be read is shown as a disk again. */
-static struct bw_error *restore_disk(const struct building *building, size_t first)
-{
-    struct bw_xlator *map = building->map, *disk = bw_xlator_child(bw_xlator_child(map, first), 0);
-    const size_t count = bw_xlator_child_count(map);
-    for (size_t i = count; i-- > 0;)
-        if (share_image(disk, bw_xlator_child(map, i)))
-            bw_layer_remove_child(map, i);
-    const size_t last = bw_xlator_child_count(map);
-    building->stack->used_partition = false;
-    BW_TRY(bw_layer_attach(map, disk));
-    move_children(map, last, first);
-    return NULL;
-}
-
-/* Keeps the likeliest of the devices that share an image. */
+/* Keeps the likeliest of the devices that share an image. A disk whose partitions contain nothing
+ * that can be read is shown as a disk again. */
 static struct bw_error *drop_volumes(const struct building *building)
 {
     struct bw_xlator *map = building->map;
@@ -483,9 +437,18 @@ static struct bw_error *drop_volumes(const struct building *building)
     for (size_t i = count; i-- > 0;)
         if (drops[i])
             bw_layer_remove_child(map, i);
-    for (size_t i = 0; i < bw_xlator_child_count(map); i++)
-        if (rank_of(building, bw_xlator_child(map, i)) == RANK_PARTITION)
-            BW_TRY(restore_disk(building, i));
+    for (size_t i = 0; i < bw_xlator_child_count(map); i++) {
+        if (rank_of(building, bw_xlator_child(map, i)) != RANK_PARTITION)
+            continue;
+        struct bw_xlator *disk = bw_xlator_child(bw_xlator_child(map, i), 0);
+        for (size_t k = bw_xlator_child_count(map); k-- > 0;)
+            if (share_image(disk, bw_xlator_child(map, k)))
+                bw_layer_remove_child(map, k);
+        const size_t last = bw_xlator_child_count(map);
+        building->stack->used_partition = false;
+        BW_TRY(bw_layer_attach(map, disk));
+        move_children(map, last, i);
+    }
     return NULL;
 }
 
@@ -533,8 +496,12 @@ static struct bw_error *check_choice(const struct building *building)
         BW_TRY(uuids_push(&devices, uuid));
         BW_TRY(bw_stack_title(device, &title));
         bw_uuid_text(superblock.fsid, fsid);
-        bw_buffer_format(&text, "%s%s (%s%s%s)", text.length ? ", " : "", title ? title : "it",
-                         superblock.label, *superblock.label ? ", " : "", fsid);
+        if (text.length)
+            bw_buffer_format(&text, ", ");
+        bw_buffer_format(&text, "%s (", title ? title : "it");
+        if (*superblock.label)
+            bw_buffer_format(&text, "%s, ", superblock.label);
+        bw_buffer_format(&text, "%s)", fsid);
     }
     if (!has_btrfs && building->stack->skipped)
         return BW_TAKE(building->stack->skipped);
