@@ -3,10 +3,16 @@
  * Block groups, the used bytes of each chunk, and the totals of `btrfs filesystem usage`, with the
  * rounding of cmds/filesystem-usage.c of btrfs-progs.
  *
- * The totals are computed in this order: the devices; the chunks, each added to the group of its
- * type and profile, with the used bytes of its block group; the stripes of the chunks again, for
- * the bytes of each group on each device; the global reserve; then the sums, and an estimate of the
- * free space. Numbers of a crafted image are arbitrary, so sums stop at the maximum.
+ * bw_fs_usage() reads the chunks twice. The first time, it adds each chunk to the group of its type
+ * and profile, with the used bytes of its block group. Then all groups are known, and so is the
+ * size of the table of groups by device, which the stripes of the chunks fill the second time. The
+ * sums follow from these, and the estimate of the free space from the sums.
+ *
+ * The free space is what data chunks have unused, and what new data chunks can use of the devices.
+ * btrfs-progs divide all unallocated space by the present ratio instead, although a chunk needs
+ * space on several devices at once.
+ *
+ * Numbers of a crafted image are arbitrary, so sums stop at the maximum.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -49,17 +55,9 @@ void bw_block_groups_close(struct bw_block_groups *groups)
     free(groups);
 }
 
-/* Decodes a block group; false if the item is truncated. */
-static bool decode_block_group(const struct bw_item *item, struct bw_block_group_info *group)
+static void close_block_groups(struct bw_block_groups **groups)
 {
-    const struct bw_disk_block_group *disk = (const void *)item->data;
-    if (item->size < sizeof *disk)
-        return false;
-    *group = (struct bw_block_group_info){.logical = item->key.objectid,
-                                          .length = item->key.offset,
-                                          .used = bw_get64(disk->used),
-                                          .flags = bw_get64(disk->flags)};
-    return true;
+    bw_block_groups_close(*groups);
 }
 
 static struct bw_error *lost_block_group(const struct bw_key *key)
@@ -93,17 +91,19 @@ struct bw_error *bw_block_groups_find(struct bw_block_groups *groups, uint64_t l
                           finder->error ? BW_TAKE(finder->error) : lost_block_group(&key));
         return lost_block_group(&key);
     }
-    if (decode_block_group(&item, group))
-        return NULL;
-    bw_fs_report(groups->fs, BW_DAMAGE, lost_block_group(&key));
-    return lost_block_group(&key);
+    const struct bw_disk_block_group *disk = (const void *)item.data;
+    if (item.size < sizeof *disk) {
+        bw_fs_report(groups->fs, BW_DAMAGE, lost_block_group(&key));
+        return lost_block_group(&key);
+    }
+    *group = (struct bw_block_group_info){.logical = item.key.objectid,
+                                          .length = item.key.offset,
+                                          .used = bw_get64(disk->used),
+                                          .flags = bw_get64(disk->flags)};
+    return NULL;
 }
 
-/*
- * The totals of `btrfs filesystem usage`. Free space is what data chunks have unused, and what new
- * data chunks can take of the devices. btrfs-progs divide all unallocated space by the present
- * ratio instead, although a chunk needs space on several devices at once.
- */
+/* The totals of `btrfs filesystem usage`. */
 
 #define GROUP_KINDS (BW_GROUP_DATA | BW_GROUP_METADATA | BW_GROUP_SYSTEM | BW_GROUP_METADATA_REMAP)
 
@@ -114,11 +114,11 @@ enum {
 
 BW_VECTOR(bw_usage_devices, struct bw_usage_device);
 
-/* The computation; `sums`, which the caller receives, must be the first member. */
+/* The result and the intermediate values; `sums`, which the caller receives, must be the first
+ * member. */
 struct usage {
     struct bw_usage sums;
     struct bw_fs *fs;
-    struct bw_block_groups *block_groups;
     struct bw_usage_group groups[MAX_GROUPS];
     size_t group_count;
     struct bw_usage_devices devices;
@@ -130,6 +130,16 @@ struct usage {
         unsigned stripes, different;
     } shapes[MAX_GROUPS];
 };
+
+void bw_usage_free(struct bw_usage *sums)
+{
+    struct usage *usage = (struct usage *)(void *)sums;
+    if (!usage)
+        return;
+    bw_usage_devices_free(&usage->devices);
+    free(usage->by_group);
+    free(usage);
+}
 
 /* Adds, but stops at the maximum, because values of a crafted image are arbitrary. */
 static void add_saturating(uint64_t *sum, uint64_t value)
@@ -159,19 +169,16 @@ static struct bw_usage_group *find_group(struct usage *usage, const struct bw_ch
     return group;
 }
 
-/* How many devices of a chunk may be missing. */
-static unsigned tolerated_devices(const struct bw_chunk_info *chunk)
-{
-    const struct bw_raid_profile *profile = bw_raid_profile_of(chunk->type);
-    if (profile->parity_stripes || profile->striped)
-        return profile->parity_stripes + (unsigned)(profile->copies > 1);
-    return profile->flag & BW_GROUP_DUP ? 0 : profile->minimum_stripes - 1U;
-}
-
-/* Whether a mount writes to a chunk. */
+/* Whether a mount writes to a chunk: all its devices are writable, and no more of them are missing
+ * than its profile tolerates. */
 static bool is_writable(const struct usage *usage, const struct bw_chunk_info *chunk)
 {
-    unsigned missing = 0;
+    const struct bw_raid_profile *profile = bw_raid_profile_of(chunk->type);
+    unsigned missing = 0, tolerated = profile->minimum_stripes - 1U;
+    if (profile->parity_stripes || profile->striped)
+        tolerated = profile->parity_stripes + (unsigned)(profile->copies > 1);
+    else if (profile->flag & BW_GROUP_DUP)
+        tolerated = 0;
     for (unsigned i = 0; i < chunk->stripe_count; i++)
         for (size_t k = 0; k < usage->devices.count; k++) {
             const struct bw_device_info *device = &usage->devices.items[k].info;
@@ -181,15 +188,16 @@ static bool is_writable(const struct usage *usage, const struct bw_chunk_info *c
                 return false;
             missing += device->state == BW_DEVICE_MISSING;
         }
-    return missing <= tolerated_devices(chunk);
+    return missing <= tolerated;
 }
 
 /* Adds a chunk to its group. The devices must have been read. */
-static struct bw_error *count_chunk(struct usage *usage, const struct bw_chunk_info *chunk)
+static struct bw_error *count_chunk(struct usage *usage, struct bw_block_groups *block_groups,
+                                    const struct bw_chunk_info *chunk)
 {
     struct bw_usage_group *group = find_group(usage, chunk);
     struct bw_block_group_info found = {.used = 0};
-    struct bw_error *error = bw_block_groups_find(usage->block_groups, chunk->logical, &found);
+    struct bw_error *error = bw_block_groups_find(block_groups, chunk->logical, &found);
     if (error && error->code == BW_ERROR_NO_MEMORY)
         return error;
     if (error && error->code == BW_ERROR_NOT_FOUND)
@@ -227,36 +235,6 @@ static struct bw_error *count_chunk(struct usage *usage, const struct bw_chunk_i
                    bw_scale(bw_chunk_stripe_length(chunk), chunk->stripe_count, 1));
     add_saturating(&group->raw_used, bw_scale(found.used, chunk->stripe_count, different));
     return NULL;
-}
-
-static int compare_groups(const void *left, const void *right)
-{
-    const struct bw_usage_group *a = left, *b = right;
-    return bw_group_type_compare(a->type, b->type);
-}
-
-/* Devices. */
-
-static int compare_devices(const void *left, const void *right)
-{
-    const struct bw_usage_device *a = left, *b = right;
-    return (a->info.devid > b->info.devid) - (a->info.devid < b->info.devid);
-}
-
-/* Adds the stripes of a chunk in the second iteration, after the groups and devices were read. */
-static void add_stripes(struct usage *usage, const struct bw_chunk_info *chunk)
-{
-    size_t group = (size_t)(find_group(usage, chunk) - usage->groups);
-    uint64_t length = bw_chunk_stripe_length(chunk);
-    for (unsigned i = 0; i < chunk->stripe_count; i++) {
-        uint64_t devid = chunk->stripes[i].devid;
-        size_t device =
-            BW_FIRST_INDEX(j, usage->devices.count, usage->devices.items[j].info.devid >= devid);
-        if (device == usage->devices.count || usage->devices.items[device].info.devid != devid)
-            continue;
-        add_saturating(&usage->by_group[device * usage->group_count + group], length);
-        add_saturating(&usage->devices.items[device].allocated, length);
-    }
 }
 
 /* Totals. */
@@ -462,65 +440,80 @@ static struct bw_error *compute_reserve(struct bw_fs *fs, struct bw_usage *sums)
     return NULL;
 }
 
-static struct bw_error *gather_usage(struct usage *usage)
+static void discard(struct usage **usage)
 {
-    BW_TRY(bw_block_groups_open(usage->fs, &usage->block_groups));
+    bw_usage_free((struct bw_usage *)*usage);
+}
+
+static int compare_devices(const void *left, const void *right)
+{
+    const struct bw_usage_device *a = left, *b = right;
+    return (a->info.devid > b->info.devid) - (a->info.devid < b->info.devid);
+}
+
+struct bw_error *bw_fs_usage(struct bw_fs *fs, struct bw_usage **result)
+{
+    struct usage *usage __attribute__((cleanup(discard))) = calloc(1, sizeof *usage);
+    *result = NULL;
+    if (!usage)
+        return bw_error_no_memory();
+    usage->fs = fs;
+    usage->worst_ratio = 1;
+
+    /* The devices, in the order of their ids. */
     BW_SCOPED(bw_device_list) struct bw_device_list devices = {0};
-    BW_SCOPED(bw_chunk_list) struct bw_chunk_list chunks = {0};
-    BW_TRY(bw_fs_devices(usage->fs, &devices));
+    BW_TRY(bw_fs_devices(fs, &devices));
     for (size_t i = 0; i < devices.count; i++) {
         const struct bw_device_info *device = &devices.items[i];
         BW_TRY(bw_usage_devices_push(&usage->devices, (struct bw_usage_device){.info = *device}));
         usage->is_partly_writable |= device->seed || device->state == BW_DEVICE_MISSING;
     }
-    BW_TRY(bw_fs_chunks(usage->fs, &chunks));
-    for (size_t i = 0; i < chunks.count; i++)
-        BW_TRY(count_chunk(usage, &chunks.items[i]));
     if (usage->devices.count)
         qsort(usage->devices.items, usage->devices.count, sizeof *usage->devices.items,
               compare_devices);
-    /* Sort the groups, and their shapes with them. */
+
+    /* The groups, and their shapes, sorted by type. */
+    BW_SCOPED(bw_chunk_list) struct bw_chunk_list chunks = {0};
+    struct bw_block_groups *block_groups __attribute__((cleanup(close_block_groups)));
+    BW_TRY(bw_block_groups_open(fs, &block_groups));
+    BW_TRY(bw_fs_chunks(fs, &chunks));
+    for (size_t i = 0; i < chunks.count; i++)
+        BW_TRY(count_chunk(usage, block_groups, &chunks.items[i]));
+    struct bw_usage_group *groups = usage->groups;
     for (size_t i = 1; i < usage->group_count; i++)
-        for (size_t k = i; k && compare_groups(&usage->groups[k - 1], &usage->groups[k]) > 0; k--) {
-            const struct bw_usage_group group = usage->groups[k];
+        for (size_t k = i; k && bw_group_type_compare(groups[k - 1].type, groups[k].type) > 0;
+             k--) {
+            const struct bw_usage_group group = groups[k];
             const struct shape shape = usage->shapes[k];
-            usage->groups[k] = usage->groups[k - 1];
+            groups[k] = groups[k - 1];
             usage->shapes[k] = usage->shapes[k - 1];
-            usage->groups[k - 1] = group;
+            groups[k - 1] = group;
             usage->shapes[k - 1] = shape;
         }
+
+    /* The bytes of each group on each device: the stripes of the chunks. */
     usage->by_group =
         calloc(usage->devices.count * usage->group_count + 1, sizeof *usage->by_group);
     if (!usage->by_group)
         return bw_error_no_memory();
-    for (size_t i = 0; i < chunks.count; i++)
-        add_stripes(usage, &chunks.items[i]);
-    BW_TRY(compute_reserve(usage->fs, &usage->sums));
+    for (size_t i = 0; i < chunks.count; i++) {
+        const struct bw_chunk_info *chunk = &chunks.items[i];
+        const size_t group = (size_t)(find_group(usage, chunk) - groups);
+        const uint64_t length = bw_chunk_stripe_length(chunk);
+        for (unsigned k = 0; k < chunk->stripe_count; k++) {
+            const uint64_t devid = chunk->stripes[k].devid;
+            const size_t device = BW_FIRST_INDEX(j, usage->devices.count,
+                                                 usage->devices.items[j].info.devid >= devid);
+            if (device == usage->devices.count || usage->devices.items[device].info.devid != devid)
+                continue;
+            add_saturating(&usage->by_group[device * usage->group_count + group], length);
+            add_saturating(&usage->devices.items[device].allocated, length);
+        }
+    }
+
+    BW_TRY(compute_reserve(fs, &usage->sums));
     add_up(usage);
-    return estimate_free(usage);
-}
-
-struct bw_error *bw_fs_usage(struct bw_fs *fs, struct bw_usage **result)
-{
-    struct usage *usage = calloc(1, sizeof *usage);
-    *result = usage ? &usage->sums : NULL;
-    if (!usage)
-        return bw_error_no_memory();
-    usage->fs = fs;
-    usage->worst_ratio = 1;
-    struct bw_error *error = gather_usage(usage);
-    if (error)
-        bw_usage_free(BW_TAKE(*result));
-    return error;
-}
-
-void bw_usage_free(struct bw_usage *sums)
-{
-    struct usage *usage = (struct usage *)(void *)sums;
-    if (!usage)
-        return;
-    bw_block_groups_close(usage->block_groups);
-    bw_usage_devices_free(&usage->devices);
-    free(usage->by_group);
-    free(usage);
+    BW_TRY(estimate_free(usage));
+    *result = &BW_TAKE(usage)->sums;
+    return NULL;
 }
