@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Looking up a path, name by name. A stack contains the directories of the path, so ".." needs no
+ * Looks up a path, name by name. A stack contains the directories of the path, so ".." needs no
  * search. The target of a symbolic link replaces the link at the beginning of the remaining path.
  *
  * A name is searched by its hash; if that item is lost, in all entries of the directory; if some of
@@ -156,97 +156,14 @@ struct bw_error *bw_lookup_name(const struct bw_fs *fs, const struct bw_place *d
 
 BW_VECTOR(bw_places, struct bw_place);
 
-/* The state of a lookup. */
-struct walk {
-    const struct bw_fs *fs;
-    const char *path;        /* as on the command line */
-    struct bw_places passed; /* from the top to the current directory */
-    struct bw_buffer rest;   /* the remaining path; links are replaced by their targets */
-    size_t next;             /* position in it */
-    unsigned links;
-    bool follow;
-};
-
 /* The error contains the path as on the command line, and the missing name if it is from a link. */
-static struct bw_error *no_such_name(const struct walk *walk, const char *name, size_t length)
+static struct bw_error *no_such_name(const char *path, bool from_link, const char *name,
+                                     size_t length)
 {
-    if (walk->links)
-        return bw_error_create(BW_ERROR_NOT_FOUND, "%s: no such file or directory: %.*s",
-                               walk->path, (int)length, name);
-    return bw_error_create(BW_ERROR_NOT_FOUND, "%s: no such file or directory", walk->path);
-}
-
-/* Prepends the target of a link in the current directory to the remaining path. */
-static struct bw_error *follow_link(struct walk *walk, const struct bw_place *link,
-                                    const char *name, size_t length)
-{
-    if (walk->links++ == MAX_LINKS)
-        return bw_error_create(BW_ERROR_NOT_FOUND,
-                               "%s: too many symbolic links, the last is %.*s (inode %" PRIu64
-                               " of subvolume %" PRIu64 ")",
-                               walk->path, (int)length, name, link->inode,
-                               link->subvolume->tree.id);
-    struct bw_buffer rest = {0};
-    struct bw_error *error = bw_symlink_read(walk->fs, &link->subvolume->tree, link->inode, &rest);
-    bool nowhere = !error && rest.length == 0;
-    if (!error && !nowhere && rest.data[0] == '/')
-        walk->passed.count = 1;
-    bw_buffer_append(&rest, walk->rest.data + walk->next, walk->rest.length - walk->next);
-    bw_buffer_free(&walk->rest);
-    walk->rest = rest;
-    walk->next = 0;
-    if (error)
-        return bw_error_prefix(error, "%s", walk->path);
-    if (rest.failed)
-        return bw_error_no_memory();
-    return nowhere ? no_such_name(walk, "", 0) : NULL;
-}
-
-/* Enters the next name of the path. */
-static struct bw_error *enter_name(struct walk *walk, const char *name, size_t length)
-{
-    struct bw_place place;
-    struct search search = {.fs = walk->fs,
-                            .directory = &walk->passed.items[walk->passed.count - 1],
-                            .name = name,
-                            .name_length = length,
-                            .place = &place};
-    if (length == 1 && name[0] == '.')
-        return NULL;
-    if (length == 2 && name[0] == '.' && name[1] == '.') {
-        walk->passed.count -= walk->passed.count > 1;
-        return NULL;
-    }
-    struct bw_error *error = find_name(&search);
-    if (error)
-        return bw_error_prefix(error, "%s", walk->path);
-    if (!search.found)
-        return no_such_name(walk, name, length);
-    if (place.type == BW_FILE_SYMLINK && (walk->follow || walk->next < walk->rest.length))
-        return follow_link(walk, &place, name, length);
-    return bw_places_push(&walk->passed, place);
-}
-
-static struct bw_error *walk_path(struct walk *walk)
-{
-    for (;;) {
-        bool slash = false;
-        for (; walk->next < walk->rest.length && walk->rest.data[walk->next] == '/'; walk->next++)
-            slash = true;
-        const size_t left = walk->rest.length - walk->next;
-        if (!left && !slash)
-            return NULL;
-        /* Whatever a slash follows is a directory, even at the end of the path. */
-        if (walk->passed.items[walk->passed.count - 1].type != BW_FILE_DIRECTORY)
-            return bw_error_create(BW_ERROR_NOT_FOUND, "%s: not a directory", walk->path);
-        if (!left)
-            return NULL;
-        const char *name = walk->rest.data + walk->next;
-        const char *end = memchr(name, '/', left);
-        const size_t length = end ? (size_t)(end - name) : left;
-        walk->next += length;
-        BW_TRY(enter_name(walk, name, length));
-    }
+    if (from_link)
+        return bw_error_create(BW_ERROR_NOT_FOUND, "%s: no such file or directory: %.*s", path,
+                               (int)length, name);
+    return bw_error_create(BW_ERROR_NOT_FOUND, "%s: no such file or directory", path);
 }
 
 struct bw_error *bw_lookup(const struct bw_fs *fs, const struct bw_subvolume *from,
@@ -258,16 +175,71 @@ struct bw_error *bw_lookup(const struct bw_fs *fs, const struct bw_subvolume *fr
         return bw_error_create(BW_ERROR_NOT_FOUND, "there is no top-level subvolume");
     if (!*path)
         return bw_error_create(BW_ERROR_NOT_FOUND, "'': no such file or directory");
-    struct walk walk = {.fs = fs, .path = path, .follow = follow};
-    bw_buffer_append(&walk.rest, path, strlen(path));
-    struct bw_error *error = bw_places_push(&walk.passed, bw_place_top(from));
-    if (!error && walk.rest.failed)
-        error = bw_error_no_memory();
-    if (!error)
-        error = walk_path(&walk);
-    if (!error)
-        *place = walk.passed.items[walk.passed.count - 1];
-    bw_places_free(&walk.passed);
-    bw_buffer_free(&walk.rest);
-    return error;
+
+    BW_SCOPED(bw_places) struct bw_places passed = {0}; /* from the top to the current directory */
+    BW_AUTO_BUFFER struct bw_buffer rest = {0};         /* the path, links replaced by targets */
+    size_t next = 0;                                    /* position in it */
+    unsigned links = 0;
+    BW_TRY(bw_places_push(&passed, bw_place_top(from)));
+    bw_buffer_append(&rest, path, strlen(path));
+    if (rest.failed)
+        return bw_error_no_memory();
+    for (;;) {
+        const struct bw_place *directory = &passed.items[passed.count - 1];
+        const size_t slash = next;
+        while (next < rest.length && rest.data[next] == '/')
+            next++;
+        /* What a slash follows is a directory, even at the end of the path. */
+        if ((next < rest.length || next > slash) && directory->type != BW_FILE_DIRECTORY)
+            return bw_error_create(BW_ERROR_NOT_FOUND, "%s: not a directory", path);
+        if (next == rest.length)
+            break;
+
+        const char *name = rest.data + next;
+        const char *end = memchr(name, '/', rest.length - next);
+        const size_t length = end ? (size_t)(end - name) : rest.length - next;
+        next += length;
+        if (length == 1 && name[0] == '.')
+            continue;
+        if (length == 2 && name[0] == '.' && name[1] == '.') {
+            passed.count -= passed.count > 1;
+            continue;
+        }
+        struct bw_place found;
+        struct search search = {
+            .fs = fs, .directory = directory, .name = name, .name_length = length, .place = &found};
+        struct bw_error *error = find_name(&search);
+        if (error)
+            return bw_error_prefix(error, "%s", path);
+        if (!search.found)
+            return no_such_name(path, links, name, length);
+        if (found.type != BW_FILE_SYMLINK || (!follow && next == rest.length)) {
+            BW_TRY(bw_places_push(&passed, found));
+            continue;
+        }
+
+        /* A symbolic link in the current directory: go on with its target. */
+        if (links++ == MAX_LINKS)
+            return bw_error_create(BW_ERROR_NOT_FOUND,
+                                   "%s: too many symbolic links, the last is %.*s (inode %" PRIu64
+                                   " of subvolume %" PRIu64 ")",
+                                   path, (int)length, name, found.inode, found.subvolume->tree.id);
+        BW_AUTO_BUFFER struct bw_buffer target = {0};
+        error = bw_symlink_read(fs, &found.subvolume->tree, found.inode, &target);
+        if (error)
+            return bw_error_prefix(error, "%s", path);
+        if (!target.length)
+            return no_such_name(path, true, "", 0);
+        if (target.data[0] == '/')
+            passed.count = 1;
+        bw_buffer_append(&target, rest.data + next, rest.length - next);
+        if (target.failed)
+            return bw_error_no_memory();
+        bw_buffer_free(&rest);
+        rest = target;
+        target = (struct bw_buffer){0};
+        next = 0;
+    }
+    *place = passed.items[passed.count - 1];
+    return NULL;
 }
