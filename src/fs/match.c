@@ -5,6 +5,10 @@
  * its role by the ids in its superblock; then the newest superblock of a device is the one of the
  * file system, unless devices have diverged (sides.c). Of several images of one device, only the
  * newest is read, or, with --alternatives, all in the order of their age.
+ *
+ * An image whose superblock does not show that it belongs to the file system may still be a device
+ * of it, because it lost its superblock or was formatted again. It stays unclaimed: rescue/ looks
+ * at its tree blocks, and bw_images_refuse() reports it if they do not help.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -54,22 +58,6 @@ static bool may_sprout_from(const struct bw_superblock *candidate,
     return bw_is_seed(chosen) && !bw_same_file_system(candidate, chosen) &&
            candidate->device_count > 1 &&
            (!bw_is_seed(candidate) || candidate->generation > chosen->generation);
-}
-
-/* Selects the first image of the wanted file system, unless it is a seed and a later one may have
- * sprouted from it. */
-static const struct bw_superblock *choose_superblock(const struct bw_fs *fs,
-                                                     const struct bw_image_set *set)
-{
-    const struct bw_superblock *chosen = NULL;
-    for (size_t i = 0; i < set->count; i++) {
-        const struct bw_superblock *candidate = &set->images[i].superblock;
-        if (set->images[i].bad || !bw_is_wanted(fs, candidate))
-            continue;
-        if (!chosen || may_sprout_from(candidate, chosen))
-            chosen = candidate;
-    }
-    return chosen;
 }
 
 /* Reports an image without a superblock. */
@@ -156,52 +144,44 @@ static void drop_duplicates(struct bw_fs *fs, struct bw_image_set *set)
         }
 }
 
-/* The newest image of the device of an image. */
-static struct bw_image *newest_of(const struct bw_image_set *set, struct bw_image *image)
-{
-    struct bw_image *newest = image;
-    for (size_t i = 0; i < set->count; i++)
-        if (is_same_device(&set->images[i], image) &&
-            is_newer(&set->images[i].superblock, &newest->superblock))
-            newest = &set->images[i];
-    return newest;
-}
-
-/* An image without a superblock can only be another one of the only device. It may
- * have newer files, which this walk does not find. */
-static void adopt_image(struct bw_fs *fs, struct bw_image *image, const struct bw_image *newest)
-{
-    const struct bw_error *bad = image->bad;
-    bw_fs_report(fs, BW_DAMAGE,
-                 bw_error_create(bad->code,
-                                 "%s: no superblock, so its generation is unknown: generation "
-                                 "%" PRIu64 " of %s is shown; if %s is newer, open it alone, with "
-                                 "--scan: %s",
-                                 image->name, newest->superblock.generation, newest->name,
-                                 image->name, bad->message));
-    bw_error_free(BW_TAKE(image->bad));
-    image->superblock = newest->superblock;
-    image->is_unclaimed = false;
-}
-
 /* Numbers the images of a device: first those that are as new as the newest one, then those without
- * a superblock, then the older ones. Only the newest one stays a device. */
-static void number_images(struct bw_fs *fs, struct bw_image_set *set, struct bw_image *newest)
+ * a superblock, then the older ones. Only the newest one stays a device. An image without a
+ * superblock can only be another one of the only device. It may have newer files, which this walk
+ * does not find. */
+static void number_images(struct bw_fs *fs, struct bw_image_set *set, struct bw_image *device)
 {
     const bool is_only = fs->superblock.device_count == 1;
     enum { AS_NEW, UNKNOWN, OLDER, RANKS };
     unsigned count = 1;
+    struct bw_image *newest = device;
+    for (size_t i = 0; i < set->count; i++)
+        if (is_same_device(&set->images[i], device) &&
+            is_newer(&set->images[i].superblock, &newest->superblock))
+            newest = &set->images[i];
     newest->alternative = count;
     for (unsigned rank = AS_NEW; rank < RANKS; rank++) {
         for (size_t i = 0; i < set->count; i++) {
             struct bw_image *image = &set->images[i];
             if (image->alternative)
                 continue;
-            if (rank == UNKNOWN && image->bad && is_only && !image->disk && !image->has_failed)
-                adopt_image(fs, image, newest);
-            else if (image->bad || rank == UNKNOWN || !is_same_device(image, newest) ||
-                     (rank == AS_NEW && is_newer(&newest->superblock, &image->superblock)))
+            if (rank == UNKNOWN) {
+                if (!image->bad || !is_only || image->disk || image->has_failed)
+                    continue;
+                bw_fs_report(fs, BW_DAMAGE,
+                             bw_error_create(
+                                 image->bad->code,
+                                 "%s: no superblock, so its generation is unknown: generation "
+                                 "%" PRIu64 " of %s is shown; if %s is newer, open it alone, with "
+                                 "--scan: %s",
+                                 image->name, newest->superblock.generation, newest->name,
+                                 image->name, image->bad->message));
+                bw_error_free(BW_TAKE(image->bad));
+                image->superblock = newest->superblock;
+                image->is_unclaimed = false;
+            } else if (image->bad || !is_same_device(image, newest) ||
+                       (rank == AS_NEW && is_newer(&newest->superblock, &image->superblock))) {
                 continue;
+            }
             image->role = BW_IMAGE_UNUSED;
             image->alternative = ++count;
             newest->alternatives_as_new += rank != OLDER;
@@ -224,9 +204,8 @@ static void find_alternatives(struct bw_fs *fs, struct bw_image_set *set)
 {
     for (size_t i = 0; i < set->count; i++)
         if (set->images[i].role != BW_IMAGE_UNUSED && !set->images[i].alternative)
-            number_images(fs, set, newest_of(set, &set->images[i]));
-    /* images that are no copies of a device: they could not be opened, or are disks without a btrfs
-     */
+            number_images(fs, set, &set->images[i]);
+    /* images of no device: they could not be opened, or are disks without a btrfs */
     for (size_t i = 0; i < set->count; i++)
         if (set->images[i].bad && !set->images[i].is_unclaimed)
             report_unusable(fs, &set->images[i]);
@@ -236,27 +215,6 @@ bool bw_image_is_stale(const struct bw_fs *fs, const struct bw_image *image)
 {
     return image->role == BW_IMAGE_DEVICE &&
            image->superblock.generation != fs->superblock.generation;
-}
-
-/* Warns about a backup root that is much newer than the superblock. A commit writes the generation
- * and a backup root together; the backup may be of the next transaction, if that is running
- * already. A backup that is even newer is from a later superblock. */
-static void report_newer_backup(struct bw_fs *fs)
-{
-    const struct bw_superblock *super = &fs->superblock;
-    uint64_t newest = 0;
-    for (size_t i = 0; i < BW_BACKUP_ROOTS; i++)
-        if (super->backup_roots[i].tree_root.bytenr &&
-            super->backup_roots[i].tree_root.generation > newest)
-            newest = super->backup_roots[i].tree_root.generation;
-    if (newest > super->generation && newest - super->generation > 1 && !fs->choice.generation &&
-        !fs->choice.tree_root)
-        bw_fs_report(fs, BW_WARNING,
-                     bw_error_create(BW_ERROR_CORRUPT,
-                                     "the superblock has generation %" PRIu64
-                                     ", but a backup root is newer: --generation %" PRIu64
-                                     " reads it",
-                                     super->generation, newest));
 }
 
 /* The error if no image is usable. If an image has the magic number, its error explains more. */
@@ -298,9 +256,20 @@ static struct bw_error *nothing_usable(const struct bw_fs *fs, struct bw_image_s
 
 struct bw_error *bw_images_match(struct bw_fs *fs, struct bw_image_set *set)
 {
-    const struct bw_superblock *chosen = choose_superblock(fs, set);
+    /* The first image of the wanted file system, unless it is a seed and a later one may have
+     * sprouted from it. */
+    const struct bw_superblock *chosen = NULL;
+    for (size_t i = 0; i < set->count; i++) {
+        const struct bw_superblock *candidate = &set->images[i].superblock;
+        if (set->images[i].bad || !bw_is_wanted(fs, candidate))
+            continue;
+        if (!chosen || may_sprout_from(candidate, chosen))
+            chosen = candidate;
+    }
     if (!chosen)
         return nothing_usable(fs, set);
+
+    /* The roles, and the newest superblock of a device. */
     for (size_t i = 0; i < set->count; i++)
         set_role(fs, &set->images[i], chosen);
     fs->superblock = *chosen;
@@ -308,11 +277,15 @@ struct bw_error *bw_images_match(struct bw_fs *fs, struct bw_image_set *set)
         if (set->images[i].role == BW_IMAGE_DEVICE &&
             is_newer(&set->images[i].superblock, &fs->superblock))
             fs->superblock = set->images[i].superblock;
+
+    /* One image for each device, and one history for all devices. */
     if (fs->alternatives)
         find_alternatives(fs, set);
     else
         drop_duplicates(fs, set);
     BW_TRY(bw_sides_choose(fs, set));
+
+    /* Devices that missed writes. */
     for (size_t i = 0; i < set->count; i++) {
         const struct bw_image *image = &set->images[i];
         if (!bw_image_is_stale(fs, image))
@@ -324,6 +297,23 @@ struct bw_error *bw_images_match(struct bw_fs *fs, struct bw_image_set *set)
                                      image->name, image->superblock.device.devid,
                                      image->superblock.generation, fs->superblock.generation));
     }
-    report_newer_backup(fs);
+
+    /* A backup root that is much newer than the superblock. A commit writes the generation and a
+     * backup root together; the backup may be of the next transaction, if that is running already.
+     * A backup that is even newer is from a later superblock. */
+    const struct bw_superblock *super = &fs->superblock;
+    uint64_t newest = 0;
+    for (size_t i = 0; i < BW_BACKUP_ROOTS; i++)
+        if (super->backup_roots[i].tree_root.bytenr &&
+            super->backup_roots[i].tree_root.generation > newest)
+            newest = super->backup_roots[i].tree_root.generation;
+    if (newest > super->generation && newest - super->generation > 1 && !fs->choice.generation &&
+        !fs->choice.tree_root)
+        bw_fs_report(fs, BW_WARNING,
+                     bw_error_create(BW_ERROR_CORRUPT,
+                                     "the superblock has generation %" PRIu64
+                                     ", but a backup root is newer: --generation %" PRIu64
+                                     " reads it",
+                                     super->generation, newest));
     return NULL;
 }
