@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The map of devices: the stripes of all chunks, sorted by device and offset, and the holes between
- * them. It is made by sorting the devices and the stripes, and merging them.
+ * them. bw_device_map_open() sorts the devices and the stripes, and merges both lists.
  *
- * It finds the logical address of an offset on a device: the range of the offset by a binary
- * search, then the address in its chunk by the inverse of cluster/chunk-map. If a tree determines
- * the location of data (raid-stripe-tree, remap-tree), the result is mapped forward again, because
- * the bytes may not be in use any more.
+ * bw_device_map_find() finds the logical address of an offset on a device: the range of the offset
+ * by a binary search, then the address in its chunk by the inverse of cluster/chunk-map. If a tree
+ * determines the location of data (raid-stripe-tree, remap-tree), the result is mapped forward
+ * again, because the bytes may not be in use any more.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -27,8 +27,6 @@ BW_VECTOR(bw_device_ranges, struct bw_device_range);
 struct bw_device_map {
     struct bw_fs *fs;
     struct bw_device_ranges ranges; /* They ascend by devid and offset. */
-    /* While the map is made: devices from beginning to end, and the stripes of chunks. */
-    struct bw_device_ranges devices, stripes;
     struct bw_moved_ranges moved; /* moved by the remap-tree feature; in ascending order of `to` */
 };
 
@@ -69,28 +67,18 @@ uint64_t bw_chunk_stripe_length(const struct bw_chunk_info *chunk)
     return chunk->length / bw_chunk_different_stripes(chunk);
 }
 
-static struct bw_error *add_chunk_stripes(struct bw_device_map *map,
-                                          const struct bw_chunk_info *chunk)
+void bw_device_map_close(struct bw_device_map *map)
 {
-    struct bw_device_range range = {.length = bw_chunk_stripe_length(chunk),
-                                    .use = BW_USE_CHUNK,
-                                    .stripe_count = chunk->stripe_count,
-                                    .logical = chunk->logical,
-                                    .chunk_length = chunk->length,
-                                    .type = chunk->type,
-                                    .profile = chunk->profile};
-    for (range.stripe = 0; range.stripe < chunk->stripe_count; range.stripe++) {
-        range.devid = chunk->stripes[range.stripe].devid;
-        range.offset = chunk->stripes[range.stripe].offset;
-        if (range.offset + range.length >= range.offset)
-            BW_TRY(bw_device_ranges_push(&map->stripes, range));
-        else
-            bw_fs_report(map->fs, BW_DAMAGE,
-                         bw_error_create(BW_ERROR_CORRUPT,
-                                         "chunk %" PRIu64 ": stripe %u is beyond any device",
-                                         chunk->logical, range.stripe));
-    }
-    return NULL;
+    if (!map)
+        return;
+    bw_device_ranges_free(&map->ranges);
+    bw_moved_ranges_free(&map->moved);
+    free(map);
+}
+
+static void close_map(struct bw_device_map **map)
+{
+    bw_device_map_close(*map);
 }
 
 static int compare_ranges(const void *left, const void *right)
@@ -122,9 +110,10 @@ static struct bw_error *add_hole(struct bw_device_ranges *ranges, uint64_t devid
 
 /* Merges the sorted lists of devices and stripes, and adds the holes. A device that only occurs in
  * chunks has no known end. */
-static struct bw_error *merge_ranges(struct bw_device_map *map)
+static struct bw_error *merge_ranges(struct bw_device_map *map,
+                                     const struct bw_device_ranges *devices,
+                                     const struct bw_device_ranges *stripes)
 {
-    const struct bw_device_ranges *devices = &map->devices, *stripes = &map->stripes;
     size_t device = 0, next = 0;
     while (device < devices->count || next < stripes->count) {
         bool is_known = device < devices->count;
@@ -153,73 +142,79 @@ static struct bw_error *merge_ranges(struct bw_device_map *map)
     return NULL;
 }
 
-/* Ranges moved by relocation. */
-
 static int compare_moved(const void *left, const void *right)
 {
     const struct bw_moved_range *a = left, *b = right;
     return (a->to > b->to) - (a->to < b->to);
 }
 
-static struct bw_error *fill_map(struct bw_device_map *map)
-{
-    BW_SCOPED(bw_device_list) struct bw_device_list devices = {0};
-    BW_SCOPED(bw_chunk_list) struct bw_chunk_list chunks = {0};
-    BW_TRY(bw_fs_devices(map->fs, &devices));
-    for (size_t i = 0; i < devices.count; i++)
-        BW_TRY(bw_device_ranges_push(
-            &map->devices, (struct bw_device_range){.devid = devices.items[i].devid,
-                                                    .length = devices.items[i].total_bytes}));
-    BW_TRY(bw_fs_chunks(map->fs, &chunks));
-    for (size_t i = 0; i < chunks.count; i++)
-        BW_TRY(add_chunk_stripes(map, &chunks.items[i]));
-    if (map->stripes.count)
-        qsort(map->stripes.items, map->stripes.count, sizeof *map->stripes.items, compare_ranges);
-    if (map->devices.count)
-        qsort(map->devices.items, map->devices.count, sizeof *map->devices.items, compare_ranges);
-    BW_TRY(merge_ranges(map));
-    bw_device_ranges_free(&map->devices);
-    bw_device_ranges_free(&map->stripes);
-    const struct bw_tree remap = {BW_REMAP_TREE, map->fs->superblock.remap_root, 0};
-    if (!remap.root.bytenr)
-        return NULL;
-    BW_SCOPED(bw_fs_items) struct bw_fs_items items;
-    bw_fs_items_begin(&items, map->fs, &remap, (struct bw_key){0}, BW_KEY_MAX);
-    for (const struct bw_item *item; (item = bw_fs_items_next(&items));) {
-        struct bw_moved_range range;
-        if (item->key.type != BW_REMAP)
-            continue;
-        BW_AUTO_ERROR struct bw_error *bad = bw_moved_range_decode(item, &range);
-        if (!bad) /* otherwise, bw_bootstrap_remap() has reported it */
-            BW_TRY(bw_moved_ranges_push(&map->moved, range));
-    }
-    BW_TRY(bw_fs_items_error(&items));
-    if (map->moved.count)
-        qsort(map->moved.items, map->moved.count, sizeof *map->moved.items, compare_moved);
-    return NULL;
-}
-
 struct bw_error *bw_device_map_open(struct bw_fs *fs, struct bw_device_map **result)
 {
-    struct bw_device_map *map = *result = calloc(1, sizeof *map);
+    struct bw_device_map *map __attribute__((cleanup(close_map))) = calloc(1, sizeof *map);
+    *result = NULL;
     if (!map)
         return bw_error_no_memory();
     map->fs = fs;
-    struct bw_error *error = fill_map(map);
-    if (error)
-        bw_device_map_close(BW_TAKE(*result));
-    return error;
-}
 
-void bw_device_map_close(struct bw_device_map *map)
-{
-    if (!map)
-        return;
-    bw_device_ranges_free(&map->ranges);
-    bw_device_ranges_free(&map->devices);
-    bw_device_ranges_free(&map->stripes);
-    bw_moved_ranges_free(&map->moved);
-    free(map);
+    /* The devices, from beginning to end. */
+    BW_SCOPED(bw_device_ranges) struct bw_device_ranges devices = {0};
+    BW_SCOPED(bw_device_list) struct bw_device_list infos = {0};
+    BW_TRY(bw_fs_devices(fs, &infos));
+    for (size_t i = 0; i < infos.count; i++)
+        BW_TRY(bw_device_ranges_push(
+            &devices, (struct bw_device_range){.devid = infos.items[i].devid,
+                                               .length = infos.items[i].total_bytes}));
+
+    /* The stripes of all chunks. */
+    BW_SCOPED(bw_device_ranges) struct bw_device_ranges stripes = {0};
+    BW_SCOPED(bw_chunk_list) struct bw_chunk_list chunks = {0};
+    BW_TRY(bw_fs_chunks(fs, &chunks));
+    for (size_t i = 0; i < chunks.count; i++) {
+        const struct bw_chunk_info *chunk = &chunks.items[i];
+        struct bw_device_range range = {.length = bw_chunk_stripe_length(chunk),
+                                        .use = BW_USE_CHUNK,
+                                        .stripe_count = chunk->stripe_count,
+                                        .logical = chunk->logical,
+                                        .chunk_length = chunk->length,
+                                        .type = chunk->type,
+                                        .profile = chunk->profile};
+        for (range.stripe = 0; range.stripe < chunk->stripe_count; range.stripe++) {
+            range.devid = chunk->stripes[range.stripe].devid;
+            range.offset = chunk->stripes[range.stripe].offset;
+            if (range.offset + range.length >= range.offset)
+                BW_TRY(bw_device_ranges_push(&stripes, range));
+            else
+                bw_fs_report(fs, BW_DAMAGE,
+                             bw_error_create(BW_ERROR_CORRUPT,
+                                             "chunk %" PRIu64 ": stripe %u is beyond any device",
+                                             chunk->logical, range.stripe));
+        }
+    }
+    if (stripes.count)
+        qsort(stripes.items, stripes.count, sizeof *stripes.items, compare_ranges);
+    if (devices.count)
+        qsort(devices.items, devices.count, sizeof *devices.items, compare_ranges);
+    BW_TRY(merge_ranges(map, &devices, &stripes));
+
+    /* Ranges moved by relocation, with the remap-tree feature. */
+    const struct bw_tree remap = {BW_REMAP_TREE, fs->superblock.remap_root, 0};
+    if (remap.root.bytenr) {
+        BW_SCOPED(bw_fs_items) struct bw_fs_items items;
+        bw_fs_items_begin(&items, fs, &remap, (struct bw_key){0}, BW_KEY_MAX);
+        for (const struct bw_item *item; (item = bw_fs_items_next(&items));) {
+            struct bw_moved_range range;
+            if (item->key.type != BW_REMAP)
+                continue;
+            BW_AUTO_ERROR struct bw_error *bad = bw_moved_range_decode(item, &range);
+            if (!bad) /* otherwise, bw_bootstrap_remap() has reported it */
+                BW_TRY(bw_moved_ranges_push(&map->moved, range));
+        }
+        BW_TRY(bw_fs_items_error(&items));
+    }
+    if (map->moved.count)
+        qsort(map->moved.items, map->moved.count, sizeof *map->moved.items, compare_moved);
+    *result = BW_TAKE(map);
+    return NULL;
 }
 
 size_t bw_device_map_count(const struct bw_device_map *map)
@@ -267,50 +262,41 @@ static bool leads_here(struct bw_fs *fs, struct bw_device_place *place, uint64_t
     return !error && !forward.rebuilt && forward.devid == devid && forward.offset == offset;
 }
 
-/* Searches the stride of an extent that contains the offset. */
-static bool try_extent(struct bw_fs *fs, const struct bw_stripe_extent *extent, uint64_t devid,
-                       uint64_t offset, struct bw_device_place *place)
-{
-    for (unsigned i = 0; i < extent->count; i++) {
-        uint64_t begin = extent->places[i].offset, skip = offset - begin;
-        if (extent->places[i].devid != devid)
-            continue;
-        struct bw_device_place found = *place;
-        found.logical = extent->logical + skip;
-        found.copy = i + 1;
-        if (offset < begin) {
-            limit_length(place, begin - offset);
-        } else if (skip < extent->length) {
-            limit_length(&found, extent->length - skip);
-            if (leads_here(fs, &found, devid, offset)) {
-                *place = found;
-                return true;
-            }
-            limit_length(place, found.length);
-        }
-    }
-    return false;
-}
-
-/* Searches all extents of the chunk, because they are sorted by logical address, not by offset. */
+/* Searches the strides of all extents of the chunk in the stripe tree for an offset. They are
+ * sorted by logical address, not by offset. */
 static struct bw_error *search_stripe_tree(struct bw_fs *fs, uint64_t devid, uint64_t offset,
                                            struct bw_device_place *place)
 {
     const struct bw_device_range *chunk = place->range;
     struct bw_item_range range;
-    struct bw_stripe_extent extent;
     bw_item_range_begin(
         &range, &fs->reader, &fs->stripe_tree, (struct bw_key){chunk->logical, BW_RAID_STRIPE, 0},
         (struct bw_key){chunk->logical + chunk->chunk_length - 1, BW_RAID_STRIPE, UINT64_MAX});
-    for (bool found = false; !found && bw_item_range_next(&range);) {
+    for (bool is_found = false; !is_found && bw_item_range_next(&range);) {
         if (range.error) {
             bw_fs_report_range(fs, &range);
             continue;
         }
-        if (range.item.key.type != BW_RAID_STRIPE)
-            continue;
-        BW_AUTO_ERROR struct bw_error *bad = bw_stripe_extent_decode(&range.item, &extent);
-        found = !bad && try_extent(fs, &extent, devid, offset, place);
+        struct bw_stripe_extent extent = {.count = 0};
+        if (range.item.key.type == BW_RAID_STRIPE)
+            bw_error_free(bw_stripe_extent_decode(&range.item, &extent));
+        for (unsigned i = 0; i < extent.count && !is_found; i++) {
+            const uint64_t begin = extent.places[i].offset, skip = offset - begin;
+            if (extent.places[i].devid != devid)
+                continue;
+            if (offset < begin) {
+                limit_length(place, begin - offset);
+            } else if (skip < extent.length) {
+                struct bw_device_place found = *place;
+                found.logical = extent.logical + skip;
+                found.copy = i + 1;
+                limit_length(&found, extent.length - skip);
+                is_found = leads_here(fs, &found, devid, offset);
+                if (is_found)
+                    *place = found;
+                limit_length(place, found.length);
+            }
+        }
     }
     return bw_item_range_end(&range, NULL);
 }
@@ -332,31 +318,6 @@ static uint64_t find_striped(const struct bw_device_range *range,
         place->copy = column = 0;
     }
     return (row * columns + column) * BW_STRIPE_LENGTH + rest;
-}
-
-static struct bw_error *find_in_chunk(const struct bw_device_map *map, uint64_t offset,
-                                      struct bw_device_place *place)
-{
-    const struct bw_device_range *range = place->range;
-    const struct bw_raid_profile *profile = bw_raid_profile_of(range->type);
-    uint64_t devid = range->devid, within = offset - range->offset;
-    if (map->fs->stripes && bw_chunk_in_stripe_tree(range->type))
-        return search_stripe_tree(map->fs, devid, offset, place);
-    place->copy = range->stripe + 1;
-    if (profile->striped)
-        within = find_striped(range, profile, within, place);
-    place->logical = range->logical + within;
-    if (within >= range->chunk_length) {
-        place->copy = place->parity = 0;
-        return NULL;
-    }
-    limit_length(place, range->chunk_length - within);
-    if (!map->fs->superblock.remap_root.bytenr || place->parity)
-        return NULL;
-    undo_move(map, place);
-    if (!leads_here(map->fs, place, devid, offset))
-        place->copy = 0;
-    return NULL;
 }
 
 /* Finds the range that contains an offset, or NULL. Ranges cover the whole device, so this is the
@@ -409,5 +370,27 @@ struct bw_error *bw_device_map_find(const struct bw_device_map *map, uint64_t de
     limit_length(place, range->length - (offset - range->offset));
     if (in_superblock(map->fs, offset, place))
         place->use = BW_USE_SUPERBLOCK;
-    return place->use == BW_USE_CHUNK ? find_in_chunk(map, offset, place) : NULL;
+    if (place->use != BW_USE_CHUNK)
+        return NULL;
+    if (map->fs->stripes && bw_chunk_in_stripe_tree(range->type))
+        return search_stripe_tree(map->fs, devid, offset, place);
+
+    /* The address in the chunk, and whether it is still read from here. */
+    const struct bw_raid_profile *profile = bw_raid_profile_of(range->type);
+    uint64_t within = offset - range->offset;
+    place->copy = range->stripe + 1;
+    if (profile->striped)
+        within = find_striped(range, profile, within, place);
+    place->logical = range->logical + within;
+    if (within >= range->chunk_length) {
+        place->copy = place->parity = 0;
+        return NULL;
+    }
+    limit_length(place, range->chunk_length - within);
+    if (!map->fs->superblock.remap_root.bytenr || place->parity)
+        return NULL;
+    undo_move(map, place);
+    if (!leads_here(map->fs, place, devid, offset))
+        place->copy = 0;
+    return NULL;
 }
