@@ -185,10 +185,9 @@ struct bw_fs_options {
      * none of the images. */
     const char *const *overlays;
     size_t overlay_count;
-    /** For each of the first images, changed ranges that replace its bytes, as bw_repair_patches()
-     * returns them; NULL: none. */
+    /** Changed ranges that replace the bytes of devices, as bw_repair_patches() returns them. */
     const struct bw_patch *const *patches;
-    size_t patch_count; /**< at most `path_count` */
+    size_t patch_count; /**< number of devices with changes */
 };
 
 /** Whether the images are send streams, which are shown as a file system. */

@@ -23,15 +23,16 @@ extern "C" {
 
 /** The proof of a change. */
 enum bw_repair_class {
-    BW_REPAIR_IDENTICAL, /**< the bytes of another copy or of parity, verified */
-    BW_REPAIR_CHECKSUM,  /**< the stored checksum proves them: one bit was flipped */
-    BW_REPAIR_DERIVED,   /**< computed from verified structures, or marked as invalid because a
-                              mount rebuilds it */
-    BW_REPAIR_LOSS,      /**< something is given up; only chosen by bw_repair_choose() */
+    BW_REPAIR_IDENTICAL,   /**< the bytes of another copy or of parity, verified */
+    BW_REPAIR_CHECKSUM,    /**< the stored checksum proves them: one bit was flipped */
+    BW_REPAIR_DERIVED,     /**< computed from verified structures, or marked as invalid because a
+                                mount rebuilds it */
+    BW_REPAIR_ROLLED_BACK, /**< an older generation; only chosen by bw_repair_choose() */
+    BW_REPAIR_LOSS,        /**< something is given up; only chosen by bw_repair_choose() */
     BW_REPAIR_CLASSES,
 };
 
-/** "identical", "checksum", "derived", "loss". */
+/** "identical", "checksum", "derived", "rolled-back" or "loss". */
 const char *bw_repair_class_name(enum bw_repair_class class_number);
 
 /** How to plan. All zeros but the size: everything but data. */
@@ -56,8 +57,7 @@ struct bw_repairinfo;
  *
  * Errors: those of bw_check(); BW_ERROR_USAGE if the options do not name the images themselves;
  * BW_ERROR_UNSUPPORTED for file systems and images that cannot be repaired in place: zoned devices,
- * the raid stripe tree, the remap tree, seed devices, metadumps, send streams, and devices that do
- * not lie in their image as one range.
+ * the raid stripe tree, the remap tree, seed devices, metadumps and send streams.
  */
 struct bw_error *bw_repair_open(struct bw_fs *fs, const struct bw_fs_options *how,
                                 const struct bw_repair_options *options, struct bw_repair **repair);
@@ -71,11 +71,17 @@ size_t bw_repair_count(const struct bw_repair *repair);
 /** Change number `index`, a record of btrfs-walk/records.h that is valid as long as the plan. */
 void bw_repair_change(const struct bw_repair *repair, size_t index, struct bw_repairinfo *row);
 
-/** Chooses a change, or leaves it out. At first, all are chosen but those of BW_REPAIR_LOSS. */
+/** Chooses a change, or leaves it out. At first, all are chosen but those of
+ * BW_REPAIR_ROLLED_BACK and BW_REPAIR_LOSS. */
 void bw_repair_choose(struct bw_repair *repair, size_t index, bool chosen);
 
 /** Findings (not notes) of the check that no change of the plan is about. */
 uint64_t bw_repair_left(const struct bw_repair *repair);
+
+/** Prepares overlays: bw_repair_try() will also map the changes down to the images, for
+ * bw_repair_next(). BW_ERROR_UNSUPPORTED if a device has no place of its own in an image: if it is
+ * encrypted or compressed, on a server, or stored more than once. */
+struct bw_error *bw_repair_use_overlays(struct bw_repair *repair);
 
 /**
  * Tries the chosen changes: opens the file system with them in memory and checks it. An error
@@ -85,8 +91,8 @@ uint64_t bw_repair_left(const struct bw_repair *repair);
  */
 struct bw_error *bw_repair_try(struct bw_repair *repair, uint64_t *left);
 
-/** The changed ranges of the images after bw_repair_try(), for bw_fs_options.patches; they belong
- * to the plan. */
+/** The changed ranges of the devices after bw_repair_try(), for bw_fs_options.patches; they belong
+ * to the plan. The options must be those of bw_repair_open(), without a search (`scan`). */
 const struct bw_patch *const *bw_repair_patches(const struct bw_repair *repair, size_t *count);
 
 /** A range of an image with changed bytes, of which `bytes` is a copy of the image with the
@@ -104,6 +110,9 @@ struct bw_repair_range {
  * changed are read from the image; those that cannot be read are zeros. */
 struct bw_error *bw_repair_next(struct bw_repair *repair, size_t image, uint64_t offset,
                                 size_t unit, struct bw_repair_range *range);
+
+/** Bytes of the units of an image with a changed byte: about the size of its overlay. */
+uint64_t bw_repair_changed(const struct bw_repair *repair, size_t image, size_t unit);
 
 /** Size of the file of an image, in bytes. */
 uint64_t bw_repair_image_size(const struct bw_repair *repair, size_t image);

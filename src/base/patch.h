@@ -30,6 +30,8 @@ BW_VECTOR(bw_patch_pages, struct bw_patch_page);
 /** All zeros: nothing is changed. Reading is safe from any thread while no thread writes. */
 struct bw_patch {
     struct bw_patch_pages pages; /**< ascending */
+    const char *layer;           /**< with bw_fs_options.patches: the name of the layer above which
+                                      layout/patch changes the device; not owned */
 };
 
 /** Changes a range, whose offset and length are multiples of BW_PATCH_SECTOR. BW_ERROR_NO_MEMORY;

@@ -21,6 +21,7 @@
 #include "base/cleanup.h"
 #include "base/human.h"
 #include "base/parts.h"
+#include "base/patch.h"
 #include "base/unpack.h"
 #include "fs/fs.h"
 #include "ondisk/superblock.h"
@@ -296,12 +297,10 @@ static struct bw_error *add_patch(struct bw_graph *graph, size_t above, const ch
     return bw_layer_set_option(layer, option, no_location, value, no_location);
 }
 
-/* Puts a layer with changed ranges above each image that has some. An overlay names the file that
- * it belongs to. */
-static struct bw_error *add_patches(struct bw_graph *graph, const struct bw_fs_options *options)
+/* Puts a layer with an overlay above the image that the overlay names. */
+static struct bw_error *add_overlays(struct bw_graph *graph, const struct bw_fs_options *options)
 {
-    size_t image = 0;
-    if (!options->patch_count && !options->overlay_count)
+    if (!options->overlay_count)
         return NULL;
     BW_AUTO_FREE bool *is_used = calloc(options->overlay_count + 1, sizeof *is_used);
     if (!is_used)
@@ -309,7 +308,6 @@ static struct bw_error *add_patches(struct bw_graph *graph, const struct bw_fs_o
     for (size_t i = 0; i < graph->layers.count; i++) {
         if (bw_xlator_child_count(graph->layers.items[i]))
             continue;
-        const size_t number = image++;
         struct stat file;
         const char *path = bw_layer_option(graph->layers.items[i], "path");
         const bool exists = path && stat(path, &file) == 0;
@@ -326,11 +324,6 @@ static struct bw_error *add_patches(struct bw_graph *graph, const struct bw_fs_o
             is_used[j] = true;
             BW_TRY(add_patch(graph, i++, "overlay", options->overlays[j]));
         }
-        if (number < options->patch_count && options->patches[number]) {
-            char text[24];
-            snprintf(text, sizeof text, "%zu", number);
-            BW_TRY(add_patch(graph, i++, "memory", text));
-        }
     }
     for (size_t j = 0; j < options->overlay_count; j++)
         if (!is_used[j])
@@ -338,6 +331,26 @@ static struct bw_error *add_patches(struct bw_graph *graph, const struct bw_fs_o
                                    "the overlay %s belongs to another image than those given",
                                    options->overlays[j]);
     return NULL;
+}
+
+/* The layers that patches name are created in several steps, so this is called after each. */
+struct bw_error *bw_place_patches(struct bw_graph *graph, struct bw_xlator *map)
+{
+    for (size_t i = 0; i < graph->patch_count; i++) {
+        char number[24];
+        BW_AUTO_FREE char *name = NULL;
+        if (asprintf(&name, "patch@%s", graph->patches[i]->layer) < 0) {
+            name = NULL; /* asprintf() leaves it undefined */
+            return bw_error_no_memory();
+        }
+        const struct bw_xlator *below = bw_graph_find(graph, graph->patches[i]->layer);
+        if (!below || bw_graph_find(graph, name))
+            continue;
+        snprintf(number, sizeof number, "%zu", i);
+        BW_TRY(add_patch(graph, bw_graph_index(below), "memory", number));
+        BW_TRY(bw_graph_check_layer(bw_graph_find(graph, name)));
+    }
+    return bw_graph_start(graph, map);
 }
 
 /* Options of the layers that verify. */
@@ -371,8 +384,8 @@ static struct bw_error *describe_graph(struct bw_fs *fs, const struct bw_fs_opti
     else
         BW_TRY(describe_default(fs->graph, options->paths, options->path_count));
     BW_TRY(add_maps(fs->graph, options));
-    BW_TRY(add_patches(fs->graph, options));
     BW_TRY(add_windows(fs->graph, options->offset));
+    BW_TRY(add_overlays(fs->graph, options)); /* the last one is next to the file */
     BW_TRY(set_verification(fs->graph, options));
     for (size_t i = 0; i < wanted->edit_count; i++) {
         const struct bw_graph_edit *edit = &wanted->edits[i];

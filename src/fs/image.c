@@ -522,6 +522,7 @@ static struct bw_error *open_images(struct bw_fs *fs, struct bw_xlator *map,
     if (!has_disks)
         return NULL;
     BW_TRY(bw_disks_use(fs, map, set, options->partition));
+    BW_TRY(bw_place_patches(fs->graph, map));
     for (size_t i = 0; i < set->count; i++)
         if (set->images[i].partition)
             BW_TRY(open_image(fs, map, options, i, &set->images[i]));
@@ -536,6 +537,8 @@ struct bw_error *bw_images_open(struct bw_fs *fs, struct bw_xlator *map,
     struct bw_error *error = fs->tables ? NULL : bw_stack_build(fs, map, options, &stack);
     if (stack.used_partition)
         inner.partition = NULL;
+    if (!error)
+        error = bw_place_patches(fs->graph, map);
     if (!error)
         error = open_images(fs, map, &inner, &stack, set);
     bw_stack_free(&stack);

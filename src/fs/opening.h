@@ -30,6 +30,10 @@ struct bw_error *bw_opening_run(const struct bw_fs_options *options,
 struct bw_error *bw_build_lower_graph(struct bw_fs *fs, const struct bw_fs_options *options,
                                       struct bw_image_set *set);
 
+/** Puts layout/patch above the devices for which bw_fs_options.patches has changed ranges, as far
+ * as their layers exist, and starts the layers below the chunk map. */
+struct bw_error *bw_place_patches(struct bw_graph *graph, struct bw_xlator *map);
+
 /** Completes the graph above the devices of one file system: matches the images, starts the
  * remaining layers, and sets fs->reader, fs->superblock and fs->images. No tree is read yet. */
 struct bw_error *bw_build_upper_graph(struct bw_fs *fs, struct bw_image_set *set);

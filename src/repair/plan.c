@@ -13,9 +13,9 @@
 #include "base/struct_size.h"
 #include "ondisk/disk_items.h"
 #include "repair/repair.h"
-#include "xlators/layout/window.h"
 
-static const char *const classes[BW_REPAIR_CLASSES] = {"identical", "checksum", "derived", "loss"};
+static const char *const classes[BW_REPAIR_CLASSES] = {"identical", "checksum", "derived",
+                                                       "rolled-back", "loss"};
 
 const char *bw_repair_class_name(enum bw_repair_class class_number)
 {
@@ -50,7 +50,7 @@ static void change_free(struct bw_repair_change *change)
 
 struct bw_error *bw_repair_add(struct bw_repair *repair, struct bw_repair_change change)
 {
-    change.chosen = change.class_number != BW_REPAIR_LOSS;
+    change.chosen = change.class_number < BW_REPAIR_ROLLED_BACK;
     struct bw_error *error = change.why && change.proof
                                  ? bw_repair_changes_push(&repair->changes, change)
                                  : bw_error_no_memory();
@@ -143,30 +143,6 @@ static struct bw_error *check_features(const struct bw_fs *fs)
     return NULL;
 }
 
-/* Where the device begins in its file. */
-static struct bw_error *find_shift(const struct bw_image *image, uint64_t *shift)
-{
-    *shift = 0;
-    for (struct bw_xlator *layer = image->storage; bw_xlator_child_count(layer);
-         layer = bw_xlator_child(layer, 0)) {
-        const char *type = bw_xlator_type(layer);
-        if (strcmp(type, "layout/window") == 0 || strcmp(type, "layout/partition") == 0) {
-            const struct bw_window *window = bw_xlator_private(layer);
-            *shift += window->offset;
-        } else if (strncmp(type, "debug/", 6) != 0 && strcmp(type, "layout/unread") != 0) {
-            return bw_error_create(BW_ERROR_UNSUPPORTED,
-                                   "%s: a device behind %s cannot be repaired in its file; 'copy' "
-                                   "makes an image of the device that can",
-                                   image->name, type);
-        }
-    }
-    if (*shift % BW_PATCH_SECTOR)
-        return bw_error_create(BW_ERROR_UNSUPPORTED,
-                               "%s: the device begins at %" PRIu64 ", which is not a sector",
-                               image->name, *shift);
-    return NULL;
-}
-
 static struct bw_error *add_devices(struct bw_repair *repair)
 {
     const struct bw_fs *fs = repair->fs;
@@ -181,7 +157,6 @@ static struct bw_error *add_devices(struct bw_repair *repair)
             return bw_error_create(BW_ERROR_USAGE,
                                    "a repair needs one image of each device, without "
                                    "--alternatives");
-        BW_TRY(find_shift(&fs->images[i], &device.shift));
         BW_TRY(bw_repair_devices_push(&repair->devices, device));
     }
     return NULL;
@@ -191,13 +166,14 @@ static struct bw_error *make_plan(struct bw_repair *repair)
 {
     BW_TRY(check_features(repair->fs));
     BW_TRY(add_devices(repair));
-    repair->image_count = repair->how.path_count;
-    repair->patches = calloc(repair->image_count, sizeof *repair->patches);
-    repair->patch_list = calloc(repair->image_count, sizeof *repair->patch_list);
+    repair->patches = calloc(repair->devices.count + 1, sizeof *repair->patches);
+    repair->patch_list = calloc(repair->devices.count + 1, sizeof *repair->patch_list);
     if (!repair->patches || !repair->patch_list)
         return bw_error_no_memory();
-    for (size_t i = 0; i < repair->image_count; i++)
+    for (size_t i = 0; i < repair->devices.count; i++) {
+        repair->patches[i].layer = bw_xlator_name(repair->devices.items[i].image->storage);
         repair->patch_list[i] = &repair->patches[i];
+    }
     BW_TRY(bw_repair_check(repair, repair->fs, &repair->findings));
     BW_TRY(bw_repair_plan_superblocks(repair));
     return bw_repair_plan_copies(repair);
@@ -213,7 +189,8 @@ struct bw_error *bw_repair_open(struct bw_fs *fs, const struct bw_fs_options *ho
     struct bw_error *error = BW_TAKE_OPTIONS(&repair->how, how);
     if (!error)
         error = BW_TAKE_OPTIONS(&repair->options, options);
-    if (!error && (!how->path_count || how->inside_count || how->overlay_count || !fs->reopen))
+    if (!error && (!how->path_count || how->inside_count || (how->graph && how->graph->file) ||
+                   how->overlay_count || !fs->reopen))
         error = bw_error_create(BW_ERROR_USAGE, "a repair needs the images themselves, without a "
                                                 "volfile, --inside or --patch");
     repair->how.log = BW_LOG_IGNORE;
@@ -230,13 +207,16 @@ void bw_repair_close(struct bw_repair *repair)
         return;
     for (size_t i = 0; i < repair->changes.count; i++)
         change_free(&repair->changes.items[i]);
-    for (size_t i = 0; repair->patches && i < repair->image_count; i++)
+    for (size_t i = 0; repair->patches && i < repair->devices.count; i++)
         bw_patch_free(&repair->patches[i]);
+    for (size_t i = 0; repair->file_patches && i < repair->how.path_count; i++)
+        bw_patch_free(&repair->file_patches[i]);
     bw_repair_changes_free(&repair->changes);
     bw_repair_findings_free(&repair->findings);
     bw_repair_devices_free(&repair->devices);
     free(repair->patches);
     free(repair->patch_list);
+    free(repair->file_patches);
     free(repair->buffer);
     free(repair);
 }

@@ -55,7 +55,6 @@ BW_VECTOR(bw_repair_changes, struct bw_repair_change);
 /** The best superblock of each device, before any fields are changed. */
 struct bw_repair_device {
     struct bw_image *image;
-    uint64_t shift; /**< offset of the device in its file */
     struct bw_disk_superblock best;
     bool is_made; /**< it had no good superblock */
 };
@@ -69,9 +68,9 @@ struct bw_repair {
     struct bw_repair_findings findings;
     struct bw_repair_changes changes;
     struct bw_repair_devices devices;
-    struct bw_patch *patches; /**< one for each image of `how` */
+    struct bw_patch *patches; /**< one for each device */
     const struct bw_patch **patch_list;
-    size_t image_count;
+    struct bw_patch *file_patches;    /**< one for each image of `how`, if overlays are wanted */
     uint64_t bytes_used, total_bytes; /**< of all block groups, and of all devices */
     uint64_t device_count;
     uint8_t *buffer; /**< of bw_repair_next() */
@@ -98,6 +97,20 @@ struct bw_error *bw_repair_plan_copies(struct bw_repair *repair);
 
 /** Writes parity that has changed, or is chosen, to the patches. (copies.c) */
 struct bw_error *bw_repair_write_parity(struct bw_repair *repair);
+
+/** A range of a file that was given. */
+struct bw_repair_place {
+    size_t image; /**< its number in bw_fs_options.paths */
+    uint64_t offset, length;
+};
+
+/** Finds the place of the range of a device that `place` contains, or of the first part of it.
+ * BW_ERROR_UNSUPPORTED: the device has none. (places.c) */
+struct bw_error *bw_repair_locate(const struct bw_repair *repair, const struct bw_image *image,
+                                  struct bw_repair_place *place);
+
+/** The storage layer of an image on the command line; NULL if no device is in it. (places.c) */
+struct bw_xlator *bw_repair_storage(const struct bw_repair *repair, size_t image);
 
 /** Changes bytes of a device. (trial.c) */
 struct bw_error *bw_repair_write(struct bw_repair *repair, uint64_t devid, uint64_t offset,

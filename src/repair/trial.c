@@ -10,36 +10,75 @@
 #include "base/cleanup.h"
 #include "base/compare.h"
 #include "graph/wind.h"
+#include "ondisk/superblock.h"
 #include "repair/repair.h"
 
-struct bw_error *bw_repair_write(struct bw_repair *repair, uint64_t devid, uint64_t offset,
-                                 const void *bytes, size_t length)
+/* The changes of a device. */
+static struct bw_error *find_patch(struct bw_repair *repair, uint64_t devid,
+                                   struct bw_patch **patch)
 {
     const struct bw_repair_device *device = bw_repair_device_of(repair, devid);
     if (!device)
         return bw_error_create(BW_ERROR_MISSING_DEVICE, "device %" PRIu64 " is missing", devid);
-    return bw_patch_write(&repair->patches[device->image->index], offset + device->shift, bytes,
-                          length);
+    *patch = &repair->patches[device - repair->devices.items];
+    return NULL;
+}
+
+struct bw_error *bw_repair_write(struct bw_repair *repair, uint64_t devid, uint64_t offset,
+                                 const void *bytes, size_t length)
+{
+    struct bw_patch *patch;
+    BW_TRY(find_patch(repair, devid, &patch));
+    return bw_patch_write(patch, offset, bytes, length);
 }
 
 struct bw_error *bw_repair_read(struct bw_repair *repair, uint64_t devid, uint64_t offset,
                                 void *bytes, size_t length)
 {
-    const struct bw_repair_device *device = bw_repair_device_of(repair, devid);
-    if (!device)
-        return bw_error_create(BW_ERROR_MISSING_DEVICE, "device %" PRIu64 " is missing", devid);
-    struct bw_xlator *storage = device->image->storage;
+    struct bw_patch *patch;
+    BW_TRY(find_patch(repair, devid, &patch));
+    struct bw_xlator *storage = bw_repair_device_of(repair, devid)->image->storage;
     const struct bw_frame frame = bw_frame_above(NULL, bw_xlator_probes(storage));
-    const struct bw_patch *patch = &repair->patches[device->image->index];
-    if (!bw_patch_covers(patch, offset + device->shift, length))
+    if (!bw_patch_covers(patch, offset, length))
         BW_TRY(bw_read_raw(&frame, storage, offset, bytes, length));
-    bw_patch_apply(patch, offset + device->shift, bytes, length);
+    bw_patch_apply(patch, offset, bytes, length);
     return NULL;
+}
+
+/* Maps the changes of the devices down to the files, which get overlays. */
+static struct bw_error *map_to_files(struct bw_repair *repair)
+{
+    uint8_t bytes[BW_PATCH_SECTOR] = {0};
+    for (size_t i = 0; i < repair->how.path_count; i++)
+        bw_patch_free(&repair->file_patches[i]);
+    for (size_t i = 0; i < repair->devices.count; i++) {
+        const struct bw_patch *patch = &repair->patches[i];
+        for (uint64_t at = 0; (at = bw_patch_next(patch, at)) != UINT64_MAX; at += sizeof bytes) {
+            struct bw_repair_place place = {.offset = at, .length = sizeof bytes};
+            BW_TRY(bw_repair_locate(repair, repair->devices.items[i].image, &place));
+            bw_patch_apply(patch, at, bytes, sizeof bytes);
+            BW_TRY(bw_patch_write(&repair->file_patches[place.image], place.offset, bytes,
+                                  sizeof bytes));
+        }
+    }
+    return NULL;
+}
+
+struct bw_error *bw_repair_use_overlays(struct bw_repair *repair)
+{
+    for (size_t i = 0; i < repair->devices.count; i++) {
+        struct bw_repair_place place = {.offset = bw_superblock_offset(0),
+                                        .length = BW_SUPERBLOCK_SIZE};
+        BW_TRY(bw_repair_locate(repair, repair->devices.items[i].image, &place));
+    }
+    if (!repair->file_patches)
+        repair->file_patches = calloc(repair->how.path_count, sizeof *repair->file_patches);
+    return repair->file_patches ? NULL : bw_error_no_memory();
 }
 
 static struct bw_error *make_patches(struct bw_repair *repair)
 {
-    for (size_t i = 0; i < repair->image_count; i++)
+    for (size_t i = 0; i < repair->devices.count; i++)
         bw_patch_free(&repair->patches[i]);
     for (size_t i = 0; i < repair->changes.count; i++) {
         const struct bw_repair_change *change = &repair->changes.items[i];
@@ -122,7 +161,7 @@ struct bw_error *bw_repair_try(struct bw_repair *repair, uint64_t *left)
     *left = 0;
     BW_TRY(make_patches(repair));
     how.patches = repair->patch_list;
-    how.patch_count = repair->image_count;
+    how.patch_count = repair->devices.count;
     how.planned = NULL; /* it has run for the images */
     how.reporter = (struct bw_reporter){0};
     how.scan = false;
@@ -131,43 +170,48 @@ struct bw_error *bw_repair_try(struct bw_repair *repair, uint64_t *left)
     if (!error)
         error = bw_repair_check(repair, fs, &after);
     bw_fs_close(fs);
-    return error ? bw_error_prefix(error, "the repaired file system")
-                 : compare_checks(repair, &after, left);
+    if (error)
+        return bw_error_prefix(error, "the repaired file system");
+    BW_TRY(compare_checks(repair, &after, left));
+    return repair->file_patches ? map_to_files(repair) : NULL;
 }
 
 /* The changed ranges. */
 
 const struct bw_patch *const *bw_repair_patches(const struct bw_repair *repair, size_t *count)
 {
-    *count = repair->image_count;
+    *count = repair->devices.count;
     return repair->patch_list;
 }
 
-/* The storage layer of an image on the command line; NULL if no device is in it. */
-static struct bw_xlator *storage_of(const struct bw_repair *repair, size_t image)
+uint64_t bw_repair_changed(const struct bw_repair *repair, size_t image, size_t unit)
 {
-    for (size_t i = 0; i < repair->devices.count; i++) {
-        struct bw_xlator *layer = repair->devices.items[i].image->storage;
-        if (repair->devices.items[i].image->index != image)
-            continue;
-        while (bw_xlator_child_count(layer))
-            layer = bw_xlator_child(layer, 0);
-        return layer;
+    uint64_t bytes = 0;
+    for (uint64_t at = 0; repair->file_patches; at = at / unit * unit + unit, bytes += unit) {
+        at = bw_patch_next(&repair->file_patches[image], at);
+        if (at == UINT64_MAX)
+            break;
     }
-    return NULL;
+    return bytes;
 }
 
 uint64_t bw_repair_image_size(const struct bw_repair *repair, size_t image)
 {
-    struct bw_xlator *storage = storage_of(repair, image);
+    struct bw_xlator *storage = bw_repair_storage(repair, image);
     return storage ? bw_xlator_size(storage) : 0;
 }
 
 uint64_t bw_repair_image_devid(const struct bw_repair *repair, size_t image)
 {
-    for (size_t i = 0; i < repair->devices.count; i++)
-        if (repair->devices.items[i].image->index == image)
-            return repair->devices.items[i].image->superblock.device.devid;
+    const struct bw_xlator *storage = bw_repair_storage(repair, image);
+    for (size_t i = 0; storage && i < repair->devices.count; i++) {
+        struct bw_repair_place place = {.offset = bw_superblock_offset(0),
+                                        .length = BW_SUPERBLOCK_SIZE};
+        const struct bw_image *device = repair->devices.items[i].image;
+        BW_AUTO_ERROR struct bw_error *none = bw_repair_locate(repair, device, &place);
+        if (!none && place.image == image)
+            return device->superblock.device.devid;
+    }
     return 0;
 }
 
@@ -175,11 +219,13 @@ struct bw_error *bw_repair_next(struct bw_repair *repair, size_t image, uint64_t
                                 size_t unit, struct bw_repair_range *range)
 {
     enum { SECTOR = 4096 };
-    struct bw_xlator *storage = storage_of(repair, image);
-    const struct bw_patch *patch = &repair->patches[image];
-    const uint64_t next = bw_patch_next(patch, offset);
+    struct bw_xlator *storage = bw_repair_storage(repair, image);
     *range = (struct bw_repair_range){0};
-    if (next == UINT64_MAX || !storage)
+    if (!storage || !repair->file_patches)
+        return NULL;
+    const struct bw_patch *patch = &repair->file_patches[image];
+    const uint64_t next = bw_patch_next(patch, offset);
+    if (next == UINT64_MAX)
         return NULL;
     uint8_t *buffer = realloc(repair->buffer, unit);
     if (!buffer)

@@ -72,9 +72,58 @@ status "one change: check" 4 "$PROGRAM" check --data --patch "$WORK/fixed/devid-
 status "an existing overlay" 2 "$PROGRAM" repair --data -C "$WORK/fixed" "${damaged[@]}"
 holds "is not replaced" grep -q 'devid-1.qcow2 exists' "$WORK/err"
 
-# A wrong number; nothing to do; an overlay of another image.
+# A sparse copy: of the only device, and of several.
+status "a copy" 0 "$PROGRAM" repair --format raw -f "$WORK/one-raw.img" "$image"
+holds "a copy: its size is printed" grep -q 'copy of device 1 will take' "$WORK/err"
+holds "a copy: the contents" cmp "$WORK/one-raw.img" "$fixtures/plain/dev1.img"
+rm -rf "$WORK/fixed"
+status "copies" 0 "$PROGRAM" repair --data --format raw -C "$WORK/fixed" \
+    "$WORK"/bad-copy-raid1/*.img
+status "copies: check" 0 "$PROGRAM" check --data "$WORK/fixed"/devid-1.img "$WORK/fixed"/devid-2.img
+status "--format raw without a file" 2 "$PROGRAM" repair --format raw "$image"
+
+damaged=$WORK/damaged.img
+# Containers: changes are mapped down to the file, or a copy contains the device.
+if have python3; then
+    cp --sparse=always "$fixtures/plain/dev1.img" "$damaged"
+    dd if=/dev/zero of="$damaged" bs=4096 seek=16384 count=1 conv=notrunc status=none
+    mkdir "$WORK/lvm" "$WORK/partition"
+    printf 'lvm\t%s\t%s\tkind=linear\n' "$damaged" "$WORK/lvm/pv.img" |
+        python3 "$ROOT/tests/support/wrap.py" > /dev/null
+    repaired lvm
+    truncate -s 160M "$WORK/partition/disk.img"
+    printf '\0\0\0\0\x83\0\0\0\0\x08\0\0\0\0\x04\0' |
+        dd of="$WORK/partition/disk.img" bs=1 seek=446 conv=notrunc status=none
+    printf '\x55\xaa' | dd of="$WORK/partition/disk.img" bs=1 seek=510 conv=notrunc status=none
+    dd if="$damaged" of="$WORK/partition/disk.img" bs=1M seek=1 conv=notrunc,sparse status=none
+    repaired partition
+    status "--image-offset" 0 "$PROGRAM" repair --image-offset 1M -f "$WORK/offset.qcow2" \
+        "$WORK/partition/disk.img"
+    status "--image-offset: check" 0 "$PROGRAM" check --image-offset 1M \
+        --patch "$WORK/offset.qcow2" "$WORK/partition/disk.img"
+    printf 'lvm\t%s\t%s\t%s\tkind=raid1\n' "$damaged" "$WORK/m1.img" "$WORK/m2.img" |
+        python3 "$ROOT/tests/support/wrap.py" > /dev/null
+    status "a mirror" 3 "$PROGRAM" repair -f "$WORK/m.qcow2" "$WORK/m1.img" "$WORK/m2.img"
+    holds "a mirror: the way out" grep -q -- "'--format raw' writes an image" "$WORK/err"
+    status "a mirror: a copy" 0 "$PROGRAM" repair --format raw -f "$WORK/m.img" "$WORK/m1.img" \
+        "$WORK/m2.img"
+    holds "a mirror: its contents" cmp "$WORK/m.img" "$fixtures/plain/dev1.img"
+else
+    skip python3 containers
+fi
+if have zstd && [ -e "$damaged" ]; then
+    zstd -q "$damaged" -o "$WORK/damaged.img.zst"
+    status "a compressed image" 3 "$PROGRAM" repair -f "$WORK/c.qcow2" "$WORK/damaged.img.zst"
+    status "a compressed image: a copy" 0 "$PROGRAM" repair --format raw -f "$WORK/c.img" \
+        "$WORK/damaged.img.zst"
+    holds "a compressed image: its contents" cmp "$WORK/c.img" "$fixtures/plain/dev1.img"
+fi
+
+# A wrong number or class; nothing to do; an overlay of another image.
 status "an unknown number" 2 "$PROGRAM" repair --id 7 -f "$WORK/none.qcow2" "$image"
-status "nothing to change" 2 "$PROGRAM" repair -f "$WORK/none.qcow2" "$fixtures/plain/dev1.img"
+status "an unknown class" 2 "$PROGRAM" repair --allow lost -f "$WORK/none.qcow2" "$image"
+status "nothing to change" 0 "$PROGRAM" repair -f "$WORK/none.qcow2" "$fixtures/plain/dev1.img"
+holds "says that nothing is to repair" grep -q 'nothing to repair' "$WORK/err"
 is "an empty plan" "$(run_json repair --json "$fixtures/plain/dev1.img" 2> /dev/null)" ""
 holds "no overlay" test ! -e "$WORK/none.qcow2"
 status "another image" 2 "$PROGRAM" --patch "$WORK/one.qcow2" "$fixtures/dup/dev1.img"

@@ -8,6 +8,8 @@
  * replaced. Unreadable sectors become zeros; at the end of a device, the files that they belong to
  * are listed.
  */
+#include "cli/export/copy.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -20,40 +22,13 @@
 #include "base/beneath.h"
 #include "base/cleanup.h"
 #include "base/generated.h"
+#include "base/human.h"
 #include "btrfs-walk/history.h"
 #include "cli/common/monitor.h"
-#include "cli/common/output_format.h"
-#include "cli/inspect/bad_map.h"
-#include "export/qcow2.h"
 
-/* Formats, in the order of `formats`. */
-enum format { FORMAT_RAW, FORMAT_QCOW2 };
+/* In the order of enum cmd_copy_format. */
 static const char *const formats[] = {"raw", "qcow2", NULL};
 static const char *const suffixes[] = {"img", "qcow2"};
-
-struct copy_state {
-    const char *folder; /* for a file of each device; NULL: none */
-    const char *file;   /* for the only device; NULL: none */
-    unsigned format;    /* enum format */
-    bool compressed;    /* with FORMAT_QCOW2 */
-    bool resume;        /* with FORMAT_RAW and a folder: continue incomplete files */
-    bool history;
-};
-
-/* Where copies are written. */
-struct target {
-    const struct cmd_common *common;
-    const struct copy_state *settings;
-    int folder;                  /* open if settings->folder */
-    struct cmd_output_file file; /* of settings->file */
-
-    /* The current image. */
-    struct bw_buffer name, path; /* in the folder; for messages */
-    int descriptor;
-    bool is_open;  /* in the folder */
-    uint64_t kept; /* everything before this offset is in the file already */
-    struct bw_qcow2 *qcow2;
-};
 
 enum {
     BUFFER = 4 << 20,
@@ -67,11 +42,10 @@ struct extent {
 };
 
 struct copy {
-    const struct copy_state *state;
-    struct cmd_format *answer;
+    struct cmd_copy_target *target;
+    struct cmd_format *owners; /* NULL: none are listed */
     struct bw_fs *fs;
     struct bw_used_map *used;
-    struct target target;
     uint8_t *buffer;
 
     /* The current device. */
@@ -83,42 +57,42 @@ struct copy {
 };
 
 static const struct cmd_option options[] = {
-    CMD_FOLDER_OPTION(struct copy_state, folder),
-    CMD_FILE_OPTION(struct copy_state, file),
+    CMD_FOLDER_OPTION(struct cmd_copy_settings, folder),
+    CMD_FILE_OPTION(struct cmd_copy_settings, file),
     {0, "format", "WORD", "raw (the default): with holes where nothing is in use; or qcow2",
-     CMD_WORD(struct copy_state, format, formats)},
+     CMD_WORD(struct cmd_copy_settings, format, formats)},
     {0, "compress", NULL, "with qcow2: compress with zstd, for QEMU 5.1 and newer",
-     CMD_FLAG(struct copy_state, compressed)},
+     CMD_FLAG(struct cmd_copy_settings, compressed)},
     {0, "history", NULL, "also copy older generations that have not been overwritten",
-     CMD_FLAG(struct copy_state, history)},
+     CMD_FLAG(struct cmd_copy_settings, history)},
     {0, "continue", NULL, "with raw and -C: continue an interrupted copy",
-     CMD_FLAG(struct copy_state, resume)},
+     CMD_FLAG(struct cmd_copy_settings, resume)},
     {0},
 };
 
 /* Files of the folder. */
 
 /* Sets the names of an image: `path` is for messages, `name` is of the incomplete file. */
-static struct bw_error *set_names(struct target *target, uint64_t devid)
+static struct bw_error *set_names(struct cmd_copy_target *target, uint64_t devid)
 {
     const char *suffix = suffixes[target->settings->format];
     target->name.length = target->path.length = 0;
-    bw_buffer_format(&target->name, "%" PRIu64 ".%s.part%c", devid, suffix, '\0');
-    bw_buffer_format(&target->path, "%s/%" PRIu64 ".%s%c", target->settings->folder, devid, suffix,
-                     '\0');
+    bw_buffer_format(&target->name, "%s%" PRIu64 ".%s.part%c", target->prefix, devid, suffix, '\0');
+    bw_buffer_format(&target->path, "%s/%s%" PRIu64 ".%s%c", target->settings->folder,
+                     target->prefix, devid, suffix, '\0');
     return target->name.failed || target->path.failed ? bw_error_no_memory() : NULL;
 }
 
 /* The complete name: without ".part", to be freed. */
-static char *final_name(const struct target *target)
+static char *final_name(const struct cmd_copy_target *target)
 {
     return strndup(target->name.data, target->name.length - sizeof ".part");
 }
 
 /* Opens the file of -f, before the sandbox is entered. */
-static struct bw_error *open_output(void *context, const struct bw_fs *planned)
+struct bw_error *cmd_copy_open_output(void *context, const struct bw_fs *planned)
 {
-    struct target *target = context;
+    struct cmd_copy_target *target = context;
     target->file = (struct cmd_output_file){
         .common = target->common, .name = target->settings->file, .descriptor = -1};
     return cmd_output_file_open(&target->file, planned);
@@ -128,7 +102,7 @@ static struct bw_error *open_output(void *context, const struct bw_fs *planned)
 
 static struct bw_error *write_at(void *context, uint64_t offset, const void *bytes, size_t length)
 {
-    const struct target *target = context;
+    const struct cmd_copy_target *target = context;
     return cmd_write_at(target->descriptor, target->path.data, offset, bytes, length);
 }
 
@@ -147,9 +121,9 @@ static uint64_t find_kept(int descriptor)
 
 /* Begins the image of a device with `size` bytes: opens the incomplete file in the folder, or uses
  * the file of -f, which is open. */
-static struct bw_error *begin_image(struct target *target, uint64_t devid, uint64_t size)
+static struct bw_error *begin_image(struct cmd_copy_target *target, uint64_t devid, uint64_t size)
 {
-    const struct copy_state *settings = target->settings;
+    const struct cmd_copy_settings *settings = target->settings;
     target->kept = 0;
     if (settings->folder) {
         BW_TRY(set_names(target, devid));
@@ -178,7 +152,7 @@ static struct bw_error *begin_image(struct target *target, uint64_t devid, uint6
             return bw_error_no_memory();
         BW_TRY(cmd_output_file_start(&target->file));
     }
-    if (settings->format == FORMAT_QCOW2)
+    if (settings->format == CMD_COPY_QCOW2)
         return bw_qcow2_create(size, settings->compressed, write_at, target, &target->qcow2);
     if (settings->resume)
         target->kept = find_kept(target->descriptor);
@@ -189,7 +163,7 @@ static struct bw_error *begin_image(struct target *target, uint64_t devid, uint6
 
 /* Ends the image. Consumes `error`, which may be NULL, and returns the first error. After one, an
  * incomplete file in a folder keeps its temporary name. */
-static struct bw_error *end_image(struct target *target, struct bw_error *error)
+static struct bw_error *end_image(struct cmd_copy_target *target, struct bw_error *error)
 {
     const char *folder = target->settings->folder;
     if (!error && target->qcow2)
@@ -207,11 +181,11 @@ static struct bw_error *end_image(struct target *target, struct bw_error *error)
     return cmd_sync_file(target->common, target->folder, folder);
 }
 
-/* Closes everything; consumes and returns as end_image(). */
-static struct bw_error *close_target(struct target *target, struct bw_error *error)
+struct bw_error *cmd_copy_close(struct cmd_copy_target *target, struct bw_error *error)
 {
-    if (target->settings->folder)
+    if (target->settings->folder && target->folder >= 0)
         close(target->folder);
+    target->folder = -1;
     if (target->settings->file)
         error = cmd_output_file_close(&target->file, error);
     bw_buffer_free(&target->name);
@@ -271,12 +245,12 @@ static struct bw_error *add_generation(const struct cmd_common *common,
  */
 static struct bw_error *find_used(struct copy *copy)
 {
-    const struct cmd_common *common = copy->answer->common;
+    const struct cmd_common *common = copy->target->common;
     struct bw_fs *fs = copy->fs;
     const struct bw_used_options how = {.struct_size = sizeof how, .files = true};
     cmd_progress_expect_trees(fs, false);
     BW_TRY(bw_used_map_open(fs, &how, &copy->used));
-    if (!copy->state->history) {
+    if (!copy->target->settings->history) {
         bw_fs_report(fs, BW_WARNING,
                      bw_error_create(BW_ERROR_NOT_FOUND,
                                      "older generations are not copied: 'roots' and 'deleted' will "
@@ -347,7 +321,7 @@ static struct bw_error *end_extent(struct copy *copy)
         const uint64_t rest = extent.end - at - length;
         if (rest)
             bw_device_reader_advise(copy->reader, at + length, rest < BUFFER ? rest : BUFFER);
-        struct target *target = &copy->target;
+        struct cmd_copy_target *target = copy->target;
         if (target->qcow2)
             BW_TRY(bw_qcow2_add(target->qcow2, at, copy->buffer, (size_t)length));
         else if (at + length > target->kept)
@@ -394,13 +368,18 @@ static struct bw_error *copy_device(struct copy *copy, const struct bw_device_in
                  bw_error_create(BW_ERROR_CORRUPT,
                                  "device %" PRIu64 ": %" PRIu64 " of %" PRIu64 " bytes are in use",
                                  device->devid, copy->bytes, device->image_bytes));
+    if (copy->target->announces && !copy->target->common->messages.quiet) {
+        char size[BW_SIZE_ROOM];
+        *bw_write_size(size, copy->bytes, false) = '\0';
+        fprintf(stderr, "The copy of device %" PRIu64 " will take %s.\n", device->devid, size);
+    }
     BW_TRY(bw_device_reader_open(copy->fs, device->devid, &copy->reader));
     cmd_progress_step("copying", 1, 1);
     cmd_progress_expect(copy->bytes);
-    struct bw_error *error = begin_image(&copy->target, device->devid, device->image_bytes);
+    struct bw_error *error = begin_image(copy->target, device->devid, device->image_bytes);
     if (!error)
         error = list_extents(copy);
-    error = end_image(&copy->target, error);
+    error = end_image(copy->target, error);
     bw_device_reader_close(BW_TAKE(copy->reader));
     if (error || !copy->bad.count)
         return error;
@@ -413,11 +392,11 @@ static struct bw_error *copy_device(struct copy *copy, const struct bw_device_in
                                  "device %" PRIu64 ": %" PRIu64
                                  " bytes in use cannot be read, and are zeros in the copy",
                                  device->devid, bytes));
-    return cmd_list_bad_owners(copy->answer, device->devid, &copy->bad);
+    return copy->owners ? cmd_list_bad_owners(copy->owners, device->devid, &copy->bad) : NULL;
 }
 
 /* BW_ERROR_USAGE if the folder already has an image of this device. */
-static struct bw_error *check_is_new(struct target *target, uint64_t devid)
+static struct bw_error *check_is_new(struct cmd_copy_target *target, uint64_t devid)
 {
     struct stat status;
     if (!target->settings->folder)
@@ -430,9 +409,9 @@ static struct bw_error *check_is_new(struct target *target, uint64_t devid)
         return bw_error_create(BW_ERROR_USAGE, "%s exists, and is not replaced", target->path.data);
     if (!target->settings->resume &&
         fstatat(target->folder, target->name.data, &status, AT_SYMLINK_NOFOLLOW) == 0)
-        return bw_error_create(BW_ERROR_USAGE, "%s.part is an incomplete copy%s", target->path.data,
-                               target->settings->format == FORMAT_RAW ? "; --continue completes it"
-                                                                      : "");
+        return bw_error_create(
+            BW_ERROR_USAGE, "%s.part is an incomplete copy%s", target->path.data,
+            target->settings->format == CMD_COPY_RAW ? "; --continue completes it" : "");
     return NULL;
 }
 
@@ -446,10 +425,10 @@ static struct bw_error *prepare(struct copy *copy, struct bw_device_list *device
     for (size_t i = 0; i < devices->count; i++) {
         if (!devices->items[i].path)
             continue;
-        BW_TRY(check_is_new(&copy->target, devices->items[i].devid));
+        BW_TRY(check_is_new(copy->target, devices->items[i].devid));
         count++;
     }
-    if (copy->state->file && count != 1)
+    if (copy->target->settings->file && count != 1)
         return bw_error_create(BW_ERROR_USAGE,
                                "the file system has %zu devices here; -C DIR writes an image of "
                                "each",
@@ -460,54 +439,56 @@ static struct bw_error *prepare(struct copy *copy, struct bw_device_list *device
     return find_used(copy);
 }
 
-static struct bw_error *list(struct cmd_format *answer, void *context)
+struct bw_error *cmd_copy_devices(struct cmd_copy_target *target, struct bw_fs *fs,
+                                  struct cmd_format *owners)
 {
-    struct copy *copy = context;
+    struct copy copy = {.target = target, .owners = owners, .fs = fs};
     BW_SCOPED(bw_device_list) struct bw_device_list devices = {0};
-    copy->answer = answer;
-    copy->fs = answer->session.fs;
-    struct bw_error *error = prepare(copy, &devices);
+    struct bw_error *error = prepare(&copy, &devices);
     for (size_t i = 0; !error && i < devices.count; i++)
         if (devices.items[i].path)
-            error = copy_device(copy, &devices.items[i]);
-    error = close_target(&copy->target, error);
-    bw_used_map_close(copy->used);
-    free(copy->buffer);
-    bad_ranges_free(&copy->bad);
+            error = copy_device(&copy, &devices.items[i]);
+    bw_used_map_close(copy.used);
+    free(copy.buffer);
+    bad_ranges_free(&copy.bad);
     return error;
 }
 
-/* The log is ignored: replaying it would create tree blocks that are not in the image. */
-static int run(const struct cmd_common *common, void *settings)
+static struct bw_error *list(struct cmd_format *answer, void *context)
 {
-    const struct copy_state *state = settings;
-    struct copy copy = {.state = state, .target = {.common = common, .settings = state}};
+    return cmd_copy_close(context, cmd_copy_devices(context, answer->session.fs, answer));
+}
+
+/* The log is ignored: replaying it would create tree blocks that are not in the image. */
+static int run(const struct cmd_common *common, void *state)
+{
+    const struct cmd_copy_settings *settings = state;
+    struct cmd_copy_target target = {.common = common, .settings = settings, .prefix = ""};
     const struct cmd_format_plan plan = {
-        .record = "ownerinfo", .print = cmd_print_owner, .list = list, .context = &copy};
+        .record = "ownerinfo", .print = cmd_print_owner, .list = list, .context = &target};
     const char *mistake = NULL;
     struct cmd_common own = *common;
-    if (!state->folder == !state->file)
+    if (!settings->folder == !settings->file)
         mistake = "give either -C DIR or -f FILE";
-    else if (state->file && strcmp(state->file, "-") == 0)
+    else if (settings->file && strcmp(settings->file, "-") == 0)
         mistake = "a copy cannot be written to stdout";
-    else if (state->compressed && state->format != FORMAT_QCOW2)
+    else if (settings->compressed && settings->format != CMD_COPY_QCOW2)
         mistake = "--compress is for --format qcow2";
-    else if (state->resume && (state->format != FORMAT_RAW || !state->folder))
+    else if (settings->resume && (settings->format != CMD_COPY_RAW || !settings->folder))
         mistake = "--continue is for --format raw with -C DIR";
     if (mistake)
         return cmd_fail(common, bw_error_create(BW_ERROR_USAGE, "%s", mistake));
     own.input.log = BW_LOG_IGNORE;
     struct bw_error *error = NULL;
-    if (state->folder)
-        error = cmd_open_folder(common, state->folder, &copy.target.folder, NULL);
+    if (settings->folder)
+        error = cmd_open_folder(common, settings->folder, &target.folder, NULL);
     if (error)
         return cmd_fail(common, error);
-    own.writing.folder = state->folder ? &copy.target.folder : NULL;
-    own.writing.open_outputs = state->file ? open_output : NULL;
-    own.writing.outputs = &copy.target;
+    own.writing.folder = settings->folder ? &target.folder : NULL;
+    own.writing.open_outputs = settings->file ? cmd_copy_open_output : NULL;
+    own.writing.outputs = &target;
     const int status = cmd_format_run(&own, &plan);
-    if (!copy.answer) /* the file system was not opened */
-        bw_error_free(close_target(&copy.target, NULL));
+    bw_error_free(cmd_copy_close(&target, NULL)); /* unless list() has done that */
     return status;
 }
 
@@ -538,5 +519,5 @@ const struct command cmd_copy = {
                 "  btrfs-walk copy --format qcow2 --compress -f d.qcow2 /dev/sdb\n",
     .options = options,
     .run = run,
-    .state_size = sizeof(struct copy_state),
+    .state_size = sizeof(struct cmd_copy_settings),
 };

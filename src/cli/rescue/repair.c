@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The repair command: prints the plan of bw_repair_open(), and with -f or -C tries the chosen
- * changes and writes them as overlays, one for each device. An image is never written to.
+ * changes and writes them: as overlays, one for each image, or as sparse copies of the devices with
+ * the changes in them. These are copied as `copy` does it, from the file system that is opened
+ * through the changes. An image is never written to.
  */
 #include "btrfs-walk/repair.h"
 
@@ -16,15 +18,22 @@
 #include "base/beneath.h"
 #include "base/cleanup.h"
 #include "base/decimal.h"
+#include "base/human.h"
 #include "btrfs-walk/records.h"
 #include "cli/common/monitor.h"
 #include "cli/common/output_format.h"
+#include "cli/export/copy.h"
 #include "export/qcow2.h"
 
+enum { FORMAT_OVERLAY, FORMAT_RAW };
+static const char *const formats[] = {"qcow2", "raw", NULL};
+
 struct repair_state {
-    const char *folder; /* for an overlay of each device; NULL: none */
-    const char *file;   /* for the overlay of the only device; NULL: none */
-    const char *ids;    /* the changes to make; NULL: all that lose nothing */
+    const char *folder; /* for a result of each device; NULL: none */
+    const char *file;   /* for the result of the only device; NULL: none */
+    const char *ids;    /* the changes to make; NULL: by their classes */
+    const char *allow;  /* classes of changes to make, too */
+    unsigned format;
     bool data;
     unsigned threads;
 };
@@ -34,6 +43,11 @@ static const struct cmd_option options[] = {
     CMD_FILE_OPTION(struct repair_state, file),
     {0, "id", "LIST", "make only these changes of the plan: 1,4,7",
      CMD_TEXT(struct repair_state, ids)},
+    {0, "allow", "CLASS,...", "also make the changes of these classes, such as loss",
+     CMD_TEXT(struct repair_state, allow)},
+    {0, "format", "WORD",
+     "qcow2 (the default): an overlay above the image; or raw: a copy with holes",
+     CMD_WORD(struct repair_state, format, formats)},
     {0, "data", NULL, "also repair data: reads all copies of them",
      CMD_FLAG(struct repair_state, data)},
     CMD_THREADS_OPTION(struct repair_state, threads),
@@ -45,10 +59,12 @@ struct repair {
     const struct cmd_common *common;
     struct bw_repair *plan;
     int folder;                  /* open if state->folder */
-    struct cmd_output_file file; /* of state->file */
-    char **backing;              /* absolute paths of the images, before the sandbox */
-    uint64_t *devids;            /* of the images; 0: none that belongs to the file system */
-    char *base;                  /* absolute path of the folder of the overlays */
+    struct cmd_output_file file; /* of state->file, for an overlay */
+    struct cmd_copy_settings copy;
+    struct cmd_copy_target target; /* with FORMAT_RAW */
+    char **backing;                /* absolute paths of the images, before the sandbox */
+    uint64_t *devids;              /* of the images; 0: none that belongs to the file system */
+    char *base;                    /* absolute path of the folder of the overlays */
 };
 
 /* Names. */
@@ -101,13 +117,12 @@ static struct bw_error *find_places(struct repair *repair)
 
 /* Choosing. */
 
-static struct bw_error *choose(struct repair *repair)
+static struct bw_error *choose_ids(struct repair *repair)
 {
     const size_t count = bw_repair_count(repair->plan);
-    const char *list = repair->state->ids;
-    for (size_t i = 0; list && i < count; i++)
+    for (size_t i = 0; i < count; i++)
         bw_repair_choose(repair->plan, i, false);
-    while (list && *list) {
+    for (const char *list = repair->state->ids; *list;) {
         char *end;
         const unsigned long long id = strtoull(list, &end, 10);
         if (end == list || (*end && *end != ',') || !id || id > count)
@@ -116,6 +131,40 @@ static struct bw_error *choose(struct repair *repair)
                                    repair->state->ids, count);
         bw_repair_choose(repair->plan, (size_t)id - 1, true);
         list = *end ? end + 1 : end;
+    }
+    return NULL;
+}
+
+static struct bw_error *choose_class(struct repair *repair, const char *word, size_t length)
+{
+    unsigned class_number = 0;
+    const char *name;
+    while (class_number < BW_REPAIR_CLASSES &&
+           (name = bw_repair_class_name((enum bw_repair_class)class_number),
+            strlen(name) != length || memcmp(name, word, length) != 0))
+        class_number++;
+    if (class_number == BW_REPAIR_CLASSES)
+        return bw_error_create(BW_ERROR_USAGE,
+                               "--allow %s: the classes are identical, checksum, derived, "
+                               "rolled-back and loss",
+                               repair->state->allow);
+    for (size_t i = 0; i < bw_repair_count(repair->plan); i++) {
+        struct bw_repairinfo row;
+        bw_repair_change(repair->plan, i, &row);
+        if (row.class_name == bw_repair_class_name((enum bw_repair_class)class_number))
+            bw_repair_choose(repair->plan, i, true);
+    }
+    return NULL;
+}
+
+static struct bw_error *choose(struct repair *repair)
+{
+    if (repair->state->ids)
+        return choose_ids(repair);
+    for (const char *word = repair->state->allow; word && *word;) {
+        const size_t length = strcspn(word, ",");
+        BW_TRY(choose_class(repair, word, length));
+        word += length + (word[length] == ',');
     }
     return NULL;
 }
@@ -185,18 +234,24 @@ static struct bw_error *write_in_folder(struct repair *repair, size_t image)
 static struct bw_error *write_overlays(struct repair *repair)
 {
     size_t count = 0, only = 0;
+    uint64_t bytes = 0;
+    char size[BW_SIZE_ROOM];
     for (size_t i = 0; i < repair->common->input.image_count; i++) {
         repair->devids[i] = bw_repair_image_devid(repair->plan, i);
         if (!repair->devids[i])
             continue;
         only = i;
         count++;
+        bytes += bw_repair_changed(repair->plan, i, BW_QCOW2_CLUSTER);
     }
     if (repair->state->file && count != 1)
         return bw_error_create(BW_ERROR_USAGE,
                                "the file system has %zu devices here; -C DIR writes an overlay of "
                                "each",
                                count);
+    *bw_write_size(size, bytes, false) = '\0';
+    if (!repair->common->messages.quiet && cmd_format_is_for_people(repair->common))
+        fprintf(stderr, "The changed clusters take %s.\n", size);
     if (repair->state->file)
         return write_file(repair, only);
     for (size_t i = 0; i < repair->common->input.image_count; i++)
@@ -205,27 +260,61 @@ static struct bw_error *write_overlays(struct repair *repair)
     return NULL;
 }
 
+/* Copies. */
+
+/* Opens the file system through the changes that were tried, and copies its devices. */
+static struct bw_error *write_copies(struct repair *repair)
+{
+    struct bw_fs_options how = cmd_fs_options(repair->common);
+    struct bw_fs *fs;
+    how.planned = NULL; /* the session has done that */
+    how.scan = false;
+    how.reporter = (struct bw_reporter){0};
+    how.patches = bw_repair_patches(repair->plan, &how.patch_count);
+    BW_TRY(bw_fs_open(&how, &fs));
+    struct bw_error *error = cmd_copy_devices(&repair->target, fs, NULL);
+    bw_fs_close(fs);
+    return error;
+}
+
 /* Ways to use the result, the safest first. */
 static void print_advice(const struct repair *repair)
 {
     const struct cmd_common *common = repair->common;
     const char *file = repair->state->file;
-    fprintf(stderr, "The images are as before. An overlay contains changes only, and needs its "
-                    "image.\n"
-                    "1. Look at the result:    btrfs-walk check");
-    for (size_t i = 0; i < common->input.image_count; i++) {
+    const bool is_copy = repair->state->format == FORMAT_RAW;
+    if (is_copy)
+        fputs("The images are as before. A copy contains everything in use, with the changes.\n"
+              "1. Look at the result:    btrfs-walk check",
+              stderr);
+    else
+        fputs("The images are as before. An overlay contains changes only, and needs its "
+              "image.\n"
+              "1. Look at the result:    btrfs-walk check",
+              stderr);
+    for (size_t i = 0; i < common->input.image_count && !is_copy; i++) {
         if (file)
             fprintf(stderr, " --patch %s", file);
         else if (repair->devids[i])
             fprintf(stderr, " --patch %s/devid-%" PRIu64 ".qcow2", repair->state->folder,
                     repair->devids[i]);
     }
-    for (size_t i = 0; i < common->input.image_count; i++)
+    for (size_t i = 0; i < common->input.image_count && !is_copy; i++)
         fprintf(stderr, " %s", common->input.images[i]);
-    fputs("\n"
-          "2. In a virtual machine:  -drive file=OVERLAY,format=qcow2,snapshot=on\n"
-          "3. On this machine:       qemu-nbd --read-only --connect=/dev/nbd0 OVERLAY\n"
-          "   The kernel may take the original instead, since both have the same ids: detach it, "
+    if (is_copy && file)
+        fprintf(stderr, " %s", file);
+    else if (is_copy)
+        fprintf(stderr, " %s/devid-*.img", repair->state->folder);
+    fputc('\n', stderr);
+    if (is_copy)
+        fputs("2. In a virtual machine:  -drive file=COPY,format=raw,snapshot=on\n"
+              "3. On this machine:       losetup --read-only --find --show COPY\n",
+              stderr);
+    else
+        fputs("2. In a virtual machine:  -drive file=OVERLAY,format=qcow2,snapshot=on\n"
+              "3. On this machine:       qemu-nbd --read-only --connect=/dev/nbd0 OVERLAY\n",
+              stderr);
+    fputs("   The kernel may take the original instead, since both have the same ids: detach it, "
           "or\n"
           "   make it read-only (blockdev --setro), before any mount.\n"
           "'btrfs-walk help repair' tells how to keep the changes.\n",
@@ -237,14 +326,22 @@ static void print_advice(const struct repair *repair)
 static struct bw_error *try_and_write(struct cmd_format *format, struct repair *repair)
 {
     uint64_t left = 0;
+    const bool is_copy = repair->state->format == FORMAT_RAW;
+    if (!is_copy)
+        BW_TRY(bw_repair_use_overlays(repair->plan));
     BW_TRY(bw_repair_try(repair->plan, &left));
-    BW_TRY(write_overlays(repair));
+    if (is_copy)
+        BW_TRY(write_copies(repair));
+    else
+        BW_TRY(write_overlays(repair));
     if (left)
         bw_fs_report(format->session.fs, BW_WARNING,
                      bw_error_create(BW_ERROR_CORRUPT,
                                      "%" PRIu64 " findings of 'check' remain that the chosen "
                                      "changes do not concern",
                                      left));
+    if (cmd_format_is_for_people(repair->common))
+        print_advice(repair);
     return NULL;
 }
 
@@ -253,6 +350,24 @@ static bool on_progress(void *context, const struct bw_check_progress *progress)
     (void)context;
     cmd_progress_expect(progress->expected);
     return true;
+}
+
+/* Nothing is written if nothing has to be changed, which is what the user hopes for. */
+static struct bw_error *report_nothing(const struct repair *repair)
+{
+    if (bw_repair_count(repair->plan))
+        return bw_error_create(BW_ERROR_NOT_FOUND,
+                               "no change was chosen, so nothing is written; --id or --allow "
+                               "choose changes that lose something");
+    if (bw_repair_left(repair->plan))
+        return bw_error_create(BW_ERROR_NOT_FOUND,
+                               "%" PRIu64 " finding%s of 'check', but nothing that this command "
+                               "repairs; nothing is written",
+                               bw_repair_left(repair->plan),
+                               bw_plural(bw_repair_left(repair->plan)));
+    if (!repair->common->messages.quiet && cmd_format_is_for_people(repair->common))
+        fputs("There is nothing to repair, and nothing is written.\n", stderr);
+    return NULL;
 }
 
 static struct bw_error *list(struct cmd_format *format, void *context)
@@ -275,11 +390,12 @@ static struct bw_error *list(struct cmd_format *format, void *context)
         BW_TRY(cmd_format_write(format, &row, sizeof row));
         chosen += row.chosen == 1;
     }
-    if (!chosen && (state->file || state->folder))
-        return bw_error_create(BW_ERROR_NOT_FOUND, "there is nothing to change, so no overlay");
-    if (state->file || state->folder)
-        return try_and_write(format, repair);
+    const bool writes = state->file || state->folder;
     const uint64_t left = bw_repair_left(repair->plan);
+    if (writes && chosen)
+        return try_and_write(format, repair);
+    if (writes || (!left && !bw_repair_count(repair->plan)))
+        return report_nothing(repair);
     if (left)
         bw_fs_report(format->session.fs, BW_WARNING,
                      bw_error_create(BW_ERROR_CORRUPT,
@@ -292,6 +408,8 @@ static struct bw_error *list(struct cmd_format *format, void *context)
 static struct bw_error *open_output(void *context, const struct bw_fs *planned)
 {
     struct repair *repair = context;
+    if (repair->state->format == FORMAT_RAW)
+        return cmd_copy_open_output(&repair->target, planned);
     repair->file = (struct cmd_output_file){
         .common = repair->common, .name = repair->state->file, .descriptor = -1};
     return cmd_output_file_open(&repair->file, planned);
@@ -302,12 +420,20 @@ static struct bw_error *list_and_close(struct cmd_format *format, void *context)
     struct repair *repair = context;
     struct bw_error *error = list(format, context);
     bw_repair_close(repair->plan);
-    if (repair->state->file)
-        error = cmd_output_file_close(&repair->file, error);
-    if (!error && (repair->state->file || repair->state->folder) &&
-        cmd_format_is_for_people(repair->common))
-        print_advice(repair);
-    return error;
+    if (repair->state->file && repair->state->format == FORMAT_RAW)
+        return cmd_copy_close(&repair->target, error);
+    return repair->state->file ? cmd_output_file_close(&repair->file, error) : error;
+}
+
+static const char *find_mistake(const struct repair_state *state)
+{
+    if (state->file && (state->folder || strcmp(state->file, "-") == 0))
+        return "give either -C DIR or -f FILE, not stdout";
+    if (state->ids && state->allow)
+        return "give either --id or --allow";
+    if (state->format == FORMAT_RAW && !state->file && !state->folder)
+        return "--format raw is for -C DIR or -f FILE";
+    return NULL;
 }
 
 static int run(const struct cmd_common *common, void *settings)
@@ -321,12 +447,13 @@ static int run(const struct cmd_common *common, void *settings)
         .context = &repair,
     };
     struct cmd_common own = *common;
+    const char *mistake = find_mistake(state);
+    if (mistake)
+        return cmd_fail(common, bw_error_create(BW_ERROR_USAGE, "%s", mistake));
     struct bw_error *error = NULL;
-    if (state->file && (state->folder || strcmp(state->file, "-") == 0))
-        error = bw_error_create(BW_ERROR_USAGE, "give either -C DIR or -f FILE, not stdout");
-    if (!error && state->folder)
+    if (state->folder)
         error = cmd_open_folder(common, state->folder, &repair.folder, NULL);
-    if (!error && (state->folder || state->file))
+    if (!error && (state->folder || state->file) && state->format == FORMAT_OVERLAY)
         error = find_places(&repair);
     own.input.log = BW_LOG_IGNORE;
     own.input.scan = own.input.lists_states = true; /* lost superblocks are looked for */
@@ -334,6 +461,13 @@ static int run(const struct cmd_common *common, void *settings)
     own.writing.open_outputs = state->file ? open_output : NULL;
     own.writing.outputs = &repair;
     repair.common = &own;
+    repair.copy = (struct cmd_copy_settings){
+        .folder = state->folder, .file = state->file, .format = CMD_COPY_RAW};
+    repair.target = (struct cmd_copy_target){.common = &own,
+                                             .settings = &repair.copy,
+                                             .prefix = "devid-",
+                                             .folder = repair.folder,
+                                             .announces = cmd_format_is_for_people(common)};
     const int status = error ? cmd_fail(common, error) : cmd_format_run(&own, &plan);
     for (size_t i = 0; repair.backing && i < common->input.image_count; i++)
         free(repair.backing[i]);
@@ -349,7 +483,7 @@ const struct command cmd_repair = {
     .name = "repair",
     .topic = cmd_topic_health,
     .operands = "[-C DIR|-f FILE] IMAGE...",
-    .summary = "Plans a repair, and writes it as an overlay above the images.",
+    .summary = "Plans a repair, and writes it as an overlay above the images, or as a copy.",
     .details =
         "\n"
         "Without -f and -C, prints the plan: each change, what is wrong, and what proves the new\n"
@@ -357,17 +491,20 @@ const struct command cmd_repair = {
         "repaired file system is opened in memory and checked. Only if the check finds nothing\n"
         "new, an overlay is written: a qcow2 file with the changed clusters, whose backing file\n"
         "is the image. The image itself stays as it is. -C writes DIR/devid-N.qcow2 for each\n"
-        "device.\n\n"
+        "device. With --format raw, the result is a copy as 'copy' makes it, with the changes:\n"
+        "also for devices in encrypted or compressed images and on servers.\n\n"
         "Classes: 'identical' bytes come from another mirror, from parity or from another copy;\n"
         "'checksum': one bit was flipped, and the stored checksum proves the corrected block;\n"
         "'derived' values are computed from verified trees, or marked as invalid because a mount\n"
-        "rebuilds them; 'loss': something is given up, which happens only with --id.\n\n"
+        "rebuilds them; 'loss': something is given up, which happens only with --id or --allow.\n"
+        "If there is nothing to repair, nothing is written, and the status is 0.\n\n"
         "To keep the changes: 'qemu-img commit FILE' writes them into the image. Keep a\n"
         "'metadump' of it before, and check the overlay.\n",
     .examples = "  btrfs-walk repair disk.img                        the plan\n"
                 "  btrfs-walk repair -f fixed.qcow2 disk.img         the overlay\n"
                 "  btrfs-walk check --patch fixed.qcow2 disk.img     is it healthy now?\n"
-                "  btrfs-walk repair --data -C fixed a.img b.img     with data, of two devices\n",
+                "  btrfs-walk repair --data -C fixed a.img b.img     with data, of two devices\n"
+                "  btrfs-walk repair --format raw -f fixed.img disk.img\n",
     .options = options,
     .record = "repairinfo",
     .run = run,

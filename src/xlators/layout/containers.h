@@ -45,4 +45,10 @@ extern const struct bw_container_type bw_md_container;
 extern const struct bw_container_type bw_metadump_container;
 extern const struct bw_container_type bw_partition_container;
 
+/** Finds the place of a range of a logical volume, or of its first part: on `*below`, the layer of
+ * a physical volume. BW_ERROR_UNSUPPORTED if the range is stored more than once or the volume is a
+ * thin one, whose blocks its snapshots may share. */
+struct bw_error *bw_lvm_locate(struct bw_xlator *volume, uint64_t *offset, uint64_t *length,
+                               struct bw_xlator **below);
+
 #endif

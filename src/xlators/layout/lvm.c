@@ -414,6 +414,24 @@ static struct bw_error *find_place(const struct bw_frame *frame, const struct lv
     return unusable_error(lvm->group, place);
 }
 
+struct bw_error *bw_lvm_locate(struct bw_xlator *volume, uint64_t *offset, uint64_t *length,
+                               struct bw_xlator **below)
+{
+    const struct lvm *lvm = bw_xlator_private(volume);
+    const struct bw_frame frame = bw_frame_above(NULL, bw_xlator_probes(volume));
+    struct place place;
+    if (lvm->thin || copies_at(&frame, lvm, *offset) > 1)
+        return bw_error_create(BW_ERROR_UNSUPPORTED, "the logical volume %s is not linear",
+                               lvm->volume->name);
+    BW_TRY(locate_address(&frame, lvm, *offset, 0, &place));
+    if (!is_usable(&place))
+        return unusable_error(lvm->group, &place);
+    *offset = place.offset;
+    *length = place.length < *length ? place.length : *length;
+    *below = place.physical->layer;
+    return NULL;
+}
+
 /* Reading. */
 
 /* Reads one of the copies of a piece, which may be in several places, unlike the copy that a device

@@ -97,7 +97,7 @@ static uint64_t next_stored(struct bw_xlator *xlator, uint64_t address)
 static const struct bw_option options[] = {
     {"overlay", BW_OPTION_PATH, "", 0, 0, "qcow2 file with the changes", NULL},
     {"memory", BW_OPTION_INTEGER, "0", 0, UINT32_MAX,
-     "without an overlay: number of the image whose repair is tried", NULL},
+     "without an overlay: number of the device whose repair is tried", NULL},
     {0},
 };
 

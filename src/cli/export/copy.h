@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Images of devices without their free space: the output of `copy`, and of `repair --format raw`.
+ */
+#ifndef BW_CLI_EXPORT_COPY_H
+#define BW_CLI_EXPORT_COPY_H
+
+#include "btrfs-walk/space.h"
+#include "cli/common/output_format.h"
+#include "cli/inspect/bad_map.h"
+#include "export/qcow2.h"
+
+/** Formats of images. */
+enum cmd_copy_format { CMD_COPY_RAW, CMD_COPY_QCOW2 };
+
+/** What to write, and where. */
+struct cmd_copy_settings {
+    const char *folder; /**< for a file of each device; NULL: none */
+    const char *file;   /**< for the only device; NULL: none */
+    unsigned format;    /**< enum cmd_copy_format */
+    bool compressed;    /**< with CMD_COPY_QCOW2 */
+    bool resume;        /**< with CMD_COPY_RAW and a folder: continue incomplete files */
+    bool history;       /**< copy older generations, too */
+};
+
+/** Where copies are written. */
+struct cmd_copy_target {
+    const struct cmd_common *common;
+    const struct cmd_copy_settings *settings;
+    const char *prefix;          /**< of the names in the folder */
+    bool announces;              /**< print the size of each image before it is written */
+    int folder;                  /**< open if settings->folder */
+    struct cmd_output_file file; /**< of settings->file */
+
+    /* The current image. */
+    struct bw_buffer name, path; /* in the folder; for messages */
+    int descriptor;
+    bool is_open;  /* in the folder */
+    uint64_t kept; /* everything before this offset is in the file already */
+    struct bw_qcow2 *qcow2;
+};
+
+/** Opens the file of settings->file; for common->writing.open_outputs: `target` is a struct
+ * cmd_copy_target. */
+struct bw_error *cmd_copy_open_output(void *target, const struct bw_fs *planned);
+
+/** Writes an image of each device of `fs`. With `owners`, the owners of bytes that cannot be read
+ * are listed there (ownerinfo). */
+struct bw_error *cmd_copy_devices(struct cmd_copy_target *target, struct bw_fs *fs,
+                                  struct cmd_format *owners);
+
+/** Closes the folder or file, and removes the file after an error. Consumes `error`, which may be
+ * NULL, and returns the first error. */
+struct bw_error *cmd_copy_close(struct cmd_copy_target *target, struct bw_error *error);
+
+#endif

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Where the bytes of a device are in the files that the user gave. The changes of a plan are
+ * offsets on devices. An overlay lies above a file, so these changes are mapped down through
+ * partitions, offsets and linear logical volumes. A layer that changes the bytes, such as
+ * encryption, or that stores them more than once has no such place: then only a raw copy of the
+ * device is possible.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/compare.h"
+#include "repair/repair.h"
+#include "xlators/layout/containers.h"
+#include "xlators/layout/window.h"
+
+/* The only file below a layer; NULL if there are several. */
+static const struct bw_xlator *sole_storage(const struct bw_xlator *layer)
+{
+    while (bw_xlator_child_count(layer) == 1)
+        layer = bw_xlator_child(layer, 0);
+    return bw_xlator_child_count(layer) ? NULL : layer;
+}
+
+static bool is_transparent(const char *type)
+{
+    return strncmp(type, "debug/", 6) == 0 || strcmp(type, "layout/unread") == 0;
+}
+
+static bool is_window(const char *type)
+{
+    return strcmp(type, "layout/window") == 0 || strcmp(type, "layout/partition") == 0;
+}
+
+static struct bw_error *locate(struct bw_xlator *layer, struct bw_repair_place *place)
+{
+    while (bw_xlator_child_count(layer)) {
+        const char *type = bw_xlator_type(layer);
+        if (is_window(type)) {
+            const struct bw_window *window = bw_xlator_private(layer);
+            if (place->offset >= window->length)
+                return bw_error_create(BW_ERROR_CORRUPT, "the device ends at %" PRIu64,
+                                       window->length);
+            place->length = bw_min(place->length, window->length - place->offset);
+            place->offset += window->offset;
+            layer = bw_xlator_child(layer, 0);
+        } else if (strcmp(type, "layout/lvm") == 0) {
+            BW_TRY(bw_lvm_locate(layer, &place->offset, &place->length, &layer));
+        } else if (is_transparent(type)) {
+            layer = bw_xlator_child(layer, 0);
+        } else {
+            return bw_error_create(BW_ERROR_UNSUPPORTED, "its bytes are changed by %s", type);
+        }
+    }
+    if (strcmp(bw_xlator_type(layer), "storage/file") != 0)
+        return bw_error_create(BW_ERROR_UNSUPPORTED, "a server or a helper program provides it");
+    return NULL;
+}
+
+/* The number of the image on the command line. */
+static struct bw_error *find_image(const struct bw_repair *repair, const struct bw_image *image,
+                                   size_t *number)
+{
+    const struct bw_xlator *storage = sole_storage(image->storage);
+    if (!storage)
+        return bw_error_create(BW_ERROR_UNSUPPORTED, "it lies in several files");
+    for (size_t i = 0; i < repair->how.path_count; i++)
+        if (strcmp(bw_xlator_image(storage), repair->how.paths[i]) == 0) {
+            *number = i;
+            return NULL;
+        }
+    return bw_error_create(BW_ERROR_UNSUPPORTED, "it does not lie in an image that was given");
+}
+
+struct bw_error *bw_repair_locate(const struct bw_repair *repair, const struct bw_image *image,
+                                  struct bw_repair_place *place)
+{
+    struct bw_error *error = find_image(repair, image, &place->image);
+    if (!error)
+        error = locate(image->storage, place);
+    if (!error && place->offset % BW_PATCH_SECTOR)
+        error = bw_error_create(BW_ERROR_UNSUPPORTED, "it does not begin at a sector");
+    if (error && error->code == BW_ERROR_UNSUPPORTED)
+        return bw_error_prefix(
+            error,
+            "%s: no overlay of this device is possible; '--format raw' writes an image of it",
+            image->name);
+    return error;
+}
+
+struct bw_xlator *bw_repair_storage(const struct bw_repair *repair, size_t image)
+{
+    for (size_t i = 0; i < repair->devices.count; i++) {
+        const struct bw_xlator *storage = sole_storage(repair->devices.items[i].image->storage);
+        if (storage && strcmp(bw_xlator_image(storage), repair->how.paths[image]) == 0)
+            return (struct bw_xlator *)(uintptr_t)storage;
+    }
+    return NULL;
+}
