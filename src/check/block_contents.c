@@ -232,16 +232,17 @@ void bw_check_checksummed(const struct bw_reached_block *leaf, struct bw_last_in
     }
 }
 
-static void count_reference(void *context, const struct bw_reference *reference)
-{
-    bw_count_reference(context, reference);
-}
-
 void bw_check_references(const struct bw_reached_block *block, uint32_t first_slot)
 {
     struct bw_check *check = block->check;
-    if (check->references && !block->in_log && bw_tree_has_references(block->tree->tree.id))
-        bw_check_references_of(check, &block->node, first_slot, count_reference, check);
+    if (!check->references || block->in_log || !bw_tree_has_references(block->tree->tree.id))
+        return;
+    struct bw_reference reference = bw_block_as_reference(&block->node);
+    bw_count_reference(check, &reference);
+    struct bw_block_references references =
+        bw_check_references_open(check, &block->node, first_slot);
+    while (bw_block_references_next(&references, &reference))
+        bw_count_reference(check, &reference);
 }
 
 /* The items of a leaf: their keys ascend, and their bytes fill the leaf from its end without a gap.

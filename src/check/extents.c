@@ -333,9 +333,8 @@ struct reading {
     bool no_memory;
 };
 
-static void add_made(void *context, const struct bw_reference *reference)
+static void add_made(const struct reading *reading, const struct bw_reference *reference)
 {
-    const struct reading *reading = context;
     bw_entries_add(reading->list, &(struct bw_reference_entry){.reference = *reference,
                                                                .made = reference->count,
                                                                .tree = reading->tree->tree.id});
@@ -355,8 +354,12 @@ static bool is_needed(void *context, const struct bw_block_pointer *pointer)
 static struct bw_error *on_block(void *context, const struct bw_node *node)
 {
     struct reading *reading = context;
-    bw_check_references_of(reading->list->check, node, bw_tree_first_slot(reading->tree, node),
-                           add_made, reading);
+    struct bw_reference reference = bw_block_as_reference(node);
+    add_made(reading, &reference);
+    struct bw_block_references references = bw_check_references_open(
+        reading->list->check, node, bw_tree_first_slot(reading->tree, node));
+    while (bw_block_references_next(&references, &reference))
+        add_made(reading, &reference);
     if (!bw_check_should_continue(reading->list->check, 0))
         return bw_error_create(BW_ERROR_STOPPED, "the check was stopped");
     return reading->no_memory || reading->list->no_memory ? bw_error_no_memory() : NULL;

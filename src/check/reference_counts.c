@@ -79,10 +79,10 @@ void bw_count_reference(struct bw_check *check, const struct bw_reference *refer
     add_reference(check, reference, UINT64_MAX);
 }
 
-void bw_check_references_of(struct bw_check *check, const struct bw_node *node, uint32_t first_slot,
-                            bw_reference_visitor *visit, void *context)
+struct bw_block_references bw_check_references_open(const struct bw_check *check,
+                                                    const struct bw_node *node, uint32_t first_slot)
 {
     const struct bw_disk_header *header = (const void *)node->block;
     const bool by_address = bw_key_map_has(&check->full_backrefs, bw_get64(header->bytenr));
-    bw_references_of_block(node, first_slot, by_address, visit, context);
+    return bw_block_references_open(node, first_slot, by_address);
 }

@@ -42,8 +42,9 @@ size_t bw_reference_counts_disagreeing(const struct bw_reference_counts *counts)
 void bw_count_promised_reference(struct bw_check *check, const struct bw_reference *reference);
 void bw_count_reference(struct bw_check *check, const struct bw_reference *reference);
 
-/** As bw_references_of_block(), with the facts in `space` about the block. */
-void bw_check_references_of(struct bw_check *check, const struct bw_node *node, uint32_t first_slot,
-                            bw_reference_visitor *visit, void *context);
+/** As bw_block_references_open(), with the flags that the extent tree has of the block. */
+struct bw_block_references bw_check_references_open(const struct bw_check *check,
+                                                    const struct bw_node *node,
+                                                    uint32_t first_slot);
 
 #endif

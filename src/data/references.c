@@ -1,5 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* References to extents: as the extent tree has them, and as tree blocks make them. */
+/*
+ * References to extents: as the extent tree has them, and as tree blocks make them.
+ *
+ * The extent tree stores the first references of an extent inside of its item, and the others as
+ * items after it, whose keys then have a part of the reference. bw_extent_entry_decode() opens an
+ * extent item, bw_extent_reference_step() reads the references inside, and bw_extent_keyed() those
+ * that follow. bw_block_references_next() reads the other side, the pointers of nodes and the file
+ * extents of leaves. All return the same structure, so that a caller can compare both sides.
+ */
 #include "data/references.h"
 
 /* The references in the extent tree: in items of extents, and items of their own. */
@@ -147,69 +155,56 @@ bool bw_reference_to_root(const struct bw_tree *tree, struct bw_reference *refer
     return bw_tree_has_references(tree->id);
 }
 
-/* Common facts about all references of a block. */
-struct source {
-    const struct bw_node *node;
-    uint64_t bytenr, owner;
-    bool shared;
-    bw_reference_visitor *visit;
-    void *context;
-};
-
-static void visit_file_extent(const struct source *source, uint32_t slot)
-{
-    struct bw_item item;
-    const struct bw_disk_file_extent *disk;
-    if (!bw_leaf_item(source->node, slot, &item) || item.size < sizeof *disk)
-        return;
-    disk = (const void *)item.data;
-    if (disk->type == BW_FILE_EXTENT_INLINE || !bw_get64(disk->disk_bytenr))
-        return;
-    struct bw_reference reference = {
-        .bytenr = bw_get64(disk->disk_bytenr),
-        .length = bw_get64(disk->disk_num_bytes),
-        .kind = source->shared ? BW_SHARED_DATA_REF : BW_EXTENT_DATA_REF,
-        .source = source->shared ? source->bytenr : source->owner,
-        .count = 1,
-    };
-    if (!source->shared) {
-        reference.inode = item.key.objectid;
-        reference.offset = item.key.offset - bw_get64(disk->offset);
-    }
-    source->visit(source->context, &reference);
-}
-
-static void visit_file_extents(const struct source *source)
-{
-    for (uint32_t slot = 0; slot < source->node->item_count; slot++)
-        if (bw_node_disk_item(source->node, slot)->key.type == BW_EXTENT_DATA)
-            visit_file_extent(source, slot);
-}
-
-static void visit_pointers(const struct source *source, uint32_t first_slot)
-{
-    for (uint32_t slot = first_slot; slot < source->node->item_count; slot++)
-        source->visit(source->context,
-                      &(struct bw_reference){
-                          .bytenr = bw_node_pointer_at(source->node, slot).bytenr,
-                          .kind = source->shared ? BW_SHARED_BLOCK_REF : BW_TREE_BLOCK_REF,
-                          .source = source->shared ? source->bytenr : source->owner,
-                          .count = 1,
-                      });
-}
-
-void bw_references_of_block(const struct bw_node *node, uint32_t first_slot, bool by_address,
-                            bw_reference_visitor *visit, void *context)
+struct bw_reference bw_block_as_reference(const struct bw_node *node)
 {
     const struct bw_disk_header *header = (const void *)node->block;
-    const struct source source = {
-        node, bw_get64(header->bytenr), bw_get64(header->owner), by_address, visit, context};
-    visit(context, &(struct bw_reference){.bytenr = source.bytenr,
-                                          .source = bw_get64(header->generation),
-                                          .inode = node->level,
-                                          .count = 1});
-    if (node->level)
-        visit_pointers(&source, first_slot);
-    else
-        visit_file_extents(&source);
+    return (struct bw_reference){.bytenr = bw_get64(header->bytenr),
+                                 .source = bw_get64(header->generation),
+                                 .inode = node->level,
+                                 .count = 1};
+}
+
+struct bw_block_references bw_block_references_open(const struct bw_node *node, uint32_t first_slot,
+                                                    bool by_address)
+{
+    const struct bw_disk_header *header = (const void *)node->block;
+    return (struct bw_block_references){.node = node,
+                                        .slot = node->level ? first_slot : 0,
+                                        .source =
+                                            bw_get64(by_address ? header->bytenr : header->owner),
+                                        .by_address = by_address};
+}
+
+bool bw_block_references_next(struct bw_block_references *references,
+                              struct bw_reference *reference)
+{
+    const struct bw_node *node = references->node;
+    while (references->slot < node->item_count) {
+        const uint32_t slot = references->slot++;
+        *reference = (struct bw_reference){.source = references->source, .count = 1};
+        if (node->level) {
+            reference->bytenr = bw_node_pointer_at(node, slot).bytenr;
+            reference->kind = references->by_address ? BW_SHARED_BLOCK_REF : BW_TREE_BLOCK_REF;
+            return true;
+        }
+
+        /* In a leaf, the file extents that are neither inline nor holes. */
+        struct bw_item item;
+        const struct bw_disk_file_extent *disk;
+        if (bw_node_disk_item(node, slot)->key.type != BW_EXTENT_DATA ||
+            !bw_leaf_item(node, slot, &item) || item.size < sizeof *disk)
+            continue;
+        disk = (const void *)item.data;
+        if (disk->type == BW_FILE_EXTENT_INLINE || !bw_get64(disk->disk_bytenr))
+            continue;
+        reference->bytenr = bw_get64(disk->disk_bytenr);
+        reference->length = bw_get64(disk->disk_num_bytes);
+        reference->kind = references->by_address ? BW_SHARED_DATA_REF : BW_EXTENT_DATA_REF;
+        if (!references->by_address) {
+            reference->inode = item.key.objectid;
+            reference->offset = item.key.offset - bw_get64(disk->offset);
+        }
+        return true;
+    }
+    return false;
 }

@@ -24,13 +24,25 @@ struct bw_reference {
     uint64_t count;  /**< how many */
 };
 
-/** Receives a reference, a view that ends with the call. */
-typedef void bw_reference_visitor(void *context, const struct bw_reference *reference);
+/** A cursor over the references that a tree block makes. It needs no closing. */
+struct bw_block_references {
+    const struct bw_node *node;
+    uint32_t slot;   /**< the next one */
+    uint64_t source; /**< of all references: the owner of the block, or its address */
+    bool by_address;
+};
 
-/** Visits the block itself and its references; slots before `first_slot` are skipped.
- * `by_address`: the extent item of the block has FULL_BACKREF. */
-void bw_references_of_block(const struct bw_node *node, uint32_t first_slot, bool by_address,
-                            bw_reference_visitor *visit, void *context);
+/** Starts at a slot of a block, which must stay in memory. `by_address`: the extent item of the
+ * block has FULL_BACKREF. */
+struct bw_block_references bw_block_references_open(const struct bw_node *node, uint32_t first_slot,
+                                                    bool by_address);
+
+/** The next reference; false at the end. */
+bool bw_block_references_next(struct bw_block_references *references,
+                              struct bw_reference *reference);
+
+/** The address, generation and level in the header of a block, in the form of a reference. */
+struct bw_reference bw_block_as_reference(const struct bw_node *node);
 
 /** The reference to the root of a tree; false if it has none because the tree is not in the extent
  * tree. */
@@ -63,8 +75,7 @@ bool bw_extent_reference_step(struct bw_extent_entry *extent, struct bw_referenc
 bool bw_extent_keyed(const struct bw_extent_entry *extent, const struct bw_item *item,
                      struct bw_reference *reference);
 
-/** The block's address, generation and level according to its extent item, in the form of a
- * reference, to be compared with the block itself. */
+/** The same according to the block's extent item, for comparison with the block itself. */
 struct bw_reference bw_extent_as_reference(const struct bw_extent_entry *extent);
 
 #endif

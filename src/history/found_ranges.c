@@ -14,19 +14,10 @@ struct found_batch {
     const struct bw_history *history;
     bw_history_range_visitor *visit;
     void *context;
-    struct bw_error *error;
     struct bw_block_pointer pointers[BW_BATCH];
     unsigned count, limit;
     uint8_t *buffer;
 };
-
-static void on_reference(void *context, const struct bw_reference *reference)
-{
-    struct found_batch *batch = context;
-    const uint64_t length = reference->length ? reference->length : batch->history->reader.nodesize;
-    if (reference->kind && !batch->error)
-        batch->error = batch->visit(batch->context, reference->bytenr, length);
-}
 
 /* Adds the roots of trees in a leaf of the root tree. */
 static struct bw_error *add_roots(const struct found_batch *batch, const struct bw_node *leaf)
@@ -40,12 +31,16 @@ static struct bw_error *add_roots(const struct found_batch *batch, const struct 
     return NULL;
 }
 
-static struct bw_error *add_block(struct found_batch *batch, const struct bw_node *node)
+static struct bw_error *add_block(const struct found_batch *batch, const struct bw_node *node)
 {
-    bw_references_of_block(node, 0, false, on_reference, batch);
-    if (!batch->error && !node->level)
-        batch->error = add_roots(batch, node);
-    return BW_TAKE(batch->error);
+    struct bw_block_references references = bw_block_references_open(node, 0, false);
+    struct bw_reference reference;
+    while (bw_block_references_next(&references, &reference)) {
+        const uint64_t nodesize = batch->history->reader.nodesize;
+        BW_TRY(batch->visit(batch->context, reference.bytenr,
+                            reference.length ? reference.length : nodesize));
+    }
+    return node->level ? NULL : add_roots(batch, node);
 }
 
 /* Blocks that cannot be read have been overwritten since the scan. */

@@ -241,28 +241,19 @@ static void reach_data(struct counting *counting, const struct bw_run_child *dat
         add_set(counting, extent, set);
 }
 
-struct leaf_reading {
-    const struct counting *counting;
-    struct leaf_sum sum;
-};
-
-static void on_reference(void *context, const struct bw_reference *reference)
-{
-    struct leaf_reading *reading = context;
-    if (reference->kind)
-        add_data(reading->counting, &reading->sum, reference);
-}
-
 static void on_leaf(void *context, unsigned worker, const struct bw_queued_block *block,
                     const struct bw_node *leaf)
 {
     struct counting *counting = context;
-    struct leaf_reading reading = {counting, {.data = counting->data[worker]}};
-    bw_references_of_block(leaf, 0, false, on_reference, &reading);
+    struct leaf_sum sum = {.data = counting->data[worker]};
+    struct bw_block_references references = bw_block_references_open(leaf, 0, false);
+    struct bw_reference reference;
+    while (bw_block_references_next(&references, &reference))
+        add_data(counting, &sum, &reference);
     pthread_mutex_lock(&counting->reader.lock);
-    for (size_t i = 0; i < reading.sum.count; i++)
-        reach_data(counting, &reading.sum.data[i], block->value);
-    add_bytes(counting, block->value, leaf->nodesize + reading.sum.bytes, 0);
+    for (size_t i = 0; i < sum.count; i++)
+        reach_data(counting, &sum.data[i], block->value);
+    add_bytes(counting, block->value, leaf->nodesize + sum.bytes, 0);
     pthread_mutex_unlock(&counting->reader.lock);
 }
 

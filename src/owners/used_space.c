@@ -325,26 +325,17 @@ static void on_node(void *context, unsigned worker, const struct bw_queued_block
     pthread_mutex_unlock(&walk->reader.lock);
 }
 
-struct leaf_walk {
-    struct tree_walk *walk;
-    uint32_t value;
-};
-
-static void on_reference(void *context, const struct bw_reference *reference)
-{
-    const struct leaf_walk *leaf = context;
-    if (reference->kind && reference->length)
-        add_reference(leaf->walk, reference->bytenr, reference->length, leaf->value, BW_USED_DATA);
-}
-
 static void on_leaf(void *context, unsigned worker, const struct bw_queued_block *block,
                     const struct bw_node *node)
 {
     struct tree_walk *walk = context;
-    struct leaf_walk leaf = {walk, block->value};
+    struct bw_block_references references = bw_block_references_open(node, 0, false);
+    struct bw_reference reference;
     (void)worker;
     pthread_mutex_lock(&walk->reader.lock);
-    bw_references_of_block(node, 0, false, on_reference, &leaf);
+    while (bw_block_references_next(&references, &reference))
+        if (reference.length)
+            add_reference(walk, reference.bytenr, reference.length, block->value, BW_USED_DATA);
     pthread_mutex_unlock(&walk->reader.lock);
 }
 
