@@ -1,18 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The scan for extents of files: files and items come in the same order. */
+/*
+ * The extents of many files. The wanted files are sorted like the items of a tree: by subvolume,
+ * then by inode. Therefore one scan of each tree suffices, which reads only leaves whose key ranges
+ * contain a wanted file, and a position in the list that only moves forward pairs items with files.
+ *
+ * The sums of a file need all of its extents: the file may refer to several parts of an extent,
+ * which is stored once. Extents are collected, and sorted by address at the end of the file.
+ */
 #include "data/extent_scan.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "base/cleanup.h"
+#include "base/compare.h"
 #include "base/human.h"
 #include "base/search.h"
 #include "fs/fs.h"
-
-static const struct bw_tree *tree_of(const struct bw_extent_scan *scan)
-{
-    return scan->files[scan->at].tree;
-}
 
 static struct bw_key first_key(const struct bw_wanted_file *file)
 {
@@ -24,10 +29,10 @@ static struct bw_key last_key(const struct bw_wanted_file *file)
     return (struct bw_key){file->inode, BW_EXTENT_DATA, UINT64_MAX};
 }
 
-static bool reaches_key(const struct bw_wanted_file *file, const struct bw_key *key)
+static bool ends_before(const struct bw_wanted_file *file, const struct bw_key *key)
 {
     const struct bw_key last = last_key(file);
-    return bw_key_compare(&last, key) >= 0;
+    return bw_key_compare(&last, key) < 0;
 }
 
 static bool may_have_files(void *context, const struct bw_block_pointer *pointer)
@@ -36,51 +41,52 @@ static bool may_have_files(void *context, const struct bw_block_pointer *pointer
     const struct bw_wanted_file *files = scan->files + scan->at;
     const struct bw_tree_block_expectation *keys = &pointer->expectation;
     const size_t count = scan->end - scan->at;
-    const size_t next = BW_FIRST_INDEX(i, count, reaches_key(&files[i], &keys->first_key));
+    const size_t next = BW_FIRST_INDEX(i, count, !ends_before(&files[i], &keys->first_key));
     if (next == count)
         return false;
     const struct bw_key first = first_key(&files[next]);
-    return bw_key_compare(&first, &keys->end_key) < 0;
+    const bool is_skipped =
+        !keys->level && scan->lost_blocks && bw_key_map_has(scan->lost_blocks, pointer->bytenr);
+    return bw_key_compare(&first, &keys->end_key) < 0 && !is_skipped;
 }
 
 static struct bw_error *on_node(void *context, const struct bw_node *node)
 {
     struct bw_extent_scan *scan = context;
-    return scan->block ? scan->block(scan->context, tree_of(scan), node) : NULL;
-}
-
-static struct bw_error *decode_extent(struct bw_extent_scan *scan, const struct bw_item *item,
-                                      bool inside)
-{
-    struct bw_file_extent extent;
-    struct bw_error *error =
-        inside ? bw_file_extent_decode(item, bw_fs_alignment(scan->fs), &extent)
-               : bw_error_create(BW_ERROR_CORRUPT,
-                                 "extent of inode %" PRIu64 " at %" PRIu64 " lies outside its leaf",
-                                 item->key.objectid, item->key.offset);
-    if (!error)
-        return scan->extent(scan->context, &scan->files[scan->at], item->key.offset, &extent);
-    if (scan->quiet)
-        bw_error_free(error);
-    else
-        bw_fs_report(scan->fs, BW_DAMAGE,
-                     bw_error_prefix(error, "subvolume %" PRIu64, tree_of(scan)->id));
-    return NULL;
+    return scan->block ? scan->block(scan->context, scan->files[scan->at].tree, node) : NULL;
 }
 
 static struct bw_error *on_leaf(void *context, const struct bw_node *leaf)
 {
     struct bw_extent_scan *scan = context;
-    struct bw_item item;
     BW_TRY(on_node(scan, leaf));
     for (uint32_t slot = 0; slot < leaf->item_count; slot++) {
+        struct bw_item item;
+        struct bw_file_extent extent;
+        struct bw_error *error;
         const struct bw_key key = bw_leaf_key(leaf, slot);
         if (key.type != BW_EXTENT_DATA)
             continue;
         while (scan->at + 1 < scan->end && scan->files[scan->at].inode < key.objectid)
             scan->at++;
-        if (scan->files[scan->at].inode == key.objectid)
-            BW_TRY(decode_extent(scan, &item, bw_leaf_item(leaf, slot, &item)));
+        const struct bw_wanted_file *file = &scan->files[scan->at];
+        if (file->inode != key.objectid)
+            continue;
+
+        if (bw_leaf_item(leaf, slot, &item))
+            error = bw_file_extent_decode(&item, bw_fs_alignment(scan->fs), &extent);
+        else
+            error =
+                bw_error_create(BW_ERROR_CORRUPT,
+                                "extent of inode %" PRIu64 " at %" PRIu64 " lies outside its leaf",
+                                key.objectid, key.offset);
+        if (!error)
+            BW_TRY(scan->extent(scan->context, file, key.offset, &extent));
+        else if (scan->quiet)
+            bw_error_free(error);
+        else
+            bw_fs_report_once(scan->fs,
+                              bw_error_prefix(error, "subvolume %" PRIu64, file->tree->id));
     }
     return NULL;
 }
@@ -91,34 +97,30 @@ static struct bw_error *on_lost_block(void *context, const struct bw_block_point
     struct bw_extent_scan *scan = context;
     bool is_new;
     bw_fs_report_lost(scan->fs, pointer->bytenr, error);
-    BW_TRY(bw_pair_set_insert(&scan->lost_blocks, tree_of(scan)->id, pointer->bytenr, &is_new));
+    BW_TRY(bw_pair_set_insert(&scan->lost_counted, scan->files[scan->at].tree->id, pointer->bytenr,
+                              &is_new));
     scan->lost += is_new;
     return NULL;
-}
-
-/* Scans the files of one subvolume. */
-static struct bw_error *scan_subvolume(struct bw_extent_scan *scan)
-{
-    const struct bw_scan plan = {.first = first_key(&scan->files[scan->at]),
-                                 .last = last_key(&scan->files[scan->end - 1]),
-                                 .adopt = true,
-                                 .announce = true,
-                                 .buffers = &scan->buffers,
-                                 .wants = may_have_files,
-                                 .node = on_node,
-                                 .leaf = on_leaf,
-                                 .lost = on_lost_block,
-                                 .context = scan};
-    return bw_tree_scan(&scan->fs->reader, tree_of(scan), &plan);
 }
 
 struct bw_error *bw_extent_scan_run(struct bw_extent_scan *scan)
 {
     for (scan->end = 0; scan->end < scan->count;) {
+        const struct bw_tree *tree = scan->files[scan->end].tree;
         scan->at = scan->end;
-        while (scan->end < scan->count && scan->files[scan->end].tree == scan->files[scan->at].tree)
+        while (scan->end < scan->count && scan->files[scan->end].tree == tree)
             scan->end++;
-        BW_TRY(scan_subvolume(scan));
+        const struct bw_scan plan = {.first = first_key(&scan->files[scan->at]),
+                                     .last = last_key(&scan->files[scan->end - 1]),
+                                     .adopt = true,
+                                     .announce = true,
+                                     .buffers = &scan->buffers,
+                                     .wants = may_have_files,
+                                     .node = on_node,
+                                     .leaf = on_leaf,
+                                     .lost = on_lost_block,
+                                     .context = scan};
+        BW_TRY(bw_tree_scan(&scan->fs->reader, tree, &plan));
     }
     return NULL;
 }
@@ -126,7 +128,7 @@ struct bw_error *bw_extent_scan_run(struct bw_extent_scan *scan)
 void bw_extent_scan_end(struct bw_extent_scan *scan)
 {
     bw_scan_buffers_free(&scan->buffers);
-    bw_pair_set_free(&scan->lost_blocks);
+    bw_pair_set_free(&scan->lost_counted);
     if (scan->lost && !scan->quiet)
         bw_fs_report(scan->fs, BW_DAMAGE,
                      bw_error_create(BW_ERROR_CORRUPT,
@@ -134,4 +136,98 @@ void bw_extent_scan_end(struct bw_extent_scan *scan)
                                      " tree block%s of subvolumes lost",
                                      scan->lost, bw_plural(scan->lost)));
     scan->lost = 0;
+}
+
+/* Sums. A file with more extents than are kept may count one of them more than once. */
+
+enum { MOST_EXTENTS = 1 << 20 };
+
+void bw_extent_sums_begin(struct bw_extent_sums *sums)
+{
+    sums->extent_count = sums->disk = sums->next_address = 0;
+    sums->extents.count = 0;
+}
+
+void bw_extent_sums_end(struct bw_extent_sums *sums)
+{
+    if (sums->extents.count > 1)
+        qsort(sums->extents.items, sums->extents.count, sizeof *sums->extents.items,
+              bw_compare_first);
+    for (size_t i = 0; i < sums->extents.count; i++)
+        if (!i || sums->extents.items[i].address != sums->extents.items[i - 1].address)
+            sums->disk += sums->extents.items[i].stored;
+    sums->extents.count = 0;
+}
+
+/* Parts that follow each other in the file and on the disk are one piece, as in filefrag(8): holes
+ * between them may be missing on the disk, too. The end of compressed data on the disk is the end
+ * of the whole extent. */
+struct bw_error *bw_extent_sums_add(struct bw_extent_sums *sums, uint64_t offset,
+                                    const struct bw_file_extent *extent)
+{
+    const bool plain = extent->compression == BW_COMPRESS_NONE;
+    const uint64_t begin = extent->disk_bytenr + (plain ? extent->offset : 0);
+    if (!extent->disk_bytenr)
+        return NULL;
+    if (sums->extents.count == MOST_EXTENTS)
+        bw_extent_sums_end(sums);
+    BW_TRY(bw_used_extents_push(
+        &sums->extents, (struct bw_used_extent){extent->disk_bytenr, extent->disk_num_bytes}));
+    const bool continues =
+        sums->next_address &&
+        (begin == sums->next_address || begin == sums->next_address + (offset - sums->next_offset));
+    sums->extent_count += !continues;
+    sums->next_offset = offset + extent->num_bytes;
+    sums->next_address = begin + (plain ? extent->num_bytes : extent->disk_num_bytes);
+    return NULL;
+}
+
+void bw_extent_sums_free(struct bw_extent_sums *sums)
+{
+    bw_used_extents_free(&sums->extents);
+}
+
+/* The sums of the files of a scan; `file` is the one whose extents are being added up. */
+struct counting {
+    const struct bw_wanted_file *files, *file;
+    struct bw_extent_counts *counts;
+    struct bw_extent_sums sums;
+};
+
+static void end_file(struct counting *counting)
+{
+    bw_extent_sums_end(&counting->sums);
+    counting->counts[counting->file - counting->files] =
+        (struct bw_extent_counts){counting->sums.extent_count, counting->sums.disk};
+    bw_extent_sums_begin(&counting->sums);
+}
+
+static struct bw_error *count_extent(void *context, const struct bw_wanted_file *file,
+                                     uint64_t offset, const struct bw_file_extent *extent)
+{
+    struct counting *counting = context;
+    if (file != counting->file)
+        end_file(counting);
+    counting->file = file;
+    return bw_extent_sums_add(&counting->sums, offset, extent);
+}
+
+struct bw_error *bw_extent_counts_find(struct bw_fs *fs, const struct bw_key_map *lost_blocks,
+                                       const struct bw_wanted_file *files, size_t count,
+                                       struct bw_extent_counts *counts)
+{
+    struct counting counting = {.files = files, .file = files, .counts = counts};
+    struct bw_extent_scan scan = {.fs = fs,
+                                  .files = files,
+                                  .count = count,
+                                  .lost_blocks = lost_blocks,
+                                  .extent = count_extent,
+                                  .context = &counting};
+    memset(counts, 0, count * sizeof *counts);
+    struct bw_error *error = bw_extent_scan_run(&scan);
+    end_file(&counting);
+    bw_extent_sums_free(&counting.sums);
+    scan.quiet = true; /* its blocks have been reported; the caller has other words for the rest */
+    bw_extent_scan_end(&scan);
+    return error;
 }

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The extents of many files, found in one pass over the leaves that hold them. */
+/*
+ * The extents of many files, found in one pass over the leaves that hold them; and the sums that
+ * filefrag(8) and compsize print of a file.
+ */
 #ifndef BW_DATA_EXTENT_SCAN_H
 #define BW_DATA_EXTENT_SCAN_H
 
 #include "base/pair_set.h"
+#include "base/vector.h"
 #include "btree/scan.h"
 #include "ondisk/items.h"
 
@@ -17,12 +21,13 @@ struct bw_wanted_file {
     uint32_t names;  /**< how many there are */
 };
 
-/** The range to scan, and the functions that receive the results; their errors end the scan. */
+/** The files to scan for, and the functions that receive the results; their errors end the scan. */
 struct bw_extent_scan {
     struct bw_fs *fs;
     const struct bw_wanted_file *files; /**< by tree and inode */
     size_t count;
-    bool quiet; /**< faults in items are not reported */
+    const struct bw_key_map *lost_blocks; /**< addresses of leaves not to read; may be NULL */
+    bool quiet;                           /**< faults in items are not reported */
     /** Receives every tree block, before the blocks below it and the extents in it; may be NULL. */
     struct bw_error *(*block)(void *context, const struct bw_tree *tree,
                               const struct bw_node *node);
@@ -33,8 +38,8 @@ struct bw_extent_scan {
     void *context;
 
     /* Private. */
-    size_t at, end;                 /* the file whose extents come next; the end of its tree */
-    struct bw_pair_set lost_blocks; /* by subvolume and address */
+    size_t at, end;                  /* the file whose extents come next; the end of its tree */
+    struct bw_pair_set lost_counted; /* subvolumes and addresses of lost blocks */
     uint64_t lost;
     struct bw_scan_buffers buffers;
 };
@@ -43,7 +48,53 @@ struct bw_extent_scan {
  * Returns what ended it early. */
 struct bw_error *bw_extent_scan_run(struct bw_extent_scan *scan);
 
-/** Reports how many blocks were lost, and frees what it holds. */
+/** Reports how many blocks were lost, unless it is quiet, and frees what it holds. */
 void bw_extent_scan_end(struct bw_extent_scan *scan);
+
+/** An extent that a file uses. */
+struct bw_used_extent {
+    uint64_t address, stored;
+};
+
+BW_VECTOR(bw_used_extents, struct bw_used_extent);
+
+/** Sums of the extents of a file. All zeros is a file without extents. */
+struct bw_extent_sums {
+    /** Pieces on the disk: parts of extents that follow each other in the file and on the disk are
+     * one. */
+    uint64_t extent_count;
+    uint64_t disk; /**< after bw_extent_sums_end(): bytes of the extents, whole and compressed */
+
+    /* Private. */
+    struct bw_used_extents extents;
+    uint64_t next_offset, next_address; /* end of the last part; 0: none */
+};
+
+/** Begins another file, in the same memory. */
+void bw_extent_sums_begin(struct bw_extent_sums *sums);
+
+/** Adds the next part of the file; those without bytes on the disk are skipped. Fails only if
+ * memory runs out. */
+struct bw_error *bw_extent_sums_add(struct bw_extent_sums *sums, uint64_t offset,
+                                    const struct bw_file_extent *extent);
+
+/** Ends a file. */
+void bw_extent_sums_end(struct bw_extent_sums *sums);
+
+void bw_extent_sums_free(struct bw_extent_sums *sums);
+
+/** The sums of a file, as in struct bw_extent_sums. */
+struct bw_extent_counts {
+    uint64_t extent_count, disk;
+};
+
+/**
+ * Finds the sums of files of one tree, by ascending inode: counts[i] is for files[i]. Leaves at the
+ * addresses in `lost_blocks`, which may be NULL, are not read. Losses are reported, and make sums
+ * lower bounds. Fails only if memory runs out.
+ */
+struct bw_error *bw_extent_counts_find(struct bw_fs *fs, const struct bw_key_map *lost_blocks,
+                                       const struct bw_wanted_file *files, size_t count,
+                                       struct bw_extent_counts *counts);
 
 #endif

@@ -14,7 +14,7 @@
 
 #include "base/cleanup.h"
 #include "base/human.h"
-#include "data/extent_sums.h"
+#include "data/extent_scan.h"
 #include "data/sharing.h"
 #include "fs/fs.h"
 #include "fs/inode.h"
@@ -68,12 +68,10 @@ struct bw_collector {
     size_t order_capacity;
     struct bw_inode_attributes *attributes;
     size_t attributes_capacity;
-    uint64_t *numbers; /* of the attributes, if extents are needed */
+    struct bw_wanted_file *wanted; /* of the attributes, if extents or shared bytes are needed */
     struct bw_extent_counts *extents;
-    size_t extents_capacity;       /* of the last two */
-    struct bw_wanted_file *wanted; /* of the attributes, if shared bytes are needed */
     struct bw_file_space *space;
-    size_t space_capacity; /* of the last two */
+    size_t wanted_capacity; /* of the last three */
     struct bw_buffer path;
     struct bw_repeated repeated; /* of the rows before */
 };
@@ -117,7 +115,6 @@ void bw_collector_destroy(struct bw_collector *collector)
     rows_free(&collector->rows);
     free(collector->order);
     free(collector->attributes);
-    free(collector->numbers);
     free(collector->extents);
     free(collector->wanted);
     free(collector->space);
@@ -287,41 +284,34 @@ static void complain_of(const struct bw_task_scope *scope,
         report_inode(scope, attributes->number, "its compression property is cut off");
 }
 
-static struct bw_error *find_space(struct bw_collector *collector,
-                                   const struct bw_task_scope *scope, size_t count)
+/* Finds the extents of the inodes, and how much of them is shared, as far as the writer needs it.
+ */
+static struct bw_error *find_extents(struct bw_collector *collector,
+                                     const struct bw_task_scope *scope, size_t count)
 {
-    if (count > collector->space_capacity) {
+    const unsigned needs = collector->writer->needs;
+    if (!count || !(needs & (BW_FILE_NEEDS_SHARED | BW_FILE_NEEDS_EXTENTS)))
+        return NULL;
+    if (count > collector->wanted_capacity) {
         free(collector->wanted);
         free(collector->space);
+        free(collector->extents);
         collector->wanted = malloc(count * sizeof *collector->wanted);
         collector->space = malloc(count * sizeof *collector->space);
-        collector->space_capacity = collector->wanted && collector->space ? count : 0;
+        collector->extents = malloc(count * sizeof *collector->extents);
+        const bool has_all = collector->wanted && collector->space && collector->extents;
+        collector->wanted_capacity = has_all ? count : 0;
     }
-    if (!collector->space_capacity)
+    if (!collector->wanted_capacity)
         return bw_error_no_memory();
     for (uint32_t i = 0; i < count; i++)
         collector->wanted[i] =
             (struct bw_wanted_file){scope->tree, collector->attributes[i].number, i, 1};
-    return bw_sharing_compute(collector->writer->sharing, collector->wanted, count,
-                              collector->space, count);
-}
-
-static struct bw_error *count_extents(struct bw_collector *collector,
-                                      const struct bw_task_scope *scope, size_t count)
-{
-    if (count > collector->extents_capacity) {
-        free(collector->numbers);
-        free(collector->extents);
-        collector->numbers = malloc(count * sizeof *collector->numbers);
-        collector->extents = malloc(count * sizeof *collector->extents);
-        collector->extents_capacity = collector->numbers && collector->extents ? count : 0;
-    }
-    if (!collector->extents_capacity)
-        return bw_error_no_memory();
-    for (size_t i = 0; i < count; i++)
-        collector->numbers[i] = collector->attributes[i].number;
-    return bw_extent_counts_find(scope->fs, scope->tree, scope->lost_blocks, collector->numbers,
-                                 count, collector->extents);
+    if (needs & BW_FILE_NEEDS_SHARED)
+        return bw_sharing_compute(collector->writer->sharing, collector->wanted, count,
+                                  collector->space, count);
+    return bw_extent_counts_find(scope->fs, scope->lost_blocks, collector->wanted, count,
+                                 collector->extents);
 }
 
 /* Looks up the inodes of the rows, and what else the writer needs of them. */
@@ -340,13 +330,7 @@ static struct bw_error *look_up(struct bw_collector *collector, const struct bw_
     if (query->leaves > collector->rows.count / SCATTERED && collector->full < MOST_ROWS &&
         is_large(collector))
         collector->full *= 2;
-    if (!count)
-        return NULL;
-    if (collector->writer->needs & BW_FILE_NEEDS_SHARED)
-        return find_space(collector, scope, count);
-    if (collector->writer->needs & BW_FILE_NEEDS_EXTENTS)
-        return count_extents(collector, scope, count);
-    return NULL;
+    return find_extents(collector, scope, count);
 }
 
 /* Rows. */

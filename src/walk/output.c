@@ -17,7 +17,7 @@
 #include "base/escape.h"
 #include "btrfs-walk/subvolume.h"
 #include "btrfs-walk/walk.h"
-#include "data/extent_sums.h"
+#include "data/extent_scan.h"
 #include "data/sharing.h"
 #include "fs/fs.h"
 #include "fs/inode.h"
@@ -504,8 +504,9 @@ static struct bw_error *write_row(struct bw_rows_stream *stream, const struct bw
 static struct bw_error *find_extents(struct bw_fs *fs, const struct bw_tree *tree,
                                      struct bw_walked_file *file)
 {
+    const struct bw_wanted_file wanted = {tree, file->number, 0, 1};
     struct bw_extent_counts extents = {0};
-    struct bw_error *error = bw_extent_counts_find(fs, tree, NULL, &file->number, 1, &extents);
+    struct bw_error *error = bw_extent_counts_find(fs, NULL, &wanted, 1, &extents);
     file->extent_count = extents.extent_count;
     file->disk = extents.disk;
     return error;
