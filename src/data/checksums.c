@@ -1,6 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Checksums of data. An item contains the packed checksums of consecutive sectors; items in a leaf
- * may be adjacent. */
+/*
+ * Checksums of data.
+ *
+ * An item of a checksum tree contains the packed checksums of consecutive sectors, and its key has
+ * the address of the first one. The items of a leaf may be adjacent, and those of a hostile or
+ * damaged one may overlap; then the later item is valid for its sectors. bw_data_checksums_get()
+ * finds the leaf of an address and copies checksums from its items, then from the leaves after it,
+ * until the range or an unbroken sequence of sectors ends. A sector without a checksum may have
+ * had one in a lost block. With extent tree v2 there are several checksum trees, each for some of
+ * the block groups; they are searched in turn, beginning with the one that was right last.
+ */
 #include "data/fetch.h"
 
 #include <string.h>
@@ -52,21 +61,6 @@ static bool is_checksum(const struct bw_key *key)
     return key->objectid == BW_EXTENT_CSUM_OBJECT && key->type == BW_EXTENT_CSUM;
 }
 
-/* The number of sectors with checksums in an item, from `logical` on; 0: none. */
-static uint64_t sectors_in_item(const struct bw_data_checksums *self, int64_t slot,
-                                uint64_t logical, const uint8_t **first)
-{
-    struct bw_item item;
-    if (slot < 0 || !bw_leaf_item(&self->finder.leaf, (uint32_t)slot, &item) ||
-        !is_checksum(&item.key))
-        return 0;
-    uint64_t before = (logical - item.key.offset) / self->sectorsize;
-    if ((logical - item.key.offset) % self->sectorsize || before >= item.size / self->size)
-        return 0;
-    *first = item.data + before * self->size;
-    return item.size / self->size - before;
-}
-
 /* The address where the next item after `logical` begins, or where the key range of the leaf
  * ends. */
 static uint64_t next_item(const struct bw_data_checksums *self, uint64_t logical)
@@ -78,41 +72,41 @@ static uint64_t next_item(const struct bw_data_checksums *self, uint64_t logical
     return is_checksum(&key) ? key.offset : UINT64_MAX;
 }
 
-/* Copies the checksums at the beginning of a range from one leaf; returns the number of bytes of
- * data that they are for. */
+/* Copies the checksums at the beginning of a range from the finder's leaf; returns the number of
+ * bytes of data that they are for. */
 static uint64_t copy_from_leaf(const struct bw_data_checksums *self, uint64_t logical,
                                uint64_t length, uint8_t *result)
 {
+    const uint32_t sectorsize = self->sectorsize;
     uint64_t done = 0;
     while (done < length) {
         const struct bw_key key = key_of(logical + done);
-        const uint8_t *first;
-        uint64_t end = next_item(self, logical + done), wanted = (length - done) / self->sectorsize;
+        struct bw_item item;
+        const uint64_t end = next_item(self, key.offset);
         if (end <= key.offset)
             break;
-        uint64_t sectors =
-            sectors_in_item(self, bw_leaf_last_until(&self->finder, &key), key.offset, &first);
-        if (sectors > wanted)
-            sectors = wanted;
-        /* if items overlap, the later one is valid */
-        if (sectors > (end - key.offset) / self->sectorsize)
-            sectors = (end - key.offset) / self->sectorsize;
+
+        /* The item that contains the sector, and the sectors from there to its end. */
+        const int64_t slot = bw_leaf_last_until(&self->finder, &key);
+        if (slot < 0 || !bw_leaf_item(&self->finder.leaf, (uint32_t)slot, &item) ||
+            !is_checksum(&item.key))
+            break;
+        const uint64_t before = (key.offset - item.key.offset) / sectorsize;
+        const uint64_t in_item = item.size / self->size;
+        if ((key.offset - item.key.offset) % sectorsize || before >= in_item)
+            break;
+        uint64_t sectors = in_item - before;
+        if (sectors > (length - done) / sectorsize)
+            sectors = (length - done) / sectorsize;
+        if (sectors > (end - key.offset) / sectorsize)
+            sectors = (end - key.offset) / sectorsize;
         if (!sectors)
             break;
-        memcpy(result + done / self->sectorsize * self->size, first, (size_t)sectors * self->size);
-        done += sectors * self->sectorsize;
+        memcpy(result + done / sectorsize * self->size, item.data + before * self->size,
+               (size_t)sectors * self->size);
+        done += sectors * sectorsize;
     }
     return done;
-}
-
-/* The number of bytes without checksum, if the first sector has none. */
-static uint64_t gap_length(const struct bw_data_checksums *self, uint64_t logical, uint64_t length)
-{
-    uint64_t next = next_item(self, logical), gap = next > logical ? next - logical : 0;
-    gap -= gap % self->sectorsize;
-    if (gap < self->sectorsize)
-        return self->sectorsize;
-    return gap < length ? gap : length;
 }
 
 /* Gets checksums from the tree that the finder searches. */
@@ -123,18 +117,28 @@ static struct bw_error *get_from_tree(struct bw_data_checksums *self, uint64_t l
     uint64_t done = 0;
     while (done < length) {
         BW_TRY(bw_fs_find_leaf(self->fs, &self->finder, &key));
-        uint64_t more = self->finder.lost
-                            ? 0
-                            : copy_from_leaf(self, logical + done, length - done,
+        if (self->finder.lost)
+            break;
+        const uint64_t more = copy_from_leaf(self, key.offset, length - done,
                                              result + done / self->sectorsize * self->size);
         if (!more)
             break;
         done += more;
         key.offset = logical + done;
     }
-    run->known = done > 0;
-    run->lost = done < length ? bw_leaf_lost_block(&self->finder, &key) : 0;
-    run->length = done ? done : gap_length(self, logical, length);
+    *run = (struct bw_checksum_run){.length = done, .known = done > 0};
+    if (done < length)
+        run->lost = bw_leaf_lost_block(&self->finder, &key);
+    if (done)
+        return NULL;
+
+    /* The bytes up to the next item have no checksum: whole sectors, and at least one. */
+    const uint64_t next = next_item(self, logical);
+    uint64_t gap = next > logical ? next - logical : 0;
+    gap -= gap % self->sectorsize;
+    if (gap > length)
+        gap = length;
+    run->length = gap > self->sectorsize ? gap : self->sectorsize;
     return NULL;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Fetching the data of extents for the reader: requests, their bad parts, decompression (reader.c),
- * and checksums (checksums.c).
+ * What readers of data share: the checksums of data (checksums.c), and compressed extents whose
+ * mirrors must be tried (mirrors.c).
  */
 #ifndef BW_DATA_FETCH_H
 #define BW_DATA_FETCH_H
@@ -14,7 +14,6 @@ enum {
                                  * it */
 };
 
-struct bw_data_fetch;
 struct bw_decompressor;
 
 /** Counts the sectors of a request that were accepted although they do not match their checksums.

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* An open file: its inode, and a reader and a list of extents, which are created on first use. The
- * extents are the pieces of data/file_extents.h, with adjacent holes joined. */
+/*
+ * An open file: its inode, and a reader of its data and one of its extents, which are created on
+ * first use. The extents are the pieces of data/file_extents.h, with adjacent holes joined. The end
+ * of a hole is known only when the next extent that is no hole has been read; that one is kept as
+ * `ahead` and returned next.
+ */
 #include "btrfs-walk/file.h"
 
 #include <stdlib.h>
@@ -62,41 +66,28 @@ struct bw_error *bw_file_read_parts(struct bw_file *file, uint64_t offset, uint6
     return bw_data_read(file->reader, &file->data, offset, length, visit, context);
 }
 
-/* A buffer that is being filled. */
-struct filling {
-    uint8_t *buffer;
-    uint64_t offset; /* offset in the file of the buffer */
-    size_t got;
-    struct bw_error *error; /* if the range begins with a bad part */
-};
-
-static struct bw_error *fill_part(void *context, const struct bw_data_part *part)
-{
-    struct filling *filling = context;
-    uint8_t *to = filling->buffer + (part->offset - filling->offset);
-    if (part->kind == BW_DATA_BAD) {
-        if (!filling->got)
-            filling->error = bw_error_copy(part->error);
-        return bw_error_create(BW_ERROR_STOPPED, "the rest cannot be read");
-    }
-    if (part->kind == BW_DATA_HOLE)
-        memset(to, 0, (size_t)part->length);
-    else
-        memcpy(to, part->bytes, (size_t)part->length);
-    filling->got += (size_t)part->length;
-    return NULL;
-}
-
 struct bw_error *bw_file_read(struct bw_file *file, uint64_t offset, void *buffer, size_t length,
                               size_t *got)
 {
-    struct filling filling = {.buffer = buffer, .offset = offset};
-    struct bw_error *error = bw_file_read_parts(file, offset, length, fill_part, &filling);
-    *got = filling.got;
-    if (!error || error->code != BW_ERROR_STOPPED)
-        return error;
-    bw_error_free(error);
-    return filling.error;
+    const struct bw_data_part *part;
+    *got = 0;
+    if (!file->reader)
+        BW_TRY(bw_data_reader_create(file->fs, &file->reader));
+    bw_data_begin(file->reader, &file->data, offset, length);
+    for (;;) {
+        BW_TRY(bw_data_next(file->reader, &part));
+        if (!part)
+            return NULL;
+        /* A bad part is an error only if nothing comes before it. */
+        if (part->kind == BW_DATA_BAD)
+            return *got ? NULL : bw_error_copy(part->error);
+        uint8_t *to = (uint8_t *)buffer + (part->offset - offset);
+        if (part->kind == BW_DATA_HOLE)
+            memset(to, 0, (size_t)part->length);
+        else
+            memcpy(to, part->bytes, (size_t)part->length);
+        *got += (size_t)part->length;
+    }
 }
 
 void bw_file_seek_extent(struct bw_file *file, uint64_t offset)
@@ -175,31 +166,11 @@ static struct bw_error *read_next(struct bw_extent_reader *reader, struct bw_ext
     return NULL;
 }
 
-/* Extends a hole by the holes after it. */
-static struct bw_error *join_holes(struct bw_extent_reader *reader, struct bw_extent *hole)
-{
-    bool got;
-    for (;;) {
-        BW_TRY(read_next(reader, &reader->ahead, &got));
-        reader->has_ahead = got && reader->ahead.kind != BW_EXTENT_HOLE;
-        if (!got || reader->has_ahead)
-            return NULL;
-        hole->length = reader->ahead.offset + reader->ahead.length - hole->offset;
-    }
-}
-
-/* After the end of the file there are no holes, only preallocated extents. */
-static void cut_hole(const struct bw_extent_reader *reader, struct bw_extent *hole)
-{
-    const uint64_t size = reader->cursor.file.size;
-    if (hole->offset + hole->length > size)
-        hole->length = hole->offset < size ? size - hole->offset : 0;
-}
-
 struct bw_error *bw_extent_reader_next(struct bw_extent_reader *reader,
                                        const struct bw_extent **extent)
 {
-    struct bw_extent *now = &reader->now;
+    const uint64_t size = reader->cursor.file.size;
+    struct bw_extent *now = &reader->now, *ahead = &reader->ahead;
     bool got;
     *extent = NULL;
     bw_error_free(BW_TAKE(reader->error));
@@ -207,10 +178,20 @@ struct bw_error *bw_extent_reader_next(struct bw_extent_reader *reader,
         BW_TRY(read_next(reader, now, &got));
         if (!got)
             return NULL;
-        if (now->kind == BW_EXTENT_HOLE) {
-            BW_TRY(join_holes(reader, now));
-            cut_hole(reader, now);
-        }
+        if (now->kind != BW_EXTENT_HOLE)
+            continue;
+        /* Join the holes after it. After the end of the file there are none, only preallocated
+         * extents. */
+        do {
+            BW_TRY(read_next(reader, ahead, &got));
+            reader->has_ahead = got && ahead->kind != BW_EXTENT_HOLE;
+            if (got && !reader->has_ahead)
+                now->length = ahead->offset + ahead->length - now->offset;
+        } while (got && !reader->has_ahead);
+        if (now->offset >= size)
+            now->length = 0;
+        else if (now->length > size - now->offset)
+            now->length = size - now->offset;
     } while (!now->length);
     reader->error = now->error;
     *extent = now;

@@ -1,7 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The pieces of a file. For each, one leaf is searched for the last item at or before the offset,
- * and the first item after it. An item that overlaps the next one counts as damaged.
+ * The pieces of a file.
+ *
+ * For each piece, one leaf is searched for the last extent item at or before the offset. If the
+ * item reaches the offset, it describes the piece; otherwise there is a gap up to the next item. A
+ * gap is a hole, or a bad piece if a lost block may have contained an item for it.
+ *
+ * Nothing in an item is trusted: one that cannot be decoded, that overlaps the next one, or that is
+ * larger than any extent can be, makes a bad piece. A bad piece ends where the next item begins;
+ * after the last item it ends with the file, because nothing is missing after that.
  */
 #include "data/file_extents.h"
 
@@ -62,55 +69,42 @@ static uint64_t next_start(const struct bw_extent_cursor *cursor, const struct b
     return is_ours(cursor, &next) && next.offset < limit ? next.offset : limit;
 }
 
-static void set_bad(const struct bw_extent_cursor *cursor, uint64_t end, struct bw_error *error,
-                    struct bw_extent_piece *piece)
+/* Makes a piece without data from the offset on: a hole, or bad if there is an error. */
+static void set_empty(const struct bw_extent_cursor *cursor, uint64_t end, struct bw_error *error,
+                      struct bw_extent_piece *piece)
 {
-    *piece = (struct bw_extent_piece){.extent = {.kind = BW_EXTENT_BAD,
+    *piece = (struct bw_extent_piece){.extent = {.kind = error ? BW_EXTENT_BAD : BW_EXTENT_HOLE,
                                                  .offset = cursor->offset,
                                                  .length = end - cursor->offset,
                                                  .error = error}};
 }
 
-static void set_hole(const struct bw_extent_cursor *cursor, uint64_t end,
-                     struct bw_extent_piece *piece)
-{
-    *piece = (struct bw_extent_piece){.extent = {.kind = BW_EXTENT_HOLE,
-                                                 .offset = cursor->offset,
-                                                 .length = end - cursor->offset}};
-}
-
-/* The end of the file, rounded up to a whole sector. */
-static uint64_t end_of_file(const struct bw_extent_cursor *cursor)
-{
-    uint64_t over = cursor->file.size % cursor->fs->superblock.sectorsize;
-    return cursor->file.size + (over ? cursor->fs->superblock.sectorsize - over : 0);
-}
-
 /* The end of a bad piece: `next`, where the next item begins or the range ends. Without a next
- * item, it is the end of the file, because nothing is missing after that. A piece after the end of
- * the file is empty. */
+ * item, it is the end of the last sector of the file. A piece after the end of the file is empty.
+ */
 static uint64_t end_of_bad(const struct bw_extent_cursor *cursor, uint64_t next)
 {
-    uint64_t end = end_of_file(cursor);
+    const uint32_t sectorsize = cursor->fs->superblock.sectorsize;
+    const uint64_t over = cursor->file.size % sectorsize;
+    const uint64_t end = cursor->file.size + (over ? sectorsize - over : 0);
     if (next < cursor->end || next <= end)
         return next;
     return cursor->offset < end ? end : cursor->offset;
 }
 
-/* Handles an offset without an item: a hole, or a bad piece if a lost block may have contained the
- * item. */
+/* Makes a piece of an offset without an item. */
 static void set_gap(const struct bw_extent_cursor *cursor, uint64_t next,
                     struct bw_extent_piece *piece)
 {
     const struct bw_key key = {cursor->file.inode, BW_EXTENT_DATA, cursor->offset};
     const uint64_t lost = bw_leaf_lost_block(&cursor->finder, &key), end = end_of_bad(cursor, next);
     if (!lost || end == cursor->offset)
-        set_hole(cursor, next, piece);
+        set_empty(cursor, next, NULL, piece);
     else
-        set_bad(cursor, end,
-                bw_error_create(BW_ERROR_CORRUPT,
-                                "tree block %" PRIu64 ", which describes it, is lost", lost),
-                piece);
+        set_empty(cursor, end,
+                  bw_error_create(BW_ERROR_CORRUPT,
+                                  "tree block %" PRIu64 ", which describes it, is lost", lost),
+                  piece);
 }
 
 /* Makes a bad piece of a damaged item. After the end of the file, only its first sector is
@@ -122,22 +116,28 @@ static void set_bad_item(const struct bw_extent_cursor *cursor, uint64_t start, 
     if (end == cursor->offset && start == cursor->offset)
         end = next - start < sectorsize ? next : start + sectorsize;
     if (end > cursor->offset) {
-        set_bad(cursor, end, error, piece);
+        set_empty(cursor, end, error, piece);
         return;
     }
     bw_error_free(error);
-    set_hole(cursor, next, piece);
+    set_empty(cursor, next, NULL, piece);
 }
 
-/* An item that is valid by itself may contradict its neighbours or exceed the limits of any file
- * system. */
-static struct bw_error *check_extent(const struct bw_extent_cursor *cursor,
-                                     const struct bw_item *item,
-                                     const struct bw_file_extent *extent)
+/* Decodes an extent item. One that is valid by itself may contradict its neighbours or exceed the
+ * limits of any file system. */
+static struct bw_error *decode_item(const struct bw_extent_cursor *cursor, uint32_t slot,
+                                    const struct bw_key *key, struct bw_file_extent *extent)
 {
-    uint64_t next = next_start(cursor, &item->key, UINT64_MAX);
+    struct bw_item item;
+    if (!bw_leaf_item(&cursor->finder.leaf, slot, &item))
+        return bw_error_create(BW_ERROR_CORRUPT,
+                               "extent of inode %" PRIu64 " at %" PRIu64 " lies outside its leaf",
+                               key->objectid, key->offset);
+    BW_TRY(bw_file_extent_decode(&item, bw_fs_alignment(cursor->fs), extent));
+
+    const uint64_t next = next_start(cursor, key, UINT64_MAX);
     struct bw_error *error = NULL;
-    if (extent->num_bytes > next - item->key.offset)
+    if (extent->num_bytes > next - key->offset)
         error = bw_error_create(BW_ERROR_CORRUPT,
                                 "num_bytes %" PRIu64
                                 " reaches into the next extent, which begins at %" PRIu64,
@@ -145,9 +145,10 @@ static struct bw_error *check_extent(const struct bw_extent_cursor *cursor,
     else if (extent->disk_num_bytes > LARGEST_EXTENT)
         error = bw_error_create(BW_ERROR_CORRUPT, "invalid disk_num_bytes %" PRIu64,
                                 extent->disk_num_bytes);
-    return error ? bw_error_prefix(error, "extent of inode %" PRIu64 " at %" PRIu64,
-                                   item->key.objectid, item->key.offset)
-                 : NULL;
+    if (!error)
+        return NULL;
+    return bw_error_prefix(error, "extent of inode %" PRIu64 " at %" PRIu64, key->objectid,
+                           key->offset);
 }
 
 /* Turns a hole into a piece of an extent, whose item begins at `start`. */
@@ -160,87 +161,65 @@ static void describe_extent(const struct bw_file_extent *extent, uint64_t start,
         [BW_FILE_EXTENT_PREALLOC] = BW_EXTENT_UNWRITTEN,
     };
     struct bw_extent *to = &piece->extent;
-    bool whole = extent->type == BW_FILE_EXTENT_INLINE || extent->compression != BW_COMPRESS_NONE;
     to->kind = kinds[extent->type];
     to->compression = extent->compression;
     to->generation = extent->generation;
     to->ram_bytes = extent->ram_bytes;
     to->extent_offset = extent->offset + (to->offset - start);
-    to->logical = extent->disk_bytenr;
-    to->stored = extent->disk_num_bytes;
-    to->used_logical = whole ? to->logical : to->logical + to->extent_offset;
-    to->used_stored = whole ? to->stored : to->length;
+    to->logical = to->used_logical = extent->disk_bytenr;
+    to->stored = to->used_stored = extent->disk_num_bytes;
+    /* Inline and compressed data are needed as a whole. */
+    if (extent->type != BW_FILE_EXTENT_INLINE && extent->compression == BW_COMPRESS_NONE) {
+        to->used_logical += to->extent_offset;
+        to->used_stored = to->length;
+    }
     piece->inline_data = extent->inline_data;
     piece->inline_length = extent->inline_length;
-}
-
-/* Makes the piece that an item describes; the next piece begins at `next`. */
-static void add_item(const struct bw_extent_cursor *cursor, uint32_t slot, uint64_t next,
-                     struct bw_extent_piece *piece)
-{
-    struct bw_item item;
-    struct bw_file_extent extent;
-    bool inside = bw_leaf_item(&cursor->finder.leaf, slot, &item);
-    struct bw_error *error =
-        inside ? bw_file_extent_decode(&item, bw_fs_alignment(cursor->fs), &extent)
-               : bw_error_create(BW_ERROR_CORRUPT,
-                                 "extent of inode %" PRIu64 " at %" PRIu64 " lies outside its leaf",
-                                 item.key.objectid, item.key.offset);
-    if (!error)
-        error = check_extent(cursor, &item, &extent);
-    if (error) {
-        set_bad_item(cursor, item.key.offset, next, error, piece);
-        return;
-    }
-    uint64_t end = item.key.offset + extent.num_bytes;
-    if (end <= cursor->offset) {
-        set_gap(cursor, next, piece);
-        return;
-    }
-    if (end > cursor->end)
-        end = cursor->end;
-    set_hole(cursor, end, piece);
-    if (extent.type != BW_FILE_EXTENT_REGULAR || extent.disk_bytenr)
-        describe_extent(&extent, item.key.offset, piece);
-}
-
-static void report_disorder(const struct bw_extent_cursor *cursor)
-{
-    const struct bw_leaf_finder *finder = &cursor->finder;
-    if (!finder->ordered)
-        bw_fs_report_lost(cursor->fs, finder->bytenr,
-                          bw_error_create(BW_ERROR_CORRUPT,
-                                          "tree block %" PRIu64 " of subvolume %" PRIu64
-                                          ": its keys are out of order",
-                                          finder->bytenr, cursor->file.subvolume->tree.id));
-}
-
-static struct bw_error *find_leaf(struct bw_extent_cursor *cursor, const struct bw_key *key)
-{
-    bool before = cursor->finder.found;
-    uint64_t bytenr = cursor->finder.bytenr;
-    BW_TRY(bw_fs_find_leaf(cursor->fs, &cursor->finder, key));
-    if (!cursor->finder.lost && (!before || bytenr != cursor->finder.bytenr))
-        report_disorder(cursor);
-    return NULL;
 }
 
 struct bw_error *bw_extents_next(struct bw_extent_cursor *cursor, struct bw_extent_piece *piece,
                                  bool *got)
 {
+    struct bw_leaf_finder *finder = &cursor->finder;
+    const struct bw_key key = {cursor->file.inode, BW_EXTENT_DATA, cursor->offset};
     *got = cursor->offset < cursor->end;
     if (!*got)
         return NULL;
-    const struct bw_key key = {cursor->file.inode, BW_EXTENT_DATA, cursor->offset};
-    BW_TRY(find_leaf(cursor, &key));
-    const struct bw_leaf_finder *finder = &cursor->finder;
-    uint64_t next = next_start(cursor, &key, cursor->end);
-    int64_t slot = finder->lost ? -1 : bw_leaf_last_until(finder, &key);
-    struct bw_key last = slot < 0 ? (struct bw_key){0} : bw_leaf_key(&finder->leaf, (uint32_t)slot);
-    if (slot >= 0 && is_ours(cursor, &last))
-        add_item(cursor, (uint32_t)slot, next, piece);
-    else
+
+    /* The leaf of the offset; a new one may be out of order. */
+    const bool before = finder->found;
+    const uint64_t bytenr = finder->bytenr;
+    BW_TRY(bw_fs_find_leaf(cursor->fs, finder, &key));
+    const bool is_new = !finder->lost && (!before || bytenr != finder->bytenr);
+    if (is_new && !finder->ordered)
+        bw_fs_report_lost(cursor->fs, finder->bytenr,
+                          bw_error_create(BW_ERROR_CORRUPT,
+                                          "tree block %" PRIu64 " of subvolume %" PRIu64
+                                          ": its keys are out of order",
+                                          finder->bytenr, cursor->file.subvolume->tree.id));
+
+    /* The last item at or before the offset, and the piece that it describes. */
+    const uint64_t next = next_start(cursor, &key, cursor->end);
+    const int64_t slot = finder->lost ? -1 : bw_leaf_last_until(finder, &key);
+    struct bw_key last = {0};
+    if (slot >= 0)
+        last = bw_leaf_key(&finder->leaf, (uint32_t)slot);
+    if (is_ours(cursor, &last)) {
+        struct bw_file_extent extent;
+        struct bw_error *error = decode_item(cursor, (uint32_t)slot, &last, &extent);
+        if (error) {
+            set_bad_item(cursor, last.offset, next, error, piece);
+        } else if (last.offset + extent.num_bytes <= cursor->offset) {
+            set_gap(cursor, next, piece);
+        } else {
+            const uint64_t end = last.offset + extent.num_bytes;
+            set_empty(cursor, end < cursor->end ? end : cursor->end, NULL, piece);
+            if (extent.type != BW_FILE_EXTENT_REGULAR || extent.disk_bytenr)
+                describe_extent(&extent, last.offset, piece);
+        }
+    } else {
         set_gap(cursor, next, piece);
+    }
     cursor->offset = piece->extent.offset + piece->extent.length;
     return NULL;
 }
@@ -296,18 +275,6 @@ enum {
     PIECES = 4096, /* per call, to limit the time for a single file */
 };
 
-/* Adds the stored bytes that a piece needs. */
-static void add_needed(struct bw_range *ranges, size_t *count, const struct bw_extent *extent)
-{
-    struct bw_range *last = *count ? &ranges[*count - 1] : NULL;
-    if (extent->kind != BW_EXTENT_REGULAR)
-        return;
-    if (last && last->address + last->length == extent->used_logical)
-        last->length += extent->used_stored;
-    else
-        ranges[(*count)++] = (struct bw_range){extent->used_logical, extent->used_stored};
-}
-
 void bw_extents_seek_whole(struct bw_extent_cursor *cursor, const struct bw_data_file *file,
                            uint64_t offset, uint64_t end)
 {
@@ -320,14 +287,21 @@ void bw_extents_seek_whole(struct bw_extent_cursor *cursor, const struct bw_data
 struct bw_error *bw_extents_ranges(struct bw_extent_cursor *cursor, struct bw_range *ranges,
                                    size_t most, size_t *count)
 {
-    bool got = true;
-    for (unsigned i = 0; got && *count < most && i < PIECES; i++) {
+    for (unsigned i = 0; *count < most && i < PIECES; i++) {
         struct bw_extent_piece piece;
+        const struct bw_extent *extent = &piece.extent;
+        bool got;
         BW_TRY(bw_extents_next(cursor, &piece, &got));
         if (!got)
             break;
-        bw_error_free(piece.extent.error);
-        add_needed(ranges, count, &piece.extent);
+        bw_error_free(extent->error);
+        if (extent->kind != BW_EXTENT_REGULAR)
+            continue;
+        struct bw_range *last = *count ? &ranges[*count - 1] : NULL;
+        if (last && last->address + last->length == extent->used_logical)
+            last->length += extent->used_stored;
+        else
+            ranges[(*count)++] = (struct bw_range){extent->used_logical, extent->used_stored};
     }
     return NULL;
 }
@@ -354,25 +328,6 @@ struct bw_error *bw_data_advise(struct bw_data_advisor *advisor, const struct bw
 
 /* Counts of extents by kind. */
 
-static void count_item(struct bw_fs *fs, const struct bw_item *item, struct bw_extent_count *count)
-{
-    struct bw_file_extent extent;
-    struct bw_error *error = bw_file_extent_decode(item, bw_fs_alignment(fs), &extent);
-    if (error) {
-        bw_fs_report(fs, BW_DAMAGE, error);
-        return;
-    }
-    count->total++;
-    if (extent.type == BW_FILE_EXTENT_REGULAR && extent.disk_bytenr == 0) {
-        count->holes++;
-        return;
-    }
-    count->inlined += extent.type == BW_FILE_EXTENT_INLINE;
-    count->regular += extent.type == BW_FILE_EXTENT_REGULAR;
-    count->unwritten += extent.type == BW_FILE_EXTENT_PREALLOC;
-    count->compressions[extent.compression]++;
-}
-
 struct bw_error *bw_file_count_extents(struct bw_fs *fs, const struct bw_place *place,
                                        struct bw_extent_count *count)
 {
@@ -381,7 +336,22 @@ struct bw_error *bw_file_count_extents(struct bw_fs *fs, const struct bw_place *
     bw_fs_items_begin(&items, fs, &place->subvolume->tree,
                       (struct bw_key){place->inode, BW_EXTENT_DATA, 0},
                       (struct bw_key){place->inode, BW_EXTENT_DATA, UINT64_MAX});
-    for (const struct bw_item *item; (item = bw_fs_items_next(&items));)
-        count_item(fs, item, count);
+    for (const struct bw_item *item; (item = bw_fs_items_next(&items));) {
+        struct bw_file_extent extent;
+        struct bw_error *error = bw_file_extent_decode(item, bw_fs_alignment(fs), &extent);
+        if (error) {
+            bw_fs_report(fs, BW_DAMAGE, error);
+            continue;
+        }
+        count->total++;
+        if (extent.type == BW_FILE_EXTENT_REGULAR && extent.disk_bytenr == 0) {
+            count->holes++;
+            continue;
+        }
+        count->inlined += extent.type == BW_FILE_EXTENT_INLINE;
+        count->regular += extent.type == BW_FILE_EXTENT_REGULAR;
+        count->unwritten += extent.type == BW_FILE_EXTENT_PREALLOC;
+        count->compressions[extent.compression]++;
+    }
     return bw_fs_items_error(&items);
 }

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Reads ranges of logical addresses: tree blocks and stored data, verified like any other read. In
- * chunks of metadata, tree blocks follow each other; data have checksums by sector.
+ * Reads ranges of logical addresses: tree blocks and stored data, verified like any other read.
+ *
+ * In chunks of metadata, tree blocks follow each other. In chunks of data, sectors do, each with a
+ * checksum or without. In mixed chunks, every address is first read as a tree block, and as data if
+ * it is none. Data are read with one request for as many sectors as have checksums, or have none,
+ * up to a limit; if it fails, sector by sector, so that only bad sectors are delivered as bad.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -44,139 +48,103 @@ static const struct chunk_range *find_chunk(const struct chunk_ranges *chunks, u
     return NULL;
 }
 
-/* Delivery. */
-
-static struct bw_error *deliver_bytes(const struct logical_read *read, uint64_t logical,
-                                      uint64_t length)
+/* Delivers the bytes that were read, or a bad part if there is an error, which is freed. Memory
+ * that runs out is no damage. */
+static struct bw_error *deliver(const struct logical_read *read, uint64_t logical, uint64_t length,
+                                struct bw_error *error)
 {
-    const struct bw_data_part part = {
+    struct bw_data_part part = {
         .kind = BW_DATA_BYTES, .offset = logical, .length = length, .bytes = read->bytes};
-    return read->visit(read->context, &part);
-}
-
-/* Delivers a bad part, and frees its error. Memory that runs out is no damage. */
-static struct bw_error *deliver_bad(const struct logical_read *read, uint64_t logical,
-                                    uint64_t length, struct bw_error *error)
-{
-    if (error->code == BW_ERROR_NO_MEMORY)
+    if (error && error->code == BW_ERROR_NO_MEMORY)
         return error;
-    const struct bw_data_part part = {
-        .kind = BW_DATA_BAD, .offset = logical, .length = length, .error = error};
+    if (error) {
+        part.kind = BW_DATA_BAD;
+        part.bytes = NULL;
+        part.error = error;
+    }
     struct bw_error *failure = read->visit(read->context, &part);
     bw_error_free(error);
     return failure;
 }
 
-/* Data. */
-
-/* Reads a range without a gap in the checksums; `known`: read->expected has them. */
-static struct bw_error *read_range(const struct logical_read *read, uint64_t logical,
-                                   uint32_t length, bool known)
+/* Reads data up to the first sector that has no checksum while others have, or the reverse. Sets
+ * `*length`, the most to read, to the length that was, and `*known`: they have checksums. */
+static struct bw_error *read_range(struct logical_read *read, uint64_t logical, uint32_t *length,
+                                   bool *known)
 {
+    *known = false;
+    if (!read->options.unchecked) {
+        struct bw_checksum_run run;
+        BW_TRY(bw_data_checksums_get(&read->checksums, logical, *length, read->expected, &run));
+        *known = run.known;
+        *length = (uint32_t)run.length;
+        if (!run.known && run.lost && !(read->fs->ignored_checksums & BW_CHECKSUMS_DATA))
+            return bw_error_create(BW_ERROR_NO_CHECKSUM,
+                                   "data at %" PRIu64 "+%" PRIu32
+                                   ": the checksums were in the lost block %" PRIu64,
+                                   logical, *length, run.lost);
+        read->unverified += run.known ? 0 : *length;
+    }
     const struct bw_data_expectation expectation = {read->expected, read->checksums.sectorsize};
     struct bw_request request = {.kind = BW_REQUEST_DATA,
                                  .copy = (uint8_t)read->options.copy,
-                                 .length = length,
+                                 .length = *length,
                                  .address = logical,
                                  .buffer = read->bytes,
-                                 .data = known ? &expectation : NULL};
+                                 .data = *known ? &expectation : NULL};
     bw_wind(NULL, read->fs->reader.top, &request, 1);
     bw_data_count_unverified(read->fs, &request);
     return request.error;
 }
 
-/* Gets the checksums of a range; returns for how many bytes `known` holds. */
-static struct bw_error *find_checksums(struct logical_read *read, uint64_t logical,
-                                       uint32_t *length, bool *known)
+/* Delivers data from a sector on; sets `*length`, the most to read, to the length that was. If it
+ * cannot be read as a whole, it is read sector by sector. */
+static struct bw_error *read_data(struct logical_read *read, uint64_t logical, uint64_t *length)
 {
-    struct bw_checksum_run run;
-    *known = false;
-    if (read->options.unchecked)
-        return NULL;
-    BW_TRY(bw_data_checksums_get(&read->checksums, logical, *length, read->expected, &run));
-    *known = run.known;
-    *length = (uint32_t)run.length;
-    if (!run.known && run.lost && !(read->fs->ignored_checksums & BW_CHECKSUMS_DATA))
-        return bw_error_create(BW_ERROR_NO_CHECKSUM,
-                               "data at %" PRIu64 "+%" PRIu32 ": the checksums were in the lost "
-                               "block %" PRIu64,
-                               logical, *length, run.lost);
-    read->unverified += run.known ? 0 : *length;
-    return NULL;
-}
-
-/* Reads the sectors of a range that could not be read as a whole. */
-static struct bw_error *read_sectors(struct logical_read *read, uint64_t logical, uint32_t length)
-{
+    const uint32_t room = BW_DATA_REQUEST - (uint32_t)(logical % BW_DATA_REQUEST);
     const uint32_t sectorsize = read->checksums.sectorsize;
-    for (uint32_t at = 0; at < length; at += sectorsize) {
-        uint32_t size = sectorsize;
-        bool known;
-        struct bw_error *error = find_checksums(read, logical + at, &size, &known);
-        if (!error)
-            error = read_range(read, logical + at, size, known);
-        BW_TRY(error ? deliver_bad(read, logical + at, size, error)
-                     : deliver_bytes(read, logical + at, size));
+    const uint64_t unverified = read->unverified;
+    uint32_t size = *length < room ? (uint32_t)*length : room;
+    bool known;
+    struct bw_error *error = read_range(read, logical, &size, &known);
+    *length = size;
+    if (!error || error->code == BW_ERROR_NO_MEMORY || error->code == BW_ERROR_NO_CHECKSUM ||
+        size == sectorsize)
+        return deliver(read, logical, size, error);
+    bw_error_free(error);
+    read->unverified = unverified;
+    for (uint32_t at = 0; at < size; at += sectorsize) {
+        uint32_t one = sectorsize;
+        error = read_range(read, logical + at, &one, &known);
+        BW_TRY(deliver(read, logical + at, one, error));
     }
     return NULL;
 }
 
-/* Delivers data from a sector on; sets `*length`, the most to read, to the length that was. */
-static struct bw_error *read_data(struct logical_read *read, uint64_t logical, uint64_t *length)
-{
-    const uint32_t room = BW_DATA_REQUEST - (uint32_t)(logical % BW_DATA_REQUEST);
-    uint32_t size = *length < room ? (uint32_t)*length : room;
-    bool known;
-    struct bw_error *error = find_checksums(read, logical, &size, &known);
-    *length = size;
-    if (error)
-        return deliver_bad(read, logical, size, error);
-    error = read_range(read, logical, size, known);
-    if (!error)
-        return deliver_bytes(read, logical, size);
-    if (error->code == BW_ERROR_NO_MEMORY || size == read->checksums.sectorsize)
-        return deliver_bad(read, logical, size, error);
-    bw_error_free(error);
-    read->unverified -= known || read->options.unchecked ? 0 : size;
-    return read_sectors(read, logical, size);
-}
-
-/* Tree blocks. */
-
-/* Whether a tree block may begin at an address. In chunks of both kinds, only blocks say so. */
-static bool is_metadata(const struct logical_read *read, const struct chunk_range *chunk)
-{
-    return !read->options.unchecked && !(chunk->type & BW_GROUP_DATA);
-}
-
-static bool is_mixed(const struct logical_read *read, const struct chunk_range *chunk)
-{
-    return !read->options.unchecked && (chunk->type & BW_GROUP_DATA) &&
-           (chunk->type & BW_GROUP_METADATA);
-}
-
+/* Delivers what begins at an address: a tree block, or data. In chunks of both kinds, only an
+ * attempt shows which it is. */
 static struct bw_error *read_piece(struct logical_read *read, const struct chunk_range *chunk,
                                    uint64_t logical, uint64_t *length)
 {
     const uint64_t in_chunk = chunk->length - (logical - chunk->logical);
     const uint64_t nodesize = read->fs->reader.nodesize;
-    *length = *length < in_chunk ? *length : in_chunk;
-    const uint64_t block_length = *length < nodesize ? *length : nodesize;
-    const bool blocks_only = is_metadata(read, chunk);
-    if (!blocks_only && !is_mixed(read, chunk))
+    const bool blocks_only = !(chunk->type & BW_GROUP_DATA);
+    const bool may_be_block = blocks_only || (chunk->type & BW_GROUP_METADATA);
+    if (*length > in_chunk)
+        *length = in_chunk;
+    if (read->options.unchecked || !may_be_block)
         return read_data(read, logical, length);
     struct bw_error *error = bw_block_copy_read(read->fs, logical, read->options.copy, read->bytes);
     if (error && (!blocks_only || read->fs->ignored_checksums & BW_CHECKSUMS_METADATA)) {
         bw_error_free(error);
         return read_data(read, logical, length);
     }
-    *length = block_length;
-    return error ? deliver_bad(read, logical, block_length, error)
-                 : deliver_bytes(read, logical, block_length);
+    if (*length > nodesize)
+        *length = nodesize;
+    return deliver(read, logical, *length, error);
 }
 
-/* Checks. */
-
+/* Whether a range can be read: it consists of sectors, is in chunks, and has the mirror. */
 static struct bw_error *check_range(const struct logical_read *read, uint64_t logical,
                                     uint64_t length)
 {
@@ -204,14 +172,7 @@ static struct bw_error *check_range(const struct logical_read *read, uint64_t lo
     return error;
 }
 
-/* Bytes of the tree block or sector at an address. */
-static uint64_t unit_at(const struct logical_read *read, uint64_t logical)
-{
-    const struct chunk_range *chunk = find_chunk(&read->chunks, logical);
-    return chunk && !(chunk->type & BW_GROUP_DATA) ? read->fs->reader.nodesize
-                                                   : read->checksums.sectorsize;
-}
-
+/* Reads the range; a length of 0 is that of the tree block or sector at the address. */
 static struct bw_error *read_all(struct logical_read *read, uint64_t logical, uint64_t length)
 {
     BW_SCOPED(bw_chunk_list) struct bw_chunk_list chunks = {0};
@@ -221,7 +182,11 @@ static struct bw_error *read_all(struct logical_read *read, uint64_t logical, ui
         BW_TRY(chunk_ranges_push(&read->chunks,
                                  (struct chunk_range){chunk->logical, chunk->length, chunk->type}));
     }
-    length = length ? length : unit_at(read, logical);
+    if (!length) {
+        const struct chunk_range *chunk = find_chunk(&read->chunks, logical);
+        const bool is_block = chunk && !(chunk->type & BW_GROUP_DATA);
+        length = is_block ? read->fs->reader.nodesize : read->checksums.sectorsize;
+    }
     BW_TRY(check_range(read, logical, length));
     while (length) {
         uint64_t done = length;

@@ -23,78 +23,32 @@ enum {
     MOST_ATTEMPTS = 80, /* more than three requests need with four mirrors */
 };
 
-/* The mirrors of the requests of an extent. */
-struct mirrors {
-    struct bw_fs *fs;
-    struct bw_request requests[REQUESTS];
-    unsigned copies[REQUESTS]; /* number of mirrors of each request */
-    unsigned count;            /* of the requests */
-    unsigned most;             /* the largest number of mirrors */
-};
-
-static void count_mirrors(struct mirrors *mirrors, struct bw_fs *fs,
-                          const struct bw_stored_extent *extent)
-{
-    *mirrors = (struct mirrors){.fs = fs, .count = extent->request_count, .most = 1};
-    for (unsigned i = 0; i < mirrors->count; i++) {
-        const struct bw_request *request = &extent->requests[i];
-        struct bw_map_reply reply;
-        BW_AUTO_ERROR struct bw_error *unknown =
-            bw_wind_map(NULL, fs->reader.top, request->address, request->length, 1, &reply);
-        mirrors->requests[i] = *request;
-        if (fs->ignored_checksums & BW_CHECKSUMS_DATA)
-            mirrors->requests[i].data = NULL;
-        mirrors->copies[i] = unknown ? 1 : reply.copies;
-        if (mirrors->copies[i] > mirrors->most)
-            mirrors->most = mirrors->copies[i];
-    }
-}
-
-/* The mirror of a request in an attempt, counted from 0; 0 after the last attempt. */
-static unsigned mirror_of(const struct mirrors *mirrors, unsigned request, unsigned attempt)
+/* The mirror of a request in an attempt, counted from 1; 0 after the last attempt. `copies`: the
+ * number of mirrors of each request; `most`: the greatest of them. */
+static unsigned mirror_of(const unsigned *copies, unsigned count, unsigned most, unsigned request,
+                          unsigned attempt)
 {
     unsigned combinations = 1;
-    for (unsigned i = 0; i < mirrors->count; i++)
+    for (unsigned i = 0; i < count; i++)
         if (combinations < MOST_ATTEMPTS)
-            combinations *= mirrors->copies[i];
-    if (attempt < mirrors->most)
-        return attempt < mirrors->copies[request] ? attempt + 1 : mirrors->copies[request];
-    attempt -= mirrors->most;
-    if (mirrors->count == 1 || attempt >= combinations || attempt >= MOST_ATTEMPTS)
+            combinations *= copies[i];
+    if (attempt < most)
+        return attempt < copies[request] ? attempt + 1 : copies[request];
+    attempt -= most;
+    if (count == 1 || attempt >= combinations || attempt >= MOST_ATTEMPTS)
         return 0;
     for (unsigned i = 0; i < request; i++)
-        attempt /= mirrors->copies[i];
-    return attempt % mirrors->copies[request] + 1;
+        attempt /= copies[i];
+    return attempt % copies[request] + 1;
 }
 
-/* Reads the mirrors of an attempt that the attempt before did not read. Returns the error of a
- * mirror that cannot be read, or does not match its checksums. */
-static struct bw_error *read_mirrors(struct mirrors *mirrors, unsigned attempt)
+/* Adds to an error the location of the mirror of a request that it is about. */
+static struct bw_error *name_mirror(struct bw_fs *fs, const struct bw_request *request,
+                                    unsigned copy, struct bw_error *error)
 {
-    struct bw_error *error = NULL;
-    for (unsigned i = 0; i < mirrors->count; i++) {
-        struct bw_request *request = &mirrors->requests[i];
-        const unsigned copy = mirror_of(mirrors, i, attempt);
-        if (attempt == 0 || copy != request->copy) {
-            bw_error_free(BW_TAKE(request->error));
-            request->copy = (uint8_t)copy;
-            request->rebuilt = request->corrected = false;
-            bw_wind(NULL, mirrors->fs->reader.top, request, 1);
-        }
-        if (request->error && !error)
-            error = bw_error_copy(request->error);
-    }
-    return error;
-}
-
-/* Adds to an error the location of the mirror that it is about. */
-static struct bw_error *name_mirror(const struct mirrors *mirrors, unsigned copy,
-                                    struct bw_error *error)
-{
-    const struct bw_request *request = &mirrors->requests[0];
     struct bw_map_reply reply;
     BW_AUTO_ERROR struct bw_error *unknown =
-        bw_wind_map(NULL, mirrors->fs->reader.top, request->address, request->length, copy, &reply);
+        bw_wind_map(NULL, fs->reader.top, request->address, request->length, copy, &reply);
     if (unknown)
         return error;
     if (reply.location.rebuilt)
@@ -103,13 +57,11 @@ static struct bw_error *name_mirror(const struct mirrors *mirrors, unsigned copy
                            reply.location.devid, reply.location.offset);
 }
 
-/* Reports that mirrors were replaced; consumes their error. */
-static void report_replaced(const struct mirrors *mirrors, unsigned first_copy, unsigned attempt,
-                            struct bw_error *first)
+/* Reports that mirrors were replaced in an attempt; consumes the error of the first mirror. */
+static void report_replaced(struct bw_fs *fs, uint64_t logical, unsigned first_copy, unsigned used,
+                            bool is_combined, struct bw_error *first)
 {
-    const uint64_t logical = mirrors->requests[0].address;
-    const unsigned used = attempt + 1;
-    if (attempt >= mirrors->most)
+    if (is_combined)
         first =
             bw_error_prefix(first, "extent at %" PRIu64 ": used parts of several copies", logical);
     else if (used == first_copy)
@@ -118,53 +70,83 @@ static void report_replaced(const struct mirrors *mirrors, unsigned first_copy, 
     else
         first = bw_error_prefix(first, "extent at %" PRIu64 ": used copy %u instead of a bad one",
                                 logical, used);
-    bw_fs_note_once(mirrors->fs, first);
+    bw_fs_note_once(fs, first);
 }
 
 struct bw_error *bw_data_try_mirrors(struct bw_fs *fs, struct bw_decompressor *decompressor,
                                      const struct bw_stored_extent *extent, uint8_t *output,
                                      size_t length, struct bw_error *first)
 {
-    struct mirrors mirrors;
+    struct bw_request requests[REQUESTS];
+    unsigned copies[REQUESTS];
+    const unsigned count = extent->request_count;
+    unsigned most = 1;
     if (first->code == BW_ERROR_NO_MEMORY)
         return first;
-    count_mirrors(&mirrors, fs, extent);
+    for (unsigned i = 0; i < count; i++) {
+        struct bw_map_reply reply;
+        requests[i] = extent->requests[i];
+        BW_AUTO_ERROR struct bw_error *unknown =
+            bw_wind_map(NULL, fs->reader.top, requests[i].address, requests[i].length, 1, &reply);
+        copies[i] = unknown ? 1 : reply.copies;
+        if (copies[i] > most)
+            most = copies[i];
+        if (fs->ignored_checksums & BW_CHECKSUMS_DATA)
+            requests[i].data = NULL;
+    }
+
     const unsigned chosen = extent->requests[0].copy;
     unsigned first_copy = chosen ? chosen : extent->requests[0].copy_read;
     if (!first_copy)
         first_copy = 1;
-    first = name_mirror(&mirrors, first_copy, first);
-    if (mirrors.most == 1 || chosen)
+    first = name_mirror(fs, &requests[0], first_copy, first);
+    if (most == 1 || chosen)
         return bw_error_prefix(first, "extent at %" PRIu64, extent->logical);
 
     struct bw_error *failure = NULL;
     bool good = false;
-    for (unsigned attempt = 0; !good && !failure && mirror_of(&mirrors, 0, attempt); attempt++) {
-        struct bw_error *error = read_mirrors(&mirrors, attempt);
+    for (unsigned attempt = 0; !good && !failure && mirror_of(copies, count, most, 0, attempt);
+         attempt++) {
+        /* Read the mirrors of this attempt that the attempt before did not read. Any of them may
+         * be unreadable, or not match its checksums. */
+        struct bw_error *error = NULL;
+        for (unsigned i = 0; i < count; i++) {
+            const unsigned copy = mirror_of(copies, count, most, i, attempt);
+            if (attempt == 0 || copy != requests[i].copy) {
+                bw_error_free(BW_TAKE(requests[i].error));
+                requests[i].copy = (uint8_t)copy;
+                requests[i].rebuilt = requests[i].corrected = false;
+                bw_wind(NULL, fs->reader.top, &requests[i], 1);
+            }
+            if (requests[i].error && !error)
+                error = bw_error_copy(requests[i].error);
+        }
         if (!error)
             error = bw_decompress(decompressor, extent->compression, extent->bytes, extent->length,
                                   output, length);
         good = !error;
         if (good)
-            report_replaced(&mirrors, first_copy, attempt, BW_TAKE(first));
+            report_replaced(fs, requests[0].address, first_copy, attempt + 1, attempt >= most,
+                            BW_TAKE(first));
         else if (error->code == BW_ERROR_NO_MEMORY)
             failure = error;
-        else if (attempt < mirrors.most)
-            bw_error_add_cause(first, name_mirror(&mirrors, attempt + 1, error));
+        else if (attempt < most)
+            bw_error_add_cause(first, name_mirror(fs, &requests[0], attempt + 1, error));
         else
             bw_error_free(error);
     }
-    for (unsigned i = 0; i < mirrors.count; i++) {
-        extent->requests[i].rebuilt = mirrors.requests[i].rebuilt;
-        extent->requests[i].unverified |=
-            good && extent->requests[i].data && !mirrors.requests[i].data;
-        extent->requests[i].corrected = mirrors.requests[i].corrected;
-        bw_error_free(mirrors.requests[i].error);
+
+    for (unsigned i = 0; i < count; i++) {
+        struct bw_request *given = &extent->requests[i];
+        given->rebuilt = requests[i].rebuilt;
+        given->unverified |= good && given->data && !requests[i].data;
+        given->corrected = requests[i].corrected;
+        bw_error_free(requests[i].error);
     }
     if (!good && !failure)
         return bw_error_prefix(first,
                                "extent at %" PRIu64 ": none of its %u copies can be decompressed",
-                               extent->logical, mirrors.most);
+                               extent->logical, most);
     bw_error_free(first);
     return failure;
 }

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The names of users and groups in an image: /etc/passwd and /etc/group, read whole and kept as
- * sorted arrays. */
+/*
+ * The names of users and groups in an image: /etc/passwd and /etc/group, read whole and kept as
+ * sorted arrays. They come from the subvolume that the caller prefers, else from the default or the
+ * top-level one, else from the first that has them and is not a snapshot.
+ */
 #include "btrfs-walk/subvolume.h"
 
 #include <stdlib.h>
@@ -34,47 +37,8 @@ struct bw_user_names {
     char *place;
 };
 
-/* Reading. */
-
-static struct bw_error *append_part(void *context, const struct bw_data_part *part)
-{
-    struct bw_buffer *text = context;
-    if (part->kind == BW_DATA_BAD)
-        return bw_error_create(part->error->code, "%s", part->error->message);
-    if (part->kind == BW_DATA_BYTES)
-        bw_buffer_append(text, part->bytes, (size_t)part->length);
-    return NULL;
-}
-
-static struct bw_error *read_text(struct bw_fs *fs, const struct bw_place *place,
-                                  struct bw_buffer *text)
-{
-    struct bw_inode inode;
-    struct bw_data_reader *reader;
-    BW_TRY(bw_inode_get(fs, place, &inode));
-    if (bw_file_type_of_mode(inode.mode) != BW_FILE_REGULAR)
-        return NULL;
-    const struct bw_data_file file = bw_data_file_of(place, &inode);
-    const uint64_t size = inode.size < LARGEST_FILE ? inode.size : LARGEST_FILE;
-    BW_TRY(bw_data_reader_create(fs, &reader));
-    struct bw_error *error = bw_data_read(reader, &file, 0, size, append_part, text);
-    bw_data_reader_destroy(reader);
-    bw_buffer_append_byte(text, '\0');
-    return !error && text->failed ? bw_error_no_memory() : error;
-}
-
-/* Whether a name can be printed in a column without escaping. */
-static bool is_good_name(struct bw_buffer *escaped, const char *name)
-{
-    const size_t length = strlen(name);
-    escaped->length = 0;
-    if (!length || length > LONGEST_NAME)
-        return false;
-    bw_escape_append(escaped, name, length);
-    return escaped->length == length && memcmp(escaped->data, name, length) == 0;
-}
-
-/* NAME:PASSWORD:NUMBER... */
+/* Adds the name in a line NAME:PASSWORD:NUMBER..., unless it is invalid, or cannot be printed in a
+ * column without escaping. */
 static struct bw_error *add_line(struct id_list *list, char *line, struct bw_buffer *escaped)
 {
     char *colon = strchr(line, ':');
@@ -87,25 +51,56 @@ static struct bw_error *add_line(struct id_list *list, char *line, struct bw_buf
         (*digits && *digits != ':'))
         return NULL;
     *colon = '\0';
-    if (!is_good_name(escaped, line))
+    const size_t length = strlen(line);
+    if (!length || length > LONGEST_NAME)
+        return NULL;
+    escaped->length = 0;
+    bw_escape_append(escaped, line, length);
+    if (escaped->length != length || memcmp(escaped->data, line, length) != 0)
         return NULL;
     return named_ids_push(&list->names,
                           (struct named_id){(uint32_t)number, (uint32_t)list->names.count, line});
 }
 
-static int by_number(const void *a, const void *b)
+/* By number, then by line. */
+static int compare_ids(const void *a, const void *b)
 {
     const struct named_id *left = a, *right = b;
-    return left->number != right->number ? (left->number > right->number ? 1 : -1)
-                                         : (left->line > right->line ? 1 : -1);
+    if (left->number != right->number)
+        return left->number > right->number ? 1 : -1;
+    return left->line > right->line ? 1 : -1;
 }
 
+/* Reads a file, up to a limit, and adds its lines to a list. */
 static struct bw_error *read_list(struct bw_fs *fs, const struct bw_place *place,
                                   struct id_list *list)
 {
+    struct bw_buffer *text = &list->text;
+    struct bw_inode inode;
+    BW_TRY(bw_inode_get(fs, place, &inode));
+    if (bw_file_type_of_mode(inode.mode) != BW_FILE_REGULAR)
+        return NULL;
+    const struct bw_data_file file = bw_data_file_of(place, &inode);
+    const struct bw_data_part *part = NULL;
+    struct bw_data_reader *reader;
+    BW_TRY(bw_data_reader_create(fs, &reader));
+    bw_data_begin(reader, &file, 0, LARGEST_FILE);
+    struct bw_error *error;
+    do {
+        error = bw_data_next(reader, &part);
+        if (!error && part && part->kind == BW_DATA_BAD)
+            error = bw_error_create(part->error->code, "%s", part->error->message);
+        else if (!error && part && part->kind == BW_DATA_BYTES)
+            bw_buffer_append(text, part->bytes, (size_t)part->length);
+    } while (part && !error);
+    bw_data_reader_destroy(reader);
+    BW_TRY(error);
+    bw_buffer_append_byte(text, '\0');
+    if (text->failed)
+        return bw_error_no_memory();
+
     BW_AUTO_BUFFER struct bw_buffer escaped = {0};
-    BW_TRY(read_text(fs, place, &list->text));
-    for (char *line = list->text.data; line && *line;) {
+    for (char *line = text->data; line && *line;) {
         char *end = line + strcspn(line, "\n");
         const bool is_last = !*end;
         *end = '\0';
@@ -113,25 +108,17 @@ static struct bw_error *read_list(struct bw_fs *fs, const struct bw_place *place
         line = is_last ? NULL : end + 1;
     }
     if (list->names.count)
-        qsort(list->names.items, list->names.count, sizeof *list->names.items, by_number);
+        qsort(list->names.items, list->names.count, sizeof *list->names.items, compare_ids);
     return NULL;
 }
 
-/* Where it is. */
+/* The subvolume that has the files. */
 
 static bool has_users(const struct bw_fs *fs, const struct bw_subvolume *from)
 {
     struct bw_place place;
     BW_AUTO_ERROR struct bw_error *error = bw_lookup(fs, from, "/etc/passwd", true, &place);
     return !error && place.type == BW_FILE_REGULAR;
-}
-
-/* Whether a subvolume is not a snapshot. */
-static bool is_original(struct bw_fs *fs, const struct bw_subvolume *subvolume)
-{
-    struct bw_subvolume_info info;
-    BW_AUTO_ERROR struct bw_error *error = bw_subvolume_get(fs, subvolume, &info);
-    return !error && !info.is_snapshot && !info.is_deleted;
 }
 
 /* NULL: none has any. */
@@ -143,34 +130,38 @@ static const struct bw_subvolume *find_subvolume(struct bw_fs *fs, const struct 
     for (size_t i = 0; i < sizeof first / sizeof *first; i++)
         if (first[i] && has_users(fs, first[i]))
             return first[i];
-    while ((next = bw_subvolume_next(fs, next)))
-        if (is_original(fs, next) && has_users(fs, next))
+    while ((next = bw_subvolume_next(fs, next))) {
+        struct bw_subvolume_info info;
+        BW_AUTO_ERROR struct bw_error *error = bw_subvolume_get(fs, next, &info);
+        if (!error && !info.is_snapshot && !info.is_deleted && has_users(fs, next))
             return next;
+    }
     return NULL;
-}
-
-static struct bw_error *read_from(struct bw_fs *fs, const struct bw_subvolume *from,
-                                  struct bw_user_names *names)
-{
-    struct bw_place place;
-    size_t length;
-    BW_TRY(bw_subvolume_path(fs, from, &names->place, &length));
-    if (length == 1)
-        *names->place = '\0';
-    BW_TRY(bw_lookup(fs, from, "/etc/passwd", true, &place));
-    BW_TRY(read_list(fs, &place, &names->users));
-    BW_AUTO_ERROR struct bw_error *missing = bw_lookup(fs, from, "/etc/group", true, &place);
-    return missing ? NULL : read_list(fs, &place, &names->groups);
 }
 
 struct bw_error *bw_user_names_open(struct bw_fs *fs, const struct bw_subvolume *from,
                                     struct bw_user_names **result)
 {
+    struct bw_place place;
+    size_t length;
     struct bw_user_names *names = calloc(1, sizeof *names);
     if (!names)
         return bw_error_no_memory();
     const struct bw_subvolume *found = find_subvolume(fs, from);
-    struct bw_error *error = found ? read_from(fs, found, names) : NULL;
+    struct bw_error *error = NULL;
+    if (found)
+        error = bw_subvolume_path(fs, found, &names->place, &length);
+    if (found && !error && length == 1)
+        *names->place = '\0';
+    if (found && !error)
+        error = bw_lookup(fs, found, "/etc/passwd", true, &place);
+    if (found && !error)
+        error = read_list(fs, &place, &names->users);
+    if (found && !error) {
+        BW_AUTO_ERROR struct bw_error *missing = bw_lookup(fs, found, "/etc/group", true, &place);
+        if (!missing)
+            error = read_list(fs, &place, &names->groups);
+    }
     if (error) {
         bw_user_names_close(names);
         return bw_error_prefix(error, "names of users and groups");
@@ -179,18 +170,14 @@ struct bw_error *bw_user_names_open(struct bw_fs *fs, const struct bw_subvolume 
     return NULL;
 }
 
-static void free_list(struct id_list *list)
-{
-    bw_buffer_free(&list->text);
-    named_ids_free(&list->names);
-}
-
 void bw_user_names_close(struct bw_user_names *names)
 {
     if (!names)
         return;
-    free_list(&names->users);
-    free_list(&names->groups);
+    bw_buffer_free(&names->users.text);
+    named_ids_free(&names->users.names);
+    bw_buffer_free(&names->groups.text);
+    named_ids_free(&names->groups.names);
     free(names->place);
     free(names);
 }
