@@ -2,7 +2,7 @@
 /* Recovery: replacements for lost blocks. The extent tree leads to the leaves below a lost node,
  * inodes have the names of a lost directory, and extents give the size of a file whose inode is
  * lost (recovery.c). fs/ uses the first two through struct bw_recovery, which is set when a file
- * system is opened (recovery.c); walk/subvolume_walk.c uses the parts themselves. */
+ * system is opened (recovery.c); walk/waves.c uses the parts themselves. */
 #ifndef BW_RECOVERY_RECOVERY_H
 #define BW_RECOVERY_RECOVERY_H
 

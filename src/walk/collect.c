@@ -7,7 +7,7 @@
  * in the order in which they came. Where hard links scatter the inodes over many leaves, batches
  * grow.
  */
-#include "walk/task.h"
+#include "walk/walk.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -19,6 +19,7 @@
 #include "fs/fs.h"
 #include "fs/inode.h"
 #include "fs/lookup.h"
+#include "walk/leaves.h"
 #include "walk/path_text.h"
 
 enum {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The directory table: records of an inode, a wave, the distance to the parent's record, and a
  * name; indexed by inode. */
-#include "walk/directory_table.h"
+#include "walk/walk.h"
 
 #include "base/cleanup.h"
 #include "base/hash_table.h"

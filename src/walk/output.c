@@ -7,7 +7,7 @@
  * threads. A sorted walk writes a key before the text of each file, keeps everything, and sorts
  * pointers to the keys at the end.
  */
-#include "walk/output.h"
+#include "walk/walk.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -277,11 +277,6 @@ struct sort_header {
     uint64_t key;
     uint32_t path_length, text_length;
 };
-
-bool bw_order_is_known(enum bw_walk_order order)
-{
-    return order <= BW_WALK_BY_INODE;
-}
 
 /* Unknown values come last in both directions, and times before 1970 first. */
 static uint64_t key_of(const struct bw_file_writer *writer, const struct bw_walked_file *file)

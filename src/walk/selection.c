@@ -20,7 +20,7 @@
 #include "base/human.h"
 #include "base/path.h"
 #include "btrfs-walk/subvolume.h"
-#include "walk/selection.h"
+#include "walk/walk.h"
 
 #define SECOND INT64_C(1000000000)
 #define DAY    (86400 * SECOND)

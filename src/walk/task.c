@@ -11,7 +11,7 @@
  * directory made once for all its files; the files of other writers are collected until their
  * inodes are known (collect.c). A result forgets the directories whose paths nothing will need.
  */
-#include "walk/task.h"
+#include "walk/walk.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -20,6 +20,7 @@
 #include "base/short_copy.h"
 #include "fs/fs.h"
 #include "fs/lookup.h"
+#include "walk/leaves.h"
 #include "walk/path_text.h"
 
 /* A directory in reach of the task. */

@@ -4,7 +4,7 @@
  * hangs.
  *
  * A walk starts at a path, at the top of a subvolume, or at the top-level subvolume. Walking one
- * subvolume (subvolume_walk.c) finds the entries of the subvolumes inside it. They wait in a queue,
+ * subvolume (waves.c) finds the entries of the subvolumes inside it. They wait in a queue,
  * in the order in which they were found, with the paths that lead to them; the walk takes the next
  * one from there until none is left. Subvolumes whose trees have at most one node are walked
  * together with those like them that follow in the queue (small_subvolumes.c).
@@ -22,17 +22,6 @@
 #include "fs/fs.h"
 #include "fs/lookup.h"
 #include "walk/walk.h"
-
-/* The subvolumes of a walk. */
-struct visit {
-    struct bw_fs *fs;
-    const struct bw_walk_options *options;
-    struct bw_subvolume_walk walk;     /* of one after the other; `walk.found` is the queue */
-    struct bw_small_subvolumes *small; /* created when the first one is found */
-    struct bw_key_map visited;         /* ids */
-    struct bw_key_map parents; /* ids of subvolumes that others hang in; filled for no_snapshots
-                                  only */
-};
 
 /* Where a walk starts. */
 struct start {
@@ -101,6 +90,17 @@ static struct bw_error *find_start(struct bw_fs *fs, const struct bw_walk_option
     return NULL;
 }
 
+/* The subvolumes of a walk. */
+struct visit {
+    struct bw_fs *fs;
+    const struct bw_walk_options *options;
+    struct bw_subvolume_walk walk;     /* of one after the other; `walk.found` is the queue */
+    struct bw_small_subvolumes *small; /* created when the first one is found */
+    struct bw_key_map visited;         /* ids */
+    struct bw_key_map parents; /* ids of subvolumes that others hang in; filled for no_snapshots
+                                  only */
+};
+
 /* Decides whether a subvolume is walked. A snapshot that is not listed may still contain others
  * that are. */
 static struct bw_error *choose_subvolume(struct visit *visit, struct bw_walk_top *top, bool *chosen)
@@ -165,37 +165,6 @@ static struct bw_error *walk_found(struct visit *visit, bool shallow)
     return NULL;
 }
 
-/* Walks from the start, then through the queue. For subvolumes that are not entered, only the top
- * directories are listed. */
-static struct bw_error *walk_from(struct visit *visit, const struct start *start)
-{
-    const struct bw_walk_options *options = visit->options;
-    struct bw_subvolume_walk *walk = &visit->walk;
-    struct bw_walk_top top = {.subvolume = start->place.subvolume,
-                              .inode = start->directory,
-                              .prefix = start->path.data,
-                              .prefix_length = start->path.length};
-    bool chosen;
-    bw_choice_start(&walk->choice, top.prefix, top.prefix_length, start->single);
-    if (start->single) {
-        struct bw_collected what = {.number = start->place.inode, .type = start->place.type};
-        if (bw_place_is_empty(&start->place)) {
-            what.number = start->directory;
-            what.made_up = true;
-        }
-        top.silent = options->no_snapshots && top.subvolume->is_snapshot;
-        BW_TRY(bw_subvolume_walk_single(walk, &top, &what, start->name, start->name_length));
-    } else {
-        BW_TRY(choose_subvolume(visit, &top, &chosen));
-        if (chosen)
-            BW_TRY(bw_subvolume_walk_run(walk, &top));
-    }
-    const bool enters = bw_nested_enters(options->nested, options->subvolume);
-    if (!enters && !bw_subvolume_walk_lists(walk, BW_FILE_DIRECTORY))
-        return NULL;
-    return walk_found(visit, !enters);
-}
-
 /* Subvolumes that contain each other in a circle: no walk reaches them. Follows the parents of each
  * subvolume that was not walked up to one that was walked or already visited. */
 static struct bw_error *report_cycles(struct visit *visit)
@@ -220,28 +189,58 @@ static struct bw_error *report_cycles(struct visit *visit)
     return NULL;
 }
 
-/* Walks what the options ask for. */
-static struct bw_error *walk_subvolumes(struct visit *visit)
+/* Walks from the start, then the subvolumes found in it, and so on. */
+static struct bw_error *walk_subvolumes(struct visit *visit, const struct start *start)
 {
     const struct bw_walk_options *options = visit->options;
     const struct bw_subvolume_table *table = &visit->fs->subvolumes;
+    struct bw_subvolume_walk *walk = &visit->walk;
+    struct bw_walk_top top = {.subvolume = start->place.subvolume,
+                              .inode = start->directory,
+                              .prefix = start->path.data,
+                              .prefix_length = start->path.length};
     for (size_t i = 0; options->no_snapshots && i < table->count; i++)
         if (table->items[i].parent)
             BW_TRY(bw_key_map_put(&visit->parents, table->items[i].parent, 1));
 
-    struct start start;
-    struct bw_error *error = find_start(visit->fs, options, &start);
-    if (!error && !start.place.subvolume)
-        bw_fs_report_once(
-            visit->fs,
-            bw_error_create(BW_ERROR_CORRUPT, "root tree: the top-level subvolume is missing"));
-    else if (!error)
-        error = walk_from(visit, &start);
-    const bool is_whole = !options->start && !options->subvolume && start.place.subvolume;
-    if (!error && is_whole)
-        error = report_cycles(visit);
-    bw_buffer_free(&start.path);
-    return error;
+    bw_choice_start(&walk->choice, top.prefix, top.prefix_length, start->single);
+    if (start->single) {
+        struct bw_collected what = {.number = start->place.inode, .type = start->place.type};
+        if (bw_place_is_empty(&start->place)) {
+            what.number = start->directory;
+            what.made_up = true;
+        }
+        top.silent = options->no_snapshots && top.subvolume->is_snapshot;
+        BW_TRY(bw_subvolume_walk_single(walk, &top, &what, start->name, start->name_length));
+    } else {
+        bool chosen;
+        BW_TRY(choose_subvolume(visit, &top, &chosen));
+        if (chosen)
+            BW_TRY(bw_subvolume_walk_run(walk, &top));
+    }
+
+    /* Of subvolumes that are not entered, only the top directories are listed. */
+    const bool enters = bw_nested_enters(options->nested, options->subvolume);
+    if (enters || bw_subvolume_walk_lists(walk, BW_FILE_DIRECTORY))
+        BW_TRY(walk_found(visit, !enters));
+    const bool is_whole = !options->start && !options->subvolume;
+    return is_whole ? report_cycles(visit) : NULL;
+}
+
+/* Checks the request of a walk. */
+static struct bw_error *check_options(const struct bw_walk_options *options)
+{
+    if (!options->visit == !options->consume)
+        return bw_error_create(BW_ERROR_USAGE, "a walk needs either a consumer or a visitor");
+    if (options->order > BW_WALK_BY_INODE)
+        return bw_error_create(BW_ERROR_USAGE, "unknown order %u", options->order);
+    if (options->nested > BW_NESTED_SKIP)
+        return bw_error_create(BW_ERROR_USAGE, "unknown rule for nested subvolumes: %u",
+                               options->nested);
+    if (options->part > options->parts || !options->part != !options->parts)
+        return bw_error_create(BW_ERROR_USAGE, "there is no part %u of %u", options->part,
+                               options->parts);
+    return NULL;
 }
 
 struct bw_error *bw_walk(struct bw_fs *fs, const struct bw_walk_options *given,
@@ -250,26 +249,25 @@ struct bw_error *bw_walk(struct bw_fs *fs, const struct bw_walk_options *given,
     struct bw_walk_options options;
     struct bw_walk_summary unused;
     BW_TRY(BW_TAKE_OPTIONS(&options, given));
-    if (!options.visit == !options.consume)
-        return bw_error_create(BW_ERROR_USAGE, "a walk needs either a consumer or a visitor");
-    if (!bw_order_is_known(options.order))
-        return bw_error_create(BW_ERROR_USAGE, "unknown order %u", options.order);
-    if (options.nested > BW_NESTED_SKIP)
-        return bw_error_create(BW_ERROR_USAGE, "unknown rule for nested subvolumes: %u",
-                               options.nested);
-    if (options.part > options.parts || !options.part != !options.parts)
-        return bw_error_create(BW_ERROR_USAGE, "there is no part %u of %u", options.part,
-                               options.parts);
+    BW_TRY(check_options(&options));
     options.threads = bw_pool_workers(options.threads);
     summary = summary ? summary : &unused;
     *summary = (struct bw_walk_summary){0};
 
     struct bw_receiver receiver;
     struct visit visit = {.fs = fs, .options = &options};
+    struct start start = {.single = false};
     BW_TRY(bw_receiver_open(&receiver, fs, &options));
     struct bw_error *error = bw_subvolume_walk_init(&visit.walk, fs, &options, &receiver, summary);
     if (!error)
-        error = walk_subvolumes(&visit);
+        error = find_start(fs, &options, &start);
+    if (!error && start.place.subvolume)
+        error = walk_subvolumes(&visit, &start);
+    else if (!error)
+        bw_fs_report_once(
+            fs, bw_error_create(BW_ERROR_CORRUPT, "root tree: the top-level subvolume is missing"));
+
+    bw_buffer_free(&start.path);
     bw_key_map_free(&visit.visited);
     bw_key_map_free(&visit.parents);
     bw_small_subvolumes_destroy(visit.small);

@@ -1,15 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The waves of a subvolume's walk.
+ * The walk of one subvolume, in waves.
  *
  * The pending directories are sorted by inode, and a scan of the internal nodes shows below which
  * nodes of level 1 their entries are stored: each of these nodes is a task, with the directories
  * that it has entries of. Worker threads run the tasks; each follows the directories that it finds
  * below its own node at once. When all have ended, their results are merged in the order of the
  * tasks: directories that are stored elsewhere are pending for the next wave, entries of subvolumes
- * join the queue of the walk, lost blocks are noted for recovery.
+ * join the queue of the walk, lost blocks are noted for recovery. The first wave has only the top
+ * directory; the last one finds no more directories. Then what lost blocks held is recovered
+ * (lost_entries.c). Leaves below lost nodes that were found in another way ("adopted" leaves) are
+ * tasks, too.
  *
- * Leaves below lost nodes that were found in another way ("adopted" leaves) are tasks, too.
+ * Entries outside of tasks (the top directory, a start that is no directory, recovered entries)
+ * have their own collector. It is flushed before the next wave begins, so that they are listed in
+ * the order in which they were found.
  */
 #include "walk/walk.h"
 
@@ -21,6 +26,143 @@
 #include "base/search.h"
 #include "btree/scan.h"
 #include "fs/fs.h"
+#include "walk/leaves.h"
+
+/* Enough for the leaves of about half a million files that snapshots share. */
+enum { ENTRY_CACHE_SIZE = 10 << 20 };
+
+struct bw_error *bw_subvolume_walk_init(struct bw_subvolume_walk *walk, struct bw_fs *fs,
+                                        const struct bw_walk_options *options,
+                                        const struct bw_receiver *receiver,
+                                        struct bw_walk_summary *summary)
+{
+    const bool snapshots = bw_subvolumes_have_snapshots(&fs->subvolumes);
+    *walk = (struct bw_subvolume_walk){.fs = fs,
+                                       .options = options,
+                                       .threads = options->threads,
+                                       .writer = &receiver->writer,
+                                       .summary = summary,
+                                       .choice = bw_choice_of(options)};
+    bw_output_init(&walk->output, receiver->consume, receiver->context);
+    walk->output.options = options;
+    if (options->threads > 4)
+        walk->output.window = 2 * (size_t)options->threads;
+    if (walk->writer->is_records)
+        walk->output.limit = BW_RECORDS_LIMIT;
+    walk->pool = bw_pool_create(options->threads);
+    walk->workers = calloc(options->threads, sizeof *walk->workers);
+    if (snapshots)
+        walk->lists = bw_entry_cache_create(ENTRY_CACHE_SIZE);
+    if (!walk->pool || !walk->workers || (snapshots && !walk->lists))
+        return bw_error_no_memory();
+    return bw_collector_create(fs, walk->writer, &walk->choice, &walk->listed);
+}
+
+struct bw_error *bw_subvolume_walk_init_inner(struct bw_subvolume_walk *walk,
+                                              const struct bw_subvolume_walk *outer,
+                                              unsigned worker)
+{
+    *walk = (struct bw_subvolume_walk){.fs = outer->fs,
+                                       .options = outer->options,
+                                       .threads = 1,
+                                       .writer = outer->writer,
+                                       .choice = outer->choice,
+                                       .outer = outer,
+                                       .workers = outer->workers + worker,
+                                       .lists = outer->lists};
+    bw_output_init(&walk->output, NULL, NULL);
+    walk->pool = bw_pool_create(1);
+    if (!walk->pool)
+        return bw_error_no_memory();
+    return bw_collector_create(walk->fs, walk->writer, &walk->choice, &walk->listed);
+}
+
+struct bw_error *bw_subvolume_walk_destroy(struct bw_subvolume_walk *walk)
+{
+    if (!walk->outer) {
+        for (unsigned i = 0; walk->workers && i < walk->threads; i++)
+            bw_task_worker_destroy(walk->workers[i]);
+        free(walk->workers);
+        bw_entry_cache_destroy(walk->lists);
+    }
+    bw_pool_destroy(walk->pool);
+    bw_directories_free(&walk->directories);
+    bw_pending_list_free(&walk->pending);
+    bw_tasks_free(&walk->tasks);
+    free(walk->lost.items);
+    bw_key_map_free(&walk->lost_blocks);
+    bw_adopted_free(&walk->adopted);
+    bw_collector_destroy(walk->listed);
+    bw_subvolume_entries_free(&walk->found);
+    return bw_output_destroy(&walk->output);
+}
+
+/* Listing outside of tasks. */
+
+struct bw_error *bw_subvolume_walk_flush(struct bw_subvolume_walk *walk)
+{
+    struct bw_buffer text = {0};
+    if (bw_collector_is_empty(walk->listed))
+        return NULL;
+    bw_output_restart(&walk->output);
+    bw_output_begin(&walk->output, 0, &text);
+    struct bw_error *error =
+        bw_collector_flush(walk->listed, &walk->scope, 0, &text, &walk->summary->files);
+    bw_output_finish(&walk->output, 0, &text);
+    return error;
+}
+
+/* Lists the file with a path, whose end is the name, if it is one of those listed. */
+static struct bw_error *list_path(struct bw_subvolume_walk *walk, struct bw_buffer *path,
+                                  const struct bw_collected *what, size_t name_length,
+                                  bool *included)
+{
+    bw_buffer_append_byte(path, '\0');
+    if (path->failed)
+        return bw_error_no_memory();
+    const size_t directory_length = path->length - 1 - name_length;
+    const struct bw_named named = {path->data, path->length - 1, name_length,
+                                   what->made_up ? BW_EMPTY_DIRECTORY : what->number,
+                                   bw_known_type(what->type)};
+    const unsigned depth = bw_choice_depth(&walk->choice, named.path, named.path_length);
+    *included = !bw_selection_excludes(walk->choice.selection, &named);
+    if (!*included || walk->scope.silent ||
+        !bw_choice_lists(&walk->choice, walk->scope.tree->id, &named, depth))
+        return NULL;
+    BW_TRY(bw_collector_enter(walk->listed, path->data, directory_length));
+    BW_TRY(bw_collector_add(walk->listed, what, path->data + directory_length, name_length));
+    return bw_collector_is_full(walk->listed) ? bw_subvolume_walk_flush(walk) : NULL;
+}
+
+struct bw_error *bw_subvolume_walk_list(struct bw_subvolume_walk *walk, uint32_t directory,
+                                        const struct bw_collected *what, const void *name,
+                                        size_t name_length, bool *included)
+{
+    BW_AUTO_BUFFER struct bw_buffer path = {0};
+    bw_buffer_append(&path, walk->scope.prefix, walk->scope.prefix_length);
+    bw_directories_path(&walk->directories, directory, &path);
+    bw_buffer_append(&path, name, name_length);
+    return list_path(walk, &path, what, name_length, included);
+}
+
+bool bw_subvolume_walk_lists(const struct bw_subvolume_walk *walk, uint8_t type)
+{
+    return walk->choice.types >> bw_known_type(type) & 1;
+}
+
+bool bw_subvolume_walk_enters(const struct bw_subvolume_walk *walk, uint32_t directory)
+{
+    unsigned depth =
+        bw_choice_depth(&walk->choice, walk->scope.prefix, walk->scope.prefix_length) + 1;
+    size_t length = walk->scope.prefix_length;
+    struct bw_directory at;
+    for (; directory; directory = at.parent) {
+        at = bw_directories_get(&walk->directories, directory);
+        length += at.name_length + 1u;
+        depth++;
+    }
+    return length < BW_LONGEST_PATH && bw_choice_enters(&walk->choice, depth);
+}
 
 /* What the next wave and recovery will need. */
 
@@ -107,34 +249,6 @@ static struct bw_error *lose_node(void *context, const struct bw_block_pointer *
     return bw_waves_lose(walk, &range);
 }
 
-/* Cuts the pending directories into tasks: by the nodes of the tree, unless only the adopted leaves
- * are to be walked, and by those. */
-static struct bw_error *make_tasks(struct bw_subvolume_walk *walk, bool only_adopted)
-{
-    const struct bw_scan scan = {BW_SCAN_ALL, .wants = has_pending_entries, .pointer = add_task,
-                                 .lost = lose_node, .context = walk};
-    const struct bw_pending *pending = walk->pending.items;
-    size_t sorted = 1;
-    walk->tasks.count = 0;
-
-    /* They are often sorted already, and qsort() may allocate a copy of them. */
-    while (sorted < walk->pending.count && pending[sorted - 1].inode <= pending[sorted].inode)
-        sorted++;
-    if (sorted < walk->pending.count)
-        qsort(walk->pending.items, walk->pending.count, sizeof *pending, bw_compare_first);
-
-    if (!only_adopted)
-        BW_TRY(bw_tree_scan(&walk->fs->reader, walk->scope.tree, &scan));
-    for (size_t i = 0; i < walk->adopted.leaves.count; i++) {
-        const struct bw_adopted_leaf *leaf = &walk->adopted.leaves.items[i];
-        if (!has_pending_entries(walk, &leaf->pointer))
-            continue;
-        BW_TRY(add_task(walk, &leaf->pointer));
-        walk->tasks.items[walk->tasks.count - 1].since = leaf->wave;
-    }
-    return NULL;
-}
-
 /* Merging results. */
 
 /* The number in the table of a directory that may be the task's own. */
@@ -154,11 +268,13 @@ static void report_second_entry(const struct bw_subvolume_walk *walk, uint64_t i
                                                 walk->scope.tree->id, inode));
 }
 
-/* Adds the directories that a task has found to the table, and notes their numbers there. */
-static struct bw_error *merge_directories(struct bw_subvolume_walk *walk,
-                                          const struct bw_packed *found)
+static struct bw_error *merge_result(struct bw_subvolume_walk *walk,
+                                     const struct bw_task_result *result)
 {
     struct bw_directory_table *table = &walk->directories;
+    const struct bw_packed *found = &result->found;
+
+    /* Directories join the table. Those with entries in other nodes wait for the next wave. */
     for (uint32_t number = bw_packed_first(found, 0); number != BW_NO_DIRECTORY;) {
         const struct bw_found_directory directory = bw_found_directory_get(found, number);
         const uint32_t parent = directory_number(directory.parent, found);
@@ -174,30 +290,22 @@ static struct bw_error *merge_directories(struct bw_subvolume_walk *walk,
         bw_found_directory_set_place(found, number, place);
         number = bw_packed_next(found, number, directory.size);
     }
-    return NULL;
-}
-
-static struct bw_error *merge_result(struct bw_subvolume_walk *walk,
-                                     const struct bw_task_result *result)
-{
-    BW_TRY(merge_directories(walk, &result->found));
 
     const uint8_t *at = (const uint8_t *)result->closed.data;
     const uint8_t *end = at ? at + result->closed.length : at;
     for (uint64_t inode = 0; at < end;) {
         inode += bw_varint_get(&at);
-        const bool known = bw_directories_find(&walk->directories, inode) != BW_NO_DIRECTORY;
+        const bool known = bw_directories_find(table, inode) != BW_NO_DIRECTORY;
         bool is_new;
-        BW_TRY(bw_directories_close(&walk->directories, inode, &is_new));
+        BW_TRY(bw_directories_close(table, inode, &is_new));
         if (known || !is_new)
             report_second_entry(walk, inode);
     }
 
     for (size_t i = 0; i < result->subvolumes.count; i++) {
-        const struct bw_found_subvolume *found = &result->subvolumes.items[i];
-        BW_TRY(bw_waves_add_subvolume(walk, found->id,
-                                      directory_number(found->parent, &result->found),
-                                      result->names.data + found->name_offset, found->name_length));
+        const struct bw_found_subvolume *entry = &result->subvolumes.items[i];
+        BW_TRY(bw_waves_add_subvolume(walk, entry->id, directory_number(entry->parent, found),
+                                      result->names.data + entry->name_offset, entry->name_length));
     }
     for (size_t i = 0; i < result->lost.count; i++)
         BW_TRY(bw_waves_lose(walk, &result->lost.items[i]));
@@ -223,16 +331,40 @@ static void run_task(void *context, unsigned number, size_t task)
     bw_output_finish(&walk->output, task, &none);
 }
 
+/* Runs a wave: by the nodes of the tree, unless only the adopted leaves are to be walked, and by
+ * those. */
 static struct bw_error *run_wave(struct bw_subvolume_walk *walk, bool only_adopted)
 {
+    const struct bw_scan scan = {BW_SCAN_ALL, .wants = has_pending_entries, .pointer = add_task,
+                                 .lost = lose_node, .context = walk};
+    const struct bw_pending *pending = walk->pending.items;
+    size_t sorted = 1;
     BW_TRY(bw_subvolume_walk_flush(walk));
-    BW_TRY(make_tasks(walk, only_adopted));
+
+    /* The pending directories are often sorted already, and qsort() may allocate a copy of them. */
+    while (sorted < walk->pending.count && pending[sorted - 1].inode <= pending[sorted].inode)
+        sorted++;
+    if (sorted < walk->pending.count)
+        qsort(walk->pending.items, walk->pending.count, sizeof *pending, bw_compare_first);
+
+    walk->tasks.count = 0;
+    if (!only_adopted)
+        BW_TRY(bw_tree_scan(&walk->fs->reader, walk->scope.tree, &scan));
+    for (size_t i = 0; i < walk->adopted.leaves.count; i++) {
+        const struct bw_adopted_leaf *leaf = &walk->adopted.leaves.items[i];
+        if (!has_pending_entries(walk, &leaf->pointer))
+            continue;
+        BW_TRY(add_task(walk, &leaf->pointer));
+        walk->tasks.items[walk->tasks.count - 1].since = leaf->wave;
+    }
+
     walk->scope.wave = walk->wave;
     walk->scope.complete = !walk->lost.count;
     bw_output_restart(&walk->output);
     bw_pool_run(walk->pool, walk->tasks.count, run_task, walk);
     walk->wave += walk->wave < BW_LAST_WAVE;
     walk->pending.count = 0;
+
     /* If a task has failed or was stopped, its result may be incomplete and nothing needs it. */
     struct bw_error *error = NULL;
     for (size_t i = 0; i < walk->tasks.count; i++) {
@@ -243,6 +375,13 @@ static struct bw_error *run_wave(struct bw_subvolume_walk *walk, bool only_adopt
         bw_task_result_free(result);
     }
     return error;
+}
+
+struct bw_error *bw_waves_run(struct bw_subvolume_walk *walk)
+{
+    while (walk->pending.count && !bw_output_stopped(&walk->output))
+        BW_TRY(run_wave(walk, false));
+    return NULL;
 }
 
 struct bw_error *bw_waves_walk_adopted(struct bw_subvolume_walk *walk)
@@ -256,9 +395,94 @@ struct bw_error *bw_waves_walk_adopted(struct bw_subvolume_walk *walk)
     return run_wave(walk, true);
 }
 
-struct bw_error *bw_waves_run(struct bw_subvolume_walk *walk)
+/* The walk of a subvolume. */
+
+/* Begins with a subvolume: nothing of it is known but its top directory. */
+static struct bw_error *begin_subvolume(struct bw_subvolume_walk *walk,
+                                        const struct bw_walk_top *top)
 {
-    while (walk->pending.count && !bw_output_stopped(&walk->output))
-        BW_TRY(run_wave(walk, false));
+    walk->scope = (struct bw_task_scope){.fs = walk->fs,
+                                         .tree = &top->subvolume->tree,
+                                         .root_leaf = top->root_leaf,
+                                         .directories = &walk->directories,
+                                         .lost_blocks = &walk->lost_blocks,
+                                         .prefix = top->prefix,
+                                         .prefix_length = top->prefix_length,
+                                         .silent = top->silent,
+                                         .output = &walk->output,
+                                         .writer = walk->writer,
+                                         .choice = &walk->choice,
+                                         .wanting = &walk->wanting};
+    walk->pending.count = walk->lost.count = walk->adopted.leaves.count = 0;
+    walk->wanting = 0;
+    bw_key_map_clear(&walk->lost_blocks);
+    walk->wave = 1;
+    return bw_directories_reset(&walk->directories, top->inode);
+}
+
+/* Writes the entries that were listed outside of tasks, and reports the rest of the damage. */
+static struct bw_error *end_subvolume(struct bw_subvolume_walk *walk)
+{
+    BW_TRY(bw_subvolume_walk_flush(walk));
+    bw_collector_report_rest(&walk->scope);
     return NULL;
+}
+
+struct bw_error *bw_subvolume_walk_run(struct bw_subvolume_walk *walk,
+                                       const struct bw_walk_top *top)
+{
+    BW_TRY(begin_subvolume(walk, top));
+
+    /* The top directory itself; its name is the last one of the prefix, or '/'. */
+    const struct bw_collected what = {.number = top->inode, .type = BW_FILE_DIRECTORY};
+    size_t length = top->prefix_length, start;
+    length -= length > 1;
+    for (start = length - 1; start && top->prefix[start - 1] != '/'; start--)
+        ;
+    BW_AUTO_BUFFER struct bw_buffer path = {0};
+    bool included;
+    bw_buffer_append(&path, top->prefix, length);
+    BW_TRY(list_path(walk, &path, &what, length - start, &included));
+
+    const unsigned depth = bw_choice_depth(&walk->choice, top->prefix, top->prefix_length);
+    if (included && !top->shallow && bw_choice_enters(&walk->choice, depth)) {
+        BW_TRY(bw_waves_add_pending(walk, top->inode, 0));
+        BW_TRY(bw_waves_run(walk));
+    }
+    BW_TRY(bw_lost_entries_list(walk));
+    if (!top->shallow) {
+        walk->summary->subvolumes++;
+        walk->summary->directories += walk->directories.count;
+    }
+    return end_subvolume(walk);
+}
+
+struct bw_error *bw_subvolume_walk_single(struct bw_subvolume_walk *walk,
+                                          const struct bw_walk_top *top,
+                                          const struct bw_collected *what, const char *name,
+                                          size_t name_length)
+{
+    bool included;
+    BW_TRY(begin_subvolume(walk, top));
+    BW_TRY(bw_subvolume_walk_list(walk, 0, what, name, name_length, &included));
+    return end_subvolume(walk);
+}
+
+/* Entries of subvolumes. */
+
+struct bw_error *bw_subvolume_entries_add(struct bw_subvolume_entries *entries, uint64_t id,
+                                          size_t path_offset)
+{
+    if (entries->paths.failed)
+        return bw_error_no_memory();
+    return bw_subvolume_entry_list_push(
+        &entries->list,
+        (struct bw_subvolume_entry){id, path_offset, entries->paths.length - path_offset});
+}
+
+void bw_subvolume_entries_free(struct bw_subvolume_entries *entries)
+{
+    bw_subvolume_entry_list_free(&entries->list);
+    bw_buffer_free(&entries->paths);
+    *entries = (struct bw_subvolume_entries){0};
 }

@@ -2,7 +2,7 @@
 /* Every condition of a selection at its limits; dates; invalid values. */
 #include "support/time_of.h"
 #include "support/walk_helpers.h"
-#include "walk/selection.h"
+#include "walk/walk.h"
 
 static struct bw_selection *make(const char *condition, const char *argument)
 {

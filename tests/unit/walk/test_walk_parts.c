@@ -5,9 +5,8 @@
 
 #include "base/pool.h"
 #include "support/walk_helpers.h"
-#include "walk/directory_table.h"
 #include "walk/leaves.h"
-#include "walk/output.h"
+#include "walk/walk.h"
 
 /* Directories. */
 
