@@ -84,15 +84,15 @@ static void join_units(struct units *units)
     units->count = kept;
 }
 
-/* Reads one copy, without verification. */
-static struct bw_error *read_copy(struct bw_fs *fs, const struct unit *unit, unsigned copy,
-                                  uint8_t *bytes)
+struct bw_error *bw_repair_read_copy(struct bw_repair *repair, uint64_t logical, uint32_t length,
+                                     unsigned copy, void *bytes)
 {
+    const struct bw_fs *fs = repair->fs;
     const struct bw_frame frame = bw_frame_above(NULL, bw_xlator_probes(fs->reader.top));
     struct bw_request request = {.kind = BW_REQUEST_RAW,
                                  .copy = (uint8_t)copy,
-                                 .length = unit->length,
-                                 .address = unit->logical,
+                                 .length = length,
+                                 .address = logical,
                                  .buffer = bytes};
     bw_wind(&frame, fs->reader.top, &request, 1);
     return request.error;
@@ -129,7 +129,8 @@ static bool find_good(struct bw_repair *repair, const struct unit *unit, unsigne
         if (unit->bad >> (copy - 1) & 1)
             continue;
         *source = copy;
-        BW_AUTO_ERROR struct bw_error *error = read_copy(fs, unit, copy, bytes);
+        BW_AUTO_ERROR struct bw_error *error =
+            bw_repair_read_copy(repair, unit->logical, unit->length, copy, bytes);
         if (!error && is_verified(fs, unit, bytes))
             return true;
     }
@@ -138,7 +139,8 @@ static bool find_good(struct bw_repair *repair, const struct unit *unit, unsigne
         return false;
     for (unsigned copy = 1; copy <= copies; copy++) {
         struct bw_bit_flip flip;
-        BW_AUTO_ERROR struct bw_error *error = read_copy(fs, unit, copy, bytes);
+        BW_AUTO_ERROR struct bw_error *error =
+            bw_repair_read_copy(repair, unit->logical, unit->length, copy, bytes);
         if (!error &&
             bw_bit_flip_find_in_block(fs->superblock.checksum_type, bytes, unit->length, &flip)) {
             bytes[flip.byte] ^= (uint8_t)(1u << flip.bit);

@@ -89,6 +89,12 @@ static struct bw_error *on_finding(void *context, const struct bw_findinginfo *r
                                                               .offset = row->offset,
                                                               .mirror = row->mirror,
                                                               .hash = hash_of(row, code),
+                                                              .tree = row->tree,
+                                                              .inode = row->inode,
+                                                              .key = row->key,
+                                                              .flipped_block = row->flipped_block,
+                                                              .flipped_byte = row->flipped_byte,
+                                                              .flipped_bit = row->flipped_bit,
                                                               .repairable = row->repairable == 1});
 }
 
@@ -176,7 +182,8 @@ static struct bw_error *make_plan(struct bw_repair *repair)
     }
     BW_TRY(bw_repair_check(repair, repair->fs, &repair->findings));
     BW_TRY(bw_repair_plan_superblocks(repair));
-    return bw_repair_plan_copies(repair);
+    BW_TRY(bw_repair_plan_copies(repair));
+    return bw_repair_plan_inodes(repair);
 }
 
 struct bw_error *bw_repair_open(struct bw_fs *fs, const struct bw_fs_options *how,
@@ -214,6 +221,9 @@ void bw_repair_close(struct bw_repair *repair)
     bw_repair_changes_free(&repair->changes);
     bw_repair_findings_free(&repair->findings);
     bw_repair_devices_free(&repair->devices);
+    for (size_t i = 0; i < repair->blocks.count; i++)
+        free(repair->blocks.items[i].bytes);
+    bw_repair_blocks_free(&repair->blocks);
     free(repair->patches);
     free(repair->patch_list);
     free(repair->file_patches);

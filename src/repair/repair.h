@@ -2,8 +2,9 @@
 /*
  * A plan of changes, as the files of this folder make it.
  *
- * plan.c opens the file system, checks it, and asks superblock_changes.c and copies.c for changes;
- * trial.c turns the chosen ones into changed ranges of the images, and tries them.
+ * plan.c opens the file system, checks it, and asks superblock_changes.c, copies.c and inodes.c for
+ * changes; block_edits.c collects those of bytes in tree blocks; trial.c turns the chosen ones into
+ * changed ranges of the images, and tries them.
  */
 #ifndef BW_REPAIR_REPAIR_H
 #define BW_REPAIR_REPAIR_H
@@ -24,11 +25,15 @@ typedef void bw_superblock_edit(const struct bw_repair *repair, struct bw_disk_s
 /** A finding of the check. */
 struct bw_repair_finding {
     const struct bw_finding_code *code;
-    uint64_t logical, length, devid, offset, mirror; /**< BW_ABSENT: unknown */
-    uint64_t hash;                                   /**< of its code and location */
-    bool repairable;                                 /**< another copy is good */
-    bool planned;                                    /**< a change is about it */
+    uint64_t logical, length, devid, offset, mirror;   /**< BW_ABSENT: unknown */
+    uint64_t hash;                                     /**< of its code and location */
+    uint64_t tree, inode;                              /**< BW_ABSENT: unknown */
+    struct bw_key key;                                 /**< of the item */
+    uint64_t flipped_block, flipped_byte, flipped_bit; /**< BW_ABSENT: unknown */
+    bool repairable;                                   /**< another copy is good */
+    bool planned;                                      /**< a change is about it */
     bw_superblock_edit *edit; /**< the change of fields that is about it; or NULL */
+    size_t block_edit;        /**< 1 + the number of the change in a tree block; or 0 */
 };
 
 BW_VECTOR(bw_repair_findings, struct bw_repair_finding);
@@ -47,10 +52,20 @@ struct bw_repair_change {
     uint8_t *bytes;           /**< new bytes at `offset` of the device; NULL: a superblock, or the
                                    parity of the row at `logical` */
     bool is_parity;
+    bool is_in_block;   /**< `bytes` are for the tree block at `logical`, in all its copies */
+    uint32_t byte;      /**< with is_in_block: their offset in the block */
     uint64_t parity[2]; /**< with is_parity: offsets of P and Q */
 };
 
 BW_VECTOR(bw_repair_changes, struct bw_repair_change);
+
+/** The contents of a tree block before any changes, verified by its checksum. */
+struct bw_repair_block {
+    uint64_t logical;
+    uint8_t *bytes; /**< owned */
+};
+
+BW_VECTOR(bw_repair_blocks, struct bw_repair_block);
 
 /** The best superblock of each device, before any fields are changed. */
 struct bw_repair_device {
@@ -68,7 +83,8 @@ struct bw_repair {
     struct bw_repair_findings findings;
     struct bw_repair_changes changes;
     struct bw_repair_devices devices;
-    struct bw_patch *patches; /**< one for each device */
+    struct bw_repair_blocks blocks; /**< those with changes */
+    struct bw_patch *patches;       /**< one for each device */
     const struct bw_patch **patch_list;
     struct bw_patch *file_patches;    /**< one for each image of `how`, if overlays are wanted */
     uint64_t bytes_used, total_bytes; /**< of all block groups, and of all devices */
@@ -111,6 +127,44 @@ struct bw_error *bw_repair_locate(const struct bw_repair *repair, const struct b
 
 /** The storage layer of an image on the command line; NULL if no device is in it. (places.c) */
 struct bw_xlator *bw_repair_storage(const struct bw_repair *repair, size_t image);
+
+/** Reads one copy of a tree block or of data, without verification. (copies.c) */
+struct bw_error *bw_repair_read_copy(struct bw_repair *repair, uint64_t logical, uint32_t length,
+                                     unsigned copy, void *bytes);
+
+/** The contents of a tree block before any changes, valid as long as the plan; NULL if no copy has
+ * a correct checksum. (block_edits.c) */
+struct bw_error *bw_repair_block_contents(struct bw_repair *repair, uint64_t logical,
+                                          const uint8_t **contents);
+
+/** Bytes in a tree block that are to be changed, and why. */
+struct bw_repair_edit {
+    uint64_t block; /**< its address */
+    uint32_t byte, length;
+    const void *bytes;
+    const char *what;
+    char *why, *proof; /**< taken, as by bw_repair_add() */
+};
+
+/** Plans a change of bytes in a tree block, class BW_REPAIR_DERIVED, unless it is planned already;
+ * the finding is what it is about. Does nothing if no copy of the block has a correct checksum, or
+ * another change is about the same bytes. (block_edits.c) */
+struct bw_error *bw_repair_edit_block(struct bw_repair *repair, struct bw_repair_finding *finding,
+                                      struct bw_repair_edit edit);
+
+/** The same for a number in an item: `width` bytes at `offset` of it become `value`.
+ * (block_edits.c) */
+struct bw_error *bw_repair_edit_item(struct bw_repair *repair, struct bw_repair_finding *finding,
+                                     const struct bw_tree *tree, const struct bw_key *key,
+                                     uint32_t offset, unsigned width, uint64_t value,
+                                     struct bw_repair_edit edit);
+
+/** Writes all copies of the tree blocks with chosen changes to the patches. (block_edits.c) */
+struct bw_error *bw_repair_write_blocks(struct bw_repair *repair);
+
+/** Fields that other verified items determine, and flipped bits that blocks with correct checksums
+ * contain. (inodes.c) */
+struct bw_error *bw_repair_plan_inodes(struct bw_repair *repair);
 
 /** Changes bytes of a device. (trial.c) */
 struct bw_error *bw_repair_write(struct bw_repair *repair, uint64_t devid, uint64_t offset,

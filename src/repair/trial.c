@@ -82,10 +82,11 @@ static struct bw_error *make_patches(struct bw_repair *repair)
         bw_patch_free(&repair->patches[i]);
     for (size_t i = 0; i < repair->changes.count; i++) {
         const struct bw_repair_change *change = &repair->changes.items[i];
-        if (change->chosen && change->bytes)
+        if (change->chosen && change->bytes && !change->is_in_block)
             BW_TRY(bw_repair_write(repair, change->devid, change->offset, change->bytes,
                                    change->length));
     }
+    BW_TRY(bw_repair_write_blocks(repair));
     BW_TRY(bw_repair_write_parity(repair));
     return bw_repair_write_superblocks(repair);
 }
@@ -105,10 +106,13 @@ static const struct bw_repair_finding *find_same(const struct bw_repair_findings
                          : NULL;
 }
 
-/* Whether a change is about a finding: an edit of fields, the copy of a superblock at its place, or
- * a block, sector or row at its logical address. */
-static bool is_about(const struct bw_repair_change *change, const struct bw_repair_finding *finding)
+/* Whether a change is about a finding: bytes in a tree block, an edit of fields, the copy of a
+ * superblock at its place, or a block, sector or row at its logical address. */
+static bool is_about(const struct bw_repair *repair, const struct bw_repair_change *change,
+                     const struct bw_repair_finding *finding)
 {
+    if (finding->block_edit || change->is_in_block)
+        return finding->block_edit && change == &repair->changes.items[finding->block_edit - 1];
     if (change->edit || finding->edit)
         return change->edit == finding->edit;
     if (change->logical == BW_ABSENT || finding->logical == BW_ABSENT)
@@ -121,7 +125,7 @@ static bool should_be_gone(const struct bw_repair *repair, const struct bw_repai
 {
     bool is_gone = finding->planned;
     for (size_t i = 0; i < repair->changes.count; i++)
-        if (is_about(&repair->changes.items[i], finding))
+        if (is_about(repair, &repair->changes.items[i], finding))
             is_gone = is_gone && repair->changes.items[i].chosen;
     return is_gone;
 }

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Changes of bytes in tree blocks. A block stays at its address and keeps its generation, so what
+ * refers to it stays right. All chosen changes of a block are made in one copy of its contents,
+ * which gets a new checksum and replaces all copies, good or bad.
+ */
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "btree/find_leaf.h"
+#include "ondisk/bit_flip.h"
+#include "repair/repair.h"
+
+/* Whether the check has found that another copy of a block is better than this one. */
+static bool is_bad_copy(const struct bw_repair *repair, uint64_t logical, unsigned copy)
+{
+    for (size_t i = 0; i < repair->findings.count; i++) {
+        const struct bw_repair_finding *finding = &repair->findings.items[i];
+        if (finding->logical == logical && finding->mirror == copy && finding->repairable)
+            return true;
+    }
+    return false;
+}
+
+/* Reads the contents of a block; false if no copy has, or with one flipped bit had, the right
+ * checksum. */
+static bool read_block(struct bw_repair *repair, uint64_t logical, uint8_t *bytes)
+{
+    const struct bw_superblock *superblock = &repair->fs->superblock;
+    const uint32_t size = superblock->nodesize;
+    struct bw_mapping mapping = {.copies = 1};
+    for (unsigned pass = 0; pass < 2; pass++)
+        for (unsigned copy = 1; copy <= mapping.copies; copy++) {
+            struct bw_bit_flip flip;
+            BW_AUTO_ERROR struct bw_error *error =
+                bw_fs_map(repair->fs, logical, size, copy, &mapping);
+            if (!error)
+                error = bw_repair_read_copy(repair, logical, size, copy, bytes);
+            if (error || is_bad_copy(repair, logical, copy))
+                continue;
+            if (bw_checksum_matches_block(superblock->checksum_type, bytes, size))
+                return true;
+            if (!pass || !bw_bit_flip_find_in_block(superblock->checksum_type, bytes, size, &flip))
+                continue;
+            bytes[flip.byte] ^= (uint8_t)(1u << flip.bit);
+            return true;
+        }
+    return false;
+}
+
+struct bw_error *bw_repair_block_contents(struct bw_repair *repair, uint64_t logical,
+                                          const uint8_t **contents)
+{
+    *contents = NULL;
+    for (size_t i = 0; i < repair->blocks.count; i++)
+        if (repair->blocks.items[i].logical == logical)
+            *contents = repair->blocks.items[i].bytes;
+    if (*contents)
+        return NULL;
+    uint8_t *bytes = malloc(repair->fs->superblock.nodesize);
+    if (!bytes)
+        return bw_error_no_memory();
+    struct bw_error *error = NULL;
+    if (read_block(repair, logical, bytes))
+        error = bw_repair_blocks_push(&repair->blocks, (struct bw_repair_block){logical, bytes});
+    else
+        free(BW_TAKE(bytes));
+    if (error)
+        free(BW_TAKE(bytes));
+    *contents = bytes;
+    return error;
+}
+
+/* The change of the same bytes: 1 + its number, or 0; `*is_same` says that it is this one. */
+static size_t find_edit(const struct bw_repair *repair, const struct bw_repair_edit *edit,
+                        bool *is_same)
+{
+    for (size_t i = 0; i < repair->changes.count; i++) {
+        const struct bw_repair_change *change = &repair->changes.items[i];
+        if (!change->is_in_block || change->logical != edit->block ||
+            change->byte >= edit->byte + edit->length ||
+            edit->byte >= change->byte + change->length)
+            continue;
+        *is_same = change->byte == edit->byte && change->length == edit->length &&
+                   memcmp(change->bytes, edit->bytes, edit->length) == 0;
+        return i + 1;
+    }
+    return 0;
+}
+
+/* Adds it, if the block can be read. */
+static struct bw_error *add_edit(struct bw_repair *repair, struct bw_repair_finding *finding,
+                                 struct bw_repair_edit *edit)
+{
+    const uint8_t *contents;
+    BW_TRY(bw_repair_block_contents(repair, edit->block, &contents));
+    if (!contents)
+        return NULL;
+    uint8_t *bytes = malloc(edit->length);
+    if (!bytes)
+        return bw_error_no_memory();
+    memcpy(bytes, edit->bytes, edit->length);
+    BW_TRY(bw_repair_add(repair, (struct bw_repair_change){.class_number = BW_REPAIR_DERIVED,
+                                                           .logical = edit->block,
+                                                           .devid = BW_ABSENT,
+                                                           .offset = BW_ABSENT,
+                                                           .length = edit->length,
+                                                           .what = edit->what,
+                                                           .why = BW_TAKE(edit->why),
+                                                           .proof = BW_TAKE(edit->proof),
+                                                           .bytes = bytes,
+                                                           .is_in_block = true,
+                                                           .byte = edit->byte}));
+    finding->block_edit = repair->changes.count;
+    finding->planned = true;
+    return NULL;
+}
+
+struct bw_error *bw_repair_edit_block(struct bw_repair *repair, struct bw_repair_finding *finding,
+                                      struct bw_repair_edit edit)
+{
+    bool is_same = false;
+    const size_t found = find_edit(repair, &edit, &is_same);
+    struct bw_error *error = NULL;
+    if (found && is_same) {
+        finding->block_edit = found;
+        finding->planned = true;
+    } else if (!found) {
+        error = add_edit(repair, finding, &edit);
+    }
+    free(edit.why);
+    free(edit.proof);
+    return error;
+}
+
+struct bw_error *bw_repair_edit_item(struct bw_repair *repair, struct bw_repair_finding *finding,
+                                     const struct bw_tree *tree, const struct bw_key *key,
+                                     uint32_t offset, unsigned width, uint64_t value,
+                                     struct bw_repair_edit edit)
+{
+    const bw_le64 number = bw_put64(value);
+    struct bw_leaf_finder finder;
+    struct bw_item item;
+    bw_leaf_finder_init(&finder, &repair->fs->reader, tree);
+    struct bw_error *error = bw_find_leaf(&finder, key);
+    const int64_t slot = error || finder.lost ? -1 : bw_leaf_last_until(&finder, key);
+    const bool found = slot >= 0 && bw_leaf_item(&finder.leaf, (uint32_t)slot, &item) &&
+                       bw_key_compare(&item.key, key) == 0 && offset + width <= item.size;
+    if (found) {
+        edit.block = finder.bytenr;
+        edit.byte = (uint32_t)(item.data - finder.leaf.block) + offset;
+        edit.length = width;
+        edit.bytes = &number;
+        error = bw_repair_edit_block(repair, finding, edit);
+    } else {
+        free(edit.why);
+        free(edit.proof);
+    }
+    bw_leaf_finder_free(&finder);
+    return error;
+}
+
+/* Writes a block with all its chosen changes. */
+static struct bw_error *write_block(struct bw_repair *repair, const struct bw_repair_block *block)
+{
+    const struct bw_superblock *superblock = &repair->fs->superblock;
+    const uint32_t size = superblock->nodesize;
+    struct bw_mapping mapping = {.copies = 1};
+    bool is_changed = false;
+    BW_AUTO_FREE uint8_t *bytes = malloc(size);
+    if (!bytes)
+        return bw_error_no_memory();
+    memcpy(bytes, block->bytes, size);
+    for (size_t i = 0; i < repair->changes.count; i++) {
+        const struct bw_repair_change *change = &repair->changes.items[i];
+        if (!change->chosen || !change->is_in_block || change->logical != block->logical)
+            continue;
+        memcpy(bytes + change->byte, change->bytes, change->length);
+        is_changed = true;
+    }
+    if (!is_changed)
+        return NULL;
+    bw_checksum_compute(superblock->checksum_type, bytes + BW_CSUM_SIZE, size - BW_CSUM_SIZE,
+                        bytes);
+    for (unsigned copy = 1; copy <= mapping.copies; copy++) {
+        BW_TRY(bw_fs_map(repair->fs, block->logical, size, copy, &mapping));
+        if (mapping.present && !mapping.rebuilt)
+            BW_TRY(bw_repair_write(repair, mapping.devid, mapping.offset, bytes, size));
+    }
+    return NULL;
+}
+
+struct bw_error *bw_repair_write_blocks(struct bw_repair *repair)
+{
+    for (size_t i = 0; i < repair->blocks.count; i++)
+        BW_TRY(write_block(repair, &repair->blocks.items[i]));
+    return NULL;
+}

@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Wrong fields in tree blocks whose checksum is right, as bad memory and faulty programs leave
+ * them. What a field must be is computed again here, from items that the check has not complained
+ * about:
+ *
+ * - the link count of an inode from its names, the size of a directory from the lengths of its
+ *   names, the bytes of a file from its extents, the size of a symbolic link from its target, and
+ *   the type in a directory entry from the inode;
+ * - the reference count of a subvolume from its links;
+ * - any other field if exactly one flipped bit explains the finding (check/flipped.c).
+ *
+ * If anything else is wrong with the same inode, the items that determine the field may themselves
+ * be wrong: then only a flipped bit is corrected.
+ */
+#include <inttypes.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "ondisk/disk_items.h"
+#include "ondisk/items.h"
+#include "owners/tree_list.h"
+#include "repair/repair.h"
+
+enum { MOST_FINDINGS = 1000 }; /* an image may be crafted to have millions */
+
+/* An inode, and what its items add up to. */
+struct totals {
+    struct bw_inode inode;
+    bool has_inode;
+    uint64_t names;                   /* of the inode */
+    uint64_t item_names, index_names; /* lengths of the names in the directory */
+    uint64_t bytes, end;              /* of its extents */
+    uint64_t stored;                  /* in the item of an extent, uncompressed */
+    bool is_unsure;                   /* extents overlap, leave a gap, or cannot be read */
+};
+
+static void add_reference(struct totals *totals, const struct bw_item *item)
+{
+    struct bw_cursor cursor = bw_cursor_of(item);
+    struct bw_inode_ref ref;
+    while (bw_inode_ref_next(&cursor, &item->key, &ref))
+        totals->names += ref.parent != item->key.objectid;
+}
+
+static void add_entries(struct totals *totals, const struct bw_item *item)
+{
+    struct bw_cursor cursor = bw_cursor_of(item);
+    struct bw_dir_entry entry;
+    while (bw_dir_entry_next(&cursor, &entry))
+        *(item->key.type == BW_DIR_ITEM ? &totals->item_names : &totals->index_names) +=
+            entry.name_length;
+}
+
+static void add_extent(struct totals *totals, const struct bw_item *item, uint32_t sectorsize)
+{
+    const struct bw_disk_file_extent *extent = (const void *)item->data;
+    if (item->size < offsetof(struct bw_disk_file_extent, disk_bytenr) ||
+        (extent->type != BW_FILE_EXTENT_INLINE && item->size < sizeof *extent) ||
+        item->key.offset != totals->end) {
+        totals->is_unsure = true;
+        return;
+    }
+    if (extent->type == BW_FILE_EXTENT_INLINE) {
+        const uint64_t length = bw_get64(extent->ram_bytes);
+        totals->bytes += length;
+        totals->stored = extent->compression ? 0 : length;
+        totals->end = (length + sectorsize - 1) / sectorsize * sectorsize;
+        return;
+    }
+    totals->end += bw_get64(extent->num_bytes);
+    totals->bytes += bw_get64(extent->disk_bytenr) ? bw_get64(extent->num_bytes) : 0;
+}
+
+/* Adds up the items of an inode. */
+static struct bw_error *add_up(struct bw_repair *repair, const struct bw_tree *tree,
+                               uint64_t number, struct totals *totals)
+{
+    struct bw_fs *fs = repair->fs;
+    BW_SCOPED(bw_fs_items) struct bw_fs_items items;
+    *totals = (struct totals){0};
+    bw_fs_items_begin(&items, fs, tree, (struct bw_key){number, 0, 0},
+                      (struct bw_key){number, UINT8_MAX, UINT64_MAX});
+    for (const struct bw_item *item; (item = bw_fs_items_next(&items));)
+        switch (item->key.type) {
+        case BW_INODE_ITEM:
+            totals->has_inode = bw_inode_decode(item, &totals->inode);
+            break;
+        case BW_INODE_REF:
+        case BW_INODE_EXTREF:
+            add_reference(totals, item);
+            break;
+        case BW_DIR_ITEM:
+        case BW_DIR_INDEX:
+            add_entries(totals, item);
+            break;
+        case BW_EXTENT_DATA:
+            add_extent(totals, item, fs->superblock.sectorsize);
+            break;
+        }
+    return bw_fs_items_error(&items);
+}
+
+static bool is_code(const struct bw_repair_finding *finding, const char *word)
+{
+    return strcmp(finding->code->word, word) == 0;
+}
+
+/* Whether the check complains about something else in this inode. */
+static bool is_alone(const struct bw_repair *repair, const struct bw_repair_finding *finding)
+{
+    for (size_t i = 0; i < repair->findings.count; i++) {
+        const struct bw_repair_finding *other = &repair->findings.items[i];
+        if (other != finding && other->tree == finding->tree &&
+            (other->inode == finding->inode || other->key.objectid == finding->inode))
+            return false;
+    }
+    return true;
+}
+
+/* Whether the extents cover a file exactly, so that none of their lengths is in doubt. */
+static bool are_extents_complete(const struct bw_repair *repair, const struct totals *totals)
+{
+    const uint64_t sectorsize = repair->fs->superblock.sectorsize;
+    return !totals->is_unsure &&
+           totals->end == (totals->inode.size + sectorsize - 1) / sectorsize * sectorsize;
+}
+
+/* Plans a field of an INODE_ITEM. */
+static struct bw_error *plan_inode(struct bw_repair *repair, struct bw_repair_finding *finding,
+                                   const struct bw_tree *tree)
+{
+    struct totals totals;
+    BW_TRY(add_up(repair, tree, finding->inode, &totals));
+    const struct bw_inode *inode = &totals.inode;
+    const bool is_link = bw_file_type_of_mode(inode->mode) == BW_FILE_SYMLINK;
+    uint64_t value = 0, have = 0;
+    uint32_t offset = 0;
+    const char *proof = NULL;
+    if (!totals.has_inode || !is_alone(repair, finding))
+        return NULL;
+    if (is_code(finding, "link-count")) {
+        value = totals.names + (finding->inode == BW_SUBVOLUME_ROOT_INODE);
+        have = inode->link_count;
+        offset = offsetof(struct bw_disk_inode_item, link_count);
+        proof = value ? "the names of the inode, counted" : NULL;
+    } else if (is_code(finding, "directory-size") && totals.item_names == totals.index_names) {
+        value = totals.item_names + totals.index_names;
+        have = inode->size;
+        offset = offsetof(struct bw_disk_inode_item, size);
+        proof = "the lengths of the names in the directory, in both of its lists";
+    } else if (is_code(finding, "file-bytes") && are_extents_complete(repair, &totals)) {
+        value = totals.bytes;
+        have = inode->bytes;
+        offset = offsetof(struct bw_disk_inode_item, bytes);
+        proof = "the extents of the file, which cover its size exactly";
+    } else if (is_code(finding, "link-size") || is_code(finding, "file-size")) {
+        value = totals.stored;
+        have = inode->size;
+        offset = offsetof(struct bw_disk_inode_item, size);
+        proof = (totals.stored && totals.stored == inode->bytes) ? "the contents that the inode "
+                                                                   "stores, and its byte count"
+                                                                 : NULL;
+    }
+    if (!proof)
+        return NULL;
+    const struct bw_key key = {finding->inode, BW_INODE_ITEM, 0};
+    return bw_repair_edit_item(
+        repair, finding, tree, &key, offset,
+        offset == offsetof(struct bw_disk_inode_item, link_count) ? 4 : 8, value,
+        (struct bw_repair_edit){.what = is_link ? "field of a symbolic link" : "field of an inode",
+                                .why = bw_repair_text("inode %" PRIu64 " of tree %" PRIu64
+                                                      ": %s: %" PRIu64 " must be %" PRIu64,
+                                                      finding->inode, finding->tree,
+                                                      finding->code->word, have, value),
+                                .proof = strdup(proof)});
+}
+
+/* Plans the flipped bit that explains a finding. */
+static struct bw_error *plan_flip(struct bw_repair *repair, struct bw_repair_finding *finding)
+{
+    const uint8_t *contents;
+    if (finding->flipped_byte >= repair->fs->superblock.nodesize || finding->flipped_bit > 7)
+        return NULL;
+    BW_TRY(bw_repair_block_contents(repair, finding->flipped_block, &contents));
+    if (!contents)
+        return NULL;
+    const uint8_t byte =
+        (uint8_t)(contents[finding->flipped_byte] ^ 1u << (unsigned)finding->flipped_bit);
+    return bw_repair_edit_block(
+        repair, finding,
+        (struct bw_repair_edit){
+            .block = finding->flipped_block,
+            .byte = (uint32_t)finding->flipped_byte,
+            .length = 1,
+            .bytes = &byte,
+            .what = "flipped bit",
+            .why = bw_repair_text("%s: bit %" PRIu64 " of byte %" PRIu64
+                                  " is flipped, and the checksum was computed with it",
+                                  finding->code->word, finding->flipped_bit, finding->flipped_byte),
+            .proof = strdup("no other bit makes the items fit each other")});
+}
+
+/* Whether the value of a finding is computed from the items of an inode. */
+static bool is_about_inode(const struct bw_repair_finding *finding)
+{
+    static const char *const words[] = {"link-count", "directory-size", "file-bytes", "link-size",
+                                        "file-size"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (is_code(finding, words[i]))
+            return finding->inode != BW_ABSENT && finding->tree != BW_ABSENT;
+    return false;
+}
+
+/* An entry of a directory. */
+struct entry {
+    uint64_t inode; /* 0: none */
+    uint8_t type;
+    uint32_t place; /* of the type in its item */
+    char name[UINT8_MAX + 1];
+    size_t length;
+};
+
+/* The only entry of an item; without an inode if there are several. */
+static struct bw_error *find_wrong_entry(struct bw_repair *repair, const struct bw_tree *tree,
+                                         const struct bw_key *key, struct entry *found)
+{
+    BW_SCOPED(bw_fs_items) struct bw_fs_items items;
+    struct bw_dir_entry entry;
+    *found = (struct entry){0};
+    bw_fs_items_begin(&items, repair->fs, tree, *key, *key);
+    const struct bw_item *item = bw_fs_items_next(&items);
+    if (item && (key->type == BW_DIR_ITEM || key->type == BW_DIR_INDEX)) {
+        struct bw_cursor cursor = bw_cursor_of(item);
+        if (bw_dir_entry_next(&cursor, &entry) && entry.location.type == BW_INODE_ITEM &&
+            entry.name_length < sizeof found->name) {
+            *found = (struct entry){.inode = entry.location.objectid,
+                                    .type = entry.type,
+                                    .place = offsetof(struct bw_disk_dir_item, type),
+                                    .length = entry.name_length};
+            memcpy(found->name, entry.name, entry.name_length);
+        }
+        if (bw_dir_entry_next(&cursor, &entry))
+            found->inode = 0;
+    }
+    return bw_fs_items_error(&items);
+}
+
+/* The type in the entry of the same name in the other list of the directory. */
+static struct bw_error *find_other_type(struct bw_repair *repair, const struct bw_tree *tree,
+                                        const struct bw_key *key, const struct entry *wrong,
+                                        uint8_t *type)
+{
+    const uint8_t kind = key->type == BW_DIR_ITEM ? BW_DIR_INDEX : BW_DIR_ITEM;
+    BW_SCOPED(bw_fs_items) struct bw_fs_items items;
+    bw_fs_items_begin(&items, repair->fs, tree, (struct bw_key){key->objectid, kind, 0},
+                      (struct bw_key){key->objectid, kind, UINT64_MAX});
+    for (const struct bw_item *item; (item = bw_fs_items_next(&items));) {
+        struct bw_cursor cursor = bw_cursor_of(item);
+        struct bw_dir_entry entry;
+        while (bw_dir_entry_next(&cursor, &entry))
+            if (entry.location.objectid == wrong->inode && entry.name_length == wrong->length &&
+                memcmp(entry.name, wrong->name, wrong->length) == 0)
+                *type = entry.type;
+    }
+    return bw_fs_items_error(&items);
+}
+
+/* The type in a directory entry, if the other entry of the same name agrees with the inode. */
+static struct bw_error *plan_entry(struct bw_repair *repair, struct bw_repair_finding *finding,
+                                   const struct bw_tree *tree)
+{
+    struct entry entry;
+    struct totals totals;
+    uint8_t other = BW_FILE_UNKNOWN;
+    BW_TRY(find_wrong_entry(repair, tree, &finding->key, &entry));
+    if (!entry.inode)
+        return NULL;
+    BW_TRY(add_up(repair, tree, entry.inode, &totals));
+    const uint8_t type = bw_file_type_of_mode(totals.inode.mode);
+    if (totals.has_inode)
+        BW_TRY(find_other_type(repair, tree, &finding->key, &entry, &other));
+    if (!totals.has_inode || other != type)
+        return NULL;
+    return bw_repair_edit_item(
+        repair, finding, tree, &finding->key, entry.place, 1, type,
+        (struct bw_repair_edit){
+            .what = "type in a directory entry",
+            .why =
+                bw_repair_text("an entry of directory %" PRIu64 " of tree %" PRIu64
+                               " says %s, its inode %" PRIu64 " is %s",
+                               finding->key.objectid, finding->tree, bw_file_type_name(entry.type),
+                               entry.inode, bw_file_type_name(type)),
+            .proof = strdup("the inode, and the other entry of the same name")});
+}
+
+/* The reference count of a subvolume that has a link: 1, since no subvolume has two. */
+static struct bw_error *plan_root(struct bw_repair *repair, struct bw_repair_finding *finding)
+{
+    const uint64_t id = finding->key.objectid;
+    struct bw_fs *fs = repair->fs;
+    BW_SCOPED(bw_fs_items) struct bw_fs_items items;
+    for (size_t i = 0; i < repair->findings.count; i++)
+        if (&repair->findings.items[i] != finding && repair->findings.items[i].tree == BW_ROOT_TREE)
+            return NULL;
+    bw_fs_items_begin(&items, fs, &fs->root_tree, (struct bw_key){id, BW_ROOT_BACKREF, 0},
+                      (struct bw_key){id, BW_ROOT_BACKREF, UINT64_MAX});
+    const bool is_linked = bw_fs_items_next(&items);
+    BW_TRY(bw_fs_items_error(&items));
+    if (!is_linked)
+        return NULL;
+    return bw_repair_edit_item(
+        repair, finding, &fs->root_tree, &finding->key,
+        offsetof(struct bw_disk_root_item, reference_count), 4, 1,
+        (struct bw_repair_edit){
+            .what = "reference count of a subvolume",
+            .why = bw_repair_text("root item of subvolume %" PRIu64 ": it must be 1", id),
+            .proof = strdup("the link to the subvolume")});
+}
+
+struct bw_error *bw_repair_plan_inodes(struct bw_repair *repair)
+{
+    struct bw_tree_list trees = {0};
+    struct bw_error *error = bw_tree_list_load(repair->fs, &trees);
+    unsigned tried = 0;
+    for (size_t i = 0; !error && i < repair->findings.count; i++) {
+        struct bw_repair_finding *finding = &repair->findings.items[i];
+        const struct bw_listed_tree *tree = bw_tree_list_find(&trees, finding->tree);
+        const bool is_flip = finding->flipped_block != BW_ABSENT;
+        const bool is_entry = tree && is_code(finding, "entry-type");
+        const bool is_inode = tree && is_about_inode(finding);
+        const bool is_root = is_code(finding, "root-references");
+        if (finding->planned || !(is_flip || is_entry || is_inode || is_root) ||
+            tried++ >= MOST_FINDINGS)
+            continue;
+        if (is_flip)
+            error = plan_flip(repair, finding);
+        else if (is_inode)
+            error = plan_inode(repair, finding, &tree->tree);
+        else if (is_root)
+            error = plan_root(repair, finding);
+        else
+            error = plan_entry(repair, finding, &tree->tree);
+    }
+    free(trees.entries.items);
+    return error;
+}

@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+# `repair`: fields in tree blocks with right checksums. The changed fields get the values that they
+# had, so the repaired image is the undamaged one, byte by byte.
+set -uo pipefail
+. "$(dirname "$0")/common.bash"
+
+fixtures=$BUILD/fixtures
+"$ROOT/scripts/unpack-fixtures" "$fixtures" plain subvolumes block-group-tree || exit 1
+
+# damages FIXTURE CHANGE...: changes items of a copy of the image.
+damages() {
+    cp --sparse=always "$fixtures/$1/dev1.img" "$WORK/image"
+    holds "$*" change "$WORK/image" "${@:2}"
+    before=$(cksum < "$WORK/image")
+}
+
+# repairs WORD FIXTURE CHANGE...: `why` in the plan has the word. The result is the fixture. The
+# status is 1 if the damage is so great that a block cannot be read.
+repairs() {
+    local word=$1 fixture=$2 status=0
+    shift
+    [ "$3" != 257 ] || status=1
+    damages "$@"
+    rm -f "$WORK/fixed.qcow2"
+    is "$*: the plan" "$("$PROGRAM" repair -o class_name,why "$WORK/image" 2> /dev/null |
+        grep -c "^derived.*$word")" 1
+    expect "$*: repair" "$status" . repair -f "$WORK/fixed.qcow2" "$WORK/image"
+    is "$*: the image" "$(cksum < "$WORK/image")" "$before"
+    expect "$*: check" 0 . check --patch "$WORK/fixed.qcow2" "$WORK/image"
+    have qemu-img || return
+    qemu-img convert -O raw "$WORK/fixed.qcow2" "$WORK/fixed.img"
+    holds "$*: repaired" cmp "$WORK/fixed.img" "$fixtures/$fixture/dev1.img"
+}
+
+# leaves FIXTURE CHANGE...: there is nothing that can be repaired.
+leaves() {
+    damages "$@"
+    is "$*: the plan" "$("$PROGRAM" repair -o why "$WORK/image" 2> /dev/null)" ""
+}
+
+have qemu-img || skip qemu-img "comparison with the undamaged image"
+
+# What other items determine.
+repairs 'link-count: 7 must be 1' plain 5 262 1 0 set 40 4 7
+repairs 'inode-item: bit 1 of byte' plain 5 256 1 0 set 40 4 3
+repairs 'directory-size: 999 must be 140' plain 5 256 1 0 set 16 8 999
+repairs 'file-bytes: 12345 must be 17' plain 5 262 1 0 set 24 8 12345
+repairs 'says file, its inode 403 is directory' plain 5 256 84 2355243158 set 29 1 1
+repairs 'says unknown, its inode 370 is directory' plain 5 256 84 397168884 set 29 1 77
+repairs 'subvolume 256: it must be 1' subvolumes 1 256 132 0 set 216 4 9
+
+# A flipped bit that the checksum includes: of an item, a key, and the header of a block.
+repairs 'inode-item: bit 6' plain 5 262 1 0 set 0 8 1073741831
+repairs 'name-hash: bit 0' plain 5 256 84 397168884 key 256 84 397168885
+repairs 'block-stale: bit 1 of byte 80' plain 5 257 1 0 block 80 8 5
+repairs 'block-foreign: bit 1 of byte 88' plain 5 257 1 0 block 88 8 7
+
+# Two in one block.
+damages plain 5 262 1 0 set 40 4 7 and 5 256 1 0 set 16 8 999
+rm -f "$WORK/fixed.qcow2"
+expect "two fields" 0 . repair -f "$WORK/fixed.qcow2" "$WORK/image"
+expect "two fields: check" 0 . check --patch "$WORK/fixed.qcow2" "$WORK/image"
+rm -f "$WORK/fixed.qcow2"
+expect "one of two" 0 remain repair --id 2 -f "$WORK/fixed.qcow2" "$WORK/image"
+expect "one of two: check" 4 . check --patch "$WORK/fixed.qcow2" "$WORK/image"
+
+# Nothing says what the mode of a file was, or a number of bytes if the extents are in doubt, too.
+leaves plain 5 262 1 0 set 52 4 0
+leaves plain 5 262 1 0 set 24 8 12345 and 5 262 108 0 set 8 8 3
+finish
