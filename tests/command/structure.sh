@@ -58,10 +58,11 @@ rule "reads only in storage" \
 rule "no printing and no exit below the commands" \
     "$(grep -rnE '(^|[^a-z_])(printf|fprintf|puts|perror|exit|abort)\(' src --include=*.c \
     --include=*.h | grep -v '^src/cli/')"
+licence='SPDX-License-Identifier''[:] GPL-2.0-or-later'
 rule "a licence line in every source file" \
-    "$(grep -rL 'SPDX-License-Identifier: GPL-2.0-or-later' src include tests scripts bench .ci \
+    "$(grep -rL "$licence" src include tests scripts bench .ci \
     python --include=*.c --include=*.h --include=*.sh --include=*.bash 2> /dev/null
-    grep -rL 'SPDX-License-Identifier: GPL-2.0-or-later' python --include=*.py)"
+    grep -rL "$licence" python --include=*.py)"
 # edited [PATH...]: the text files that people edit. What is generated, and what others have
 # printed, is as long as it is, and a table is as long as what it describes.
 edited() {
@@ -110,8 +111,8 @@ for path in sys.argv[1:]:
     for node in ast.walk(ast.parse(open(path, encoding="utf-8").read())):
         if isinstance(node, ast.FunctionDef) and node.end_lineno - node.lineno > 150:
             print(path, node.lineno, sep=":")' 2>&1)"
-known="CHANGELOG.md CONTRIBUTING.md LICENSE Makefile README.md bench completions docs examples"
-known+=" fixtures include packaging python scripts src tests"
+known="CHANGELOG.md CONTRIBUTING.md LICENSE LICENSES Makefile README.md SECURITY.md bench"
+known+=" completions docs examples fixtures include packaging python scripts src tests"
 rule "only these in the top folder: $known" \
     "$(git ls-files -co --exclude-standard | grep -v '^\.' | cut -d/ -f1 | sort -u |
         comm -23 - <(tr ' ' '\n' <<< "$known"))"
