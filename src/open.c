@@ -32,8 +32,13 @@ static struct bw_error *find_present_root(struct bw_fs *fs, enum bw_super_root w
                                           struct bw_tree *tree)
 {
     const bool chunks = which == BW_SUPER_CHUNK_ROOT;
+    struct bw_error *error = NULL;
     tree->root = chunks ? fs->superblock.chunk_root : fs->superblock.root;
-    struct bw_error *error = bw_root_verify(fs, tree);
+    if (tree->root.bytenr)
+        error = bw_root_verify(fs, tree);
+    else /* a superblock that was made from tree blocks */
+        error = bw_error_create(BW_ERROR_CORRUPT, "no superblock names the root of the %s tree",
+                                chunks ? "chunk" : "root");
     if (error)
         error = bw_root_fall_back(fs, which, tree->root.generation, tree, error);
     if (error && error->code != BW_ERROR_NO_MEMORY)
@@ -322,6 +327,17 @@ struct bw_error *bw_fs_open(const struct bw_fs_options *options, struct bw_fs **
 {
     static const struct bw_opening opening = {.steps = open_trees, .reopen = bw_fs_open};
     return run_opening(options, &opening, fs);
+}
+
+struct bw_error *bw_fs_search(struct bw_fs *fs, uint64_t most)
+{
+    struct bw_image_set set = {fs->images, fs->image_count};
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < set.count; i++)
+        bytes += set.images[i].storage ? bw_xlator_size(set.images[i].storage) : 0;
+    if (most && bytes > most)
+        return bw_error_create(BW_ERROR_NOT_FOUND, "the images have %" PRIu64 " GiB", bytes >> 30);
+    return bw_rescue_find_all(fs, &set);
 }
 
 struct bw_error *bw_partition_tables(const struct bw_fs_options *options, bw_table_visitor *visit,

@@ -351,8 +351,15 @@ struct bw_found_file_system {
 };
 
 /** A file system that the search found, or NULL after the last. The search is made while a file
- * system is opened with bw_fs_options.scan, without `fsid` and a choice of a generation. */
+ * system is opened with bw_fs_options.scan, without `fsid` and a choice of a generation, or by
+ * bw_fs_search(). */
 const struct bw_found_file_system *bw_fs_found(const struct bw_fs *fs, size_t index);
+
+/** Reads all images completely, and searches them for tree blocks of any file system. Any function
+ * may have opened `fs`, but it must have images. Call it only once, and not after a search while
+ * the file system was opened. If the images are larger than `most` bytes (0: no limit), reads
+ * nothing and returns BW_ERROR_NOT_FOUND. */
+struct bw_error *bw_fs_search(struct bw_fs *fs, uint64_t most);
 
 /** The state of a device. */
 enum bw_device_state {

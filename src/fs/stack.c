@@ -511,7 +511,9 @@ static struct bw_error *check_choice(const struct building *building)
         must_choose |= compare_uuids(&devices.items[i - 1], &devices.items[i]) == 0;
     if (!must_choose)
         return NULL;
-    return bw_error_create(BW_ERROR_AMBIGUOUS, "several volumes contain file systems: %.*s",
+    return bw_error_create(BW_ERROR_AMBIGUOUS,
+                           "several volumes contain file systems: %.*s; choose one with --volume "
+                           "GROUP/NAME",
                            (int)text.length, text.data);
 }
 

@@ -16,9 +16,11 @@
  * (superblocks.c) */
 struct bw_error *bw_rescue_superblocks(struct bw_fs *fs, struct bw_image_set *set);
 
-/** Lists the file systems whose tree blocks are on the images in fs->found, and reports those
- * without a superblock, each with the option that opens it. Reads the whole devices.
- * (superblocks.c) */
+/** Lists the file systems whose tree blocks are on the images in fs->found. Reads the whole
+ * devices. (superblocks.c) */
+struct bw_error *bw_rescue_find_all(struct bw_fs *fs, struct bw_image_set *set);
+
+/** The same; and reports those without a superblock, each with the option that opens it. */
 struct bw_error *bw_rescue_report_others(struct bw_fs *fs, struct bw_image_set *set);
 
 /** If images are unclaimed, identifies them as missing devices by the chunks and checksums that can

@@ -590,12 +590,13 @@ static struct bw_error *describe(struct candidate *candidate, struct bw_found_fi
     return NULL;
 }
 
-/* The superblock of the images with this fsid; NULL if there is none. */
+/* The superblock of the images with this fsid; NULL if there is none on them. */
 static const struct bw_superblock *superblock_of(const struct bw_image_set *set,
                                                  const uint8_t *fsid)
 {
     for (size_t i = 0; i < set->count; i++)
-        if (!set->images[i].bad && bw_superblock_has_block_id(&set->images[i].superblock, fsid))
+        if (!set->images[i].bad && !set->images[i].is_rebuilt &&
+            bw_superblock_has_block_id(&set->images[i].superblock, fsid))
             return &set->images[i].superblock;
     return NULL;
 }
@@ -676,11 +677,16 @@ static void report_other(struct bw_fs *fs, const struct bw_found_file_system *fo
                                  (int)places.length, places.data ? places.data : "", option));
 }
 
-struct bw_error *bw_rescue_report_others(struct bw_fs *fs, struct bw_image_set *set)
+struct bw_error *bw_rescue_find_all(struct bw_fs *fs, struct bw_image_set *set)
 {
     struct bw_block_kinds kinds = {.count = 0};
     BW_TRY(block_kinds_find(fs, set, &kinds));
-    BW_TRY(list_found(fs, set, &kinds));
+    return list_found(fs, set, &kinds);
+}
+
+struct bw_error *bw_rescue_report_others(struct bw_fs *fs, struct bw_image_set *set)
+{
+    BW_TRY(bw_rescue_find_all(fs, set));
     for (size_t i = 0; i < fs->found_count; i++)
         if (!fs->found[i].is_open)
             report_other(fs, &fs->found[i]);

@@ -227,7 +227,7 @@ if have thin_restore; then
     expect "a snapshot of it" 2 \
         'several volumes contain file systems: LVM vg0/half (.*), LVM vg0/root (.*)' thin1.img \
         thin2.img
-    holds "the option" grep -q '^Choose one with --volume GROUP/NAME' err
+    holds "the option" grep -q 'choose one with --volume GROUP/NAME$' err
     expect "a volume without half of its blocks" 2 'no good copy' sum --volume half thin1.img \
         thin2.img
     expect "the pool" 3 'the logical volume pool has the type thin-pool, which is not read' \

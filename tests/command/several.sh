@@ -38,11 +38,25 @@ expect "no fsid at all" 2 'invalid argument of --fsid: 12' ls --fsid 12 "$old"
 named="blocks of another file system are there: fsid $fsid, generation [0-9]+, [0-9]+ tree blocks"
 expect "a search" 0 "$named, .*; --fsid $fsid opens it" info --scan "$new"
 is "names the others only" "$(grep -c 'another file system' "$WORK/err")" 1
+holds "the table has the option" out_has \
+    "^ +[0-9]+  20[-0-9: ]{17} +[0-9]+ +[0-9]+ +1 of [0-9]+  -  +--fsid $fsid$"
+holds "and the opened one" out_has "$other, by its superblock$"
+run_json info --scan --json "$new" > "$WORK/json"
+holds "JSON of both" grep -qE '"opens_itself":true,.*"opens_itself":false,"open_option":"--fsid '`
+    `"$fsid" "$WORK/json"
 expect "a search without others" 0 - info --scan "$old"
-expect "a search for one" 1 'no superblock' info --scan --fsid "$fsid" "$new"
+expect "a search for one" 1 'no superblock names the root of the chunk tree' \
+    info --scan --fsid "$fsid" "$new"
 is "names no others" "$(grep -c 'another file system' "$WORK/err")" 0
 expect "rescue with a search" 0 '' rescue -v --scan "$new"
 holds "names it among the problems" out_has "; --fsid $fsid opens it"
+expect "rescue" 0 - rescue "$new"
+holds "counts the files of the old one" out_has '^ +177 [0-9.]+KiB .* generation [0-9]+, 20'
+holds "and prints a command" out_has "^  btrfs-walk rescue --fsid=$fsid .*new.img$"
+expect "rescue of one that covers nothing" 0 - rescue "$old"
+is "has no others" "$(grep -c 'Other file systems' "$WORK/out")" 0
+expect "a quick rescue" 0 - rescue --no-data "$new"
+is "searches no others" "$(grep -c 'Other file systems' "$WORK/out")" 0
 expect "rescue" 1 '' rescue --fsid "$fsid" "$new"
 holds "repeats the option" out_has "extract .*--fsid=$fsid"
 
@@ -101,6 +115,12 @@ for sector in 16 16384; do
 done
 expect "no superblock at all" 2 "several file systems: choose one with --fsid .*$earlier" \
     ls --scan "$twice"
+is "no other advice" "$(grep -c 'Choose one' "$WORK/err")" 0
+expect "info" 1 'several file systems: choose one' info --scan "$twice"
+is "lists both" "$(grep -c -- '--fsid' "$WORK/out")" 2
+expect "rescue" 2 'several file systems: choose one' rescue "$twice"
+holds "counts the files of one" out_has '^ +5 [0-9.]+KiB .* generation'
+is "and prints a command for each" "$(grep -c 'btrfs-walk rescue --fsid=' "$WORK/out")" 2
 expect "one of them by its chunk_tree_uuid" 1 '' sum --fsid "$earlier" "$twice"
 is "has files that are wrong" "$(grep -vxFf "$WORK/files" "$WORK/out" | wc -l)" 0
 

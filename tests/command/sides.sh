@@ -51,6 +51,16 @@ expect "no device at all" 2 "the id of a device, from 1 on" walk --side 0 dev1.i
 expect "with --alternatives" 2 'only one image of each device' walk --side 1 --alternatives \
     --device dev2.img dev1.img
 
+expect "rescue" 2 'have diverged' rescue --device dev2-wide.img dev1-near.img
+holds "rescue: one side" out_has '^ +13 .* side of device 1, generation 12$'
+holds "rescue: the other one" out_has '^ +458 .* side of device 2, generation 10$'
+holds "rescue: its command" out_has \
+    '^  btrfs-walk rescue --side=2 dev1-near.img --device=dev2-wide.img$'
+is "rescue, in JSON" "$(run_json rescue --json --device dev2-wide.img dev1-near.img |
+    grep -oE '"open_option":"[^"]*"|"verified_files":[0-9]*' | tr '\n' ' ')" \
+    '"open_option":"--side 1" "verified_files":13 "open_option":"--side 2" "verified_files":458 '
+expect "rescue of a side" 0 - rescue --side 2 --device dev2-wide.img dev1-near.img
+
 expect "check" 12 'devices-diverged' check dev1-near.img dev2-right.img
 holds "check: the finding" out_has '^error devices-diverged: dev1-near\.img .* have diverged'
 expect "check --side" 0 '0 errors' check --side 2 dev1-near.img dev2-right.img
@@ -98,7 +108,8 @@ expect "diff of the sides" 0 . diff --side 1 --device dev2-right.img --other dev
 is "diff: files of the sides have the same inodes" \
     "$(grep -c '^R.*/dev1-left-.*/dev2-right-' "$WORK/out")" 3
 is "diff: common files" "$(grep -c /common- "$WORK/out")" 0
-expect "diff: a mixture" 2 'have diverged' diff --other dev1-left.img --other dev2-right.img \
+expect "diff: a mixture" 2 '; --other-side 1 or --other-side 2 reads' \
+    diff --other dev1-left.img --other dev2-right.img \
     dev1-left.img
 expect "diff: --other-side without --other" 2 '\-\-other-side needs the images as --other' \
     diff --other-side 2 dev1.img / /

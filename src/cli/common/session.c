@@ -308,11 +308,9 @@ int cmd_fail_to_open(const struct cmd_common *common, struct bw_error *error)
     const struct bw_fs_options options = cmd_fs_options(common);
     bool has_partitions = false;
     error = bw_partition_tables(&options, print_table, &has_partitions);
-    const char *option = has_partitions ? "--partition" : "--volume";
-    if (common->input.is_other)
-        option = "--other-partition";
-    fprintf(stderr, "Choose one with %s%s.\n", option,
-            has_partitions ? " N, NAME, LABEL or UUID" : " GROUP/NAME");
+    if (has_partitions)
+        fprintf(stderr, "Choose one with %s N, NAME, LABEL or UUID.\n",
+                common->input.is_other ? "--other-partition" : "--partition");
     if (error)
         return cmd_fail(common, error);
     return status;
@@ -324,6 +322,24 @@ struct bw_error *cmd_try_open(const struct cmd_common *common, struct cmd_sessio
     if (error)
         bw_error_add_cause(error, end_session(session));
     return error;
+}
+
+/* The error of devices that have diverged, with the option that chooses a side of --other. */
+static struct bw_error *name_other_side(struct bw_error *error)
+{
+    static const char option[] = " --side ";
+    BW_AUTO_BUFFER struct bw_buffer text = {0};
+    const char *at = error->message;
+    for (const char *found; (found = strstr(at, option)); at = found + strlen(option)) {
+        bw_buffer_append(&text, at, (size_t)(found - at));
+        bw_buffer_format(&text, " --other-side ");
+    }
+    bw_buffer_append(&text, at, strlen(at));
+    if (text.failed)
+        return error;
+    struct bw_error *result = bw_error_create(error->code, "%.*s", (int)text.length, text.data);
+    bw_error_free(error);
+    return result;
 }
 
 struct bw_error *cmd_open_other(const struct cmd_common *common, struct cmd_common *own,
@@ -351,7 +367,8 @@ struct bw_error *cmd_open_other(const struct cmd_common *common, struct cmd_comm
         .ignore_checksums = (enum bw_checksum_kinds)common->input.ignored_checksums,
     };
     set_keys(&options, common);
-    return bw_fs_open(&options, fs);
+    struct bw_error *error = bw_fs_open(&options, fs);
+    return error && error->code == BW_ERROR_DIVERGED ? name_other_side(error) : error;
 }
 
 int cmd_open_to(const struct cmd_common *common, enum cmd_depth depth, struct cmd_session *session)

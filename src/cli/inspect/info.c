@@ -11,6 +11,7 @@
 #include "base/cleanup.h"
 #include "base/escape.h"
 #include "base/human.h"
+#include "base/table.h"
 #include "base/vector.h"
 #include "btrfs-walk/inode.h"
 #include "btrfs-walk/records.h"
@@ -239,6 +240,33 @@ static struct bw_error *list_disks(void *context, struct bw_record_sink *sink)
     return disks.error;
 }
 
+/* File systems that a search found. */
+
+static struct bw_error *list_found(void *context, struct bw_record_sink *sink)
+{
+    const struct info *info = context;
+    const struct bw_found_file_system *found;
+    for (size_t i = 0; (found = bw_fs_found(info->fs, i)); i++) {
+        char option[sizeof "--fsid " + UUID_STR_LEN] = "--fsid ";
+        uuid_unparse_lower(found->option, option + strlen(option));
+        struct bw_foundinfo row = {
+            .fsid = {(const char *)found->fsid, BW_UUID_SIZE},
+            .chunk_tree_uuid = {(const char *)found->chunk_tree_uuid, BW_UUID_SIZE},
+            .label = *found->label ? found->label : NULL,
+            .generation = found->generation,
+            .changed = found->changed ? found->changed : BW_ABSENT_SIGNED,
+            .blocks = found->blocks,
+            .placed_blocks = found->placed_blocks,
+            .critical_blocks = found->critical_blocks,
+            .critical_missing = found->critical_missing,
+            .opens_itself = found->is_open,
+            .open_option = option,
+        };
+        BW_TRY(sink->visit(sink, &row, sizeof row));
+    }
+    return NULL;
+}
+
 /* Problems. */
 
 static struct bw_error *list_problems(void *context, struct bw_record_sink *sink)
@@ -377,6 +405,8 @@ static struct bw_error *write_volume(struct cmd_format *format, struct info *inf
         .problems = {list_problems, info},
         .disks = {list_disks, info},
     };
+    if (bw_fs_found(info->fs, 0))
+        row.found_file_systems = (struct bw_records){list_found, info};
     if (info->opened) {
         row.profiles = (struct bw_records){list_profiles, info};
         row.subvolume_count = subvolumes->subvolumes;
@@ -395,6 +425,8 @@ static struct bw_error *write_volume(struct cmd_format *format, struct info *inf
 }
 
 /* Output as lines. */
+
+enum { TO_THE_SECOND = 19 }; /* of a date */
 
 struct lines {
     struct bw_record_sink sink;
@@ -516,7 +548,6 @@ static struct bw_error *append_volume(const struct lines *lines, const struct bw
     append_label(text, "Transaction:");
     bw_buffer_format(text, "%" PRIu64, row->generation);
     if (row->changed != BW_ABSENT_SIGNED) {
-        enum { TO_THE_SECOND = 19 };
         char date[BW_DATE_LENGTH];
         bw_write_date(date, row->changed, ' ');
         bw_buffer_format(text, ", last change %.*s UTC", TO_THE_SECOND, date);
@@ -556,12 +587,56 @@ static struct bw_error *append_volume(const struct lines *lines, const struct bw
     return NULL;
 }
 
+/* Appends the cells of a file system that a search found. */
+static struct bw_error *append_found(struct bw_record_sink *sink, const void *record, size_t size)
+{
+    const struct lines *lines = (const struct lines *)sink;
+    const struct bw_foundinfo *row = record;
+    struct bw_buffer *text = lines->text;
+    char date[BW_DATE_LENGTH] = "unknown", fsid[BW_UUID_LENGTH];
+    (void)size;
+    if (row->changed != BW_ABSENT_SIGNED)
+        bw_write_date(date, row->changed, ' ');
+    bw_write_uuid(fsid, row->fsid.data);
+    bw_buffer_format(text,
+                     "  %" PRIu64 "\t%.*s\t%" PRIu64 "\t%" PRIu64 "\t%" PRIu64 " of %" PRIu64 "\t",
+                     row->generation, TO_THE_SECOND, date, row->blocks, row->placed_blocks,
+                     row->critical_missing, row->critical_blocks);
+    if (row->label)
+        bw_escape_words(text, row->label);
+    else
+        bw_buffer_format(text, "-");
+    if (row->opens_itself)
+        bw_buffer_format(text, "\t%.*s, by its superblock\n", BW_UUID_LENGTH, fsid);
+    else
+        bw_buffer_format(text, "\t%s\n", row->open_option);
+    return NULL;
+}
+
+/* Appends the table of the file systems that a search found. */
+static struct bw_error *append_all_found(const struct lines *lines, const struct bw_volumeinfo *row)
+{
+    struct bw_table_column columns[7] = {
+        {.right = true}, {0}, {.right = true}, {.right = true}, {.right = true}};
+    BW_AUTO_BUFFER struct bw_buffer cells = {0};
+    struct lines rows = {{.visit = append_found}, lines->settings, &cells};
+    bw_buffer_format(lines->text, "%sFile systems whose tree blocks are on the images:\n",
+                     lines->text->length ? "\n" : "");
+    bw_buffer_format(&cells, "  generation\tlast change (UTC)\tblocks\tin place\tcritical missing\t"
+                             "label\topened by\n");
+    BW_TRY(row->found_file_systems.list(row->found_file_systems.context, &rows.sink));
+    bw_table_append(lines->text, &cells, columns);
+    return NULL;
+}
+
 static struct bw_error *print_volume(struct cmd_format *format, const void *record)
 {
     const struct bw_volumeinfo *row = record;
     const struct lines lines = {.settings = &format->settings, .text = &format->text};
     if (row->label)
         BW_TRY(append_volume(&lines, row));
+    if (row->found_file_systems.list)
+        BW_TRY(append_all_found(&lines, row));
     read_disks(row->disks.context, append_disk, &format->text);
     return NULL;
 }
@@ -621,6 +696,18 @@ static bool find_superblock(struct info *info)
     return found;
 }
 
+/* If no file system was opened: writes the partitions of disks, and the file systems that a search
+ * has found. */
+static struct bw_error *write_lists(struct cmd_format *format, struct info *info)
+{
+    struct bw_volumeinfo row;
+    bw_record_clear(bw_record_find("volumeinfo"), &row);
+    row.disks = (struct bw_records){list_disks, info};
+    if (info->fs && bw_fs_found(info->fs, 0))
+        row.found_file_systems = (struct bw_records){list_found, info};
+    return cmd_format_write(format, &row, sizeof row);
+}
+
 static int open_and_write(struct cmd_format *format, struct info *info)
 {
     size_t disks = 0;
@@ -629,11 +716,7 @@ static int open_and_write(struct cmd_format *format, struct info *info)
         read_disks(info, count_disk, &disks);
     if (disks) {
         /* No file system was selected: only the partitions of the disks are listed. */
-        struct bw_volumeinfo row;
-        bw_record_clear(bw_record_find("volumeinfo"), &row);
-        row.disks = (struct bw_records){list_disks, info};
-        struct bw_error *error = cmd_format_write(format, &row, sizeof row);
-        if (end_output(format, error))
+        if (end_output(format, write_lists(format, info)))
             return STATUS_PARTIAL;
         return status;
     }
@@ -641,8 +724,12 @@ static int open_and_write(struct cmd_format *format, struct info *info)
         /* The errors of opening and the damage of superblocks were already reported. */
         const struct bw_fs_options how = cmd_fs_options(info->common);
         BW_AUTO_ERROR struct bw_error *error = bw_fs_open_images(&how, &info->fs);
-        if (!error && find_superblock(info)) {
-            const int written = end_output(format, write_volume(format, info));
+        if (!error && how.scan && !how.fsid)
+            error = bw_fs_search(info->fs, 0);
+        const bool has_superblock = !error && find_superblock(info);
+        if (has_superblock || (!error && bw_fs_found(info->fs, 0))) {
+            const int written = end_output(format, has_superblock ? write_volume(format, info)
+                                                                  : write_lists(format, info));
             if (written || status == STATUS_CANNOT)
                 status = STATUS_PARTIAL;
         }

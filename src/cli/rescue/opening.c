@@ -72,7 +72,10 @@ struct bw_error *rescue_open(struct rescue *rescue)
     for (size_t i = 0; i < ATTEMPTS && !rescue->fs; i++) {
         struct bw_error *error = attempt_plan(rescue, &first, &attempts[i], &rescue->fs);
         const enum bw_error_code code = error ? error->code : BW_ERROR_STOPPED;
-        why = bw_error_first(why, error);
+        if (code == BW_ERROR_AMBIGUOUS) /* what a search has found explains more */
+            why = bw_error_first(error, why);
+        else
+            why = bw_error_first(why, error);
         /* After other errors, another attempt cannot help: the images, not their contents, are the
          * problem. */
         if (code != BW_ERROR_STOPPED && code != BW_ERROR_CORRUPT && code != BW_ERROR_NOT_BTRFS &&

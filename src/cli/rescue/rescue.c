@@ -105,6 +105,16 @@ static struct bw_error *list_steps(void *context, struct bw_record_sink *sink)
     return NULL;
 }
 
+/* Writes only the other file systems, if none could be opened. */
+static struct bw_error *write_others(struct rescue *rescue)
+{
+    struct bw_rescueinfo row;
+    bw_record_clear(bw_record_find("rescueinfo"), &row);
+    row.problems = (struct bw_records){NULL, rescue};
+    row.others = (struct bw_records){rescue_list_others, rescue};
+    return cmd_format_write(&rescue->answer, &row, sizeof row);
+}
+
 static struct bw_error *write_answer(struct rescue *rescue)
 {
     const char *state = "healthy";
@@ -134,6 +144,8 @@ static struct bw_error *write_answer(struct rescue *rescue)
         .steps = {list_steps, rescue},
         .corrected_blocks = bw_fs_status(rescue->fs).corrected_blocks,
         .not_searched = bw_fs_status(rescue->fs).not_searched,
+        .others = {rescue_list_others, rescue},
+        .searched_others = rescue->searched_others,
     };
     return cmd_format_write(&rescue->answer, &row, sizeof row);
 }
@@ -147,7 +159,16 @@ static int by_files(const void *a, const void *b)
 /* Opens the file system, reads it, plans how to save the files, and answers. */
 static struct bw_error *rescue_all(struct rescue *rescue)
 {
-    BW_TRY(rescue_open(rescue));
+    struct bw_error *why = rescue_open(rescue);
+    if (why) {
+        BW_AUTO_ERROR struct bw_error *error = NULL;
+        if (!rescue->settings->list)
+            error = rescue_find_others(rescue, why);
+        if (!error && rescue->others.count)
+            error = write_others(rescue);
+        bw_error_add_cause(why, BW_TAKE(error));
+        return why;
+    }
     BW_TRY(rescue_find_problems(rescue));
     BW_TRY(rescue_assess(rescue));
     if (!rescue->settings->list)
@@ -156,6 +177,7 @@ static struct bw_error *rescue_all(struct rescue *rescue)
         return bw_error_no_memory();
     if (rescue->settings->list)
         return NULL;
+    BW_TRY(rescue_find_others(rescue, NULL));
 
     struct rescue_plan *plan = &rescue->plan;
     const struct rescue_subvolume total = rescue_total(rescue);
@@ -182,7 +204,24 @@ static bool print_only_with_verbose(enum bw_severity severity, const struct bw_e
     return false;
 }
 
-static void free_rescue(struct rescue *rescue)
+struct rescue *rescue_create(const struct cmd_common *common, struct rescue_settings *settings)
+{
+    struct rescue *rescue = calloc(1, sizeof *rescue);
+    if (!rescue)
+        return NULL;
+    rescue->settings = settings;
+    rescue->common = *common;
+    rescue->given = common->input;
+    pthread_mutex_init(&rescue->repeats.lock, NULL);
+    pthread_mutex_init(&rescue->verified.lock, NULL);
+    pthread_mutex_init(&rescue->unverified.lock, NULL);
+    rescue->common.messages.listener = (struct bw_reporter){rescue_note_problem, rescue};
+    if (!common->messages.verbose)
+        rescue->common.messages.is_selected = print_only_with_verbose;
+    return rescue;
+}
+
+void rescue_destroy(struct rescue *rescue)
 {
     bw_extent_reader_destroy(rescue->extents);
     bw_extent_reader_destroy(rescue->finished_extents);
@@ -200,9 +239,13 @@ static void free_rescue(struct rescue *rescue)
     bw_range_set_free(&rescue->incomplete);
     rescue_verified_free(&rescue->verified);
     rescue_verified_free(&rescue->unverified);
+    for (size_t i = 0; i < rescue->others.count; i++)
+        free(rescue->others.items[i].problem);
+    rescue_others_free(&rescue->others);
     pthread_mutex_destroy(&rescue->repeats.lock);
     cmd_index_end(&rescue->index);
     cmd_format_free(&rescue->answer);
+    free(rescue);
 }
 
 /* The status for losses that the answer contains, which are reported on stderr. */
@@ -247,20 +290,14 @@ static int report_files(const struct cmd_common *common, struct rescue_settings 
                                                 .columns = "recoverable,size,bad_bytes,path"};
     static const struct cmd_format_plan screen = {
         .record = "rescueinfo", .print = rescue_print, .has_units = true};
-    BW_AUTO_FREE struct rescue *rescue = calloc(1, sizeof *rescue);
+    struct rescue *rescue = rescue_create(common, settings);
     if (!rescue)
         return cmd_fail(common, bw_error_no_memory());
-    rescue->settings = settings;
-    pthread_mutex_init(&rescue->repeats.lock, NULL);
-    pthread_mutex_init(&rescue->verified.lock, NULL);
-    pthread_mutex_init(&rescue->unverified.lock, NULL);
     int status;
+    const struct cmd_common own = rescue->common;
     struct bw_error *error =
-        cmd_index_begin(&rescue->index, common, &settings->states, &rescue->common);
+        cmd_index_begin(&rescue->index, &own, &settings->states, &rescue->common);
     if (!error) {
-        rescue->common.messages.listener = (struct bw_reporter){rescue_note_problem, rescue};
-        if (!common->messages.verbose)
-            rescue->common.messages.is_selected = print_only_with_verbose;
         if (settings->list && common->format.null && cmd_format_is_for_people(common))
             rescue->common.format.columns = "path";
         error =
@@ -276,7 +313,7 @@ static int report_files(const struct cmd_common *common, struct rescue_settings 
         cmd_monitor_watch(rescue->answer.session.fs, NULL, NULL);
         if (error && !rescue->fs) {
             status = cmd_fail_to_open(&rescue->common, error);
-            error = NULL;
+            error = rescue->others.count ? cmd_format_end(&rescue->answer, NULL) : NULL;
         } else {
             error = cmd_format_end(&rescue->answer, error);
             if (!error)
@@ -285,7 +322,7 @@ static int report_files(const struct cmd_common *common, struct rescue_settings 
         status = cmd_end(&rescue->common, &rescue->answer.session, error, status);
     }
     *found = rescue->plan;
-    free_rescue(rescue);
+    rescue_destroy(rescue);
     return status;
 }
 
@@ -378,6 +415,10 @@ const struct command cmd_rescue = {
         "of whole, partly readable and lost files, further files in older generations, and the\n"
         "commands that save these files. A flipped bit is corrected, in data, too: such files\n"
         "are whole, but counted and saved separately.\n\n"
+        "It also searches for other file systems, which were overwritten, but whose tree blocks\n"
+        "are still on the devices; on more than 64 GiB, and with --no-data, only with --scan.\n"
+        "If devices have diverged, it reads each side. It counts the files of each, and prints\n"
+        "the commands that save them.\n\n"
         "--extract runs these commands. It saves whole files to DEST/whole, those with\n"
         "corrected data to DEST/corrected, older versions of the others to DEST/generation-N,\n"
         "their remains, with zeros for unreadable ranges, to DEST/partly, and files that only\n"

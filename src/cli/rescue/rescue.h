@@ -7,6 +7,7 @@
  *     verified.c  data that were read for one file, and need not be read for another
  *     assess.c    reads all files, and counts by subvolume how much of them is readable
  *     older.c     searches older generations for the unreadable files
+ *     others.c    other file systems on the same images, and the sides of diverged devices
  *     steps.c     the commands that save the files, printed or run
  *     text.c      the answer for people
  *     dmesg.c     --dmesg: the messages of a kernel log, explained
@@ -38,6 +39,9 @@ struct rescue_settings {
     const char *dmesg;  /**< a kernel log; NULL: none */
     bool list, no_data;
 };
+
+/** Without --scan, other file systems are searched for on images of at most this many bytes. */
+#define RESCUE_SEARCHED (UINT64_C(64) << 30)
 
 /** Kinds of files: enum bw_recoverable_kind. */
 enum { RESCUE_KINDS = BW_RECOVERABLE_CORRECTED + 1 };
@@ -94,6 +98,20 @@ enum {
     RESCUE_STEPS = 7 + RESCUE_GENERATIONS,
 };
 
+/** Another file system on the same images, or a side of devices that have diverged. */
+struct rescue_other {
+    bool is_side;
+    uint8_t fsid[BW_UUID_SIZE]; /**< if it is not a side: bw_fs_options.fsid */
+    uint64_t side;              /**< bw_fs_options.side */
+    uint64_t generation;
+    int64_t changed; /**< last change, in nanoseconds since 1970; 0: unknown */
+    char label[257];
+    char *problem;                 /**< why it cannot be opened; NULL: it was read */
+    struct rescue_subvolume total; /**< its files */
+};
+
+BW_VECTOR(rescue_others, struct rescue_other);
+
 /** The plan: only numbers, because a confined process passes it to another one, which is not. */
 struct rescue_plan {
     bool whole, corrected, unverified, partly, lost, deleted; /**< there are such files */
@@ -130,6 +148,7 @@ struct rescue_verified {
 struct rescue {
     struct rescue_settings *settings;
     struct cmd_common common; /**< with the options that were needed to open */
+    struct cmd_input given;   /**< as on the command line */
     struct cmd_format answer; /**< answer.session has only the images open */
     struct bw_fs *fs;
     struct cmd_index index;
@@ -156,6 +175,8 @@ struct rescue {
     uint64_t corrected_files;       /**< of these, files whose flipped bits were corrected */
     struct rescue_generations generations;
     uint64_t hidden_files, deleted_files;
+    struct rescue_others others;
+    bool searched_others;
     atomic_bool no_memory; /**< memory ran out where an error cannot be returned */
 };
 
@@ -190,6 +211,16 @@ struct rescue_subvolume rescue_total(const struct rescue *rescue);
 /** Searches older generations for files that cannot be read, and for deleted ones. */
 struct bw_error *rescue_look_back(struct rescue *rescue);
 
+/** A rescue that has not begun; NULL: memory ran out. */
+struct rescue *rescue_create(const struct cmd_common *common, struct rescue_settings *settings);
+void rescue_destroy(struct rescue *rescue);
+
+/** Opens and reads the other file systems on the same images, or the sides of devices that have
+ * diverged. `why`: the error if no file system could be opened. */
+struct bw_error *rescue_find_others(struct rescue *rescue, const struct bw_error *why);
+/** For rescueinfo.others. */
+struct bw_error *rescue_list_others(void *context, struct bw_record_sink *sink);
+
 /* The commands that save the readable files. `rescue` prints them, and `rescue --extract` runs the
  * same ones. */
 
@@ -217,6 +248,13 @@ void rescue_append_step(struct bw_buffer *text, const struct rescue_plan *plan, 
 
 /** Appends the command `rescue --extract FOLDER`, which runs all steps. */
 void rescue_append_all(struct bw_buffer *text, const struct cmd_common *common, const char *folder);
+
+/** Appends the command `rescue` for another file system. */
+void rescue_append_other(struct bw_buffer *text, const struct rescue *rescue,
+                         const struct rescue_other *other);
+
+/** The options on the command line, and the one that opens another file system. */
+struct cmd_input rescue_input_of(const struct rescue *rescue, const struct rescue_other *other);
 
 /** Appends the command `extract --subvolumes`, which keeps snapshots and shared data. */
 void rescue_append_subvolumes(struct bw_buffer *text, const struct cmd_common *common,

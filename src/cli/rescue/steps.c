@@ -322,6 +322,16 @@ void rescue_append_all(struct bw_buffer *text, const struct cmd_common *common, 
     append_command(text, &words, common);
 }
 
+void rescue_append_other(struct bw_buffer *text, const struct rescue *rescue,
+                         const struct rescue_other *other)
+{
+    struct words words = {.list.count = 0};
+    struct cmd_common common = rescue->common;
+    common.input = rescue_input_of(rescue, other);
+    add_word(&words, "rescue");
+    append_command(text, &words, &common);
+}
+
 void rescue_append_subvolumes(struct bw_buffer *text, const struct cmd_common *common,
                               const char *folder)
 {

@@ -207,14 +207,69 @@ static void append_steps(struct cmd_format *answer, const struct rescue *rescue)
     bw_buffer_append_byte(text, '\n');
 }
 
+/* Other file systems. */
+
+static void append_others(struct cmd_format *answer, const struct rescue *rescue)
+{
+    struct bw_buffer *text = &answer->text;
+    if (!rescue->others.count && !rescue->searched_others &&
+        rescue->super.total_bytes > RESCUE_SEARCHED)
+        bw_buffer_format(text, "\nOther file systems were not searched for, which takes as long as "
+                               "reading the whole devices: --scan does it.\n");
+    if (!rescue->others.count)
+        return;
+    const bool are_sides = rescue->others.items[0].is_side;
+    if (rescue->fs)
+        append_heading(text, "Other file systems whose tree blocks are there:");
+    else
+        bw_buffer_format(text, "%s\n",
+                         are_sides ? "The sides, each of which can be read alone:"
+                                   : "The file systems whose tree blocks are there:");
+    bw_buffer_format(text, "  %10s %-11s%10s %-11s%10s %-11s file system\n", "whole", "", "partly",
+                     "", "lost", "");
+    for (size_t i = 0; i < rescue->others.count; i++) {
+        const struct rescue_other *other = &rescue->others.items[i];
+        bw_buffer_format(text, "  ");
+        append_counts(answer, &other->total);
+        bw_buffer_append_byte(text, ' ');
+        if (*other->label) {
+            bw_escape_words(text, other->label);
+            bw_buffer_format(text, ", ");
+        }
+        if (other->is_side)
+            bw_buffer_format(text, "side of device %" PRIu64 ", ", other->side);
+        bw_buffer_format(text, "generation %" PRIu64, other->generation);
+        if (other->changed) {
+            char date[BW_DATE_LENGTH];
+            bw_write_date(date, other->changed, ' ');
+            bw_buffer_format(text, ", %.*s UTC", DATE_TO_SECONDS, date);
+        }
+        bw_buffer_append_byte(text, '\n');
+        if (other->problem) {
+            bw_buffer_format(text, "    it cannot be read: ");
+            bw_escape_words(text, other->problem);
+            bw_buffer_append_byte(text, '\n');
+        }
+    }
+    append_heading(text, "Rescue one of these with");
+    for (size_t i = 0; i < rescue->others.count; i++) {
+        bw_buffer_format(text, "  ");
+        rescue_append_other(text, rescue, &rescue->others.items[i]);
+        bw_buffer_append_byte(text, '\n');
+    }
+}
+
 struct bw_error *rescue_print(struct cmd_format *answer, const void *record)
 {
     const struct bw_rescueinfo *row = record;
     const struct rescue *rescue = row->problems.context;
-    append_volume(answer, rescue, row);
-    append_problems(&answer->text, rescue);
-    append_subvolumes(answer, rescue);
-    append_older(answer, rescue);
-    append_steps(answer, rescue);
+    if (rescue->fs) {
+        append_volume(answer, rescue, row);
+        append_problems(&answer->text, rescue);
+        append_subvolumes(answer, rescue);
+        append_older(answer, rescue);
+        append_steps(answer, rescue);
+    }
+    append_others(answer, rescue);
     return answer->text.failed ? bw_error_no_memory() : NULL;
 }

@@ -564,7 +564,8 @@ static struct bw_error *choose_volume(struct lvm *lvm, const char *wanted)
                 continue;
             if (lvm->volume)
                 return bw_error_create(BW_ERROR_AMBIGUOUS,
-                                       "the volume groups %s and %s both have a logical volume %s",
+                                       "the volume groups %s and %s both have a logical volume %s: "
+                                       "choose one with --volume GROUP/NAME",
                                        lvm->group->name, group->name, wanted);
             lvm->group = group;
             lvm->volume = &group->volumes.items[k];
