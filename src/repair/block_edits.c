@@ -88,14 +88,29 @@ static size_t find_edit(const struct bw_repair *repair, const struct bw_repair_e
     return 0;
 }
 
-/* Adds it, if the block can be read. */
+/* Adds a lost block to the list. */
+static struct bw_error *add_made_block(struct bw_repair *repair, uint64_t logical)
+{
+    uint8_t *bytes = calloc(1, repair->fs->superblock.nodesize);
+    if (!bytes)
+        return bw_error_no_memory();
+    struct bw_error *error =
+        bw_repair_blocks_push(&repair->blocks, (struct bw_repair_block){logical, bytes});
+    if (error)
+        free(bytes);
+    return error;
+}
+
+/* Adds it, if the block can be read, or is made. */
 static struct bw_error *add_edit(struct bw_repair *repair, struct bw_repair_finding *finding,
                                  struct bw_repair_edit *edit)
 {
     const uint8_t *contents;
     BW_TRY(bw_repair_block_contents(repair, edit->block, &contents));
-    if (!contents)
+    if (!contents && !edit->is_made)
         return NULL;
+    if (!contents)
+        BW_TRY(add_made_block(repair, edit->block));
     uint8_t *bytes = malloc(edit->length);
     if (!bytes)
         return bw_error_no_memory();
@@ -109,6 +124,7 @@ static struct bw_error *add_edit(struct bw_repair *repair, struct bw_repair_find
                                                            .why = BW_TAKE(edit->why),
                                                            .proof = BW_TAKE(edit->proof),
                                                            .bytes = bytes,
+                                                           .edit = edit->edit,
                                                            .is_in_block = true,
                                                            .byte = edit->byte}));
     finding->block_edit = repair->changes.count;

@@ -183,6 +183,7 @@ static struct bw_error *make_plan(struct bw_repair *repair)
     BW_TRY(bw_repair_check(repair, repair->fs, &repair->findings));
     BW_TRY(bw_repair_plan_superblocks(repair));
     BW_TRY(bw_repair_plan_copies(repair));
+    BW_TRY(bw_repair_plan_caches(repair));
     return bw_repair_plan_inodes(repair);
 }
 

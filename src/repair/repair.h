@@ -2,9 +2,9 @@
 /*
  * A plan of changes, as the files of this folder make it.
  *
- * plan.c opens the file system, checks it, and asks superblock_changes.c, copies.c and inodes.c for
- * changes; block_edits.c collects those of bytes in tree blocks; trial.c turns the chosen ones into
- * changed ranges of the images, and tries them.
+ * plan.c opens the file system, checks it, and asks superblock_changes.c, copies.c, caches.c and
+ * inodes.c for changes; block_edits.c collects those of bytes in tree blocks; trial.c turns the
+ * chosen ones into changed ranges of the images, and tries them.
  */
 #ifndef BW_REPAIR_REPAIR_H
 #define BW_REPAIR_REPAIR_H
@@ -143,7 +143,9 @@ struct bw_repair_edit {
     uint32_t byte, length;
     const void *bytes;
     const char *what;
-    char *why, *proof; /**< taken, as by bw_repair_add() */
+    char *why, *proof;        /**< taken, as by bw_repair_add() */
+    bool is_made;             /**< the block is lost: the bytes are all but its checksum */
+    bw_superblock_edit *edit; /**< fields of superblocks that change with it; or NULL */
 };
 
 /** Plans a change of bytes in a tree block, class BW_REPAIR_DERIVED, unless it is planned already;
@@ -165,6 +167,13 @@ struct bw_error *bw_repair_write_blocks(struct bw_repair *repair);
 /** Fields that other verified items determine, and flipped bits that blocks with correct checksums
  * contain. (inodes.c) */
 struct bw_error *bw_repair_plan_inodes(struct bw_repair *repair);
+
+/** Leaves of the free space tree and of the uuid tree that a mount does not build again.
+ * (caches.c) */
+struct bw_error *bw_repair_plan_caches(struct bw_repair *repair);
+
+/** Edits that make the next mount build a tree again. (superblock_changes.c) */
+bw_superblock_edit bw_repair_invalidate_free_space, bw_repair_rescan_uuids;
 
 /** Changes bytes of a device. (trial.c) */
 struct bw_error *bw_repair_write(struct bw_repair *repair, uint64_t devid, uint64_t offset,

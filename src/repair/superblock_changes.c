@@ -28,14 +28,15 @@ static void set_used(const struct bw_repair *repair, struct bw_disk_superblock *
     super->bytes_used = bw_put64(repair->bytes_used);
 }
 
-static void invalidate_free_space(const struct bw_repair *repair, struct bw_disk_superblock *super)
+void bw_repair_invalidate_free_space(const struct bw_repair *repair,
+                                     struct bw_disk_superblock *super)
 {
     (void)repair;
     super->compat_ro_flags =
         bw_put64(bw_get64(super->compat_ro_flags) & ~BW_COMPAT_RO_FREE_SPACE_TREE_VALID);
 }
 
-static void rescan_uuids(const struct bw_repair *repair, struct bw_disk_superblock *super)
+void bw_repair_rescan_uuids(const struct bw_repair *repair, struct bw_disk_superblock *super)
 {
     (void)repair;
     super->uuid_tree_generation = bw_put64(0);
@@ -71,14 +72,14 @@ static const struct field {
      BW_REPAIR_DERIVED},
     {{"free-space-missing", "free-space-differs", "free-space-count", "free-space-stray",
       "free-space-ahead", "free-space-item"},
-     invalidate_free_space,
+     bw_repair_invalidate_free_space,
      "the free space tree is marked as invalid in all superblocks",
      "it differs from the extent tree",
      "the next mount empties it and builds it from the extent tree",
      NULL,
      BW_REPAIR_DERIVED},
     {{"uuid-missing"},
-     rescan_uuids,
+     bw_repair_rescan_uuids,
      "uuid_tree_generation of all superblocks",
      "uuids of subvolumes are missing from the uuid tree",
      "the next mount reads all subvolumes and adds them",
@@ -104,7 +105,7 @@ static bool field_fits(const struct field *field, const struct bw_finding_code *
 /* A mount cannot rebuild the free space tree of a file system with a block group tree. */
 static bool field_is_possible(const struct bw_repair *repair, const struct field *field)
 {
-    return field->edit != invalidate_free_space ||
+    return field->edit != bw_repair_invalidate_free_space ||
            !(repair->fs->superblock.compat_ro_flags & BW_COMPAT_RO_BLOCK_GROUP_TREE);
 }
 

@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# `repair`: fields in tree blocks with right checksums. The changed fields get the values that they
-# had, so the repaired image is the undamaged one, byte by byte.
+# `repair`: fields in tree blocks with right checksums, and leaves of trees that repeat what others
+# say. The changed bytes become what they were, so the repaired image is the undamaged one.
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
 fixtures=$BUILD/fixtures
-"$ROOT/scripts/unpack-fixtures" "$fixtures" plain subvolumes block-group-tree || exit 1
+"$ROOT/scripts/unpack-fixtures" "$fixtures" plain subvolumes block-group-tree lost-tree-uuid \
+    lost-tree-free-space || exit 1
 
 # damages FIXTURE CHANGE...: changes items of a copy of the image.
 damages() {
@@ -39,6 +40,13 @@ leaves() {
     is "$*: the plan" "$("$PROGRAM" repair -o why "$WORK/image" 2> /dev/null)" ""
 }
 
+# status NAME STATUS IMAGE: repairs; the check then finds no error.
+status() {
+    rm -f "$WORK/fixed.qcow2"
+    expect "$1: repair" "$2" . repair -f "$WORK/fixed.qcow2" "$3"
+    expect "$1: check" 0 . check --patch "$WORK/fixed.qcow2" "$3"
+}
+
 have qemu-img || skip qemu-img "comparison with the undamaged image"
 
 # What other items determine.
@@ -64,6 +72,26 @@ expect "two fields: check" 0 . check --patch "$WORK/fixed.qcow2" "$WORK/image"
 rm -f "$WORK/fixed.qcow2"
 expect "one of two" 0 remain repair --id 2 -f "$WORK/fixed.qcow2" "$WORK/image"
 expect "one of two: check" 4 . check --patch "$WORK/fixed.qcow2" "$WORK/image"
+
+# The free space tree of a file system with a block group tree.
+for change in '13631488 198 - set 0 4 9' '22020096 198 - set 4 4 1' '22102016 199 - delete' \
+    '38830080 199 - key 38830080 199 8388608' '22020096 198 - delete'; do
+    # shellcheck disable=SC2086 # the words of a change
+    repairs 'it differs from the extent tree' block-group-tree 10 $change
+done
+cp --sparse=always "$fixtures/block-group-tree/dev1.img" "$WORK/lost.img"
+place=$("$PROGRAM" map -o offset "$WORK/lost.img" 23166976+16384 | head -n 1)
+dd if=/dev/zero of="$WORK/lost.img" bs=4096 seek=$((place / 4096)) count=1 conv=notrunc 2> /dev/null
+status "a lost leaf" 1 "$WORK/lost.img"
+! have qemu-img || {
+    qemu-img convert -O raw "$WORK/fixed.qcow2" "$WORK/fixed.img"
+    holds "a lost leaf: repaired" cmp "$WORK/fixed.img" "$fixtures/block-group-tree/dev1.img"
+}
+
+# Lost roots of trees that the next mount builds again.
+status "free space tree" 0 "$fixtures/lost-tree-free-space/dev1.img"
+holds "is marked as invalid" out_has '^note free-space-invalid'
+status "uuid tree" 0 "$fixtures/lost-tree-uuid/dev1.img"
 
 # Nothing says what the mode of a file was, or a number of bytes if the extents are in doubt, too.
 leaves plain 5 262 1 0 set 52 4 0

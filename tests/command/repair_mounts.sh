@@ -10,7 +10,7 @@ if ! have linux.uml qemu-img; then
     finish
 fi
 fixtures=$BUILD/fixtures
-"$ROOT/scripts/unpack-fixtures" "$fixtures" plain bad-copy-raid1 || exit 1
+"$ROOT/scripts/unpack-fixtures" "$fixtures" plain bad-copy-raid1 lost-tree-free-space || exit 1
 
 # The disks of the guest are all damaged and repaired images: no two of one file system are mounted.
 disks=()
@@ -30,6 +30,8 @@ dd if=/dev/zero of="$WORK/plain.img" bs=4096 seek=16 count=1 conv=notrunc 2> /de
 disks+=("$WORK/plain.img")
 repaired "$WORK/plain.img"
 repaired "$fixtures"/bad-copy-raid1/dev*.img
+repaired "$fixtures/lost-tree-free-space/dev1.img"
+"$PROGRAM" sum --relative "$fixtures/lost-tree-free-space/dev1.img" > "$WORK/tree.sums"
 "$PROGRAM" sum --relative "$fixtures/plain/dev1.img" > "$WORK/plain.sums"
 "$PROGRAM" sum --relative "$fixtures"/bad-copy-raid1/dev*.img > "$WORK/raid1.sums" 2> /dev/null
 
@@ -47,6 +49,7 @@ dmesg -C
 mounts "$WORK/plain.sums" "\$2" || echo 'plain: not repaired'
 btrfs device scan > scan 2>&1
 mounts "$WORK/raid1.sums" "\$3" || echo 'raid1: not repaired'
+mounts "$WORK/tree.sums" "\$5" || echo 'free space tree: not repaired'
 echo ended
 END
 is "the guest" "$(python3 -B "$ROOT/tests/kernel/guest.py" --seconds 300 "$WORK/script" \

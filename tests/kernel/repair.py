@@ -208,15 +208,35 @@ class Damage(fields.Images):
             data[0] ^= 1 << self.random.randrange(3)
         return self.edit("FREE_SPACE_INFO", worsen)
 
-    def uuid(self):
-        """The uuid tree is said to be complete, but lacks an entry."""
+    def edit_inode(self, is_fit, offset, size):
+        """Changes a number in the INODE_ITEM of an inode that fits."""
+        def worsen(item, data):
+            old = int.from_bytes(data[offset:offset + size], "little")
+            if item["key"]["objectid"] < 256 or not item["item"]["link_count"] or not is_fit(item):
+                return False
+            data[offset:offset + size] = (old + self.random.randrange(1, 9)).to_bytes(size,
+                                                                                     "little")
+        return any(self.edit("INODE_ITEM", worsen) is not False for _ in range(100))
+
+    def link_count(self):
+        """The link count of an inode is wrong."""
+        return self.edit_inode(lambda item: True, 40, 4)
+
+    def directory_size(self):
+        """The size of a directory is wrong."""
+        return self.edit_inode(lambda item: item["item"]["mode"] >> 12 == 4, 16, 8)
+
+    def entry_type(self):
+        """One of the two entries of a name has a wrong type."""
         def worsen(_, data):
-            data[0:8] = struct.pack("<Q", 0x7fff)
-        return self.edit("UUID_KEY_SUBVOL", worsen)
+            if data[29] not in (1, 2, 7):
+                return False
+            data[29] = 1 if data[29] != 1 else 2
+        return any(self.edit(kind, worsen) is not False for kind in ("DIR_ITEM", "DIR_INDEX"))
 
 
 WAYS = ["superblock", "superblock_bit", "mirror", "device_range", "bit", "data", "parity", "used",
-        "total", "free_space"]
+        "total", "free_space", "link_count", "directory_size", "entry_type"]
 
 
 def hurt(system, r):

@@ -1,0 +1,458 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Trees that repeat what others say. A mount builds most of them again if it is asked to
+ * (superblock_changes.c); this file is about the rest:
+ *
+ * - The free space tree of a file system with a block group tree, which a mount refuses to build
+ *   again. The leaves with wrong block groups get the items that the extent tree implies.
+ * - A lost leaf of a free space tree: the same, or, where a mount builds the tree again, one item
+ *   with the key that the parent has for the leaf, so that the mount can empty the tree.
+ * - The lost root of a uuid tree that is one leaf: an empty leaf, which the next mount fills.
+ *
+ * A leaf keeps its address, generation and first key, so its parent stays right. If the items do
+ * not fit in, nothing is planned.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/range_set.h"
+#include "base/search.h"
+#include "ondisk/disk_items.h"
+#include "owners/tree_list.h"
+#include "repair/repair.h"
+
+enum {
+    USES_BITMAPS = 1, /* flag of FREE_SPACE_INFO */
+    BITMAP_SIZE = 256,
+};
+
+/* A block group, and how the free space tree describes it. */
+struct group {
+    uint64_t start, end;
+    bool is_wrong, uses_bitmaps;
+};
+
+BW_VECTOR(group_list, struct group);
+
+/* A leaf that is being made. */
+struct leaf {
+    uint8_t *bytes;
+    uint32_t count, data;     /* items, and the beginning of the data of the last one */
+    struct bw_key first, end; /* keys that belong in it */
+    bool is_full;
+};
+
+struct caches {
+    struct bw_repair *repair;
+    const struct bw_tree *tree;
+    struct group_list groups;
+    struct leaf leaf;
+};
+
+static bool is_code(const struct bw_repair_finding *finding, const char *word)
+{
+    return strcmp(finding->code->word, word) == 0;
+}
+
+/* Leaves. */
+
+static uint32_t leaf_size(const struct caches *caches)
+{
+    return caches->repair->fs->superblock.nodesize;
+}
+
+/* Begins a leaf. Its header is that of the root tree but for what is different. */
+static struct bw_error *begin_leaf(struct caches *caches, uint64_t bytenr, uint64_t generation)
+{
+    struct leaf *leaf = &caches->leaf;
+    struct bw_repair *repair = caches->repair;
+    struct bw_disk_header *header = (void *)leaf->bytes;
+    const uint8_t *root;
+    BW_TRY(bw_repair_block_contents(repair, repair->fs->root_tree.root.bytenr, &root));
+    memset(leaf->bytes, 0, leaf_size(caches));
+    if (root)
+        memcpy(header, root, sizeof *header);
+    header->bytenr = bw_put64(bytenr);
+    header->generation = bw_put64(generation);
+    header->owner = bw_put64(caches->tree->id);
+    header->item_count = bw_put32(0);
+    header->level = 0;
+    leaf->count = 0;
+    leaf->data = leaf_size(caches);
+    leaf->is_full = !root;
+    return NULL;
+}
+
+/* Adds an item, if its key belongs in the leaf. */
+static void add_item(struct leaf *leaf, struct bw_key key, const void *data, uint32_t size)
+{
+    struct bw_disk_header *header = (void *)leaf->bytes;
+    struct bw_disk_item *item =
+        (void *)(leaf->bytes + sizeof *header + leaf->count * sizeof(struct bw_disk_item));
+    if (bw_key_compare(&key, &leaf->first) < 0 || bw_key_compare(&key, &leaf->end) >= 0)
+        return;
+    if (sizeof *header + (leaf->count + 1) * sizeof *item + size > leaf->data) {
+        leaf->is_full = true;
+        return;
+    }
+    leaf->data -= size;
+    if (size)
+        memcpy(leaf->bytes + leaf->data, data, size);
+    item->key.objectid = bw_put64(key.objectid);
+    item->key.type = key.type;
+    item->key.offset = bw_put64(key.offset);
+    item->offset = bw_put32(leaf->data - (uint32_t)sizeof *header);
+    item->size = bw_put32(size);
+    header->item_count = bw_put32(++leaf->count);
+}
+
+/* The items of a block group, by the extent tree. */
+
+/* Collects the free runs: the gaps between extents. */
+static struct bw_error *find_runs(struct bw_fs *fs, const struct group *group,
+                                  struct bw_range_set *runs)
+{
+    uint64_t at = group->start;
+    BW_SCOPED(bw_fs_items) struct bw_fs_items items;
+    bw_fs_items_begin(&items, fs, &fs->extent_tree, (struct bw_key){group->start, 0, 0},
+                      (struct bw_key){group->end - 1, UINT8_MAX, UINT64_MAX});
+    for (const struct bw_item *item; (item = bw_fs_items_next(&items));) {
+        const uint64_t start = item->key.objectid;
+        const bool is_block = item->key.type == BW_METADATA_ITEM;
+        if (!is_block && item->key.type != BW_EXTENT_ITEM)
+            continue;
+        if (start > at)
+            BW_TRY(bw_range_set_insert(runs, at, start));
+        at = start + (is_block ? fs->superblock.nodesize : item->key.offset);
+    }
+    if (at < group->end)
+        BW_TRY(bw_range_set_insert(runs, at, group->end));
+    return bw_fs_items_error(&items);
+}
+
+/* Adds the bitmaps of a block group, each for as many sectors as it has bits. */
+static void add_bitmaps(struct leaf *leaf, const struct group *group,
+                        const struct bw_range_set *runs, uint32_t sectorsize)
+{
+    const uint64_t covered = (uint64_t)BITMAP_SIZE * 8 * sectorsize;
+    size_t run = 0;
+    for (uint64_t start = group->start; start < group->end; start += covered) {
+        uint8_t bits[BITMAP_SIZE] = {0};
+        const uint64_t end = group->end - start < covered ? group->end : start + covered;
+        const uint32_t count = (uint32_t)((end - start) / sectorsize);
+        while (run < runs->ranges.count && runs->ranges.items[run].end <= start)
+            run++;
+        for (size_t i = run; i < runs->ranges.count && runs->ranges.items[i].start < end; i++) {
+            const struct bw_span *span = &runs->ranges.items[i];
+            const uint64_t first = span->start > start ? span->start : start;
+            const uint64_t last = span->end < end ? span->end : end;
+            for (uint64_t bit = (first - start) / sectorsize; bit < (last - start) / sectorsize;
+                 bit++)
+                bits[bit / 8] |= (uint8_t)(1u << (bit % 8));
+        }
+        add_item(leaf, (struct bw_key){start, BW_FREE_SPACE_BITMAP, end - start}, bits,
+                 (count + 7) / 8);
+    }
+}
+
+static struct bw_error *add_group(struct caches *caches, const struct group *group)
+{
+    struct bw_fs *fs = caches->repair->fs;
+    BW_SCOPED(bw_range_set) struct bw_range_set runs = {0};
+    BW_TRY(find_runs(fs, group, &runs));
+    const struct bw_disk_free_space_info info = {
+        .extent_count = bw_put32((uint32_t)runs.ranges.count),
+        .flags = bw_put32(group->uses_bitmaps ? USES_BITMAPS : 0),
+    };
+    const uint64_t length = group->end - group->start;
+    add_item(&caches->leaf, (struct bw_key){group->start, BW_FREE_SPACE_INFO, length}, &info,
+             sizeof info);
+    if (group->uses_bitmaps)
+        add_bitmaps(&caches->leaf, group, &runs, fs->superblock.sectorsize);
+    for (size_t i = 0; !group->uses_bitmaps && i < runs.ranges.count; i++) {
+        const struct bw_span *run = &runs.ranges.items[i];
+        add_item(&caches->leaf,
+                 (struct bw_key){run->start, BW_FREE_SPACE_EXTENT, run->end - run->start}, NULL, 0);
+    }
+    return NULL;
+}
+
+/* The wrong block groups. */
+
+static struct bw_error *load_groups(struct caches *caches)
+{
+    struct bw_fs *fs = caches->repair->fs;
+    BW_SCOPED(bw_fs_items) struct bw_fs_items items;
+    bw_fs_items_begin(&items, fs, &fs->block_group_tree, (struct bw_key){0, 0, 0},
+                      (struct bw_key){UINT64_MAX, UINT8_MAX, UINT64_MAX});
+    for (const struct bw_item *item; (item = bw_fs_items_next(&items));)
+        if (item->key.type == BW_BLOCK_GROUP_ITEM && item->key.offset &&
+            item->key.objectid <= UINT64_MAX - item->key.offset)
+            BW_TRY(group_list_push(&caches->groups,
+                                   (struct group){.start = item->key.objectid,
+                                                  .end = item->key.objectid + item->key.offset}));
+    return bw_fs_items_error(&items);
+}
+
+/* The block group with an address; NULL: none. */
+static struct group *group_at(const struct caches *caches, uint64_t address)
+{
+    const struct group *groups = caches->groups.items;
+    const size_t i = BW_FIRST_INDEX(k, caches->groups.count, groups[k].end > address);
+    return i < caches->groups.count && groups[i].start <= address ? &caches->groups.items[i] : NULL;
+}
+
+/* Whether a finding is about a block group in the free space tree. */
+static bool is_about_group(const struct bw_repair_finding *finding)
+{
+    return is_code(finding, "free-space-missing") || is_code(finding, "free-space-differs") ||
+           is_code(finding, "free-space-count") || is_code(finding, "free-space-item");
+}
+
+/* Notes which block groups have bitmaps. */
+static struct bw_error *find_bitmaps(struct caches *caches)
+{
+    BW_SCOPED(bw_fs_items) struct bw_fs_items items;
+    bw_fs_items_begin(&items, caches->repair->fs, caches->tree, (struct bw_key){0, 0, 0},
+                      (struct bw_key){UINT64_MAX, UINT8_MAX, UINT64_MAX});
+    for (const struct bw_item *item; (item = bw_fs_items_next(&items));) {
+        struct group *group = group_at(caches, item->key.objectid);
+        if (group && item->key.type == BW_FREE_SPACE_BITMAP)
+            group->uses_bitmaps = true;
+    }
+    return bw_fs_items_error(&items);
+}
+
+/* Whether the extent tree is in doubt. */
+static bool are_extents_wrong(const struct bw_repair *repair)
+{
+    for (size_t i = 0; i < repair->findings.count; i++) {
+        const struct bw_repair_finding *finding = &repair->findings.items[i];
+        if (strcmp(finding->code->pass, "extents") == 0 ||
+            (finding->tree == BW_EXTENT_TREE && !finding->planned))
+            return true;
+    }
+    return false;
+}
+
+/* Fills the leaf with the items of another one, in which those of wrong block groups are replaced.
+ * NULL: of a lost one. */
+static struct bw_error *fill_leaf(struct caches *caches, const struct bw_node *old)
+{
+    struct leaf *leaf = &caches->leaf;
+    struct bw_item item = {0};
+    uint32_t slot = 0;
+    bool has_item = old && bw_leaf_next(old, &slot, &item);
+    for (size_t i = 0; i < caches->groups.count; i++) {
+        const struct group *group = &caches->groups.items[i];
+        if ((old && !group->is_wrong) || group->end < leaf->first.objectid ||
+            group->start > leaf->end.objectid)
+            continue;
+        for (; has_item && item.key.objectid < group->start;
+             has_item = bw_leaf_next(old, &slot, &item))
+            add_item(leaf, item.key, item.data, item.size);
+        while (has_item && item.key.objectid < group->end)
+            has_item = bw_leaf_next(old, &slot, &item);
+        BW_TRY(add_group(caches, group));
+    }
+    for (; has_item; has_item = bw_leaf_next(old, &slot, &item))
+        add_item(leaf, item.key, item.data, item.size);
+    return NULL;
+}
+
+/* Whether the leaf that was made begins with a key. */
+static bool begins_with(const struct leaf *leaf, const struct bw_key *key)
+{
+    const struct bw_disk_item *item = (const void *)(leaf->bytes + sizeof(struct bw_disk_header));
+    return leaf->count && bw_get64(item->key.objectid) == key->objectid &&
+           item->key.type == key->type && bw_get64(item->key.offset) == key->offset;
+}
+
+/* Plans the leaf that was made. */
+static struct bw_error *plan_leaf(struct caches *caches, struct bw_repair_finding *finding,
+                                  uint64_t bytenr, bool is_lost, bw_superblock_edit *edit,
+                                  const char *proof)
+{
+    return bw_repair_edit_block(
+        caches->repair, finding,
+        (struct bw_repair_edit){
+            .block = bytenr,
+            .byte = BW_CSUM_SIZE,
+            .length = leaf_size(caches) - BW_CSUM_SIZE,
+            .bytes = caches->leaf.bytes + BW_CSUM_SIZE,
+            .what = caches->tree->id == BW_FREE_SPACE_TREE ? "leaf of the free space tree"
+                                                           : "leaf of the uuid tree",
+            .why = strdup(is_lost ? "no copy of it is good" : "it differs from the extent tree"),
+            .proof = strdup(proof),
+            .is_made = is_lost,
+            .edit = edit});
+}
+
+static const char from_extents[] = "the gaps between the extents of the verified extent tree";
+
+/* Plans the leaves in which a block group is wrong. */
+static struct bw_error *plan_group(struct caches *caches, struct bw_repair_finding *finding,
+                                   const struct group *group)
+{
+    struct leaf *leaf = &caches->leaf;
+    struct bw_key key = {group->start, 0, 0};
+    struct bw_leaf_finder finder;
+    struct bw_error *error = NULL;
+    bw_leaf_finder_init(&finder, &caches->repair->fs->reader, caches->tree);
+    while (!error && key.objectid < group->end) {
+        error = bw_find_leaf(&finder, &key);
+        if (error || finder.lost)
+            break;
+        struct bw_item first = {0};
+        const struct bw_disk_header *header = (const void *)finder.leaf.block;
+        const bool has_first = bw_leaf_item(&finder.leaf, 0, &first);
+        leaf->first = finder.first;
+        leaf->end = finder.end;
+        error = begin_leaf(caches, finder.bytenr, bw_get64(header->generation));
+        if (!error)
+            error = fill_leaf(caches, &finder.leaf);
+        const bool fits = !leaf->is_full && (!caches->tree->root.level ||
+                                             (has_first && begins_with(leaf, &first.key)));
+        if (!error && fits)
+            error = plan_leaf(caches, finding, finder.bytenr, false, NULL, from_extents);
+        key = finder.end;
+    }
+    bw_leaf_finder_free(&finder);
+    return error;
+}
+
+static struct bw_error *plan_groups(struct caches *caches)
+{
+    struct bw_repair_findings *findings = &caches->repair->findings;
+    for (size_t i = 0; i < findings->count; i++) {
+        struct group *group = is_about_group(&findings->items[i])
+                                  ? group_at(caches, findings->items[i].key.objectid)
+                                  : NULL;
+        if (group)
+            group->is_wrong = true;
+    }
+    for (size_t i = 0; i < findings->count; i++) {
+        struct bw_repair_finding *finding = &findings->items[i];
+        const struct group *group =
+            is_about_group(finding) ? group_at(caches, finding->key.objectid) : NULL;
+        if (group && !finding->planned)
+            BW_TRY(plan_group(caches, finding, group));
+    }
+    return NULL;
+}
+
+/* Lost leaves. */
+
+/* Finds the pointer to a block that has this first key; false if the tree has no such block. */
+static struct bw_error *find_pointer(const struct caches *caches, uint64_t logical,
+                                     const struct bw_key *key, struct bw_block_pointer *pointer,
+                                     bool *found)
+{
+    const struct bw_tree_reader *reader = &caches->repair->fs->reader;
+    BW_AUTO_FREE uint8_t *block = malloc(reader->nodesize);
+    *found = false;
+    if (!block)
+        return bw_error_no_memory();
+    *pointer = bw_tree_root_pointer(caches->tree, false);
+    while (pointer->bytenr != logical && pointer->expectation.level) {
+        BW_AUTO_ERROR struct bw_error *error = bw_block_read(reader, pointer, block);
+        if (error)
+            return NULL;
+        const struct bw_node node = bw_node_view(block, reader->nodesize);
+        const struct bw_block_pointer parent = *pointer;
+        *pointer = bw_tree_child_pointer(&parent, &node, bw_child_slot(&node, key));
+    }
+    *found = pointer->bytenr == logical && !pointer->expectation.level;
+    return NULL;
+}
+
+/* Adds the item that stands for a lost leaf, until a mount deletes it. */
+static void add_placeholder(struct leaf *leaf, const struct bw_key *key)
+{
+    static const uint8_t zeros[BITMAP_SIZE];
+    uint32_t size = 0;
+    if (key->type == BW_FREE_SPACE_INFO)
+        size = sizeof(struct bw_disk_free_space_info);
+    else if (key->type == BW_FREE_SPACE_BITMAP)
+        size = sizeof zeros;
+    add_item(leaf, *key, zeros, size);
+}
+
+static struct bw_error *plan_lost(struct caches *caches, struct bw_repair_finding *finding)
+{
+    struct bw_block_pointer pointer;
+    struct leaf *leaf = &caches->leaf;
+    const struct bw_tree_block_expectation *expectation = &pointer.expectation;
+    const bool is_free_space = caches->tree->id == BW_FREE_SPACE_TREE;
+    bool found;
+    BW_TRY(find_pointer(caches, finding->logical, &finding->key, &pointer, &found));
+    if (!found || (!is_free_space && caches->tree->root.level))
+        return NULL;
+    leaf->first = expectation->first_key;
+    leaf->end = expectation->end_key;
+    if (!leaf->end.objectid && !leaf->end.type && !leaf->end.offset)
+        leaf->end = (struct bw_key){UINT64_MAX, UINT8_MAX, UINT64_MAX};
+    BW_TRY(begin_leaf(caches, pointer.bytenr, expectation->generation));
+    if (!is_free_space)
+        return leaf->is_full
+                   ? NULL
+                   : plan_leaf(caches, finding, pointer.bytenr, true, bw_repair_rescan_uuids,
+                               "the next mount reads all subvolumes and fills it");
+    if (caches->groups.count)
+        BW_TRY(fill_leaf(caches, NULL));
+    else if (expectation->has_first_key)
+        add_placeholder(leaf, &expectation->first_key);
+    if (leaf->is_full ||
+        (expectation->has_first_key && !begins_with(leaf, &expectation->first_key)))
+        return NULL;
+    return plan_leaf(caches, finding, pointer.bytenr, true,
+                     caches->groups.count ? NULL : bw_repair_invalidate_free_space,
+                     caches->groups.count ? from_extents
+                                          : "the next mount empties the tree and builds it from "
+                                            "the extent tree");
+}
+
+static bool is_about_lost(const struct caches *caches, const struct bw_repair_finding *finding)
+{
+    return finding->tree == caches->tree->id && !finding->planned && !finding->repairable &&
+           finding->logical != BW_ABSENT && strncmp(finding->code->word, "block-", 6) == 0 &&
+           finding->flipped_block == BW_ABSENT;
+}
+
+static struct bw_error *plan_tree(struct caches *caches)
+{
+    struct bw_repair_findings *findings = &caches->repair->findings;
+    const bool has_groups =
+        caches->repair->fs->superblock.compat_ro_flags & BW_COMPAT_RO_BLOCK_GROUP_TREE;
+    if (caches->tree->id == BW_FREE_SPACE_TREE && has_groups) {
+        if (are_extents_wrong(caches->repair))
+            return NULL;
+        BW_TRY(load_groups(caches));
+        BW_TRY(find_bitmaps(caches));
+        BW_TRY(plan_groups(caches));
+    }
+    for (size_t i = 0; i < findings->count; i++)
+        if (is_about_lost(caches, &findings->items[i]))
+            BW_TRY(plan_lost(caches, &findings->items[i]));
+    return NULL;
+}
+
+struct bw_error *bw_repair_plan_caches(struct bw_repair *repair)
+{
+    static const uint64_t ids[] = {BW_FREE_SPACE_TREE, BW_UUID_TREE};
+    struct bw_tree_list trees = {0};
+    BW_AUTO_FREE uint8_t *bytes = malloc(repair->fs->superblock.nodesize);
+    struct bw_error *error = bytes ? bw_tree_list_load(repair->fs, &trees) : bw_error_no_memory();
+    for (size_t i = 0; !error && i < sizeof ids / sizeof *ids; i++) {
+        const struct bw_listed_tree *tree = bw_tree_list_find(&trees, ids[i]);
+        struct caches caches = {.repair = repair, .leaf.bytes = bytes};
+        if (!tree)
+            continue;
+        caches.tree = &tree->tree;
+        error = plan_tree(&caches);
+        group_list_free(&caches.groups);
+    }
+    free(trees.entries.items);
+    return error;
+}
