@@ -71,7 +71,8 @@ BW_VECTOR(bw_repair_blocks, struct bw_repair_block);
 struct bw_repair_device {
     struct bw_image *image;
     struct bw_disk_superblock best;
-    bool is_made; /**< it had no good superblock */
+    bool is_made;      /**< it had no good superblock */
+    bool is_corrected; /**< its only one has a flipped bit */
 };
 
 BW_VECTOR(bw_repair_devices, struct bw_repair_device);

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "ondisk/bit_flip.h"
 #include "ondisk/disk_items.h"
 #include "ondisk/superblock.h"
 #include "repair/repair.h"
@@ -196,6 +197,18 @@ static struct bw_error *borrow(struct bw_repair *repair, struct bw_repair_device
     return bw_fs_items_error(&items);
 }
 
+/* If no copy is good, the file system was opened with one that has a flipped bit. */
+static void correct(const struct bw_fs *fs, struct bw_repair_device *device)
+{
+    const enum bw_checksum_type type = fs->superblock.checksum_type;
+    uint8_t *bytes = (uint8_t *)&device->best;
+    struct bw_bit_flip flip;
+    device->is_corrected = !bw_checksum_matches_block(type, bytes, BW_SUPERBLOCK_SIZE) &&
+                           bw_bit_flip_find_in_block(type, bytes, BW_SUPERBLOCK_SIZE, &flip);
+    if (device->is_corrected)
+        bytes[flip.byte] ^= (uint8_t)(1u << flip.bit);
+}
+
 static struct bw_error *find_best(struct bw_repair *repair, struct bw_repair_device *device)
 {
     const struct bw_image *image = device->image;
@@ -204,8 +217,10 @@ static struct bw_error *find_best(struct bw_repair *repair, struct bw_repair_dev
     if (image->is_rebuilt)
         bw_superblock_encode(&image->superblock, &device->best);
     else if (!device->is_made)
-        return bw_image_copy_bytes(repair->fs, image, image->copy, (uint8_t *)&device->best,
-                                   &offset);
+        BW_TRY(
+            bw_image_copy_bytes(repair->fs, image, image->copy, (uint8_t *)&device->best, &offset));
+    if (!device->is_made)
+        correct(repair->fs, device);
     return NULL;
 }
 
@@ -222,6 +237,31 @@ static bool is_same(const struct bw_disk_superblock *best, const struct bw_disk_
         a.log_root_level = b.log_root_level;
     }
     return memcmp(&a, &b, sizeof a) == 0;
+}
+
+static bool is_about_superblock(const struct bw_repair_finding *finding)
+{
+    return strncmp(finding->code->word, "super-", 6) == 0 ||
+           (strcmp(finding->code->word, "block-bit-flip") == 0 && finding->logical == BW_ABSENT);
+}
+
+static enum bw_repair_class class_of(const struct bw_repair_device *device)
+{
+    if (device->is_corrected)
+        return BW_REPAIR_CHECKSUM;
+    return device->is_made ? BW_REPAIR_DERIVED : BW_REPAIR_IDENTICAL;
+}
+
+/* Where the new bytes of a device's superblocks come from. */
+static char *proof_of(const struct bw_repair_device *device)
+{
+    const unsigned copy = device->image->copy;
+    if (device->is_made)
+        return strdup("made from verified tree blocks");
+    if (device->is_corrected)
+        return bw_repair_text("copy %u, whose stored checksum fits it without a flipped bit", copy);
+    return bw_repair_text("copy %u of the same device, generation %" PRIu64, copy,
+                          bw_get64(device->best.generation));
 }
 
 static struct bw_error *plan_copy(struct bw_repair *repair, struct bw_repair_device *device,
@@ -252,26 +292,22 @@ static struct bw_error *plan_copy(struct bw_repair *repair, struct bw_repair_dev
         why = bw_repair_text("superblock copy %u differs from the best one", copy);
     for (size_t i = 0; i < repair->findings.count; i++) {
         struct bw_repair_finding *finding = &repair->findings.items[i];
-        if (strncmp(finding->code->word, "super-", 6) == 0 && finding->offset == offset &&
+        if (is_about_superblock(finding) && finding->offset == offset &&
             (finding->devid == BW_ABSENT || finding->devid == image->superblock.device.devid))
             finding->planned = true;
     }
-    return bw_repair_add(
-        repair, (struct bw_repair_change){
-                    .class_number = device->is_made ? BW_REPAIR_DERIVED : BW_REPAIR_IDENTICAL,
-                    .logical = BW_ABSENT,
-                    .devid = image->superblock.device.devid,
-                    .offset = offset,
-                    .length = BW_SUPERBLOCK_SIZE,
-                    .what = "copy of the superblock",
-                    .why = why,
-                    .proof = device->is_made
-                                 ? strdup("made from verified tree blocks")
-                                 : bw_repair_text("copy %u of the same device, generation %" PRIu64,
-                                                  image->copy, generation),
-                    .image = device->image,
-                    .copy = copy,
-                });
+    return bw_repair_add(repair, (struct bw_repair_change){
+                                     .class_number = class_of(device),
+                                     .logical = BW_ABSENT,
+                                     .devid = image->superblock.device.devid,
+                                     .offset = offset,
+                                     .length = BW_SUPERBLOCK_SIZE,
+                                     .what = "copy of the superblock",
+                                     .why = why,
+                                     .proof = proof_of(device),
+                                     .image = device->image,
+                                     .copy = copy,
+                                 });
 }
 
 struct bw_error *bw_repair_plan_superblocks(struct bw_repair *repair)

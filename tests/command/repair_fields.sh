@@ -88,6 +88,15 @@ status "a lost leaf" 1 "$WORK/lost.img"
     holds "a lost leaf: repaired" cmp "$WORK/fixed.img" "$fixtures/block-group-tree/dev1.img"
 }
 
+# The last copy of the superblock has a flipped bit.
+cp --sparse=always "$fixtures/plain/dev1.img" "$WORK/super.img"
+dd if=/dev/zero of="$WORK/super.img" bs=4096 seek=16384 count=1 conv=notrunc 2> /dev/null
+printf '\1' | dd of="$WORK/super.img" bs=1 seek=$((65536 + 2599)) conv=notrunc 2> /dev/null
+is "a superblock with a flipped bit" \
+    "$("$PROGRAM" repair -o class_name,offset "$WORK/super.img" 2> /dev/null)" \
+    $'checksum\t65536\nchecksum\t67108864'
+status "a superblock with a flipped bit" 0 "$WORK/super.img"
+
 # Lost roots of trees that the next mount builds again.
 status "free space tree" 0 "$fixtures/lost-tree-free-space/dev1.img"
 holds "is marked as invalid" out_has '^note free-space-invalid'
