@@ -6,9 +6,10 @@ set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
 images=$BUILD/fixtures
-"$ROOT/scripts/unpack-fixtures" "$images" differences past || exit 1
+"$ROOT/scripts/unpack-fixtures" "$images" differences past lost-tree-extent || exit 1
 image=$images/differences/dev1.img
 past=$images/past/dev1.img
+damaged=$images/lost-tree-extent/dev1.img
 
 # run PRELOADED EXPRESSION ARGUMENTS...: in a new folder, with a library; stderr must match.
 run() {
@@ -60,10 +61,28 @@ if [ -z "${SANITIZE:-}" ] && "${COMPILER[@]}" -shared -fPIC -w -o "$WORK/fail.so
     each_command 'cannot write list to the disk' 'Input/output error' \
         'cannot write (the files|out) to the disk'
     LD_PRELOAD=$WORK/fail.so expect "stdout" 1 'cannot write stdout to the disk' --fsync "$image"
+    LD_PRELOAD=$WORK/fail.so expect "check" 8 'cannot write stdout to the disk' check --fsync \
+        "$image"
+    LD_PRELOAD=$WORK/fail.so expect "check of a damaged image" 12 \
+        'cannot write stdout to the disk' check --fsync "$damaged"
     unset FAIL_SYNC
 else
     skip "a compiler" "full disks"
 fi
+
+# check has exit statuses of its own: 8 if its output is incomplete, and 4 in addition if there are
+# errors.
+check_to() { # check_to WHERE IMAGE: prints the exit status
+    case $1 in
+    closed) "$PROGRAM" check --fsync "$2" >&- 2> "$WORK/err" ;;
+    full) "$PROGRAM" check --fsync "$2" > /dev/full 2> "$WORK/err" ;;
+    esac
+    echo $?
+}
+for where in closed full; do
+    is "check, stdout is $where" "$(check_to "$where" "$image")" 8
+    is "check of a damaged image, stdout is $where" "$(check_to "$where" "$damaged")" 12
+done
 
 # In the sandbox, the system calls are allowed; pipes and devices have no disk.
 holds "tar --fsync" "$PROGRAM" tar --fsync -f "$WORK/archive" "$image"

@@ -452,47 +452,8 @@ static struct bw_error *add_list(struct cmd_common *common, struct operands *ope
     return NULL;
 }
 
-/* Suggests the option that accepts another image, for a path that looks like one. */
-static void report_stray_image(const struct command *command, const struct operands *operands)
-{
-    const struct cmd_option_list list = cmd_options_of(command, NULL, NULL);
-    BW_AUTO_BUFFER struct bw_buffer name = {0};
-    bw_escape_words(&name, operands->stray);
-    const char *text = name.data ? name.data : "";
-    const char *option = cmd_has_option(&list, "other") ? "other" : "device";
-    fprintf(stderr, "btrfs-walk: %.*s %s an image; did you mean --%s %.*s?\n", (int)name.length,
-            text, operands->stray_is_image ? "is" : "may be", option, (int)name.length, text);
-}
-
-/* Running the command. */
-
-/* Runs a command whose images and paths are known. Returns the exit status. */
-static int run_sorted(const struct command *command, struct cmd_common *common, void *state,
-                      const struct operands *operands)
-{
-    const bool needs_path =
-        command->missing && !(command->needs_no_path && command->needs_no_path(state));
-    if (common->files_from && !common->path_count) {
-        if (!common->messages.quiet)
-            fprintf(stderr, "btrfs-walk: warning: the list of paths is empty: nothing to do\n");
-        return STATUS_OK;
-    }
-    if (needs_path && !common->path_count)
-        return cmd_usage_error(command, command->missing, NULL);
-
-    struct bw_error *error =
-        bw_servers_create((enum bw_helper_mode)common->input.helpers, &common->input.servers);
-    if (error)
-        return cmd_fail(common, error);
-    bw_servers_set_timeout(common->input.servers, common->input.timeout);
-    const int status = command->run(common, state);
-    bw_servers_destroy(common->input.servers);
-    if (status && operands->stray)
-        report_stray_image(command, operands);
-    return status;
-}
-
-/* Runs a command whose options are parsed. Returns the exit status. */
+/* Runs a command whose options are parsed: sorts its operands, adds those of --files-from, and
+ * connects to the servers of the images. Returns the exit status. */
 static int run_on_operands(const struct command *command, struct cmd_common *common, void *state,
                            char **given, size_t count)
 {
@@ -505,23 +466,49 @@ static int run_on_operands(const struct command *command, struct cmd_common *com
     struct operands operands = {0};
     sort_operands(command, common, given, count, &operands);
     struct bw_error *error = NULL;
-    int status;
+    int status = STATUS_OK;
     if (common->files_from)
         error = add_list(common, &operands);
-    if (error)
+    const bool needs_path =
+        command->missing && !(command->needs_no_path && command->needs_no_path(state));
+    if (error) {
         status = cmd_fail(common, error);
-    else
-        status = run_sorted(command, common, state, &operands);
-    if (status == STATUS_OK && operands.is_incomplete)
-        status = STATUS_PARTIAL;
+    } else if (common->files_from && !common->path_count) {
+        if (!common->messages.quiet)
+            fprintf(stderr, "btrfs-walk: warning: the list of paths is empty: nothing to do\n");
+    } else if (needs_path && !common->path_count) {
+        status = cmd_usage_error(command, command->missing, NULL);
+    } else {
+        error =
+            bw_servers_create((enum bw_helper_mode)common->input.helpers, &common->input.servers);
+        if (error) {
+            status = cmd_fail(common, error);
+        } else {
+            bw_servers_set_timeout(common->input.servers, common->input.timeout);
+            status = command->run(common, state);
+            bw_servers_destroy(common->input.servers);
+        }
+
+        /* A path that looks like an image may be the argument of an option. */
+        if (status && operands.stray) {
+            const struct cmd_option_list list = cmd_options_of(command, NULL, NULL);
+            BW_AUTO_BUFFER struct bw_buffer name = {0};
+            bw_escape_words(&name, operands.stray);
+            const char *text = name.data ? name.data : "";
+            fprintf(stderr, "btrfs-walk: %.*s %s an image; did you mean --%s %.*s?\n",
+                    (int)name.length, text, operands.stray_is_image ? "is" : "may be",
+                    cmd_has_option(&list, "other") ? "other" : "device", (int)name.length, text);
+        }
+    }
+    if (operands.is_incomplete)
+        status = cmd_worse_status(status, STATUS_PARTIAL);
     free(operands.paths);
     bw_buffer_free(&operands.list);
 
     error = cmd_sync_file(common, STDOUT_FILENO, "stdout");
-    if (!error)
-        return status;
-    cmd_fail(common, error);
-    return status ? status : STATUS_PARTIAL;
+    if (error)
+        status = cmd_worse_status(status, cmd_miss(common, error));
+    return status;
 }
 
 static void release_settings(const struct cmd_option *table, void *settings)

@@ -127,27 +127,25 @@ struct bw_error *cmd_store_bytes(void *bytes, const struct cmd_option *option, c
                                   "bytes below 16E, for example 4096, 64M, 64MB or 0x1000");
 }
 
-static struct bw_error *bad_word(const struct cmd_option *option, const char *argument)
-{
-    BW_AUTO_BUFFER struct bw_buffer allowed = {0}, given = {0};
-    bw_buffer_format(&given, "%s=%s%c", option->name, argument, '\0');
-    const char *instead = given.failed ? NULL : cmd_instead_of_option("", given.data);
-    if (instead)
-        return bw_error_create(BW_ERROR_USAGE, "--%s was removed: %s", given.data, instead);
-    for (size_t i = 0; option->words[i]; i++)
-        if (*option->words[i]) /* the default may have no name */
-            bw_buffer_format(&allowed, "%s%s", allowed.length ? ", " : "", option->words[i]);
-    bw_buffer_append_byte(&allowed, '\0');
-    return allowed.failed ? bw_error_no_memory() : cmd_bad_argument(option, argument, allowed.data);
-}
-
 struct bw_error *cmd_store_word(void *value, const struct cmd_option *option, const char *argument)
 {
     unsigned i = 0;
     while (option->words[i] && strcmp(argument, option->words[i]) != 0)
         i++;
     *(unsigned *)value = i;
-    return option->words[i] ? NULL : bad_word(option, argument);
+    if (option->words[i])
+        return NULL;
+
+    BW_AUTO_BUFFER struct bw_buffer allowed = {0}, given = {0};
+    bw_buffer_format(&given, "%s=%s%c", option->name, argument, '\0');
+    const char *instead = given.failed ? NULL : cmd_instead_of_option("", given.data);
+    if (instead)
+        return bw_error_create(BW_ERROR_USAGE, "--%s was removed: %s", given.data, instead);
+    for (i = 0; option->words[i]; i++)
+        if (*option->words[i]) /* the default may have no name */
+            bw_buffer_format(&allowed, "%s%s", allowed.length ? ", " : "", option->words[i]);
+    bw_buffer_append_byte(&allowed, '\0');
+    return allowed.failed ? bw_error_no_memory() : cmd_bad_argument(option, argument, allowed.data);
 }
 
 /* The options that all commands share. */

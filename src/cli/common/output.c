@@ -76,19 +76,16 @@ static void print_causes(const struct bw_error *error, int depth)
     }
 }
 
-/* Whether the error is about the file system, not about the command line or another file. */
-static bool is_about_image(const struct bw_error *error)
-{
-    return error->code == BW_ERROR_CORRUPT || error->code == BW_ERROR_MISSING_DEVICE ||
-           error->code == BW_ERROR_UNSUPPORTED || error->code == BW_ERROR_NOT_FOUND ||
-           error->code == BW_ERROR_NO_CHECKSUM;
-}
-
 /* "disk.img: ", unless the message begins with an image. */
 static void append_image(struct bw_buffer *line, const struct cmd_common *common,
                          const struct bw_error *error)
 {
-    if (!common || !common->input.image_count || !is_about_image(error))
+    /* Other errors are about the command line or another file. */
+    const bool is_about_image =
+        error->code == BW_ERROR_CORRUPT || error->code == BW_ERROR_MISSING_DEVICE ||
+        error->code == BW_ERROR_UNSUPPORTED || error->code == BW_ERROR_NOT_FOUND ||
+        error->code == BW_ERROR_NO_CHECKSUM;
+    if (!common || !common->input.image_count || !is_about_image)
         return;
     for (size_t i = 0; i < common->input.image_count; i++)
         if (strncmp(error->message, common->input.images[i], strlen(common->input.images[i])) == 0)
@@ -282,8 +279,7 @@ int cmd_flush_stdout(const struct cmd_common *common)
                                      * those bytes */
     if (flushed && !ferror(stdout))
         return STATUS_OK;
-    cmd_fail(common, bw_error_from_errno(flushed ? EIO : errno, "cannot write to stdout"));
-    return STATUS_PARTIAL;
+    return cmd_miss(common, bw_error_from_errno(flushed ? EIO : errno, "cannot write to stdout"));
 }
 
 int cmd_write_text(const struct cmd_common *common, struct bw_buffer *text)
@@ -296,6 +292,5 @@ int cmd_write_text(const struct cmd_common *common, struct bw_buffer *text)
     bw_buffer_free(text);
     if (!error)
         return STATUS_OK;
-    cmd_fail(common, error);
-    return STATUS_PARTIAL;
+    return cmd_miss(common, error);
 }

@@ -32,8 +32,11 @@ enum cmd_loss {
     CMD_LOST_PART, /**< a part of the output is missing; the command continues */
 };
 
-/** The status for an error. cmd_end() in session.h combines the statuses of a command. */
+/** The status for an error. */
 int cmd_status_of(enum bw_error_code code, enum cmd_loss loss);
+
+/** The status of a command that has two: that of the more serious problem. */
+int cmd_worse_status(int status, int other);
 
 /** With --fsync, waits until a file is on its disk; pipes and terminals have none. */
 struct bw_error *cmd_sync_file(const struct cmd_common *common, int descriptor, const char *name);

@@ -523,6 +523,11 @@ static int list(struct cmd_format *format)
     return cmd_end(format->common, &format->session, error, format->status);
 }
 
+void cmd_format_miss(struct cmd_format *format, struct bw_error *error)
+{
+    format->status = cmd_worse_status(format->status, cmd_miss(format->common, error));
+}
+
 int cmd_format_run(const struct cmd_common *common, const struct cmd_format_plan *plan)
 {
     struct cmd_format format;

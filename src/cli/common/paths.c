@@ -34,9 +34,7 @@ int cmd_paths_open(const struct cmd_common *common, const char *subvolume, struc
 
 void cmd_paths_miss(struct cmd_paths *paths, struct bw_error *error)
 {
-    const int status = cmd_miss(paths->common, error);
-    if (status > paths->status)
-        paths->status = status;
+    paths->status = cmd_worse_status(paths->status, cmd_miss(paths->common, error));
 }
 
 void cmd_paths_append_name(const struct cmd_paths *paths, const void *name, size_t length,

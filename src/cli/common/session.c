@@ -126,18 +126,6 @@ static struct bw_error *check_streams(const struct bw_fs *fs, const struct bw_fi
     return NULL;
 }
 
-/* Runs before the first message: the results, or the messages, may have been redirected into an
- * image. */
-static struct bw_error *check_streams_first(const struct cmd_common *common)
-{
-    BW_SCOPED(bw_file_set) struct bw_file_set images = {0};
-    for (size_t i = 0; i < common->input.image_count; i++)
-        BW_TRY(bw_file_set_insert(&images, common->input.images[i]));
-    for (size_t i = 0; i < common->input.other_count; i++)
-        BW_TRY(bw_file_set_insert(&images, common->input.others[i]));
-    return check_streams(NULL, &images);
-}
-
 /* Runs when all files to be read are known and no image is open. Outputs are opened first, because
  * the sandbox would not allow it. Threads are started last, because a thread inherits the sandbox
  * of the thread that creates it. */
@@ -251,7 +239,15 @@ static struct bw_error *open_session(const struct cmd_common *common, enum cmd_d
                                      struct cmd_session *session)
 {
     *session = (struct cmd_session){.common = common};
-    BW_TRY(check_streams_first(common));
+
+    /* Before the first message, because the messages, or the results, may have been redirected into
+     * an image. */
+    BW_SCOPED(bw_file_set) struct bw_file_set images = {0};
+    for (size_t i = 0; i < common->input.image_count; i++)
+        BW_TRY(bw_file_set_insert(&images, common->input.images[i]));
+    for (size_t i = 0; i < common->input.other_count; i++)
+        BW_TRY(bw_file_set_insert(&images, common->input.others[i]));
+    BW_TRY(check_streams(NULL, &images));
 
     /* The other images are opened in the sandbox, when it is too late to connect to servers. */
     for (size_t i = 0; i < common->input.other_count; i++) {
@@ -396,8 +392,7 @@ int cmd_close_outputs(const struct cmd_common *common, struct cmd_session *sessi
     struct bw_error *error = end_session(session);
     if (!error)
         return STATUS_OK;
-    cmd_fail(common, error);
-    return STATUS_PARTIAL;
+    return cmd_miss(common, error);
 }
 
 int cmd_end(const struct cmd_common *common, struct cmd_session *session, struct bw_error *error,
@@ -413,12 +408,11 @@ int cmd_end(const struct cmd_common *common, struct cmd_session *session, struct
                      bw_error_create(BW_ERROR_CORRUPT,
                                      "%" PRIu64 " bytes of data were not verified",
                                      fs_status.unverified));
-    int status = cmd_close_outputs(common, session);
+    int status = cmd_worse_status(so_far, failed);
+    status = cmd_worse_status(status, cmd_close_outputs(common, session));
     if (fs_status.damages || fs_status.unused_images)
-        status = STATUS_PARTIAL;
-    if (status < failed)
-        status = failed;
-    return status < so_far ? so_far : status;
+        status = cmd_worse_status(status, STATUS_PARTIAL);
+    return status;
 }
 
 /* Devices like /dev/zero have no end. */

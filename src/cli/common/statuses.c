@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The exit statuses: which status an error leads to, and what each status means. The status of a
- * command is the worst of those of its errors, and of what cmd_end() finds when it closes the file
- * system. cmd_run() translates it for a command with statuses of its own, which is `check`. --help,
- * the manual and the tables in docs/README.md and docs/check.md are made from this table and from
- * the tables of the commands that differ (`meanings` in struct command). tests/command/statuses.sh
- * brings each command into situations that lead to its statuses.
+ * The exit statuses: which status an error leads to, what each status means, and which one counts.
+ *
+ * Whoever prints an error gets its status from cmd_status_of(), through cmd_fail(), cmd_miss() or
+ * cmd_fail_output(). The status of a command is the worst (cmd_worse_status()) of those of its
+ * errors and of what cmd_end() finds when it closes the file system. Last, cmd_run() translates it
+ * for a command with statuses of its own, which is `check`.
+ *
+ * --help, the manual and the tables in README.md and docs/check.md are made from this table and
+ * from the tables of the commands that differ (`meanings` in struct command).
+ * tests/command/statuses.sh brings each command into situations that lead to its statuses.
  */
 #include "cli/common/output.h"
 
@@ -31,4 +35,9 @@ int cmd_status_of(enum bw_error_code code, enum cmd_loss loss)
     if (code == BW_ERROR_NOT_FOUND || code == BW_ERROR_USAGE || loss == CMD_LOST_ALL)
         return STATUS_CANNOT;
     return STATUS_PARTIAL;
+}
+
+int cmd_worse_status(int status, int other)
+{
+    return status > other ? status : other;
 }

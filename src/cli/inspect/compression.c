@@ -97,10 +97,9 @@ static struct bw_error *add_path(struct cmd_format *format, const struct compres
                                  struct bw_compression_count *count, const char *path)
 {
     struct bw_error *error = bw_compression_add(count, state->selection.subvolume, path);
-    if (!error || error->code != BW_ERROR_NOT_FOUND)
-        return error;
-    format->status = cmd_miss(format->common, error);
-    return NULL;
+    if (error && error->code == BW_ERROR_NOT_FOUND)
+        cmd_format_miss(format, BW_TAKE(error));
+    return error;
 }
 
 static struct bw_error *list(struct cmd_format *format, void *context)
