@@ -3,7 +3,6 @@
  * what can still be read without some of them. */
 #include <inttypes.h>
 #include <stdio.h>
-#include <uuid/uuid.h>
 
 #include "base/cleanup.h"
 #include "base/escape.h"
@@ -13,7 +12,7 @@
 #include "btrfs-walk/space.h"
 #include "cli/common/monitor.h"
 #include "cli/common/output_format.h"
-#include "cli/inspect/alternatives.h"
+#include "cli/inspect/device_row.h"
 #include "cli/inspect/plans.h"
 
 struct devices_state {
@@ -40,47 +39,12 @@ static const struct cmd_option options[] = {
     {0},
 };
 
-/* `usage` is NULL if no device is missing. */
-static struct bw_error *write_device(struct cmd_format *format, const struct bw_usage *usage,
-                                     const struct bw_device_info *device)
-{
-    uint64_t incomplete = 0;
-    for (size_t i = 0; usage && i < usage->device_count; i++)
-        if (usage->devices[i].info.devid == device->devid)
-            incomplete = usage->devices[i].incomplete_chunks;
-    const struct bw_bytes path = {device->path, device->path ? strlen(device->path) : 0};
-    struct alternative_paths paths;
-    struct bw_deviceinfo row = {
-        .devid = device->devid,
-        .device_state = bw_device_state_name(device->state),
-        .size = device->total_bytes,
-        .allocated = device->bytes_used,
-        .generation = device->generation,
-        .uuid = {uuid_is_null(device->uuid) ? NULL : (const char *)device->uuid,
-                 sizeof device->uuid},
-        .device = path,
-        .device_bytes = path,
-        .partition = device->partition,
-        .incomplete_chunks = incomplete,
-        .container = device->container,
-        .alternative_paths = alternative_paths_of(format->session.fs, device->devid, &paths)};
-    if (device->state == BW_DEVICE_MISSING)
-        row.generation = BW_ABSENT;
-    else
-        row.incomplete_chunks = BW_ABSENT;
-    if (!device->total_bytes)
-        row.size = row.allocated = BW_ABSENT;
-    if (!device->partition)
-        row.partition = BW_ABSENT;
-    return cmd_format_write(format, &row, sizeof row);
-}
-
 static struct bw_error *list(struct cmd_format *format, void *context)
 {
     (void)context;
     struct bw_fs *fs = format->session.fs;
     BW_SCOPED(bw_device_list) struct bw_device_list devices = {0};
-    struct bw_usage *usage = NULL;
+    struct bw_usage *usage = NULL; /* only if a device is missing */
     if (bw_fs_status(fs).missing_devices)
         BW_TRY(bw_fs_usage(fs, &usage));
     /* With missing devices, a file system may be degraded, but still complete thanks to redundancy;
@@ -94,8 +58,21 @@ static struct bw_error *list(struct cmd_format *format, void *context)
                                      usage->incomplete_chunks, usage->chunks,
                                      usage->chunks == 1 ? "" : "s"));
     struct bw_error *error = bw_fs_devices(fs, &devices);
-    for (size_t i = 0; !error && i < devices.count; i++)
-        error = write_device(format, usage, &devices.items[i]);
+    for (size_t i = 0; !error && i < devices.count; i++) {
+        const struct bw_device_info *device = &devices.items[i];
+        struct alternative_paths paths;
+        struct bw_deviceinfo row = device_row(fs, device, &paths);
+        if (device->partition)
+            row.partition = device->partition;
+        if (device->state == BW_DEVICE_MISSING)
+            row.incomplete_chunks = 0;
+        else
+            row.generation = device->generation;
+        for (size_t k = 0; usage && k < usage->device_count; k++)
+            if (usage->devices[k].info.devid == device->devid && device->state == BW_DEVICE_MISSING)
+                row.incomplete_chunks = usage->devices[k].incomplete_chunks;
+        error = cmd_format_write(format, &row, sizeof row);
+    }
     bw_usage_free(usage);
     return error;
 }
@@ -188,29 +165,6 @@ static struct bw_error *list_groups(void *context, struct bw_record_sink *sink)
     return NULL;
 }
 
-static struct bw_error *write_loss(struct cmd_format *format, const struct bw_device_loss *loss)
-{
-    struct bw_devicelossinfo row = {
-        .recoverable = "all",
-        .metadata_lost = loss->metadata_lost,
-        .files = loss->files,
-        .affected_files = loss->affected_files,
-        .lost_files = loss->lost_files,
-        .groups = {list_groups, (void *)(uintptr_t)loss},
-    };
-    for (size_t i = 0; i < loss->group_count; i++) {
-        row.chunks += loss->groups[i].chunks;
-        row.exposed_chunks += loss->groups[i].exposed_chunks;
-        row.lost_chunks += loss->groups[i].lost_chunks;
-        row.lost_bytes += loss->groups[i].lost;
-    }
-    if (row.lost_chunks)
-        row.recoverable = loss->nothing_readable ? "nothing" : "partly";
-    else
-        row.files = BW_ABSENT;
-    return cmd_format_write(format, &row, sizeof row);
-}
-
 static struct bw_error *write_lost_file(void *context, const struct bw_lost_file *file)
 {
     const struct bw_lostfileinfo row = {
@@ -256,13 +210,32 @@ static struct bw_error *list_without(struct cmd_format *format, void *context)
     cmd_progress_expect_trees(format->session.fs, true);
     BW_TRY(bw_fs_device_loss(format->session.fs, &how, &loss));
     struct bw_error *error = NULL;
-    if (!state->list)
-        error = write_loss(format, loss);
-    else if (loss->nothing_readable)
+    if (!state->list) {
+        struct bw_devicelossinfo row = {
+            .recoverable = "all",
+            .metadata_lost = loss->metadata_lost,
+            .files = loss->files,
+            .affected_files = loss->affected_files,
+            .lost_files = loss->lost_files,
+            .groups = {list_groups, loss},
+        };
+        for (size_t i = 0; i < loss->group_count; i++) {
+            row.chunks += loss->groups[i].chunks;
+            row.exposed_chunks += loss->groups[i].exposed_chunks;
+            row.lost_chunks += loss->groups[i].lost_chunks;
+            row.lost_bytes += loss->groups[i].lost;
+        }
+        if (row.lost_chunks)
+            row.recoverable = loss->nothing_readable ? "nothing" : "partly";
+        else
+            row.files = BW_ABSENT;
+        error = cmd_format_write(format, &row, sizeof row);
+    } else if (loss->nothing_readable) {
         bw_fs_report(format->session.fs, BW_WARNING,
                      bw_error_create(BW_ERROR_MISSING_DEVICE,
                                      "the chunk tree or the root tree would be lost, so a mount "
                                      "would fail"));
+    }
     bw_device_loss_free(loss);
     return error;
 }

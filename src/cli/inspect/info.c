@@ -17,7 +17,7 @@
 #include "btrfs-walk/records.h"
 #include "btrfs-walk/space.h"
 #include "cli/common/partitions.h"
-#include "cli/inspect/alternatives.h"
+#include "cli/inspect/device_row.h"
 #include "cli/inspect/plans.h"
 
 /* Total of the chunks with a type and a profile. */
@@ -118,24 +118,8 @@ static struct bw_error *list_devices(void *context, struct bw_record_sink *sink)
 {
     const struct info *info = context;
     for (size_t i = 0; i < info->devices.count; i++) {
-        const struct bw_device_info *device = &info->devices.items[i];
         struct alternative_paths paths;
-        struct bw_deviceinfo row = {
-            .devid = device->devid,
-            .device_state = bw_device_state_name(device->state),
-            .size = device->total_bytes,
-            .allocated = device->bytes_used,
-            .uuid = {uuid_is_null(device->uuid) ? NULL : (const char *)device->uuid,
-                     sizeof device->uuid},
-            .device = {device->path, device->path ? strlen(device->path) : 0},
-            .container = device->container,
-            .alternative_paths = alternative_paths_of(info->fs, device->devid, &paths),
-            .generation = BW_ABSENT,
-            .partition = BW_ABSENT,
-            .incomplete_chunks = BW_ABSENT,
-        };
-        if (!device->total_bytes)
-            row.size = row.allocated = BW_ABSENT;
+        const struct bw_deviceinfo row = device_row(info->fs, &info->devices.items[i], &paths);
         BW_TRY(sink->visit(sink, &row, sizeof row));
     }
     return NULL;
@@ -322,7 +306,8 @@ static const char *state_of(const struct info *info)
     return "readable";
 }
 
-/* The changes of btrfstune that the kernel refuses to mount while they are unfinished. */
+/* The changes of btrfstune that the kernel refuses to mount while they are unfinished, by their
+ * flags in the superblock. */
 static const struct {
     unsigned bit;
     const char *name;
@@ -332,16 +317,6 @@ static const struct {
     {39, "the checksums of data"},
     {40, "the checksums of tree blocks"},
 };
-
-static void append_unfinished(struct bw_buffer *mount_error, uint64_t flags)
-{
-    for (size_t i = 0; i < sizeof changes / sizeof *changes; i++)
-        if (flags >> changes[i].bit & 1)
-            bw_buffer_format(mount_error,
-                             "%sa change of %s was interrupted; 'btrfs-walk extract' saves "
-                             "the files",
-                             mount_error->length ? "; " : "", changes[i].name);
-}
 
 /* Reads what the trees contain, if they can be read, and writes the record. */
 static struct bw_error *write_volume(struct cmd_format *format, struct info *info)
@@ -375,7 +350,12 @@ static struct bw_error *write_volume(struct cmd_format *format, struct info *inf
                          "%" PRIu64 " subvolume%s flags that only kernels of Synology and before "
                          "Linux 5.4 accept; 'btrfs-walk extract' saves the files",
                          subvolumes->synology, subvolumes->synology == 1 ? " has" : "s have");
-    append_unfinished(&info->mount_error, super->flags);
+    for (size_t i = 0; i < sizeof changes / sizeof *changes; i++)
+        if (super->flags >> changes[i].bit & 1)
+            bw_buffer_format(&info->mount_error,
+                             "%sa change of %s was interrupted; 'btrfs-walk extract' saves "
+                             "the files",
+                             info->mount_error.length ? "; " : "", changes[i].name);
     bw_buffer_append_byte(&info->mount_error, '\0');
     if (info->mount_error.failed)
         return bw_error_no_memory();

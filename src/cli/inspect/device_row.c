@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The rows of devices. A missing device is known by its item in the chunk tree; if that is lost,
+ * too, its size is unknown. */
+#include "cli/inspect/device_row.h"
+
+#include <string.h>
+#include <uuid/uuid.h>
+
+struct bw_deviceinfo device_row(const struct bw_fs *fs, const struct bw_device_info *device,
+                                struct alternative_paths *paths)
+{
+    enum { MOST = sizeof paths->names / sizeof *paths->names };
+    struct bw_names others = {NULL, 0};
+    const char *other;
+    while (others.length < MOST &&
+           (other = bw_fs_alternative(fs, device->devid, others.length + 2)) != NULL)
+        paths->names[others.length++] = (struct bw_bytes){other, strlen(other)};
+    others.data = others.length ? paths->names : NULL;
+
+    const struct bw_bytes path = {device->path, device->path ? strlen(device->path) : 0};
+    struct bw_deviceinfo row = {
+        .devid = device->devid,
+        .device_state = bw_device_state_name(device->state),
+        .size = device->total_bytes,
+        .allocated = device->bytes_used,
+        .uuid = {uuid_is_null(device->uuid) ? NULL : (const char *)device->uuid,
+                 sizeof device->uuid},
+        .device = path,
+        .device_bytes = path,
+        .container = device->container,
+        .alternative_paths = others,
+        .generation = BW_ABSENT,
+        .partition = BW_ABSENT,
+        .incomplete_chunks = BW_ABSENT,
+    };
+    if (!device->total_bytes)
+        row.size = row.allocated = BW_ABSENT;
+    return row;
+}
