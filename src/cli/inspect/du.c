@@ -1,5 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The du command: the lines of `btrfs filesystem du`, or rows. */
+/*
+ * The du command: the space that files use, as the lines of `btrfs filesystem du`, as rows, or as a
+ * file for ncdu.
+ *
+ * bw_du() passes on each file, and each directory after its contents. For ncdu, directories come
+ * before their contents: when the first file in one arrives, switch_directory() writes the
+ * directories on its path that are not open yet.
+ */
 #include <time.h>
 
 #include "base/buffer.h"
@@ -57,29 +64,23 @@ struct du_ncdu {
 #define BW_VERSION "unknown"
 #endif
 
-/* An entry of the file. */
-struct item {
-    const char *name, *suffix; /* suffix: "", or appended to the name */
-    size_t length;             /* of the name */
-    uint64_t size;
-    uint64_t inode; /* of a hard link; otherwise 0 */
-};
-
-static void append_item(struct du_ncdu *ncdu, const struct item *item)
+/* Appends an entry of the file. `inode`: of a hard link; otherwise 0. */
+static void append_item(struct du_ncdu *ncdu, const char *name, size_t length, const char *suffix,
+                        uint64_t size, uint64_t inode)
 {
-    BW_AUTO_BUFFER struct bw_buffer name = {0};
+    BW_AUTO_BUFFER struct bw_buffer whole = {0};
     struct bw_json json = bw_json_start(&ncdu->text, false);
-    bw_buffer_append(&name, item->name, item->length);
-    bw_buffer_append(&name, item->suffix, strlen(item->suffix));
-    ncdu->text.failed |= name.failed;
+    bw_buffer_append(&whole, name, length);
+    bw_buffer_append(&whole, suffix, strlen(suffix));
+    ncdu->text.failed |= whole.failed;
     bw_json_begin_object(&json, NULL);
-    bw_json_raw_bytes(&json, "name", name.data ? name.data : "", name.length);
-    if (item->size) {
-        bw_json_number(&json, "asize", item->size);
-        bw_json_number(&json, "dsize", item->size);
+    bw_json_raw_bytes(&json, "name", whole.data ? whole.data : "", whole.length);
+    if (size) {
+        bw_json_number(&json, "asize", size);
+        bw_json_number(&json, "dsize", size);
     }
-    if (item->inode) {
-        bw_json_number(&json, "ino", item->inode);
+    if (inode) {
+        bw_json_number(&json, "ino", inode);
         bw_json_bool(&json, "hlnkc", true);
     }
     bw_json_end(&json);
@@ -100,7 +101,7 @@ static void begin_file(struct du_ncdu *ncdu)
     bw_json_number(&json, "timestamp", (uint64_t)time(NULL));
     bw_json_end(&json);
     append_json(ncdu, ",\n[");
-    append_item(ncdu, &(struct item){ncdu->title, "", strlen(ncdu->title), 0, 0});
+    append_item(ncdu, ncdu->title, strlen(ncdu->title), "", 0, 0);
     ncdu->begun = true;
 }
 
@@ -120,29 +121,10 @@ static void switch_directory(struct du_ncdu *ncdu, const char *path, size_t leng
     for (size_t at = common; at < length;) {
         const size_t name = (size_t)((const char *)memchr(path + at, '/', length - at) - path) - at;
         append_json(ncdu, ",\n[");
-        append_item(ncdu, &(struct item){path + at, "", name, 0, 0});
+        append_item(ncdu, path + at, name, "", 0, 0);
         at += name + 1;
     }
     bw_buffer_append(&ncdu->folder, path + common, length - common);
-}
-
-static void append_file(struct du_ncdu *ncdu, const char *name, size_t length,
-                        const struct bw_du_entry *entry)
-{
-    const uint64_t shared = entry->sharing_known ? entry->shared : 0;
-    const uint64_t own = entry->total - shared;
-    struct item item = {name, "", length, own, 0};
-    if (own || !shared) {
-        append_json(ncdu, ",\n");
-        append_item(ncdu, &item);
-        item.suffix = " (shared)";
-    }
-    if (!shared)
-        return;
-    item.size = shared;
-    item.inode = entry->shared_id >> 1 | 1; /* must fit a signed number, and not be 0 */
-    append_json(ncdu, ",\n");
-    append_item(ncdu, &item);
 }
 
 /* The part of the path below the start: its last `depth` names, and where the name begins. */
@@ -161,7 +143,7 @@ static const char *below_start(const struct bw_du_entry *entry, const char **nam
 }
 
 /* Writes an entry. The entries come in the order of bw_du(). */
-static struct bw_error *du_ncdu_write(struct du_ncdu *ncdu, const struct bw_du_entry *entry)
+static struct bw_error *write_for_ncdu(struct du_ncdu *ncdu, const struct bw_du_entry *entry)
 {
     const char *name, *path = below_start(entry, &name);
     const char *end = entry->path + entry->path_length;
@@ -169,8 +151,20 @@ static struct bw_error *du_ncdu_write(struct du_ncdu *ncdu, const struct bw_du_e
     if (!ncdu->begun)
         begin_file(ncdu);
     if (entry->place.type != BW_FILE_DIRECTORY) {
+        const uint64_t shared = entry->sharing_known ? entry->shared : 0;
+        const uint64_t own = entry->total - shared;
+        const uint64_t inode = entry->shared_id >> 1 | 1; /* fits a signed number, and is not 0 */
+        const bool is_split = own || !shared;
         switch_directory(ncdu, path, (size_t)(name - path));
-        append_file(ncdu, name, (size_t)(end - name), entry);
+        if (is_split) {
+            append_json(ncdu, ",\n");
+            append_item(ncdu, name, (size_t)(end - name), "", own, 0);
+        }
+        if (shared) {
+            append_json(ncdu, ",\n");
+            append_item(ncdu, name, (size_t)(end - name), is_split ? " (shared)" : "", shared,
+                        inode);
+        }
     } else if (entry->depth) {
         BW_AUTO_BUFFER struct bw_buffer folder = {0};
         bw_buffer_append(&folder, path, (size_t)(end - path));
@@ -180,19 +174,6 @@ static struct bw_error *du_ncdu_write(struct du_ncdu *ncdu, const struct bw_du_e
         switch_directory(ncdu, folder.data, folder.length);
     }
     if (ncdu->text.failed || ncdu->folder.failed)
-        return bw_error_no_memory();
-    return cmd_write(ncdu->output, ncdu->text.data, ncdu->text.length);
-}
-
-/* Closes all directories. */
-static struct bw_error *du_ncdu_end(struct du_ncdu *ncdu)
-{
-    ncdu->text.length = 0;
-    if (!ncdu->begun)
-        begin_file(ncdu);
-    switch_directory(ncdu, "", 0);
-    append_json(ncdu, "]]\n");
-    if (ncdu->text.failed)
         return bw_error_no_memory();
     return cmd_write(ncdu->output, ncdu->text.data, ncdu->text.length);
 }
@@ -243,7 +224,7 @@ static struct bw_error *write_entry(void *context, const struct bw_du_entry *ent
     if (types && !(types & 1u << entry->place.type))
         return NULL;
     if (du->state->ncdu)
-        return du_ncdu_write(&du->ncdu, entry);
+        return write_for_ncdu(&du->ncdu, entry);
     const struct bw_bytes path = {entry->path, entry->path_length};
     struct bw_duinfo row = {.path = path,
                             .path_bytes = path,
@@ -287,50 +268,51 @@ static struct bw_error *list_path(struct du *du, const char *path)
     }
     cmd_progress_expect_trees(du->format->session.fs, true);
     struct bw_error *error = bw_du(du->format->session.fs, &wanted);
-    if (!error || error->code != BW_ERROR_NOT_FOUND)
-        return error;
-    du->format->status = cmd_miss(du->format->common, error);
-    return NULL;
-}
-
-static struct bw_error *list_paths(struct du *du)
-{
-    const struct cmd_common *common = du->format->common;
-    struct bw_error *error = NULL;
-    if (!common->path_count)
-        error = list_path(du, NULL);
-    for (size_t i = 0; !error && i < common->path_count; i++)
-        error = list_path(du, common->paths[i]);
-    return error;
-}
-
-static struct bw_error *export_ncdu(struct du *du)
-{
-    const struct cmd_common *common = du->format->common;
-    BW_AUTO_BUFFER struct bw_buffer title = {0};
-    bw_buffer_format(&title, "%s", common->input.images[0]);
-    if (common->path_count)
-        bw_buffer_format(&title, ":%s", common->paths[0]);
-    if (title.failed)
-        return bw_error_no_memory();
-    du->ncdu = (struct du_ncdu){.output = &du->format->output, .title = title.data};
-    struct bw_error *error = list_paths(du);
-    error = bw_error_first(error, du_ncdu_end(&du->ncdu));
-    bw_buffer_free(&du->ncdu.text);
-    bw_buffer_free(&du->ncdu.folder);
+    if (error && error->code == BW_ERROR_NOT_FOUND)
+        cmd_format_miss(du->format, BW_TAKE(error));
     return error;
 }
 
 static struct bw_error *list(struct cmd_format *format, void *context)
 {
     static const char heading[] = "     Total   Exclusive  Set shared  Filename\n";
-    struct du du = {.state = context, .format = format};
+    const struct cmd_common *common = format->common;
+    struct du du = {.state = context, .format = format, .ncdu.output = &format->output};
+    struct du_ncdu *ncdu = &du.ncdu;
+    BW_AUTO_BUFFER struct bw_buffer title = {0};
     BW_TRY(cmd_selection_prepare(&du.state->selection, format->session.fs));
-    if (du.state->ncdu)
-        return export_ncdu(&du);
-    if (!format->stream.rows)
+    if (!du.state->ncdu && !format->stream.rows)
         BW_TRY(cmd_write(&format->output, heading, sizeof heading - 1));
-    return list_paths(&du);
+    bw_buffer_format(&title, "%s", common->input.images[0]);
+    if (common->path_count)
+        bw_buffer_format(&title, ":%s", common->paths[0]);
+    bw_buffer_append_byte(&title, '\0');
+    if (title.failed)
+        return bw_error_no_memory();
+    ncdu->title = title.data;
+
+    struct bw_error *error = NULL;
+    if (!common->path_count)
+        error = list_path(&du, NULL);
+    for (size_t i = 0; !error && i < common->path_count; i++)
+        error = list_path(&du, common->paths[i]);
+
+    /* The end of the file for ncdu closes all directories, also after an error. */
+    if (du.state->ncdu) {
+        ncdu->text.length = 0;
+        if (!ncdu->begun)
+            begin_file(ncdu);
+        switch_directory(ncdu, "", 0);
+        append_json(ncdu, "]]\n");
+        if (ncdu->text.failed)
+            error = bw_error_first(error, bw_error_no_memory());
+        else
+            error =
+                bw_error_first(error, cmd_write(ncdu->output, ncdu->text.data, ncdu->text.length));
+    }
+    bw_buffer_free(&ncdu->text);
+    bw_buffer_free(&ncdu->folder);
+    return error;
 }
 
 /* The reason why the options contradict each other; NULL if they do not. */

@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The roots command: the historic roots of a file system, and how much of each can be read. */
+/*
+ * The roots command: the historic roots of a file system, and how much of each can be read.
+ * cmd_history_open() finds them, in the superblocks, in an index or by a scan; each is a row, or
+ * with
+ * --trees, each of its trees.
+ */
 #include "btrfs-walk/history.h"
 
 #include <string.h>
@@ -35,28 +40,6 @@ static const struct cmd_option options[] = {
 
 /* Output as rows. */
 
-enum { WORDS = 3 };
-
-/* Where a root was found, as words. */
-static struct bw_names sources_of(const struct bw_generation_info *info,
-                                  struct bw_bytes words[WORDS])
-{
-    static const char *const backups[] = {"", "backup-0", "backup-1", "backup-2", "backup-3"};
-    const struct {
-        unsigned source;
-        const char *word;
-    } sources[WORDS] = {{BW_GENERATION_OF_SUPERBLOCK, "superblock"},
-                        {BW_GENERATION_OF_BACKUP, backups[info->backup]},
-                        {BW_GENERATION_OF_SCAN, "scan"}};
-    struct bw_names names = {NULL, 0};
-    for (size_t i = 0; i < WORDS; i++)
-        if (info->sources & sources[i].source)
-            words[names.length++] = (struct bw_bytes){sources[i].word, strlen(sources[i].word)};
-    if (names.length)
-        names.data = words;
-    return names;
-}
-
 /* How much is recoverable, as a word; NULL if unknown. */
 static const char *recoverable_word(bool verified, bool readable, uint64_t missing)
 {
@@ -69,12 +52,26 @@ static const char *recoverable_word(bool verified, bool readable, uint64_t missi
 
 static struct bw_error *write_root(struct roots *roots, const struct bw_generation_info *info)
 {
-    struct bw_bytes words[WORDS];
+    static const char *const backups[] = {"", "backup-0", "backup-1", "backup-2", "backup-3"};
+    const struct {
+        unsigned source;
+        const char *word;
+    } sources[] = {{BW_GENERATION_OF_SUPERBLOCK, "superblock"},
+                   {BW_GENERATION_OF_BACKUP, backups[info->backup]},
+                   {BW_GENERATION_OF_SCAN, "scan"}};
+    struct bw_bytes words[sizeof sources / sizeof *sources];
+    struct bw_names found = {NULL, 0}; /* where the root was found */
+    for (size_t i = 0; i < sizeof sources / sizeof *sources; i++)
+        if (info->sources & sources[i].source)
+            words[found.length++] = (struct bw_bytes){sources[i].word, strlen(sources[i].word)};
+    if (found.length)
+        found.data = words;
+
     const int64_t date = bw_time_nanoseconds(&info->date);
     struct bw_stateinfo row = {
         .generation = info->generation,
         .changed = date,
-        .found = sources_of(info, words),
+        .found = found,
         .status = bw_generation_status_name(info->status),
         .recoverable = recoverable_word(info->assessed, info->readable, info->missing),
         .lost_blocks = info->missing,

@@ -62,27 +62,8 @@ static struct bw_error *print_text(struct supers *supers, const char *path, uint
     return cmd_write(&supers->format.output, "\n", 1);
 }
 
-/* Reports how a valid copy differs from the previous ones. */
-static void report_differences(struct supers *supers, const char *path, unsigned copy,
-                               const struct bw_superblock_info *super)
-{
-    const struct bw_superblock_info *newest = &supers->newest;
-    if (supers->found && memcmp(super->fsid, newest->fsid, BW_UUID_SIZE) != 0)
-        print_warning(supers,
-                      bw_error_create(BW_ERROR_CORRUPT,
-                                      "%s: superblock copy %u belongs to another file system", path,
-                                      copy));
-    else if (supers->found && super->generation != newest->generation)
-        print_warning(supers, bw_error_create(BW_ERROR_CORRUPT,
-                                              "%s: superblock copy %u has generation %" PRIu64
-                                              ", an earlier copy has %" PRIu64,
-                                              path, copy, super->generation, newest->generation));
-    if (!supers->found || super->generation > newest->generation)
-        supers->newest = *super;
-    supers->found = true;
-}
-
-/* Checks and prints a copy. One without the magic number is printed only with --force. */
+/* Checks and prints a copy, and compares it with the earlier ones. One without the magic number is
+ * printed only with --force. */
 static struct bw_error *print_copy(struct supers *supers, size_t image, unsigned copy)
 {
     const char *path = bw_fs_image_path(supers->fs, image);
@@ -113,8 +94,23 @@ static struct bw_error *print_copy(struct supers *supers, size_t image, unsigned
     } else {
         BW_AUTO_ERROR struct bw_error *unread =
             bw_fs_read_superblock(supers->fs, image, copy, &super);
-        if (!unread)
-            report_differences(supers, path, copy, &super);
+        const struct bw_superblock_info *newest = &supers->newest;
+        const bool compares = !unread && supers->found;
+        if (compares && memcmp(super.fsid, newest->fsid, BW_UUID_SIZE) != 0)
+            print_warning(supers,
+                          bw_error_create(BW_ERROR_CORRUPT,
+                                          "%s: superblock copy %u belongs to another file system",
+                                          path, copy));
+        else if (compares && super.generation != newest->generation)
+            print_warning(supers,
+                          bw_error_create(BW_ERROR_CORRUPT,
+                                          "%s: superblock copy %u has generation %" PRIu64
+                                          ", an earlier copy has %" PRIu64,
+                                          path, copy, super.generation, newest->generation));
+        if (!unread && (!supers->found || super.generation > newest->generation)) {
+            supers->newest = super;
+            supers->found = true;
+        }
     }
     supers->printed++;
     if (supers->format.rows)

@@ -80,23 +80,6 @@ static void append_number(struct bw_buffer *text, const char *label, uint64_t nu
     append_size(text, label, number, true);
 }
 
-/* A '#' for each twentieth of the seeks. */
-static void append_histogram(struct bw_buffer *text, const struct bw_tree_stats *stats)
-{
-    static const char bar[] = "####################";
-    if (stats->seeks < 20)
-        return;
-    bw_buffer_format(text, "\tSeek histogram\n");
-    for (unsigned bits = 1; bits < BW_SEEK_BUCKETS; bits++) {
-        uint64_t count = stats->seek_lengths[bits];
-        int marks = (int)((double)count / (double)stats->seeks * 20);
-        if (count)
-            bw_buffer_format(text, "\t\t%*" PRIu64 " - %*" PRIu64 ": %8" PRIu64 " %s\n", 13,
-                             UINT64_C(1) << (bits - 1), 13, UINT64_MAX >> (64 - bits), count,
-                             marks ? bar + 20 - marks : "|");
-    }
-}
-
 static uint64_t fill_of(const struct bw_tree_stats *stats)
 {
     if (!stats->capacity_bytes)
@@ -122,7 +105,19 @@ static struct bw_error *print_tree(struct cmd_format *format, const void *record
     append_number(text, "\t\tForward seeks", stats->forward_seeks);
     append_number(text, "\t\tBackward seeks", stats->backward_seeks);
     append_size(text, "\t\tAvg seek len", average_of(stats->seek_bytes, stats->seeks), bytes);
-    append_histogram(text, stats);
+
+    /* A '#' for each twentieth of the seeks. */
+    static const char bar[] = "####################";
+    if (stats->seeks >= 20)
+        bw_buffer_format(text, "\tSeek histogram\n");
+    for (unsigned bits = 1; stats->seeks >= 20 && bits < BW_SEEK_BUCKETS; bits++) {
+        const uint64_t seeks = stats->seek_lengths[bits];
+        const int marks = (int)((double)seeks / (double)stats->seeks * 20);
+        if (seeks)
+            bw_buffer_format(text, "\t\t%*" PRIu64 " - %*" PRIu64 ": %8" PRIu64 " %s\n", 13,
+                             UINT64_C(1) << (bits - 1), 13, UINT64_MAX >> (64 - bits), seeks,
+                             marks ? bar + 20 - marks : "|");
+    }
     /* btrfs-progs count a tree without clusters as one cluster. */
     append_number(text, "\tTotal clusters", stats->clusters ? stats->clusters : 1);
     append_size(text, "\t\tAvg cluster size", average_of(stats->cluster_bytes, stats->clusters),
@@ -155,20 +150,6 @@ static struct bw_error *print_tree(struct cmd_format *format, const void *record
 }
 
 /* Output as rows. */
-
-static struct bw_error *write_items(struct cmd_format *format, const struct bw_tree_stats *stats)
-{
-    for (unsigned type = 0; type < BW_KEY_TYPES; type++) {
-        const struct bw_itemsinfo row = {.tree = stats->id,
-                                         .key_type_name = bw_key_type_name((uint8_t)type),
-                                         .key_type = type,
-                                         .items = stats->types[type].count,
-                                         .bytes = stats->types[type].bytes};
-        if (row.items)
-            BW_TRY(cmd_format_write(format, &row, sizeof row));
-    }
-    return NULL;
-}
 
 static struct bw_error *write_row(struct cmd_format *format, const struct selected_tree *tree,
                                   const struct bw_tree_stats *stats)
@@ -236,10 +217,17 @@ static struct bw_error *list(struct cmd_format *format, void *context)
         }
         if (error)
             bw_fs_report(fs, BW_DAMAGE, error);
-        else if (state->items)
-            BW_TRY(write_items(format, stats));
-        else
+        else if (!state->items)
             BW_TRY(write_row(format, &trees[i], stats));
+        for (unsigned type = 0; !error && state->items && type < BW_KEY_TYPES; type++) {
+            const struct bw_itemsinfo row = {.tree = stats->id,
+                                             .key_type_name = bw_key_type_name((uint8_t)type),
+                                             .key_type = type,
+                                             .items = stats->types[type].count,
+                                             .bytes = stats->types[type].bytes};
+            if (row.items)
+                BW_TRY(cmd_format_write(format, &row, sizeof row));
+        }
     }
     return NULL;
 }

@@ -1,5 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The versions command: the versions of a file in older generations. */
+/*
+ * The versions command: the versions of a file, in snapshots and in older generations, the newest
+ * first.
+ *
+ * Those in snapshots are found first, by the UUIDs of subvolumes, and wait in a list. Then the
+ * generations are opened one after the other; before each of their versions, the snapshots that are
+ * newer are written.
+ */
 #include "btrfs-walk/history.h"
 
 #include <stdlib.h>
@@ -125,12 +132,6 @@ static struct bw_error *write_newer(struct versions *versions, int64_t than)
     return NULL;
 }
 
-/* Inodes of snapshots that have not changed since have the same transaction. */
-static bool is_same_version(const struct bw_inode *a, const struct bw_inode *b)
-{
-    return a->generation == b->generation && a->transid == b->transid && a->size == b->size;
-}
-
 /* Finds the versions in snapshots; without --all, each version only in its newest snapshot. */
 static struct bw_error *find_in_snapshots(struct versions *versions, const char *path)
 {
@@ -171,10 +172,14 @@ static struct bw_error *find_in_snapshots(struct versions *versions, const char 
     for (size_t i = 0; i < count; i++) {
         struct snapshot_version *version = &versions->in_snapshots[versions->count];
         version->snapshot = bw_snapshots_entry(versions->snapshots, i);
-        if (!bw_snapshots_find(versions->snapshots, i, &file, &version->place, &version->inode) ||
-            (!versions->state->all && is_same_version(&before, &version->inode)))
+        const struct bw_inode *inode = &version->inode;
+        if (!bw_snapshots_find(versions->snapshots, i, &file, &version->place, &version->inode))
             continue;
-        before = version->inode;
+        /* Inodes of snapshots that have not changed since have the same transaction. */
+        if (!versions->state->all && before.generation == inode->generation &&
+            before.transid == inode->transid && before.size == inode->size)
+            continue;
+        before = *inode;
         versions->count++;
     }
     return NULL;
@@ -255,10 +260,8 @@ static struct bw_error *list(struct cmd_format *format, void *context)
     free(versions->in_snapshots);
     if (error && error->code == BW_ERROR_STOPPED && versions->found_good)
         bw_error_free(BW_TAKE(error));
-    if (error && error->code == BW_ERROR_NOT_FOUND) {
-        cmd_fail(format->common, BW_TAKE(error));
-        format->status = STATUS_PARTIAL; /* as for all commands with paths */
-    }
+    if (error && error->code == BW_ERROR_NOT_FOUND) /* as for all commands with paths */
+        cmd_format_miss(format, BW_TAKE(error));
     return error;
 }
 
