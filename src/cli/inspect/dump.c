@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The dump command: trees and blocks, with every item decoded. */
+/*
+ * The dump command: trees and blocks, with every item decoded; or the commands of send streams. The
+ * library decodes and formats items; the lines of streams are made here, from rows. The session is
+ * opened first, because only the images show which of both is requested.
+ */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -155,15 +159,16 @@ static void add_time(struct bw_buffer *text, const char *name, int64_t time)
     bw_buffer_format(text, "%s=%s", name, written);
 }
 
-/* Commands that begin a subvolume, or change names. */
-static bool add_of_names(struct bw_buffer *text, const struct bw_commandinfo *row)
+/* Appends the arguments of a command other than its path. */
+static void add_arguments(struct bw_buffer *text, const struct bw_commandinfo *row)
 {
+    /* Commands that begin a subvolume, or change names. */
     if (begins_subvolume(row)) {
         bw_buffer_append(text, "uuid=", 5);
         add_uuid(text, &row->uuid);
         bw_buffer_format(text, " transid=%" PRIu64, row->ctransid);
         if (is_command(row, "subvol"))
-            return true;
+            return;
         bw_buffer_append(text, " parent_uuid=", 13);
         add_uuid(text, &row->clone_uuid);
         bw_buffer_format(text, " parent_transid=%" PRIu64, row->clone_ctransid);
@@ -173,16 +178,9 @@ static bool add_of_names(struct bw_buffer *text, const struct bw_commandinfo *ro
     } else if (row->target.data) {
         bw_buffer_append(text, "dest=", 5);
         bw_escape_append(text, row->target.data, row->target.length);
-    } else {
-        return false;
-    }
-    return true;
-}
 
-/* Commands that change attributes of an inode. */
-static bool add_of_inode(struct bw_buffer *text, const struct bw_commandinfo *row)
-{
-    if (is_command(row, "mknod")) {
+        /* Commands that change attributes of an inode. */
+    } else if (is_command(row, "mknod")) {
         const uint64_t device = (row->rdev_minor & 0xff) | row->rdev_major << 8 |
                                 (row->rdev_minor & ~UINT64_C(0xff)) << 12;
         bw_buffer_format(text, "mode=%" PRIo64 " dev=0x%" PRIx64, row->mode, device);
@@ -200,48 +198,42 @@ static bool add_of_inode(struct bw_buffer *text, const struct bw_commandinfo *ro
         bw_buffer_append(text, "name=", 5);
         bw_escape_append(text, row->xattr.data, row->xattr.length);
         if (!row->value.data)
-            return true;
+            return;
         bw_buffer_append(text, " data=", 6);
         bw_escape_append(text, row->value.data, row->value.length);
         bw_buffer_format(text, " len=%zu", row->value.length);
-    } else {
-        return false;
-    }
-    return true;
-}
 
-/* Commands that change the contents of a file. */
-static void add_of_data(struct bw_buffer *text, const struct bw_commandinfo *row)
-{
-    if (is_command(row, "truncate"))
+        /* Commands that change the contents of a file. */
+    } else if (is_command(row, "truncate")) {
         bw_buffer_format(text, "size=%" PRIu64, row->size);
-    else if (is_command(row, "fallocate"))
+    } else if (is_command(row, "fallocate")) {
         bw_buffer_format(text, "mode=%" PRIu64 " offset=%" PRIu64 " len=%" PRIu64,
                          row->fallocate_mode, row->file_offset, row->size);
-    else if (is_command(row, "write") || is_command(row, "encoded_write"))
+    } else if (is_command(row, "write")) {
         bw_buffer_format(text, "offset=%" PRIu64 " len=%" PRIu64, row->file_offset,
                          row->data_length);
-    else if (is_command(row, "update_extent"))
-        bw_buffer_format(text, "offset=%" PRIu64 " len=%" PRIu64, row->file_offset, row->size);
-    if (is_command(row, "encoded_write"))
+    } else if (is_command(row, "encoded_write")) {
         bw_buffer_format(text,
-                         ", unencoded_file_len=%" PRIu64 ", unencoded_len=%" PRIu64
-                         ", unencoded_offset=%" PRIu64 ", compression=%" PRIu64
-                         ", encryption=%" PRIu64,
-                         row->unencoded_file_length, row->unencoded_length, row->unencoded_offset,
-                         row->encoding, row->encryption);
-    if (is_command(row, "enable_verity"))
+                         "offset=%" PRIu64 " len=%" PRIu64 ", unencoded_file_len=%" PRIu64
+                         ", unencoded_len=%" PRIu64 ", unencoded_offset=%" PRIu64
+                         ", compression=%" PRIu64 ", encryption=%" PRIu64,
+                         row->file_offset, row->data_length, row->unencoded_file_length,
+                         row->unencoded_length, row->unencoded_offset, row->encoding,
+                         row->encryption);
+    } else if (is_command(row, "update_extent")) {
+        bw_buffer_format(text, "offset=%" PRIu64 " len=%" PRIu64, row->file_offset, row->size);
+    } else if (is_command(row, "enable_verity")) {
         bw_buffer_format(text,
                          " (algorithm %" PRIu64 ", block size %" PRIu64 ", salt len %" PRIu64
                          ", sig len %" PRIu64 ")",
                          row->verity_algorithm, row->verity_block_size, row->verity_salt_length,
                          row->verity_signature_length);
-    if (!is_command(row, "clone"))
-        return;
-    bw_buffer_format(text, "offset=%" PRIu64 " len=%" PRIu64 " from=", row->file_offset,
-                     row->clone_length);
-    add_path(text, row, &row->clone_path);
-    bw_buffer_format(text, " clone_offset=%" PRIu64, row->clone_file_offset);
+    } else if (is_command(row, "clone")) {
+        bw_buffer_format(text, "offset=%" PRIu64 " len=%" PRIu64 " from=", row->file_offset,
+                         row->clone_length);
+        add_path(text, row, &row->clone_path);
+        bw_buffer_format(text, " clone_offset=%" PRIu64, row->clone_file_offset);
+    }
 }
 
 /* Copies a command; numbers that it lacks become 0, as receive prints them. */
@@ -270,8 +262,7 @@ static struct bw_error *print_command(struct cmd_format *format, const void *com
     bw_buffer_format(text, "%-*s", TITLE, row->command);
     const size_t start = text->length;
     add_path(text, row, &row->path);
-    if (!add_of_names(&rest, row) && !add_of_inode(&rest, row))
-        add_of_data(&rest, row);
+    add_arguments(&rest, row);
     if (rest.length)
         do
             bw_buffer_append_byte(text, ' ');

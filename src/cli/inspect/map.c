@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The map command: from logical addresses to devices, and back. All ranges are checked before the
- * first row is written. --used lists the space in use instead. */
+/*
+ * The map command: from logical addresses to devices, and back.
+ *
+ * A range is translated piece by piece: bw_fs_map() and bw_device_map_find() return for how many
+ * bytes their result is valid. A range without a length ends after its first piece. All ranges are
+ * checked before the first row is written. --used lists the space in use instead.
+ */
 #include <inttypes.h>
 #include <string.h>
 
@@ -65,36 +70,6 @@ static size_t chunk_after(const struct map *map, uint64_t address)
     return BW_FIRST_INDEX(i, map->chunks.count, map->chunks.items[i].logical > address);
 }
 
-static struct bw_error *no_chunk(const struct map *map, uint64_t address)
-{
-    size_t next = chunk_after(map, address);
-    const struct bw_chunk_info *chunks = map->chunks.items;
-    struct bw_buffer BW_AUTO_BUFFER text = {0};
-    if (next)
-        bw_buffer_format(&text, "; the previous chunk is %" PRIu64 "+%" PRIu64,
-                         chunks[next - 1].logical, chunks[next - 1].length);
-    if (next < map->chunks.count)
-        bw_buffer_format(&text, "; the next chunk is %" PRIu64 "+%" PRIu64, chunks[next].logical,
-                         chunks[next].length);
-    return bw_error_create(BW_ERROR_USAGE, "no chunk holds logical address %" PRIu64 "%.*s",
-                           address, (int)text.length, text.data ? text.data : "");
-}
-
-static struct bw_error *no_device(const struct map *map)
-{
-    enum { ENOUGH = 32 };
-    struct bw_buffer BW_AUTO_BUFFER text = {0};
-    for (size_t i = 0; i < map->devices.count && i < ENOUGH; i++)
-        bw_buffer_format(&text, "%s%" PRIu64, i ? ", " : "", map->devices.items[i].devid);
-    if (map->devices.count > ENOUGH)
-        bw_buffer_format(&text, ", ...");
-    if (!map->devices.count)
-        bw_buffer_format(&text, "none");
-    return bw_error_create(BW_ERROR_USAGE,
-                           "there is no device %" PRIu64 "; the file system has %.*s",
-                           map->state->devid, (int)text.length, text.data ? text.data : "");
-}
-
 /* Whether an address is outside of all chunks; limits `*length` to the distance to the next
  * chunk. */
 static bool is_outside(const struct map *map, uint64_t address, uint64_t *length)
@@ -108,23 +83,43 @@ static bool is_outside(const struct map *map, uint64_t address, uint64_t *length
     return true;
 }
 
-/* Parsing addresses and ranges. */
-
+/* BW_ERROR_USAGE for a range that begins outside of all chunks, or of the device. */
 static struct bw_error *check_range(const struct map *map, const struct range *range)
 {
     struct bw_mapping mapping;
     struct bw_device_place place;
     if (!map->state->by_device) {
         uint64_t length = 1;
+        struct bw_buffer BW_AUTO_BUFFER text = {0};
         BW_AUTO_ERROR struct bw_error *error = bw_fs_map(map->fs, range->address, 1, 1, &mapping);
-        if (error && is_outside(map, range->address, &length))
-            return no_chunk(map, range->address);
-        return NULL;
+        if (!error || !is_outside(map, range->address, &length))
+            return NULL;
+        const size_t next = chunk_after(map, range->address);
+        const struct bw_chunk_info *chunks = map->chunks.items;
+        if (next)
+            bw_buffer_format(&text, "; the previous chunk is %" PRIu64 "+%" PRIu64,
+                             chunks[next - 1].logical, chunks[next - 1].length);
+        if (next < map->chunks.count)
+            bw_buffer_format(&text, "; the next chunk is %" PRIu64 "+%" PRIu64,
+                             chunks[next].logical, chunks[next].length);
+        return bw_error_create(BW_ERROR_USAGE, "no chunk holds logical address %" PRIu64 "%.*s",
+                               range->address, (int)text.length, text.data ? text.data : "");
     }
     BW_AUTO_ERROR struct bw_error *error = bw_device_map_find(
         map->device_map, map->state->devid, range->address, range->length, &place);
-    if (error && error->code == BW_ERROR_NOT_FOUND)
-        return no_device(map);
+    if (error && error->code == BW_ERROR_NOT_FOUND) {
+        enum { ENOUGH = 32 };
+        struct bw_buffer BW_AUTO_BUFFER text = {0};
+        for (size_t i = 0; i < map->devices.count && i < ENOUGH; i++)
+            bw_buffer_format(&text, "%s%" PRIu64, i ? ", " : "", map->devices.items[i].devid);
+        if (map->devices.count > ENOUGH)
+            bw_buffer_format(&text, ", ...");
+        if (!map->devices.count)
+            bw_buffer_format(&text, "none");
+        return bw_error_create(BW_ERROR_USAGE,
+                               "there is no device %" PRIu64 "; the file system has %.*s",
+                               map->state->devid, (int)text.length, text.data ? text.data : "");
+    }
     if (error)
         return BW_TAKE(error);
     if (place.use != BW_USE_OUTSIDE)
@@ -150,15 +145,37 @@ static struct bw_error *write_row(const struct map *map, struct bw_placeinfo *ro
     return cmd_format_write(map->format, row, sizeof *row);
 }
 
-/* Writes the copies, then the parity of the row: the first rebuilt copy is located at P, the first
- * one at another place at Q. Further ones, of more images or of other ways to rebuild, have no
- * place of their own. */
-static struct bw_error *write_places(const struct map *map, uint64_t logical,
-                                     struct bw_mapping place)
+/* Writes the location of the first contiguous piece of a range, and removes it from the range. */
+static struct bw_error *map_logical(const struct map *map, struct range *rest)
 {
     static const char *const kinds[] = {"copy", "P", "Q"};
+    struct bw_mapping place;
+    uint64_t logical = rest->address, length = rest->length;
+    struct bw_error *error = bw_fs_map(map->fs, logical, rest->length, 1, &place);
+    const bool no_location = error && error->code == BW_ERROR_NOT_FOUND;
+    const bool outside = no_location && is_outside(map, logical, &length);
+    if (no_location)
+        bw_error_free(BW_TAKE(error));
+    if (error)
+        return error;
+    if (!outside)
+        length = place.length;
+    rest->address += length;
+    rest->length -= length;
+    if (no_location) {
+        struct bw_placeinfo row = {.logical = logical,
+                                   .length = length,
+                                   .kind = outside ? "outside" : "unused",
+                                   .devid = BW_ABSENT,
+                                   .offset = BW_ABSENT};
+        return write_row(map, &row, 0);
+    }
+
+    /* The copies, then the parity of the row: the first rebuilt copy is located at P, the first one
+     * at another place at Q. Further ones, of more images or of other ways to rebuild, have no
+     * place of their own. */
     unsigned parity = 0;
-    uint64_t length = place.length, devid = 0, offset = 0;
+    uint64_t devid = 0, offset = 0; /* of the copy before */
     for (unsigned copy = 1; copy <= place.copies && parity < 2; copy++) {
         BW_TRY(bw_fs_map(map->fs, logical, length, copy, &place));
         if (place.rebuilt && parity && place.devid == devid && place.offset == offset)
@@ -175,32 +192,6 @@ static struct bw_error *write_places(const struct map *map, uint64_t logical,
         BW_TRY(write_row(map, &row, place.rebuilt ? 0 : place.alternative));
     }
     return NULL;
-}
-
-/* Writes the location of the first contiguous piece of a range, and removes it from the range. */
-static struct bw_error *map_logical(const struct map *map, struct range *rest)
-{
-    struct bw_mapping place;
-    uint64_t logical = rest->address, length = rest->length;
-    struct bw_error *error = bw_fs_map(map->fs, logical, rest->length, 1, &place);
-    const bool no_location = error && error->code == BW_ERROR_NOT_FOUND;
-    const bool outside = no_location && is_outside(map, logical, &length);
-    if (no_location)
-        bw_error_free(BW_TAKE(error));
-    if (error)
-        return error;
-    if (!outside)
-        length = place.length;
-    rest->address += length;
-    rest->length -= length;
-    if (!no_location)
-        return write_places(map, logical, place);
-    struct bw_placeinfo row = {.logical = logical,
-                               .length = length,
-                               .kind = outside ? "outside" : "unused",
-                               .devid = BW_ABSENT,
-                               .offset = BW_ABSENT};
-    return write_row(map, &row, 0);
 }
 
 /* The same for a range of the device. */
@@ -231,33 +222,27 @@ static struct bw_error *map_device(const struct map *map, struct range *rest)
     return write_row(map, &row, 0);
 }
 
-static struct bw_error *map_all(struct map *map)
-{
-    BW_TRY(bw_fs_devices(map->fs, &map->devices));
-    if (map->state->by_device)
-        BW_TRY(bw_device_map_open(map->fs, &map->device_map));
-    else
-        BW_TRY(bw_fs_chunks(map->fs, &map->chunks));
-    for (size_t i = 0; i < map->range_count; i++)
-        BW_TRY(check_range(map, &map->ranges[i]));
-    for (size_t i = 0; i < map->range_count; i++) {
-        struct range rest = map->ranges[i];
-        do {
-            if (map->state->by_device)
-                BW_TRY(map_device(map, &rest));
-            else
-                BW_TRY(map_logical(map, &rest));
-        } while (rest.whole && rest.length);
-    }
-    return NULL;
-}
-
 static struct bw_error *list(struct cmd_format *format, void *context)
 {
     struct map *map = context;
+    struct bw_fs *fs = map->fs = format->session.fs;
     map->format = format;
-    map->fs = format->session.fs;
-    struct bw_error *error = map_all(map);
+    struct bw_error *error = bw_fs_devices(fs, &map->devices);
+    if (!error && map->state->by_device)
+        error = bw_device_map_open(fs, &map->device_map);
+    else if (!error)
+        error = bw_fs_chunks(fs, &map->chunks);
+    for (size_t i = 0; !error && i < map->range_count; i++)
+        error = check_range(map, &map->ranges[i]);
+    for (size_t i = 0; !error && i < map->range_count; i++) {
+        struct range rest = map->ranges[i];
+        do {
+            if (map->state->by_device)
+                error = map_device(map, &rest);
+            else
+                error = map_logical(map, &rest);
+        } while (!error && rest.whole && rest.length);
+    }
     bw_device_map_close(map->device_map);
     bw_chunk_list_free(&map->chunks);
     bw_device_list_free(&map->devices);

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The owner command: from addresses to files, and from the maps of --map to the affected files.
- * Ranges of a device are converted to logical addresses, whose owners are searched for; the other
- * ranges of the device are listed as they are.
+ *
+ * Logical ranges are searched for as they are. Ranges of a device are first converted to logical
+ * ones, place by place: map_ranges() runs twice, first to gather the logical ranges, and after the
+ * search to list the places without one, such as superblocks. If the ranges are bad, those that a
+ * good copy or parity still has are kept apart, because their rows are marked as repairable.
  */
 #include "cli/inspect/bad_map.h"
 
@@ -152,23 +155,6 @@ static struct bw_error *write_owner(void *context, const struct bw_owner *owner)
 
 /* Devices. */
 
-static struct bw_error *write_place(struct search *search, uint64_t devid, uint64_t offset,
-                                    const struct bw_device_place *place)
-{
-    static const char *const uses[] = {[BW_USE_CHUNK] = "unused",
-                                       [BW_USE_UNALLOCATED] = "unallocated",
-                                       [BW_USE_RESERVED] = "reserved",
-                                       [BW_USE_SUPERBLOCK] = "superblock",
-                                       [BW_USE_OUTSIDE] = "outside"};
-    struct bw_ownerinfo row;
-    bw_record_clear(search->record, &row);
-    row.kind = place->parity ? "parity" : uses[place->use];
-    row.length = place->length;
-    row.devid = devid;
-    row.offset = offset;
-    return cmd_format_write(search->format, &row, sizeof row);
-}
-
 static void limit_length(struct bw_device_place *place, uint64_t length)
 {
     if (place->length > length)
@@ -216,6 +202,11 @@ static bool is_repairable(const struct search *search, struct bw_device_place *p
  * logical address; otherwise gathers the logical addresses. */
 static struct bw_error *map_ranges(struct search *search, bool places)
 {
+    static const char *const uses[] = {[BW_USE_CHUNK] = "unused",
+                                       [BW_USE_UNALLOCATED] = "unallocated",
+                                       [BW_USE_RESERVED] = "reserved",
+                                       [BW_USE_SUPERBLOCK] = "superblock",
+                                       [BW_USE_OUTSIDE] = "outside"};
     for (size_t i = 0; i < search->device_count; i++) {
         const struct device_ranges *device = &search->devices[i];
         for (size_t k = 0; k < device->bad.count; k++) {
@@ -224,8 +215,15 @@ static struct bw_error *map_ranges(struct search *search, bool places)
                 struct bw_device_place place;
                 BW_TRY(bw_device_map_find(search->device_map, device->devid, range.logical,
                                           range.length, &place));
-                if (!place.copy && places)
-                    BW_TRY(write_place(search, device->devid, range.logical, &place));
+                if (!place.copy && places) {
+                    struct bw_ownerinfo row;
+                    bw_record_clear(search->record, &row);
+                    row.kind = place.parity ? "parity" : uses[place.use];
+                    row.length = place.length;
+                    row.devid = device->devid;
+                    row.offset = range.logical;
+                    BW_TRY(cmd_format_write(search->format, &row, sizeof row));
+                }
                 const bool repairable =
                     place.copy && search->by_map && is_repairable(search, &place);
                 struct bad_ranges *ranges = repairable ? &search->repairable : &search->ranges;
@@ -241,42 +239,6 @@ static struct bw_error *map_ranges(struct search *search, bool places)
 }
 
 /* The steps of the command. */
-
-/* Reads the list of --devid: the operands are offsets on one device. */
-static struct bw_error *select_device(struct search *search)
-{
-    const char *rest = search->state->devid;
-    struct device_ranges *device = calloc(1, sizeof *device);
-    struct bw_device_place place;
-    if (!device)
-        return bw_error_no_memory();
-    search->devices = device;
-    search->device_count = 1;
-    device->bad = search->given;
-    search->given = (struct bad_ranges){0};
-    if (!cmd_parse_bytes(&rest, &device->devid) || *rest)
-        return bw_error_create(BW_ERROR_USAGE, "invalid argument of --devid: %s",
-                               search->state->devid);
-    struct bw_error *error = bw_device_map_find(search->device_map, device->devid, 0, 1, &place);
-    if (error && error->code == BW_ERROR_NOT_FOUND)
-        error->code = BW_ERROR_USAGE;
-    return error;
-}
-
-/* Converts offsets in an image to offsets on a device that begins at `by`. */
-static void shift_ranges(struct bad_ranges *ranges, uint64_t by)
-{
-    size_t kept = 0;
-    for (size_t i = 0; i < ranges->count; i++) {
-        struct bw_address_range range = ranges->items[i];
-        const uint64_t cut = range.logical < by ? by - range.logical : 0;
-        if (cut >= range.length)
-            continue;
-        ranges->items[kept++] =
-            (struct bw_address_range){range.logical + cut - by, range.length - cut};
-    }
-    ranges->count = kept;
-}
 
 /* Reads the maps, each of which describes an image. */
 static struct bw_error *read_maps(struct search *search, const struct cmd_common *common)
@@ -310,7 +272,19 @@ static struct bw_error *read_maps(struct search *search, const struct cmd_common
                 BW_ERROR_UNSUPPORTED,
                 "%s: a map needs an image of one device or disk, not a container", image);
         device->devid = found->devid;
-        shift_ranges(&device->bad, found->partition_offset + common->input.offset);
+
+        /* From offsets in the image to offsets on the device, without what is before it. */
+        const uint64_t begin = found->partition_offset + common->input.offset;
+        struct bad_ranges *bad = &device->bad;
+        size_t kept = 0;
+        for (size_t k = 0; k < bad->count; k++) {
+            const struct bw_address_range range = bad->items[k];
+            const uint64_t cut = range.logical < begin ? begin - range.logical : 0;
+            if (cut < range.length)
+                bad->items[kept++] =
+                    (struct bw_address_range){range.logical + cut - begin, range.length - cut};
+        }
+        bad->count = kept;
     }
     return NULL;
 }
@@ -392,8 +366,26 @@ static struct bw_error *list(struct cmd_format *format, void *context)
         BW_TRY(bw_device_map_open(search->fs, &search->device_map));
         if (search->by_map)
             BW_TRY(read_maps(search, search->format->common));
-        else
-            BW_TRY(select_device(search));
+        if (!search->by_map) {
+            /* The addresses are offsets on the device of --devid, which must exist. */
+            struct device_ranges *device = calloc(1, sizeof *device);
+            const char *rest = state->devid;
+            struct bw_device_place place;
+            if (!device)
+                return bw_error_no_memory();
+            search->devices = device;
+            search->device_count = 1;
+            device->bad = search->given;
+            search->given = (struct bad_ranges){0};
+            if (!cmd_parse_bytes(&rest, &device->devid) || *rest)
+                return bw_error_create(BW_ERROR_USAGE, "invalid argument of --devid: %s",
+                                       state->devid);
+            struct bw_error *error =
+                bw_device_map_find(search->device_map, device->devid, 0, 1, &place);
+            if (error && error->code == BW_ERROR_NOT_FOUND)
+                error->code = BW_ERROR_USAGE;
+            BW_TRY(error);
+        }
         return find_owners_on_device(search, &owners);
     }
     owners.ranges = search->given.items;

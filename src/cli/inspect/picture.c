@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The picture command: the allocation of the devices, as SVG, PNG or blocks on a terminal. */
+/*
+ * The picture command: the allocation of the devices, as SVG, PNG or blocks on a terminal. A map of
+ * the space has as many cells as the picture; draw/ arranges them along a curve and colours them.
+ */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -70,8 +73,6 @@ static const struct cmd_option options[] = {
     {0},
 };
 
-/* Devices. */
-
 /* Output as text. */
 
 static bool ends_with(const char *text, const char *end)
@@ -90,20 +91,6 @@ static enum bw_terminal_colors terminal_colors(unsigned when)
     return BW_TERMINAL_256;
 }
 
-/* The largest order that fits into the window together with the legend. */
-static unsigned terminal_order(void)
-{
-    enum { COLUMNS = 80, LINES = 24, LEGEND = 7, MOST = 8 };
-    struct winsize window = {.ws_col = COLUMNS, .ws_row = LINES};
-    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) || !window.ws_col || window.ws_row <= LEGEND)
-        window = (struct winsize){.ws_col = COLUMNS, .ws_row = LINES};
-    unsigned order = 3;
-    while (order < MOST && 2u << order <= window.ws_col &&
-           1u << order <= (unsigned)window.ws_row - LEGEND)
-        order++;
-    return order;
-}
-
 /* Drawing. */
 
 static unsigned choose_order(const struct picture_state *state, uint64_t bytes)
@@ -114,9 +101,19 @@ static unsigned choose_order(const struct picture_state *state, uint64_t bytes)
     if (state->by == BW_DRAW_HEATMAP)
         return bw_curve_order(bytes, HEATMAP,
                               state->size < HEATMAP_MOST ? (unsigned)state->size : HEATMAP_MOST);
-    if (state->format == FORMAT_TEXT)
-        return terminal_order();
-    return bw_curve_order(bytes, SMALL, state->format == FORMAT_SVG ? SVG_ORDER : PNG_ORDER);
+    if (state->format != FORMAT_TEXT)
+        return bw_curve_order(bytes, SMALL, state->format == FORMAT_SVG ? SVG_ORDER : PNG_ORDER);
+
+    /* The largest order that fits into the window together with the legend. */
+    enum { COLUMNS = 80, LINES = 24, LEGEND = 7, MOST = 8 };
+    struct winsize window = {.ws_col = COLUMNS, .ws_row = LINES};
+    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) || !window.ws_col || window.ws_row <= LEGEND)
+        window = (struct winsize){.ws_col = COLUMNS, .ws_row = LINES};
+    unsigned order = 3;
+    while (order < MOST && 2u << order <= window.ws_col &&
+           1u << order <= (unsigned)window.ws_row - LEGEND)
+        order++;
+    return order;
 }
 
 static struct bw_error *draw_picture(const struct picture_state *state, struct bw_fs *fs,
