@@ -2,10 +2,11 @@
 /*
  * Collecting files until their inodes are looked up.
  *
- * Names, and the paths of directories, are kept in one buffer. A flush sorts the inode numbers by a
- * radix sort, so that one scan finds all inodes and reads each leaf once, and then writes the files
- * in the order in which they came. Where hard links scatter the inodes over many leaves, batches
- * grow.
+ * A lookup for each file would search the tree once a file, since the order of names is not the
+ * order of inodes. Instead, some thousand files wait here: a row for each, and one buffer with
+ * their names and the paths of their directories. A flush sorts the inode numbers with a radix
+ * sort, so that one scan finds all inodes and reads each leaf once. Then it writes the files in the
+ * order in which they came. Where hard links scatter the inodes over many leaves, batches grow.
  */
 #include "walk/walk.h"
 
@@ -190,75 +191,78 @@ bool bw_collector_is_full(const struct bw_collector *collector)
            collector->bytes.length >= collector->full * ROW_BYTES;
 }
 
-/* Sorting. */
+/* Looking up. */
 
-/* Sorts by one byte of the numbers, from one array into the other. */
-static void sort_by_byte(const struct order *from, struct order *to, size_t count, unsigned shift)
+/* Sorts by the numbers, byte by byte from the lowest one on, unless they are sorted already.
+ * `other` is for as many; returns the array that has the result. */
+static struct order *sort_order(struct order *order, struct order *other, size_t count)
 {
-    uint32_t places[256] = {0}, place = 0;
-    for (size_t i = 0; i < count; i++)
-        places[from[i].number >> shift & 255]++;
-    for (unsigned byte = 0; byte < 256; byte++) {
-        uint32_t size = places[byte];
-        places[byte] = place;
-        place += size;
-    }
-    for (size_t i = 0; i < count; i++)
-        to[places[from[i].number >> shift & 255]++] = from[i];
-}
-
-/* Sorts the rows by their numbers; often they are sorted already. Makes one entry of attributes for
- * each inode, even if it has several names, and sets its index in the rows. `*inodes`: how many. */
-static struct bw_error *prepare_attributes(struct bw_collector *collector, size_t *inodes)
-{
-    if (collector->rows.count > collector->order_capacity) {
-        const size_t size = 2 * collector->rows.capacity * sizeof *collector->order;
-        struct order *grown = realloc(collector->order, size);
-        if (!grown)
-            return bw_error_no_memory();
-        collector->order = grown;
-        collector->order_capacity = collector->rows.capacity;
-    }
-    struct order *order = collector->order, *other = order + collector->order_capacity;
     uint64_t differing = 0;
     bool sorted = true;
-    for (size_t i = 0; i < collector->rows.count; i++) {
-        order[i] = (struct order){collector->rows.items[i].number, (uint32_t)i};
+    for (size_t i = 1; i < count; i++) {
         differing |= order[i].number ^ order[0].number;
-        sorted = sorted && (i == 0 || order[i - 1].number <= order[i].number);
+        sorted = sorted && order[i - 1].number <= order[i].number;
     }
     for (unsigned shift = 0; shift < 64 && !sorted; shift += 8) {
+        uint32_t places[256] = {0}, place = 0;
         if (!(differing >> shift & 255))
             continue;
-        sort_by_byte(order, other, collector->rows.count, shift);
+        for (size_t i = 0; i < count; i++)
+            places[order[i].number >> shift & 255]++;
+        for (unsigned byte = 0; byte < 256; byte++) {
+            const uint32_t size = places[byte];
+            places[byte] = place;
+            place += size;
+        }
+        for (size_t i = 0; i < count; i++)
+            other[places[order[i].number >> shift & 255]++] = order[i];
         struct order *swap = order;
         order = other;
         other = swap;
     }
+    return order;
+}
 
-    if (collector->rows.capacity > collector->attributes_capacity) {
+/* Makes one entry of attributes for each inode, even if it has several names, by ascending number,
+ * and sets its index in the rows. `*inodes`: how many. */
+static struct bw_error *prepare_attributes(struct bw_collector *collector, size_t *inodes)
+{
+    const size_t count = collector->rows.count, capacity = collector->rows.capacity;
+    if (count > collector->order_capacity) {
+        struct order *grown = realloc(collector->order, 2 * capacity * sizeof *collector->order);
+        if (!grown)
+            return bw_error_no_memory();
+        collector->order = grown;
+        collector->order_capacity = capacity;
+    }
+    if (capacity > collector->attributes_capacity) {
         free(collector->attributes);
-        collector->attributes = malloc(collector->rows.capacity * sizeof *collector->attributes);
-        collector->attributes_capacity = collector->attributes ? collector->rows.capacity : 0;
+        collector->attributes = malloc(capacity * sizeof *collector->attributes);
+        collector->attributes_capacity = collector->attributes ? capacity : 0;
     }
     if (!collector->attributes)
         return bw_error_no_memory();
-    size_t count = 0;
-    for (size_t i = 0; i < collector->rows.count; i++) {
+
+    struct order *order = collector->order;
+    for (size_t i = 0; i < count; i++)
+        order[i] = (struct order){collector->rows.items[i].number, (uint32_t)i};
+    order = sort_order(order, order + collector->order_capacity, count);
+    *inodes = 0;
+    for (size_t i = 0; i < count; i++) {
         if (i == 0 || order[i].number != order[i - 1].number)
-            collector->attributes[count++].number = order[i].number;
-        collector->rows.items[order[i].row].attributes = (uint32_t)count - 1;
+            collector->attributes[(*inodes)++].number = order[i].number;
+        collector->rows.items[order[i].row].attributes = (uint32_t)*inodes - 1;
     }
-    *inodes = count;
     return NULL;
 }
 
-static void report_inode(const struct bw_task_scope *scope, uint64_t inode, const char *what)
+/* Reports a problem of an inode; NULL: it has none. */
+static void report_inode(const struct bw_task_scope *scope, uint64_t inode, const char *problem)
 {
-    if (atomic_fetch_add_explicit(scope->wanting, 1, memory_order_relaxed) < COMPLAINTS)
+    if (problem && atomic_fetch_add_explicit(scope->wanting, 1, memory_order_relaxed) < COMPLAINTS)
         bw_fs_report_once(scope->fs, bw_error_create(BW_ERROR_CORRUPT,
                                                      "subvolume %" PRIu64 ": inode %" PRIu64 ": %s",
-                                                     scope->tree->id, inode, what));
+                                                     scope->tree->id, inode, problem));
 }
 
 void bw_collector_report_rest(const struct bw_task_scope *scope)
@@ -270,19 +274,6 @@ void bw_collector_report_rest(const struct bw_task_scope *scope)
                                                      " more inode%s without readable attributes",
                                                      scope->tree->id, count - COMPLAINTS,
                                                      bw_plural(count - COMPLAINTS)));
-}
-
-static void complain_of(const struct bw_task_scope *scope,
-                        const struct bw_inode_attributes *attributes)
-{
-    if (attributes->inode_state == BW_ITEM_MISSING)
-        report_inode(scope, attributes->number, "it has no inode item");
-    else if (attributes->inode_state == BW_ITEM_CUT_OFF)
-        report_inode(scope, attributes->number, "its inode item is cut off");
-    else if (attributes->inode_state == BW_ITEM_INVALID)
-        report_inode(scope, attributes->number, "its inode has an invalid size");
-    if (attributes->compression_state == BW_ITEM_CUT_OFF)
-        report_inode(scope, attributes->number, "its compression property is cut off");
 }
 
 /* Finds the extents of the inodes, and how much of them is shared, as far as the writer needs it.
@@ -318,14 +309,23 @@ static struct bw_error *find_extents(struct bw_collector *collector,
 /* Looks up the inodes of the rows, and what else the writer needs of them. */
 static struct bw_error *look_up(struct bw_collector *collector, const struct bw_task_scope *scope)
 {
+    static const char *const problems[BW_ITEM_LOST + 1] = {
+        [BW_ITEM_MISSING] = "it has no inode item",
+        [BW_ITEM_CUT_OFF] = "its inode item is cut off",
+        [BW_ITEM_INVALID] = "its inode has an invalid size",
+    };
     struct bw_inode_query *query = &collector->query;
     size_t count;
     BW_TRY(prepare_attributes(collector, &count));
     query->lost_blocks = scope->lost_blocks;
     collector->scope = scope;
     BW_TRY(bw_inode_query_run(query, scope->tree, collector->attributes, count));
-    for (size_t i = 0; i < count; i++)
-        complain_of(scope, &collector->attributes[i]);
+    for (size_t i = 0; i < count; i++) {
+        const struct bw_inode_attributes *attributes = &collector->attributes[i];
+        report_inode(scope, attributes->number, problems[attributes->inode_state]);
+        if (attributes->compression_state == BW_ITEM_CUT_OFF)
+            report_inode(scope, attributes->number, "its compression property is cut off");
+    }
     /* If the inodes are scattered, as those of hard links may be, larger batches read fewer leaves.
      */
     if (query->leaves > collector->rows.count / SCATTERED && collector->full < MOST_ROWS &&
@@ -334,22 +334,47 @@ static struct bw_error *look_up(struct bw_collector *collector, const struct bw_
     return find_extents(collector, scope, count);
 }
 
-/* Rows. */
+/* Writing. */
+
+/* Makes the path of a row, with a NUL behind it for regular expressions. The row before usually has
+ * the same directory. */
+static struct bw_error *set_path(struct bw_collector *collector, size_t index,
+                                 struct bw_walked_file *file)
+{
+    const struct row *row = &collector->rows.items[index];
+    const struct entered *directory = &collector->entered.items[row->directory];
+    const char *bytes = collector->bytes.data;
+    struct bw_buffer *path = &collector->path;
+    if (index && row[-1].directory == row->directory) {
+        path->length = directory->length;
+    } else {
+        path->length = 0;
+        bw_buffer_append(path, bytes + directory->offset, directory->length);
+    }
+    if (path->failed || !bw_buffer_reserve(path, row->name_length + BW_COPY_SLACK))
+        return bw_error_no_memory();
+    char *end =
+        bw_copy_bytes(path->data + path->length, bytes + row->name_offset, row->name_length);
+    *end = '\0';
+    file->path = path->data;
+    file->path_length = directory->length + row->name_length;
+    return NULL;
+}
 
 static void set_attributes(const struct bw_collector *collector, const struct row *row,
                            struct bw_walked_file *file)
 {
     const struct bw_inode_attributes *attributes = &collector->attributes[row->attributes];
-    const struct bw_user_names *names = collector->writer->user_names;
+    const struct bw_file_writer *writer = collector->writer;
     file->inode = attributes->inode_state == BW_ITEM_FOUND ? &attributes->inode : NULL;
-    if (names) {
-        file->user = file->inode ? bw_user_names_user(names, file->inode->uid) : NULL;
-        file->group = file->inode ? bw_user_names_group(names, file->inode->gid) : NULL;
+    file->user = file->group = NULL;
+    if (writer->user_names && file->inode) {
+        file->user = bw_user_names_user(writer->user_names, file->inode->uid);
+        file->group = bw_user_names_group(writer->user_names, file->inode->gid);
     }
-    if (collector->writer->needs & BW_FILE_NEEDS_SHARED) {
-        bw_walked_file_set_space(file, collector->writer->sharing,
-                                 &collector->space[row->attributes]);
-    } else if (collector->writer->needs & BW_FILE_NEEDS_EXTENTS) {
+    if (writer->needs & BW_FILE_NEEDS_SHARED) {
+        bw_walked_file_set_space(file, writer->sharing, &collector->space[row->attributes]);
+    } else if (writer->needs & BW_FILE_NEEDS_EXTENTS) {
         file->extent_count = collector->extents[row->attributes].extent_count;
         file->disk = collector->extents[row->attributes].disk;
     }
@@ -362,38 +387,27 @@ static void set_attributes(const struct bw_collector *collector, const struct ro
     }
 }
 
-static void set_path(struct bw_collector *collector, const struct row *row,
-                     const struct row *before, struct bw_walked_file *file)
-{
-    const struct entered *directory = &collector->entered.items[row->directory];
-    const char *bytes = collector->bytes.data;
-    struct bw_buffer *path = &collector->path;
-    const bool stays = before && before->directory == row->directory;
-    path->length = stays ? directory->length : 0;
-    if (!stays)
-        bw_buffer_append(path, bytes + directory->offset, directory->length);
-    if (path->failed || !bw_buffer_reserve(path, row->name_length + BW_COPY_SLACK))
-        return;
-    char *end =
-        bw_copy_bytes(path->data + path->length, bytes + row->name_offset, row->name_length);
-    *end = '\0'; /* for regular expressions */
-    file->path = path->data;
-    file->path_length = directory->length + row->name_length;
-}
-
-/* Writes the files whose inodes the selection does not reject. */
-static struct bw_error *write_rows(struct bw_collector *collector,
-                                   const struct bw_task_scope *scope, size_t number,
-                                   struct bw_buffer *text, uint64_t *written)
+struct bw_error *bw_collector_flush(struct bw_collector *collector,
+                                    const struct bw_task_scope *scope, size_t number,
+                                    struct bw_buffer *text, uint64_t *written)
 {
     struct bw_walked_file file = {.subvolume = scope->tree->id};
     struct bw_inode made_up;
-    for (size_t i = 0; i < collector->rows.count;
-         i++, bw_output_offer(scope->output, number, text)) {
+    struct bw_error *error = NULL;
+    size_t count = collector->rows.count;
+    if (!bw_buffer_reserve(&collector->bytes, BW_COPY_SLACK) || collector->bytes.failed)
+        error = bw_error_no_memory();
+    if (error || bw_output_stopped(scope->output))
+        count = 0;
+    if (count && collector->looks_up)
+        error = look_up(collector, scope);
+
+    /* Write the files whose inodes the selection does not reject. */
+    for (size_t i = 0; i < count && !error; i++, bw_output_offer(scope->output, number, text)) {
         const struct row *row = &collector->rows.items[i];
-        set_path(collector, row, i ? row - 1 : NULL, &file);
-        if (collector->path.failed)
-            return bw_error_no_memory();
+        error = set_path(collector, i, &file);
+        if (error)
+            break;
         file.number = row->number;
         file.type = row->type;
         if (collector->looks_up)
@@ -413,20 +427,6 @@ static struct bw_error *write_rows(struct bw_collector *collector,
             &(struct bw_path_event){scope->tree->id, file.number, file.path, file.path_length});
         collector->writer->append(collector->writer, &file, &collector->repeated, text);
         ++*written;
-    }
-    return NULL;
-}
-
-struct bw_error *bw_collector_flush(struct bw_collector *collector,
-                                    const struct bw_task_scope *scope, size_t number,
-                                    struct bw_buffer *text, uint64_t *written)
-{
-    const bool has_names = bw_buffer_reserve(&collector->bytes, BW_COPY_SLACK);
-    struct bw_error *error = has_names && !collector->bytes.failed ? NULL : bw_error_no_memory();
-    if (!error && collector->rows.count && !bw_output_stopped(scope->output)) {
-        error = collector->looks_up ? look_up(collector, scope) : NULL;
-        if (!error)
-            error = write_rows(collector, scope, number, text, written);
     }
     collector->rows.count = collector->entered.count = collector->bytes.length = 0;
     return error;

@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The output of a walk.
+ * The output of a walk: a writer, which makes text or records of a file, and the order in which
+ * they reach the caller.
  *
- * Workers write the files of their tasks into buffers of their own, as text or as records. Only the
- * task whose turn it is passes its buffer on, so the order does not depend on the number of
- * threads. A sorted walk writes a key before the text of each file, keeps everything, and sorts
- * pointers to the keys at the end.
+ * Tasks run in parallel, and each writes its files into a buffer of its own. Only the task whose
+ * turn it is passes its buffer on, so the order does not depend on the number of threads. It does
+ * so without the lock, since no other task gets its turn before it has finished; then it also
+ * passes on the buffers of the tasks after it that have already finished. Tasks far ahead of their
+ * turn wait, which limits the memory.
+ *
+ * For a visitor, the text of a file is a record in memory, in the machine's own byte order. A
+ * sorted walk writes a key before the text of each file, keeps everything, and sorts pointers to
+ * the keys at the end.
  */
 #include "walk/walk.h"
 
@@ -23,8 +29,7 @@
 #include "fs/inode.h"
 #include "record/rows.h"
 
-/* Writers: text for people and programs, and records in memory, so in the machine's own byte order.
- */
+/* Writers. */
 
 static void append_row(const struct bw_file_writer *writer, const struct bw_walked_file *file,
                        struct bw_repeated *repeated, struct bw_buffer *text)
@@ -50,18 +55,6 @@ void bw_walked_file_set_space(struct bw_walked_file *file, const struct bw_shari
     file->disk = space->disk;
     file->shared = space->shared;
     file->shared_known = bw_sharing_is_known(sharing);
-}
-
-/* Rows; without any, paths with a NUL after each. */
-static struct bw_file_writer text_writer(const struct bw_rows *rows)
-{
-    struct bw_file_writer writer = {.append = append_path, .rows = rows};
-    writer.is_path = bw_rows_are_paths(rows, &writer.escape, &writer.terminator);
-    if (!writer.is_path) {
-        writer.append = append_row;
-        writer.needs = bw_rows_needs(rows);
-    }
-    return writer;
 }
 
 /* Comes before the path, and before the inode, if there is one. The record ends at a multiple of
@@ -120,11 +113,7 @@ static struct bw_error *visit_records(void *context, const char *bytes, size_t l
     return NULL;
 }
 
-/*
- * Writing the output of tasks in their order. Only the task whose turn it is writes. It does so
- * without the lock, since no other task gets its turn before it has finished. Then it also writes
- * the output of the tasks after it that have already finished.
- */
+/* The order of tasks. */
 
 void bw_output_init(struct bw_ordered_output *output, bw_bytes_visitor *consume, void *context)
 {
@@ -160,16 +149,6 @@ void bw_output_fail(struct bw_ordered_output *output, struct bw_error *error)
     output->error = bw_error_first(output->error, error);
     atomic_store(&output->stopped, true);
     pthread_mutex_unlock(&output->lock);
-}
-
-static void recycle_buffer(struct bw_ordered_output *output, struct bw_buffer *buffer)
-{
-    buffer->length = 0;
-    if (output->spare_count < BW_OUTPUT_WINDOW && !buffer->failed)
-        output->spare[output->spare_count++] = *buffer;
-    else
-        bw_buffer_free(buffer);
-    *buffer = (struct bw_buffer){0};
 }
 
 /* Moves the contents of a buffer. */
@@ -245,7 +224,10 @@ void bw_output_finish(struct bw_ordered_output *output, size_t number, struct bw
             pthread_mutex_unlock(&output->lock);
             write_out(output, &ready);
             pthread_mutex_lock(&output->lock);
-            recycle_buffer(output, &ready);
+            if (output->spare_count < BW_OUTPUT_WINDOW && !ready.failed)
+                output->spare[output->spare_count++] = ready;
+            else
+                bw_buffer_free(&ready);
             output->head++;
         }
         pthread_cond_broadcast(&output->moved);
@@ -307,19 +289,6 @@ static void append_sortable(const struct bw_file_writer *writer, const struct bw
         memcpy(text->data + start, &sort_header, sizeof sort_header);
 }
 
-/* Writes the text of `inner` after its key. */
-static struct bw_file_writer sorted_writer(const struct bw_file_writer *inner,
-                                           const struct bw_walk_options *options)
-{
-    const bool has_inode = options->order == BW_WALK_BY_SIZE || options->order == BW_WALK_BY_MTIME;
-    return (struct bw_file_writer){.append = append_sortable,
-                                   .needs = inner->needs | (has_inode ? BW_FILE_NEEDS_INODE : 0),
-                                   .user_names = inner->user_names,
-                                   .order = options->order,
-                                   .reverse = options->reverse,
-                                   .inner = inner};
-}
-
 /* Keeps the texts of a sorted walk. */
 static struct bw_error *keep_texts(void *context, const char *bytes, size_t length)
 {
@@ -335,13 +304,6 @@ static struct sort_header header_at(const char *bytes)
     return sort_header;
 }
 
-static int compare_bytes(const char *left, const struct sort_header *one, const char *right,
-                         const struct sort_header *other)
-{
-    return bw_compare_bytes(left + sizeof *one, one->path_length, right + sizeof *other,
-                            other->path_length);
-}
-
 /* Equal entries stay in the order in which they came, the order of their addresses. */
 static int compare_in(const void *a, const void *b, int direction)
 {
@@ -349,7 +311,8 @@ static int compare_in(const void *a, const void *b, int direction)
     const struct sort_header one = header_at(left), other = header_at(right);
     if (one.key != other.key)
         return one.key < other.key ? -1 : 1;
-    const int difference = compare_bytes(left, &one, right, &other);
+    const int difference = bw_compare_bytes(left + sizeof one, one.path_length,
+                                            right + sizeof other, other.path_length);
     if (difference)
         return difference > 0 ? direction : -direction;
     return left < right ? -1 : left > right;
@@ -401,47 +364,6 @@ static struct bw_error *pass_sorted(const struct bw_buffer *sorted, bool reverse
 
 /* The receiver. */
 
-/* Chooses the writer and the consumer of its text; `inner` has those that the options ask for. */
-static struct bw_error *open_receiver(struct bw_receiver *receiver)
-{
-    const struct bw_walk_options *options = receiver->options;
-    const struct bw_rows *rows = options->rows;
-    const struct bw_subvolume *from = NULL;
-    if (options->visit) {
-        receiver->inner = (struct bw_file_writer){.append = append_entry, .is_records = true};
-        receiver->inner.needs = options->visit_inodes ? BW_FILE_NEEDS_INODE : 0;
-        receiver->consume = visit_records;
-        receiver->context = receiver;
-    } else {
-        if (rows && bw_rows_record(rows) != &bw_fileinfo_record)
-            return bw_error_create(BW_ERROR_USAGE, "a walk writes rows of the record %s, not %s",
-                                   bw_fileinfo_record.name, bw_rows_record(rows)->name);
-        receiver->inner = text_writer(rows);
-        receiver->consume = options->consume;
-        receiver->context = options->context;
-    }
-    if (receiver->inner.needs & BW_FILE_NEEDS_USER_NAMES) {
-        if (options->subvolume)
-            BW_TRY(bw_subvolume_by_name(receiver->fs, options->subvolume, &from));
-        BW_TRY(bw_user_names_open(receiver->fs, from, &receiver->user_names));
-        receiver->inner.user_names = receiver->user_names;
-    }
-
-    receiver->writer = receiver->inner;
-    if (options->order) {
-        receiver->writer = sorted_writer(&receiver->inner, options);
-        receiver->pass = receiver->consume;
-        receiver->pass_context = receiver->context;
-        receiver->consume = keep_texts;
-        receiver->context = &receiver->sorted;
-    }
-    if (!(receiver->writer.needs & BW_FILE_NEEDS_SHARED))
-        return NULL;
-    BW_TRY(bw_sharing_create(receiver->fs, false, NULL, &receiver->sharing));
-    receiver->writer.sharing = receiver->sharing;
-    return NULL;
-}
-
 static void free_receiver(struct bw_receiver *receiver)
 {
     bw_sharing_destroy(receiver->sharing);
@@ -452,8 +374,62 @@ static void free_receiver(struct bw_receiver *receiver)
 struct bw_error *bw_receiver_open(struct bw_receiver *receiver, struct bw_fs *fs,
                                   const struct bw_walk_options *options)
 {
+    const struct bw_rows *rows = options->rows;
+    const struct bw_subvolume *from = NULL;
+    struct bw_file_writer *inner = &receiver->inner;
+    struct bw_error *error = NULL;
     *receiver = (struct bw_receiver){.fs = fs, .options = options};
-    struct bw_error *error = open_receiver(receiver);
+    if (!options->visit && rows && bw_rows_record(rows) != &bw_fileinfo_record)
+        return bw_error_create(BW_ERROR_USAGE, "a walk writes rows of the record %s, not %s",
+                               bw_fileinfo_record.name, bw_rows_record(rows)->name);
+
+    /* Records for a visitor, or rows; without any, paths with a NUL after each. */
+    receiver->consume = options->consume;
+    receiver->context = options->context;
+    if (options->visit) {
+        *inner = (struct bw_file_writer){.append = append_entry, .is_records = true};
+        inner->needs = options->visit_inodes ? BW_FILE_NEEDS_INODE : 0;
+        receiver->consume = visit_records;
+        receiver->context = receiver;
+    } else {
+        *inner = (struct bw_file_writer){.append = append_path, .rows = rows};
+        inner->is_path = bw_rows_are_paths(rows, &inner->escape, &inner->terminator);
+    }
+    if (!options->visit && !inner->is_path) {
+        inner->append = append_row;
+        inner->needs = bw_rows_needs(rows);
+    }
+
+    /* What the writer needs in addition to inodes. */
+    if (inner->needs & BW_FILE_NEEDS_USER_NAMES) {
+        if (options->subvolume)
+            error = bw_subvolume_by_name(fs, options->subvolume, &from);
+        if (!error)
+            error = bw_user_names_open(fs, from, &receiver->user_names);
+        inner->user_names = receiver->user_names;
+    }
+    if (!error && inner->needs & BW_FILE_NEEDS_SHARED)
+        error = bw_sharing_create(fs, false, NULL, &receiver->sharing);
+    inner->sharing = receiver->sharing;
+
+    receiver->writer = *inner;
+    if (options->order) {
+        const bool by_inode =
+            options->order == BW_WALK_BY_SIZE || options->order == BW_WALK_BY_MTIME;
+        receiver->writer = (struct bw_file_writer){.append = append_sortable,
+                                                   .needs = inner->needs,
+                                                   .user_names = inner->user_names,
+                                                   .sharing = inner->sharing,
+                                                   .order = options->order,
+                                                   .reverse = options->reverse,
+                                                   .inner = inner};
+        if (by_inode)
+            receiver->writer.needs |= BW_FILE_NEEDS_INODE;
+        receiver->pass = receiver->consume;
+        receiver->pass_context = receiver->context;
+        receiver->consume = keep_texts;
+        receiver->context = &receiver->sorted;
+    }
     if (error)
         free_receiver(receiver);
     return error;
@@ -473,52 +449,42 @@ struct bw_error *bw_receiver_close(struct bw_receiver *receiver, struct bw_error
 /* Rows of single entries. A walk writes those of many at once, and looks up their inodes together.
  */
 
-/* The compression property of the file, if rows need it. Its value is in the query. */
-static struct bw_error *find_compression(struct bw_inode_query *query, const struct bw_entry *entry,
-                                         struct bw_walked_file *file)
+/* Finds the values in addition to the inode that rows need of an entry. The query keeps the value
+ * of the compression property. */
+static struct bw_error *find_values(struct bw_fs *fs, const struct bw_entry *entry, unsigned needs,
+                                    struct bw_inode_query *query, struct bw_walked_file *file)
 {
-    struct bw_inode_attributes attributes = {.number = entry->place.inode};
-    query->compression = true;
-    BW_TRY(bw_inode_query_run(query, &entry->place.subvolume->tree, &attributes, 1));
-    if (attributes.compression_state != BW_ITEM_FOUND)
-        return NULL;
-    file->compression = query->values.length ? query->values.data + attributes.compression : "";
-    file->compression_length = attributes.compression_length;
+    const struct bw_tree *tree = &entry->place.subvolume->tree;
+    const struct bw_wanted_file wanted = {tree, file->number, 0, 1};
+    if (needs & BW_FILE_NEEDS_COMPRESSION && !entry->no_compression &&
+        file->number != BW_EMPTY_DIRECTORY) {
+        struct bw_inode_attributes attributes = {.number = file->number};
+        query->compression = true;
+        BW_TRY(bw_inode_query_run(query, tree, &attributes, 1));
+        if (attributes.compression_state == BW_ITEM_FOUND) {
+            file->compression = "";
+            if (query->values.length)
+                file->compression = query->values.data + attributes.compression;
+            file->compression_length = attributes.compression_length;
+        }
+    }
+    if (needs & BW_FILE_NEEDS_SHARED) {
+        struct bw_file_space space;
+        struct bw_sharing *sharing;
+        BW_TRY(bw_sharing_create(fs, false, NULL, &sharing));
+        struct bw_error *error = bw_sharing_compute(sharing, &wanted, 1, &space, 1);
+        bw_walked_file_set_space(file, sharing, &space);
+        bw_sharing_report(sharing);
+        bw_sharing_destroy(sharing);
+        return error;
+    }
+    if (needs & BW_FILE_NEEDS_EXTENTS) {
+        struct bw_extent_counts extents = {0};
+        BW_TRY(bw_extent_counts_find(fs, NULL, &wanted, 1, &extents));
+        file->extent_count = extents.extent_count;
+        file->disk = extents.disk;
+    }
     return NULL;
-}
-
-static struct bw_error *write_row(struct bw_rows_stream *stream, const struct bw_walked_file *file)
-{
-    struct bw_buffer row = {.data = stream->row, .capacity = stream->row_capacity};
-    bw_rows_append_file(stream->rows, file, NULL, &row);
-    stream->row = row.data;
-    stream->row_capacity = row.capacity;
-    return row.failed ? bw_error_no_memory() : bw_rows_take(stream, row.data, row.length);
-}
-
-static struct bw_error *find_extents(struct bw_fs *fs, const struct bw_tree *tree,
-                                     struct bw_walked_file *file)
-{
-    const struct bw_wanted_file wanted = {tree, file->number, 0, 1};
-    struct bw_extent_counts extents = {0};
-    struct bw_error *error = bw_extent_counts_find(fs, NULL, &wanted, 1, &extents);
-    file->extent_count = extents.extent_count;
-    file->disk = extents.disk;
-    return error;
-}
-
-static struct bw_error *find_shared(struct bw_fs *fs, const struct bw_tree *tree,
-                                    struct bw_walked_file *file)
-{
-    const struct bw_wanted_file wanted = {tree, file->number, 0, 1};
-    struct bw_file_space space;
-    struct bw_sharing *sharing;
-    BW_TRY(bw_sharing_create(fs, false, NULL, &sharing));
-    struct bw_error *error = bw_sharing_compute(sharing, &wanted, 1, &space, 1);
-    bw_walked_file_set_space(file, sharing, &space);
-    bw_sharing_report(sharing);
-    bw_sharing_destroy(sharing);
-    return error;
 }
 
 struct bw_error *bw_rows_write_entry(struct bw_rows_stream *stream, struct bw_fs *fs,
@@ -532,23 +498,23 @@ struct bw_error *bw_rows_write_entry(struct bw_rows_stream *stream, struct bw_fs
                                   .number = entry->place.inode,
                                   .type = entry->place.type,
                                   .inode = entry->inode};
-    struct bw_error *error = NULL;
     if (bw_rows_record(stream->rows) != &bw_fileinfo_record)
         return bw_error_create(BW_ERROR_USAGE, "rows of entries are of the record fileinfo");
     if (file.inode) {
         file.user = bw_user_names_user(user_names, file.inode->uid);
         file.group = bw_user_names_group(user_names, file.inode->gid);
     }
-    if (bw_rows_needs(stream->rows) & BW_FILE_NEEDS_COMPRESSION && !entry->no_compression &&
-        file.number != BW_EMPTY_DIRECTORY)
-        error = find_compression(&query, entry, &file);
-    const unsigned needs = bw_rows_needs(stream->rows);
-    if (!error && needs & BW_FILE_NEEDS_SHARED)
-        error = find_shared(fs, &entry->place.subvolume->tree, &file);
-    else if (!error && needs & BW_FILE_NEEDS_EXTENTS)
-        error = find_extents(fs, &entry->place.subvolume->tree, &file);
-    if (!error)
-        error = write_row(stream, &file);
+    struct bw_error *error = find_values(fs, entry, bw_rows_needs(stream->rows), &query, &file);
+    if (!error) {
+        struct bw_buffer row = {.data = stream->row, .capacity = stream->row_capacity};
+        bw_rows_append_file(stream->rows, &file, NULL, &row);
+        stream->row = row.data;
+        stream->row_capacity = row.capacity;
+        if (row.failed)
+            error = bw_error_no_memory();
+        else
+            error = bw_rows_take(stream, row.data, row.length);
+    }
     bw_inode_query_free(&query);
     return error;
 }

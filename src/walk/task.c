@@ -6,10 +6,16 @@
  * known directories; only those are read, in batches (leaves.c). Their DIR_INDEX items are handled
  * in the order of their keys. A directory that is found and stored below the same node is brought
  * into reach at once: its leaves are wanted, too. All others go into the result, for a later wave.
+ * next_leaf of a directory's record prevents that its entries in a leaf are listed twice if the
+ * leaf becomes wanted again.
  *
- * This is the hot path of the whole program. Plain paths are written at once, with the path of a
- * directory made once for all its files; the files of other writers are collected until their
- * inodes are known (collect.c). A result forgets the directories whose paths nothing will need.
+ * This is the hot path of the whole program. How files are listed is therefore decided once for
+ * each leaf. Plain paths are written at once, with the path of a directory made once for all its
+ * files; the files of other writers are collected until their inodes are known (collect.c); any
+ * selection, and probes, take the slow way through choose_entry(). The fast ways handle only
+ * regular files without flaws, many at a time, and leave all other entries to the slow one.
+ *
+ * At the end, the result forgets the directories whose paths nothing will need.
  */
 #include "walk/walk.h"
 
@@ -188,26 +194,15 @@ static bool add_directory(struct bw_task_worker *worker, const struct directory_
     return number != BW_NO_DIRECTORY;
 }
 
-static void add_subvolume(struct bw_task_worker *worker, const struct directory_record *parent,
-                          const struct bw_dir_entry *entry)
-{
-    struct bw_task_result *result = worker->result;
-    const size_t name = result->names.length;
-    bw_buffer_append(&result->names, entry->name, entry->name_length);
-    const struct bw_found_subvolume found = {entry->location.objectid, parent->directory,
-                                             (uint32_t)name, entry->name_length};
-    if (result->names.failed || name > UINT32_MAX - BW_NAME_MAX)
-        fail_on_error(worker, bw_error_no_memory());
-    else
-        fail_on_error(worker, bw_found_subvolumes_push(&result->subvolumes, found));
-}
-
-/* Sets a buffer to the path of a directory. Directories with the same parent often follow each
+/* Sets the prefix to the path of a directory. Directories with the same parent often follow each
  * other, so the path of the parent is kept. */
-static void put_directory(struct bw_task_worker *worker, uint32_t directory, struct bw_buffer *path)
+static void set_prefix(struct bw_task_worker *worker, uint32_t directory)
 {
-    const struct bw_directory_table *table = worker->scope->directories;
+    const struct bw_task_scope *scope = worker->scope;
+    const struct bw_directory_table *table = scope->directories;
     const struct bw_packed *found = &worker->result->found;
+    const bool escape = worker->method == WRITE_PATHS && scope->writer->escape;
+    struct bw_buffer *prefix = &worker->prefix, *path = escape ? &worker->raw : prefix;
     const char *name;
     size_t name_length;
     uint32_t parent;
@@ -223,36 +218,27 @@ static void put_directory(struct bw_task_worker *worker, uint32_t directory, str
         name = known.name;
         name_length = known.name_length;
     }
+
     const bool is_top = parent == directory;
     if (is_top || parent != worker->parent) {
         path->length = 0;
-        bw_buffer_append(path, worker->scope->prefix, worker->scope->prefix_length);
+        bw_buffer_append(path, scope->prefix, scope->prefix_length);
         bw_found_directory_path(table, found, parent, path);
         worker->parent = parent;
         worker->parent_length = path->length;
     }
     path->length = worker->parent_length;
-    if (is_top || !bw_buffer_reserve(path, name_length + 1))
-        return;
-    bw_copy_short(path->data + path->length, name, name_length);
-    path->length += name_length;
-    path->data[path->length++] = '/';
-}
+    if (!is_top && bw_buffer_reserve(path, name_length + 1)) {
+        bw_copy_short(path->data + path->length, name, name_length);
+        path->length += name_length;
+        path->data[path->length++] = '/';
+    }
 
-/* Sets the prefix to the path of a directory. */
-static void set_prefix(struct bw_task_worker *worker, uint32_t directory)
-{
-    const struct bw_task_scope *scope = worker->scope;
-    struct bw_buffer *prefix = &worker->prefix, *raw = prefix;
-    const bool escape = worker->method == WRITE_PATHS && scope->writer->escape;
-    if (escape)
-        raw = &worker->raw;
-    put_directory(worker, directory, raw);
     if (escape) {
         prefix->length = 0;
-        bw_escape_append(prefix, raw->data, raw->length);
+        bw_escape_append(prefix, path->data, path->length);
     }
-    if (raw->failed || prefix->failed)
+    if (path->failed || prefix->failed)
         fail_on_error(worker, bw_error_no_memory());
     else if (worker->method == CHOOSE_FILES)
         worker->depth = bw_choice_depth(scope->choice, prefix->data, prefix->length);
@@ -280,37 +266,6 @@ static void collect_entry(struct bw_task_worker *worker, const struct directory_
                   bw_collector_add(worker->collector, what, entry->name, entry->name_length));
 }
 
-/* Writes the last name after the prefix, which keeps its length. */
-static bool name_entry(struct bw_task_worker *worker, const struct bw_dir_entry *entry,
-                       struct bw_named *named)
-{
-    struct bw_buffer *path = &worker->prefix;
-    const size_t length = path->length;
-    bw_buffer_append(path, entry->name, entry->name_length);
-    bw_buffer_append_byte(path, '\0');
-    path->length = length;
-    named->path = path->data;
-    named->path_length = length + entry->name_length;
-    named->name_length = entry->name_length;
-    if (path->failed)
-        fail_on_error(worker, bw_error_no_memory());
-    return !path->failed;
-}
-
-/* Whether a directory has a path that may have others after it. A few thousand directories in each
- * other would make gigabytes of paths. */
-static bool has_bounded_path(struct bw_task_worker *worker, const struct directory_record *parent,
-                             const struct bw_dir_entry *entry)
-{
-    if (!worker->prefix_is_set)
-        set_prefix(worker, parent->directory);
-    if (worker->prefix.length + entry->name_length < BW_LONGEST_PATH)
-        return true;
-    report_directory(worker, parent->inode,
-                     "its subdirectories are omitted: their paths are longer than 64 KiB");
-    return false;
-}
-
 /* Handles an entry according to the choice: finds directories and subvolumes, collects files. */
 static void choose_entry(struct bw_task_worker *worker, const struct directory_record *directory,
                          const struct bw_dir_entry *entry)
@@ -322,6 +277,7 @@ static void choose_entry(struct bw_task_worker *worker, const struct directory_r
     const bool stale = subvolume && !bw_subvolume_of_entry(&scope->fs->subvolumes, scope->tree->id,
                                                            directory->inode, entry);
     struct bw_named named = {.number = entry->location.objectid, .type = BW_FILE_DIRECTORY};
+    struct bw_buffer *path = &worker->prefix;
     if (stale)
         named.number = BW_EMPTY_DIRECTORY;
     if (!subvolume)
@@ -330,18 +286,49 @@ static void choose_entry(struct bw_task_worker *worker, const struct directory_r
              &(struct bw_dirent_event){scope->tree->id, directory->inode, entry});
     if (!worker->prefix_is_set && worker->method == CHOOSE_FILES)
         set_prefix(worker, directory->directory);
-    if (choice->selection &&
-        (!name_entry(worker, entry, &named) || bw_selection_excludes(choice->selection, &named)))
-        return;
-    bool enters = (named.type == BW_FILE_DIRECTORY && !stale &&
-                   (subvolume || bw_choice_enters(choice, worker->depth + 1)));
-    if (enters && !has_bounded_path(worker, directory, entry))
-        return;
-    if (subvolume && !stale) {
-        add_subvolume(worker, directory, entry); /* it is listed when it is walked */
+
+    /* Whether it is excluded by its name, which comes after the prefix for the test. */
+    if (choice->selection) {
+        const size_t length = path->length;
+        bw_buffer_append(path, entry->name, entry->name_length);
+        bw_buffer_append_byte(path, '\0');
+        path->length = length;
+        if (path->failed) {
+            fail_on_error(worker, bw_error_no_memory());
+            return;
+        }
+        named.path = path->data;
+        named.path_length = length + entry->name_length;
+        named.name_length = entry->name_length;
+        if (bw_selection_excludes(choice->selection, &named))
+            return;
+    }
+
+    /* A directory or subvolume that is entered needs a path that may have others after it. A few
+     * thousand directories in each other would make gigabytes of paths. */
+    const bool is_found = named.type == BW_FILE_DIRECTORY && !stale &&
+                          (subvolume || bw_choice_enters(choice, worker->depth + 1));
+    if (is_found && !worker->prefix_is_set)
+        set_prefix(worker, directory->directory);
+    if (is_found && path->length + entry->name_length >= BW_LONGEST_PATH) {
+        report_directory(worker, directory->inode,
+                         "its subdirectories are omitted: their paths are longer than 64 KiB");
         return;
     }
-    if (enters && !add_directory(worker, directory, entry))
+    if (subvolume && !stale) {
+        /* It is listed when it is walked. */
+        struct bw_task_result *result = worker->result;
+        const size_t name = result->names.length;
+        bw_buffer_append(&result->names, entry->name, entry->name_length);
+        const struct bw_found_subvolume found = {entry->location.objectid, directory->directory,
+                                                 (uint32_t)name, entry->name_length};
+        if (result->names.failed || name > UINT32_MAX - BW_NAME_MAX)
+            fail_on_error(worker, bw_error_no_memory());
+        else
+            fail_on_error(worker, bw_found_subvolumes_push(&result->subvolumes, found));
+        return;
+    }
+    if (is_found && !add_directory(worker, directory, entry))
         return;
     if (scope->silent || !bw_choice_lists(choice, scope->tree->id, &named, worker->depth + 1))
         return;
@@ -372,10 +359,22 @@ static void report_bad_entry(struct bw_task_worker *worker, const struct bw_key 
                                                .wave = worker->scope->wave});
 }
 
-static inline void write_path(struct bw_task_worker *worker,
-                              const struct directory_record *directory,
-                              const struct bw_dir_entry *entry)
+/* Handles one entry: a regular file in the way of the leaf, any other according to the choice. */
+static inline void handle_entry(struct bw_task_worker *worker,
+                                const struct directory_record *directory,
+                                const struct bw_dir_entry *entry)
 {
+    if (worker->method == CHOOSE_FILES || entry->type != BW_FILE_REGULAR ||
+        entry->location.type == BW_ROOT_ITEM) {
+        choose_entry(worker, directory, entry);
+        return;
+    }
+    if (worker->method == COLLECT_FILES) {
+        const struct bw_collected what = {.number = entry->location.objectid,
+                                          .type = BW_FILE_REGULAR};
+        collect_entry(worker, directory, &what, entry);
+        return;
+    }
     if (!worker->prefix_is_set)
         set_prefix(worker, directory->directory);
     const struct bw_buffer *prefix = &worker->prefix;
@@ -390,20 +389,6 @@ static inline void write_path(struct bw_task_worker *worker,
     else
         bw_buffer_append(text, entry->name, entry->name_length);
     bw_buffer_append_byte(text, worker->scope->writer->terminator);
-}
-
-static inline void handle_entry(struct bw_task_worker *worker,
-                                const struct directory_record *directory,
-                                const struct bw_dir_entry *entry)
-{
-    const struct bw_collected what = {.number = entry->location.objectid, .type = BW_FILE_REGULAR};
-    if (worker->method == CHOOSE_FILES || entry->type != BW_FILE_REGULAR ||
-        entry->location.type == BW_ROOT_ITEM)
-        choose_entry(worker, directory, entry);
-    else if (worker->method == WRITE_PATHS)
-        write_path(worker, directory, entry);
-    else
-        collect_entry(worker, directory, &what, entry);
 }
 
 /* The record of a directory whose entries begin here, if it is known and they were not processed
